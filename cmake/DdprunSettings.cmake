@@ -1,0 +1,32 @@
+# Language, warnings, sanitizers and output folders, for every target of this project.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+include(GNUInstallDirs)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(DDPRUN_PLUGIN_OUTPUT ${CMAKE_BINARY_DIR}/lib/ddprun)              # where the build puts plugins,
+set(DDPRUN_PLUGIN_INSTALL lib/ddprun)   # and where the prefix has them: lib/ddprun
+
+add_library(ddprun_flags INTERFACE)
+target_compile_options(ddprun_flags INTERFACE -Wall -Wextra -Wpedantic)
+if(DDPRUN_SANITIZE)
+  # For all, libraries of others excepted: a race or overflow anywhere in a process of ours ends it.
+  add_compile_options(-fsanitize=${DDPRUN_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${DDPRUN_SANITIZE})
+endif()
+
+find_program(DDPRUN_CCACHE ccache)
+if(DDPRUN_CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${DDPRUN_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${DDPRUN_CCACHE})
+endif()

@@ -1,0 +1,20 @@
+# ddprun_add_test(<room> SOURCES ... [USES libraries] [NEEDS targets] [LABELS ...] [TIMEOUT seconds])
+# A doctest program test_<room>; one ctest entry. It runs in the build folder and prints why it skips what it skips:
+# a program that ends with 77 has skipped all it had.
+function(ddprun_add_test room)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;USES;NEEDS;LABELS")
+  set(target test_${room})
+  add_executable(${target} ${arg_SOURCES} ${PROJECT_SOURCE_DIR}/tests/support/main.cpp)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${target} PRIVATE ${arg_USES} doctest::doctest ddprun_flags)
+  target_compile_definitions(${target} PRIVATE DDPRUN_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                                               DDPRUN_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  if(arg_NEEDS)
+    add_dependencies(${target} ${arg_NEEDS})
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_test(NAME ${room} COMMAND ${target})
+  set_tests_properties(${room} PROPERTIES TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77 LABELS "${arg_LABELS}")
+endfunction()

@@ -1,0 +1,32 @@
+// base: what every room may use: the error that carries its exit code, and the log.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace ddprun {
+
+// The exit codes of the command; docs/exit-codes in README.md names them for users.
+enum class ExitCode : int {
+  ok = 0,
+  failure = 1,     // training, set-up or download failed; NaN; out of memory
+  usage = 2,       // command line, config, dataset or checkpoint
+  plugin = 3,      // a plugin is missing or refused; a device is missing
+  rendezvous = 4,  // the ranks did not find each other, or do not fit together
+  peer = 5,        // a peer died, a collective timed out, the ranks disagree
+  gate = 6,        // a parity, conformance or regression gate failed
+  interrupted = 130,
+  terminated = 143,
+};
+
+// One clear line: what is wrong, where, what to do. what() may hold several lines where several faults are told at once.
+class Error : public std::runtime_error {
+ public:
+  Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  ExitCode code() const noexcept { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+}  // namespace ddprun

@@ -1,0 +1,48 @@
+#include "base/log.hpp"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+namespace ddprun::log {
+namespace {
+
+spdlog::level::level_enum to_spdlog(Level level) {
+  switch (level) {
+    case Level::debug: return spdlog::level::debug;
+    case Level::info: return spdlog::level::info;
+    case Level::warning: return spdlog::level::warn;
+    case Level::error: return spdlog::level::err;
+  }
+  return spdlog::level::err;
+}
+
+spdlog::logger& logger() {
+  // Leaked, so that it outlives every thread and every static destructor that may still want to log.
+  static spdlog::logger* const instance = [] {
+    auto* made = new spdlog::logger("ddprun", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    made->set_pattern("%v");
+    made->flush_on(spdlog::level::trace);
+    return made;
+  }();
+  return *instance;
+}
+
+const char* prefix(Level level) {
+  switch (level) {
+    case Level::debug: return "ddprun: debug: ";
+    case Level::warning: return "ddprun: warning: ";
+    case Level::error: return "ddprun: error: ";
+    case Level::info: break;
+  }
+  return "ddprun: ";
+}
+
+}  // namespace
+
+void set_level(Level level) { logger().set_level(to_spdlog(level)); }
+
+void write(Level level, std::string_view message) {
+  logger().log(to_spdlog(level), "{}{}", prefix(level), message);
+}
+
+}  // namespace ddprun::log

@@ -1,0 +1,56 @@
+// plugin: finds plugins by name or path, opens them with Boost.DLL, and checks their ABI before anything is called. The
+// only room that knows shared libraries. Torch-free; plugins are never unloaded.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ddprun/comm_plugin.h"
+#include "ddprun/model_entry.h"
+
+namespace ddprun::plugin {
+
+enum class Kind { comm, model };
+
+// A loaded and checked plugin. The table lives as long as the process.
+struct CommPlugin {
+  std::string path;
+  const ddprun_comm_plugin* table = nullptr;
+};
+struct ModelPlugin {
+  std::string path;
+  const ddprun_model_plugin* table = nullptr;
+};
+
+// One file of the search path for `ddprun plugins`: a plugin, or why it is none.
+struct Listed {
+  Kind kind = Kind::comm;
+  std::string name;  // from the file's name
+  std::string path;
+  std::variant<std::string, const ddprun_comm_plugin*, const ddprun_model_plugin*> content;  // string: the refusal
+};
+
+// Where plugins are looked for, first match wins: the folders of --plugin-path, those of DDPRUN_PLUGIN_PATH (colons), then
+// the folder that belongs to the program (<prefix>/lib/ddprun beside <prefix>/bin, or the build's plugins folder).
+class Registry {
+ public:
+  explicit Registry(std::vector<std::string> folders);
+  static Registry standard(const std::vector<std::string>& plugin_path_option);
+
+  // name is "gloo" or a path (it holds a '/'). Throws Error(plugin) with one of five distinct lines: not found (where it
+  // looked, what there is), cannot load (the loader's words), no entry point, wrong ABI (both versions), refused (the file
+  // or its folder can be written by others).
+  CommPlugin comm(const std::string& name) const;
+  // Also refuses a plugin of another Torch or C++ ABI than this program's, which the caller states.
+  ModelPlugin model(const std::string& name, const std::string& torch_version, int cxx11_abi) const;
+
+  // Every libddprun_comm_*.so and libddprun_model_*.so of the search path, in its order.
+  std::vector<Listed> list() const;
+  const std::vector<std::string>& folders() const { return folders_; }
+
+ private:
+  std::vector<std::string> folders_;
+};
+
+}  // namespace ddprun::plugin
