@@ -1,0 +1,33 @@
+// report: what a person reads of a run: tables and lines for the terminal (later: charts, HTML). It formats; it
+// measures nothing. Torch-free.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ddprun::report {
+
+enum class Align { left, right };
+
+// Plain text in aligned columns, two spaces apart; ASCII only, no trailing spaces. One thread.
+class Table {
+ public:
+  struct Column {
+    std::string title;
+    Align align = Align::left;
+  };
+
+  // Without any title, no header is printed.
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  // One cell per column; fewer are filled up with empty ones, more are a std::logic_error.
+  void row(std::vector<std::string> cells);
+  // Each line starts with `indent` spaces and ends with a newline. Widths count UTF-8 characters, not bytes.
+  std::string text(int indent = 0) const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace ddprun::report
