@@ -31,18 +31,19 @@ struct Listed {
   std::variant<std::string, const ddprun_comm_plugin*, const ddprun_model_plugin*> content;  // string: the refusal
 };
 
-// Where plugins are looked for, first match wins: the folders of --plugin-path, those of DDPRUN_PLUGIN_PATH (colons), then
-// the folder that belongs to the program (<prefix>/lib/ddprun beside <prefix>/bin, or the build's plugins folder).
+// Where plugins are looked for, first match wins: the folders of --plugin-path, those of DDPRUN_PLUGIN_PATH (colons),
+// then the folder that belongs to the program: <prefix>/lib/ddprun beside <prefix>/bin, for the build folder as for a
+// prefix.
 class Registry {
  public:
   explicit Registry(std::vector<std::string> folders);
   static Registry standard(const std::vector<std::string>& plugin_path_option);
 
-  // name is "gloo" or a path (it holds a '/'). Throws Error(plugin) with one of five distinct lines: not found (where it
-  // looked, what there is), cannot load (the loader's words), no entry point, wrong ABI (both versions), refused (the file
-  // or its folder can be written by others).
+  // name is "gloo" or a path (it holds a '/'). Any thread. Throws Error(plugin) with one distinct line: not found
+  // (where it looked, what there is), refused (the file or its folder can be written by everyone), cannot be loaded
+  // (the loader's words), no entry point, wrong ABI (both versions), incomplete (the field that is null), wrong name.
   CommPlugin comm(const std::string& name) const;
-  // Also refuses a plugin of another Torch or C++ ABI than this program's, which the caller states.
+  // Also refuses a plugin of another Torch (major.minor.patch) or C++ ABI than this program's, which the caller states.
   ModelPlugin model(const std::string& name, const std::string& torch_version, int cxx11_abi) const;
 
   // Every libddprun_comm_*.so and libddprun_model_*.so of the search path, in its order.

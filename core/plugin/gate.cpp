@@ -1,0 +1,143 @@
+#include "plugin/gate.hpp"
+
+#include <cstddef>
+#include <initializer_list>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace ddprun::plugin {
+namespace {
+
+// The sizes that version 1 fixed. Later fields are appended and optional, so these never grow.
+constexpr uint32_t kCommSize = offsetof(ddprun_comm_plugin, free) + sizeof(void (*)());
+constexpr uint32_t kAlgorithmSize = offsetof(ddprun_comm_algorithm, name) + sizeof(const char*);
+constexpr uint32_t kModelSize = offsetof(ddprun_model_plugin, destroy) + sizeof(void (*)());
+// The part that every version keeps: struct_size and abi.
+constexpr uint32_t kHeadSize = 2 * sizeof(uint32_t);
+constexpr int kHighestProbedAbi = 32;
+
+[[noreturn]] void refuse(const File& file, const std::string& why) {
+  throw Error(ExitCode::plugin, std::string(name_of(file.kind)) + " plugin " + file.path.string() + ": " + why);
+}
+
+[[noreturn]] void refuse_abi(const File& file, uint32_t theirs, uint32_t ours) {
+  refuse(file, "wrong ABI: the plugin has version " + std::to_string(theirs) + ", this ddprun takes version " +
+                   std::to_string(ours) + "; rebuild the plugin with this ddprun's headers");
+}
+
+std::string entry(Kind kind, uint32_t abi) {
+  return std::string("ddprun_") + name_of(kind) + "_plugin_v" + std::to_string(abi);
+}
+
+[[noreturn]] void refuse_entry(const File& file, const Library& library, uint32_t ours) {
+  for (int abi = kHighestProbedAbi; abi >= 0; --abi) {
+    if (library.symbol(entry(file.kind, abi)) != nullptr) refuse_abi(file, abi, ours);
+  }
+  const Kind other = file.kind == Kind::comm ? Kind::model : Kind::comm;
+  const bool is_other = library.symbol(entry(other, 1)) != nullptr;
+  refuse(file, "no entry point: it does not export " + entry(file.kind, ours) +
+                   (is_other ? std::string("; it is a ") + name_of(other) + " plugin" : ""));
+}
+
+// Finds the entry and reads no further than its size says.
+template <typename Table>
+const Table* find_table(const File& file, const Library& library, uint32_t abi, uint32_t size) {
+  const void* const symbol = library.symbol(entry(file.kind, abi));
+  if (symbol == nullptr) refuse_entry(file, library, abi);
+  const auto* const table = static_cast<const Table*>(symbol);
+  if (table->struct_size >= kHeadSize && table->abi != abi) refuse_abi(file, table->abi, abi);
+  if (table->struct_size < size) {
+    refuse(file, "wrong ABI: its table has " + std::to_string(table->struct_size) + " bytes, version " +
+                     std::to_string(abi) + " has " + std::to_string(size) +
+                     "; rebuild the plugin with this ddprun's headers");
+  }
+  return table;
+}
+
+// Names the first that is missing.
+void require_set(const File& file, std::initializer_list<std::pair<const char*, bool>> fields) {
+  for (const auto& [name, set] : fields) {
+    if (!set) refuse(file, std::string("incomplete: ") + name + " is null");
+  }
+}
+
+void require_name(const File& file, const std::string& name) {
+  if (file.name.empty() || file.name == name) return;
+  refuse(file,
+         "wrong name: the plugin calls itself \"" + name + "\", its file \"" + file.name + "\"; rename one of the two");
+}
+
+void require_algorithms(const File& file, const ddprun_comm_plugin& table) {
+  if (table.algorithm_count == 0) refuse(file, "incomplete: it declares no algorithm");
+  const auto* at = reinterpret_cast<const std::byte*>(table.algorithms);
+  for (uint32_t i = 0; i < table.algorithm_count; ++i) {
+    const auto& algorithm = *reinterpret_cast<const ddprun_comm_algorithm*>(at);
+    const std::string which = "algorithms[" + std::to_string(i) + "]";
+    if (algorithm.struct_size < kAlgorithmSize) {
+      refuse(file, "wrong ABI: " + which + " has " + std::to_string(algorithm.struct_size) + " bytes, version " +
+                       std::to_string(table.abi) + " has " + std::to_string(kAlgorithmSize) +
+                       "; rebuild the plugin with this ddprun's headers");
+    }
+    if (algorithm.name == nullptr) refuse(file, "incomplete: the name of " + which + " is null");
+    at += algorithm.struct_size;
+  }
+}
+
+std::string without_local_part(const std::string& version) {
+  return version.substr(0, version.find('+'));
+}
+
+std::string torch_words(const std::string& version, int cxx11_abi) {
+  return "Torch " + version + " with _GLIBCXX_USE_CXX11_ABI=" + std::to_string(cxx11_abi);
+}
+
+}  // namespace
+
+const ddprun_comm_plugin* comm_table(const File& file, const Library& library) {
+  const auto* const table = find_table<ddprun_comm_plugin>(file, library, DDPRUN_COMM_ABI, kCommSize);
+  require_set(file, {{"name", table->name != nullptr},
+                     {"version", table->version != nullptr},
+                     {"library", table->library != nullptr},
+                     {"algorithms", table->algorithms != nullptr},
+                     {"create", table->create != nullptr},
+                     {"destroy", table->destroy != nullptr},
+                     {"allreduce", table->allreduce != nullptr},
+                     {"broadcast", table->broadcast != nullptr},
+                     {"allgather", table->allgather != nullptr},
+                     {"reduce_scatter", table->reduce_scatter != nullptr},
+                     {"barrier", table->barrier != nullptr},
+                     {"test", table->test != nullptr},
+                     {"wait", table->wait != nullptr},
+                     {"abort", table->abort != nullptr},
+                     {"last_error", table->last_error != nullptr}});
+  const bool promises_alloc = (table->capabilities & DDPRUN_CAP_ALLOC) != 0 || table->free != nullptr;
+  const bool promises_free = (table->capabilities & DDPRUN_CAP_ALLOC) != 0 || table->alloc != nullptr;
+  require_set(file, {{"alloc", table->alloc != nullptr || !promises_alloc},
+                     {"free", table->free != nullptr || !promises_free}});
+  require_name(file, table->name);
+  require_algorithms(file, *table);
+  return table;
+}
+
+const ddprun_model_plugin* model_table(const File& file, const Library& library) {
+  const auto* const table = find_table<ddprun_model_plugin>(file, library, DDPRUN_MODEL_ABI, kModelSize);
+  require_set(file, {{"name", table->name != nullptr},
+                     {"version", table->version != nullptr},
+                     {"torch_version", table->torch_version != nullptr},
+                     {"create", table->create != nullptr},
+                     {"destroy", table->destroy != nullptr}});
+  require_name(file, table->name);
+  return table;
+}
+
+void require_torch(const File& file, const ddprun_model_plugin& table, const std::string& torch_version,
+                   int cxx11_abi) {
+  const bool same = without_local_part(table.torch_version) == without_local_part(torch_version);
+  if (same && table.cxx11_abi == cxx11_abi) return;
+  refuse(file, "wrong Torch: the plugin was built for " + torch_words(table.torch_version, table.cxx11_abi) +
+                   ", this program has " + torch_words(torch_version, cxx11_abi) +
+                   "; rebuild the plugin with this program's Torch");
+}
+
+}  // namespace ddprun::plugin

@@ -1,0 +1,54 @@
+#include "plugin/library.hpp"
+
+#include <dlfcn.h>
+
+#include <boost/dll/shared_library.hpp>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "base/error.hpp"
+
+namespace ddprun::plugin {
+namespace {
+
+namespace dll = boost::dll;
+
+// A comm plugin must bind to the libraries that it was linked with before it sees ours: libtorch_cpu exports a gloo::
+// of another version. A model plugin must not: it shares the program's Torch, of which the program may hold a copy
+// relocation. DDPRUN_DEEPBIND is false in sanitized builds, whose interceptors a deep-bound library would pass by.
+dll::load_mode::type mode_for(Kind kind) {
+  const auto mode = dll::load_mode::rtld_now | dll::load_mode::rtld_local;
+  return DDPRUN_DEEPBIND && kind == Kind::comm ? mode | dll::load_mode::rtld_deepbind : mode;
+}
+
+}  // namespace
+
+Library Library::open(const File& file) {
+  // Leaked, so that no static destructor unloads a plugin.
+  static auto& mutex = *new std::mutex;
+  static auto& opened = *new std::map<std::string, std::unique_ptr<dll::shared_library>>;
+
+  const std::string path = std::filesystem::canonical(file.path).string();
+  const std::scoped_lock lock(mutex);
+  auto& library = opened[path];
+  if (library == nullptr) {
+    boost::dll::fs::error_code error;
+    auto fresh = std::make_unique<dll::shared_library>();
+    fresh->load(path, error, mode_for(file.kind));
+    if (error) {
+      const char* const words = ::dlerror();
+      throw Error(ExitCode::plugin, std::string(name_of(file.kind)) + " plugin " + file.path.string() +
+                                        ": cannot be loaded: " + (words != nullptr ? words : error.message()));
+    }
+    library = std::move(fresh);
+  }
+  return Library(library.get());
+}
+
+const void* Library::symbol(const std::string& name) const {
+  const auto& library = *static_cast<const dll::shared_library*>(handle_);
+  return library.has(name) ? &library.get<const char>(name) : nullptr;
+}
+
+}  // namespace ddprun::plugin

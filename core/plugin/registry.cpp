@@ -1,0 +1,82 @@
+#include "plugin/registry.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "plugin/gate.hpp"
+#include "plugin/search.hpp"
+
+namespace ddprun::plugin {
+namespace {
+
+namespace fs = std::filesystem;
+
+void append(std::vector<std::string>& folders, const std::string& folder) {
+  if (folder.empty()) return;
+  const std::string absolute = fs::absolute(folder).lexically_normal().string();
+  if (std::find(folders.begin(), folders.end(), absolute) == folders.end()) folders.push_back(absolute);
+}
+
+void append_colon_separated(std::vector<std::string>& folders, const std::string& list) {
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(':', begin), list.size());
+    append(folders, list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+}
+
+Library open_trusted(const File& file) {
+  require_trusted(file);
+  return Library::open(file);
+}
+
+Listed inspect(const File& file) {
+  Listed listed{file.kind, file.name, file.path.string(), {}};
+  try {
+    const Library library = open_trusted(file);
+    if (file.kind == Kind::comm) {
+      listed.content = comm_table(file, library);
+    } else {
+      listed.content = model_table(file, library);
+    }
+  } catch (const Error& refusal) {
+    listed.content = std::string(refusal.what());
+  }
+  return listed;
+}
+
+}  // namespace
+
+Registry::Registry(std::vector<std::string> folders) {
+  for (const std::string& folder : folders) append(folders_, folder);
+}
+
+Registry Registry::standard(const std::vector<std::string>& plugin_path_option) {
+  std::vector<std::string> folders;
+  for (const std::string& option : plugin_path_option) append_colon_separated(folders, option);
+  if (const char* const path = std::getenv("DDPRUN_PLUGIN_PATH")) append_colon_separated(folders, path);
+  append(folders, (fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "lib" / "ddprun").string());
+  return Registry(folders);
+}
+
+CommPlugin Registry::comm(const std::string& name) const {
+  const File file = find(Kind::comm, name, folders_);
+  return {file.path.string(), comm_table(file, open_trusted(file))};
+}
+
+ModelPlugin Registry::model(const std::string& name, const std::string& torch_version, int cxx11_abi) const {
+  const File file = find(Kind::model, name, folders_);
+  const auto* const table = model_table(file, open_trusted(file));
+  require_torch(file, *table, torch_version, cxx11_abi);
+  return {file.path.string(), table};
+}
+
+std::vector<Listed> Registry::list() const {
+  std::vector<Listed> listed;
+  for (const File& file : scan(folders_)) listed.push_back(inspect(file));
+  return listed;
+}
+
+}  // namespace ddprun::plugin
