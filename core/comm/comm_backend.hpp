@@ -1,5 +1,5 @@
-// comm: the CommBackend interface and what stands behind it: the plugin adapter, solo (world 1), the check of collectives
-// across ranks, and the fault decorator for tests. Torch-free.
+// comm: the CommBackend interface and what stands behind it: the plugin adapter, solo (world 1), the check of
+// collectives across ranks, and the fault decorator for tests. Torch-free.
 #pragma once
 
 #include <chrono>
@@ -45,9 +45,9 @@ struct Algorithm {
 struct Capabilities {
   bool host = false;
   bool cuda = false;
-  bool blocking = false;        // a collective has ended when its call returns
+  bool blocking = false;  // a collective has ended when its call returns
   bool stream_ordered = false;
-  bool alloc = false;           // allocate() gives memory that moves faster than malloc's
+  bool alloc = false;  // allocate() gives memory that moves faster than malloc's
   std::vector<Algorithm> algorithms;
 };
 
@@ -62,10 +62,10 @@ class Request {
 };
 using RequestPtr = std::unique_ptr<Request>;
 
-// The collectives of one group of ranks. Threads: one at a time, abort() excepted. All ranks call the same collectives in
-// the same order with the same count, dtype and op. Buffers stay alive and untouched until their request was waited for.
-// Every function but abort throws ddprun::Error: plugin (3) for what the backend cannot do, peer (5) for what went wrong
-// between the ranks, failure (1) for the rest.
+// The collectives of one group of ranks. Threads: one at a time, abort() excepted. All ranks call the same collectives
+// in the same order with the same count, dtype and op. Buffers stay alive and untouched until their request was waited
+// for. Every function but abort throws ddprun::Error: plugin (3) for what the backend cannot do, peer (5) for what went
+// wrong between the ranks, failure (1) for the rest.
 class CommBackend {
  public:
   virtual ~CommBackend() = default;

@@ -1,0 +1,205 @@
+#include "comm/plugin_backend.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/words.hpp"
+#include "comm/call.hpp"
+#include "comm/communicator.hpp"
+#include "comm/pages.hpp"
+
+namespace ddprun::comm {
+namespace {
+
+using CommunicatorPtr = std::shared_ptr<Communicator>;
+
+ExitCode code_of(ddprun_status status) {
+  switch (status) {
+    case DDPRUN_INVALID:
+    case DDPRUN_UNSUPPORTED: return ExitCode::plugin;
+    case DDPRUN_TIMEOUT:
+    case DDPRUN_PEER_LOST:
+    case DDPRUN_ABORTED:
+    case DDPRUN_MISMATCH: return ExitCode::peer;
+    default: return ExitCode::failure;
+  }
+}
+
+[[noreturn]] void fail(const Communicator& communicator, const std::string& where, ddprun_status status) {
+  throw Error(code_of(status), where + communicator.words(status));
+}
+
+uint32_t milliseconds(std::chrono::milliseconds time) {
+  constexpr int64_t kLongest = std::numeric_limits<uint32_t>::max();
+  return static_cast<uint32_t>(std::clamp<int64_t>(time.count(), 0, kLongest));
+}
+
+std::string text_of(const char* text) {
+  return text != nullptr ? text : "";
+}
+
+class PluginRequest : public Request {
+ public:
+  PluginRequest(CommunicatorPtr communicator, std::string where, ddprun_request* handle)
+      : communicator_(std::move(communicator)), where_(std::move(where)), handle_(handle) {}
+  // Waiting is what releases a request; one that is dropped after abort() ends at once.
+  ~PluginRequest() override {
+    if (handle_ != nullptr) communicator_->plugin().wait(communicator_->handle(), handle_, 0, nullptr);
+  }
+  PluginRequest(const PluginRequest&) = delete;
+  PluginRequest& operator=(const PluginRequest&) = delete;
+
+  bool test() override {
+    const auto& plugin = communicator_->plugin();
+    int32_t done = 0;
+    const auto status = call_plugin(where_, [&] { return plugin.test(communicator_->handle(), handle_, &done); });
+    if (status != DDPRUN_OK) fail(*communicator_, where_, status);
+    return done != 0;
+  }
+
+  Served wait(std::chrono::milliseconds timeout) override {
+    const auto& plugin = communicator_->plugin();
+    ddprun_comm_served served{};
+    served.struct_size = sizeof(served);
+    ddprun_request* const released = std::exchange(handle_, nullptr);
+    const auto status = call_plugin(
+        where_, [&] { return plugin.wait(communicator_->handle(), released, milliseconds(timeout), &served); });
+    if (status != DDPRUN_OK) fail(*communicator_, where_, status);
+    return {text_of(served.algorithm), text_of(served.transport)};
+  }
+
+ private:
+  CommunicatorPtr communicator_;
+  std::string where_;
+  ddprun_request* handle_;
+};
+
+class PluginBackend : public CallBackend {
+ public:
+  PluginBackend(const ddprun_comm_plugin& plugin, const JoinOptions& options)
+      : capabilities_(capabilities_of(plugin)),
+        rank_(options.rank),
+        size_(options.size),
+        algorithm_(options.algorithm),
+        communicator_(std::make_shared<Communicator>(plugin, options)) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  const std::string& name() const override { return communicator_->name(); }
+  const Capabilities& capabilities() const override { return capabilities_; }
+  void abort() noexcept override { communicator_->abort(); }
+  std::shared_ptr<void> allocate(std::size_t bytes) override;
+
+ protected:
+  RequestPtr start(const Call& call) override;
+
+ private:
+  ddprun_collective_fn function_of(Kind kind) const;
+  void require_declared(const Call& call) const;
+
+  Capabilities capabilities_;
+  int rank_;
+  int size_;
+  std::string algorithm_;
+  CommunicatorPtr communicator_;
+};
+
+ddprun_collective_fn PluginBackend::function_of(Kind kind) const {
+  const auto& plugin = communicator_->plugin();
+  switch (kind) {
+    case Kind::allreduce: return plugin.allreduce;
+    case Kind::broadcast: return plugin.broadcast;
+    case Kind::allgather: return plugin.allgather;
+    case Kind::reduce_scatter: return plugin.reduce_scatter;
+    case Kind::barrier: break;
+  }
+  return plugin.barrier;
+}
+
+// An allreduce that the asked-for algorithm (under auto: every one) has not declared is refused by the host, so that no
+// plugin can serve it with something else.
+void PluginBackend::require_declared(const Call& call) const {
+  if (call.kind != Kind::allreduce) return;
+  const uint32_t dtype = 1U << static_cast<uint32_t>(call.dtype);
+  const uint32_t op = 1U << static_cast<uint32_t>(call.op);
+  const auto serves = [&](const Algorithm& algorithm) {
+    const bool chosen = algorithm_ == "auto" || algorithm.name == algorithm_;
+    return chosen && (algorithm.dtypes & dtype) != 0 && (algorithm.ops & op) != 0;
+  };
+  if (std::any_of(capabilities_.algorithms.begin(), capabilities_.algorithms.end(), serves)) return;
+  throw Error(ExitCode::plugin, prefix(call) + "unsupported: " +
+                                    (algorithm_ == "auto" ? "no algorithm" : "algorithm \"" + algorithm_ + '"') +
+                                    " of " + name() + " takes " + name_of(call.op) + " of " + name_of(call.dtype));
+}
+
+RequestPtr PluginBackend::start(const Call& call) {
+  require_declared(call);
+  const std::string where = prefix(call);
+  const ddprun_collective collective{.struct_size = sizeof(ddprun_collective),
+                                     .dtype = static_cast<int32_t>(call.dtype),
+                                     .op = static_cast<int32_t>(call.op),
+                                     .root = call.root,
+                                     .memory = static_cast<int32_t>(call.memory),
+                                     .reserved = 0,
+                                     .send = call.send,
+                                     .recv = call.recv,
+                                     .count = call.count,
+                                     .stream = call.stream};
+  const auto function = function_of(call.kind);
+  ddprun_request* request = nullptr;
+  const auto status = call_plugin(where, [&] { return function(communicator_->handle(), &collective, &request); });
+  if (status != DDPRUN_OK) fail(*communicator_, where, status);
+  if (request == nullptr) throw Error(ExitCode::plugin, where + "the plugin said ok, but gave no request");
+  return std::make_unique<PluginRequest>(communicator_, where, request);
+}
+
+std::shared_ptr<void> PluginBackend::allocate(std::size_t bytes) {
+  if (!capabilities_.alloc) return allocate_pages(bytes);
+  const auto& plugin = communicator_->plugin();
+  const std::string where =
+      name() + ": rank " + std::to_string(rank_) + ": allocating " + std::to_string(bytes) + " bytes: ";
+  void* memory = nullptr;
+  const auto status = call_plugin(where, [&] { return plugin.alloc(communicator_->handle(), bytes, &memory); });
+  if (status != DDPRUN_OK) fail(*communicator_, where, status);
+  return {memory,
+          [communicator = communicator_](void* owned) { communicator->plugin().free(communicator->handle(), owned); }};
+}
+
+}  // namespace
+
+Capabilities capabilities_of(const ddprun_comm_plugin& plugin) {
+  const auto has = [&](uint64_t bit) { return (plugin.capabilities & bit) != 0; };
+  Capabilities capabilities{.host = has(DDPRUN_CAP_HOST),
+                            .cuda = has(DDPRUN_CAP_CUDA),
+                            .blocking = has(DDPRUN_CAP_BLOCKING),
+                            .stream_ordered = has(DDPRUN_CAP_STREAM_ORDERED),
+                            .alloc = has(DDPRUN_CAP_ALLOC),
+                            .algorithms = {}};
+  // Steps by each entry's own size: a newer plugin's entries may be longer than ours.
+  const auto* at = reinterpret_cast<const std::byte*>(plugin.algorithms);
+  for (uint32_t i = 0; i < plugin.algorithm_count; ++i) {
+    const auto& algorithm = *reinterpret_cast<const ddprun_comm_algorithm*>(at);
+    capabilities.algorithms.push_back({algorithm.name, algorithm.dtypes, algorithm.ops});
+    at += algorithm.struct_size;
+  }
+  return capabilities;
+}
+
+std::optional<std::string> algorithm_fault(const ddprun_comm_plugin& plugin, const std::string& algorithm) {
+  std::vector<std::string> names{"auto"};
+  for (const auto& declared : capabilities_of(plugin).algorithms) names.push_back(declared.name);
+  if (std::find(names.begin(), names.end(), algorithm) != names.end()) return std::nullopt;
+  return "expected " + quoted_list(names) + did_you_mean(algorithm, names);
+}
+
+std::unique_ptr<CommBackend> join(const ddprun_comm_plugin& plugin, const JoinOptions& options) {
+  if (const auto fault = algorithm_fault(plugin, options.algorithm)) {
+    throw Error(ExitCode::plugin,
+                std::string(plugin.name) + ": comm.algorithm = \"" + options.algorithm + "\": " + *fault);
+  }
+  return std::make_unique<PluginBackend>(plugin, options);
+}
+
+}  // namespace ddprun::comm
