@@ -25,8 +25,12 @@ if(DDPRUN_SANITIZE)
   add_link_options(-fsanitize=${DDPRUN_SANITIZE})
 endif()
 
+# ccache, told what makes precompiled headers cacheable, and to know a file by its path within this tree, so that a second
+# clone, or a second build folder, compiles nothing that the first has compiled.
 find_program(DDPRUN_CCACHE ccache)
 if(DDPRUN_CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER ${DDPRUN_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${DDPRUN_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${DDPRUN_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_C_COMPILER_LAUNCHER})
+  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endif()

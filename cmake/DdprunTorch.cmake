@@ -1,27 +1,49 @@
 # LibTorch for the CPU as a target of our own, ddprun_torch: the wheel's TorchConfig.cmake asks for nvcc, which a machine
-# that only trains on CPUs does not have. DDPRUN_TORCH_DIR is the folder that holds include/ and lib/.
-if(NOT DDPRUN_TORCH_DIR)
-  set(DDPRUN_TORCH_DIR $ENV{DDPRUN_TORCH_DIR})
+# that only trains on CPUs does not have. DDPRUN_TORCH_DIR is the folder that holds include/ and lib/; in a clone,
+# cmake/setup/find-torch finds it by the rules that ./ddprun follows.
+set(ddprun_torch_oldest 2.7)
+set(ddprun_torch_dir "${DDPRUN_TORCH_DIR}")
+if(NOT ddprun_torch_dir)
+  execute_process(COMMAND ${CMAKE_CURRENT_LIST_DIR}/setup/find-torch
+                  OUTPUT_VARIABLE ddprun_torch_dir OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE ddprun_torch_status)
+  if(NOT ddprun_torch_status EQUAL 0)
+    message(FATAL_ERROR "LibTorch: none found; run ./ddprun once, which installs it, or set DDPRUN_TORCH_DIR to the folder "
+                        "that holds its include/ and lib/")
+  endif()
 endif()
-set(DDPRUN_TORCH_DIR "${DDPRUN_TORCH_DIR}" CACHE PATH "Folder of LibTorch: .../site-packages/torch, or an unpacked libtorch")
+set(DDPRUN_TORCH_DIR "${ddprun_torch_dir}" CACHE PATH "Folder of LibTorch: .../site-packages/torch, or an unpacked libtorch" FORCE)
 
-find_path(DDPRUN_TORCH_INCLUDE ATen/ATen.h PATHS ${DDPRUN_TORCH_DIR}/include REQUIRED)
-find_library(DDPRUN_TORCH_CPU torch_cpu PATHS ${DDPRUN_TORCH_DIR}/lib REQUIRED)
-find_library(DDPRUN_TORCH_C10 c10 PATHS ${DDPRUN_TORCH_DIR}/lib REQUIRED)
-get_filename_component(torch_lib ${DDPRUN_TORCH_CPU} DIRECTORY)
+# Nothing but the folder is cached: another folder is another Torch, all of it.
+foreach(file include/ATen/ATen.h lib/libtorch_cpu.so lib/libc10.so)
+  if(NOT EXISTS ${DDPRUN_TORCH_DIR}/${file})
+    message(FATAL_ERROR "LibTorch: ${DDPRUN_TORCH_DIR} has no ${file}; set DDPRUN_TORCH_DIR to the folder that holds "
+                        "LibTorch's include/ and lib/")
+  endif()
+endforeach()
 
-file(STRINGS ${DDPRUN_TORCH_INCLUDE}/torch/version.h torch_version REGEX "^#define TORCH_VERSION_M(AJOR|INOR)")
-string(REGEX REPLACE ".*MAJOR ([0-9]+).*MINOR ([0-9]+).*" "\\1.\\2" torch_version "${torch_version}")
-if(torch_version VERSION_LESS 2.7)
-  message(FATAL_ERROR "Torch ${torch_version} in ${DDPRUN_TORCH_DIR}: ddprun needs 2.7 or later")
+# Where the version stands: since 2.10, and before.
+foreach(header torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
+  if(EXISTS ${DDPRUN_TORCH_DIR}/include/${header})
+    file(STRINGS ${DDPRUN_TORCH_DIR}/include/${header} ddprun_torch_numbers
+         REGEX "^#define TORCH_VERSION_(MAJOR|MINOR|PATCH) +[0-9]+")
+    if(ddprun_torch_numbers)
+      break()
+    endif()
+  endif()
+endforeach()
+string(REGEX REPLACE ".*MAJOR +([0-9]+).*MINOR +([0-9]+).*PATCH +([0-9]+).*" "\\1.\\2.\\3"
+       DDPRUN_TORCH_VERSION "${ddprun_torch_numbers}")
+if(NOT DDPRUN_TORCH_VERSION MATCHES "^[0-9.]+$" OR DDPRUN_TORCH_VERSION VERSION_LESS ddprun_torch_oldest)
+  message(FATAL_ERROR "LibTorch: version '${DDPRUN_TORCH_VERSION}' in ${DDPRUN_TORCH_DIR}; "
+                      "ddprun needs ${ddprun_torch_oldest} or later")
 endif()
 
+set(DDPRUN_TORCH_LIB ${DDPRUN_TORCH_DIR}/lib)
 add_library(ddprun_torch INTERFACE)
 target_include_directories(ddprun_torch SYSTEM INTERFACE
-  ${DDPRUN_TORCH_INCLUDE} ${DDPRUN_TORCH_INCLUDE}/torch/csrc/api/include)
-# The wheel's libraries find one another by their own run paths; ld needs telling where the CUDA runtime lies that
-# libtorch_cpu names, even for a program that never calls it.
-target_link_libraries(ddprun_torch INTERFACE ${DDPRUN_TORCH_CPU} ${DDPRUN_TORCH_C10})
+  ${DDPRUN_TORCH_DIR}/include ${DDPRUN_TORCH_DIR}/include/torch/csrc/api/include)
+# The wheel's libraries find one another, and the CUDA runtime that libtorch_cpu names, by run paths of their own; ld, which
+# does not follow those, must let the names pass even for a program that never calls CUDA.
+target_link_libraries(ddprun_torch INTERFACE ${DDPRUN_TORCH_LIB}/libtorch_cpu.so ${DDPRUN_TORCH_LIB}/libc10.so)
 target_link_options(ddprun_torch INTERFACE -Wl,--allow-shlib-undefined)
-set(DDPRUN_TORCH_LIB ${torch_lib})
-message(STATUS "Torch ${torch_version}: ${torch_lib}")
+message(STATUS "Torch ${DDPRUN_TORCH_VERSION}: ${DDPRUN_TORCH_DIR}")

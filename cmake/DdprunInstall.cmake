@@ -1,0 +1,35 @@
+# What `cmake --install` puts into a prefix, and what `find_package(ddprun)` finds there: bin/ddprun, lib/libddprun.so,
+# lib/ddprun/ (the plugins), include/ddprun/ (the SDK) and lib/cmake/ddprun/. Everything finds the rest relative to itself;
+# only Torch's folder is absolute. Included last: it goes by the targets that there are.
+include(CMakePackageConfigHelpers)
+set(package lib/cmake/ddprun)
+
+# What ./ddprun builds: the program with its plugins, without the tests.
+get_property(plugins GLOBAL PROPERTY DDPRUN_PLUGINS)
+add_custom_target(product DEPENDS ${plugins})
+
+foreach(target ddprun libddprun)
+  if(TARGET ${target})
+    add_dependencies(product ${target})
+    install(TARGETS ${target} RUNTIME DESTINATION bin LIBRARY DESTINATION lib)
+  endif()
+endforeach()
+if(TARGET ddprun)
+  set_target_properties(ddprun PROPERTIES INSTALL_RPATH "$ORIGIN/../lib;${DDPRUN_TORCH_LIB}")
+endif()
+if(TARGET libddprun)
+  set_target_properties(libddprun PROPERTIES INSTALL_RPATH "${DDPRUN_TORCH_LIB}")
+endif()
+
+set_target_properties(ddprun_sdk PROPERTIES EXPORT_NAME sdk)
+target_compile_features(ddprun_sdk INTERFACE cxx_std_20)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/core/sdk/ddprun DESTINATION include)
+install(TARGETS ddprun_sdk EXPORT ddprun INCLUDES DESTINATION include)
+install(EXPORT ddprun NAMESPACE ddprun:: FILE ddprunTargets.cmake DESTINATION ${package})
+
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/ddprunConfig.cmake.in ${PROJECT_BINARY_DIR}/ddprunConfig.cmake
+                              INSTALL_DESTINATION ${package})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/ddprunConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/ddprunConfig.cmake ${PROJECT_BINARY_DIR}/ddprunConfigVersion.cmake
+              ${CMAKE_CURRENT_LIST_DIR}/DdprunPlugin.cmake ${CMAKE_CURRENT_LIST_DIR}/DdprunTorch.cmake
+        DESTINATION ${package})
