@@ -1,0 +1,117 @@
+# What ./ddprun and ./run-tests share: install what is missing, configure, build. Sourced by bash, with `root` set to the
+# checkout. Every step prints one line on stderr and keeps its output in build/setup/; what is done already is silent.
+setup=$root/cmake/setup
+logs=$root/build/setup
+# shellcheck source=cmake/setup/torch.sh
+. "$setup/torch.sh"
+
+say() { printf 'ddprun: set-up: %s\n' "$*" >&2; }
+fail() { say "$*"; exit 1; }
+
+# step LOG NAME COMMAND...: runs the command into the log; if it fails, shows the log's end and names both.
+# The locks are closed for it: a service that apt starts would keep them.
+step() {
+  local log=$logs/$1 name=$2 status=0
+  shift 2
+  say "$name"
+  "$@" >"$log" 2>&1 </dev/null 8>&- 9>&- || status=$?
+  ((status == 0)) && return
+  tail -n 25 "$log" >&2
+  fail "$name: failed (exit $status); log: $log"
+}
+
+# lock FD FILE WHAT: holds the file's lock until FD is closed, so that two of us do not install or build the same thing.
+lock() {
+  eval "exec $1>>\"\$2\""
+  flock --nonblock "$1" && return
+  say "waiting for another process that sets up $3"
+  flock "$1"
+}
+
+as_root() {
+  if ((EUID == 0)); then "$@"; else sudo -- "$@"; fi
+}
+
+apt() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"; }
+
+# Package lists may be absent (a fresh system) or stale (names that the mirror has no more): then they are fetched.
+install_packages() {
+  if compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null; then
+    apt install -y --no-install-recommends "$@" && return
+  fi
+  apt update && apt install -y --no-install-recommends "$@"
+}
+
+need_packages() {
+  local wanted missing command
+  mapfile -t wanted < <(entries "$setup/packages.txt")
+  command -v dpkg-query >/dev/null ||
+    fail "Debian packages: no dpkg-query here, and this set-up knows Debian only; install what cmake/setup/packages.txt" \
+      "names in your system's way, then: cmake --preset release && cmake --build --preset release"
+  mapfile -t missing < <(comm -23 <(printf '%s\n' "${wanted[@]}" | sort) \
+    <(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${wanted[@]}" 2>/dev/null | sed -n 's/^installed //p' | sort))
+  ((${#missing[@]} == 0)) && return
+  command="apt-get install -y --no-install-recommends ${missing[*]}"
+  if ((EUID != 0)) && ! command -v sudo >/dev/null; then
+    fail "Debian packages are missing, and there is neither root nor sudo to install them; as root: $command"
+  fi
+  step packages.log "installing ${#missing[@]} Debian packages: ${missing[*]}" install_packages "${missing[@]}"
+}
+
+# configure PRESET [-D...]: once, and again when the arguments or the presets change; CMake notices its own files itself.
+configure() {
+  local preset=$1 done=$logs/configured-$1
+  shift
+  if [[ -e $root/build/$preset/build.ninja && -e $done && ! $root/CMakePresets.json -nt $done && $(<"$done") == "$*" ]]; then
+    return
+  fi
+  rm -f "$done"
+  step "configure-$preset.log" "configuring build/$preset${*:+ with ${*#-DDDPRUN_}}" \
+    cmake -S "$root" --preset "$preset" "$@"
+  echo "$*" >"$done"
+}
+
+# As many compilers at once as there are cores, and 2 GiB of free memory for each: LibTorch's headers take that much.
+jobs() {
+  local cores free
+  cores=$(nproc)
+  free=$(awk '/^MemAvailable:/ { print int($2 / 2097152) }' /proc/meminfo)
+  echo $((free < 1 ? 1 : free < cores ? free : cores))
+}
+
+# build PRESET [TARGET...]: silent when there is nothing to do; on a terminal it counts, elsewhere it prints one line.
+build() {
+  local preset=$1 log=$logs/build-$1.log status=0
+  local name="building build/$preset (log: $log)"
+  shift
+  ninja -C "$root/build/$preset" -j "$(jobs)" "$@" </dev/null 2>&1 8>&- 9>&- | tee "$log" | show_progress "$name" ||
+    status=${PIPESTATUS[0]}
+  ((status == 0)) && return
+  grep -E -A 12 'FAILED:|error:|ninja: error' "$log" | head -n 60 >&2
+  fail "$name: failed (exit $status)"
+}
+
+show_progress() {
+  local line started='' terminal=''
+  [[ -t 2 ]] && terminal=yes
+  while IFS= read -r line; do
+    # "[0/1] Re-checking globbed directories" is no work.
+    [[ $line =~ ^\[([1-9][0-9]*/[0-9]+)\] ]] || continue
+    if [[ $terminal ]]; then
+      printf '\rddprun: set-up: %s %s \033[K' "$1" "${BASH_REMATCH[1]}" >&2
+    elif [[ ! $started ]]; then
+      say "$1"
+    fi
+    started=yes
+  done
+  if [[ $terminal && $started ]]; then echo >&2; fi
+}
+
+# prepare program|tests: all that comes before the build. Sets torch_dir, torch_python.
+prepare() {
+  mkdir -p "$logs"
+  lock 9 "$logs/lock" "this clone"
+  need_packages
+  need_torch "$1"
+  configure release "-DDDPRUN_TORCH_DIR=$torch_dir"
+}
