@@ -10,16 +10,18 @@
 
 namespace ddprun::data {
 
-// One batch. The memory belongs to the loader and is valid until the next call of next() or the loader's end.
+// One batch. The memory belongs to the loader, is aligned to 64 bytes, never null, and valid (for writing too) until
+// the next call of next() or start(), or the loader's end.
 struct Batch {
-  int64_t size = 0;  // samples
-  void* inputs = nullptr;
-  void* targets = nullptr;
+  int64_t size = 0;         // samples
+  void* inputs = nullptr;   // [size, input shape...] of the data set's input type
+  void* targets = nullptr;  // [size, target shape...]
 };
 
 struct LoaderOptions {
-  int workers = 2;   // threads; 0: the caller's own thread fetches inside next()
-  int prefetch = 2;  // batches ahead per worker
+  int workers = 2;  // threads; 0: the caller's own thread fetches inside next()
+  int prefetch =
+      2;  // batches ahead per worker; small ones go further ahead, since waking a thread costs more than they do
 };
 
 // Batches of one epoch at a time, in the order of the indices whatever the number of workers. One thread calls it.
@@ -27,17 +29,20 @@ class Loader {
  public:
   virtual ~Loader() = default;
   // Begins an epoch: batch i is fetched from batches[i], a list of indices that may be empty. What an earlier epoch had
-  // left is thrown away.
+  // left is thrown away; what workers are busy with is waited for, a sample or 64 KiB at most. Memory is taken here,
+  // for the largest batch so far, and not again in next().
   virtual void start(std::vector<std::vector<int64_t>> batches) = 0;
-  // The next batch, or false after the last. Rethrows what a worker threw, at the batch where it happened. Waiting here is
-  // the data time of a step.
+  // The next batch, or false after the last (or before start). Rethrows what a worker threw, at the batch where it
+  // happened; the call after that goes on with the batch behind it. Waiting here is the data time of a step.
   virtual bool next(Batch& batch) = 0;
 };
 
-// The data set must outlive the loader.
+// The data set must outlive the loader. Throws Error(usage) for fewer than 0 workers or, with workers, less than 1
+// batch of prefetch; Error(failure) when a thread cannot be started.
 std::unique_ptr<Loader> make_loader(const Dataset& dataset, LoaderOptions options);
 
-// Cuts indices into batches of batch_size, the last one shorter (or left out: drop_last).
+// Cuts indices into batches of batch_size, the last one shorter (or left out: drop_last). Throws Error(usage) for a
+// batch_size below 1.
 std::vector<std::vector<int64_t>> cut_batches(const std::vector<int64_t>& indices, int64_t batch_size, bool drop_last);
 
 }  // namespace ddprun::data

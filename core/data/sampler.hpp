@@ -32,12 +32,13 @@ std::unique_ptr<Sampler> sequential_sampler(int64_t dataset_size);
 // A fresh permutation each epoch: torch.randperm of a generator seeded with seed + epoch.
 std::unique_ptr<Sampler> random_sampler(int64_t dataset_size, uint64_t seed);
 
-// torch.utils.data.DistributedSampler, index for index (shuffle: randperm seeded with seed + epoch; pad; every world-th).
-// Throws Error(usage) when rank or world make no sense.
-std::unique_ptr<Sampler> distributed_sampler(int64_t dataset_size, int rank, int world, uint64_t seed, bool shuffle, Last last);
+// torch.utils.data.DistributedSampler, index for index (shuffle: randperm seeded with seed + epoch; pad; every
+// world-th). Throws Error(usage) when rank or world make no sense.
+std::unique_ptr<Sampler> distributed_sampler(int64_t dataset_size, int rank, int world, uint64_t seed, bool shuffle,
+                                             Last last);
 
-// torch.randperm(n, generator) of PyTorch's CPU generator after manual_seed(seed): the same Mersenne Twister (Matsumoto and
-// Nishimura 1998) and the same swaps as ATen's randperm_cpu.
+// torch.randperm(n, generator) of PyTorch's CPU generator after manual_seed(seed): the same Mersenne Twister (Matsumoto
+// and Nishimura 1998) and the same swaps as ATen's randperm_cpu.
 std::vector<int64_t> randperm(int64_t n, uint64_t seed);
 
 }  // namespace ddprun::data

@@ -1,0 +1,65 @@
+#include "data/linear.hpp"
+
+#include "data/options.hpp"
+#include "data/random.hpp"
+
+namespace ddprun::data {
+namespace {
+
+constexpr int64_t most_samples = int64_t{1} << 28;  // 2 GiB
+
+struct Line {
+  double slope, intercept, noise;
+};
+
+class LinearDataset : public Dataset {
+ public:
+  LinearDataset(const Line& line, int64_t samples, uint64_t seed) {
+    Normal normal(seed);
+    points_.resize(static_cast<std::size_t>(samples));
+    for (auto& point : points_) {
+      point.x = static_cast<float>(normal());
+      point.y = static_cast<float>(line.slope * point.x + line.intercept + line.noise * normal());
+    }
+  }
+
+  int64_t size() const override { return static_cast<int64_t>(points_.size()); }
+  const Field& input() const override { return field_; }
+  const Field& target() const override { return field_; }
+  const std::vector<std::string>& classes() const override { return classes_; }
+
+  void fetch(std::span<const int64_t> indices, void* inputs, void* targets) const override {
+    check_indices(indices, size());
+    auto* x = static_cast<float*>(inputs);
+    auto* y = static_cast<float*>(targets);
+    for (const int64_t index : indices) {
+      const Point& point = points_[static_cast<std::size_t>(index)];
+      *x++ = point.x;
+      *y++ = point.y;
+    }
+  }
+
+ private:
+  struct Point {
+    float x, y;
+  };
+  const Field field_{{1}, ElementType::float32};
+  const std::vector<std::string> classes_;
+  std::vector<Point> points_;
+};
+
+}  // namespace
+
+Splits open_linear(const DataOptions& data) {
+  refuse_root(data);
+  const OptionReader options(data, {"samples", "test_samples", "slope", "intercept", "noise", "seed"});
+  const Line line{options.number("slope", 2), options.number("intercept", 3), options.number("noise", 0.1)};
+  if (line.noise < 0) throw DatasetError("options.noise", "expected 0 or more");
+  const int64_t samples = options.integer("samples", 10'000, 1, most_samples);
+  const int64_t test_samples = options.integer("test_samples", 1'000, 1, most_samples);
+  const uint64_t seed = mix(options.seed());
+  return {std::make_unique<LinearDataset>(line, samples, mix(seed)),
+          std::make_unique<LinearDataset>(line, test_samples, mix(seed + 1))};
+}
+
+}  // namespace ddprun::data

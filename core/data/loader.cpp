@@ -1,0 +1,220 @@
+#include "data/loader.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/error.hpp"
+#include "data/batch_buffer.hpp"
+
+namespace ddprun::data {
+namespace {
+
+using Batches = std::vector<std::vector<int64_t>>;
+
+std::size_t largest(const Batches& batches) {
+  std::size_t samples = 0;
+  for (const auto& batch : batches) samples = std::max(samples, batch.size());
+  return samples;
+}
+
+// No workers: next() fetches.
+class InlineLoader : public Loader {
+ public:
+  explicit InlineLoader(const Dataset& dataset) : dataset_(dataset) {}
+
+  void start(Batches batches) override {
+    batches_ = std::move(batches);
+    next_ = 0;
+    buffer_.reserve(dataset_, largest(batches_));
+  }
+
+  bool next(Batch& batch) override {
+    if (next_ == batches_.size()) return false;
+    batch = buffer_.fill(dataset_, batches_[next_++], never_);
+    return true;
+  }
+
+ private:
+  const Dataset& dataset_;
+  const std::atomic<bool> never_{false};
+  Batches batches_;
+  std::size_t next_ = 0;
+  BatchBuffer buffer_;
+};
+
+// Workers take the batches of the epoch in order, each into the slot of a ring that is its number modulo the slots, and
+// the caller takes them out in order. One mutex guards all but the memory of the slots, which belongs to the worker
+// until the slot is ready, and then to the caller until its next call.
+//
+// Waking a sleeping thread costs more than fetching a small batch. So a worker is woken only when half of what was
+// fetched ahead is used up, one at a time, and the caller only when the very batch that it waits for is ready.
+class WorkerLoader : public Loader {
+ public:
+  WorkerLoader(const Dataset& dataset, LoaderOptions options)
+      : dataset_(dataset), least_ahead_(static_cast<std::size_t>(options.workers) * options.prefetch) {
+    try {
+      for (int i = 0; i < options.workers; ++i) workers_.emplace_back([this] { work(); });
+    } catch (const std::system_error& error) {
+      shut_down();
+      throw Error(ExitCode::failure,
+                  "cannot start " + std::to_string(options.workers) + " data workers (data.workers): " + error.what());
+    }
+  }
+
+  ~WorkerLoader() override { shut_down(); }
+
+  void start(Batches batches) override {
+    std::unique_lock lock(mutex_);
+    stop_ = true;
+    idle_.wait(lock, [this] { return busy_ == 0; });
+    batches_.clear();
+    claimed_ = taken_ = 0;
+    make_room(largest(batches), batches.size());
+    for (auto& slot : slots_) {
+      slot.ready = false;
+      slot.error = nullptr;
+    }
+    batches_ = std::move(batches);
+    stop_ = false;
+    lock.unlock();
+    space_.notify_all();
+  }
+
+  bool next(Batch& batch) override {
+    std::unique_lock lock(mutex_);
+    if (taken_ == batches_.size()) return false;
+    Slot& slot = slots_[taken_ % slots_.size()];
+    caller_waits_ = !slot.ready;
+    ready_.wait(lock, [&] { return slot.ready; });
+    caller_waits_ = false;
+    slot.ready = false;
+    ++taken_;
+    batch = slot.batch;
+    const std::exception_ptr error = std::exchange(slot.error, nullptr);
+    const bool wake = sleeping_ > 0 && claimed_ < batches_.size() && claimed_ - taken_ <= ahead() / 2;
+    lock.unlock();
+    if (wake) space_.notify_one();
+    if (error) std::rethrow_exception(error);
+    return true;
+  }
+
+ private:
+  struct Slot {
+    BatchBuffer buffer;
+    Batch batch;
+    std::exception_ptr error;
+    bool ready = false;
+  };
+
+  // One slot is the caller's.
+  std::size_t ahead() const { return slots_.size() - 1; }
+
+  void make_room(std::size_t samples, std::size_t batches) {
+    constexpr std::size_t small_bytes = 256 * 1024;  // fetched ahead in any case, if it takes no more than
+    constexpr std::size_t most_small = 64;           // so many batches
+    const std::size_t batch_bytes = samples * (dataset_.input().bytes() + dataset_.target().bytes());
+    const std::size_t small = std::min(small_bytes / std::max<std::size_t>(1, batch_bytes), most_small);
+    slots_.resize(std::max(least_ahead_, small) + 1);
+    const std::size_t used = std::min(batches, slots_.size());
+    for (std::size_t i = 0; i < used; ++i) slots_[i].buffer.reserve(dataset_, samples);
+  }
+
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      const auto may_claim = [this] { return !stop_ && claimed_ < std::min(batches_.size(), taken_ + ahead()); };
+      if (!may_claim()) {
+        ++sleeping_;
+        space_.wait(lock, [&] { return ended_ || may_claim(); });
+        --sleeping_;
+      }
+      if (ended_) return;
+      fetch_one(lock);
+    }
+  }
+
+  // Called and left with the lock held.
+  void fetch_one(std::unique_lock<std::mutex>& lock) {
+    const std::size_t number = claimed_++;
+    Slot& slot = slots_[number % slots_.size()];
+    ++busy_;
+    lock.unlock();
+    try {
+      slot.batch = slot.buffer.fill(dataset_, batches_[number], stop_);
+    } catch (...) {
+      slot.error = std::current_exception();
+    }
+    lock.lock();
+    --busy_;
+    slot.ready = true;
+    if (busy_ == 0 && stop_) idle_.notify_one();
+    if (caller_waits_ && number == taken_) {
+      lock.unlock();  // else the caller would wake up to wait for the lock
+      ready_.notify_one();
+      lock.lock();
+    }
+  }
+
+  void shut_down() {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+      stop_ = true;
+    }
+    space_.notify_all();
+    for (auto& worker : workers_) worker.join();
+  }
+
+  const Dataset& dataset_;
+  const std::size_t least_ahead_;
+
+  std::mutex mutex_;
+  std::condition_variable space_;  // for workers: there may be a batch to fetch
+  std::condition_variable ready_;  // for the caller: the batch it waits for is there
+  std::condition_variable idle_;   // for start(): no worker is busy
+  Batches batches_;
+  std::vector<Slot> slots_;
+  std::size_t claimed_ = 0;  // batches that workers have begun
+  std::size_t taken_ = 0;    // batches that the caller has had
+  std::size_t busy_ = 0;
+  std::size_t sleeping_ = 0;
+  bool caller_waits_ = false;
+  bool ended_ = false;
+  std::atomic<bool> stop_{false};  // read without the lock by a worker in the middle of a batch
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Loader> make_loader(const Dataset& dataset, LoaderOptions options) {
+  if (options.workers < 0) {
+    throw Error(ExitCode::usage, std::to_string(options.workers) + " data workers: expected 0 or more");
+  }
+  if (options.workers == 0) return std::make_unique<InlineLoader>(dataset);
+  if (options.prefetch < 1) {
+    throw Error(ExitCode::usage, "prefetch of " + std::to_string(options.prefetch) + ": expected 1 or more");
+  }
+  return std::make_unique<WorkerLoader>(dataset, options);
+}
+
+std::vector<std::vector<int64_t>> cut_batches(const std::vector<int64_t>& indices, int64_t batch_size, bool drop_last) {
+  if (batch_size < 1) {
+    throw Error(ExitCode::usage, "batch size of " + std::to_string(batch_size) + ": expected 1 or more");
+  }
+  std::vector<std::vector<int64_t>> batches;
+  const auto count = static_cast<int64_t>(indices.size());
+  for (int64_t at = 0; at < count; at += batch_size) {
+    const int64_t end = at + std::min(batch_size, count - at);
+    if (drop_last && end - at < batch_size) break;
+    batches.emplace_back(indices.begin() + at, indices.begin() + end);
+    if (end == count) break;
+  }
+  return batches;
+}
+
+}  // namespace ddprun::data

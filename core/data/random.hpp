@@ -1,0 +1,44 @@
+// Random numbers that are the same on every machine, for data that is computed. Private to the room.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+#include <random>
+
+namespace ddprun::data {
+
+// The finaliser of SplitMix64 (Steele, Lea and Flood 2014): neighbouring inputs give unrelated outputs.
+inline uint64_t mix(uint64_t value) {
+  value += 0x9e3779b97f4a7c15u;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
+  return value ^ (value >> 31);
+}
+
+// Standard normal values by Box and Muller (1958); std::normal_distribution differs between standard libraries.
+class Normal {
+ public:
+  explicit Normal(uint64_t seed) : generator_(seed) {}
+  double operator()() {
+    if (spare_) {
+      spare_ = false;
+      return next_;
+    }
+    const double radius = std::sqrt(-2 * std::log(1 - uniform()));
+    const double angle = 2 * std::numbers::pi * uniform();
+    next_ = radius * std::sin(angle);
+    spare_ = true;
+    return radius * std::cos(angle);
+  }
+
+ private:
+  // In [0, 1): 53 bits, all that a double holds.
+  double uniform() { return static_cast<double>(generator_() >> 11) * 0x1p-53; }
+
+  std::mt19937_64 generator_;
+  double next_ = 0;
+  bool spare_ = false;
+};
+
+}  // namespace ddprun::data

@@ -1,0 +1,123 @@
+#include "data/sampler.hpp"
+
+#include <limits>
+#include <numeric>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace ddprun::data {
+namespace {
+
+void check_size(int64_t dataset_size) {
+  if (dataset_size >= 0) return;
+  throw Error(ExitCode::usage, "data set of " + std::to_string(dataset_size) + " samples: expected 0 or more");
+}
+
+std::vector<int64_t> in_order(int64_t n) {
+  std::vector<int64_t> indices(static_cast<std::size_t>(n));
+  std::iota(indices.begin(), indices.end(), int64_t{0});
+  return indices;
+}
+
+// Sequential or random: the whole data set, for one rank.
+class WholeSampler : public Sampler {
+ public:
+  WholeSampler(int64_t dataset_size, bool shuffle, uint64_t seed)
+      : dataset_size_(dataset_size), shuffle_(shuffle), seed_(seed) {
+    check_size(dataset_size);
+  }
+  std::vector<int64_t> indices(int64_t epoch) const override {
+    return shuffle_ ? randperm(dataset_size_, seed_ + static_cast<uint64_t>(epoch)) : in_order(dataset_size_);
+  }
+  int64_t size(int) const override { return dataset_size_; }
+  bool distributed() const override { return false; }
+
+ private:
+  const int64_t dataset_size_;
+  const bool shuffle_;
+  const uint64_t seed_;
+};
+
+class DistributedSampler : public Sampler {
+ public:
+  DistributedSampler(int64_t dataset_size, int rank, int world, uint64_t seed, bool shuffle, Last last)
+      : whole_(dataset_size, shuffle, seed), dataset_size_(dataset_size), rank_(rank), world_(world), last_(last) {
+    if (world < 1) throw Error(ExitCode::usage, "world size " + std::to_string(world) + ": expected 1 or more");
+    check_rank(rank);
+  }
+
+  // Every world-th of the permutation, from the rank on. Positions past its end begin again at the front, as often as
+  // it takes: more than once where the data set is smaller than the world.
+  std::vector<int64_t> indices(int64_t epoch) const override {
+    const std::vector<int64_t> all = whole_.indices(epoch);
+    std::vector<int64_t> mine(static_cast<std::size_t>(size(rank_)));
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      mine[i] = all[(static_cast<std::size_t>(rank_) + i * static_cast<std::size_t>(world_)) % all.size()];
+    }
+    return mine;
+  }
+
+  int64_t size(int rank) const override {
+    check_rank(rank);
+    const int64_t whole_rounds = dataset_size_ / world_;
+    const int64_t rest = dataset_size_ % world_;
+    switch (last_) {
+      case Last::pad: return whole_rounds + (rest > 0 ? 1 : 0);
+      case Last::drop: return whole_rounds;
+      case Last::exact: return whole_rounds + (rank < rest ? 1 : 0);
+    }
+    throw Error(ExitCode::failure, "unknown way to end an epoch");
+  }
+
+  bool distributed() const override { return true; }
+
+ private:
+  void check_rank(int rank) const {
+    if (rank >= 0 && rank < world_) return;
+    throw Error(ExitCode::usage, "rank " + std::to_string(rank) + ": expected 0 to " + std::to_string(world_ - 1) +
+                                     ", the world's last");
+  }
+
+  const WholeSampler whole_;
+  const int64_t dataset_size_;
+  const int rank_;
+  const int world_;
+  const Last last_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sampler> sequential_sampler(int64_t dataset_size) {
+  return std::make_unique<WholeSampler>(dataset_size, false, 0);
+}
+
+std::unique_ptr<Sampler> random_sampler(int64_t dataset_size, uint64_t seed) {
+  return std::make_unique<WholeSampler>(dataset_size, true, seed);
+}
+
+std::unique_ptr<Sampler> distributed_sampler(int64_t dataset_size, int rank, int world, uint64_t seed, bool shuffle,
+                                             Last last) {
+  return std::make_unique<DistributedSampler>(dataset_size, rank, world, seed, shuffle, last);
+}
+
+std::vector<int64_t> randperm(int64_t n, uint64_t seed) {
+  // From here on PyTorch draws 64 bits, the high half first, because 32 would be visibly uneven.
+  constexpr int64_t wide_from = std::numeric_limits<uint32_t>::max() / 20;
+  check_size(n);
+  std::vector<int64_t> indices = in_order(n);
+  std::mt19937 generator(static_cast<uint32_t>(seed));  // PyTorch, too, uses the low half of the seed only
+  const auto draw = [&]() -> uint64_t {
+    const uint64_t first = generator();
+    return n < wide_from ? first : first << 32 | generator();
+  };
+  for (int64_t i = 0; i < n - 1; ++i) {
+    const auto ahead = static_cast<int64_t>(draw() % static_cast<uint64_t>(n - i));
+    std::swap(indices[static_cast<std::size_t>(i)], indices[static_cast<std::size_t>(i + ahead)]);
+  }
+  return indices;
+}
+
+}  // namespace ddprun::data
