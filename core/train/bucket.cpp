@@ -1,0 +1,48 @@
+#include "train/bucket.hpp"
+
+#include "train/tensor_buffer.hpp"
+
+namespace ddprun::train {
+namespace {
+
+torch::Tensor allocate(comm::CommBackend& backend, const BucketPlan& plan, torch::ScalarType type) {
+  std::shared_ptr<void> memory = backend.allocate(plan.elements * comm::size_of(plan.dtype));
+  void* data = memory.get();
+  // The tensor, and every gradient that is a view of it, keeps the memory.
+  return torch::from_blob(data, {static_cast<int64_t>(plan.elements)}, [owner = std::move(memory)](void*) mutable { owner.reset(); },
+                          torch::TensorOptions().dtype(type));
+}
+
+}  // namespace
+
+Bucket::Bucket(comm::CommBackend& backend, const BucketPlan& plan, const std::vector<NamedTensor>& parameters)
+    : plan_(plan), flat_(allocate(backend, plan, parameters.at(plan.slots.at(0).parameter).tensor.scalar_type())) {
+  for (const Slot& slot : plan_.slots) {
+    const torch::Tensor& parameter = parameters.at(slot.parameter).tensor;
+    const torch::Tensor part = flat_.narrow(0, static_cast<int64_t>(slot.offset), parameter.numel());
+    // The parameter's own strides where they fill memory without holes, so that the optimizer runs over both alike.
+    views_.push_back(parameter.is_non_overlapping_and_dense() ? part.as_strided(parameter.sizes(), parameter.strides())
+                                                              : part.view(parameter.sizes()));
+  }
+}
+
+void Bucket::take(std::size_t slot, const torch::Tensor& parameter, const torch::Tensor& scale) {
+  const torch::NoGradGuard no_grad;
+  torch::Tensor& view = views_.at(slot);
+  torch::Tensor& gradient = parameter.mutable_grad();
+  at::mul_out(view, gradient, scale);
+  if (gradient.data_ptr() != view.data_ptr()) gradient = view;
+}
+
+void Bucket::take_zero(std::size_t slot, const torch::Tensor& parameter) {
+  const torch::NoGradGuard no_grad;
+  torch::Tensor& view = views_.at(slot);
+  view.zero_();
+  parameter.mutable_grad() = view;
+}
+
+void Bucket::allreduce(comm::CommBackend& backend, std::chrono::milliseconds timeout) {
+  served_ = backend.allreduce(flat_.data_ptr(), as_buffer(flat_), comm::Op::sum)->wait(timeout);
+}
+
+}  // namespace ddprun::train

@@ -1,0 +1,39 @@
+// One bucket: memory of the backend, with a view into it for each gradient.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <vector>
+
+#include "comm/comm_backend.hpp"
+#include "train/bucket_plan.hpp"
+#include "train/parameters.hpp"
+
+namespace ddprun::train {
+
+class Bucket {
+ public:
+  // Collective (it allocates from the backend).
+  Bucket(comm::CommBackend& backend, const BucketPlan& plan, const std::vector<NamedTensor>& parameters);
+
+  // Takes the gradient of a slot's parameter into the bucket, times `scale` (a wrapped number, so that it takes part in the
+  // gradient's own type), and makes the bucket's view the gradient. Where it already is one, it is scaled in place.
+  void take(std::size_t slot, const torch::Tensor& parameter, const torch::Tensor& scale);
+  // Makes the gradient zero, for a parameter that had none.
+  void take_zero(std::size_t slot, const torch::Tensor& parameter);
+
+  // Sums the bucket over the ranks and waits for it.
+  void allreduce(comm::CommBackend& backend, std::chrono::milliseconds timeout);
+  // What served the last allreduce.
+  const comm::Served& served() const { return served_; }
+
+  const BucketPlan& plan() const { return plan_; }
+
+ private:
+  BucketPlan plan_;
+  torch::Tensor flat_;
+  std::vector<torch::Tensor> views_;  // by slot
+  comm::Served served_;
+};
+
+}  // namespace ddprun::train

@@ -1,0 +1,167 @@
+#include <ATen/ScalarOps.h>
+
+#include <numeric>
+#include <set>
+
+#include "base/error.hpp"
+#include "train/bucket.hpp"
+#include "train/comm_thread.hpp"
+#include "train/reducer.hpp"
+#include "train/tensor_buffer.hpp"
+
+namespace ddprun::train {
+namespace {
+
+class BucketedReducer final : public Reducer {
+ public:
+  BucketedReducer(comm::CommBackend& backend, std::vector<NamedTensor> parameters, ReducerOptions options)
+      : backend_(backend),
+        parameters_(std::move(parameters)),
+        options_(std::move(options)),
+        scale_(at::native::wrapped_scalar_tensor(1.0 / backend.size())) {
+    // Before the first backward, the best guess: the last layer's gradients come first.
+    std::vector<std::size_t> order(parameters_.size());
+    std::iota(order.rbegin(), order.rend(), std::size_t{0});
+    build(order);
+  }
+
+  ~BucketedReducer() override {
+    // A step that was left half way may have a collective under way that its peers never join.
+    if (submitted_ > 0) backend_.abort();
+  }
+
+  void add(std::size_t parameter) override {
+    if (added_.at(parameter)) {
+      throw Error(ExitCode::failure, "parameter \"" + parameters_[parameter].name +
+                                         "\" got its gradient twice in one step: run one backward per step");
+    }
+    const Place place = places_[parameter];
+    buckets_[place.bucket].take(place.slot, parameters_[parameter].tensor, scale_);
+    mark_added(parameter);
+  }
+
+  void finalize() override {
+    add_missing();
+    const auto last = buckets_.size() - 1;
+    for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
+      if (options_.on_wait) options_.on_wait(static_cast<int>(bucket));
+      if (bucket == last) {
+        buckets_[bucket].allreduce(backend_, options_.timeout);
+      } else {
+        thread_->wait(bucket + 1);
+      }
+    }
+    finish_step();
+  }
+
+  std::string served() const override { return served_; }
+
+ private:
+  struct Place {
+    std::size_t bucket = 0;
+    std::size_t slot = 0;
+  };
+
+  void build(const std::vector<std::size_t>& order) {
+    std::vector<ParameterInfo> infos;
+    for (const NamedTensor& parameter : parameters_) {
+      infos.push_back({static_cast<std::size_t>(parameter.tensor.numel()), dtype_of(parameter.tensor)});
+    }
+    buckets_.clear();
+    places_.resize(parameters_.size());
+    for (const BucketPlan& plan : plan_buckets(infos, order, options_.first_bucket_bytes, options_.bucket_bytes)) {
+      for (std::size_t slot = 0; slot < plan.slots.size(); ++slot) {
+        places_[plan.slots[slot].parameter] = {buckets_.size(), slot};
+      }
+      buckets_.emplace_back(backend_, plan, parameters_);
+    }
+    if (buckets_.size() > 1 && thread_ == nullptr) thread_ = std::make_unique<CommThread>();
+    begin_step();
+  }
+
+  void begin_step() {
+    added_.assign(parameters_.size(), false);
+    ready_order_.clear();
+    pending_.clear();
+    for (const Bucket& bucket : buckets_) pending_.push_back(bucket.plan().slots.size());
+    submitted_ = 0;
+    if (thread_ != nullptr) thread_->reset();
+  }
+
+  void mark_added(std::size_t parameter) {
+    added_[parameter] = true;
+    ready_order_.push_back(parameter);
+    --pending_[places_[parameter].bucket];
+    // Every rank must reduce the buckets in one order, so a full bucket waits for those before it; the last is left to
+    // finalize.
+    while (submitted_ + 1 < buckets_.size() && pending_[submitted_] == 0) {
+      thread_->submit([this, &bucket = buckets_[submitted_]] { bucket.allreduce(backend_, options_.timeout); });
+      ++submitted_;
+    }
+  }
+
+  void add_missing() {
+    std::string missing;
+    for (std::size_t parameter = 0; parameter < parameters_.size(); ++parameter) {
+      if (added_[parameter]) continue;
+      if (options_.unused == Unused::error) {
+        missing += (missing.empty() ? "\"" : ", \"") + parameters_[parameter].name + "\"";
+        continue;
+      }
+      const Place place = places_[parameter];
+      buckets_[place.bucket].take_zero(place.slot, parameters_[parameter].tensor);
+      mark_added(parameter);
+    }
+    if (!missing.empty()) {
+      throw Error(ExitCode::failure, "no gradient in this step for " + missing +
+                                         ": the loss does not depend on them; let the model use them, or set "
+                                         "strategy.unused = \"zero\"");
+    }
+  }
+
+  void finish_step() {
+    note_served();
+    if (rebuilt_) {
+      begin_step();
+      return;
+    }
+    // Once: from now on the buckets follow the order that rank 0 saw. The gradients of this step stay valid, since each is
+    // a view that keeps its old bucket's memory.
+    rebuilt_ = true;
+    std::vector<int64_t> order(ready_order_.begin(), ready_order_.end());
+    const comm::Buffer buffer{order.data(), order.size(), comm::DType::int64, comm::Memory::host, nullptr};
+    backend_.broadcast(buffer, 0)->wait(options_.timeout);
+    build(std::vector<std::size_t>(order.begin(), order.end()));
+  }
+
+  void note_served() {
+    std::set<std::string> names;
+    for (const Bucket& bucket : buckets_) names.insert(bucket.served().algorithm);
+    served_.clear();
+    for (const std::string& name : names) served_ += (served_.empty() ? "" : ", ") + name;
+  }
+
+  comm::CommBackend& backend_;
+  const std::vector<NamedTensor> parameters_;
+  const ReducerOptions options_;
+  const torch::Tensor scale_;
+  std::vector<Bucket> buckets_;
+  std::vector<Place> places_;              // by parameter
+  std::vector<bool> added_;                // by parameter, this step
+  std::vector<std::size_t> ready_order_;   // this step
+  std::vector<std::size_t> pending_;       // by bucket: gradients still to come
+  std::size_t submitted_ = 0;              // buckets handed to the thread this step
+  bool rebuilt_ = false;
+  std::string served_;
+  std::unique_ptr<CommThread> thread_;     // last: its jobs use the buckets
+};
+
+}  // namespace
+
+std::unique_ptr<Reducer> bucketed_reducer(comm::CommBackend& backend, std::vector<NamedTensor> parameters,
+                                          ReducerOptions options) {
+  if (parameters.empty()) throw Error(ExitCode::usage, "the model has no parameter that requires a gradient");
+  return std::make_unique<BucketedReducer>(backend, std::move(parameters), std::move(options));
+}
+
+}  // namespace ddprun::train

@@ -1,0 +1,54 @@
+#include "train/feed.hpp"
+
+#include <algorithm>
+
+namespace ddprun::train {
+namespace {
+
+torch::Tensor view(void* memory, int64_t size, const data::Field& field) {
+  std::vector<int64_t> shape{size};
+  shape.insert(shape.end(), field.shape.begin(), field.shape.end());
+  const auto type = field.type == data::ElementType::float32 ? torch::kFloat32 : torch::kInt64;
+  return torch::from_blob(memory, shape, torch::TensorOptions().dtype(type));
+}
+
+}  // namespace
+
+Feed::Feed(const data::Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank, int world,
+           data::LoaderOptions loader)
+    : dataset_(dataset),
+      sampler_(std::move(sampler)),
+      batch_size_(batch_size),
+      rank_(rank),
+      world_(world),
+      loader_(data::make_loader(dataset, loader)) {
+  for (int other = 0; other < world_; ++other) {
+    steps_ = std::max(steps_, (sampler_->size(other) + batch_size_ - 1) / batch_size_);
+  }
+}
+
+int64_t Feed::samples_of(int rank, int64_t step) const {
+  return std::clamp<int64_t>(sampler_->size(rank) - step * batch_size_, 0, batch_size_);
+}
+
+void Feed::start(int64_t epoch) {
+  auto batches = data::cut_batches(sampler_->indices(epoch), batch_size_, false);
+  batches.resize(static_cast<std::size_t>(steps_));
+  loader_->start(std::move(batches));
+  step_ = 0;
+}
+
+bool Feed::next(TensorBatch& batch) {
+  data::Batch loaded;
+  if (!loader_->next(loaded)) return false;
+  int64_t total = 0;
+  for (int other = 0; other < world_; ++other) total += samples_of(other, step_);
+  ++step_;
+  batch.size = loaded.size;
+  batch.weight = static_cast<double>(loaded.size) * world_ / static_cast<double>(total);
+  batch.input = view(loaded.inputs, loaded.size, dataset_.input());
+  batch.target = view(loaded.targets, loaded.size, dataset_.target());
+  return true;
+}
+
+}  // namespace ddprun::train

@@ -1,0 +1,53 @@
+// Feed: a data set, as one rank's tensors, batch by batch.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+
+#include "data/dataset.hpp"
+#include "data/loader.hpp"
+#include "data/sampler.hpp"
+
+namespace ddprun::train {
+
+// One rank's part of one step. The tensors are views of the loader's memory, valid until the next call of next().
+struct TensorBatch {
+  torch::Tensor input;   // [size, input shape...]
+  torch::Tensor target;  // [size, target shape...]
+  int64_t size = 0;      // 0: the other ranks have samples in this step, this one has none (last = "exact")
+  // What the loss is to be multiplied with, so that the average of the ranks' gradients is that of all samples of the step:
+  // size * world / (samples of all ranks). 1 where all ranks have equally many.
+  double weight = 1;
+};
+
+// One thread. The data set must outlive it.
+class Feed {
+ public:
+  Feed(const data::Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank, int world,
+       data::LoaderOptions loader);
+
+  // Steps of an epoch; equal on all ranks.
+  int64_t steps() const { return steps_; }
+  int64_t batch_size() const { return batch_size_; }
+  const data::Dataset& dataset() const { return dataset_; }
+
+  // Begins an epoch (from 0). Loading goes on in the background from here.
+  void start(int64_t epoch);
+  // The next step's batch, or false at the end of the epoch. Throws what the data set threw.
+  bool next(TensorBatch& batch);
+
+ private:
+  int64_t samples_of(int rank, int64_t step) const;
+
+  const data::Dataset& dataset_;
+  std::unique_ptr<data::Sampler> sampler_;
+  int64_t batch_size_;
+  int rank_;
+  int world_;
+  int64_t steps_ = 0;
+  int64_t step_ = 0;  // of the epoch, from 0
+  std::unique_ptr<data::Loader> loader_;
+};
+
+}  // namespace ddprun::train

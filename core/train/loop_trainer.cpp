@@ -1,0 +1,202 @@
+#include "train/loop_trainer.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "train/stopwatch.hpp"
+
+namespace ddprun::train {
+namespace {
+
+using launch::Phase;
+
+double peak_memory_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace
+
+// What an epoch adds up on this rank.
+struct LoopTrainer::EpochTotals {
+  double loss = 0;  // times samples
+  double correct = 0;
+  int64_t samples = 0;
+
+  void add(const record::StepRecord& step) {
+    if (step.samples == 0) return;
+    loss += step.loss * static_cast<double>(step.samples);
+    correct += step.correct;
+    samples += step.samples;
+  }
+  double mean_loss() const { return loss / static_cast<double>(samples); }
+};
+
+record::Summary LoopTrainer::fit() {
+  parts_.observer.phase(Phase::setup, 0, -1);
+  prepare();
+  int64_t epochs = 0;
+  while (!finished(epochs)) {
+    run_epoch(++epochs);
+    const bool due = parts_.plan.checkpoint_every > 0 && epochs % parts_.plan.checkpoint_every == 0;
+    if (due) commit(epochs);
+  }
+  if (committed_step_ != step_) commit(epochs);
+  return summarize(epochs);
+}
+
+bool LoopTrainer::finished(int64_t epochs_done) const {
+  return stopping_ || (parts_.plan.epochs && epochs_done >= *parts_.plan.epochs);
+}
+
+void LoopTrainer::run_epoch(int64_t epoch) {
+  EpochTotals totals;
+  TensorBatch batch;
+  parts_.model.module().train();
+  barrier();
+  const Stopwatch clock;
+  parts_.train.start(epoch - 1);
+  for (int64_t step_of_epoch = 1; !stopping_; ++step_of_epoch) {
+    parts_.observer.phase(Phase::data, step_ + 1, -1);
+    Stopwatch wait;
+    if (!parts_.train.next(batch)) break;
+    ++step_;
+    record::StepRecord record;
+    record.epoch = epoch;
+    record.step = step_;
+    record.samples = batch.size;
+    record.data = wait.lap();
+    record = run_step(batch, record);
+    totals.add(record);
+    parts_.observer.step(record, step_of_epoch, parts_.train.steps());
+    stopping_ = parts_.observer.stop_after(step_) || (parts_.plan.steps && step_ >= *parts_.plan.steps);
+  }
+  barrier();
+  train_seconds_ += clock.total();
+
+  record::EpochRecord record;
+  record.epoch = epoch;
+  const auto sums = sum({totals.loss, totals.correct, static_cast<double>(totals.samples)});
+  record.train_loss = sums[0] / sums[2];
+  record.train_accuracy = sums[1] / sums[2];
+  record.per_rank_loss = gather(totals.mean_loss());
+  if (parts_.plan.evaluate) {
+    const Evaluation test = evaluate();
+    record.test_loss = test.loss;
+    record.test_accuracy = test.accuracy;
+  }
+  record.seconds = clock.total();
+  last_epoch_ = record;
+  parts_.observer.epoch(record);
+}
+
+record::StepRecord LoopTrainer::run_step(const TensorBatch& batch, record::StepRecord record) {
+  Stopwatch clock;
+  parts_.optimizer.zero_grad();
+  if (batch.size > 0) {
+    forward_backward(batch, record);
+  } else {
+    before_forward();
+    skip_backward();
+  }
+  clock.lap();
+  finish_gradients();
+  record.comm = clock.lap();
+  parts_.observer.phase(Phase::optimizer, step_, -1);
+  parts_.optimizer.step();
+  record.optimizer = clock.lap();
+  after_step(step_);
+  record.total = record.data + clock.total();
+
+  totals_.samples += record.samples;
+  totals_.data += record.data;
+  totals_.forward += record.forward;
+  totals_.backward += record.backward;
+  totals_.comm += record.comm;
+  totals_.optimizer += record.optimizer;
+  totals_.total += record.total;
+  return record;
+}
+
+void LoopTrainer::forward_backward(const TensorBatch& batch, record::StepRecord& record) {
+  Stopwatch clock;
+  parts_.observer.phase(Phase::forward, step_, -1);
+  before_forward();
+  const torch::Tensor output = parts_.model.forward(batch.input);
+  const torch::Tensor loss = parts_.model.loss(output, batch.target);
+  record.loss = loss.item<double>();
+  if (!std::isfinite(record.loss)) {
+    throw Error(ExitCode::failure, "step " + std::to_string(step_) + ": the loss is " + std::to_string(record.loss) +
+                                       ": a smaller optimizer.lr usually helps; the weights of the last checkpoint are "
+                                       "untouched");
+  }
+  const torch::Tensor correct = parts_.model.correct(output.detach(), batch.target);
+  if (correct.defined()) record.correct = correct.item<double>();
+  record.forward = clock.lap();
+
+  parts_.observer.phase(Phase::backward, step_, -1);
+  if (batch.weight == 1) {
+    loss.backward();
+  } else {
+    (loss * batch.weight).backward();
+  }
+  record.backward = clock.lap();
+}
+
+Evaluation LoopTrainer::evaluate() {
+  parts_.observer.phase(Phase::evaluate, step_, -1);
+  const torch::NoGradGuard no_grad;
+  parts_.model.module().eval();
+  Feed& feed = *parts_.test;
+  feed.start(0);
+  double loss = 0, right = 0;
+  int64_t samples = 0;
+  TensorBatch batch;
+  while (feed.next(batch)) {
+    if (batch.size == 0) continue;
+    const torch::Tensor output = parts_.model.forward(batch.input);
+    loss += parts_.model.loss(output, batch.target).item<double>() * static_cast<double>(batch.size);
+    const torch::Tensor correct = parts_.model.correct(output, batch.target);
+    right += correct.defined() ? correct.item<double>() : record::kAbsent;
+    samples += batch.size;
+  }
+  parts_.model.module().train();
+  const auto sums = sum({loss, right, static_cast<double>(samples)});
+  return {sums[0] / sums[2], sums[1] / sums[2], static_cast<int64_t>(sums[2])};
+}
+
+void LoopTrainer::commit(int64_t epoch) {
+  parts_.observer.phase(Phase::checkpoint, step_, -1);
+  if (parts_.checkpointer != nullptr) parts_.checkpointer->save(step_, epoch);
+  committed_step_ = step_;
+  barrier();
+}
+
+record::Summary LoopTrainer::summarize(int64_t epochs) {
+  const auto samples = sum({static_cast<double>(totals_.samples)});
+  const auto memory = gather(peak_memory_bytes());
+  const double steps = static_cast<double>(step_);
+  record::Summary summary;
+  summary.test_accuracy = last_epoch_.test_accuracy;
+  summary.test_loss = last_epoch_.test_loss;
+  summary.train_loss = last_epoch_.train_loss;
+  summary.total_time = train_seconds_;
+  summary.avg_batch_time = totals_.total / steps;
+  summary.avg_data_time = totals_.data / steps;
+  summary.avg_compute_time = (totals_.total - totals_.data) / steps;
+  summary.throughput = samples[0] / train_seconds_;
+  summary.split = {totals_.forward / steps, totals_.backward / steps, totals_.comm / steps, totals_.optimizer / steps};
+  summary.steps = step_;
+  summary.epochs = epochs;
+  summary.world = world();
+  summary.algorithm = served();
+  summary.peak_memory_bytes = static_cast<int64_t>(*std::max_element(memory.begin(), memory.end()));
+  summary.learned = parts_.model.learned();
+  return summary;
+}
+
+}  // namespace ddprun::train

@@ -1,0 +1,57 @@
+// The order of a step, an epoch and a fit, which all strategies share. What differs between them is virtual.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "train/trainer.hpp"
+
+namespace ddprun::train {
+
+class LoopTrainer : public Trainer {
+ public:
+  explicit LoopTrainer(Parts parts) : parts_(parts) {}
+  record::Summary fit() final;
+  Evaluation evaluate() final;
+
+ protected:
+  // Once, before the first step.
+  virtual void prepare() {}
+  // Before each forward.
+  virtual void before_forward() {}
+  // After each backward: afterwards every gradient is the one that the optimizer is to use.
+  virtual void finish_gradients() {}
+  // In place of forward and backward, in a step where this rank has no samples.
+  virtual void skip_backward() {}
+  // After each optimizer step.
+  virtual void after_step(int64_t step) { (void)step; }
+
+  // Over the ranks: the sums, element by element; every rank's value; everyone here.
+  virtual std::vector<double> sum(std::vector<double> values) { return values; }
+  virtual std::vector<double> gather(double value) { return {value}; }
+  virtual void barrier() {}
+  virtual int rank() const { return 0; }
+  virtual int world() const { return 1; }
+  // What served the gradients' allreduce; "" where there is none.
+  virtual std::string served() const { return {}; }
+
+  Parts parts_;
+  int64_t step_ = 0;  // global, the one under way or done, from 1
+
+ private:
+  struct EpochTotals;
+  bool finished(int64_t epochs_done) const;
+  void run_epoch(int64_t epoch);
+  record::StepRecord run_step(const TensorBatch& batch, record::StepRecord record);
+  void forward_backward(const TensorBatch& batch, record::StepRecord& record);
+  void commit(int64_t epoch);
+  record::Summary summarize(int64_t epochs);
+
+  bool stopping_ = false;  // the plan's steps are done, or the observer wished to stop
+  int64_t committed_step_ = 0;
+  record::EpochRecord last_epoch_;
+  record::StepRecord totals_;  // sums over all steps
+  double train_seconds_ = 0;
+};
+
+}  // namespace ddprun::train

@@ -1,0 +1,25 @@
+// What a trainer tells the outside, and the one thing that it asks.
+#pragma once
+
+#include <cstdint>
+
+#include "launch/progress.hpp"
+#include "record/records.hpp"
+
+namespace ddprun::train {
+
+// Called from the trainer's thread. Slow observers slow training down.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  // Before anything happens in a phase. bucket: of an allreduce, else -1.
+  virtual void phase(launch::Phase phase, int64_t step, int bucket) = 0;
+  // After each step; step_of_epoch counts from 1.
+  virtual void step(const record::StepRecord& record, int64_t step_of_epoch, int64_t steps_per_epoch) = 0;
+  // After each epoch, with its evaluation.
+  virtual void epoch(const record::EpochRecord& record) = 0;
+  // True when training is to end after this global step. All ranks must get the same answer for the same step.
+  virtual bool stop_after(int64_t step) = 0;
+};
+
+}  // namespace ddprun::train

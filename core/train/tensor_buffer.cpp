@@ -1,0 +1,31 @@
+#include "train/tensor_buffer.hpp"
+
+#include "base/error.hpp"
+
+namespace ddprun::train {
+
+comm::DType dtype_of(const torch::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case torch::kFloat16: return comm::DType::float16;
+    case torch::kBFloat16: return comm::DType::bfloat16;
+    case torch::kFloat32: return comm::DType::float32;
+    case torch::kFloat64: return comm::DType::float64;
+    case torch::kInt8: return comm::DType::int8;
+    case torch::kInt16: return comm::DType::int16;
+    case torch::kInt32: return comm::DType::int32;
+    case torch::kInt64: return comm::DType::int64;
+    case torch::kUInt8: return comm::DType::uint8;
+    default:
+      throw Error(ExitCode::failure,
+                  std::string("a tensor of type ") + c10::toString(tensor.scalar_type()) + " cannot be communicated");
+  }
+}
+
+comm::Buffer as_buffer(const torch::Tensor& tensor) {
+  if (!tensor.is_contiguous() || !tensor.is_cpu()) {
+    throw Error(ExitCode::failure, "only a contiguous tensor on the CPU can be communicated");
+  }
+  return {tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), dtype_of(tensor), comm::Memory::host, nullptr};
+}
+
+}  // namespace ddprun::train

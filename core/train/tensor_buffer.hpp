@@ -1,0 +1,16 @@
+// The one place where a tensor becomes pointer + count + dtype.
+#pragma once
+
+#include <torch/torch.h>
+
+#include "comm/comm_backend.hpp"
+
+namespace ddprun::train {
+
+// Throws Error(failure) for a dtype that no backend moves.
+comm::DType dtype_of(const torch::Tensor& tensor);
+
+// The tensor's memory, which it keeps owning. Throws Error(failure) unless it is contiguous and on the CPU.
+comm::Buffer as_buffer(const torch::Tensor& tensor);
+
+}  // namespace ddprun::train

@@ -1,0 +1,80 @@
+// train: Trainer, its strategies, the Reducer, optimizers and checkpoints of models. The room where tensors live.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+
+#include "ddprun/model_plugin.hpp"
+#include "record/records.hpp"
+#include "train/feed.hpp"
+#include "train/observer.hpp"
+
+namespace ddprun::comm {
+class CommBackend;
+}
+
+namespace ddprun::train {
+
+class Reducer;
+
+// What a pass over the test set gave, over all ranks.
+struct Evaluation {
+  double loss = 0;                                               // mean over the samples
+  double accuracy = std::numeric_limits<double>::quiet_NaN();  // 0..1; NaN where it has no meaning
+  int64_t samples = 0;
+};
+
+// Trains a model. One thread. All ranks construct the same trainer and call the same functions.
+class Trainer {
+ public:
+  virtual ~Trainer() = default;
+  // Runs to the configured end, or to the step after which the observer wishes to stop. Throws Error(failure) when the loss
+  // is no longer finite, naming rank and step; what Reducer, CommBackend and data sets throw passes through.
+  virtual record::Summary fit() = 0;
+  // One pass over the test set, every sample once, in evaluation mode.
+  virtual Evaluation evaluate() = 0;
+};
+
+// Commits the state after a step; only rank 0 has one.
+class Checkpointer {
+ public:
+  virtual ~Checkpointer() = default;
+  virtual void save(int64_t step, int64_t epoch) = 0;
+};
+
+// When a fit ends and what it does between epochs.
+struct Plan {
+  std::optional<int64_t> epochs;  // exactly one of the two
+  std::optional<int64_t> steps;
+  bool evaluate = true;
+  int64_t checkpoint_every = 1;  // epochs; 0: only at the end
+};
+
+// What a trainer works with; it owns none of it.
+struct Parts {
+  Model& model;
+  torch::optim::Optimizer& optimizer;
+  Feed& train;
+  Feed* test;  // may be null: then Plan::evaluate is false
+  Observer& observer;
+  Checkpointer* checkpointer;  // null: no checkpoints from this rank
+  Plan plan;
+};
+
+// One device, no reducer.
+std::unique_ptr<Trainer> single_trainer(Parts parts);
+
+struct DdpOptions {
+  bool sync_buffers = true;  // BatchNorm's buffers from rank 0 before each step, as DistributedDataParallel does
+  int64_t hash_every = 0;    // steps between comparisons of all parameters over the ranks; 0: never
+  std::chrono::milliseconds timeout{30000};
+};
+
+// DistributedDataParallel (Li et al. 2020): replicas in step, gradients averaged by the reducer, which must be one over the
+// trainable parameters of parts.model.
+std::unique_ptr<Trainer> ddp_trainer(Parts parts, comm::CommBackend& backend, Reducer& reducer, DdpOptions options);
+
+}  // namespace ddprun::train
