@@ -1,0 +1,71 @@
+#include "base/file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace ddprun {
+
+void throw_file_error(std::string_view what, const std::string& path, int number) {
+  throw Error(ExitCode::failure,
+              "cannot " + std::string(what) + " " + path + ": " + std::generic_category().message(number));
+}
+
+OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd_ < 0) throw_file_error("create", path_, errno);
+}
+
+OutputFile::~OutputFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void OutputFile::write(const void* data, size_t bytes) {
+  const char* next = static_cast<const char*>(data);
+  for (size_t left = bytes; left > 0;) {
+    const ssize_t written = ::write(fd_, next, left);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw_file_error("write " + std::to_string(bytes) + " bytes to", path_, errno);
+    next += written;
+    left -= static_cast<size_t>(written);
+  }
+}
+
+void OutputFile::sync() {
+  // /dev/stdout and the like cannot be synced, and need not be.
+  if (::fsync(fd_) != 0 && errno != EINVAL) throw_file_error("sync", path_, errno);
+}
+
+void OutputFile::close() {
+  if (::close(std::exchange(fd_, -1)) != 0) throw_file_error("close", path_, errno);
+}
+
+void sync_folder(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) throw_file_error("open folder", path, errno);
+  const int failed = ::fsync(fd) == 0 ? 0 : errno;
+  ::close(fd);
+  // Some file systems (FUSE, 9p) have no fsync for folders: their renames are as durable as they can be.
+  if (failed != 0 && failed != EINVAL && failed != ENOSYS) throw_file_error("sync folder", path, failed);
+}
+
+void replace_file(const std::string& path, std::string_view text) {
+  const std::string aside = path + ".tmp-" + std::to_string(::getpid());
+  try {
+    OutputFile file(aside);
+    file.write(text);
+    file.close();
+    if (::rename(aside.c_str(), path.c_str()) != 0) throw_file_error("rename " + aside + " to", path, errno);
+  } catch (...) {
+    ::unlink(aside.c_str());
+    throw;
+  }
+}
+
+}  // namespace ddprun
