@@ -26,6 +26,9 @@ struct Environment {
 // Fills everything. Never throws: what the system does not tell stays empty.
 Environment collect_environment(std::map<std::string, std::string> extra);
 
+// The most memory that this process has held at once, in bytes; -1 where the system does not tell.
+int64_t peak_memory_bytes();
+
 std::string to_json(const Environment& environment);
 
 // Rank 0: <run_dir>/environment.json. Throws Error(failure) with path and errno.

@@ -1,38 +1,23 @@
 // Writes one rank's files into the run's folder: steps-rank<N>.jsonl, and on rank 0 epochs.jsonl and summary.json.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "base/file.hpp"
 #include "record/records.hpp"
 
 namespace ddprun::record {
 
-// A file of one JSON object per line, filled through a buffer. One thread. Throws Error(failure) with path and errno.
-class LineFile {
- public:
-  explicit LineFile(const std::string& path);  // creates it, or empties it
-  ~LineFile();                                 // flushes; a fault at this point is logged, not thrown
-  LineFile(const LineFile&) = delete;
-  LineFile& operator=(const LineFile&) = delete;
-
-  // Room to append one line to (with its newline); line_done() writes the buffer out when it has grown large.
-  std::string& buffer() { return buffer_; }
-  void line_done();
-  void flush();
-
- private:
-  void write_all();  // what the buffer holds; the buffer is empty afterwards, whatever happened
-
-  std::string path_;
-  std::string buffer_;
-  int fd_;
-};
-
-// One thread. Every function throws Error(failure) with path and errno when the file cannot be written.
+// One thread. Every function throws Error(failure) with path and errno's words when the file cannot be written.
 class Recorder {
  public:
   // run_dir exists. Files are created at once, so that a folder that cannot be written is found before the first step.
   Recorder(const std::string& run_dir, int rank);
+  // Flushes; a fault at this point is logged, not thrown.
+  ~Recorder();
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
 
   // Formats into memory (a few hundred nanoseconds); the file grows at epoch(), flush(), every 256 KiB, and in the
   // destructor.
@@ -50,12 +35,9 @@ class Recorder {
  private:
   std::string run_dir_;
   int rank_;
-  LineFile steps_;
+  std::string lines_;  // steps that are not in the file yet
+  OutputFile steps_;
+  std::optional<OutputFile> epochs_;  // rank 0
 };
-
-// The text of the files, for readers that want no folder: one line without its newline, and an indented object.
-std::string to_json_line(const StepRecord& record);
-std::string to_json_line(const EpochRecord& record);
-std::string to_json(const Summary& summary);
 
 }  // namespace ddprun::record

@@ -1,0 +1,66 @@
+#include "record/recorder.hpp"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <filesystem>
+
+#include "base/log.hpp"
+#include "record/json.hpp"
+
+namespace ddprun::record {
+namespace {
+
+constexpr size_t kFlushBytes = 256 << 10;
+
+std::string in(const std::string& folder, const std::string& file) {
+  return (std::filesystem::path(folder) / file).string();
+}
+
+}  // namespace
+
+Recorder::Recorder(const std::string& run_dir, int rank)
+    : run_dir_(run_dir), rank_(rank), steps_(in(run_dir, fmt::format("steps-rank{}.jsonl", rank))) {
+  lines_.reserve(kFlushBytes + 1024);
+  if (rank == 0) epochs_.emplace(in(run_dir, "epochs.jsonl"));
+}
+
+Recorder::~Recorder() {
+  try {
+    flush();
+  } catch (const std::exception& fault) {
+    log::error(fault.what());
+  }
+}
+
+void Recorder::step(const StepRecord& record) {
+  append_json(lines_, record);
+  lines_ += '\n';
+  if (lines_.size() >= kFlushBytes) flush();
+}
+
+void Recorder::epoch(const EpochRecord& record) {
+  flush();
+  if (!epochs_) return;
+  std::string line;
+  append_json(line, record);
+  line += '\n';
+  epochs_->write(line);
+}
+
+void Recorder::summary(const Summary& summary) {
+  flush();
+  if (rank_ == 0) replace_file(in(run_dir_, "summary.json"), to_json(summary));
+}
+
+void Recorder::flush() {
+  try {
+    steps_.write(lines_);
+  } catch (...) {
+    lines_.clear();  // what the disk refused is not written twice, nor tried again by the destructor
+    throw;
+  }
+  lines_.clear();
+}
+
+}  // namespace ddprun::record
