@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "record/meters.hpp"
@@ -48,11 +49,11 @@ struct StepLine {
 };
 std::string step_line(const StepLine& line);
 
-// `epoch 1 done in 6.21 s: train loss 0.4321, acc 87.50; test loss 0.3900, acc 88.01; loss by rank 0.4310 0.4332`;
-// what was not measured is left out.
+// `epoch 1 done in 6.21 s: train loss 0.4321, acc 87.50; test loss 0.3900, acc 88.01; train loss by rank 0.4310
+// 0.4332`; what was not measured is left out.
 std::string epoch_line(const record::EpochRecord& epoch);
 
-// The closing table: results, then times, then the split of the average step with its share in percent.
+// The closing table: results, times, and the average step split into its parts, each with its share.
 std::string summary_table(const record::Summary& summary);
 
 // One line: "learned: weight 1.9998, bias 3.0004"; "" for none.
