@@ -35,7 +35,7 @@ class CheckpointFolder {
   const std::string& dir() const { return dir_; }
 
  private:
-  void prune(int64_t newest_step) const;
+  void prune() const;
 
   std::string dir_;
   int64_t keep_;

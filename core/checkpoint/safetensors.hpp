@@ -20,7 +20,7 @@ using Metadata = std::map<std::string, std::string>;
 // A tensor to be written; the caller keeps the bytes alive during the call.
 struct TensorView {
   std::string name;            // "fc1.weight"; unique, not "__metadata__"
-  std::string dtype;           // "F32", "F64", "F16", "BF16", "I64", "I32", "I16", "I8", "U8", "BOOL"
+  std::string dtype;           // "F32", "BF16", "I64", "U8", "BOOL", ...; element_size() knows them
   std::vector<int64_t> shape;  // {} for a scalar
   const void* data = nullptr;  // contiguous, row-major
   size_t bytes = 0;            // product of shape times the dtype's size
@@ -50,7 +50,7 @@ struct File {
 // (bytes, dtype, name) is a std::logic_error and nothing is written.
 void write_safetensors(const std::string& path, const std::vector<TensorView>& tensors, const Metadata& metadata);
 
-// Reads and checks all of it. Trusts nothing in the file: the header is at most 100 MiB and never longer than the file,
+// Reads and checks all of it. Trusts nothing in the file: the header is at most 100 MB and never longer than the file,
 // products and sums are checked for overflow, offsets must be contiguous, without gap or overlap, and end where the
 // file does, and every checksum must match. A file without our checksums (from Python) is accepted unless
 // require_checksums. Throws Error(usage) that names the file and, where one is to blame, the tensor; Error(failure)

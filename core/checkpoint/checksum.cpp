@@ -1,0 +1,43 @@
+#include "checkpoint/checksum.hpp"
+
+#include <zlib.h>
+
+namespace ddprun::checkpoint {
+namespace {
+
+// Where the header's own checksum stands. The pattern cannot occur inside a JSON string, where its quotes would be
+// escaped.
+size_t find_seal(const std::string& header) {
+  const std::string pattern = "\"" + kHeaderChecksumKey + "\":\"";
+  const size_t at = header.find(pattern);
+  if (at == std::string::npos || at + pattern.size() + kNoChecksum.size() > header.size()) return std::string::npos;
+  return at + pattern.size();
+}
+
+}  // namespace
+
+uint32_t crc32_of(const void* data, size_t bytes) {
+  return static_cast<uint32_t>(::crc32_z(0, static_cast<const Bytef*>(data), bytes));
+}
+
+std::string hex(uint32_t value) {
+  std::string digits(kNoChecksum);
+  for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit, value >>= 4)
+    *digit = "0123456789abcdef"[value & 15];
+  return digits;
+}
+
+void seal(std::string& header) {
+  const std::string digits = hex(crc32_of(header.data(), header.size()));
+  header.replace(find_seal(header), digits.size(), digits);
+}
+
+Seal check_seal(std::string header) {
+  const size_t at = find_seal(header);
+  if (at == std::string::npos) return Seal::none;
+  const std::string digits = header.substr(at, kNoChecksum.size());
+  header.replace(at, kNoChecksum.size(), kNoChecksum);
+  return hex(crc32_of(header.data(), header.size())) == digits ? Seal::right : Seal::wrong;
+}
+
+}  // namespace ddprun::checkpoint

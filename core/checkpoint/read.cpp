@@ -1,0 +1,208 @@
+// The reader: nothing that a file says is believed before it is checked.
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "checkpoint/checksum.hpp"
+#include "checkpoint/safetensors.hpp"
+
+namespace ddprun::checkpoint {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr uint64_t kLongestHeader = 100'000'000;  // the format's own limit
+
+// Where a tensor lies, counted from the end of the header.
+struct Place {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+struct Entry {
+  Tensor tensor;
+  Place place;
+};
+
+class Reader {
+ public:
+  Reader(const std::string& path, bool require_checksums) : path_(path), require_checksums_(require_checksums) {}
+
+  File read() {
+    open();
+    const std::string header = read_header();
+    std::vector<Entry> entries = parse(header);
+    check_places(entries);
+    File file;
+    file.path = path_;
+    for (Entry& entry : entries) {
+      read_tensor(entry);
+      file.tensors.push_back(std::move(entry.tensor));
+    }
+    std::erase_if(metadata_, [](const auto& word) { return word.first.starts_with(kChecksumPrefix); });
+    file.metadata = std::move(metadata_);
+    return file;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const { throw Error(ExitCode::usage, path_ + ": " + what); }
+  [[noreturn]] void refuse_tensor(const std::string& name, const std::string& what) const {
+    refuse("tensor " + Json(name).dump() + ": " + what);  // quoted and escaped: the name comes from the file
+  }
+
+  void open() {
+    std::error_code fault;
+    const auto status = std::filesystem::status(path_, fault);
+    if (!std::filesystem::exists(status)) refuse("no such checkpoint");
+    if (!std::filesystem::is_regular_file(status)) refuse("not a file");
+    size_ = std::filesystem::file_size(path_, fault);
+    if (fault) throw_file_error("read", path_, fault.value());
+    stream_.open(path_, std::ios::binary);
+    if (!stream_) throw_file_error("open", path_, errno);
+  }
+
+  void read_bytes(void* out, uint64_t bytes) {
+    stream_.read(static_cast<char*>(out), static_cast<std::streamsize>(bytes));
+    if (!stream_) throw_file_error("read " + std::to_string(bytes) + " bytes from", path_, errno != 0 ? errno : EIO);
+  }
+
+  std::string read_header() {
+    uint64_t length = 0;
+    if (size_ < sizeof length) refuse("truncated: " + std::to_string(size_) + " bytes are too few for a checkpoint");
+    read_bytes(&length, sizeof length);
+    if (length > kLongestHeader || length > size_ - sizeof length) {
+      refuse("the header's length, " + std::to_string(length) + " bytes, does not fit a file of " +
+             std::to_string(size_) + " bytes: truncated, or not a safetensors file");
+    }
+    data_bytes_ = size_ - sizeof length - length;
+    std::string header(length, '\0');
+    read_bytes(header.data(), length);
+    const Seal seal = check_seal(header);
+    if (seal == Seal::wrong) refuse("the header does not match its checksum: the file is damaged");
+    if (seal == Seal::none && require_checksums_) refuse("carries no checksum: damaged, or not written by ddprun");
+    return header;
+  }
+
+  std::vector<Entry> parse(const std::string& header) {
+    // nlohmann keeps one of two equal keys; the other's bytes are then a gap, which check_places() refuses.
+    const Json json = Json::parse(header, nullptr, false);
+    if (!json.is_object()) refuse("the header is not a JSON object");
+    std::vector<Entry> entries;
+    for (const auto& [name, value] : json.items()) {
+      if (name == "__metadata__") {
+        parse_metadata(value);
+      } else {
+        entries.push_back(parse_tensor(name, value));
+      }
+    }
+    return entries;
+  }
+
+  void parse_metadata(const Json& json) {
+    if (!json.is_object()) refuse("__metadata__ is not a JSON object");
+    for (const auto& [key, value] : json.items()) {
+      if (!value.is_string()) refuse("__metadata__: \"" + key + "\" is not a string");
+      metadata_[key] = value.get<std::string>();
+    }
+  }
+
+  Entry parse_tensor(const std::string& name, const Json& json) const {
+    if (!json.is_object() || json.size() != 3 || !json.contains("dtype") || !json.contains("shape") ||
+        !json.contains("data_offsets")) {
+      refuse_tensor(name, "expected dtype, shape and data_offsets");
+    }
+    Entry entry;
+    entry.tensor.name = name;
+    if (!json["dtype"].is_string()) refuse_tensor(name, "dtype is not a string");
+    entry.tensor.dtype = json["dtype"].get<std::string>();
+    const uint64_t bytes = parse_shape(name, json["shape"], entry.tensor);
+    entry.place = parse_offsets(name, json["data_offsets"]);
+    if (entry.place.end - entry.place.begin != bytes) {
+      refuse_tensor(name, "shape and dtype take " + std::to_string(bytes) + " bytes, data_offsets give " +
+                              std::to_string(entry.place.end - entry.place.begin));
+    }
+    return entry;
+  }
+
+  // Fills the shape and returns the tensor's bytes.
+  uint64_t parse_shape(const std::string& name, const Json& json, Tensor& tensor) const {
+    uint64_t bytes = element_size(tensor.dtype);
+    if (bytes == 0) refuse_tensor(name, "unknown dtype \"" + tensor.dtype + "\"");
+    if (!json.is_array()) refuse_tensor(name, "shape is not an array");
+    for (const Json& extent : json) {
+      const auto value = whole(extent);
+      if (!value || *value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) ||
+          __builtin_mul_overflow(bytes, *value, &bytes)) {
+        refuse_tensor(name, "impossible shape " + json.dump());
+      }
+      tensor.shape.push_back(static_cast<int64_t>(*value));
+    }
+    return bytes;
+  }
+
+  Place parse_offsets(const std::string& name, const Json& json) const {
+    const auto begin = json.is_array() && json.size() == 2 ? whole(json[0]) : std::nullopt;
+    const auto end = json.is_array() && json.size() == 2 ? whole(json[1]) : std::nullopt;
+    if (!begin || !end || *begin > *end) refuse_tensor(name, "data_offsets are not [begin, end]");
+    if (*end > data_bytes_) {
+      refuse_tensor(name, "ends at byte " + std::to_string(*end) + " of " + std::to_string(data_bytes_) +
+                              " bytes of data: the file is truncated");
+    }
+    return {*begin, *end};
+  }
+
+  static std::optional<uint64_t> whole(const Json& json) {
+    if (!json.is_number_unsigned()) return std::nullopt;
+    return json.get<uint64_t>();
+  }
+
+  void check_places(std::vector<Entry>& entries) const {
+    std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+      return std::pair(a.place.begin, a.place.end) < std::pair(b.place.begin, b.place.end);
+    });
+    uint64_t expected = 0;
+    for (const Entry& entry : entries) {
+      if (entry.place.begin != expected) refuse_tensor(entry.tensor.name, "a gap or an overlap before its bytes");
+      expected = entry.place.end;
+    }
+    if (expected != data_bytes_) {
+      refuse("holds " + std::to_string(data_bytes_) + " bytes of data where its tensors take " +
+             std::to_string(expected));
+    }
+  }
+
+  // Called in the order of the places, which lie end to end: the stream is always where the tensor starts.
+  void read_tensor(Entry& entry) {
+    Tensor& tensor = entry.tensor;
+    tensor.data.resize(entry.place.end - entry.place.begin);
+    read_bytes(tensor.data.data(), tensor.data.size());
+    const auto checksum = metadata_.find(kTensorChecksumPrefix + tensor.name);
+    if (checksum == metadata_.end()) {
+      if (require_checksums_) refuse_tensor(tensor.name, "carries no checksum");
+    } else if (checksum->second != hex(crc32_of(tensor.data.data(), tensor.data.size()))) {
+      refuse_tensor(tensor.name, "its bytes do not match its checksum: the file is damaged");
+    }
+  }
+
+  const std::string& path_;
+  bool require_checksums_;
+  std::ifstream stream_;
+  uint64_t size_ = 0;
+  uint64_t data_bytes_ = 0;
+  Metadata metadata_;
+};
+
+}  // namespace
+
+File read_safetensors(const std::string& path, bool require_checksums) {
+  return Reader(path, require_checksums).read();
+}
+
+}  // namespace ddprun::checkpoint
