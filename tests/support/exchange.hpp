@@ -1,0 +1,97 @@
+// Where the ranks of a test meet: an allgather through memory that they share, made before they are forked. It stands
+// in for the launcher's store, so that a backend can be tested without one.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+namespace ddprun::testing {
+
+class Exchange {
+ public:
+  static constexpr int kChannels = 8;                // as many threads of a rank can gather at once, one a channel
+  static constexpr std::size_t kMaxBytes = 1 << 16;  // of one rank's contribution
+
+  explicit Exchange(int size) : size_(size), bytes_(sizeof(Shared) + posts(size) * sizeof(Post)) {
+    memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory_ == MAP_FAILED) throw std::runtime_error("exchange: mmap failed");
+    new (memory_) Shared;
+    for (std::size_t i = 0; i < posts(size); ++i)
+      new (first_post() + i) Post;  // writes the header only: pages stay unused
+  }
+  ~Exchange() { munmap(memory_, bytes_); }
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  // Gathers `bytes` bytes of every rank into recv (size * bytes), in rank order. `round` counts a rank's gathers on
+  // this channel from 1; one thread of a rank at a time uses a channel. Throws std::runtime_error at the deadline,
+  // after give_up(), and when the ranks bring different sizes.
+  void allgather(int channel, int rank, uint32_t round, const void* send, std::size_t bytes, void* recv,
+                 std::chrono::steady_clock::time_point deadline) {
+    if (channel < 0 || channel >= kChannels)
+      throw std::runtime_error("exchange: no channel " + std::to_string(channel));
+    if (bytes > kMaxBytes) throw std::runtime_error("exchange: " + std::to_string(bytes) + " bytes are too many");
+    // A rank comes to round r + 2, which reuses these posts, only after all have posted r + 1 and so have read r.
+    Post& mine = post(channel, rank, round);
+    mine.bytes = bytes;
+    if (bytes > 0) std::memcpy(mine.data, send, bytes);
+    mine.round.store(round, std::memory_order_release);
+    for (int peer = 0; peer < size_; ++peer) {
+      const Post& theirs = post(channel, peer, round);
+      await(theirs, round, peer, deadline);
+      if (theirs.bytes != bytes) {
+        throw std::runtime_error("exchange: rank " + std::to_string(rank) + " brings " + std::to_string(bytes) +
+                                 " bytes, rank " + std::to_string(peer) + " brings " + std::to_string(theirs.bytes));
+      }
+      if (bytes > 0) std::memcpy(static_cast<char*>(recv) + peer * bytes, theirs.data, bytes);
+    }
+  }
+
+  // Ends all waiting, now and later: a rank is gone and will not come. Any process, any thread.
+  void give_up() { shared().given_up.store(true, std::memory_order_release); }
+
+ private:
+  struct alignas(64) Shared {
+    std::atomic<bool> given_up{false};
+  };
+  struct alignas(64) Post {
+    std::atomic<uint32_t> round{0};
+    std::size_t bytes = 0;
+    char data[kMaxBytes];
+  };
+  static_assert(std::atomic<uint32_t>::is_always_lock_free, "atomics with locks do not work between processes");
+
+  static std::size_t posts(int size) { return static_cast<std::size_t>(kChannels) * 2 * size; }
+  Shared& shared() const { return *static_cast<Shared*>(memory_); }
+  Post* first_post() const { return reinterpret_cast<Post*>(static_cast<char*>(memory_) + sizeof(Shared)); }
+  Post& post(int channel, int rank, uint32_t round) const {
+    return first_post()[(static_cast<std::size_t>(channel) * 2 + round % 2) * size_ + rank];
+  }
+
+  void await(const Post& theirs, uint32_t round, int peer, std::chrono::steady_clock::time_point deadline) const {
+    while (theirs.round.load(std::memory_order_acquire) != round) {
+      if (shared().given_up.load(std::memory_order_acquire)) {
+        throw std::runtime_error("exchange: gave up waiting for rank " + std::to_string(peer) + ": a rank is gone");
+      }
+      if (std::chrono::steady_clock::now() > deadline) {
+        throw std::runtime_error("exchange: rank " + std::to_string(peer) + " did not come");
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+
+  int size_;
+  std::size_t bytes_;
+  void* memory_ = nullptr;
+};
+
+}  // namespace ddprun::testing
