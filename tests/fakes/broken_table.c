@@ -1,0 +1,66 @@
+/* A plugin in plain C whose table is complete and whose functions do nothing; each build of it breaks one thing, by the
+ * FAKE_... definitions of CMakeLists.txt. */
+#include <stddef.h>
+
+#include "ddprun/comm_plugin.h"
+
+static ddprun_status create(const ddprun_comm_host* host, ddprun_comm** out) {
+  (void)host;
+  (void)out;
+  return DDPRUN_INTERNAL;
+}
+static void destroy(ddprun_comm* comm) {
+  (void)comm;
+}
+static ddprun_status collective(ddprun_comm* comm, const ddprun_collective* call, ddprun_request** request) {
+  (void)comm;
+  (void)call;
+  (void)request;
+  return DDPRUN_INTERNAL;
+}
+static ddprun_status test(ddprun_comm* comm, ddprun_request* request, int32_t* done) {
+  (void)comm;
+  (void)request;
+  (void)done;
+  return DDPRUN_INTERNAL;
+}
+static ddprun_status wait(ddprun_comm* comm, ddprun_request* request, uint32_t timeout_ms, ddprun_comm_served* served) {
+  (void)comm;
+  (void)request;
+  (void)timeout_ms;
+  (void)served;
+  return DDPRUN_INTERNAL;
+}
+static void abort_all(ddprun_comm* comm) {
+  (void)comm;
+}
+static const char* last_error(ddprun_comm* comm) {
+  (void)comm;
+  return "";
+}
+
+static const ddprun_comm_algorithm algorithms[] = {
+    {sizeof(ddprun_comm_algorithm), 1u << DDPRUN_FLOAT32, 1u << DDPRUN_SUM, 0, "none"}};
+
+extern const ddprun_comm_plugin FAKE_ENTRY;
+__attribute__((visibility("default"))) const ddprun_comm_plugin FAKE_ENTRY = {
+    .struct_size = FAKE_STRUCT_SIZE,
+    .abi = FAKE_ABI,
+    .name = FAKE_NAME,
+    .version = "1.0",
+    .library = "",
+    .capabilities = FAKE_CAPABILITIES,
+    .algorithms = algorithms,
+    .algorithm_count = FAKE_ALGORITHMS,
+    .create = create,
+    .destroy = destroy,
+    .allreduce = FAKE_ALLREDUCE,
+    .broadcast = collective,
+    .allgather = collective,
+    .reduce_scatter = collective,
+    .barrier = collective,
+    .test = test,
+    .wait = wait,
+    .abort = abort_all,
+    .last_error = last_error,
+};

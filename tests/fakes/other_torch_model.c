@@ -1,0 +1,26 @@
+/* A model plugin that says it was built for another Torch. Needs none itself, since it is refused before it is used. */
+#include <stddef.h>
+
+#include "ddprun/model_entry.h"
+
+static void* create(const void* context, char* error, uint64_t error_size) {
+  (void)context;
+  (void)error;
+  (void)error_size;
+  return NULL;
+}
+static void destroy(void* model) {
+  (void)model;
+}
+
+extern const ddprun_model_plugin ddprun_model_plugin_v1;
+__attribute__((visibility("default"))) const ddprun_model_plugin ddprun_model_plugin_v1 = {
+    .struct_size = sizeof(ddprun_model_plugin),
+    .abi = DDPRUN_MODEL_ABI,
+    .name = "other_torch",
+    .version = "1.0",
+    .torch_version = "1.13.1+cu117",
+    .cxx11_abi = 0,
+    .create = create,
+    .destroy = destroy,
+};

@@ -1,0 +1,95 @@
+#include "shared_slots.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+namespace fakes {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+[[noreturn]] void fail(const std::string& what) {
+  throw ddprun::Failure(DDPRUN_INTERNAL, what + ": " + std::strerror(errno));
+}
+
+}  // namespace
+
+struct SharedSlots::Head {
+  std::atomic<uint32_t> arrived;
+  std::atomic<uint32_t> round;
+};
+
+SharedSlots::SharedSlots(const ddprun::Host& host)
+    : host_(host), bytes_(sizeof(Head) + static_cast<std::size_t>(host.size()) * kSlotBytes) {
+  int descriptor = -1;
+  std::string path;
+  if (host.rank() == 0) {
+    descriptor = ::memfd_create("ddprun-fake", MFD_CLOEXEC);
+    if (descriptor < 0 || ::ftruncate(descriptor, static_cast<off_t>(bytes_)) != 0) fail("memfd_create");
+    path = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(descriptor);
+  }
+  path = host.allgather(path).front();
+  if (host.rank() != 0) descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (descriptor < 0) fail(path);
+  map(descriptor);
+  for (const std::string& pid : host.allgather(std::to_string(::getpid()))) {
+    peers_.push_back(static_cast<int>(::syscall(SYS_pidfd_open, std::stoi(pid), 0)));
+  }
+  ::close(descriptor);
+}
+
+void SharedSlots::map(int descriptor) {
+  void* const memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (memory == MAP_FAILED) fail("mmap");
+  head_ = static_cast<Head*>(memory);
+}
+
+SharedSlots::~SharedSlots() {
+  for (const int peer : peers_) ::close(peer);
+  ::munmap(head_, bytes_);
+}
+
+std::byte* SharedSlots::slot(int rank) const {
+  return reinterpret_cast<std::byte*>(head_ + 1) + static_cast<std::size_t>(rank) * kSlotBytes;
+}
+
+void SharedSlots::meet() {
+  const uint32_t round = head_->round.load();
+  if (head_->arrived.fetch_add(1) + 1 < static_cast<uint32_t>(host_.size())) return wait_for_round(round + 1);
+  head_->arrived.store(0);
+  head_->round.store(round + 1);
+}
+
+void SharedSlots::wait_for_round(uint32_t round) {
+  constexpr int kYields = 200;
+  const auto deadline = Clock::now() + host_.deadline();
+  for (int turn = 0; head_->round.load() != round; ++turn) {
+    if (aborted_.load() || host_.aborted()) throw ddprun::Failure(DDPRUN_ABORTED, "aborted");
+    if (turn < kYields) {
+      ::sched_yield();
+      continue;
+    }
+    if (Clock::now() > deadline) throw ddprun::Failure(DDPRUN_TIMEOUT, "not all ranks came in time");
+    require_peers();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
+void SharedSlots::require_peers() const {
+  for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
+    pollfd ended{peers_[rank], POLLIN, 0};
+    if (peers_[rank] < 0 || ::poll(&ended, 1, 0) == 1) {
+      throw ddprun::Failure(DDPRUN_PEER_LOST, "rank " + std::to_string(rank) + " has ended");
+    }
+  }
+}
+
+}  // namespace fakes

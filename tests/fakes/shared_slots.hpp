@@ -1,0 +1,44 @@
+// What the working fakes share: anonymous memory that every rank maps, with a slot for each rank and a barrier. It
+// exists under /proc only, so nothing is left behind however a test ends.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ddprun/comm_plugin.hpp"
+
+namespace fakes {
+
+constexpr std::size_t kSlotBytes = 512 * 1024;
+
+class SharedSlots {
+ public:
+  // Collective: rank 0 makes the memory, all map it. Throws ddprun::Failure.
+  explicit SharedSlots(const ddprun::Host& host);
+  ~SharedSlots();
+  SharedSlots(const SharedSlots&) = delete;
+  SharedSlots& operator=(const SharedSlots&) = delete;
+
+  std::byte* slot(int rank) const;
+  // All ranks meet. Throws ddprun::Failure: timeout, peer lost (named), aborted.
+  void meet();
+  void abort() noexcept { aborted_.store(true); }
+
+ private:
+  struct Head;
+  void map(int descriptor);
+  void wait_for_round(uint32_t round);
+  void require_peers() const;
+
+  ddprun::Host host_;
+  std::size_t bytes_;
+  Head* head_ = nullptr;
+  std::vector<int> peers_;  // pidfds, readable once the process has ended
+  std::atomic<bool> aborted_{false};
+};
+
+}  // namespace fakes

@@ -1,0 +1,72 @@
+// A plugin that breaks the rule that nothing throws across the border: in create under the option throw = "create", in
+// allreduce and broadcast otherwise. Its other collectives break the contract in other ways.
+#include <cstring>
+#include <stdexcept>
+
+#include "ddprun/comm_plugin.h"
+
+namespace {
+
+int communicator;  // only its address is used
+
+ddprun_status create(const ddprun_comm_host* host, ddprun_comm** out) {
+  for (uint32_t i = 0; i < host->option_count; ++i) {
+    if (std::strcmp(host->options[i].key, "throw") == 0 && std::strcmp(host->options[i].value, "create") == 0) {
+      throw std::runtime_error("no create today");
+    }
+  }
+  *out = reinterpret_cast<ddprun_comm*>(&communicator);
+  return DDPRUN_OK;
+}
+void destroy(ddprun_comm*) {}
+ddprun_status allreduce(ddprun_comm*, const ddprun_collective*, ddprun_request**) {
+  throw std::runtime_error("no allreduce today");
+}
+ddprun_status broadcast(ddprun_comm*, const ddprun_collective*, ddprun_request**) {
+  throw 42;
+}
+ddprun_status silent(ddprun_comm*, const ddprun_collective*, ddprun_request**) {
+  return DDPRUN_OK;
+}
+ddprun_status refuse(ddprun_comm*, const ddprun_collective* call, ddprun_request**) {
+  return call->root;
+}
+ddprun_status test(ddprun_comm*, ddprun_request*, int32_t*) {
+  return DDPRUN_INTERNAL;
+}
+ddprun_status wait(ddprun_comm*, ddprun_request*, uint32_t, ddprun_comm_served*) {
+  return DDPRUN_INTERNAL;
+}
+void abort(ddprun_comm*) {}
+const char* last_error(ddprun_comm*) {
+  return nullptr;
+}
+
+const ddprun_comm_algorithm kAlgorithm{sizeof(ddprun_comm_algorithm), 1U << DDPRUN_FLOAT32, 1U << DDPRUN_SUM, 0,
+                                       "none"};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const ddprun_comm_plugin ddprun_comm_plugin_v1;
+const ddprun_comm_plugin ddprun_comm_plugin_v1{sizeof(ddprun_comm_plugin),
+                                               DDPRUN_COMM_ABI,
+                                               "throwing",
+                                               "1.0",
+                                               "",
+                                               DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING,
+                                               &kAlgorithm,
+                                               1,
+                                               0,
+                                               create,
+                                               destroy,
+                                               allreduce,
+                                               broadcast,
+                                               silent,
+                                               unknown,
+                                               silent,
+                                               test,
+                                               wait,
+                                               abort,
+                                               last_error,
+                                               nullptr,
+                                               nullptr};
