@@ -28,8 +28,8 @@ ddprun_status broadcast(ddprun_comm*, const ddprun_collective*, ddprun_request**
 ddprun_status silent(ddprun_comm*, const ddprun_collective*, ddprun_request**) {
   return DDPRUN_OK;
 }
-ddprun_status refuse(ddprun_comm*, const ddprun_collective* call, ddprun_request**) {
-  return call->root;
+ddprun_status unknown(ddprun_comm*, const ddprun_collective*, ddprun_request**) {
+  return 99;
 }
 ddprun_status test(ddprun_comm*, ddprun_request*, int32_t*) {
   return DDPRUN_INTERNAL;
