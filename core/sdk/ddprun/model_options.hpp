@@ -1,0 +1,57 @@
+// ddprun/model_options.hpp: reads `model.options`. What it refuses it refuses with one line that names the key and what
+// would be right, thrown as std::invalid_argument; the host adds nothing to it.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace ddprun {
+
+class ModelOptions {
+ public:
+  // `model` is the plugin's name, `known` every key that it takes. Throws for the first key that is not among them.
+  ModelOptions(const std::map<std::string, std::string>& options, std::string_view model,
+               std::initializer_list<std::string_view> known)
+      : options_(options) {
+    for (const auto& [key, value] : options) {
+      bool found = false;
+      for (const std::string_view name : known) found = found || name == key;
+      if (!found) throw std::invalid_argument("model.options." + key + ": " + std::string(model) + takes(known));
+    }
+  }
+
+  // A whole number in [least, most]; `otherwise` when the key is not given.
+  int64_t integer(const std::string& key, int64_t otherwise, int64_t least, int64_t most) const {
+    const auto found = options_.find(key);
+    if (found == options_.end()) return otherwise;
+    const std::string& text = found->second;
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+      throw std::invalid_argument("model.options." + key + " = \"" + text + "\": expected a whole number from " +
+                                  std::to_string(least) + " to " + std::to_string(most));
+    }
+    return value;
+  }
+
+ private:
+  static std::string takes(std::initializer_list<std::string_view> known) {
+    if (known.size() == 0) return " has no options; remove the key";
+    std::string text = " has no such option; it has ";
+    const char* before = "";
+    for (const std::string_view name : known) {
+      text.append(before).append(name);
+      before = ", ";
+    }
+    return text;
+  }
+
+  std::map<std::string, std::string> options_;
+};
+
+}  // namespace ddprun

@@ -1,0 +1,62 @@
+// simplenet: the multi-layer perceptron of the MNIST tutorials: flatten, fc1, ReLU, fc2; cross entropy.
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "ddprun/model_options.hpp"
+#include "ddprun/model_plugin.hpp"
+#include "ddprun/model_shape.hpp"
+
+namespace {
+
+constexpr int64_t kHidden = 256;
+constexpr int64_t kMostHidden = 1'000'000;
+
+struct Layers final : torch::nn::Module {
+  // In this order, as in Python, so that one seed gives one set of initial weights.
+  Layers(int64_t inputs, int64_t hidden, int64_t classes)
+      : fc1(register_module("fc1", torch::nn::Linear(inputs, hidden))),
+        fc2(register_module("fc2", torch::nn::Linear(hidden, classes))) {}
+
+  torch::nn::Linear fc1;
+  torch::nn::Linear fc2;
+};
+
+class SimpleNet final : public ddprun::Model {
+ public:
+  explicit SimpleNet(const ddprun::ModelContext& context)
+      : shape_("simplenet", context.input_shape), layers_(shape_.features(), hidden_of(context), classes_of(context)) {}
+
+  torch::nn::Module& module() override { return layers_; }
+
+  // [batch, input_shape...] -> [batch, classes]: scores before softmax
+  torch::Tensor forward(const torch::Tensor& input) override {
+    return layers_.fc2(torch::relu(layers_.fc1(shape_.flatten(input))));
+  }
+
+  torch::Tensor loss(const torch::Tensor& output, const torch::Tensor& target) override {
+    return torch::nn::functional::cross_entropy(output, target);
+  }
+
+  torch::Tensor correct(const torch::Tensor& output, const torch::Tensor& target) override {
+    return output.argmax(1).eq(target).sum();
+  }
+
+ private:
+  static int64_t hidden_of(const ddprun::ModelContext& context) {
+    return ddprun::ModelOptions(context.options, "simplenet", {"hidden"}).integer("hidden", kHidden, 1, kMostHidden);
+  }
+
+  static int64_t classes_of(const ddprun::ModelContext& context) {
+    if (context.classes >= 2) return context.classes;
+    throw std::invalid_argument("simplenet tells classes apart, but the data set has " +
+                                std::to_string(context.classes) + " classes; choose a data set with labels");
+  }
+
+  ddprun::SampleShape shape_;
+  Layers layers_;
+};
+
+}  // namespace
+
+DDPRUN_MODEL_PLUGIN(SimpleNet, "simplenet", "0.1.0");
