@@ -1,0 +1,20 @@
+// doctest for tests that see Torch: include this in place of <doctest/doctest.h>, before any other header. Torch's
+// headers define CHECK too, as a macro that ends the program; included after doctest they would quietly replace
+// doctest's.
+#pragma once
+
+#ifdef DOCTEST_LIBRARY_INCLUDED
+#error "include support/torch_test.hpp first, and not <doctest/doctest.h>"
+#endif
+
+#include <torch/torch.h>
+
+#undef CHECK
+#undef CHECK_EQ
+#undef CHECK_GE
+#undef CHECK_GT
+#undef CHECK_LE
+#undef CHECK_LT
+#undef CHECK_NE
+
+#include <doctest/doctest.h>
