@@ -8,17 +8,29 @@
 
 namespace ddprun::launch {
 
-enum class Phase : int32_t { start, rendezvous, setup, data, forward, backward, allreduce, optimizer, evaluate, checkpoint, done };
+enum class Phase : int32_t {
+  start,
+  rendezvous,
+  setup,
+  data,
+  forward,
+  backward,
+  allreduce,
+  optimizer,
+  evaluate,
+  checkpoint,
+  done
+};
 const char* name_of(Phase phase);
 
 struct Progress {
-  int64_t step = 0;     // global step, from 1; 0 before the first
+  int64_t step = 0;  // global step, from 1; 0 before the first
   Phase phase = Phase::start;
   int32_t bucket = -1;  // of an allreduce, else -1
 };
 
-// A file of fixed size in the job's folder, mapped shared. Stores and loads are relaxed atomics: cheap enough for each phase
-// of each step. Any thread.
+// A file of fixed size in the job's folder, mapped shared. Stores and loads are relaxed atomics: cheap enough for each
+// phase of each step. Any thread.
 class ProgressBoard {
  public:
   // The launcher makes it; ranks open it. Both throw Error(rendezvous).
@@ -29,8 +41,8 @@ class ProgressBoard {
   virtual void set(int rank, Progress progress) = 0;
   virtual Progress get(int rank) const = 0;
 
-  // The step after which all ranks are to stop and commit, chosen by the launcher on the first SIGINT or SIGTERM so that
-  // no rank can have passed it; 0 while nobody asked. Returns the step chosen.
+  // The step after which all ranks are to stop and commit, chosen by the launcher on the first SIGINT or SIGTERM so
+  // that no rank can have passed it; 0 while nobody asked. Returns the step chosen.
   virtual int64_t request_stop() = 0;
   virtual int64_t stop_after() const = 0;
 };

@@ -1,4 +1,5 @@
-// launch: who am I (rank discovery), where do the ranks meet (Store), and who watches over them (Supervisor). Torch-free.
+// launch: who am I (rank discovery), where do the ranks meet (Store), and who watches over them (Supervisor).
+// Torch-free.
 #pragma once
 
 #include <chrono>
@@ -20,12 +21,13 @@ class Store {
   virtual std::string get(const std::string& key, std::chrono::milliseconds timeout) = 0;
 };
 
-// Gathers `value` of every rank, in rank order, under a name that is used once per job. All ranks call it. Throws as get.
+// Gathers `value` of every rank, in rank order, under a name that is used once per job. All ranks call it. Throws as
+// get.
 std::vector<std::string> allgather(Store& store, const std::string& name, int rank, int size, std::string_view value,
                                    std::chrono::milliseconds timeout);
 
-// Keys as files in a folder that only this user can enter (0700), each written aside and renamed, so that a reader sees a
-// whole value or none. The folder stays; its maker removes it.
+// Keys as files in a folder that only this user can enter (0700), each written aside and renamed, so that a reader sees
+// a whole value or none. The folder stays; its maker removes it.
 std::unique_ptr<Store> folder_store(const std::string& folder);
 
 }  // namespace ddprun::launch

@@ -20,10 +20,11 @@ struct World {
   int master_port = 0;      // torchrun
 };
 
-// None when this process was launched by no one and is to launch the ranks itself. Reads DDPRUN_RANK (own launcher), then
-// RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Throws Error(rendezvous), naming the variable,
-// when they are incomplete or contradict each other, and for launchers that are not known in this version (mpirun).
-// configured_nproc is launch.nproc where the config gives it explicitly: a world size from outside that differs is an error.
+// None when this process was launched by no one and is to launch the ranks itself. Reads DDPRUN_RANK (own launcher),
+// then RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Throws Error(rendezvous), naming the
+// variable, when they are incomplete or contradict each other, and for launchers that are not known in this version
+// (mpirun). configured_nproc is launch.nproc where the config gives it explicitly: a world size from outside that
+// differs is an error.
 std::optional<World> discover(std::optional<int> configured_nproc);
 
 }  // namespace ddprun::launch

@@ -1,0 +1,63 @@
+#include "launch/failure.hpp"
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <sstream>
+
+#include "base/error.hpp"
+#include "launch/files.hpp"
+#include "launch/supervisor.hpp"
+
+namespace ddprun::launch {
+namespace {
+
+constexpr const char* kFirst = "failure.first";
+
+std::string name_for(int rank) {
+  return "failure." + std::to_string(rank);
+}
+
+// One line "rank code nanoseconds", then the message as it is.
+std::string encode(const Failure& failure) {
+  return std::to_string(failure.rank) + " " + std::to_string(static_cast<int>(failure.code)) + " " +
+         std::to_string(failure.time.count()) + "\n" + failure.message;
+}
+
+std::optional<Failure> read(const std::string& path) try {
+  const auto text = read_whole(path);
+  if (!text) return std::nullopt;
+  const std::size_t end = text->find('\n');
+  std::istringstream head(text->substr(0, end));
+  int rank = 0;
+  int code = 0;
+  int64_t time = 0;
+  if (end == std::string::npos || !(head >> rank >> code >> time)) {
+    throw Error(ExitCode::failure, path + ": not a failure record");
+  }
+  return Failure{rank, static_cast<ExitCode>(code), std::chrono::nanoseconds(time), text->substr(end + 1)};
+} catch (const std::system_error& error) {
+  throw Error(ExitCode::failure, error.what());
+}
+
+}  // namespace
+
+std::optional<Failure> failure_of(const std::string& job_dir, int rank) {
+  return read(job_dir + "/" + name_for(rank));
+}
+std::optional<Failure> first_failure(const std::string& job_dir) {
+  return read(job_dir + "/" + kFirst);
+}
+
+void report_failure(const std::string& job_dir, int rank, ExitCode code, const std::string& message) noexcept try {
+  if (job_dir.empty()) return;
+  const std::string record = encode({rank, code, std::chrono::steady_clock::now().time_since_epoch(), message});
+  // The rank's own record first: whoever sees the second file may want to read this one. What cannot be written (a full
+  // disk) is not reported twice: the launcher still has the exit code.
+  (void)publish(job_dir, name_for(rank), record);
+  (void)publish(job_dir, kFirst, record);
+} catch (const std::exception&) {
+  // Out of memory while reporting a failure: the exit code says the rest.
+}
+
+}  // namespace ddprun::launch

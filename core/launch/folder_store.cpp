@@ -1,0 +1,94 @@
+#include <algorithm>
+#include <system_error>
+
+#include "base/error.hpp"
+#include "launch/failure.hpp"
+#include "launch/files.hpp"
+#include "launch/folder_watch.hpp"
+#include "launch/store.hpp"
+
+namespace ddprun::launch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr std::size_t kLongestName = 255;  // NAME_MAX of every file system that Linux mounts by default
+
+// "key.", then the key with all but letters, digits, '-' and '_' as %XX: one name for each key, none with a '/', and
+// none that another file of the job's folder has.
+std::string file_name(const std::string& key) {
+  constexpr char kHex[] = "0123456789ABCDEF";
+  std::string name = "key.";
+  for (const char character : key) {
+    const auto byte = static_cast<unsigned char>(character);
+    const bool plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
+                       byte == '-' || byte == '_';
+    if (plain) {
+      name += character;
+    } else {
+      name += {'%', kHex[byte >> 4], kHex[byte & 15]};
+    }
+  }
+  if (name.size() > kLongestName) {
+    throw Error(ExitCode::rendezvous, "store: the key \"" + key + "\" is too long for a file name");
+  }
+  return name;
+}
+
+class FolderStore : public Store {
+ public:
+  explicit FolderStore(std::string folder) : folder_(std::move(folder)) { require_private(folder_); }
+
+  void set(const std::string& key, std::string_view value) override {
+    const std::error_code error = publish(folder_, file_name(key), value);
+    if (error == std::errc::file_exists) {
+      throw Error(ExitCode::rendezvous, "store: the key \"" + key + "\" is set already; each is set once per job");
+    }
+    if (error) {
+      throw Error(ExitCode::rendezvous, "store: cannot keep the key \"" + key + "\" (" + std::to_string(value.size()) +
+                                            " bytes) in " + folder_ + ": " + error.message());
+    }
+  }
+
+  std::string get(const std::string& key, milliseconds timeout) override try {
+    const std::string path = folder_ + "/" + file_name(key);
+    if (auto value = read_whole(path)) return std::move(*value);
+    const auto begin = Clock::now();
+    FolderWatch watch(folder_);
+    while (true) {
+      if (auto value = read_whole(path)) return std::move(*value);
+      throw_if_job_failed(key);
+      const auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
+      if (waited >= timeout) throw_late(key, waited);
+      watch.wait(timeout - waited);
+    }
+  } catch (const std::system_error& error) {
+    throw Error(ExitCode::rendezvous, "store: cannot read the key \"" + key + "\": " + error.what());
+  }
+
+ private:
+  // Not a cause but an echo, and so with the code of one: the launcher tells the first cause.
+  void throw_if_job_failed(const std::string& key) const {
+    const auto failure = first_failure(folder_);
+    if (!failure) return;
+    throw Error(ExitCode::peer, "rank " + std::to_string(failure->rank) + " failed while this one waited for \"" + key +
+                                    "\": " + failure->message);
+  }
+
+  void throw_late(const std::string& key, milliseconds waited) const {
+    require_private(folder_);  // a folder that is gone is the better reason
+    throw Error(ExitCode::rendezvous,
+                "store: waited " + std::to_string(waited.count()) + " ms for the key \"" + key + "\"; nobody set it");
+  }
+
+  const std::string folder_;
+};
+
+}  // namespace
+
+std::unique_ptr<Store> folder_store(const std::string& folder) {
+  return std::make_unique<FolderStore>(folder);
+}
+
+}  // namespace ddprun::launch

@@ -1,0 +1,19 @@
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include "launch/supervisor.hpp"
+
+namespace ddprun::launch {
+
+void follow_launcher() {
+  const char* launcher = std::getenv("DDPRUN_LAUNCHER_PID");
+  if (launcher == nullptr) return;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // The launcher may have died before that call: then no signal will come, and this process has another parent already.
+  if (std::to_string(::getppid()) != launcher) ::_exit(static_cast<int>(ExitCode::peer));
+}
+
+}  // namespace ddprun::launch

@@ -1,0 +1,84 @@
+#include "launch/job_folder.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.hpp"
+
+namespace ddprun::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "ddprun-job-";
+constexpr const char* kLock = "/lock";
+
+[[noreturn]] void fail(const std::string& path, const char* what) {
+  throw Error(ExitCode::failure, "the job's folder " + path + " " + what + ": " + std::strerror(errno));
+}
+
+bool is_mine(const std::string& folder) {
+  struct stat status {};
+  return ::lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid();
+}
+
+// The file gets its name only when it is locked: whoever finds a "lock" that is free knows that its holder is dead.
+UniqueFd make_lock(const std::string& folder) {
+  const std::string aside = folder + "/lock.aside";
+  UniqueFd lock(::open(aside.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) fail(folder, "cannot be locked");
+  if (::rename(aside.c_str(), (folder + kLock).c_str()) != 0) fail(folder, "cannot be locked");
+  return lock;
+}
+
+void remove_folder(const std::string& folder) noexcept {
+  std::error_code ignored;  // what cannot be removed now, a later launcher tries again
+  fs::remove_all(folder, ignored);
+}
+
+void remove_if_stale(const std::string& folder) {
+  if (!is_mine(folder)) return;
+  // No lock yet: its launcher is making the folder at this moment, or died within these microseconds. Leave it.
+  const UniqueFd lock(::open((folder + kLock).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) remove_folder(folder);
+}
+
+}  // namespace
+
+std::string job_folder_base() {
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  // After su or sudo the variable still names the folder of the user before.
+  const bool usable = runtime != nullptr && *runtime == '/' && is_mine(runtime) && ::access(runtime, W_OK | X_OK) == 0;
+  return usable ? runtime : "/tmp";
+}
+
+JobFolder::JobFolder() : path_(job_folder_base() + "/" + std::string(kPrefix) + "XXXXXX") {
+  if (::mkdtemp(path_.data()) == nullptr) fail(path_, "cannot be made");
+  try {
+    lock_ = make_lock(path_);
+  } catch (...) {
+    remove_folder(path_);
+    throw;
+  }
+}
+
+JobFolder::~JobFolder() {
+  remove_folder(path_);
+}
+
+void remove_stale_job_folders(const std::string& base) noexcept try {
+  for (const auto& entry : fs::directory_iterator(base, fs::directory_options::skip_permission_denied)) {
+    if (entry.path().filename().string().starts_with(kPrefix)) remove_if_stale(entry.path().string());
+  }
+} catch (const std::exception&) {
+  // Another launcher removed the entry while we looked at it, or the base cannot be read: nothing of ours is at stake.
+}
+
+}  // namespace ddprun::launch

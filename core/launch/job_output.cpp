@@ -1,0 +1,109 @@
+#include "launch/job_output.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.hpp"
+
+namespace ddprun::launch {
+namespace {
+
+constexpr std::size_t kLongestLine =
+    1 << 20;  // a longer one is cut: a rank that prints no line break must not fill memory
+
+bool same_file(int a, int b) {
+  struct stat left {
+  }, right{};
+  return ::fstat(a, &left) == 0 && ::fstat(b, &right) == 0 && left.st_dev == right.st_dev &&
+         left.st_ino == right.st_ino;
+}
+
+std::unique_ptr<Screen> screen_on(int fd) {
+  return std::make_unique<Screen>(fd, ::isatty(fd) == 1);
+}
+
+UniqueFd open_log(const std::string& path) {
+  UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
+  if (!file) throw Error(ExitCode::failure, "cannot write the log " + path + ": " + std::strerror(errno));
+  return file;
+}
+
+}  // namespace
+
+JobOutput::JobOutput(int ranks, const std::string& log_dir)
+    : out_(screen_on(STDOUT_FILENO)), partial_(static_cast<std::size_t>(ranks)) {
+  if (!same_file(STDOUT_FILENO, STDERR_FILENO)) err_ = screen_on(STDERR_FILENO);
+  if (log_dir.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(log_dir, error);
+  if (error) throw Error(ExitCode::failure, "cannot make the log folder " + log_dir + ": " + error.message());
+  for (int rank = 0; rank < ranks; ++rank) {
+    logs_.push_back(open_log(log_dir + "/rank" + std::to_string(rank) + ".log"));
+  }
+}
+
+void JobOutput::feed(int rank, Stream stream, std::string_view bytes) {
+  log(rank, bytes);
+  if (rank == 0) {
+    screen(stream).pass(bytes);
+    return;
+  }
+  std::string& line = partial_[static_cast<std::size_t>(rank)].line[static_cast<std::size_t>(stream)];
+  while (!bytes.empty()) {
+    const std::size_t end = bytes.find('\n');
+    line += bytes.substr(0, end);
+    if (end == std::string_view::npos && line.size() < kLongestLine) return;
+    emit(rank, stream, line);
+    line.clear();
+    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
+  }
+}
+
+void JobOutput::finish(int rank, Stream stream) {
+  std::string& line = partial_[static_cast<std::size_t>(rank)].line[static_cast<std::size_t>(stream)];
+  if (!line.empty()) emit(rank, stream, line);
+  line.clear();
+}
+
+std::vector<Screen*> JobOutput::screens() const {
+  return err_ ? std::vector<Screen*>{out_.get(), err_.get()} : std::vector<Screen*>{out_.get()};
+}
+
+bool JobOutput::full() const {
+  const auto all = screens();
+  return std::any_of(all.begin(), all.end(), [](const Screen* screen) { return screen->full(); });
+}
+
+void JobOutput::flush() {
+  for (Screen* screen : screens()) screen->flush();
+}
+
+// A line that the rank redrew with carriage returns is passed on as it looked in the end.
+void JobOutput::emit(int rank, Stream stream, std::string_view line) {
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  line.remove_prefix(line.rfind('\r') + 1);
+  screen(stream).line("[rank" + std::to_string(rank) + "] " + std::string(line));
+}
+
+void JobOutput::log(int rank, std::string_view bytes) {
+  if (logs_.empty()) return;
+  UniqueFd& file = logs_[static_cast<std::size_t>(rank)];
+  while (file && !bytes.empty()) {
+    const ssize_t got = ::write(file.get(), bytes.data(), bytes.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      say("ddprun: warning: the log of rank " + std::to_string(rank) + " ends here: " + std::strerror(errno));
+      file.reset();
+      return;
+    }
+    bytes.remove_prefix(static_cast<std::size_t>(got));
+  }
+}
+
+}  // namespace ddprun::launch

@@ -1,0 +1,162 @@
+#include "launch/progress.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "base/error.hpp"
+#include "launch/unique_fd.hpp"
+
+namespace ddprun::launch {
+namespace {
+
+static_assert(std::atomic<uint64_t>::is_always_lock_free, "the board is shared between processes");
+
+constexpr uint64_t kMagic = 0x3170676f72706464;  // "ddprogp1"
+
+// The latest step that any rank has begun, and whether the door to further ones is closed.
+constexpr uint64_t kClosed = uint64_t{1} << 63;
+
+struct alignas(64) Header {
+  uint64_t magic;
+  uint64_t size;
+  std::atomic<uint64_t> latest;
+};
+
+struct alignas(64) Slot {  // a cache line for each rank: they write often
+  std::atomic<uint64_t> word;
+};
+
+// Step, phase and bucket in one word, so that a reader never sees the step of one moment with the phase of another:
+// 40 bits of step, 8 of phase, 16 of bucket + 1.
+uint64_t pack(Progress progress) {
+  const auto step = static_cast<uint64_t>(std::clamp<int64_t>(progress.step, 0, (int64_t{1} << 40) - 1));
+  const auto bucket = static_cast<uint64_t>(std::clamp<int32_t>(progress.bucket, -1, 0xfffe) + 1);
+  return step << 24 | static_cast<uint64_t>(progress.phase) << 16 | bucket;
+}
+
+Progress unpack(uint64_t word) {
+  return {static_cast<int64_t>(word >> 24), static_cast<Phase>(word >> 16 & 0xff),
+          static_cast<int32_t>(word & 0xffff) - 1};
+}
+
+[[noreturn]] void fail(const std::string& path, const char* what) {
+  throw Error(ExitCode::rendezvous, "progress board " + path + ": " + what + ": " + std::strerror(errno));
+}
+
+class MappedBoard : public ProgressBoard {
+ public:
+  MappedBoard(const std::string& path, int size, bool create) : size_(size), bytes_(bytes_for(size)) {
+    const UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT | O_EXCL : 0), 0600));
+    if (!file) fail(path, create ? "cannot be made" : "cannot be opened");
+    // posix_fallocate: a full disk is an error here, and not a bus error at the first store.
+    if (create && (errno = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes_))) != 0) fail(path, "no space");
+    struct stat status {};
+    if (::fstat(file.get(), &status) != 0) fail(path, "cannot be read");
+    if (static_cast<std::size_t>(status.st_size) != bytes_) refuse(path);
+    void* memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (memory == MAP_FAILED) fail(path, "cannot be mapped");
+    memory_ = static_cast<std::byte*>(memory);
+    if (create) {
+      header().size = static_cast<uint64_t>(size);
+      header().magic = kMagic;
+    } else if (header().magic != kMagic || header().size != static_cast<uint64_t>(size)) {
+      ::munmap(memory_, bytes_);
+      refuse(path);
+    }
+  }
+
+  ~MappedBoard() override { ::munmap(memory_, bytes_); }
+  MappedBoard(const MappedBoard&) = delete;
+  MappedBoard& operator=(const MappedBoard&) = delete;
+
+  void set(int rank, Progress progress) override {
+    begin(static_cast<uint64_t>(std::max<int64_t>(progress.step, 0)));
+    slot(rank).word.store(pack(progress), std::memory_order_relaxed);
+  }
+
+  Progress get(int rank) const override { return unpack(slot(rank).word.load(std::memory_order_relaxed)); }
+
+  int64_t request_stop() override {
+    header().latest.fetch_or(kClosed, std::memory_order_relaxed);
+    return stop_after();
+  }
+
+  int64_t stop_after() const override {
+    const uint64_t latest = header().latest.load(std::memory_order_relaxed);
+    return (latest & kClosed) != 0 ? static_cast<int64_t>(latest & ~kClosed) + 1 : 0;
+  }
+
+ private:
+  static std::size_t bytes_for(int size) {
+    if (size < 1) throw Error(ExitCode::rendezvous, "progress board: a job has at least one rank");
+    return sizeof(Header) + static_cast<std::size_t>(size) * sizeof(Slot);
+  }
+
+  [[noreturn]] void refuse(const std::string& path) const {
+    throw Error(ExitCode::rendezvous,
+                "progress board " + path + ": made for another number of ranks than " + std::to_string(size_));
+  }
+
+  // Why no rank can pass the chosen step: all of it is decided in one word. While the door is open, a rank that begins
+  // a step raises the word. request_stop() closes it by one atomic operation at the latest step m that any rank had
+  // begun, and the ranks stop after m + 1. A rank can begin m + 1 only after that operation (else the word would have
+  // said m + 1), so it sees the door closed when it looks at any time in step m + 1, and at the end of it at the
+  // latest. A single word needs no stronger order than relaxed: its own modification order is all that the argument
+  // uses.
+  void begin(uint64_t step) {
+    uint64_t latest = header().latest.load(std::memory_order_relaxed);
+    while ((latest & kClosed) == 0 && latest < step) {
+      if (header().latest.compare_exchange_weak(latest, step, std::memory_order_relaxed)) return;
+    }
+  }
+
+  Header& header() const { return *std::launder(reinterpret_cast<Header*>(memory_)); }
+  Slot& slot(int rank) const {
+    if (rank < 0 || rank >= size_) throw Error(ExitCode::rendezvous, "progress board: no rank " + std::to_string(rank));
+    return reinterpret_cast<Slot*>(memory_ + sizeof(Header))[rank];
+  }
+
+  const int size_;
+  const std::size_t bytes_;
+  std::byte* memory_ = nullptr;
+};
+
+std::string path_in(const std::string& job_dir) {
+  return job_dir + "/progress";
+}
+
+}  // namespace
+
+const char* name_of(Phase phase) {
+  switch (phase) {
+    case Phase::start: return "start";
+    case Phase::rendezvous: return "rendezvous";
+    case Phase::setup: return "setup";
+    case Phase::data: return "data";
+    case Phase::forward: return "forward";
+    case Phase::backward: return "backward";
+    case Phase::allreduce: return "allreduce";
+    case Phase::optimizer: return "optimizer";
+    case Phase::evaluate: return "evaluate";
+    case Phase::checkpoint: return "checkpoint";
+    case Phase::done: return "done";
+  }
+  return "unknown";
+}
+
+std::unique_ptr<ProgressBoard> ProgressBoard::create(const std::string& job_dir, int size) {
+  return std::make_unique<MappedBoard>(path_in(job_dir), size, true);
+}
+
+std::unique_ptr<ProgressBoard> ProgressBoard::open(const std::string& job_dir, int size) {
+  return std::make_unique<MappedBoard>(path_in(job_dir), size, false);
+}
+
+}  // namespace ddprun::launch

@@ -1,0 +1,101 @@
+#include "launch/screen.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace ddprun::launch {
+namespace {
+
+constexpr std::chrono::milliseconds kPatience{100};  // with the rest of rank 0's line
+constexpr std::size_t kMostHeld = 1 << 20;
+constexpr std::size_t kMostQueued = 1 << 20;
+constexpr std::size_t kChunk = 4096;  // PIPE_BUF: what poll() promises to take when it says that a pipe is writable
+
+}  // namespace
+
+void Screen::pass(std::string_view bytes) {
+  const std::size_t head = bytes.rfind('\n') + 1;  // 0 where there is none
+  if (head > 0) {
+    queue_ += bytes.substr(0, head);
+    unfinished_ = redrawn_ = false;
+    release();
+    bytes.remove_prefix(head);
+  }
+  if (bytes.empty()) return;
+  queue_ += bytes;
+  unfinished_ = true;
+  redrawn_ = redrawn_ || bytes.find('\r') != std::string_view::npos;
+  if (redrawn_ && !held_.empty()) release();
+}
+
+void Screen::line(std::string_view text) {
+  held_ += text;
+  held_ += '\n';
+  if (!unfinished_ || redrawn_ || held_.size() > kMostHeld) {
+    release();
+  } else if (!due_) {
+    due_ = Clock::now() + kPatience;
+  }
+}
+
+void Screen::last_line(std::string_view text) {
+  held_ += text;
+  held_ += '\n';
+  release();
+}
+
+void Screen::release_due(Clock::time_point now) {
+  if (due_ && now >= *due_) release();
+}
+
+bool Screen::full() const {
+  return queue_.size() - written_ > kMostQueued;
+}
+
+void Screen::release() {
+  due_.reset();
+  if (held_.empty()) return;
+  end_unfinished_line();
+  queue_ += held_;
+  held_.clear();
+}
+
+void Screen::end_unfinished_line() {
+  if (unfinished_) queue_ += redrawn_ && is_terminal_ ? "\r\x1b[K" : "\n";
+  unfinished_ = redrawn_ = false;
+}
+
+void Screen::write_some() {
+  pollfd entry{fd_, POLLOUT, 0};
+  while (pending() && ::poll(&entry, 1, 0) > 0 && write_chunk(kChunk)) {
+  }
+}
+
+void Screen::flush() {
+  pollfd entry{fd_, POLLOUT, 0};
+  while (pending()) {
+    if (!write_chunk(queue_.size())) ::poll(&entry, 1, -1);  // someone made the descriptor non-blocking
+  }
+}
+
+// False when nothing can be written now.
+bool Screen::write_chunk(std::size_t most) {
+  if (broken_ == 0) {
+    const ssize_t got = ::write(fd_, queue_.data() + written_, std::min(most, queue_.size() - written_));
+    if (got < 0 && errno == EINTR) return true;
+    if (got < 0 && errno == EAGAIN) return false;
+    if (got < 0) broken_ = errno;
+    if (got > 0) written_ += static_cast<std::size_t>(got);
+  }
+  if (broken_ != 0) written_ = queue_.size();
+  if (written_ > kMostQueued || written_ == queue_.size()) {
+    queue_.erase(0, written_);
+    written_ = 0;
+  }
+  return true;
+}
+
+}  // namespace ddprun::launch

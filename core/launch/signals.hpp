@@ -1,0 +1,29 @@
+// The launcher's signals as a file descriptor for its poll loop.
+#pragma once
+
+#include <csignal>
+#include <optional>
+
+#include "launch/unique_fd.hpp"
+
+namespace ddprun::launch {
+
+// While it lives, SIGINT, SIGTERM and SIGCHLD are blocked in this thread and read here, and SIGPIPE is ignored. Threads
+// that were started before take them as before, so make it while there is one thread.
+class Signals {
+ public:
+  Signals();  // throws Error(failure)
+  ~Signals();
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  int fd() const { return fd_.get(); }
+  std::optional<int> next();  // the next signal that has come; never waits
+
+ private:
+  sigset_t mask_before_{};
+  struct sigaction pipe_before_ {};
+  UniqueFd fd_;
+};
+
+}  // namespace ddprun::launch

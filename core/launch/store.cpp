@@ -1,0 +1,61 @@
+#include "launch/store.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace ddprun::launch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string key_of(const std::string& name, int rank) {
+  return name + "/" + std::to_string(rank);
+}
+
+std::chrono::milliseconds left_until(Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+  return std::max(left, std::chrono::milliseconds::zero());
+}
+
+bool is_missing(Store& store, const std::string& key) try {
+  store.get(key, std::chrono::milliseconds::zero());
+  return false;
+} catch (const Error& error) {
+  if (error.code() != ExitCode::rendezvous) throw;
+  return true;
+}
+
+[[noreturn]] void throw_missing(Store& store, const std::string& name, int first, int size,
+                                std::chrono::milliseconds waited, const std::string& reason) {
+  std::string missing;
+  for (int rank = first; rank < size; ++rank) {
+    if (is_missing(store, key_of(name, rank))) missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+  }
+  // All came in the meantime: late is too late, and the first reason is the one to tell.
+  if (missing.empty()) throw Error(ExitCode::rendezvous, reason);
+  throw Error(ExitCode::rendezvous, "rendezvous \"" + name + "\": waited " + std::to_string(waited.count()) +
+                                        " ms; of " + std::to_string(size) + " ranks these did not come: " + missing);
+}
+
+}  // namespace
+
+std::vector<std::string> allgather(Store& store, const std::string& name, int rank, int size, std::string_view value,
+                                   std::chrono::milliseconds timeout) {
+  const auto begin = Clock::now();
+  const auto deadline = begin + timeout;
+  store.set(key_of(name, rank), value);
+  std::vector<std::string> values(static_cast<std::size_t>(size));
+  for (int peer = 0; peer < size; ++peer) {
+    try {
+      values[static_cast<std::size_t>(peer)] = store.get(key_of(name, peer), left_until(deadline));
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::rendezvous) throw;
+      const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+      throw_missing(store, name, peer, size, waited, error.what());
+    }
+  }
+  return values;
+}
+
+}  // namespace ddprun::launch

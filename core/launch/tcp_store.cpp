@@ -1,0 +1,118 @@
+#include "launch/tcp_store.hpp"
+
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "base/error.hpp"
+
+namespace ddprun::launch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// TCPStore holds a lock while it waits. Short waits let another thread's set() through, and the notice of a key that
+// arrives still comes at once.
+constexpr milliseconds kSlice{50};
+
+std::string environment(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value == nullptr ? "" : value;
+}
+
+// The reason without c10's stack trace, which the first line break begins.
+std::string first_line(const std::exception& error) {
+  const std::string text = error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+class TcpStore : public Store {
+ public:
+  TcpStore(const World& world, milliseconds timeout)
+      : host_(world.master_addr + ":" + std::to_string(world.master_port)),
+        prefix_("ddprun/" + environment("TORCHELASTIC_RUN_ID") + "/" + environment("TORCHELASTIC_RESTART_COUNT") +
+                "/") {
+    c10d::TCPStoreOptions options;
+    options.port = static_cast<std::uint16_t>(world.master_port);
+    options.isServer = world.rank == 0 && environment("TORCHELASTIC_USE_AGENT_STORE") != "True";
+    options.waitWorkers = false;  // allgather() tells which ranks are missing; a count cannot
+    options.timeout = timeout;
+    try {
+      store_ = c10::make_intrusive<c10d::TCPStore>(world.master_addr, options);
+    } catch (const std::exception& error) {
+      throw Error(ExitCode::rendezvous, std::string("cannot ") + (options.isServer ? "host" : "reach") +
+                                            " torchrun's store at " + host_ + " within " +
+                                            std::to_string(timeout.count()) +
+                                            " ms (MASTER_ADDR, MASTER_PORT): " + first_line(error));
+    }
+  }
+
+  void set(const std::string& key, std::string_view value) override {
+    bool first = false;
+    speak([&] {
+      first = store_->add(prefix_ + key + "/writers", 1) == 1;
+      if (first) store_->set(prefix_ + key, std::vector<uint8_t>(value.begin(), value.end()));
+    });
+    if (!first) {
+      throw Error(ExitCode::rendezvous, "store: the key \"" + key + "\" is set already; each is set once per job");
+    }
+  }
+
+  std::string get(const std::string& key, milliseconds timeout) override {
+    const auto begin = Clock::now();
+    std::string value;
+    while (true) {
+      const auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
+      if (look(key, timeout - waited, value)) return value;
+      if (waited < timeout) continue;
+      throw Error(ExitCode::rendezvous, "store at " + host_ + ": waited " + std::to_string(waited.count()) +
+                                            " ms for the key \"" + key + "\"; nobody set it");
+    }
+  }
+
+ private:
+  // Waits for one slice of the time left. True when the key is there and `value` has been read.
+  bool look(const std::string& key, milliseconds left, std::string& value) {
+    bool there = false;
+    speak([&] {
+      there = store_->check({prefix_ + key});
+      if (!there && left > milliseconds::zero()) there = wait(prefix_ + key, std::min(left, kSlice));
+      if (!there) return;
+      const std::vector<uint8_t> bytes = store_->get(prefix_ + key);
+      value.assign(bytes.begin(), bytes.end());
+    });
+    return there;
+  }
+
+  bool wait(const std::string& key, milliseconds slice) try {
+    store_->wait({key}, slice);
+    return true;
+  } catch (const c10::DistStoreError&) {
+    return false;  // the slice is over; a connection that broke is a DistNetworkError
+  }
+
+  // A connection that breaks after it was made means that the process that hosts the store has gone: an echo.
+  template <typename Action>
+  void speak(Action action) try {
+    action();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Error(ExitCode::peer, "lost torchrun's store at " + host_ + ": " + first_line(error));
+  }
+
+  const std::string host_;
+  const std::string prefix_;
+  c10::intrusive_ptr<c10d::TCPStore> store_;
+};
+
+}  // namespace
+
+std::unique_ptr<Store> tcp_store(const World& world, milliseconds timeout) {
+  return std::make_unique<TcpStore>(world, timeout);
+}
+
+}  // namespace ddprun::launch

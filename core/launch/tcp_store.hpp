@@ -1,0 +1,19 @@
+// The store under torchrun: c10d's TCPStore as a Store. In a target of its own, ddprun_launch_c10d, because it links
+// torch.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "launch/store.hpp"
+#include "launch/world.hpp"
+
+namespace ddprun::launch {
+
+// Joins the store at world.master_addr:master_port, for a world of Source::torchrun. torchrun's agent hosts it
+// (TORCHELASTIC_USE_AGENT_STORE=True) and every rank is a client; under other launchers rank 0 hosts it, for as long as
+// its Store lives. Keys carry the run's id and the restart's number, so that a restarted group does not read the keys
+// of the one before. Waits at most `timeout` for the host; throws Error(rendezvous).
+std::unique_ptr<Store> tcp_store(const World& world, std::chrono::milliseconds timeout);
+
+}  // namespace ddprun::launch

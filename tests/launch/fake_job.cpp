@@ -1,0 +1,156 @@
+// A job without training. Called by a test it is the launcher, and starts itself as the ranks:
+//   fake_job NPROC LOG_DIR|- GRACE_MS STEP...
+// A step "1:exit=3" is for rank 1, "*:hang" for all; each rank does its own, in order. kActions lists the verbs.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "launch/progress.hpp"
+#include "launch/store.hpp"
+#include "launch/supervisor.hpp"
+#include "launch/world.hpp"
+
+namespace {
+
+using namespace ddprun;
+using namespace ddprun::launch;
+using std::chrono::milliseconds;
+
+struct Self {
+  World world;
+  std::unique_ptr<Store> store;
+  std::unique_ptr<ProgressBoard> board;
+};
+
+void print(FILE* stream, const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stream);
+  std::fflush(stream);
+}
+
+void pause_for(const std::string& ms) {
+  std::this_thread::sleep_for(milliseconds(std::stol(ms)));
+}
+
+[[noreturn]] void hang() {
+  while (true) pause();
+}
+
+// Steps as a trainer makes them: publish, work, meet the others, look whether to stop.
+void train(Self& self, long steps) {
+  for (long step = 1; step <= steps; ++step) {
+    self.board->set(self.world.rank, {step, Phase::forward, -1});
+    std::this_thread::sleep_for(milliseconds(1 + (step + self.world.rank) % 3));
+    self.board->set(self.world.rank, {step, Phase::allreduce, 0});
+    allgather(*self.store, "step" + std::to_string(step), self.world.rank, self.world.size, "", milliseconds(60000));
+    const auto last = self.board->stop_after();
+    if (last != 0 && step >= last) {
+      print(stdout, "stopped after " + std::to_string(step) + "\n");
+      return;
+    }
+  }
+}
+
+void report(Self& self, const std::string& code_and_text) {
+  const std::size_t comma = code_and_text.find(',');
+  std::string text = code_and_text.substr(comma + 1);
+  for (std::size_t at; (at = text.find('|')) != std::string::npos;) text[at] = '\n';
+  report_failure(self.world.job_dir, self.world.rank, static_cast<ExitCode>(std::stoi(code_and_text)), text);
+}
+
+// Writes the pid of a child that never ends into a file. In a group of its own where `apart`.
+void start_grandchild(const std::string& file) {
+  const pid_t pid = fork();
+  if (pid == 0) hang();
+  std::ofstream(file) << pid << std::endl;
+}
+
+void place(Self& self, const std::string& step_and_bucket) {
+  const std::size_t comma = step_and_bucket.find(',');
+  self.board->set(self.world.rank,
+                  {std::stol(step_and_bucket), Phase::allreduce, std::stoi(step_and_bucket.substr(comma + 1))});
+}
+
+void flood(const std::string& megabytes) {
+  const std::string line(99, 'x');
+  for (long left = std::stol(megabytes) * 10486; left > 0; --left) std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+using Action = std::function<void(Self&, const std::string&)>;
+
+const std::map<std::string, Action>& actions() {
+  static const std::map<std::string, Action> kActions = {
+      {"print", [](Self&, const std::string& text) { print(stdout, text + "\n"); }},
+      {"part", [](Self&, const std::string& text) { print(stdout, text); }},
+      {"error", [](Self&, const std::string& text) { print(stderr, text + "\n"); }},
+      {"redraw", [](Self&, const std::string& text) { print(stdout, "\r" + text); }},
+      {"show",
+       [](Self&, const std::string& name) {
+         const char* value = std::getenv(name.c_str());
+         print(stdout, name + "=" + (value == nullptr ? "(unset)" : value) + "\n");
+       }},
+      {"pid", [](Self&, const std::string& file) { std::ofstream(file) << getpid() << std::endl; }},
+      {"at", place},
+      {"sleep", [](Self&, const std::string& ms) { pause_for(ms); }},
+      {"exit", [](Self&, const std::string& code) { std::exit(std::stoi(code)); }},
+      {"signal", [](Self&, const std::string& number) { raise(std::stoi(number)); }},
+      {"report", report},
+      {"set", [](Self& self, const std::string& key) { self.store->set(key, "value"); }},
+      {"get", [](Self& self, const std::string& key) { self.store->get(key, milliseconds(60000)); }},
+      {"train", [](Self& self, const std::string& steps) { train(self, std::stol(steps)); }},
+      {"grandchild", [](Self&, const std::string& file) { start_grandchild(file); }},
+      {"flood", [](Self&, const std::string& megabytes) { flood(megabytes); }},
+      {"hang", [](Self&, const std::string&) { hang(); }},
+  };
+  return kActions;
+}
+
+void run_step(Self& self, const std::string& step) {
+  const std::size_t colon = step.find(':');
+  const std::string who = step.substr(0, colon);
+  if (who != "*" && who != std::to_string(self.world.rank)) return;
+  const std::string what = step.substr(colon + 1);
+  const std::size_t equals = what.find('=');
+  actions().at(what.substr(0, equals))(self, equals == std::string::npos ? "" : what.substr(equals + 1));
+}
+
+int run_rank(const World& world, int argc, char** argv) try {
+  follow_launcher();
+  Self self{world, folder_store(world.job_dir), ProgressBoard::open(world.job_dir, world.size)};
+  for (int i = 4; i < argc; ++i) run_step(self, argv[i]);
+  return 0;
+} catch (const Error& error) {
+  report_failure(world.job_dir, world.rank, error.code(), error.what());
+  return static_cast<int>(error.code());
+}
+
+int run_launcher(int argc, char** argv) {
+  Job job;
+  job.command.assign(argv, argv + argc);
+  job.command[0] = std::getenv("FAKE_JOB_PROGRAM") != nullptr ? std::getenv("FAKE_JOB_PROGRAM") : argv[0];
+  job.nproc = std::stoi(argv[1]);
+  job.log_dir = std::string(argv[2]) == "-" ? "" : argv[2];
+  job.grace = milliseconds(std::stol(argv[3]));
+  return static_cast<int>(supervise(job));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  if (argc < 4) return 2;
+  const auto world = discover(std::nullopt);
+  return world ? run_rank(*world, argc, argv) : run_launcher(argc, argv);
+} catch (const Error& error) {
+  std::cerr << error.what() << "\n";
+  return static_cast<int>(error.code());
+}
