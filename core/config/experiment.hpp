@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ddprun::config {
@@ -12,19 +13,20 @@ namespace ddprun::config {
 // Free options of a plugin or data set: key -> the value's text (strings without quotes, "true", "3", "0.5").
 using Options = std::map<std::string, std::string>;
 
-// One experiment, as docs/config.md describes it key by key. The defaults are the members' initial values. The names of the
-// members are the names of the keys.
+// One experiment, as docs/config.md describes it key by key. The defaults are the members' initial values. The names of
+// the members are the names of the keys.
 struct Experiment {
   int64_t schema_version = 1;
 
-  struct {
+  struct Identity {
     std::string name;  // "": the file's stem
     int64_t seed = 42;
     std::string output = "runs";
+    bool operator==(const Identity&) const = default;
   } experiment;
 
-  struct {
-    int64_t nproc = 1;  // 0: auto, one rank per core (or per device)
+  struct Launch {
+    int64_t nproc = 1;    // 0: auto, one rank per core (or per device)
     int64_t threads = 0;  // 0: cores / nproc
     std::string device = "cpu";
     double timeout = 30;  // seconds
@@ -35,9 +37,10 @@ struct Experiment {
     int64_t master_port = 0;
     std::string interface;
     std::string log_dir;  // "": the run folder
+    bool operator==(const Launch&) const = default;
   } launch;
 
-  struct {
+  struct Comm {
     std::string backend = "gloo";  // a name or a path
     std::string algorithm = "auto";
     double timeout = 30;  // seconds
@@ -45,9 +48,10 @@ struct Experiment {
     std::string check = "fingerprint";
     bool stage_through_host = false;
     Options options;
+    bool operator==(const Comm&) const = default;
   } comm;
 
-  struct {
+  struct Strategy {
     std::string kind = "single";
     int64_t devices = 2;
     double bucket_mb = 25;
@@ -56,14 +60,16 @@ struct Experiment {
     bool sync_buffers = true;
     int64_t hash_every = 0;
     std::string compression = "none";
+    bool operator==(const Strategy&) const = default;
   } strategy;
 
-  struct {
+  struct Model {
     std::string name;  // required; a name or a path
     Options options;
+    bool operator==(const Model&) const = default;
   } model;
 
-  struct {
+  struct Data {
     std::string name;  // required
     std::string root;
     int64_t batch_size = 64;
@@ -74,9 +80,10 @@ struct Experiment {
     std::string last = "pad";
     std::string sampler = "auto";
     Options options;
+    bool operator==(const Data&) const = default;
   } data;
 
-  struct {
+  struct Optimizer {
     std::string name = "sgd";
     double lr = 0.01;
     std::string scale_lr = "none";
@@ -85,42 +92,68 @@ struct Experiment {
     double weight_decay = 0;
     std::vector<double> betas = {0.9, 0.999};
     double eps = 1e-8;
+    bool operator==(const Optimizer&) const = default;
   } optimizer;
 
-  struct {
-    std::optional<int64_t> epochs;  // exactly one of epochs and steps; neither: 1 epoch
+  struct Train {
+    std::optional<int64_t> epochs;  // load() gives exactly one of epochs and steps a value
     std::optional<int64_t> steps;
     bool evaluate = true;
     std::string amp = "off";
     int64_t accumulate = 1;
     double clip_norm = 0;
     std::string schedule = "none";
+    bool operator==(const Train&) const = default;
   } train;
 
-  struct {
+  struct Checkpoint {
     int64_t every = 1;  // epochs; 0: only at the end
     int64_t keep = 2;
     std::string best;
     std::string resume;
+    bool operator==(const Checkpoint&) const = default;
   } checkpoint;
 
-  struct {
+  struct Log {
     int64_t every = 50;  // steps
     std::string level = "info";
     std::vector<int64_t> trace_steps;
+    bool operator==(const Log&) const = default;
   } log;
+
+  bool operator==(const Experiment&) const = default;
+};
+
+// Where a value is written down.
+struct Place {
+  std::string where;                        // "exp.toml:12:9" or "--set comm.algorithm=rign"
+  std::string value;                        // as TOML spells it: "\"rign\""; a table or a long list is only named
+  std::pair<int64_t, int64_t> order{0, 0};  // sorts places: line and column of the file, then the overrides in turn
 };
 
 // Where each key's value came from, so that a fault found later (by a plugin, a data set) can still be pointed at.
+// Options are keys of their own: "comm.options.interface". A value type; const functions may be called from any thread.
 class Sources {
  public:
-  // "exp.toml:12:9", "--set comm.algorithm=rign", or "exp.toml" for a key that is not written down.
-  std::string where(const std::string& key) const;
+  Sources() = default;
+  explicit Sources(std::string file) : file_(std::move(file)) {}
+
+  // The file's path, as load() was given it.
+  const std::string& file() const { return file_; }
+  // Where the key's value stands, or the file's path for a key that is not written down.
+  const std::string& where(const std::string& key) const;
   // True when the file or --set gives the key.
   bool given(const std::string& key) const { return places_.contains(key); }
+  // The key's place, or null when it is not written down. Valid until the next note().
+  const Place* find(const std::string& key) const;
+  // All that is written down, by key.
+  const std::map<std::string, Place>& places() const { return places_; }
+  // Remembers where a key is written; a later place replaces an earlier one.
+  void note(const std::string& key, Place place) { places_[key] = std::move(place); }
 
-  std::string file;
-  std::map<std::string, std::string> places_;
+ private:
+  std::string file_;
+  std::map<std::string, Place> places_;
 };
 
 struct Loaded {
@@ -128,19 +161,32 @@ struct Loaded {
   Sources sources;
 };
 
-// Reads and checks a file, after applying overrides ("comm.algorithm=ring"; the value in TOML syntax, or a bare word taken
-// as a string). Throws Error(usage) with one line per fault, `file:line:column: key: what; what to do`, all semantic faults
-// at once; toml++ stops at the first fault of syntax. Keys of the scheme that this version does not build yet are refused
-// ("not in this version") unless they hold their default.
+// Reads and checks a file, after applying overrides ("comm.algorithm=ring"; the value in TOML syntax, or a bare word
+// taken as a string; later ones win; train.epochs and train.steps replace each other). Fills in experiment.name (the
+// file's stem) and train.epochs (1) where they are not given. Throws Error(usage) with one line per fault,
+// `file:line:column: key = value: what; what to do`, all semantic faults at once and in the order of the file; toml++
+// stops at the first fault of syntax. Keys of the scheme that this version does not build yet are refused ("not in this
+// version") unless they hold their default. Opens no other file than `path`.
 Loaded load(const std::string& path, const std::vector<std::string>& overrides);
 
-// One line in the form of load's for a fault found outside this room: `where: key = value: what`.
+// The keys that are given but that the chosen strategy and optimizer do not use ("comm.backend" under single), sorted.
+// They are allowed, so that one file can be varied; the caller names them in one line of the log.
+std::vector<std::string> unused_keys(const Experiment& experiment, const Sources& sources);
+
+// One line in the form of load's for a fault found outside this room: `where: key = value: what`. For a key that is not
+// written down, the default's value.
 std::string fault(const Sources& sources, const std::string& key, const std::string& what);
 
 // The nearest of `names` to `word` when it is near enough to be a slip of the hand: ` (did you mean "ring"?)`, else "".
+// Near: the optimal string alignment distance (Damerau 1964: insert, delete, replace, swap neighbours), case aside, is
+// at most a third of the longer word, or 1.
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& names);
 
-// The whole experiment as TOML, every key written; load() of it gives the same experiment.
+// For a word that is none of `names`: `expected "auto", "ring" or "tree" (did you mean "ring"?)`.
+std::string expected_one_of(const std::string& word, const std::vector<std::string>& names);
+
+// The whole experiment as TOML, every key written (of epochs and steps, the one that is set); load() of it gives the
+// same experiment.
 std::string to_toml(const Experiment& experiment);
 
 // docs/config.md, made from the same table of keys that load() reads by.

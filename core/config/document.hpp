@@ -1,0 +1,53 @@
+// What the file and the overrides write down, key by key, before any value is looked at.
+#pragma once
+
+#include <toml++/toml.h>
+
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/faults.hpp"
+#include "config/keys.hpp"
+
+namespace ddprun::config {
+
+// One value that is written down. `option` is the option's name when `key` holds options.
+struct Written {
+  const Key* key;
+  std::string option;
+  const toml::node* value;
+  Place place;
+};
+
+// Keys that the scheme does not know, and tables that are not tables, are faults; all else is in written().
+class Document {
+ public:
+  // Reads the file. Throws Error(usage) when it cannot be read or its syntax is wrong.
+  Document(const std::string& path, Faults& faults);
+  // "table.key=value", number `index` of the command line. A later value replaces an earlier one.
+  void apply(const std::string& override, int64_t index);
+
+  // By full name.
+  const std::map<std::string, Written>& written() const { return written_; }
+
+ private:
+  void take_file();
+  const Key* find_named(const std::string& full_name, const Place& place, std::string& option);
+  void take_table(const std::string& table, const toml::table& content);
+  // `overriding` is the place of a whole override; null: the nodes stand in the file.
+  void take(const Key& key, const toml::node& node, const Place* overriding);
+  void take_option(const Key& key, const std::string& option, const toml::node& node, const Place* overriding);
+  void replace_rival(const Key& key);
+  void put(const std::string& full_name, Written written);
+  void forget(const std::string& full_name);
+  Place at(const toml::source_region& source) const;
+
+  std::string path_;
+  Faults& faults_;
+  std::deque<toml::table> parsed_;  // owns the nodes: the file first, then the overrides
+  std::map<std::string, Written> written_;
+};
+
+}  // namespace ddprun::config

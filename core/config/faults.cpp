@@ -1,0 +1,31 @@
+#include "config/faults.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace ddprun::config {
+
+std::string fault_text(const Place& place, const std::string& key, const std::string& what) {
+  return key + (place.value.empty() ? "" : " = " + place.value) + ": " + what;
+}
+
+void Faults::add(const Place& place, const std::string& text) {
+  lines_.push_back({place.order, place.where + ": " + text});
+}
+
+void Faults::add_key(const Place& place, const std::string& key, const std::string& what) {
+  add(place, fault_text(place, key, what));
+  unsound_.insert(key);
+}
+
+void Faults::raise() const {
+  if (lines_.empty()) return;
+  std::vector<Line> sorted = lines_;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Line& a, const Line& b) { return a.order < b.order; });
+  std::string message;
+  for (const Line& line : sorted) message += (message.empty() ? "" : "\n") + line.text;
+  throw Error(ExitCode::usage, message);
+}
+
+}  // namespace ddprun::config

@@ -1,0 +1,215 @@
+// The table of keys itself: docs/config.md is made from it, so each sentence is written for the user.
+#include "config/keys.hpp"
+
+namespace ddprun::config {
+namespace {
+
+// The key's name and its member cannot drift apart: both come from one spelling.
+#define DDPRUN_KEY(path) Key(#path, [](Experiment& e) -> Member { return &e.path; })
+
+constexpr double max_seed = 4294967295.0;      // what every generator takes, with room for seed + epoch
+constexpr double max_processes = 1024;         // on one host: beyond it, a slip of the hand
+constexpr double max_bucket_mb = 64 * 1024.0;  // MiB
+
+std::vector<Key> describe_running() {
+  return {
+      DDPRUN_KEY(schema_version).between(1, 1).doc("The version of this scheme of keys."),
+
+      DDPRUN_KEY(experiment.name)
+          .default_means("the file's name without its ending")
+          .doc("Names the run folder: `<output>/<name>-<time>/`. No `/`."),
+      DDPRUN_KEY(experiment.seed)
+          .between(0, max_seed)
+          .doc("Seeds the initial weights, the shuffling and everything else that is random."),
+      DDPRUN_KEY(experiment.output).not_empty().doc("The folder that run folders are made in."),
+
+      DDPRUN_KEY(launch.nproc)
+          .in_form(Form::count_or_auto)
+          .between(1, max_processes)
+          .doc("Ranks on this host, each a process. `\"auto\"`: one per core. A world size given from outside "
+               "(torchrun) "
+               "that contradicts it is an error."),
+      DDPRUN_KEY(launch.threads).between(0, 1024).doc("Compute threads of each rank. 0: cores / nproc."),
+      DDPRUN_KEY(launch.device).one_of({"cpu"}, {"cuda"}).doc("Where the tensors live."),
+      DDPRUN_KEY(launch.timeout).in_form(Form::duration).doc("How long the ranks wait for one another at the start."),
+      DDPRUN_KEY(launch.max_restarts)
+          .at_least(0)
+          .default_is_all()
+          .doc("How often the job is started again from its newest checkpoint after a rank died."),
+      DDPRUN_KEY(launch.nnodes).at_least(1).default_is_all().doc("Hosts that take part."),
+      DDPRUN_KEY(launch.node_rank).at_least(0).default_is_all().doc("This host's number among them, from 0."),
+      DDPRUN_KEY(launch.master_addr).default_is_all().doc("The host that the ranks meet at."),
+      DDPRUN_KEY(launch.master_port).between(0, 65535).default_is_all().doc("Its port. 0: any."),
+      DDPRUN_KEY(launch.interface).default_is_all().doc("The network interface between the hosts."),
+      DDPRUN_KEY(launch.log_dir).default_means("the run folder").doc("Where each rank's log is written."),
+
+      DDPRUN_KEY(comm.backend)
+          .used_by(User::ddp)
+          .not_empty()
+          .doc("The communication plugin: a name (`\"gloo\"` finds libddprun_comm_gloo.so on the plugin path) or a "
+               "path."),
+      DDPRUN_KEY(comm.algorithm)
+          .used_by(User::ddp)
+          .not_empty()
+          .doc(
+              "The allreduce algorithm: one that the plugin declares, such as `\"ring\"` or `\"tree\"`, or `\"auto\"`, "
+              "which leaves the choice to the plugin, call by call."),
+      DDPRUN_KEY(comm.timeout)
+          .used_by(User::ddp)
+          .in_form(Form::duration)
+          .doc("The deadline of one collective; past it the job ends with exit code 5."),
+      DDPRUN_KEY(comm.deterministic)
+          .used_by(User::ddp)
+          .doc("Asks the plugin for results that are the same, bit for bit, in every run."),
+      DDPRUN_KEY(comm.check)
+          .used_by(User::ddp)
+          .one_of({"fingerprint", "off"})
+          .doc("`\"fingerprint\"`: before the data moves, the ranks compare what they are about to do (shape, dtype, "
+               "operation, order), and stop where they differ."),
+      DDPRUN_KEY(comm.stage_through_host)
+          .used_by(User::ddp)
+          .default_is_all()
+          .doc("Lets a backend that takes only host memory serve tensors on a GPU, through copies."),
+      DDPRUN_KEY(comm.options)
+          .used_by(User::ddp)
+          .doc("Handed to the plugin as they are; `ddprun plugins` says which it takes."),
+
+      DDPRUN_KEY(strategy.kind)
+          .one_of({"single", "ddp"}, {"dp"})
+          .doc("`\"single\"`: one process, no communication. `\"ddp\"`: a replica on each rank, gradients averaged "
+               "while "
+               "backward goes on."),
+      DDPRUN_KEY(strategy.devices).used_by(User::dp).at_least(1).doc("Replicas in the one process."),
+      DDPRUN_KEY(strategy.bucket_mb)
+          .used_by(User::ddp)
+          .above(0, max_bucket_mb)
+          .doc("Size in MiB of the buckets in which gradients travel."),
+      DDPRUN_KEY(strategy.first_bucket_mb)
+          .used_by(User::ddp)
+          .above(0, max_bucket_mb)
+          .doc("Size in MiB of the first bucket: a small one starts communication early in backward."),
+      DDPRUN_KEY(strategy.unused)
+          .used_by(User::ddp)
+          .one_of({"error", "zero"})
+          .doc("Parameters that got no gradient in a step: `\"error\"` names them and stops, `\"zero\"` takes zeros."),
+      DDPRUN_KEY(strategy.sync_buffers)
+          .used_by(User::ddp)
+          .doc("Broadcasts the model's buffers (BatchNorm's running statistics) from rank 0 before each step."),
+      DDPRUN_KEY(strategy.hash_every)
+          .used_by(User::ddp)
+          .at_least(0)
+          .doc("Compares a hash of all parameters across the ranks every so many steps. 0: never."),
+      DDPRUN_KEY(strategy.compression)
+          .used_by(User::ddp)
+          .default_is_all()
+          .doc("Compression of gradients on their way."),
+  };
+}
+
+std::vector<Key> describe_learning() {
+  return {
+      DDPRUN_KEY(model.name)
+          .must_be_given("name = \"simplenet\"")
+          .doc("The model plugin: a name (`\"simplenet\"` finds libddprun_model_simplenet.so) or a path."),
+      DDPRUN_KEY(model.options).doc("Handed to the model as they are."),
+
+      DDPRUN_KEY(data.name)
+          .must_be_given("name = \"mnist\"")
+          .doc("The data set: `\"linear\"`, `\"mnist\"`, `\"fashion-mnist\"` and others."),
+      DDPRUN_KEY(data.root)
+          .default_means("the data set's own")
+          .doc("The folder that holds its files, relative to the current directory."),
+      DDPRUN_KEY(data.batch_size)
+          .between(1, 1 << 24)
+          .doc("Samples in a batch: of all ranks together, or see batch_per."),
+      DDPRUN_KEY(data.batch_per)
+          .one_of({"global", "rank"})
+          .doc("What batch_size counts. `\"global\"`: all ranks together, and they must divide it. `\"rank\"`: each "
+               "rank."),
+      DDPRUN_KEY(data.shuffle).used_by(User::shuffler).doc("A new order of the training samples in each epoch."),
+      DDPRUN_KEY(data.workers)
+          .between(0, 256)
+          .doc("Threads per rank that prepare batches ahead. 0: none, each when needed."),
+      DDPRUN_KEY(data.prefetch).between(1, 1024).doc("Batches that each worker prepares ahead."),
+      DDPRUN_KEY(data.last)
+          .one_of({"pad", "drop", "exact"})
+          .doc("Where the ranks do not divide the data set: `\"pad\"` repeats samples, as PyTorch does, `\"drop\"` "
+               "leaves "
+               "the rest out, `\"exact\"` does neither and weights gradients by the true counts."),
+      DDPRUN_KEY(data.sampler)
+          .one_of({"auto", "sequential", "random", "distributed"}, {"curriculum", "shares"})
+          .doc("Who chooses the samples of a rank. `\"auto\"`: distributed under ddp, else random or sequential, as "
+               "shuffle "
+               "says. ddp refuses a sampler that does not share the data set out."),
+      DDPRUN_KEY(data.options).doc("Handed to the data set as they are."),
+
+      DDPRUN_KEY(optimizer.name).one_of({"sgd", "adam", "adamw"}).doc("As in torch.optim, and with its results."),
+      DDPRUN_KEY(optimizer.lr).at_least(0).doc("Learning rate."),
+      DDPRUN_KEY(optimizer.scale_lr).one_of({"none", "world"}).doc("`\"world\"` multiplies lr by the number of ranks."),
+      DDPRUN_KEY(optimizer.momentum).used_by(User::sgd).from_to_below(0, 1).doc("Momentum."),
+      DDPRUN_KEY(optimizer.nesterov).used_by(User::sgd).doc("Nesterov's form of it; needs momentum above 0."),
+      DDPRUN_KEY(optimizer.weight_decay)
+          .at_least(0)
+          .doc("Decay of the weights: L2 for sgd and adam, decoupled for adamw."),
+      DDPRUN_KEY(optimizer.betas).used_by(User::adam).from_to_below(0, 1).doc("Decay of the two running means."),
+      DDPRUN_KEY(optimizer.eps).used_by(User::adam).at_least(0).doc("Added to the denominator."),
+
+      DDPRUN_KEY(train.epochs)
+          .default_means("1 where steps is not given")
+          .at_least(1)
+          .doc("Passes over the training set. Give epochs or steps, not both; one given with `--set` replaces the "
+               "other of "
+               "the file."),
+      DDPRUN_KEY(train.steps).default_means("not given").at_least(1).doc("Optimizer steps, in place of epochs."),
+      DDPRUN_KEY(train.evaluate).doc("Evaluates on the whole test set after each epoch and at the end."),
+      DDPRUN_KEY(train.amp).one_of({"off"}, {"bf16", "fp16"}).doc("Automatic mixed precision."),
+      DDPRUN_KEY(train.accumulate)
+          .at_least(1)
+          .default_is_all()
+          .doc("Batches whose gradients are summed before a step."),
+      DDPRUN_KEY(train.clip_norm).at_least(0).default_is_all().doc("Limit of the gradients' total norm. 0: no limit."),
+      DDPRUN_KEY(train.schedule).default_is_all().doc("How the learning rate changes over time."),
+
+      DDPRUN_KEY(checkpoint.every).at_least(0).doc("Epochs between checkpoints. 0: only one at the end."),
+      DDPRUN_KEY(checkpoint.keep).at_least(1).doc("The newest so many are kept."),
+      DDPRUN_KEY(checkpoint.best).default_is_all().doc("A measure whose best checkpoint is kept too."),
+      DDPRUN_KEY(checkpoint.resume).default_is_all().doc("The checkpoint to go on from."),
+
+      DDPRUN_KEY(log.every).at_least(1).doc("Steps between two lines of progress."),
+      DDPRUN_KEY(log.level)
+          .one_of({"debug", "info", "warning", "error"})
+          .doc("The least important messages still told."),
+      DDPRUN_KEY(log.trace_steps).at_least(0).default_is_all().doc("Steps that are traced in detail."),
+  };
+}
+
+#undef DDPRUN_KEY
+
+}  // namespace
+
+const std::vector<Table>& tables() {
+  static const std::vector<Table> all = {
+      {"experiment", "What the run is called, and what it can be repeated by."},
+      {"launch", "How the ranks are started."},
+      {"comm", "How the ranks talk to one another."},
+      {"strategy", "How training is spread over the ranks."},
+      {"model", "What is trained."},
+      {"data", "What it is trained on."},
+      {"optimizer", "How the weights change."},
+      {"train", "How long, and with what arithmetic."},
+      {"checkpoint", "What is kept of the weights."},
+      {"log", "What is told on the way."},
+  };
+  return all;
+}
+
+const std::vector<Key>& keys() {
+  static const std::vector<Key> all = [] {
+    std::vector<Key> both = describe_running();
+    for (Key& key : describe_learning()) both.push_back(std::move(key));
+    return both;
+  }();
+  return all;
+}
+
+}  // namespace ddprun::config

@@ -1,0 +1,94 @@
+// The one description of every key of the configuration. Reading, the detection of unknown keys, to_toml() and
+// to_markdown() all go by it.
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "config/experiment.hpp"
+
+namespace ddprun::config {
+
+// The member of an Experiment that a key sets, by its type.
+using Member = std::variant<bool*, int64_t*, double*, std::string*, std::optional<int64_t>*, std::vector<double>*,
+                            std::vector<int64_t>*, Options*>;
+
+// How a value is written where that does not follow from the member's type.
+enum class Form {
+  plain,
+  duration,       // a double in seconds, written as "30s", "500ms" or "2m"
+  count_or_auto,  // an integer, or "auto" for 0
+};
+
+// Who uses a key.
+enum class User { all, ddp, dp, sgd, adam, shuffler };
+
+// Closed at both ends unless marked open.
+struct Range {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool low_open = false;
+  bool high_open = false;
+  bool holds(double value) const;
+};
+
+struct Key {
+  // `path` is the member's path within Experiment, hence the key's full name: "launch.nproc".
+  Key(const std::string& path, Member (*member)(Experiment&));
+
+  // The description, built up by chaining.
+  Key& doc(const std::string& text);
+  Key& between(double low, double high);
+  Key& at_least(double low);
+  Key& above(double low, double high);          // low itself excluded
+  Key& from_to_below(double low, double high);  // high itself excluded
+  Key& one_of(std::vector<std::string> allowed, std::vector<std::string> not_yet = {});
+  Key& in_form(Form value);
+  Key& used_by(User value);
+  Key& not_empty();                              // a string of at least one character
+  Key& must_be_given(const std::string& as_in);  // has no default
+  Key& default_is_all();                         // every other value is for a later version
+  Key& default_means(const std::string& text);
+
+  std::string full_name() const { return table.empty() ? name : table + "." + name; }
+
+  std::string table;  // "" for a key before the first table
+  std::string name;
+  Member (*member)(Experiment&);
+  std::string meaning;
+  Form form = Form::plain;
+  Range range;
+  std::vector<std::string> words;  // not empty: the only strings allowed
+  std::vector<std::string> later;  // words of the scheme that are not in this version
+  User user = User::all;
+  bool nonempty = false;
+  bool required = false;
+  bool only_default = false;
+  std::string example;       // of a required key
+  std::string default_note;  // told in the documents in place of the default's value
+};
+
+// A table of the file.
+struct Table {
+  std::string name;
+  std::string meaning;
+};
+
+// In the order of the documents and of to_toml().
+const std::vector<Table>& tables();
+const std::vector<Key>& keys();
+
+// The key `name` of a table, or null.
+const Key* find_key(const std::string& table, const std::string& name);
+// The key by its full name, an option ("comm.options.x") by the name of its table; or null.
+const Key* find_key(const std::string& full_name);
+bool is_table(const std::string& name);
+bool holds_options(const Key& key);
+
+// What the key takes, for faults and documents: `an integer from 1 to 1024 or "auto"`.
+std::string expectation(const Key& key);
+
+}  // namespace ddprun::config

@@ -1,0 +1,66 @@
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "config/check.hpp"
+#include "config/document.hpp"
+#include "config/text.hpp"
+#include "config/value.hpp"
+
+namespace ddprun::config {
+namespace {
+
+// A file of another scheme is judged by nothing else: its keys may mean something else there.
+void check_schema_version(const Document& document) {
+  const auto found = document.written().find("schema_version");
+  if (found == document.written().end()) return;
+  const Written& written = found->second;
+  const auto version = written.value->value_exact<int64_t>();
+  if (!version || *version == Experiment{}.schema_version) return;
+  Faults other_scheme;
+  other_scheme.add_key(written.place, "schema_version",
+                       "this ddprun reads schema_version 1; use the ddprun that the file was written for");
+  other_scheme.raise();
+}
+
+void read_all(const Document& document, Loaded& loaded, Faults& faults) {
+  for (const auto& [name, written] : document.written()) {
+    const std::string wrong = written.option.empty()
+                                  ? read_value(*written.key, *written.value, loaded.experiment)
+                                  : read_option(*written.key, written.option, *written.value, loaded.experiment);
+    if (!wrong.empty()) faults.add_key(written.place, name, wrong);
+    loaded.sources.note(name, written.place);
+  }
+}
+
+void check_missing(const Sources& sources, Faults& faults) {
+  for (const Key& key : keys()) {
+    const std::string name = key.full_name();
+    if (!key.required || sources.given(name) || !faults.sound(key.table)) continue;
+    faults.add_key({.where = sources.file(), .value = ""}, name,
+                   "missing; give it under [" + key.table + "], as in " + key.example);
+  }
+}
+
+void fill_in(const std::string& path, Experiment& experiment) {
+  if (experiment.experiment.name.empty()) experiment.experiment.name = std::filesystem::path(path).stem().string();
+  if (!experiment.train.epochs && !experiment.train.steps) experiment.train.epochs = 1;
+}
+
+}  // namespace
+
+Loaded load(const std::string& path, const std::vector<std::string>& overrides) {
+  Faults faults;
+  Document document(path, faults);
+  for (std::size_t i = 0; i < overrides.size(); ++i) document.apply(overrides[i], static_cast<int64_t>(i));
+  check_schema_version(document);
+
+  Loaded loaded{{}, Sources(path)};
+  read_all(document, loaded, faults);
+  check_missing(loaded.sources, faults);
+  fill_in(path, loaded.experiment);
+  check_together(loaded.experiment, loaded.sources, faults);
+  faults.raise();
+  return loaded;
+}
+
+}  // namespace ddprun::config

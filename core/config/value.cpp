@@ -1,0 +1,178 @@
+#include "config/value.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+#include "config/text.hpp"
+
+namespace ddprun::config {
+namespace {
+
+// Sets one member; the function for its type says what is wrong, or "".
+struct Reader {
+  const Key& key;
+  const toml::node& node;
+
+  std::string expected() const { return "expected " + expectation(key); }
+
+  std::string operator()(bool* member) const {
+    const auto value = node.value_exact<bool>();
+    if (!value) return expected();
+    *member = *value;
+    return "";
+  }
+
+  std::string operator()(int64_t* member) const {
+    if (key.form == Form::count_or_auto && node.value_exact<std::string>() == "auto") {
+      *member = 0;
+      return "";
+    }
+    const auto value = node.value_exact<int64_t>();
+    if (!value || !key.range.holds(static_cast<double>(*value))) return expected();
+    *member = *value;
+    return "";
+  }
+
+  std::string operator()(std::optional<int64_t>* member) const {
+    int64_t value = 0;
+    const std::string wrong = (*this)(&value);
+    if (wrong.empty()) *member = value;
+    return wrong;
+  }
+
+  std::string operator()(double* member) const {
+    std::optional<double> value;
+    if (key.form == Form::duration) {
+      value = read_duration(node.value_exact<std::string>().value_or(""));
+    } else if (node.is_number()) {
+      value = node.value<double>();
+    }
+    if (!value || !key.range.holds(*value)) return expected();
+    *member = *value;
+    return "";
+  }
+
+  std::string operator()(std::string* member) const {
+    const auto value = node.value_exact<std::string>();
+    if (!value || (key.nonempty && value->empty())) return expected();
+    if (has_control(*value)) return "expected a string without control characters";
+    if (std::find(key.later.begin(), key.later.end(), *value) != key.later.end()) {
+      return "not in this version; use " + either(key.words);
+    }
+    if (!key.words.empty() && std::find(key.words.begin(), key.words.end(), *value) == key.words.end()) {
+      return expected_one_of(*value, key.words);
+    }
+    *member = *value;
+    return "";
+  }
+
+  std::string operator()(std::vector<double>* member) const {
+    const toml::array* list = node.as_array();
+    if (list == nullptr || list->size() != member->size()) return expected();
+    std::vector<double> values;
+    for (const toml::node& element : *list) {
+      double value = 0;
+      if (!Reader{key, element}(&value).empty()) return expected();
+      values.push_back(value);
+    }
+    *member = values;
+    return "";
+  }
+
+  std::string operator()(std::vector<int64_t>* member) const {
+    const toml::array* list = node.as_array();
+    if (list == nullptr) return expected();
+    std::vector<int64_t> values;
+    for (const toml::node& element : *list) {
+      int64_t value = 0;
+      if (!Reader{key, element}(&value).empty()) return expected();
+      values.push_back(value);
+    }
+    *member = values;
+    return "";
+  }
+
+  std::string operator()(Options*) const { return expected(); }
+};
+
+struct Writer {
+  const Key& key;
+
+  std::string operator()(const bool* member) const { return *member ? "true" : "false"; }
+  std::string operator()(const int64_t* member) const {
+    return key.form == Form::count_or_auto && *member == 0 ? quoted("auto") : std::to_string(*member);
+  }
+  std::string operator()(const double* member) const {
+    return key.form == Form::duration ? quoted(duration_text(*member)) : number_text(*member);
+  }
+  std::string operator()(const std::string* member) const { return quoted(*member); }
+  std::string operator()(const std::optional<int64_t>* member) const {
+    return *member ? std::to_string(**member) : std::string();
+  }
+  template <typename T>
+  std::string operator()(const std::vector<T>* member) const {
+    std::string text;
+    for (const T& element : *member) text += (text.empty() ? "" : ", ") + (*this)(&element);
+    return "[" + text + "]";
+  }
+  std::string operator()(const Options* member) const {
+    std::string text;
+    for (const auto& [name, value] : *member)
+      text += (text.empty() ? " " : ", ") + key_text(name) + " = " + quoted(value);
+    return text.empty() ? "{}" : "{" + text + " }";
+  }
+};
+
+}  // namespace
+
+std::string read_value(const Key& key, const toml::node& node, Experiment& experiment) {
+  Experiment fresh;
+  const std::string wrong = std::visit(Reader{key, node}, key.member(fresh));
+  if (!wrong.empty()) return wrong;
+  if (key.only_default) {
+    Experiment defaults;
+    const std::string only = value_text(key, defaults);
+    return value_text(key, fresh) == only ? "" : "not in this version; use " + only + ", or leave it out";
+  }
+  return std::visit(Reader{key, node}, key.member(experiment));
+}
+
+std::string read_option(const Key& key, const std::string& option, const toml::node& node, Experiment& experiment) {
+  std::string& value = (*std::get<Options*>(key.member(experiment)))[option];
+  if (const auto text = node.value_exact<std::string>()) {
+    if (text->find('\0') != std::string::npos) return "expected a string without the character 0";
+    value = *text;
+  } else if (const auto truth = node.value_exact<bool>()) {
+    value = *truth ? "true" : "false";
+  } else if (const auto integer = node.value_exact<int64_t>()) {
+    value = std::to_string(*integer);
+  } else if (const auto number = node.value_exact<double>()) {
+    value = number_text(*number);
+  } else {
+    return "expected a string, a number, true or false";
+  }
+  return "";
+}
+
+std::string value_text(const Key& key, Experiment& experiment) {
+  return std::visit(Writer{key}, key.member(experiment));
+}
+
+std::string node_text(const toml::node& node) {
+  constexpr std::size_t longest = 80;
+  if (node.is_table()) return "a table";
+  if (const toml::array* list = node.as_array()) {
+    const bool simple = list->size() <= 8 && std::none_of(list->begin(), list->end(), [](const toml::node& element) {
+                          return element.is_table() || element.is_array();
+                        });
+    if (!simple) return "a list";
+    std::string text;
+    for (const toml::node& element : *list) text += (text.empty() ? "" : ", ") + node_text(element);
+    return "[" + text + "]";
+  }
+  std::ostringstream out;
+  node.visit([&](const auto& typed) { out << toml::toml_formatter{typed, toml::format_flags::allow_unicode_strings}; });
+  return out.str().size() <= longest ? out.str() : "a long text";
+}
+
+}  // namespace ddprun::config

@@ -1,0 +1,110 @@
+#include "config/text.hpp"
+#include "config/value.hpp"
+
+namespace ddprun::config {
+namespace {
+
+void write_keys(const std::string& table, Experiment& experiment, std::string& out) {
+  for (const Key& key : keys()) {
+    if (key.table != table) continue;
+    const std::string value = value_text(key, experiment);
+    if (!value.empty()) out += key.name + " = " + value + "\n";
+  }
+}
+
+std::string code(const std::string& text) {
+  return "`" + text + "`";
+}
+
+std::string user_text(User user) {
+  switch (user) {
+    case User::all: return "";
+    case User::ddp: return "Used by ddp.";
+    case User::dp: return "Used by dp.";
+    case User::sgd: return "Used by sgd.";
+    case User::adam: return "Used by adam and adamw.";
+    case User::shuffler: return "Used by the samplers auto and distributed.";
+  }
+  return "";
+}
+
+std::string default_text(const Key& key) {
+  if (key.required) return "(required)";
+  Experiment defaults;
+  const std::string value = value_text(key, defaults);
+  const std::string note = key.default_note;
+  if (note.empty()) return code(value);
+  return value.empty() ? note : code(value) + ": " + note;
+}
+
+std::string meaning(const Key& key) {
+  std::string text = key.meaning;
+  if (const std::string user = user_text(key.user); !user.empty()) text += " " + user;
+  if (!key.later.empty()) text += " Not in this version: " + either(key.later) + ".";
+  if (key.only_default) text += " **Only its default in this version.**";
+  return text;
+}
+
+constexpr const char* introduction =
+    R"(<!-- Made from the table of keys in core/config/key_table.cpp. The test "docs/config.md" renews it: see there. -->
+# The configuration
+
+An experiment is one TOML file. Every key has one meaning and one place; a key that is not listed here is an error, and
+all errors are told at once, with line, column and the nearest right name:
+
+```
+exp.toml:12:13: comm.algorithm = "rign": expected "auto", "ring" or "tree" (did you mean "ring"?)
+```
+
+`ddprun --config exp.toml --set table.key=value` overrides a key, any number of times; the last one counts. The value is
+written as in TOML, and a bare word is a string: `--set train.epochs=3 --set comm.algorithm=tree`. Options are set one
+by one: `--set model.options.width=64`.
+
+Durations are strings with a unit: `"500ms"`, `"30s"`, `"2m"`, `"1h"`. Sizes in MiB are numbers. Keys that the chosen
+strategy or optimizer does not use are allowed, so that one file can be varied, and named in one line of the log. What a
+later version will take is refused until then, never ignored. The run folder holds the resolved configuration, with
+every key written out; running that file again is the same run.
+
+The smallest experiment:
+
+```toml
+[model]
+name = "linear"
+[data]
+name = "linear"
+```
+)";
+
+}  // namespace
+
+std::string to_toml(const Experiment& experiment) {
+  Experiment copy = experiment;  // members are reached through pointers that may write
+  std::string out;
+  write_keys("", copy, out);
+  for (const Table& table : tables()) {
+    out += "\n[" + table.name + "]\n";
+    write_keys(table.name, copy, out);
+  }
+  return out;
+}
+
+std::string to_markdown() {
+  std::string out = introduction;
+  const auto rows = [&](const std::string& table) {
+    out += "\n| key | value | default | meaning |\n| --- | --- | --- | --- |\n";
+    for (const Key& key : keys()) {
+      if (key.table != table) continue;
+      out +=
+          "| " + code(key.name) + " | " + expectation(key) + " | " + default_text(key) + " | " + meaning(key) + " |\n";
+    }
+  };
+  out += "\n## Before the first table\n";
+  rows("");
+  for (const Table& table : tables()) {
+    out += "\n## [" + table.name + "]\n" + table.meaning + "\n";
+    rows(table.name);
+  }
+  return out;
+}
+
+}  // namespace ddprun::config
