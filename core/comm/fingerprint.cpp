@@ -1,0 +1,54 @@
+#include "comm/fingerprint.hpp"
+
+#include <vector>
+
+namespace ddprun::comm {
+namespace {
+
+// "rank 1", "ranks 0 and 2", "ranks 0, 2 and 3".
+std::string name_ranks(const std::vector<std::size_t>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
+    text += std::to_string(ranks[i]);
+  }
+  return text;
+}
+
+}  // namespace
+
+Fingerprint fingerprint(const Call& call) {
+  return {.sequence = call.sequence,
+          .count = call.count,
+          .root = call.root,
+          .kind = static_cast<uint8_t>(call.kind),
+          .dtype = static_cast<uint8_t>(call.dtype),
+          .op = static_cast<uint8_t>(call.op),
+          .memory = static_cast<uint8_t>(call.memory)};
+}
+
+std::string describe(const Fingerprint& print) {
+  return describe(Call{.kind = static_cast<Kind>(print.kind),
+                       .sequence = print.sequence,
+                       .dtype = static_cast<DType>(print.dtype),
+                       .op = static_cast<Op>(print.op),
+                       .root = print.root,
+                       .memory = static_cast<Memory>(print.memory),
+                       .count = print.count});
+}
+
+std::string describe_disagreement(std::span<const Fingerprint> prints) {
+  std::string text;
+  for (std::size_t first = 0; first < prints.size(); ++first) {
+    const auto same = [&](std::size_t rank) { return prints[rank] == prints[first]; };
+    std::vector<std::size_t> ranks;
+    for (std::size_t rank = 0; rank < prints.size(); ++rank) {
+      if (same(rank)) ranks.push_back(rank);
+    }
+    if (ranks.front() != first) continue;  // told with an earlier rank
+    text += (text.empty() ? "" : ", ") + name_ranks(ranks) + " called " + describe(prints[first]);
+  }
+  return text;
+}
+
+}  // namespace ddprun::comm

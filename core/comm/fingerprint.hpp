@@ -1,0 +1,47 @@
+// What the ranks compare before a collective moves data.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "comm/call.hpp"
+
+namespace ddprun::comm {
+
+// A Call without its addresses, of a fixed layout: ranks exchange it as bytes.
+struct Fingerprint {
+  uint64_t sequence = 0;
+  uint64_t count = 0;
+  int32_t root = 0;
+  uint8_t kind = 0;
+  uint8_t dtype = 0;
+  uint8_t op = 0;
+  uint8_t memory = 0;
+
+  friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
+};
+static_assert(sizeof(Fingerprint) == 24);
+
+Fingerprint fingerprint(const Call& call);
+// As describe(Call): "allreduce 12 (float32 x 100, sum)".
+std::string describe(const Fingerprint& print);
+
+// "rank 0 called allreduce 12 (float32 x 100, sum), rank 1 called broadcast 12 (int64 x 7, root 0)": each fingerprint
+// once, with the ranks that sent it.
+std::string describe_disagreement(std::span<const Fingerprint> prints);
+
+// Brings the fingerprints of all ranks together. One thread at a time, abort excepted.
+class FingerprintExchange {
+ public:
+  virtual ~FingerprintExchange() = default;
+  // Every rank's fingerprint in rank order; valid until the next call. Blocks until all are there. Throws Error(peer)
+  // that names the rank: one that does not come in time, that has ended, or that has left; or says that abort was
+  // called.
+  virtual std::span<const Fingerprint> exchange(const Fingerprint& mine, std::chrono::milliseconds deadline) = 0;
+  // Ends a blocked and every later exchange with an error. Any thread.
+  virtual void abort() noexcept = 0;
+};
+
+}  // namespace ddprun::comm

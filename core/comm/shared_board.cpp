@@ -1,0 +1,168 @@
+#include "comm/shared_board.hpp"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <ctime>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "comm/board_memory.hpp"
+#include "comm/process_watch.hpp"
+
+namespace ddprun::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A peer that is about to come is met by spinning (some microseconds); one that needs a core gets ours by yielding; for
+// one that computes, we sleep, in slices short enough to notice an abort or a death.
+constexpr int kSpins = 100;
+constexpr int kYields = 50;
+constexpr std::chrono::milliseconds kSlice{20};
+
+void pause_cpu() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+// Between processes, hence not FUTEX_PRIVATE. Returns early on a wake, a signal, or when the word is no longer `old`.
+void sleep_on(std::atomic<uint32_t>& word, uint32_t old, std::chrono::milliseconds longest) {
+  const timespec time{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(longest).count()};
+  ::syscall(SYS_futex, &word, FUTEX_WAIT, old, &time, nullptr, 0);
+}
+
+void wake_all(std::atomic<uint32_t>& word) {
+  ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+class SharedBoard : public FingerprintExchange {
+ public:
+  SharedBoard(std::shared_ptr<BoardMemory> memory, int rank)
+      : memory_(std::move(memory)),
+        rank_(static_cast<std::size_t>(rank)),
+        members_(memory_->members()),
+        prints_(members_.size()),
+        watches_(members_.size()) {
+    int32_t taken_by = 0;
+    if (members_[rank_].pid.compare_exchange_strong(taken_by, ::getpid())) return;
+    throw Error(ExitCode::rendezvous, "fingerprint board " + memory_->path() + ": rank " + std::to_string(rank) +
+                                          " is taken by process " + std::to_string(taken_by));
+  }
+  ~SharedBoard() override { leave(Presence::left); }
+
+  std::span<const Fingerprint> exchange(const Fingerprint& mine, std::chrono::milliseconds deadline) override {
+    const auto sequence = static_cast<uint32_t>(mine.sequence);
+    publish(mine, sequence);
+    const std::size_t ranks = members_.size();
+    // Each starts with its neighbour, so that not all poll the same line.
+    for (std::size_t i = 1; i < ranks; ++i) {
+      const std::size_t peer = (rank_ + i) % ranks;
+      BoardSlot& slot = members_[peer].slots[sequence % 2];
+      if (!meet_soon(slot, sequence)) wait_for(peer, slot, sequence, deadline);
+      prints_[peer] = slot.print;
+    }
+    prints_[rank_] = mine;
+    if (rank_ == 0 && !std::exchange(met_, true)) memory_->remove_file();
+    return prints_;
+  }
+
+  void abort() noexcept override {
+    aborted_ = true;
+    leave(Presence::aborted);
+  }
+
+ private:
+  static bool is_there(const BoardSlot& slot, uint32_t sequence) {
+    return slot.sequence.load(std::memory_order_acquire) == sequence;
+  }
+
+  void publish(const Fingerprint& mine, uint32_t sequence) {
+    BoardSlot& slot = members_[rank_].slots[sequence % 2];
+    slot.print = mine;
+    // Sequentially consistent against wait_for: either it sees the number, or we see the sleeper.
+    slot.sequence.store(sequence);
+    if (slot.sleepers.load() > 0) wake_all(slot.sequence);
+  }
+
+  static bool meet_soon(const BoardSlot& slot, uint32_t sequence) {
+    for (int i = 0; i < kSpins; ++i) {
+      if (is_there(slot, sequence)) return true;
+      pause_cpu();
+    }
+    for (int i = 0; i < kYields; ++i) {
+      if (is_there(slot, sequence)) return true;
+      ::sched_yield();
+    }
+    return false;
+  }
+
+  void wait_for(std::size_t peer, BoardSlot& slot, uint32_t sequence, std::chrono::milliseconds deadline) {
+    const auto end = Clock::now() + deadline;
+    while (!is_there(slot, sequence)) {
+      if (aborted_) throw Error(ExitCode::peer, "aborted");
+      require_coming(peer, slot, sequence);
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+      if (left.count() <= 0) {
+        throw Error(ExitCode::peer, "timeout: rank " + std::to_string(peer) + " did not come within " +
+                                        std::to_string(deadline.count()) + " ms, " + progress_of(peer));
+      }
+      slot.sleepers.fetch_add(1);
+      const uint32_t seen = slot.sequence.load();
+      if (seen != sequence) sleep_on(slot.sequence, seen, std::min(left, kSlice));
+      slot.sleepers.fetch_sub(1);
+    }
+  }
+
+  // Throws if the peer will never come. What it showed before it went still counts, so its going is read first.
+  void require_coming(std::size_t peer, const BoardSlot& slot, uint32_t sequence) {
+    const Presence presence = members_[peer].presence.load();
+    const bool ended = has_ended(peer);
+    if ((presence == Presence::here && !ended) || is_there(slot, sequence)) return;
+    const char* const how = presence == Presence::aborted ? " has aborted, "
+                            : presence == Presence::left  ? " has left, "
+                                                          : " has ended, ";
+    throw Error(ExitCode::peer, "peer lost: rank " + std::to_string(peer) + " (process " +
+                                    std::to_string(members_[peer].pid.load()) + ")" + how + progress_of(peer));
+  }
+
+  bool has_ended(std::size_t peer) {
+    const pid_t pid = members_[peer].pid.load();
+    if (watches_[peer].pid() != pid) watches_[peer] = ProcessWatch(pid);
+    return watches_[peer].has_ended();
+  }
+
+  std::string progress_of(std::size_t peer) const {
+    const auto& slots = members_[peer].slots;
+    const uint32_t last = std::max(slots[0].sequence.load(), slots[1].sequence.load());
+    return last == 0 ? "before its first collective" : "after collective " + std::to_string(last);
+  }
+
+  void leave(Presence how) noexcept {
+    Presence here = Presence::here;
+    members_[rank_].presence.compare_exchange_strong(here, how);
+    for (BoardSlot& slot : members_[rank_].slots) wake_all(slot.sequence);
+  }
+
+  std::shared_ptr<BoardMemory> memory_;
+  std::size_t rank_;
+  std::span<BoardMember> members_;
+  std::vector<Fingerprint> prints_;
+  std::vector<ProcessWatch> watches_;
+  bool met_ = false;
+  std::atomic<bool> aborted_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<FingerprintExchange> shared_board(std::shared_ptr<BoardMemory> board, int rank) {
+  return std::make_unique<SharedBoard>(std::move(board), rank);
+}
+
+}  // namespace ddprun::comm
