@@ -29,7 +29,7 @@ lock() {
 }
 
 as_root() {
-  if ((EUID == 0)); then "$@"; else sudo -- "$@"; fi
+  if (($(id -u) == 0)); then "$@"; else sudo -- "$@"; fi
 }
 
 apt() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"; }
@@ -52,27 +52,28 @@ need_packages() {
     <(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${wanted[@]}" 2>/dev/null | sed -n 's/^installed //p' | sort))
   ((${#missing[@]} == 0)) && return
   command="apt-get install -y --no-install-recommends ${missing[*]}"
-  if ((EUID != 0)) && ! command -v sudo >/dev/null; then
+  if (($(id -u) != 0)) && ! command -v sudo >/dev/null; then
     fail "Debian packages are missing, and there is neither root nor sudo to install them; as root: $command"
   fi
   step packages.log "installing ${#missing[@]} Debian packages: ${missing[*]}" install_packages "${missing[@]}"
 }
 
-# configure PRESET [-D...]: once, and again when the arguments or the presets change; CMake notices its own files itself.
+# configure PRESET [-D...]: once, and again when it is asked for another value or the presets change; CMake notices changes
+# of its own files itself. What was asked for is written down last, so that a failure is tried again.
 configure() {
-  local preset=$1 done=$logs/configured-$1
+  local preset=$1 done=$logs/configured-$1 argument known=yes
   shift
-  if [[ -e $root/build/$preset/build.ninja && -e $done && ! $root/CMakePresets.json -nt $done && $(<"$done") == "$*" ]]; then
-    return
-  fi
+  for argument in "$@"; do
+    grep -Fxqs -e "$argument" "$done" || known=''
+  done
+  if [[ $known && -e $root/build/$preset/build.ninja && -e $done && ! $root/CMakePresets.json -nt $done ]]; then return; fi
   rm -f "$done"
-  step "configure-$preset.log" "configuring build/$preset${*:+ with ${*#-DDDPRUN_}}" \
-    cmake -S "$root" --preset "$preset" "$@"
-  echo "$*" >"$done"
+  step "configure-$preset.log" "configuring build/$preset" cmake -S "$root" --preset "$preset" "$@"
+  printf '%s\n' "$@" >"$done"
 }
 
 # As many compilers at once as there are cores, and 2 GiB of free memory for each: LibTorch's headers take that much.
-jobs() {
+build_jobs() {
   local cores free
   cores=$(nproc)
   free=$(awk '/^MemAvailable:/ { print int($2 / 2097152) }' /proc/meminfo)
@@ -84,7 +85,7 @@ build() {
   local preset=$1 log=$logs/build-$1.log status=0
   local name="building build/$preset (log: $log)"
   shift
-  ninja -C "$root/build/$preset" -j "$(jobs)" "$@" </dev/null 2>&1 8>&- 9>&- | tee "$log" | show_progress "$name" ||
+  ninja -C "$root/build/$preset" -j "$(build_jobs)" "$@" </dev/null 2>&1 8>&- 9>&- | tee "$log" | show_progress "$name" ||
     status=${PIPESTATUS[0]}
   ((status == 0)) && return
   grep -E -A 12 'FAILED:|error:|ninja: error' "$log" | head -n 60 >&2
@@ -107,11 +108,13 @@ show_progress() {
   if [[ $terminal && $started ]]; then echo >&2; fi
 }
 
-# prepare program|tests: all that comes before the build. Sets torch_dir, torch_python.
+# prepare program|tests: takes the clone's lock and installs. Sets torch_dir and torch_python.
 prepare() {
   mkdir -p "$logs"
-  lock 9 "$logs/lock" "this clone"
+  lock_clone
   need_packages
   need_torch "$1"
-  configure release "-DDDPRUN_TORCH_DIR=$torch_dir"
 }
+
+lock_clone() { lock 9 "$logs/lock" "this clone"; }
+unlock_clone() { exec 9>&-; }
