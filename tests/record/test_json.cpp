@@ -1,0 +1,141 @@
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "record/json.hpp"
+
+using namespace ddprun::record;
+using nlohmann::json;
+
+namespace {
+
+template <class Record>
+std::string line_of(const Record& record) {
+  std::string text;
+  append_json(text, record);
+  return text;
+}
+
+std::vector<std::string> keys_of(const std::string& text) {
+  std::vector<std::string> keys;
+  const auto object = nlohmann::ordered_json::parse(text);
+  for (const auto& [key, value] : object.items()) keys.push_back(key);
+  return keys;
+}
+
+// The value that a reader gets back: absent where it was not finite.
+bool same(const json& object, const char* key, double value) {
+  return std::isfinite(value) ? object.at(key).get<double>() == value : !object.contains(key);
+}
+
+}  // namespace
+
+TEST_CASE("a step is one line of numbers") {
+  StepRecord step;
+  step.epoch = 2;
+  step.step = 470;
+  step.samples = 32;
+  step.loss = 0.4321;
+  step.correct = 28;
+  step.data = 0.001;
+  step.forward = 1.5e-05;
+  step.total = 0.012;
+  CHECK(line_of(step) ==
+        R"({"epoch":2,"step":470,"samples":32,"loss":0.4321,"correct":28,"data":0.001,"forward":1.5e-05,"backward":0,)"
+        R"("comm":0,"optimizer":0,"total":0.012})");
+}
+
+TEST_CASE("figures that are not numbers have no key") {
+  StepRecord step;
+  step.loss = std::numeric_limits<double>::infinity();
+  const json object = json::parse(line_of(step));
+  CHECK_FALSE(object.contains("loss"));
+  CHECK_FALSE(object.contains("correct"));
+  CHECK(object.contains("total"));
+}
+
+TEST_CASE("every step record reads back bit for bit") {
+  const bool held = rc::check([] {
+    StepRecord step;
+    step.epoch = *rc::gen::arbitrary<int64_t>();
+    step.step = *rc::gen::arbitrary<int64_t>();
+    step.loss = *rc::gen::arbitrary<double>();
+    step.comm = *rc::gen::arbitrary<double>();
+    step.total = std::bit_cast<double>(*rc::gen::arbitrary<uint64_t>());
+    const json object = json::parse(line_of(step));
+    RC_ASSERT(object.at("epoch").get<int64_t>() == step.epoch);
+    RC_ASSERT(object.at("step").get<int64_t>() == step.step);
+    RC_ASSERT(same(object, "loss", step.loss));
+    RC_ASSERT(same(object, "comm", step.comm));
+    RC_ASSERT(same(object, "total", step.total));
+  });
+  CHECK(held);
+}
+
+TEST_CASE("an epoch keeps the place of a rank without a loss") {
+  EpochRecord epoch;
+  epoch.train_loss = 0.5;
+  epoch.per_rank_loss = {0.25, kAbsent, 0.75};
+  const std::string line = line_of(epoch);
+  CHECK(line == R"({"epoch":1,"train.loss":0.5,"train.loss_by_rank":[0.25,null,0.75]})");
+}
+
+TEST_CASE("a full summary has exactly the promised keys") {
+  Summary summary;
+  summary.test_accuracy = summary.test_loss = summary.train_loss = 0.5;
+  summary.total_time = summary.avg_batch_time = summary.avg_data_time = summary.avg_compute_time = 1;
+  summary.throughput = 100;
+  summary.split = {1, 2, 3, 4};
+  summary.steps = summary.epochs = summary.world = summary.seed = 2;
+  summary.model = summary.data = summary.strategy = summary.backend = summary.algorithm = summary.transport = "x";
+  summary.peak_memory_bytes = 1024;
+  summary.learned = {{"weight", 2.0}, {"bias", 3.0}};
+  const std::vector<std::string> expected = {"test.accuracy",
+                                             "test.loss",
+                                             "train.loss",
+                                             "total_time",
+                                             "avg_batch_time",
+                                             "avg_data_time",
+                                             "avg_compute_time",
+                                             "throughput",
+                                             "split.forward",
+                                             "split.backward",
+                                             "split.comm",
+                                             "split.optimizer",
+                                             "steps",
+                                             "epochs",
+                                             "world",
+                                             "seed",
+                                             "model",
+                                             "data",
+                                             "strategy",
+                                             "backend",
+                                             "algorithm",
+                                             "transport",
+                                             "peak_memory_bytes",
+                                             "learned.weight",
+                                             "learned.bias"};
+  CHECK(keys_of(to_json(summary)) == expected);
+  const json object = json::parse(to_json(summary));
+  CHECK(object.at("split.comm").get<double>() == 3);
+  CHECK(object.at("learned.bias").get<double>() == 3);
+}
+
+TEST_CASE("a summary of nothing is an empty object") {
+  CHECK(json::parse(to_json(Summary{})) == json::object());
+}
+
+TEST_CASE("names with quotes or broken UTF-8 still give valid JSON") {
+  Summary summary;
+  summary.model = "say \"hi\"\n";
+  summary.data = "caf\xe9";
+  const json object = json::parse(to_json(summary));
+  CHECK(object.at("model") == summary.model);
+  CHECK(object.at("data").get<std::string>().starts_with("caf"));
+}

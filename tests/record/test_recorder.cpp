@@ -1,0 +1,95 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "record/recorder.hpp"
+#include "support/read_file.hpp"
+#include "support/temp_dir.hpp"
+#include "support/throws_error.hpp"
+
+using namespace ddprun;
+using namespace ddprun::testing;
+using nlohmann::json;
+
+namespace {
+
+record::StepRecord step_number(int64_t step) {
+  record::StepRecord record;
+  record.step = step;
+  return record;
+}
+
+}  // namespace
+
+TEST_CASE("steps reach the file with the epoch that ends") {
+  const TempDir run;
+  record::Recorder recorder(run.path(), 0);
+  recorder.step(step_number(1));
+  recorder.step(step_number(2));
+  CHECK(read_lines(run.path() / "steps-rank0.jsonl").empty());
+  recorder.epoch({});
+  const auto lines = read_lines(run.path() / "steps-rank0.jsonl");
+  REQUIRE(lines.size() == 2);
+  CHECK(json::parse(lines[1]).at("step") == 2);
+  CHECK(read_lines(run.path() / "epochs.jsonl").size() == 1);
+}
+
+TEST_CASE("more steps than the buffer holds are written in order, each once") {
+  const TempDir run;
+  {
+    record::Recorder recorder(run.path(), 3);
+    for (int64_t step = 1; step <= 10'000; ++step) recorder.step(step_number(step));
+    CHECK(std::filesystem::file_size(run.path() / "steps-rank3.jsonl") > 0);
+  }
+  const auto lines = read_lines(run.path() / "steps-rank3.jsonl");
+  REQUIRE(lines.size() == 10'000);
+  int64_t expected = 0;
+  for (const std::string& line : lines) {
+    if (json::parse(line).at("step") != ++expected) FAIL("line " << expected << " is " << line);
+  }
+}
+
+TEST_CASE("only rank 0 writes epochs and the summary") {
+  const TempDir run;
+  record::Recorder recorder(run.path(), 1);
+  recorder.epoch({});
+  recorder.summary({});
+  CHECK(std::filesystem::exists(run.path() / "steps-rank1.jsonl"));
+  CHECK_FALSE(std::filesystem::exists(run.path() / "epochs.jsonl"));
+  CHECK_FALSE(std::filesystem::exists(run.path() / "summary.json"));
+}
+
+TEST_CASE("the summary stands alone in its folder, without a temporary file") {
+  const TempDir run;
+  record::Recorder recorder(run.path(), 0);
+  record::Summary summary;
+  summary.world = 2;
+  recorder.summary(summary);
+  CHECK(json::parse(read_file(run.path() / "summary.json")).at("world") == 2);
+  int files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(run.path())) ++files;
+  CHECK(files == 3);
+}
+
+TEST_CASE("a run folder that is not there is told by its path at once") {
+  const TempDir run;
+  const auto error = error_of([&] { record::Recorder(run.path() / "gone", 0); });
+  CHECK(error.code() == ExitCode::failure);
+  CHECK(contains(error.what(), (run.path() / "gone/steps-rank0.jsonl").string() + ": No such file or directory"));
+}
+
+TEST_CASE("a full disk is told once, with the path, and does not end the program") {
+  const TempDir run;
+  std::filesystem::create_symlink("/dev/full", run.path() / "steps-rank1.jsonl");
+  std::optional<record::Recorder> recorder(std::in_place, run.path(), 1);
+  recorder->step(step_number(1));
+  const auto error = error_of([&] { recorder->flush(); });
+  CHECK(error.code() == ExitCode::failure);
+  CHECK(contains(error.what(), "steps-rank1.jsonl: No space left on device"));
+  CHECK_NOTHROW(recorder->flush());  // what was refused is not tried again
+  recorder->step(step_number(2));
+  recorder.reset();  // the destructor logs
+}
