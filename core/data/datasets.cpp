@@ -1,6 +1,6 @@
 #include "data/datasets.hpp"
 
-#include "config/experiment.hpp"
+#include "base/words.hpp"
 #include "data/idx_dataset.hpp"
 #include "data/linear.hpp"
 #include "data/options.hpp"
@@ -33,8 +33,7 @@ Splits open_dataset(const DataOptions& data) {
     if (name == data.name) return open(data);
   }
   const auto names = dataset_names();
-  throw DatasetError("name",
-                     "no such data set" + config::did_you_mean(data.name, names) + "; there are: " + comma_list(names));
+  throw DatasetError("name", "expected " + quoted_list(names) + did_you_mean(data.name, names));
 }
 
 }  // namespace ddprun::data

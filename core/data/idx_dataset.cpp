@@ -16,9 +16,8 @@ using PixelTable = std::array<float, 256>;  // what each value of a pixel become
 
 // Division by 255, then (x - mean) / std, each rounded to float32: bit for bit torchvision's ToTensor and Normalize.
 PixelTable pixel_table(const OptionReader& options) {
-  const auto mean = static_cast<float>(options.number("mean", 0));
-  const auto deviation = static_cast<float>(options.number("std", 1));
-  if (!(deviation > 0)) throw DatasetError("options.std", "expected a number above 0");
+  const auto mean = static_cast<float>(options.number("mean", 0, -1e6, 1e6));
+  const auto deviation = static_cast<float>(options.number("std", 1, 1e-6, 1e6));
   PixelTable table;
   for (std::size_t value = 0; value < table.size(); ++value) {
     const float scaled = static_cast<float>(value) / 255.0f;
@@ -140,7 +139,9 @@ const std::string four_files =
 
 Splits open_named(const DataOptions& data, const Source& source, const std::vector<std::string>& classes) {
   const PixelTable pixels = pixel_table(OptionReader(data, {"mean", "std"}));
-  return make_splits(read_split(source, "train"), read_split(source, "t10k"), pixels, classes);
+  Files train = read_split(source, "train");
+  Files test = read_split(source, "t10k");
+  return make_splits(std::move(train), std::move(test), pixels, classes);
 }
 
 }  // namespace

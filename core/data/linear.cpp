@@ -7,6 +7,7 @@ namespace ddprun::data {
 namespace {
 
 constexpr int64_t most_samples = int64_t{1} << 28;  // 2 GiB
+constexpr double largest = 1e6;
 
 struct Line {
   double slope, intercept, noise;
@@ -53,8 +54,8 @@ class LinearDataset : public Dataset {
 Splits open_linear(const DataOptions& data) {
   refuse_root(data);
   const OptionReader options(data, {"samples", "test_samples", "slope", "intercept", "noise", "seed"});
-  const Line line{options.number("slope", 2), options.number("intercept", 3), options.number("noise", 0.1)};
-  if (line.noise < 0) throw DatasetError("options.noise", "expected 0 or more");
+  const Line line{options.number("slope", 2, -largest, largest), options.number("intercept", 3, -largest, largest),
+                  options.number("noise", 0.1, 0, largest)};
   const int64_t samples = options.integer("samples", 10'000, 1, most_samples);
   const int64_t test_samples = options.integer("test_samples", 1'000, 1, most_samples);
   const uint64_t seed = mix(options.seed());

@@ -1,12 +1,12 @@
 #include "data/options.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
-#include <cmath>
 #include <limits>
 #include <optional>
 
-#include "config/experiment.hpp"
+#include "base/words.hpp"
 
 namespace ddprun::data {
 namespace {
@@ -21,19 +21,18 @@ std::optional<T> parse(const std::string& text) {
   return value;
 }
 
-}  // namespace
-
-std::string comma_list(const std::vector<std::string>& words) {
-  std::string list;
-  for (const auto& word : words) list += (list.empty() ? "" : ", ") + word;
-  return list;
+std::string shortest(double value) {
+  std::array<char, 32> text;
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
+
+}  // namespace
 
 OptionReader::OptionReader(const DataOptions& data, const std::vector<std::string>& known) : data_(data) {
   for (const auto& [key, value] : data.options) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    throw DatasetError("options." + key, "data set \"" + data.name + "\" has no such option" +
-                                             config::did_you_mean(key, known) + "; it takes: " + comma_list(known));
+    throw DatasetError("options." + key, "data set \"" + data.name + "\" has no such option; expected " +
+                                             quoted_list(known) + did_you_mean(key, known));
   }
 }
 
@@ -52,10 +51,12 @@ int64_t OptionReader::integer(const std::string& key, int64_t fallback, int64_t 
   return *value;
 }
 
-double OptionReader::number(const std::string& key, double fallback) const {
+double OptionReader::number(const std::string& key, double fallback, double low, double high) const {
   if (!given(key)) return fallback;
   const auto value = parse<double>(data_.options.at(key));
-  if (!value || !std::isfinite(*value)) throw DatasetError("options." + key, "expected a finite number");
+  if (!value || !(*value >= low && *value <= high)) {
+    throw DatasetError("options." + key, "expected a number from " + shortest(low) + " to " + shortest(high));
+  }
   return *value;
 }
 

@@ -9,9 +9,6 @@
 
 namespace ddprun::data {
 
-// "a, b, c"
-std::string comma_list(const std::vector<std::string>& words);
-
 // The options of one data set. Every function throws DatasetError that names the key.
 class OptionReader {
  public:
@@ -22,8 +19,8 @@ class OptionReader {
   std::string text(const std::string& key, const std::string& fallback) const;
   // A whole number in [low, high].
   int64_t integer(const std::string& key, int64_t fallback, int64_t low, int64_t high) const;
-  // A finite number.
-  double number(const std::string& key, double fallback) const;
+  // A number in [low, high].
+  double number(const std::string& key, double fallback, double low, double high) const;
   // `seed`, or else the experiment's seed.
   uint64_t seed() const;
 

@@ -1,0 +1,46 @@
+// Opening data sets that are meant to be refused, and fetching from those that are not.
+#pragma once
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "data/datasets.hpp"
+
+namespace ddprun::testing {
+
+// "key: reason" of the fault that opening ends with; "opened" when there is none.
+inline std::string fault(const data::DataOptions& options) {
+  try {
+    data::open_dataset(options);
+  } catch (const data::DatasetError& error) {
+    if (error.code() != ExitCode::usage) return "wrong exit code";
+    return error.key() + ": " + error.what();
+  }
+  return "opened";
+}
+
+template <class Target>
+struct Samples {
+  std::vector<float> inputs;
+  std::vector<Target> targets;
+  bool operator==(const Samples&) const = default;
+};
+
+template <class Target>
+Samples<Target> fetch(const data::Dataset& dataset, const std::vector<int64_t>& indices) {
+  Samples<Target> samples;
+  samples.inputs.resize(indices.size() * dataset.input().elements());
+  samples.targets.resize(indices.size() * dataset.target().elements());
+  dataset.fetch(indices, samples.inputs.data(), samples.targets.data());
+  return samples;
+}
+
+template <class Target>
+Samples<Target> fetch_all(const data::Dataset& dataset) {
+  std::vector<int64_t> indices(static_cast<std::size_t>(dataset.size()));
+  std::iota(indices.begin(), indices.end(), int64_t{0});
+  return fetch<Target>(dataset, indices);
+}
+
+}  // namespace ddprun::testing

@@ -1,0 +1,133 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "data/opening.hpp"
+
+using namespace ddprun;
+using namespace ddprun::data;
+using namespace ddprun::testing;
+
+TEST_CASE("a name that is unknown is answered with the names and the nearest one") {
+  CHECK(fault({"fashon-mnist", "", {}, 0}) ==
+        "name: expected \"linear\", \"mnist\", \"fashion-mnist\", \"idx\" or \"synthetic\" (did you mean "
+        "\"fashion-mnist\"?)");
+  CHECK(fault({"", "", {}, 0}).find("did you mean") == std::string::npos);
+}
+
+TEST_CASE("an option that is unknown is answered with the options of that data set") {
+  CHECK(fault({"linear", "", {{"slop", "1"}}, 0}) ==
+        "options.slop: data set \"linear\" has no such option; expected \"samples\", \"test_samples\", \"slope\", "
+        "\"intercept\", \"noise\" or \"seed\" (did you mean \"slope\"?)");
+  CHECK(fault({"mnist", "", {{"classes", "10"}}, 0}) ==
+        "options.classes: data set \"mnist\" has no such option; expected \"mean\" or \"std\"");
+}
+
+TEST_CASE("an option with a bad value is answered with what is expected") {
+  const auto linear = [](const char* key, const char* value) { return fault({"linear", "", {{key, value}}, 0}); };
+  for (const char* value : {"", "ten", "10x", "1.5", "0", "-3", "99999999999999999999"}) {
+    CHECK(linear("samples", value) == "options.samples: expected a whole number from 1 to 268435456");
+  }
+  for (const char* value : {"", "x", "nan", "inf", "1e7", "-0.1", "0.1 "}) {
+    CHECK(linear("noise", value) == "options.noise: expected a number from 0 to 1e+06");
+  }
+  CHECK(linear("seed", "-1").starts_with("options.seed: expected a whole number from 0"));
+  CHECK(linear("seed", "5") == "opened");
+}
+
+TEST_CASE("a root given to a data set that reads no files is refused") {
+  CHECK(fault({"linear", "/data", {}, 0}) ==
+        "root: data set \"linear\" is computed and reads no files; leave root out");
+  CHECK(fault({"synthetic", "/data", {}, 0}).starts_with("root: "));
+}
+
+TEST_CASE("linear is the line y = 2x + 3 with noise of 0.1, 10,000 and 1,000 samples") {
+  const auto splits = open_dataset({"linear", "", {}, 42});
+  REQUIRE(splits.train->size() == 10'000);
+  CHECK(splits.test->size() == 1'000);
+  CHECK(splits.train->input().shape == std::vector<int64_t>{1});
+  CHECK(splits.train->target().shape == std::vector<int64_t>{1});
+  CHECK(splits.train->target().type == ElementType::float32);
+  CHECK(splits.train->classes().empty());
+
+  const auto [x, y] = fetch_all<float>(*splits.train);
+  double sum = 0, squares = 0, noise_sum = 0, noise_squares = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double noise = y[i] - (2.0 * x[i] + 3.0);
+    sum += x[i];
+    squares += x[i] * x[i];
+    noise_sum += noise;
+    noise_squares += noise * noise;
+  }
+  // Ten times the standard error of each, or more.
+  const auto n = static_cast<double>(x.size());
+  CHECK(sum / n == doctest::Approx(0).epsilon(0.1));
+  CHECK(squares / n == doctest::Approx(1).epsilon(0.15));
+  CHECK(std::abs(noise_sum / n) < 0.01);
+  CHECK(noise_squares / n == doctest::Approx(0.01).epsilon(0.15));
+}
+
+TEST_CASE("linear takes its line from the options") {
+  const auto splits =
+      open_dataset({"linear", "", {{"slope", "-4"}, {"intercept", "0.5"}, {"noise", "0"}, {"samples", "7"}}, 1});
+  REQUIRE(splits.train->size() == 7);
+  const auto [x, y] = fetch_all<float>(*splits.train);
+  for (std::size_t i = 0; i < x.size(); ++i) CHECK(y[i] == doctest::Approx(-4 * x[i] + 0.5f));
+}
+
+TEST_CASE("linear is the same for the same seed, another for another, and test is not train") {
+  const auto train = [](std::map<std::string, std::string> options, uint64_t seed) {
+    return fetch_all<float>(*open_dataset({"linear", "", std::move(options), seed}).train);
+  };
+  CHECK(train({}, 42) == train({}, 42));
+  CHECK(train({}, 42) != train({}, 43));
+  CHECK(train({{"seed", "42"}}, 7) == train({}, 42));
+  const auto splits = open_dataset({"linear", "", {{"samples", "1000"}}, 42});
+  CHECK(fetch_all<float>(*splits.train) != fetch_all<float>(*splits.test));
+  // The first samples do not change with their number.
+  CHECK(fetch<float>(*splits.train, {0, 999}) == fetch<float>(*open_dataset({"linear", "", {}, 42}).train, {0, 999}));
+}
+
+TEST_CASE("synthetic has the shape, classes and sizes that were asked for") {
+  const auto splits = open_dataset(
+      {"synthetic", "", {{"shape", "3x4x5"}, {"classes", "7"}, {"samples", "100"}, {"test_samples", "9"}}, 42});
+  CHECK(splits.train->input().shape == std::vector<int64_t>{3, 4, 5});
+  CHECK(splits.train->target().shape.empty());
+  CHECK(splits.train->target().type == ElementType::int64);
+  CHECK(splits.train->classes().size() == 7);
+  CHECK(splits.train->size() == 100);
+  CHECK(splits.test->size() == 9);
+  const auto samples = fetch_all<int64_t>(*splits.train);
+  for (const int64_t label : samples.targets) CHECK((label >= 0 && label < 7));
+  CHECK(*std::max_element(samples.targets.begin(), samples.targets.end()) == 6);
+}
+
+TEST_CASE("a synthetic sample depends on its index and the seed alone, and samples differ") {
+  const std::map<std::string, std::string> options = {{"shape", "1x6x6"}, {"samples", "50"}};
+  const auto first = open_dataset({"synthetic", "", options, 42});
+  const auto again = open_dataset({"synthetic", "", options, 42});
+  const auto other = open_dataset({"synthetic", "", options, 43});
+  const auto forward = fetch<int64_t>(*first.train, {3, 4});
+  const auto backward = fetch<int64_t>(*again.train, {4, 3});
+  CHECK(std::vector(forward.inputs.begin(), forward.inputs.begin() + 36) ==
+        std::vector(backward.inputs.begin() + 36, backward.inputs.end()));
+  CHECK(forward.targets[0] == backward.targets[1]);
+  CHECK(fetch<int64_t>(*first.train, {3}) != fetch<int64_t>(*first.train, {4}));
+  CHECK(fetch<int64_t>(*first.train, {3}) != fetch<int64_t>(*first.test, {3}));
+  CHECK(fetch<int64_t>(*first.train, {3}) != fetch<int64_t>(*other.train, {3}));
+}
+
+TEST_CASE("a shape that is none is refused") {
+  for (const char* shape : {"", "3x", "x3", "3x-1", "0x3", "3 x 3", "3,3", "3xx3", "99999999999999999999"}) {
+    CHECK(fault({"synthetic", "", {{"shape", shape}}, 0}).starts_with("options.shape: expected extents of 1 or more"));
+  }
+  CHECK(fault({"synthetic", "", {{"shape", "65536x65536x65536x65536"}}, 0}) ==
+        "options.shape: more than 268435456 elements in a sample");
+}
+
+TEST_CASE("an index outside the data set is refused") {
+  const auto splits = open_dataset({"linear", "", {{"samples", "10"}}, 42});
+  CHECK_THROWS_WITH_AS(fetch<float>(*splits.train, {0, 10}), "sample 10 of a data set that holds 10", Error);
+  CHECK_THROWS_AS(fetch<float>(*splits.train, {-1}), Error);
+}

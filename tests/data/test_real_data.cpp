@@ -1,0 +1,60 @@
+// The real MNIST and Fashion-MNIST, where they are.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "data/opening.hpp"
+
+using namespace ddprun;
+using namespace ddprun::data;
+using namespace ddprun::testing;
+
+namespace {
+
+// Mean and class counts of a split, against the published ones.
+struct Summary {
+  double mean = 0;
+  std::vector<int64_t> counts;
+};
+
+Summary summarise(const Dataset& dataset) {
+  Summary summary;
+  summary.counts.resize(dataset.classes().size());
+  const auto samples = fetch_all<int64_t>(dataset);
+  for (const float pixel : samples.inputs) summary.mean += pixel;
+  summary.mean /= static_cast<double>(samples.inputs.size());
+  for (const int64_t label : samples.targets) ++summary.counts.at(static_cast<std::size_t>(label));
+  return summary;
+}
+
+}  // namespace
+
+TEST_CASE("MNIST is read as it is known: 60,000 and 10,000 images of mean 0.1307") {
+  const char* folder = std::getenv("DDPRUN_TEST_DATA");
+  if (folder == nullptr || !std::filesystem::exists(std::filesystem::path(folder) / "mnist")) {
+    MESSAGE("skipped: DDPRUN_TEST_DATA names no folder that holds mnist/");
+    return;
+  }
+  const auto splits = open_dataset({"mnist", std::string(folder) + "/mnist", {}, 0});
+  REQUIRE(splits.train->size() == 60'000);
+  CHECK(splits.test->size() == 10'000);
+  CHECK(splits.train->input().shape == std::vector<int64_t>{1, 28, 28});
+  const auto train = summarise(*splits.train);
+  CHECK(train.mean == doctest::Approx(0.1307).epsilon(0.001));
+  CHECK(train.counts == std::vector<int64_t>{5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949});
+  CHECK(fetch<int64_t>(*splits.train, {0, 1, 2, 3, 4}).targets == std::vector<int64_t>{5, 0, 4, 1, 9});
+}
+
+TEST_CASE("Debian's Fashion-MNIST opens without a root: 6,000 images of each class, mean 0.2860") {
+  if (!std::filesystem::exists("/usr/share/datasets/fashion-mnist")) {
+    MESSAGE("skipped: Debian's package dataset-fashion-mnist is not installed");
+    return;
+  }
+  const auto splits = open_dataset({"fashion-mnist", "", {}, 0});
+  REQUIRE(splits.train->size() == 60'000);
+  const auto train = summarise(*splits.train);
+  CHECK(train.mean == doctest::Approx(0.2860).epsilon(0.001));
+  CHECK(train.counts == std::vector<int64_t>(10, 6'000));
+  CHECK(summarise(*splits.test).counts == std::vector<int64_t>(10, 1'000));
+}
