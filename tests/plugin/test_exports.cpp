@@ -1,0 +1,40 @@
+// A plugin that exports more than its entry can disturb, or be disturbed by, another library of the process.
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// The names that a shared library defines for others, as nm of the binutils reads them.
+std::vector<std::string> exports_of(const std::string& path) {
+  const std::string command = "nm -D --defined-only --format=just-symbols '" + path + "'";
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
+  REQUIRE(pipe != nullptr);
+  std::string text;
+  char buffer[4096];
+  while (std::fgets(buffer, sizeof(buffer), pipe.get()) != nullptr) text += buffer;
+  return lines_of(text);
+}
+
+}  // namespace
+
+TEST_CASE("every comm plugin of this build exports its entry and nothing else") {
+  std::istringstream paths(DDPRUN_COMM_PLUGIN_FILES);
+  std::size_t seen = 0;
+  for (std::string path; std::getline(paths, path, ','); ++seen) {
+    CAPTURE(path);
+    CHECK(exports_of(path) == std::vector<std::string>{"ddprun_comm_plugin_v1"});
+  }
+  CHECK(seen >= 2);
+}

@@ -1,0 +1,208 @@
+// Holds the ABI to its number: whoever changes a struct of version 1 breaks plugins that are out there, and this test.
+// New fields go to the end under a size check of the reader; all else needs a new number in the entry's name.
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "ddprun/comm_plugin.h"
+#include "ddprun/model_entry.h"
+
+namespace {
+
+struct Place {
+  std::string name;
+  std::size_t offset;
+  std::size_t size;
+};
+
+#define FIELD(type, field) \
+  { #type "." #field, offsetof(type, field), sizeof(type::field) }
+
+// What the compiler makes of the headers.
+const std::vector<Place> kFound = {
+    FIELD(ddprun_comm_algorithm, struct_size),
+    FIELD(ddprun_comm_algorithm, dtypes),
+    FIELD(ddprun_comm_algorithm, ops),
+    FIELD(ddprun_comm_algorithm, reserved),
+    FIELD(ddprun_comm_algorithm, name),
+    FIELD(ddprun_comm_option, key),
+    FIELD(ddprun_comm_option, value),
+    FIELD(ddprun_comm_host, struct_size),
+    FIELD(ddprun_comm_host, rank),
+    FIELD(ddprun_comm_host, size),
+    FIELD(ddprun_comm_host, device),
+    FIELD(ddprun_comm_host, deadline_ms),
+    FIELD(ddprun_comm_host, deterministic),
+    FIELD(ddprun_comm_host, algorithm),
+    FIELD(ddprun_comm_host, options),
+    FIELD(ddprun_comm_host, option_count),
+    FIELD(ddprun_comm_host, error_size),
+    FIELD(ddprun_comm_host, error),
+    FIELD(ddprun_comm_host, context),
+    FIELD(ddprun_comm_host, abort_flag),
+    FIELD(ddprun_comm_host, log),
+    FIELD(ddprun_comm_host, allgather),
+    FIELD(ddprun_collective, struct_size),
+    FIELD(ddprun_collective, dtype),
+    FIELD(ddprun_collective, op),
+    FIELD(ddprun_collective, root),
+    FIELD(ddprun_collective, memory),
+    FIELD(ddprun_collective, reserved),
+    FIELD(ddprun_collective, send),
+    FIELD(ddprun_collective, recv),
+    FIELD(ddprun_collective, count),
+    FIELD(ddprun_collective, stream),
+    FIELD(ddprun_comm_served, struct_size),
+    FIELD(ddprun_comm_served, reserved),
+    FIELD(ddprun_comm_served, algorithm),
+    FIELD(ddprun_comm_served, transport),
+    FIELD(ddprun_comm_plugin, struct_size),
+    FIELD(ddprun_comm_plugin, abi),
+    FIELD(ddprun_comm_plugin, name),
+    FIELD(ddprun_comm_plugin, version),
+    FIELD(ddprun_comm_plugin, library),
+    FIELD(ddprun_comm_plugin, capabilities),
+    FIELD(ddprun_comm_plugin, algorithms),
+    FIELD(ddprun_comm_plugin, algorithm_count),
+    FIELD(ddprun_comm_plugin, reserved),
+    FIELD(ddprun_comm_plugin, create),
+    FIELD(ddprun_comm_plugin, destroy),
+    FIELD(ddprun_comm_plugin, allreduce),
+    FIELD(ddprun_comm_plugin, broadcast),
+    FIELD(ddprun_comm_plugin, allgather),
+    FIELD(ddprun_comm_plugin, reduce_scatter),
+    FIELD(ddprun_comm_plugin, barrier),
+    FIELD(ddprun_comm_plugin, test),
+    FIELD(ddprun_comm_plugin, wait),
+    FIELD(ddprun_comm_plugin, abort),
+    FIELD(ddprun_comm_plugin, last_error),
+    FIELD(ddprun_comm_plugin, alloc),
+    FIELD(ddprun_comm_plugin, free),
+    FIELD(ddprun_model_plugin, struct_size),
+    FIELD(ddprun_model_plugin, abi),
+    FIELD(ddprun_model_plugin, name),
+    FIELD(ddprun_model_plugin, version),
+    FIELD(ddprun_model_plugin, torch_version),
+    FIELD(ddprun_model_plugin, cxx11_abi),
+    FIELD(ddprun_model_plugin, reserved),
+    FIELD(ddprun_model_plugin, create),
+    FIELD(ddprun_model_plugin, destroy),
+};
+
+// What version 1 is, on 64-bit machines.
+const std::vector<Place> kVersion1 = {
+    {"ddprun_comm_algorithm.struct_size", 0, 4},
+    {"ddprun_comm_algorithm.dtypes", 4, 4},
+    {"ddprun_comm_algorithm.ops", 8, 4},
+    {"ddprun_comm_algorithm.reserved", 12, 4},
+    {"ddprun_comm_algorithm.name", 16, 8},
+    {"ddprun_comm_option.key", 0, 8},
+    {"ddprun_comm_option.value", 8, 8},
+    {"ddprun_comm_host.struct_size", 0, 4},
+    {"ddprun_comm_host.rank", 4, 4},
+    {"ddprun_comm_host.size", 8, 4},
+    {"ddprun_comm_host.device", 12, 4},
+    {"ddprun_comm_host.deadline_ms", 16, 4},
+    {"ddprun_comm_host.deterministic", 20, 4},
+    {"ddprun_comm_host.algorithm", 24, 8},
+    {"ddprun_comm_host.options", 32, 8},
+    {"ddprun_comm_host.option_count", 40, 4},
+    {"ddprun_comm_host.error_size", 44, 4},
+    {"ddprun_comm_host.error", 48, 8},
+    {"ddprun_comm_host.context", 56, 8},
+    {"ddprun_comm_host.abort_flag", 64, 8},
+    {"ddprun_comm_host.log", 72, 8},
+    {"ddprun_comm_host.allgather", 80, 8},
+    {"ddprun_collective.struct_size", 0, 4},
+    {"ddprun_collective.dtype", 4, 4},
+    {"ddprun_collective.op", 8, 4},
+    {"ddprun_collective.root", 12, 4},
+    {"ddprun_collective.memory", 16, 4},
+    {"ddprun_collective.reserved", 20, 4},
+    {"ddprun_collective.send", 24, 8},
+    {"ddprun_collective.recv", 32, 8},
+    {"ddprun_collective.count", 40, 8},
+    {"ddprun_collective.stream", 48, 8},
+    {"ddprun_comm_served.struct_size", 0, 4},
+    {"ddprun_comm_served.reserved", 4, 4},
+    {"ddprun_comm_served.algorithm", 8, 8},
+    {"ddprun_comm_served.transport", 16, 8},
+    {"ddprun_comm_plugin.struct_size", 0, 4},
+    {"ddprun_comm_plugin.abi", 4, 4},
+    {"ddprun_comm_plugin.name", 8, 8},
+    {"ddprun_comm_plugin.version", 16, 8},
+    {"ddprun_comm_plugin.library", 24, 8},
+    {"ddprun_comm_plugin.capabilities", 32, 8},
+    {"ddprun_comm_plugin.algorithms", 40, 8},
+    {"ddprun_comm_plugin.algorithm_count", 48, 4},
+    {"ddprun_comm_plugin.reserved", 52, 4},
+    {"ddprun_comm_plugin.create", 56, 8},
+    {"ddprun_comm_plugin.destroy", 64, 8},
+    {"ddprun_comm_plugin.allreduce", 72, 8},
+    {"ddprun_comm_plugin.broadcast", 80, 8},
+    {"ddprun_comm_plugin.allgather", 88, 8},
+    {"ddprun_comm_plugin.reduce_scatter", 96, 8},
+    {"ddprun_comm_plugin.barrier", 104, 8},
+    {"ddprun_comm_plugin.test", 112, 8},
+    {"ddprun_comm_plugin.wait", 120, 8},
+    {"ddprun_comm_plugin.abort", 128, 8},
+    {"ddprun_comm_plugin.last_error", 136, 8},
+    {"ddprun_comm_plugin.alloc", 144, 8},
+    {"ddprun_comm_plugin.free", 152, 8},
+    {"ddprun_model_plugin.struct_size", 0, 4},
+    {"ddprun_model_plugin.abi", 4, 4},
+    {"ddprun_model_plugin.name", 8, 8},
+    {"ddprun_model_plugin.version", 16, 8},
+    {"ddprun_model_plugin.torch_version", 24, 8},
+    {"ddprun_model_plugin.cxx11_abi", 32, 4},
+    {"ddprun_model_plugin.reserved", 36, 4},
+    {"ddprun_model_plugin.create", 40, 8},
+    {"ddprun_model_plugin.destroy", 48, 8},
+};
+
+}  // namespace
+
+TEST_CASE("every field of the C tables lies where version 1 has it") {
+  REQUIRE(DDPRUN_COMM_ABI == 1);
+  REQUIRE(DDPRUN_MODEL_ABI == 1);
+  REQUIRE(kFound.size() == kVersion1.size());
+  for (std::size_t i = 0; i < kFound.size(); ++i) {
+    CAPTURE(kVersion1[i].name);
+    CHECK(kFound[i].name == kVersion1[i].name);
+    CHECK(kFound[i].offset == kVersion1[i].offset);
+    CHECK(kFound[i].size == kVersion1[i].size);
+  }
+}
+
+TEST_CASE("the C tables have the size of version 1, so that no field was added unseen") {
+  CHECK(sizeof(ddprun_comm_algorithm) == 24);
+  CHECK(sizeof(ddprun_comm_option) == 16);
+  CHECK(sizeof(ddprun_comm_host) == 88);
+  CHECK(sizeof(ddprun_collective) == 56);
+  CHECK(sizeof(ddprun_comm_served) == 24);
+  CHECK(sizeof(ddprun_comm_plugin) == 160);
+  CHECK(sizeof(ddprun_model_plugin) == 56);
+}
+
+TEST_CASE("the numbers of statuses, dtypes, ops, memories and capabilities are those of version 1") {
+  CHECK(std::vector<int>{DDPRUN_OK, DDPRUN_INVALID, DDPRUN_UNSUPPORTED, DDPRUN_TIMEOUT, DDPRUN_PEER_LOST,
+                         DDPRUN_ABORTED, DDPRUN_MISMATCH, DDPRUN_NO_MEMORY,
+                         DDPRUN_INTERNAL} == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8});
+  CHECK(std::vector<int>{DDPRUN_FLOAT16, DDPRUN_BFLOAT16, DDPRUN_FLOAT32, DDPRUN_FLOAT64, DDPRUN_INT8, DDPRUN_INT16,
+                         DDPRUN_INT32, DDPRUN_INT64, DDPRUN_UINT8,
+                         DDPRUN_DTYPE_COUNT} == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  CHECK(std::vector<int>{DDPRUN_SUM, DDPRUN_MIN, DDPRUN_MAX, DDPRUN_PRODUCT, DDPRUN_AVG, DDPRUN_OP_COUNT} ==
+        std::vector<int>{0, 1, 2, 3, 4, 5});
+  CHECK(std::vector<int>{DDPRUN_HOST, DDPRUN_CUDA} == std::vector<int>{0, 1});
+  CHECK(std::vector<int>{DDPRUN_LOG_DEBUG, DDPRUN_LOG_INFO, DDPRUN_LOG_WARNING, DDPRUN_LOG_ERROR} ==
+        std::vector<int>{0, 1, 2, 3});
+  CHECK(std::vector<int>{DDPRUN_CAP_HOST, DDPRUN_CAP_CUDA, DDPRUN_CAP_BLOCKING, DDPRUN_CAP_STREAM_ORDERED,
+                         DDPRUN_CAP_ALLOC} == std::vector<int>{1, 2, 4, 8, 16});
+}
+
+TEST_CASE("the entries carry the number of their ABI") {
+  CHECK(std::string(DDPRUN_COMM_ENTRY) == "ddprun_comm_plugin_v" + std::to_string(DDPRUN_COMM_ABI));
+  CHECK(std::string(DDPRUN_MODEL_ENTRY) == "ddprun_model_plugin_v" + std::to_string(DDPRUN_MODEL_ABI));
+}

@@ -1,0 +1,200 @@
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "plugin/registry.hpp"
+#include "support/error_of.hpp"
+#include "support/temp_dir.hpp"
+
+namespace ddprun::plugin {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::error_of;
+using testing::TempDir;
+
+const std::string kFakes = DDPRUN_BINARY_DIR "/tests/fakes";
+
+std::string file_of(const std::string& name) {
+  return kFakes + "/libddprun_comm_" + name + ".so";
+}
+
+std::string comm_error(const std::string& name, const std::string& folder = kFakes) {
+  return error_of([&] { Registry({folder}).comm(name); });
+}
+
+// "3: comm plugin <path of the fake>: <rest>"
+std::string refusal(const std::string& name, const std::string& rest) {
+  return "3: comm plugin " + file_of(name) + ": " + rest;
+}
+
+// A folder with a copy of a fake, under the same name.
+struct Copy {
+  explicit Copy(const std::string& name) : path((folder.path() / fs::path(file_of(name)).filename()).string()) {
+    fs::copy_file(file_of(name), path);
+  }
+  TempDir folder;
+  std::string path;
+};
+
+}  // namespace
+
+TEST_CASE("a name is found in the search path and gives the plugin's table") {
+  const CommPlugin good = Registry({"/nonexistent", kFakes}).comm("good");
+  CHECK(good.path == file_of("good"));
+  CHECK(std::string(good.table->name) == "good");
+  CHECK(std::string(good.table->version) == "1.2.3");
+  CHECK(good.table->algorithm_count == 1);
+}
+
+TEST_CASE("a name with a slash is a path") {
+  CHECK(Registry({}).comm(file_of("good")).path == file_of("good"));
+  CHECK(comm_error("./nothing.so") ==
+        "3: comm plugin " + (fs::current_path() / "nothing.so").string() + ": not found: there is no such file");
+}
+
+TEST_CASE("a file may have any name when it is named by its path") {
+  const Copy good("good");
+  const std::string other = (good.folder.path() / "mine.so").string();
+  fs::rename(good.path, other);
+  CHECK(Registry({}).comm(other).path == other);
+}
+
+TEST_CASE("the first folder that has the plugin wins") {
+  const Copy good("good");
+  CHECK(Registry({good.folder.path().string(), kFakes}).comm("good").path == good.path);
+  CHECK(Registry({kFakes, good.folder.path().string()}).comm("good").path == file_of("good"));
+}
+
+TEST_CASE("a plugin that is not there: where it was looked for, what there is, and the nearest name") {
+  const Copy good("good");
+  fs::copy_file(file_of("throwing"), good.folder.path() / "libddprun_comm_throwing.so");
+  const std::string folder = good.folder.path().string();
+  CHECK(error_of([&] {
+          Registry({"/nonexistent", folder}).comm("goood");
+        }) == "3: comm plugin \"goood\": not found: looked in /nonexistent (no such folder), " + folder +
+                  "; there is \"good\" and \"throwing\" (did you mean \"good\"?)");
+  CHECK(error_of([&] { Registry({folder}).model("resnet18", "2.11.0", 1); }) ==
+        "3: model plugin \"resnet18\": not found: looked in " + folder + "; no model plugin is there");
+  CHECK(error_of([] { Registry({}).comm("gloo"); }) ==
+        "3: comm plugin \"gloo\": not found: looked in nowhere; no comm plugin is there");
+}
+
+TEST_CASE("a file that the loader refuses: the loader's words") {
+  const TempDir folder;
+  const std::string path = folder.write("libddprun_comm_text.so", "this is no shared library");
+  CHECK(comm_error("text", folder.path().string()) ==
+        "3: comm plugin " + path + ": cannot be loaded: " + path + ": file too short");
+}
+
+TEST_CASE("a library without the entry point") {
+  CHECK(comm_error("no_entry") == refusal("no_entry", "no entry point: it does not export ddprun_comm_plugin_v1"));
+}
+
+TEST_CASE("a model where a comm plugin is asked for is named as one") {
+  const std::string path = kFakes + "/libddprun_model_other_torch.so";
+  CHECK(comm_error(path) ==
+        "3: comm plugin " + path + ": no entry point: it does not export ddprun_comm_plugin_v1; it is a model plugin");
+}
+
+TEST_CASE("a plugin of another ABI: both versions") {
+  const std::string advice = ", this ddprun takes version 1; rebuild the plugin with this ddprun's headers";
+  CHECK(comm_error("newer_entry") == refusal("newer_entry", "wrong ABI: the plugin has version 2" + advice));
+  CHECK(comm_error("newer_abi") == refusal("newer_abi", "wrong ABI: the plugin has version 3" + advice));
+}
+
+TEST_CASE("a table may be longer than ours, because tables grow at their end, but not shorter") {
+  CHECK(comm_error("longer") == "no error");
+  CHECK(comm_error("shorter") ==
+        refusal("shorter",
+                "wrong ABI: its table has 64 bytes, version 1 has 160; rebuild the plugin with "
+                "this ddprun's headers"));
+}
+
+TEST_CASE("a table with a hole: the field's name") {
+  CHECK(comm_error("no_allreduce") == refusal("no_allreduce", "incomplete: allreduce is null"));
+  CHECK(comm_error("no_alloc") == refusal("no_alloc", "incomplete: alloc is null"));
+  CHECK(comm_error("no_algorithm") == refusal("no_algorithm", "incomplete: it declares no algorithm"));
+}
+
+TEST_CASE("a plugin whose own name is not its file's") {
+  CHECK(comm_error("misnamed") == refusal("misnamed",
+                                          "wrong name: the plugin calls itself \"another\", its file \"misnamed\"; "
+                                          "rename one of the two"));
+}
+
+TEST_CASE("a file that everyone can write is refused, one that its group can write is not") {
+  const Copy good("good");
+  ::chmod(good.path.c_str(), 0775);
+  CHECK(comm_error(good.path) == "no error");
+  ::chmod(good.path.c_str(), 0777);
+  CHECK(comm_error(good.path) == "3: comm plugin " + good.path + ": refused: " + good.path +
+                                     " can be written by everyone; run chmod o-w " + good.path);
+}
+
+TEST_CASE("a folder that everyone can write is refused, unless it is sticky") {
+  const Copy good("good");
+  const std::string folder = good.folder.path().string();
+  ::chmod(folder.c_str(), 01777);
+  CHECK(comm_error("good", folder) == "no error");
+  ::chmod(folder.c_str(), 0777);
+  CHECK(comm_error("good", folder) == "3: comm plugin " + good.path + ": refused: " + folder +
+                                          " can be written by everyone; run chmod o-w " + folder);
+}
+
+TEST_CASE("a link is as trusted as the file and the folders at both of its ends") {
+  const Copy good("good");
+  const TempDir links;
+  const std::string link = (links.path() / "libddprun_comm_good.so").string();
+  fs::create_symlink(good.path, link);
+  CHECK(comm_error(link) == "no error");
+  ::chmod(links.path().c_str(), 0777);
+  CHECK(comm_error(link).find("refused: " + links.path().string() + " can be written") != std::string::npos);
+  ::chmod(links.path().c_str(), 0700);
+  ::chmod(good.folder.path().c_str(), 0777);
+  CHECK(comm_error(link).find("refused: " + good.folder.path().string() + " can be written") != std::string::npos);
+}
+
+TEST_CASE("a model for another Torch or C++ ABI: both versions of both") {
+  const auto load = [](const std::string& torch, int cxx11_abi) {
+    return error_of([&] { Registry({kFakes}).model("other_torch", torch, cxx11_abi); });
+  };
+  const std::string built = "3: model plugin " + kFakes +
+                            "/libddprun_model_other_torch.so: wrong Torch: the plugin was built for Torch 1.13.1+cu117 "
+                            "with _GLIBCXX_USE_CXX11_ABI=0, this program has Torch ";
+  const std::string advice = "; rebuild the plugin with this program's Torch";
+  CHECK(load("2.11.0+cu130", 1) == built + "2.11.0+cu130 with _GLIBCXX_USE_CXX11_ABI=1" + advice);
+  CHECK(load("1.13.1", 1) == built + "1.13.1 with _GLIBCXX_USE_CXX11_ABI=1" + advice);
+  CHECK(load("1.13.10", 0) == built + "1.13.10 with _GLIBCXX_USE_CXX11_ABI=0" + advice);
+  CHECK(load("1.13.1+cpu", 0) == "no error");
+}
+
+TEST_CASE("the list holds every plugin of the search path, or why it is none") {
+  const auto listed = Registry({kFakes, kFakes}).list();
+  const auto files = std::count_if(fs::directory_iterator(kFakes), fs::directory_iterator(),
+                                   [](const auto& entry) { return entry.path().extension() == ".so"; });
+  CHECK(listed.size() == static_cast<std::size_t>(files));
+  const auto entry = [&](const std::string& name) {
+    return *std::find_if(listed.begin(), listed.end(), [&](const Listed& one) { return one.name == name; });
+  };
+  CHECK(std::string(std::get<const ddprun_comm_plugin*>(entry("good").content)->library) == "slots 0.1");
+  CHECK(std::get<const ddprun_model_plugin*>(entry("other_torch").content)->cxx11_abi == 0);
+  CHECK(entry("other_torch").kind == Kind::model);
+  CHECK("3: " + std::get<std::string>(entry("no_entry").content) == comm_error("no_entry"));
+}
+
+TEST_CASE("the standard search path: the option's folders, the variable's, then the program's own") {
+  const std::string own =
+      fs::path(fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "lib/ddprun").string();
+  ::setenv("DDPRUN_PLUGIN_PATH", "/c::/a:relative", 1);
+  CHECK(Registry::standard({"/a", "/b"}).folders() ==
+        std::vector<std::string>{"/a", "/b", "/c", (fs::current_path() / "relative").string(), own});
+  ::unsetenv("DDPRUN_PLUGIN_PATH");
+  CHECK(Registry::standard({}).folders() == std::vector<std::string>{own});
+}
+
+}  // namespace ddprun::plugin
