@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# install_test.sh BUILD: installs the build, moves the prefix elsewhere, and uses it as a stranger would: runs the program,
+# and builds, installs and lists a plugin out of tree.
+set -euo pipefail
+build=$1
+here=$(cd "$(dirname "$0")" && pwd)
+box=$(mktemp -d "${TMPDIR:-/tmp}/ddprun-install-XXXXXX")
+trap 'rm -rf "$box"' EXIT
+fail() { echo "FAILED: $*"; exit 1; }
+# Nothing may be found by the environment instead of by the prefix.
+unset DDPRUN_PLUGIN_PATH LD_LIBRARY_PATH CMAKE_PREFIX_PATH
+
+cmake --install "$build" --prefix "$box/first" >"$box/install.log"
+prefix=$box/moved
+mv "$box/first" "$prefix"
+
+for file in bin/ddprun lib/libddprun.so lib/ddprun/libddprun_comm_gloo.so include/ddprun/comm_plugin.h \
+  lib/cmake/ddprun/ddprunConfig.cmake; do
+  [[ -e $prefix/$file ]] || fail "the prefix has no $file"
+done
+fakes=$(find "$prefix" -name '*off_by_one*' -o -name '*doctest*')
+[[ ! $fakes ]] || fail "installed, but made for tests: $fakes"
+for file in "$prefix/bin/ddprun" "$prefix"/lib/libddprun.so "$prefix"/lib/ddprun/*.so; do
+  run_path=$(readelf -d "$file" | sed -n 's/.*R.*PATH.*\[\(.*\)\]/\1/p')
+  [[ $run_path != *"$build"* ]] || fail "$file has a run path into the build folder: $run_path"
+done
+
+"$prefix/bin/ddprun" --version >"$box/version" || fail "the installed program does not run"
+grep -q '^ddprun ' "$box/version" || fail "ddprun --version said: $(<"$box/version")"
+"$prefix/bin/ddprun" plugins >"$box/plugins"
+grep -q "$prefix/lib/ddprun/libddprun_comm_gloo.so" "$box/plugins" || fail "ddprun plugins does not list the prefix's gloo: $(<"$box/plugins")"
+
+cmake -S "$here/out_of_tree" -B "$box/lone" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$box/configure.log" ||
+  fail "find_package: $(<"$box/configure.log")"
+cmake --build "$box/lone" >"$box/build.log" || fail "build: $(<"$box/build.log")"
+cmake --install "$box/lone" --prefix "$prefix" >"$box/install.log"
+plugin=$prefix/lib/ddprun/libddprun_comm_lone.so
+[[ $(nm -D --defined-only "$plugin" | awk '{ print $3 }') == ddprun_comm_plugin_v1 ]] ||
+  fail "$plugin exports: $(nm -D --defined-only "$plugin")"
+"$prefix/bin/ddprun" plugins >"$box/plugins"
+grep -q "$plugin" "$box/plugins" || fail "ddprun plugins does not list lone: $(<"$box/plugins")"
+echo "ok"

@@ -1,0 +1,77 @@
+# shellcheck shell=bash disable=SC2016,SC2034,SC2154
+# A clone and a PATH in a temporary folder for one test of the set-up. Sourced. Nothing on this PATH reaches the network or
+# installs anything: the tools are recorders, and the rest are links to the real ones.
+source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+real_tools=(awk basename bash cat chmod comm cp dirname env flock grep head mkdir mv nproc paste readlink realpath rm sed
+  sleep sort tail tee touch wc)
+
+make_sandbox() {
+  local tool
+  box=$(mktemp -d "${TMPDIR:-/tmp}/ddprun-setup-XXXXXX")
+  clone=$box/clone
+  mkdir -p "$clone/tests" "$clone/build/release/bin" "$box/bin" "$box/home"
+  cp -r "$source_dir/ddprun" "$source_dir/run-tests" "$source_dir/CMakePresets.json" "$source_dir/cmake" "$clone"
+  cp "$source_dir/tests/summary.py" "$clone/tests"
+  for tool in "${real_tools[@]}"; do ln -s "$(command -v "$tool")" "$box/bin/$tool"; done
+  : >"$box/calls"
+  # Debian has everything, we are root, python3 has no torch, CMake configures, ninja has nothing to do.
+  entries "$source_dir/cmake/setup/packages.txt" >"$box/installed"
+  fake dpkg-query 'while read -r package; do echo "installed $package"; done <"$BOX/installed"'
+  fake apt-get ''
+  fake id 'echo 0'
+  fake python3 'exit 1'
+  fake cmake 'while [ "$1" != --preset ]; do shift; done; mkdir -p "$BOX/clone/build/$2"; : >"$BOX/clone/build/$2/build.ninja"'
+  fake ninja 'echo "ninja: no work to do."'
+  printf '#!/bin/bash\necho "the program:" "$@"\n' >"$clone/build/release/bin/ddprun"
+  chmod +x "$clone/build/release/bin/ddprun"
+}
+
+remove_sandbox() { rm -rf "$box"; }
+
+entries() { sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$@"; }
+
+# fake NAME BODY: a tool that records its call as one line of $box/calls, then runs BODY.
+fake() {
+  printf '#!/bin/bash\nBOX=%q\necho "%s $*" >>"$BOX/calls"\n%s\n' "$box" "$1" "$2" >"$box/bin/$1"
+  chmod +x "$box/bin/$1"
+}
+
+# A LibTorch folder of a version, with what the set-up looks at.
+make_torch() {
+  mkdir -p "$1/include/ATen" "$1/include/torch/headeronly" "$1/lib"
+  touch "$1/include/ATen/ATen.h" "$1/lib/libtorch_cpu.so" "$1/lib/libc10.so" "$1/__init__.py"
+  printf '#define TORCH_VERSION_%s\n' "MAJOR ${2%.*}" "MINOR ${2#*.}" "PATCH 0" >"$1/include/torch/headeronly/version.h"
+}
+
+# Our own environment, complete for the lists; its python records, and says of nothing that it is incomplete.
+make_environment() {
+  venv=$box/home/.cache/ddprun/torch-2.11.0
+  mkdir -p "$venv/bin"
+  fake venv-python "$1"
+  ln -sf "$box/bin/venv-python" "$venv/bin/python"
+  make_torch "$venv/lib/python3.11/site-packages/torch" 2.11
+  shift
+  if (($#)); then entries "${@/#/$clone/cmake/setup/}" | sort -u >"$venv/ddprun-complete.txt"; fi
+}
+
+# run COMMAND...: in the clone, with this PATH and nothing else of the environment; sets status, output (stdout), errors.
+run() {
+  status=0
+  (cd "$clone" && exec env -i HOME="$box/home" PATH="$box/bin" "${variables[@]}" "$@") \
+    >"$box/output" 2>"$box/errors" </dev/null || status=$?
+  output=$(<"$box/output") errors=$(<"$box/errors")
+}
+
+calls_of() { grep "^$1 " "$box/calls" || true; }
+
+expect() {  # expect WHAT ACTUAL EXPECTED
+  [[ $2 == "$3" ]] && return
+  printf '  %s:\n    expected: %s\n    actual:   %s\n' "$1" "$3" "$2"
+  failed=yes
+}
+
+expect_has() {  # expect_has WHAT TEXT PART
+  [[ $2 == *"$3"* ]] && return
+  printf '  %s:\n    expected, somewhere: %s\n    actual:   %s\n' "$1" "$3" "$2"
+  failed=yes
+}

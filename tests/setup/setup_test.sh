@@ -1,0 +1,269 @@
+#!/usr/bin/env bash
+# setup_test.sh [PART OF A NAME]: the set-up's logic, with recorders in place of apt, pip, CMake and ninja.
+# shellcheck disable=SC2016,SC2317
+set -uo pipefail
+# shellcheck source=tests/setup/sandbox.sh
+. "$(dirname "$0")/sandbox.sh"
+
+test_when_all_is_there_nothing_is_installed_and_nothing_printed() {
+  make_environment 'exit 1' torch-cpu.txt
+  run ./ddprun first
+  run ./ddprun --config 'a b.toml'
+  expect status "$status" 0
+  expect output "$output" "the program: --config a b.toml"
+  expect errors "$errors" ""
+  expect apt "$(calls_of apt-get)" ""
+  expect pip "$(calls_of venv-python)" ""
+  expect "configured once" "$(calls_of cmake | wc -l)" 1
+}
+
+test_missing_packages_are_installed_in_one_call_by_their_names() {
+  make_environment 'exit 1' torch-cpu.txt
+  sed -i -e '/^ninja-build$/d' -e '/^ccache$/d' "$box/installed"
+  run ./ddprun
+  expect status "$status" 0
+  expect installs "$(calls_of apt-get | grep ' install ' | sed 's/.* install/install/')" \
+    "install -y --no-install-recommends ccache ninja-build"
+  expect_has line "$errors" "ddprun: set-up: installing 2 Debian packages: ccache ninja-build"
+}
+
+test_a_package_that_is_only_configured_counts_as_missing() {
+  make_environment 'exit 1' torch-cpu.txt
+  fake dpkg-query 'sed -e "s/^/installed /" -e "s/installed ccache/config-files ccache/" "$BOX/installed"'
+  run ./ddprun
+  expect installs "$(calls_of apt-get | grep -o ' install .*')" " install -y --no-install-recommends ccache"
+}
+
+test_stale_package_lists_are_fetched_and_the_installation_tried_again() {
+  make_environment 'exit 1' torch-cpu.txt
+  sed -i '/^ccache$/d' "$box/installed"
+  fake apt-get 'case "$*" in *update*) touch "$BOX/updated" ;; *) [ -e "$BOX/updated" ] ;; esac'
+  run ./ddprun
+  expect status "$status" 0
+  expect "last two calls" "$(calls_of apt-get | tail -n 2 | sed -E 's/.*(update|install).*/\1/' | paste -sd " ")" "update install"
+}
+
+test_without_root_sudo_runs_apt() {
+  make_environment 'exit 1' torch-cpu.txt
+  sed -i '/^ccache$/d' "$box/installed"
+  fake id 'echo 1000'
+  fake sudo 'shift; exec "$@"'
+  run ./ddprun
+  expect status "$status" 0
+  expect_has sudo "$(calls_of sudo)" "apt-get -q -o DPkg::Lock::Timeout=300 install -y --no-install-recommends ccache"
+}
+
+test_without_root_and_sudo_one_line_says_what_to_run() {
+  sed -i '/^ccache$/d' "$box/installed"
+  fake id 'echo 1000'
+  run ./ddprun
+  expect status "$status" 1
+  expect lines "$(wc -l <"$box/errors")" 1
+  expect_has line "$errors" "as root: apt-get install -y --no-install-recommends ccache"
+  expect apt "$(calls_of apt-get)" ""
+}
+
+test_a_system_without_dpkg_is_refused_in_words() {
+  rm "$box/bin/dpkg-query"
+  run ./ddprun
+  expect status "$status" 1
+  expect_has line "$errors" "this set-up knows Debian only"
+}
+
+test_a_failed_step_names_itself_and_its_log() {
+  make_environment 'exit 1' torch-cpu.txt
+  fake cmake 'echo "CMake Error: the reason"; exit 7'
+  run ./ddprun
+  expect status "$status" 1
+  expect_has "end of the log" "$errors" "CMake Error: the reason"
+  expect "last line" "$(tail -n 1 "$box/errors")" \
+    "ddprun: set-up: configuring build/release: failed (exit 7); log: $clone/build/setup/configure-release.log"
+  expect_has log "$(<"$clone/build/setup/configure-release.log")" "the reason"
+  run ./ddprun
+  expect "tried again" "$(calls_of cmake | wc -l)" 2
+}
+
+test_a_failed_build_shows_its_errors_and_never_runs_the_program() {
+  make_environment 'exit 1' torch-cpu.txt
+  fake ninja 'echo "[0/1] Re-checking globbed directories..."; echo "[1/9] Building a.o"; echo "FAILED: b.o"; echo "b.cpp:1: error: bad"; exit 1'
+  run ./ddprun
+  expect status "$status" 1
+  expect output "$output" ""
+  expect_has compiler "$errors" "b.cpp:1: error: bad"
+  expect_has "last line" "$(tail -n 1 "$box/errors")" "building build/release (log: $clone/build/setup/build-release.log): failed (exit 1)"
+}
+
+test_a_build_that_has_work_prints_one_line() {
+  make_environment 'exit 1' torch-cpu.txt
+  run ./ddprun
+  fake ninja 'echo "[0/1] Re-checking globbed directories..."; echo "[1/2] Building a.o"; echo "[2/2] Linking"'
+  run ./ddprun
+  expect errors "$errors" "ddprun: set-up: building build/release (log: $clone/build/setup/build-release.log)"
+}
+
+test_DDPRUN_TORCH_DIR_is_used() {
+  make_torch "$box/mine" 2.8
+  variables=(DDPRUN_TORCH_DIR="$box/mine")
+  run ./ddprun
+  expect status "$status" 0
+  expect_has cmake "$(calls_of cmake)" "-DDDPRUN_TORCH_DIR=$box/mine"
+}
+
+test_DDPRUN_TORCH_DIR_without_torch_is_an_error() {
+  make_environment 'exit 1' torch-cpu.txt
+  variables=(DDPRUN_TORCH_DIR="$box/none")
+  run ./ddprun
+  expect status "$status" 1
+  expect_has line "$errors" "DDPRUN_TORCH_DIR=$box/none has no include/ATen/ATen.h"
+}
+
+test_DDPRUN_TORCH_DIR_with_an_old_torch_is_an_error() {
+  make_environment 'exit 1' torch-cpu.txt
+  make_torch "$box/old" 2.6
+  variables=(DDPRUN_TORCH_DIR="$box/old")
+  run ./ddprun
+  expect status "$status" 1
+  expect_has line "$errors" "Torch 2.6.0 in $box/old (from DDPRUN_TORCH_DIR) is not used: ddprun needs 2.7 or later"
+}
+
+test_CMAKE_PREFIX_PATH_is_searched_as_a_list_and_as_torch_gives_it() {
+  make_torch "$box/mine" 2.10
+  mkdir -p "$box/mine/share/cmake"
+  variables=(CMAKE_PREFIX_PATH="/nowhere:$box/mine/share/cmake")
+  run ./ddprun
+  expect_has cmake "$(calls_of cmake)" "-DDDPRUN_TORCH_DIR=$box/mine"
+}
+
+test_the_active_pythons_torch_is_used() {
+  make_torch "$box/site/torch" 2.7
+  fake python3 "echo '$box/site/torch'"
+  run ./ddprun
+  expect status "$status" 0
+  expect_has cmake "$(calls_of cmake)" "-DDDPRUN_TORCH_DIR=$box/site/torch"
+}
+
+test_an_old_torch_of_the_active_python_is_passed_over_with_a_line() {
+  make_torch "$box/site/torch" 1.13
+  fake python3 "echo '$box/site/torch'"
+  make_environment '[[ $* == *incomplete.py* ]] && exit 0'
+  run ./ddprun
+  expect status "$status" 0
+  expect_has line "$errors" "Torch 1.13.0 in $box/site/torch (from python3 on the PATH) is not used: ddprun needs 2.7 or later"
+  expect_has cmake "$(calls_of cmake)" "-DDDPRUN_TORCH_DIR=$venv/lib/python3.11/site-packages/torch"
+}
+
+test_another_torch_configures_again() {
+  make_environment 'exit 1' torch-cpu.txt
+  make_torch "$box/mine" 2.8
+  run ./ddprun
+  variables=(DDPRUN_TORCH_DIR="$box/mine")
+  run ./ddprun
+  expect_has cmake "$(calls_of cmake | tail -n 1)" "-DDDPRUN_TORCH_DIR=$box/mine"
+}
+
+test_a_whole_environment_without_a_stamp_is_recognised_and_stamped() {
+  make_environment '[[ $* == *incomplete.py* ]] || exit 1'
+  run ./ddprun
+  expect status "$status" 0
+  expect "nothing installed" "$(calls_of venv-python | grep -c ' install ')" 0
+  expect stamp "$(<"$venv/ddprun-complete.txt")" "$(entries "$clone/cmake/setup/torch-cpu.txt" | sort)"
+  run ./ddprun
+  expect "checked once" "$(calls_of venv-python | wc -l)" 1
+}
+
+test_without_a_driver_only_what_is_incomplete_of_the_cpu_list_is_installed() {
+  [[ -e /proc/driver/nvidia/version ]] && { echo "skipped: $test: this machine has an NVIDIA driver"; return; }
+  make_environment 'case "$*" in *incomplete.py*) [ -e "$BOX/done" ] || echo torch==2.11.0 ;; *install*) touch "$BOX/done" ;; esac'
+  run ./ddprun
+  expect status "$status" 0
+  expect pip "$(calls_of venv-python | grep -o ' install .*')" \
+    " install --no-deps --no-cache-dir --no-compile --progress-bar off torch==2.11.0"
+  expect stamp "$(<"$venv/ddprun-complete.txt")" "$(entries "$clone/cmake/setup/torch-cpu.txt" | sort)"
+}
+
+test_with_a_driver_the_full_list_is_asked_for() {
+  fake nvidia-smi ''
+  make_environment '[[ $* == *incomplete.py* ]] || exit 1' torch-cpu.txt
+  run ./ddprun
+  expect_has pins "$(calls_of venv-python)" "nvidia-nccl-cu13==2.28.9"
+  expect_has stamp "$(<"$venv/ddprun-complete.txt")" "nvidia-nccl-cu13==2.28.9"
+}
+
+test_an_installation_that_leaves_gaps_fails_and_leaves_no_stamp() {
+  make_environment 'case "$*" in *incomplete.py*) echo torch==2.11.0 ;; esac'
+  run ./ddprun
+  expect status "$status" 1
+  expect_has line "$errors" "still incomplete after pip: torch==2.11.0; log: $clone/build/setup/torch.log"
+  expect "no stamp" "$(compgen -G "$venv/*complete*")" ""
+}
+
+test_the_lock_is_not_inherited_by_the_program() {
+  make_environment 'exit 1' torch-cpu.txt
+  printf '#!/bin/bash\nflock --nonblock "%s" bash -c "echo free"\n' "$clone/build/setup/lock" >"$clone/build/release/bin/ddprun"
+  run ./ddprun
+  expect output "$output" free
+}
+
+test_two_processes_do_not_set_up_one_clone_at_a_time() {
+  make_environment 'exit 1' torch-cpu.txt
+  fake ninja '[ -e "$BOX/busy" ] && echo "both at once" >>"$BOX/clash"; touch "$BOX/busy"; sleep 0.3; rm "$BOX/busy"'
+  (run ./ddprun) &
+  (run ./ddprun) &
+  wait
+  expect "builds" "$(calls_of ninja | wc -l)" 2
+  expect clashes "$(cat "$box/clash" 2>/dev/null)" ""
+}
+
+test_run_tests_refuses_a_preset_that_there_is_not() {
+  variables=(DDPRUN_PRESETS="release asna")
+  run ./run-tests
+  expect status "$status" 1
+  expect_has line "$errors" "'asna': expected some of: release debug asan tsan"
+}
+
+test_run_tests_passes_its_arguments_to_each_ctest_and_ends_with_the_sum() {
+  make_environment 'exit 0' torch-cpu.txt torch-full.txt torch-tests.txt
+  ln -sf "$(command -v python3)" "$box/bin/python3"
+  fake ctest 'while [ "$1" != --output-junit ]; do shift; done
+    echo "<testsuite><testcase name=\"one\" status=\"run\"/></testsuite>" >"$2"'
+  run ./run-tests -R config
+  expect status "$status" 0
+  for preset in release asan tsan; do
+    expect "ctest $preset" "$(calls_of ctest | grep -c -- "--preset $preset .* -R config$")" 1
+  done
+  expect "last line" "$(tail -n 1 "$box/output")" "3 passed, 0 failed, 0 skipped"
+}
+
+test_run_tests_fails_when_ctest_gives_no_results() {
+  make_environment 'exit 0' torch-cpu.txt torch-full.txt torch-tests.txt
+  ln -sf "$(command -v python3)" "$box/bin/python3"
+  fake ctest 'exit 8'
+  variables=(DDPRUN_PRESETS=release)
+  run ./run-tests
+  expect status "$status" 1
+  expect_has "skipped presets" "$errors" "not tested, as DDPRUN_PRESETS has no asan"
+  expect "last line" "$(tail -n 1 "$box/output")" "0 passed, 1 failed, 0 skipped"
+}
+
+test_the_scripts_are_sound_bash() {
+  local script
+  for script in ddprun run-tests cmake/setup/setup.sh cmake/setup/torch.sh cmake/setup/find-torch tests/fresh/run; do
+    expect "$script" "$(bash -n "$source_dir/$script" 2>&1)" ""
+  done
+}
+
+failures=0
+for test in $(declare -F | awk '$3 ~ /^test_/ { print $3 }'); do
+  [[ $# -eq 0 || $test == *"$1"* ]] || continue
+  variables=() failed=''
+  make_sandbox
+  $test
+  remove_sandbox
+  if [[ $failed ]]; then
+    echo "FAILED $test"
+    ((failures++))
+  else
+    echo "ok $test"
+  fi
+done
+exit $((failures > 0))
