@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include "report/table.hpp"
 #include "report/units.hpp"
@@ -21,6 +21,11 @@ bool known(double value) {
   return !std::isnan(value);
 }
 
+// "1 epoch", "3 epochs"
+std::string several(int64_t count, const char* thing) {
+  return human_count(count) + " " + thing + (count == 1 ? "" : "s");
+}
+
 // "0.012 (0.013)"; steps of less than a millisecond need more digits to say anything.
 std::string seconds(const record::Meter& meter) {
   const int digits = meter.avg >= 0.0005 ? 3 : 6;
@@ -34,8 +39,8 @@ std::string strategy_of(const Banner& banner) {
 }
 
 std::string data_of(const Banner& banner) {
-  std::string text = fmt::format("{}, {} training samples", banner.data, human_count(banner.train_samples));
-  if (banner.test_samples > 0) text += fmt::format(", {} test samples", human_count(banner.test_samples));
+  std::string text = banner.data + ", " + several(banner.train_samples, "training sample");
+  if (banner.test_samples > 0) text += ", " + several(banner.test_samples, "test sample");
   return text;
 }
 
@@ -71,14 +76,14 @@ std::string served(const record::Summary& summary) {
 std::string banner(const Banner& banner) {
   Table table({{"", Align::left}, {"", Align::left}});
   table.row({"experiment", fmt::format("{}, seed {}", banner.name, banner.seed)});
-  table.row({"model", fmt::format("{}, {} parameters", banner.model, human_count(banner.parameters))});
+  table.row({"model", banner.model + ", " + several(banner.parameters, "parameter")});
   table.row({"data", data_of(banner)});
   table.row({"strategy", strategy_of(banner)});
   table.row({"world size", std::to_string(banner.world)});
   table.row({"batch", fmt::format("{} in all, {} per rank", banner.global_batch, banner.rank_batch)});
-  table.row({"device", fmt::format("{}, {} threads per rank", banner.device, banner.threads)});
+  table.row({"device", fmt::format("{}, {} per rank", banner.device, several(banner.threads, "thread"))});
   if (!banner.gpu_present) table.row({"", "no GPU on this machine: everything runs on the CPU"});
-  table.row({"length", fmt::format("{} epochs of {} steps", banner.epochs, human_count(banner.steps_per_epoch))});
+  table.row({"length", several(banner.epochs, "epoch") + " of " + several(banner.steps_per_epoch, "step")});
   table.row({"run folder", banner.run_dir});
   return table.text();
 }
