@@ -21,7 +21,7 @@ make_sandbox() {
   fake id 'echo 0'
   fake python3 'exit 1'
   fake cmake 'while [ "$1" != --preset ]; do shift; done; mkdir -p "$BOX/clone/build/$2"; : >"$BOX/clone/build/$2/build.ninja"'
-  fake ninja 'echo "ninja: no work to do."'
+  fake ninja 'echo "[0/1] Re-checking globbed directories..."; echo "ninja: no work to do."'
   printf '#!/bin/bash\necho "the program:" "$@"\n' >"$clone/build/release/bin/ddprun"
   chmod +x "$clone/build/release/bin/ddprun"
 }
