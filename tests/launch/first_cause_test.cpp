@@ -1,0 +1,122 @@
+#include "launch/first_cause.hpp"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "launch/oom_kills.hpp"
+#include "support/temp_dir.hpp"
+
+namespace {
+
+using namespace ddprun;
+using namespace ddprun::launch;
+using ddprun::testing::TempDir;
+using std::chrono::nanoseconds;
+
+RankEnd ended(int rank, int at) {
+  RankEnd end;
+  end.rank = rank;
+  end.pid = 4711;
+  end.time = nanoseconds(at);
+  return end;
+}
+
+RankEnd exited(int rank, int code, int at) {
+  RankEnd end = ended(rank, at);
+  end.exit_code = code;
+  return end;
+}
+
+RankEnd killed(int rank, int signal, int at) {
+  RankEnd end = ended(rank, at);
+  end.signal = signal;
+  return end;
+}
+
+RankEnd reported(int rank, ExitCode code, int at, RankEnd end) {
+  end.failure = Failure{rank, code, nanoseconds(at), "what rank " + std::to_string(rank) + " said"};
+  return end;
+}
+
+int rank_of_cause(const std::vector<RankEnd>& ends) {
+  const RankEnd* cause = first_cause(ends);
+  return cause == nullptr ? -1 : cause->rank;
+}
+
+TEST_CASE("where all ended well there is no cause") {
+  CHECK(rank_of_cause({exited(0, 0, 1), exited(1, 0, 2)}) == -1);
+}
+
+TEST_CASE("a death by signal goes before reports and exit codes that came earlier") {
+  CHECK(rank_of_cause({exited(0, 1, 1), reported(1, ExitCode::failure, 1, exited(1, 1, 2)), killed(2, SIGKILL, 9)}) ==
+        2);
+}
+
+TEST_CASE("the launcher's own kill is no cause") {
+  RankEnd end = killed(0, SIGKILL, 1);
+  end.killed_by_launcher = true;
+  CHECK(rank_of_cause({end, exited(1, 5, 9)}) == 1);
+  CHECK(rank_of_cause({end}) == -1);
+}
+
+TEST_CASE("a failure of its own goes before the echoes of those who lost a peer") {
+  CHECK(rank_of_cause({exited(0, 5, 1), reported(1, ExitCode::peer, 2, exited(1, 5, 2)), exited(2, 3, 9)}) == 2);
+  CHECK(rank_of_cause({exited(0, 5, 1), reported(1, ExitCode::usage, 8, exited(1, 2, 9))}) == 1);
+}
+
+TEST_CASE("among equals the earlier one is the cause, by the time of the report where there is one") {
+  CHECK(rank_of_cause({killed(0, SIGSEGV, 5), killed(1, SIGABRT, 4)}) == 1);
+  CHECK(rank_of_cause({reported(0, ExitCode::failure, 3, exited(0, 1, 4)),
+                       reported(1, ExitCode::failure, 2, exited(1, 1, 9))}) == 1);
+}
+
+TEST_CASE("a rank that crashes after its report counts by its report") {
+  CHECK(rank_of_cause({reported(0, ExitCode::peer, 1, killed(0, SIGSEGV, 2)), exited(1, 1, 3)}) == 1);
+}
+
+TEST_CASE("a rank that hangs after its report is a cause though the launcher killed it") {
+  RankEnd end = reported(0, ExitCode::failure, 1, killed(0, SIGKILL, 2));
+  end.killed_by_launcher = true;
+  CHECK(rank_of_cause({end}) == 0);
+}
+
+TEST_CASE("the exit code is 5 for a signal and else that of the first cause") {
+  CHECK(exit_code_of(killed(0, SIGTERM, 1)) == ExitCode::peer);
+  CHECK(exit_code_of(exited(0, 3, 1)) == ExitCode::plugin);
+  CHECK(exit_code_of(exited(0, 42, 1)) == ExitCode::failure);
+  CHECK(exit_code_of(reported(0, ExitCode::gate, 1, exited(0, 1, 1))) == ExitCode::gate);
+  CHECK(exit_code_of(reported(0, ExitCode::ok, 1, exited(0, 0, 1))) == ExitCode::failure);
+}
+
+TEST_CASE("the line names rank, host, pid, step, phase, bucket and cause") {
+  RankEnd end = killed(3, SIGKILL, 1);
+  end.progress = {57, Phase::allreduce, 2};
+  CHECK(describe(end, "host") ==
+        "rank 3 (host, pid 4711) step 57 phase allreduce bucket 2: killed by signal 9 (SIGKILL)");
+  end.memory_limit = true;
+  CHECK(describe(end, "host").ends_with("killed by signal 9 (SIGKILL), memory limit reached"));
+  end.progress = {0, Phase::setup, -1};
+  end.signal = SIGSEGV;
+  CHECK(describe(end, "host") == "rank 3 (host, pid 4711) phase setup: killed by signal 11 (SIGSEGV)");
+  CHECK(describe(exited(0, 3, 1), "host") == "rank 0 (host, pid 4711) phase start: exited with code 3");
+  CHECK(describe(reported(0, ExitCode::usage, 1, exited(0, 2, 1)), "h").ends_with(": what rank 0 said"));
+}
+
+TEST_CASE("kills at the memory limit are counted in cgroups of version 2 and 1") {
+  const TempDir mount;
+  std::filesystem::create_directories(mount.path() / "job" / "one");
+  std::filesystem::create_directories(mount.path() / "memory" / "old");
+  const std::string events = mount.write("job/one/memory.events", "low 0\nhigh 3\nmax 2\noom 1\noom_kill 7\n");
+  const std::string control =
+      mount.write("memory/old/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n");
+  CHECK(oom_file("0::/job/one\n", mount.path()) == events);
+  CHECK(oom_file("5:cpu,memory:/old\n1:cpu:/\n0::/\n", mount.path()) == control);
+  CHECK(oom_file("5:memoryx:/old\n0::/elsewhere\nnonsense\n", mount.path()).empty());
+  CHECK(oom_kills(events) == 7);
+  CHECK(oom_kills(control) == 4);
+  CHECK(!oom_kills("").has_value());
+}
+
+}  // namespace

@@ -1,0 +1,126 @@
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "launch/screen.hpp"
+#include "launch/unique_fd.hpp"
+
+namespace {
+
+using namespace ddprun::launch;
+using std::chrono::milliseconds;
+
+// A screen whose reader is the test.
+struct Fixture {
+  explicit Fixture(bool is_terminal = false) {
+    REQUIRE(pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) == 0);
+    read_end = UniqueFd(ends[0]);
+    write_end = UniqueFd(ends[1]);
+    screen.emplace(write_end.get(), is_terminal);
+  }
+
+  std::string shown() {
+    screen->write_some();
+    std::array<char, 65536> buffer;
+    const ssize_t got = read(read_end.get(), buffer.data(), buffer.size());
+    if (got > 0) text.append(buffer.data(), static_cast<std::size_t>(got));
+    return text;
+  }
+
+  std::array<int, 2> ends{};
+  UniqueFd read_end, write_end;
+  std::optional<Screen> screen;
+  std::string text;
+};
+
+TEST_CASE("rank 0's bytes pass as they are, lines of others between them") {
+  Fixture f;
+  f.screen->pass("one\n");
+  f.screen->line("[rank1] two");
+  f.screen->pass("thr");
+  f.screen->pass("ee\n");
+  CHECK(f.shown() == "one\n[rank1] two\nthree\n");
+}
+
+TEST_CASE("a line of another rank waits for the end of rank 0's line, but not for ever") {
+  Fixture f;
+  f.screen->pass("loading ");
+  f.screen->line("[rank1] a");
+  CHECK(f.shown() == "loading ");
+  f.screen->pass("done\nnext ");
+  CHECK(f.shown() == "loading done\n[rank1] a\nnext ");
+  f.screen->line("[rank1] b");
+  REQUIRE(f.screen->due());
+  f.screen->release_due(*f.screen->due() - milliseconds(1));
+  CHECK(f.shown() == "loading done\n[rank1] a\nnext ");
+  f.screen->release_due(*f.screen->due());
+  CHECK(f.shown() == "loading done\n[rank1] a\nnext \n[rank1] b\n");
+  CHECK(!f.screen->due());
+}
+
+TEST_CASE("a progress bar is wiped on a terminal and ended elsewhere") {
+  Fixture terminal(true);
+  terminal.screen->pass("\r 50% [==  ]");
+  terminal.screen->line("[rank1] a");
+  terminal.screen->pass("\r 75% [=== ]");
+  CHECK(terminal.shown() == "\r 50% [==  ]\r\x1b[K[rank1] a\n\r 75% [=== ]");
+  Fixture file;
+  file.screen->pass(" 50%\r");
+  file.screen->line("[rank1] a");
+  CHECK(file.shown() == " 50%\r\n[rank1] a\n");
+}
+
+TEST_CASE("a line that waits goes out when rank 0's line turns into a progress bar") {
+  Fixture f(true);
+  f.screen->pass("x");
+  f.screen->line("[rank1] a");
+  f.screen->pass("\ry");
+  CHECK(f.shown() == "x\ry\r\x1b[K[rank1] a\n");
+}
+
+TEST_CASE("the last line comes after the lines that wait and begins a line of its own") {
+  Fixture f;
+  f.screen->pass("unfinished");
+  f.screen->line("[rank1] waiting");
+  f.screen->last_line("ddprun: failed");
+  CHECK(f.shown() == "unfinished\n[rank1] waiting\nddprun: failed\n");
+}
+
+TEST_CASE("a reader that takes nothing does not block the writer, and gets all in the end") {
+  Fixture f;
+  std::string expected;
+  for (int i = 0; !f.screen->full(); ++i) {
+    expected += "line " + std::to_string(i) + "\n";
+    f.screen->pass("line " + std::to_string(i) + "\n");
+    f.screen->write_some();
+  }
+  std::thread writer([&] { f.screen->flush(); });
+  std::string got;
+  std::array<char, 65536> buffer;
+  while (got.size() < expected.size()) {
+    const ssize_t bytes = read(f.read_end.get(), buffer.data(), buffer.size());
+    if (bytes > 0) got.append(buffer.data(), static_cast<std::size_t>(bytes));
+  }
+  writer.join();
+  CHECK(got == expected);
+}
+
+TEST_CASE("when the reader has gone the rest is dropped") {
+  std::signal(SIGPIPE, SIG_IGN);
+  Fixture f;
+  f.read_end.reset();
+  f.screen->pass("nobody reads this\n");
+  f.screen->flush();
+  CHECK(f.screen->broken() == EPIPE);
+  CHECK(!f.screen->pending());
+}
+
+}  // namespace
