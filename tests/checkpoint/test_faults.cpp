@@ -1,0 +1,146 @@
+// A fault at every system call of a commit: the older commit, or the new one, loads; never a mix, never a left-over.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "checkpoint/faulty_calls.hpp"
+#include "checkpoint/folder.hpp"
+#include "checkpoint/some_tensors.hpp"
+#include "support/temp_dir.hpp"
+#include "support/throws_error.hpp"
+
+using namespace ddprun;
+using namespace ddprun::checkpoint;
+using namespace ddprun::testing;
+
+namespace {
+
+// A commit whose every element is its step.
+void save(CheckpointFolder& folder, int64_t step) {
+  const std::vector<int64_t> a(100, step);
+  const std::vector<float> b(50, static_cast<float>(step));
+  folder.save(step, 1, {vector_of("a", "I64", a), vector_of("b", "F32", b)}, {});
+}
+
+// The newest commit, checked element by element.
+int64_t newest_whole(const std::string& dir) {
+  const auto commits = list_commits(dir);
+  if (commits.empty()) return 0;
+  const File file = read_safetensors(commits.back().path);
+  const int64_t step = commits.back().step;
+  CHECK(values_of<int64_t>(file.at("a")) == std::vector<int64_t>(100, step));
+  CHECK(values_of<float>(file.at("b")) == std::vector<float>(50, static_cast<float>(step)));
+  return step;
+}
+
+int files_in(const std::string& dir) {
+  return static_cast<int>(std::distance(std::filesystem::directory_iterator(dir), {}));
+}
+
+// The system calls of one commit, in order.
+std::vector<std::string> calls_of_a_commit() {
+  const TempDir dir;
+  CheckpointFolder folder(dir.path(), 2);
+  inject(Fault::none, 0);
+  save(folder, 1);
+  return injected();
+}
+
+}  // namespace
+
+TEST_CASE("a commit writes, syncs, closes, renames, and syncs its folder, in this order") {
+  CHECK(calls_of_a_commit() ==
+        std::vector<std::string>{"write", "write", "write", "write", "fsync", "close", "rename", "fsync", "close"});
+}
+
+TEST_CASE("a full disk or a broken one at any call is told, and a commit stays that loads") {
+  const std::vector<std::string> calls = calls_of_a_commit();
+  const auto renamed = std::find(calls.begin(), calls.end(), "rename") - calls.begin();
+  for (const Fault fault : {Fault::no_space, Fault::io_error}) {
+    for (int at = 0; at + 1 < static_cast<int>(calls.size()); ++at) {  // the last one closes a folder: nothing is lost
+      CAPTURE(at);
+      const TempDir dir;
+      CheckpointFolder folder(dir.path(), 2);
+      save(folder, 1);
+      inject(fault, at);
+      const Error error = error_of([&] { save(folder, 2); });
+      injected();
+      CHECK(error.code() == ExitCode::failure);
+      CHECK(contains(error.what(), dir.path().string()));
+      CHECK(contains(error.what(), fault == Fault::no_space ? "No space left on device" : "Input/output error"));
+      if (calls[static_cast<size_t>(at)] == "write") CHECK(contains(error.what(), " bytes to "));
+      const int64_t expected = at > renamed ? 2 : 1;
+      CHECK(newest_whole(dir.path()) == expected);
+      CHECK(files_in(dir.path()) == expected);
+    }
+  }
+}
+
+TEST_CASE("short writes are continued") {
+  const auto calls = static_cast<int>(calls_of_a_commit().size());
+  for (int at = 0; at < calls; ++at) {
+    CAPTURE(at);
+    const TempDir dir;
+    CheckpointFolder folder(dir.path(), 2);
+    inject(Fault::short_write, at);
+    save(folder, 1);
+    injected();
+    CHECK(newest_whole(dir.path()) == 1);
+  }
+}
+
+TEST_CASE("a kill at any call leaves the older commit or the new one, and the next writer tidies up") {
+  const std::vector<std::string> calls = calls_of_a_commit();
+  const auto renamed = std::find(calls.begin(), calls.end(), "rename") - calls.begin();
+  for (int at = 0; at < static_cast<int>(calls.size()); ++at) {
+    CAPTURE(at);
+    const TempDir dir;
+    CheckpointFolder folder(dir.path(), 2);
+    save(folder, 1);
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      inject(Fault::kill, at);
+      save(folder, 2);
+      _exit(0);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    REQUIRE(WIFSIGNALED(status));
+    const int64_t expected = at > renamed ? 2 : 1;
+    CHECK(newest_whole(dir.path()) == expected);
+    const CheckpointFolder next(dir.path(), 2);
+    CHECK(files_in(dir.path()) == expected);
+  }
+}
+
+TEST_CASE("a real limit on the size of files is told with path and bytes, and leaves nothing behind") {
+  const TempDir dir;
+  CheckpointFolder folder(dir.path(), 2);
+  save(folder, 1);
+  rlimit old{};
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &old) == 0);
+  const rlimit small{512, old.rlim_max};
+  const auto old_handler = signal(SIGXFSZ, SIG_IGN);
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+  std::string told;
+  try {
+    save(folder, 2);
+  } catch (const Error& error) {
+    told = error.what();
+  }
+  setrlimit(RLIMIT_FSIZE, &old);
+  signal(SIGXFSZ, old_handler);
+  CHECK(contains(told, "step-00000002.safetensors"));
+  CHECK(contains(told, "bytes to"));
+  CHECK(contains(told, "File too large"));
+  CHECK(newest_whole(dir.path()) == 1);
+  CHECK(files_in(dir.path()) == 1);
+}

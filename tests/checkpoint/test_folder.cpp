@@ -1,0 +1,116 @@
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "checkpoint/folder.hpp"
+#include "checkpoint/some_tensors.hpp"
+#include "support/temp_dir.hpp"
+#include "support/throws_error.hpp"
+
+using namespace ddprun;
+using namespace ddprun::checkpoint;
+using namespace ddprun::testing;
+
+namespace {
+
+const std::vector<float> kWeight = {1, 2, 3};
+
+std::string save(CheckpointFolder& folder, int64_t step) {
+  return folder.save(step, 1, {vector_of("w", "F32", kWeight)}, {{"model", "linear"}});
+}
+
+std::set<std::string> names_in(const std::filesystem::path& dir) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(dir)) names.insert(entry.path().filename());
+  return names;
+}
+
+// The id of a process that has ended.
+pid_t dead_process() {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  waitpid(child, nullptr, 0);
+  return child;
+}
+
+}  // namespace
+
+TEST_CASE("a commit is named after its step and carries step and epoch") {
+  const TempDir dir;
+  CheckpointFolder folder(dir.path() / "run/checkpoints", 2);
+  const std::string path = save(folder, 469);
+  CHECK(path == (dir.path() / "run/checkpoints/step-00000469.safetensors").string());
+  CHECK(read_safetensors(path).metadata == Metadata{{"epoch", "1"}, {"model", "linear"}, {"step", "469"}});
+  CHECK(names_in(folder.dir()).size() == 1);
+}
+
+TEST_CASE("the newest commits stay, as many as asked for") {
+  const TempDir dir;
+  CheckpointFolder folder(dir.path(), 2);
+  for (const int64_t step : {1, 5, 99'999'999, 100'000'000}) save(folder, step);
+  CHECK(names_in(dir.path()) == std::set<std::string>{"step-100000000.safetensors", "step-99999999.safetensors"});
+  REQUIRE(folder.newest());
+  CHECK(folder.newest()->step == 100'000'000);
+}
+
+TEST_CASE("an empty folder and one that does not exist have no newest commit") {
+  const TempDir dir;
+  CHECK_FALSE(CheckpointFolder(dir.path(), 1).newest());
+  CHECK(list_commits(dir.path() / "none").empty());
+}
+
+TEST_CASE("files of other names are neither commits nor removed") {
+  const TempDir dir;
+  const std::set<std::string> others = {"best.safetensors", "step-.safetensors", "step-1.safetensors",
+                                        "step-0000000x.safetensors", "step-00000001.safetensors.bak"};
+  for (const std::string& name : others) dir.write(name, "");
+  CheckpointFolder folder(dir.path(), 1);
+  CHECK(folder.commits().empty());
+  save(folder, 7);
+  save(folder, 8);
+  std::set<std::string> expected = others;
+  expected.insert("step-00000008.safetensors");
+  CHECK(names_in(dir.path()) == expected);
+}
+
+TEST_CASE("what dead writers left is removed, what a live one writes is not") {
+  const TempDir dir;
+  const std::string live = "step-00000002.safetensors.tmp-" + std::to_string(getppid());
+  dir.write("step-00000001.safetensors.tmp-" + std::to_string(dead_process()), "half");
+  dir.write("step-00000003.safetensors.tmp-" + std::to_string(getpid()), "half");
+  dir.write(live, "half");
+  CheckpointFolder folder(dir.path(), 1);
+  CHECK(names_in(dir.path()) == std::set<std::string>{live});
+}
+
+TEST_CASE("a step is committed again in place") {
+  const TempDir dir;
+  CheckpointFolder folder(dir.path(), 2);
+  save(folder, 7);
+  folder.save(7, 2, {}, {});
+  CHECK(folder.commits().size() == 1);
+  CHECK(read_safetensors(folder.newest()->path).metadata.at("epoch") == "2");
+}
+
+TEST_CASE("a step before the newest commit is refused, and the commit stays") {
+  const TempDir dir;
+  CheckpointFolder folder(dir.path(), 1);
+  save(folder, 8);
+  const Error error = error_of([&] { save(folder, 7); });
+  CHECK(error.code() == ExitCode::usage);
+  CHECK(contains(error.what(), "step-00000008.safetensors: a later step is there"));
+  CHECK(folder.newest()->step == 8);
+}
+
+TEST_CASE("a folder that cannot be made is told by its path") {
+  const TempDir dir;
+  const std::string file = dir.write("file", "");
+  const Error error = error_of([&] { CheckpointFolder(file + "/checkpoints", 1); });
+  CHECK(error.code() == ExitCode::failure);
+  CHECK(contains(error.what(), file + "/checkpoints: Not a directory"));
+}

@@ -1,0 +1,94 @@
+// A writer killed at any moment: the newest commit is whole, and none that save() returned is lost.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "checkpoint/folder.hpp"
+#include "checkpoint/some_tensors.hpp"
+#include "support/temp_dir.hpp"
+
+using namespace ddprun::checkpoint;
+using namespace ddprun::testing;
+
+namespace {
+
+constexpr int kTrials = 100;
+constexpr size_t kElements = 64 << 10;
+
+// Commits step after step for ever; every tensor is full of the step's number. Tells each step once it is committed.
+[[noreturn]] void write_for_ever(const std::string& dir, int64_t first_step, int told) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  CheckpointFolder folder(dir, 2);
+  for (int64_t step = first_step;; ++step) {
+    const std::vector<int64_t> values(kElements, step);
+    folder.save(step, 1, {vector_of("a", "I64", values), vector_of("b", "I64", values)}, {});
+    if (write(told, &step, sizeof step) != sizeof step) _exit(1);
+  }
+}
+
+// The last step that came through the pipe, once its writer is gone; `none` when there was none.
+int64_t last_told(int pipe, int64_t none) {
+  int64_t step = none;
+  for (int64_t next = 0; read(pipe, &next, sizeof next) == sizeof next;) step = next;
+  return step;
+}
+
+void check_whole(const Commit& commit) {
+  const File file = read_safetensors(commit.path);
+  const std::vector<int64_t> expected(kElements, commit.step);
+  CHECK(file.metadata.at("step") == std::to_string(commit.step));
+  CHECK(values_of<int64_t>(file.at("a")) == expected);
+  CHECK(values_of<int64_t>(file.at("b")) == expected);
+}
+
+}  // namespace
+
+TEST_CASE("after a kill at any moment the newest commit loads, whole") {
+  const TempDir dir;
+  std::mt19937 random(12345);
+  std::uniform_int_distribution<int> microseconds(0, 20'000);
+  int64_t step = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    CAPTURE(trial);
+    int ends[2];
+    REQUIRE(pipe(ends) == 0);
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      close(ends[0]);
+      write_for_ever(dir.path(), step + 1, ends[1]);
+    }
+    close(ends[1]);
+    std::this_thread::sleep_for(std::chrono::microseconds(microseconds(random)));
+    kill(child, SIGKILL);
+    int status = 0;
+    waitpid(child, &status, 0);
+    CHECK(WIFSIGNALED(status));
+    const int64_t told = last_told(ends[0], step);
+    close(ends[0]);
+
+    const auto commits = list_commits(dir.path());
+    // Two are kept, a third was about to go; who is killed before the first save ends has removed nothing.
+    if (told > step) CHECK(commits.size() <= 3);
+    for (const Commit& commit : commits) check_whole(commit);
+    const int64_t newest = commits.empty() ? 0 : commits.back().step;
+    CHECK(newest >= told);
+    CHECK(newest <= told + 1);
+    step = newest;
+  }
+  CHECK(step > 0);
+  const CheckpointFolder after(dir.path(), 2);
+  for (const auto& entry : std::filesystem::directory_iterator(dir.path())) {
+    CHECK(entry.path().extension() == ".safetensors");
+  }
+}

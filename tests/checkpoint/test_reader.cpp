@@ -1,0 +1,171 @@
+// What the reader must refuse: damage, and files made to deceive it.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "checkpoint/safetensors.hpp"
+#include "checkpoint/some_tensors.hpp"
+#include "support/read_file.hpp"
+#include "support/temp_dir.hpp"
+#include "support/throws_error.hpp"
+
+using namespace ddprun;
+using namespace ddprun::checkpoint;
+using namespace ddprun::testing;
+
+namespace {
+
+// The bytes of a small, good checkpoint.
+std::string small_checkpoint(const TempDir& dir) {
+  const std::string path = dir.path() / "small.safetensors";
+  const std::vector<float> weight = {0, -1.5, 3e30f};
+  const std::vector<uint8_t> mask = {0x20, 0x20, 0x20};
+  write_safetensors(path, {vector_of("fc1.weight", "F32", weight), vector_of("mask", "U8", mask)}, {{"step", "7"}});
+  return read_file(path);
+}
+
+// A file with this header and so many bytes of data, as a stranger would write it: without checksums.
+std::string foreign(const std::string& header, size_t data_bytes) {
+  const uint64_t length = header.size();
+  std::string text(sizeof length, '\0');
+  std::memcpy(text.data(), &length, sizeof length);
+  return text + header + std::string(data_bytes, '\x01');
+}
+
+std::string refusal(const TempDir& dir, const std::string& content) {
+  const std::string path = dir.write("bad.safetensors", content);
+  const Error error = error_of([&] { read_safetensors(path, false); });
+  CHECK(error.code() == ExitCode::usage);
+  const std::string text = error.what();
+  CHECK(text.starts_with(path + ": "));
+  return text.substr(path.size() + 2);
+}
+
+// One entry of a header, and a header of such entries.
+std::string tensor(const std::string& name, const std::string& shape, const std::string& offsets) {
+  return fmt::format(R"("{}":{{"dtype":"F32","shape":{},"data_offsets":{}}})", name, shape, offsets);
+}
+std::string object(const std::string& entries) {
+  return fmt::format("{{{}}}", entries);
+}
+
+}  // namespace
+
+TEST_CASE("a file truncated after any byte is refused") {
+  const TempDir dir;
+  const std::string good = small_checkpoint(dir);
+  for (size_t bytes = 0; bytes < good.size(); ++bytes) {
+    CAPTURE(bytes);
+    const std::string path = dir.write("cut.safetensors", good.substr(0, bytes));
+    const Error error = error_of([&] { read_safetensors(path); });
+    if (error.code() != ExitCode::usage || !contains(error.what(), path)) FAIL_CHECK(error.what());
+  }
+}
+
+TEST_CASE("a file with any one bit flipped is refused") {
+  const TempDir dir;
+  const std::string good = small_checkpoint(dir);
+  for (size_t bit = 0; bit < good.size() * 8; ++bit) {
+    CAPTURE(bit);
+    std::string damaged = good;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
+    const std::string path = dir.write("flipped.safetensors", damaged);
+    const Error error = error_of([&] { read_safetensors(path); });
+    if (error.code() != ExitCode::usage || !contains(error.what(), path)) FAIL_CHECK(error.what());
+  }
+}
+
+TEST_CASE("bytes after the last tensor are refused") {
+  const TempDir dir;
+  const std::string path = dir.write("long.safetensors", small_checkpoint(dir) + "x");
+  CHECK(contains(error_of([&] { read_safetensors(path); }).what(), "16 bytes of data where its tensors take 15"));
+}
+
+TEST_CASE("damage to the data names the tensor it hit") {
+  const TempDir dir;
+  std::string damaged = small_checkpoint(dir);
+  damaged[damaged.size() - 4] ^= 1;  // the last byte of fc1.weight: mask's three follow
+  const std::string path = dir.write("bad.safetensors", damaged);
+  CHECK(error_of([&] { read_safetensors(path); }).what() ==
+        path + ": tensor \"fc1.weight\": its bytes do not match its checksum: the file is damaged");
+}
+
+TEST_CASE("a file without checksums is read where the caller allows it, and only there") {
+  const TempDir dir;
+  const std::string path = dir.write("foreign.safetensors", foreign(object(tensor("w", "[2]", "[0,8]")), 8));
+  CHECK(read_safetensors(path, false).at("w").data.size() == 8);
+  CHECK(contains(error_of([&] { read_safetensors(path); }).what(), "carries no checksum"));
+}
+
+TEST_CASE("lengths of the header that no file can have are refused") {
+  const TempDir dir;
+  std::string text = foreign("{}", 0);
+  for (const uint64_t length : {uint64_t{3}, uint64_t{100'000'001}, uint64_t{1} << 40, ~uint64_t{0}, ~uint64_t{7}}) {
+    CAPTURE(length);
+    std::memcpy(text.data(), &length, sizeof length);
+    CHECK(contains(refusal(dir, text), "the header's length"));
+  }
+}
+
+TEST_CASE("headers that are not what the format says are refused") {
+  const TempDir dir;
+  CHECK(refusal(dir, "") == "truncated: 0 bytes are too few for a checkpoint");
+  CHECK(refusal(dir, foreign("[1]", 0)) == "the header is not a JSON object");
+  CHECK(refusal(dir, foreign("{\"a\":", 0)) == "the header is not a JSON object");
+  CHECK(refusal(dir, foreign(std::string(100'000, '['), 0)) == "the header is not a JSON object");
+  CHECK(refusal(dir, foreign("{\"__metadata__\":{\"a\":1}}", 0)) == "__metadata__: \"a\" is not a string");
+  CHECK(refusal(dir, foreign("{\"w\":{}}", 0)) == "tensor \"w\": expected dtype, shape and data_offsets");
+  CHECK(refusal(dir, foreign(R"({"w":{"dtype":"F99","shape":[],"data_offsets":[0,4]}})", 4)) ==
+        "tensor \"w\": unknown dtype \"F99\"");
+  CHECK(contains(refusal(dir, foreign(object(tensor("two\\nlines", "1", "[0,4]")), 4)), "\"two\\nlines\": shape is"));
+}
+
+TEST_CASE("shapes whose size overflows, or is no size, are refused") {
+  const TempDir dir;
+  for (const char* shape : {"[-1]", "[1.0]", "[\"2\"]", "[4611686018427387904,4]", "[9223372036854775808]",
+                            "[18446744073709551616]", "[4294967296,4294967296]", "[null]"}) {
+    CAPTURE(shape);
+    CHECK(contains(refusal(dir, foreign(object(tensor("w", shape, "[0,0]")), 0)), "tensor \"w\": impossible shape"));
+  }
+}
+
+TEST_CASE("offsets that overlap, leave gaps, run backwards or out of the file are refused") {
+  const TempDir dir;
+  const auto with = [&](const std::string& tensors, size_t bytes) {
+    return refusal(dir, foreign(object(tensors), bytes));
+  };
+  CHECK(contains(with(tensor("w", "[2]", "[8,0]"), 8), "data_offsets are not [begin, end]"));
+  CHECK(contains(with(tensor("w", "[2]", "[0,8,16]"), 8), "data_offsets are not [begin, end]"));
+  CHECK(contains(with(tensor("w", "[2]", "[0,-8]"), 8), "data_offsets are not [begin, end]"));
+  CHECK(contains(with(tensor("w", "[2]", "[0,8]"), 7), "ends at byte 8 of 7 bytes of data: the file is truncated"));
+  CHECK(contains(with(tensor("w", "[2]", "[0,18446744073709551615]"), 8), "truncated"));
+  CHECK(contains(with(tensor("w", "[2]", "[0,4]"), 4), "take 8 bytes, data_offsets give 4"));
+  CHECK(contains(with(tensor("a", "[2]", "[0,8]") + "," + tensor("b", "[2]", "[4,12]"), 12),
+                 "\"b\": a gap or an overlap"));
+  CHECK(contains(with(tensor("a", "[1]", "[0,4]") + "," + tensor("b", "[1]", "[8,12]"), 12),
+                 "\"b\": a gap or an overlap"));
+  CHECK(contains(with(tensor("a", "[1]", "[0,4]") + "," + tensor("a", "[1]", "[4,8]"), 8), "gap or an overlap"));
+  CHECK(contains(with(tensor("a", "[1]", "[0,4]"), 8), "8 bytes of data where its tensors take 4"));
+}
+
+TEST_CASE("empty tensors may share a place") {
+  const TempDir dir;
+  const std::string entries =
+      tensor("a", "[1]", "[0,4]") + "," + tensor("b", "[0,7]", "[0,0]") + "," + tensor("c", "[0]", "[4,4]");
+  CHECK(read_safetensors(dir.write("empty.safetensors", foreign(object(entries), 4)), false).tensors.size() == 3);
+}
+
+TEST_CASE("what is no file is told as such") {
+  const TempDir dir;
+  CHECK(contains(error_of([&] { read_safetensors(dir.path() / "none"); }).what(), "no such checkpoint"));
+  CHECK(contains(error_of([&] { read_safetensors(dir.path()); }).what(), "not a file"));
+  const std::string fifo = dir.path() / "fifo";
+  REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+  CHECK(contains(error_of([&] { read_safetensors(fifo); }).what(), "not a file"));
+}
