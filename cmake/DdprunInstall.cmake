@@ -1,6 +1,6 @@
 # What `cmake --install` puts into a prefix, and what `find_package(ddprun)` finds there: bin/ddprun, lib/libddprun.so,
-# lib/ddprun/ (the plugins), include/ddprun/ (the SDK) and lib/cmake/ddprun/. Everything finds the rest relative to itself;
-# only Torch's folder is absolute. Included last: it goes by the targets that there are.
+# lib/ddprun/ (the plugins), include/ddprun/ (the SDK) and lib/cmake/ddprun/. Everything finds the rest relative to
+# itself; only Torch's folder is absolute. Included last: it goes by the targets that there are.
 include(CMakePackageConfigHelpers)
 set(package lib/cmake/ddprun)
 

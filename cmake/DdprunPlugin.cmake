@@ -1,6 +1,6 @@
 # ddprun_add_plugin(comm|model <name> SOURCES ... [PRIVATE libraries])
-# A plugin: libddprun_<kind>_<name>.so, exporting its entry and nothing else; target ddprun_<kind>_<name>. In ddprun's own
-# tree it is built into the plugins folder; both there and elsewhere `cmake --install` puts it into <prefix>/lib/ddprun.
+# A plugin: libddprun_<kind>_<name>.so, exporting its entry and nothing else; target ddprun_<kind>_<name>. In ddprun's
+# own tree it is built into the plugins folder; there and elsewhere `cmake --install` puts it into <prefix>/lib/ddprun.
 include_guard()
 
 # One that is not installed, for tests: ddprun_add_plugin_library(comm|model <name> SOURCES ... [PRIVATE libraries])
@@ -22,7 +22,8 @@ function(ddprun_add_plugin_library kind name)
     set_target_properties(${target} PROPERTIES INSTALL_RPATH "${DDPRUN_TORCH_LIB}")
   endif()
   target_link_options(${target} PRIVATE -Wl,--version-script=${exports} -Wl,--no-undefined)
-  set_target_properties(${target} PROPERTIES LINK_DEPENDS ${exports} LIBRARY_OUTPUT_DIRECTORY "${DDPRUN_PLUGIN_OUTPUT}")
+  set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+                                             LINK_DEPENDS ${exports} LIBRARY_OUTPUT_DIRECTORY "${DDPRUN_PLUGIN_OUTPUT}")
 endfunction()
 
 function(ddprun_add_plugin kind name)

@@ -1,17 +1,18 @@
-# LibTorch for the CPU as a target of our own, ddprun_torch: the wheel's TorchConfig.cmake asks for nvcc, which a machine
-# that only trains on CPUs does not have. DDPRUN_TORCH_DIR is the folder that holds include/ and lib/; in a clone,
-# cmake/setup/find-torch finds it by the rules that ./ddprun follows.
+# LibTorch for the CPU as a target of our own, ddprun_torch: the wheel's TorchConfig.cmake asks for nvcc, which a
+# machine that only trains on CPUs does not have. DDPRUN_TORCH_DIR is the folder that holds include/ and lib/; in a
+# clone, cmake/setup/find-torch finds it by the rules that ./ddprun follows.
 set(ddprun_torch_oldest 2.7)
 set(ddprun_torch_dir "${DDPRUN_TORCH_DIR}")
 if(NOT ddprun_torch_dir)
   execute_process(COMMAND ${CMAKE_CURRENT_LIST_DIR}/setup/find-torch
                   OUTPUT_VARIABLE ddprun_torch_dir OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE ddprun_torch_status)
   if(NOT ddprun_torch_status EQUAL 0)
-    message(FATAL_ERROR "LibTorch: none found; run ./ddprun once, which installs it, or set DDPRUN_TORCH_DIR to the folder "
-                        "that holds its include/ and lib/")
+    message(FATAL_ERROR "LibTorch: none found; run ./ddprun once, which installs it, or set DDPRUN_TORCH_DIR to the "
+                        "folder that holds its include/ and lib/")
   endif()
 endif()
-set(DDPRUN_TORCH_DIR "${ddprun_torch_dir}" CACHE PATH "Folder of LibTorch: .../site-packages/torch, or an unpacked libtorch" FORCE)
+set(DDPRUN_TORCH_DIR "${ddprun_torch_dir}" CACHE PATH
+    "Folder of LibTorch: .../site-packages/torch, or an unpacked libtorch" FORCE)
 
 # Nothing but the folder is cached: another folder is another Torch, all of it.
 foreach(file include/ATen/ATen.h lib/libtorch_cpu.so lib/libc10.so)
@@ -42,8 +43,8 @@ set(DDPRUN_TORCH_LIB ${DDPRUN_TORCH_DIR}/lib)
 add_library(ddprun_torch INTERFACE)
 target_include_directories(ddprun_torch SYSTEM INTERFACE
   ${DDPRUN_TORCH_DIR}/include ${DDPRUN_TORCH_DIR}/include/torch/csrc/api/include)
-# The wheel's libraries find one another, and the CUDA runtime that libtorch_cpu names, by run paths of their own; ld, which
-# does not follow those, must let the names pass even for a program that never calls CUDA.
+# The wheel's libraries find one another, and the CUDA runtime that libtorch_cpu names, by run paths of their own; ld,
+# which does not follow those, must let the names pass even for a program that never calls CUDA.
 target_link_libraries(ddprun_torch INTERFACE ${DDPRUN_TORCH_LIB}/libtorch_cpu.so ${DDPRUN_TORCH_LIB}/libc10.so)
 target_link_options(ddprun_torch INTERFACE -Wl,--allow-shlib-undefined)
 message(STATUS "Torch ${DDPRUN_TORCH_VERSION}: ${DDPRUN_TORCH_DIR}")

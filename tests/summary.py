@@ -1,8 +1,9 @@
 """summary.py PRESET=RESULTS.xml...: ctest's results of several presets, summed up.
 
-Lists what failed and what was skipped, with the reasons, and ends with "N passed, N failed, N skipped". A test is one ctest
-entry. A program that skips some of its cases, and says so in lines that open with "skipped:", counts as passed once, and
-each of those lines as skipped once: no skip may look like a pass. Exits 1 if anything failed, or if nothing was run.
+Lists what failed and what was skipped, with the reasons, and ends with "N passed, N failed, N skipped". A test is one
+ctest entry. A program that skips some of its cases, and says so in lines that open with "skipped:", counts as passed
+once, and each of those lines as skipped once: no skip may look like a pass. Exits 1 if anything failed, or if nothing
+was run.
 """
 import sys
 import xml.etree.ElementTree as ElementTree

@@ -1,8 +1,8 @@
 """incomplete.py PIN...: prints each name==version that this Python's environment does not hold whole.
 
-Whole: pip has finished with it (INSTALLER is the last but one file that pip writes, RECORD the last), and every file of
-RECORD is there in its recorded size. What pip left half-done under that very version loses its metadata, because pip would
-otherwise take it for installed.
+Whole: pip has finished with it (INSTALLER is the last but one file that pip writes, RECORD the last), and every file
+of RECORD is there in its recorded size. What pip left half-done under that very version loses its metadata, because pip
+would otherwise take it for installed.
 """
 import importlib.metadata
 import pathlib

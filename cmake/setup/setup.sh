@@ -1,5 +1,6 @@
-# What ./ddprun and ./run-tests share: install what is missing, configure, build. Sourced by bash, with `root` set to the
-# checkout. Every step prints one line on stderr and keeps its output in build/setup/; what is done already is silent.
+# What ./ddprun and ./run-tests share: install what is missing, configure, build. Sourced by bash, with `root` set to
+# the checkout. Every step prints one line on stderr and keeps its output in build/setup/; what is done already is
+# silent.
 setup=$root/cmake/setup
 logs=$root/build/setup
 # shellcheck source=cmake/setup/torch.sh
@@ -42,14 +43,17 @@ install_packages() {
   apt update && apt install -y --no-install-recommends "$@"
 }
 
+installed_packages() {
+  dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^installed //p'
+}
+
 need_packages() {
   local wanted missing command
   mapfile -t wanted < <(entries "$setup/packages.txt")
   command -v dpkg-query >/dev/null ||
-    fail "Debian packages: no dpkg-query here, and this set-up knows Debian only; install what cmake/setup/packages.txt" \
-      "names in your system's way, then: cmake --preset release && cmake --build --preset release"
-  mapfile -t missing < <(comm -23 <(printf '%s\n' "${wanted[@]}" | sort) \
-    <(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${wanted[@]}" 2>/dev/null | sed -n 's/^installed //p' | sort))
+    fail "Debian packages: no dpkg-query here, and this set-up knows Debian only; install what" \
+      "cmake/setup/packages.txt names in your system's way, then: cmake --preset release && cmake --build --preset release"
+  mapfile -t missing < <(comm -23 <(printf '%s\n' "${wanted[@]}" | sort) <(installed_packages "${wanted[@]}" | sort))
   ((${#missing[@]} == 0)) && return
   command="apt-get install -y --no-install-recommends ${missing[*]}"
   if (($(id -u) != 0)) && ! command -v sudo >/dev/null; then
@@ -58,15 +62,17 @@ need_packages() {
   step packages.log "installing ${#missing[@]} Debian packages: ${missing[*]}" install_packages "${missing[@]}"
 }
 
-# configure PRESET [-D...]: once, and again when it is asked for another value or the presets change; CMake notices changes
-# of its own files itself. What was asked for is written down last, so that a failure is tried again.
+# configure PRESET [-D...]: once, and again when it is asked for another value or the presets change; CMake notices
+# changes of its own files itself. What was asked for is written down last, so that a failure is tried again.
 configure() {
   local preset=$1 done=$logs/configured-$1 argument known=yes
   shift
   for argument in "$@"; do
     grep -Fxqs -e "$argument" "$done" || known=''
   done
-  if [[ $known && -e $root/build/$preset/build.ninja && -e $done && ! $root/CMakePresets.json -nt $done ]]; then return; fi
+  if [[ $known && -e $root/build/$preset/build.ninja && -e $done && ! $root/CMakePresets.json -nt $done ]]; then
+    return
+  fi
   rm -f "$done"
   step "configure-$preset.log" "configuring build/$preset" cmake -S "$root" --preset "$preset" "$@"
   printf '%s\n' "$@" >"$done"
@@ -85,8 +91,8 @@ build() {
   local preset=$1 log=$logs/build-$1.log status=0
   local name="building build/$preset (log: $log)"
   shift
-  ninja -C "$root/build/$preset" -j "$(build_jobs)" "$@" </dev/null 2>&1 8>&- 9>&- | tee "$log" | show_progress "$name" ||
-    status=${PIPESTATUS[0]}
+  ninja -C "$root/build/$preset" -j "$(build_jobs)" "$@" </dev/null 2>&1 8>&- 9>&- |
+    tee "$log" | show_progress "$name" || status=${PIPESTATUS[0]}
   ((status == 0)) && return
   grep -E -A 12 'FAILED:|error:|ninja: error' "$log" | head -n 60 >&2
   fail "$name: failed (exit $status)"

@@ -9,7 +9,8 @@ torch_version_in() {
   [[ -e $1/include/ATen/ATen.h && -e $1/lib/libtorch_cpu.so ]] || return 1
   for header in torch/headeronly/version.h torch/csrc/api/include/torch/version.h; do  # since 2.10, and before
     [[ -e $1/include/$header ]] || continue
-    torch_found=$(awk '/^#define TORCH_VERSION_(MAJOR|MINOR|PATCH) / { printf "%s%s", dot, $3; dot = "." }' "$1/include/$header")
+    torch_found=$(awk '/^#define TORCH_VERSION_(MAJOR|MINOR|PATCH) / { printf "%s%s", dot, $3; dot = "." }' \
+      "$1/include/$header")
     [[ $torch_found ]] && return
   done
   torch_found=unknown
@@ -18,8 +19,7 @@ torch_version_in() {
 # True where the folder holds a LibTorch that is new enough; one that is too old is named in torch_notes.
 torch_usable() {
   torch_version_in "$1" || return 1
-  [[ $(printf '%s\n' "$torch_oldest" "$torch_found" | sort -V | head -n 1) == "$torch_oldest" && $torch_found != unknown ]] &&
-    return
+  printf '%s\n' "$torch_oldest" "$torch_found" | sort -V --check=quiet && [[ $torch_found != unknown ]] && return
   torch_notes+=("Torch $torch_found in $1 (from $2) is not used: ddprun needs $torch_oldest or later")
   return 1
 }
@@ -37,8 +37,8 @@ if spec is None or spec.origin is None:
 print(os.path.dirname(os.path.realpath(spec.origin)))' 2>/dev/null
 }
 
-# Looks for a Torch that the user has; sets torch_dir, torch_origin and torch_notes. DDPRUN_TORCH_DIR is an order: what it
-# names is used or refused. The other two are offers, passed over where they hold no Torch, or one too old.
+# Looks for a Torch that the user has; sets torch_dir, torch_origin and torch_notes. DDPRUN_TORCH_DIR is an order: what
+# it names is used or refused. The other two are offers, passed over where they hold no Torch, or one too old.
 find_existing_torch() {
   local prefix prefixes candidate
   torch_dir='' torch_origin='' torch_notes=()
@@ -48,7 +48,8 @@ find_existing_torch() {
       torch_dir=$(realpath "$DDPRUN_TORCH_DIR")
       return
     fi
-    ((${#torch_notes[@]})) || torch_notes=("DDPRUN_TORCH_DIR=$DDPRUN_TORCH_DIR has no include/ATen/ATen.h and lib/libtorch_cpu.so")
+    ((${#torch_notes[@]})) ||
+      torch_notes=("DDPRUN_TORCH_DIR=$DDPRUN_TORCH_DIR has no include/ATen/ATen.h and lib/libtorch_cpu.so")
     return 2
   fi
   IFS=':;' read -r -a prefixes <<<"${CMAKE_PREFIX_PATH:-}"
@@ -124,8 +125,8 @@ need_environment() {
   exec 8>&-
 }
 
-# need_torch program|tests: sets torch_dir, and torch_python to the Python that has it ("" where none does). With `tests`, that
-# Python also has what the comparisons with PyTorch import.
+# need_torch program|tests: sets torch_dir, and torch_python to the Python that has it ("" where none does). With
+# `tests`, that Python also has what the comparisons with PyTorch import.
 need_torch() {
   local status=0 lists=("$setup/torch-cpu.txt")
   torch_python=''

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# install_test.sh BUILD: installs the build, moves the prefix elsewhere, and uses it as a stranger would: runs the program,
-# and builds, installs and lists a plugin out of tree.
+# install_test.sh BUILD: installs the build, moves the prefix elsewhere, and uses it as a stranger would: runs the
+# program, and builds, installs and lists a plugin out of tree.
 set -euo pipefail
 build=$1
 here=$(cd "$(dirname "$0")" && pwd)
@@ -28,7 +28,8 @@ done
 "$prefix/bin/ddprun" --version >"$box/version" || fail "the installed program does not run"
 grep -q '^ddprun ' "$box/version" || fail "ddprun --version said: $(<"$box/version")"
 "$prefix/bin/ddprun" plugins >"$box/plugins"
-grep -q "$prefix/lib/ddprun/libddprun_comm_gloo.so" "$box/plugins" || fail "ddprun plugins does not list the prefix's gloo: $(<"$box/plugins")"
+grep -q "$prefix/lib/ddprun/libddprun_comm_gloo.so" "$box/plugins" ||
+  fail "ddprun plugins does not list the prefix's gloo: $(<"$box/plugins")"
 
 cmake -S "$here/out_of_tree" -B "$box/lone" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$box/configure.log" ||
   fail "find_package: $(<"$box/configure.log")"

@@ -1,9 +1,9 @@
 # shellcheck shell=bash disable=SC2016,SC2034,SC2154
-# A clone and a PATH in a temporary folder for one test of the set-up. Sourced. Nothing on this PATH reaches the network or
-# installs anything: the tools are recorders, and the rest are links to the real ones.
+# A clone and a PATH in a temporary folder for one test of the set-up. Sourced. Nothing on this PATH reaches the network
+# or installs anything: the tools are recorders, and the rest are links to the real ones.
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-real_tools=(awk basename bash cat chmod comm cp dirname env flock grep head mkdir mv nproc paste readlink realpath rm sed
-  sleep sort tail tee touch wc)
+real_tools=(awk basename bash cat chmod comm cp dirname env flock grep head mkdir mv nproc paste readlink realpath rm
+  sed sleep sort tail tee touch wc)
 
 make_sandbox() {
   local tool
@@ -20,7 +20,8 @@ make_sandbox() {
   fake apt-get ''
   fake id 'echo 0'
   fake python3 'exit 1'
-  fake cmake 'while [ "$1" != --preset ]; do shift; done; mkdir -p "$BOX/clone/build/$2"; : >"$BOX/clone/build/$2/build.ninja"'
+  fake cmake 'while [ "$1" != --preset ]; do shift; done
+    mkdir -p "$BOX/clone/build/$2"; : >"$BOX/clone/build/$2/build.ninja"'
   fake ninja 'echo "[0/1] Re-checking globbed directories..."; echo "ninja: no work to do."'
   printf '#!/bin/bash\necho "the program:" "$@"\n' >"$clone/build/release/bin/ddprun"
   chmod +x "$clone/build/release/bin/ddprun"
@@ -54,7 +55,8 @@ make_environment() {
   if (($#)); then entries "${@/#/$clone/cmake/setup/}" | sort -u >"$venv/ddprun-complete.txt"; fi
 }
 
-# run COMMAND...: in the clone, with this PATH and nothing else of the environment; sets status, output (stdout), errors.
+# run COMMAND...: in the clone, with this PATH and nothing else of the environment; sets status, output (stdout),
+# errors.
 run() {
   status=0
   (cd "$clone" && exec env -i HOME="$box/home" PATH="$box/bin" "${variables[@]}" "$@") \

@@ -40,7 +40,8 @@ test_stale_package_lists_are_fetched_and_the_installation_tried_again() {
   fake apt-get 'case "$*" in *update*) touch "$BOX/updated" ;; *) [ -e "$BOX/updated" ] ;; esac'
   run ./ddprun
   expect status "$status" 0
-  expect "last two calls" "$(calls_of apt-get | tail -n 2 | sed -E 's/.*(update|install).*/\1/' | paste -sd " ")" "update install"
+  expect "last two calls" "update install" \
+    "$(calls_of apt-get | tail -n 2 | sed -E 's/.*(update|install).*/\1/' | paste -sd " ")"
 }
 
 test_without_root_sudo_runs_apt() {
@@ -85,12 +86,13 @@ test_a_failed_step_names_itself_and_its_log() {
 
 test_a_failed_build_shows_its_errors_and_never_runs_the_program() {
   make_environment 'exit 1' torch-cpu.txt
-  fake ninja 'echo "[0/1] Re-checking globbed directories..."; echo "[1/9] Building a.o"; echo "FAILED: b.o"; echo "b.cpp:1: error: bad"; exit 1'
+  fake ninja 'printf "%s\n" "[0/1] Re-checking" "[1/9] Building a.o" "FAILED: b.o" "b.cpp:1: error: bad"; exit 1'
   run ./ddprun
   expect status "$status" 1
   expect output "$output" ""
   expect_has compiler "$errors" "b.cpp:1: error: bad"
-  expect_has "last line" "$(tail -n 1 "$box/errors")" "building build/release (log: $clone/build/setup/build-release.log): failed (exit 1)"
+  expect_has "last line" "$(tail -n 1 "$box/errors")" \
+    "building build/release (log: $clone/build/setup/build-release.log): failed (exit 1)"
 }
 
 test_a_build_that_has_work_prints_one_line() {
@@ -148,7 +150,8 @@ test_an_old_torch_of_the_active_python_is_passed_over_with_a_line() {
   make_environment '[[ $* == *incomplete.py* ]] && exit 0'
   run ./ddprun
   expect status "$status" 0
-  expect_has line "$errors" "Torch 1.13.0 in $box/site/torch (from python3 on the PATH) is not used: ddprun needs 2.7 or later"
+  expect_has line "$errors" \
+    "Torch 1.13.0 in $box/site/torch (from python3 on the PATH) is not used: ddprun needs 2.7 or later"
   expect_has cmake "$(calls_of cmake)" "-DDDPRUN_TORCH_DIR=$venv/lib/python3.11/site-packages/torch"
 }
 
@@ -173,7 +176,10 @@ test_a_whole_environment_without_a_stamp_is_recognised_and_stamped() {
 
 test_without_a_driver_only_what_is_incomplete_of_the_cpu_list_is_installed() {
   [[ -e /proc/driver/nvidia/version ]] && { echo "skipped: $test: this machine has an NVIDIA driver"; return; }
-  make_environment 'case "$*" in *incomplete.py*) [ -e "$BOX/done" ] || echo torch==2.11.0 ;; *install*) touch "$BOX/done" ;; esac'
+  make_environment 'case "$*" in
+    *incomplete.py*) [ -e "$BOX/done" ] || echo torch==2.11.0 ;;
+    *install*) touch "$BOX/done" ;;
+  esac'
   run ./ddprun
   expect status "$status" 0
   expect pip "$(calls_of venv-python | grep -o ' install .*')" \
@@ -199,7 +205,8 @@ test_an_installation_that_leaves_gaps_fails_and_leaves_no_stamp() {
 
 test_the_lock_is_not_inherited_by_the_program() {
   make_environment 'exit 1' torch-cpu.txt
-  printf '#!/bin/bash\nflock --nonblock "%s" bash -c "echo free"\n' "$clone/build/setup/lock" >"$clone/build/release/bin/ddprun"
+  printf '#!/bin/bash\nflock --nonblock "%s" bash -c "echo free"\n' "$clone/build/setup/lock" \
+    >"$clone/build/release/bin/ddprun"
   run ./ddprun
   expect output "$output" free
 }

@@ -11,7 +11,8 @@ import summary  # noqa: E402
 
 # As ctest 3.25 writes them.
 PASSED = '<testcase name="good" status="run"><system-out>fine</system-out></testcase>'
-FAILED = '<testcase name="bad" status="fail" time="1.04"><failure message=""/><system-out>a\nb\n</system-out></testcase>'
+FAILED = ('<testcase name="bad" status="fail" time="1.04"><failure message=""/>'
+          "<system-out>a\nb\n</system-out></testcase>")
 SKIPPED = ('<testcase name="torch" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/>'
            "<system-out>skipped: no torch here</system-out></testcase>")
 ABSENT = '<testcase name="gone" status="notrun"><skipped message="Unable to find executable"/></testcase>'
