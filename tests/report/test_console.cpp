@@ -3,7 +3,7 @@
 #include <string>
 
 #include "report/console.hpp"
-#include "support/throws_error.hpp"
+#include "support/contains.hpp"
 
 using namespace ddprun;
 using ddprun::testing::contains;

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "report/progress_bar.hpp"
-#include "support/throws_error.hpp"
+#include "support/contains.hpp"
 
 using ddprun::testing::contains;
 using namespace ddprun::report;
