@@ -1,0 +1,97 @@
+#include "communicator.hpp"
+
+#include <cstring>
+
+#include "sigpipe.hpp"
+#include "transport.hpp"
+
+namespace ddprun::gloo_backend {
+namespace {
+
+const Host& checked(const Host& host) {
+  host.refuse_options_beyond({"interface"});
+  return host;
+}
+
+// A world of one: the result is the input, and so it is for avg.
+void copy(const ddprun_collective& call) {
+  if (call.count > 0 && call.send != call.recv) std::memcpy(call.recv, call.send, call.count * size_of(call.dtype));
+}
+
+}  // namespace
+
+GlooCommunicator::GlooCommunicator(const Host& host) : host_(checked(host)), mesh_(host) {}
+
+template <class Body>
+void GlooCommunicator::over_mesh(const char* name, Body&& body) {
+  const NoSigpipe quiet;
+  mesh_.lifeline().begin();
+  try {
+    body(Run{mesh_.context(), scratch_, tag_++});
+  } catch (const ConnectionLost& lost) {
+    const std::string peer = "rank " + std::to_string(lost.peer());
+    if (mesh_.lifeline().is_late()) {
+      fail(name, DDPRUN_TIMEOUT,
+           "no answer from " + peer + " within " + std::to_string(host_.deadline().count()) + " ms (" + lost.what() +
+               ")");
+    }
+    fail(name, DDPRUN_PEER_LOST, "lost " + peer + ": " + lost.what());
+  } catch (const std::bad_alloc&) {
+    fail(name, DDPRUN_NO_MEMORY, "out of memory");
+  } catch (const std::exception& error) {
+    fail(name, DDPRUN_INTERNAL, error.what());
+  }
+}
+
+// Closing tells the peers, which are in this collective or will be: none waits for the deadline.
+void GlooCommunicator::fail(const char* name, ddprun_status status, const std::string& why) {
+  mesh_.close();
+  throw Failure(status, std::string(name) + ": " + why);
+}
+
+Request& GlooCommunicator::allreduce(const ddprun_collective& call) {
+  const bool by_tree = host_.algorithm() == "tree" ||
+                       (host_.algorithm() == "auto" && tree_is_faster(call.count * size_of(call.dtype), host_.size()));
+  if (host_.size() == 1) {
+    copy(call);
+  } else if (call.count > 0) {
+    over_mesh("allreduce", [&](const Run& run) { by_tree ? tree_allreduce(run, call) : ring_allreduce(run, call); });
+  }
+  return by_tree ? tree_ : ring_;
+}
+
+Request& GlooCommunicator::broadcast(const ddprun_collective& call) {
+  if (host_.size() > 1 && call.count > 0) {
+    over_mesh("broadcast", [&](const Run& run) { tree_broadcast(run, call); });
+  }
+  return tree_;
+}
+
+Request& GlooCommunicator::allgather(const ddprun_collective& call) {
+  if (host_.size() == 1) {
+    copy(call);
+  } else if (call.count > 0) {
+    over_mesh("allgather", [&](const Run& run) { ring_allgather(run, call); });
+  }
+  return ring_;
+}
+
+Request& GlooCommunicator::reduce_scatter(const ddprun_collective& call) {
+  if (host_.size() == 1) {
+    copy(call);
+  } else if (call.count > 0) {
+    over_mesh("reduce_scatter", [&](const Run& run) { ring_reduce_scatter(run, call); });
+  }
+  return ring_;
+}
+
+Request& GlooCommunicator::barrier() {
+  if (host_.size() > 1) over_mesh("barrier", [&](const Run& run) { dissemination_barrier(run); });
+  return dissemination_;
+}
+
+void GlooCommunicator::abort() noexcept {
+  mesh_.lifeline().abort();
+}
+
+}  // namespace ddprun::gloo_backend

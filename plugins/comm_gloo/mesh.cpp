@@ -1,0 +1,130 @@
+#include "mesh.hpp"
+
+#include <gloo/common/error.h>
+#include <gloo/transport/device.h>
+#include <gloo/transport/tcp/address.h>
+#include <gloo/transport/tcp/device.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <set>
+
+#include "sigpipe.hpp"
+#include "transport.hpp"
+
+namespace ddprun::gloo_backend {
+namespace {
+
+// Names of the interfaces of this machine that have an IP address.
+std::set<std::string> interfaces() {
+  std::set<std::string> names;
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) != 0) return names;
+  for (const ifaddrs* at = first; at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr) continue;
+    if (at->ifa_addr->sa_family == AF_INET || at->ifa_addr->sa_family == AF_INET6) names.insert(at->ifa_name);
+  }
+  freeifaddrs(first);
+  return names;
+}
+
+std::shared_ptr<gloo::transport::Device> make_device(const Host& host) {
+  gloo::transport::tcp::attr where;
+  where.iface = host.option("interface", "");
+  if (where.iface.empty()) {
+    where.hostname = "127.0.0.1";
+  } else if (const auto known = interfaces(); !known.contains(where.iface)) {
+    std::string names;
+    for (const auto& name : known) names += (names.empty() ? "" : ", ") + name;
+    throw Failure(DDPRUN_INVALID, "comm.options.interface = \"" + where.iface +
+                                      "\": no such interface with an address; this machine has " + names);
+  }
+  return gloo::transport::tcp::CreateDevice(where);
+}
+
+// The context that Gloo's algorithms take.
+class Context final : public gloo::Context {
+ public:
+  Context(std::shared_ptr<gloo::transport::Device> device, std::shared_ptr<gloo::transport::Context> transport)
+      : gloo::Context(transport->rank, transport->size) {
+    device_ = std::move(device);
+    transportContext_ = std::move(transport);
+  }
+};
+
+const sockaddr_storage& local_address(const gloo::transport::Pair& pair) {
+  return dynamic_cast<const gloo::transport::tcp::Address&>(pair.address()).getSockaddr();
+}
+
+}  // namespace
+
+Mesh::Mesh(const Host& host) : lifeline_(host) {
+  const NoSigpipe quiet;
+  device_ = make_device(host);
+  pairs_ = device_->createContext(host.rank(), host.size());
+  context_ = std::make_shared<Context>(device_, std::make_shared<InterruptibleContext>(lifeline_, pairs_));
+  context_->setTimeout(host.deadline());
+  // Gloo waits five times a pair's timeout for its connection.
+  pairs_->setTimeout(std::max(host.deadline() / 5, std::chrono::milliseconds(1)));
+  probe_ = pairs_->createUnboundBuffer(nullptr, 0);
+  try {
+    connect(host);
+  } catch (const gloo::IoException& error) {
+    const auto status = lifeline_.is_late() ? DDPRUN_TIMEOUT : DDPRUN_PEER_LOST;
+    throw Failure(status, std::string("the ranks could not connect: ") + error.what());
+  }
+}
+
+Mesh::~Mesh() {
+  lifeline_.stop();
+}
+
+void Mesh::connect(const Host& host) {
+  std::string mine;
+  for (int rank = 0; rank < host.size(); ++rank) {
+    std::vector<char> address(sizeof(sockaddr_storage) + sizeof(gloo::transport::tcp::sequence_number_t));
+    if (rank != host.rank()) address = pairs_->createPair(rank)->address().bytes();
+    mine.append(address.begin(), address.end());
+  }
+  const auto all = host.allgather(mine);
+
+  std::vector<Descriptor> sockets(static_cast<std::size_t>(host.size()));
+  const std::size_t bytes = mine.size() / sockets.size();
+  for (int rank = 0; rank < host.size(); ++rank) {
+    if (rank == host.rank()) continue;
+    const auto at = static_cast<std::size_t>(host.rank()) * bytes;
+    const std::string& theirs = all[static_cast<std::size_t>(rank)];
+    if (theirs.size() != mine.size()) throw Failure(DDPRUN_MISMATCH, "the ranks run different builds of Gloo");
+    auto& pair = *pairs_->getPair(rank);
+    pair.connect(
+        {theirs.begin() + static_cast<std::ptrdiff_t>(at), theirs.begin() + static_cast<std::ptrdiff_t>(at + bytes)});
+    sockets[static_cast<std::size_t>(rank)] = duplicate_socket(local_address(pair));
+  }
+  pairs_->setTimeout(host.deadline());
+  lifeline_.watch(std::move(sockets), [this](int rank) { return is_closed(rank); });
+}
+
+// Gloo does not say whether a pair is closed, but refuses to receive on one that is. What this posts on one that is not
+// yet never completes: the peer has gone.
+bool Mesh::is_closed(int rank) {
+  constexpr uint64_t kProbeSlot = ~uint64_t{0};
+  try {
+    probe_->recv(rank, kProbeSlot, 0, 0);
+    return false;
+  } catch (const gloo::Exception&) {
+    return true;
+  }
+}
+
+void Mesh::close() noexcept {
+  lifeline_.cut();
+  try {
+    context_->closeConnections();
+  } catch (const std::exception&) {
+    // The connections have been cut; what Gloo could not tidy up goes with the destructor.
+  }
+}
+
+}  // namespace ddprun::gloo_backend

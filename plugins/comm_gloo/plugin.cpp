@@ -1,0 +1,22 @@
+#include <gloo/config.h>
+
+#include "communicator.hpp"
+
+namespace {
+
+constexpr ddprun_comm_algorithm kAlgorithms[] = {
+    ddprun::algorithm("ring", ddprun::kAllDtypes, ddprun::kAllOps),
+    ddprun::algorithm("tree", ddprun::kAllDtypes, ddprun::kAllOps),
+};
+
+#define DDPRUN_TEXT_OF(number) #number
+#define DDPRUN_TEXT(number) DDPRUN_TEXT_OF(number)
+constexpr char kLibrary[] =
+    "gloo " DDPRUN_TEXT(GLOO_VERSION_MAJOR) "." DDPRUN_TEXT(GLOO_VERSION_MINOR) "." DDPRUN_TEXT(GLOO_VERSION_PATCH);
+
+constexpr ddprun::CommPluginInfo kGloo = {"gloo", "0.1.0", kLibrary, DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING,
+                                          kAlgorithms};
+
+}  // namespace
+
+DDPRUN_COMM_PLUGIN(ddprun::gloo_backend::GlooCommunicator, kGloo);

@@ -1,0 +1,53 @@
+#include "sockets.hpp"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "ddprun/comm_plugin.hpp"
+
+namespace ddprun::gloo_backend {
+namespace {
+
+bool same_address(const sockaddr_storage& a, const sockaddr_storage& b) {
+  if (a.ss_family != b.ss_family) return false;
+  if (a.ss_family == AF_INET) {
+    const auto &x = reinterpret_cast<const sockaddr_in&>(a), &y = reinterpret_cast<const sockaddr_in&>(b);
+    return x.sin_port == y.sin_port && x.sin_addr.s_addr == y.sin_addr.s_addr;
+  }
+  const auto &x = reinterpret_cast<const sockaddr_in6&>(a), &y = reinterpret_cast<const sockaddr_in6&>(b);
+  return x.sin6_port == y.sin6_port && std::memcmp(&x.sin6_addr, &y.sin6_addr, sizeof x.sin6_addr) == 0;
+}
+
+bool is_connected_at(int descriptor, const sockaddr_storage& local) {
+  sockaddr_storage address = {}, peer = {};
+  socklen_t size = sizeof address, peer_size = sizeof peer;
+  return getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size) == 0 && same_address(address, local) &&
+         getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0;
+}
+
+}  // namespace
+
+Descriptor::~Descriptor() {
+  if (number_ >= 0) close(number_);
+}
+
+Descriptor duplicate_socket(const sockaddr_storage& local) {
+  int found = -1;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int descriptor = std::atoi(entry.path().filename().c_str());
+    if (!is_connected_at(descriptor, local)) continue;
+    if (found >= 0) throw Failure(DDPRUN_INTERNAL, "two sockets with one local address");
+    found = descriptor;
+  }
+  if (found < 0) throw Failure(DDPRUN_PEER_LOST, "a connection ended as soon as it was made");
+  const int duplicate = fcntl(found, F_DUPFD_CLOEXEC, 0);
+  if (duplicate < 0) throw Failure(DDPRUN_INTERNAL, "no file descriptor left for a connection");
+  return Descriptor(duplicate);
+}
+
+}  // namespace ddprun::gloo_backend

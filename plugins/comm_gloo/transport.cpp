@@ -1,0 +1,85 @@
+#include "transport.hpp"
+
+#include <gloo/common/error.h>
+
+namespace ddprun::gloo_backend {
+namespace {
+
+// Gloo opens its texts with "[file:line] ".
+std::string without_location(const std::string& text) {
+  const auto end = text.find("] ");
+  return text.starts_with('[') && end != std::string::npos ? text.substr(end + 2) : text;
+}
+
+}  // namespace
+
+InterruptibleBuffer::InterruptibleBuffer(Lifeline& lifeline, std::unique_ptr<gloo::transport::UnboundBuffer> inner)
+    : UnboundBuffer(inner->ptr, inner->size), lifeline_(lifeline), inner_(std::move(inner)) {
+  lifeline_.add(this);
+}
+
+InterruptibleBuffer::~InterruptibleBuffer() {
+  lifeline_.remove(this);
+}
+
+// The order matters: the lifeline notes an abort or a loss first and ends waits second, and Gloo remembers an ended
+// wait until the next one. So whatever comes after the two looks ends the wait.
+template <class Wait>
+void InterruptibleBuffer::wait(const std::atomic<int>& peer, Wait&& wait_for) {
+  constexpr std::chrono::milliseconds kDelivered(0);  // only what has arrived
+  const int rank = peer;
+  try {
+    do {
+      if (lifeline_.is_aborted()) throw ConnectionLost(rank, "aborted");
+    } while (!wait_for(lifeline_.is_lost(rank) ? kDelivered : lifeline_.remaining()));
+  } catch (const gloo::IoException& error) {
+    const bool cut_short = lifeline_.is_lost(rank);
+    throw ConnectionLost(rank, cut_short ? "the connection ended within a message" : without_location(error.what()));
+  }
+}
+
+bool InterruptibleBuffer::waitRecv(int* rank, std::chrono::milliseconds) {
+  wait(receives_from_, [&](std::chrono::milliseconds timeout) { return inner_->waitRecv(rank, timeout); });
+  return true;
+}
+
+bool InterruptibleBuffer::waitSend(int* rank, std::chrono::milliseconds) {
+  wait(sends_to_, [&](std::chrono::milliseconds timeout) { return inner_->waitSend(rank, timeout); });
+  return true;
+}
+
+void InterruptibleBuffer::send(int to, uint64_t slot, size_t offset, size_t bytes) {
+  sends_to_ = to;
+  try {
+    inner_->send(to, slot, offset, bytes);
+  } catch (const gloo::IoException& error) {
+    throw ConnectionLost(to, without_location(error.what()));
+  }
+}
+
+void InterruptibleBuffer::recv(int from, uint64_t slot, size_t offset, size_t bytes) {
+  receives_from_ = from;
+  try {
+    inner_->recv(from, slot, offset, bytes);
+  } catch (const gloo::IoException& error) {
+    throw ConnectionLost(from, without_location(error.what()));
+  }
+}
+
+void InterruptibleBuffer::recv(std::vector<int>, uint64_t, size_t, size_t) {
+  throw std::logic_error("comm_gloo does not receive from whoever comes first");
+}
+
+void InterruptibleBuffer::end_waits(int peer) noexcept {
+  if (peer == kAllPeers || receives_from_ == peer) inner_->abortWaitRecv();
+  if (peer == kAllPeers || sends_to_ == peer) inner_->abortWaitSend();
+}
+
+InterruptibleContext::InterruptibleContext(Lifeline& lifeline, std::shared_ptr<gloo::transport::Context> inner)
+    : Context(inner->rank, inner->size), lifeline_(lifeline), inner_(std::move(inner)) {}
+
+std::unique_ptr<gloo::transport::UnboundBuffer> InterruptibleContext::createUnboundBuffer(void* data, size_t bytes) {
+  return std::make_unique<InterruptibleBuffer>(lifeline_, inner_->createUnboundBuffer(data, bytes));
+}
+
+}  // namespace ddprun::gloo_backend

@@ -1,0 +1,70 @@
+// Gloo's transport with waits that end: a transport::Context whose buffers obey the lifeline. Gloo's own algorithms run
+// on it unchanged.
+#pragma once
+
+#include <gloo/transport/context.h>
+#include <gloo/transport/unbound_buffer.h>
+
+#include <atomic>
+#include <memory>
+#include <stdexcept>
+
+#include "lifeline.hpp"
+
+namespace ddprun::gloo_backend {
+
+// The connection to a peer ended. The deadline and an abort also end connections: the communicator tells them apart.
+class ConnectionLost : public std::runtime_error {
+ public:
+  ConnectionLost(int peer, const std::string& why) : std::runtime_error(why), peer_(peer) {}
+  int peer() const noexcept { return peer_; }
+
+ private:
+  int peer_;
+};
+
+// Delegates to a buffer of Gloo. In each direction there is one peer at a time: another one only after all is waited
+// for. Timeouts that are passed in are ignored: the lifeline has the collective's deadline. One thread.
+class InterruptibleBuffer final : public gloo::transport::UnboundBuffer, public Interruptible {
+ public:
+  InterruptibleBuffer(Lifeline& lifeline, std::unique_ptr<gloo::transport::UnboundBuffer> inner);
+  ~InterruptibleBuffer() override;
+
+  // Throw ConnectionLost.
+  using gloo::transport::UnboundBuffer::waitRecv;
+  using gloo::transport::UnboundBuffer::waitSend;
+  bool waitRecv(int* rank, std::chrono::milliseconds timeout) override;
+  bool waitSend(int* rank, std::chrono::milliseconds timeout) override;
+  void send(int to, uint64_t slot, size_t offset, size_t bytes) override;
+  void recv(int from, uint64_t slot, size_t offset, size_t bytes) override;
+  // Not offered: throws std::logic_error. No algorithm here receives from whoever comes first.
+  void recv(std::vector<int> from, uint64_t slot, size_t offset, size_t bytes) override;
+
+  void abortWaitRecv() override { inner_->abortWaitRecv(); }
+  void abortWaitSend() override { inner_->abortWaitSend(); }
+  void end_waits(int peer) noexcept override;
+
+ private:
+  template <class Wait>
+  void wait(const std::atomic<int>& peer, Wait&& wait_for);
+
+  Lifeline& lifeline_;
+  const std::unique_ptr<gloo::transport::UnboundBuffer> inner_;
+  std::atomic<int> sends_to_{kAllPeers};
+  std::atomic<int> receives_from_{kAllPeers};
+};
+
+// Both references outlive it.
+class InterruptibleContext final : public gloo::transport::Context {
+ public:
+  InterruptibleContext(Lifeline& lifeline, std::shared_ptr<gloo::transport::Context> inner);
+  std::unique_ptr<gloo::transport::Pair>& getPair(int rank) override { return inner_->getPair(rank); }
+  std::unique_ptr<gloo::transport::Pair>& createPair(int rank) override { return inner_->createPair(rank); }
+  std::unique_ptr<gloo::transport::UnboundBuffer> createUnboundBuffer(void* data, size_t bytes) override;
+
+ private:
+  Lifeline& lifeline_;
+  const std::shared_ptr<gloo::transport::Context> inner_;
+};
+
+}  // namespace ddprun::gloo_backend
