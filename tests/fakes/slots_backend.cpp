@@ -40,7 +40,7 @@ void with_type(int32_t dtype, Function function) {
 
 class SlotsBackend : public ddprun::Communicator {
  public:
-  explicit SlotsBackend(const ddprun::Host& host) : host_(host), slots_(host) {}
+  explicit SlotsBackend(const ddprun::Host& host) : host_(checked(host)), slots_(host) {}
 
   ddprun::Request& allreduce(const ddprun_collective& call) override {
     in_pieces(call, [&](std::size_t first, std::size_t count) {
@@ -93,6 +93,11 @@ class SlotsBackend : public ddprun::Communicator {
   void abort() noexcept override { slots_.abort(); }
 
  private:
+  static const ddprun::Host& checked(const ddprun::Host& host) {
+    host.refuse_options_beyond({});
+    return host;
+  }
+
   static std::byte* at(void* base, std::size_t index, int32_t dtype) {
     return static_cast<std::byte*>(base) + index * ddprun::size_of(dtype);
   }

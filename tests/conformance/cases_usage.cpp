@@ -1,0 +1,284 @@
+// How a communicator may be used: many at once, again and again, with nothing in it, with more than it takes.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <thread>
+
+#include "conformance/collective.hpp"
+#include "conformance/suite.hpp"
+
+namespace ddprun::conformance {
+namespace {
+
+// What both a float reduction and a byte movement find easy; several cases mix them.
+std::vector<Collective> mixed_calls(const Settings& settings, const std::string& algorithm, int size, int rounds) {
+  const auto dtype = common_dtype(settings, algorithm);
+  const auto op = common_op(settings, algorithm);
+  std::vector<Collective> calls;
+  for (int round = 0; round < rounds; ++round) {
+    const auto count = static_cast<std::size_t>(round * 37 % 211);
+    const bool in_place = round % 2 == 1;
+    constexpr Kind kKinds[] = {Kind::allreduce, Kind::broadcast, Kind::allreduce, Kind::allgather,
+                               Kind::reduce_scatter};
+    calls.push_back({.kind = kKinds[round % 5],
+                     .dtype = dtype,
+                     .op = op,
+                     .root = round % size,
+                     .count = count,
+                     .in_place = in_place});
+  }
+  return calls;
+}
+
+// Runs all calls, whatever comes of one, and returns the first fault.
+std::string run_all(Context& context, comm::CommBackend& backend, const std::vector<Collective>& calls, uint64_t seed) {
+  std::string fault;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const auto checked = run_checked(context, backend, calls[i], seed + i * 1000);
+    if (!fault.empty() || checked.fault.empty()) continue;
+    fault = "call " + std::to_string(i) + " (" + comm::name_of(calls[i].kind) + " " + describe(calls[i]) +
+            "): " + checked.fault;
+  }
+  return fault;
+}
+
+void judge(Context& context, const std::string& fault) {
+  if (!fault.empty()) context.fail(fault);
+}
+
+// "" when it throws Error(plugin), as what cannot be served must.
+template <class Function>
+std::string must_refuse(const std::string& what, Function function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::plugin) return "";
+    return what + " was refused with the wrong kind of error: " + error.what();
+  }
+  return what + " was not refused";
+}
+
+void many_small(Context& context) {
+  for (const auto& algorithm : algorithms_of(context.settings())) {
+    const auto calls = mixed_calls(context.settings(), algorithm, context.size(), 300);
+    judge(context, run_all(context, context.shared(algorithm), calls, 11));
+  }
+}
+
+void several_under_way(Context& context) {
+  auto& backend = context.shared("auto");
+  const auto dtype = common_dtype(context.settings(), "auto");
+  const auto op = common_op(context.settings(), "auto");
+  constexpr std::size_t kCount = 5000;
+  std::vector<std::vector<unsigned char>> buffers;
+  std::vector<comm::RequestPtr> requests;
+  for (uint64_t i = 0; i < 4; ++i) {
+    auto& buffer = buffers.emplace_back(kCount * comm::size_of(dtype));
+    fill(dtype, op, i, context.rank(), 0, kCount, buffer.data());
+    requests.push_back(backend.allreduce(buffer.data(), {.data = buffer.data(), .count = kCount, .dtype = dtype}, op));
+  }
+  for (uint64_t i = 0; i < 4; ++i) {
+    const auto give_up = Clock::now() + context.settings().deadline;
+    while (!requests[i]->test() && Clock::now() < give_up) std::this_thread::yield();
+    context.wait(requests[i]);
+    for (std::size_t j = 0; j < kCount; ++j) {
+      const auto expected = reduce(dtype, op, i, context.size(), j);
+      if (accepts(dtype, expected, load(dtype, buffers[i].data(), j))) continue;
+      return context.fail("request " + std::to_string(i) + ", element " + std::to_string(j) + ": expected " +
+                          to_text(dtype, expected.value) + ", got " +
+                          to_text(dtype, load(dtype, buffers[i].data(), j)));
+    }
+  }
+}
+
+void two_communicators(Context& context) {
+  std::string faults[2];
+  const auto work = [&](int which) {
+    try {
+      const auto backend = context.join({.channel = 1 + which});
+      const auto calls = mixed_calls(context.settings(), "auto", context.size(), which == 0 ? 150 : 120);
+      faults[which] = run_all(context, *backend, calls, 100'000 * static_cast<uint64_t>(which + 1));
+      context.ranks().meet(1 + which);  // leaves together, so that nobody sees a peer's end as a loss
+    } catch (const std::exception& error) {
+      faults[which] = error.what();
+    }
+  };
+  std::thread other(work, 1);
+  work(0);
+  other.join();
+  for (int which = 0; which < 2; ++which) {
+    if (!faults[which].empty()) context.fail("communicator " + std::to_string(which) + ": " + faults[which]);
+  }
+}
+
+void null_when_empty(Context& context) {
+  auto& backend = context.shared("auto");
+  const auto dtype = common_dtype(context.settings(), "auto");
+  const auto op = common_op(context.settings(), "auto");
+  const comm::Buffer nothing{.data = nullptr, .count = 0, .dtype = dtype};
+  context.wait(backend.allreduce(nullptr, nothing, op));
+  context.wait(backend.broadcast(nothing, 0));
+  context.wait(backend.allgather(nullptr, nothing));
+  context.wait(backend.reduce_scatter(nullptr, nothing, op));
+}
+
+void refuses_undeclared(Context& context) {
+  for (const auto& algorithm : algorithms_of(context.settings())) {
+    auto& backend = context.shared(algorithm);
+    for (int dtype = 0; dtype < kDTypes; ++dtype) {
+      for (int op = 0; op < kOps; ++op) {
+        const auto d = static_cast<DType>(dtype);
+        const auto o = static_cast<Op>(op);
+        if (takes(context.settings(), algorithm, d, o)) continue;
+        double memory[2] = {};
+        judge(context, must_refuse(algorithm + " allreduce " + comm::name_of(o) + " of " + comm::name_of(d), [&] {
+                context.wait(backend.allreduce(&memory[0], {.data = &memory[1], .count = 1, .dtype = d}, o));
+              }));
+      }
+    }
+    context.wait(backend.barrier());  // a refusal leaves the communicator well
+  }
+}
+
+void refuses_unknown_option(Context& context) {
+  judge(context, must_refuse("the option no_such_option", [&] { context.join({.extra = {{"no_such_option", "1"}}}); }));
+}
+
+// Bits of five allreduces of the same numbers, on two communicators made with `deterministic`.
+void repeats(Context& context, const std::string& algorithm) {
+  const auto dtype = common_dtype(context.settings(), algorithm);
+  const auto op = common_op(context.settings(), algorithm);
+  constexpr std::size_t kCount = 65'537;
+  std::vector<unsigned char> send(kCount * comm::size_of(dtype));
+  std::vector<unsigned char> first;
+  fill(dtype, op, 5, context.rank(), 0, kCount, send.data());
+  for (int joined = 0; joined < 2; ++joined) {
+    const auto backend = context.join({.algorithm = algorithm, .deterministic = true});
+    for (int run = 0; run < 5; ++run) {
+      std::vector<unsigned char> recv(send.size());
+      context.wait(backend->allreduce(send.data(), {.data = recv.data(), .count = kCount, .dtype = dtype}, op));
+      if (first.empty()) first = recv;
+      if (recv != first) context.fail("run " + std::to_string(joined * 5 + run) + " differs from the first");
+    }
+    context.ranks().meet();
+  }
+  context.digest(first.data(), first.size());
+}
+
+// NaN is the backend's own affair: what it does is told and not judged.
+void nan_of(Context& context, Op op) {
+  const auto dtype = common_dtype(context.settings(), "auto");
+  std::string told;
+  for (int from = 0; from < context.size(); ++from) {
+    double send[1] = {};
+    double recv[1] = {};
+    store(dtype, {context.rank() == from ? std::numeric_limits<long double>::quiet_NaN() : 1.0L, 0}, send, 0);
+    context.wait(context.shared("auto").allreduce(send, {.data = recv, .count = 1, .dtype = dtype}, op));
+    const bool propagates = std::isnan(load(dtype, recv, 0).real);
+    told += (from > 0 ? ", " : "") + std::string(propagates ? "kept" : "lost") + " from rank " + std::to_string(from);
+  }
+  if (context.rank() == 0) context.note(told);
+}
+
+void allocated_memory(Context& context) {
+  auto& backend = context.shared("auto");
+  const auto dtype = common_dtype(context.settings(), "auto");
+  const auto op = common_op(context.settings(), "auto");
+  for (const std::size_t count : {std::size_t{1}, std::size_t{100'000}}) {
+    const auto memory = backend.allocate(count * comm::size_of(dtype));
+    if (reinterpret_cast<std::uintptr_t>(memory.get()) % 4096 != 0) context.fail("the memory is not page-aligned");
+    fill(dtype, op, 9, context.rank(), 0, count, memory.get());
+    context.wait(backend.allreduce(memory.get(), {.data = memory.get(), .count = count, .dtype = dtype}, op));
+    for (std::size_t i = 0; i < count; ++i) {
+      if (accepts(dtype, reduce(dtype, op, 9, context.size(), i), load(dtype, memory.get(), i))) continue;
+      return context.fail("element " + std::to_string(i) + " is wrong");
+    }
+  }
+}
+
+std::ptrdiff_t entries_of(const char* folder) {
+  std::error_code gone;  // an entry may end while we look
+  std::ptrdiff_t count = 0;
+  for (std::filesystem::directory_iterator at(folder, gone), end; !gone && at != end; at.increment(gone)) ++count;
+  return count;
+}
+
+// Open descriptors and threads of this process. The ranks look in turn, because looking opens a descriptor.
+struct Held {
+  std::ptrdiff_t descriptors = 0;
+  std::ptrdiff_t threads = 0;
+};
+Held held_now(Context& context) {
+  Held held;
+  for (int turn = 0; turn < context.size(); ++turn) {
+    context.ranks().meet();
+    if (turn == context.rank()) held = {entries_of("/proc/self/fd"), entries_of("/proc/self/task")};
+  }
+  context.ranks().meet();
+  return held;
+}
+
+void join_and_leave(Context& context) {
+  const auto cycle = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      const auto backend = context.join({});
+      context.wait(backend->barrier());
+      context.ranks().meet();
+    }
+  };
+  cycle(3);  // a library may keep what it opened at first
+  const Held before = held_now(context);
+  constexpr int kCycles = 8;
+  cycle(kCycles);
+  std::this_thread::sleep_for(milliseconds(100));  // for threads that are just ending
+  const Held after = held_now(context);
+  const auto judge_growth = [&](const char* what, std::ptrdiff_t from, std::ptrdiff_t to) {
+    if (to - from < kCycles) return;
+    context.fail(std::to_string(from) + " " + what + " became " + std::to_string(to) + " while " +
+                 std::to_string(kCycles) + " communicators came and went");
+  };
+  judge_growth("descriptors", before.descriptors, after.descriptors);
+  judge_growth("threads", before.threads, after.threads);
+}
+
+// A rank that has its result may leave while others are still about to take theirs.
+void leave_at_once(Context& context) {
+  for (const auto& algorithm : algorithms_of(context.settings())) {
+    for (uint64_t i = 0; i < 8; ++i) {
+      const Collective what{.dtype = common_dtype(context.settings(), algorithm),
+                            .op = common_op(context.settings(), algorithm),
+                            .count = i % 2 == 0 ? std::size_t{3} : std::size_t{100'000}};
+      const auto backend = context.join({.algorithm = algorithm});
+      judge(context, run_checked(context, *backend, what, i).fault);
+    }
+  }
+}
+
+}  // namespace
+
+void add_usage_cases(const Settings& settings, int, std::vector<Case>& cases) {
+  const auto add = [&](const std::string& name, std::function<void(Context&)> body) {
+    cases.push_back({.group = "usage", .name = name, .body = std::move(body)});
+  };
+  add("300 small collectives in a row, of varying sizes and kinds", many_small);
+  add("four allreduces under way at once", several_under_way);
+  add("two communicators at once, from two threads", two_communicators);
+  add("null buffers with count 0", null_when_empty);
+  add("what is not declared is refused", refuses_undeclared);
+  add("an unknown option is refused", refuses_unknown_option);
+  for (const auto& algorithm : algorithms_of(settings)) {
+    add("ten deterministic runs under " + algorithm + " give the same bits",
+        [=](Context& context) { repeats(context, algorithm); });
+  }
+  if (settings.capabilities.alloc) add("memory of the backend's own", allocated_memory);
+  add("joining and leaving again and again leaves nothing open", join_and_leave);
+  add("leaving right after the last collective", leave_at_once);
+  const auto dtype = common_dtype(settings, "auto");
+  for (const Op op : {Op::sum, Op::min, Op::max}) {
+    if (!is_floating(dtype) || !takes(settings, "auto", dtype, op)) continue;
+    add(std::string("NaN under ") + comm::name_of(op), [=](Context& context) { nan_of(context, op); });
+  }
+}
+
+}  // namespace ddprun::conformance

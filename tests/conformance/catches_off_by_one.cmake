@@ -1,0 +1,16 @@
+# An allreduce whose last element is one too large must fail, by name, and nothing that is right may fail with it.
+execute_process(COMMAND ${PROGRAM} --plugin ${PLUGIN} --as processes --ranks 2 --filter count --filter barrier
+                OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE code)
+message("${output}")
+if(NOT code EQUAL 6)
+  message(FATAL_ERROR "expected exit code 6, got ${code}")
+endif()
+set(first "FAILED  world 2 processes: allreduce slots float32 sum count 7 out of place\n        rank 0: element 6: expected")
+string(FIND "${output}" "${first}" at)
+if(at EQUAL -1)
+  message(FATAL_ERROR "expected the failure: ${first}")
+endif()
+string(REGEX MATCH "FAILED  world 2 processes: (broadcast|allgather|reduce_scatter|barrier|[^\n]* count 0 )[^\n]*" wrong "${output}")
+if(wrong)
+  message(FATAL_ERROR "nothing is wrong with this one: ${wrong}")
+endif()

@@ -1,0 +1,49 @@
+// A buffer between guards that nobody may write.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ddprun::conformance {
+
+class Guarded {
+ public:
+  // `shift` bytes behind a cache line: a buffer need be aligned to its element only, and backends that use vector
+  // instructions must not assume more. Every byte starts as poison, so that one that was never written shows.
+  explicit Guarded(std::size_t bytes, std::size_t shift = 0)
+      : memory_(bytes + 2 * kGuard + kLine, kPattern), bytes_(bytes) {
+    const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
+    begin_ = (kLine - address % kLine) % kLine + kGuard + shift;
+  }
+
+  unsigned char* data() { return memory_.data() + begin_; }
+  std::size_t bytes() const { return bytes_; }
+
+  // What the buffer holds now, to compare with later.
+  std::vector<unsigned char> copy() const { return {first(), first() + bytes_}; }
+  bool holds(const std::vector<unsigned char>& content) const {
+    return std::equal(content.begin(), content.end(), first(), first() + bytes_);
+  }
+
+  // True while nothing has been written around the buffer.
+  bool intact() const {
+    const auto untouched = [](unsigned char byte) { return byte == kPattern; };
+    return std::all_of(memory_.data(), first(), untouched) &&
+           std::all_of(first() + bytes_, memory_.data() + memory_.size(), untouched);
+  }
+
+ private:
+  static constexpr std::size_t kLine = 64;
+  static constexpr std::size_t kGuard = 256;  // shift is less
+  static constexpr unsigned char kPattern = 0xC3;
+
+  const unsigned char* first() const { return memory_.data() + begin_; }
+
+  std::vector<unsigned char> memory_;
+  std::size_t bytes_;
+  std::size_t begin_ = 0;
+};
+
+}  // namespace ddprun::conformance
