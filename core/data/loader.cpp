@@ -52,7 +52,8 @@ class InlineLoader : public Loader {
 // until the slot is ready, and then to the caller until its next call.
 //
 // Waking a sleeping thread costs more than fetching a small batch. So a worker is woken only when half of what was
-// fetched ahead is used up, one at a time, and the caller only when the very batch that it waits for is ready.
+// fetched ahead is used up, one at a time, and the caller only when the very batch that it waits for is ready. Where
+// the workers are so late that nobody has begun that batch, the caller fetches it itself.
 class WorkerLoader : public Loader {
  public:
   WorkerLoader(const Dataset& dataset, LoaderOptions options)
@@ -89,6 +90,7 @@ class WorkerLoader : public Loader {
     std::unique_lock lock(mutex_);
     if (taken_ == batches_.size()) return false;
     Slot& slot = slots_[taken_ % slots_.size()];
+    if (claimed_ == taken_) fetch_one(lock);
     caller_waits_ = !slot.ready;
     ready_.wait(lock, [&] { return slot.ready; });
     caller_waits_ = false;

@@ -22,6 +22,29 @@ std::vector<int64_t> in_order(int64_t n) {
   return indices;
 }
 
+// Fisher and Yates (1938) as Durstenfeld (1964) wrote it: each place takes one of those not yet placed.
+std::vector<int64_t> shuffle_forwards(int64_t n, std::mt19937& generator) {
+  std::vector<int64_t> indices = in_order(n);
+  for (int64_t i = 0; i < n - 1; ++i) {
+    const auto ahead = static_cast<int64_t>(generator() % static_cast<uint64_t>(n - i));
+    std::swap(indices[static_cast<std::size_t>(i)], indices[static_cast<std::size_t>(i + ahead)]);
+  }
+  return indices;
+}
+
+// The same, inside out: index i takes the place of an earlier one, which moves to the end.
+std::vector<int64_t> shuffle_inside_out(int64_t n, std::mt19937& generator) {
+  std::vector<int64_t> indices(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const uint64_t high = generator();
+    const uint64_t draw = high << 32 | generator();
+    const std::size_t place = draw % (i + 1);
+    indices[i] = indices[place];
+    indices[place] = static_cast<int64_t>(i);
+  }
+  return indices;
+}
+
 // Sequential or random: the whole data set, for one rank.
 class WholeSampler : public Sampler {
  public:
@@ -104,20 +127,11 @@ std::unique_ptr<Sampler> distributed_sampler(int64_t dataset_size, int rank, int
 }
 
 std::vector<int64_t> randperm(int64_t n, uint64_t seed) {
-  // From here on PyTorch draws 64 bits, the high half first, because 32 would be visibly uneven.
+  // From here on PyTorch draws 64 bits for each swap, since 32 would favour some indices, and shuffles inside out.
   constexpr int64_t wide_from = std::numeric_limits<uint32_t>::max() / 20;
   check_size(n);
-  std::vector<int64_t> indices = in_order(n);
-  std::mt19937 generator(static_cast<uint32_t>(seed));  // PyTorch, too, uses the low half of the seed only
-  const auto draw = [&]() -> uint64_t {
-    const uint64_t first = generator();
-    return n < wide_from ? first : first << 32 | generator();
-  };
-  for (int64_t i = 0; i < n - 1; ++i) {
-    const auto ahead = static_cast<int64_t>(draw() % static_cast<uint64_t>(n - i));
-    std::swap(indices[static_cast<std::size_t>(i)], indices[static_cast<std::size_t>(i + ahead)]);
-  }
-  return indices;
+  std::mt19937 generator(static_cast<uint32_t>(seed));  // PyTorch, too, takes the low half of the seed alone
+  return n < wide_from ? shuffle_forwards(n, generator) : shuffle_inside_out(n, generator);
 }
 
 }  // namespace ddprun::data

@@ -1,7 +1,7 @@
 """Compares core/data's samplers with the installed PyTorch, index for index.
 
 Usage: sampler_parity.py SAMPLER_DUMP [--huge]. Ends with 0 when all agree, 1 at the first case that does not, 77 when this
-Python has no torch. --huge adds a data set so large that PyTorch draws 64 bits for each swap (4 GB, a minute).
+Python has no torch. --huge adds a data set so large that PyTorch draws 64 bits for each swap (8 GB, some minutes).
 """
 
 import itertools
