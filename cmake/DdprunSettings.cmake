@@ -4,8 +4,6 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-set(CMAKE_CXX_VISIBILITY_PRESET hidden)
-set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
@@ -18,7 +16,9 @@ set(DDPRUN_PLUGIN_OUTPUT ${CMAKE_BINARY_DIR}/lib/ddprun)              # where th
 set(DDPRUN_PLUGIN_INSTALL lib/ddprun)   # and where the prefix has them: lib/ddprun
 
 add_library(ddprun_flags INTERFACE)
-target_compile_options(ddprun_flags INTERFACE -Wall -Wextra -Wpedantic)
+# Nobody replaces a function of libddprun from outside, so calls within it need no indirection.
+target_compile_options(ddprun_flags INTERFACE -Wall -Wextra -Wpedantic
+                       $<$<CXX_COMPILER_ID:GNU>:-fno-semantic-interposition>)
 if(DDPRUN_SANITIZE)
   # For all, libraries of others excepted: a race or overflow anywhere in a process of ours ends it.
   add_compile_options(-fsanitize=${DDPRUN_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

@@ -19,7 +19,8 @@ enum class ExitCode : int {
   terminated = 143,
 };
 
-// One clear line: what is wrong, where, what to do. what() may hold several lines where several faults are told at once.
+// One clear line: what is wrong, where, what to do. what() may hold several lines where several faults are told at
+// once.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}

@@ -1,7 +1,10 @@
 #include "base/log.hpp"
 
+#include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+
+#include "base/error.hpp"
 
 namespace ddprun::log {
 namespace {
@@ -16,6 +19,16 @@ spdlog::level::level_enum to_spdlog(Level level) {
   return spdlog::level::err;
 }
 
+const char* prefix(Level level) {
+  switch (level) {
+    case Level::debug: return "ddprun: debug: ";
+    case Level::warning: return "ddprun: warning: ";
+    case Level::error: return "ddprun: error: ";
+    case Level::info: break;
+  }
+  return "ddprun: ";
+}
+
 spdlog::logger& logger() {
   // Leaked, so that it outlives every thread and every static destructor that may still want to log.
   static spdlog::logger* const instance = [] {
@@ -27,22 +40,32 @@ spdlog::logger& logger() {
   return *instance;
 }
 
-const char* prefix(Level level) {
-  switch (level) {
-    case Level::debug: return "ddprun: debug: ";
-    case Level::warning: return "ddprun: warning: ";
-    case Level::error: return "ddprun: error: ";
-    case Level::info: break;
-  }
-  return "ddprun: ";
-}
-
 }  // namespace
 
-void set_level(Level level) { logger().set_level(to_spdlog(level)); }
+void set_level(Level level) {
+  logger().set_level(to_spdlog(level));
+}
+
+void also_to(const std::string& path) {
+  try {
+    auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
+    sink->set_pattern("%v");
+    logger().sinks().push_back(std::move(sink));
+  } catch (const spdlog::spdlog_ex& failed) {
+    throw Error(ExitCode::failure, std::string("cannot write the log: ") + failed.what());
+  }
+}
 
 void write(Level level, std::string_view message) {
   logger().log(to_spdlog(level), "{}{}", prefix(level), message);
+}
+
+void always(std::string_view line) {
+  logger().log(spdlog::level::critical, "{}", line);
+}
+
+void plain(std::string_view line) {
+  logger().log(spdlog::level::info, "{}", line);
 }
 
 }  // namespace ddprun::log

@@ -9,8 +9,9 @@ torch::Tensor allocate(comm::CommBackend& backend, const BucketPlan& plan, torch
   std::shared_ptr<void> memory = backend.allocate(plan.elements * comm::size_of(plan.dtype));
   void* data = memory.get();
   // The tensor, and every gradient that is a view of it, keeps the memory.
-  return torch::from_blob(data, {static_cast<int64_t>(plan.elements)}, [owner = std::move(memory)](void*) mutable { owner.reset(); },
-                          torch::TensorOptions().dtype(type));
+  return torch::from_blob(
+      data, {static_cast<int64_t>(plan.elements)}, [owner = std::move(memory)](void*) mutable { owner.reset(); },
+      torch::TensorOptions().dtype(type));
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ class Bucket {
   // Collective (it allocates from the backend).
   Bucket(comm::CommBackend& backend, const BucketPlan& plan, const std::vector<NamedTensor>& parameters);
 
-  // Takes the gradient of a slot's parameter into the bucket, times `scale` (a wrapped number, so that it takes part in the
-  // gradient's own type), and makes the bucket's view the gradient. Where it already is one, it is scaled in place.
+  // Takes the gradient of a slot's parameter into the bucket, times `scale` (a wrapped number, so that it takes part in
+  // the gradient's own type), and makes the bucket's view the gradient. Where it already is one, it is scaled in place.
   void take(std::size_t slot, const torch::Tensor& parameter, const torch::Tensor& scale);
   // Makes the gradient zero, for a parameter that had none.
   void take_zero(std::size_t slot, const torch::Tensor& parameter);

@@ -13,8 +13,9 @@ struct Open {
 
 }  // namespace
 
-std::vector<BucketPlan> plan_buckets(const std::vector<ParameterInfo>& parameters, const std::vector<std::size_t>& order,
-                                     std::size_t first_cap_bytes, std::size_t cap_bytes) {
+std::vector<BucketPlan> plan_buckets(const std::vector<ParameterInfo>& parameters,
+                                     const std::vector<std::size_t>& order, std::size_t first_cap_bytes,
+                                     std::size_t cap_bytes) {
   std::vector<Open> closed;
   std::map<comm::DType, Open> open;
   for (std::size_t position = 0; position < order.size(); ++position) {

@@ -125,8 +125,8 @@ class BucketedReducer final : public Reducer {
       begin_step();
       return;
     }
-    // Once: from now on the buckets follow the order that rank 0 saw. The gradients of this step stay valid, since each is
-    // a view that keeps its old bucket's memory.
+    // Once: from now on the buckets follow the order that rank 0 saw. The gradients of this step stay valid, since each
+    // is a view that keeps its old bucket's memory.
     rebuilt_ = true;
     std::vector<int64_t> order(ready_order_.begin(), ready_order_.end());
     const comm::Buffer buffer{order.data(), order.size(), comm::DType::int64, comm::Memory::host, nullptr};
@@ -146,14 +146,14 @@ class BucketedReducer final : public Reducer {
   const ReducerOptions options_;
   const torch::Tensor scale_;
   std::vector<Bucket> buckets_;
-  std::vector<Place> places_;              // by parameter
-  std::vector<bool> added_;                // by parameter, this step
-  std::vector<std::size_t> ready_order_;   // this step
-  std::vector<std::size_t> pending_;       // by bucket: gradients still to come
-  std::size_t submitted_ = 0;              // buckets handed to the thread this step
+  std::vector<Place> places_;             // by parameter
+  std::vector<bool> added_;               // by parameter, this step
+  std::vector<std::size_t> ready_order_;  // this step
+  std::vector<std::size_t> pending_;      // by bucket: gradients still to come
+  std::size_t submitted_ = 0;             // buckets handed to the thread this step
   bool rebuilt_ = false;
   std::string served_;
-  std::unique_ptr<CommThread> thread_;     // last: its jobs use the buckets
+  std::unique_ptr<CommThread> thread_;  // last: its jobs use the buckets
 };
 
 }  // namespace

@@ -25,7 +25,8 @@ std::string safetensors_dtype(const torch::Tensor& tensor) {
 
 class ModelCheckpointer final : public Checkpointer {
  public:
-  ModelCheckpointer(const torch::nn::Module& module, checkpoint::CheckpointFolder& folder, checkpoint::Metadata metadata)
+  ModelCheckpointer(const torch::nn::Module& module, checkpoint::CheckpointFolder& folder,
+                    checkpoint::Metadata metadata)
       : module_(module), folder_(folder), metadata_(std::move(metadata)) {}
 
   void save(int64_t step, int64_t epoch) override {

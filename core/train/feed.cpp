@@ -14,8 +14,8 @@ torch::Tensor view(void* memory, int64_t size, const data::Field& field) {
 
 }  // namespace
 
-Feed::Feed(const data::Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank, int world,
-           data::LoaderOptions loader)
+Feed::Feed(const data::Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank,
+           int world, data::LoaderOptions loader)
     : dataset_(dataset),
       sampler_(std::move(sampler)),
       batch_size_(batch_size),

@@ -16,8 +16,8 @@ struct TensorBatch {
   torch::Tensor input;   // [size, input shape...]
   torch::Tensor target;  // [size, target shape...]
   int64_t size = 0;      // 0: the other ranks have samples in this step, this one has none (last = "exact")
-  // What the loss is to be multiplied with, so that the average of the ranks' gradients is that of all samples of the step:
-  // size * world / (samples of all ranks). 1 where all ranks have equally many.
+  // What the loss is to be multiplied with, so that the average of the ranks' gradients is that of all samples of the
+  // step: size * world / (samples of all ranks). 1 where all ranks have equally many.
   double weight = 1;
 };
 

@@ -19,6 +19,13 @@ double peak_memory_bytes() {
   return static_cast<double>(usage.ru_maxrss) * 1024;
 }
 
+// Optimizer::zero_grad detaches in place, which a view, such as a gradient in a bucket, does not allow.
+void forget_gradients(torch::optim::Optimizer& optimizer) {
+  for (auto& group : optimizer.param_groups()) {
+    for (torch::Tensor& parameter : group.params()) parameter.mutable_grad().reset();
+  }
+}
+
 }  // namespace
 
 // What an epoch adds up on this rank.
@@ -96,7 +103,7 @@ void LoopTrainer::run_epoch(int64_t epoch) {
 
 record::StepRecord LoopTrainer::run_step(const TensorBatch& batch, record::StepRecord record) {
   Stopwatch clock;
-  parts_.optimizer.zero_grad();
+  forget_gradients(parts_.optimizer);
   if (batch.size > 0) {
     forward_backward(batch, record);
   } else {

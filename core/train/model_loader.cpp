@@ -6,8 +6,12 @@
 
 namespace ddprun::train {
 
-std::string torch_version() { return TORCH_VERSION; }
-int cxx11_abi() { return _GLIBCXX_USE_CXX11_ABI; }
+std::string torch_version() {
+  return TORCH_VERSION;
+}
+int cxx11_abi() {
+  return _GLIBCXX_USE_CXX11_ABI;
+}
 
 ModelPtr make_model(const plugin::ModelPlugin& plugin, const ModelContext& context) {
   std::array<char, 1024> error{};

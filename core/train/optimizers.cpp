@@ -14,10 +14,9 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const config::Experiment
   const std::tuple<double, double> betas{chosen.betas.at(0), chosen.betas.at(1)};
 
   if (chosen.name == "sgd") {
-    return std::make_unique<optim::SGD>(tensors, optim::SGDOptions(lr)
-                                                     .momentum(chosen.momentum)
-                                                     .nesterov(chosen.nesterov)
-                                                     .weight_decay(chosen.weight_decay));
+    return std::make_unique<optim::SGD>(
+        tensors,
+        optim::SGDOptions(lr).momentum(chosen.momentum).nesterov(chosen.nesterov).weight_decay(chosen.weight_decay));
   }
   if (chosen.name == "adam") {
     return std::make_unique<optim::Adam>(

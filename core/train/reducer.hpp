@@ -18,8 +18,8 @@ namespace ddprun::train {
 class Reducer {
  public:
   virtual ~Reducer() = default;
-  // The gradient of this parameter (its index in the list given at construction) is finished. It may start communicating;
-  // the caller must not touch the gradient until finalize has returned.
+  // The gradient of this parameter (its index in the list given at construction) is finished. It may start
+  // communicating; the caller must not touch the gradient until finalize has returned.
   virtual void add(std::size_t parameter) = 0;
   // Waits until all gradients hold their average over the ranks. Throws Error(peer) when a collective fails, and
   // Error(failure) that names the parameters which were not added, unless they are to count as zero.
@@ -39,16 +39,16 @@ struct ReducerOptions {
   std::function<void(int bucket)> on_wait;
 };
 
-// Gradients become views into buckets; the division by the world size is folded into the copy there. Buckets are reduced in
-// the order in which gradients became ready on rank 0 in the first step, as c10d's Reducer does (Li et al. 2020). All but
-// the last run on a communication thread while backward goes on; the last has nothing to hide behind and runs inline.
-// The backend must outlive the reducer, which is the only one to call it between the first add and the end of finalize.
-// Collective: all ranks make it with the same parameters.
+// Gradients become views into buckets; the division by the world size is folded into the copy there. Buckets are
+// reduced in the order in which gradients became ready on rank 0 in the first step, as c10d's Reducer does (Li et al.
+// 2020). All but the last run on a communication thread while backward goes on; the last has nothing to hide behind and
+// runs inline. The backend must outlive the reducer, which is the only one to call it between the first add and the end
+// of finalize. Collective: all ranks make it with the same parameters.
 std::unique_ptr<Reducer> bucketed_reducer(comm::CommBackend& backend, std::vector<NamedTensor> parameters,
                                           ReducerOptions options);
 
-// Calls reducer.add from autograd, whenever it has finished a gradient of `parameters`. Keep the result alive: the hooks end
-// with it. The reducer must outlive it.
+// Calls reducer.add from autograd, whenever it has finished a gradient of `parameters`. Keep the result alive: the
+// hooks end with it. The reducer must outlive it.
 std::shared_ptr<void> attach(Reducer& reducer, const std::vector<NamedTensor>& parameters);
 
 }  // namespace ddprun::train

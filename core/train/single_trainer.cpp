@@ -2,6 +2,8 @@
 
 namespace ddprun::train {
 
-std::unique_ptr<Trainer> single_trainer(Parts parts) { return std::make_unique<LoopTrainer>(parts); }
+std::unique_ptr<Trainer> single_trainer(Parts parts) {
+  return std::make_unique<LoopTrainer>(parts);
+}
 
 }  // namespace ddprun::train

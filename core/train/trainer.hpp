@@ -22,7 +22,7 @@ class Reducer;
 
 // What a pass over the test set gave, over all ranks.
 struct Evaluation {
-  double loss = 0;                                               // mean over the samples
+  double loss = 0;                                             // mean over the samples
   double accuracy = std::numeric_limits<double>::quiet_NaN();  // 0..1; NaN where it has no meaning
   int64_t samples = 0;
 };
@@ -31,8 +31,8 @@ struct Evaluation {
 class Trainer {
  public:
   virtual ~Trainer() = default;
-  // Runs to the configured end, or to the step after which the observer wishes to stop. Throws Error(failure) when the loss
-  // is no longer finite, naming rank and step; what Reducer, CommBackend and data sets throw passes through.
+  // Runs to the configured end, or to the step after which the observer wishes to stop. Throws Error(failure) when the
+  // loss is no longer finite, naming rank and step; what Reducer, CommBackend and data sets throw passes through.
   virtual record::Summary fit() = 0;
   // One pass over the test set, every sample once, in evaluation mode.
   virtual Evaluation evaluate() = 0;
@@ -73,8 +73,8 @@ struct DdpOptions {
   std::chrono::milliseconds timeout{30000};
 };
 
-// DistributedDataParallel (Li et al. 2020): replicas in step, gradients averaged by the reducer, which must be one over the
-// trainable parameters of parts.model.
+// DistributedDataParallel (Li et al. 2020): replicas in step, gradients averaged by the reducer, which must be one over
+// the trainable parameters of parts.model.
 std::unique_ptr<Trainer> ddp_trainer(Parts parts, comm::CommBackend& backend, Reducer& reducer, DdpOptions options);
 
 }  // namespace ddprun::train

@@ -22,8 +22,8 @@ struct ModelContext {
   int64_t classes = 0;               // of the data set; 0 for regression
 };
 
-// A network with what belongs to it. Made after torch::manual_seed, so that the same seed gives the same initial weights
-// as the same module in Python. One thread calls it at a time; dp makes one per replica.
+// A network with what belongs to it. Made after torch::manual_seed, so that the same seed gives the same initial
+// weights as the same module in Python. One thread calls it at a time; dp makes one per replica.
 class Model {
  public:
   virtual ~Model() = default;
@@ -60,14 +60,22 @@ void* create_model(const void* context, char* error, uint64_t error_size) {
   return nullptr;
 }
 
-inline void destroy_model(void* model) { delete static_cast<Model*>(model); }
+inline void destroy_model(void* model) {
+  delete static_cast<Model*>(model);
+}
 
 }  // namespace sdk
 }  // namespace ddprun
 
 // Defines the plugin's one exported symbol. T derives from ddprun::Model and is made from a const ModelContext&.
-#define DDPRUN_MODEL_PLUGIN(T, plugin_name, plugin_version)                                        \
-  extern "C" __attribute__((visibility("default"))) const ddprun_model_plugin ddprun_model_plugin_v1 = { \
-      sizeof(ddprun_model_plugin), DDPRUN_MODEL_ABI, plugin_name, plugin_version, TORCH_VERSION,   \
-      _GLIBCXX_USE_CXX11_ABI,      0,                &::ddprun::sdk::create_model<T>,              \
-      &::ddprun::sdk::destroy_model}
+#define DDPRUN_MODEL_PLUGIN(T, plugin_name, plugin_version)                            \
+  extern "C" __attribute__((visibility("default")))                                    \
+  const ddprun_model_plugin ddprun_model_plugin_v1 = {sizeof(ddprun_model_plugin),     \
+                                                      DDPRUN_MODEL_ABI,                \
+                                                      plugin_name,                     \
+                                                      plugin_version,                  \
+                                                      TORCH_VERSION,                   \
+                                                      _GLIBCXX_USE_CXX11_ABI,          \
+                                                      0,                               \
+                                                      &::ddprun::sdk::create_model<T>, \
+                                                      &::ddprun::sdk::destroy_model}

@@ -1,0 +1,25 @@
+// app: the command. One file per subcommand; what they do lives in the rooms below.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace ddprun::app {
+
+// What the command line says.
+struct Arguments {
+  std::vector<std::string> argv;  // as it came, for the ranks
+  std::string config;
+  std::vector<std::string> overrides;     // --set a.b=value
+  std::vector<std::string> plugin_paths;  // --plugin-path
+};
+
+// Each returns the exit code, or throws Error.
+ExitCode train(const Arguments& arguments);     // ddprun --config exp.toml
+ExitCode validate(const Arguments& arguments);  // ddprun validate exp.toml
+ExitCode plugins(const Arguments& arguments);   // ddprun plugins
+ExitCode version(const Arguments& arguments);   // ddprun --version
+
+}  // namespace ddprun::app

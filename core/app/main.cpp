@@ -1,0 +1,89 @@
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <functional>
+#include <new>
+
+#include "app/commands.hpp"
+#include "app/process.hpp"
+#include "launch/supervisor.hpp"
+
+namespace {
+
+using namespace ddprun;
+
+using Command = std::function<ExitCode(const app::Arguments&)>;
+
+constexpr const char* kFooter =
+    "Exit codes: 0 ok; 1 training or set-up failed; 2 usage, config or data; 3 plugin; 4 the ranks did not meet;\n"
+    "5 a peer died or the ranks disagree; 6 a gate failed; 130 / 143 interrupted / terminated.";
+
+// Declares the command line and notes which command it asks for.
+void declare(CLI::App& cli, app::Arguments& arguments, Command& command) {
+  const auto plugin_path = [&](CLI::App& to) {
+    to.add_option("--plugin-path", arguments.plugin_paths, "Folders of plugins, searched first")->type_name("DIR");
+  };
+  const auto overrides = [&](CLI::App& to) {
+    to.add_option("--set", arguments.overrides, "Override a key: --set comm.algorithm=ring; any number")
+        ->type_name("KEY=VALUE")
+        ->expected(1)
+        ->take_all();
+  };
+  cli.footer(kFooter);
+  cli.require_subcommand(0, 1);
+  auto* config = cli.add_option("--config", arguments.config, "The experiment to run")->type_name("FILE");
+  overrides(cli);
+  plugin_path(cli);
+
+  auto* validate = cli.add_subcommand("validate", "Check an experiment, its plugins and data included; start nothing");
+  validate->add_option("file", arguments.config, "The experiment")->required()->type_name("FILE");
+  overrides(*validate);
+  plugin_path(*validate);
+  validate->final_callback([&] { command = app::validate; });
+
+  auto* plugins = cli.add_subcommand("plugins", "List the plugins that can be found");
+  plugin_path(*plugins);
+  plugins->final_callback([&] { command = app::plugins; });
+
+  const std::string about_version = "Print the versions of ddprun, Torch, every plugin and its library, the compiler";
+  auto* version = cli.add_flag("--version", about_version);
+  cli.final_callback([&, config, version] {
+    if (version->count() > 0) command = app::version;
+    if (!command && config->count() > 0) command = app::train;
+  });
+}
+
+ExitCode run(int argc, char** argv) {
+  app::Arguments arguments;
+  arguments.argv.assign(argv, argv + argc);
+  Command command;
+  CLI::App cli("Data-parallel training with pluggable communication backends", "ddprun");
+  declare(cli, arguments, command);
+  try {
+    cli.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return cli.exit(error) == 0 ? ExitCode::ok : ExitCode::usage;
+  }
+  if (!command) {
+    std::fputs(cli.help().c_str(), stderr);
+    return ExitCode::usage;
+  }
+  return command(arguments);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  launch::follow_launcher();
+  ExitCode code = ExitCode::ok;
+  try {
+    code = run(argc, argv);
+  } catch (const Error& error) {
+    code = app::tell(error.code(), error.what());
+  } catch (const std::bad_alloc&) {
+    code = app::tell(ExitCode::failure, "out of memory");
+  } catch (const std::exception& error) {
+    code = app::tell(ExitCode::failure, error.what());
+  }
+  return static_cast<int>(code);
+}

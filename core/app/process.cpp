@@ -1,0 +1,23 @@
+#include "app/process.hpp"
+
+#include <cstdlib>
+
+#include "base/log.hpp"
+#include "launch/supervisor.hpp"
+
+namespace ddprun::app {
+
+ExitCode tell(ExitCode code, const std::string& message) {
+  const char* job_dir = std::getenv("DDPRUN_JOB_DIR");
+  const char* rank = std::getenv("DDPRUN_RANK");
+  if (job_dir != nullptr && rank != nullptr) {
+    launch::report_failure(job_dir, std::atoi(rank), code, message);
+  } else if (code == ExitCode::usage) {
+    log::always(message);  // lines that begin with the place in a file
+  } else {
+    log::always("ddprun: failed: " + message);
+  }
+  return code;
+}
+
+}  // namespace ddprun::app

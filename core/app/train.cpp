@@ -1,0 +1,85 @@
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
+#include "app/commands.hpp"
+#include "base/log.hpp"
+#include "launch/supervisor.hpp"
+#include "launch/world.hpp"
+#include "run/assembly.hpp"
+#include "run/rank.hpp"
+
+namespace ddprun::app {
+namespace {
+
+constexpr const char* kRunDir = "DDPRUN_RUN_DIR";
+
+log::Level level_of(const std::string& name) {
+  if (name == "debug") return log::Level::debug;
+  if (name == "warning") return log::Level::warning;
+  if (name == "error") return log::Level::error;
+  return log::Level::info;
+}
+
+// The first SIGINT or SIGTERM asks a run without launcher to stop after its step; the second ends it at once.
+std::atomic<bool> stop{false};
+std::atomic<int> stopped_by{0};
+
+extern "C" void on_signal(int number) {
+  stop.store(true);
+  stopped_by.store(number);
+  std::signal(number, SIG_DFL);
+}
+
+ExitCode run_alone(run::RankOptions options, const plugin::Registry& registry) {
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+  options.stop = &stop;
+  options.own_log = true;
+  run::run_rank(std::move(options), registry);
+  if (stopped_by == SIGINT) return ExitCode::interrupted;
+  if (stopped_by == SIGTERM) return ExitCode::terminated;
+  return ExitCode::ok;
+}
+
+ExitCode launch_ranks(config::Loaded loaded, const Arguments& arguments, const plugin::Registry& registry, int nproc) {
+  const config::Experiment experiment = loaded.experiment;
+  run::rank_batch(loaded, nproc);
+  run::assemble(std::move(loaded), registry);  // every fault of the set-up is told before any rank is there
+  const std::string run_dir = run::prepare_run_dir(experiment);
+  setenv(kRunDir, run_dir.c_str(), 1);
+
+  launch::Job job;
+  job.command = arguments.argv;
+  job.command[0] = std::filesystem::read_symlink("/proc/self/exe");
+  job.nproc = nproc;
+  job.log_dir = experiment.launch.log_dir.empty() ? run_dir : experiment.launch.log_dir;
+  return launch::supervise(job);
+}
+
+}  // namespace
+
+ExitCode train(const Arguments& arguments) {
+  config::Loaded loaded = config::load(arguments.config, arguments.overrides);
+  log::set_level(level_of(loaded.experiment.log.level));
+  const auto registry = plugin::Registry::standard(arguments.plugin_paths);
+
+  std::optional<int> explicit_nproc;
+  if (loaded.sources.given("launch.nproc") && loaded.experiment.launch.nproc > 0) {
+    explicit_nproc = static_cast<int>(loaded.experiment.launch.nproc);
+  }
+  if (const auto world = launch::discover(explicit_nproc)) {
+    const char* run_dir = std::getenv(kRunDir);
+    const bool own = world->source == launch::Source::own;
+    run::run_rank({std::move(loaded), *world, own && run_dir != nullptr ? run_dir : "", !own}, registry);
+    return ExitCode::ok;
+  }
+  for (const std::string& key : config::unused_keys(loaded.experiment, loaded.sources)) {
+    log::info(key + " is not used by strategy.kind = \"" + loaded.experiment.strategy.kind + "\"");
+  }
+  const int nproc = run::ranks_of(loaded.experiment);
+  if (nproc > 1) return launch_ranks(std::move(loaded), arguments, registry, nproc);
+  return run_alone({std::move(loaded), launch::World{}, ""}, registry);
+}
+
+}  // namespace ddprun::app

@@ -1,0 +1,24 @@
+#include <cstdio>
+
+#include "app/commands.hpp"
+#include "base/version.hpp"
+#include "plugin/registry.hpp"
+#include "train/model_loader.hpp"
+
+namespace ddprun::app {
+
+ExitCode version(const Arguments& arguments) {
+  std::printf("ddprun %s\ntorch %s\ncompiler GCC %s\n", ddprun::version(), train::torch_version().c_str(), __VERSION__);
+  for (const plugin::Listed& listed : plugin::Registry::standard(arguments.plugin_paths).list()) {
+    if (const auto* comm = std::get_if<const ddprun_comm_plugin*>(&listed.content)) {
+      std::printf("plugin comm %s %s (%s)\n", (*comm)->name, (*comm)->version, (*comm)->library);
+    } else if (const auto* model = std::get_if<const ddprun_model_plugin*>(&listed.content)) {
+      std::printf("plugin model %s %s (torch %s)\n", (*model)->name, (*model)->version, (*model)->torch_version);
+    } else {
+      std::printf("plugin %s refused: %s\n", listed.name.c_str(), std::get<std::string>(listed.content).c_str());
+    }
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace ddprun::app

@@ -1,0 +1,102 @@
+#include "run/assembly.hpp"
+
+#include <sched.h>
+
+#include "base/error.hpp"
+#include "comm/plugin_backend.hpp"
+#include "data/datasets.hpp"
+
+namespace ddprun::run {
+namespace {
+
+// Faults that were found, to be told together.
+class Faults {
+ public:
+  void add(const Error& error) {
+    if (!code_) code_ = error.code();
+    if (!text_.empty()) text_ += "\n";
+    text_ += error.what();
+  }
+  void throw_if_any() const {
+    if (code_) throw Error(*code_, text_);
+  }
+
+ private:
+  std::optional<ExitCode> code_;
+  std::string text_;
+};
+
+// Runs `part` and keeps its fault, with the place of `key` in front.
+template <class Part>
+void collect(Faults& faults, const config::Sources& sources, const std::string& key, Part part) {
+  try {
+    part();
+  } catch (const data::DatasetError& error) {
+    faults.add({error.code(), config::fault(sources, "data." + error.key(), error.what())});
+  } catch (const Error& error) {
+    faults.add({error.code(), config::fault(sources, key, error.what())});
+  }
+}
+
+train::ModelPtr create_model(const Assembly& assembly) {
+  const data::Dataset& dataset = *assembly.data.train;
+  ModelContext context;
+  context.options = assembly.experiment().model.options;
+  context.input_shape = dataset.input().shape;
+  context.classes = static_cast<int64_t>(dataset.classes().size());
+  torch::manual_seed(static_cast<uint64_t>(assembly.experiment().experiment.seed));
+  return train::make_model(assembly.model_plugin, context);
+}
+
+}  // namespace
+
+Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
+  Assembly made{std::move(loaded), {}, {}, {}, {}};
+  const config::Experiment& experiment = made.experiment();
+  const config::Sources& sources = made.loaded.sources;
+  Faults faults;
+  if (experiment.strategy.kind == "ddp") {
+    collect(faults, sources, "comm.backend", [&] { made.comm = registry.comm(experiment.comm.backend); });
+  }
+  if (made.comm) {
+    if (const auto fault = comm::algorithm_fault(*made.comm->table, experiment.comm.algorithm)) {
+      faults.add({ExitCode::usage, config::fault(sources, "comm.algorithm", *fault)});
+    }
+  }
+  collect(faults, sources, "model.name", [&] {
+    made.model_plugin = registry.model(experiment.model.name, train::torch_version(), train::cxx11_abi());
+  });
+  collect(faults, sources, "data.name", [&] {
+    made.data = data::open_dataset({experiment.data.name, experiment.data.root, experiment.data.options,
+                                    static_cast<uint64_t>(experiment.experiment.seed)});
+  });
+  if (made.model_plugin.table != nullptr && made.data.train != nullptr) {
+    collect(faults, sources, "model.options", [&] { made.model = create_model(made); });
+  }
+  faults.throw_if_any();
+  return made;
+}
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+int ranks_of(const config::Experiment& experiment) {
+  if (experiment.strategy.kind != "ddp") return 1;
+  return experiment.launch.nproc > 0 ? static_cast<int>(experiment.launch.nproc) : usable_cores();
+}
+
+int64_t rank_batch(const config::Loaded& loaded, int world) {
+  const auto& data = loaded.experiment.data;
+  if (data.batch_per == "rank") return data.batch_size;
+  if (data.batch_size % world != 0) {
+    throw Error(ExitCode::usage, config::fault(loaded.sources, "data.batch_size",
+                                               "the global batch must be a multiple of the " + std::to_string(world) +
+                                                   " ranks; change it, or set data.batch_per = \"rank\""));
+  }
+  return data.batch_size / world;
+}
+
+}  // namespace ddprun::run

@@ -1,0 +1,39 @@
+// run: puts an experiment together from config, plugins, data and ranks, and runs one rank of it. The one room that
+// knows all the others.
+#pragma once
+
+#include <optional>
+
+#include "config/experiment.hpp"
+#include "data/dataset.hpp"
+#include "plugin/registry.hpp"
+#include "train/model_loader.hpp"
+
+namespace ddprun::run {
+
+// All that an experiment names, found, opened and checked. The model holds its initial weights.
+struct Assembly {
+  config::Loaded loaded;
+  std::optional<plugin::CommPlugin> comm;  // under ddp
+  data::Splits data;
+  plugin::ModelPlugin model_plugin;
+  train::ModelPtr model;
+
+  const config::Experiment& experiment() const { return loaded.experiment; }
+};
+
+// Loads plugins, opens the data set, makes the model from experiment.seed. Communicates with nobody. Throws Error: all
+// faults that do not hide one another at once, a line each, with the place in the config; the code is that of the
+// first.
+Assembly assemble(config::Loaded loaded, const plugin::Registry& registry);
+
+// Cores that this process may use (its affinity mask).
+int usable_cores();
+
+// How many ranks this host is to run: launch.nproc, or one per core that this process may use (auto).
+int ranks_of(const config::Experiment& experiment);
+
+// This rank's part of the batch. Throws Error(usage) when the ranks do not divide a global batch.
+int64_t rank_batch(const config::Loaded& loaded, int world);
+
+}  // namespace ddprun::run
