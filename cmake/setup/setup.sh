@@ -6,16 +6,17 @@ logs=$root/build/setup
 # shellcheck source=cmake/setup/torch.sh
 . "$setup/torch.sh"
 
+trap 'say interrupted; exit 130' INT
+
 say() { printf 'ddprun: set-up: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
 
 # step LOG NAME COMMAND...: runs the command into the log; if it fails, shows the log's end and names both.
-# The locks are closed for it: a service that apt starts would keep them.
 step() {
   local log=$logs/$1 name=$2 status=0
   shift 2
   say "$name"
-  "$@" >"$log" 2>&1 </dev/null 8>&- 9>&- || status=$?
+  "$@" >"$log" 2>&1 </dev/null || status=$?
   ((status == 0)) && return
   tail -n 25 "$log" >&2
   fail "$name: failed (exit $status); log: $log"
@@ -33,7 +34,8 @@ as_root() {
   if (($(id -u) == 0)); then "$@"; else sudo -- "$@"; fi
 }
 
-apt() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"; }
+# The locks are closed for it: a service that it starts would keep them.
+apt() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" 8>&- 9>&-; }
 
 # Package lists may be absent (a fresh system) or stale (names that the mirror has no more): then they are fetched.
 install_packages() {
@@ -91,7 +93,7 @@ build() {
   local preset=$1 log=$logs/build-$1.log status=0
   local name="building build/$preset (log: $log)"
   shift
-  ninja -C "$root/build/$preset" -j "$(build_jobs)" "$@" </dev/null 2>&1 8>&- 9>&- |
+  ninja -C "$root/build/$preset" -j "$(build_jobs)" "$@" </dev/null 2>&1 |
     tee "$log" | show_progress "$name" || status=${PIPESTATUS[0]}
   ((status == 0)) && return
   grep -E -A 12 'FAILED:|error:|ninja: error' "$log" | head -n 60 >&2

@@ -102,7 +102,7 @@ pins_incomplete() {
 # Without pip's own cache: this environment is the cache. Without resolving: the lists are complete.
 install_pins() {
   local python=$torch_venv/bin/python
-  "$python" -m pip --version || /usr/bin/python3 -m venv --clear "$torch_venv" || return
+  { [[ -x $python ]] && "$python" -m pip --version; } || /usr/bin/python3 -m venv --clear "$torch_venv" || return
   "$python" -m pip --disable-pip-version-check install --no-deps --no-cache-dir --no-compile --progress-bar off "$@"
 }
 
