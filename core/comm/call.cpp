@@ -92,6 +92,7 @@ RequestPtr CallBackend::broadcast(const Buffer& buffer, int root) {
 RequestPtr CallBackend::allgather(const void* send, const Buffer& recv) {
   const auto ranks = static_cast<std::size_t>(size());
   const Call call{.kind = Kind::allgather,
+                  .sequence = sequence_ + 1,
                   .dtype = recv.dtype,
                   .memory = recv.memory,
                   .count = recv.count / ranks,

@@ -115,7 +115,7 @@ ddprun_status Communicator::allgather(void* context, const void* send, uint64_t 
         throw Error(ExitCode::rendezvous, self.name_ + ": rank " + std::to_string(rank) + " sent " +
                                               std::to_string(values[rank].size()) + " bytes to join, rank " +
                                               std::to_string(options.rank) + " sent " + std::to_string(bytes) +
-                                              "; the ranks run different plugins or options");
+                                              " bytes; the ranks run different plugins or options");
       }
       if (bytes > 0) std::memcpy(static_cast<char*>(recv) + rank * bytes, values[rank].data(), bytes);
     }

@@ -22,13 +22,13 @@ struct JoinOptions {
   int device = -1;                             // CUDA ordinal, or -1 for host memory
   std::chrono::milliseconds deadline{30'000};  // for joining, and for one collective
   std::string algorithm = "auto";
-  bool deterministic = false;                  // the order of summation must not vary from run to run
-  std::map<std::string, std::string> options;  // comm.options, as text
+  bool deterministic = false;                    // the order of summation must not vary from run to run
+  std::map<std::string, std::string> options{};  // comm.options, as text
   // The value of every rank in rank order, out of band; called by the joining thread, during join only. May throw: that
   // exception then leaves join.
-  std::function<std::vector<std::string>(std::string_view)> allgather;
+  std::function<std::vector<std::string>(std::string_view)> allgather{};
   // (optional) Raised by whoever wants to end a join under way; abort() of the backend raises it too.
-  std::shared_ptr<std::atomic<int32_t>> abort_flag;
+  std::shared_ptr<std::atomic<int32_t>> abort_flag{};
 };
 
 // What a plugin declares.

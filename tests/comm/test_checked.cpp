@@ -1,0 +1,227 @@
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "comm/checked_backend.hpp"
+#include "comm/shared_board.hpp"
+#include "joined.hpp"
+#include "support/error_of.hpp"
+#include "support/temp_dir.hpp"
+
+namespace ddprun::comm {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::As;
+using testing::error_of;
+using testing::failures;
+using testing::Outcome;
+using testing::Rank;
+using testing::run_ranks;
+using testing::TempDir;
+
+constexpr auto kDeadline = 60s;
+
+// Where the fingerprints meet.
+enum class Over { board, backend };
+
+std::unique_ptr<CommBackend> join_checked(Rank& rank, Over over, const std::shared_ptr<BoardMemory>& board,
+                                          std::chrono::milliseconds deadline = kDeadline) {
+  auto inner = join_good(rank);
+  auto exchange = over == Over::board ? shared_board(board, rank.rank()) : exchange_over(*inner);
+  return checked(std::move(inner), std::move(exchange), deadline);
+}
+
+// Runs the ranks as checked backends; what body throws is the outcome's error.
+std::vector<Outcome> run_checked(int size, As as, Over over, const std::function<void(Rank&, CommBackend&)>& body,
+                                 std::chrono::milliseconds deadline = kDeadline) {
+  const TempDir folder;
+  const std::string path = (folder.path() / "board").string();
+  // Threads share one mapping, so that ThreadSanitizer sees all that they do to it; processes map for themselves.
+  const auto shared = as == As::threads ? map_board(path, size) : nullptr;
+  return run_ranks(size, as, kDeadline, [&](Rank& rank) {
+    const auto backend = join_checked(rank, over, shared ? shared : map_board(path, size), deadline);
+    body(rank, *backend);
+  });
+}
+
+// A collective on buffers of ones; throws std::runtime_error if an error comes after data has moved.
+struct Called {
+  Kind kind = Kind::allreduce;
+  DType dtype = DType::float32;
+  std::size_t count = 4;
+  Op op = Op::sum;
+  int root = 0;
+
+  void operator()(CommBackend& backend) const {
+    const std::size_t bytes = count * static_cast<std::size_t>(backend.size()) * size_of(dtype);
+    const std::vector<char> send(bytes, 1);
+    std::vector<char> recv(bytes, 1);
+    try {
+      forward(backend, {.kind = kind,
+                        .dtype = dtype,
+                        .op = op,
+                        .root = root,
+                        .count = count,
+                        .send = send.data(),
+                        .recv = recv.data()})
+          ->wait(kDeadline);
+    } catch (const Error&) {
+      if (recv != send) throw std::runtime_error("data moved before the ranks were stopped");
+      throw;
+    }
+  }
+};
+
+struct Disagreement {
+  const char* what;
+  std::vector<Called> rank_0;
+  std::vector<Called> rank_1;
+  std::string line;
+};
+
+const std::vector<Disagreement> kDisagreements = {
+    {"count",
+     {{.count = 100}},
+     {{.count = 99}},
+     "rank 0 called allreduce 1 (float32 x 100, sum), rank 1 called allreduce 1 (float32 x 99, sum)"},
+    {"dtype",
+     {{.dtype = DType::float32}},
+     {{.dtype = DType::int32}},
+     "rank 0 called allreduce 1 (float32 x 4, sum), rank 1 called allreduce 1 (int32 x 4, sum)"},
+    {"op",
+     {{.op = Op::sum}},
+     {{.op = Op::max}},
+     "rank 0 called allreduce 1 (float32 x 4, sum), rank 1 called allreduce 1 (float32 x 4, max)"},
+    {"root",
+     {{.kind = Kind::broadcast, .root = 0}},
+     {{.kind = Kind::broadcast, .root = 1}},
+     "rank 0 called broadcast 1 (float32 x 4, root 0), rank 1 called broadcast 1 (float32 x 4, root 1)"},
+    {"kind",
+     {{.kind = Kind::allreduce, .count = 100}},
+     {{.kind = Kind::broadcast, .dtype = DType::int64, .count = 7}},
+     "rank 0 called allreduce 1 (float32 x 100, sum), rank 1 called broadcast 1 (int64 x 7, root 0)"},
+    {"order",
+     {{.count = 4}, {.count = 100}, {.count = 200}},
+     {{.count = 4}, {.count = 200}, {.count = 100}},
+     "rank 0 called allreduce 2 (float32 x 100, sum), rank 1 called allreduce 2 (float32 x 200, sum)"},
+    {"one skipped",
+     {{.count = 4}, {.count = 4}, {.kind = Kind::barrier}},
+     {{.count = 4}, {.kind = Kind::barrier}},
+     "rank 0 called allreduce 2 (float32 x 4, sum), rank 1 called barrier 2"},
+};
+
+}  // namespace
+
+TEST_CASE("ranks that disagree are stopped before data moves, and all of them are told who called what") {
+  for (const Over over : {Over::board, Over::backend}) {
+    for (const As as : {As::processes, As::threads}) {
+      for (const Disagreement& disagreement : kDisagreements) {
+        CAPTURE(disagreement.what);
+        const auto outcomes = run_checked(2, as, over, [&](Rank& rank, CommBackend& backend) {
+          for (const Called& call : rank.rank() == 0 ? disagreement.rank_0 : disagreement.rank_1) call(backend);
+        });
+        for (const Outcome& outcome : outcomes) {
+          CHECK(outcome.number == static_cast<int>(ExitCode::peer));
+          CHECK(outcome.error == "good: rank " + std::to_string(outcome.rank) + ": mismatch: " + disagreement.line);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("ranks that agree get what the inner backend gives") {
+  for (const Over over : {Over::board, Over::backend}) {
+    for (const As as : {As::processes, As::threads}) {
+      const auto outcomes = run_checked(3, as, over, [](Rank& rank, CommBackend& backend) {
+        for (int turn = 0; turn < 100; ++turn) {
+          const float send = static_cast<float>(rank.rank() + turn);
+          float recv = 0;
+          backend.allreduce(&send, {&recv, 1}, Op::sum)->wait(kDeadline);
+          if (recv != static_cast<float>(3 + 3 * turn)) throw std::runtime_error("wrong sum");
+          backend.broadcast({&recv, 1}, turn % 3)->wait(kDeadline);
+        }
+      });
+      CHECK(failures(outcomes) == "");
+    }
+  }
+}
+
+TEST_CASE("ranks that called the same are named together") {
+  const auto outcomes = run_checked(4, As::processes, Over::board, [](Rank& rank, CommBackend& backend) {
+    Called{.count = rank.rank() == 1 ? 5U : 4U}(backend);
+  });
+  CHECK(outcomes[3].error ==
+        "good: rank 3: mismatch: ranks 0, 2 and 3 called allreduce 1 (float32 x 4, sum), rank 1 called allreduce 1 "
+        "(float32 x 5, sum)");
+}
+
+TEST_CASE("after a disagreement the communicator serves no more") {
+  const auto outcomes = run_checked(2, As::threads, Over::board, [](Rank& rank, CommBackend& backend) {
+    error_of([&] { Called{.count = rank.rank() == 1 ? 5U : 4U}(backend); });
+    backend.barrier();
+  });
+  for (const Outcome& outcome : outcomes) {
+    CHECK(outcome.error == "good: rank " + std::to_string(outcome.rank) +
+                               ": barrier 2: the ranks have disagreed or lost one another before");
+  }
+}
+
+TEST_CASE("a rank that leaves without the last collective is named") {
+  const auto outcomes = run_checked(2, As::threads, Over::board, [](Rank& rank, CommBackend& backend) {
+    Called{}(backend);
+    if (rank.rank() == 0) Called{.count = 9}(backend);
+  });
+  CHECK(outcomes[1].ok());
+  CHECK(outcomes[0].error == "good: rank 0: allreduce 2 (float32 x 9, sum): peer lost: rank 1 (process " +
+                                 std::to_string(outcomes[1].pid) + ") has left, after collective 1");
+}
+
+TEST_CASE("a rank that dies is named, though nobody has reaped it") {
+  const auto outcomes = run_checked(2, As::processes, Over::board, [](Rank& rank, CommBackend& backend) {
+    if (rank.rank() == 1) std::raise(SIGKILL);
+    Called{}(backend);
+  });
+  CHECK(outcomes[1].end == Outcome::End::killed);
+  CHECK(outcomes[0].error == "good: rank 0: allreduce 1 (float32 x 4, sum): peer lost: rank 1 (process " +
+                                 std::to_string(outcomes[1].pid) + ") has ended, before its first collective");
+}
+
+TEST_CASE("a rank that does not come in time is named with where it is") {
+  const auto body = [](Rank& rank, CommBackend& backend) {
+    Called{}(backend);
+    if (rank.rank() == 0) rank.report(error_of([&] { Called{}(backend); }));
+    rank.meet(1);
+  };
+  const auto outcomes = run_checked(2, As::processes, Over::board, body, 100ms);
+  CHECK(failures(outcomes) == "");
+  CHECK(outcomes[0].records ==
+        std::vector<std::string>{"5: good: rank 0: allreduce 2 (float32 x 4, sum): timeout: rank "
+                                 "1 did not come within 100 ms, after collective 1"});
+}
+
+TEST_CASE("an abort from another thread ends the wait, and is told to the peers") {
+  for (const As as : {As::processes, As::threads}) {
+    const auto outcomes = run_checked(2, as, Over::board, [](Rank& rank, CommBackend& backend) {
+      if (rank.rank() == 1) {
+        rank.meet(1);  // not before the other has been thrown out
+        return Called{}(backend);
+      }
+      std::thread other([&] {
+        std::this_thread::sleep_for(50ms);
+        backend.abort();
+      });
+      rank.report(error_of([&] { Called{}(backend); }));
+      other.join();
+      rank.meet(1);
+      rank.meet(2);  // stays, so that the peer sees an abort and no departure
+    });
+    CHECK(outcomes[0].records == std::vector<std::string>{"5: good: rank 0: allreduce 1 (float32 x 4, sum): aborted"});
+  }
+}
+
+}  // namespace ddprun::comm

@@ -1,0 +1,224 @@
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <cstdint>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "joined.hpp"
+#include "support/error_of.hpp"
+
+namespace ddprun::comm {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::As;
+using testing::error_of;
+using testing::failures;
+using testing::run_ranks;
+
+constexpr auto kDeadline = 60s;
+
+template <typename T>
+Buffer buffer_of(std::vector<T>& values, DType dtype) {
+  return {values.data(), values.size(), dtype};
+}
+
+void require(bool holds, const std::string& what) {
+  if (!holds) throw std::runtime_error("wrong: " + what);
+}
+
+// Every collective with the values that it must give, on enough elements to need several pieces.
+void call_everything(testing::Rank& rank) {
+  constexpr std::size_t kCount = 300'001;
+  const auto backend = join_good(rank);
+  const int size = rank.size();
+  const auto ranks = static_cast<std::size_t>(size);
+  const float sum_of_ranks = static_cast<float>(size * (size - 1)) / 2;
+  require(backend->rank() == rank.rank() && backend->size() == size && backend->name() == "good", "identity");
+
+  std::vector<float> values(kCount, static_cast<float>(rank.rank()));
+  const Served served = backend->allreduce(values.data(), buffer_of(values, DType::float32), Op::sum)->wait(kDeadline);
+  require(values == std::vector<float>(kCount, sum_of_ranks), "allreduce");
+  require(served.algorithm == "slots" && served.transport == "memory", "served");
+
+  std::vector<int64_t> letter(7, rank.rank() == size - 1 ? 42 : 0);
+  backend->broadcast(buffer_of(letter, DType::int64), size - 1)->wait(kDeadline);
+  require(letter == std::vector<int64_t>(7, 42), "broadcast");
+
+  const std::vector<int32_t> mine(3, rank.rank());
+  std::vector<int32_t> all(3 * ranks);
+  backend->allgather(mine.data(), buffer_of(all, DType::int32))->wait(kDeadline);
+  for (std::size_t i = 0; i < all.size(); ++i) require(all[i] == static_cast<int32_t>(i / 3), "allgather");
+
+  std::vector<double> send(2 * ranks);
+  std::iota(send.begin(), send.end(), 0.0);
+  std::vector<double> block(2);
+  const auto request = backend->reduce_scatter(send.data(), buffer_of(block, DType::float64), Op::avg);
+  require(request->test(), "test of a blocking backend");
+  request->wait(kDeadline);
+  require(block == std::vector<double>{2.0 * rank.rank(), 2.0 * rank.rank() + 1}, "reduce_scatter");
+
+  backend->barrier()->wait(kDeadline);
+}
+
+}  // namespace
+
+TEST_CASE("the adapter serves every collective to ranks that are processes and to ranks that are threads") {
+  for (const As as : {As::processes, As::threads}) {
+    for (const int size : {1, 2, 3}) CHECK(failures(run_ranks(size, as, kDeadline, call_everything)) == "");
+  }
+}
+
+TEST_CASE("capabilities are what the plugin declares") {
+  const Capabilities capabilities = capabilities_of(fake("good"));
+  CHECK(capabilities.host);
+  CHECK_FALSE(capabilities.cuda);
+  CHECK(capabilities.blocking);
+  CHECK_FALSE(capabilities.alloc);
+  REQUIRE(capabilities.algorithms.size() == 1);
+  CHECK(capabilities.algorithms[0].name == "slots");
+  CHECK((capabilities.algorithms[0].dtypes & (1U << DDPRUN_FLOAT16)) == 0);
+}
+
+TEST_CASE("an algorithm that the plugin has not declared is named with what there is") {
+  CHECK_FALSE(algorithm_fault(fake("good"), "auto"));
+  CHECK_FALSE(algorithm_fault(fake("good"), "slots"));
+  CHECK(algorithm_fault(fake("good"), "slot") == "expected \"auto\" or \"slots\" (did you mean \"slots\"?)");
+  auto options = alone();
+  options.algorithm = "ring";
+  CHECK(error_of([&] { join(fake("good"), options); }) ==
+        "3: good: comm.algorithm = \"ring\": expected \"auto\" or \"slots\"");
+}
+
+TEST_CASE("what the plugin has not declared is refused before it is called") {
+  const auto backend = join(fake("good"), alone());
+  std::vector<uint16_t> halves(2);
+  CHECK(error_of([&] { backend->allreduce(halves.data(), buffer_of(halves, DType::float16), Op::sum); }) ==
+        "3: good: rank 0: allreduce 1 (float16 x 2, sum): unsupported: no algorithm of good takes sum of float16");
+  std::vector<float> values(2);
+  CHECK(error_of([&] {
+          backend->broadcast({values.data(), 2, DType::float32, Memory::cuda}, 0);
+        }) == "3: good: rank 0: broadcast 2 (float32 x 2, root 0, cuda): the backend takes no CUDA memory");
+  auto options = alone();
+  options.algorithm = "slots";
+  const auto chosen = join(fake("good"), options);
+  CHECK(error_of([&] { chosen->allreduce(halves.data(), buffer_of(halves, DType::float16), Op::sum); }) ==
+        "3: good: rank 0: allreduce 1 (float16 x 2, sum): unsupported: algorithm \"slots\" of good takes sum of "
+        "float16");
+}
+
+TEST_CASE("an allgather that the ranks do not divide is refused") {
+  const auto outcomes = run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
+    std::vector<float> values(3);
+    const auto backend = join_good(rank);
+    rank.report(error_of([&] { backend->allgather(values.data(), buffer_of(values, DType::float32)); }));
+  });
+  CHECK(failures(outcomes) == "");
+  CHECK(outcomes[1].records == std::vector<std::string>{"3: good: rank 1: allgather 1 (float32 x 1): recv holds 3 "
+                                                        "elements, which 2 ranks do not divide"});
+}
+
+TEST_CASE("a plugin's own words reach the user, with its name, the collective and the status") {
+  const auto outcomes = run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
+    auto options = options_of(rank);
+    options.deadline = 200ms;
+    const auto backend = join(fake("good"), options);
+    std::vector<float> values(5);
+    const auto call = [&] { backend->allreduce(values.data(), buffer_of(values, DType::float32), Op::max); };
+    if (rank.rank() == 0) rank.report(error_of(call));
+    rank.meet();  // rank 1 stays, and does not call
+  });
+  CHECK(failures(outcomes) == "");
+  CHECK(outcomes[0].records == std::vector<std::string>{"5: good: rank 0: allreduce 1 (float32 x 5, max): timeout: not "
+                                                        "all ranks came in time"});
+}
+
+TEST_CASE("a peer's death ends a collective with the lost rank's name") {
+  const auto outcomes = run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
+    const auto backend = join_good(rank);
+    backend->barrier()->wait(kDeadline);
+    if (rank.rank() == 1) std::raise(SIGKILL);
+    rank.report(error_of([&] { backend->barrier(); }));
+  });
+  CHECK(outcomes[1].end == testing::Outcome::End::killed);
+  CHECK(outcomes[0].records == std::vector<std::string>{"5: good: rank 0: barrier 2: peer lost: rank 1 has ended"});
+}
+
+TEST_CASE("an abort from another thread ends a blocked collective and all later ones") {
+  const auto outcomes = run_ranks(2, As::threads, kDeadline, [](testing::Rank& rank) {
+    const auto backend = join_good(rank);
+    if (rank.rank() == 0) {
+      std::thread other([&] {
+        std::this_thread::sleep_for(50ms);
+        backend->abort();
+      });
+      rank.report(error_of([&] { backend->barrier(); }));
+      rank.report(error_of([&] { backend->barrier(); }));
+      other.join();
+    }
+    rank.meet();
+  });
+  CHECK(failures(outcomes) == "");
+  const std::string why = ": aborted: the communicator was aborted";
+  CHECK(outcomes[0].records ==
+        std::vector<std::string>{"5: good: rank 0: barrier 1" + why, "5: good: rank 0: barrier 2" + why});
+}
+
+TEST_CASE("a join that a rank does not come to ends with the first cause") {
+  auto options = alone();
+  options.size = 2;
+  options.allgather = [](std::string_view) -> std::vector<std::string> {
+    throw Error(ExitCode::rendezvous, "rank 1 did not come");
+  };
+  CHECK(error_of([&] { join(fake("good"), options); }) == "4: rank 1 did not come");
+}
+
+TEST_CASE("ranks that bring different lengths to a join run different plugins") {
+  auto options = alone();
+  options.size = 2;
+  options.allgather = [](std::string_view mine) { return std::vector<std::string>{std::string(mine), "abc"}; };
+  CHECK(error_of([&] { join(fake("good"), options); }) ==
+        "4: good: rank 1 sent 3 bytes to join, rank 0 sent 8 bytes; the ranks run different plugins or options");
+}
+
+TEST_CASE("what a plugin says against its options is error 3, what its library says error 1") {
+  CHECK(error_of([] { join(fake("longer"), alone()); }) ==
+        "1: longer: rank 0: joining 1 rank: internal error: the plugin does not say why");
+  auto options = alone();
+  options.device = 0;
+  CHECK(error_of([&] { join(fake("good"), options); }) ==
+        "3: good: rank 0: joining 1 rank: unsupported: create: this backend takes host memory only");
+}
+
+TEST_CASE("a plugin that throws, or answers what it may not, is stopped at the border") {
+  const std::string rule = "; a plugin must return a status instead";
+  auto options = alone();
+  options.options["throw"] = "create";
+  CHECK(error_of([&] { join(fake("throwing"), options); }) ==
+        "3: throwing: rank 0: joining 1 rank: the plugin threw \"no create today\"" + rule);
+  const auto backend = join(fake("throwing"), alone());
+  float value = 0;
+  const Buffer buffer{&value, 1, DType::float32};
+  CHECK(error_of([&] { backend->allreduce(&value, buffer, Op::sum); }) ==
+        "3: throwing: rank 0: allreduce 1 (float32 x 1, sum): the plugin threw \"no allreduce today\"" + rule);
+  CHECK(error_of([&] { backend->broadcast(buffer, 0); }) ==
+        "3: throwing: rank 0: broadcast 2 (float32 x 1, root 0): the plugin threw something unknown" + rule);
+  CHECK(error_of([&] { backend->barrier(); }) ==
+        "3: throwing: rank 0: barrier 3: the plugin said ok, but gave no request");
+  CHECK(error_of([&] { backend->reduce_scatter(&value, buffer, Op::sum); }) ==
+        "1: throwing: rank 0: reduce_scatter 4 (float32 x 1, sum): unknown status 99: the plugin does not say why");
+}
+
+TEST_CASE("requests and memory keep their communicator, whatever goes first") {
+  auto backend = join(fake("good"), alone());
+  auto request = backend->barrier();
+  auto memory = backend->allocate(100);
+  backend->abort();
+  backend.reset();
+  CHECK(memory != nullptr);
+  CHECK(error_of([&] { request->wait(1s); }) == "5: good: rank 0: barrier 1: aborted: the communicator was aborted");
+}
+
+}  // namespace ddprun::comm

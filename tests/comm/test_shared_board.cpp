@@ -1,0 +1,91 @@
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include "comm/shared_board.hpp"
+#include "support/error_of.hpp"
+#include "support/ranks.hpp"
+#include "support/temp_dir.hpp"
+
+namespace ddprun::comm {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::As;
+using testing::error_of;
+using testing::failures;
+using testing::Rank;
+using testing::run_ranks;
+using testing::TempDir;
+
+constexpr auto kDeadline = 60s;
+
+std::string board_in(const TempDir& folder) {
+  return (folder.path() / "board").string();
+}
+
+// What `rank` shows as its n-th, so that a fingerprint read too early, too late or torn is noticed.
+Fingerprint nth(uint64_t n, int rank) {
+  const auto mark = n * 31 + static_cast<uint64_t>(rank);
+  return {.sequence = n, .count = mark, .root = rank, .kind = 1, .dtype = static_cast<uint8_t>(mark), .op = 2};
+}
+
+void exchange_many(Rank& rank, FingerprintExchange& exchange, uint64_t turns) {
+  std::minstd_rand random(static_cast<unsigned>(rank.rank()));
+  for (uint64_t n = 1; n <= turns; ++n) {
+    if (random() % 64 == 0) std::this_thread::sleep_for(1ms);  // so that the others get past spinning, and sleep
+    const auto prints = exchange.exchange(nth(n, rank.rank()), kDeadline);
+    for (int peer = 0; peer < rank.size(); ++peer) {
+      if (prints[static_cast<std::size_t>(peer)] == nth(n, peer)) continue;
+      throw std::runtime_error("turn " + std::to_string(n) + ": a fingerprint that rank " + std::to_string(peer) +
+                               " has not shown");
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "each exchange gives every rank exactly what the others showed, more ranks than cores and some of them late") {
+  for (const As as : {As::threads, As::processes}) {
+    for (const int size : {1, 2, 5}) {
+      const TempDir folder;
+      const auto shared = map_board(board_in(folder), size);
+      const auto outcomes = run_ranks(size, as, kDeadline, [&](Rank& rank) {
+        const auto mine = as == As::threads ? shared : map_board(board_in(folder), size);
+        exchange_many(rank, *shared_board(mine, rank.rank()), 2000);
+      });
+      CHECK(failures(outcomes) == "");
+    }
+  }
+}
+
+TEST_CASE("the board's file is gone once all ranks have met") {
+  const TempDir folder;
+  const auto outcomes = run_ranks(2, As::processes, kDeadline, [&](Rank& rank) {
+    const auto exchange = shared_board(map_board(board_in(folder), 2), rank.rank());
+    rank.meet();
+    if (!std::filesystem::exists(board_in(folder))) throw std::runtime_error("no file while ranks may still come");
+    rank.meet();
+    exchange->exchange(nth(1, rank.rank()), kDeadline);
+  });
+  CHECK(failures(outcomes) == "");
+  CHECK_FALSE(std::filesystem::exists(board_in(folder)));
+}
+
+TEST_CASE("a board that cannot serve is refused") {
+  const TempDir folder;
+  const std::string path = board_in(folder);
+  const auto board = map_board(path, 2);
+  const auto exchange = shared_board(board, 1);
+  CHECK(error_of([&] { shared_board(board, 1); }) ==
+        "4: fingerprint board " + path + ": rank 1 is taken by process " + std::to_string(::getpid()));
+  CHECK(error_of([&] { map_board(path, 3); }) == "4: fingerprint board " + path + ": made for 2 ranks, not for 3");
+  const std::string nowhere = (folder.path() / "no" / "board").string();
+  CHECK(error_of([&] { map_board(nowhere, 2); }) == "4: fingerprint board " + nowhere + ": No such file or directory");
+}
+
+}  // namespace ddprun::comm
