@@ -16,8 +16,8 @@ class Check {
     constexpr std::size_t longest = 200;  // a file name has 255 bytes, and the time follows
     const std::string& name = e_.experiment.name;
     const bool fits = !name.empty() && name.size() <= longest && name != "." && name != ".." &&
-                      name.find('/') == std::string::npos && !has_control(name);
-    refuse(!fits, {"experiment.name"}, "names the run folder: give at most 200 characters, without \"/\"");
+                      name.find('/') == std::string::npos && !has_control(name) && is_utf8(name);
+    refuse(!fits, {"experiment.name"}, "names the run folder: give at most 200 bytes of UTF-8, without \"/\"");
   }
 
   void single_is_one_process() {

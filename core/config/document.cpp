@@ -60,7 +60,7 @@ void Document::take(const Key& key, const toml::node& node, const Place* overrid
     for (const auto& [option, value] : *options) take_option(key, std::string(option.str()), value, overriding);
     return;
   }
-  put(key.full_name(), {&key, "", &node, overriding == nullptr ? at(node.source()) : *overriding});
+  put(key.full_name(), {&key, {}, &node, overriding == nullptr ? at(node.source()) : *overriding});
 }
 
 void Document::take_option(const Key& key, const std::string& option, const toml::node& node, const Place* overriding) {

@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,10 @@
 
 namespace ddprun::config {
 
-// One value that is written down. `option` is the option's name when `key` holds options.
+// One value that is written down; of a key that holds options, one option.
 struct Written {
   const Key* key;
-  std::string option;
+  std::optional<std::string> option;
   const toml::node* value;
   Place place;
 };
@@ -34,7 +35,7 @@ class Document {
 
  private:
   void take_file();
-  const Key* find_named(const std::string& full_name, const Place& place, std::string& option);
+  const Key* find_named(const std::string& full_name, const Place& place, std::optional<std::string>& option);
   void take_table(const std::string& table, const toml::table& content);
   // `overriding` is the place of a whole override; null: the nodes stand in the file.
   void take(const Key& key, const toml::node& node, const Place* overriding);

@@ -21,6 +21,7 @@ struct Expectation {
 
   std::string operator()(bool*) const { return "true or false"; }
   std::string operator()(int64_t*) const {
+    if (key.range.low == key.range.high) return "the integer " + number_text(key.range.low);
     const std::string integer = "an integer" + range_text(key.range);
     return key.form == Form::count_or_auto ? integer + " or \"auto\"" : integer;
   }

@@ -24,9 +24,9 @@ void check_schema_version(const Document& document) {
 
 void read_all(const Document& document, Loaded& loaded, Faults& faults) {
   for (const auto& [name, written] : document.written()) {
-    const std::string wrong = written.option.empty()
-                                  ? read_value(*written.key, *written.value, loaded.experiment)
-                                  : read_option(*written.key, written.option, *written.value, loaded.experiment);
+    const std::string wrong = written.option
+                                  ? read_option(*written.key, *written.option, *written.value, loaded.experiment)
+                                  : read_value(*written.key, *written.value, loaded.experiment);
     if (!wrong.empty()) faults.add_key(written.place, name, wrong);
     loaded.sources.note(name, written.place);
   }

@@ -24,13 +24,13 @@ std::vector<std::string> split(const std::string& name) {
   return parts;
 }
 
-// The value as TOML, or as a bare word. What opens like a quoted string, a list or a table is no bare word: there, the
-// syntax error is told.
+// The value as TOML, or as a bare word. What opens like a quoted string, a list or a table is no bare word, and neither
+// is what is not UTF-8: there, the syntax error is told.
 toml::table parse_value(const std::string& text, const std::string& where) {
   try {
     return parse_toml("value = " + text, where);
   } catch (const toml::parse_error&) {
-    if (text.find_first_of("\"'[{") == 0) throw;
+    if (text.find_first_of("\"'[{") == 0 || !is_utf8(text)) throw;
     return parse_toml("value = " + quoted(text), where);
   }
 }
@@ -44,7 +44,7 @@ void Document::apply(const std::string& override, int64_t index) {
     faults_.add(place, "expected table.key=value on one line, as in --set launch.nproc=2");
     return;
   }
-  std::string option;
+  std::optional<std::string> option;
   const Key* key = find_named(override.substr(0, equals), place, option);
   if (key == nullptr) return;
   const std::string value = override.substr(equals + 1);
@@ -59,8 +59,8 @@ void Document::apply(const std::string& override, int64_t index) {
     return;
   }
   const toml::node& node = *parsed_.back().get("value");
-  if (!option.empty()) {
-    take_option(*key, option, node, &place);
+  if (option) {
+    take_option(*key, *option, node, &place);
   } else {
     replace_rival(*key);
     take(*key, node, &place);
@@ -68,7 +68,7 @@ void Document::apply(const std::string& override, int64_t index) {
 }
 
 // The key that an override names, and its option; null when there is none, which is a fault then.
-const Key* Document::find_named(const std::string& full_name, const Place& place, std::string& option) {
+const Key* Document::find_named(const std::string& full_name, const Place& place, std::optional<std::string>& option) {
   const std::vector<std::string> parts = split(full_name);
   const bool at_top = parts.size() == 1;
   const std::string &table = at_top ? "" : parts[0], &name = at_top ? parts[0] : parts[1];

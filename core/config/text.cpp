@@ -92,6 +92,11 @@ bool has_control(const std::string& text) {
                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
+bool is_utf8(const std::string& text) {
+  // toml++ writes each byte of a broken sequence as a character of its own, so that such text does not come back.
+  return toml::parse("text = " + quoted(text)).get("text")->value_exact<std::string>() == text;
+}
+
 std::string one_line(const std::string& text) {
   return has_control(text) ? quoted(text) : text;
 }

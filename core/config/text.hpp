@@ -25,6 +25,8 @@ std::string either(const std::vector<std::string>& words);
 
 // True when text holds a control character: it would break a line of the log, a path or a terminal.
 bool has_control(const std::string& text);
+// True when text is UTF-8, as all of TOML is.
+bool is_utf8(const std::string& text);
 // The text, quoted where it would break a line.
 std::string one_line(const std::string& text);
 

@@ -170,6 +170,7 @@ std::string node_text(const toml::node& node) {
     for (const toml::node& element : *list) text += (text.empty() ? "" : ", ") + node_text(element);
     return "[" + text + "]";
   }
+  if (const auto number = node.value_exact<double>()) return number_text(*number);  // toml++ writes 0.1 with 17 digits
   std::ostringstream out;
   node.visit([&](const auto& typed) { out << toml::toml_formatter{typed, toml::format_flags::allow_unicode_strings}; });
   return out.str().size() <= longest ? out.str() : "a long text";
