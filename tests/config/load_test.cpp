@@ -1,17 +1,93 @@
 #include <doctest/doctest.h>
 
-#include "config/experiment.hpp"
-#include "support/temp_dir.hpp"
+#include "written.hpp"
 
 using namespace ddprun;
+using testing::load_text;
+using testing::required;
 
-TEST_CASE("the smallest experiment loads with every default, a name and one epoch") {
-  testing::TempDir dir;
-  const config::Loaded loaded = config::load(dir.write("tiny.toml", "model.name = 'linear'\ndata.name = 'linear'\n"), {});
+TEST_CASE("the smallest experiment loads with every default, the file's stem as its name, and one epoch") {
+  const config::Loaded loaded = load_text("model.name = 'linear'\ndata.name = 'linear'\n");
   config::Experiment expected;
-  expected.experiment.name = "tiny";
+  expected.experiment.name = "exp";
   expected.model.name = "linear";
   expected.data.name = "linear";
   expected.train.epochs = 1;
   CHECK(loaded.experiment == expected);
+}
+
+TEST_CASE("every kind of value reaches its member") {
+  const config::Experiment e = load_text(R"(schema_version = 1
+[experiment]
+name = "a run"
+[launch]
+nproc = 3
+[comm]
+algorithm = "tree"
+deterministic = true
+options = { interface = "lo", retries = 3, fraction = 0.5, quick = true, "odd key" = "x" }
+[strategy]
+kind = "ddp"
+bucket_mb = 0.5
+[model]
+name = "/opt/models/libmine.so"
+[model.options]
+width = 64
+[data]
+name = "mnist"
+batch_size = 0x60
+[optimizer]
+name = "adam"
+lr = 1
+betas = [0.8, 0.99]
+[train]
+steps = 1_000
+)")
+                                   .experiment;
+  CHECK(e.experiment.name == "a run");
+  CHECK(e.launch.nproc == 3);
+  CHECK(e.comm.algorithm == "tree");
+  CHECK(e.comm.deterministic);
+  CHECK(
+      e.comm.options ==
+      config::Options{{"interface", "lo"}, {"retries", "3"}, {"fraction", "0.5"}, {"quick", "true"}, {"odd key", "x"}});
+  CHECK(e.strategy.bucket_mb == 0.5);
+  CHECK(e.model.options == config::Options{{"width", "64"}});
+  CHECK(e.data.batch_size == 96);
+  CHECK(e.optimizer.lr == 1.0);
+  CHECK(e.optimizer.betas == std::vector<double>{0.8, 0.99});
+  CHECK(e.train.steps == 1000);
+  CHECK_FALSE(e.train.epochs.has_value());
+}
+
+TEST_CASE("durations take milliseconds, seconds, minutes and hours") {
+  const auto timeout = [](const std::string& text) {
+    return load_text("comm.timeout = \"" + text + "\"" + required).experiment.comm.timeout;
+  };
+  CHECK(timeout("500ms") == 0.5);
+  CHECK(timeout("1.5s") == 1.5);
+  CHECK(timeout("30s") == 30.0);
+  CHECK(timeout("2m") == 120.0);
+  CHECK(timeout("24h") == 86400.0);
+}
+
+TEST_CASE("nproc = \"auto\" is 0 in the struct") {
+  CHECK(load_text("strategy.kind = 'ddp'\nlaunch.nproc = 'auto'" + required).experiment.launch.nproc == 0);
+}
+
+TEST_CASE("a file with a byte order mark and Windows line ends loads") {
+  CHECK(load_text("\xef\xbb\xbfmodel.name = 'linear'\r\ndata.name = 'linear'\r\n").experiment.model.name == "linear");
+}
+
+TEST_CASE("sources know where each key is written, and which are not") {
+  const config::Sources sources =
+      load_text("[comm]\n  algorithm = \"ring\"\n  options.interface = \"lo\"" + required, {"comm.timeout=5s"}).sources;
+  CHECK(sources.where("comm.algorithm") == sources.file() + ":2:15");
+  CHECK(sources.where("comm.options.interface") == sources.file() + ":3:23");
+  CHECK(sources.where("comm.timeout") == "--set comm.timeout=5s");
+  CHECK(sources.where("comm.backend") == sources.file());
+  CHECK(sources.given("comm.algorithm"));
+  CHECK(sources.given("comm.timeout"));
+  CHECK_FALSE(sources.given("comm.backend"));
+  CHECK_FALSE(sources.given("train.epochs"));
 }

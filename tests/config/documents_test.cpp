@@ -1,0 +1,112 @@
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "config/keys.hpp"
+#include "written.hpp"
+
+using namespace ddprun;
+
+namespace {
+
+const std::string source = DDPRUN_SOURCE_DIR;
+
+config::Experiment shipped(const std::string& name) {
+  return config::load(source + "/configs/" + name, {}).experiment;
+}
+
+}  // namespace
+
+TEST_CASE("docs/config.md") {
+  const std::string path = source + "/docs/config.md";
+  if (std::getenv("DDPRUN_UPDATE_DOCS") != nullptr) std::ofstream(path, std::ios::binary) << config::to_markdown();
+  std::ifstream file(path, std::ios::binary);
+  const std::string committed{std::istreambuf_iterator<char>(file), {}};
+  const bool fresh = committed == config::to_markdown();
+  CHECK_MESSAGE(fresh,
+                "docs/config.md is stale: run this test with DDPRUN_UPDATE_DOCS=1 in the environment, and commit it");
+}
+
+TEST_CASE("every key is described: a sentence, a table that exists, and a row with its default in the documents") {
+  const std::string text = config::to_markdown();
+  for (const config::Key& key : config::keys()) {
+    CAPTURE(key.full_name());
+    CHECK(key.meaning.ends_with("."));
+    CHECK((key.table.empty() || config::is_table(key.table)));
+    CHECK(config::find_key(key.full_name()) == &key);
+    CHECK(text.find("\n| `" + key.name + "` | ") != std::string::npos);
+  }
+  const auto row = [&](const std::string& start) { return text.find("\n" + start) != std::string::npos; };
+  CHECK(row("| `batch_size` | an integer from 1 to 16777216 | `64` | "));
+  CHECK(row("| `timeout` | a duration from \"1ms\" to \"24h\", such as \"30s\" | `\"30s\"` | "));
+  CHECK(row("| `lr` | a number of at least 0 | `0.01` | "));
+  CHECK(row("| `betas` | two numbers from 0 to below 1 | `[0.9, 0.999]` | "));
+  CHECK(row("| `epochs` | an integer of at least 1 | 1 where steps is not given | "));
+}
+
+TEST_CASE("the defaults are those of the scheme") {
+  const config::Experiment e;
+  CHECK(e.experiment.seed == 42);
+  CHECK(e.comm.backend == "gloo");
+  CHECK(e.strategy.kind == "single");
+  CHECK(e.strategy.bucket_mb == 25.0);
+  CHECK(e.launch.timeout == 30.0);
+  CHECK(e.checkpoint.keep == 2);
+}
+
+TEST_CASE("every default is a value that its own key takes") {
+  config::Experiment e;
+  e.model.name = e.data.name = "x";
+  CHECK(testing::faults_of(config::to_toml(e)) == "");
+}
+
+TEST_CASE("configs/quickstart.toml is Fashion-MNIST on two ranks over Gloo") {
+  const config::Experiment e = shipped("quickstart.toml");
+  CHECK(e.experiment.name == "quickstart");
+  CHECK(e.model.name == "simplenet");
+  CHECK(e.data.name == "fashion-mnist");
+  CHECK(e.data.root == "/usr/share/datasets/fashion-mnist");
+  CHECK(e.data.batch_size == 128);
+  CHECK(e.data.batch_per == "global");
+  CHECK(e.launch.nproc == 2);
+  CHECK(e.strategy.kind == "ddp");
+  CHECK(e.comm.backend == "gloo");
+  CHECK(e.optimizer.name == "adam");
+  CHECK(e.optimizer.lr == 1e-3);
+  CHECK(e.train.epochs == 2);
+}
+
+TEST_CASE("the pairs of configs differ only in how they are spread") {
+  for (const std::string pair : {"linear", "mnist_simplenet"}) {
+    const config::Experiment single = shipped(pair + "_single.toml");
+    config::Experiment ddp = shipped(pair + "_ddp_gloo.toml");
+    CHECK(single.strategy.kind == "single");
+    CHECK(ddp.strategy.kind == "ddp");
+    CHECK(ddp.launch.nproc == 2);
+    ddp.experiment = single.experiment;
+    ddp.launch = single.launch;
+    ddp.comm = single.comm;
+    ddp.strategy = single.strategy;
+    CHECK(ddp == single);
+  }
+}
+
+TEST_CASE("the tutorials' configs hold the tutorials' figures") {
+  const config::Experiment linear = shipped("linear_ddp_gloo.toml");
+  CHECK(linear.data.name == "linear");
+  CHECK(linear.data.batch_size == 32);
+  CHECK(linear.data.batch_per == "rank");
+  CHECK(linear.optimizer.name == "sgd");
+  CHECK(linear.optimizer.lr == 0.01);
+  CHECK(linear.optimizer.scale_lr == "world");
+  CHECK(linear.train.epochs == 10);
+  const config::Experiment mnist = shipped("mnist_simplenet_ddp_gloo.toml");
+  CHECK(mnist.data.name == "mnist");
+  CHECK(mnist.data.root == "data/mnist");
+  CHECK(mnist.data.batch_size == 64);
+  CHECK(mnist.data.batch_per == "rank");
+  CHECK(mnist.optimizer.name == "adam");
+  CHECK(mnist.train.epochs == 2);
+}

@@ -1,0 +1,230 @@
+// One test for each kind of fault, with the exact line that the user reads.
+#include <doctest/doctest.h>
+
+#include "written.hpp"
+
+using ddprun::testing::faults_of;
+using ddprun::testing::required;
+
+TEST_CASE("an unknown key is told at its own place, with the nearest name of its table") {
+  CHECK(faults_of("[launch]\n  nprco = 2" + required) ==
+        "exp.toml:2:3: launch.nprco: unknown key (did you mean \"nproc\"?)");
+}
+
+TEST_CASE("an unknown key that another table has is sent there") {
+  CHECK(faults_of("[launch]\nlr = 2" + required) ==
+        "exp.toml:2:1: launch.lr: unknown key (did you mean \"optimizer.lr\"?)");
+}
+
+TEST_CASE("an unknown key like no other gets the list of its table") {
+  CHECK(faults_of("[log]\nwombat = 2" + required) ==
+        "exp.toml:2:1: log.wombat: unknown key; [log] takes every, level, trace_steps");
+}
+
+TEST_CASE("an unknown table is told at its name, with the nearest one") {
+  CHECK(faults_of("[lunch]\nnproc = 2" + required) == "exp.toml:1:2: lunch: unknown table (did you mean \"launch\"?)");
+  CHECK(
+      faults_of("[wombat]" + required) ==
+      "exp.toml:1:2: wombat: unknown table; the tables are experiment, launch, comm, strategy, model, data, optimizer, "
+      "train, checkpoint, log");
+}
+
+TEST_CASE("a key outside its table is sent into it") {
+  CHECK(faults_of("nproc = 2" + required) ==
+        "exp.toml:1:1: nproc: unknown key outside a table (did you mean \"launch.nproc\"?)");
+  CHECK(faults_of("\"comm.backend\" = \"gloo\"" + required) ==
+        "exp.toml:1:1: \"comm.backend\": unknown key; every key but schema_version stands in a table");
+}
+
+TEST_CASE("a value where a table must stand is refused") {
+  CHECK(faults_of("launch = 2" + required) ==
+        "exp.toml:1:10: launch = 2: expected a table: [launch] on a line of its own");
+  CHECK(faults_of("[[launch]]\nnproc = 2" + required) ==
+        "exp.toml:1:1: launch = a list: expected a table: [launch] on a line of its own");
+}
+
+TEST_CASE("a wrong type is told at the value") {
+  CHECK(faults_of("[data]\nshuffle = \"yes\"\nname = 'x'\nmodel.name = 3") ==
+        "exp.toml: model.name: missing; give it under [model], as in name = \"simplenet\"\n"
+        "exp.toml:2:11: data.shuffle = \"yes\": expected true or false\n"
+        "exp.toml:4:1: data.model: unknown key; [data] takes name, root, batch_size, batch_per, shuffle, workers, "
+        "prefetch, "
+        "last, sampler, options");
+  CHECK(faults_of("log.every = 1.5" + required) == "exp.toml:1:13: log.every = 1.5: expected an integer of at least 1");
+  CHECK(faults_of("optimizer.lr = \"0.1\"" + required) ==
+        "exp.toml:1:16: optimizer.lr = \"0.1\": expected a number of at least 0");
+  CHECK(faults_of("comm.backend = [1, 2]" + required) ==
+        "exp.toml:1:16: comm.backend = [1, 2]: expected a string of at least one character");
+  CHECK(faults_of("experiment.output = 2024-01-01" + required) ==
+        "exp.toml:1:21: experiment.output = 2024-01-01: expected a string of at least one character");
+  CHECK(faults_of("optimizer.betas = [0.9]" + required) ==
+        "exp.toml:1:19: optimizer.betas = [0.9]: expected two numbers from 0 to below 1");
+  CHECK(faults_of("launch.nproc = {}" + required) ==
+        "exp.toml:1:16: launch.nproc = a table: expected an integer from 1 to 1024 or \"auto\"");
+}
+
+TEST_CASE("a duration needs a unit and a place in its range") {
+  const std::string expected = ": expected a duration from \"1ms\" to \"24h\", such as \"30s\"";
+  for (const std::string value : {"30", "\"30\"", "\"-1s\"", "\"0s\"", "\"25h\"", "\"inf s\"", "\"1e3s\"", "\"s\"",
+                                  "\"\"", "\"1 s\"", "\"1d\""}) {
+    CHECK(faults_of("comm.timeout = " + value + required) == "exp.toml:1:16: comm.timeout = " + value + expected);
+  }
+}
+
+TEST_CASE("a value out of range is told with the range") {
+  CHECK(faults_of("launch.nproc = 0" + required) ==
+        "exp.toml:1:16: launch.nproc = 0: expected an integer from 1 to 1024 or \"auto\"");
+  CHECK(faults_of("launch.nproc = \"many\"" + required) ==
+        "exp.toml:1:16: launch.nproc = \"many\": expected an integer from 1 to 1024 or \"auto\"");
+  CHECK(faults_of("checkpoint.keep = 0" + required) ==
+        "exp.toml:1:19: checkpoint.keep = 0: expected an integer of at least 1");
+  CHECK(faults_of("strategy.bucket_mb = 0" + required) ==
+        "exp.toml:1:22: strategy.bucket_mb = 0: expected a number above 0 and at most 65536");
+  CHECK(faults_of("optimizer.momentum = 1" + required) ==
+        "exp.toml:1:22: optimizer.momentum = 1: expected a number from 0 to below 1");
+  CHECK(faults_of("optimizer.lr = inf" + required) ==
+        "exp.toml:1:16: optimizer.lr = inf: expected a number of at least 0");
+  CHECK(faults_of("optimizer.lr = nan" + required) ==
+        "exp.toml:1:16: optimizer.lr = nan: expected a number of at least 0");
+  CHECK(faults_of("train.epochs = -1" + required) ==
+        "exp.toml:1:16: train.epochs = -1: expected an integer of at least 1");
+}
+
+TEST_CASE("a word that is none of the allowed gets the nearest one") {
+  CHECK(faults_of("optimizer.name = \"adma\"" + required) ==
+        "exp.toml:1:18: optimizer.name = \"adma\": expected \"sgd\", \"adam\" or \"adamw\" (did you mean \"adam\"?)");
+  CHECK(faults_of("data.last = \"wrap\"\nmodel.name = 'x'\ndata.name = 'x'") ==
+        "exp.toml:1:13: data.last = \"wrap\": expected \"pad\", \"drop\" or \"exact\"");
+  CHECK(faults_of("comm.algorithm = \"\"" + required) ==
+        "exp.toml:1:18: comm.algorithm = \"\": expected a string of at least one character");
+}
+
+TEST_CASE("a control character in a string is refused, on one line") {
+  CHECK(faults_of("comm.backend = \"a\\nb\"" + required) ==
+        "exp.toml:1:16: comm.backend = \"a\\nb\": expected a string without control characters");
+}
+
+TEST_CASE("options take strings, numbers and booleans only") {
+  CHECK(faults_of("comm.options = 3" + required) ==
+        "exp.toml:1:16: comm.options = 3: expected a table of strings, numbers, true and false");
+  CHECK(faults_of("[comm.options]\na = [1]\nb = {}\nc = 07:32:00" + required) ==
+        "exp.toml:2:5: comm.options.a = [1]: expected a string, a number, true or false\n"
+        "exp.toml:3:5: comm.options.b = a table: expected a string, a number, true or false\n"
+        "exp.toml:4:5: comm.options.c = 07:32:00: expected a string, a number, true or false");
+}
+
+TEST_CASE("what a later version will take is refused, and what to use instead is told") {
+  CHECK(faults_of("\n\n\n[strategy]\nkind = \"dp\"" + required) ==
+        "exp.toml:5:8: strategy.kind = \"dp\": not in this version; use \"single\" or \"ddp\"");
+  const auto refused = [](const std::string& key, const std::string& value, const std::string& use) {
+    const std::string column = std::to_string(key.size() + 4);
+    CHECK(faults_of(key + " = " + value + "\nmodel.name = 'x'\ndata.name = 'x'") ==
+          "exp.toml:1:" + column + ": " + key + " = " + value + ": not in this version; use " + use);
+  };
+  refused("strategy.compression", "\"fp16\"", "\"none\", or leave it out");
+  refused("launch.device", "\"cuda\"", "\"cpu\"");
+  refused("launch.max_restarts", "1", "0, or leave it out");
+  refused("launch.nnodes", "2", "1, or leave it out");
+  refused("launch.node_rank", "1", "0, or leave it out");
+  refused("launch.master_addr", "\"host\"", "\"\", or leave it out");
+  refused("launch.master_port", "29500", "0, or leave it out");
+  refused("launch.interface", "\"eth0\"", "\"\", or leave it out");
+  refused("comm.stage_through_host", "true", "false, or leave it out");
+  refused("train.amp", "\"bf16\"", "\"off\"");
+  refused("train.amp", "\"fp16\"", "\"off\"");
+  refused("train.accumulate", "2", "1, or leave it out");
+  refused("train.clip_norm", "0.5", "0, or leave it out");
+  refused("train.schedule", "\"cosine\"", "\"none\", or leave it out");
+  refused("checkpoint.best", "\"accuracy\"", "\"\", or leave it out");
+  refused("checkpoint.resume", "\"last\"", "\"\", or leave it out");
+  refused("log.trace_steps", "[3, 4]", "[], or leave it out");
+  refused("data.sampler", "\"curriculum\"", "\"auto\", \"sequential\", \"random\" or \"distributed\"");
+}
+
+TEST_CASE("a file of another scheme is refused for that alone") {
+  CHECK(faults_of("schema_version = 2\n[other]\nkeys = 3") ==
+        "exp.toml:1:18: schema_version = 2: this ddprun reads schema_version 1; use the ddprun that the file was "
+        "written for");
+  CHECK(faults_of("schema_version = \"1\"" + required) ==
+        "exp.toml:1:18: schema_version = \"1\": expected the integer 1");
+}
+
+TEST_CASE("missing keys are told with an example") {
+  CHECK(faults_of("") ==
+        "exp.toml: model.name: missing; give it under [model], as in name = \"simplenet\"\n"
+        "exp.toml: data.name: missing; give it under [data], as in name = \"mnist\"");
+  CHECK(faults_of("model = 3\ndata.name = 'x'") ==
+        "exp.toml:1:9: model = 3: expected a table: [model] on a line of its own");
+}
+
+TEST_CASE("single with more than one process is refused") {
+  CHECK(faults_of("launch.nproc = 2" + required) ==
+        "exp.toml:1:16: launch.nproc = 2: strategy.kind = \"single\" trains in one process; use strategy.kind = "
+        "\"ddp\", or "
+        "nproc = 1");
+  CHECK(faults_of("launch.nproc = 'auto'" + required)
+            .starts_with("exp.toml:1:16: launch.nproc = \"auto\": strategy.kind"));
+}
+
+TEST_CASE("ddp without a distributed sampler is refused") {
+  for (const std::string sampler : {"\"random\"", "\"sequential\""}) {
+    CHECK(faults_of("strategy.kind = 'ddp'\ndata.sampler = " + sampler + "\ndata.name = 'x'\nmodel.name = 'x'") ==
+          "exp.toml:2:16: data.sampler = " + sampler +
+              ": ddp without a distributed sampler is refused; use \"auto\" or \"distributed\"");
+  }
+  CHECK(faults_of("strategy.kind = 'ddp'\ndata.sampler = 'distributed'\ndata.name = 'x'\nmodel.name = 'x'") == "");
+}
+
+TEST_CASE("a global batch that the ranks do not divide is refused, a batch per rank is not") {
+  const std::string three = "strategy.kind = 'ddp'\nlaunch.nproc = 3\nmodel.name = 'x'\ndata.name = 'x'\n";
+  CHECK(faults_of(three + "data.batch_size = 100") ==
+        "exp.toml:5:19: data.batch_size = 100: is the batch of all ranks, and the 3 ranks of launch.nproc do not "
+        "divide it; "
+        "use 99 or 102, or data.batch_per = \"rank\"");
+  CHECK(faults_of(three).starts_with("exp.toml: data.batch_size = 64 (the default): is the batch of all ranks"));
+  CHECK(faults_of(three + "data.batch_size = 2").ends_with("; use 3, or data.batch_per = \"rank\""));
+  CHECK(faults_of(three + "data.batch_size = 99") == "");
+  CHECK(faults_of(three + "data.batch_size = 100\ndata.batch_per = 'rank'") == "");
+}
+
+TEST_CASE("nesterov without momentum is refused under sgd") {
+  CHECK(faults_of("optimizer.nesterov = true" + required) ==
+        "exp.toml:1:22: optimizer.nesterov = true: needs momentum; give optimizer.momentum, such as 0.9, or nesterov = "
+        "false");
+  CHECK(faults_of("optimizer.nesterov = true\noptimizer.name = 'adam'" + required) == "");
+}
+
+TEST_CASE("epochs and steps together are refused") {
+  CHECK(faults_of("[train]\nepochs = 1\nsteps = 10" + required) ==
+        "exp.toml:3:9: train.steps = 10: train.epochs is given too; give one of the two");
+}
+
+TEST_CASE("a name that makes no folder is refused") {
+  CHECK(
+      faults_of("experiment.name = \"a/b\"" + required) ==
+      "exp.toml:1:19: experiment.name = \"a/b\": names the run folder: give at most 200 bytes of UTF-8, without \"/\"");
+  CHECK(faults_of("experiment.name = \"..\"" + required).starts_with("exp.toml:1:19: experiment.name = \"..\": names"));
+  CHECK(faults_of("experiment.name = \"" + std::string(201, 'x') + "\"" + required) != "");
+  const ddprun::testing::TempDir dir;
+  CHECK_THROWS_AS(ddprun::config::load(dir.write("x\xff.toml", required), {}), ddprun::Error);
+}
+
+TEST_CASE("all faults are told at once, in the order of the file, the overrides last") {
+  CHECK(
+      faults_of("[train]\nepochs = 0\n[comm]\ntimeout = 3\nbakcend = \"x\"\n[data]\nlast = \"pda\"\n[log]\nevery = 0\n",
+                {"log.level=loud", "optimizer.lr=-1"}) ==
+      "exp.toml: model.name: missing; give it under [model], as in name = \"simplenet\"\n"
+      "exp.toml: data.name: missing; give it under [data], as in name = \"mnist\"\n"
+      "exp.toml:2:10: train.epochs = 0: expected an integer of at least 1\n"
+      "exp.toml:4:11: comm.timeout = 3: expected a duration from \"1ms\" to \"24h\", such as \"30s\"\n"
+      "exp.toml:5:1: comm.bakcend: unknown key (did you mean \"backend\"?)\n"
+      "exp.toml:7:8: data.last = \"pda\": expected \"pad\", \"drop\" or \"exact\" (did you mean \"pad\"?)\n"
+      "exp.toml:9:9: log.every = 0: expected an integer of at least 1\n"
+      "--set log.level=loud: log.level = \"loud\": expected \"debug\", \"info\", \"warning\" or \"error\"\n"
+      "--set optimizer.lr=-1: optimizer.lr = -1: expected a number of at least 0");
+}
+
+TEST_CASE("a fault has no echo: what would follow from a wrong value is not told") {
+  CHECK(faults_of("strategy.kind = 'dpp'\nlaunch.nproc = 2" + required) ==
+        "exp.toml:1:17: strategy.kind = \"dpp\": expected \"single\" or \"ddp\" (did you mean \"ddp\"?)");
+}

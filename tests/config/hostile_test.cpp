@@ -1,0 +1,90 @@
+// Input that is no configuration at all: one clear line, never a crash.
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "written.hpp"
+
+using namespace ddprun;
+using testing::faults_of;
+using testing::required;
+
+namespace {
+
+std::string error_of(const std::string& path) {
+  try {
+    config::load(path, {});
+    return "";
+  } catch (const Error& error) {
+    return error.code() == ExitCode::usage ? error.what() : "wrong exit code";
+  }
+}
+
+// Bytes, and pieces of real files among them, so that a part of the cases gets past the parser.
+rc::Gen<std::string> hostile_text() {
+  const auto piece =
+      rc::gen::oneOf(rc::gen::element<std::string>("[launch]\n", "[model]\nname = \"x\"\n", "[data]\nname = 'y'\n",
+                                                   "nproc", "comm.options", " = ", "\"", "'''", "{", "}", "[", "]",
+                                                   "[[", ",", ".", "\n", "# ", "1", "-", "0.5", "1e999", "nan", "true",
+                                                   "2024-01-01", "\\u0000", "\"30s\"", "99999999999999999999"),
+                     rc::gen::container<std::string>(rc::gen::arbitrary<char>()));
+  return rc::gen::map(rc::gen::container<std::vector<std::string>>(piece), [](const std::vector<std::string>& pieces) {
+    std::string text;
+    for (const std::string& part : pieces) text += part;
+    return text;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a file that cannot be read gives one line that says why") {
+  const testing::TempDir dir;
+  const std::string folder = dir.path().string();
+  CHECK(error_of(folder + "/none.toml") ==
+        folder + "/none.toml: cannot be read (No such file or directory); give a TOML file");
+  CHECK(error_of(folder) == folder + ": is a folder; give a TOML file");
+  CHECK(error_of("/proc/self/mem") == "/proc/self/mem: cannot be read (Input/output error); give a TOML file");
+  CHECK(error_of("") == "the configuration's path is empty; give a TOML file");
+  const std::string locked = dir.write("locked.toml", "");
+  if (geteuid() == 0) {
+    MESSAGE("not tried: root reads every file, so that none is unreadable here");
+    return;
+  }
+  chmod(locked.c_str(), 0);
+  CHECK(error_of(locked) == locked + ": cannot be read (Permission denied); give a TOML file");
+}
+
+TEST_CASE("a syntax error has its place") {
+  CHECK(faults_of("[train]\nepochs = \n").starts_with("exp.toml:2:10: Error while parsing key-value pair"));
+  CHECK(faults_of("a = 1\na = 2\n").starts_with("exp.toml:2:"));
+  CHECK(faults_of("a = \"\xff\"").starts_with("exp.toml:1:"));
+}
+
+TEST_CASE("input made to exhaust stack or memory is refused") {
+  std::string deep = "a";
+  for (int i = 0; i < 100000; ++i) deep += ".a";
+  CHECK(faults_of(deep + " = 1") == "exp.toml: more than 1000 dots; this is no configuration");
+  CHECK(faults_of("a = " + std::string(100000, '[')).starts_with("exp.toml:1:"));
+  CHECK(faults_of(std::string(2 << 20, '#')) == "exp.toml: larger than 1 MiB; this is no configuration");
+  CHECK(error_of("/dev/zero") == "/dev/zero: larger than 1 MiB; this is no configuration");
+  CHECK(faults_of("model.name = '" + std::string(5000, 'x') + "'\ndata.name = 3") ==
+        "exp.toml:2:13: data.name = 3: expected a string of at least one character");
+  CHECK(faults_of("comm.check = '" + std::string(5000, 'x') + "'" + required) ==
+        "exp.toml:1:14: comm.check = a long text: expected \"fingerprint\" or \"off\"");
+}
+
+TEST_CASE("random files and overrides load or give a usage error, whose every line has a place") {
+  CHECK(rc::check([] {
+    const std::string text = *hostile_text();
+    const auto overrides = *rc::gen::container<std::vector<std::string>>(
+        rc::gen::map(hostile_text(), [](const std::string& value) { return "comm.options.x=" + value; }));
+    const std::string faults = faults_of(text, overrides);
+    RC_ASSERT(faults != "wrong exit code");
+    for (std::size_t begin = 0; begin < faults.size();) {
+      const std::string line = faults.substr(begin, faults.find('\n', begin) - begin);
+      RC_ASSERT(line.starts_with("exp.toml:") || line.starts_with("--set "));
+      begin += line.size() + 1;
+    }
+  }));
+}

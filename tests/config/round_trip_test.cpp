@@ -1,0 +1,97 @@
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "config/keys.hpp"
+#include "written.hpp"
+
+using namespace ddprun;
+
+namespace {
+
+// Text with all that needs escaping somewhere; control characters only where a value may have them.
+std::string any_text(bool with_control, int least) {
+  const auto plain = rc::gen::element<std::string>("a", "Z", "7", " ", "\"", "\\", "'", "#", "=", ".", "\u00e9",
+                                                   "\u2028", "\U0001F600", "{", "]", "\\n", "\u0085");
+  const auto control = rc::gen::element<std::string>("\n", "\t", "\r", "\x01", "\x1b", "\x7f");
+  const auto piece = with_control ? rc::gen::weightedOneOf<std::string>({{4, plain}, {1, control}}) : plain;
+  std::string text(static_cast<std::size_t>(least), 'x');
+  for (const std::string& part : *rc::gen::container<std::vector<std::string>>(piece)) text += part;
+  return text;
+}
+
+// A value of the key's range for its member.
+struct AnyValue {
+  const config::Key& key;
+
+  void operator()(bool* member) const { *member = *rc::gen::arbitrary<bool>(); }
+  void operator()(int64_t* member) const {
+    const auto high =
+        key.range.high >= 9e18 ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(key.range.high) + 1;
+    *member = *rc::gen::inRange<int64_t>(static_cast<int64_t>(key.range.low), high);
+  }
+  void operator()(std::optional<int64_t>* member) const {
+    int64_t value = 0;
+    (*this)(&value);
+    *member = value;
+  }
+  void operator()(double* member) const {
+    const double low = key.range.low, high = std::min(key.range.high, 1e300);
+    const double part = *rc::gen::inRange<int64_t>(1, 1'000'000'007) / 1'000'000'007.0;
+    *member = *rc::gen::arbitrary<bool>() ? low + part * (high - low) : std::min(high, low + part * part);
+  }
+  void operator()(std::string* member) const {
+    *member = key.words.empty() ? any_text(false, key.nonempty) : *rc::gen::elementOf(key.words);
+  }
+  void operator()(std::vector<double>* member) const {
+    for (double& element : *member) (*this)(&element);
+  }
+  void operator()(std::vector<int64_t>*) const {}
+  void operator()(config::Options* member) const {
+    const int count = *rc::gen::inRange(0, 4);
+    for (int i = 0; i < count; ++i) (*member)[any_text(true, 0)] = any_text(true, 0);
+  }
+};
+
+// Any experiment that load() would take: every key at random, then what must fit together made to fit.
+config::Experiment any_experiment() {
+  config::Experiment e;
+  for (const config::Key& key : config::keys()) {
+    if (!key.only_default) std::visit(AnyValue{key}, key.member(e));
+  }
+  e.experiment.name = "run " + std::to_string(*rc::gen::arbitrary<uint8_t>()) + "\"";
+  if (e.strategy.kind == "single") {
+    e.launch.nproc = 1;
+  } else {
+    e.launch.nproc = *rc::gen::inRange<int64_t>(0, 5);
+    e.data.batch_size = e.data.batch_size % 1000 * 12 + 12;
+    e.data.sampler = *rc::gen::element<std::string>("auto", "distributed");
+  }
+  if (e.optimizer.momentum == 0) e.optimizer.nesterov = false;
+  (*rc::gen::arbitrary<bool>() ? e.train.steps : e.train.epochs).reset();
+  return e;
+}
+
+}  // namespace
+
+TEST_CASE("any experiment that is written out loads as the same experiment") {
+  CHECK(rc::check([] {
+    const config::Experiment written = any_experiment();
+    const std::string text = config::to_toml(written);
+    RC_LOG() << text;
+    RC_ASSERT(testing::faults_of(text) == "");
+    RC_ASSERT(testing::load_text(text).experiment == written);
+  }));
+}
+
+TEST_CASE("a written experiment names every key, but of epochs and steps the one that is set") {
+  const config::Loaded loaded = testing::load_text(
+      config::to_toml(testing::load_text("train.steps = 9" + testing::required, {"comm.options.a=1"}).experiment));
+  for (const config::Key& key : config::keys()) {
+    if (config::holds_options(key)) continue;
+    CHECK_MESSAGE(loaded.sources.given(key.full_name()) == (key.full_name() != "train.epochs"), key.full_name());
+  }
+  CHECK(loaded.experiment.comm.options == config::Options{{"a", "1"}});
+}
