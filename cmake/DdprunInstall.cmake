@@ -4,9 +4,9 @@
 include(CMakePackageConfigHelpers)
 set(package lib/cmake/ddprun)
 
-# What ./ddprun builds: the program with its plugins, without the tests.
+# What ./ddprun builds, and all that is installed: the program, its plugins and the conformance suite; no tests.
 get_property(plugins GLOBAL PROPERTY DDPRUN_PLUGINS)
-add_custom_target(product DEPENDS ${plugins})
+add_custom_target(product DEPENDS ${plugins} $<TARGET_NAME_IF_EXISTS:ddprun-conformance>)
 
 foreach(target ddprun libddprun)
   if(TARGET ${target})
@@ -14,11 +14,11 @@ foreach(target ddprun libddprun)
     install(TARGETS ${target} RUNTIME DESTINATION bin LIBRARY DESTINATION lib)
   endif()
 endforeach()
+# The build folder is laid out as the prefix is, so it takes the same run paths. (CMake would pad those of the build
+# with an empty entry, which means the current folder.)
 if(TARGET ddprun)
-  set_target_properties(ddprun PROPERTIES INSTALL_RPATH "$ORIGIN/../lib;${DDPRUN_TORCH_LIB}")
-endif()
-if(TARGET libddprun)
-  set_target_properties(libddprun PROPERTIES INSTALL_RPATH "${DDPRUN_TORCH_LIB}")
+  set_target_properties(ddprun libddprun PROPERTIES INSTALL_RPATH "$ORIGIN/../lib;${DDPRUN_TORCH_LIB}"
+                                                    BUILD_WITH_INSTALL_RPATH ON)
 endif()
 
 set_target_properties(ddprun_sdk PROPERTIES EXPORT_NAME sdk)

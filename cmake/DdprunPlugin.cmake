@@ -19,7 +19,7 @@ function(ddprun_add_plugin_library kind name)
   target_link_libraries(${target} PRIVATE ddprun::sdk $<TARGET_NAME_IF_EXISTS:ddprun_flags> ${arg_PRIVATE})
   if(kind STREQUAL model)
     target_link_libraries(${target} PRIVATE ddprun_torch)
-    set_target_properties(${target} PROPERTIES INSTALL_RPATH "${DDPRUN_TORCH_LIB}")
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH "${DDPRUN_TORCH_LIB}" BUILD_WITH_INSTALL_RPATH ON)
   endif()
   target_link_options(${target} PRIVATE -Wl,--version-script=${exports} -Wl,--no-undefined)
   set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON

@@ -23,6 +23,7 @@ fakes=$(find "$prefix" -name '*off_by_one*' -o -name '*doctest*')
 for file in "$prefix/bin/ddprun" "$prefix"/lib/libddprun.so "$prefix"/lib/ddprun/*.so; do
   run_path=$(readelf -d "$file" | sed -n 's/.*R.*PATH.*\[\(.*\)\]/\1/p')
   [[ $run_path != *"$build"* ]] || fail "$file has a run path into the build folder: $run_path"
+  [[ ! $run_path || :$run_path: != *::* ]] || fail "$file searches the current folder, by an empty entry: $run_path"
 done
 
 "$prefix/bin/ddprun" --version >"$box/version" || fail "the installed program does not run"
