@@ -66,6 +66,7 @@ class SharedBoard : public FingerprintExchange {
       const std::size_t peer = (rank_ + i) % ranks;
       BoardSlot& slot = members_[peer].slots[sequence % 2];
       if (!meet_soon(slot, sequence)) wait_for(peer, slot, sequence, deadline);
+      require_not_aborted(peer);
       prints_[peer] = slot.print;
     }
     prints_[rank_] = mine;
@@ -107,6 +108,7 @@ class SharedBoard : public FingerprintExchange {
     const auto end = Clock::now() + deadline;
     while (!is_there(slot, sequence)) {
       if (aborted_) throw Error(ExitCode::peer, "aborted");
+      require_not_aborted(peer);
       require_coming(peer, slot, sequence);
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
       if (left.count() <= 0) {
@@ -120,16 +122,23 @@ class SharedBoard : public FingerprintExchange {
     }
   }
 
-  // Throws if the peer will never come. What it showed before it went still counts, so its going is read first.
+  // Throws if the peer will never come. What it showed before it left or ended still counts, so its going is read
+  // first.
   void require_coming(std::size_t peer, const BoardSlot& slot, uint32_t sequence) {
     const Presence presence = members_[peer].presence.load();
     const bool ended = has_ended(peer);
     if ((presence == Presence::here && !ended) || is_there(slot, sequence)) return;
-    const char* const how = presence == Presence::aborted ? " has aborted, "
-                            : presence == Presence::left  ? " has left, "
-                                                          : " has ended, ";
+    fail_for(peer, presence == Presence::here ? " has ended, " : " has left, ");
+  }
+
+  // One that has shown its fingerprint and then aborted will not take part in the collective.
+  void require_not_aborted(std::size_t peer) const {
+    if (members_[peer].presence.load() == Presence::aborted) fail_for(peer, " has aborted, ");
+  }
+
+  [[noreturn]] void fail_for(std::size_t peer, const char* what) const {
     throw Error(ExitCode::peer, "peer lost: rank " + std::to_string(peer) + " (process " +
-                                    std::to_string(members_[peer].pid.load()) + ")" + how + progress_of(peer));
+                                    std::to_string(members_[peer].pid.load()) + ")" + what + progress_of(peer));
   }
 
   bool has_ended(std::size_t peer) {

@@ -221,6 +221,8 @@ TEST_CASE("an abort from another thread ends the wait, and is told to the peers"
       rank.meet(2);  // stays, so that the peer sees an abort and no departure
     });
     CHECK(outcomes[0].records == std::vector<std::string>{"5: good: rank 0: allreduce 1 (float32 x 4, sum): aborted"});
+    CHECK(outcomes[1].error == "good: rank 1: allreduce 1 (float32 x 4, sum): peer lost: rank 0 (process " +
+                                   std::to_string(outcomes[0].pid) + ") has aborted, after collective 1");
   }
 }
 
