@@ -80,6 +80,11 @@ bool JobOutput::full() const {
   return std::any_of(all.begin(), all.end(), [](const Screen* screen) { return screen->full(); });
 }
 
+bool JobOutput::crowded() const {
+  const auto all = screens();
+  return std::any_of(all.begin(), all.end(), [](const Screen* screen) { return screen->crowded(); });
+}
+
 void JobOutput::flush() {
   for (Screen* screen : screens()) screen->flush();
 }

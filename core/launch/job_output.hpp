@@ -28,7 +28,8 @@ class JobOutput {
 
   // One screen, or two where stdout and stderr are different files.
   std::vector<Screen*> screens() const;
-  bool full() const;
+  bool full() const;     // take nothing more for now
+  bool crowded() const;  // take only what rank 0 prints
 
   void flush();
 

@@ -9,8 +9,8 @@
 namespace ddprun::launch {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{100};  // with the rest of rank 0's line
-constexpr std::size_t kMostHeld = 1 << 20;
+constexpr std::chrono::milliseconds kPatience{500};  // with the rest of rank 0's line
+constexpr std::size_t kMostHeld = 1 << 16;
 constexpr std::size_t kMostQueued = 1 << 20;
 constexpr std::size_t kChunk = 4096;  // PIPE_BUF: what poll() promises to take when it says that a pipe is writable
 
@@ -34,7 +34,7 @@ void Screen::pass(std::string_view bytes) {
 void Screen::line(std::string_view text) {
   held_ += text;
   held_ += '\n';
-  if (!unfinished_ || redrawn_ || held_.size() > kMostHeld) {
+  if (!unfinished_ || redrawn_) {
     release();
   } else if (!due_) {
     due_ = Clock::now() + kPatience;
@@ -53,6 +53,10 @@ void Screen::release_due(Clock::time_point now) {
 
 bool Screen::full() const {
   return queue_.size() - written_ > kMostQueued;
+}
+
+bool Screen::crowded() const {
+  return held_.size() > kMostHeld;
 }
 
 void Screen::release() {
@@ -75,6 +79,7 @@ void Screen::write_some() {
 }
 
 void Screen::flush() {
+  release();
   pollfd entry{fd_, POLLOUT, 0};
   while (pending()) {
     if (!write_chunk(queue_.size())) ::poll(&entry, 1, -1);  // someone made the descriptor non-blocking

@@ -35,10 +35,13 @@ class Screen {
   // For a poll loop: whether there is something to write, and writing as much as goes without blocking.
   int fd() const { return fd_; }
   bool pending() const { return written_ < queue_.size(); }
-  bool full() const;
+  bool full() const;  // the reader is far behind: take nothing more
   void write_some();
 
-  // Writes all, however long the reader takes.
+  // So many lines wait for the end of rank 0's that no more should be taken but rank 0's bytes.
+  bool crowded() const;
+
+  // Writes all, the lines that wait too, however long the reader takes.
   void flush();
 
   // The reader has gone (EPIPE) or the disk is full: what comes from now on is dropped. The reason, else 0.

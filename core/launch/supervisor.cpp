@@ -128,16 +128,14 @@ class Supervisor {
     for (const Screen* screen : output_.screens()) {
       if (screen->pending()) entries.push_back({screen->fd(), POLLOUT, 0});
     }
-    if (!output_.full()) {
-      for (const Rank& rank : ranks_) {
-        for (const UniqueFd* pipe : {&rank.child.out, &rank.child.err}) {
-          if (*pipe) entries.push_back({pipe->get(), POLLIN, 0});
-        }
+    for (std::size_t rank = 0; rank < readable_ranks(); ++rank) {
+      for (const UniqueFd* pipe : {&ranks_[rank].child.out, &ranks_[rank].child.err}) {
+        if (*pipe) entries.push_back({pipe->get(), POLLIN, 0});
       }
     }
     ::poll(entries.data(), entries.size(), poll_timeout(reports));
 
-    if (!output_.full()) read_pipes();
+    read_pipes();
     reports.drain();
     while (const auto signal = signals.next()) {
       if (*signal != SIGCHLD) on_stop_signal(*signal);
@@ -168,8 +166,15 @@ class Supervisor {
     return static_cast<int>(std::max<long>(left, 0));
   }
 
+  // The first so many ranks may be read now: all, rank 0 alone, or none. Who prints faster than the reader takes has to
+  // wait.
+  std::size_t readable_ranks() const {
+    if (output_.full()) return 0;
+    return output_.crowded() ? 1 : ranks_.size();
+  }
+
   void read_pipes() {
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    for (std::size_t rank = 0; rank < readable_ranks(); ++rank) {
       read_pipe(static_cast<int>(rank), Stream::out, ranks_[rank].child.out);
       read_pipe(static_cast<int>(rank), Stream::err, ranks_[rank].child.err);
     }

@@ -66,6 +66,16 @@ TEST_CASE("a line of another rank waits for the end of rank 0's line, but not fo
   CHECK(!f.screen->due());
 }
 
+TEST_CASE("many lines that wait make the screen crowded until they go out") {
+  Fixture f;
+  f.screen->pass("unfinished");
+  while (!f.screen->crowded()) f.screen->line("[rank1] a");
+  CHECK(f.shown() == "unfinished");
+  f.screen->pass("\n");
+  CHECK(!f.screen->crowded());
+  CHECK(f.shown().starts_with("unfinished\n[rank1] a\n"));
+}
+
 TEST_CASE("a progress bar is wiped on a terminal and ended elsewhere") {
   Fixture terminal(true);
   terminal.screen->pass("\r 50% [==  ]");

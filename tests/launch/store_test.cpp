@@ -8,17 +8,31 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/error.hpp"
 #include "launch/supervisor.hpp"
+#include "launch/text.hpp"
 #include "support/temp_dir.hpp"
-#include "support/throws_error.hpp"
 
 namespace {
 
 using namespace ddprun;
 using namespace ddprun::launch;
 using namespace ddprun::testing;
+using namespace ddprun::launch::testing;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
+
+// The error of an action that must fail.
+template <typename Action>
+Error error_of(Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error;
+  }
+  FAIL("no error");
+  return Error(ExitCode::ok, "");
+}
 
 TEST_CASE("a value comes back byte for byte") {
   const TempDir folder;

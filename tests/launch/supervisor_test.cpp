@@ -1,18 +1,25 @@
 #include "launch/supervisor.hpp"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <filesystem>
 #include <random>
 #include <regex>
 
+#include "launch/text.hpp"
+#include "launch/unique_fd.hpp"
 #include "support/process.hpp"
-#include "support/throws_error.hpp"
 
 namespace {
 
 using namespace ddprun::testing;
+using namespace ddprun::launch::testing;
+using ddprun::launch::UniqueFd;
 using std::chrono::milliseconds;
 namespace fs = std::filesystem;
 
@@ -43,24 +50,6 @@ class FakeJob {
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-std::string last_line(const std::string& text) {
-  const auto lines = lines_of(text);
-  return lines.empty() ? "" : lines.back();
-}
-
-std::size_t count_of(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
 }
 
 // The number in a file that a rank writes when it gets there.
@@ -117,6 +106,13 @@ TEST_CASE("floods from all ranks arrive complete, line by line, in log files too
   for (int rank = 0; rank < 3; ++rank) {
     CHECK(fs::file_size(logs.path() / "made" / "for it" / ("rank" + std::to_string(rank) + ".log")) == 4 * 10486 * 100);
   }
+}
+
+TEST_CASE("lines that wait for the end of rank 0's line are not lost when it never ends") {
+  FakeJob job(2, {"0:part=no end", "0:set=said", "1:get=said", "1:print=a line"});
+  const auto result = job->wait();
+  CHECK(result.code == 0);
+  CHECK(result.out == "no end\n[rank1] a line\n");
 }
 
 TEST_CASE("a log folder that cannot be made ends the job before any rank starts") {
@@ -202,7 +198,7 @@ TEST_CASE("a program that cannot be started is named, and nothing is left") {
 }
 
 TEST_CASE("the last line follows what the ranks printed, even where they left a line unfinished") {
-  FakeJob job(2, {"0:part=epoch 1", "1:part=and so", "*:sleep=20", "1:signal=11", "*:hang"}, true);
+  FakeJob job(2, {"0:part=epoch 1", "1:part=and so", "*:sleep=20", "1:signal=9", "*:hang"}, true);
   const auto result = job->wait();
   const auto lines = lines_of(result.out);
   REQUIRE(lines.size() == 3);
@@ -347,11 +343,54 @@ TEST_CASE("a reader that goes away does not end the job") {
   CHECK(std::string(std::istreambuf_iterator<char>(log), {}) == "a\nb\n");
 }
 
+TEST_CASE("on a terminal ranks learn its width, and a progress bar gives way to another rank's line") {
+  const UniqueFd terminal(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  REQUIRE(grantpt(terminal.get()) == 0);
+  REQUIRE(unlockpt(terminal.get()) == 0);
+  const winsize size{24, 97, 0, 0};
+  REQUIRE(ioctl(terminal.get(), TIOCSWINSZ, &size) == 0);
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    const int screen = open(ptsname(terminal.get()), O_RDWR | O_NOCTTY);
+    dup2(screen, 1);
+    dup2(screen, 2);
+    execl(FAKE_JOB, FAKE_JOB, "2", "-", "1000", "0:show=DDPRUN_TTY", "0:redraw=50%", "0:set=drawn", "1:get=drawn",
+          "1:error=a line", "0:sleep=100", "0:redraw=100%", "0:print=", nullptr);
+    _exit(127);
+  }
+  int status = -1;
+  REQUIRE(eventually([&] { return waitpid(launcher, &status, WNOHANG) == launcher; }));
+  CHECK(status == 0);
+  std::array<char, 4096> buffer;
+  const ssize_t got = read(terminal.get(), buffer.data(), buffer.size());
+  REQUIRE(got > 0);
+  CHECK(std::string(buffer.data(), static_cast<std::size_t>(got)) ==
+        "DDPRUN_TTY=97\r\n\r50%\r\x1b[K[rank1] a line\r\n\r100%\r\n");
+}
+
 TEST_CASE("without a launcher a rank follows none and reports to nobody") {
   unsetenv("DDPRUN_LAUNCHER_PID");
   ddprun::launch::follow_launcher();
   ddprun::launch::report_failure("", 0, ddprun::ExitCode::failure, "nobody listens");
   ddprun::launch::report_failure("/no/such/folder", 0, ddprun::ExitCode::failure, "nor here");
+}
+
+TEST_CASE("a rank dies with the process that started it") {
+  const TempDir files;
+  const std::string file = files.path() / "pid";
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    setenv("DDPRUN_LAUNCHER_PID", std::to_string(getpid()).c_str(), 1);
+    if (fork() == 0) {
+      ddprun::launch::follow_launcher();
+      std::ofstream(file) << getpid() << std::endl;
+    }
+    while (true) pause();
+  }
+  const pid_t rank = pid_in(file);
+  kill(launcher, SIGKILL);
+  waitpid(launcher, nullptr, 0);
+  CHECK(eventually([&] { return !is_alive(rank); }, kSlack));
 }
 
 TEST_CASE("a rank whose launcher is gone already ends at once") {
