@@ -24,6 +24,7 @@ GlooCommunicator::GlooCommunicator(const Host& host) : host_(checked(host)), mes
 
 template <class Body>
 void GlooCommunicator::over_mesh(const char* name, Body&& body) {
+  if (failure_) throw *failure_;
   const NoSigpipe quiet;
   mesh_.lifeline().begin();
   try {
@@ -46,7 +47,8 @@ void GlooCommunicator::over_mesh(const char* name, Body&& body) {
 // Closing tells the peers, which are in this collective or will be: none waits for the deadline.
 void GlooCommunicator::fail(const char* name, ddprun_status status, const std::string& why) {
   mesh_.close();
-  throw Failure(status, std::string(name) + ": " + why);
+  failure_.emplace(status, std::string(name) + ": " + why);
+  throw *failure_;
 }
 
 Request& GlooCommunicator::allreduce(const ddprun_collective& call) {

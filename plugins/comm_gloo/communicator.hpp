@@ -2,6 +2,8 @@
 // mesh.hpp connects, algorithms.hpp moves the data, lifeline.hpp ends what would hang.
 #pragma once
 
+#include <optional>
+
 #include "algorithms.hpp"
 #include "ddprun/comm_plugin.hpp"
 #include "mesh.hpp"
@@ -29,6 +31,7 @@ class GlooCommunicator final : public Communicator {
   Mesh mesh_;
   Scratch scratch_;
   uint32_t tag_ = 0;
+  std::optional<Failure> failure_;  // the first: its mesh is closed
   Request ring_{"ring", "tcp"};
   Request tree_{"tree", "tcp"};
   Request dissemination_{"dissemination", "tcp"};

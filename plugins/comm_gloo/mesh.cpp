@@ -106,14 +106,15 @@ void Mesh::connect(const Host& host) {
   lifeline_.watch(std::move(sockets), [this](int rank) { return is_closed(rank); });
 }
 
-// Gloo does not say whether a pair is closed, but refuses to receive on one that is. What this posts on one that is not
-// yet never completes: the peer has gone.
+// Gloo does not say whether a pair is closed, but does not receive on one that is: it throws IoException if the peer
+// closed it and EnforceNotMet if close() did. What this posts on a pair that is not closed yet never completes: the
+// peer has gone.
 bool Mesh::is_closed(int rank) {
   constexpr uint64_t kProbeSlot = ~uint64_t{0};
   try {
     probe_->recv(rank, kProbeSlot, 0, 0);
     return false;
-  } catch (const gloo::Exception&) {
+  } catch (const std::exception&) {
     return true;
   }
 }
