@@ -72,7 +72,7 @@ std::vector<Key> describe_running() {
           .doc("Lets a backend that takes only host memory serve tensors on a GPU, through copies."),
       DDPRUN_KEY(comm.options)
           .used_by(User::ddp)
-          .doc("Handed to the plugin as they are; `ddprun plugins` says which it takes."),
+          .doc("Handed to the plugin as they are; the plugin refuses what it does not know."),
 
       DDPRUN_KEY(strategy.kind)
           .one_of({"single", "ddp"}, {"dp"})
