@@ -214,7 +214,6 @@ std::vector<std::vector<int64_t>> cut_batches(const std::vector<int64_t>& indice
     const int64_t end = at + std::min(batch_size, count - at);
     if (drop_last && end - at < batch_size) break;
     batches.emplace_back(indices.begin() + at, indices.begin() + end);
-    if (end == count) break;
   }
   return batches;
 }

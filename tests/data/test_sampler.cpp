@@ -10,6 +10,9 @@ using Indices = std::vector<int64_t>;
 TEST_CASE("randperm gives the numbers that PyTorch 2.11 gives") {
   // python: torch.randperm(10, generator=torch.Generator().manual_seed(7))
   CHECK(randperm(10, 7) == Indices{5, 0, 3, 4, 1, 7, 9, 6, 8, 2});
+  CHECK(randperm(12, 0) == Indices{8, 0, 5, 9, 7, 4, 2, 10, 3, 1, 11, 6});
+  CHECK(randperm(12, 1) == Indices{1, 4, 6, 8, 11, 0, 5, 3, 2, 9, 10, 7});
+  CHECK(randperm(12, uint64_t{1} << 31) == Indices{10, 11, 7, 8, 9, 4, 3, 5, 0, 1, 6, 2});
   CHECK(randperm(0, 7).empty());
   CHECK(randperm(1, 7) == Indices{0});
 }
