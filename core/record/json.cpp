@@ -1,9 +1,7 @@
 #include "record/json.hpp"
 
-#include <fmt/format.h>
-
+#include <charconv>
 #include <cmath>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -18,12 +16,12 @@ class NumberObject {
 
   void add(std::string_view key, int64_t value) {
     begin(key);
-    fmt::format_to(std::back_inserter(out_), "{}", value);
+    append(value);
   }
   void add(std::string_view key, double value) {
     if (!std::isfinite(value)) return;
     begin(key);
-    fmt::format_to(std::back_inserter(out_), "{}", value);
+    append(value);
   }
   // A place keeps its meaning in an array: what was not measured is null there.
   void add(std::string_view key, const std::vector<double>& values) {
@@ -34,7 +32,7 @@ class NumberObject {
       out_ += before;
       before = ',';
       if (std::isfinite(value)) {
-        fmt::format_to(std::back_inserter(out_), "{}", value);
+        append(value);
       } else {
         out_ += "null";
       }
@@ -43,6 +41,13 @@ class NumberObject {
   }
 
  private:
+  // The shortest text that reads back as the same number.
+  template <class Number>
+  void append(Number value) {
+    char text[32];
+    out_.append(text, std::to_chars(text, text + sizeof text, value).ptr);
+  }
+
   void begin(std::string_view key) {
     if (!first_) out_ += ',';
     first_ = false;

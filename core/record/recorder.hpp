@@ -19,7 +19,7 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Formats into memory (a few hundred nanoseconds); the file grows at epoch(), flush(), every 256 KiB, and in the
+  // Formats into memory (half a microsecond); the file grows at epoch(), flush(), every 256 KiB, and in the
   // destructor.
   void step(const StepRecord& record);
   // Writes the steps so far and, on rank 0, one line of epochs.jsonl. Ranks other than 0 call it too.

@@ -15,6 +15,7 @@ TEST_CASE("times keep three digits and change their unit where a fourth would ap
   CHECK(human_time(0.0123) == "12.3 ms");
   CHECK(human_time(0.9994) == "999 ms");
   CHECK(human_time(0.9996) == "1.00 s");
+  CHECK(human_time(9.996) == "10.0 s");
   CHECK(human_time(59.94) == "59.9 s");
   CHECK(human_time(59.96) == "1 min 00 s");
   CHECK(human_time(125) == "2 min 05 s");
