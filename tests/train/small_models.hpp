@@ -1,0 +1,56 @@
+// Models for the tests of the train room, and ranks that train them through the fake backend.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "ddprun/model_plugin.hpp"
+#include "train/parameters.hpp"
+
+namespace ddprun::train {
+
+inline void require(bool holds, const std::string& what) {
+  if (!holds) throw std::runtime_error("wrong: " + what);
+}
+
+// fc1 (4 -> 8), relu, fc2 (8 -> 3); `unused` adds a layer that forward does not touch.
+struct TwoLayers : torch::nn::Module {
+  explicit TwoLayers(bool with_unused = false) {
+    fc1 = register_module("fc1", torch::nn::Linear(4, 8));
+    fc2 = register_module("fc2", torch::nn::Linear(8, 3));
+    if (with_unused) spare = register_module("spare", torch::nn::Linear(2, 2));
+  }
+  torch::Tensor forward(const torch::Tensor& input) { return fc2(torch::relu(fc1(input))); }
+  torch::nn::Linear fc1{nullptr}, fc2{nullptr}, spare{nullptr};
+};
+
+inline torch::Tensor loss_of(TwoLayers& model, const torch::Tensor& input) {
+  return model.forward(input).square().mean();
+}
+
+inline void forget_gradients(torch::nn::Module& module) {
+  for (auto& parameter : module.parameters()) parameter.mutable_grad().reset();
+}
+
+// A regression with a BatchNorm, so that there are buffers to keep in step.
+class NormModel final : public Model {
+ public:
+  NormModel() {
+    net_->push_back("norm", torch::nn::BatchNorm1d(2));
+    net_->push_back("fc", torch::nn::Linear(2, 1));
+  }
+  torch::nn::Module& module() override { return *net_; }
+  torch::Tensor forward(const torch::Tensor& input) override { return net_->forward(input); }
+  torch::Tensor loss(const torch::Tensor& output, const torch::Tensor& target) override {
+    return torch::mse_loss(output, target);
+  }
+  torch::Tensor correct(const torch::Tensor&, const torch::Tensor&) override { return {}; }
+
+ private:
+  torch::nn::Sequential net_;
+};
+
+}  // namespace ddprun::train

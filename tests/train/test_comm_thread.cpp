@@ -1,0 +1,54 @@
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <vector>
+
+#include "train/comm_thread.hpp"
+
+namespace ddprun::train {
+namespace {
+
+TEST_CASE("jobs run in the order in which they were handed over") {
+  CommThread thread;
+  std::vector<int> order;
+  for (int i = 0; i < 100; ++i) thread.submit([&order, i] { order.push_back(i); });
+  thread.wait(100);
+  REQUIRE(order.size() == 100);
+  for (int i = 0; i < 100; ++i) CHECK(order[static_cast<std::size_t>(i)] == i);
+}
+
+TEST_CASE("waiting for a job does not wait for those after it") {
+  CommThread thread;
+  std::atomic<bool> go{false};
+  thread.submit([] {});
+  thread.submit([&] { go.wait(false); });
+  thread.wait(1);
+  CHECK_FALSE(go);
+  go = true;
+  go.notify_all();
+  thread.wait(2);
+}
+
+TEST_CASE("what a job throws reaches the waiter, and the jobs behind it do not run") {
+  CommThread thread;
+  std::atomic<bool> ran{false};
+  thread.submit([] { throw std::runtime_error("broken"); });
+  CHECK_THROWS_WITH(thread.wait(1), "broken");
+  thread.reset();
+  thread.submit([&] { ran = true; });
+  thread.wait(1);
+  CHECK(ran);
+}
+
+TEST_CASE("ending with jobs left drops them") {
+  std::atomic<int> ran{0};
+  {
+    CommThread thread;
+    for (int i = 0; i < 1000; ++i) thread.submit([&] { ++ran; });
+  }
+  CHECK(ran <= 1000);
+}
+
+}  // namespace
+}  // namespace ddprun::train

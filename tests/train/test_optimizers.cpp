@@ -1,0 +1,50 @@
+#include "support/torch_test.hpp"
+
+#include "train/optimizers.hpp"
+
+namespace ddprun::train {
+namespace {
+
+std::vector<NamedTensor> one_parameter() {
+  return {{"w", torch::ones({2}, torch::requires_grad())}};
+}
+
+TEST_CASE("each optimizer takes its settings from the config") {
+  config::Experiment experiment;
+  auto& settings = experiment.optimizer;
+  settings.lr = 0.1;
+  settings.weight_decay = 0.01;
+  settings.momentum = 0.9;
+  settings.nesterov = true;
+  settings.betas = {0.8, 0.95};
+  settings.eps = 1e-6;
+
+  settings.name = "sgd";
+  auto sgd = make_optimizer(experiment, one_parameter(), 2);
+  const auto& of_sgd = static_cast<torch::optim::SGDOptions&>(sgd->param_groups()[0].options());
+  CHECK(of_sgd.lr() == 0.1);
+  CHECK(of_sgd.momentum() == 0.9);
+  CHECK(of_sgd.nesterov());
+  CHECK(of_sgd.weight_decay() == 0.01);
+
+  settings.name = "adam";
+  auto adam = make_optimizer(experiment, one_parameter(), 2);
+  const auto& of_adam = static_cast<torch::optim::AdamOptions&>(adam->param_groups()[0].options());
+  CHECK(of_adam.betas() == std::tuple<double, double>{0.8, 0.95});
+  CHECK(of_adam.eps() == 1e-6);
+
+  settings.name = "adamw";
+  auto adamw = make_optimizer(experiment, one_parameter(), 2);
+  CHECK(dynamic_cast<torch::optim::AdamW*>(adamw.get()) != nullptr);
+}
+
+TEST_CASE("scale_lr = world multiplies the learning rate with the world size") {
+  config::Experiment experiment;
+  experiment.optimizer.lr = 0.01;
+  experiment.optimizer.scale_lr = "world";
+  auto optimizer = make_optimizer(experiment, one_parameter(), 4);
+  CHECK(optimizer->param_groups()[0].options().get_lr() == doctest::Approx(0.04));
+}
+
+}  // namespace
+}  // namespace ddprun::train

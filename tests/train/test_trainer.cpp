@@ -1,0 +1,255 @@
+#include "support/torch_test.hpp"
+
+#include <cmath>
+
+#include "comm/joined.hpp"
+#include "data/datasets.hpp"
+#include "small_models.hpp"
+#include "support/error_of.hpp"
+#include "train/reducer.hpp"
+#include "train/trainer.hpp"
+
+namespace ddprun::train {
+namespace {
+
+using launch::Phase;
+using testing::As;
+using testing::failures;
+using testing::run_ranks;
+
+constexpr auto kDeadline = std::chrono::seconds(60);
+
+// Keeps what it is told, and can wish to stop.
+struct Notes final : Observer {
+  void phase(Phase phase, int64_t, int) override { phases.push_back(phase); }
+  void step(const record::StepRecord& record, int64_t, int64_t) override { steps.push_back(record); }
+  void epoch(const record::EpochRecord& record) override { epochs.push_back(record); }
+  bool stop_after(int64_t step) override { return stop_step > 0 && step >= stop_step; }
+  std::vector<Phase> phases;
+  std::vector<record::StepRecord> steps;
+  std::vector<record::EpochRecord> epochs;
+  int64_t stop_step = 0;
+};
+
+struct Saved final : Checkpointer {
+  void save(int64_t step, int64_t) override { steps.push_back(step); }
+  std::vector<int64_t> steps;
+};
+
+// Regression of two features, made by hand: y = x0 - 2 x1.
+class Points final : public data::Dataset {
+ public:
+  explicit Points(int64_t size) : size_(size) {}
+  int64_t size() const override { return size_; }
+  const data::Field& input() const override { return input_; }
+  const data::Field& target() const override { return target_; }
+  const std::vector<std::string>& classes() const override { return classes_; }
+  void fetch(std::span<const int64_t> indices, void* inputs, void* targets) const override {
+    auto* x = static_cast<float*>(inputs);
+    auto* y = static_cast<float*>(targets);
+    for (const int64_t index : indices) {
+      const float a = std::sin(static_cast<float>(index)), b = std::cos(static_cast<float>(3 * index));
+      *x++ = a;
+      *x++ = b;
+      *y++ = index == poisoned ? std::nanf("") : a - 2 * b;
+    }
+  }
+  int64_t poisoned = -1;
+
+ private:
+  int64_t size_;
+  data::Field input_{{2}, data::ElementType::float32};
+  data::Field target_{{1}, data::ElementType::float32};
+  std::vector<std::string> classes_;
+};
+
+class LineModel final : public Model {
+ public:
+  torch::nn::Module& module() override { return *fc_; }
+  torch::Tensor forward(const torch::Tensor& input) override { return fc_->forward(input); }
+  torch::Tensor loss(const torch::Tensor& output, const torch::Tensor& target) override {
+    return torch::mse_loss(output, target);
+  }
+  torch::Tensor correct(const torch::Tensor&, const torch::Tensor&) override { return {}; }
+
+ private:
+  torch::nn::Linear fc_{2, 1};
+};
+
+// A whole fit of one rank, from the same initial weights.
+template <class ModelType>
+struct Fit {
+  Fit(int rank, int world, int64_t samples, int64_t batch, data::Last last)
+      : train_data(samples), test_data(7), rank(rank), world(world) {
+    torch::manual_seed(11);
+    model = std::make_unique<ModelType>();
+    optimizer = std::make_unique<torch::optim::SGD>(model->module().parameters(), 0.05);
+    feed = std::make_unique<Feed>(train_data, data::distributed_sampler(samples, rank, world, 5, true, last), batch,
+                                  rank, world, data::LoaderOptions{1, 2});
+    test = std::make_unique<Feed>(test_data, data::distributed_sampler(7, rank, world, 0, false, data::Last::exact), 2,
+                                  rank, world, data::LoaderOptions{0, 2});
+  }
+  Parts parts(Plan plan) { return {*model, *optimizer, *feed, test.get(), notes, rank == 0 ? &saved : nullptr, plan}; }
+  record::Summary run_single(Plan plan) { return single_trainer(parts(plan))->fit(); }
+  record::Summary run_ddp(Plan plan, comm::CommBackend& backend, DdpOptions options = {}) {
+    const auto reducer = bucketed_reducer(backend, trainable_parameters(model->module()), {});
+    return ddp_trainer(parts(plan), backend, *reducer, options)->fit();
+  }
+  torch::Tensor weights() {
+    std::vector<torch::Tensor> flat;
+    for (const auto& parameter : model->module().parameters()) flat.push_back(parameter.detach().reshape({-1}));
+    return torch::cat(flat);
+  }
+
+  Points train_data, test_data;
+  int rank, world;
+  std::unique_ptr<ModelType> model;
+  std::unique_ptr<torch::optim::Optimizer> optimizer;
+  std::unique_ptr<Feed> feed, test;
+  Notes notes;
+  Saved saved;
+};
+
+Plan epochs(int64_t count) {
+  return {count, std::nullopt, true, 1};
+}
+
+TEST_CASE("two, three and four ranks with batch B/N follow one rank with batch B") {
+  Fit<LineModel> alone(0, 1, 48, 12, data::Last::pad);
+  const auto summary = alone.run_single(epochs(3));
+  const torch::Tensor expected = alone.weights();
+  for (const int world : {2, 3, 4}) {
+    CAPTURE(world);
+    CHECK(failures(run_ranks(world, As::processes, kDeadline, [&](testing::Rank& rank) {
+            const auto backend = comm::join_good(rank);
+            Fit<LineModel> fit(rank.rank(), world, 48, 12 / world, data::Last::pad);
+            const auto mine = fit.run_ddp(epochs(3), *backend);
+            require(torch::allclose(fit.weights(), expected, 1e-5, 1e-6), "weights");
+            require(std::abs(mine.train_loss - summary.train_loss) < 1e-5, "training loss");
+            require(std::abs(mine.test_loss - summary.test_loss) < 1e-5, "test loss");
+          })) == "");
+  }
+}
+
+TEST_CASE("exact, with a data set that the ranks do not divide, follows one rank too") {
+  Fit<LineModel> alone(0, 1, 47, 12, data::Last::exact);
+  alone.run_single(epochs(2));
+  const torch::Tensor expected = alone.weights();
+  for (const int world : {2, 3, 4}) {
+    CAPTURE(world);
+    CHECK(failures(run_ranks(world, As::processes, kDeadline, [&](testing::Rank& rank) {
+            const auto backend = comm::join_good(rank);
+            Fit<LineModel> fit(rank.rank(), world, 47, 12 / world, data::Last::exact);
+            fit.run_ddp(epochs(2), *backend);
+            require(torch::allclose(fit.weights(), expected, 1e-5, 1e-6), "weights");
+          })) == "");
+  }
+}
+
+TEST_CASE("replicas that begin apart are rank 0's afterwards, and stay equal to the bit") {
+  CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
+          const auto backend = comm::join_good(rank);
+          Fit<LineModel> fit(rank.rank(), 2, 20, 5, data::Last::pad);
+          if (rank.rank() == 1) {
+            const torch::NoGradGuard no_grad;
+            for (auto& parameter : fit.model->module().parameters()) parameter.add_(1);
+          }
+          DdpOptions options;
+          options.hash_every = 1;  // throws where they differ
+          fit.run_ddp(epochs(2), *backend, options);
+        })) == "");
+}
+
+TEST_CASE("BatchNorm's statistics are rank 0's on every rank before each step, as DistributedDataParallel has them") {
+  for (const bool sync : {true, false}) {
+    CAPTURE(sync);
+    CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
+            const auto backend = comm::join_good(rank);
+            Fit<NormModel> fit(rank.rank(), 2, 20, 5, data::Last::pad);
+            DdpOptions options;
+            options.sync_buffers = sync;
+            fit.run_ddp({std::nullopt, 2, false, 0}, *backend, options);
+            // After step 2 each rank has rank 0's statistics of step 1 (or its own), moved by its own batch of step 2.
+            std::vector<double> all(2);
+            double mine = fit.model->module().named_buffers()["norm.running_mean"][0].template item<double>();
+            backend->allgather(&mine, {all.data(), 2, comm::DType::float64})->wait(kDeadline);
+            std::vector<int64_t> counts(2);
+            int64_t count = fit.model->module().named_buffers()["norm.num_batches_tracked"].template item<int64_t>();
+            backend->allgather(&count, {counts.data(), 2, comm::DType::int64})->wait(kDeadline);
+            require(counts[0] == 2 && counts[1] == 2, "batches tracked");
+            Fit<NormModel> reference(rank.rank(), 2, 20, 5, data::Last::pad);
+            reference.feed->start(0);
+            TensorBatch batch;
+            double expected = 0;
+            Fit<NormModel> rank0(0, 2, 20, 5, data::Last::pad);
+            rank0.feed->start(0);
+            TensorBatch first;
+            rank0.feed->next(first);
+            reference.feed->next(batch);
+            const auto mean = [](const TensorBatch& of) { return of.input.select(1, 0).mean().item<double>(); };
+            expected = 0.1 * mean(sync ? first : batch);
+            reference.feed->next(batch);
+            expected = 0.9 * expected + 0.1 * mean(batch);
+            require(std::abs(mine - expected) < 1e-6, "running mean");
+          })) == "");
+  }
+}
+
+TEST_CASE("a fit tells its phases, steps and epochs, and commits when due") {
+  Fit<LineModel> fit(0, 1, 10, 4, data::Last::pad);
+  const auto summary = fit.run_single(epochs(2));
+  CHECK(summary.steps == 6);
+  CHECK(summary.epochs == 2);
+  CHECK(summary.world == 1);
+  CHECK(fit.saved.steps == std::vector<int64_t>{3, 6});
+  REQUIRE(fit.notes.steps.size() == 6);
+  CHECK(fit.notes.steps[2].samples == 2);
+  CHECK(fit.notes.steps[5].epoch == 2);
+  REQUIRE(fit.notes.epochs.size() == 2);
+  CHECK(fit.notes.epochs[1].test_loss < fit.notes.epochs[0].test_loss);
+  CHECK(std::isnan(fit.notes.epochs[0].test_accuracy));
+  const std::vector<Phase> step{Phase::data, Phase::forward, Phase::backward, Phase::optimizer};
+  CHECK((std::vector<Phase>(fit.notes.phases.begin() + 1, fit.notes.phases.begin() + 5) == step));  // no printing of phases
+}
+
+TEST_CASE("a plan of steps ends in the middle of an epoch, with a commit") {
+  Fit<LineModel> fit(0, 1, 10, 4, data::Last::pad);
+  const auto summary = fit.run_single({std::nullopt, 4, true, 0});
+  CHECK(summary.steps == 4);
+  CHECK(fit.saved.steps == std::vector<int64_t>{4});
+  CHECK(summary.test_loss > 0);
+}
+
+TEST_CASE("a wish to stop ends the fit after that step, with a commit") {
+  Fit<LineModel> fit(0, 1, 100, 4, data::Last::pad);
+  fit.notes.stop_step = 5;
+  CHECK(fit.run_single(epochs(3)).steps == 5);
+  CHECK(fit.saved.steps == std::vector<int64_t>{5});
+}
+
+TEST_CASE("a loss that is not finite ends training before the weights are touched") {
+  Fit<LineModel> fit(0, 1, 10, 10, data::Last::pad);
+  fit.train_data.poisoned = 3;
+  const torch::Tensor before = fit.weights().clone();
+  const std::string error = testing::error_of([&] { fit.run_single(epochs(1)); });
+  CHECK(error.find("1: step 1: the loss is nan") == 0);
+  CHECK(torch::equal(fit.weights(), before));
+  CHECK(fit.saved.steps.empty());
+}
+
+TEST_CASE("evaluation counts every test sample once, whatever the ranks") {
+  Fit<LineModel> alone(0, 1, 10, 4, data::Last::pad);
+  const Evaluation expected = single_trainer(alone.parts(epochs(1)))->evaluate();
+  CHECK(expected.samples == 7);
+  CHECK(failures(run_ranks(3, As::processes, kDeadline, [&](testing::Rank& rank) {
+          const auto backend = comm::join_good(rank);
+          Fit<LineModel> fit(rank.rank(), 3, 12, 2, data::Last::pad);
+          const auto reducer = bucketed_reducer(*backend, trainable_parameters(fit.model->module()), {});
+          const auto got = ddp_trainer(fit.parts(epochs(1)), *backend, *reducer, {})->evaluate();
+          require(got.samples == 7, "samples");
+          require(std::abs(got.loss - expected.loss) < 1e-6, "loss");
+        })) == "");
+}
+
+}  // namespace
+}  // namespace ddprun::train
