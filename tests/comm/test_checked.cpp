@@ -181,7 +181,7 @@ TEST_CASE("a rank that leaves without the last collective is named") {
                                  std::to_string(outcomes[1].pid) + ") has left, after collective 1");
 }
 
-TEST_CASE("a rank that dies is named, though nobody has reaped it") {
+TEST_CASE("a rank that dies is named by those who wait for it") {
   const auto outcomes = run_checked(2, As::processes, Over::board, [](Rank& rank, CommBackend& backend) {
     if (rank.rank() == 1) std::raise(SIGKILL);
     Called{}(backend);

@@ -1,0 +1,31 @@
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "comm/process_watch.hpp"
+
+namespace ddprun::comm {
+
+TEST_CASE("a process has ended once it is a zombie, not only when it is reaped") {
+  CHECK_FALSE(ProcessWatch().has_ended());
+  CHECK_FALSE(ProcessWatch(::getpid()).has_ended());
+
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  const ProcessWatch watch(child);
+  CHECK_FALSE(watch.has_ended());
+  ::kill(child, SIGKILL);
+  siginfo_t info{};
+  REQUIRE(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) == 0);  // ended, and left a zombie
+  CHECK(watch.has_ended());
+  REQUIRE(::waitpid(child, nullptr, 0) == child);
+  CHECK(watch.has_ended());
+  CHECK(ProcessWatch(child).has_ended());
+}
+
+}  // namespace ddprun::comm
