@@ -9,7 +9,7 @@
 namespace ddprun::data {
 namespace {
 
-constexpr std::size_t step = std::size_t{1} << 20;
+constexpr std::size_t step = 64 * 1024;
 constexpr int gzip_window = 15 + 16;  // the largest window, with gzip header and trailer
 
 }  // namespace

@@ -121,7 +121,8 @@ class WorkerLoader : public Loader {
     constexpr std::size_t most_small = 64;           // so many batches
     const std::size_t batch_bytes = samples * (dataset_.input().bytes() + dataset_.target().bytes());
     const std::size_t small = std::min(small_bytes / std::max<std::size_t>(1, batch_bytes), most_small);
-    slots_.resize(std::max(least_ahead_, small) + 1);
+    const std::size_t useful = std::clamp<std::size_t>(batches, 1, std::max(least_ahead_, small));
+    slots_.resize(std::max(slots_.size(), useful + 1));
     const std::size_t used = std::min(batches, slots_.size());
     for (std::size_t i = 0; i < used; ++i) slots_[i].buffer.reserve(dataset_, samples);
   }

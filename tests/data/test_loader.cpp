@@ -306,6 +306,7 @@ TEST_CASE("numbers of workers and batches that make no sense are refused") {
   CHECK_THROWS_WITH_AS(make_loader(dataset, {-1, 2}), "-1 data workers: expected 0 or more", Error);
   CHECK_THROWS_WITH_AS(make_loader(dataset, {1, 0}), "prefetch of 0: expected 1 or more", Error);
   CHECK_NOTHROW(make_loader(dataset, {0, 0}));
+  CHECK(read_epoch(*make_loader(dataset, {2, INT32_MAX}), {{1}, {2}}) == Batches{{1}, {2}});  // no memory for so many
 }
 
 TEST_CASE("cut_batches keeps every index in order, or leaves out the short batch at the end") {
