@@ -54,8 +54,29 @@ class Context final : public gloo::Context {
   }
 };
 
-const sockaddr_storage& local_address(const gloo::transport::Pair& pair) {
-  return dynamic_cast<const gloo::transport::tcp::Address&>(pair.address()).getSockaddr();
+using Address = std::vector<char>;  // as Gloo writes one
+
+sockaddr_storage socket_address(const Address& address) {
+  return gloo::transport::tcp::Address(address).getSockaddr();
+}
+
+// Tells every other rank the address that `for_rank` has for it, and returns what they have for this one, in rank
+// order.
+template <class ForRank>
+std::vector<Address> exchange(const Host& host, ForRank&& for_rank) {
+  std::string mine;
+  const std::size_t bytes = gloo::transport::tcp::Address().bytes().size();
+  for (int rank = 0; rank < host.size(); ++rank) {
+    const Address address = rank == host.rank() ? Address(bytes) : for_rank(rank);
+    mine.append(address.begin(), address.end());
+  }
+  std::vector<Address> for_me;
+  for (const std::string& theirs : host.allgather(mine)) {
+    if (theirs.size() != mine.size()) throw Failure(DDPRUN_MISMATCH, "the ranks run different builds of Gloo");
+    const auto first = theirs.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(host.rank()) * bytes);
+    for_me.emplace_back(first, first + static_cast<std::ptrdiff_t>(bytes));
+  }
+  return for_me;
 }
 
 }  // namespace
@@ -82,27 +103,20 @@ Mesh::~Mesh() {
 }
 
 void Mesh::connect(const Host& host) {
-  std::string mine;
+  const auto listening = exchange(host, [&](int rank) { return pairs_->createPair(rank)->address().bytes(); });
   for (int rank = 0; rank < host.size(); ++rank) {
-    std::vector<char> address(sizeof(sockaddr_storage) + sizeof(gloo::transport::tcp::sequence_number_t));
-    if (rank != host.rank()) address = pairs_->createPair(rank)->address().bytes();
-    mine.append(address.begin(), address.end());
-  }
-  const auto all = host.allgather(mine);
-
-  std::vector<Descriptor> sockets(static_cast<std::size_t>(host.size()));
-  const std::size_t bytes = mine.size() / sockets.size();
-  for (int rank = 0; rank < host.size(); ++rank) {
-    if (rank == host.rank()) continue;
-    const auto at = static_cast<std::size_t>(host.rank()) * bytes;
-    const std::string& theirs = all[static_cast<std::size_t>(rank)];
-    if (theirs.size() != mine.size()) throw Failure(DDPRUN_MISMATCH, "the ranks run different builds of Gloo");
-    auto& pair = *pairs_->getPair(rank);
-    pair.connect(
-        {theirs.begin() + static_cast<std::ptrdiff_t>(at), theirs.begin() + static_cast<std::ptrdiff_t>(at + bytes)});
-    sockets[static_cast<std::size_t>(rank)] = duplicate_socket(local_address(pair));
+    if (rank != host.rank()) pairs_->getPair(rank)->connect(listening[static_cast<std::size_t>(rank)]);
   }
   pairs_->setTimeout(host.deadline());
+
+  // A connected pair's address is its own end of the connection, so the peer's is the other end.
+  const auto ends = exchange(host, [&](int rank) { return pairs_->getPair(rank)->address().bytes(); });
+  std::vector<Descriptor> sockets(static_cast<std::size_t>(host.size()));
+  for (int rank = 0; rank < host.size(); ++rank) {
+    if (rank == host.rank()) continue;
+    const auto at = static_cast<std::size_t>(rank);
+    sockets[at] = duplicate_socket(socket_address(pairs_->getPair(rank)->address().bytes()), socket_address(ends[at]));
+  }
   lifeline_.watch(std::move(sockets), [this](int rank) { return is_closed(rank); });
 }
 

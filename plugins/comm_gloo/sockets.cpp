@@ -23,11 +23,12 @@ bool same_address(const sockaddr_storage& a, const sockaddr_storage& b) {
   return x.sin6_port == y.sin6_port && std::memcmp(&x.sin6_addr, &y.sin6_addr, sizeof x.sin6_addr) == 0;
 }
 
-bool is_connected_at(int descriptor, const sockaddr_storage& local) {
-  sockaddr_storage address = {}, peer = {};
-  socklen_t size = sizeof address, peer_size = sizeof peer;
-  return getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size) == 0 && same_address(address, local) &&
-         getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0;
+// get is getsockname or getpeername.
+template <class Get>
+bool has_address(Get get, int descriptor, const sockaddr_storage& expected) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof address;
+  return get(descriptor, reinterpret_cast<sockaddr*>(&address), &size) == 0 && same_address(address, expected);
 }
 
 }  // namespace
@@ -36,18 +37,15 @@ Descriptor::~Descriptor() {
   if (number_ >= 0) close(number_);
 }
 
-Descriptor duplicate_socket(const sockaddr_storage& local) {
-  int found = -1;
+Descriptor duplicate_socket(const sockaddr_storage& local, const sockaddr_storage& peer) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     const int descriptor = std::atoi(entry.path().filename().c_str());
-    if (!is_connected_at(descriptor, local)) continue;
-    if (found >= 0) throw Failure(DDPRUN_INTERNAL, "two sockets with one local address");
-    found = descriptor;
+    if (!has_address(getsockname, descriptor, local) || !has_address(getpeername, descriptor, peer)) continue;
+    Descriptor duplicate(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+    if (duplicate.get() < 0) throw Failure(DDPRUN_INTERNAL, "no file descriptor left for a connection");
+    return duplicate;
   }
-  if (found < 0) throw Failure(DDPRUN_PEER_LOST, "a connection ended as soon as it was made");
-  const int duplicate = fcntl(found, F_DUPFD_CLOEXEC, 0);
-  if (duplicate < 0) throw Failure(DDPRUN_INTERNAL, "no file descriptor left for a connection");
-  return Descriptor(duplicate);
+  throw Failure(DDPRUN_PEER_LOST, "a connection ended as soon as it was made");
 }
 
 }  // namespace ddprun::gloo_backend
