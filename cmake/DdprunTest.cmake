@@ -1,3 +1,10 @@
+# For every test: ThreadSanitizer must look away from libraries that were built without it, and from nothing else.
+if(DDPRUN_SANITIZE MATCHES thread)
+  string(JOIN ":" tsan_options ignore_noninstrumented_modules=1 second_deadlock_stack=1
+         suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp)
+  set(DDPRUN_TEST_ENVIRONMENT TSAN_OPTIONS=${tsan_options})
+endif()
+
 # ddprun_add_test(<room> SOURCES ... [USES libraries] [NEEDS targets] [LABELS ...] [TIMEOUT seconds])
 # A doctest program test_<room>; one ctest entry. It runs in the build folder and prints why it skips what it skips:
 # a program that ends with 77 has skipped all it had.
@@ -16,5 +23,6 @@ function(ddprun_add_test room)
     set(arg_TIMEOUT 120)
   endif()
   add_test(NAME ${room} COMMAND ${target})
-  set_tests_properties(${room} PROPERTIES TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77 LABELS "${arg_LABELS}")
+  set_tests_properties(${room} PROPERTIES TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77 LABELS "${arg_LABELS}"
+                                      ENVIRONMENT "${DDPRUN_TEST_ENVIRONMENT}")
 endfunction()

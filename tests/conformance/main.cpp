@@ -32,8 +32,7 @@ void declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--plugin-path", arguments.plugin_path, "Folder to look for a name in; may be given again");
   app.add_option("--ranks", arguments.ranks, "World sizes, 1 to 16 (1,2,3,5)")
       ->delimiter(',')
-      ->check(CLI::Range(1, 16))
-      ->expected(1);
+      ->check(CLI::Range(1, 16));
   app.add_option("--as", arguments.as, "What a rank is (both); a death is tested with processes only")
       ->check(CLI::IsMember({"processes", "threads", "both"}));
   app.add_option("--option", arguments.options, "Option for the plugin, key=value; may be given again");

@@ -68,6 +68,14 @@ TEST_CASE("a crash fails its case, and the cases behind it run in a new world") 
   CHECK(results[2].state == State::passed);
 }
 
+TEST_CASE("a case that hangs is ended by its alarm and told as such") {
+  const auto results = results_of({simple("hangs", [](Context& context) {
+    if (context.rank() == 0) raise(SIGALRM);  // what the kernel sends after kCaseSeconds
+  })});
+  CHECK(results[0].state == State::failed);
+  CHECK(results[0].text == "rank 0: hung: did not end the case within 90 s, and was killed");
+}
+
 TEST_CASE("an exception fails its case with its text") {
   const auto results = results_of({simple("throws", [](Context&) { throw std::runtime_error("oh"); })});
   CHECK(results[0].state == State::failed);
