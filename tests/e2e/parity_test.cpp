@@ -1,0 +1,163 @@
+// N ranks with a batch of B/N do what one process does with a batch of B.
+#include <doctest/doctest.h>
+
+#include "e2e/program.hpp"
+#include "e2e/run_files.hpp"
+
+using namespace ddprun::e2e;
+
+namespace {
+
+// 240 samples in steps of 24: ten steps that 2, 3 and 4 ranks divide.
+const std::string kLinear = R"(
+[strategy]
+kind = "ddp"
+[launch]
+threads = 1
+[model]
+name = "linear"
+[data]
+name = "linear"
+batch_size = 24
+options = { samples = 240, test_samples = 48 }
+[optimizer]
+lr = 0.05
+momentum = 0.9
+)";
+
+const std::string kSimplenet = R"(
+[strategy]
+kind = "ddp"
+first_bucket_mb = 0.05  # several buckets, so that their order and bounds matter
+bucket_mb = 0.4
+[launch]
+threads = 1
+[model]
+name = "simplenet"
+[data]
+name = "synthetic"
+batch_size = 24
+options = { shape = "1x28x28", classes = 10, samples = 240, test_samples = 48 }
+[optimizer]
+)";
+
+struct Trained {
+  std::vector<double> losses;
+  Weights weights;
+  nlohmann::json summary;
+  int64_t samples = 0;  // of all ranks in the epoch
+};
+
+Trained train(Workplace& place, const std::string& config, int world, std::vector<std::string> overrides) {
+  overrides.push_back("launch.nproc=" + std::to_string(world));
+  const auto result = place.run(place.training(config, overrides));
+  INFO(result.err);
+  REQUIRE(result.code == 0);
+  const auto run = place.new_run();
+  Trained trained{losses_of(run, world), weights_of(run), summary_of(run), 0};
+  for (int rank = 0; rank < world; ++rank) {
+    for (const auto& step : steps_of(run, rank)) trained.samples += step.at("samples").get<int64_t>();
+  }
+  return trained;
+}
+
+// One process without reducer and communication, on the same permutation of the samples.
+Trained train_alone(Workplace& place, const std::string& config, std::vector<std::string> overrides = {}) {
+  overrides.insert(overrides.end(), {"strategy.kind=single", "data.sampler=distributed"});
+  return train(place, config, 1, overrides);
+}
+
+void check_same(const Trained& alone, const Trained& together, double tolerance) {
+  CHECK(distance(alone.losses, together.losses) < tolerance);
+  CHECK(distance(alone.weights, together.weights) < tolerance);
+  for (const char* key : {"test.loss", "train.loss"}) {
+    CHECK(together.summary.at(key).get<double>() ==
+          doctest::Approx(alone.summary.at(key).get<double>()).epsilon(tolerance));
+  }
+  CHECK(together.samples == alone.samples);
+}
+
+// Every world under every algorithm.
+void check_all(const std::string& text, double tolerance) {
+  Workplace place;
+  const std::string config = place.config(text);
+  const Trained alone = train_alone(place, config);
+  REQUIRE(alone.losses.size() == 10);
+  // Weights that did not move would be the same whatever the ranks did.
+  REQUIRE(alone.losses.front() != doctest::Approx(alone.losses.back()).epsilon(0.02));
+  for (const char* algorithm : {"ring", "tree", "auto"}) {
+    for (const int world : {2, 3, 4}) {
+      CAPTURE(algorithm);
+      CAPTURE(world);
+      const Trained together = train(place, config, world, {std::string("comm.algorithm=") + algorithm});
+      check_same(alone, together, tolerance);
+      CHECK(together.summary.at("world") == world);
+      if (std::string(algorithm) != "auto") CHECK(together.summary.at("algorithm") == algorithm);
+    }
+  }
+}
+
+TEST_CASE("two, three and four ranks follow one with linear and SGD, under every algorithm") {
+  check_all(kLinear, 1e-5);
+}
+
+TEST_CASE("two, three and four ranks follow one with simplenet and SGD, under every algorithm") {
+  check_all(kSimplenet + "name = \"sgd\"\nlr = 0.05\nmomentum = 0.9\nweight_decay = 1e-3\n", 1e-5);
+}
+
+TEST_CASE("two, three and four ranks follow one with simplenet and Adam, under every algorithm") {
+  // eps bounds what Adam makes of the last bits of gradients near zero.
+  check_all(kSimplenet + "name = \"adam\"\nlr = 1e-3\neps = 1e-4\n", 1e-5);
+}
+
+TEST_CASE("a world of one under ddp runs solo and gives the bits of strategy single") {
+  Workplace place;
+  const std::string config = place.config(kSimplenet + "name = \"sgd\"\nlr = 0.05\n");
+  const Trained alone = train_alone(place, config);
+  const Trained solo = train(place, config, 1, {});
+  CHECK(solo.summary.at("backend") == "solo");
+  CHECK(solo.summary.at("strategy") == "ddp");
+  CHECK(solo.losses == alone.losses);
+  CHECK(solo.weights == alone.weights);
+  CHECK_FALSE(alone.summary.contains("backend"));
+}
+
+TEST_CASE("data.last = exact: ranks with unequal shares follow one rank, no sample twice") {
+  Workplace place;
+  const std::string config = place.config(kSimplenet + "name = \"sgd\"\nlr = 0.05\nmomentum = 0.9\n");
+  // 251 samples in steps of 24 leave 11 for the last: 4, 4 and 3 for three ranks.
+  const std::vector<std::string> overrides = {"data.options.samples=251", "data.last=exact"};
+  const Trained alone = train_alone(place, config, overrides);
+  REQUIRE(alone.losses.size() == 11);
+  CHECK(alone.samples == 251);
+  for (const int world : {2, 3, 4}) {
+    CAPTURE(world);
+    check_same(alone, train(place, config, world, overrides), 1e-5);
+  }
+}
+
+TEST_CASE("data.last = exact: a rank without samples in the last step still takes part") {
+  Workplace place;
+  const std::string config = place.config(kLinear);
+  const std::vector<std::string> overrides = {"data.options.samples=242", "data.last=exact"};  // 2 for 4 ranks
+  const Trained alone = train_alone(place, config, overrides);
+  CHECK(alone.samples == 242);
+  check_same(alone, train(place, config, 4, overrides), 1e-5);
+}
+
+TEST_CASE("data.last = pad gives every rank as much, drop leaves out what cannot be shared") {
+  Workplace place;
+  const std::string config = place.config(kLinear);
+  const std::string samples = "data.options.samples=241";
+  CHECK(train(place, config, 3, {samples, "data.last=pad"}).samples == 243);
+  CHECK(train(place, config, 3, {samples, "data.last=drop"}).samples == 240);
+}
+
+TEST_CASE("scale_lr = world multiplies the rate by the ranks") {
+  Workplace place;
+  const std::string config = place.config(kLinear);
+  const Trained by_hand = train(place, config, 2, {"optimizer.lr=0.02"});
+  CHECK(train(place, config, 2, {"optimizer.lr=0.01", "optimizer.scale_lr=world"}).weights == by_hand.weights);
+}
+
+}  // namespace

@@ -1,0 +1,140 @@
+#include "e2e/program.hpp"
+
+#include <algorithm>
+#include <sstream>
+#include <stdexcept>
+
+namespace ddprun::e2e {
+
+namespace fs = std::filesystem;
+using namespace testing;
+
+namespace {
+
+constexpr std::chrono::seconds kLimit{120};  // of a whole run; the machine may be busy
+
+std::vector<pid_t> children_of(pid_t pid) {
+  std::vector<pid_t> children;
+  std::ifstream file("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
+  for (pid_t child; file >> child;) children.push_back(child);
+  return children;
+}
+
+// The value of a variable in the environment with which a process was started; "" for none.
+std::string variable_of(pid_t pid, const std::string& name) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
+  for (std::string entry; std::getline(file, entry, '\0');) {
+    if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
+  }
+  return "";
+}
+
+}  // namespace
+
+Workplace::Workplace() {
+  fs::create_directory(folder() / "tmp");
+}
+
+std::string Workplace::config(const std::string& text, const std::string& name) const {
+  return folder_.write(name + ".toml", text);
+}
+
+std::vector<std::string> Workplace::training(const std::string& config,
+                                             const std::vector<std::string>& overrides) const {
+  std::vector<std::string> argv = {program(), "--config", config, "--set", "experiment.output=" + runs().string()};
+  for (const std::string& override_ : overrides) argv.insert(argv.end(), {"--set", override_});
+  return argv;
+}
+
+std::vector<std::string> Workplace::environment() const {
+  const std::string temporary = (folder() / "tmp").string();
+  return {"XDG_RUNTIME_DIR=" + temporary, "TMPDIR=" + temporary};
+}
+
+ProcessResult Workplace::run(const std::vector<std::string>& argv) const {
+  return Process(argv, environment()).wait(kLimit);
+}
+
+ProcessResult Workplace::ddprun(const std::vector<std::string>& arguments) const {
+  std::vector<std::string> argv = {program()};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  return run(argv);
+}
+
+fs::path Workplace::new_run() {
+  std::vector<fs::path> found;
+  if (fs::exists(runs())) {
+    for (const auto& entry : fs::directory_iterator(runs())) {
+      if (seen_.insert(entry.path()).second) found.push_back(entry.path());
+    }
+  }
+  if (found.size() != 1) throw std::runtime_error(std::to_string(found.size()) + " new run folders instead of one");
+  return found[0];
+}
+
+std::vector<std::string> Workplace::leftovers() const {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder() / "tmp")) names.push_back(entry.path().filename());
+  return names;
+}
+
+Job::Job(const Workplace& place, const std::vector<std::string>& argv) : launcher_(argv, place.environment()) {}
+
+void Job::wait_for_steps() {
+  const auto told = [&] { return contains(launcher_.err(), "epoch 1 ["); };
+  if (!eventually([&] { return told() || !is_alive(launcher_.pid()); }, kLimit) || !told()) {
+    throw std::runtime_error("the job does not train; it printed:\n" + launcher_.err());
+  }
+}
+
+std::map<int, pid_t> Job::ranks(int world) const {
+  std::map<int, pid_t> ranks;
+  eventually([&] {
+    for (const pid_t child : children_of(launcher_.pid())) {
+      const std::string rank = variable_of(child, "DDPRUN_RANK");
+      if (!rank.empty()) ranks[std::stoi(rank)] = child;
+    }
+    return ranks.size() == static_cast<std::size_t>(world);
+  });
+  if (ranks.size() != static_cast<std::size_t>(world)) throw std::runtime_error("the ranks cannot be found");
+  return ranks;
+}
+
+std::vector<pid_t> Job::descendants() const {
+  std::vector<pid_t> all = children_of(launcher_.pid());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (const pid_t child : children_of(all[i])) all.push_back(child);
+  }
+  return all;
+}
+
+std::set<std::string> mapped_files(pid_t pid, const fs::path& within) {
+  std::set<std::string> files;
+  std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const std::size_t at = line.find('/');
+    if (at == std::string::npos) continue;
+    const std::string path = line.substr(at);
+    if (path.starts_with(within.string() + "/") || path.starts_with("/dev/shm/")) files.insert(path);
+  }
+  return files;
+}
+
+std::string program() {
+  return DDPRUN_PROGRAM;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+std::string last_line(const std::string& text) {
+  const auto lines = lines_of(text);
+  const auto last = std::find_if(lines.rbegin(), lines.rend(), [](const std::string& line) { return !line.empty(); });
+  return last == lines.rend() ? "" : *last;
+}
+
+}  // namespace ddprun::e2e

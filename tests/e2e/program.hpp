@@ -1,0 +1,73 @@
+// The program as a user has it: started on a config written for the test, watched while it runs, and what it left.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "support/contains.hpp"
+#include "support/process.hpp"
+#include "support/read_file.hpp"
+
+namespace ddprun::e2e {
+
+using testing::ProcessResult;
+
+// A folder of one test: the config, the runs, and a private place for temporary files and job folders, so that what is
+// left there was left by this test.
+class Workplace {
+ public:
+  Workplace();
+
+  // Writes <name>.toml; returns its path.
+  std::string config(const std::string& text, const std::string& name = "exp") const;
+  // argv of `ddprun --config <config> --set experiment.output=<runs> [--set ...]`
+  std::vector<std::string> training(const std::string& config, const std::vector<std::string>& overrides = {}) const;
+  // Environment for every child: the private folders; no settings of the host's launcher.
+  std::vector<std::string> environment() const;
+
+  ProcessResult run(const std::vector<std::string>& argv) const;
+  // `ddprun ARGUMENTS` to its end.
+  ProcessResult ddprun(const std::vector<std::string>& arguments) const;
+
+  std::filesystem::path folder() const { return folder_.path(); }
+  std::filesystem::path runs() const { return folder() / "runs"; }
+  // The one folder in runs() that was not there at the last call. Throws unless there is exactly one.
+  std::filesystem::path new_run();
+  // What lies in the place for temporary files and job folders: nothing, when no program runs.
+  std::vector<std::string> leftovers() const;
+
+ private:
+  testing::TempDir folder_;
+  std::set<std::filesystem::path> seen_;
+};
+
+// A job that runs: its launcher, whose ranks can be found and killed.
+class Job {
+ public:
+  Job(const Workplace& place, const std::vector<std::string>& argv);
+
+  testing::Process& launcher() { return launcher_; }
+  // Waits until rank 0 has told of a step of the training. Throws after half a minute.
+  void wait_for_steps();
+  // The ranks' pids, as their environment names them. Throws when there are not `world` of them after a while.
+  std::map<int, pid_t> ranks(int world) const;
+  // Every process below the launcher.
+  std::vector<pid_t> descendants() const;
+
+ private:
+  testing::Process launcher_;
+};
+
+// Files below `within` or in /dev/shm that the process has mapped.
+std::set<std::string> mapped_files(pid_t pid, const std::filesystem::path& within);
+
+// The path of the program under test.
+std::string program();
+std::vector<std::string> lines_of(const std::string& text);
+// The last line that is not empty.
+std::string last_line(const std::string& text);
+
+}  // namespace ddprun::e2e
