@@ -42,10 +42,10 @@ ExitCode run_alone(run::RankOptions options, const plugin::Registry& registry) {
   return ExitCode::ok;
 }
 
-ExitCode launch_ranks(config::Loaded loaded, const Arguments& arguments, const plugin::Registry& registry, int nproc) {
-  const config::Experiment experiment = loaded.experiment;
-  run::rank_batch(loaded, nproc);
-  run::assemble(std::move(loaded), registry);  // every fault of the set-up is told before any rank is there
+ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, const plugin::Registry& registry,
+                      int nproc) {
+  const config::Experiment& experiment = loaded.experiment;
+  run::check(loaded, registry, nproc);
   const std::string run_dir = run::prepare_run_dir(experiment);
   setenv(kRunDir, run_dir.c_str(), 1);
 
@@ -55,6 +55,16 @@ ExitCode launch_ranks(config::Loaded loaded, const Arguments& arguments, const p
   job.nproc = nproc;
   job.log_dir = experiment.launch.log_dir.empty() ? run_dir : experiment.launch.log_dir;
   return launch::supervise(job);
+}
+
+// Allowed, so that one file can be varied, but never passed over in silence.
+void name_unused_keys(const config::Loaded& loaded) {
+  std::string names;
+  for (const std::string& key : config::unused_keys(loaded.experiment, loaded.sources)) {
+    if (!names.empty()) names += ", ";
+    names += key;
+  }
+  if (!names.empty()) log::info("not used by strategy \"" + loaded.experiment.strategy.kind + "\": " + names);
 }
 
 }  // namespace
@@ -74,11 +84,9 @@ ExitCode train(const Arguments& arguments) {
     run::run_rank({std::move(loaded), *world, own && run_dir != nullptr ? run_dir : "", !own}, registry);
     return ExitCode::ok;
   }
-  for (const std::string& key : config::unused_keys(loaded.experiment, loaded.sources)) {
-    log::info(key + " is not used by strategy.kind = \"" + loaded.experiment.strategy.kind + "\"");
-  }
+  name_unused_keys(loaded);
   const int nproc = run::ranks_of(loaded.experiment);
-  if (nproc > 1) return launch_ranks(std::move(loaded), arguments, registry, nproc);
+  if (nproc > 1) return launch_ranks(loaded, arguments, registry, nproc);
   return run_alone({std::move(loaded), launch::World{}, ""}, registry);
 }
 

@@ -191,7 +191,7 @@ std::optional<std::string> algorithm_fault(const ddprun_comm_plugin& plugin, con
   std::vector<std::string> names{"auto"};
   for (const auto& declared : capabilities_of(plugin).algorithms) names.push_back(declared.name);
   if (std::find(names.begin(), names.end(), algorithm) != names.end()) return std::nullopt;
-  return "expected " + quoted_list(names) + did_you_mean(algorithm, names);
+  return expected_one_of(algorithm, names);
 }
 
 std::unique_ptr<CommBackend> join(const ddprun_comm_plugin& plugin, const JoinOptions& options) {

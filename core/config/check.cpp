@@ -33,13 +33,9 @@ class Check {
   }
 
   void ranks_divide_the_batch() {
-    const int64_t size = e_.data.batch_size, ranks = std::max<int64_t>(1, e_.launch.nproc);
-    const int64_t below = size / ranks * ranks;
-    const std::string sizes = (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + ranks);
-    refuse(e_.strategy.kind == "ddp" && e_.data.batch_per == "global" && size % ranks != 0,
-           {"data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"},
-           "is the batch of all ranks, and the " + std::to_string(ranks) +
-               " ranks of launch.nproc do not divide it; use " + sizes + ", or data.batch_per = \"rank\"");
+    const std::string fault = batch_fault(e_.data.batch_size, std::max<int64_t>(1, e_.launch.nproc));
+    refuse(e_.strategy.kind == "ddp" && e_.data.batch_per == "global" && !fault.empty(),
+           {"data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"}, fault);
   }
 
   void nesterov_has_momentum() {
@@ -76,6 +72,14 @@ void check_together(const Experiment& experiment, const Sources& sources, Faults
   check.ranks_divide_the_batch();
   check.nesterov_has_momentum();
   check.epochs_or_steps();
+}
+
+std::string batch_fault(int64_t batch_size, int64_t ranks) {
+  if (batch_size % ranks == 0) return "";
+  const int64_t below = batch_size / ranks * ranks;
+  const std::string sizes = (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + ranks);
+  return "is the batch of all ranks, and " + std::to_string(ranks) + " ranks do not divide it; use " + sizes +
+         ", or data.batch_per = \"rank\"";
 }
 
 }  // namespace ddprun::config

@@ -173,17 +173,13 @@ Loaded load(const std::string& path, const std::vector<std::string>& overrides);
 // They are allowed, so that one file can be varied; the caller names them in one line of the log.
 std::vector<std::string> unused_keys(const Experiment& experiment, const Sources& sources);
 
+// What is wrong with a global batch that so many ranks do not divide; "" where they do. load() says it where
+// launch.nproc is given; whoever learns the number of ranks later says it then.
+std::string batch_fault(int64_t batch_size, int64_t ranks);
+
 // One line in the form of load's for a fault found outside this room: `where: key = value: what`. For a key that is not
 // written down, the default's value.
 std::string fault(const Sources& sources, const std::string& key, const std::string& what);
-
-// The nearest of `names` to `word` when it is near enough to be a slip of the hand: ` (did you mean "ring"?)`, else "".
-// Near: the optimal string alignment distance (Damerau 1964: insert, delete, replace, swap neighbours), case aside, is
-// at most a third of the longer word, or 1.
-std::string did_you_mean(const std::string& word, const std::vector<std::string>& names);
-
-// For a word that is none of `names`: `expected "auto", "ring" or "tree" (did you mean "ring"?)`.
-std::string expected_one_of(const std::string& word, const std::vector<std::string>& names);
 
 // The whole experiment as TOML, every key written (of epochs and steps, the one that is set); load() of it gives the
 // same experiment.

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/words.hpp"
 #include "config/keys.hpp"
 #include "config/text.hpp"
 

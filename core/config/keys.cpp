@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/words.hpp"
 #include "config/text.hpp"
 
 namespace ddprun::config {
@@ -31,7 +32,7 @@ struct Expectation {
     return "a duration from \"1ms\" to \"24h\", such as \"30s\"";
   }
   std::string operator()(std::string*) const {
-    if (!key.words.empty()) return either(key.words);
+    if (!key.words.empty()) return quoted_list(key.words);
     return key.nonempty ? "a string of at least one character" : "a string";
   }
   std::string operator()(std::vector<double>*) const { return "two numbers" + range_text(key.range); }

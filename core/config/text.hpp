@@ -20,9 +20,6 @@ std::string quoted(const std::string& text);
 // A key as TOML spells it: bare where it can be.
 std::string key_text(const std::string& key);
 
-// `"a", "b" or "c"`
-std::string either(const std::vector<std::string>& words);
-
 // True when text holds a control character: it would break a line of the log, a path or a terminal.
 bool has_control(const std::string& text);
 // True when text is UTF-8, as all of TOML is.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/words.hpp"
 #include "config/text.hpp"
 
 namespace ddprun::config {
@@ -57,7 +58,7 @@ struct Reader {
     if (!value || (key.nonempty && value->empty())) return expected();
     if (has_control(*value)) return "expected a string without control characters";
     if (std::find(key.later.begin(), key.later.end(), *value) != key.later.end()) {
-      return "not in this version; use " + either(key.words);
+      return "not in this version; use " + quoted_list(key.words);
     }
     if (!key.words.empty() && std::find(key.words.begin(), key.words.end(), *value) == key.words.end()) {
       return expected_one_of(*value, key.words);

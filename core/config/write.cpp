@@ -1,3 +1,4 @@
+#include "base/words.hpp"
 #include "config/text.hpp"
 #include "config/value.hpp"
 
@@ -40,7 +41,7 @@ std::string default_text(const Key& key) {
 std::string meaning(const Key& key) {
   std::string text = key.meaning;
   if (const std::string user = user_text(key.user); !user.empty()) text += " " + user;
-  if (!key.later.empty()) text += " Not in this version: " + either(key.later) + ".";
+  if (!key.later.empty()) text += " Not in this version: " + quoted_list(key.later) + ".";
   if (key.only_default) text += " **Only its default in this version.**";
   return text;
 }

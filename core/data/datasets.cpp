@@ -33,7 +33,7 @@ Splits open_dataset(const DataOptions& data) {
     if (name == data.name) return open(data);
   }
   const auto names = dataset_names();
-  throw DatasetError("name", "expected " + quoted_list(names) + did_you_mean(data.name, names));
+  throw DatasetError("name", expected_one_of(data.name, names));
 }
 
 }  // namespace ddprun::data

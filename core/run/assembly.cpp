@@ -77,6 +77,13 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
   return made;
 }
 
+int64_t check(const config::Loaded& loaded, const plugin::Registry& registry, int world) {
+  torch::set_num_threads(1);
+  const int64_t batch = rank_batch(loaded, world);
+  assemble(loaded, registry);
+  return batch;
+}
+
 int usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -91,10 +98,8 @@ int ranks_of(const config::Experiment& experiment) {
 int64_t rank_batch(const config::Loaded& loaded, int world) {
   const auto& data = loaded.experiment.data;
   if (data.batch_per == "rank") return data.batch_size;
-  if (data.batch_size % world != 0) {
-    throw Error(ExitCode::usage, config::fault(loaded.sources, "data.batch_size",
-                                               "the global batch must be a multiple of the " + std::to_string(world) +
-                                                   " ranks; change it, or set data.batch_per = \"rank\""));
+  if (const std::string fault = config::batch_fault(data.batch_size, world); !fault.empty()) {
+    throw Error(ExitCode::usage, config::fault(loaded.sources, "data.batch_size", fault));
   }
   return data.batch_size / world;
 }

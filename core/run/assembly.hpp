@@ -27,6 +27,11 @@ struct Assembly {
 // first.
 Assembly assemble(config::Loaded loaded, const plugin::Registry& registry);
 
+// What a launcher does before it starts ranks, and validate does: finds every fault that assemble() and rank_batch()
+// find, and keeps nothing. Starts no thread, as launch::supervise() needs it. Returns how many samples a rank has in a
+// step.
+int64_t check(const config::Loaded& loaded, const plugin::Registry& registry, int world);
+
 // Cores that this process may use (its affinity mask).
 int usable_cores();
 

@@ -178,7 +178,7 @@ TEST_CASE("ddp without a distributed sampler is refused") {
 TEST_CASE("a global batch that the ranks do not divide is refused, a batch per rank is not") {
   const std::string three = "strategy.kind = 'ddp'\nlaunch.nproc = 3\nmodel.name = 'x'\ndata.name = 'x'\n";
   CHECK(faults_of(three + "data.batch_size = 100") ==
-        "exp.toml:5:19: data.batch_size = 100: is the batch of all ranks, and the 3 ranks of launch.nproc do not "
+        "exp.toml:5:19: data.batch_size = 100: is the batch of all ranks, and 3 ranks do not "
         "divide it; "
         "use 99 or 102, or data.batch_per = \"rank\"");
   CHECK(faults_of(three).starts_with("exp.toml: data.batch_size = 64 (the default): is the batch of all ranks"));

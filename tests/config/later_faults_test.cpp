@@ -1,17 +1,17 @@
 // What other rooms ask of this one after load(): faults of their own, suggestions, the keys without use.
 #include <doctest/doctest.h>
 
+#include "base/words.hpp"
 #include "written.hpp"
 
 using namespace ddprun;
-using config::did_you_mean;
 using testing::load_text;
 using testing::required;
 
 TEST_CASE("a fault found later points at the key's place, with its value") {
   const config::Sources sources =
       load_text("[comm]\nalgorithm = \"rign\"\noptions.speed = 3" + required, {"comm.backend=glo"}).sources;
-  CHECK(config::fault(sources, "comm.algorithm", config::expected_one_of("rign", {"auto", "ring", "tree"})) ==
+  CHECK(config::fault(sources, "comm.algorithm", expected_one_of("rign", {"auto", "ring", "tree"})) ==
         sources.file() +
             ":2:13: comm.algorithm = \"rign\": expected \"auto\", \"ring\" or \"tree\" (did you mean \"ring\"?)");
   CHECK(config::fault(sources, "comm.options.speed", "unknown") ==
@@ -22,22 +22,6 @@ TEST_CASE("a fault found later points at the key's place, with its value") {
         sources.file() + ": launch.nproc = 1 (the default): too few");
   CHECK(config::fault(sources, "data.root", "needed") == sources.file() + ": data.root: needed");
   CHECK(config::fault(sources, "model.options.depth", "needed") == sources.file() + ": model.options.depth: needed");
-}
-
-TEST_CASE("a suggestion is made for a slip of the hand and for nothing else") {
-  const std::vector<std::string> names = {"auto", "ring", "tree", "nccl"};
-  CHECK(did_you_mean("rign", names) == " (did you mean \"ring\"?)");   // swapped
-  CHECK(did_you_mean("rin", names) == " (did you mean \"ring\"?)");    // left out
-  CHECK(did_you_mean("rring", names) == " (did you mean \"ring\"?)");  // put in
-  CHECK(did_you_mean("rung", names) == " (did you mean \"ring\"?)");   // replaced
-  CHECK(did_you_mean("NCCL", names) == " (did you mean \"nccl\"?)");
-  CHECK(did_you_mean("wombat", names) == "");
-  CHECK(did_you_mean("rugs", names) == "");
-  CHECK(did_you_mean("", names) == "");
-  CHECK(did_you_mean("x", {"y"}) == "");
-  CHECK(did_you_mean("ring", {}) == "");
-  CHECK(did_you_mean("momemtun", {"momentum", "moment"}) == " (did you mean \"momentum\"?)");
-  CHECK(did_you_mean(std::string(100000, 'x'), names) == "");
 }
 
 TEST_CASE("keys that the strategy or the optimizer does not use are named") {

@@ -1,0 +1,65 @@
+#include "base/words.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace ddprun {
+namespace {
+
+// Optimal string alignment: Levenshtein's distance, with the swap of two neighbours as one step.
+std::size_t distance(const std::string& a, const std::string& b) {
+  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
+  for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+std::string lower(std::string text) {
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string quoted_list(const std::vector<std::string>& words, std::string_view last_separator) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) text += i + 1 == words.size() ? last_separator : ", ";
+    text += '"' + words[i] + '"';
+  }
+  return text;
+}
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& names) {
+  constexpr std::size_t longest_word = 100;  // beyond it no slip of the hand, and the table of distances grows large
+  if (word.size() > longest_word) return "";
+  const std::string* nearest = nullptr;
+  std::size_t least = 0;
+  for (const std::string& name : names) {
+    if (name == word || name.size() > longest_word) continue;
+    const std::size_t steps = distance(lower(word), lower(name));
+    const std::size_t limit = std::max<std::size_t>(1, std::max(word.size(), name.size()) / 3);
+    if (steps > limit || steps >= std::min(word.size(), name.size())) continue;
+    if (nearest == nullptr || steps < least) {
+      nearest = &name;
+      least = steps;
+    }
+  }
+  return nearest == nullptr ? "" : " (did you mean \"" + *nearest + "\"?)";
+}
+
+std::string expected_one_of(const std::string& word, const std::vector<std::string>& names) {
+  return "expected " + quoted_list(names) + did_you_mean(word, names);
+}
+
+}  // namespace ddprun

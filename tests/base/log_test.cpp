@@ -1,0 +1,32 @@
+#include "base/log.hpp"
+
+#include <doctest/doctest.h>
+
+#include "base/error.hpp"
+#include "support/read_file.hpp"
+#include "support/temp_dir.hpp"
+
+namespace ddprun {
+namespace {
+
+TEST_CASE("lines below the level are dropped, and a file gets what the others leave") {
+  const testing::TempDir folder;
+  const std::string path = (folder.path() / "log").string();
+  log::also_to(path);
+  log::set_level(log::Level::warning);
+  log::info("dropped");
+  log::plain("dropped too");
+  log::warning("kept");
+  log::always("said whatever the level");
+  log::set_level(log::Level::info);
+  log::info("one");
+  log::plain("as it is {}");
+  CHECK(testing::read_file(path) == "ddprun: warning: kept\nsaid whatever the level\nddprun: one\nas it is {}\n");
+}
+
+TEST_CASE("a log that cannot be written is an error") {
+  CHECK_THROWS_AS(log::also_to("/proc/no/such/log"), Error);
+}
+
+}  // namespace
+}  // namespace ddprun
