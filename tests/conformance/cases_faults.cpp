@@ -1,6 +1,8 @@
 // What becomes of the others when a rank stays away, when they are told to stop, and when a rank dies. The last rank is
 // always the one that is not there; each case has a world of its own, because none can be used afterwards.
+#include <atomic>
 #include <csignal>
+#include <memory>
 #include <thread>
 
 #include "conformance/collective.hpp"
@@ -93,14 +95,21 @@ void deadline(Context& context, const Victim& victim) {
   context.ranks().meet();
 }
 
-void abort_blocked(Context& context, const Victim& victim) {
-  const auto backend = context.join({.algorithm = victim.algorithm});
+enum class AbortBy { call, flag };
+
+void abort_blocked(Context& context, const Victim& victim, AbortBy by) {
+  const auto flag = std::make_shared<std::atomic<int32_t>>(0);
+  const auto backend = context.join({.algorithm = victim.algorithm, .abort_flag = flag});
   context.ranks().meet();
   if (!context.is_last()) {
     std::thread other([&] {
       std::this_thread::sleep_for(milliseconds(150));
-      backend->abort();
-      backend->abort();
+      if (by == AbortBy::flag) {
+        *flag = 1;
+      } else {
+        backend->abort();
+        backend->abort();  // any number of times
+      }
     });
     const End end = watch([&] { run_plain(context, *backend, victim.what, context.settings().deadline); });
     other.join();
@@ -190,7 +199,9 @@ void add_fault_cases(const Settings& settings, int size, As as, bool thorough, s
   if (size == 1) return;
   for (const auto& victim : victims(settings, size, thorough)) {
     add("deadline", victim.name + ", one rank stays away", [=](Context& context) { deadline(context, victim); });
-    add("abort", victim.name + ", blocked", [=](Context& context) { abort_blocked(context, victim); });
+    add("abort", victim.name + ", blocked", [=](Context& context) { abort_blocked(context, victim, AbortBy::call); });
+    add("abort", victim.name + ", blocked, by the host's flag",
+        [=](Context& context) { abort_blocked(context, victim, AbortBy::flag); });
     if (as == As::threads) continue;
     add(
         "death", victim.name + ", while awaited", [=](Context& context) { death_while_awaited(context, victim); },

@@ -38,6 +38,7 @@ std::unique_ptr<comm::CommBackend> Context::join(const JoinAs& how) {
   options.deadline = how.deadline.count() > 0 ? how.deadline : settings_.deadline;
   options.algorithm = how.algorithm;
   options.deterministic = how.deterministic;
+  options.abort_flag = how.abort_flag;
   options.options = settings_.options;
   options.options.insert(how.extra.begin(), how.extra.end());
   options.allgather = [&](std::string_view mine) {

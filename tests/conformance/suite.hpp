@@ -1,6 +1,7 @@
 // The cases of the conformance suite, and what a case sees when it runs on a rank.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -50,9 +51,10 @@ class Context {
     std::string algorithm = "auto";
     milliseconds deadline{0};  // 0: settings().deadline
     bool deterministic = false;
-    int channel = 0;                                // of the exchange
-    std::map<std::string, std::string> extra = {};  // options besides the settings'
-    std::function<void()> before_gather = {};       // (optional) called before each out-of-band gather
+    int channel = 0;                                        // of the exchange
+    std::map<std::string, std::string> extra = {};          // options besides the settings'
+    std::function<void()> before_gather = {};               // (optional) called before each out-of-band gather
+    std::shared_ptr<std::atomic<int32_t>> abort_flag = {};  // (optional) what the case may raise instead of abort()
   };
   std::unique_ptr<comm::CommBackend> join(const JoinAs& how);
 
