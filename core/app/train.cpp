@@ -67,6 +67,15 @@ void name_unused_keys(const config::Loaded& loaded) {
   if (!names.empty()) log::info("not used by strategy \"" + loaded.experiment.strategy.kind + "\": " + names);
 }
 
+// Started side by side, they would each train the whole, and think themselves alone.
+void refuse_company_of_single(const config::Loaded& loaded, const launch::World& world) {
+  if (loaded.experiment.strategy.kind != "single" || world.size == 1) return;
+  throw Error(ExitCode::usage,
+              config::fault(loaded.sources, "strategy.kind",
+                            "trains in one process, and " + std::to_string(world.size) +
+                                " were started; use strategy.kind = \"ddp\", or start one"));
+}
+
 }  // namespace
 
 ExitCode train(const Arguments& arguments) {
@@ -79,6 +88,7 @@ ExitCode train(const Arguments& arguments) {
     explicit_nproc = static_cast<int>(loaded.experiment.launch.nproc);
   }
   if (const auto world = launch::discover(explicit_nproc)) {
+    refuse_company_of_single(loaded, *world);
     const char* run_dir = std::getenv(kRunDir);
     const bool own = world->source == launch::Source::own;
     run::run_rank({std::move(loaded), *world, own && run_dir != nullptr ? run_dir : "", !own}, registry);
