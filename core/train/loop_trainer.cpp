@@ -80,7 +80,8 @@ void LoopTrainer::run_epoch(int64_t epoch) {
     record = run_step(batch, record);
     totals.add(record);
     parts_.observer.step(record, step_of_epoch, parts_.train.steps());
-    stopping_ = parts_.observer.stop_after(step_) || (parts_.plan.steps && step_ >= *parts_.plan.steps);
+    interrupted_ = parts_.observer.stop_after(step_);
+    stopping_ = interrupted_ || (parts_.plan.steps && step_ >= *parts_.plan.steps);
   }
   barrier();
   train_seconds_ += clock.total();
@@ -91,6 +92,8 @@ void LoopTrainer::run_epoch(int64_t epoch) {
   record.train_loss = sums[0] / sums[2];
   record.train_accuracy = sums[1] / sums[2];
   record.per_rank_loss = gather(totals.mean_loss());
+  last_epoch_ = record;
+  if (interrupted_) return;  // whoever waits for the end waits for the commit, not for an evaluation
   if (parts_.plan.evaluate) {
     const Evaluation test = evaluate();
     record.test_loss = test.loss;
@@ -137,9 +140,8 @@ void LoopTrainer::forward_backward(const TensorBatch& batch, record::StepRecord&
   const torch::Tensor loss = parts_.model.loss(output, batch.target);
   record.loss = loss.item<double>();
   if (!std::isfinite(record.loss)) {
-    throw Error(ExitCode::failure, "step " + std::to_string(step_) + ": the loss is " + std::to_string(record.loss) +
-                                       ": a smaller optimizer.lr usually helps; the weights of the last checkpoint are "
-                                       "untouched");
+    throw Error(ExitCode::failure, std::string("the loss is ") + (std::isnan(record.loss) ? "nan" : "infinite") +
+                                       "; a smaller optimizer.lr usually helps");
   }
   const torch::Tensor correct = parts_.model.correct(output.detach(), batch.target);
   if (correct.defined()) record.correct = correct.item<double>();

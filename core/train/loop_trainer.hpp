@@ -47,7 +47,8 @@ class LoopTrainer : public Trainer {
   void commit(int64_t epoch);
   record::Summary summarize(int64_t epochs);
 
-  bool stopping_ = false;  // the plan's steps are done, or the observer wished to stop
+  bool interrupted_ = false;  // the observer wished to stop
+  bool stopping_ = false;     // the plan's steps are done, or the observer wished to stop
   int64_t committed_step_ = 0;
   record::EpochRecord last_epoch_;
   record::StepRecord totals_;  // sums over all steps

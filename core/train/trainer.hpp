@@ -31,8 +31,9 @@ struct Evaluation {
 class Trainer {
  public:
   virtual ~Trainer() = default;
-  // Runs to the configured end, or to the step after which the observer wishes to stop. Throws Error(failure) when the
-  // loss is no longer finite, naming rank and step; what Reducer, CommBackend and data sets throw passes through.
+  // Runs to the configured end, or to the step after which the observer wishes to stop: that step is committed at once,
+  // and its epoch, being unfinished, is neither evaluated nor told. Throws Error(failure) when the loss is no longer
+  // finite (the observer knows the step and the phase); what Reducer, CommBackend and data sets throw passes through.
   virtual record::Summary fit() = 0;
   // One pass over the test set, every sample once, in evaluation mode.
   virtual Evaluation evaluate() = 0;

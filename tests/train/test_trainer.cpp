@@ -232,7 +232,7 @@ TEST_CASE("a loss that is not finite ends training before the weights are touche
   fit.train_data.poisoned = 3;
   const torch::Tensor before = fit.weights().clone();
   const std::string error = testing::error_of([&] { fit.run_single(epochs(1)); });
-  CHECK(error.find("1: step 1: the loss is nan") == 0);
+  CHECK(error.find("1: the loss is nan; ") == 0);
   CHECK(torch::equal(fit.weights(), before));
   CHECK(fit.saved.steps.empty());
 }
