@@ -1,11 +1,14 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <new>
 
 #include "app/commands.hpp"
 #include "app/process.hpp"
+#include "base/log.hpp"
+#include "base/words.hpp"
 #include "launch/supervisor.hpp"
 
 namespace {
@@ -53,6 +56,20 @@ void declare(CLI::App& cli, app::Arguments& arguments, Command& command) {
   });
 }
 
+// What the command line is told about itself: one line, with the likeliest remedy.
+std::string explain(const CLI::App& cli, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = cli.remaining(true);
+  if (unknown.empty()) return std::string(error.what());
+  std::string text = "unknown argument \"" + unknown[0] + "\"";
+  if (std::filesystem::exists(unknown[0])) return text + "; to run a file, use --config " + unknown[0];
+  return text + did_you_mean(unknown[0], {"validate", "plugins", "--config", "--set", "--plugin-path", "--version"});
+}
+
+ExitCode refuse(const std::string& what) {
+  log::always("ddprun: " + what + "; ddprun --help tells what there is");
+  return ExitCode::usage;
+}
+
 ExitCode run(int argc, char** argv) {
   app::Arguments arguments;
   arguments.argv.assign(argv, argv + argc);
@@ -62,8 +79,10 @@ ExitCode run(int argc, char** argv) {
   try {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return cli.exit(error) == 0 ? ExitCode::ok : ExitCode::usage;
+    if (error.get_exit_code() == 0) return static_cast<ExitCode>(cli.exit(error));  // --help
+    return refuse(explain(cli, error));
   }
+  if (!command && argc > 1) return refuse("--config FILE is missing");
   if (!command) {
     std::fputs(cli.help().c_str(), stderr);
     return ExitCode::usage;

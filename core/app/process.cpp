@@ -12,8 +12,8 @@ ExitCode tell(ExitCode code, const std::string& message) {
   const char* rank = std::getenv("DDPRUN_RANK");
   if (job_dir != nullptr && rank != nullptr) {
     launch::report_failure(job_dir, std::atoi(rank), code, message);
-  } else if (code == ExitCode::usage) {
-    log::always(message);  // lines that begin with the place in a file
+  } else if (code == ExitCode::usage || code == ExitCode::plugin) {
+    log::always(message);  // lines that begin with the place in the config
   } else {
     log::always("ddprun: failed: " + message);
   }

@@ -44,6 +44,11 @@ std::string data_of(const Banner& banner) {
   return text;
 }
 
+std::string length_of(const Banner& banner) {
+  if (banner.steps > 0) return several(banner.steps, "step") + ", an epoch has " + human_count(banner.steps_per_epoch);
+  return several(banner.epochs, "epoch") + " of " + several(banner.steps_per_epoch, "step");
+}
+
 // The average step, part by part; what no part accounts for is said, not hidden.
 void add_split(Table& table, const record::Summary& summary) {
   if (!known(summary.avg_batch_time)) return;
@@ -83,7 +88,7 @@ std::string banner(const Banner& banner) {
   table.row({"batch", fmt::format("{} in all, {} per rank", banner.global_batch, banner.rank_batch)});
   table.row({"device", fmt::format("{}, {} per rank", banner.device, several(banner.threads, "thread"))});
   if (!banner.gpu_present) table.row({"", "no GPU on this machine: everything runs on the CPU"});
-  table.row({"length", several(banner.epochs, "epoch") + " of " + several(banner.steps_per_epoch, "step")});
+  table.row({"length", length_of(banner)});
   table.row({"run folder", banner.run_dir});
   return table.text();
 }

@@ -30,6 +30,7 @@ struct Banner {
   int64_t threads = 0;      // per rank
   bool gpu_present = true;  // false gives a plain line that there is none
   int64_t epochs = 0;
+  int64_t steps = 0;  // of a run that counts steps instead of epochs, else 0
   int64_t steps_per_epoch = 0;
   int64_t seed = 0;
   std::string run_dir;

@@ -38,6 +38,14 @@ void collect(Faults& faults, const config::Sources& sources, const std::string& 
   }
 }
 
+// A model that refuses an option begins with its name ("model.options.hidden = ..."): that is the place. Else it is the
+// model that does not suit.
+std::string model_fault(const config::Sources& sources, const std::string& reason) {
+  const std::string option = reason.substr(0, reason.find_first_of(": "));
+  if (sources.given(option)) return sources.where(option) + ": " + reason;
+  return config::fault(sources, "model.name", reason);
+}
+
 train::ModelPtr create_model(const Assembly& assembly) {
   const data::Dataset& dataset = *assembly.data.train;
   ModelContext context;
@@ -71,7 +79,11 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
                                     static_cast<uint64_t>(experiment.experiment.seed)});
   });
   if (made.model_plugin.table != nullptr && made.data.train != nullptr) {
-    collect(faults, sources, "model.options", [&] { made.model = create_model(made); });
+    try {
+      made.model = create_model(made);
+    } catch (const Error& error) {
+      faults.add({error.code(), model_fault(sources, error.what())});
+    }
   }
   faults.throw_if_any();
   return made;

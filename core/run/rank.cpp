@@ -142,6 +142,7 @@ report::Banner describe(const Assembly& assembly, const launch::World& world, co
   banner.threads = threads;
   banner.gpu_present = std::filesystem::exists("/proc/driver/nvidia/version");
   banner.epochs = experiment.train.epochs.value_or(0);
+  banner.steps = experiment.train.steps.value_or(0);
   banner.steps_per_epoch = feed.steps();
   banner.seed = experiment.experiment.seed;
   banner.run_dir = run_dir;
