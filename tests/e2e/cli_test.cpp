@@ -1,0 +1,236 @@
+// The command line: what it lists, what it refuses, and that refusing starts and leaves nothing.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "e2e/program.hpp"
+
+using namespace ddprun::e2e;
+using namespace ddprun::testing;
+
+namespace {
+
+const std::string kLinear = R"(
+[launch]
+nproc = 2
+[comm]
+backend = "gloo"
+algorithm = "ring"
+[strategy]
+kind = "ddp"
+[model]
+name = "linear"
+[data]
+name = "linear"
+batch_size = 64
+)";
+
+// Both `validate` and a run refuse the config in the same words; neither makes a file.
+void check_refused(const std::string& text, int code, const std::vector<std::string>& expected) {
+  Workplace place;
+  const std::string config = place.config(text);
+  const auto validated = place.ddprun({"validate", config});
+  const auto started = place.run(place.training(config));
+  CHECK(validated.code == code);
+  CHECK(started.code == code);
+  CHECK(started.err == validated.err);
+  CHECK(started.out.empty());
+  CHECK(validated.out.empty());
+  for (const std::string& part : expected) CHECK_MESSAGE(contains(started.err, part), started.err);
+  CHECK_FALSE(std::filesystem::exists(place.runs()));
+  CHECK(place.leftovers().empty());
+}
+
+std::string with(const std::string& from, const std::string& to) {
+  std::string text = kLinear;
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+TEST_CASE("without arguments the help goes to stderr, and the code is that of a usage error") {
+  const auto result = Workplace().ddprun({});
+  CHECK(result.code == 2);
+  CHECK(result.out.empty());
+  CHECK(contains(result.err, "--config FILE"));
+}
+
+TEST_CASE("--help goes to stdout and names every command and exit code") {
+  const auto result = Workplace().ddprun({"--help"});
+  CHECK(result.code == 0);
+  CHECK(result.err.empty());
+  for (const char* word : {"--config", "--set", "--plugin-path", "validate", "plugins", "Exit codes", "130 / 143"}) {
+    CHECK(contains(result.out, word));
+  }
+}
+
+TEST_CASE("--version tells ddprun's version, Torch's, the compiler's, and each plugin's library") {
+  const auto result = Workplace().ddprun({"--version"});
+  CHECK(result.code == 0);
+  for (const char* line : {"ddprun \\d+\\.\\d+\\.\\d+", "torch \\d+\\.\\d+\\.\\d+.*", "compiler .*\\d+\\.\\d+.*",
+                           "plugin comm gloo \\S+ \\(gloo \\d.*\\)", "plugin model linear \\S+ \\(torch \\d.*\\)",
+                           "plugin model simplenet \\S+ \\(torch \\d.*\\)"}) {
+    CAPTURE(line);
+    const auto lines = lines_of(result.out);
+    CHECK(std::any_of(lines.begin(), lines.end(),
+                      [&](const std::string& text) { return std::regex_match(text, std::regex(line)); }));
+  }
+}
+
+TEST_CASE("plugins lists kind, name, versions, capabilities and path") {
+  const auto result = Workplace().ddprun({"plugins"});
+  CHECK(result.code == 0);
+  for (const char* part : {"kind", "name", "version", "library", "capabilities", "path", "comm ", "gloo", "ring tree",
+                           "model ", "linear", "simplenet", "libddprun_comm_gloo.so", "libddprun_model_linear.so"}) {
+    CHECK_MESSAGE(contains(result.out, part), result.out);
+  }
+}
+
+TEST_CASE("plugins in a folder named by --plugin-path are listed, and a broken one is refused with its reason") {
+  Workplace place;
+  std::filesystem::create_directory(place.folder() / "mine");
+  std::ofstream(place.folder() / "mine/libddprun_comm_mine.so") << "not a library";
+  const auto result = place.ddprun({"plugins", "--plugin-path", (place.folder() / "mine").string()});
+  CHECK(result.code == 0);
+  const auto lines = lines_of(result.out);
+  CHECK(std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
+    return contains(line, "mine") && contains(line, "refused") && contains(line, "cannot be loaded");
+  }));
+}
+
+TEST_CASE("what the command line does not know is a usage error that says which word") {
+  Workplace place;
+  const std::string config = place.config(kLinear);
+  const auto check = [&](const std::vector<std::string>& arguments, const std::string& expected) {
+    const auto result = place.ddprun(arguments);
+    CHECK(result.code == 2);
+    CHECK(result.out.empty());
+    CHECK_MESSAGE(contains(result.err, expected), result.err);
+  };
+  check({"--versoin"}, "unknown argument \"--versoin\" (did you mean \"--version\"?)");
+  check({"validat", config}, "unknown argument \"validat\" (did you mean \"validate\"?)");
+  check({"validate"}, "file");
+  check({"validate", config, config}, config);
+  check({"--config"}, "--config");
+  check({config}, "to run a file, use --config " + config);
+  check({"--set", "train.steps=1"}, "--config FILE is missing");
+  check({"--config", config, "--set", "train.steps"}, "train.steps");
+  check({"--config", (place.folder() / "none.toml").string()}, "none.toml: cannot be read");
+  check({"--config", place.folder().string()}, "is a folder");
+  CHECK_FALSE(std::filesystem::exists(place.runs()));
+}
+
+TEST_CASE("validate says ok and starts and makes nothing") {
+  Workplace place;
+  const std::string config = place.config(kLinear);
+  const auto result = place.ddprun({"validate", config, "--set", "experiment.output=" + place.runs().string()});
+  CHECK(result.code == 0);
+  CHECK(result.err.empty());
+  CHECK(contains(result.out, config + ": ok"));
+  CHECK(contains(result.out, "2 ranks"));
+  CHECK_FALSE(std::filesystem::exists(place.runs()));
+  CHECK(place.leftovers().empty());
+}
+
+TEST_CASE("--set overrides keys in both commands, and its faults name it") {
+  Workplace place;
+  const std::string config = place.config(kLinear);
+  const auto result = place.ddprun({"validate", config, "--set", "launch.nproc=4", "--set", "data.batch_size=32"});
+  CHECK(result.code == 0);
+  CHECK_MESSAGE(contains(result.out, "4 ranks, 8 samples"), result.out);
+  const auto refused = place.run(place.training(config, {"comm.algorithm=rign"}));
+  CHECK(refused.code == 2);
+  CHECK_MESSAGE(contains(refused.err, "--set comm.algorithm=rign: "), refused.err);
+  CHECK_MESSAGE(contains(refused.err, "did you mean \"ring\"?"), refused.err);
+}
+
+TEST_CASE("an unknown key is refused with its place and the nearest right name") {
+  check_refused(with("nproc", "nprocs"), 2, {"exp.toml:3:1: launch.nprocs: unknown key (did you mean \"nproc\"?)"});
+}
+
+TEST_CASE("all faults of a file are told at once, each on a line with its place, in the order of the file") {
+  std::string text = with("nproc = 2", "nproc = -2");
+  text += "shufle = true\n[optimizer]\nname = \"sgdd\"\nlr = \"fast\"\n[train]\nepochs = 0\n";
+  check_refused(text, 2,
+                {"exp.toml:3:9: launch.nproc = -2: ", "exp.toml:14:1: data.shufle: unknown key",
+                 "exp.toml:16:8: optimizer.name = \"sgdd\": ", "exp.toml:17:6: optimizer.lr = \"fast\": ",
+                 "exp.toml:19:10: train.epochs = 0: "});
+}
+
+TEST_CASE("a fault of syntax is told with its place") {
+  check_refused("[model]\nname = linear\n", 2, {"exp.toml:2:"});
+}
+
+TEST_CASE("an algorithm that the plugin does not have is refused with the plugin's own list") {
+  check_refused(with("\"ring\"", "\"rign\""), 2,
+                {"exp.toml:6:13: comm.algorithm = \"rign\": expected \"auto\", \"ring\" or \"tree\" (did you mean "
+                 "\"ring\"?)"});
+}
+
+TEST_CASE("a plugin that is not there is refused with 3, where it was looked for, and what there is") {
+  check_refused(with("\"gloo\"", "\"glo\""), 3,
+                {"exp.toml:5:11: comm.backend = \"glo\": ", "not found", "looked in /", "(did you mean \"gloo\"?)"});
+  check_refused(
+      with("\"linear\"", "\"lineer\""), 3,
+      {"exp.toml:10:8: model.name = \"lineer\": ", "not found", "\"simplenet\"", "(did you mean \"linear\"?)"});
+}
+
+TEST_CASE("a plugin given by a path that does not exist is refused with 3") {
+  check_refused(with("\"gloo\"", "\"/nowhere/libx.so\""), 3, {"comm.backend = \"/nowhere/libx.so\": ", "no such file"});
+}
+
+TEST_CASE("data files that are not there are refused with 2, and say what to put where") {
+  check_refused(with("name = \"linear\"\nbatch", "name = \"mnist\"\nroot = \"/nowhere\"\nbatch"), 2,
+                {"exp.toml:13:8: data.root = \"/nowhere\": ", "train-images-idx3-ubyte", ".gz"});
+}
+
+TEST_CASE("an option that the model or the data set does not have is refused with 2") {
+  check_refused(with("name = \"linear\"\n", "name = \"linear\"\noptions = { hiden = 5 }\n"), 2,
+                {"exp.toml:11:", "hiden"});
+  check_refused(kLinear + "options = { sample = 5 }\n", 2, {"exp.toml:14:", "sample", "did you mean \"samples\"?"});
+}
+
+TEST_CASE("a model that does not fit the data is refused with 2, at the model's name") {
+  check_refused(with("name = \"linear\"\n", "name = \"simplenet\"\n"), 2,
+                {"exp.toml:10:8: model.name = \"simplenet\": ", "classes"});
+}
+
+TEST_CASE("faults of plugin, algorithm and data are told together") {
+  std::string text = with("\"ring\"", "\"rign\"");
+  text.replace(text.find("name = \"linear\"\nbatch"), 16, "name = \"mnist\"\nroot = \"/nowhere\"\n");
+  text.replace(text.find("\"linear\""), 8, "\"lineer\"");
+  check_refused(text, 2, {"comm.algorithm = \"rign\": ", "model.name = \"lineer\": ", "data.root = \"/nowhere\": "});
+}
+
+TEST_CASE("a batch that the ranks do not divide is refused with 2 and the nearest that they do") {
+  check_refused(with("batch_size = 64", "batch_size = 63"), 2,
+                {"exp.toml:13:14: data.batch_size = 63: ", "62 or 64", "data.batch_per = \"rank\""});
+}
+
+TEST_CASE("what this version does not build is refused, not ignored") {
+  check_refused(kLinear + "[train]\namp = \"bf16\"\n", 2, {"train.amp = \"bf16\": not in this version"});
+}
+
+TEST_CASE("ddp without a distributed sampler is refused") {
+  check_refused(kLinear + "sampler = \"random\"\n", 2, {"data.sampler = \"random\": ", "distributed"});
+}
+
+TEST_CASE("an output folder that cannot be made is a failure, 1, before any rank is there") {
+  Workplace place;
+  const auto result = place.run(place.training(place.config(kLinear), {"experiment.output=/proc/none"}));
+  CHECK(result.code == 1);
+  CHECK(contains(last_line(result.err), "ddprun: failed: "));
+  CHECK(contains(last_line(result.err), "/proc/none"));
+  CHECK(place.leftovers().empty());
+}
+
+TEST_CASE("keys that the strategy does not use are allowed, and named") {
+  Workplace place;
+  const auto result = place.run(
+      place.training(place.config(kLinear), {"strategy.kind=single", "launch.nproc=1", "data.options.samples=64"}));
+  CHECK(result.code == 0);
+  CHECK_MESSAGE(contains(result.err, "not used by strategy \"single\": comm.algorithm, comm.backend"), result.err);
+}
+
+}  // namespace

@@ -1,0 +1,69 @@
+// Ranks that torchrun started join one another, and do what those of our own launcher do.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "e2e/program.hpp"
+#include "e2e/run_files.hpp"
+
+using namespace ddprun::e2e;
+using namespace ddprun::testing;
+
+namespace {
+
+const std::string kImages = R"(
+[launch]
+threads = 1
+[comm]
+algorithm = "ring"
+[strategy]
+kind = "ddp"
+[model]
+name = "simplenet"
+options = { hidden = 32 }
+[data]
+name = "synthetic"
+batch_size = 24
+options = { shape = "1x28x28", classes = 10, samples = 240, test_samples = 48 }
+)";
+
+std::vector<std::string> under_torchrun(const std::vector<std::string>& argv) {
+  if (!std::filesystem::exists(TORCHRUN)) {
+    std::cout << "skipped: there is no torchrun at " TORCHRUN "\n";
+    std::exit(77);
+  }
+  std::vector<std::string> command = {TORCHRUN, "--standalone", "--nproc-per-node=2", "--no-python"};
+  command.insert(command.end(), argv.begin(), argv.end());
+  return command;
+}
+
+TEST_CASE("ranks of torchrun give the bits that our own launcher's give, in one run folder with a log for each") {
+  Workplace place;
+  const std::string config = place.config(kImages);
+  const auto outside = place.run(under_torchrun(place.training(config)));
+  REQUIRE_MESSAGE(outside.code == 0, outside.err);
+  const auto theirs = place.new_run();
+  const auto own = place.run(place.training(config, {"launch.nproc=2"}));
+  REQUIRE_MESSAGE(own.code == 0, own.err);
+  const auto ours = place.new_run();
+  CHECK(losses_of(theirs, 2) == losses_of(ours, 2));
+  CHECK(weights_of(theirs) == weights_of(ours));
+  CHECK(summary_of(theirs).at("world") == 2);
+  CHECK(summary_of(theirs).at("test.loss") == summary_of(ours).at("test.loss"));
+  CHECK(contains(read_file(theirs / "rank0.log"), "epoch 1 done"));
+  CHECK(std::filesystem::exists(theirs / "rank1.log"));
+  CHECK(contains(outside.out, "run folder: " + theirs.string()));
+  CHECK(outside.out.find("test loss") == outside.out.rfind("test loss"));  // of rank 0 alone
+}
+
+TEST_CASE("a world of torchrun that contradicts launch.nproc is an error that names both") {
+  Workplace place;
+  const auto result = place.run(under_torchrun(place.training(place.config(kImages), {"launch.nproc=3"})));
+  CHECK(result.code != 0);
+  CHECK_MESSAGE(contains(result.err, "launch.nproc"), result.err);
+  CHECK_MESSAGE(contains(result.err, "exitcode  : 4"), result.err);  // torchrun's own report of the first failure
+  CHECK_FALSE(std::filesystem::exists(place.runs()));
+}
+
+}  // namespace
