@@ -89,10 +89,20 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
   return made;
 }
 
+void refuse_empty_epochs(const Assembly& assembly, int world) {
+  const int64_t samples = assembly.data.train->size();
+  if (assembly.experiment().data.last != "drop" || samples >= world) return;
+  throw Error(ExitCode::usage,
+              config::fault(assembly.loaded.sources, "data.last",
+                            "leaves nothing to train on: " + std::to_string(samples) +
+                                (samples == 1 ? " sample for " : " samples for ") + std::to_string(world) +
+                                " ranks; use \"pad\" or \"exact\", or fewer ranks"));
+}
+
 int64_t check(const config::Loaded& loaded, const plugin::Registry& registry, int world) {
   torch::set_num_threads(1);
   const int64_t batch = rank_batch(loaded, world);
-  assemble(loaded, registry);
+  refuse_empty_epochs(assemble(loaded, registry), world);
   return batch;
 }
 

@@ -27,6 +27,9 @@ struct Assembly {
 // first.
 Assembly assemble(config::Loaded loaded, const plugin::Registry& registry);
 
+// Throws Error(usage) where an epoch would have no step: fewer samples than ranks, and the rest dropped.
+void refuse_empty_epochs(const Assembly& assembly, int world);
+
 // What a launcher does before it starts ranks, and validate does: finds every fault that assemble() and rank_batch()
 // find, and keeps nothing. Starts no thread, as launch::supervise() needs it. Returns how many samples a rank has in a
 // step.

@@ -28,16 +28,18 @@ std::string identity(const Assembly& assembly) {
   return text + config::to_toml(assembly.experiment());
 }
 
+// `[optimizer] "lr = 0.1" and "lr = 0.2"`: the first lines that differ, below the table that they stand in.
 std::string first_difference(const std::string& a, const std::string& b) {
   std::istringstream left(a), right(b);
-  std::string line_a, line_b;
+  std::string line_a, line_b, table;
   while (true) {
     const bool more_a = static_cast<bool>(std::getline(left, line_a));
     const bool more_b = static_cast<bool>(std::getline(right, line_b));
     if (!more_a && !more_b) return {};
     if (!more_a) line_a = "nothing";
     if (!more_b) line_b = "nothing";
-    if (line_a != line_b) return "\"" + line_a + "\" and \"" + line_b + "\"";
+    if (line_a != line_b) return table + "\"" + line_a + "\" and \"" + line_b + "\"";
+    if (line_a.starts_with('[')) table = line_a + " ";
   }
 }
 

@@ -200,6 +200,7 @@ std::string prepare_run_dir(const config::Experiment& experiment) {
 void run_rank(RankOptions options, const plugin::Registry& registry) {
   const launch::World& world = options.world;
   Assembly assembly = assemble(std::move(options.loaded), registry);
+  refuse_empty_epochs(assembly, world.size);
   const config::Experiment& experiment = assembly.experiment();
   const int64_t threads = use_threads(experiment, world);
   Group group = join_group(assembly, world);

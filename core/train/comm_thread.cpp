@@ -18,6 +18,7 @@ CommThread::~CommThread() {
 void CommThread::submit(std::function<void()> job) {
   {
     const std::lock_guard lock(mutex_);
+    if (failure_ != nullptr) return;
     jobs_.push_back(std::move(job));
   }
   wake_worker_.notify_one();

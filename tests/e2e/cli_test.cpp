@@ -49,6 +49,11 @@ std::string with(const std::string& from, const std::string& to) {
   return text.replace(at, from.size(), to);
 }
 
+TEST_CASE("an epoch without a step is refused before it begins") {
+  check_refused(with("batch_size = 64", "batch_size = 64\nlast = \"drop\"\noptions = { samples = 1 }"), 2,
+                {"data.last = \"drop\": leaves nothing to train on: 1 sample for 2 ranks"});
+}
+
 TEST_CASE("without arguments the help goes to stderr, and the code is that of a usage error") {
   const auto result = Workplace().ddprun({});
   CHECK(result.code == 2);
@@ -206,6 +211,10 @@ TEST_CASE("faults of plugin, algorithm and data are told together") {
 TEST_CASE("a batch that the ranks do not divide is refused with 2 and the nearest that they do") {
   check_refused(with("batch_size = 64", "batch_size = 63"), 2,
                 {"exp.toml:13:14: data.batch_size = 63: ", "62 or 64", "data.batch_per = \"rank\""});
+}
+
+TEST_CASE("an epoch without a single step is refused, not repeated for ever") {
+  check_refused(kLinear + "last = \"drop\"\noptions = { samples = 1 }\n", 2, {"exp.toml:14:8: data.last = \"drop\": "});
 }
 
 TEST_CASE("what this version does not build is refused, not ignored") {

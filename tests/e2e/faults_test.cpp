@@ -219,8 +219,7 @@ TEST_CASE("a loss that is no longer finite ends a run on one process the same wa
   Workplace place;
   const auto result = place.run(place.training(place.config(kEndless), {"strategy.kind=single", "optimizer.lr=1e30"}));
   CHECK(result.code == 1);
-  const std::regex expected(
-      "ddprun: failed: step \\d+ phase forward: the loss is (nan|infinite); .*optimizer\\.lr.*");
+  const std::regex expected("ddprun: failed: step \\d+ phase forward: the loss is (nan|infinite); .*optimizer\\.lr.*");
   CHECK_MESSAGE(std::regex_match(last_line(result.err), expected), result.err);
 }
 

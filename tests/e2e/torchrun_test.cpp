@@ -66,4 +66,24 @@ TEST_CASE("a world of torchrun that contradicts launch.nproc is an error that na
   CHECK_FALSE(std::filesystem::exists(place.runs()));
 }
 
+TEST_CASE("ranks that do not run the same experiment are told the first difference before they train") {
+  Workplace place;
+  const std::string config = place.config(kImages);
+  const std::string command = "exec " + place.training(config)[0] + " --config " + config +
+                              " --set experiment.output=" + place.runs().string() + " --set optimizer.lr=0.0$RANK";
+  const auto result = place.run(under_torchrun({"/bin/sh", "-c", command}));
+  CHECK_MESSAGE(contains(result.err,
+                         "rank 0 and rank 1 do not run the same experiment: [optimizer] \"lr = 0\" and \"lr = 0.01\""),
+                result.err);
+  CHECK_MESSAGE(contains(result.err, "exitcode  : 4"), result.err);
+  CHECK_FALSE(std::filesystem::exists(place.runs()));
+}
+
+TEST_CASE("strategy single is refused in company") {
+  Workplace place;
+  const auto result = place.run(under_torchrun(place.training(place.config(kImages), {"strategy.kind=single"})));
+  CHECK_MESSAGE(contains(result.err, "trains in one process, and 2 were started"), result.err);
+  CHECK_MESSAGE(contains(result.err, "exitcode  : 2"), result.err);
+}
+
 }  // namespace

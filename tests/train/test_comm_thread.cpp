@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "train/comm_thread.hpp"
@@ -33,12 +35,33 @@ TEST_CASE("waiting for a job does not wait for those after it") {
 TEST_CASE("what a job throws reaches the waiter, and the jobs behind it do not run") {
   CommThread thread;
   std::atomic<bool> ran{false};
-  thread.submit([] { throw std::runtime_error("broken"); });
+  std::atomic<bool> submitted{false};
+  thread.submit([&] {
+    submitted.wait(false);
+    throw std::runtime_error("broken");
+  });
+  thread.submit([&] { ran = true; });
+  submitted = true;
+  submitted.notify_all();
   CHECK_THROWS_WITH(thread.wait(1), "broken");
   thread.reset();
-  thread.submit([&] { ran = true; });
+  thread.submit([] {});
   thread.wait(1);
+  CHECK_FALSE(ran);
+  thread.submit([&] { ran = true; });
+  thread.wait(2);
   CHECK(ran);
+}
+
+TEST_CASE("a job handed over after a failure that nobody has heard of yet does not run") {
+  CommThread thread;
+  std::atomic<bool> ran{false};
+  thread.submit([] { throw std::runtime_error("broken"); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the failure is there, most probably
+  thread.submit([&] { ran = true; });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  CHECK_FALSE(ran);
+  CHECK_THROWS_WITH(thread.wait(2), "broken");
 }
 
 TEST_CASE("ending with jobs left drops them") {

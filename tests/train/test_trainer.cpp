@@ -146,6 +146,19 @@ TEST_CASE("exact, with a data set that the ranks do not divide, follows one rank
   }
 }
 
+TEST_CASE("a step in which a rank has no samples follows one rank too") {
+  Fit<LineModel> alone(0, 1, 5, 2, data::Last::exact);
+  alone.run_single(epochs(2));
+  const torch::Tensor expected = alone.weights();
+  CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
+          const auto backend = comm::join_good(rank);
+          Fit<LineModel> fit(rank.rank(), 2, 5, 1, data::Last::exact);  // 3 samples and 2
+          fit.run_ddp(epochs(2), *backend);
+          require(fit.notes.steps.size() == 6, "steps");
+          require(torch::allclose(fit.weights(), expected, 1e-5, 1e-6), "weights");
+        })) == "");
+}
+
 TEST_CASE("replicas that begin apart are rank 0's afterwards, and stay equal to the bit") {
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
@@ -209,7 +222,8 @@ TEST_CASE("a fit tells its phases, steps and epochs, and commits when due") {
   CHECK(fit.notes.epochs[1].test_loss < fit.notes.epochs[0].test_loss);
   CHECK(std::isnan(fit.notes.epochs[0].test_accuracy));
   const std::vector<Phase> step{Phase::data, Phase::forward, Phase::backward, Phase::optimizer};
-  CHECK((std::vector<Phase>(fit.notes.phases.begin() + 1, fit.notes.phases.begin() + 5) == step));  // no printing of phases
+  CHECK((std::vector<Phase>(fit.notes.phases.begin() + 1, fit.notes.phases.begin() + 5) ==
+         step));  // no printing of phases
 }
 
 TEST_CASE("a plan of steps ends in the middle of an epoch, with a commit") {
