@@ -57,6 +57,13 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
   return launch::supervise(job);
 }
 
+// launch.nproc where it is given and counts: a world size from outside must not contradict it.
+std::optional<int> explicit_nproc(const config::Loaded& loaded) {
+  const bool given = loaded.sources.given("launch.nproc") && loaded.experiment.launch.nproc > 0;
+  if (!given || loaded.experiment.strategy.kind != "ddp") return std::nullopt;
+  return static_cast<int>(loaded.experiment.launch.nproc);
+}
+
 // Allowed, so that one file can be varied, but never passed over in silence.
 void name_unused_keys(const config::Loaded& loaded) {
   std::string names;
@@ -70,10 +77,9 @@ void name_unused_keys(const config::Loaded& loaded) {
 // Started side by side, they would each train the whole, and think themselves alone.
 void refuse_company_of_single(const config::Loaded& loaded, const launch::World& world) {
   if (loaded.experiment.strategy.kind != "single" || world.size == 1) return;
-  throw Error(ExitCode::usage,
-              config::fault(loaded.sources, "strategy.kind",
-                            "trains in one process, and " + std::to_string(world.size) +
-                                " were started; use strategy.kind = \"ddp\", or start one"));
+  throw Error(ExitCode::usage, config::fault(loaded.sources, "strategy.kind",
+                                             "trains in one process, and " + std::to_string(world.size) +
+                                                 " were started; use strategy.kind = \"ddp\", or start one"));
 }
 
 }  // namespace
@@ -83,11 +89,7 @@ ExitCode train(const Arguments& arguments) {
   log::set_level(level_of(loaded.experiment.log.level));
   const auto registry = plugin::Registry::standard(arguments.plugin_paths);
 
-  std::optional<int> explicit_nproc;
-  if (loaded.sources.given("launch.nproc") && loaded.experiment.launch.nproc > 0) {
-    explicit_nproc = static_cast<int>(loaded.experiment.launch.nproc);
-  }
-  if (const auto world = launch::discover(explicit_nproc)) {
+  if (const auto world = launch::discover(explicit_nproc(loaded))) {
     refuse_company_of_single(loaded, *world);
     const char* run_dir = std::getenv(kRunDir);
     const bool own = world->source == launch::Source::own;

@@ -20,11 +20,6 @@ class Check {
     refuse(!fits, {"experiment.name"}, "names the run folder: give at most 200 bytes of UTF-8, without \"/\"");
   }
 
-  void single_is_one_process() {
-    refuse(e_.strategy.kind == "single" && e_.launch.nproc != 1, {"launch.nproc", "strategy.kind"},
-           "strategy.kind = \"single\" trains in one process; use strategy.kind = \"ddp\", or nproc = 1");
-  }
-
   void ddp_shares_the_data() {
     const std::string& sampler = e_.data.sampler;
     refuse(e_.strategy.kind == "ddp" && (sampler == "sequential" || sampler == "random"),
@@ -67,7 +62,6 @@ class Check {
 void check_together(const Experiment& experiment, const Sources& sources, Faults& faults) {
   Check check(experiment, sources, faults);
   check.name_makes_a_folder();
-  check.single_is_one_process();
   check.ddp_shares_the_data();
   check.ranks_divide_the_batch();
   check.nesterov_has_momentum();

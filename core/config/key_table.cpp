@@ -24,6 +24,7 @@ std::vector<Key> describe_running() {
       DDPRUN_KEY(experiment.output).not_empty().doc("The folder that run folders are made in."),
 
       DDPRUN_KEY(launch.nproc)
+          .used_by(User::ddp)
           .in_form(Form::count_or_auto)
           .between(1, max_processes)
           .doc("Ranks on this host, each a process. `\"auto\"`: one per core. A world size given from outside "

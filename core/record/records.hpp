@@ -46,7 +46,7 @@ struct Summary {
   double total_time = kAbsent;  // of training, from a barrier to a barrier
   double avg_batch_time = kAbsent;
   double avg_data_time = kAbsent;
-  double avg_compute_time = kAbsent;  // forward + backward + optimizer
+  double avg_compute_time = kAbsent;  // of the average step, all but the wait for data
   double throughput = kAbsent;        // samples per second, all ranks
   struct {
     double forward = kAbsent, backward = kAbsent, comm = kAbsent, optimizer = kAbsent;

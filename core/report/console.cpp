@@ -26,9 +26,9 @@ std::string several(int64_t count, const char* thing) {
   return human_count(count) + " " + thing + (count == 1 ? "" : "s");
 }
 
-// "0.012 (0.013)"; steps of less than a millisecond need more digits to say anything.
+// "0.012 (0.013)"; short steps need more digits to say anything.
 std::string seconds(const record::Meter& meter) {
-  const int digits = meter.avg >= 0.0005 ? 3 : 6;
+  const int digits = meter.avg >= 0.01 ? 3 : 6;
   return fmt::format("{:.{}f} ({:.{}f})", meter.val, digits, meter.avg, digits);
 }
 

@@ -37,7 +37,7 @@ struct Banner {
 };
 std::string banner(const Banner& banner);
 
-// `epoch 1 [50/469] time 0.012 (0.013) data 0.001 (0.001) loss 0.4321 (0.5678) acc 87.50 (83.12)`: value and, in
+// `epoch 1 [50/469] time 0.012 (0.013) data 0.001000 (0.001000) loss 0.4321 (0.5678) acc 87.50 (83.12)`: value and, in
 // parentheses, the average of the epoch so far; times in seconds, accuracy in percent.
 struct StepLine {
   int64_t epoch = 1;  // from 1

@@ -12,6 +12,15 @@
 namespace ddprun::train {
 namespace {
 
+std::string joined(const std::set<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) {
+    if (!text.empty()) text += ", ";
+    text += name;
+  }
+  return text;
+}
+
 class BucketedReducer final : public Reducer {
  public:
   BucketedReducer(comm::CommBackend& backend, std::vector<NamedTensor> parameters, ReducerOptions options)
@@ -54,7 +63,7 @@ class BucketedReducer final : public Reducer {
     finish_step();
   }
 
-  std::string served() const override { return served_; }
+  const comm::Served& served() const override { return served_; }
 
  private:
   struct Place {
@@ -135,10 +144,12 @@ class BucketedReducer final : public Reducer {
   }
 
   void note_served() {
-    std::set<std::string> names;
-    for (const Bucket& bucket : buckets_) names.insert(bucket.served().algorithm);
-    served_.clear();
-    for (const std::string& name : names) served_ += (served_.empty() ? "" : ", ") + name;
+    std::set<std::string> algorithms, transports;
+    for (const Bucket& bucket : buckets_) {
+      algorithms.insert(bucket.served().algorithm);
+      transports.insert(bucket.served().transport);
+    }
+    served_ = {joined(algorithms), joined(transports)};
   }
 
   comm::CommBackend& backend_;
@@ -152,7 +163,7 @@ class BucketedReducer final : public Reducer {
   std::vector<std::size_t> pending_;      // by bucket: gradients still to come
   std::size_t submitted_ = 0;             // buckets handed to the thread this step
   bool rebuilt_ = false;
-  std::string served_;
+  comm::Served served_;
   std::unique_ptr<CommThread> thread_;  // last: its jobs use the buckets
 };
 

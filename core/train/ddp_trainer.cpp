@@ -55,7 +55,7 @@ class DdpTrainer final : public LoopTrainer {
   void barrier() override { backend_.barrier()->wait(options_.timeout); }
   int rank() const override { return backend_.rank(); }
   int world() const override { return backend_.size(); }
-  std::string served() const override { return reducer_.served(); }
+  const comm::Served* served() const override { return &reducer_.served(); }
 
  private:
   static comm::Buffer buffer_of(std::vector<double>& values) {

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "base/error.hpp"
-#include "train/stopwatch.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -48,11 +47,14 @@ record::Summary LoopTrainer::fit() {
   prepare();
   int64_t epochs = 0;
   while (!finished(epochs)) {
-    run_epoch(++epochs);
+    const Stopwatch clock;
+    record::EpochRecord record = train_epoch(++epochs);
+    // Before the evaluation, so that whoever interrupts it loses nothing.
     const bool due = parts_.plan.checkpoint_every > 0 && epochs % parts_.plan.checkpoint_every == 0;
-    if (due) commit(epochs);
+    if (due || finished(epochs)) commit(epochs);
+    if (!interrupted_) judge_epoch(record, clock);
+    last_epoch_ = record;
   }
-  if (committed_step_ != step_) commit(epochs);
   return summarize(epochs);
 }
 
@@ -60,7 +62,7 @@ bool LoopTrainer::finished(int64_t epochs_done) const {
   return stopping_ || (parts_.plan.epochs && epochs_done >= *parts_.plan.epochs);
 }
 
-void LoopTrainer::run_epoch(int64_t epoch) {
+record::EpochRecord LoopTrainer::train_epoch(int64_t epoch) {
   EpochTotals totals;
   TensorBatch batch;
   parts_.model.module().train();
@@ -92,15 +94,16 @@ void LoopTrainer::run_epoch(int64_t epoch) {
   record.train_loss = sums[0] / sums[2];
   record.train_accuracy = sums[1] / sums[2];
   record.per_rank_loss = gather(totals.mean_loss());
-  last_epoch_ = record;
-  if (interrupted_) return;  // whoever waits for the end waits for the commit, not for an evaluation
+  return record;
+}
+
+void LoopTrainer::judge_epoch(record::EpochRecord& record, const Stopwatch& clock) {
   if (parts_.plan.evaluate) {
     const Evaluation test = evaluate();
     record.test_loss = test.loss;
     record.test_accuracy = test.accuracy;
   }
   record.seconds = clock.total();
-  last_epoch_ = record;
   parts_.observer.epoch(record);
 }
 
@@ -181,7 +184,6 @@ Evaluation LoopTrainer::evaluate() {
 void LoopTrainer::commit(int64_t epoch) {
   parts_.observer.phase(Phase::checkpoint, step_, -1);
   if (parts_.checkpointer != nullptr) parts_.checkpointer->save(step_, epoch);
-  committed_step_ = step_;
   barrier();
 }
 
@@ -198,11 +200,15 @@ record::Summary LoopTrainer::summarize(int64_t epochs) {
   summary.avg_data_time = totals_.data / steps;
   summary.avg_compute_time = (totals_.total - totals_.data) / steps;
   summary.throughput = samples[0] / train_seconds_;
-  summary.split = {totals_.forward / steps, totals_.backward / steps, totals_.comm / steps, totals_.optimizer / steps};
+  summary.split = {totals_.forward / steps, totals_.backward / steps, record::kAbsent, totals_.optimizer / steps};
+  if (const comm::Served* by = served()) {
+    summary.split.comm = totals_.comm / steps;
+    summary.algorithm = by->algorithm;
+    summary.transport = by->transport;
+  }
   summary.steps = step_;
   summary.epochs = epochs;
   summary.world = world();
-  summary.algorithm = served();
   summary.peak_memory_bytes = static_cast<int64_t>(*std::max_element(memory.begin(), memory.end()));
   summary.learned = parts_.model.learned();
   return summary;

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "comm/comm_backend.hpp"
+#include "train/stopwatch.hpp"
 #include "train/trainer.hpp"
 
 namespace ddprun::train {
@@ -32,8 +34,8 @@ class LoopTrainer : public Trainer {
   virtual void barrier() {}
   virtual int rank() const { return 0; }
   virtual int world() const { return 1; }
-  // What served the gradients' allreduce; "" where there is none.
-  virtual std::string served() const { return {}; }
+  // What served the gradients' allreduce; null where there is none.
+  virtual const comm::Served* served() const { return nullptr; }
 
   Parts parts_;
   int64_t step_ = 0;  // global, the one under way or done, from 1
@@ -41,7 +43,8 @@ class LoopTrainer : public Trainer {
  private:
   struct EpochTotals;
   bool finished(int64_t epochs_done) const;
-  void run_epoch(int64_t epoch);
+  record::EpochRecord train_epoch(int64_t epoch);
+  void judge_epoch(record::EpochRecord& record, const Stopwatch& clock);
   record::StepRecord run_step(const TensorBatch& batch, record::StepRecord record);
   void forward_backward(const TensorBatch& batch, record::StepRecord& record);
   void commit(int64_t epoch);
@@ -49,7 +52,6 @@ class LoopTrainer : public Trainer {
 
   bool interrupted_ = false;  // the observer wished to stop
   bool stopping_ = false;     // the plan's steps are done, or the observer wished to stop
-  int64_t committed_step_ = 0;
   record::EpochRecord last_epoch_;
   record::StepRecord totals_;  // sums over all steps
   double train_seconds_ = 0;

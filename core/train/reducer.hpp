@@ -24,8 +24,9 @@ class Reducer {
   // Waits until all gradients hold their average over the ranks. Throws Error(peer) when a collective fails, and
   // Error(failure) that names the parameters which were not added, unless they are to count as zero.
   virtual void finalize() = 0;
-  // What served the last step's collectives, each name once: "ring", or "ring, tree" where auto mixed them.
-  virtual std::string served() const = 0;
+  // What served the last step's collectives, each name once: "ring", or "ring, tree" where auto mixed them. Valid until
+  // the next finalize.
+  virtual const comm::Served& served() const = 0;
 };
 
 enum class Unused { error, zero };

@@ -157,15 +157,6 @@ TEST_CASE("missing keys are told with an example") {
         "exp.toml:1:9: model = 3: expected a table: [model] on a line of its own");
 }
 
-TEST_CASE("single with more than one process is refused") {
-  CHECK(faults_of("launch.nproc = 2" + required) ==
-        "exp.toml:1:16: launch.nproc = 2: strategy.kind = \"single\" trains in one process; use strategy.kind = "
-        "\"ddp\", or "
-        "nproc = 1");
-  CHECK(faults_of("launch.nproc = 'auto'" + required)
-            .starts_with("exp.toml:1:16: launch.nproc = \"auto\": strategy.kind"));
-}
-
 TEST_CASE("ddp without a distributed sampler is refused") {
   for (const std::string sampler : {"\"random\"", "\"sequential\""}) {
     CHECK(faults_of("strategy.kind = 'ddp'\ndata.sampler = " + sampler + "\ndata.name = 'x'\nmodel.name = 'x'") ==

@@ -44,7 +44,7 @@ report::Banner mnist() {
 TEST_CASE("a step line has the form of PyTorch's examples") {
   StepLine line{1, 50, 469, meter(0.012, 0.013), meter(0.001, 0.001), meter(0.4321, 0.5678), meter(0.875, 0.8312)};
   CHECK(report::step_line(line) ==
-        "epoch 1 [50/469] time 0.012 (0.013) data 0.001 (0.001) loss 0.4321 (0.5678) acc 87.50 (83.12)\n");
+        "epoch 1 [50/469] time 0.012 (0.013) data 0.001000 (0.001000) loss 0.4321 (0.5678) acc 87.50 (83.12)\n");
 }
 
 TEST_CASE("a step line of a regression has no accuracy, and short times keep their digits") {
