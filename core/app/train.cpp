@@ -46,14 +46,14 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
                       int nproc) {
   const config::Experiment& experiment = loaded.experiment;
   run::check(loaded, registry, nproc);
-  const std::string run_dir = run::prepare_run_dir(experiment);
+  const std::string run_dir = run::prepare_run_dir(experiment, nproc);
   setenv(kRunDir, run_dir.c_str(), 1);
 
   launch::Job job;
   job.command = arguments.argv;
   job.command[0] = std::filesystem::read_symlink("/proc/self/exe");
   job.nproc = nproc;
-  job.log_dir = experiment.launch.log_dir.empty() ? run_dir : experiment.launch.log_dir;
+  job.log_dir = run::log_dir(experiment, run_dir);
   return launch::supervise(job);
 }
 
@@ -93,6 +93,7 @@ ExitCode train(const Arguments& arguments) {
     refuse_company_of_single(loaded, *world);
     const char* run_dir = std::getenv(kRunDir);
     const bool own = world->source == launch::Source::own;
+    if (!own && world->rank == 0) name_unused_keys(loaded);
     run::run_rank({std::move(loaded), *world, own && run_dir != nullptr ? run_dir : "", !own}, registry);
     return ExitCode::ok;
   }

@@ -143,6 +143,8 @@ const char* name_of(Phase phase) {
     case Phase::forward: return "forward";
     case Phase::backward: return "backward";
     case Phase::allreduce: return "allreduce";
+    case Phase::broadcast: return "broadcast";
+    case Phase::barrier: return "barrier";
     case Phase::optimizer: return "optimizer";
     case Phase::evaluate: return "evaluate";
     case Phase::checkpoint: return "checkpoint";

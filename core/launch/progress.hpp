@@ -16,6 +16,8 @@ enum class Phase : int32_t {
   forward,
   backward,
   allreduce,
+  broadcast,
+  barrier,
   optimizer,
   evaluate,
   checkpoint,

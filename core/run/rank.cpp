@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "base/version.hpp"
 #include "checkpoint/folder.hpp"
+#include "launch/supervisor.hpp"
 #include "record/environment.hpp"
 #include "record/recorder.hpp"
 #include "record/run_dir.hpp"
@@ -161,15 +162,26 @@ std::map<std::string, std::string> versions(const Assembly& assembly) {
   return extra;
 }
 
-// Training, with every fault told as an Error that says where; our own launcher knows the place from the progress page.
-record::Summary fit(Session& session, const Group& group) {
-  const auto place = [&] { return group.progress == nullptr ? session.observer().where() + ": " : std::string(); };
+// Tells our own launcher at once, while model, data and backend still stand: unwinding takes its time, and the peers'
+// echoes must not come first. Elsewhere nobody knows the place, so the error says it.
+[[noreturn]] void fail(const launch::World& world, const RunObserver& observer, ExitCode code,
+                       const std::string& what) {
+  launch::report_failure(world.job_dir, world.rank, code, what);
+  if (!world.job_dir.empty()) throw Error(code, what);
+  throw Error(code, "rank " + std::to_string(world.rank) + " " + observer.where() + ": " + what);
+}
+
+record::Summary fit(Session& session, const launch::World& world) {
   try {
     return session.trainer().fit();
   } catch (const Error& error) {
-    throw Error(error.code(), place() + error.what());
+    fail(world, session.observer(), error.code(), error.what());
   } catch (const c10::Error& error) {
-    throw Error(ExitCode::failure, place() + error.what_without_backtrace());
+    fail(world, session.observer(), ExitCode::failure, error.what_without_backtrace());
+  } catch (const std::bad_alloc&) {
+    fail(world, session.observer(), ExitCode::failure, "out of memory");
+  } catch (const std::exception& error) {
+    fail(world, session.observer(), ExitCode::failure, error.what());
   }
 }
 
@@ -191,10 +203,15 @@ void print_results(const record::Summary& summary, const std::string& run_dir) {
 
 }  // namespace
 
-std::string prepare_run_dir(const config::Experiment& experiment) {
+std::string prepare_run_dir(config::Experiment experiment, int world) {
+  if (experiment.strategy.kind == "ddp") experiment.launch.nproc = world;
   std::string run_dir = record::make_run_dir(experiment.experiment.output, experiment.experiment.name);
   replace_file(run_dir + "/config.toml", config::to_toml(experiment));
   return run_dir;
+}
+
+std::string log_dir(const config::Experiment& experiment, const std::string& run_dir) {
+  return experiment.launch.log_dir.empty() ? run_dir : experiment.launch.log_dir;
 }
 
 void run_rank(RankOptions options, const plugin::Registry& registry) {
@@ -205,10 +222,11 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
   const int64_t threads = use_threads(experiment, world);
   Group group = join_group(assembly, world);
   if (options.run_dir.empty()) {
-    const std::string made = world.rank == 0 ? prepare_run_dir(experiment) : "";
+    const std::string made = world.rank == 0 ? prepare_run_dir(experiment, world.size) : "";
     options.run_dir = share(group, world, "run_dir", made, milliseconds(experiment.launch.timeout));
   }
-  if (options.own_log) log::also_to(options.run_dir + "/rank" + std::to_string(world.rank) + ".log");
+  if (options.own_log)
+    log::also_to(log_dir(experiment, options.run_dir) + "/rank" + std::to_string(world.rank) + ".log");
 
   record::Recorder recorder(options.run_dir, world.rank);
   if (world.rank == 0) record::write_environment(options.run_dir, record::collect_environment(versions(assembly)));
@@ -221,7 +239,7 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
   // Initial weights were drawn from the seed, equal on all ranks; what is random from here on differs between them.
   torch::manual_seed(static_cast<uint64_t>(experiment.experiment.seed + world.rank));
 
-  record::Summary summary = fit(session, group);
+  record::Summary summary = fit(session, world);
   complete(summary, assembly, world);
   recorder.summary(summary);
   if (world.rank == 0) print_results(summary, options.run_dir);

@@ -22,7 +22,10 @@ struct RankOptions {
 // within training says the step and the phase.
 void run_rank(RankOptions options, const plugin::Registry& registry);
 
-// Makes the run folder and writes config.toml into it. Once per job.
-std::string prepare_run_dir(const config::Experiment& experiment);
+// Makes the run folder and writes config.toml into it, with the number of ranks that there really are. Once per job.
+std::string prepare_run_dir(config::Experiment experiment, int world);
+
+// Where rank<N>.log goes: launch.log_dir, or the run folder.
+std::string log_dir(const config::Experiment& experiment, const std::string& run_dir);
 
 }  // namespace ddprun::run

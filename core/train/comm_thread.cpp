@@ -27,7 +27,8 @@ void CommThread::submit(std::function<void()> job) {
 void CommThread::wait(std::uint64_t count) {
   std::unique_lock lock(mutex_);
   wake_waiter_.wait(lock, [&] { return ended_ >= count || failure_ != nullptr; });
-  if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
+  const bool before_failure = failure_ != nullptr && ended_ > count;
+  if (failure_ != nullptr && !before_failure) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 void CommThread::reset() {

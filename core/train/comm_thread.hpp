@@ -21,7 +21,8 @@ class CommThread {
 
   // Hands a job over. After one has failed, later ones are dropped until wait() has thrown.
   void submit(std::function<void()> job);
-  // Waits until `count` jobs since the last reset have ended. Throws what the first failing job threw.
+  // Waits until `count` jobs since the last reset have ended. Throws what the first failing job threw, if it is one of
+  // these.
   void wait(std::uint64_t count);
   // Begins counting anew; only when all jobs have been waited for.
   void reset();
@@ -34,7 +35,7 @@ class CommThread {
   std::condition_variable wake_waiter_;
   std::deque<std::function<void()>> jobs_;
   std::uint64_t ended_ = 0;
-  std::exception_ptr failure_;
+  std::exception_ptr failure_;  // of job number ended_, counted from 1; none runs after it
   bool stopping_ = false;
   std::thread thread_;  // last: it uses all of the above
 };

@@ -21,8 +21,10 @@ class DdpTrainer final : public LoopTrainer {
  protected:
   void prepare() override { broadcast_tensors(backend_, state(parts_.model.module()), options_.timeout); }
 
-  void before_forward() override {
-    if (options_.sync_buffers && !buffers_.empty()) broadcast_tensors(backend_, buffers_, options_.timeout);
+  void synchronize_buffers() override {
+    if (!options_.sync_buffers || buffers_.empty()) return;
+    parts_.observer.phase(launch::Phase::broadcast, step_, -1);
+    broadcast_tensors(backend_, buffers_, options_.timeout);
   }
 
   void finish_gradients() override { reducer_.finalize(); }
@@ -41,16 +43,15 @@ class DdpTrainer final : public LoopTrainer {
     }
   }
 
+  // Gathered and added here, in rank order: an algorithm need not take float64.
   std::vector<double> sum(std::vector<double> values) override {
-    backend_.allreduce(values.data(), buffer_of(values), comm::Op::sum)->wait(options_.timeout);
-    return values;
+    const std::vector<double> all = gather_all(values);
+    std::vector<double> sums(values.size());
+    for (std::size_t i = 0; i < all.size(); ++i) sums[i % values.size()] += all[i];
+    return sums;
   }
 
-  std::vector<double> gather(double value) override {
-    std::vector<double> all(static_cast<std::size_t>(backend_.size()));
-    backend_.allgather(&value, buffer_of(all))->wait(options_.timeout);
-    return all;
-  }
+  std::vector<double> gather(double value) override { return gather_all({value}); }
 
   void barrier() override { backend_.barrier()->wait(options_.timeout); }
   int rank() const override { return backend_.rank(); }
@@ -58,8 +59,11 @@ class DdpTrainer final : public LoopTrainer {
   const comm::Served* served() const override { return &reducer_.served(); }
 
  private:
-  static comm::Buffer buffer_of(std::vector<double>& values) {
-    return {values.data(), values.size(), comm::DType::float64, comm::Memory::host, nullptr};
+  std::vector<double> gather_all(const std::vector<double>& mine) {
+    std::vector<double> all(mine.size() * static_cast<std::size_t>(backend_.size()));
+    const comm::Buffer buffer{all.data(), all.size(), comm::DType::float64, comm::Memory::host, nullptr};
+    backend_.allgather(mine.data(), buffer)->wait(options_.timeout);
+    return all;
   }
 
   comm::CommBackend& backend_;

@@ -51,11 +51,11 @@ record::Summary LoopTrainer::fit() {
     record::EpochRecord record = train_epoch(++epochs);
     // Before the evaluation, so that whoever interrupts it loses nothing.
     const bool due = parts_.plan.checkpoint_every > 0 && epochs % parts_.plan.checkpoint_every == 0;
-    if (due || finished(epochs)) commit(epochs);
+    if (due || finished(epochs)) commit();
     if (!interrupted_) judge_epoch(record, clock);
     last_epoch_ = record;
   }
-  return summarize(epochs);
+  return summarize();
 }
 
 bool LoopTrainer::finished(int64_t epochs_done) const {
@@ -85,6 +85,7 @@ record::EpochRecord LoopTrainer::train_epoch(int64_t epoch) {
     interrupted_ = parts_.observer.stop_after(step_);
     stopping_ = interrupted_ || (parts_.plan.steps && step_ >= *parts_.plan.steps);
   }
+  parts_.observer.phase(Phase::barrier, step_, -1);
   barrier();
   train_seconds_ += clock.total();
 
@@ -110,15 +111,16 @@ void LoopTrainer::judge_epoch(record::EpochRecord& record, const Stopwatch& cloc
 record::StepRecord LoopTrainer::run_step(const TensorBatch& batch, record::StepRecord record) {
   Stopwatch clock;
   forget_gradients(parts_.optimizer);
+  synchronize_buffers();
+  record.comm = clock.lap();
   if (batch.size > 0) {
     forward_backward(batch, record);
   } else {
-    before_forward();
     skip_backward();
   }
   clock.lap();
   finish_gradients();
-  record.comm = clock.lap();
+  record.comm += clock.lap();
   parts_.observer.phase(Phase::optimizer, step_, -1);
   parts_.optimizer.step();
   record.optimizer = clock.lap();
@@ -138,7 +140,6 @@ record::StepRecord LoopTrainer::run_step(const TensorBatch& batch, record::StepR
 void LoopTrainer::forward_backward(const TensorBatch& batch, record::StepRecord& record) {
   Stopwatch clock;
   parts_.observer.phase(Phase::forward, step_, -1);
-  before_forward();
   const torch::Tensor output = parts_.model.forward(batch.input);
   const torch::Tensor loss = parts_.model.loss(output, batch.target);
   record.loss = loss.item<double>();
@@ -160,6 +161,7 @@ void LoopTrainer::forward_backward(const TensorBatch& batch, record::StepRecord&
 }
 
 Evaluation LoopTrainer::evaluate() {
+  synchronize_buffers();
   parts_.observer.phase(Phase::evaluate, step_, -1);
   const torch::NoGradGuard no_grad;
   parts_.model.module().eval();
@@ -181,13 +183,13 @@ Evaluation LoopTrainer::evaluate() {
   return {sums[0] / sums[2], sums[1] / sums[2], static_cast<int64_t>(sums[2])};
 }
 
-void LoopTrainer::commit(int64_t epoch) {
+void LoopTrainer::commit() {
   parts_.observer.phase(Phase::checkpoint, step_, -1);
-  if (parts_.checkpointer != nullptr) parts_.checkpointer->save(step_, epoch);
+  if (parts_.checkpointer != nullptr) parts_.checkpointer->save(step_, complete_epochs());
   barrier();
 }
 
-record::Summary LoopTrainer::summarize(int64_t epochs) {
+record::Summary LoopTrainer::summarize() {
   const auto samples = sum({static_cast<double>(totals_.samples)});
   const auto memory = gather(peak_memory_bytes());
   const double steps = static_cast<double>(step_);
@@ -207,7 +209,7 @@ record::Summary LoopTrainer::summarize(int64_t epochs) {
     summary.transport = by->transport;
   }
   summary.steps = step_;
-  summary.epochs = epochs;
+  summary.epochs = complete_epochs();
   summary.world = world();
   summary.peak_memory_bytes = static_cast<int64_t>(*std::max_element(memory.begin(), memory.end()));
   summary.learned = parts_.model.learned();

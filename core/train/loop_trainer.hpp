@@ -19,8 +19,8 @@ class LoopTrainer : public Trainer {
  protected:
   // Once, before the first step.
   virtual void prepare() {}
-  // Before each forward.
-  virtual void before_forward() {}
+  // Before each forward of training, and before an evaluation: the model's buffers are to be equal on all ranks.
+  virtual void synchronize_buffers() {}
   // After each backward: afterwards every gradient is the one that the optimizer is to use.
   virtual void finish_gradients() {}
   // In place of forward and backward, in a step where this rank has no samples.
@@ -47,8 +47,9 @@ class LoopTrainer : public Trainer {
   void judge_epoch(record::EpochRecord& record, const Stopwatch& clock);
   record::StepRecord run_step(const TensorBatch& batch, record::StepRecord record);
   void forward_backward(const TensorBatch& batch, record::StepRecord& record);
-  void commit(int64_t epoch);
-  record::Summary summarize(int64_t epochs);
+  void commit();
+  record::Summary summarize();
+  int64_t complete_epochs() const { return step_ / parts_.train.steps(); }
 
   bool interrupted_ = false;  // the observer wished to stop
   bool stopping_ = false;     // the plan's steps are done, or the observer wished to stop

@@ -1,5 +1,7 @@
 #include "train/parameters.hpp"
 
+#include <set>
+
 namespace ddprun::train {
 namespace {
 
@@ -15,7 +17,10 @@ void append(std::vector<NamedTensor>& list, const Dict& dict) {
 std::vector<NamedTensor> trainable_parameters(const torch::nn::Module& module) {
   std::vector<NamedTensor> list;
   append(list, module.named_parameters());
-  std::erase_if(list, [](const NamedTensor& item) { return !item.tensor.requires_grad(); });
+  std::set<const void*> seen;
+  std::erase_if(list, [&](const NamedTensor& item) {
+    return !item.tensor.requires_grad() || !seen.insert(item.tensor.unsafeGetTensorImpl()).second;
+  });
   return list;
 }
 

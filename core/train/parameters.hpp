@@ -13,7 +13,8 @@ struct NamedTensor {
   torch::Tensor tensor;
 };
 
-// Those that require a gradient: what a Reducer and an optimizer see.
+// Those that require a gradient, one that several modules share (tied weights) once, under its first name: what a
+// Reducer and an optimizer see.
 std::vector<NamedTensor> trainable_parameters(const torch::nn::Module& module);
 // All parameters and buffers: what a checkpoint holds (PyTorch's state_dict).
 std::vector<NamedTensor> state(const torch::nn::Module& module);

@@ -39,11 +39,11 @@ class Trainer {
   virtual Evaluation evaluate() = 0;
 };
 
-// Commits the state after a step; only rank 0 has one.
+// Commits the state after a step, with the number of complete epochs; only rank 0 has one.
 class Checkpointer {
  public:
   virtual ~Checkpointer() = default;
-  virtual void save(int64_t step, int64_t epoch) = 0;
+  virtual void save(int64_t step, int64_t epochs) = 0;
 };
 
 // When a fit ends and what it does between epochs.
@@ -69,8 +69,9 @@ struct Parts {
 std::unique_ptr<Trainer> single_trainer(Parts parts);
 
 struct DdpOptions {
-  bool sync_buffers = true;  // BatchNorm's buffers from rank 0 before each step, as DistributedDataParallel does
-  int64_t hash_every = 0;    // steps between comparisons of all parameters over the ranks; 0: never
+  bool sync_buffers =
+      true;  // BatchNorm's buffers from rank 0 before each step and evaluation, as DistributedDataParallel does
+  int64_t hash_every = 0;  // steps between comparisons of all parameters over the ranks; 0: never
   std::chrono::milliseconds timeout{30000};
 };
 

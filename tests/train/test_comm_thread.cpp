@@ -64,6 +64,15 @@ TEST_CASE("a job handed over after a failure that nobody has heard of yet does n
   CHECK_THROWS_WITH(thread.wait(2), "broken");
 }
 
+TEST_CASE("a failure is told to whoever waits for that job, not to whoever waits for one before it") {
+  CommThread thread;
+  thread.submit([] {});
+  thread.submit([] { throw std::runtime_error("broken"); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // both have run, most probably
+  CHECK_NOTHROW(thread.wait(1));
+  CHECK_THROWS_WITH(thread.wait(2), "broken");
+}
+
 TEST_CASE("ending with jobs left drops them") {
   std::atomic<int> ran{0};
   {

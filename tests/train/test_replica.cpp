@@ -29,6 +29,20 @@ TEST_CASE("rank 0's tensors reach all ranks, whatever their types and strides") 
         })) == "");
 }
 
+TEST_CASE("a layer that stands under two names has its parameters listed once") {
+  struct Tied : torch::nn::Module {
+    Tied() {
+      torch::nn::Linear layer(2, 2);
+      register_module("encoder", layer);
+      register_module("decoder", layer);
+    }
+  } tied;
+  const auto parameters = trainable_parameters(tied);
+  REQUIRE(parameters.size() == 2);
+  CHECK(parameters[0].name == "encoder.weight");
+  CHECK(parameters[1].name == "encoder.bias");
+}
+
 TEST_CASE("equal parameters pass the comparison; one bit of difference is named on every rank") {
   const auto outcomes = run_ranks(3, As::processes, kDeadline, [](testing::Rank& rank) {
     const auto backend = comm::join_good(rank);

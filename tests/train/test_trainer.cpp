@@ -208,6 +208,19 @@ TEST_CASE("BatchNorm's statistics are rank 0's on every rank before each step, a
   }
 }
 
+TEST_CASE("what is evaluated is rank 0's model, statistics included") {
+  CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
+          const auto backend = comm::join_good(rank);
+          Fit<NormModel> fit(rank.rank(), 2, 20, 5, data::Last::pad);
+          const auto summary = fit.run_ddp(epochs(1), *backend);
+          if (rank.rank() != 0) return;
+          Fit<NormModel> alone(0, 1, 20, 5, data::Last::pad);
+          Parts parts = fit.parts(epochs(1));
+          parts.test = alone.test.get();
+          require(std::abs(single_trainer(parts)->evaluate().loss - summary.test_loss) < 1e-6, "test loss");
+        })) == "");
+}
+
 TEST_CASE("a fit tells its phases, steps and epochs, and commits when due") {
   Fit<LineModel> fit(0, 1, 10, 4, data::Last::pad);
   const auto summary = fit.run_single(epochs(2));
