@@ -168,7 +168,8 @@ std::map<std::string, std::string> versions(const Assembly& assembly) {
                        const std::string& what) {
   launch::report_failure(world.job_dir, world.rank, code, what);
   if (!world.job_dir.empty()) throw Error(code, what);
-  throw Error(code, "rank " + std::to_string(world.rank) + " " + observer.where() + ": " + what);
+  const std::string who = world.size > 1 ? "rank " + std::to_string(world.rank) + " " : "";
+  throw Error(code, who + observer.where() + ": " + what);
 }
 
 record::Summary fit(Session& session, const launch::World& world) {
