@@ -1,6 +1,6 @@
 # Where LibTorch comes from. Sourced by setup.sh and find-torch.
 torch_oldest=2.7
-torch_venv=${XDG_CACHE_HOME:-$HOME/.cache}/ddprun/torch-2.11.0
+torch_venv=${XDG_CACHE_HOME:-${HOME:?set HOME, or XDG_CACHE_HOME, for the folder of our LibTorch}/.cache}/ddprun/torch-2.11.0
 
 # Sets torch_found to the version in a LibTorch folder; fails where there is none.
 torch_version_in() {

@@ -20,10 +20,15 @@ Signals::Signals() {
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &ignore, &pipe_before_);
+  // Who started us may ignore SIGCHLD, and then the kernel reaps the ranks behind our back.
+  struct sigaction heed {};
+  heed.sa_handler = SIG_DFL;
+  ::sigaction(SIGCHLD, &heed, &child_before_);
 }
 
 Signals::~Signals() {
   ::sigaction(SIGPIPE, &pipe_before_, nullptr);
+  ::sigaction(SIGCHLD, &child_before_, nullptr);
   ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 

@@ -23,6 +23,7 @@ class Signals {
  private:
   sigset_t mask_before_{};
   struct sigaction pipe_before_ {};
+  struct sigaction child_before_ {};
   UniqueFd fd_;
 };
 

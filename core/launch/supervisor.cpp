@@ -80,9 +80,18 @@ class Supervisor {
       guardian_ = &guardian;
       FolderWatch reports(folder_);
       start_ranks();
-      while (live() > 0) turn(signals, reports);
-      drain();
-      verdict = judge();
+      try {
+        while (live() > 0) turn(signals, reports);
+        drain();
+        verdict = judge();
+      } catch (...) {
+        // A fault of our own (no descriptor, no memory) leaves nobody behind either.
+        kill_ranks();
+        for (Rank& rank : ranks_) {
+          if (!rank.end) reap(rank, 0);
+        }
+        throw;
+      }
     }
     // Nothing of the job is left, and signals are as before: a reader that takes its time can be interrupted.
     if (!verdict.text.empty()) output_.say(verdict.text);
@@ -194,14 +203,13 @@ class Supervisor {
   }
 
   // After the end of all ranks: what they wrote is in the pipes. A process that left its rank's group may still hold
-  // one open; it is not waited for.
+  // one open, and write to it; it is not waited for.
   void drain() {
+    constexpr int kReads = 32;  // more than the largest pipe holds
     for (int rank = 0; rank < job_.nproc; ++rank) {
       Child& child = ranks_[static_cast<std::size_t>(rank)].child;
-      while (read_pipe(rank, Stream::out, child.out)) {
-      }
-      while (read_pipe(rank, Stream::err, child.err)) {
-      }
+      for (int read = 0; read < kReads && read_pipe(rank, Stream::out, child.out);) ++read;
+      for (int read = 0; read < kReads && read_pipe(rank, Stream::err, child.err);) ++read;
       output_.finish(rank, Stream::out);
       output_.finish(rank, Stream::err);
     }

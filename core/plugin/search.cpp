@@ -112,7 +112,12 @@ File find(Kind kind, const std::string& name, const std::vector<std::string>& fo
 }
 
 void require_trusted(const File& file) {
-  const fs::path target = fs::canonical(file.path);
+  std::error_code error;
+  const fs::path target = fs::canonical(file.path, error);
+  if (error) {
+    throw Error(ExitCode::plugin, std::string(name_of(file.kind)) + " plugin " + file.path.string() +
+                                      ": cannot be loaded: " + error.message());
+  }
   require_private(file, target);
   require_private(file, target.parent_path());
   if (target != file.path) require_private(file, file.path.parent_path());

@@ -17,7 +17,7 @@ extract(cpp mine.cpp)
 extract(cmake CMakeLists.txt)
 set(step COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${FOLDER}/prefix OUTPUT_QUIET ${step})
-execute_process(COMMAND ${CMAKE_COMMAND} -S ${FOLDER} -B ${FOLDER}/build -DCMAKE_PREFIX_PATH=${FOLDER}/prefix
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${FOLDER} -B ${FOLDER}/build -G Ninja -DCMAKE_PREFIX_PATH=${FOLDER}/prefix
                         -DCMAKE_CXX_COMPILER=${COMPILER} ${step})
 execute_process(COMMAND ${CMAKE_COMMAND} --build ${FOLDER}/build ${step})
 execute_process(COMMAND ${FOLDER}/prefix/bin/ddprun-conformance --plugin mine --plugin-path ${FOLDER}/build --ranks 1 ${step})
