@@ -223,4 +223,15 @@ TEST_CASE("a loss that is no longer finite ends a run on one process the same wa
   CHECK_MESSAGE(std::regex_match(last_line(result.err), expected), result.err);
 }
 
+TEST_CASE("a launcher that was started with SIGCHLD ignored still sees its ranks end") {
+  Workplace place;
+  const auto argv = place.training(place.config(kEndless), {"launch.nproc=2", "train.steps=3"});
+  std::vector<std::string> command = {
+      "/usr/bin/env", "python3", "-c",
+      "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"};
+  command.insert(command.end(), argv.begin(), argv.end());
+  const auto result = place.run(command);
+  CHECK_MESSAGE(result.code == 0, result.err);
+}
+
 }  // namespace

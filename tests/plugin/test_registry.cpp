@@ -91,6 +91,17 @@ TEST_CASE("a file that the loader refuses: the loader's words") {
         "3: comm plugin " + path + ": cannot be loaded: " + path + ": file too short");
 }
 
+TEST_CASE("a link that leads nowhere is one refused entry among the others") {
+  const Copy good("good");
+  const fs::path link = good.folder.path() / "libddprun_comm_gone.so";
+  fs::create_symlink("/nonexistent/libddprun_comm_gone.so", link);
+  const std::vector<Listed> listed = Registry({good.folder.path().string()}).list();
+  REQUIRE(listed.size() == 2);
+  const Listed& gone = listed[0].name == "gone" ? listed[0] : listed[1];
+  CHECK(std::get<std::string>(gone.content) ==
+        "comm plugin " + link.string() + ": cannot be loaded: No such file or directory");
+}
+
 TEST_CASE("a library without the entry point") {
   CHECK(comm_error("no_entry") == refusal("no_entry", "no entry point: it does not export ddprun_comm_plugin_v1"));
 }
