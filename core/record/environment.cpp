@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/version.hpp"
 
 namespace ddprun::record {
 namespace {
@@ -57,7 +58,7 @@ int64_t usable_cores() {
 
 Environment collect_environment(std::map<std::string, std::string> extra) {
   Environment found;
-  found.ddprun = DDPRUN_VERSION;
+  found.ddprun = version();
   found.compiler = compiler();
   found.date = now();
   utsname system{};
