@@ -14,10 +14,6 @@
 namespace ddprun::run {
 namespace {
 
-std::chrono::milliseconds milliseconds(double seconds) {
-  return std::chrono::milliseconds(std::llround(seconds * 1000));
-}
-
 // What must be equal on all ranks, one `name = value` a line.
 std::string identity(const Assembly& assembly) {
   std::string text = std::string("ddprun = ") + version() + "\ntorch = " + train::torch_version() + "\n";
@@ -78,6 +74,10 @@ std::unique_ptr<comm::CommBackend> join_backend(const Assembly& assembly, launch
 }
 
 }  // namespace
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(std::llround(seconds * 1000));
+}
 
 Group join_group(const Assembly& assembly, const launch::World& world) {
   Group group;

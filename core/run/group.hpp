@@ -1,6 +1,7 @@
 // The ranks of one job, met and joined: store, backend, and the memory in which progress is shown.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -11,6 +12,9 @@
 #include "run/assembly.hpp"
 
 namespace ddprun::run {
+
+// A duration of the config, which is in seconds.
+std::chrono::milliseconds milliseconds(double seconds);
 
 struct Group {
   std::unique_ptr<launch::Store> store;             // null for a world of one

@@ -1,7 +1,6 @@
 #include "run/rank.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 
@@ -25,10 +24,6 @@
 
 namespace ddprun::run {
 namespace {
-
-std::chrono::milliseconds milliseconds(double seconds) {
-  return std::chrono::milliseconds(std::llround(seconds * 1000));
-}
 
 int64_t use_threads(const config::Experiment& experiment, const launch::World& world) {
   const int64_t threads = experiment.launch.threads > 0 ? experiment.launch.threads
