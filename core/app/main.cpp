@@ -8,7 +8,7 @@
 #include "app/commands.hpp"
 #include "app/process.hpp"
 #include "base/log.hpp"
-#include "base/words.hpp"
+#include "ddprun/words.hpp"
 #include "launch/supervisor.hpp"
 
 namespace {

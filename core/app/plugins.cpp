@@ -1,8 +1,8 @@
 #include <cstdio>
 
 #include "app/commands.hpp"
-#include "base/words.hpp"
 #include "comm/plugin_backend.hpp"
+#include "ddprun/words.hpp"
 #include "plugin/registry.hpp"
 #include "report/table.hpp"
 

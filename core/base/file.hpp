@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace ddprun {
 
@@ -12,6 +13,8 @@ class OutputFile {
  public:
   // Creates the file, or empties it.
   explicit OutputFile(std::string path);
+  // Takes over a descriptor that is open for writing; `path` is for the messages.
+  OutputFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
   // Closes it; a fault that only shows now is lost, so call close() where it matters.
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
@@ -25,6 +28,7 @@ class OutputFile {
   void close();
 
   const std::string& path() const { return path_; }
+  int fd() const { return fd_; }
 
  private:
   std::string path_;

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/words.hpp"
 #include "comm/call.hpp"
 #include "comm/communicator.hpp"
 #include "comm/pages.hpp"
+#include "ddprun/words.hpp"
 
 namespace ddprun::comm {
 namespace {

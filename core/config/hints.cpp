@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "base/words.hpp"
 #include "config/keys.hpp"
 #include "config/text.hpp"
+#include "ddprun/words.hpp"
 
 namespace ddprun::config {
 namespace {

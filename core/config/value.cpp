@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <sstream>
 
-#include "base/words.hpp"
 #include "config/text.hpp"
+#include "ddprun/words.hpp"
 
 namespace ddprun::config {
 namespace {

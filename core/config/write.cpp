@@ -1,6 +1,6 @@
-#include "base/words.hpp"
 #include "config/text.hpp"
 #include "config/value.hpp"
+#include "ddprun/words.hpp"
 
 namespace ddprun::config {
 namespace {

@@ -14,14 +14,15 @@ void BatchBuffer::reserve(const Dataset& dataset, std::size_t samples) {
   samples_ = samples;
 }
 
-Batch BatchBuffer::fill(const Dataset& dataset, std::span<const int64_t> indices, const std::atomic<bool>& stop) {
+Batch BatchBuffer::fill(const Dataset& dataset, std::span<const int64_t> indices, int64_t epoch,
+                        const std::atomic<bool>& stop) {
   constexpr std::size_t piece_bytes = 64 * 1024;
   const std::size_t input_bytes = dataset.input().bytes();
   const std::size_t target_bytes = dataset.target().bytes();
   const std::size_t piece = std::max<std::size_t>(1, piece_bytes / (input_bytes + target_bytes));
   for (std::size_t at = 0; at < indices.size() && !stop.load(std::memory_order_relaxed); at += piece) {
     const auto part = indices.subspan(at, std::min(piece, indices.size() - at));
-    dataset.fetch(part, inputs_.get() + at * input_bytes, targets_.get() + at * target_bytes);
+    dataset.fetch(part, epoch, inputs_.get() + at * input_bytes, targets_.get() + at * target_bytes);
   }
   return {static_cast<int64_t>(indices.size()), inputs_.get(), targets_.get()};
 }

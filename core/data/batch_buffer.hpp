@@ -8,8 +8,8 @@
 #include <new>
 #include <span>
 
-#include "data/dataset.hpp"
 #include "data/loader.hpp"
+#include "ddprun/dataset_plugin.hpp"
 
 namespace ddprun::data {
 
@@ -21,7 +21,7 @@ class BatchBuffer {
 
   // Fetches the samples of `indices`, for which there must be room, a piece at a time; returns early, with what it has,
   // once `stop` is true. Throws what the data set throws.
-  Batch fill(const Dataset& dataset, std::span<const int64_t> indices, const std::atomic<bool>& stop);
+  Batch fill(const Dataset& dataset, std::span<const int64_t> indices, int64_t epoch, const std::atomic<bool>& stop);
 
  private:
   static constexpr std::align_val_t alignment{64};

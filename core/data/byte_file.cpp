@@ -4,7 +4,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "data/datasets.hpp"
+#include "base/error.hpp"
+#include "ddprun/dataset_plugin.hpp"
 
 namespace ddprun::data {
 namespace {
@@ -15,7 +16,7 @@ constexpr int gzip_window = 15 + 16;  // the largest window, with gzip header an
 }  // namespace
 
 ByteFile::ByteFile(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "rbe"), std::fclose) {
-  if (!file_) throw DatasetError("root", path + ": cannot open: " + std::strerror(errno));
+  if (!file_) throw DatasetFault("root", path + ": cannot open: " + std::strerror(errno));
   refill();
   packed_ = stream_.avail_in >= 2 && buffer_[0] == 0x1f && buffer_[1] == 0x8b;
   if (packed_ && inflateInit2(&stream_, gzip_window) != Z_OK) {
@@ -74,7 +75,7 @@ void ByteFile::refill() {
   errno = 0;
   const std::size_t got = std::fread(buffer_.data(), 1, buffer_.size(), file_.get());
   if (got == 0 && std::ferror(file_.get())) {
-    throw DatasetError("root", path_ + ": offset " + std::to_string(file_read_) + ": " + std::strerror(errno));
+    throw DatasetFault("root", path_ + ": offset " + std::to_string(file_read_) + ": " + std::strerror(errno));
   }
   file_read_ += got;
   stream_.next_in = buffer_.data();
@@ -83,7 +84,7 @@ void ByteFile::refill() {
 
 void ByteFile::fail_packed(const std::string& what) const {
   const std::size_t offset = file_read_ - stream_.avail_in;
-  throw DatasetError("root", path_ + ": offset " + std::to_string(offset) + " of the packed file: " + what);
+  throw DatasetFault("root", path_ + ": offset " + std::to_string(offset) + " of the packed file: " + what);
 }
 
 }  // namespace ddprun::data

@@ -13,7 +13,7 @@
 
 namespace ddprun::data {
 
-// Whether a file is gzip is seen from its first two bytes, not from its name. One thread. Throws DatasetError("root")
+// Whether a file is gzip is seen from its first two bytes, not from its name. One thread. Throws DatasetFault("root")
 // with the path, and the offset in the packed file where packed data is damaged.
 class ByteFile {
  public:

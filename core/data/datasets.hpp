@@ -1,22 +1,19 @@
-// The data sets that are known by name, and how they are opened.
+// data: datasets, the Sampler and the loader. Torch-free: it fills plain memory; train/ makes tensors of it. This
+// header: the data sets that are known by name, and how one is opened.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
-#include "data/dataset.hpp"
+#include "ddprun/dataset_plugin.hpp"
 
 namespace ddprun::data {
 
 // The [data] keys that say what to open.
 struct DataOptions {
-  std::string name;                            // one of dataset_names()
-  std::string root;                            // folder of the files; "": the data set's own default
-  std::map<std::string, std::string> options;  // data.options, as text
-  uint64_t seed = 0;                           // experiment.seed: of what is computed instead of read
+  std::string name;  // one of builtin_datasets(), or a plugin's
+  DatasetContext context;
 };
 
 // A fault of the data set or of its keys (exit code usage). what() is the reason alone, so that the caller can put the
@@ -30,22 +27,25 @@ class DatasetError : public Error {
   std::string key_;
 };
 
-// The names that open_dataset takes.
-std::vector<std::string> dataset_names();
+// The data sets that come with ddprun, as the tables that a plugin would export.
+const std::vector<ddprun_dataset_plugin>& builtin_datasets();
 
-// Opens both splits of a data set and checks all there is to check: options, every file to its last byte, every label.
+// Opens the splits of a data set through its table and checks what it says of itself. Of each data set that comes with
+// ddprun, options, every file to its last byte and every label are checked here.
 //
 //   linear         y = slope x + intercept + noise e, x and e standard normal; input {1}, target {1}, both float32.
 //                  Options: samples (10000), test_samples (1000), slope (2), intercept (3), noise (0.1),
 //                  seed (the experiment's).
 //   mnist          IDX files in root (default "data/mnist" below the current folder), plain or .gz; input {1, rows,
-//   cols} fashion-mnist  float32 in [0, 1], target {} int64. Default root of fashion-mnist: where Debian's package
+//   fashion-mnist  cols} float32 in [0, 1], target {} int64. Default root of fashion-mnist: where Debian's package
 //                  dataset-fashion-mnist puts it. Options: mean (0), std (1), which make it (pixel / 255 - mean) / std.
-//   idx            The same for files of the user's own; root is required. One option more: classes (largest label +
-//   1). synthetic      Noise in the shape of images, for benchmarks; a sample depends on seed and index alone. Options:
+//   idx            The same for files of the user's own; root is required. One option more: classes (largest label
+//                  + 1).
+//   synthetic      Noise in the shape of images, for benchmarks; a sample depends on seed and index alone. Options:
 //                  shape ("3x224x224"), classes (1000), samples (10000), test_samples (1000), seed (the experiment's).
 //
-// Throws DatasetError.
+// The data sets returned throw DatasetError where the plugin calls its input invalid, else Error(failure). Throws
+// DatasetError.
 Splits open_dataset(const DataOptions& data);
 
 }  // namespace ddprun::data

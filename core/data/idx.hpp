@@ -22,7 +22,7 @@ constexpr std::size_t idx_header_bytes(int dimensions) {
 }
 
 // Reads the header at the front of `bytes`: unsigned bytes in so many dimensions, none of them empty. Pure, and safe
-// for any bytes. Throws DatasetError("root") that begins with `path` and the offset.
+// for any bytes. Throws DatasetFault("root") that begins with `path` and the offset.
 IdxHeader parse_idx_header(std::span<const uint8_t> bytes, int dimensions, const std::string& path);
 
 // A whole file, header and values, checked.

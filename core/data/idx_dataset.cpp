@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "data/idx.hpp"
-#include "data/options.hpp"
+#include "ddprun/dataset_options.hpp"
 
 namespace ddprun::data {
 namespace {
@@ -15,7 +15,7 @@ constexpr int64_t most_classes = 256;  // a label is one byte
 using PixelTable = std::array<float, 256>;  // what each value of a pixel becomes
 
 // Division by 255, then (x - mean) / std, each rounded to float32: bit for bit torchvision's ToTensor and Normalize.
-PixelTable pixel_table(const OptionReader& options) {
+PixelTable pixel_table(const DatasetOptions& options) {
   const auto mean = static_cast<float>(options.number("mean", 0, -1e6, 1e6));
   const auto deviation = static_cast<float>(options.number("std", 1, 1e-6, 1e6));
   PixelTable table;
@@ -41,7 +41,7 @@ class IdxDataset : public Dataset {
   const Field& target() const override { return target_; }
   const std::vector<std::string>& classes() const override { return classes_; }
 
-  void fetch(std::span<const int64_t> indices, void* inputs, void* targets) const override {
+  void fetch(std::span<const int64_t> indices, int64_t, void* inputs, void* targets) const override {
     check_indices(indices, size());
     const std::size_t pixels = input_.elements();
     auto* input = static_cast<float*>(inputs);
@@ -75,11 +75,11 @@ std::string find_file(const Source& source, const std::string& name) {
     std::error_code error;
     const auto status = std::filesystem::status(path, error);
     if (status.type() == std::filesystem::file_type::not_found) continue;
-    if (error) throw DatasetError("root", path + ": " + error.message());
-    if (status.type() != std::filesystem::file_type::regular) throw DatasetError("root", path + ": is no regular file");
+    if (error) throw DatasetFault("root", path + ": " + error.message());
+    if (status.type() != std::filesystem::file_type::regular) throw DatasetFault("root", path + ": is no regular file");
     return path;
   }
-  throw DatasetError("root", "found neither " + plain + " nor " + plain + ".gz; " + source.advice);
+  throw DatasetFault("root", "found neither " + plain + " nor " + plain + ".gz; " + source.advice);
 }
 
 struct Files {
@@ -93,7 +93,7 @@ Files read_split(const Source& source, const std::string& split) {
   const int64_t images = files.images.header.extents[0];
   const int64_t labels = files.labels.header.extents[0];
   if (images != labels) {
-    throw DatasetError("root", files.labels.path + ": offset 4: " + std::to_string(labels) + " labels for the " +
+    throw DatasetFault("root", files.labels.path + ": offset 4: " + std::to_string(labels) + " labels for the " +
                                    std::to_string(images) + " images in " + files.images.path);
   }
   return files;
@@ -104,7 +104,7 @@ void check_labels(const IdxFile& file, std::size_t classes) {
   const auto wrong = std::find_if(labels.begin(), labels.end(), [&](uint8_t label) { return label >= classes; });
   if (wrong == labels.end()) return;
   const auto offset = file.header.bytes + static_cast<std::size_t>(wrong - labels.begin());
-  throw DatasetError("root", file.path + ": offset " + std::to_string(offset) + ": label " + std::to_string(*wrong) +
+  throw DatasetFault("root", file.path + ": offset " + std::to_string(offset) + ": label " + std::to_string(*wrong) +
                                  " in a data set of " + std::to_string(classes) + " classes (0 to " +
                                  std::to_string(classes - 1) + ")");
 }
@@ -114,7 +114,7 @@ void check_same_shape(const IdxFile& train, const IdxFile& test) {
     const int64_t train_extent = train.header.extents[i];
     const int64_t test_extent = test.header.extents[i];
     if (train_extent == test_extent) continue;
-    throw DatasetError("root", test.path + ": offset " + std::to_string(4 + 4 * i) + ": images with " +
+    throw DatasetFault("root", test.path + ": offset " + std::to_string(4 + 4 * i) + ": images with " +
                                    std::to_string(test_extent) + (i == 1 ? " rows" : " columns") + ", where " +
                                    train.path + " has " + std::to_string(train_extent));
   }
@@ -137,8 +137,9 @@ Splits make_splits(Files train, Files test, const PixelTable& pixels, const std:
 const std::string four_files =
     "train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte";
 
-Splits open_named(const DataOptions& data, const Source& source, const std::vector<std::string>& classes) {
-  const PixelTable pixels = pixel_table(OptionReader(data, {"mean", "std"}));
+Splits open_named(const std::string& name, const DatasetContext& context, const Source& source,
+                  const std::vector<std::string>& classes) {
+  const PixelTable pixels = pixel_table(DatasetOptions(name, context, {"mean", "std"}));
   Files train = read_split(source, "train");
   Files test = read_split(source, "t10k");
   return make_splits(std::move(train), std::move(test), pixels, classes);
@@ -146,27 +147,28 @@ Splits open_named(const DataOptions& data, const Source& source, const std::vect
 
 }  // namespace
 
-Splits open_mnist(const DataOptions& data) {
-  const std::string root = data.root.empty() ? "data/mnist" : data.root;
-  return open_named(data, {root, "put " + four_files + " there, plain or .gz, or set data.root to their folder"},
+Splits open_mnist(const DatasetContext& context) {
+  const std::string root = context.root.empty() ? "data/mnist" : context.root;
+  return open_named("mnist", context,
+                    {root, "put " + four_files + " there, plain or .gz, or set data.root to their folder"},
                     numbered(10));
 }
 
-Splits open_fashion_mnist(const DataOptions& data) {
-  const std::string root = data.root.empty() ? "/usr/share/datasets/fashion-mnist" : data.root;
+Splits open_fashion_mnist(const DatasetContext& context) {
+  const std::string root = context.root.empty() ? "/usr/share/datasets/fashion-mnist" : context.root;
   return open_named(
-      data,
+      "fashion-mnist", context,
       {root,
        "apt-get install dataset-fashion-mnist and leave data.root out, or put " + four_files + " there, plain or .gz"},
       {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"});
 }
 
-Splits open_idx(const DataOptions& data) {
-  const OptionReader options(data, {"mean", "std", "classes"});
+Splits open_idx(const DatasetContext& context) {
+  const DatasetOptions options("idx", context, {"mean", "std", "classes"});
   const PixelTable pixels = pixel_table(options);
   const int64_t classes = options.integer("classes", 0, 1, most_classes);
-  if (data.root.empty()) throw DatasetError("root", "expected the folder of " + four_files + ", plain or .gz");
-  const Source source{data.root, "put " + four_files + " there, plain or .gz"};
+  if (context.root.empty()) throw DatasetFault("root", "expected the folder of " + four_files + ", plain or .gz");
+  const Source source{context.root, "put " + four_files + " there, plain or .gz"};
   Files train = read_split(source, "train");
   Files test = read_split(source, "t10k");
   const auto labels = train.labels.values();

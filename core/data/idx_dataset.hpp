@@ -1,12 +1,12 @@
 // Images and labels in IDX files: MNIST, Fashion-MNIST, and a user's own. See open_dataset for what they take.
 #pragma once
 
-#include "data/datasets.hpp"
+#include "ddprun/dataset_plugin.hpp"
 
 namespace ddprun::data {
 
-Splits open_mnist(const DataOptions& data);
-Splits open_fashion_mnist(const DataOptions& data);
-Splits open_idx(const DataOptions& data);
+Splits open_mnist(const DatasetContext& context);
+Splits open_fashion_mnist(const DatasetContext& context);
+Splits open_idx(const DatasetContext& context);
 
 }  // namespace ddprun::data

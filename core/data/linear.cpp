@@ -1,7 +1,7 @@
 #include "data/linear.hpp"
 
-#include "data/options.hpp"
 #include "data/random.hpp"
+#include "ddprun/dataset_options.hpp"
 
 namespace ddprun::data {
 namespace {
@@ -29,7 +29,7 @@ class LinearDataset : public Dataset {
   const Field& target() const override { return field_; }
   const std::vector<std::string>& classes() const override { return classes_; }
 
-  void fetch(std::span<const int64_t> indices, void* inputs, void* targets) const override {
+  void fetch(std::span<const int64_t> indices, int64_t, void* inputs, void* targets) const override {
     check_indices(indices, size());
     auto* x = static_cast<float*>(inputs);
     auto* y = static_cast<float*>(targets);
@@ -51,9 +51,9 @@ class LinearDataset : public Dataset {
 
 }  // namespace
 
-Splits open_linear(const DataOptions& data) {
-  refuse_root(data);
-  const OptionReader options(data, {"samples", "test_samples", "slope", "intercept", "noise", "seed"});
+Splits open_linear(const DatasetContext& context) {
+  const DatasetOptions options("linear", context, {"samples", "test_samples", "slope", "intercept", "noise", "seed"});
+  options.refuse_root();
   const Line line{options.number("slope", 2, -largest, largest), options.number("intercept", 3, -largest, largest),
                   options.number("noise", 0.1, 0, largest)};
   const int64_t samples = options.integer("samples", 10'000, 1, most_samples);

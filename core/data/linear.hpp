@@ -1,10 +1,10 @@
 // The straight line with noise that the tutorials fit. See open_dataset for its options.
 #pragma once
 
-#include "data/datasets.hpp"
+#include "ddprun/dataset_plugin.hpp"
 
 namespace ddprun::data {
 
-Splits open_linear(const DataOptions& data);
+Splits open_linear(const DatasetContext& context);
 
 }  // namespace ddprun::data

@@ -27,15 +27,16 @@ class InlineLoader : public Loader {
  public:
   explicit InlineLoader(const Dataset& dataset) : dataset_(dataset) {}
 
-  void start(Batches batches) override {
+  void start(Batches batches, int64_t epoch) override {
     batches_ = std::move(batches);
+    epoch_ = epoch;
     next_ = 0;
     buffer_.reserve(dataset_, largest(batches_));
   }
 
   bool next(Batch& batch) override {
     if (next_ == batches_.size()) return false;
-    batch = buffer_.fill(dataset_, batches_[next_++], never_);
+    batch = buffer_.fill(dataset_, batches_[next_++], epoch_, never_);
     return true;
   }
 
@@ -43,6 +44,7 @@ class InlineLoader : public Loader {
   const Dataset& dataset_;
   const std::atomic<bool> never_{false};
   Batches batches_;
+  int64_t epoch_ = 0;
   std::size_t next_ = 0;
   BatchBuffer buffer_;
 };
@@ -69,7 +71,7 @@ class WorkerLoader : public Loader {
 
   ~WorkerLoader() override { shut_down(); }
 
-  void start(Batches batches) override {
+  void start(Batches batches, int64_t epoch) override {
     std::unique_lock lock(mutex_);
     stop_ = true;
     idle_.wait(lock, [this] { return busy_ == 0; });
@@ -81,6 +83,7 @@ class WorkerLoader : public Loader {
       slot.error = nullptr;
     }
     batches_ = std::move(batches);
+    epoch_ = epoch;
     stop_ = false;
     lock.unlock();
     space_.notify_all();
@@ -148,7 +151,7 @@ class WorkerLoader : public Loader {
     ++busy_;
     lock.unlock();
     try {
-      slot.batch = slot.buffer.fill(dataset_, batches_[number], stop_);
+      slot.batch = slot.buffer.fill(dataset_, batches_[number], epoch_, stop_);
     } catch (...) {
       slot.error = std::current_exception();
     }
@@ -181,6 +184,7 @@ class WorkerLoader : public Loader {
   std::condition_variable ready_;  // for the caller: the batch it waits for is there
   std::condition_variable idle_;   // for start(): no worker is busy
   Batches batches_;
+  int64_t epoch_ = 0;
   std::vector<Slot> slots_;
   std::size_t claimed_ = 0;  // batches that workers have begun
   std::size_t taken_ = 0;    // batches that the caller has had

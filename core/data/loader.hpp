@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "data/dataset.hpp"
+#include "ddprun/dataset_plugin.hpp"
 
 namespace ddprun::data {
 
@@ -28,10 +28,10 @@ struct LoaderOptions {
 class Loader {
  public:
   virtual ~Loader() = default;
-  // Begins an epoch: batch i is fetched from batches[i], a list of indices that may be empty. What an earlier epoch had
-  // left is thrown away; what workers are busy with is waited for, a sample or 64 KiB at most. Memory is taken here,
-  // for the largest batch so far, and not again in next().
-  virtual void start(std::vector<std::vector<int64_t>> batches) = 0;
+  // Begins an epoch (from 0): batch i is fetched from batches[i], a list of indices that may be empty. What an earlier
+  // epoch had left is thrown away; what workers are busy with is waited for, a sample or 64 KiB at most. Memory is
+  // taken here, for the largest batch so far, and not again in next().
+  virtual void start(std::vector<std::vector<int64_t>> batches, int64_t epoch) = 0;
   // The next batch, or false after the last (or before start). Rethrows what a worker threw, at the batch where it
   // happened; the call after that goes on with the batch behind it. Waiting here is the data time of a step.
   virtual bool next(Batch& batch) = 0;

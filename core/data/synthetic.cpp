@@ -4,8 +4,8 @@
 #include <charconv>
 #include <cstring>
 
-#include "data/options.hpp"
 #include "data/random.hpp"
+#include "ddprun/dataset_options.hpp"
 
 namespace ddprun::data {
 namespace {
@@ -25,10 +25,10 @@ std::vector<int64_t> parse_shape(const std::string& text) {
     int64_t extent = 0;
     const auto [stop, error] = std::from_chars(at, end, extent);
     if (error != std::errc() || extent < 1 || (stop != end && *stop != 'x')) {
-      throw DatasetError("options.shape", "expected extents of 1 or more with x between them, such as \"3x224x224\"");
+      throw DatasetFault("options.shape", "expected extents of 1 or more with x between them, such as \"3x224x224\"");
     }
     if (extent > most_elements / elements) {
-      throw DatasetError("options.shape", "more than " + std::to_string(most_elements) + " elements in a sample");
+      throw DatasetFault("options.shape", "more than " + std::to_string(most_elements) + " elements in a sample");
     }
     elements *= extent;
     shape.push_back(extent);
@@ -51,7 +51,7 @@ class SyntheticDataset : public Dataset {
   const Field& target() const override { return target_; }
   const std::vector<std::string>& classes() const override { return classes_; }
 
-  void fetch(std::span<const int64_t> indices, void* inputs, void* targets) const override {
+  void fetch(std::span<const int64_t> indices, int64_t, void* inputs, void* targets) const override {
     check_indices(indices, size());
     auto* input = static_cast<char*>(inputs);
     auto* target = static_cast<int64_t*>(targets);
@@ -74,9 +74,9 @@ class SyntheticDataset : public Dataset {
 
 }  // namespace
 
-Splits open_synthetic(const DataOptions& data) {
-  refuse_root(data);
-  const OptionReader options(data, {"shape", "classes", "samples", "test_samples", "seed"});
+Splits open_synthetic(const DatasetContext& context) {
+  const DatasetOptions options("synthetic", context, {"shape", "classes", "samples", "test_samples", "seed"});
+  options.refuse_root();
   const Field input{parse_shape(options.text("shape", "3x224x224")), ElementType::float32};
   const int64_t classes = options.integer("classes", 1'000, 1, most_classes);
   const int64_t samples = options.integer("samples", 10'000, 1, most_samples);

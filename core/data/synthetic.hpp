@@ -1,10 +1,10 @@
 // Noise in the shape of images, so cheap to fetch that a benchmark measures everything else. See open_dataset.
 #pragma once
 
-#include "data/datasets.hpp"
+#include "ddprun/dataset_plugin.hpp"
 
 namespace ddprun::data {
 
-Splits open_synthetic(const DataOptions& data);
+Splits open_synthetic(const DatasetContext& context);
 
 }  // namespace ddprun::data

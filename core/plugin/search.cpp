@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "base/words.hpp"
+#include "ddprun/words.hpp"
 
 namespace ddprun::plugin {
 namespace {

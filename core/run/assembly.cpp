@@ -47,7 +47,7 @@ std::string model_fault(const config::Sources& sources, const std::string& reaso
 }
 
 train::ModelPtr create_model(const Assembly& assembly) {
-  const data::Dataset& dataset = *assembly.data.train;
+  const Dataset& dataset = *assembly.data.train;
   ModelContext context;
   context.options = assembly.experiment().model.options;
   context.input_shape = dataset.input().shape;
@@ -75,8 +75,9 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
     made.model_plugin = registry.model(experiment.model.name, train::torch_version(), train::cxx11_abi());
   });
   collect(faults, sources, "data.name", [&] {
-    made.data = data::open_dataset({experiment.data.name, experiment.data.root, experiment.data.options,
-                                    static_cast<uint64_t>(experiment.experiment.seed)});
+    made.data = data::open_dataset({experiment.data.name,
+                                    {experiment.data.root, experiment.data.options,
+                                     static_cast<uint64_t>(experiment.experiment.seed)}});
   });
   if (made.model_plugin.table != nullptr && made.data.train != nullptr) {
     try {

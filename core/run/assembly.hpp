@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "config/experiment.hpp"
-#include "data/dataset.hpp"
+#include "ddprun/dataset_plugin.hpp"
 #include "plugin/registry.hpp"
 #include "train/model_loader.hpp"
 
@@ -15,7 +15,7 @@ namespace ddprun::run {
 struct Assembly {
   config::Loaded loaded;
   std::optional<plugin::CommPlugin> comm;  // under ddp
-  data::Splits data;
+  Splits data;
   plugin::ModelPlugin model_plugin;
   train::ModelPtr model;
 

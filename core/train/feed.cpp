@@ -5,16 +5,16 @@
 namespace ddprun::train {
 namespace {
 
-torch::Tensor view(void* memory, int64_t size, const data::Field& field) {
+torch::Tensor view(void* memory, int64_t size, const Field& field) {
   std::vector<int64_t> shape{size};
   shape.insert(shape.end(), field.shape.begin(), field.shape.end());
-  const auto type = field.type == data::ElementType::float32 ? torch::kFloat32 : torch::kInt64;
+  const auto type = field.type == ElementType::float32 ? torch::kFloat32 : torch::kInt64;
   return torch::from_blob(memory, shape, torch::TensorOptions().dtype(type));
 }
 
 }  // namespace
 
-Feed::Feed(const data::Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank,
+Feed::Feed(const Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank,
            int world, data::LoaderOptions loader)
     : dataset_(dataset),
       sampler_(std::move(sampler)),
@@ -34,7 +34,7 @@ int64_t Feed::samples_of(int rank, int64_t step) const {
 void Feed::start(int64_t epoch) {
   auto batches = data::cut_batches(sampler_->indices(epoch), batch_size_, false);
   batches.resize(static_cast<std::size_t>(steps_));
-  loader_->start(std::move(batches));
+  loader_->start(std::move(batches), epoch);
   step_ = 0;
 }
 

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "data/dataset.hpp"
+#include "ddprun/dataset_plugin.hpp"
 #include "data/loader.hpp"
 #include "data/sampler.hpp"
 
@@ -24,13 +24,13 @@ struct TensorBatch {
 // One thread. The data set must outlive it.
 class Feed {
  public:
-  Feed(const data::Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank, int world,
+  Feed(const Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank, int world,
        data::LoaderOptions loader);
 
   // Steps of an epoch; equal on all ranks.
   int64_t steps() const { return steps_; }
   int64_t batch_size() const { return batch_size_; }
-  const data::Dataset& dataset() const { return dataset_; }
+  const Dataset& dataset() const { return dataset_; }
 
   // Begins an epoch (from 0). Loading goes on in the background from here.
   void start(int64_t epoch);
@@ -40,7 +40,7 @@ class Feed {
  private:
   int64_t samples_of(int rank, int64_t step) const;
 
-  const data::Dataset& dataset_;
+  const Dataset& dataset_;
   std::unique_ptr<data::Sampler> sampler_;
   int64_t batch_size_;
   int rank_;

@@ -28,16 +28,16 @@ struct Samples {
 };
 
 template <class Target>
-Samples<Target> fetch(const data::Dataset& dataset, const std::vector<int64_t>& indices) {
+Samples<Target> fetch(const Dataset& dataset, const std::vector<int64_t>& indices) {
   Samples<Target> samples;
   samples.inputs.resize(indices.size() * dataset.input().elements());
   samples.targets.resize(indices.size() * dataset.target().elements());
-  dataset.fetch(indices, samples.inputs.data(), samples.targets.data());
+  dataset.fetch(indices, 0, samples.inputs.data(), samples.targets.data());
   return samples;
 }
 
 template <class Target>
-Samples<Target> fetch_all(const data::Dataset& dataset) {
+Samples<Target> fetch_all(const Dataset& dataset) {
   std::vector<int64_t> indices(static_cast<std::size_t>(dataset.size()));
   std::iota(indices.begin(), indices.end(), int64_t{0});
   return fetch<Target>(dataset, indices);

@@ -26,7 +26,7 @@ class FakeDataset : public Dataset {
   const Field& input() const override { return input_; }
   const Field& target() const override { return target_; }
   const std::vector<std::string>& classes() const override { return classes_; }
-  void fetch(std::span<const int64_t> indices, void* inputs, void* targets) const override {
+  void fetch(std::span<const int64_t> indices, int64_t, void* inputs, void* targets) const override {
     auto* input = static_cast<float*>(inputs);
     auto* target = static_cast<int64_t*>(targets);
     for (const int64_t index : indices) {
@@ -97,7 +97,7 @@ std::vector<int64_t> indices_in(const Batch& batch) {
 }
 
 Batches read_epoch(Loader& loader, const Batches& batches) {
-  loader.start(batches);
+  loader.start(batches, 0);
   Batches read;
   for (Batch batch; loader.next(batch);) read.push_back(indices_in(batch));
   return read;
@@ -148,7 +148,7 @@ TEST_CASE("an epoch without batches ends at once, as does a loader that was neve
     const auto loader = make_loader(dataset, {workers, 2});
     Batch batch;
     CHECK_FALSE(loader->next(batch));
-    loader->start({});
+    loader->start({}, 0);
     CHECK_FALSE(loader->next(batch));
     CHECK_FALSE(loader->next(batch));
   }
@@ -164,7 +164,7 @@ TEST_CASE("what a fetch throws reaches next() at its own batch, and the others s
     CAPTURE(workers);
     const auto loader = make_loader(dataset, {workers, 2});
     for (int epoch = 0; epoch < 2; ++epoch) {
-      loader->start(batches);
+      loader->start(batches, 0);
       Batch batch;
       for (std::size_t i = 0; i < batches.size(); ++i) {
         if (i == 5) {
@@ -185,7 +185,7 @@ TEST_CASE("a batch stays as it is until the next call, however far the workers a
   dataset.hook = [&](int64_t) { ++fetched; };
   const auto loader = make_loader(dataset, {2, 2});
   const Batches batches = cut_batches(counted(0, 1'000'000), 5'000, false);  // 80 kB each: four are fetched ahead
-  loader->start(batches);
+  loader->start(batches, 0);
   Batch batch;
   for (int i = 0; i < 50; ++i) {
     REQUIRE(loader->next(batch));
@@ -199,7 +199,7 @@ TEST_CASE("a batch stays as it is until the next call, however far the workers a
 TEST_CASE("buffers are aligned, never null, and the same few are used again") {
   const FakeDataset dataset;
   const auto loader = make_loader(dataset, {1, 2});
-  loader->start(cut_batches(counted(0, 500'000), 5'000, false));
+  loader->start(cut_batches(counted(0, 500'000), 5'000, false), 0);
   std::vector<void*> inputs;
   for (Batch batch; loader->next(batch);) {
     REQUIRE(batch.inputs != nullptr);
@@ -211,7 +211,7 @@ TEST_CASE("buffers are aligned, never null, and the same few are used again") {
   std::sort(inputs.begin(), inputs.end());
   inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
   CHECK(inputs.size() <= 4);
-  loader->start({{}});
+  loader->start({{}}, 0);
   Batch batch;
   REQUIRE(loader->next(batch));
   CHECK(batch.size == 0);
@@ -223,9 +223,9 @@ TEST_CASE("a second epoch takes no new memory") {
   const FakeDataset dataset;
   const auto loader = make_loader(dataset, {0, 1});
   Batch first, second;
-  loader->start({counted(0, 1'000)});
+  loader->start({counted(0, 1'000)}, 0);
   REQUIRE(loader->next(first));
-  loader->start({counted(0, 900)});
+  loader->start({counted(0, 900)}, 0);
   REQUIRE(loader->next(second));
   CHECK(second.inputs == first.inputs);
   CHECK(second.targets == first.targets);
@@ -236,7 +236,7 @@ TEST_CASE("workers fetch before they are asked") {
   Gate gate;
   dataset.hook = [&](int64_t) { gate.pass(); };
   const auto loader = make_loader(dataset, {2, 1});
-  loader->start({{0}, {1}, {2}});
+  loader->start({{0}, {1}, {2}}, 0);
   gate.await_waiting(2);
   gate.open();
   Batch batch;
@@ -256,7 +256,7 @@ TEST_CASE("a loader can end while its workers are busy, and they stop within the
     ++fetched;
   };
   auto loader = make_loader(dataset, {2, 1});
-  loader->start({counted(0, 1'000'000), counted(1'000'000, 1'000'000)});
+  loader->start({counted(0, 1'000'000), counted(1'000'000, 1'000'000)}, 0);
   gate.await_waiting(2);
   gate.open();
   loader.reset();
@@ -273,7 +273,7 @@ TEST_CASE("a new epoch can start in the middle of one, with workers busy, and gi
     const auto loader = make_loader(dataset, {workers, 2});
     for (int64_t epoch = 0; epoch < 20; ++epoch) {
       const Batches batches = cut_batches(counted(epoch * 40'000, 40'000), 4'000 + epoch, false);
-      loader->start(batches);
+      loader->start(batches, 0);
       Batch batch;
       for (int64_t i = 0; i < epoch % 5; ++i) {
         REQUIRE(loader->next(batch));
@@ -293,7 +293,7 @@ TEST_CASE("an error that nobody collected does not reach the next epoch") {
   for (const int workers : worker_counts) {
     const auto loader = make_loader(dataset, {workers, 2});
     for (int epoch = 0; epoch < 10; ++epoch) {
-      loader->start({{0}, {1}, {1}});
+      loader->start({{0}, {1}, {1}}, 0);
       Batch batch;
       REQUIRE(loader->next(batch));
       CHECK(read_epoch(*loader, {{2}, {3}, {4}}) == Batches{{2}, {3}, {4}});

@@ -6,11 +6,11 @@
 namespace ddprun::train {
 namespace {
 
-data::Splits linear_data(int samples) {
+Splits linear_data(int samples) {
   return data::open_dataset({"linear", "", {{"samples", std::to_string(samples)}}, 1});
 }
 
-Feed feed_of(const data::Dataset& dataset, int rank, int world, int64_t batch, data::Last last) {
+Feed feed_of(const Dataset& dataset, int rank, int world, int64_t batch, data::Last last) {
   return Feed(dataset, data::distributed_sampler(dataset.size(), rank, world, 3, true, last), batch, rank, world,
               {0, 2});
 }

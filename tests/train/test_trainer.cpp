@@ -37,14 +37,14 @@ struct Saved final : Checkpointer {
 };
 
 // Regression of two features, made by hand: y = x0 - 2 x1.
-class Points final : public data::Dataset {
+class Points final : public Dataset {
  public:
   explicit Points(int64_t size) : size_(size) {}
   int64_t size() const override { return size_; }
-  const data::Field& input() const override { return input_; }
-  const data::Field& target() const override { return target_; }
+  const Field& input() const override { return input_; }
+  const Field& target() const override { return target_; }
   const std::vector<std::string>& classes() const override { return classes_; }
-  void fetch(std::span<const int64_t> indices, void* inputs, void* targets) const override {
+  void fetch(std::span<const int64_t> indices, int64_t, void* inputs, void* targets) const override {
     auto* x = static_cast<float*>(inputs);
     auto* y = static_cast<float*>(targets);
     for (const int64_t index : indices) {
@@ -58,8 +58,8 @@ class Points final : public data::Dataset {
 
  private:
   int64_t size_;
-  data::Field input_{{2}, data::ElementType::float32};
-  data::Field target_{{1}, data::ElementType::float32};
+  Field input_{{2}, ElementType::float32};
+  Field target_{{1}, ElementType::float32};
   std::vector<std::string> classes_;
 };
 

@@ -1,13 +1,17 @@
-#include "base/words.hpp"
+// ddprun/words.hpp: wording that messages share, in ddprun and in plugins: lists of names, and the nearest right name.
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace ddprun {
-namespace {
+namespace detail {
 
 // Optimal string alignment: Levenshtein's distance, with the swap of two neighbours as one step.
-std::size_t distance(const std::string& a, const std::string& b) {
+inline std::size_t word_distance(const std::string& a, const std::string& b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
   for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
@@ -22,16 +26,17 @@ std::size_t distance(const std::string& a, const std::string& b) {
   return d[a.size()][b.size()];
 }
 
-std::string lower(std::string text) {
+inline std::string lower_case(std::string text) {
   for (char& c : text) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
   return text;
 }
 
-}  // namespace
+}  // namespace detail
 
-std::string quoted_list(const std::vector<std::string>& words, std::string_view last_separator) {
+// `"a", "b" or "c"`; empty for no words.
+inline std::string quoted_list(const std::vector<std::string>& words, std::string_view last_separator = " or ") {
   std::string text;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (i > 0) text += i + 1 == words.size() ? last_separator : ", ";
@@ -40,14 +45,17 @@ std::string quoted_list(const std::vector<std::string>& words, std::string_view 
   return text;
 }
 
-std::string did_you_mean(const std::string& word, const std::vector<std::string>& names) {
+// The nearest of `names` to `word` when it is near enough to be a slip of the hand: ` (did you mean "ring"?)`, else "".
+// Near: the optimal string alignment distance (Damerau 1964: insert, delete, replace, swap neighbours), case aside, is
+// at most a third of the longer word, or 1.
+inline std::string did_you_mean(const std::string& word, const std::vector<std::string>& names) {
   constexpr std::size_t longest_word = 100;  // beyond it no slip of the hand, and the table of distances grows large
   if (word.size() > longest_word) return "";
   const std::string* nearest = nullptr;
   std::size_t least = 0;
   for (const std::string& name : names) {
     if (name == word || name.size() > longest_word) continue;
-    const std::size_t steps = distance(lower(word), lower(name));
+    const std::size_t steps = detail::word_distance(detail::lower_case(word), detail::lower_case(name));
     const std::size_t limit = std::max<std::size_t>(1, std::max(word.size(), name.size()) / 3);
     if (steps > limit || steps >= std::min(word.size(), name.size())) continue;
     if (nearest == nullptr || steps < least) {
@@ -58,7 +66,8 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
   return nearest == nullptr ? "" : " (did you mean \"" + *nearest + "\"?)";
 }
 
-std::string expected_one_of(const std::string& word, const std::vector<std::string>& names) {
+// `expected "auto", "ring" or "tree" (did you mean "ring"?)`
+inline std::string expected_one_of(const std::string& word, const std::vector<std::string>& names) {
   return "expected " + quoted_list(names) + did_you_mean(word, names);
 }
 

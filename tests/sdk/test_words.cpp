@@ -1,4 +1,4 @@
-#include "base/words.hpp"
+#include "ddprun/words.hpp"
 
 #include <doctest/doctest.h>
 
