@@ -1,12 +1,13 @@
-# ddprun_add_plugin(comm|model <name> SOURCES ... [PRIVATE libraries])
+# ddprun_add_plugin(comm|model|dataset <name> SOURCES ... [PRIVATE libraries])
 # A plugin: libddprun_<kind>_<name>.so, exporting its entry and nothing else; target ddprun_<kind>_<name>. In ddprun's
 # own tree it is built into the plugins folder; there and elsewhere `cmake --install` puts it into <prefix>/lib/ddprun.
 include_guard()
 
-# One that is not installed, for tests: ddprun_add_plugin_library(comm|model <name> SOURCES ... [PRIVATE libraries])
+# One that is not installed, for tests: ddprun_add_plugin_library(comm|model|dataset <name> SOURCES ...
+# [PRIVATE libraries])
 function(ddprun_add_plugin_library kind name)
-  if(NOT kind MATCHES "^(comm|model)$")
-    message(FATAL_ERROR "ddprun_add_plugin: kind '${kind}': expected comm or model")
+  if(NOT kind MATCHES "^(comm|model|dataset)$")
+    message(FATAL_ERROR "ddprun_add_plugin: kind '${kind}': expected comm, model or dataset")
   endif()
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "SOURCES;PRIVATE")
   if(NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
