@@ -6,15 +6,9 @@
 #include <numbers>
 #include <random>
 
-namespace ddprun::data {
+#include "ddprun/detail/mix.hpp"
 
-// The finaliser of SplitMix64 (Steele, Lea and Flood 2014): neighbouring inputs give unrelated outputs.
-inline uint64_t mix(uint64_t value) {
-  value += 0x9e3779b97f4a7c15u;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
-  return value ^ (value >> 31);
-}
+namespace ddprun::data {
 
 // Standard normal values by Box and Muller (1958); std::normal_distribution differs between standard libraries.
 class Normal {
