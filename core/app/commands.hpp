@@ -14,12 +14,16 @@ struct Arguments {
   std::string config;
   std::vector<std::string> overrides;     // --set a.b=value
   std::vector<std::string> plugin_paths;  // --plugin-path
+  std::string data_set;                   // of ddprun data ...
+  std::string root;                       // --root
+  std::string mirror;                     // --mirror
 };
 
 // Each returns the exit code, or throws Error.
-ExitCode train(const Arguments& arguments);     // ddprun --config exp.toml
-ExitCode validate(const Arguments& arguments);  // ddprun validate exp.toml
-ExitCode plugins(const Arguments& arguments);   // ddprun plugins
-ExitCode version(const Arguments& arguments);   // ddprun --version
+ExitCode train(const Arguments& arguments);       // ddprun --config exp.toml
+ExitCode validate(const Arguments& arguments);    // ddprun validate exp.toml
+ExitCode plugins(const Arguments& arguments);     // ddprun plugins
+ExitCode data_fetch(const Arguments& arguments);  // ddprun data fetch mnist
+ExitCode version(const Arguments& arguments);     // ddprun --version
 
 }  // namespace ddprun::app

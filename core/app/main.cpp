@@ -9,6 +9,7 @@
 #include "app/process.hpp"
 #include "base/log.hpp"
 #include "ddprun/words.hpp"
+#include "fetch/catalogue.hpp"
 #include "launch/supervisor.hpp"
 
 namespace {
@@ -20,6 +21,29 @@ using Command = std::function<ExitCode(const app::Arguments&)>;
 constexpr const char* kFooter =
     "Exit codes: 0 ok; 1 training or set-up failed; 2 usage, config or data; 3 plugin; 4 the ranks did not meet;\n"
     "5 a peer died or the ranks disagree; 6 a gate failed; 130 / 143 interrupted / terminated.";
+
+// For a command line that asks for nothing.
+ExitCode show_help(const CLI::App& cli) {
+  const std::string above = cli.get_parent() == nullptr ? "" : cli.get_parent()->get_name();
+  std::fputs(cli.help(above).c_str(), stderr);
+  return ExitCode::usage;
+}
+
+// `ddprun data ...`; without a further word it prints what there is.
+void declare_data(CLI::App& cli, app::Arguments& arguments, Command& command) {
+  auto* data = cli.add_subcommand("data", "Get and look at data sets");
+  data->require_subcommand(0, 1);
+  data->final_callback([&, data] {
+    if (!command) command = [data](const app::Arguments&) { return show_help(*data); };
+  });
+
+  auto* fetch = data->add_subcommand("fetch", "Download a data set, verify it, and go on where a download was cut");
+  fetch->add_option("dataset", arguments.data_set, quoted_list(fetch::data_set_names()))->required()->type_name("NAME");
+  fetch->add_option("--root", arguments.root, "The folder that it goes into")->type_name("DIR");
+  fetch->add_option("--mirror", arguments.mirror, "Where the files lie instead of their official place")
+      ->type_name("URL");
+  fetch->final_callback([&] { command = app::data_fetch; });
+}
 
 // Declares the command line and notes which command it asks for.
 void declare(CLI::App& cli, app::Arguments& arguments, Command& command) {
@@ -48,6 +72,8 @@ void declare(CLI::App& cli, app::Arguments& arguments, Command& command) {
   plugin_path(*plugins);
   plugins->final_callback([&] { command = app::plugins; });
 
+  declare_data(cli, arguments, command);
+
   const std::string about_version = "Print the versions of ddprun, Torch, every plugin and its library, the compiler";
   auto* version = cli.add_flag("--version", about_version);
   cli.final_callback([&, config, version] {
@@ -62,7 +88,8 @@ std::string explain(const CLI::App& cli, const CLI::ParseError& error) {
   if (unknown.empty()) return std::string(error.what());
   std::string text = "unknown argument \"" + unknown[0] + "\"";
   if (std::filesystem::exists(unknown[0])) return text + "; to run a file, use --config " + unknown[0];
-  return text + did_you_mean(unknown[0], {"validate", "plugins", "--config", "--set", "--plugin-path", "--version"});
+  return text + did_you_mean(unknown[0], {"validate", "plugins", "data", "fetch", "--root", "--mirror", "--config",
+                                          "--set", "--plugin-path", "--version"});
 }
 
 ExitCode refuse(const std::string& what) {
@@ -83,11 +110,7 @@ ExitCode run(int argc, char** argv) {
     return refuse(explain(cli, error));
   }
   if (!command && argc > 1) return refuse("--config FILE is missing");
-  if (!command) {
-    std::fputs(cli.help().c_str(), stderr);
-    return ExitCode::usage;
-  }
-  return command(arguments);
+  return command ? command(arguments) : show_help(cli);
 }
 
 }  // namespace

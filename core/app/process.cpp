@@ -14,6 +14,8 @@ ExitCode tell(ExitCode code, const std::string& message) {
     launch::report_failure(job_dir, std::atoi(rank), code, message);
   } else if (code == ExitCode::usage || code == ExitCode::plugin) {
     log::always(message);  // lines that begin with the place in the config
+  } else if (code == ExitCode::interrupted || code == ExitCode::terminated) {
+    log::always("ddprun: " + message);
   } else {
     log::always("ddprun: failed: " + message);
   }

@@ -63,28 +63,37 @@ bool colours_wanted() {
   return terminal_columns() > 0 && variable("NO_COLOR").empty();
 }
 
+void ProgressBar::show(std::string_view before, int64_t done, int64_t total, std::string_view after) {
+  if (due(done >= total)) draw(before, done, total, after);
+}
+
 void ProgressBar::show(int64_t epoch, int64_t epochs, int64_t step, int64_t steps, double loss,
                        double samples_per_second) {
-  if (columns_ <= 0) return;
-  const auto now = std::chrono::steady_clock::now();
-  if (shown_ && step < steps && now - drawn_ < kRedraw) return;
-
-  const std::string before = fmt::format("epoch {}/{}  ", epoch, epochs);
+  if (!due(step >= steps)) return;
   std::string after = fmt::format("  {}/{}  loss {:.4f}", step, steps, loss);
   if (std::isfinite(samples_per_second) && samples_per_second > 0) after += "  " + human_rate(samples_per_second);
+  draw(fmt::format("epoch {}/{}  ", epoch, epochs), step, steps, after);
+}
 
+bool ProgressBar::due(bool last) const {
+  if (columns_ <= 0) return false;
+  return !shown_ || last || std::chrono::steady_clock::now() - drawn_ >= kRedraw;
+}
+
+void ProgressBar::draw(std::string_view before, int64_t done, int64_t total, std::string_view after) {
   // The last column stays free: writing there wraps the line on some terminals, and brackets take two.
   const int room = columns_ - 1 - 2 - static_cast<int>(before.size() + after.size());
   std::string frame;
   if (room >= kNarrowest) {
-    const std::string drawing = bar(std::min(room, kWidest), step, steps);
-    frame = before + '[' + (colours_ ? std::string(kGreen) + drawing + std::string(kPlain) : drawing) + ']' + after;
+    const std::string drawing = bar(std::min(room, kWidest), done, total);
+    frame = std::string(before) + '[' + (colours_ ? std::string(kGreen) + drawing + std::string(kPlain) : drawing) +
+            ']' + std::string(after);
   } else {
-    frame = (before + after).substr(0, static_cast<size_t>(columns_ - 1));
+    frame = (std::string(before) + std::string(after)).substr(0, static_cast<size_t>(columns_ - 1));
   }
   send(fd_, std::string(kEraseLine) + frame + '\r');
   shown_ = true;
-  drawn_ = now;
+  drawn_ = std::chrono::steady_clock::now();
 }
 
 void ProgressBar::clear() {

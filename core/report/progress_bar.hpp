@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace ddprun::report {
 
@@ -25,12 +26,17 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
+  // "before[=====>    ]after"; the last frame, with done == total, is always drawn.
+  void show(std::string_view before, int64_t done, int64_t total, std::string_view after);
   // "epoch 1/3  [=====>    ]  50/469  loss 0.4321  61,234 samples/s". samples_per_second NaN or 0: left out.
   void show(int64_t epoch, int64_t epochs, int64_t step, int64_t steps, double loss, double samples_per_second);
   // Takes the bar off the screen. To be called before any other line is printed.
   void clear();
 
  private:
+  bool due(bool last) const;
+  void draw(std::string_view before, int64_t done, int64_t total, std::string_view after);
+
   int columns_;
   bool colours_;
   int fd_;

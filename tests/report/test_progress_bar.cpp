@@ -72,6 +72,12 @@ TEST_CASE("the bar fills its terminal's line, save the last column, and ends in 
   CHECK(pipe.text() == "\x1b[2Kepoch 1/3  [===========>             ]  50/100  loss 0.4321\r\x1b[2K\r");
 }
 
+TEST_CASE("any words may stand before and after the bar") {
+  Pipe pipe;
+  ProgressBar(40, false, pipe.in()).show("some.gz  ", 25, 100, "  25 B/s");
+  CHECK(pipe.text() == "\x1b[2Ksome.gz  [====>               ]  25 B/s\r\x1b[2K\r");
+}
+
 TEST_CASE("a narrow terminal gets the numbers without the bar, cut to its width") {
   Pipe pipe;
   ProgressBar(20, false, pipe.in()).show(1, 3, 50, 100, 0.4321, kRate);

@@ -1,0 +1,23 @@
+#include "fetch/stop.hpp"
+
+#include <poll.h>
+
+namespace ddprun::fetch {
+
+std::optional<ExitCode> Stop::asked() {
+  for (auto signal = signals_.next(); signal; signal = signals_.next()) {
+    if (asked_) continue;
+    if (*signal == SIGINT) asked_ = ExitCode::interrupted;
+    if (*signal == SIGTERM) asked_ = ExitCode::terminated;
+  }
+  return asked_;
+}
+
+std::optional<ExitCode> Stop::within(std::chrono::milliseconds time) {
+  if (asked()) return asked_;
+  pollfd polled{fd(), POLLIN, 0};
+  ::poll(&polled, 1, static_cast<int>(time.count()));
+  return asked();
+}
+
+}  // namespace ddprun::fetch
