@@ -1,0 +1,43 @@
+// JPEG by libjpeg-turbo.
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+
+#include <jpeglib.h>
+
+#include <csetjmp>
+
+#include "picture.hpp"
+
+namespace ddprun::image_folder {
+
+// Baseline and progressive, 8 bits, grey or colour; CMYK is refused. Damage that libjpeg would paint over in grey is an
+// error; harmless oddities (extra bytes between segments) are not.
+class JpegDecoder : public Decoder {
+ public:
+  explicit JpegDecoder(std::FILE* file);
+  ~JpegDecoder() override;
+  JpegDecoder(const JpegDecoder&) = delete;
+  JpegDecoder& operator=(const JpegDecoder&) = delete;
+
+  Format read_header() override;
+  void read_pixels(uint8_t* pixels) override;
+
+ private:
+  struct Errors : jpeg_error_mgr {
+    std::jmp_buf escape;
+    char reason[JMSG_LENGTH_MAX];
+  };
+  template <class Body>
+  void guarded(Body body);
+  [[noreturn]] static void give_up(j_common_ptr common);
+  static void take_message(j_common_ptr common, int level);
+  static void count_scans(j_common_ptr common);
+
+  jpeg_decompress_struct info_{};
+  Errors errors_{};
+  jpeg_progress_mgr progress_{};
+};
+
+}  // namespace ddprun::image_folder
