@@ -15,6 +15,7 @@ import os
 import pathlib
 import re
 import signal
+import socketserver
 import sys
 import threading
 import time
@@ -159,7 +160,8 @@ def main():
     if os.getppid() != parent:
         sys.exit(0)
     Handler.folder, Handler.log = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    # Not http.server's own class: it looks up a name for the address.
+    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     server.handle_error = lambda *_: None  # clients that go away are part of the tests
     print(server.server_address[1], flush=True)
