@@ -28,7 +28,8 @@ struct ImageView {
 };
 
 enum class Resize {
-  image,   // the 8-bit picture, antialiased: bit for bit Pillow's BILINEAR, and so torchvision's Resize of a PIL image
+  image,  // the 8-bit picture, antialiased: bit for bit the BILINEAR of Pillow 13, and so torchvision's Resize of a PIL
+          // image
   tensor,  // the float tensor, not antialiased: torch.nn.functional.interpolate's "bilinear"
 };
 

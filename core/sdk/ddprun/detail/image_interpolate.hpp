@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -35,10 +36,10 @@ class LinearWeights {
     source_size_ = source_size;
     target_size_ = target_size;
     pairs_.clear();
-    // All in float32, as PyTorch has it: the rounding of a place far from 0 is seen in the weights.
+    // In float32 and rounded once, as PyTorch computes it: the rounding of a place far from 0 is seen in the weights.
     const float scale = static_cast<float>(source_size) / static_cast<float>(target_size);
     for (int64_t target = 0; target < target_size; ++target) {
-      const float place = std::max(scale * (static_cast<float>(target) + 0.5f) - 0.5f, 0.0f);
+      const float place = std::max(std::fma(scale, static_cast<float>(target) + 0.5f, -0.5f), 0.0f);
       const int64_t first = std::min(static_cast<int64_t>(place), source_size - 1);
       const float rest = std::clamp(place - static_cast<float>(first), 0.0f, 1.0f);
       pairs_.push_back({first, std::min(first + 1, source_size - 1), 1.0f - rest, rest});

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -86,33 +85,24 @@ class TriangleWeights {
   std::vector<double> shares_;
 };
 
-// Rows first, columns second, rounded to 8 bits after each. Keeps its memory and weights for the next picture of the
-// same size. One thread at a time.
+// Whether Pillow (from version 13; older ones never) resizes columns before rows: where the picture loses far more
+// height than width. It shows, since each of the two passes rounds to 8 bits.
+inline bool columns_first(int64_t height, int64_t width, int64_t rows, int64_t columns) {
+  return rows < height && height - rows > 2 * (width - columns);
+}
+
+// Resizes rows, then columns, or the other way round, with a rounding to 8 bits after each. Keeps its memory and
+// weights for the next picture of the same size. One thread at a time.
 class ByteResizer {
  public:
   // pixels: [channels, height, width]; returns [channels, rows, columns], valid until the next call, or `pixels` itself
   // when that is its size.
   const uint8_t* resize(const uint8_t* pixels, int64_t channels, int64_t height, int64_t width, int64_t rows,
                         int64_t columns) {
-    if (width != columns) {
-      across_.prepare(width, columns);
-      narrowed_.resize(static_cast<std::size_t>(channels * height * columns));
-      for (int64_t row = 0; row < channels * height; ++row) {
-        resize_row(pixels + row * width, columns, narrowed_.data() + row * columns);
-      }
-      pixels = narrowed_.data();
+    if (columns_first(height, width, rows, columns)) {
+      return resize_rows(resize_columns(pixels, channels, height, width, rows), channels * rows, width, columns);
     }
-    if (height == rows) return pixels;
-    down_.prepare(height, rows);
-    sums_.resize(static_cast<std::size_t>(columns));
-    resized_.resize(static_cast<std::size_t>(channels * rows * columns));
-    for (int64_t channel = 0; channel < channels; ++channel) {
-      const uint8_t* const plane = pixels + channel * height * columns;
-      for (int64_t row = 0; row < rows; ++row) {
-        blend_rows(plane, columns, row, resized_.data() + (channel * rows + row) * columns);
-      }
-    }
-    return resized_.data();
+    return resize_columns(resize_rows(pixels, channels * height, width, columns), channels, height, columns, rows);
   }
 
  private:
@@ -123,31 +113,54 @@ class ByteResizer {
     return static_cast<uint8_t>(std::min(sum >> TriangleWeights::fraction_bits, 255));
   }
 
-  void resize_row(const uint8_t* source, int64_t columns, uint8_t* out) const {
-    const int64_t taps = across_.taps();
-    for (int64_t column = 0; column < columns; ++column) {
-      const uint8_t* const neighbours = source + across_.first(column);
-      const int32_t* const weights = across_.weights(column);
-      int32_t sum = half;
-      for (int64_t tap = 0; tap < taps; ++tap) sum += neighbours[tap] * weights[tap];
-      out[column] = rounded(sum);
+  // [height, width] -> [height, columns]
+  const uint8_t* resize_rows(const uint8_t* pixels, int64_t height, int64_t width, int64_t columns) {
+    if (width == columns) return pixels;
+    across_.prepare(width, columns);
+    narrowed_.resize(static_cast<std::size_t>(height * columns));
+    uint8_t* out = narrowed_.data();
+    for (int64_t row = 0; row < height; ++row, pixels += width) {
+      for (int64_t column = 0; column < columns; ++column) *out++ = blend(pixels, column);
     }
+    return narrowed_.data();
   }
 
-  void blend_rows(const uint8_t* plane, int64_t columns, int64_t row, uint8_t* out) {
-    const uint8_t* source = plane + down_.first(row) * columns;
+  uint8_t blend(const uint8_t* row, int64_t column) const {
+    const uint8_t* const neighbours = row + across_.first(column);
+    const int32_t* const weights = across_.weights(column);
+    int32_t sum = half;
+    for (int64_t tap = 0; tap < across_.taps(); ++tap) sum += neighbours[tap] * weights[tap];
+    return rounded(sum);
+  }
+
+  // [channels, height, width] -> [channels, rows, width]
+  const uint8_t* resize_columns(const uint8_t* pixels, int64_t channels, int64_t height, int64_t width, int64_t rows) {
+    if (height == rows) return pixels;
+    down_.prepare(height, rows);
+    sums_.resize(static_cast<std::size_t>(width));
+    shortened_.resize(static_cast<std::size_t>(channels * rows * width));
+    uint8_t* out = shortened_.data();
+    for (int64_t channel = 0; channel < channels; ++channel, pixels += height * width) {
+      for (int64_t row = 0; row < rows; ++row, out += width) blend_rows(pixels, width, row, out);
+    }
+    return shortened_.data();
+  }
+
+  // A whole row at a time, so that the compiler can use vector instructions.
+  void blend_rows(const uint8_t* plane, int64_t width, int64_t row, uint8_t* out) {
+    const uint8_t* source = plane + down_.first(row) * width;
     const int32_t* const weights = down_.weights(row);
     int32_t* const sums = sums_.data();
-    std::fill_n(sums, columns, half);
-    for (int64_t tap = 0; tap < down_.taps(); ++tap, source += columns) {
+    std::fill_n(sums, width, half);
+    for (int64_t tap = 0; tap < down_.taps(); ++tap, source += width) {
       const int32_t weight = weights[tap];
-      for (int64_t column = 0; column < columns; ++column) sums[column] += source[column] * weight;
+      for (int64_t column = 0; column < width; ++column) sums[column] += source[column] * weight;
     }
-    for (int64_t column = 0; column < columns; ++column) out[column] = rounded(sums[column]);
+    for (int64_t column = 0; column < width; ++column) out[column] = rounded(sums[column]);
   }
 
   TriangleWeights across_, down_;
-  std::vector<uint8_t> narrowed_, resized_;
+  std::vector<uint8_t> narrowed_, shortened_;
   std::vector<int32_t> sums_;
 };
 

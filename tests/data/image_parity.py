@@ -1,0 +1,119 @@
+"""Compares ddprun/image_transform.hpp with the installed Pillow, torchvision and torch.
+
+Usage: image_parity.py IMAGE_DUMP. `resize = image` must be bit for bit Resize(PIL), ToTensor, Normalize; `resize = tensor`
+ToTensor, interpolate(bilinear), Normalize within 1e-6. Ends with 0 when all agree, 1 at the first case that does not, 77
+when this Python lacks one of the three.
+"""
+
+import subprocess
+import sys
+
+try:
+    import numpy
+    import PIL
+    import torch
+    import torchvision
+    from PIL import Image
+    from torchvision.transforms import Compose, Normalize, Resize, ToTensor
+except ImportError as error:
+    print(f"skipped: {sys.executable}: {error}; set DDPRUN_PYTHON to a Python with torch, torchvision, numpy and pillow")
+    sys.exit(77)
+
+TOLERANCE = 1e-6
+
+# (height, width) of the picture, and the size it becomes.
+SIZES = [((32, 32), 224), ((32, 32), 32), ((32, 32), 17), ((32, 32), 31), ((32, 32), 33), ((224, 224), 32),
+         ((1, 1), 1), ((1, 1), 5), ((1, 1), 224), ((2, 2), 1), ((2, 3), 7), ((5, 300), 64), ((300, 5), 64),
+         ((1, 100), 10), ((100, 1), 10), ((64, 50), 64), ((50, 64), 64), ((28, 28), 224), ((375, 500), 224),
+         ((1200, 1600), 224), ((999, 3), 2), ((7, 4001), 3)]
+
+NORMALISATIONS = [([0.0], [1.0]), ([0.5], [0.5]), ([0.4914, 0.4822, 0.4465], [0.2470, 0.2435, 0.2616]),
+                  ([-3.0], [1e-3])]
+
+
+# Before version 13, Pillow did not resize columns first where a picture loses far more height than width.
+ANY_ORDER = int(PIL.__version__.split(".")[0]) >= 13
+
+
+def columns_first(height, width, size):
+    return size < height and height - size > 2 * (width - size)
+
+
+def pictures(height, width, channels, random):
+    shape = (height, width, channels)
+    yield random.integers(0, 256, shape, numpy.uint8)
+    yield random.integers(0, 2, shape, numpy.uint8) * numpy.uint8(255)
+    yield numpy.full(shape, 255, numpy.uint8)
+    yield numpy.full(shape, 127, numpy.uint8)
+    ramp = numpy.linspace(0, 255, width).astype(numpy.uint8)
+    yield numpy.broadcast_to(ramp[None, :, None], shape).copy()
+    checks = (numpy.indices((height, width)).sum(0) % 2 * 255).astype(numpy.uint8)
+    yield numpy.broadcast_to(checks[:, :, None], shape).copy()
+
+
+def all_cases(random):
+    sizes = list(SIZES)
+    for _ in range(150):
+        height, width = (int(extent) for extent in random.integers(1, 120, 2))
+        sizes.append(((height, width), int(random.integers(1, 150))))
+    for number, ((height, width), size) in enumerate(sizes):
+        for channels in (1, 3):
+            for picture in pictures(height, width, channels, random):
+                mean, std = NORMALISATIONS[number % len(NORMALISATIONS)]
+                if len(mean) > channels:
+                    mean, std = mean[:1], std[:1]
+                yield "tensor", picture, size, mean, std
+                if ANY_ORDER or not columns_first(height, width, size):
+                    yield "image", picture, size, mean, std
+
+
+def reference(kind, picture, size, mean, std):
+    channels = picture.shape[2]
+    image = Image.fromarray(picture[:, :, 0] if channels == 1 else picture)
+    normalise = Normalize(mean * (channels // len(mean)), std * (channels // len(std)))
+    if kind == "image":
+        return Compose([Resize((size, size)), ToTensor(), normalise])(image)
+    tensor = torch.nn.functional.interpolate(ToTensor()(image)[None], (size, size), mode="bilinear",
+                                             align_corners=False, antialias=False)[0]
+    return normalise(tensor)
+
+
+def ours(dump, kind, picture, size, mean, std):
+    height, width, channels = picture.shape
+    numbers = [",".join(map(repr, values)) for values in (mean, std)]
+    dump.stdin.write((" ".join(map(str, [kind, size, channels, height, width, *numbers])) + "\n").encode())
+    dump.stdin.write(picture.transpose(2, 0, 1).tobytes())
+    dump.stdin.flush()
+    data = dump.stdout.read(4 * channels * size * size)
+    return torch.frombuffer(bytearray(data), dtype=torch.float32).reshape(channels, size, size)
+
+
+def main():
+    torch.set_num_threads(1)
+    random = numpy.random.default_rng(2026)
+    counts = {"image": 0, "tensor": 0}
+    bit_equal, largest = 0, 0.0
+    with subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as dump:
+        for case in all_cases(random):
+            kind, picture, size, mean, std = case
+            got, wanted = ours(dump, *case), reference(*case)
+            same = torch.equal(got, wanted)
+            # The tolerance is meant before normalisation, which scales both sides alike.
+            apart = ((got.double() - wanted.double()).abs().max() * min(std)).item()
+            counts[kind] += 1
+            if kind == "tensor":
+                bit_equal += same
+                largest = max(largest, apart)
+            if not same and (kind == "image" or apart > TOLERANCE):
+                print(f"{kind} {picture.shape} to {size}, mean {mean}, std {std}: up to {apart:.3g} apart")
+                return 1
+    if dump.returncode != 0:
+        print(f"{sys.argv[1]} ended with {dump.returncode}")
+        return 1
+    print(f"image: {counts['image']} cases bit-equal to Pillow {PIL.__version__}, torchvision {torchvision.__version__}")
+    print(f"tensor: {counts['tensor']} cases within {largest:.2g} of torch {torch.__version__}, {bit_equal} bit-equal")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
