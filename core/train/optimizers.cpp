@@ -1,6 +1,7 @@
 #include "train/optimizers.hpp"
 
 #include "base/error.hpp"
+#include "train/adam.hpp"
 
 namespace ddprun::train {
 
@@ -19,12 +20,10 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const config::Experiment
         optim::SGDOptions(lr).momentum(chosen.momentum).nesterov(chosen.nesterov).weight_decay(chosen.weight_decay));
   }
   if (chosen.name == "adam") {
-    return std::make_unique<optim::Adam>(
-        tensors, optim::AdamOptions(lr).betas(betas).eps(chosen.eps).weight_decay(chosen.weight_decay));
+    return adam(tensors, optim::AdamOptions(lr).betas(betas).eps(chosen.eps).weight_decay(chosen.weight_decay));
   }
   if (chosen.name == "adamw") {
-    return std::make_unique<optim::AdamW>(
-        tensors, optim::AdamWOptions(lr).betas(betas).eps(chosen.eps).weight_decay(chosen.weight_decay));
+    return adamw(tensors, optim::AdamWOptions(lr).betas(betas).eps(chosen.eps).weight_decay(chosen.weight_decay));
   }
   throw Error(ExitCode::usage, "optimizer.name = \"" + chosen.name + "\" is unknown");
 }

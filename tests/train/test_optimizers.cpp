@@ -46,5 +46,43 @@ TEST_CASE("scale_lr = world multiplies the learning rate with the world size") {
   CHECK(optimizer->param_groups()[0].options().get_lr() == doctest::Approx(0.04));
 }
 
+// After `steps` steps along gradients that differ between steps and places.
+std::vector<torch::Tensor> stepped(torch::optim::Optimizer& optimizer, int steps) {
+  std::vector<torch::Tensor>& parameters = optimizer.param_groups()[0].params();
+  torch::manual_seed(7);
+  for (int step = 0; step < steps; ++step) {
+    for (torch::Tensor& parameter : parameters) parameter.mutable_grad() = torch::randn_like(parameter);
+    optimizer.step();
+  }
+  return parameters;
+}
+
+template <class Theirs, class Options>
+void check_follows(const char* name) {
+  config::Experiment experiment;
+  experiment.optimizer.name = name;
+  experiment.optimizer.lr = 0.1;
+  experiment.optimizer.weight_decay = 0.3;
+  const auto ours = make_optimizer(experiment, one_parameter(), 1);
+  Theirs theirs({one_parameter()[0].tensor}, Options(0.1).weight_decay(0.3));
+  const torch::Tensor expected = stepped(theirs, 20).at(0);
+  CHECK(torch::allclose(stepped(*ours, 20).at(0), expected, 1e-5, 0));
+  CHECK_FALSE(torch::allclose(expected, one_parameter()[0].tensor));
+}
+
+TEST_CASE("adam and adamw follow LibTorch's but for rounding") {
+  check_follows<torch::optim::Adam, torch::optim::AdamOptions>("adam");
+  check_follows<torch::optim::AdamW, torch::optim::AdamWOptions>("adamw");
+}
+
+TEST_CASE("adam leaves a parameter without a gradient as it is") {
+  config::Experiment experiment;
+  experiment.optimizer.name = "adam";
+  experiment.optimizer.weight_decay = 0.5;
+  const auto parameters = one_parameter();
+  make_optimizer(experiment, parameters, 1)->step();
+  CHECK(torch::equal(parameters[0].tensor, torch::ones({2})));
+}
+
 }  // namespace
 }  // namespace ddprun::train

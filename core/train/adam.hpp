@@ -1,0 +1,20 @@
+// Adam and AdamW with the arithmetic of Python's torch.optim, bit for bit.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+#include <vector>
+
+namespace ddprun::train {
+
+// Kingma and Ba 2015. LibTorch's own class makes the first moment of beta1 m + (1 - beta1) g; Python's interpolates,
+// m + (1 - beta1)(g - m), which is rounded otherwise. Options, state and their serialisation are those of LibTorch's;
+// options.amsgrad is not looked at. Parameters without a gradient stay as they are.
+std::unique_ptr<torch::optim::Optimizer> adam(std::vector<torch::Tensor> parameters, torch::optim::AdamOptions options);
+
+// The same with decoupled weight decay (Loshchilov and Hutter 2019).
+std::unique_ptr<torch::optim::Optimizer> adamw(std::vector<torch::Tensor> parameters,
+                                               torch::optim::AdamWOptions options);
+
+}  // namespace ddprun::train
