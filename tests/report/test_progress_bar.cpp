@@ -1,42 +1,19 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <optional>
 #include <stdexcept>
 #include <string>
 
 #include "report/progress_bar.hpp"
 #include "support/contains.hpp"
+#include "support/variable.hpp"
 
 using ddprun::testing::contains;
+using ddprun::testing::Variable;
 using namespace ddprun::report;
 
 namespace {
-
-// A variable of the environment, put back at the end.
-class Variable {
- public:
-  Variable(const char* name, std::optional<std::string> value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old;
-    assign(value);
-  }
-  ~Variable() { assign(old_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  void assign(const std::optional<std::string>& value) {
-    if (value) {
-      setenv(name_, value->c_str(), 1);
-    } else {
-      unsetenv(name_);
-    }
-  }
-
-  const char* name_;
-  std::optional<std::string> old_;
-};
 
 // What a bar writes: frames fit into the pipe's buffer.
 class Pipe {

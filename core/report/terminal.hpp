@@ -1,0 +1,17 @@
+// What the terminal can show that text is written to.
+#pragma once
+
+namespace ddprun::report {
+
+enum class Colours { none, cube256, rgb };  // none: ASCII alone; xterm's 256; 24 bits
+
+struct Terminal {
+  int columns = 0;  // 0: no terminal, or one that does not say
+  Colours colours = Colours::none;
+};
+
+// Of an open descriptor. Colours need a terminal, NO_COLOR (no-color.org) unset or empty, a TERM that is not "dumb",
+// and COLORTERM=truecolor or 24bit, or a TERM that ends in 256color.
+Terminal terminal_of(int fd);
+
+}  // namespace ddprun::report
