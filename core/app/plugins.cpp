@@ -2,8 +2,8 @@
 
 #include "app/commands.hpp"
 #include "comm/plugin_backend.hpp"
+#include "data/datasets.hpp"
 #include "ddprun/words.hpp"
-#include "plugin/registry.hpp"
 #include "report/table.hpp"
 
 namespace ddprun::app {
@@ -25,22 +25,31 @@ std::string describe(const comm::Capabilities& capabilities) {
   return text;
 }
 
+// The row of a plugin, or of why it is none.
+std::vector<std::string> row(const plugin::Listed& listed) {
+  const std::string kind = plugin::name_of(listed.kind);
+  if (const auto* refusal = std::get_if<std::string>(&listed.content)) {
+    return {kind, listed.name, "-", "-", "refused: " + *refusal, listed.path};
+  }
+  if (const auto* comm = std::get_if<const ddprun_comm_plugin*>(&listed.content)) {
+    return {kind,       (*comm)->name, (*comm)->version, (*comm)->library, describe(comm::capabilities_of(**comm)),
+            listed.path};
+  }
+  if (const auto* model = std::get_if<const ddprun_model_plugin*>(&listed.content)) {
+    return {kind, (*model)->name, (*model)->version, std::string("torch ") + (*model)->torch_version, "", listed.path};
+  }
+  const auto& dataset = *std::get<const ddprun_dataset_plugin*>(listed.content);
+  return {kind, dataset.name, dataset.version, "", dataset.summary, listed.path};
+}
+
 }  // namespace
 
 ExitCode plugins(const Arguments& arguments) {
   const auto registry = plugin::Registry::standard(arguments.plugin_paths);
   report::Table table({{"kind"}, {"name"}, {"version"}, {"library"}, {"capabilities"}, {"path"}});
-  for (const plugin::Listed& listed : registry.list()) {
-    if (const auto* refusal = std::get_if<std::string>(&listed.content)) {
-      table.row({listed.kind == plugin::Kind::comm ? "comm" : "model", listed.name, "-", "-", "refused: " + *refusal,
-                 listed.path});
-    } else if (const auto* comm = std::get_if<const ddprun_comm_plugin*>(&listed.content)) {
-      table.row({"comm", (*comm)->name, (*comm)->version, (*comm)->library, describe(comm::capabilities_of(**comm)),
-                 listed.path});
-    } else {
-      const auto* model = std::get<const ddprun_model_plugin*>(listed.content);
-      table.row({"model", model->name, model->version, std::string("torch ") + model->torch_version, "", listed.path});
-    }
+  for (const plugin::Listed& listed : data::list_plugins(registry)) table.row(row(listed));
+  for (const ddprun_dataset_plugin& dataset : data::builtin_datasets()) {
+    table.row(row({plugin::Kind::dataset, dataset.name, "built in", &dataset}));
   }
   std::fputs(table.text().c_str(), stdout);
   return ExitCode::ok;

@@ -2,18 +2,20 @@
 
 #include "app/commands.hpp"
 #include "base/version.hpp"
-#include "plugin/registry.hpp"
+#include "data/datasets.hpp"
 #include "train/model_loader.hpp"
 
 namespace ddprun::app {
 
 ExitCode version(const Arguments& arguments) {
   std::printf("ddprun %s\ntorch %s\ncompiler GCC %s\n", ddprun::version(), train::torch_version().c_str(), __VERSION__);
-  for (const plugin::Listed& listed : plugin::Registry::standard(arguments.plugin_paths).list()) {
+  for (const plugin::Listed& listed : data::list_plugins(plugin::Registry::standard(arguments.plugin_paths))) {
     if (const auto* comm = std::get_if<const ddprun_comm_plugin*>(&listed.content)) {
       std::printf("plugin comm %s %s (%s)\n", (*comm)->name, (*comm)->version, (*comm)->library);
     } else if (const auto* model = std::get_if<const ddprun_model_plugin*>(&listed.content)) {
       std::printf("plugin model %s %s (torch %s)\n", (*model)->name, (*model)->version, (*model)->torch_version);
+    } else if (const auto* dataset = std::get_if<const ddprun_dataset_plugin*>(&listed.content)) {
+      std::printf("plugin dataset %s %s\n", (*dataset)->name, (*dataset)->version);
     } else {
       std::printf("plugin %s refused: %s\n", listed.name.c_str(), std::get<std::string>(listed.content).c_str());
     }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/log.hpp"
+#include "plugin/call.hpp"
 
 namespace ddprun::comm {
 namespace {
@@ -78,7 +79,7 @@ void Communicator::create(const JoinOptions& options) {
                               .allgather = &Communicator::allgather};
   const std::string where = name_ + ": rank " + std::to_string(options.rank) + ": joining " +
                             std::to_string(options.size) + (options.size == 1 ? " rank: " : " ranks: ");
-  const ddprun_status status = call_plugin(where, [&] { return plugin_.create(&host, &handle_); });
+  const ddprun_status status = plugin::call_plugin(where, [&] { return plugin_.create(&host, &handle_); });
   joining_ = nullptr;
   if (status == DDPRUN_OK && handle_ != nullptr) return;
   // The first cause, not its echo in the plugin.

@@ -42,17 +42,4 @@ class Communicator {
   ddprun_comm* handle_ = nullptr;
 };
 
-// Calls into the plugin. What it throws must not: that becomes Error(plugin) which says where.
-template <typename Function>
-auto call_plugin(const std::string& where, Function function) {
-  constexpr const char* kRule = "; a plugin must return a status instead";
-  try {
-    return function();
-  } catch (const std::exception& thrown) {
-    throw Error(ExitCode::plugin, where + "the plugin threw \"" + thrown.what() + '"' + kRule);
-  } catch (...) {
-    throw Error(ExitCode::plugin, where + "the plugin threw something unknown" + kRule);
-  }
-}
-
 }  // namespace ddprun::comm

@@ -9,6 +9,7 @@
 #include "comm/communicator.hpp"
 #include "comm/pages.hpp"
 #include "ddprun/words.hpp"
+#include "plugin/call.hpp"
 
 namespace ddprun::comm {
 namespace {
@@ -54,7 +55,8 @@ class PluginRequest : public Request {
   bool test() override {
     const auto& plugin = communicator_->plugin();
     int32_t done = 0;
-    const auto status = call_plugin(where_, [&] { return plugin.test(communicator_->handle(), handle_, &done); });
+    const auto status =
+        plugin::call_plugin(where_, [&] { return plugin.test(communicator_->handle(), handle_, &done); });
     if (status != DDPRUN_OK) fail(*communicator_, where_, status);
     return done != 0;
   }
@@ -64,7 +66,7 @@ class PluginRequest : public Request {
     ddprun_comm_served served{};
     served.struct_size = sizeof(served);
     ddprun_request* const released = std::exchange(handle_, nullptr);
-    const auto status = call_plugin(
+    const auto status = plugin::call_plugin(
         where_, [&] { return plugin.wait(communicator_->handle(), released, milliseconds(timeout), &served); });
     if (status != DDPRUN_OK) fail(*communicator_, where_, status);
     return {text_of(served.algorithm), text_of(served.transport)};
@@ -149,7 +151,8 @@ RequestPtr PluginBackend::start(const Call& call) {
                                      .stream = call.stream};
   const auto function = function_of(call.kind);
   ddprun_request* request = nullptr;
-  const auto status = call_plugin(where, [&] { return function(communicator_->handle(), &collective, &request); });
+  const auto status =
+      plugin::call_plugin(where, [&] { return function(communicator_->handle(), &collective, &request); });
   if (status != DDPRUN_OK) fail(*communicator_, where, status);
   if (request == nullptr) throw Error(ExitCode::plugin, where + "the plugin said ok, but gave no request");
   return std::make_unique<PluginRequest>(communicator_, where, request);
@@ -161,7 +164,7 @@ std::shared_ptr<void> PluginBackend::allocate(std::size_t bytes) {
   const std::string where =
       name() + ": rank " + std::to_string(rank_) + ": allocating " + std::to_string(bytes) + " bytes: ";
   void* memory = nullptr;
-  const auto status = call_plugin(where, [&] { return plugin.alloc(communicator_->handle(), bytes, &memory); });
+  const auto status = plugin::call_plugin(where, [&] { return plugin.alloc(communicator_->handle(), bytes, &memory); });
   if (status != DDPRUN_OK) fail(*communicator_, where, status);
   return {memory,
           [communicator = communicator_](void* owned) { communicator->plugin().free(communicator->handle(), owned); }};

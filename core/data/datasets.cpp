@@ -1,5 +1,7 @@
 #include "data/datasets.hpp"
 
+#include <algorithm>
+
 #include "base/version.hpp"
 #include "data/idx_dataset.hpp"
 #include "data/linear.hpp"
@@ -15,6 +17,31 @@ ddprun_dataset_plugin table(const char* name, const char* summary) {
   return detail::dataset_table<open>(name, version(), summary);
 }
 
+// Null for a name that is not ours.
+const ddprun_dataset_plugin* builtin(const std::string& name) {
+  const auto& all = builtin_datasets();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& table) { return table.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::vector<std::string> names_of_all(const plugin::Registry& registry) {
+  std::vector<std::string> names;
+  for (const ddprun_dataset_plugin& table : builtin_datasets()) names.emplace_back(table.name);
+  for (const std::string& name : registry.names(plugin::Kind::dataset)) {
+    if (!contains(names, name)) names.push_back(name);
+  }
+  return names;
+}
+
+std::string name_taken(const std::string& path, const std::string& name) {
+  return "dataset plugin " + path + ": wrong name: \"" + name +
+         "\" is a data set that comes with ddprun; rename the plugin";
+}
+
 }  // namespace
 
 const std::vector<ddprun_dataset_plugin>& builtin_datasets() {
@@ -28,13 +55,31 @@ const std::vector<ddprun_dataset_plugin>& builtin_datasets() {
   return all;
 }
 
-Splits open_dataset(const DataOptions& data) {
-  std::vector<std::string> names;
-  for (const ddprun_dataset_plugin& table : builtin_datasets()) {
-    if (table.name == data.name) return open_splits(table, data.context);
-    names.push_back(table.name);
+plugin::DatasetPlugin find_dataset(const std::string& name, const plugin::Registry& registry) {
+  if (const auto* const table = builtin(name)) return {"", table};
+  const bool is_path = name.find('/') != std::string::npos;
+  if (!is_path && !contains(registry.names(plugin::Kind::dataset), name)) {
+    throw DatasetError(
+        "name", expected_one_of(name, names_of_all(registry)) + "; plugins are looked for in " + registry.places());
   }
-  throw DatasetError("name", expected_one_of(data.name, names));
+  const plugin::DatasetPlugin found = registry.dataset(name);
+  if (builtin(found.table->name) != nullptr) {
+    throw Error(ExitCode::plugin, name_taken(found.path, found.table->name));
+  }
+  return found;
+}
+
+std::vector<plugin::Listed> list_plugins(const plugin::Registry& registry) {
+  auto listed = registry.list();
+  for (plugin::Listed& one : listed) {
+    const auto* const table = std::get_if<const ddprun_dataset_plugin*>(&one.content);
+    if (table != nullptr && builtin((*table)->name) != nullptr) one.content = name_taken(one.path, (*table)->name);
+  }
+  return listed;
+}
+
+Splits open_dataset(const DataOptions& data, const plugin::Registry& registry) {
+  return open_splits(*find_dataset(data.name, registry).table, data.context);
 }
 
 }  // namespace ddprun::data

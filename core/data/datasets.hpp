@@ -7,12 +7,13 @@
 
 #include "base/error.hpp"
 #include "ddprun/dataset_plugin.hpp"
+#include "plugin/registry.hpp"
 
 namespace ddprun::data {
 
 // The [data] keys that say what to open.
 struct DataOptions {
-  std::string name;  // one of builtin_datasets(), or a plugin's
+  std::string name;  // one of builtin_datasets(), or a plugin's name or path
   DatasetContext context;
 };
 
@@ -30,6 +31,14 @@ class DatasetError : public Error {
 // The data sets that come with ddprun, as the tables that a plugin would export.
 const std::vector<ddprun_dataset_plugin>& builtin_datasets();
 
+// What opens a data set: one of builtin_datasets(), with an empty path, or else a plugin, by name or path. Throws
+// DatasetError("name") that lists the names there are, and Error(plugin) for a plugin that is refused: by the registry,
+// or for taking the name of one of ours. Any thread.
+plugin::DatasetPlugin find_dataset(const std::string& name, const plugin::Registry& registry);
+
+// registry.list(), where data set plugins that take the name of one of ours are refused too.
+std::vector<plugin::Listed> list_plugins(const plugin::Registry& registry);
+
 // Opens the splits of a data set through its table and checks what it says of itself. Of each data set that comes with
 // ddprun, options, every file to its last byte and every label are checked here.
 //
@@ -44,8 +53,8 @@ const std::vector<ddprun_dataset_plugin>& builtin_datasets();
 //   synthetic      Noise in the shape of images, for benchmarks; a sample depends on seed and index alone. Options:
 //                  shape ("3x224x224"), classes (1000), samples (10000), test_samples (1000), seed (the experiment's).
 //
-// The data sets returned throw DatasetError where the plugin calls its input invalid, else Error(failure). Throws
-// DatasetError.
-Splits open_dataset(const DataOptions& data);
+// The data sets returned throw DatasetError where the plugin calls its input invalid, else Error(failure). Throws what
+// find_dataset() and open_splits() throw.
+Splits open_dataset(const DataOptions& data, const plugin::Registry& registry);
 
 }  // namespace ddprun::data

@@ -1,9 +1,17 @@
 #include "data/plugin_dataset.hpp"
 
+#include <cstring>
+
+#include "plugin/call.hpp"
+
 namespace ddprun::data {
 namespace {
 
-constexpr int64_t kMostElements = int64_t{1} << 40;  // of one sample; what is beyond it is no extent
+// Beyond these a description is not believed.
+constexpr int64_t kMostElements = int64_t{1} << 40;  // of one sample
+constexpr uint32_t kMostDimensions = 64;             // as many as a tensor can have
+constexpr uint64_t kMostClasses = 1 << 20;
+constexpr std::size_t kLongestClass = 1000;  // bytes
 
 ddprun_dataset_error empty_error() {
   ddprun_dataset_error error{};
@@ -11,27 +19,47 @@ ddprun_dataset_error empty_error() {
   return error;
 }
 
-void throw_unless_ok(int32_t status, const ddprun_dataset_error& error) {
-  if (status == DDPRUN_DATASET_OK) return;
-  if (status == DDPRUN_DATASET_INVALID) throw DatasetError(error.key, error.reason);
-  throw Error(ExitCode::failure, error.reason);
+// One line, however the text ends and whatever it holds.
+std::string one_line(const char* text, std::size_t most) {
+  std::string line(text, ::strnlen(text, most));
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = ' ';
+  }
+  return line;
+}
+
+std::string where_of(const ddprun_dataset_plugin& table) {
+  return "data set \"" + std::string(table.name) + "\": ";
 }
 
 [[noreturn]] void refuse(const ddprun_dataset_plugin& table, const std::string& why) {
   throw Error(ExitCode::plugin, "dataset plugin \"" + std::string(table.name) + "\": " + why);
 }
 
-Field checked_field(const ddprun_dataset_plugin& table, const ddprun_dataset_field& given, const char* which) {
+void throw_unless_ok(const ddprun_dataset_plugin& table, int32_t status, const ddprun_dataset_error& error) {
+  if (status == DDPRUN_DATASET_OK) return;
+  std::string reason = one_line(error.reason, sizeof error.reason);
+  if (reason.empty()) reason = "the data set does not say why";
+  if (status == DDPRUN_DATASET_FAILURE) throw Error(ExitCode::failure, where_of(table) + reason);
+  if (status != DDPRUN_DATASET_INVALID) refuse(table, "unknown status " + std::to_string(status) + ": " + reason);
+  const std::string key = one_line(error.key, sizeof error.key);
+  throw DatasetError(key.empty() ? "name" : key, reason);
+}
+
+Field checked_field(const ddprun_dataset_plugin& table, const ddprun_dataset_field& given, const std::string& which) {
   if (given.type > DDPRUN_ELEMENT_INT64) {
-    refuse(table, std::string(which) + " has the element type " + std::to_string(given.type) +
-                      ", which this ddprun does not know");
+    refuse(table, which + " has the element type " + std::to_string(given.type) + ", which this ddprun does not know");
   }
+  if (given.dimensions > kMostDimensions) {
+    refuse(table, which + " has " + std::to_string(given.dimensions) + " dimensions");
+  }
+  if (given.dimensions > 0 && given.shape == nullptr) refuse(table, "the shape of " + which + " is null");
   Field field{{}, static_cast<ElementType>(given.type)};
   int64_t elements = 1;
   for (uint32_t i = 0; i < given.dimensions; ++i) {
     const int64_t extent = given.shape[i];
     if (extent < 1 || extent > kMostElements / elements) {
-      refuse(table, std::string(which) + " has an extent of " + std::to_string(extent));
+      refuse(table, which + " has an extent of " + std::to_string(extent));
     }
     elements *= extent;
     field.shape.push_back(extent);
@@ -39,19 +67,33 @@ Field checked_field(const ddprun_dataset_plugin& table, const ddprun_dataset_fie
   return field;
 }
 
+std::vector<std::string> checked_classes(const ddprun_dataset_plugin& table, const ddprun_dataset_info& info) {
+  if (info.class_count > kMostClasses) refuse(table, std::to_string(info.class_count) + " classes");
+  if (info.class_count > 0 && info.classes == nullptr) refuse(table, "classes is null");
+  std::vector<std::string> names;
+  for (uint64_t i = 0; i < info.class_count; ++i) {
+    if (info.classes[i] == nullptr) refuse(table, "the name of class " + std::to_string(i) + " is null");
+    names.push_back(one_line(info.classes[i], kLongestClass));
+  }
+  return names;
+}
+
 using Handle = std::unique_ptr<ddprun_dataset, void (*)(ddprun_dataset*)>;
 
 class PluginDataset final : public Dataset {
  public:
-  PluginDataset(const ddprun_dataset_plugin& table, Handle split) : table_(table), split_(std::move(split)) {
+  PluginDataset(const ddprun_dataset_plugin& table, Handle split)
+      : table_(table), split_(std::move(split)), where_(where_of(table)) {
     ddprun_dataset_info info{};
     info.struct_size = sizeof info;
-    table.describe(split_.get(), &info);
+    plugin::call_plugin(where_, [&] { table.describe(split_.get(), &info); });
     if (info.size < 1) refuse(table, "a split of " + std::to_string(info.size) + " samples");
     size_ = info.size;
-    input_ = checked_field(table, info.input, "input");
-    target_ = checked_field(table, info.target, "target");
-    for (uint64_t i = 0; i < info.class_count; ++i) classes_.emplace_back(info.classes[i]);
+    input_ = checked_field(table, info.input, "the input");
+    target_ = checked_field(table, info.target, "the target");
+    classes_ = checked_classes(table, info);
+    target_is_class_ = target_.shape.empty() && target_.type == ElementType::int64;
+    if (target_is_class_ && classes_.empty()) refuse(table, "the target is a class, but there are no classes");
   }
 
   int64_t size() const override { return size_; }
@@ -61,26 +103,44 @@ class PluginDataset final : public Dataset {
 
   void fetch(std::span<const int64_t> indices, int64_t epoch, void* inputs, void* targets) const override {
     ddprun_dataset_error error = empty_error();
-    const int32_t status = table_.fetch(split_.get(), indices.data(), indices.size(), epoch, inputs, targets, &error);
-    throw_unless_ok(status, error);
+    const int32_t status = plugin::call_plugin(where_, [&] {
+      return table_.fetch(split_.get(), indices.data(), indices.size(), epoch, inputs, targets, &error);
+    });
+    throw_unless_ok(table_, status, error);
+    if (target_is_class_) check_labels(indices, static_cast<const int64_t*>(targets));
   }
 
  private:
+  // A label that is no class would index memory out of bounds in the loss.
+  void check_labels(std::span<const int64_t> indices, const int64_t* labels) const {
+    const auto count = static_cast<int64_t>(classes_.size());
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      if (labels[i] >= 0 && labels[i] < count) continue;
+      refuse(table_, "sample " + std::to_string(indices[i]) + " is of class " + std::to_string(labels[i]) +
+                         ", but the classes are 0 to " + std::to_string(count - 1));
+    }
+  }
+
   const ddprun_dataset_plugin& table_;
   const Handle split_;
+  const std::string where_;
   int64_t size_ = 0;
   Field input_;
   Field target_;
   std::vector<std::string> classes_;
+  bool target_is_class_ = false;
 };
 
 bool same(const Field& a, const Field& b) {
   return a.shape == b.shape && a.type == b.type;
 }
 
-}  // namespace
+struct Handles {
+  Handle train;
+  Handle test;
+};
 
-Splits open_splits(const ddprun_dataset_plugin& table, const DatasetContext& context) {
+Handles open_handles(const ddprun_dataset_plugin& table, const DatasetContext& context) {
   std::vector<ddprun_dataset_option> options;
   for (const auto& [key, value] : context.options) options.push_back({key.c_str(), value.c_str()});
   const ddprun_dataset_request request{sizeof request, static_cast<uint32_t>(options.size()), context.root.c_str(),
@@ -88,13 +148,23 @@ Splits open_splits(const ddprun_dataset_plugin& table, const DatasetContext& con
   ddprun_dataset* train = nullptr;
   ddprun_dataset* test = nullptr;
   ddprun_dataset_error error = empty_error();
-  throw_unless_ok(table.open(&request, &train, &test, &error), error);
-  Handle train_handle(train, table.close);
-  Handle test_handle(test, table.close);
+  const int32_t status =
+      plugin::call_plugin(where_of(table), [&] { return table.open(&request, &train, &test, &error); });
+  const bool one_for_both = train != nullptr && train == test;
+  Handles handles{{train, table.close}, {one_for_both ? nullptr : test, table.close}};
+  throw_unless_ok(table, status, error);
   if (train == nullptr) refuse(table, "opened without a training split");
-  Splits splits{std::make_unique<PluginDataset>(table, std::move(train_handle)), nullptr};
-  if (test != nullptr) splits.test = std::make_unique<PluginDataset>(table, std::move(test_handle));
-  if (splits.test == nullptr) return splits;
+  if (one_for_both) refuse(table, "gave one split as both training and test split");
+  return handles;
+}
+
+}  // namespace
+
+Splits open_splits(const ddprun_dataset_plugin& table, const DatasetContext& context) {
+  Handles handles = open_handles(table, context);
+  Splits splits{std::make_unique<PluginDataset>(table, std::move(handles.train)), nullptr};
+  if (handles.test == nullptr) return splits;
+  splits.test = std::make_unique<PluginDataset>(table, std::move(handles.test));
   if (!same(splits.train->input(), splits.test->input()) || !same(splits.train->target(), splits.test->target())) {
     refuse(table, "its training and test samples differ in shape or type");
   }

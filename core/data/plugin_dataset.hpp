@@ -1,4 +1,4 @@
-// A data set behind its C table, as Dataset. Private to the room.
+// A data set behind its C table, as Dataset.
 #pragma once
 
 #include "data/datasets.hpp"
@@ -6,8 +6,9 @@
 namespace ddprun::data {
 
 // Opens both splits and checks what they say of themselves. The table must outlive them. Throws DatasetError where the
-// data set calls its input invalid or the splits do not fit together, Error(failure) for any other failure of the data
-// set, Error(plugin) where it contradicts its contract; the splits throw the first two.
+// data set calls its input invalid, Error(failure) for any other failure of the data set, Error(plugin) where it breaks
+// its contract: what it says of itself is impossible, the splits do not fit together, a label is no class, an exception
+// crosses the border. The splits throw the same. Texts of the data set arrive as one line each.
 Splits open_splits(const ddprun_dataset_plugin& table, const DatasetContext& context);
 
 }  // namespace ddprun::data

@@ -13,6 +13,7 @@ namespace {
 constexpr uint32_t kCommSize = offsetof(ddprun_comm_plugin, free) + sizeof(void (*)());
 constexpr uint32_t kAlgorithmSize = offsetof(ddprun_comm_algorithm, name) + sizeof(const char*);
 constexpr uint32_t kModelSize = offsetof(ddprun_model_plugin, destroy) + sizeof(void (*)());
+constexpr uint32_t kDatasetSize = offsetof(ddprun_dataset_plugin, close) + sizeof(void (*)());
 // The part that every version keeps: struct_size and abi.
 constexpr uint32_t kHeadSize = 2 * sizeof(uint32_t);
 constexpr int kHighestProbedAbi = 32;
@@ -34,10 +35,11 @@ std::string entry(Kind kind, uint32_t abi) {
   for (int abi = kHighestProbedAbi; abi >= 0; --abi) {
     if (library.symbol(entry(file.kind, abi)) != nullptr) refuse_abi(file, abi, ours);
   }
-  const Kind other = file.kind == Kind::comm ? Kind::model : Kind::comm;
-  const bool is_other = library.symbol(entry(other, 1)) != nullptr;
-  refuse(file, "no entry point: it does not export " + entry(file.kind, ours) +
-                   (is_other ? std::string("; it is a ") + name_of(other) + " plugin" : ""));
+  std::string other;
+  for (const Kind kind : kKinds) {
+    if (library.symbol(entry(kind, 1)) != nullptr) other = std::string("; it is a ") + name_of(kind) + " plugin";
+  }
+  refuse(file, "no entry point: it does not export " + entry(file.kind, ours) + other);
 }
 
 // Finds the entry and reads no further than its size says.
@@ -127,6 +129,19 @@ const ddprun_model_plugin* model_table(const File& file, const Library& library)
                      {"torch_version", table->torch_version != nullptr},
                      {"create", table->create != nullptr},
                      {"destroy", table->destroy != nullptr}});
+  require_name(file, table->name);
+  return table;
+}
+
+const ddprun_dataset_plugin* dataset_table(const File& file, const Library& library) {
+  const auto* const table = find_table<ddprun_dataset_plugin>(file, library, DDPRUN_DATASET_ABI, kDatasetSize);
+  require_set(file, {{"name", table->name != nullptr},
+                     {"version", table->version != nullptr},
+                     {"summary", table->summary != nullptr},
+                     {"open", table->open != nullptr},
+                     {"describe", table->describe != nullptr},
+                     {"fetch", table->fetch != nullptr},
+                     {"close", table->close != nullptr}});
   require_name(file, table->name);
   return table;
 }

@@ -9,6 +9,7 @@ namespace ddprun::plugin {
 // required function missing, a name that is not the file's.
 const ddprun_comm_plugin* comm_table(const File& file, const Library& library);
 const ddprun_model_plugin* model_table(const File& file, const Library& library);
+const ddprun_dataset_plugin* dataset_table(const File& file, const Library& library);
 
 // Throws Error(plugin) unless the plugin was built for this Torch (major.minor.patch; a suffix such as +cpu is not
 // compared) and this value of _GLIBCXX_USE_CXX11_ABI.

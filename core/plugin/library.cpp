@@ -14,12 +14,13 @@ namespace {
 
 namespace dll = boost::dll;
 
-// A comm plugin must bind to the libraries that it was linked with before it sees ours: libtorch_cpu exports a gloo::
-// of another version. A model plugin must not: it shares the program's Torch, of which the program may hold a copy
-// relocation. DDPRUN_DEEPBIND is false in sanitized builds, whose interceptors a deep-bound library would pass by.
+// A comm or dataset plugin must bind to the libraries that it was linked with before it sees ours: libtorch_cpu exports
+// a gloo:: of another version, and a protobuf and a miniz, which libraries that read images and archives bring too. A
+// model plugin must not: it shares the program's Torch, of which the program may hold a copy relocation.
+// DDPRUN_DEEPBIND is false in sanitized builds, whose interceptors a deep-bound library would pass by.
 dll::load_mode::type mode_for(Kind kind) {
   const auto mode = dll::load_mode::rtld_now | dll::load_mode::rtld_local;
-  return DDPRUN_DEEPBIND && kind == Kind::comm ? mode | dll::load_mode::rtld_deepbind : mode;
+  return DDPRUN_DEEPBIND && kind != Kind::model ? mode | dll::load_mode::rtld_deepbind : mode;
 }
 
 }  // namespace

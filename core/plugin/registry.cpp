@@ -36,10 +36,10 @@ Listed inspect(const File& file) {
   Listed listed{file.kind, file.name, file.path.string(), {}};
   try {
     const Library library = open_trusted(file);
-    if (file.kind == Kind::comm) {
-      listed.content = comm_table(file, library);
-    } else {
-      listed.content = model_table(file, library);
+    switch (file.kind) {
+      case Kind::comm: listed.content = comm_table(file, library); break;
+      case Kind::model: listed.content = model_table(file, library); break;
+      case Kind::dataset: listed.content = dataset_table(file, library); break;
     }
   } catch (const Error& refusal) {
     listed.content = std::string(refusal.what());
@@ -71,6 +71,19 @@ ModelPlugin Registry::model(const std::string& name, const std::string& torch_ve
   const auto* const table = model_table(file, open_trusted(file));
   require_torch(file, *table, torch_version, cxx11_abi);
   return {file.path.string(), table};
+}
+
+DatasetPlugin Registry::dataset(const std::string& name) const {
+  const File file = find(Kind::dataset, name, folders_);
+  return {file.path.string(), dataset_table(file, open_trusted(file))};
+}
+
+std::vector<std::string> Registry::names(Kind kind) const {
+  return names_of(kind, folders_);
+}
+
+std::string Registry::places() const {
+  return places_of(folders_);
 }
 
 std::vector<Listed> Registry::list() const {

@@ -7,11 +7,15 @@
 #include <vector>
 
 #include "ddprun/comm_plugin.h"
+#include "ddprun/dataset_entry.h"
 #include "ddprun/model_entry.h"
 
 namespace ddprun::plugin {
 
-enum class Kind { comm, model };
+enum class Kind { comm, model, dataset };
+
+// "comm", "model", "dataset".
+const char* name_of(Kind kind);
 
 // A loaded and checked plugin. The table lives as long as the process.
 struct CommPlugin {
@@ -22,13 +26,19 @@ struct ModelPlugin {
   std::string path;
   const ddprun_model_plugin* table = nullptr;
 };
+struct DatasetPlugin {
+  std::string path;
+  const ddprun_dataset_plugin* table = nullptr;
+};
 
 // One file of the search path for `ddprun plugins`: a plugin, or why it is none.
 struct Listed {
   Kind kind = Kind::comm;
   std::string name;  // from the file's name
   std::string path;
-  std::variant<std::string, const ddprun_comm_plugin*, const ddprun_model_plugin*> content;  // string: the refusal
+  // A string: why it is refused.
+  std::variant<std::string, const ddprun_comm_plugin*, const ddprun_model_plugin*, const ddprun_dataset_plugin*>
+      content;
 };
 
 // Where plugins are looked for, first match wins: the folders of --plugin-path, those of DDPRUN_PLUGIN_PATH (colons),
@@ -46,9 +56,16 @@ class Registry {
   // Also refuses a plugin of another Torch (major.minor.patch) or C++ ABI than this program's, which the caller states.
   ModelPlugin model(const std::string& name, const std::string& torch_version, int cxx11_abi) const;
 
-  // Every libddprun_comm_*.so and libddprun_model_*.so of the search path, in its order.
+  // As comm().
+  DatasetPlugin dataset(const std::string& name) const;
+
+  // The names that files of the search path have, each once, in its order; whether they load is not looked at.
+  std::vector<std::string> names(Kind kind) const;
+  // Every libddprun_<kind>_*.so of the search path, in its order.
   std::vector<Listed> list() const;
   const std::vector<std::string>& folders() const { return folders_; }
+  // The folders as messages name them, with a word on those that do not exist.
+  std::string places() const;
 
  private:
   std::vector<std::string> folders_;

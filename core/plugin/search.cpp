@@ -20,24 +20,6 @@ std::string prefix_of(Kind kind) {
   return std::string("libddprun_") + name_of(kind) + "_";
 }
 
-std::vector<std::string> names_of(Kind kind, const std::vector<std::string>& folders) {
-  std::vector<std::string> names;
-  for (const File& file : scan(folders)) {
-    const bool known = std::find(names.begin(), names.end(), file.name) != names.end();
-    if (file.kind == kind && !known) names.push_back(file.name);
-  }
-  return names;
-}
-
-std::string places(const std::vector<std::string>& folders) {
-  std::string text;
-  for (const std::string& folder : folders) {
-    std::error_code ignored;
-    text += (text.empty() ? "" : ", ") + folder + (fs::is_directory(folder, ignored) ? "" : " (no such folder)");
-  }
-  return text.empty() ? "nowhere" : text;
-}
-
 mode_t mode_of(const File& file, const fs::path& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
@@ -59,13 +41,18 @@ void require_private(const File& file, const fs::path& path) {
 }  // namespace
 
 const char* name_of(Kind kind) {
-  return kind == Kind::comm ? "comm" : "model";
+  switch (kind) {
+    case Kind::comm: return "comm";
+    case Kind::model: return "model";
+    case Kind::dataset: break;
+  }
+  return "dataset";
 }
 
 std::optional<File> parse(const fs::path& path) {
   const std::string file = path.filename().string();
   if (path.extension() != kSuffix) return std::nullopt;
-  for (const Kind kind : {Kind::comm, Kind::model}) {
+  for (const Kind kind : kKinds) {
     const std::string prefix = prefix_of(kind);
     const std::string name = path.stem().string();
     if (file.starts_with(prefix) && name.size() > prefix.size()) return File{kind, name.substr(prefix.size()), path};
@@ -89,6 +76,24 @@ std::vector<File> scan(const std::vector<std::string>& folders) {
   return files;
 }
 
+std::vector<std::string> names_of(Kind kind, const std::vector<std::string>& folders) {
+  std::vector<std::string> names;
+  for (const File& file : scan(folders)) {
+    const bool known = std::find(names.begin(), names.end(), file.name) != names.end();
+    if (file.kind == kind && !known) names.push_back(file.name);
+  }
+  return names;
+}
+
+std::string places_of(const std::vector<std::string>& folders) {
+  std::string text;
+  for (const std::string& folder : folders) {
+    std::error_code ignored;
+    text += (text.empty() ? "" : ", ") + folder + (fs::is_directory(folder, ignored) ? "" : " (no such folder)");
+  }
+  return text.empty() ? "nowhere" : text;
+}
+
 File find(Kind kind, const std::string& name, const std::vector<std::string>& folders) {
   const std::string what = std::string(name_of(kind)) + " plugin ";
   std::error_code ignored;
@@ -105,7 +110,7 @@ File find(Kind kind, const std::string& name, const std::vector<std::string>& fo
     if (fs::is_regular_file(path, ignored)) return File{kind, name, path};
   }
   const auto names = names_of(kind, folders);
-  throw Error(ExitCode::plugin, what + '"' + name + "\": not found: looked in " + places(folders) + "; " +
+  throw Error(ExitCode::plugin, what + '"' + name + "\": not found: looked in " + places_of(folders) + "; " +
                                     (names.empty() ? std::string("no ") + name_of(kind) + " plugin is there"
                                                    : "there is " + quoted_list(names, " and ")) +
                                     did_you_mean(name, names));

@@ -1,6 +1,7 @@
 // From a plugin's name to its file, and whether that file may be trusted.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -10,8 +11,7 @@
 
 namespace ddprun::plugin {
 
-// "comm" or "model".
-const char* name_of(Kind kind);
+inline constexpr std::array kKinds = {Kind::comm, Kind::model, Kind::dataset};
 
 // A file that, by its name, is a plugin.
 struct File {
@@ -25,6 +25,12 @@ std::optional<File> parse(const std::filesystem::path& path);
 
 // Every plugin of the folders, in their order, sorted by name within one. Folders that do not exist are empty.
 std::vector<File> scan(const std::vector<std::string>& folders);
+
+// The names of the folders' plugins of one kind, each once.
+std::vector<std::string> names_of(Kind kind, const std::vector<std::string>& folders);
+
+// "/a, /b (no such folder)"; "nowhere" for none.
+std::string places_of(const std::vector<std::string>& folders);
 
 // The file that name (a path where it holds a '/') stands for. Throws Error(plugin) that says where it looked, what
 // there is, and the nearest name.

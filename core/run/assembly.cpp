@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "comm/plugin_backend.hpp"
-#include "data/datasets.hpp"
+#include "data/plugin_dataset.hpp"
 
 namespace ddprun::run {
 namespace {
@@ -59,7 +59,7 @@ train::ModelPtr create_model(const Assembly& assembly) {
 }  // namespace
 
 Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
-  Assembly made{std::move(loaded), {}, {}, {}, {}};
+  Assembly made{std::move(loaded), {}, {}, {}, {}, {}};
   const config::Experiment& experiment = made.experiment();
   const config::Sources& sources = made.loaded.sources;
   Faults faults;
@@ -75,10 +75,16 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
     made.model_plugin = registry.model(experiment.model.name, train::torch_version(), train::cxx11_abi());
   });
   collect(faults, sources, "data.name", [&] {
-    made.data = data::open_dataset({experiment.data.name,
-                                    {experiment.data.root, experiment.data.options,
-                                     static_cast<uint64_t>(experiment.experiment.seed)}});
+    made.dataset_plugin = data::find_dataset(experiment.data.name, registry);
+    made.data = data::open_splits(
+        *made.dataset_plugin.table,
+        {experiment.data.root, experiment.data.options, static_cast<uint64_t>(experiment.experiment.seed)});
   });
+  if (made.data.train != nullptr && made.data.test == nullptr && experiment.train.evaluate) {
+    faults.add({ExitCode::usage, config::fault(sources, "train.evaluate",
+                                               "data set \"" + std::string(made.dataset_plugin.table->name) +
+                                                   "\" has no test split here; set it to false")});
+  }
   if (made.model_plugin.table != nullptr && made.data.train != nullptr) {
     try {
       made.model = create_model(made);

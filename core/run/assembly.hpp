@@ -15,7 +15,8 @@ namespace ddprun::run {
 struct Assembly {
   config::Loaded loaded;
   std::optional<plugin::CommPlugin> comm;  // under ddp
-  Splits data;
+  plugin::DatasetPlugin dataset_plugin;    // path empty: one that comes with ddprun
+  Splits data;                             // test is there where train.evaluate is true
   plugin::ModelPlugin model_plugin;
   train::ModelPtr model;
 

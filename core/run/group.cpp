@@ -18,6 +18,7 @@ namespace {
 std::string identity(const Assembly& assembly) {
   std::string text = std::string("ddprun = ") + version() + "\ntorch = " + train::torch_version() + "\n";
   text += std::string("model plugin = ") + assembly.model_plugin.table->version + "\n";
+  text += std::string("data set = ") + assembly.dataset_plugin.table->version + "\n";
   if (assembly.comm) {
     text += std::string("comm plugin = ") + assembly.comm->table->version + ", " + assembly.comm->table->library + "\n";
   }

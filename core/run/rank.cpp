@@ -64,10 +64,12 @@ class Session {
                                            train_sampler(experiment_, assembly.data.train->size(), world), batch,
                                            world.rank, world.size, loader);
     // Every test sample once, whatever the ranks: an average over padded samples would not be the model's accuracy.
-    test_ = std::make_unique<train::Feed>(
-        *assembly.data.test,
-        data::distributed_sampler(assembly.data.test->size(), world.rank, world.size, 0, false, data::Last::exact),
-        batch, world.rank, world.size, loader);
+    if (experiment_.train.evaluate) {
+      test_ = std::make_unique<train::Feed>(
+          *assembly.data.test,
+          data::distributed_sampler(assembly.data.test->size(), world.rank, world.size, 0, false, data::Last::exact),
+          batch, world.rank, world.size, loader);
+    }
     if (world.rank == 0) {
       folder_ = std::make_unique<checkpoint::CheckpointFolder>(recorder.run_dir() + "/checkpoints",
                                                                experiment_.checkpoint.keep);
@@ -109,7 +111,7 @@ class Session {
   const std::vector<train::NamedTensor> parameters_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   std::unique_ptr<train::Feed> train_;
-  std::unique_ptr<train::Feed> test_;
+  std::unique_ptr<train::Feed> test_;  // null without evaluation
   std::unique_ptr<checkpoint::CheckpointFolder> folder_;
   std::unique_ptr<train::Checkpointer> checkpointer_;
   std::unique_ptr<train::Reducer> reducer_;
@@ -149,6 +151,10 @@ std::map<std::string, std::string> versions(const Assembly& assembly) {
   std::map<std::string, std::string> extra{{"torch", train::torch_version()},
                                            {"plugin.model", assembly.model_plugin.path},
                                            {"plugin.model.version", assembly.model_plugin.table->version}};
+  if (!assembly.dataset_plugin.path.empty()) {
+    extra["plugin.dataset"] = assembly.dataset_plugin.path;
+    extra["plugin.dataset.version"] = assembly.dataset_plugin.table->version;
+  }
   if (assembly.comm) {
     extra["plugin.comm"] = assembly.comm->path;
     extra["plugin.comm.version"] = assembly.comm->table->version;

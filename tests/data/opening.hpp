@@ -9,10 +9,15 @@
 
 namespace ddprun::testing {
 
+// A data set that comes with ddprun, where no plugin is to be found.
+inline Splits open_builtin(const data::DataOptions& options) {
+  return data::open_dataset(options, plugin::Registry({}));
+}
+
 // "key: reason" of the fault that opening ends with; "opened" when there is none.
 inline std::string fault(const data::DataOptions& options) {
   try {
-    data::open_dataset(options);
+    open_builtin(options);
   } catch (const data::DatasetError& error) {
     if (error.code() != ExitCode::usage) return "wrong exit code";
     return error.key() + ": " + error.what();

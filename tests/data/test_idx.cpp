@@ -26,7 +26,7 @@ std::string fault_with(const std::string& name, const std::string& bytes) {
 
 TEST_CASE("IDX images come as [1, rows, cols] in [0, 1] with their labels, in any order") {
   const IdxFolder folder;
-  const auto splits = open_dataset({"mnist", folder.root(), {}, 0});
+  const auto splits = open_builtin({"mnist", folder.root(), {}, 0});
   CHECK(splits.train->size() == 5);
   CHECK(splits.test->size() == 2);
   CHECK(splits.train->input().shape == std::vector<int64_t>{1, 2, 3});
@@ -45,9 +45,9 @@ TEST_CASE("white is 1, black is 0, and mean and std normalise") {
   const IdxFolder folder;
   folder.write(train_images, idx({5, 1, 2}, std::string("\x00\xff\x00\xff\x00\xff\x00\xff\x00\xff", 10)));
   folder.write(test_images, idx({2, 1, 2}, ramp(4)));
-  const auto plain = open_dataset({"mnist", folder.root(), {}, 0});
+  const auto plain = open_builtin({"mnist", folder.root(), {}, 0});
   CHECK(fetch<int64_t>(*plain.train, {0}).inputs == std::vector<float>{0, 1});
-  const auto normal = open_dataset({"mnist", folder.root(), {{"mean", "0.1307"}, {"std", "0.3081"}}, 0});
+  const auto normal = open_builtin({"mnist", folder.root(), {{"mean", "0.1307"}, {"std", "0.3081"}}, 0});
   CHECK(fetch<int64_t>(*normal.train, {0}).inputs ==
         std::vector<float>{(0 - 0.1307f) / 0.3081f, (1 - 0.1307f) / 0.3081f});
   CHECK(fault({"mnist", folder.root(), {{"std", "0"}}, 0}) == "options.std: expected a number from 1e-06 to 1e+06");
@@ -62,9 +62,9 @@ TEST_CASE("packed files give what plain ones give, whatever they are called") {
   };
   pack(train_images, idx({5, 2, 3}, ramp(30)));
   pack(train_labels, idx({5}, ramp(5)));
-  const auto expected = fetch_all<int64_t>(*open_dataset({"mnist", plain.root(), {}, 0}).train);
-  CHECK(fetch_all<int64_t>(*open_dataset({"mnist", packed.root(), {}, 0}).train) == expected);
-  CHECK(fetch_all<int64_t>(*open_dataset({"mnist", misnamed.root(), {}, 0}).train) == expected);
+  const auto expected = fetch_all<int64_t>(*open_builtin({"mnist", plain.root(), {}, 0}).train);
+  CHECK(fetch_all<int64_t>(*open_builtin({"mnist", packed.root(), {}, 0}).train) == expected);
+  CHECK(fetch_all<int64_t>(*open_builtin({"mnist", misnamed.root(), {}, 0}).train) == expected);
 }
 
 TEST_CASE("a packed file may have several members, and be larger than every buffer") {
@@ -73,7 +73,7 @@ TEST_CASE("a packed file may have several members, and be larger than every buff
   folder.write(train_images, gzip(images.substr(0, 1'000'000)) + gzip(images.substr(1'000'000)));
   folder.write(train_labels, idx({3000}, std::string(3000, '\7')));
   folder.write(test_images, idx({2, 28, 28}, ramp(2 * 28 * 28)));
-  const auto splits = open_dataset({"mnist", folder.root(), {}, 0});
+  const auto splits = open_builtin({"mnist", folder.root(), {}, 0});
   const auto last = fetch<int64_t>(*splits.train, {2999});
   for (std::size_t i = 0; i < 784; ++i) {
     CHECK(last.inputs[i] == static_cast<float>((2999 * 784 + i) % 256) / 255.0f);
@@ -82,15 +82,15 @@ TEST_CASE("a packed file may have several members, and be larger than every buff
 
 TEST_CASE("fashion-mnist names its classes") {
   const IdxFolder folder;
-  const auto splits = open_dataset({"fashion-mnist", folder.root(), {}, 0});
+  const auto splits = open_builtin({"fashion-mnist", folder.root(), {}, 0});
   CHECK(splits.test->classes() == std::vector<std::string>{"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
                                                            "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"});
 }
 
 TEST_CASE("idx takes its classes from the labels or the option") {
   const IdxFolder folder;
-  CHECK(open_dataset({"idx", folder.root(), {}, 0}).train->classes().size() == 5);
-  CHECK(open_dataset({"idx", folder.root(), {{"classes", "12"}}, 0}).train->classes().size() == 12);
+  CHECK(open_builtin({"idx", folder.root(), {}, 0}).train->classes().size() == 5);
+  CHECK(open_builtin({"idx", folder.root(), {{"classes", "12"}}, 0}).train->classes().size() == 12);
   CHECK(fault({"idx", folder.root(), {{"classes", "4"}}, 0}) ==
         "root: " + folder.file(train_labels) + ": offset 12: label 4 in a data set of 4 classes (0 to 3)");
   CHECK(fault({"idx", folder.root(), {{"classes", "257"}}, 0}) ==

@@ -36,7 +36,7 @@ TEST_CASE("MNIST is read as it is known: 60,000 and 10,000 images of mean 0.1307
     MESSAGE("skipped: DDPRUN_TEST_DATA names no folder that holds mnist/");
     return;
   }
-  const auto splits = open_dataset({"mnist", std::string(folder) + "/mnist", {}, 0});
+  const auto splits = open_builtin({"mnist", std::string(folder) + "/mnist", {}, 0});
   REQUIRE(splits.train->size() == 60'000);
   CHECK(splits.test->size() == 10'000);
   CHECK(splits.train->input().shape == std::vector<int64_t>{1, 28, 28});
@@ -51,7 +51,7 @@ TEST_CASE("Debian's Fashion-MNIST opens without a root: 6,000 images of each cla
     MESSAGE("skipped: Debian's package dataset-fashion-mnist is not installed");
     return;
   }
-  const auto splits = open_dataset({"fashion-mnist", "", {}, 0});
+  const auto splits = open_builtin({"fashion-mnist", "", {}, 0});
   REQUIRE(splits.train->size() == 60'000);
   const auto train = summarise(*splits.train);
   CHECK(train.mean == doctest::Approx(0.2860).epsilon(0.001));

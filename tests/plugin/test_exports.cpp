@@ -29,12 +29,15 @@ std::vector<std::string> exports_of(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("every comm plugin of this build exports its entry and nothing else") {
-  std::istringstream paths(DDPRUN_COMM_PLUGIN_FILES);
-  std::size_t seen = 0;
-  for (std::string path; std::getline(paths, path, ','); ++seen) {
+TEST_CASE("every comm and dataset plugin of this build exports its entry and nothing else") {
+  std::istringstream paths(DDPRUN_PLUGIN_FILES);
+  std::size_t comm = 0, dataset = 0;
+  for (std::string path; std::getline(paths, path, ',');) {
     CAPTURE(path);
-    CHECK(exports_of(path) == std::vector<std::string>{"ddprun_comm_plugin_v1"});
+    const bool is_comm = path.find("/libddprun_comm_") != std::string::npos;
+    ++(is_comm ? comm : dataset);
+    CHECK(exports_of(path) == std::vector<std::string>{is_comm ? "ddprun_comm_plugin_v1" : "ddprun_dataset_plugin_v1"});
   }
-  CHECK(seen >= 2);
+  CHECK(comm >= 2);
+  CHECK(dataset >= 1);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ddprun/comm_plugin.h"
+#include "ddprun/dataset_entry.h"
 #include "ddprun/model_entry.h"
 
 namespace {
@@ -89,6 +90,36 @@ const std::vector<Place> kFound = {
     FIELD(ddprun_model_plugin, reserved),
     FIELD(ddprun_model_plugin, create),
     FIELD(ddprun_model_plugin, destroy),
+    FIELD(ddprun_dataset_option, key),
+    FIELD(ddprun_dataset_option, value),
+    FIELD(ddprun_dataset_request, struct_size),
+    FIELD(ddprun_dataset_request, option_count),
+    FIELD(ddprun_dataset_request, root),
+    FIELD(ddprun_dataset_request, options),
+    FIELD(ddprun_dataset_request, seed),
+    FIELD(ddprun_dataset_field, shape),
+    FIELD(ddprun_dataset_field, dimensions),
+    FIELD(ddprun_dataset_field, type),
+    FIELD(ddprun_dataset_info, struct_size),
+    FIELD(ddprun_dataset_info, reserved),
+    FIELD(ddprun_dataset_info, size),
+    FIELD(ddprun_dataset_info, input),
+    FIELD(ddprun_dataset_info, target),
+    FIELD(ddprun_dataset_info, class_count),
+    FIELD(ddprun_dataset_info, classes),
+    FIELD(ddprun_dataset_error, struct_size),
+    FIELD(ddprun_dataset_error, reserved),
+    FIELD(ddprun_dataset_error, key),
+    FIELD(ddprun_dataset_error, reason),
+    FIELD(ddprun_dataset_plugin, struct_size),
+    FIELD(ddprun_dataset_plugin, abi),
+    FIELD(ddprun_dataset_plugin, name),
+    FIELD(ddprun_dataset_plugin, version),
+    FIELD(ddprun_dataset_plugin, summary),
+    FIELD(ddprun_dataset_plugin, open),
+    FIELD(ddprun_dataset_plugin, describe),
+    FIELD(ddprun_dataset_plugin, fetch),
+    FIELD(ddprun_dataset_plugin, close),
 };
 
 // What version 1 is, on 64-bit machines.
@@ -160,6 +191,36 @@ const std::vector<Place> kVersion1 = {
     {"ddprun_model_plugin.reserved", 36, 4},
     {"ddprun_model_plugin.create", 40, 8},
     {"ddprun_model_plugin.destroy", 48, 8},
+    {"ddprun_dataset_option.key", 0, 8},
+    {"ddprun_dataset_option.value", 8, 8},
+    {"ddprun_dataset_request.struct_size", 0, 4},
+    {"ddprun_dataset_request.option_count", 4, 4},
+    {"ddprun_dataset_request.root", 8, 8},
+    {"ddprun_dataset_request.options", 16, 8},
+    {"ddprun_dataset_request.seed", 24, 8},
+    {"ddprun_dataset_field.shape", 0, 8},
+    {"ddprun_dataset_field.dimensions", 8, 4},
+    {"ddprun_dataset_field.type", 12, 4},
+    {"ddprun_dataset_info.struct_size", 0, 4},
+    {"ddprun_dataset_info.reserved", 4, 4},
+    {"ddprun_dataset_info.size", 8, 8},
+    {"ddprun_dataset_info.input", 16, 16},
+    {"ddprun_dataset_info.target", 32, 16},
+    {"ddprun_dataset_info.class_count", 48, 8},
+    {"ddprun_dataset_info.classes", 56, 8},
+    {"ddprun_dataset_error.struct_size", 0, 4},
+    {"ddprun_dataset_error.reserved", 4, 4},
+    {"ddprun_dataset_error.key", 8, 128},
+    {"ddprun_dataset_error.reason", 136, 1024},
+    {"ddprun_dataset_plugin.struct_size", 0, 4},
+    {"ddprun_dataset_plugin.abi", 4, 4},
+    {"ddprun_dataset_plugin.name", 8, 8},
+    {"ddprun_dataset_plugin.version", 16, 8},
+    {"ddprun_dataset_plugin.summary", 24, 8},
+    {"ddprun_dataset_plugin.open", 32, 8},
+    {"ddprun_dataset_plugin.describe", 40, 8},
+    {"ddprun_dataset_plugin.fetch", 48, 8},
+    {"ddprun_dataset_plugin.close", 56, 8},
 };
 
 }  // namespace
@@ -167,6 +228,7 @@ const std::vector<Place> kVersion1 = {
 TEST_CASE("every field of the C tables lies where version 1 has it") {
   REQUIRE(DDPRUN_COMM_ABI == 1);
   REQUIRE(DDPRUN_MODEL_ABI == 1);
+  REQUIRE(DDPRUN_DATASET_ABI == 1);
   REQUIRE(kFound.size() == kVersion1.size());
   for (std::size_t i = 0; i < kFound.size(); ++i) {
     CAPTURE(kVersion1[i].name);
@@ -184,6 +246,12 @@ TEST_CASE("the C tables have the size of version 1, so that no field was added u
   CHECK(sizeof(ddprun_comm_served) == 24);
   CHECK(sizeof(ddprun_comm_plugin) == 160);
   CHECK(sizeof(ddprun_model_plugin) == 56);
+  CHECK(sizeof(ddprun_dataset_option) == 16);
+  CHECK(sizeof(ddprun_dataset_request) == 32);
+  CHECK(sizeof(ddprun_dataset_field) == 16);
+  CHECK(sizeof(ddprun_dataset_info) == 64);
+  CHECK(sizeof(ddprun_dataset_error) == 1160);
+  CHECK(sizeof(ddprun_dataset_plugin) == 64);
 }
 
 TEST_CASE("the numbers of statuses, dtypes, ops, memories and capabilities are those of version 1") {
@@ -200,9 +268,13 @@ TEST_CASE("the numbers of statuses, dtypes, ops, memories and capabilities are t
         std::vector<int>{0, 1, 2, 3});
   CHECK(std::vector<int>{DDPRUN_CAP_HOST, DDPRUN_CAP_CUDA, DDPRUN_CAP_BLOCKING, DDPRUN_CAP_STREAM_ORDERED,
                          DDPRUN_CAP_ALLOC} == std::vector<int>{1, 2, 4, 8, 16});
+  CHECK(std::vector<int>{DDPRUN_DATASET_OK, DDPRUN_DATASET_INVALID, DDPRUN_DATASET_FAILURE} ==
+        std::vector<int>{0, 1, 2});
+  CHECK(std::vector<int>{DDPRUN_ELEMENT_FLOAT32, DDPRUN_ELEMENT_INT64} == std::vector<int>{0, 1});
 }
 
 TEST_CASE("the entries carry the number of their ABI") {
   CHECK(std::string(DDPRUN_COMM_ENTRY) == "ddprun_comm_plugin_v" + std::to_string(DDPRUN_COMM_ABI));
+  CHECK(std::string(DDPRUN_DATASET_ENTRY) == "ddprun_dataset_plugin_v" + std::to_string(DDPRUN_DATASET_ABI));
   CHECK(std::string(DDPRUN_MODEL_ENTRY) == "ddprun_model_plugin_v" + std::to_string(DDPRUN_MODEL_ABI));
 }

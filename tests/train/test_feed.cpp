@@ -1,13 +1,13 @@
 #include "support/torch_test.hpp"
 
-#include "data/datasets.hpp"
+#include "data/opening.hpp"
 #include "train/feed.hpp"
 
 namespace ddprun::train {
 namespace {
 
 Splits linear_data(int samples) {
-  return data::open_dataset({"linear", "", {{"samples", std::to_string(samples)}}, 1});
+  return testing::open_builtin({"linear", "", {{"samples", std::to_string(samples)}}, 1});
 }
 
 Feed feed_of(const Dataset& dataset, int rank, int world, int64_t batch, data::Last last) {
