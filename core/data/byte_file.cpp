@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "base/error.hpp"
 #include "ddprun/dataset_plugin.hpp"
@@ -14,6 +15,18 @@ constexpr std::size_t step = 64 * 1024;
 constexpr int gzip_window = 15 + 16;  // the largest window, with gzip header and trailer
 
 }  // namespace
+
+std::string find_file(const std::string& plain) {
+  for (const std::string& path : {plain, plain + ".gz"}) {
+    std::error_code error;
+    const auto status = std::filesystem::status(path, error);
+    if (status.type() == std::filesystem::file_type::not_found) continue;
+    if (error) throw DatasetFault("root", path + ": " + error.message());
+    if (status.type() != std::filesystem::file_type::regular) throw DatasetFault("root", path + ": is no regular file");
+    return path;
+  }
+  return "";
+}
 
 ByteFile::ByteFile(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "rbe"), std::fclose) {
   if (!file_) throw DatasetFault("root", path + ": cannot open: " + std::strerror(errno));

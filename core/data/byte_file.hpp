@@ -13,6 +13,10 @@
 
 namespace ddprun::data {
 
+// `plain`, or else `plain` + ".gz", whichever is there; empty when neither is. Throws DatasetFault("root") where it is
+// no regular file or cannot be looked at.
+std::string find_file(const std::string& plain);
+
 // Whether a file is gzip is seen from its first two bytes, not from its name. One thread. Throws DatasetFault("root")
 // with the path, and the offset in the packed file where packed data is damaged.
 class ByteFile {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/version.hpp"
+#include "data/cifar10.hpp"
 #include "data/idx_dataset.hpp"
 #include "data/linear.hpp"
 #include "data/plugin_dataset.hpp"
@@ -49,6 +50,7 @@ const std::vector<ddprun_dataset_plugin>& builtin_datasets() {
       table<open_linear>("linear", "a straight line with noise, computed"),
       table<open_mnist>("mnist", "handwritten digits, from IDX files"),
       table<open_fashion_mnist>("fashion-mnist", "pictures of clothes, from IDX files"),
+      table<open_cifar10>("cifar10", "small photographs of ten classes, in the binary form"),
       table<open_idx>("idx", "images and labels of one's own, from IDX files"),
       table<open_synthetic>("synthetic", "noise in the shape of images, computed"),
   };

@@ -47,9 +47,17 @@ std::vector<plugin::Listed> list_plugins(const plugin::Registry& registry);
 //                  seed (the experiment's).
 //   mnist          IDX files in root (default "data/mnist" below the current folder), plain or .gz; input {1, rows,
 //   fashion-mnist  cols} float32 in [0, 1], target {} int64. Default root of fashion-mnist: where Debian's package
-//                  dataset-fashion-mnist puts it. Options: mean (0), std (1), which make it (pixel / 255 - mean) / std.
+//                  dataset-fashion-mnist puts it. Options: those of images; mean (0) and std (1).
 //   idx            The same for files of the user's own; root is required. One option more: classes (largest label
 //                  + 1).
+//   cifar10        The binary form in root (default "data/cifar10"); input {3, 32, 32}, target {} int64. Each file is
+//                  looked for in root and in root/cifar-10-batches-bin, plain before .gz; then in
+//                  root/cifar-10-binary.tar.gz, as it is published. Options: those of images, mean (0.5) and std (0.5);
+//                  train (data_batch_1.bin to data_batch_5.bin) and test (test_batch.bin): names of files, with commas
+//                  between them.
+//   (images)       image_size (0: as the files have it), resize ("image" or "tensor"), mean, std: see
+//                  ddprun/image_transform.hpp; random_crop (0), random_flip (false): for the training split only;
+//                  samples, test_samples (all): only the first so many.
 //   synthetic      Noise in the shape of images, for benchmarks; a sample depends on seed and index alone. Options:
 //                  shape ("3x224x224"), classes (1000), samples (10000), test_samples (1000), seed (the experiment's).
 //

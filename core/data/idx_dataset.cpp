@@ -1,85 +1,27 @@
 #include "data/idx_dataset.hpp"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 
+#include "data/byte_file.hpp"
 #include "data/idx.hpp"
-#include "ddprun/dataset_options.hpp"
+#include "data/image_dataset.hpp"
 
 namespace ddprun::data {
 namespace {
 
 constexpr int64_t most_classes = 256;  // a label is one byte
 
-using PixelTable = std::array<float, 256>;  // what each value of a pixel becomes
-
-// Division by 255, then (x - mean) / std, each rounded to float32: bit for bit torchvision's ToTensor and Normalize.
-PixelTable pixel_table(const DatasetOptions& options) {
-  const auto mean = static_cast<float>(options.number("mean", 0, -1e6, 1e6));
-  const auto deviation = static_cast<float>(options.number("std", 1, 1e-6, 1e6));
-  PixelTable table;
-  for (std::size_t value = 0; value < table.size(); ++value) {
-    const float scaled = static_cast<float>(value) / 255.0f;
-    table[value] = (scaled - mean) / deviation;
-  }
-  return table;
-}
-
-// One split: its images and labels stay in memory as they lie in the files, a byte each.
-class IdxDataset : public Dataset {
- public:
-  IdxDataset(IdxFile images, IdxFile labels, const PixelTable& pixels, std::vector<std::string> classes)
-      : images_(std::move(images)),
-        labels_(std::move(labels)),
-        pixels_(pixels),
-        input_{{1, images_.header.extents[1], images_.header.extents[2]}, ElementType::float32},
-        classes_(std::move(classes)) {}
-
-  int64_t size() const override { return images_.header.extents[0]; }
-  const Field& input() const override { return input_; }
-  const Field& target() const override { return target_; }
-  const std::vector<std::string>& classes() const override { return classes_; }
-
-  void fetch(std::span<const int64_t> indices, int64_t, void* inputs, void* targets) const override {
-    check_indices(indices, size());
-    const std::size_t pixels = input_.elements();
-    auto* input = static_cast<float*>(inputs);
-    auto* target = static_cast<int64_t*>(targets);
-    for (const int64_t index : indices) {
-      const auto sample = static_cast<std::size_t>(index);
-      const auto image = images_.values().subspan(sample * pixels, pixels);
-      input = std::transform(image.begin(), image.end(), input, [this](uint8_t pixel) { return pixels_[pixel]; });
-      *target++ = labels_.values()[sample];
-    }
-  }
-
- private:
-  const IdxFile images_;
-  const IdxFile labels_;
-  const PixelTable pixels_;
-  const Field input_;
-  const Field target_{{}, ElementType::int64};
-  const std::vector<std::string> classes_;
-};
-
 struct Source {
   std::string root;
   std::string advice;  // what to do when a file is not there
 };
 
-// The file as it is, or packed. `advice` ends the message when there is neither.
-std::string find_file(const Source& source, const std::string& name) {
+std::string path_of(const Source& source, const std::string& name) {
   const std::string plain = (std::filesystem::path(source.root) / name).string();
-  for (const std::string& path : {plain, plain + ".gz"}) {
-    std::error_code error;
-    const auto status = std::filesystem::status(path, error);
-    if (status.type() == std::filesystem::file_type::not_found) continue;
-    if (error) throw DatasetFault("root", path + ": " + error.message());
-    if (status.type() != std::filesystem::file_type::regular) throw DatasetFault("root", path + ": is no regular file");
-    return path;
-  }
-  throw DatasetFault("root", "found neither " + plain + " nor " + plain + ".gz; " + source.advice);
+  const std::string path = find_file(plain);
+  if (path.empty()) throw DatasetFault("root", "found neither " + plain + " nor " + plain + ".gz; " + source.advice);
+  return path;
 }
 
 struct Files {
@@ -88,8 +30,8 @@ struct Files {
 };
 
 Files read_split(const Source& source, const std::string& split) {
-  Files files{read_idx(find_file(source, split + "-images-idx3-ubyte"), 3, "pixels"),
-              read_idx(find_file(source, split + "-labels-idx1-ubyte"), 1, "labels")};
+  Files files{read_idx(path_of(source, split + "-images-idx3-ubyte"), 3, "pixels"),
+              read_idx(path_of(source, split + "-labels-idx1-ubyte"), 1, "labels")};
   const int64_t images = files.images.header.extents[0];
   const int64_t labels = files.labels.header.extents[0];
   if (images != labels) {
@@ -126,12 +68,23 @@ std::vector<std::string> numbered(int64_t classes) {
   return names;
 }
 
-Splits make_splits(Files train, Files test, const PixelTable& pixels, const std::vector<std::string>& classes) {
+// The values without the header before them.
+std::vector<uint8_t> values_of(IdxFile& file) {
+  file.bytes.erase(file.bytes.begin(), file.bytes.begin() + static_cast<std::ptrdiff_t>(file.header.bytes));
+  return std::move(file.bytes);
+}
+
+ByteImages images_of(Files& files) {
+  const auto& extents = files.images.header.extents;
+  return {1, extents[1], extents[2], values_of(files.images), values_of(files.labels)};
+}
+
+Splits make_splits(Files train, Files test, const ImageSplitOptions& options, uint64_t seed,
+                   const std::vector<std::string>& classes) {
   check_same_shape(train.images, test.images);
   check_labels(train.labels, classes.size());
   check_labels(test.labels, classes.size());
-  return {std::make_unique<IdxDataset>(std::move(train.images), std::move(train.labels), pixels, classes),
-          std::make_unique<IdxDataset>(std::move(test.images), std::move(test.labels), pixels, classes)};
+  return make_image_splits(images_of(train), images_of(test), options, seed, classes);
 }
 
 const std::string four_files =
@@ -139,18 +92,19 @@ const std::string four_files =
 
 Splits open_named(const std::string& name, const DatasetContext& context, const Source& source,
                   const std::vector<std::string>& classes) {
-  const PixelTable pixels = pixel_table(DatasetOptions(name, context, {"mean", "std"}));
+  const DatasetOptions options(name, context, image_split_names({}));
+  const ImageSplitOptions image = read_image_split_options(options, {}, 1);
   Files train = read_split(source, "train");
   Files test = read_split(source, "t10k");
-  return make_splits(std::move(train), std::move(test), pixels, classes);
+  return make_splits(std::move(train), std::move(test), image, context.seed, classes);
 }
 
 }  // namespace
 
 Splits open_mnist(const DatasetContext& context) {
   const std::string root = context.root.empty() ? "data/mnist" : context.root;
-  return open_named("mnist", context,
-                    {root, "put " + four_files + " there, plain or .gz, or set data.root to their folder"},
+  const std::string fetch = "ddprun data fetch mnist" + (context.root.empty() ? "" : " --root " + root);
+  return open_named("mnist", context, {root, fetch + " gets them; or set data.root to their folder, plain or .gz"},
                     numbered(10));
 }
 
@@ -164,8 +118,8 @@ Splits open_fashion_mnist(const DatasetContext& context) {
 }
 
 Splits open_idx(const DatasetContext& context) {
-  const DatasetOptions options("idx", context, {"mean", "std", "classes"});
-  const PixelTable pixels = pixel_table(options);
+  const DatasetOptions options("idx", context, image_split_names({"classes"}));
+  const ImageSplitOptions image = read_image_split_options(options, {}, 1);
   const int64_t classes = options.integer("classes", 0, 1, most_classes);
   if (context.root.empty()) throw DatasetFault("root", "expected the folder of " + four_files + ", plain or .gz");
   const Source source{context.root, "put " + four_files + " there, plain or .gz"};
@@ -173,7 +127,7 @@ Splits open_idx(const DatasetContext& context) {
   Files test = read_split(source, "t10k");
   const auto labels = train.labels.values();
   const int64_t seen = 1 + *std::max_element(labels.begin(), labels.end());
-  return make_splits(std::move(train), std::move(test), pixels, numbered(classes == 0 ? seen : classes));
+  return make_splits(std::move(train), std::move(test), image, context.seed, numbered(classes == 0 ? seen : classes));
 }
 
 }  // namespace ddprun::data

@@ -103,7 +103,8 @@ TEST_CASE("a missing file is named in both spellings, with what to do") {
   std::filesystem::remove(folder.file(test_labels));
   const std::string path = folder.file(test_labels);
   const std::string found_neither = "root: found neither " + path + " nor " + path + ".gz; ";
-  CHECK(fault({"mnist", folder.root(), {}, 0}).starts_with(found_neither + "put train-images-idx3-ubyte"));
+  CHECK(fault({"mnist", folder.root(), {}, 0})
+            .starts_with(found_neither + "ddprun data fetch mnist --root " + folder.root() + " gets them; or set"));
   CHECK(fault({"idx", folder.root(), {}, 0}).starts_with(found_neither + "put train-images-idx3-ubyte"));
   CHECK(fault({"fashion-mnist", folder.root(), {}, 0})
             .starts_with(found_neither + "apt-get install dataset-fashion-mnist"));
