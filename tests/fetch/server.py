@@ -32,7 +32,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
     lock = threading.Lock()
 
     def do_GET(self):
-        self.close_connection = True
         path = re.sub(r"^http://[^/]*", "", self.path)  # as a proxy is asked
         behaviour, name = path.lstrip("/").split("/", 1)
         word, _, number = behaviour.partition("-")
@@ -57,6 +56,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         for header in headers:
             self.send_header(*header)
         self.send_header("Content-Length", str(len(page)))
+        self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(page)
 
@@ -79,6 +79,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Content-Range", f"bytes {start}-{start + len(body) - 1}/{total or len(data)}")
         if declared != "none":
             self.send_header("Content-Length", str(len(body) if declared is None else declared))
+        self.send_header("Connection", "close")
         self.end_headers()
         for at in range(0, send, pace or CHUNK):
             self.wfile.write(body[at : min(at + (pace or CHUNK), send)])
