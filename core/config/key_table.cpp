@@ -142,7 +142,11 @@ std::vector<Key> describe_learning() {
           .doc("Who chooses the samples of a rank. `\"auto\"`: distributed under ddp, else random or sequential, as "
                "shuffle "
                "says. ddp refuses a sampler that does not share the data set out."),
-      DDPRUN_KEY(data.options).doc("Handed to the data set as they are."),
+      DDPRUN_KEY(data.options)
+          .doc("Handed to the data set as they are. Pictures (mnist, fashion-mnist, idx, cifar10): `image_size`, "
+               "`resize = \"image\"` (antialiased, as Pillow) or `\"tensor\"`, `mean`, `std` (one number, or one per "
+               "channel: `\"0.49, 0.48, 0.45\"`), and for training `random_crop` (the padding) and `random_flip`; "
+               "`samples` and `test_samples` take the first so many. cifar10: `train` and `test` name its files."),
 
       DDPRUN_KEY(optimizer.name).one_of({"sgd", "adam", "adamw"}).doc("As in torch.optim, and with its results."),
       DDPRUN_KEY(optimizer.lr).at_least(0).doc("Learning rate."),

@@ -23,12 +23,13 @@ class ImageDataset : public Dataset {
   void fetch(std::span<const int64_t> indices, int64_t epoch, void* inputs, void* targets) const override {
     check_indices(indices, size());
     const int64_t bytes = images_.channels * images_.height * images_.width;
+    const std::size_t elements = input_.elements();
     auto* input = static_cast<float*>(inputs);
     auto* target = static_cast<int64_t*>(targets);
     for (const int64_t index : indices) {
       const uint8_t* const pixels = images_.pixels.data() + index * bytes;
       transform_.apply({pixels, images_.channels, images_.height, images_.width}, index, epoch, input);
-      input += input_.elements();
+      input += elements;
       *target++ = images_.labels[static_cast<std::size_t>(index)];
     }
   }

@@ -76,7 +76,12 @@ class ImageTransform {
     std::array<float, 256> table;  // what each value of a pixel becomes
     float mean, deviation;
   };
+  static float normalised(const Channel& channel, uint8_t value) { return channel.table[value]; }
   static float normalised(const Channel& channel, float value) { return (value - channel.mean) / channel.deviation; }
+
+  // Takes the window of each plane of the resized picture and normalises it.
+  template <class Value>
+  void write(const Value* values, int64_t rows, int64_t columns, const detail::Window& taken, float* out) const;
 
   detail::Window window(int64_t index, int64_t epoch) const;
 
@@ -144,24 +149,26 @@ inline void ImageTransform::apply(const ImageView& image, int64_t index, int64_t
   const int64_t rows = options_.size == 0 ? image.height : options_.size;
   const int64_t columns = options_.size == 0 ? image.width : options_.size;
   const detail::Window taken = window(index, epoch);
-  const bool same_size = image.height == rows && image.width == columns;
-  if (options_.resize == Resize::tensor && !same_size) {
+  if (image.height == rows && image.width == columns) {
+    write(image.pixels, rows, columns, taken, out);
+  } else if (options_.resize == Resize::image) {
+    static thread_local detail::ByteResizer resizer;
+    write(resizer.resize(image.pixels, image.channels, image.height, image.width, rows, columns), rows, columns, taken,
+          out);
+  } else {
     static thread_local detail::FloatResizer resizer;
-    const float* value = resizer.resize(image.pixels, image.channels, image.height, image.width, rows, columns);
-    for (const Channel& channel : channels_) {
-      detail::take_window(
-          value, rows, columns, taken, [&](float x) { return normalised(channel, x); }, 0.0f, out);
-      value += rows * columns;
-      out += rows * columns;
-    }
-    return;
+    write(resizer.resize(image.pixels, image.channels, image.height, image.width, rows, columns), rows, columns, taken,
+          out);
   }
-  static thread_local detail::ByteResizer resizer;
-  const uint8_t* pixel = resizer.resize(image.pixels, image.channels, image.height, image.width, rows, columns);
+}
+
+template <class Value>
+void ImageTransform::write(const Value* values, int64_t rows, int64_t columns, const detail::Window& taken,
+                           float* out) const {
   for (const Channel& channel : channels_) {
     detail::take_window(
-        pixel, rows, columns, taken, [&](uint8_t x) { return channel.table[x]; }, uint8_t{0}, out);
-    pixel += rows * columns;
+        values, rows, columns, taken, [&](Value value) { return normalised(channel, value); }, Value{0}, out);
+    values += rows * columns;
     out += rows * columns;
   }
 }
