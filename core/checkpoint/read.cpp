@@ -54,7 +54,7 @@ class Reader {
  private:
   [[noreturn]] void refuse(const std::string& what) const { throw Error(ExitCode::usage, path_ + ": " + what); }
   [[noreturn]] void refuse_tensor(const std::string& name, const std::string& what) const {
-    refuse("tensor " + Json(name).dump() + ": " + what);  // quoted and escaped: the name comes from the file
+    refuse("tensor " + quoted_name(name) + ": " + what);
   }
 
   void open() {

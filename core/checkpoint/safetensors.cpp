@@ -85,6 +85,10 @@ size_t element_size(const std::string& dtype) {
   return found == kDtypes.end() ? 0 : found->second;
 }
 
+std::string quoted_name(const std::string& name) {
+  return Json(name).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 const Tensor& File::at(const std::string& name) const {
   for (const Tensor& tensor : tensors) {
     if (tensor.name == name) return tensor;

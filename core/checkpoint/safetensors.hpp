@@ -45,6 +45,9 @@ struct File {
   std::string path;
 };
 
+// A name that comes from a file, quoted and escaped for a message.
+std::string quoted_name(const std::string& name);
+
 // Writes the file at `path` (created or emptied), makes it durable (fsync), and closes it. Not atomic: CheckpointFolder
 // is. Throws Error(failure) with path, the bytes that were to be written, and errno; a tensor that contradicts itself
 // (bytes, dtype, name) is a std::logic_error and nothing is written.

@@ -64,7 +64,8 @@ struct Experiment {
   } strategy;
 
   struct Model {
-    std::string name;  // required; a name or a path
+    std::string name;     // required; a name or a path
+    std::string weights;  // "": drawn from the seed
     Options options;
     bool operator==(const Model&) const = default;
   } model;

@@ -111,8 +111,17 @@ std::vector<Key> describe_learning() {
   return {
       DDPRUN_KEY(model.name)
           .must_be_given("name = \"simplenet\"")
-          .doc("The model plugin: a name (`\"simplenet\"` finds libddprun_model_simplenet.so) or a path."),
-      DDPRUN_KEY(model.options).doc("Handed to the model as they are."),
+          .doc("The model plugin: a path, or a name (`\"simplenet\"` finds libddprun_model_simplenet.so): "
+               "`\"linear\"`, `\"simplenet\"`, `\"resnet18\"`, or yours."),
+      DDPRUN_KEY(model.weights)
+          .default_means("drawn from experiment.seed")
+          .doc("A safetensors file with the initial weights, such as a checkpoint: each parameter and buffer of the "
+               "model under PyTorch's names, in its shape and dtype, and nothing else. Relative to the current "
+               "directory."),
+      DDPRUN_KEY(model.options)
+          .doc("Handed to the model as they are. simplenet: `hidden = 256`. resnet18: `stem = \"imagenet\"` (7x7 with "
+               "stride 2, then pooling) or `\"small\"` (3x3, for images such as 32x32); `memory_format = "
+               "\"contiguous\"` or `\"channels_last\"`. linear has none."),
 
       DDPRUN_KEY(data.name)
           .must_be_given("name = \"mnist\"")

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "comm/plugin_backend.hpp"
 #include "data/plugin_dataset.hpp"
+#include "train/weights.hpp"
 
 namespace ddprun::run {
 namespace {
@@ -91,6 +92,10 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
     } catch (const Error& error) {
       faults.add({error.code(), model_fault(sources, error.what())});
     }
+  }
+  if (made.model != nullptr && !experiment.model.weights.empty()) {
+    collect(faults, sources, "model.weights",
+            [&] { train::load_weights(made.model->module(), experiment.model.weights); });
   }
   faults.throw_if_any();
   return made;

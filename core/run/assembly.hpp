@@ -23,9 +23,9 @@ struct Assembly {
   const config::Experiment& experiment() const { return loaded.experiment; }
 };
 
-// Loads plugins, opens the data set, makes the model from experiment.seed. Communicates with nobody. Throws Error: all
-// faults that do not hide one another at once, a line each, with the place in the config; the code is that of the
-// first.
+// Loads plugins, opens the data set, makes the model from experiment.seed or model.weights. Communicates with nobody.
+// Throws Error: all faults that do not hide one another at once, a line each, with the place in the config; the code is
+// that of the first.
 Assembly assemble(config::Loaded loaded, const plugin::Registry& registry);
 
 // Throws Error(usage) where an epoch would have no step: fewer samples than ranks, and the rest dropped.

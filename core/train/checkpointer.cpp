@@ -1,27 +1,10 @@
 #include "train/checkpointer.hpp"
 
-#include "base/error.hpp"
 #include "train/parameters.hpp"
+#include "train/tensor_buffer.hpp"
 
 namespace ddprun::train {
 namespace {
-
-std::string safetensors_dtype(const torch::Tensor& tensor) {
-  switch (tensor.scalar_type()) {
-    case torch::kFloat16: return "F16";
-    case torch::kBFloat16: return "BF16";
-    case torch::kFloat32: return "F32";
-    case torch::kFloat64: return "F64";
-    case torch::kInt64: return "I64";
-    case torch::kInt32: return "I32";
-    case torch::kInt16: return "I16";
-    case torch::kInt8: return "I8";
-    case torch::kUInt8: return "U8";
-    case torch::kBool: return "BOOL";
-    default:
-      throw Error(ExitCode::failure, std::string("safetensors has no name for ") + c10::toString(tensor.scalar_type()));
-  }
-}
 
 class ModelCheckpointer final : public Checkpointer {
  public:

@@ -3,12 +3,17 @@
 
 #include <torch/torch.h>
 
+#include <string>
+
 #include "comm/comm_backend.hpp"
 
 namespace ddprun::train {
 
 // Throws Error(failure) for a dtype that no backend moves.
 comm::DType dtype_of(const torch::Tensor& tensor);
+
+// The dtype's name in a safetensors file: "F32". Throws Error(failure) for one that has none.
+std::string safetensors_dtype(const torch::Tensor& tensor);
 
 // The tensor's memory, which it keeps owning. Throws Error(failure) unless it is contiguous and on the CPU.
 comm::Buffer as_buffer(const torch::Tensor& tensor);

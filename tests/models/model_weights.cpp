@@ -1,5 +1,5 @@
 // For weights_parity.py: `model_weights NAME SEED CLASSES OUT EXTENT... [KEY=VALUE...]` makes the model for samples of
-// that shape and writes its initial parameters as a checkpoint.
+// that shape, writes its initial state as a checkpoint, and prints the names of its parameters in their order.
 #include <torch/torch.h>
 
 #include <cstdio>
@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "checkpoint/safetensors.hpp"
-#include "models/load_model.hpp"
+#include "models/made_from_words.hpp"
+#include "train/parameters.hpp"
+#include "train/tensor_buffer.hpp"
 
 using namespace ddprun;
 
@@ -16,10 +18,9 @@ namespace {
 
 void write_weights(Model& model, const std::string& path) {
   std::vector<checkpoint::TensorView> views;
-  for (const auto& parameter : model.module().named_parameters()) {
-    const torch::Tensor& tensor = parameter.value();
-    TORCH_CHECK(tensor.is_contiguous() && tensor.scalar_type() == torch::kFloat32);
-    views.push_back({parameter.key(), "F32", tensor.sizes().vec(), tensor.data_ptr(), tensor.nbytes()});
+  for (const auto& [name, tensor] : train::state(model.module())) {
+    TORCH_CHECK(tensor.is_contiguous());
+    views.push_back({name, train::safetensors_dtype(tensor), tensor.sizes().vec(), tensor.data_ptr(), tensor.nbytes()});
   }
   checkpoint::write_safetensors(path, views, {});
 }
@@ -29,18 +30,10 @@ void write_weights(Model& model, const std::string& path) {
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   try {
-    ModelContext context;
-    context.classes = std::stoll(words.at(2));
-    for (size_t i = 4; i < words.size(); ++i) {
-      const size_t equals = words[i].find('=');
-      if (equals == std::string::npos) {
-        context.input_shape.push_back(std::stoll(words[i]));
-      } else {
-        context.options[words[i].substr(0, equals)] = words[i].substr(equals + 1);
-      }
-    }
     torch::manual_seed(std::stoull(words.at(1)));
-    write_weights(*testing::load_model(words.at(0), context), words.at(3));
+    const auto model = testing::made_from_words(words.at(0), words.at(2), words, 4);
+    write_weights(*model, words.at(3));
+    for (const std::string& name : model->module().named_parameters().keys()) std::puts(name.c_str());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

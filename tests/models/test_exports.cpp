@@ -9,7 +9,7 @@
 using namespace ddprun::testing;
 
 TEST_CASE("a model plugin exports its entry and nothing else") {
-  for (const std::string name : {"linear", "simplenet"}) {
+  for (const std::string name : {"linear", "simplenet", "resnet18"}) {
     Process nm({"/usr/bin/nm", "--dynamic", "--defined-only", "--format=just-symbols", model_plugin(name).path}, {});
     const ProcessResult result = nm.wait();
     CHECK(result.code == 0);
@@ -18,7 +18,7 @@ TEST_CASE("a model plugin exports its entry and nothing else") {
 }
 
 TEST_CASE("a model plugin says who it is and what it was built with") {
-  for (const std::string name : {"linear", "simplenet"}) {
+  for (const std::string name : {"linear", "simplenet", "resnet18"}) {
     const auto* table = model_plugin(name).table;
     CHECK(table->name == name);
     CHECK(table->torch_version == ddprun::train::torch_version());

@@ -39,7 +39,28 @@ class ModelOptions {
     return value;
   }
 
+  // One of `words`; `otherwise`, which is among them, when the key is not given.
+  std::string choice(const std::string& key, const std::string& otherwise,
+                     std::initializer_list<std::string_view> words) const {
+    const auto found = options_.find(key);
+    if (found == options_.end()) return otherwise;
+    for (const std::string_view word : words) {
+      if (word == found->second) return found->second;
+    }
+    throw std::invalid_argument("model.options." + key + " = \"" + found->second + "\": expected " + one_of(words));
+  }
+
  private:
+  // `"a", "b" or "c"`
+  static std::string one_of(std::initializer_list<std::string_view> words) {
+    std::string text;
+    for (const auto* word = words.begin(); word != words.end(); ++word) {
+      if (word != words.begin()) text += word + 1 == words.end() ? " or " : ", ";
+      text.append("\"").append(*word).append("\"");
+    }
+    return text;
+  }
+
   static std::string takes(std::initializer_list<std::string_view> known) {
     if (known.size() == 0) return " has no options; remove the key";
     std::string text = " has no such option; it has ";

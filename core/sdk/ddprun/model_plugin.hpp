@@ -47,6 +47,9 @@ void* create_model(const void* context, char* error, uint64_t error_size) {
   std::string text;
   try {
     return static_cast<Model*>(new T(*static_cast<const ModelContext*>(context)));
+  } catch (const c10::Error& caught) {
+    text = caught.what_without_backtrace();
+    what = text.c_str();
   } catch (const std::exception& caught) {
     text = caught.what();
     what = text.c_str();

@@ -1,4 +1,5 @@
-// ddprun/model_shape.hpp: for models that see a sample as a vector: checks a batch's shape and flattens it.
+// ddprun/model_shape.hpp: the shape that a model was made for: checks that a batch has it, and flattens the batch for
+// models that see a sample as a vector.
 #pragma once
 
 #include <torch/torch.h>
@@ -32,13 +33,17 @@ class SampleShape {
   // Elements of one sample; 1 for a scalar.
   int64_t features() const { return features_; }
 
-  // [batch, shape...] -> [batch, features], a view where the memory allows. Throws std::invalid_argument that states
-  // both shapes when the batch holds other samples.
-  torch::Tensor flatten(const torch::Tensor& batch) const {
+  // Throws std::invalid_argument that states both shapes unless the batch is [batch, shape...].
+  void check(const torch::Tensor& batch) const {
     if (batch.dim() == 0 || batch.sizes().slice(1) != torch::IntArrayRef(shape_)) {
       throw std::invalid_argument(model_ + " was made for samples of the shape " + shape_text(shape_) +
                                   ", and got a batch of the shape " + shape_text(batch.sizes().vec()));
     }
+  }
+
+  // [batch, shape...] -> [batch, features], a view where the memory allows. Throws as check does.
+  torch::Tensor flatten(const torch::Tensor& batch) const {
+    check(batch);
     return batch.reshape({batch.size(0), features_});
   }
 

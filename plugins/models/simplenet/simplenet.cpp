@@ -1,10 +1,8 @@
 // simplenet: the multi-layer perceptron of the MNIST tutorials: flatten, fc1, ReLU, fc2; cross entropy.
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
+#include "ddprun/classifier.hpp"
 #include "ddprun/model_options.hpp"
-#include "ddprun/model_plugin.hpp"
 #include "ddprun/model_shape.hpp"
 
 namespace {
@@ -22,10 +20,11 @@ struct Layers final : torch::nn::Module {
   torch::nn::Linear fc2;
 };
 
-class SimpleNet final : public ddprun::Model {
+class SimpleNet final : public ddprun::Classifier {
  public:
   explicit SimpleNet(const ddprun::ModelContext& context)
-      : shape_("simplenet", context.input_shape), layers_(shape_.features(), hidden_of(context), classes_of(context)) {}
+      : shape_("simplenet", context.input_shape),
+        layers_(shape_.features(), hidden_of(context), classes_of(context, "simplenet")) {}
 
   torch::nn::Module& module() override { return layers_; }
 
@@ -34,23 +33,9 @@ class SimpleNet final : public ddprun::Model {
     return layers_.fc2(torch::relu(layers_.fc1(shape_.flatten(input))));
   }
 
-  torch::Tensor loss(const torch::Tensor& output, const torch::Tensor& target) override {
-    return torch::nn::functional::cross_entropy(output, target);
-  }
-
-  torch::Tensor correct(const torch::Tensor& output, const torch::Tensor& target) override {
-    return output.argmax(1).eq(target).sum();
-  }
-
  private:
   static int64_t hidden_of(const ddprun::ModelContext& context) {
     return ddprun::ModelOptions(context.options, "simplenet", {"hidden"}).integer("hidden", kHidden, 1, kMostHidden);
-  }
-
-  static int64_t classes_of(const ddprun::ModelContext& context) {
-    if (context.classes >= 2) return context.classes;
-    throw std::invalid_argument("simplenet tells classes apart, but the data set has " +
-                                std::to_string(context.classes) + " classes; choose a data set with labels");
   }
 
   ddprun::SampleShape shape_;

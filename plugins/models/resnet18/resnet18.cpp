@@ -1,0 +1,85 @@
+// resnet18: torchvision's ResNet-18 for images of three channels; cross entropy.
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "ddprun/classifier.hpp"
+#include "ddprun/model_options.hpp"
+#include "ddprun/model_shape.hpp"
+#include "network.hpp"
+
+namespace {
+
+using ddprun::resnet18::Network;
+using ddprun::resnet18::Stem;
+
+struct Settings {
+  explicit Settings(const ddprun::ModelContext& context) {
+    const ddprun::ModelOptions options(context.options, "resnet18", {"stem", "memory_format"});
+    stem = options.choice("stem", "imagenet", {"imagenet", "small"}) == "small" ? Stem::small : Stem::imagenet;
+    if (options.choice("memory_format", "contiguous", {"contiguous", "channels_last"}) == "channels_last") {
+      format = torch::MemoryFormat::ChannelsLast;
+    }
+  }
+
+  Stem stem;
+  torch::MemoryFormat format = torch::MemoryFormat::Contiguous;
+};
+
+// How many times smaller the last feature map is than the image.
+int64_t reduction(Stem stem) {
+  return stem == Stem::imagenet ? 32 : 8;
+}
+
+// The shape, if it is that of an image which leaves at least a pixel behind the last layer.
+std::vector<int64_t> image_shape(const ddprun::ModelContext& context, Stem stem) {
+  const std::vector<int64_t>& shape = context.input_shape;
+  if (shape.size() != 3 || shape[0] != 3) {
+    throw std::invalid_argument(
+        "resnet18 takes images of the shape [3, height, width], but the samples of the data set "
+        "have the shape " +
+        ddprun::shape_text(shape) + "; choose a data set of colour images");
+  }
+  const int64_t least = reduction(stem);
+  if (std::min(shape[1], shape[2]) < least) {
+    throw std::invalid_argument("resnet18 makes an image " + std::to_string(least) +
+                                " times smaller, and one of the shape " + ddprun::shape_text(shape) +
+                                " is too small for that; give larger images" +
+                                (stem == Stem::imagenet ? ", or model.options.stem = \"small\" (from 8x8)" : ""));
+  }
+  return shape;
+}
+
+class ResNet18 final : public ddprun::Classifier {
+ public:
+  explicit ResNet18(const ddprun::ModelContext& context) : ResNet18(context, Settings(context)) {}
+
+  torch::nn::Module& module() override { return network_; }
+
+  // [batch, 3, height, width] -> [batch, classes]: scores before softmax
+  torch::Tensor forward(const torch::Tensor& input) override {
+    shape_.check(input);
+    return network_.forward(input.contiguous(format_));
+  }
+
+ private:
+  ResNet18(const ddprun::ModelContext& context, const Settings& settings)
+      : shape_("resnet18", image_shape(context, settings.stem)),
+        format_(settings.format),
+        network_(settings.stem, classes_of(context, "resnet18")) {
+    // Values and names stay; only the order in memory changes.
+    for (torch::Tensor& parameter : network_.parameters()) {
+      if (parameter.dim() == 4) parameter.set_data(parameter.detach().contiguous(format_));
+    }
+  }
+
+  ddprun::SampleShape shape_;
+  torch::MemoryFormat format_;
+  Network network_;
+};
+
+}  // namespace
+
+DDPRUN_MODEL_PLUGIN(ResNet18, "resnet18", "0.1.0");
