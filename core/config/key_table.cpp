@@ -125,7 +125,8 @@ std::vector<Key> describe_learning() {
 
       DDPRUN_KEY(data.name)
           .must_be_given("name = \"mnist\"")
-          .doc("The data set: `\"linear\"`, `\"mnist\"`, `\"fashion-mnist\"` and others."),
+          .doc("The data set: one that comes with ddprun (`\"mnist\"`; `ddprun plugins` lists them), or a plugin, by "
+               "name (`\"image-folder\"` finds libddprun_dataset_image-folder.so) or path."),
       DDPRUN_KEY(data.root)
           .default_means("the data set's own")
           .doc("The folder that holds its files, relative to the current directory."),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # install_test.sh BUILD: installs the build, moves the prefix elsewhere, and uses it as a stranger would: runs the
-# program, and builds, installs and lists a plugin out of tree.
+# program, and builds, installs and lists plugins out of tree.
 set -euo pipefail
 build=$1
 here=$(cd "$(dirname "$0")" && pwd)
@@ -36,9 +36,11 @@ cmake -S "$here/out_of_tree" -B "$box/lone" -G Ninja -DCMAKE_PREFIX_PATH="$prefi
   fail "find_package: $(<"$box/configure.log")"
 cmake --build "$box/lone" >"$box/build.log" || fail "build: $(<"$box/build.log")"
 cmake --install "$box/lone" --prefix "$prefix" >"$box/install.log"
-plugin=$prefix/lib/ddprun/libddprun_comm_lone.so
-[[ $(nm -D --defined-only "$plugin" | awk '{ print $3 }') == ddprun_comm_plugin_v1 ]] ||
-  fail "$plugin exports: $(nm -D --defined-only "$plugin")"
 "$prefix/bin/ddprun" plugins >"$box/plugins"
-grep -q "$plugin" "$box/plugins" || fail "ddprun plugins does not list lone: $(<"$box/plugins")"
+for kind_name in comm_lone dataset_evens; do
+  plugin=$prefix/lib/ddprun/libddprun_$kind_name.so
+  [[ $(nm -D --defined-only "$plugin" | awk '{ print $3 }') == ddprun_${kind_name%_*}_plugin_v1 ]] ||
+    fail "$plugin exports: $(nm -D --defined-only "$plugin")"
+  grep "$plugin" "$box/plugins" | grep -qv refused || fail "ddprun plugins does not list $plugin: $(<"$box/plugins")"
+done
 echo "ok"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <new>
 
 namespace ddprun::detail {
 
@@ -26,9 +27,11 @@ inline const DatasetHandle& handle_of(const ddprun_dataset* split) {
   return *reinterpret_cast<const DatasetHandle*>(split);
 }
 
+// Cuts what is too long, between two characters of UTF-8.
 template <std::size_t size>
 void write_text(char (&to)[size], const char* text) {
-  const std::size_t length = std::min(std::strlen(text), size - 1);
+  std::size_t length = std::min(std::strlen(text), size - 1);
+  while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0) == 0x80) --length;
   std::memcpy(to, text, length);
   to[length] = '\0';
 }
@@ -43,6 +46,8 @@ int32_t guarded_dataset_call(ddprun_dataset_error* error, Body body) {
     write_text(error->key, fault.key().c_str());
     write_text(error->reason, fault.what());
     return DDPRUN_DATASET_INVALID;
+  } catch (const std::bad_alloc&) {
+    write_text(error->reason, "out of memory");
   } catch (const std::exception& caught) {
     write_text(error->reason, caught.what());
   } catch (...) {
