@@ -1,0 +1,157 @@
+"""One rank of the cases in PyTorch, as its own tutorials write it. argv: a job in JSON, this rank."""
+
+import datetime
+import gzip
+import json
+import pathlib
+import sys
+
+import torch
+import torch.distributed as dist
+from safetensors.torch import load_file, save_file
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler, RandomSampler, SequentialSampler, TensorDataset
+
+
+class SimpleNet(torch.nn.Module):
+    def __init__(self, inputs, hidden, classes):
+        super().__init__()
+        self.fc1 = torch.nn.Linear(inputs, hidden)
+        self.fc2 = torch.nn.Linear(hidden, classes)
+
+    def forward(self, x):
+        return self.fc2(torch.relu(self.fc1(torch.flatten(x, 1))))
+
+
+def resnet18():
+    import torchvision
+
+    return torchvision.models.resnet18(num_classes=10)
+
+
+MODELS = {
+    "linear": (lambda: torch.nn.Linear(1, 1), torch.nn.MSELoss()),
+    "simplenet": (lambda: SimpleNet(784, 256, 10), torch.nn.CrossEntropyLoss()),
+    "resnet18": (resnet18, torch.nn.CrossEntropyLoss()),
+}
+
+
+def read_idx(path, header, shape):
+    with gzip.open(path) as file:
+        return torch.frombuffer(bytearray(file.read()[header:]), dtype=torch.uint8).view(-1, *shape)
+
+
+def mnist(root, split):
+    images = read_idx(root / f"{split}-images-idx3-ubyte.gz", 16, (1, 28, 28))
+    labels = read_idx(root / f"{split}-labels-idx1-ubyte.gz", 8, ())
+    return TensorDataset(images.float() / 255, labels.long())
+
+
+def open_splits(case):
+    config = case["config"]
+    if config["data.name"] == "mnist":
+        root = pathlib.Path(config["data.root"])
+        return mnist(root, "train"), mnist(root, "t10k")
+    tensors = load_file(case["data"])
+    return tuple(TensorDataset(tensors[f"{split}.inputs"], tensors[f"{split}.targets"]) for split in ("train", "test"))
+
+
+def make_optimizer(config, parameters, world):
+    lr = config["optimizer.lr"] * (world if config["optimizer.scale_lr"] == "world" else 1)
+    decay = config["optimizer.weight_decay"]
+    if config["optimizer.name"] == "sgd":
+        momentum, nesterov = config["optimizer.momentum"], config["optimizer.nesterov"]
+        return torch.optim.SGD(parameters, lr, momentum=momentum, nesterov=nesterov, weight_decay=decay)
+    make = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[config["optimizer.name"]]
+    return make(parameters, lr, betas=config["optimizer.betas"], eps=config["optimizer.eps"], weight_decay=decay)
+
+
+class Order:
+    """The samples of each epoch."""
+
+    def __init__(self, config, dataset, rank, world):
+        self.seed = config["experiment.seed"]
+        self.generator = torch.Generator()
+        if world > 1:
+            drop = config["data.last"] == "drop"
+            self.sampler = DistributedSampler(dataset, world, rank, config["data.shuffle"], self.seed, drop)
+        elif config["data.shuffle"]:
+            self.sampler = RandomSampler(dataset, generator=self.generator)
+        else:
+            self.sampler = SequentialSampler(dataset)
+
+    def begin(self, epoch):
+        self.generator.manual_seed(self.seed + epoch)
+        if isinstance(self.sampler, DistributedSampler):
+            self.sampler.set_epoch(epoch)
+
+
+def distribute(model, config):
+    sizes = {"bucket_cap_mb": config["strategy.bucket_mb"]} if "strategy.bucket_mb" in config else {}
+    return DistributedDataParallel(model, broadcast_buffers=config["strategy.sync_buffers"], **sizes)
+
+
+@torch.no_grad()
+def evaluate(model, loss_of, loader):
+    """Mean loss and the number of right answers over the whole test set."""
+    model.eval()
+    loss, right, samples = 0.0, 0, 0
+    for inputs, targets in loader:
+        outputs = model(inputs)
+        loss += loss_of(outputs, targets).item() * len(inputs)
+        if targets.dtype == torch.int64:
+            right += (outputs.argmax(1) == targets).sum().item()
+        samples += len(inputs)
+    model.train()
+    return {"loss": loss / samples, "right": right, "samples": samples}
+
+
+def train(case, rank, world):
+    """Trains; returns the steps and evaluations of this rank, and its model."""
+    config = case["config"]
+    train_set, test_set = open_splits(case)
+    make_model, loss_of = MODELS[config["model.name"]]
+    torch.manual_seed(config["experiment.seed"])
+    model = make_model()
+    replica = distribute(model, config) if world > 1 else model
+    optimizer = make_optimizer(config, replica.parameters(), world)
+    batch = config["data.batch_size"] // (1 if config["data.batch_per"] == "rank" else world)
+    order = Order(config, train_set, rank, world)
+    loader = DataLoader(train_set, batch, sampler=order.sampler)
+    limit = config.get("train.steps", sys.maxsize)
+    steps, tests, epoch = [], [], 0
+    while epoch < config.get("train.epochs", sys.maxsize) and len(steps) < limit:
+        order.begin(epoch)
+        epoch += 1
+        for inputs, targets in loader:
+            optimizer.zero_grad()
+            loss = loss_of(replica(inputs), targets)
+            loss.backward()
+            optimizer.step()
+            steps.append({"epoch": epoch, "samples": len(inputs), "loss": loss.item()})
+            if len(steps) == limit:
+                break
+        if rank == 0 and config["train.evaluate"]:
+            tests.append(evaluate(model, loss_of, DataLoader(test_set, batch)))
+    return {"steps": steps, "tests": tests}, model
+
+
+def main():
+    job = json.loads(pathlib.Path(sys.argv[1]).read_text())
+    rank, world, folder = int(sys.argv[2]), job["world"], pathlib.Path(job["folder"])
+    torch.set_num_threads(1)
+    if world > 1:
+        store = f"file://{folder}/store-{world}"
+        dist.init_process_group("gloo", store, datetime.timedelta(seconds=60), world_size=world, rank=rank)
+    results = {}
+    for case in job["cases"]:
+        results[case["name"]], model = train(case, rank, world)
+        if rank == 0:
+            save_file(model.state_dict(), folder / f"{case['name']}-{world}.safetensors")
+    (folder / f"pytorch-{world}-rank{rank}.json").write_text(
+        json.dumps({"torch": torch.__version__, "cases": results}))
+    if world > 1:
+        dist.destroy_process_group()
+
+
+main()
