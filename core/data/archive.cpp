@@ -71,6 +71,7 @@ class TarReader {
            std::to_string(limits_.member) + " are read");
     }
     std::vector<uint8_t> bytes;
+    bytes.reserve(size);  // takes no memory before it is written to
     while (true) {
       const std::size_t before = bytes.size();
       bytes.resize(std::min(size, before + step));

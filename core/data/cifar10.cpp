@@ -110,7 +110,7 @@ ByteImages take(Files& files, const std::vector<std::string>& names, const std::
     }
     const auto needed = [&](auto begin, auto end) { return std::find(begin, end, names[i]) != end; };
     const auto after = names.begin() + static_cast<std::ptrdiff_t>(i) + 1;
-    if (!needed(after, names.end()) && !needed(later.begin(), later.end())) files[names[i]] = {};
+    if (!needed(after, names.end()) && !needed(later.begin(), later.end())) files.erase(names[i]);
   }
   return images;
 }
