@@ -80,6 +80,11 @@ int64_t peak_memory_bytes() {
   return getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<int64_t>(usage.ru_maxrss) * 1024 : -1;
 }
 
+int64_t page_faults() {
+  rusage usage{};
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<int64_t>(usage.ru_minflt) : -1;
+}
+
 std::string to_json(const Environment& environment) {
   nlohmann::ordered_json object = {
       {"ddprun", environment.ddprun},

@@ -29,6 +29,10 @@ Environment collect_environment(std::map<std::string, std::string> extra);
 // The most memory that this process has held at once, in bytes; -1 where the system does not tell.
 int64_t peak_memory_bytes();
 
+// Minor page faults of this process so far, all threads: pages that the kernel had to find, and clear, when they were
+// first touched; -1 where the system does not tell.
+int64_t page_faults();
+
 std::string to_json(const Environment& environment);
 
 // Rank 0: <run_dir>/environment.json. Throws Error(failure) with path and errno.

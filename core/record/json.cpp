@@ -123,6 +123,7 @@ std::string to_json(const Summary& summary) {
   put(object, "algorithm", summary.algorithm);
   put(object, "transport", summary.transport);
   put(object, "peak_memory_bytes", summary.peak_memory_bytes);
+  put(object, "page_faults", summary.page_faults);
   for (const auto& [name, value] : summary.learned) put(object, "learned." + name, value);
   return object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
 }

@@ -58,7 +58,9 @@ struct Summary {
   std::string backend;    // as asked for
   std::string algorithm;  // that served
   std::string transport;  // that served
-  int64_t peak_memory_bytes = -1;
+  int64_t peak_memory_bytes = -1;  // the most of any rank
+  // Minor page faults in a step, without the first few steps, in which memory is new; the most of any rank.
+  double page_faults = kAbsent;
   std::vector<std::pair<std::string, double>> learned;  // "weight" -> 2.0, from the model
 };
 

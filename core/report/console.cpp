@@ -133,6 +133,7 @@ std::string summary_table(const record::Summary& summary) {
   if (summary.world >= 0) table.row({"world size", std::to_string(summary.world)});
   if (!summary.backend.empty()) table.row({"communication", served(summary)});
   if (summary.peak_memory_bytes >= 0) table.row({"peak memory", human_bytes(summary.peak_memory_bytes)});
+  if (known(summary.page_faults)) table.row({"page faults per step", fmt::format("{:.1f}", summary.page_faults)});
   return table.text();
 }
 

@@ -16,6 +16,7 @@
 #include "report/console.hpp"
 #include "run/assembly.hpp"
 #include "run/group.hpp"
+#include "run/memory.hpp"
 #include "run/run_observer.hpp"
 #include "train/checkpointer.hpp"
 #include "train/optimizers.hpp"
@@ -217,6 +218,7 @@ std::string log_dir(const config::Experiment& experiment, const std::string& run
 }
 
 void run_rank(RankOptions options, const plugin::Registry& registry) {
+  keep_freed_memory();
   const launch::World& world = options.world;
   Assembly assembly = assemble(std::move(options.loaded), registry);
   refuse_empty_epochs(assembly, world.size);

@@ -1,21 +1,19 @@
 #include "train/loop_trainer.hpp"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.hpp"
+#include "record/environment.hpp"
 
 namespace ddprun::train {
 namespace {
 
 using launch::Phase;
 
-double peak_memory_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) * 1024;
+// The most of any rank.
+double most(const std::vector<double>& values) {
+  return *std::max_element(values.begin(), values.end());
 }
 
 // Optimizer::zero_grad detaches in place, which a view, such as a gradient in a bucket, does not allow.
@@ -69,6 +67,7 @@ record::EpochRecord LoopTrainer::train_epoch(int64_t epoch) {
   barrier();
   const Stopwatch clock;
   parts_.train.start(epoch - 1);
+  faults_.start(step_);
   for (int64_t step_of_epoch = 1; !stopping_; ++step_of_epoch) {
     parts_.observer.phase(Phase::data, step_ + 1, -1);
     Stopwatch wait;
@@ -81,10 +80,12 @@ record::EpochRecord LoopTrainer::train_epoch(int64_t epoch) {
     record.data = wait.lap();
     record = run_step(batch, record);
     totals.add(record);
+    faults_.warm(step_);
     parts_.observer.step(record, step_of_epoch, parts_.train.steps());
     interrupted_ = parts_.observer.stop_after(step_);
     stopping_ = interrupted_ || (parts_.plan.steps && step_ >= *parts_.plan.steps);
   }
+  faults_.stop(step_);
   parts_.observer.phase(Phase::barrier, step_, -1);
   barrier();
   train_seconds_ += clock.total();
@@ -191,7 +192,6 @@ void LoopTrainer::commit() {
 
 record::Summary LoopTrainer::summarize() {
   const auto samples = sum({static_cast<double>(totals_.samples)});
-  const auto memory = gather(peak_memory_bytes());
   const double steps = static_cast<double>(step_);
   record::Summary summary;
   summary.test_accuracy = last_epoch_.test_accuracy;
@@ -211,7 +211,8 @@ record::Summary LoopTrainer::summarize() {
   summary.steps = step_;
   summary.epochs = complete_epochs();
   summary.world = world();
-  summary.peak_memory_bytes = static_cast<int64_t>(*std::max_element(memory.begin(), memory.end()));
+  summary.peak_memory_bytes = static_cast<int64_t>(most(gather(static_cast<double>(record::peak_memory_bytes()))));
+  summary.page_faults = most(gather(faults_.per_step()));
   summary.learned = parts_.model.learned();
   return summary;
 }

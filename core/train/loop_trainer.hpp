@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "comm/comm_backend.hpp"
+#include "train/fault_meter.hpp"
 #include "train/stopwatch.hpp"
 #include "train/trainer.hpp"
 
@@ -56,6 +57,7 @@ class LoopTrainer : public Trainer {
   record::EpochRecord last_epoch_;
   record::StepRecord totals_;  // sums over all steps
   double train_seconds_ = 0;
+  FaultMeter faults_;
 };
 
 }  // namespace ddprun::train

@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -39,4 +41,20 @@ TEST_CASE("peak memory grows with what the process touches") {
   const std::vector<char> touched(static_cast<size_t>(before) + (64 << 20), 'x');
   CHECK(record::peak_memory_bytes() >= before + (32 << 20));
   CHECK(touched.back() == 'x');
+}
+
+TEST_CASE("page faults count the pages that are touched for the first time, and no others") {
+  constexpr size_t kPages = 1000;
+  const size_t bytes = kPages * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(memory != MAP_FAILED);
+  REQUIRE(madvise(memory, bytes, MADV_NOHUGEPAGE) == 0);
+  const int64_t before = record::page_faults();
+  REQUIRE(before > 0);
+  std::memset(memory, 1, bytes);
+  const int64_t touched = record::page_faults();
+  std::memset(memory, 2, bytes);
+  CHECK(touched - before >= static_cast<int64_t>(kPages));
+  CHECK(record::page_faults() - touched < static_cast<int64_t>(kPages) / 2);
+  munmap(memory, bytes);
 }

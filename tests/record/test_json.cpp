@@ -95,6 +95,7 @@ TEST_CASE("a full summary has exactly the promised keys") {
   summary.steps = summary.epochs = summary.world = summary.seed = 2;
   summary.model = summary.data = summary.strategy = summary.backend = summary.algorithm = summary.transport = "x";
   summary.peak_memory_bytes = 1024;
+  summary.page_faults = 12.5;
   summary.learned = {{"weight", 2.0}, {"bias", 3.0}};
   const std::vector<std::string> expected = {"test.accuracy",
                                              "test.loss",
@@ -119,11 +120,13 @@ TEST_CASE("a full summary has exactly the promised keys") {
                                              "algorithm",
                                              "transport",
                                              "peak_memory_bytes",
+                                             "page_faults",
                                              "learned.weight",
                                              "learned.bias"};
   CHECK(keys_of(to_json(summary)) == expected);
   const json object = json::parse(to_json(summary));
   CHECK(object.at("split.comm").get<double>() == 3);
+  CHECK(object.at("page_faults").get<double>() == 12.5);
   CHECK(object.at("learned.bias").get<double>() == 3);
 }
 

@@ -100,6 +100,16 @@ TEST_CASE("the summary splits the average step and shows what no part accounts f
         "communication             gloo ring (tcp)\n");
 }
 
+TEST_CASE("the summary tells peak memory and page faults where they were measured") {
+  record::Summary summary;
+  summary.peak_memory_bytes = 512 << 20;
+  CHECK(report::summary_table(summary) == "peak memory  512 MiB\n");
+  summary.page_faults = 12.25;
+  CHECK(report::summary_table(summary) ==
+        "peak memory           512 MiB\n"
+        "page faults per step     12.2\n");
+}
+
 TEST_CASE("the banner says what runs where, and that there is no GPU") {
   CHECK(report::banner(mnist()) ==
         "experiment  mnist, seed 42\n"

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Peak memory, page faults and time of a ResNet-18 rank: ddprun and PyTorch DDP by turns, the same job, on this machine.
+
+    python3 bench/memory.py --program build/release/bin/ddprun --python PYTHON
+
+PYTHON is one with torch and torchvision; this script itself needs only the standard library.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+WARM = 5  # steps that are not measured, as in ddprun's own count of page faults
+
+CONFIG = """
+[launch]
+nproc = {ranks}
+threads = {threads}
+[strategy]
+kind = "ddp"
+[model]
+name = "resnet18"
+options = {{ memory_format = "{memory_format}" }}
+[data]
+name = "synthetic"
+batch_size = {batch}
+batch_per = "rank"
+options = {{ shape = "3x{extent}x{extent}", classes = 10, samples = {samples} }}
+[optimizer]
+name = "sgd"
+lr = 0.01
+momentum = 0.9
+[train]
+steps = {steps}
+evaluate = false
+"""
+
+
+def run(argv, limit, **more):
+    try:
+        result = subprocess.run(argv, capture_output=True, text=True, timeout=limit, **more)
+    except (OSError, subprocess.TimeoutExpired) as fault:
+        sys.exit(f"memory.py: {fault}")
+    if result.returncode != 0:
+        sys.exit(f"memory.py: {argv[0]} ended with {result.returncode}:\n{result.stderr}")
+    return result.stdout
+
+
+def ddprun(args, folder):
+    config = folder / "memory.toml"
+    config.write_text(CONFIG.format(**vars(args), samples=args.batch * args.ranks * args.steps))
+    out = run([args.program, "--config", config, "--set", f"experiment.output={folder / 'runs'}"], args.limit)
+    path = pathlib.Path(out.strip().splitlines()[-1].removeprefix("run folder: "))
+    summary = json.loads((path / "summary.json").read_text())
+    steps = [json.loads(line) for line in (path / "steps-rank0.jsonl").read_text().splitlines()]
+    return {"peak": summary["peak_memory_bytes"], "faults": summary["page_faults"],
+            "step": statistics.median(step["total"] for step in steps[WARM:])}
+
+
+def pytorch(args, _):
+    argv = [args.python, "-m", "torch.distributed.run", "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0",
+            f"--nproc-per-node={args.ranks}", HERE / "pytorch_ddp.py"]
+    argv += [str(word) for word in (args.extent, args.batch, args.steps, WARM, args.threads)]
+    environment = os.environ | {"OMP_NUM_THREADS": str(args.threads), "GLOO_SOCKET_IFNAME": "lo"}
+    return json.loads(run(argv, args.limit, env=environment).strip().splitlines()[-1])
+
+
+def cell(values, unit):
+    values = sorted(value / unit for value in values)
+    return f"{statistics.median(values):10.1f} ({values[0]:.1f} .. {values[-1]:.1f})"
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", required=True, help="the built ddprun")
+    parser.add_argument("--python", required=True, help="a Python with torch and torchvision")
+    parser.add_argument("--extent", type=int, default=224, help="images of 3 x EXTENT x EXTENT (224)")
+    parser.add_argument("--batch", type=int, default=8, help="samples per rank (8)")
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1, help="compute threads of a rank (1)")
+    parser.add_argument("--steps", type=int, default=20, help=f"of which the first {WARM} are not measured (20)")
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--memory-format", choices=["contiguous", "channels_last"], default="contiguous",
+                        help="of ddprun's model")
+    parser.add_argument("--limit", type=float, default=600, help="seconds that one run may take (600)")
+    args = parser.parse_args()
+    if args.steps <= WARM or args.repetitions < 1:
+        parser.error(f"--steps must be more than {WARM}, --repetitions at least 1")
+    return args
+
+
+def main():
+    args = arguments()
+    systems = {"ddprun": ddprun, "PyTorch DDP": pytorch}
+    figures = {name: [] for name in systems}
+    with tempfile.TemporaryDirectory() as folder:
+        for turn in range(args.repetitions):
+            for name, measure in systems.items():
+                figures[name].append(measure(args, pathlib.Path(folder)))
+                print(f"{turn + 1}/{args.repetitions} {name}", file=sys.stderr)
+    print(f"ResNet-18, {args.extent}x{args.extent}, {args.ranks} ranks x {args.batch} samples, {args.threads} threads, "
+          f"{args.repetitions} turns: median (least .. most)")
+    columns = [("peak", "peak MiB of a rank", 2**20), ("step", "ms per step", 1e-3), ("faults", "page faults", 1)]
+    print(f"{'':12}" + "".join(f"{title:>32}" for _, title, _ in columns))
+    for name, runs in figures.items():
+        print(f"{name:12}" + "".join(f"{cell([r[key] for r in runs], unit):>32}" for key, _, unit in columns))
+    ratios = [statistics.median(a[key] for a in figures["ddprun"]) / statistics.median(b[key] for b in
+              figures["PyTorch DDP"]) for key, _, _ in columns]
+    print(f"{'ratio':12}" + "".join(f"{ratio:>32.3f}" for ratio in ratios))
+
+
+main()

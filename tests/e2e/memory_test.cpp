@@ -1,0 +1,69 @@
+// What a rank of a large model asks of the kernel in its steady state.
+#include <doctest/doctest.h>
+
+#include "e2e/program.hpp"
+#include "e2e/run_files.hpp"
+
+using namespace ddprun::e2e;
+using namespace ddprun::testing;
+
+namespace {
+
+const std::string kImages = R"(
+[launch]
+nproc = 2
+threads = 1
+[strategy]
+kind = "ddp"
+[model]
+name = "resnet18"
+options = { stem = "small" }
+[data]
+name = "synthetic"
+batch_size = 8
+batch_per = "rank"
+options = { shape = "3x32x32", classes = 10, samples = 160, test_samples = 16 }
+[train]
+steps = 9
+evaluate = false
+)";
+
+// summary.json of a run with these variables in its environment.
+nlohmann::json summary_with(const std::vector<std::string>& variables) {
+  Workplace place;
+  std::vector<std::string> argv = {"/usr/bin/env"};
+  argv.insert(argv.end(), variables.begin(), variables.end());
+  const auto training = place.training(place.config(kImages));
+  argv.insert(argv.end(), training.begin(), training.end());
+  const auto printed = place.run(argv);
+  INFO(printed.err);
+  REQUIRE(printed.code == 0);
+  CHECK(contains(printed.out, "\npage faults per step "));
+  CHECK(contains(printed.out, "\npeak memory "));
+  return summary_of(place.new_run());
+}
+
+TEST_CASE("a step of resnet18 takes the memory of the step before, and none from the kernel") {
+  const auto summary = summary_with({});
+  // glibc's own thresholds, spelled out: the environment goes before ours.
+  const auto given_back = summary_with({"MALLOC_TRIM_THRESHOLD_=131072"});
+  const double faults = summary.at("page_faults");
+  const double otherwise = given_back.at("page_faults");
+  MESSAGE(faults << " page faults per step, " << otherwise << " when memory is given back");
+  CHECK(otherwise > 5000);
+  CHECK(faults < otherwise / 100);
+  // Parameters and gradients alone take 89 MB; what is kept must not pile up.
+  CHECK(summary.at("peak_memory_bytes").get<int64_t>() > 89'000'000);
+  CHECK(summary.at("peak_memory_bytes").get<int64_t>() < 1'000'000'000);
+}
+
+TEST_CASE("a run of fewer steps than memory needs to settle tells no page faults") {
+  Workplace place;
+  const auto printed = place.run(place.training(place.config(kImages), {"train.steps=3"}));
+  INFO(printed.err);
+  REQUIRE(printed.code == 0);
+  CHECK_FALSE(contains(printed.out, "page faults"));
+  CHECK_FALSE(summary_of(place.new_run()).contains("page_faults"));
+}
+
+}  // namespace
