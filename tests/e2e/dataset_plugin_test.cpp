@@ -1,0 +1,126 @@
+// Data sets that come as plugins, as a user meets them: listed, chosen, refused, trained on.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "e2e/program.hpp"
+#include "e2e/run_files.hpp"
+
+using namespace ddprun::e2e;
+using namespace ddprun::testing;
+
+namespace {
+
+const std::string kFakes = DDPRUN_BINARY_DIR "/tests/fakes";
+
+const std::string kCounting = R"(
+[launch]
+nproc = 2
+[comm]
+backend = "gloo"
+[strategy]
+kind = "ddp"
+[model]
+name = "simplenet"
+options = { hidden = 4 }
+[data]
+name = "counting"
+batch_size = 4
+shuffle = false
+options = { samples = 12, test_samples = 6 }
+[train]
+epochs = 2
+)";
+
+const std::vector<std::string> kNoTest = {"data.options.test_samples=0"};
+
+ProcessResult train(const Workplace& place, const std::vector<std::string>& overrides = {}) {
+  auto argv = place.training(place.config(kCounting), overrides);
+  argv.insert(argv.end(), {"--plugin-path", kFakes});
+  return place.run(argv);
+}
+
+ProcessResult validate(const Workplace& place, const std::vector<std::string>& overrides = {}) {
+  std::vector<std::string> arguments{"validate", place.config(kCounting), "--plugin-path", kFakes};
+  for (const std::string& one : overrides) arguments.insert(arguments.end(), {"--set", one});
+  return place.ddprun(arguments);
+}
+
+bool has_line(const std::string& text, const std::vector<std::string>& parts) {
+  const auto lines = lines_of(text);
+  return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+    return std::all_of(parts.begin(), parts.end(), [&](const auto& part) { return contains(line, part); });
+  });
+}
+
+}  // namespace
+
+TEST_CASE("plugins lists data sets: ours, those of plugins, and those that are refused") {
+  const auto result = Workplace().ddprun({"plugins", "--plugin-path", kFakes});
+  INFO(result.out);
+  CHECK(result.code == 0);
+  CHECK(has_line(result.out, {"dataset", "linear", "a straight line", "built in"}));
+  CHECK(has_line(result.out, {"dataset", "counting", "1.2.3", "counts, in plain C", "libddprun_dataset_counting.so"}));
+  CHECK(has_line(result.out, {"dataset", "no_fetch", "refused", "fetch is null"}));
+  CHECK(has_line(result.out, {"dataset", "mnist", "refused", "comes with ddprun"}));
+}
+
+TEST_CASE("two ranks train on a data set of a plugin, which the run folder names") {
+  Workplace place;
+  const auto result = train(place);
+  INFO(result.err);
+  REQUIRE(result.code == 0);
+  CHECK(contains(result.err, "6 test samples"));
+  const auto run = place.new_run();
+  CHECK(steps_of(run, 0).size() == 6);
+  const auto environment = nlohmann::json::parse(read_file(run / "environment.json"));
+  CHECK(contains(environment.dump(), "\"plugin.dataset\":\"" + kFakes + "/libddprun_dataset_counting.so\""));
+  CHECK(contains(environment.dump(), "\"plugin.dataset.version\":\"1.2.3\""));
+}
+
+TEST_CASE("validate takes a plugin by name and by path") {
+  Workplace place;
+  CHECK(validate(place).code == 0);
+  CHECK(validate(place, {"data.name=" + kFakes + "/libddprun_dataset_counting.so"}).code == 0);
+}
+
+TEST_CASE("an unknown data set is a fault of the config, a refused plugin is the plugin's") {
+  Workplace place;
+  const auto unknown = validate(place, {"data.name=countng"});
+  CHECK(unknown.code == 2);
+  CHECK_MESSAGE(contains(unknown.err, "--set data.name=countng: data.name = \"countng\": expected \"linear\", "),
+                unknown.err);
+  CHECK_MESSAGE(contains(unknown.err, "(did you mean \"counting\"?); plugins are looked for in " + kFakes),
+                unknown.err);
+  const auto refused = validate(place, {"data.name=no_fetch"});
+  CHECK(refused.code == 3);
+  CHECK_MESSAGE(contains(refused.err, "data.name = \"no_fetch\": dataset plugin " + kFakes +
+                                          "/libddprun_dataset_no_fetch.so: incomplete: fetch is null"),
+                refused.err);
+}
+
+TEST_CASE("a data set without a test split: evaluation is refused before any rank starts, training goes") {
+  Workplace place;
+  const auto refused = train(place, kNoTest);
+  CHECK(refused.code == 2);
+  CHECK_MESSAGE(
+      contains(last_line(refused.err),
+               "train.evaluate = true (the default): data set \"counting\" has no test split here; set it to false"),
+      refused.err);
+  CHECK_FALSE(std::filesystem::exists(place.runs()));
+
+  const auto trained = train(place, {kNoTest.front(), "train.evaluate=false"});
+  INFO(trained.err);
+  REQUIRE(trained.code == 0);
+  CHECK_FALSE(contains(trained.err, "test sample"));
+  CHECK_FALSE(summary_of(place.new_run()).contains("test.loss"));
+}
+
+TEST_CASE("a sample that cannot be read in training ends it with 2, the sample's file and the step") {
+  Workplace place;
+  const auto result = train(place, {"data.options.fail_at=9"});
+  CHECK(result.code == 2);
+  CHECK_MESSAGE(contains(last_line(result.err), "counting/9.bin: byte 0: unreadable"), result.err);
+  CHECK_MESSAGE(contains(last_line(result.err), "step"), result.err);
+  CHECK(place.leftovers().empty());
+}
