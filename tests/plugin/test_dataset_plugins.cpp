@@ -72,7 +72,9 @@ TEST_CASE("data set plugins are listed with their tables") {
 }
 
 TEST_CASE("the names of a kind, each once, whether they load or not") {
-  const auto names = Registry({kFakes, kFakes}).names(Kind::dataset);
+  const Registry twice({kFakes, kFakes + "/"});
+  REQUIRE(twice.folders().size() == 2);
+  const auto names = twice.names(Kind::dataset);
   CHECK(names.size() == 11);
   CHECK(names.front() == "counting");
   CHECK(Registry({kFakes}).names(Kind::model) == std::vector<std::string>{"other_torch"});
