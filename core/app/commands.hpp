@@ -1,6 +1,7 @@
 // app: the command. One file per subcommand; what they do lives in the rooms below.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,13 @@ struct Arguments {
   std::string data_set;                   // of ddprun data ...
   std::string root;                       // --root
   std::string mirror;                     // --mirror
+  std::vector<std::string> options;       // --option key=value
+  int64_t seed = 42;                      // --seed
+  std::string split = "train";            // --split
+  int64_t sample = 0;                     // --sample
+  int64_t epoch = 0;                      // --epoch
+  std::string png;                        // --png
+  int64_t scale = 1;                      // --scale
 };
 
 // Each returns the exit code, or throws Error.
@@ -24,6 +32,7 @@ ExitCode train(const Arguments& arguments);       // ddprun --config exp.toml
 ExitCode validate(const Arguments& arguments);    // ddprun validate exp.toml
 ExitCode plugins(const Arguments& arguments);     // ddprun plugins
 ExitCode data_fetch(const Arguments& arguments);  // ddprun data fetch mnist
+ExitCode data_info(const Arguments& arguments);   // ddprun data info mnist
 ExitCode version(const Arguments& arguments);     // ddprun --version
 
 }  // namespace ddprun::app

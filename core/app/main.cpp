@@ -29,6 +29,50 @@ ExitCode show_help(const CLI::App& cli) {
   return ExitCode::usage;
 }
 
+void declare_plugin_path(CLI::App& to, app::Arguments& arguments) {
+  to.add_option("--plugin-path", arguments.plugin_paths, "Folders of plugins, searched first")->type_name("DIR");
+}
+
+// An option that is given any number of times, with one value each.
+CLI::Option* declare_list(CLI::App& to, const std::string& name, std::vector<std::string>& values,
+                          const std::string& help) {
+  return to.add_option(name, values, help)->type_name("KEY=VALUE")->expected(1)->take_all();
+}
+
+CLI::Option* declare_overrides(CLI::App& to, app::Arguments& arguments) {
+  return declare_list(to, "--set", arguments.overrides, "Override a key: --set comm.algorithm=ring; any number");
+}
+
+// `ddprun data info`: the data set by its name, or that of a config; then which sample is shown, and how.
+void declare_data_info(CLI::App& data, app::Arguments& arguments, Command& command) {
+  auto* info = data.add_subcommand("info", "Show shapes, value ranges, classes and a sample of a data set");
+  info->add_option("dataset", arguments.data_set, "A data set's name, or a plugin's name or path")->type_name("NAME");
+  auto* config = info->add_option("--config", arguments.config, "Take data.* and the seed of an experiment");
+  config->type_name("FILE");
+  declare_overrides(*info, arguments)->needs(config);
+  info->add_option("--root", arguments.root, "The folder of its files")->type_name("DIR")->excludes(config);
+  declare_list(*info, "--option", arguments.options, "As data.options: --option samples=100; any number")
+      ->excludes(config);
+  info->add_option("--seed", arguments.seed, "Of what is random about it")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->excludes(config);
+  declare_plugin_path(*info, arguments);
+  info->add_option("--sample", arguments.sample, "The sample to show")->capture_default_str();
+  info->add_option("--split", arguments.split, "Of which split")
+      ->check(CLI::IsMember({"train", "test"}))
+      ->capture_default_str();
+  info->add_option("--epoch", arguments.epoch, "As a training sees it in this epoch, from 0")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  auto* png = info->add_option("--png", arguments.png, "Write the sample into a PNG instead")->type_name("FILE");
+  info->add_option("--scale", arguments.scale, "Enlarge the PNG so many times")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->needs(png);
+  info->final_callback([&] { command = app::data_info; });
+}
+
 // `ddprun data ...`; without a further word it prints what there is.
 void declare_data(CLI::App& cli, app::Arguments& arguments, Command& command) {
   auto* data = cli.add_subcommand("data", "Get and look at data sets");
@@ -43,33 +87,26 @@ void declare_data(CLI::App& cli, app::Arguments& arguments, Command& command) {
   fetch->add_option("--mirror", arguments.mirror, "Where the files lie instead of their official place")
       ->type_name("URL");
   fetch->final_callback([&] { command = app::data_fetch; });
+
+  declare_data_info(*data, arguments, command);
 }
 
 // Declares the command line and notes which command it asks for.
 void declare(CLI::App& cli, app::Arguments& arguments, Command& command) {
-  const auto plugin_path = [&](CLI::App& to) {
-    to.add_option("--plugin-path", arguments.plugin_paths, "Folders of plugins, searched first")->type_name("DIR");
-  };
-  const auto overrides = [&](CLI::App& to) {
-    to.add_option("--set", arguments.overrides, "Override a key: --set comm.algorithm=ring; any number")
-        ->type_name("KEY=VALUE")
-        ->expected(1)
-        ->take_all();
-  };
   cli.footer(kFooter);
   cli.require_subcommand(0, 1);
   auto* config = cli.add_option("--config", arguments.config, "The experiment to run")->type_name("FILE");
-  overrides(cli);
-  plugin_path(cli);
+  declare_overrides(cli, arguments);
+  declare_plugin_path(cli, arguments);
 
   auto* validate = cli.add_subcommand("validate", "Check an experiment, its plugins and data included; start nothing");
   validate->add_option("file", arguments.config, "The experiment")->required()->type_name("FILE");
-  overrides(*validate);
-  plugin_path(*validate);
+  declare_overrides(*validate, arguments);
+  declare_plugin_path(*validate, arguments);
   validate->final_callback([&] { command = app::validate; });
 
   auto* plugins = cli.add_subcommand("plugins", "List the plugins that can be found");
-  plugin_path(*plugins);
+  declare_plugin_path(*plugins, arguments);
   plugins->final_callback([&] { command = app::plugins; });
 
   declare_data(cli, arguments, command);
@@ -88,8 +125,9 @@ std::string explain(const CLI::App& cli, const CLI::ParseError& error) {
   if (unknown.empty()) return std::string(error.what());
   std::string text = "unknown argument \"" + unknown[0] + "\"";
   if (std::filesystem::exists(unknown[0])) return text + "; to run a file, use --config " + unknown[0];
-  return text + did_you_mean(unknown[0], {"validate", "plugins", "data", "fetch", "--root", "--mirror", "--config",
-                                          "--set", "--plugin-path", "--version"});
+  return text + did_you_mean(unknown[0], {"validate", "plugins", "data", "fetch", "info", "--root", "--mirror",
+                                          "--config", "--set", "--plugin-path", "--option", "--seed", "--sample",
+                                          "--split", "--epoch", "--png", "--scale", "--version"});
 }
 
 ExitCode refuse(const std::string& what) {

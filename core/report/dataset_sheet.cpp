@@ -114,6 +114,12 @@ std::string values_text(const std::vector<double>& values) {
 
 }  // namespace
 
+std::string dataset_title(const ddprun_dataset_plugin& table, const std::string& path) {
+  const std::string origin =
+      path.empty() ? "comes with ddprun" : fmt::format("plugin {} of version {}", path, table.version);
+  return fmt::format("{}: {} ({})\n", table.name, table.summary, origin);
+}
+
 std::string dataset_sheet(const std::vector<SplitSheet>& splits) {
   const bool classes = data::has_classes(*splits[0].dataset);
   return split_table(splits) + '\n' + input_table(splits) + '\n' +
@@ -122,10 +128,10 @@ std::string dataset_sheet(const std::vector<SplitSheet>& splits) {
 
 std::string target_text(const Dataset& dataset, const data::Sample& sample) {
   if (!data::has_classes(dataset)) return values_text(sample.target);
-  const std::string label = number(sample.target[0]);
-  const auto index = static_cast<std::size_t>(sample.target[0]);
+  const auto index = static_cast<std::size_t>(std::max(0.0, sample.target[0]));
+  const std::string label = fmt::format("{:.0f}", sample.target[0]);
   const std::string name = index < dataset.classes().size() ? printable(dataset.classes()[index]) : label;
-  return name == label ? label : label + " \"" + name + '"';
+  return "class " + label + (name == label ? "" : " \"" + name + '"');
 }
 
 std::string sample_table(const Dataset& dataset, int64_t first, const std::vector<data::Sample>& samples) {

@@ -17,11 +17,14 @@ struct SplitSheet {
   data::Survey survey;
 };
 
+// `mnist: handwritten digits, from IDX files (comes with ddprun)`; of a plugin its version and path.
+std::string dataset_title(const ddprun_dataset_plugin& table, const std::string& path);
+
 // Samples, shapes and types; the spread of the inputs; the classes with their counts, or the spread of the targets. At
 // least one split; all have the same fields and classes.
 std::string dataset_sheet(const std::vector<SplitSheet>& splits);
 
-// `5 "Sandal"`, a number for a class without a name of its own, or for regression the values: "2.5 -1".
+// `class 5 "Sandal"`, the number alone where it is the name, or for regression the values: "2.5 -1".
 std::string target_text(const Dataset& dataset, const data::Sample& sample);
 
 // Inputs and targets of samples that are no pictures, numbered from `first`: a line each, long ones cut.

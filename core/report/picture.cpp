@@ -171,6 +171,10 @@ ShownRange shown_range(std::span<const double> values) {
   return seen;
 }
 
+std::string range_text(ShownRange range) {
+  return fmt::format("black is {:.5g}, white {:.5g}", range.low, range.high);
+}
+
 Picture make_picture(const std::vector<int64_t>& shape, std::span<const double> values, ShownRange range) {
   if (!is_picture(shape)) throw std::logic_error("a sample of this shape is no picture");
   const auto [height, width] = size_of(shape);

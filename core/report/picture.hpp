@@ -30,6 +30,9 @@ bool is_picture(const std::vector<int64_t>& shape);
 // [0, 1] or [-1, 1] where all finite values lie within, else from the smallest to the largest.
 ShownRange shown_range(std::span<const double> values);
 
+// "black is 0, white 1".
+std::string range_text(ShownRange range);
+
 // The values of a sample, [channels, height, width], as pixels. What is beyond the range is drawn as its end, NaN as 0.
 // Throws std::logic_error unless the shape is a picture's and the values are as many as it says.
 Picture make_picture(const std::vector<int64_t>& shape, std::span<const double> values, ShownRange range);

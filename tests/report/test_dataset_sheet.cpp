@@ -78,10 +78,10 @@ TEST_CASE("a target is told by number and name, or by its values") {
   const auto text = [](const std::vector<std::string>& classes, double label) {
     return target_text(MemoryDataset<float, int64_t>({1}, {0}, {}, {0}, classes), {{0}, {label}});
   };
-  CHECK(text({"cat", "dog"}, 1) == "1 \"dog\"");
-  CHECK(text({"0", "1"}, 1) == "1");
-  CHECK(text({"a\x1b[2Jb\nc\x7f"}, 0) == "0 \"a?[2Jb?c?\"");
-  CHECK(text({"a"}, 5) == "5");
+  CHECK(text({"cat", "dog"}, 1) == "class 1 \"dog\"");
+  CHECK(text({"0", "1"}, 1) == "class 1");
+  CHECK(text({"a\x1b[2Jb\nc\x7f"}, 0) == "class 0 \"a?[2Jb?c?\"");
+  CHECK(text({"a"}, 5) == "class 5");
   CHECK(target_text(MemoryDataset<float, float>({1}, {0}, {2}, {0, 0}), {{0}, {2.5, -1}}) == "2.5 -1");
 }
 

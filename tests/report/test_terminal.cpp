@@ -1,35 +1,16 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <pty.h>
 #include <unistd.h>
 
-#include <stdexcept>
-
 #include "report/terminal.hpp"
+#include "support/pty.hpp"
 #include "support/variable.hpp"
 
 using namespace ddprun::report;
+using ddprun::testing::Pty;
 using ddprun::testing::Variable;
 
 namespace {
-
-// A pseudo-terminal of so many columns.
-class Pty {
- public:
-  explicit Pty(unsigned short columns) {
-    const winsize size{24, columns, 0, 0};
-    if (openpty(&outer_, &inner_, nullptr, nullptr, &size) != 0) throw std::runtime_error("openpty failed");
-  }
-  ~Pty() {
-    close(inner_);
-    close(outer_);
-  }
-  int fd() const { return inner_; }
-
- private:
-  int outer_ = -1;
-  int inner_ = -1;
-};
 
 Colours colours(const char* term, std::optional<std::string> colorterm, std::optional<std::string> no_color = {}) {
   const Variable first("TERM", term), second("COLORTERM", std::move(colorterm)), third("NO_COLOR", std::move(no_color));

@@ -1,0 +1,210 @@
+// `ddprun data info`: what it tells of a data set, how it shows a sample, and what it refuses.
+#include <doctest/doctest.h>
+#include <png.h>
+
+#include "data/idx_files.hpp"
+#include "e2e/program.hpp"
+#include "support/pty.hpp"
+
+using namespace ddprun::e2e;
+using namespace ddprun::testing;
+
+namespace {
+
+// `ddprun data info ARGUMENTS`, which ends well and says nothing on stderr.
+std::string info(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"data", "info"});
+  const auto result = Workplace().ddprun(arguments);
+  INFO(result.err);
+  CHECK(result.code == 0);
+  CHECK(result.err.empty());
+  return result.out;
+}
+
+// `ddprun data info ARGUMENTS`, which ends with `code` and a line that holds `expected`, and prints nothing else.
+void check_refused(std::vector<std::string> arguments, int code, const std::string& expected) {
+  arguments.insert(arguments.begin(), {"data", "info"});
+  const auto result = Workplace().ddprun(arguments);
+  CHECK(result.code == code);
+  CHECK(result.out.empty());
+  CHECK_MESSAGE(contains(result.err, expected), result.err);
+  CHECK(lines_of(result.err).size() == 1);
+}
+
+// The text from `begin` on.
+std::string from(const std::string& text, const std::string& begin) {
+  const std::size_t at = text.find(begin);
+  return at == std::string::npos ? "no such text in:\n" + text : text.substr(at);
+}
+
+TEST_CASE("a data set of images: origin, splits, values, classes, and its first sample in shades") {
+  const IdxFolder files;
+  CHECK(info({"mnist", "--root", files.root()}) ==
+        "mnist: handwritten digits, from IDX files (comes with ddprun)\n"
+        "\n"
+        "split  samples  input              target\n"
+        "train        5  float32 1 x 2 x 3  int64\n"
+        "test         2  float32 1 x 2 x 3  int64\n"
+        "\n"
+        "input of  samples    min       max      mean       std\n"
+        "train     all          0   0.11373  0.056863  0.033943\n"
+        "test      all          0  0.043137  0.021569  0.013537\n"
+        "\n"
+        "class  name  train  test\n"
+        "    0  0         1     1\n"
+        "    1  1         1     1\n"
+        "    2  2         1     0\n"
+        "    3  3         1     0\n"
+        "    4  4         1     0\n"
+        "    5  5         0     0\n"
+        "    6  6         0     0\n"
+        "    7  7         0     0\n"
+        "    8  8         0     0\n"
+        "    9  9         0     0\n"
+        "\n"
+        "sample 0 of train in epoch 0, black is 0, white 1:\n"
+        "\n"
+        "\n"
+        "class 0\n");
+}
+
+TEST_CASE("--sample, --split and --option say what is shown, and the range is the sample's own where it is wider") {
+  const IdxFolder files;
+  CHECK(from(info({"mnist", "--root", files.root(), "--sample", "4"}), "sample 4") ==
+        "sample 4 of train in epoch 0, black is 0, white 1:\n    ..\n......\nclass 4\n");
+  CHECK(from(info({"mnist", "--root", files.root(), "--sample", "4", "--option", "mean=0.05", "--option", "std=0.01",
+                   "--epoch", "3"}),
+             "sample 4") == "sample 4 of train in epoch 3, black is 4.4118, white 6.3725:\n  ..--\n++##@@\nclass 4\n");
+  CHECK(contains(info({"mnist", "--root", files.root(), "--split", "test", "--sample", "1"}), "sample 1 of test"));
+}
+
+TEST_CASE("regression: the targets' range, and values instead of a picture") {
+  const std::vector<std::string> line = {"linear",  "--option", "samples=7",     "--option",
+                                         "noise=0", "--option", "test_samples=3"};
+  const std::string text = info(line);
+  CHECK_MESSAGE(contains(text, "train        7  float32 1  float32 1\n"), text);
+  CHECK_MESSAGE(contains(text, "\ntarget of  samples "), text);
+  const auto lines = lines_of(from(text, "samples of train:"));
+  REQUIRE(lines.size() == 2 + 5);
+  CHECK(lines[2].starts_with("     0  "));
+  CHECK(lines[6].starts_with("     4  "));
+  auto others = line;
+  others.insert(others.end(), {"--seed", "7"});
+  CHECK(info(others) != text);
+  others.back() = "42";
+  CHECK(info(others) == text);
+  others.insert(others.end(), {"--sample", "5"});
+  CHECK(lines_of(from(info(others), "samples of train:")).size() == 2 + 2);
+}
+
+TEST_CASE("--config takes data and seed of an experiment, its faults have their place, and no plugin is needed") {
+  const IdxFolder files;
+  Workplace place;
+  const std::string config = place.config(
+      "[model]\nname = \"nobody-has-it\"\n[comm]\nbackend = \"nor-this\"\n[strategy]\nkind = \"ddp\"\n"
+      "[data]\nname = \"mnist\"\nroot = \"" +
+      files.root() + "\"\n");
+  CHECK(info({"--config", config}) == info({"mnist", "--root", files.root()}));
+  CHECK(info({"--config", config, "--set", "data.options.std=0.5"}) ==
+        info({"mnist", "--root", files.root(), "--option", "std=0.5"}));
+  check_refused({"--config", config, "--set", "data.root=/nowhere"}, 2, "--set data.root=/nowhere: data.root = ");
+  check_refused({"--config", config, "--set", "data.name=mnits"}, 2, "(did you mean \"mnist\"?)");
+  check_refused({"--config", place.config("[data]\nname = \"linear\"\nseed = 3\n[model]\nname=\"linear\"\n", "bad")}, 2,
+                "bad.toml:3:1: data.seed: unknown key");
+}
+
+TEST_CASE("--png writes the sample in its own size or enlarged, over an older file") {
+  const IdxFolder files;
+  const TempDir folder;
+  const std::string path = folder.write("sample.png", "older");
+  const auto written = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"mnist", "--root", files.root(), "--sample", "3", "--png", path});
+    CHECK(from(info(more), "sample 3") ==
+          "sample 3 of train in epoch 0, black is 0, white 1, written to " + path + ":\nclass 3\n");
+    png_image image{};
+    image.version = PNG_IMAGE_VERSION;
+    REQUIRE_MESSAGE(png_image_begin_read_from_file(&image, path.c_str()), image.message);
+    std::vector<int> values = {static_cast<int>(image.height), static_cast<int>(image.width)};
+    std::vector<png_byte> pixels(PNG_IMAGE_SIZE(image));
+    REQUIRE(image.format == PNG_FORMAT_GRAY);
+    REQUIRE(png_image_finish_read(&image, nullptr, pixels.data(), 0, nullptr));
+    values.insert(values.end(), pixels.begin(), pixels.end());
+    return values;
+  };
+  CHECK(written({}) == std::vector<int>{2, 3, 18, 19, 20, 21, 22, 23});
+  CHECK(written({"--scale", "2"}) == std::vector<int>{4,  6,  18, 18, 19, 19, 20, 20, 18, 18, 19, 19, 20,
+                                                      20, 21, 21, 22, 22, 23, 23, 21, 21, 22, 22, 23, 23});
+}
+
+TEST_CASE("a terminal gets half blocks in its colours, unless NO_COLOR or a dumb terminal forbids") {
+  const IdxFolder files;
+  const Workplace place;
+  const auto shown = [&](const std::vector<std::string>& variables) {
+    auto environment = variables;
+    for (const std::string& variable : place.environment()) environment.push_back(variable);
+    return from(run_in_terminal(80, {program(), "data", "info", "mnist", "--root", files.root()}, environment),
+                "sample 0");
+  };
+  const std::string half = "\xe2\x96\x80", title = "sample 0 of train in epoch 0, black is 0, white 1:\n";
+  CHECK(shown({"TERM=xterm", "COLORTERM=truecolor", "NO_COLOR="}) ==
+        title + "\x1b[38;2;0;0;0;48;2;3;3;3m" + half + "\x1b[38;2;1;1;1;48;2;4;4;4m" + half +
+            "\x1b[38;2;2;2;2;48;2;5;5;5m" + half + "\x1b[0m\nclass 0\n");
+  CHECK(shown({"TERM=xterm-256color", "COLORTERM=", "NO_COLOR="}) ==
+        title + "\x1b[38;5;16;48;5;16m" + half + half + "\x1b[38;5;16;48;5;232m" + half + "\x1b[0m\nclass 0\n");
+  for (const char* forbidding : {"NO_COLOR=1", "TERM=dumb"}) {
+    CHECK(shown({forbidding, "TERM=xterm", "COLORTERM=truecolor", "NO_COLOR="}) == title + "\n\nclass 0\n");
+  }
+}
+
+TEST_CASE("a name, a root, an option, a sample, a split that is not there is refused with its place") {
+  const IdxFolder files;
+  check_refused({"mnits"}, 2, "data set \"mnits\": expected \"linear\", ");
+  check_refused({"mnits"}, 2, "(did you mean \"mnist\"?)");
+  check_refused({"/nowhere/libx.so"}, 3, "/nowhere/libx.so");
+  check_refused({"mnist", "--root", "/nowhere"}, 2, "--root /nowhere: found neither /nowhere/train-images");
+  check_refused({"idx"}, 2, "data set \"idx\": expected the folder");
+  check_refused({"linear", "--option", "samples=ten"}, 2, "--option samples=ten: expected a whole number from 1");
+  check_refused({"linear", "--option", "sampels=9"}, 2, "(did you mean \"samples\"?)");
+  check_refused({"linear", "--option", "samples"}, 2, "--option samples: expected KEY=VALUE");
+  check_refused({"linear", "--option", "=5"}, 2, "--option =5: expected KEY=VALUE");
+  const auto with = [&](const std::string& option, const std::string& value) {
+    return std::vector<std::string>{"mnist", "--root", files.root(), option, value};
+  };
+  check_refused(with("--sample", "5"), 2, "--sample 5: train has 5 samples, numbered from 0");
+  check_refused(with("--sample", "-1"), 2, "--sample -1: train has 5 samples, numbered from 0");
+  check_refused(with("--sample", "one"), 2, "--sample");
+  check_refused(with("--split", "tset"), 2, "--split");
+  check_refused(with("--epoch", "-1"), 2, "--epoch");
+  check_refused(with("--scale", "2"), 2, "--scale");
+}
+
+TEST_CASE("a PNG that cannot be is refused with its reason") {
+  const IdxFolder files;
+  const auto png = [&](const std::string& path) {
+    return std::vector<std::string>{"mnist", "--root", files.root(), "--png", path};
+  };
+  check_refused(png("/nowhere/a.png"), 1, "/nowhere/a.png");
+  check_refused(png("/nowhere/a.png"), 1, "No such file or directory");
+  check_refused(png(files.root()), 1, "cannot write " + files.root() + ": Is a directory");
+  const TempDir folder;
+  const std::string path = (folder.path() / "a.png").string();
+  check_refused({"linear", "--png", path}, 2, "--png " + path + ": a sample is no picture");
+  auto huge = png(path);
+  huge.insert(huge.end(), {"--scale", "1000000"});
+  check_refused(huge, 2, "at most 16384");
+  CHECK_FALSE(std::filesystem::exists(path));
+}
+
+TEST_CASE("neither name nor config, or both, or an option of the other, is a usage error") {
+  Workplace place;
+  const std::string config = place.config("[model]\nname = \"linear\"\n[data]\nname = \"linear\"\n");
+  check_refused({}, 2, "expected either the name of a data set or --config FILE");
+  check_refused({"linear", "--config", config}, 2, "expected either the name of a data set or --config FILE");
+  check_refused({"--config", config, "--root", "/nowhere"}, 2, "--root");
+  check_refused({"--config", config, "--option", "samples=5"}, 2, "--option");
+  check_refused({"--config", config, "--seed", "5"}, 2, "--seed");
+  check_refused({"linear", "--set", "data.root=x"}, 2, "--set");
+  check_refused({"linear", "--optoin", "samples=5"}, 2, "(did you mean \"--option\"?)");
+}
+
+}  // namespace
