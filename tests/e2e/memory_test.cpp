@@ -15,6 +15,7 @@ nproc = 2
 threads = 1
 [strategy]
 kind = "ddp"
+bucket_mb = 1
 [model]
 name = "resnet18"
 options = { stem = "small" }
@@ -45,16 +46,19 @@ nlohmann::json summary_with(const std::vector<std::string>& variables) {
 
 TEST_CASE("a step of resnet18 takes the memory of the step before, and none from the kernel") {
   const auto summary = summary_with({});
-  // glibc's own thresholds, spelled out: the environment goes before ours.
-  const auto given_back = summary_with({"MALLOC_TRIM_THRESHOLD_=131072"});
   const double faults = summary.at("page_faults");
-  const double otherwise = given_back.at("page_faults");
-  MESSAGE(faults << " page faults per step, " << otherwise << " when memory is given back");
-  CHECK(otherwise > 5000);
-  CHECK(faults < otherwise / 100);
+  MESSAGE(faults << " page faults per step");
+  // A hundredth of what glibc makes of it by itself: 17,600. Small buckets, because it learns its thresholds from the
+  // largest blocks that are freed.
+  CHECK(faults < 176);
   // Parameters and gradients alone take 89 MB; what is kept must not pile up.
   CHECK(summary.at("peak_memory_bytes").get<int64_t>() > 89'000'000);
   CHECK(summary.at("peak_memory_bytes").get<int64_t>() < 1'000'000'000);
+}
+
+TEST_CASE("who sets malloc's thresholds in the environment is obeyed") {
+  const auto summary = summary_with({"MALLOC_TRIM_THRESHOLD_=131072"});
+  CHECK(summary.at("page_faults").get<double>() > 5000);
 }
 
 TEST_CASE("a run of fewer steps than memory needs to settle tells no page faults") {
