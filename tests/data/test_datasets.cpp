@@ -21,7 +21,8 @@ TEST_CASE("an option that is unknown is answered with the options of that data s
         "options.slop: data set \"linear\" has no such option; expected \"samples\", \"test_samples\", \"slope\", "
         "\"intercept\", \"noise\" or \"seed\" (did you mean \"slope\"?)");
   CHECK(fault({"mnist", "", {{"classes", "10"}}, 0}) ==
-        "options.classes: data set \"mnist\" has no such option; expected \"mean\" or \"std\"");
+        "options.classes: data set \"mnist\" has no such option; expected \"image_size\", \"resize\", "
+        "\"random_crop\", \"random_flip\", \"mean\", \"std\", \"samples\" or \"test_samples\"");
 }
 
 TEST_CASE("an option with a bad value is answered with what is expected") {
@@ -129,7 +130,7 @@ TEST_CASE("a shape that is none is refused") {
 
 TEST_CASE("an index outside the data set is refused") {
   const auto splits = open_builtin({"linear", "", {{"samples", "10"}}, 42});
-  CHECK_THROWS_WITH_AS(fetch<float>(*splits.train, {0, 10}), "data set \"linear\": sample 10 of a data set that holds 10",
-                       Error);
+  CHECK_THROWS_WITH_AS(fetch<float>(*splits.train, {0, 10}),
+                       "data set \"linear\": sample 10 of a data set that holds 10", Error);
   CHECK_THROWS_AS(fetch<float>(*splits.train, {-1}), Error);
 }
