@@ -21,16 +21,14 @@ std::vector<BucketPlan> plan_buckets(const std::vector<ParameterInfo>& parameter
   for (std::size_t position = 0; position < order.size(); ++position) {
     const ParameterInfo& parameter = parameters.at(order[position]);
     Open& bucket = open[parameter.dtype];
-    const std::size_t cap = closed.empty() ? first_cap_bytes : cap_bytes;
-    const std::size_t bytes = (bucket.plan.elements + parameter.elements) * comm::size_of(parameter.dtype);
-    if (!bucket.plan.slots.empty() && bytes > cap) {
-      closed.push_back(std::move(bucket));
-      bucket = {};
-    }
     bucket.plan.dtype = parameter.dtype;
     bucket.plan.slots.push_back({order[position], bucket.plan.elements});
     bucket.plan.elements += parameter.elements;
     bucket.last = position;
+    const std::size_t cap = closed.empty() ? first_cap_bytes : cap_bytes;
+    if (bucket.plan.elements * comm::size_of(parameter.dtype) < cap) continue;
+    closed.push_back(std::move(bucket));
+    open.erase(parameter.dtype);
   }
   for (auto& [dtype, bucket] : open) closed.push_back(std::move(bucket));
   std::sort(closed.begin(), closed.end(), [](const Open& a, const Open& b) { return a.last < b.last; });

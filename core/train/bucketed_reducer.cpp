@@ -1,5 +1,6 @@
 #include <ATen/ScalarOps.h>
 
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -28,10 +29,12 @@ class BucketedReducer final : public Reducer {
         parameters_(std::move(parameters)),
         options_(std::move(options)),
         scale_(at::native::wrapped_scalar_tensor(1.0 / backend.size())) {
-    // Before the first backward, the best guess: the last layer's gradients come first.
+    // Before the first backward nobody knows the order in which gradients come: one bucket, as in
+    // DistributedDataParallel, whose sums are then ours to the last bit.
     std::vector<std::size_t> order(parameters_.size());
-    std::iota(order.rbegin(), order.rend(), std::size_t{0});
-    build(order);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    constexpr auto kNoCap = std::numeric_limits<std::size_t>::max();
+    build(order, kNoCap, kNoCap);
   }
 
   ~BucketedReducer() override {
@@ -71,14 +74,14 @@ class BucketedReducer final : public Reducer {
     std::size_t slot = 0;
   };
 
-  void build(const std::vector<std::size_t>& order) {
+  void build(const std::vector<std::size_t>& order, std::size_t first_cap, std::size_t cap) {
     std::vector<ParameterInfo> infos;
     for (const NamedTensor& parameter : parameters_) {
       infos.push_back({static_cast<std::size_t>(parameter.tensor.numel()), dtype_of(parameter.tensor)});
     }
     buckets_.clear();
     places_.resize(parameters_.size());
-    for (const BucketPlan& plan : plan_buckets(infos, order, options_.first_bucket_bytes, options_.bucket_bytes)) {
+    for (const BucketPlan& plan : plan_buckets(infos, order, first_cap, cap)) {
       for (std::size_t slot = 0; slot < plan.slots.size(); ++slot) {
         places_[plan.slots[slot].parameter] = {buckets_.size(), slot};
       }
@@ -140,7 +143,7 @@ class BucketedReducer final : public Reducer {
     std::vector<int64_t> order(ready_order_.begin(), ready_order_.end());
     const comm::Buffer buffer{order.data(), order.size(), comm::DType::int64, comm::Memory::host, nullptr};
     backend_.broadcast(buffer, 0)->wait(options_.timeout);
-    build(std::vector<std::size_t>(order.begin(), order.end()));
+    build(std::vector<std::size_t>(order.begin(), order.end()), options_.first_bucket_bytes, options_.bucket_bytes);
   }
 
   void note_served() {

@@ -65,8 +65,7 @@ ADAMW = {**ADAM, "optimizer.name": "adamw", "optimizer.weight_decay": 0.05}
 INITIAL = {"optimizer.name": "sgd", "optimizer.lr": 0.0, "train.steps": 1}
 # Each rank keeps its own running statistics, and an evaluation by all ranks has no counterpart on one.
 OWN_BUFFERS = {"strategy.sync_buffers": False, "train.evaluate": False, "train.steps": 3}
-# BatchNorm over few values is steep: at a rate of 0.01 a difference in the last bit grows a thousandfold in a step.
-GENTLE = {"optimizer.lr": 0.001, "train.steps": 5}
+FEW_STEPS = {"optimizer.lr": 0.01, "train.steps": 5}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +86,9 @@ def case(name, ranks, *parts, losses=1e-5, tensors=1e-5):
     if ranks > 1:
         merged["launch.nproc"] = ranks
     config = {key: value for key, value in merged.items() if value is not None}
-    return Case(name, ranks, config, losses, tensors, exact=ranks <= 2)
+    # Three values have several sums: PyTorch's ranks add them up by the ring.
+    same_order = ranks <= 2 or merged.get("comm.algorithm", "ring") == "ring"
+    return Case(name, ranks, config, losses, tensors, exact=same_order)
 
 
 GROUPS = {
@@ -121,6 +122,6 @@ GROUPS = {
         case("initial", 2, RESNET18, INITIAL, losses=1e-3),
         case("sgd", 2, RESNET18, MOMENTUM, {"optimizer.lr": 0.01}, losses=1e-3, tensors=1e-3),
         case("own-buffers", 2, RESNET18, MOMENTUM, OWN_BUFFERS, losses=1e-3, tensors=1e-3),
-        case("sgd", 3, RESNET18, MOMENTUM, GENTLE, losses=1e-4, tensors=1e-4),
+        case("sgd", 3, RESNET18, MOMENTUM, FEW_STEPS, losses=1e-3, tensors=1e-3),
     ],
 }

@@ -1,6 +1,7 @@
 #include "support/torch_test.hpp"
 
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -37,16 +38,17 @@ State state_of(const torch::nn::Module& module) {
 
 // As Python's safetensors writes it: no checksums.
 std::string write_plain(const TempDir& dir, const State& state) {
-  std::string header = "{", data;
+  std::ostringstream entries;
+  std::string data;
   for (const auto& [name, tensor] : state) {
-    const std::string begin = std::to_string(data.size());
+    const std::size_t begin = data.size();
     data.append(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes());
-    std::string shape;
-    for (const int64_t extent : tensor.sizes()) shape += (shape.empty() ? "" : ",") + std::to_string(extent);
-    header += (header.size() == 1 ? "" : ",") + ("\"" + name + "\":{\"dtype\":\"" + train::safetensors_dtype(tensor)) +
-              "\",\"shape\":[" + shape + "],\"data_offsets\":[" + begin + "," + std::to_string(data.size()) + "]}";
+    entries << (begin == 0 ? "{" : ",") << '"' << name << "\":{\"dtype\":\"" << train::safetensors_dtype(tensor)
+            << "\",\"shape\":[";
+    for (int64_t i = 0; i < tensor.dim(); ++i) entries << (i == 0 ? "" : ",") << tensor.size(i);
+    entries << "],\"data_offsets\":[" << begin << ',' << data.size() << "]}";
   }
-  header += "}";
+  const std::string header = entries.str() + "}";
   uint64_t length = header.size();
   return dir.write("plain.safetensors",
                    std::string(reinterpret_cast<const char*>(&length), sizeof length) + header + data);
