@@ -79,9 +79,11 @@ TEST_CASE("configs/quickstart.toml is Fashion-MNIST on two ranks over Gloo") {
 }
 
 TEST_CASE("the pairs of configs differ only in how they are spread") {
-  for (const std::string pair : {"linear", "mnist_simplenet"}) {
-    const config::Experiment single = shipped(pair + "_single.toml");
-    config::Experiment ddp = shipped(pair + "_ddp_gloo.toml");
+  const std::vector<std::pair<std::string, std::string>> pairs = {
+      {"linear", ""}, {"mnist_simplenet", ""}, {"cifar10_resnet18", ""}, {"cifar10_resnet18", "_laptop"}};
+  for (const auto& [experiment, variant] : pairs) {
+    const config::Experiment single = shipped(experiment + "_single" + variant + ".toml");
+    config::Experiment ddp = shipped(experiment + "_ddp_gloo" + variant + ".toml");
     CHECK(single.strategy.kind == "single");
     CHECK(ddp.strategy.kind == "ddp");
     CHECK(ddp.launch.nproc == 2);
@@ -109,4 +111,17 @@ TEST_CASE("the tutorials' configs hold the tutorials' figures") {
   CHECK(mnist.data.batch_per == "rank");
   CHECK(mnist.optimizer.name == "adam");
   CHECK(mnist.train.epochs == 2);
+  const config::Experiment cifar = shipped("cifar10_resnet18_ddp_gloo.toml");
+  CHECK(cifar.model.name == "resnet18");
+  CHECK(cifar.data.name == "cifar10");
+  CHECK(cifar.data.batch_size == 128);
+  CHECK(cifar.data.batch_per == "global");
+  CHECK(cifar.data.options.at("image_size") == "224");
+  CHECK(cifar.data.options.at("mean") == "0.5");
+  CHECK(cifar.data.options.at("std") == "0.5");
+  CHECK(cifar.optimizer.name == "sgd");
+  CHECK(cifar.optimizer.lr == 0.01);
+  CHECK(cifar.optimizer.scale_lr == "world");
+  CHECK(cifar.optimizer.momentum == 0.9);
+  CHECK(cifar.train.epochs == 1);
 }

@@ -1,0 +1,68 @@
+// ResNet-18 on real images of CIFAR-10, trained by the program from the shipped configs.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "e2e/program.hpp"
+#include "e2e/run_files.hpp"
+
+using namespace ddprun::e2e;
+
+namespace {
+
+using Overrides = std::vector<std::string>;
+
+// The overrides that name the real images, or nothing, with the reason on stdout.
+Overrides real_images() {
+  const char* folder = std::getenv("DDPRUN_TEST_DATA");
+  const std::string root = folder == nullptr ? "" : std::string(folder) + "/cifar10";
+  if (root.empty() || !std::filesystem::exists(root)) {
+    std::cout << "skipped: DDPRUN_TEST_DATA names no folder that holds cifar10/\n";
+    return {};
+  }
+  return {"data.root=" + root, "data.options.train=data_batch_1.bin", "data.options.test=test_batch_2000.bin"};
+}
+
+nlohmann::json train(const std::string& config, Overrides overrides, const Overrides& more) {
+  overrides.insert(overrides.end(), more.begin(), more.end());
+  Workplace place;
+  const auto result = place.run(place.training(DDPRUN_SOURCE_DIR "/configs/" + config, overrides));
+  INFO(result.err);
+  REQUIRE(result.code == 0);
+  return summary_of(place.new_run());
+}
+
+TEST_CASE("the tutorial's configs train at 224x224, with single and ddp") {
+  const Overrides images = real_images();
+  if (images.empty()) return;
+  for (const char* config : {"cifar10_resnet18_single.toml", "cifar10_resnet18_ddp_gloo.toml"}) {
+    CAPTURE(config);
+    const auto summary = train(config, images,
+                               {"data.batch_size=8", "train.steps=2", "train.evaluate=false", "data.options.samples=64",
+                                "data.options.test_samples=8"});
+    CHECK(summary.at("steps") == 2);
+    CHECK(std::isfinite(summary.at("train.loss").get<double>()));
+  }
+}
+
+TEST_CASE("ResNet-18 learns 200 images by heart") {
+  Overrides images = real_images();
+  if (images.empty()) return;
+  images.back() = "data.options.test=data_batch_1.bin";  // judged on the images that it has seen
+  const auto summary = train("cifar10_resnet18_single_laptop.toml", images,
+                             {"data.options.samples=200", "data.options.test_samples=200", "data.batch_size=40",
+                              "data.options.random_crop=0", "data.options.random_flip=false", "optimizer.name=adam",
+                              "optimizer.lr=3e-4", "train.epochs=12", "checkpoint.every=0"});
+  CHECK(summary.at("test.accuracy").get<double>() > 0.95);
+}
+
+TEST_CASE("ResNet-18 learns to tell images apart that it has not seen, on two ranks") {
+  const Overrides images = real_images();
+  if (images.empty()) return;
+  const auto summary = train("cifar10_resnet18_ddp_gloo_laptop.toml", images, {"train.epochs=1"});
+  CHECK(summary.at("test.accuracy").get<double>() > 0.25);  // chance is 0.1
+  CHECK(summary.at("world") == 2);
+}
+
+}  // namespace
