@@ -1,8 +1,10 @@
-# For every test: ThreadSanitizer must look away from libraries that were built without it, and from nothing else.
+# For every test: where real data lies, and that ThreadSanitizer must look away from libraries that were built without it, and from nothing else.
+include(DdprunPython)
+set(DDPRUN_TEST_ENVIRONMENT DDPRUN_TEST_DATA=${DDPRUN_TEST_DATA})
 if(DDPRUN_SANITIZE MATCHES thread)
   string(JOIN ":" tsan_options ignore_noninstrumented_modules=1 second_deadlock_stack=1
          suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp)
-  set(DDPRUN_TEST_ENVIRONMENT TSAN_OPTIONS=${tsan_options})
+  list(APPEND DDPRUN_TEST_ENVIRONMENT TSAN_OPTIONS=${tsan_options})
 endif()
 
 # ddprun_add_test(<room> SOURCES ... [USES libraries] [NEEDS targets] [LABELS ...] [TIMEOUT seconds])
