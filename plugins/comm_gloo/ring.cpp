@@ -6,7 +6,7 @@
 
 #include "algorithms.hpp"
 #include "ddprun/topology.hpp"
-#include "reduce.hpp"
+#include "reduction/reduce.hpp"
 #include "segments.hpp"
 
 namespace ddprun::gloo_backend {
@@ -37,11 +37,11 @@ void set_buffers(Options& options, const ddprun_collective& call, uint64_t send_
 void ring_allreduce(const Run& run, const ddprun_collective& call) {
   gloo::AllreduceOptions options(run.context);
   options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
-  options.setReduceFunction(reduce_function(call.dtype, call.op));
+  options.setReduceFunction(reduction::reduce_function(call.dtype, call.op));
   options.setTag(run.tag);
   set_buffers(options, call, call.count, call.count, call.send == call.recv);
   gloo::allreduce(options);
-  if (call.op == DDPRUN_AVG) divide(call.recv, call.dtype, call.count, run.context->size);
+  if (call.op == DDPRUN_AVG) reduction::divide(call.recv, call.dtype, call.count, run.context->size);
 }
 
 void ring_allgather(const Run& run, const ddprun_collective& call) {
@@ -58,7 +58,7 @@ void ring_reduce_scatter(const Run& run, const ddprun_collective& call) {
   const Segments segments(call.count, call.dtype);
   const uint64_t block = call.count * size_of(call.dtype);
   const uint64_t slot = gloo::Slot::build(kRingReduceScatter, run.tag);
-  const auto reduce = reduce_function(call.dtype, call.op);
+  const auto reduce = reduction::reduce_function(call.dtype, call.op);
   const auto* input = static_cast<const std::byte*>(call.send);
   const auto input_offset = [&](int of_block, int s) {
     return block * static_cast<uint64_t>(of_block) + segments.bytes(s).offset;
@@ -92,7 +92,7 @@ void ring_reduce_scatter(const Run& run, const ddprun_collective& call) {
       if (step < last) {
         passing->send(ring.next(), slot, partial_offset(step, s), segments.bytes(s).length);
       } else if (call.op == DDPRUN_AVG) {
-        divide(to, call.dtype, segments.elements(s), ring.size);
+        reduction::divide(to, call.dtype, segments.elements(s), ring.size);
       }
     }
   }

@@ -6,7 +6,7 @@
 
 #include "algorithms.hpp"
 #include "ddprun/topology.hpp"
-#include "reduce.hpp"
+#include "reduction/reduce.hpp"
 #include "segments.hpp"
 
 namespace ddprun::gloo_backend {
@@ -64,7 +64,7 @@ class Ascent {
         call_(call),
         segments_(segments),
         slot_(gloo::Slot::build(kTreeUp, run.tag)),
-        reduce_(reduce_function(call.dtype, call.op)),
+        reduce_(reduction::reduce_function(call.dtype, call.op)),
         data_(static_cast<std::byte*>(call.recv)) {
     const uint64_t room = 2 * segments.longest();
     arrived_ = run.scratch.of_size(room * static_cast<uint64_t>(children_.count));
@@ -105,7 +105,7 @@ class Ascent {
   const ddprun_collective& call_;
   const Segments& segments_;
   const uint64_t slot_;
-  const ReduceFunction reduce_;
+  const reduction::Reduce reduce_;
   std::byte* const data_;
   std::byte* arrived_;
   std::vector<Buffer> from_child_;
@@ -130,7 +130,7 @@ void tree_allreduce(const Run& run, const ddprun_collective& call) {
     if (!is_root) continue;
     if (call.op == DDPRUN_AVG) {
       auto* complete = static_cast<std::byte*>(call.recv) + segments.bytes(s).offset;
-      divide(complete, call.dtype, segments.elements(s), run.context->size);
+      reduction::divide(complete, call.dtype, segments.elements(s), run.context->size);
     }
     descent.hand_on(s);
   }

@@ -14,6 +14,7 @@ TOML = re.compile(r"^toml")
 DLL = re.compile(r"^boost/dll")
 # From the ground up: a room includes only rooms to its left, and the sdk.
 ROOMS = ["base", "config", "plugin", "launch", "comm", "record", "checkpoint", "data", "report", "fetch", "train", "run", "app"]
+SHARED = "reduction"  # the arithmetic of the communication plugins
 TORCH_ROOMS = {"train", "run", "app"}
 TORCH_ADAPTER = {"core/launch/tcp_store.cpp"}  # c10d's store, a target of its own
 
@@ -32,7 +33,9 @@ def faults():
             if parts[0] == "plugins":
                 if first in ROOMS:
                     yield f"{name}: includes {include}: a plugin sees only the sdk"
-                if room.startswith("comm_") and TORCH.match(include):
+                if (root / "plugins" / include).is_file() and first != SHARED:
+                    yield f"{name}: includes {include}: of the plugins, only {SHARED}/ is there for all"
+                if (room.startswith("comm_") or room == SHARED) and TORCH.match(include):
                     yield f"{name}: includes {include}: a communication plugin is torch-free"
                 continue
             if TORCH.match(include) and room not in TORCH_ROOMS and name not in TORCH_ADAPTER and room != "sdk":

@@ -1,10 +1,10 @@
-#include "reduce.hpp"
+#include "reduction/reduce.hpp"
 
 #include <type_traits>
 
-#include "float16.hpp"
+#include "reduction/float16.hpp"
 
-namespace ddprun::gloo_backend {
+namespace ddprun::reduction {
 namespace {
 
 // How a stored type is computed with: integers as unsigned ones at least as wide as int, where overflow wraps and
@@ -86,13 +86,53 @@ void reduce(void* out, const void* a, const void* b, std::size_t count) {
 }
 
 template <class T>
-ReduceFunction of_type(int32_t op) {
+Reduce of_type(int32_t op) {
   switch (op) {
     case DDPRUN_SUM:
     case DDPRUN_AVG: return reduce<T, Sum>;
     case DDPRUN_MIN: return reduce<T, Min>;
     case DDPRUN_MAX: return reduce<T, Max>;
     case DDPRUN_PRODUCT: return reduce<T, Product>;
+    default: return nullptr;
+  }
+}
+
+using ReduceAll = void (*)(void* const* to, int to_count, const void* const* from, int from_count, std::size_t count);
+
+template <class T, class Op>
+void reduce_vectors(void* const* to, int to_count, const void* const* from, int from_count, std::size_t count) {
+  using Sum = decltype(comparable(T{}));
+  for (std::size_t i = 0; i < count; ++i) {
+    Sum sum = comparable(static_cast<const T*>(from[0])[i]);
+    for (int f = 1; f < from_count; ++f) sum = Op::apply(sum, comparable(static_cast<const T*>(from[f])[i]));
+    for (int t = 0; t < to_count; ++t)
+      static_cast<T*>(to[t])[i] = Arithmetic<T>::store(static_cast<typename Arithmetic<T>::Wide>(sum));
+  }
+}
+
+template <class T>
+ReduceAll all_of_type(int32_t op) {
+  switch (op) {
+    case DDPRUN_SUM:
+    case DDPRUN_AVG: return reduce_vectors<T, Sum>;
+    case DDPRUN_MIN: return reduce_vectors<T, Min>;
+    case DDPRUN_MAX: return reduce_vectors<T, Max>;
+    case DDPRUN_PRODUCT: return reduce_vectors<T, Product>;
+    default: return nullptr;
+  }
+}
+
+ReduceAll reduce_all_function(int32_t dtype, int32_t op) {
+  switch (dtype) {
+    case DDPRUN_FLOAT16: return all_of_type<Float16>(op);
+    case DDPRUN_BFLOAT16: return all_of_type<BFloat16>(op);
+    case DDPRUN_FLOAT32: return all_of_type<float>(op);
+    case DDPRUN_FLOAT64: return all_of_type<double>(op);
+    case DDPRUN_INT8: return all_of_type<int8_t>(op);
+    case DDPRUN_INT16: return all_of_type<int16_t>(op);
+    case DDPRUN_INT32: return all_of_type<int32_t>(op);
+    case DDPRUN_INT64: return all_of_type<int64_t>(op);
+    case DDPRUN_UINT8: return all_of_type<uint8_t>(op);
     default: return nullptr;
   }
 }
@@ -105,7 +145,7 @@ void divide_all(void* data, std::size_t count, float divisor) {
 
 }  // namespace
 
-ReduceFunction reduce_function(int32_t dtype, int32_t op) {
+Reduce reduce_function(int32_t dtype, int32_t op) {
   switch (dtype) {
     case DDPRUN_FLOAT16: return of_type<Float16>(op);
     case DDPRUN_BFLOAT16: return of_type<BFloat16>(op);
@@ -120,8 +160,13 @@ ReduceFunction reduce_function(int32_t dtype, int32_t op) {
   }
 }
 
-void divide(void* data, int32_t dtype, std::size_t count, int divisor) {
-  const auto by = static_cast<float>(divisor);
+void reduce_all(void* const* to, int to_count, const void* const* from, int from_count, int32_t dtype, int32_t op,
+                std::size_t count) {
+  reduce_all_function(dtype, op)(to, to_count, from, from_count, count);
+}
+
+void divide(void* data, int32_t dtype, std::size_t count, int ranks) {
+  const auto by = static_cast<float>(ranks);
   switch (dtype) {
     case DDPRUN_FLOAT16: return divide_all<Float16>(data, count, by);
     case DDPRUN_BFLOAT16: return divide_all<BFloat16>(data, count, by);
@@ -131,4 +176,4 @@ void divide(void* data, int32_t dtype, std::size_t count, int divisor) {
   }
 }
 
-}  // namespace ddprun::gloo_backend
+}  // namespace ddprun::reduction

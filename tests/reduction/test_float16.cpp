@@ -1,4 +1,4 @@
-// float16 and bfloat16 of comm_gloo against float64 arithmetic, over all patterns.
+// float16 and bfloat16 against float64 arithmetic, over all patterns.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -6,11 +6,11 @@
 #include <limits>
 #include <vector>
 
-#include "float16.hpp"
+#include "reduction/float16.hpp"
 
 namespace {
 
-using namespace ddprun::gloo_backend;
+using namespace ddprun::reduction;
 
 // What a 16-bit float with this many exponent and fraction bits means, from the definition in IEEE 754.
 double value_of(uint32_t pattern, int exponent_bits, int fraction_bits) {

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace ddprun::gloo_backend {
+namespace ddprun::reduction {
 
 // IEEE 754 binary16: 1 sign, 5 exponent, 10 fraction bits.
 struct Float16 {
@@ -54,4 +54,4 @@ inline Float16 to_float16(float value) {
   return {static_cast<uint16_t>(sign | result)};
 }
 
-}  // namespace ddprun::gloo_backend
+}  // namespace ddprun::reduction

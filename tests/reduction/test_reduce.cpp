@@ -1,4 +1,4 @@
-// The reductions of comm_gloo against float64 and 128-bit arithmetic.
+// The reductions against float64 and 128-bit arithmetic.
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "ddprun/comm_plugin.hpp"
-#include "float16.hpp"
-#include "reduce.hpp"
+#include "reduction/float16.hpp"
+#include "reduction/reduce.hpp"
 
 namespace {
 
-using namespace ddprun::gloo_backend;
+using namespace ddprun::reduction;
 
 template <class T, int32_t dtype_number>
 struct Type {
@@ -158,6 +158,17 @@ TEST_CASE("a reduction may write over either operand") {
     CHECK(over_a == expected);
     CHECK(over_b == expected);
   }
+}
+
+// 2^-9 is less than half of bfloat16's last place at 1; three of them are more.
+TEST_CASE("reduce_all adds 16-bit floats in float32 and rounds once") {
+  const BFloat16 one = to_bfloat16(1.0f), little = to_bfloat16(0x1p-9f);
+  const void* const from[] = {&one, &little, &little, &little};
+  BFloat16 first, second;
+  void* const to[] = {&first, &second};
+  reduce_all(to, 2, from, 4, DDPRUN_BFLOAT16, DDPRUN_SUM, 1);
+  CHECK(to_float(first) == 1.0f + 0x1p-7f);
+  CHECK(second.pattern == first.pattern);
 }
 
 TEST_CASE("divide gives the mean of a sum for each floating type") {
