@@ -44,12 +44,18 @@ evaluate = false
 
 def run(argv, limit, **more):
     try:
-        result = subprocess.run(argv, capture_output=True, text=True, timeout=limit, **more)
-    except (OSError, subprocess.TimeoutExpired) as fault:
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+    except OSError as fault:
         sys.exit(f"memory.py: {fault}")
-    if result.returncode != 0:
-        sys.exit(f"memory.py: {argv[0]} ended with {result.returncode}:\n{result.stderr}")
-    return result.stdout
+    try:
+        out, err = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        process.terminate()  # not killed: both launchers end their ranks first
+        process.communicate()
+        sys.exit(f"memory.py: {argv[0]} took more than {limit} s")
+    if process.returncode != 0:
+        sys.exit(f"memory.py: {argv[0]} ended with {process.returncode}:\n{err}")
+    return out
 
 
 def ddprun(args, folder):
