@@ -1,5 +1,6 @@
-// The two 16-bit floating types as bit patterns, to and from float32. Branch-free, so that loops over them vectorise;
-// exact whatever the processor does with denormal float32 numbers, because none ever occurs on the way.
+// The two 16-bit floating types as bit patterns, to and from float32. Branch-free, so that the same lines serve a
+// number and a vector of numbers; exact whatever the processor does with denormal float32 numbers: the results depend
+// on none.
 #pragma once
 
 #include <bit>
@@ -16,42 +17,56 @@ struct BFloat16 {
   uint16_t pattern;
 };
 
-inline float to_float(BFloat16 value) {
-  return std::bit_cast<float>(uint32_t{value.pattern} << 16);
+// In these three, Bits is uint32_t or a vector of them, and Floats is float or as many. A bfloat16's float32 has its
+// pattern in the upper half already. This rounds to nearest, ties to even, into the upper half of the result; the lower
+// one is left over. A NaN stays one (quiet, its upper fraction bits kept).
+template <class Bits, class Floats>
+inline Bits rounded_to_bfloat16(Floats value) {
+  const Bits bits = std::bit_cast<Bits>(value);
+  const Bits rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+  return value == value ? rounded : bits | 0x00400000u;
 }
 
-inline float to_float(Float16 value) {
-  const uint32_t sign = (value.pattern & 0x8000u) << 16;
-  const uint32_t magnitude = value.pattern & 0x7fffu;
-  // Denormal half numbers are magnitude * 2^-24; in others, the exponent's bias goes from 15 to 127, or to all ones.
-  const uint32_t denormal = std::bit_cast<uint32_t>(static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-24f);
-  const uint32_t normal = (magnitude << 13) + ((127u - 15u) << 23);
-  const uint32_t special = (magnitude << 13) | 0x7f800000u;
-  const uint32_t result = magnitude < 0x0400u ? denormal : magnitude < 0x7c00u ? normal : special;
-  return std::bit_cast<float>(sign | result);
-}
-
-// Rounds to nearest, ties to even. A NaN stays one (quiet, its upper fraction bits kept).
-inline BFloat16 to_bfloat16(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  const uint32_t nan = (bits >> 16) | 0x0040u;
-  return {static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded)};
+// Patterns are in the lower half, the upper half is 0.
+template <class Floats, class Bits>
+inline Floats floats_of_float16(Bits pattern) {
+  const Bits sign = (pattern & 0x8000u) << 16;
+  const Bits magnitude = (pattern & 0x7fffu) << 13;
+  // Denormal half numbers are fractions of 2^-14; in others, the exponent's bias goes from 15 to 127, or to all ones.
+  const Bits denormal = std::bit_cast<Bits>(std::bit_cast<Floats>(magnitude + 0x38800000u) - 0x1p-14f);
+  const Bits normal = magnitude + ((127u - 15u) << 23);
+  const Bits special = magnitude | 0x7f800000u;
+  const Bits finite = magnitude < (0x0400u << 13) ? denormal : normal;
+  return std::bit_cast<Floats>(sign | (magnitude < (0x7c00u << 13) ? finite : special));
 }
 
 // Rounds to nearest, ties to even; what rounds beyond 65504 becomes infinite. A NaN stays one.
-inline Float16 to_float16(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const uint32_t sign = (bits >> 16) & 0x8000u;
-  const uint32_t magnitude = bits & 0x7fffffffu;
+template <class Bits, class Floats>
+inline Bits float16_of_floats(Floats value) {
+  const Bits bits = std::bit_cast<Bits>(value);
+  const Bits sign = (bits >> 16) & 0x8000u;
+  const Bits magnitude = bits & 0x7fffffffu;
   // Below 2^-14 the result is denormal: adding 0.5 makes the adder round at 2^-24, the last place of a half.
-  const float aligned = std::bit_cast<float>(magnitude) + 0.5f;
-  const uint32_t denormal = std::bit_cast<uint32_t>(aligned) - std::bit_cast<uint32_t>(0.5f);
-  const uint32_t normal = (magnitude - ((127u - 15u) << 23) + 0x0fffu + ((magnitude >> 13) & 1u)) >> 13;
-  const uint32_t nan = 0x7e00u | ((magnitude >> 13) & 0x03ffu);
-  const uint32_t finite = magnitude < 0x38800000u ? denormal : normal;
-  const uint32_t result = magnitude > 0x7f800000u ? nan : magnitude >= 0x477ff000u ? 0x7c00u : finite;
-  return {static_cast<uint16_t>(sign | result)};
+  const Bits denormal = std::bit_cast<Bits>(std::bit_cast<Floats>(magnitude) + 0.5f) - 0x3f000000u;
+  const Bits normal = (magnitude - ((127u - 15u) << 23) + 0x0fffu + ((magnitude >> 13) & 1u)) >> 13;
+  const Bits nan = ((magnitude >> 13) & 0x03ffu) | 0x7e00u;
+  const Bits infinite = magnitude * 0u + 0x7c00u;
+  const Bits finite = magnitude < 0x38800000u ? denormal : normal;
+  const Bits number = magnitude >= 0x477ff000u ? infinite : finite;
+  return sign | (magnitude > 0x7f800000u ? nan : number);
+}
+
+inline float to_float(Float16 value) {
+  return floats_of_float16<float>(uint32_t{value.pattern});
+}
+inline float to_float(BFloat16 value) {
+  return std::bit_cast<float>(uint32_t{value.pattern} << 16);
+}
+inline Float16 to_float16(float value) {
+  return {static_cast<uint16_t>(float16_of_floats<uint32_t>(value))};
+}
+inline BFloat16 to_bfloat16(float value) {
+  return {static_cast<uint16_t>(rounded_to_bfloat16<uint32_t>(value) >> 16)};
 }
 
 }  // namespace ddprun::reduction
