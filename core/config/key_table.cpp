@@ -85,8 +85,7 @@ std::vector<Key> describe_running() {
           .used_by(User::ddp)
           .above(0, max_bucket_mb)
           .doc("Size in MiB of the buckets in which gradients travel: a bucket closes when it holds so much, or more. "
-               "In "
-               "the first step all are in one."),
+               "In the first step all are in one."),
       DDPRUN_KEY(strategy.first_bucket_mb)
           .used_by(User::ddp)
           .above(0, max_bucket_mb)

@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -75,9 +76,14 @@ Environment collect_environment(std::map<std::string, std::string> extra) {
   return found;
 }
 
+// Not getrusage's ru_maxrss: that outlives fork and exec, so that a small process reports the peak of a large parent.
 int64_t peak_memory_bytes() {
-  rusage usage{};
-  return getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<int64_t>(usage.ru_maxrss) * 1024 : -1;
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    long long kibibytes = 0;
+    if (std::sscanf(line.c_str(), "VmHWM: %lld kB", &kibibytes) == 1) return kibibytes * 1024;
+  }
+  return -1;
 }
 
 int64_t page_faults() {

@@ -27,9 +27,9 @@ struct BucketPlan {
 };
 
 // Fills buckets in the given order of parameters. A bucket holds one dtype and closes as soon as it holds its cap or
-// more, as c10d's compute_bucket_assignment_by_size does. The first bucket has a cap of its own: a small one starts
-// communicating early (Li et al. 2020, "PyTorch Distributed", section 3.2.3). Buckets are listed in the order in which
-// their last gradient comes, which is the order in which they are reduced.
+// more; for a model of one dtype, as c10d's compute_bucket_assignment_by_size does. The first has a cap of its own: a
+// small one starts communicating early (Li et al. 2020, "PyTorch Distributed", section 3.2.3). Buckets are listed in
+// the order in which their last gradient comes, which is the order in which they are reduced.
 std::vector<BucketPlan> plan_buckets(const std::vector<ParameterInfo>& parameters,
                                      const std::vector<std::size_t>& order, std::size_t first_cap_bytes,
                                      std::size_t cap_bytes);

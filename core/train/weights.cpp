@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "base/error.hpp"
@@ -14,7 +15,8 @@
 namespace ddprun::train {
 namespace {
 
-constexpr std::size_t kMostTold = 4;
+constexpr std::size_t kMostTold = 2;     // of each sort
+const std::string kWrapped = "module.";  // what DistributedDataParallel puts before each name
 
 // `F32 [64, 3, 7, 7]`
 std::string kind(const std::string& dtype, const std::vector<int64_t>& shape) {
@@ -22,31 +24,55 @@ std::string kind(const std::string& dtype, const std::vector<int64_t>& shape) {
 }
 
 // What keeps the file from being the module's state, a phrase each.
-std::vector<std::string> differences(const std::vector<NamedTensor>& wanted, const checkpoint::File& file) {
+struct Differences {
+  std::vector<std::string> missing, other, foreign;
+  bool none() const { return missing.empty() && other.empty() && foreign.empty(); }
+};
+
+Differences differences(const std::vector<NamedTensor>& wanted, const checkpoint::File& file) {
   std::map<std::string, const checkpoint::Tensor*> rest;
   for (const checkpoint::Tensor& tensor : file.tensors) rest[tensor.name] = &tensor;
-  std::vector<std::string> found;
+  Differences found;
   for (const NamedTensor& item : wanted) {
     const auto here = rest.find(item.name);
     if (here == rest.end()) {
-      found.push_back("\"" + item.name + "\" is missing");
+      found.missing.push_back("\"" + item.name + "\" is missing");
       continue;
     }
     const std::string want = kind(safetensors_dtype(item.tensor), item.tensor.sizes().vec());
     const std::string has = kind(here->second->dtype, here->second->shape);
-    if (has != want) found.push_back("\"" + item.name + "\" is " + has + ", and the model's is " + want);
+    if (has != want) found.other.push_back("\"" + item.name + "\" is " + has + ", and the model's is " + want);
     rest.erase(here);
   }
-  for (const auto& [name, tensor] : rest) found.push_back(checkpoint::quoted_name(name) + " is not the model's");
+  for (const auto& [name, tensor] : rest) {
+    found.foreign.push_back(checkpoint::quoted_name(name) + " is not the model's");
+  }
   return found;
 }
 
-std::string told(const std::vector<std::string>& differences) {
+std::string told(const Differences& differences) {
   std::string text;
-  const std::size_t count = std::min(differences.size(), kMostTold);
-  for (std::size_t i = 0; i < count; ++i) text += (i == 0 ? "" : "; ") + differences[i];
-  if (count < differences.size()) text += "; and " + std::to_string(differences.size() - count) + " more";
-  return text;
+  std::size_t left = 0;
+  for (const auto* sort : {&differences.missing, &differences.other, &differences.foreign}) {
+    const std::size_t count = std::min(sort->size(), kMostTold);
+    for (std::size_t i = 0; i < count; ++i) text += (text.empty() ? "" : "; ") + sort->at(i);
+    left += sort->size() - count;
+  }
+  return left == 0 ? text : text + "; and " + std::to_string(left) + " more";
+}
+
+// Whether the names are the model's behind the prefix of a wrapped module.
+bool wrapped(const std::vector<NamedTensor>& wanted, const checkpoint::File& file) {
+  std::set<std::string> names;
+  for (const checkpoint::Tensor& tensor : file.tensors) names.insert(tensor.name);
+  return std::all_of(wanted.begin(), wanted.end(),
+                     [&](const NamedTensor& item) { return names.contains(kWrapped + item.name); });
+}
+
+// A network with such a value computes nothing but NaN, and the loss would be blamed.
+void refuse_infinite(const std::string& path, const std::string& name, const torch::Tensor& tensor) {
+  if (!tensor.is_floating_point() || tensor.isfinite().all().item<bool>()) return;
+  throw Error(ExitCode::usage, path + ": tensor \"" + name + "\" holds a value that is NaN or infinite");
 }
 
 }  // namespace
@@ -55,15 +81,22 @@ void load_weights(const torch::nn::Module& module, const std::string& path) {
   const torch::NoGradGuard no_grad;
   const std::vector<NamedTensor> wanted = state(module);
   checkpoint::File file = checkpoint::read_safetensors(path, false);
-  if (const auto found = differences(wanted, file); !found.empty()) {
+  if (const Differences found = differences(wanted, file); !found.none()) {
+    if (wrapped(wanted, file)) {
+      throw Error(ExitCode::usage, path + ": every name begins with \"" + kWrapped +
+                                       "\": these are the weights of a DistributedDataParallel; save model.module's "
+                                       "state_dict instead");
+    }
     throw Error(ExitCode::usage, path + ": these are not the weights of this model: " + told(found));
   }
-  std::map<std::string, checkpoint::Tensor*> by_name;
-  for (checkpoint::Tensor& tensor : file.tensors) by_name[tensor.name] = &tensor;
-  for (const NamedTensor& item : wanted) {
-    auto& bytes = by_name.at(item.name)->data;
-    torch::Tensor(item.tensor).copy_(torch::from_blob(bytes.data(), item.tensor.sizes(), item.tensor.dtype()));
+  std::map<std::string, torch::Tensor> loaded;
+  for (checkpoint::Tensor& tensor : file.tensors) {
+    const auto here =
+        std::find_if(wanted.begin(), wanted.end(), [&](const NamedTensor& item) { return item.name == tensor.name; });
+    loaded[tensor.name] = torch::from_blob(tensor.data.data(), tensor.shape, here->tensor.dtype());
+    refuse_infinite(path, tensor.name, loaded[tensor.name]);
   }
+  for (const NamedTensor& item : wanted) torch::Tensor(item.tensor).copy_(loaded.at(item.name));
 }
 
 }  // namespace ddprun::train

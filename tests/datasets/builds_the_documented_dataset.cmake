@@ -42,5 +42,6 @@ expect_refused("1 2 3 1" ": another number of features than train.txt")
 
 if(EXISTS ${FOLDER}/prefix/bin/ddprun)
   file(REMOVE ${root}/test.txt)
-  step(${FOLDER}/prefix/bin/ddprun validate ${FOLDER}/exp.toml --set data.root=${root} --plugin-path ${FOLDER}/build)
+  step(${FOLDER}/prefix/bin/ddprun validate ${FOLDER}/exp.toml --set data.root=${root} --set train.evaluate=false
+       --plugin-path ${FOLDER}/build)
 endif()

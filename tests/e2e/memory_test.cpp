@@ -53,7 +53,8 @@ TEST_CASE("a step of resnet18 takes the memory of the step before, and none from
   CHECK(faults < 176);
   // Parameters and gradients alone take 89 MB; what is kept must not pile up.
   CHECK(summary.at("peak_memory_bytes").get<int64_t>() > 89'000'000);
-  CHECK(summary.at("peak_memory_bytes").get<int64_t>() < 1'000'000'000);
+  // PyTorch DDP needs more than 900 MB for such a rank (bench/memory.py).
+  CHECK(summary.at("peak_memory_bytes").get<int64_t>() < 500'000'000);
 }
 
 TEST_CASE("who sets malloc's thresholds in the environment is obeyed") {

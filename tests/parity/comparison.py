@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import math
 
 import numpy
 from safetensors.numpy import load_file
@@ -37,8 +38,13 @@ class Measured:
         return None
 
 
+def finite(apart):
+    """A difference that is no number is larger than any, which max() and > would not see."""
+    return apart if apart == apart else math.inf
+
+
 def relative(ours, pythons):
-    return 0.0 if ours == pythons else abs(ours - pythons) / max(abs(pythons), 1e-30)
+    return 0.0 if ours == pythons else finite(abs(ours - pythons) / max(abs(pythons), 1e-30))
 
 
 def torch_of(run):
@@ -98,7 +104,7 @@ def compare_tensors(measured, checkpoint, pythons):
         measured.tensors += 1
         measured.equal_tensors += tensor.tobytes() == expected.tobytes()
         apart = numpy.abs(tensor.astype(float) - expected.astype(float)).max()
-        measured.tensor = max(measured.tensor, apart / max(numpy.abs(expected).max(), 1e-30))
+        measured.tensor = max(measured.tensor, finite(apart / max(numpy.abs(expected).max(), 1e-30)))
 
 
 def compare(case, run, pythons, state):

@@ -2,7 +2,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstdio>
 #include <cstring>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -41,6 +44,22 @@ TEST_CASE("peak memory grows with what the process touches") {
   const std::vector<char> touched(static_cast<size_t>(before) + (64 << 20), 'x');
   CHECK(record::peak_memory_bytes() >= before + (32 << 20));
   CHECK(touched.back() == 'x');
+}
+
+TEST_CASE("print this process's peak memory, for the case below" * doctest::skip()) {
+  std::printf("peak %lld\n", static_cast<long long>(record::peak_memory_bytes()));
+}
+
+TEST_CASE("peak memory is the process's own, not that of whoever started it") {
+  const std::vector<char> large(std::size_t{256} << 20, 'x');
+  const std::string command = "/proc/" + std::to_string(getpid()) + "/exe --no-skip --test-case='print this*'";
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> child(popen(command.c_str(), "r"), pclose);
+  REQUIRE(child);
+  long long peak = -1;
+  std::array<char, 256> line;
+  while (std::fgets(line.data(), line.size(), child.get()) != nullptr) std::sscanf(line.data(), "peak %lld", &peak);
+  CHECK(peak > 0);
+  CHECK(peak < static_cast<long long>(large.size()));
 }
 
 TEST_CASE("page faults count the pages that are touched for the first time, and no others") {

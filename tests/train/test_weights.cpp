@@ -1,5 +1,6 @@
 #include "support/torch_test.hpp"
 
+#include <limits>
 #include <map>
 #include <sstream>
 #include <string>
@@ -135,8 +136,30 @@ TEST_CASE("weights of another shape or dtype are refused, although their bytes w
 
 TEST_CASE("of many differences the first few are told, and the others counted") {
   CHECK(fault_of({{"x", torch::ones({1})}}) ==
-        "\"conv.weight\" is missing; \"bn.weight\" is missing; \"bn.bias\" is missing; \"bn.running_mean\" is missing; "
-        "and 3 more");
+        "\"conv.weight\" is missing; \"bn.weight\" is missing; \"x\" is not the model's; and 4 more");
+}
+
+TEST_CASE("weights of a module in DistributedDataParallel are refused with what to save instead") {
+  const TempDir dir;
+  State state;
+  for (const auto& [name, tensor] : other_state()) state["module." + name] = tensor;
+  const std::string path = write_plain(dir, state);
+  CHECK(error_of([&] { train::load_weights(Layers(), path); }) ==
+        "2: " + path +
+            ": every name begins with \"module.\": these are the weights of a DistributedDataParallel; save "
+            "model.module's state_dict instead");
+}
+
+TEST_CASE("a weight that is no number is refused, and nothing is loaded") {
+  const TempDir dir;
+  State state = other_state();
+  state["bn.weight"][1] = std::numeric_limits<float>::quiet_NaN();
+  const std::string path = write_plain(dir, state);
+  const Layers module;
+  const State before = state_of(module);
+  CHECK(error_of([&] { train::load_weights(module, path); }) ==
+        "2: " + path + ": tensor \"bn.weight\" holds a value that is NaN or infinite");
+  for (const auto& [name, tensor] : state_of(module)) CHECK(torch::equal(tensor, before.at(name)));
 }
 
 TEST_CASE("a name from the file cannot write to the terminal") {

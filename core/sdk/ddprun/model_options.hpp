@@ -1,5 +1,5 @@
 // ddprun/model_options.hpp: reads `model.options`. What it refuses it refuses with one line that names the key and what
-// would be right, thrown as std::invalid_argument; the host adds nothing to it.
+// would be right, thrown as std::invalid_argument; the host puts the place in the config before it.
 #pragma once
 
 #include <charconv>

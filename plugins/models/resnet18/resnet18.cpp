@@ -61,12 +61,14 @@ class ResNet18 final : public ddprun::Classifier {
   // [batch, 3, height, width] -> [batch, classes]: scores before softmax
   torch::Tensor forward(const torch::Tensor& input) override {
     shape_.check(input);
+    refuse_single_value(input);
     return network_.forward(input.contiguous(format_));
   }
 
  private:
   ResNet18(const ddprun::ModelContext& context, const Settings& settings)
       : shape_("resnet18", image_shape(context, settings.stem)),
+        reduction_(reduction(settings.stem)),
         format_(settings.format),
         network_(settings.stem, classes_of(context, "resnet18")) {
     // Values and names stay; only the order in memory changes.
@@ -75,7 +77,17 @@ class ResNet18 final : public ddprun::Classifier {
     }
   }
 
+  // BatchNorm has no variance where a batch of one image ends in a map of one pixel.
+  void refuse_single_value(const torch::Tensor& input) const {
+    if (!network_.is_training() || input.size(0) > 1 || std::max(input.size(2), input.size(3)) > reduction_) return;
+    throw std::invalid_argument(
+        "a batch of one image of the shape " + ddprun::shape_text(input.sizes().slice(1).vec()) +
+        " leaves BatchNorm a single value; choose another data.batch_size, data.last = \"drop\" "
+        "or model.options.stem = \"small\"");
+  }
+
   ddprun::SampleShape shape_;
+  int64_t reduction_;
   torch::MemoryFormat format_;
   Network network_;
 };
