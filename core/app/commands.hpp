@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "bench/plan.hpp"
 
 namespace ddprun::app {
 
@@ -25,6 +26,8 @@ struct Arguments {
   int64_t epoch = 0;                      // --epoch
   std::string png;                        // --png
   int64_t scale = 1;                      // --scale
+  bench::Request bench;                   // of ddprun bench
+  std::string bench_task;                 // --task, in its ranks
 };
 
 // Each returns the exit code, or throws Error.
@@ -33,6 +36,7 @@ ExitCode validate(const Arguments& arguments);    // ddprun validate exp.toml
 ExitCode plugins(const Arguments& arguments);     // ddprun plugins
 ExitCode data_fetch(const Arguments& arguments);  // ddprun data fetch mnist
 ExitCode data_info(const Arguments& arguments);   // ddprun data info mnist
+ExitCode bench(const Arguments& arguments);       // ddprun bench
 ExitCode version(const Arguments& arguments);     // ddprun --version
 
 }  // namespace ddprun::app

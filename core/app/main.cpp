@@ -5,6 +5,7 @@
 #include <functional>
 #include <new>
 
+#include "app/bench_options.hpp"
 #include "app/commands.hpp"
 #include "app/process.hpp"
 #include "base/log.hpp"
@@ -111,6 +112,11 @@ void declare(CLI::App& cli, app::Arguments& arguments, Command& command) {
 
   declare_data(cli, arguments, command);
 
+  auto* bench = cli.add_subcommand("bench", "Measure collectives: backends and algorithms side by side");
+  app::declare_bench_options(*bench, arguments.bench, arguments.bench_task);
+  declare_plugin_path(*bench, arguments);
+  bench->final_callback([&] { command = app::bench; });
+
   const std::string about_version = "Print the versions of ddprun, Torch, every plugin and its library, the compiler";
   auto* version = cli.add_flag("--version", about_version);
   cli.final_callback([&, config, version] {
@@ -125,9 +131,12 @@ std::string explain(const CLI::App& cli, const CLI::ParseError& error) {
   if (unknown.empty()) return std::string(error.what());
   std::string text = "unknown argument \"" + unknown[0] + "\"";
   if (std::filesystem::exists(unknown[0])) return text + "; to run a file, use --config " + unknown[0];
-  return text + did_you_mean(unknown[0], {"validate", "plugins", "data", "fetch", "info", "--root", "--mirror",
-                                          "--config", "--set", "--plugin-path", "--option", "--seed", "--sample",
-                                          "--split", "--epoch", "--png", "--scale", "--version"});
+  return text +
+         did_you_mean(unknown[0], {"validate",  "plugins",       "data",     "fetch",        "info",     "bench",
+                                   "--backend", "--algorithm",   "--ranks",  "--collective", "--rounds", "--timeout",
+                                   "--json",    "--min-busbw",   "--tune",   "--root",       "--mirror", "--config",
+                                   "--set",     "--plugin-path", "--option", "--seed",       "--sample", "--split",
+                                   "--epoch",   "--png",         "--scale",  "--version"});
 }
 
 ExitCode refuse(const std::string& what) {

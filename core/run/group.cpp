@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "base/version.hpp"
 #include "comm/checked_backend.hpp"
-#include "comm/plugin_backend.hpp"
+#include "comm/over_store.hpp"
 #include "comm/shared_board.hpp"
 #include "comm/solo_backend.hpp"
 #include "launch/tcp_store.hpp"
@@ -61,11 +61,7 @@ std::unique_ptr<comm::CommBackend> join_backend(const Assembly& assembly, launch
   options.algorithm = settings.algorithm;
   options.deterministic = settings.deterministic;
   options.options = settings.options;
-  int round = 0;
-  options.allgather = [&](std::string_view value) {
-    return launch::allgather(store, "join-" + std::to_string(round++), world.rank, world.size, value, options.deadline);
-  };
-  auto backend = comm::join(*assembly.comm->table, options);
+  auto backend = comm::join_over(store, *assembly.comm->table, options);
   if (settings.check == "off") return backend;
   // Ranks of one host compare their calls in shared memory; across hosts, through the backend itself.
   auto exchange = world.source == launch::Source::own

@@ -25,8 +25,6 @@ struct Run {
 void ring_allreduce(const Run& run, const ddprun_collective& call);
 // Up and down the binomial tree of topology.hpp, root 0. Fewer messages than the ring, more bytes: for small vectors.
 void tree_allreduce(const Run& run, const ddprun_collective& call);
-// Which of the two "auto" takes: a function of the size and the world only, so that all ranks agree and runs repeat.
-bool tree_is_faster(uint64_t bytes, int world);
 
 // Down the same tree from call.root.
 void tree_broadcast(const Run& run, const ddprun_collective& call);

@@ -9,7 +9,7 @@ namespace ddprun::gloo_backend {
 namespace {
 
 const Host& checked(const Host& host) {
-  host.refuse_options_beyond({"interface"});
+  host.refuse_options_beyond({"interface", "tuning"});
   return host;
 }
 
@@ -20,7 +20,7 @@ void copy(const ddprun_collective& call) {
 
 }  // namespace
 
-GlooCommunicator::GlooCommunicator(const Host& host) : host_(checked(host)), mesh_(host) {}
+GlooCommunicator::GlooCommunicator(const Host& host) : host_(checked(host)), tuning_(tuning_for(host)), mesh_(host) {}
 
 template <class Body>
 void GlooCommunicator::over_mesh(const char* name, Body&& body) {
@@ -52,8 +52,9 @@ void GlooCommunicator::fail(const char* name, ddprun_status status, const std::s
 }
 
 Request& GlooCommunicator::allreduce(const ddprun_collective& call) {
-  const bool by_tree = host_.algorithm() == "tree" ||
-                       (host_.algorithm() == "auto" && tree_is_faster(call.count * size_of(call.dtype), host_.size()));
+  const std::string& asked = host_.algorithm();
+  const uint64_t bytes = call.count * size_of(call.dtype);
+  const bool by_tree = (asked == "auto" ? tuning_.algorithm(host_.size(), bytes) : asked) == "tree";
   if (host_.size() == 1) {
     copy(call);
   } else if (call.count > 0) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "algorithms.hpp"
+#include "choice.hpp"
 #include "ddprun/comm_plugin.hpp"
 #include "mesh.hpp"
 
@@ -28,6 +29,7 @@ class GlooCommunicator final : public Communicator {
   [[noreturn]] void fail(const char* name, ddprun_status status, const std::string& why);
 
   const Host host_;
+  const Tuning tuning_;
   Mesh mesh_;
   Scratch scratch_;
   uint32_t tag_ = 0;

@@ -1,13 +1,9 @@
 #include <gloo/config.h>
 
+#include "choice.hpp"
 #include "communicator.hpp"
 
 namespace {
-
-constexpr ddprun_comm_algorithm kAlgorithms[] = {
-    ddprun::algorithm("ring", ddprun::kAllDtypes, ddprun::kAllOps),
-    ddprun::algorithm("tree", ddprun::kAllDtypes, ddprun::kAllOps),
-};
 
 #define DDPRUN_TEXT_OF(number) #number
 #define DDPRUN_TEXT(number) DDPRUN_TEXT_OF(number)
@@ -15,7 +11,7 @@ constexpr char kLibrary[] =
     "gloo " DDPRUN_TEXT(GLOO_VERSION_MAJOR) "." DDPRUN_TEXT(GLOO_VERSION_MINOR) "." DDPRUN_TEXT(GLOO_VERSION_PATCH);
 
 constexpr ddprun::CommPluginInfo kGloo = {"gloo", "0.1.0", kLibrary, DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING,
-                                          kAlgorithms};
+                                          ddprun::gloo_backend::kAlgorithms};
 
 }  // namespace
 

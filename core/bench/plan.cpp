@@ -1,0 +1,186 @@
+#include "bench/plan.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "base/error.hpp"
+#include "bench/words.hpp"
+#include "comm/plugin_backend.hpp"
+
+namespace ddprun::bench {
+namespace {
+
+void require(bool holds, const std::string& option, const std::string& given, const std::string& expected) {
+  if (!holds) refuse(option, given, expected);
+}
+
+void require_least(const std::string& option, int64_t value, int64_t least) {
+  require(value >= least, option, std::to_string(value), "a number from " + std::to_string(least));
+}
+
+// The last one is at most max_bytes.
+std::vector<std::size_t> sizes_of(const Request& request) {
+  const std::size_t first = parse_bytes("-b", request.min_bytes), last = parse_bytes("-e", request.max_bytes);
+  require(first <= last, "-e", request.max_bytes, "at least -b (" + request.min_bytes + ")");
+  const std::size_t step = request.step_bytes.empty() ? 0 : parse_bytes("-i", request.step_bytes);
+  if (step == 0) require_least("-f", request.factor, 2);
+  std::vector<std::size_t> sizes;
+  for (std::size_t size = first; size <= last;
+       size = step > 0 ? size + step : size * static_cast<std::size_t>(request.factor)) {
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+template <class T>
+void require_once(const std::string& option, const std::vector<T>& values, const std::string& given) {
+  for (auto at = values.begin(); at != values.end(); ++at) {
+    require(std::find(values.begin(), at, *at) == at, option, given, "each value once");
+  }
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
+  return text;
+}
+
+void require_ranks(const Request& request) {
+  std::vector<std::string> given;
+  for (const int64_t ranks : request.ranks) given.push_back(std::to_string(ranks));
+  require(!request.ranks.empty(), "--ranks", "", "numbers of ranks: 2,4");
+  require_once("--ranks", request.ranks, joined(given));
+  for (const int64_t ranks : request.ranks) {
+    constexpr int64_t kMost = 1024;
+    require(ranks >= 1 && ranks <= kMost, "--ranks", std::to_string(ranks), "numbers from 1 to 1024");
+    require(request.root >= 0 && request.root < ranks, "-r", std::to_string(request.root),
+            "a rank of every group of --ranks");
+  }
+}
+
+// KEY=VALUE for all backends, BACKEND.KEY=VALUE for one.
+std::map<std::string, std::string> options_for(const std::string& backend, const Request& request) {
+  std::map<std::string, std::string> options;
+  for (const std::string& text : request.options) {
+    const std::size_t equals = text.find('=');
+    require(equals != std::string::npos && equals > 0, "--option", text, "KEY=VALUE or BACKEND.KEY=VALUE");
+    std::string key = text.substr(0, equals);
+    const std::size_t dot = key.rfind('.');
+    if (dot != std::string::npos) {
+      const std::string owner = key.substr(0, dot);
+      require_known("--option", owner, request.backends);
+      if (owner != backend) continue;
+      key.erase(0, dot + 1);
+    }
+    options[key] = text.substr(equals + 1);
+  }
+  return options;
+}
+
+// The algorithms that are asked of this backend.
+std::vector<std::string> algorithms_for(const plugin::CommPlugin& plugin, const Request& request) {
+  std::vector<std::string> algorithms = request.algorithms;
+  if (algorithms.empty() && request.tune.empty()) algorithms = {"auto"};
+  if (algorithms.empty()) {
+    for (const auto& declared : comm::capabilities_of(*plugin.table).algorithms) algorithms.push_back(declared.name);
+  }
+  for (const std::string& algorithm : algorithms) {
+    if (const auto fault = comm::algorithm_fault(*plugin.table, algorithm)) {
+      throw Error(ExitCode::usage, "--algorithm " + algorithm + ": " + plugin.table->name + ": " + *fault);
+    }
+  }
+  return algorithms;
+}
+
+void require_served(const Plan& plan, const Variant& variant) {
+  const auto capabilities = comm::capabilities_of(*variant.plugin.table);
+  if (!capabilities.host) {
+    throw Error(ExitCode::plugin, variant.backend + " takes no host memory, which is what bench measures");
+  }
+  const uint32_t dtype = 1U << static_cast<uint32_t>(plan.dtype), op = 1U << static_cast<uint32_t>(plan.op);
+  const bool taken = std::any_of(
+      capabilities.algorithms.begin(), capabilities.algorithms.end(), [&](const comm::Algorithm& algorithm) {
+        const bool chosen = variant.algorithm == "auto" || algorithm.name == variant.algorithm;
+        return chosen && (algorithm.dtypes & dtype) != 0 && (algorithm.ops & op) != 0;
+      });
+  if (taken) return;
+  throw Error(ExitCode::usage, "-d " + type_name(plan.dtype) + " -o " + op_name(plan.op) + ": " + variant.backend +
+                                   ", algorithm " + variant.algorithm + ", does not take them");
+}
+
+void require_tunable(const Request& request) {
+  if (request.tune.empty()) return;
+  require(request.backends.size() == 1, "--tune", joined(request.backends), "one backend");
+  require(request.collectives == std::vector<std::string>{"allreduce"}, "--tune", joined(request.collectives),
+          "allreduce alone, which is what algorithms are for");
+  const auto& algorithms = request.algorithms;
+  require(std::find(algorithms.begin(), algorithms.end(), "auto") == algorithms.end(), "--tune", "auto",
+          "algorithms to choose from");
+}
+
+comm::BenchmarkOptions benchmark_of(const Request& request) {
+  require_least("-n", request.iterations, 1);
+  require_least("-w", request.warmup, 0);
+  require_least("-c", request.checks, 0);
+  require_least("--rounds", request.rounds, 1);
+  require(std::isfinite(request.timeout) && request.timeout >= 0.001, "--timeout", std::to_string(request.timeout),
+          "seconds, from 0.001");
+  comm::BenchmarkOptions options;
+  options.samples = request.iterations;
+  options.warmup = request.warmup;
+  options.checks = request.checks;
+  options.timeout = std::chrono::milliseconds(std::llround(request.timeout * 1000));
+  return options;
+}
+
+}  // namespace
+
+std::string Variant::text() const {
+  return backend + " " + algorithm + ", " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
+}
+
+Plan plan_of(const Request& request, const plugin::Registry& registry) {
+  Plan plan;
+  plan.benchmark = benchmark_of(request);
+  plan.rounds = request.rounds;
+  plan.dtype = parse_dtype(request.dtype);
+  plan.op = parse_op(request.op);
+  plan.sizes = sizes_of(request);
+  plan.root = static_cast<int>(request.root);
+  require_once("--collective", request.collectives, joined(request.collectives));
+  for (const std::string& name : request.collectives) plan.collectives.push_back(parse_collective(name));
+  require_once("--backend", request.backends, joined(request.backends));
+  require_once("--algorithm", request.algorithms, joined(request.algorithms));
+  require_ranks(request);
+  require_tunable(request);
+  for (const int64_t ranks : request.ranks) {
+    for (const std::string& backend : request.backends) {
+      const plugin::CommPlugin plugin = registry.comm(backend);
+      for (const std::string& algorithm : algorithms_for(plugin, request)) {
+        plan.variants.push_back({backend, plugin, algorithm, static_cast<int>(ranks), options_for(backend, request)});
+        require_served(plan, plan.variants.back());
+      }
+    }
+  }
+  return plan;
+}
+
+std::vector<comm::BenchmarkCase> cases_of(const Plan& plan, const Variant& variant) {
+  std::vector<comm::Source> sources{comm::Source::malloc};
+  if (comm::capabilities_of(*variant.plugin.table).alloc) sources.insert(sources.begin(), comm::Source::backend);
+  std::vector<comm::BenchmarkCase> cases;
+  for (const comm::Kind kind : plan.collectives) {
+    for (const std::size_t bytes : plan.sizes) {
+      for (const comm::Source source : sources) {
+        const bool one_buffer = kind == comm::Kind::broadcast;
+        if (!one_buffer) cases.push_back({kind, plan.dtype, plan.op, plan.root, bytes, false, source});
+        cases.push_back({kind, plan.dtype, plan.op, plan.root, bytes, true, source});
+      }
+    }
+  }
+  return cases;
+}
+
+}  // namespace ddprun::bench

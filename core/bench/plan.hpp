@@ -1,0 +1,76 @@
+// bench: `ddprun bench`: what is to be measured, the ranks that measure it, by turns, and what becomes of the figures.
+// Torch-free.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/benchmark.hpp"
+#include "plugin/registry.hpp"
+
+namespace ddprun::bench {
+
+// The command line in its own words; the short options are those of nccl-tests.
+struct Request {
+  std::string min_bytes = "4";    // -b, with K, M or G
+  std::string max_bytes = "64M";  // -e
+  std::string step_bytes;         // -i; "": by factor
+  int64_t factor = 4;             // -f
+  int64_t iterations = 20;        // -n, of each round
+  int64_t warmup = 5;             // -w
+  int64_t checks = 1;             // -c
+  int64_t rounds = 5;
+  int64_t root = 0;             // -r
+  std::string dtype = "float";  // -d
+  std::string op = "sum";       // -o
+  std::vector<std::string> collectives{"allreduce"};
+  std::vector<std::string> backends{"gloo"};
+  std::vector<std::string> algorithms;  // none: auto, or under tune all that the backend declares
+  std::vector<int64_t> ranks{2};
+  std::vector<std::string> options;  // [BACKEND.]KEY=VALUE
+  double timeout = 30;               // seconds
+  std::string json;                  // FILE
+  std::optional<double> min_busbw;   // GB/s
+  std::string tune;                  // FILE
+};
+
+// One way of serving the same cases.
+struct Variant {
+  std::string backend;  // as asked for: a name or a path
+  plugin::CommPlugin plugin;
+  std::string algorithm;
+  int ranks = 2;
+  std::map<std::string, std::string> options;
+
+  // "gloo ring, 2 ranks"
+  std::string text() const;
+};
+
+struct Plan {
+  std::vector<comm::Kind> collectives;
+  comm::DType dtype = comm::DType::float32;
+  comm::Op op = comm::Op::sum;
+  int root = 0;
+  std::vector<std::size_t> sizes;  // bytes, ascending
+  std::vector<Variant> variants;
+  int64_t rounds = 5;
+  comm::BenchmarkOptions benchmark;
+};
+
+// Checks the whole request, plugins included; starts nothing. Throws Error: usage (2) with the option and what it
+// takes, plugin (3) for a backend that is not there.
+Plan plan_of(const Request& request, const plugin::Registry& registry);
+
+// What each rank of a variant measures, in this order: every collective, size, source of buffers that the backend has,
+// and place.
+std::vector<comm::BenchmarkCase> cases_of(const Plan& plan, const Variant& variant);
+
+// "float", "half", ...: nccl-tests' names where it has one.
+std::string type_name(comm::DType dtype);
+std::string op_name(comm::Op op);
+
+}  // namespace ddprun::bench

@@ -1,0 +1,22 @@
+// The words of the command line: those of nccl-tests, and PyTorch's names beside them. All throw Error(usage), one line
+// with the option and what it takes.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "comm/call.hpp"
+
+namespace ddprun::bench {
+
+[[noreturn]] void refuse(const std::string& option, const std::string& given, const std::string& expected);
+void require_known(const std::string& option, const std::string& given, const std::vector<std::string>& known);
+
+// "4", "64K", "1M", "2G": powers of 1024; at least 1.
+std::size_t parse_bytes(const std::string& option, const std::string& text);
+comm::DType parse_dtype(const std::string& name);
+comm::Op parse_op(const std::string& name);
+comm::Kind parse_collective(const std::string& name);
+
+}  // namespace ddprun::bench

@@ -1,0 +1,193 @@
+#include "comm/benchmark.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+#include "comm/pages.hpp"
+#include "comm/pattern.hpp"
+#include "ddprun/detail/mix.hpp"
+
+namespace ddprun::comm {
+namespace {
+
+// The same for all processes of a host (CLOCK_MONOTONIC).
+using Clock = std::chrono::steady_clock;
+
+int64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
+}
+
+// Nanoseconds that one reading of the clock takes: the least of a few runs.
+double clock_cost() {
+  constexpr int kReadings = 1000;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int run = 0; run < 5; ++run) {
+    const int64_t begin = now();
+    int64_t end = begin;
+    for (int i = 0; i < kReadings; ++i) end = now();
+    least = std::min(least, end - begin);
+  }
+  return static_cast<double>(least) / kReadings;
+}
+
+constexpr double kClockShare = 0.01;  // of a sample, at most
+
+std::string_view as_bytes(const std::vector<int64_t>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int64_t)};
+}
+
+std::size_t index_of(Source source) {
+  return static_cast<std::size_t>(source);
+}
+
+// Parts the vector in one block per rank.
+bool in_blocks(Kind kind) {
+  return kind == Kind::allgather || kind == Kind::reduce_scatter;
+}
+
+uint64_t wrong_elements(const Pattern& pattern, const Call& call, int rank) {
+  const auto mine = static_cast<std::size_t>(rank) * call.count;
+  const std::size_t block = call.count * size_of(call.dtype);
+  uint64_t wrong = 0;
+  switch (call.kind) {
+    case Kind::allreduce: return wrong_reductions(pattern, 0, call.count, call.recv);
+    case Kind::reduce_scatter: return wrong_reductions(pattern, mine, call.count, call.recv);
+    case Kind::broadcast: return wrong_copies(pattern, call.root, 0, call.count, call.recv);
+    case Kind::allgather:
+      for (int peer = 0; peer < pattern.ranks; ++peer) {
+        const auto* from = static_cast<const char*>(call.recv) + static_cast<std::size_t>(peer) * block;
+        wrong += wrong_copies(pattern, peer, 0, call.count, from);
+      }
+      return wrong;
+    case Kind::barrier: break;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::size_t count_of(const BenchmarkCase& what, int ranks) {
+  const std::size_t elements = what.bytes / size_of(what.dtype);
+  return in_blocks(what.kind) ? elements / static_cast<std::size_t>(ranks) : elements;
+}
+
+std::size_t bytes_of(const BenchmarkCase& what, int ranks) {
+  const std::size_t blocks = in_blocks(what.kind) ? static_cast<std::size_t>(ranks) : 1;
+  return count_of(what, ranks) * blocks * size_of(what.dtype);
+}
+
+double bus_factor(Kind kind, int ranks) {
+  const double n = ranks;
+  if (kind == Kind::allreduce) return 2 * (n - 1) / n;
+  return in_blocks(kind) ? (n - 1) / n : 1;
+}
+
+Benchmark::Benchmark(CommBackend& backend, Gather gather, const BenchmarkOptions& options, std::size_t largest)
+    : backend_(backend), gather_(std::move(gather)), options_(options), largest_(largest) {}
+
+Call Benchmark::prepare(const BenchmarkCase& what) {
+  Buffers& buffers = buffers_.at(index_of(what.source));
+  if (buffers.recv == nullptr) {
+    const auto allocate = [&] {
+      auto memory = what.source == Source::backend ? backend_.allocate(largest_) : allocate_pages(largest_);
+      std::memset(memory.get(), 0, largest_);  // so that no page is found for the first time while the clock runs
+      return memory;
+    };
+    buffers = {allocate(), allocate()};
+  }
+  Call call{.kind = what.kind, .dtype = what.dtype, .op = what.op, .root = what.root};
+  call.count = count_of(what, backend_.size());
+  call.send = what.in_place ? buffers.recv.get() : buffers.send.get();
+  call.recv = buffers.recv.get();
+  if (what.in_place && in_blocks(what.kind)) {
+    char* const mine =
+        static_cast<char*>(call.recv) + static_cast<std::size_t>(backend_.rank()) * call.count * size_of(call.dtype);
+    (what.kind == Kind::allgather ? call.send = mine : call.recv = mine);
+  }
+  return call;
+}
+
+Served Benchmark::run(const Call& call) {
+  return forward(backend_, call)->wait(options_.timeout);
+}
+
+BenchmarkResult Benchmark::measure(const BenchmarkCase& what) {
+  const Call call = prepare(what);
+  BenchmarkResult result;
+  result.wrong = check(call);
+  // Reduced in place again and again, any other numbers would grow beyond their format.
+  if (what.in_place && what.kind != Kind::allgather)
+    std::memset(buffers_.at(index_of(what.source)).recv.get(), 0, largest_);
+  result.batch = batch_of(call);
+  result.seconds = time(call, result.batch, result.served);
+  return result;
+}
+
+uint64_t Benchmark::check(const Call& call) {
+  const int rank = backend_.rank();
+  const auto ranks = static_cast<std::size_t>(backend_.size());
+  const std::size_t received = call.kind == Kind::allgather ? call.count * ranks : call.count;
+  const std::size_t sent = call.kind == Kind::reduce_scatter ? call.count * ranks : call.count;
+  const bool sends = call.kind != Kind::broadcast || rank == call.root;
+  void* const send = call.kind == Kind::broadcast ? call.recv : const_cast<void*>(call.send);
+  uint64_t wrong = 0;
+  for (int64_t i = 0; i < options_.checks; ++i) {
+    const Pattern pattern{call.dtype, call.op, backend_.size(), mix(options_.seed) + static_cast<uint64_t>(i)};
+    constexpr int kNobody = -1;  // no rank's data: what of it stays is wrong
+    fill(pattern, kNobody, 0, received, call.recv);
+    if (sends) fill(pattern, rank, 0, sent, send);
+    run(call);
+    wrong += wrong_elements(pattern, call, rank);
+  }
+  uint64_t total = 0;
+  for (const std::string& count : gather_(std::to_string(wrong))) total += std::stoull(count);
+  return total;
+}
+
+// As many calls as make the clock's cost small beside them; by the quickest of a few calls, on the
+// rank that wants the most.
+int64_t Benchmark::batch_of(const Call& call) {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int64_t i = 0; i < std::max<int64_t>(options_.warmup, 1); ++i) {
+    const int64_t begin = now();
+    run(call);
+    least = std::min(least, now() - begin);
+  }
+  const double calls = std::ceil(clock_cost() / kClockShare / static_cast<double>(std::max<int64_t>(least, 1)));
+  int64_t batch = 1;
+  for (const std::string& wish : gather_(std::to_string(static_cast<int64_t>(calls)))) {
+    batch = std::max<int64_t>(batch, std::stoll(wish));
+  }
+  return batch;
+}
+
+// Back to back. A sample is the time from when the last rank had ended the previous call (or batch) to when the last
+// rank has ended this one, so that the samples of a case add up to the time of its slowest rank.
+std::vector<double> Benchmark::time(const Call& call, int64_t batch, Served& served) {
+  const auto samples = static_cast<std::size_t>(options_.samples);
+  std::vector<int64_t> stamps(samples + 1);
+  backend_.barrier()->wait(options_.timeout);
+  for (int64_t i = 0; i < options_.warmup; ++i) run(call);
+  stamps[0] = now();
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    for (int64_t i = 0; i < batch; ++i) served = run(call);
+    stamps[sample + 1] = now();
+  }
+
+  std::vector<int64_t> last(stamps.size(), 0), peer(stamps.size());
+  for (const std::string& bytes : gather_(as_bytes(stamps))) {
+    if (bytes.size() != stamps.size() * sizeof(int64_t)) throw std::logic_error("the ranks measure different cases");
+    std::memcpy(peer.data(), bytes.data(), bytes.size());
+    for (std::size_t i = 0; i < last.size(); ++i) last[i] = std::max(last[i], peer[i]);
+  }
+  std::vector<double> seconds(samples);
+  for (std::size_t i = 0; i < samples; ++i) {
+    seconds[i] = static_cast<double>(last[i + 1] - last[i]) * 1e-9 / static_cast<double>(batch);
+  }
+  return seconds;
+}
+
+}  // namespace ddprun::comm

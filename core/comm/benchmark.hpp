@@ -1,0 +1,84 @@
+// One rank's part of a benchmark: checks and times collectives of a backend, as nccl-tests does
+// (https://github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md). docs/benchmarking.md has the method in words.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/call.hpp"
+#include "comm/comm_backend.hpp"
+
+namespace ddprun::comm {
+
+// Where the buffers of a case come from.
+enum class Source { backend, malloc };  // CommBackend::allocate, or malloc
+
+struct BenchmarkCase {
+  Kind kind = Kind::allreduce;
+  DType dtype = DType::float32;
+  Op op = Op::sum;        // allreduce, reduce_scatter
+  int root = 0;           // broadcast
+  std::size_t bytes = 0;  // as asked for; bytes_of() is what is moved
+  bool in_place = false;  // always true of a broadcast, which has one buffer
+  Source source = Source::malloc;
+};
+
+// Elements of one rank: bytes / size_of(dtype); of the ranks' share in an allgather or a reduce_scatter. May be 0.
+std::size_t count_of(const BenchmarkCase& what, int ranks);
+// Bytes of the larger of a rank's two buffers: nccl-tests' "size".
+std::size_t bytes_of(const BenchmarkCase& what, int ranks);
+// busbw = algbw * this: 2(n-1)/n for allreduce, (n-1)/n for allgather and reduce_scatter, 1 for broadcast.
+double bus_factor(Kind kind, int ranks);
+
+struct BenchmarkOptions {
+  int64_t samples = 20;                       // timed, each of one call or of a batch
+  int64_t warmup = 5;                         // calls before them
+  int64_t checks = 1;                         // calls with fresh data whose every element is looked at
+  uint64_t seed = 0;                          // of the checks' data
+  std::chrono::milliseconds timeout{30'000};  // of one call
+};
+
+struct BenchmarkResult {
+  std::vector<double> seconds;  // of one call, per sample; equal on all ranks
+  int64_t batch = 1;            // calls per sample
+  uint64_t wrong = 0;           // elements, in all checks and on all ranks
+  Served served;
+};
+
+// The values of all ranks in rank order, out of band: the backend under test is trusted with nothing but its work.
+using Gather = std::function<std::vector<std::string>(std::string_view)>;
+
+// All ranks of one host (they share the clock) make it with the same arguments and measure the same cases in the same
+// order. One thread. Throws what the backend throws.
+class Benchmark {
+ public:
+  // `largest`: the most bytes that a case will have. The backend outlives the benchmark.
+  Benchmark(CommBackend& backend, Gather gather, const BenchmarkOptions& options, std::size_t largest);
+
+  BenchmarkResult measure(const BenchmarkCase& what);
+
+ private:
+  struct Buffers {
+    std::shared_ptr<void> send, recv;
+  };
+
+  Call prepare(const BenchmarkCase& what);
+  Served run(const Call& call);
+  uint64_t check(const Call& call);
+  int64_t batch_of(const Call& call);
+  std::vector<double> time(const Call& call, int64_t batch, Served& served);
+
+  CommBackend& backend_;
+  Gather gather_;
+  BenchmarkOptions options_;
+  std::size_t largest_;
+  std::array<Buffers, 2> buffers_;  // by Source
+};
+
+}  // namespace ddprun::comm

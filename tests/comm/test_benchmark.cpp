@@ -1,0 +1,159 @@
+#include <doctest/doctest.h>
+
+#include "comm/benchmark.hpp"
+#include "comm/joined.hpp"
+#include "comm/solo_backend.hpp"
+
+namespace ddprun::comm {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::array kKinds = {Kind::allreduce, Kind::broadcast, Kind::allgather, Kind::reduce_scatter};
+
+BenchmarkCase case_of(Kind kind, std::size_t bytes, bool in_place) {
+  return {.kind = kind, .dtype = DType::float32, .op = Op::sum, .root = 0, .bytes = bytes, .in_place = in_place};
+}
+
+// Counts the collectives of its inner backend.
+class Counting : public CallBackend {
+ public:
+  explicit Counting(std::unique_ptr<CommBackend> inner) : inner_(std::move(inner)) {}
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  const std::string& name() const override { return inner_->name(); }
+  const Capabilities& capabilities() const override { return inner_->capabilities(); }
+  void abort() noexcept override { inner_->abort(); }
+  std::shared_ptr<void> allocate(std::size_t bytes) override {
+    ++allocations;
+    return inner_->allocate(bytes);
+  }
+
+  int64_t calls = 0, barriers = 0, allocations = 0;
+
+ protected:
+  RequestPtr start(const Call& call) override {
+    ++(call.kind == Kind::barrier ? barriers : calls);
+    return forward(*inner_, call);
+  }
+
+ private:
+  std::unique_ptr<CommBackend> inner_;
+};
+
+// Leaves every result as it was in its first call: a backend that hands out stale data.
+class Stale : public Counting {
+ public:
+  using Counting::Counting;
+
+ protected:
+  RequestPtr start(const Call& call) override {
+    if (call.kind != Kind::barrier && calls++ > 0) return finished({"stale", "memory"});
+    return Counting::start(call);
+  }
+};
+
+std::vector<std::string> alone_gather(std::string_view value) {
+  return {std::string(value)};
+}
+
+// As each rank of `plugin` measures the case; its wrong elements are reported.
+std::vector<testing::Outcome> measured_by(const std::string& plugin, int ranks, const BenchmarkCase& what) {
+  return testing::run_ranks(ranks, testing::As::processes, 30s, [&](testing::Rank& rank) {
+    const auto backend = join(fake(plugin), options_of(rank));
+    const auto gather = [&](std::string_view mine) {
+      uint64_t longest = mine.size();
+      std::vector<uint64_t> lengths(static_cast<std::size_t>(rank.size()));
+      rank.allgather(&longest, sizeof longest, lengths.data());
+      longest = *std::max_element(lengths.begin(), lengths.end());
+      std::string padded(mine), all(longest * lengths.size(), '\0');
+      padded.resize(longest);
+      rank.allgather(padded.data(), longest, all.data());
+      std::vector<std::string> values;
+      for (std::size_t peer = 0; peer < lengths.size(); ++peer) {
+        values.push_back(all.substr(peer * longest, lengths[peer]));
+      }
+      return values;
+    };
+    Benchmark benchmark(*backend, gather, {.samples = 3, .warmup = 1, .checks = 2}, what.bytes);
+    const BenchmarkResult result = benchmark.measure(what);
+    rank.report(std::to_string(result.wrong));
+    rank.report(std::to_string(result.seconds.size()));
+    rank.report(result.served.algorithm);
+  });
+}
+
+TEST_CASE("sizes, counts and busbw are those of nccl-tests") {
+  const auto reduce = case_of(Kind::allreduce, 1026, false), gather = case_of(Kind::allgather, 1026, false);
+  CHECK(count_of(reduce, 3) == 256);
+  CHECK(bytes_of(reduce, 3) == 1024);
+  CHECK(count_of(gather, 3) == 85);  // of one rank
+  CHECK(bytes_of(gather, 3) == 1020);
+  CHECK(count_of(case_of(Kind::reduce_scatter, 4, false), 2) == 0);
+  CHECK(bus_factor(Kind::allreduce, 4) == doctest::Approx(1.5));
+  CHECK(bus_factor(Kind::allgather, 4) == doctest::Approx(0.75));
+  CHECK(bus_factor(Kind::reduce_scatter, 2) == doctest::Approx(0.5));
+  CHECK(bus_factor(Kind::broadcast, 4) == 1);
+}
+
+TEST_CASE("a case has as many calls as its options say, and its buffers serve the next one too") {
+  Counting backend(solo());
+  Benchmark benchmark(backend, alone_gather, {.samples = 7, .warmup = 3, .checks = 2}, 1 << 20);
+  const auto result = benchmark.measure(case_of(Kind::allreduce, 1 << 20, false));
+  CHECK(result.seconds.size() == 7);
+  for (const double seconds : result.seconds) CHECK(seconds > 0);
+  // Checks, calls to find the batch, warm-up, samples.
+  CHECK(backend.calls == 2 + 3 + 3 + 7 * result.batch);
+  CHECK(backend.barriers == 1);
+  CHECK(result.served.algorithm == "identity");
+
+  auto what = case_of(Kind::allreduce, 4, false);
+  what.source = Source::backend;
+  benchmark.measure(what);
+  benchmark.measure(what);
+  CHECK(backend.allocations == 2);
+}
+
+TEST_CASE("calls too short for the clock are timed in batches") {
+  Counting backend(solo());
+  Benchmark benchmark(backend, alone_gather, {.samples = 2, .warmup = 10, .checks = 0}, 4);
+  CHECK(benchmark.measure(case_of(Kind::allreduce, 4, true)).batch > 1);
+}
+
+TEST_CASE("results that are right are told from those of an earlier call") {
+  for (const bool in_place : {false, true}) {
+    for (const Kind kind : kKinds) {
+      CAPTURE(name_of(kind));
+      Counting good(solo());
+      Benchmark right(good, alone_gather, {.samples = 1, .warmup = 0, .checks = 3}, 4096);
+      CHECK(right.measure(case_of(kind, 4096, in_place)).wrong == 0);
+    }
+    if (in_place) continue;  // for a rank alone, to do nothing is right then
+    Stale stale(solo());
+    Benchmark wrong(stale, alone_gather, {.samples = 1, .warmup = 0, .checks = 3}, 4096);
+    CHECK(wrong.measure(case_of(Kind::allreduce, 4096, false)).wrong > 2 * 1000);
+  }
+}
+
+TEST_CASE("a backend that is off by one in its last element is found out, by all ranks alike") {
+  for (const bool in_place : {false, true}) {
+    const auto outcomes = measured_by("off_by_one", 2, case_of(Kind::allreduce, 4096, in_place));
+    CHECK(testing::failures(outcomes) == "");
+    // One element, in two checks, on two ranks.
+    for (const auto& outcome : outcomes) CHECK(outcome.records == std::vector<std::string>{"4", "3", "slots"});
+  }
+}
+
+TEST_CASE("every collective of a backend that works is right, in place and out of place") {
+  for (const bool in_place : {false, true}) {
+    for (const Kind kind : kKinds) {
+      CAPTURE(name_of(kind));
+      const auto outcomes = measured_by("good", 3, case_of(kind, 6000, in_place));
+      CHECK(testing::failures(outcomes) == "");
+      for (const auto& outcome : outcomes) CHECK(outcome.records == std::vector<std::string>{"0", "3", "slots"});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ddprun::comm
