@@ -1,6 +1,7 @@
 // The loops of plugins/reduction for each instruction set: all give the same bits, wherever the vectors lie.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <random>
@@ -63,7 +64,7 @@ Bytes numbers(std::mt19937& random, int32_t dtype, std::size_t count) {
 
 Bytes at_offset(const Bytes& content, std::size_t offset) {
   Bytes bytes(offset + content.size() + kGuard, 0xa5);
-  std::memcpy(bytes.data() + offset, content.data(), content.size());
+  std::copy(content.begin(), content.end(), bytes.begin() + static_cast<std::ptrdiff_t>(offset));
   return bytes;
 }
 
