@@ -21,10 +21,13 @@ struct Run {
   uint32_t tag;
 };
 
-// Gloo's ring (reduce-scatter, then allgather, in segments), with the reductions of reduce.hpp.
+// Gloo's ring (reduce-scatter, then allgather, in segments), with the reductions of plugins/reduction.
 void ring_allreduce(const Run& run, const ddprun_collective& call);
 // Up and down the binomial tree of topology.hpp, root 0. Fewer messages than the ring, more bytes: for small vectors.
 void tree_allreduce(const Run& run, const ddprun_collective& call);
+// Recursive halving, then doubling, of topology.hpp. As few bytes as the ring and about as few messages as the tree,
+// where the world is a power of two; in other worlds, some ranks send and receive whole vectors besides.
+void halving_doubling_allreduce(const Run& run, const ddprun_collective& call);
 
 // Down the same tree from call.root.
 void tree_broadcast(const Run& run, const ddprun_collective& call);

@@ -8,6 +8,7 @@ namespace ddprun::gloo_backend {
 inline constexpr ddprun_comm_algorithm kAlgorithms[] = {
     algorithm("ring", kAllDtypes, kAllOps),
     algorithm("tree", kAllDtypes, kAllOps),
+    algorithm("halving_doubling", kAllDtypes, kAllOps),
 };
 
 // comm.options.tuning, or the table that comes with the plugin. Collective. Throws Failure.

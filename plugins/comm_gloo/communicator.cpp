@@ -51,16 +51,22 @@ void GlooCommunicator::fail(const char* name, ddprun_status status, const std::s
   throw *failure_;
 }
 
+GlooCommunicator::Way GlooCommunicator::way_of(const std::string& algorithm) {
+  if (algorithm == "tree") return {tree_allreduce, tree_};
+  if (algorithm == "halving_doubling") return {halving_doubling_allreduce, halving_doubling_};
+  return {ring_allreduce, ring_};
+}
+
 Request& GlooCommunicator::allreduce(const ddprun_collective& call) {
   const std::string& asked = host_.algorithm();
   const uint64_t bytes = call.count * size_of(call.dtype);
-  const bool by_tree = (asked == "auto" ? tuning_.algorithm(host_.size(), bytes) : asked) == "tree";
+  const Way way = way_of(asked == "auto" ? tuning_.algorithm(host_.size(), bytes) : asked);
   if (host_.size() == 1) {
     copy(call);
   } else if (call.count > 0) {
-    over_mesh("allreduce", [&](const Run& run) { by_tree ? tree_allreduce(run, call) : ring_allreduce(run, call); });
+    over_mesh("allreduce", [&](const Run& run) { way.run(run, call); });
   }
-  return by_tree ? tree_ : ring_;
+  return way.served;
 }
 
 Request& GlooCommunicator::broadcast(const ddprun_collective& call) {

@@ -23,6 +23,13 @@ class GlooCommunicator final : public Communicator {
   void abort() noexcept override;
 
  private:
+  // An algorithm for allreduce, and what it answers with.
+  struct Way {
+    void (*run)(const Run&, const ddprun_collective&);
+    Request& served;
+  };
+  Way way_of(const std::string& algorithm);
+
   // Runs body(Run) over the mesh, with a deadline and a tag. After a failure the mesh is closed.
   template <class Body>
   void over_mesh(const char* name, Body&& body);
@@ -36,6 +43,7 @@ class GlooCommunicator final : public Communicator {
   std::optional<Failure> failure_;  // the first: its mesh is closed
   Request ring_{"ring", "tcp"};
   Request tree_{"tree", "tcp"};
+  Request halving_doubling_{"halving_doubling", "tcp"};
   Request dissemination_{"dissemination", "tcp"};
 };
 

@@ -33,6 +33,6 @@ class Segments {
 };
 
 // Slots of this plugin's own algorithms; Gloo's collectives use the prefixes 1 to 8.
-constexpr uint8_t kTreeUp = 0x21, kTreeDown = 0x22, kRingReduceScatter = 0x23;
+constexpr uint8_t kTreeUp = 0x21, kTreeDown = 0x22, kRingReduceScatter = 0x23, kHalving = 0x24, kDoubling = 0x25;
 
 }  // namespace ddprun::gloo_backend

@@ -12,6 +12,8 @@
 namespace {
 
 using ddprun::topology::block;
+using ddprun::topology::Block;
+using ddprun::topology::Doubling;
 using ddprun::topology::Ring;
 using ddprun::topology::Tree;
 using Vector = std::vector<int64_t>;
@@ -156,8 +158,82 @@ TEST_CASE("a tree lists its children with the smallest subtree first") {
   CHECK(found == std::vector<int>{6, 7, 9, 0});
 }
 
+// Moves `part` of each rank's peer into each rank below core(), all at the same time.
+template <class Part, class Arrive>
+void exchange(std::vector<Vector>& ranks, int round, Part part, Arrive arrive) {
+  const auto before = ranks;
+  const int size = static_cast<int>(ranks.size());
+  for (int rank = 0; rank < Doubling{0, size}.core(); ++rank) {
+    const Doubling order{rank, size};
+    const int peer = order.peer(round);
+    RC_ASSERT((Doubling{peer, size}.peer(round) == rank));
+    const Block at = part(order);
+    for (uint64_t i = at.offset; i < at.offset + at.length; ++i) {
+      arrive(ranks[static_cast<std::size_t>(rank)][i], before[static_cast<std::size_t>(peer)][i]);
+    }
+  }
+}
+
+// From the ranks beyond core() to their partners, or back.
+template <class Arrive>
+void with_partners(std::vector<Vector>& ranks, Arrive arrive) {
+  const int size = static_cast<int>(ranks.size());
+  for (int rank = Doubling{0, size}.core(); rank < size; ++rank) {
+    const int partner = Doubling{rank, size}.partner();
+    RC_ASSERT((Doubling{partner, size}.partner() == rank));
+    arrive(ranks[static_cast<std::size_t>(rank)], ranks[static_cast<std::size_t>(partner)]);
+  }
+}
+
+TEST_CASE("halving and doubling leave the whole sum with every rank") {
+  CHECK(holds("halving and doubling", [] {
+    auto ranks = inputs(world(), elements());
+    const auto total = sum_of(ranks);
+    const uint64_t count = total.size();
+    const Doubling order{0, static_cast<int>(ranks.size())};
+    with_partners(ranks, [](const Vector& beyond, Vector& partner) {
+      std::transform(beyond.begin(), beyond.end(), partner.begin(), partner.begin(), std::plus<>());
+    });
+    for (int round = 0; round < order.rounds(); ++round) {
+      exchange(
+          ranks, round, [&](const Doubling& at) { return at.held(round + 1, count); },
+          [](int64_t& mine, int64_t theirs) { mine += theirs; });
+    }
+    for (int round = order.rounds() - 1; round >= 0; --round) {
+      exchange(
+          ranks, round, [&](const Doubling& at) { return at.given(round, count); },
+          [](int64_t& mine, int64_t theirs) { mine = theirs; });
+    }
+    with_partners(ranks, [](Vector& beyond, const Vector& partner) { beyond = partner; });
+    for (const auto& rank : ranks) RC_ASSERT(rank == total);
+  }));
+}
+
+TEST_CASE("two ranks of a round share what they held, and shares of all ranks cut the vector") {
+  CHECK(holds("halves", [] {
+    const int size = *rc::gen::inRange(2, 600);
+    const uint64_t count = *rc::gen::inRange<uint64_t>(0, 1'000'000'000'000);
+    const int core = Doubling{0, size}.core(), rank = *rc::gen::inRange(0, core);
+    const Doubling order{rank, size};
+    RC_ASSERT(order.held(0, count) == (Block{0, count}));
+    for (int round = 0; round < order.rounds(); ++round) {
+      const Block before = order.held(round, count), kept = order.held(round + 1, count);
+      const Block given = order.given(round, count);
+      RC_ASSERT(given == (Doubling{order.peer(round), size}.held(round + 1, count)));
+      const Block& low = kept.offset < given.offset || given.length == 0 ? kept : given;
+      const Block& high = &low == &kept ? given : kept;
+      RC_ASSERT(low.offset == before.offset || low.length == 0);
+      RC_ASSERT(low.length + high.length == before.length);
+      RC_ASSERT(high.length == 0 || high.offset == before.offset + low.length);
+    }
+    RC_ASSERT(order.held(order.rounds(), count).length - count / static_cast<uint64_t>(core) <= 1);
+  }));
+}
+
 TEST_CASE("a world of one has no neighbours to speak of and nothing to do") {
   static_assert(Ring{0, 1}.steps() == 0);
+  static_assert(Doubling{0, 1}.rounds() == 0);
+  static_assert(Doubling{0, 1}.partner() == -1);
   static_assert(Tree{0, 1, 0}.rounds() == 0);
   static_assert(Tree{0, 1, 0}.children().count == 0);
   static_assert(Tree{0, 1, 0}.parent() == -1);

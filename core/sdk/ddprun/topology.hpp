@@ -1,5 +1,5 @@
-// ddprun/topology.hpp: who talks to whom about what in a ring and in a binomial tree, as pure functions of (rank, size,
-// step). No I/O, no allocation, no state; the same for every transport.
+// ddprun/topology.hpp: who talks to whom about what in a ring, in recursive doubling and in a binomial tree, as pure
+// functions of (rank, size, step). No I/O, no allocation, no state; the same for every transport.
 //
 // Ranks are 0 .. size - 1, size >= 1; counts and offsets are in elements. Arguments outside these ranges are the
 // caller's bug. Any thread.
@@ -59,9 +59,50 @@ struct Ranks {
   constexpr const int* end() const { return at.data() + count; }
 };
 
-// The binomial tree, as in Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in
-// MPICH", IJHPCA 19 (2005). Counted from the root, node v hangs below v without its lowest set bit. A broadcast goes
-// down and a reduction comes up in rounds() rounds; every rank but the root receives, or sends, exactly once.
+// Recursive doubling, as in Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in
+// MPICH", IJHPCA 19 (2005): in round k ranks whose numbers differ in bit k exchange all they have, so that each is the
+// root of a binomial tree of its own. It takes a power of two: ranks beyond the largest one hand theirs to a partner
+// first, and are given the result last.
+struct Doubling {
+  int rank = 0;
+  int size = 1;
+
+  // The ranks that exchange: the largest power of two within size.
+  constexpr int core() const { return static_cast<int>(std::bit_floor(static_cast<unsigned>(size))); }
+  // log2(core()).
+  constexpr int rounds() const { return std::bit_width(static_cast<unsigned>(core())) - 1; }
+  // The rank to exchange with in round 0 .. rounds() - 1, for ranks below core().
+  constexpr int peer(int round) const { return rank ^ (1 << round); }
+  // The rank beyond core() that this one below it serves, and the other way round; -1 is none.
+  constexpr int partner() const {
+    if (rank >= core()) return rank - core();
+    return rank + core() < size ? rank + core() : -1;
+  }
+
+  // The same exchanges halve a vector first (Rabenseifner's algorithm, same paper): in each round, ranks below core()
+  // keep one half of what they hold, reduce it with the peer's, and give the other half away; then, with the rounds in
+  // reverse order, they put the halves together again. As few bytes as the ring, in 2 rounds() steps.
+  // What this rank holds of `count` elements after `halvings` rounds: all after none, its own share after rounds().
+  constexpr Block held(int halvings, uint64_t count) const { return share(rank, halvings, count); }
+  // What the peer of this round keeps of what both held before it.
+  constexpr Block given(int round, uint64_t count) const { return share(peer(round), round + 1, count); }
+
+ private:
+  // Bit k of a rank tells which half it keeps in round k.
+  constexpr Block share(int of_rank, int halvings, uint64_t count) const {
+    int first = 0, parts = core();
+    for (int round = 0; round < halvings; ++round) {
+      parts /= 2;
+      if ((of_rank >> round & 1) != 0) first += parts;
+    }
+    const Block begin = block(count, core(), first), last = block(count, core(), first + parts - 1);
+    return {begin.offset, last.offset + last.length - begin.offset};
+  }
+};
+
+// The binomial tree of the same authors. Counted from the root, node v hangs below v without its lowest set bit. A
+// broadcast goes down and a reduction comes up in rounds() rounds; every rank but the root receives, or sends, exactly
+// once.
 struct Tree {
   int rank = 0;
   int size = 1;
