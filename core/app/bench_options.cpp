@@ -32,11 +32,16 @@ void declare_what(CLI::App& to, bench::Request& request) {
 }
 
 void declare_sizes(CLI::App& to, bench::Request& request) {
-  to.add_option("-b,--minbytes", request.min_bytes, "Smallest size in bytes")->type_name("SIZE")->capture_default_str();
-  to.add_option("-e,--maxbytes", request.max_bytes, "Largest size")->type_name("SIZE")->capture_default_str();
+  auto* least = to.add_option("-b,--minbytes", request.min_bytes, "Smallest size in bytes");
+  least->type_name("SIZE")->capture_default_str();
+  auto* most = to.add_option("-e,--maxbytes", request.max_bytes, "Largest size");
+  most->type_name("SIZE")->capture_default_str();
   auto* factor = to.add_option("-f,--stepfactor", request.factor, "From a size to the next: multiply by");
   factor->capture_default_str();
-  to.add_option("-i,--stepbytes", request.step_bytes, "... or add")->type_name("SIZE")->excludes(factor);
+  auto* step = to.add_option("-i,--stepbytes", request.step_bytes, "... or add");
+  step->type_name("SIZE")->excludes(factor);
+  auto* listed = declare_list(to, "--sizes", request.sizes, "These sizes, ascending, instead", "SIZE,...");
+  listed->excludes(least)->excludes(most)->excludes(factor)->excludes(step);
 }
 
 void declare_how(CLI::App& to, bench::Request& request) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "base/error.hpp"
@@ -20,8 +21,23 @@ void require_least(const std::string& option, int64_t value, int64_t least) {
   require(value >= least, option, std::to_string(value), "a number from " + std::to_string(least));
 }
 
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
+  return text;
+}
+
+std::vector<std::size_t> listed_sizes(const Request& request) {
+  std::vector<std::size_t> sizes;
+  for (const std::string& size : request.sizes) sizes.push_back(parse_bytes("--sizes", size));
+  const bool ascending = std::adjacent_find(sizes.begin(), sizes.end(), std::greater_equal<>()) == sizes.end();
+  require(ascending, "--sizes", joined(request.sizes), "each size larger than the one before");
+  return sizes;
+}
+
 // The last one is at most max_bytes.
 std::vector<std::size_t> sizes_of(const Request& request) {
+  if (!request.sizes.empty()) return listed_sizes(request);
   const std::size_t first = parse_bytes("-b", request.min_bytes), last = parse_bytes("-e", request.max_bytes);
   require(first <= last, "-e", request.max_bytes, "at least -b (" + request.min_bytes + ")");
   const std::size_t step = request.step_bytes.empty() ? 0 : parse_bytes("-i", request.step_bytes);
@@ -39,12 +55,6 @@ void require_once(const std::string& option, const std::vector<T>& values, const
   for (auto at = values.begin(); at != values.end(); ++at) {
     require(std::find(values.begin(), at, *at) == at, option, given, "each value once");
   }
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
-  return text;
 }
 
 void require_ranks(const Request& request) {

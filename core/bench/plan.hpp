@@ -16,13 +16,14 @@ namespace ddprun::bench {
 
 // The command line in its own words; the short options are those of nccl-tests.
 struct Request {
-  std::string min_bytes = "4";    // -b, with K, M or G
-  std::string max_bytes = "64M";  // -e
-  std::string step_bytes;         // -i; "": by factor
-  int64_t factor = 4;             // -f
-  int64_t iterations = 20;        // -n, of each round
-  int64_t warmup = 5;             // -w
-  int64_t checks = 1;             // -c
+  std::string min_bytes = "4";     // -b, with K, M or G
+  std::string max_bytes = "64M";   // -e
+  std::string step_bytes;          // -i; "": by factor
+  int64_t factor = 4;              // -f
+  std::vector<std::string> sizes;  // instead of them all
+  int64_t iterations = 20;         // -n, of each round
+  int64_t warmup = 5;              // -w
+  int64_t checks = 1;              // -c
   int64_t rounds = 5;
   int64_t root = 0;             // -r
   std::string dtype = "float";  // -d

@@ -94,6 +94,18 @@ TEST_CASE("every collective, size, algorithm and place has its line, and nothing
   CHECK(place.is_clean());
 }
 
+TEST_CASE("types and operations have the names of nccl-tests") {
+  const auto result = Place().run(quick({"--backend", "good", "-o", "product", "-d", "float64", "--ranks", "1,3"}));
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  const auto rows = rows_of(result.out);
+  CHECK(rows.size() == 2 * 3 * 2);
+  for (const auto& row : rows) {
+    CHECK(row[2] == "double");
+    CHECK(row[3] == "prod");
+    CHECK(row[14] == "0");
+  }
+}
+
 TEST_CASE("a wrong result is counted in its line, and the exit code is 6") {
   const auto result = Place().run(quick({"--backend", "good,off_by_one"}));
   CHECK(result.code == 6);

@@ -54,6 +54,12 @@ TEST_CASE("from the smallest size to the largest, by factor or by step") {
   CHECK(plan_of(by_step, fakes()).sizes == std::vector<std::size_t>{4, 10, 16});
 }
 
+TEST_CASE("sizes that are listed are the only ones") {
+  Request listed = request();
+  listed.sizes = {"12", "1K", "45M"};
+  CHECK(plan_of(listed, fakes()).sizes == std::vector<std::size_t>{12, 1024, 45 << 20});
+}
+
 TEST_CASE("every backend, algorithm and number of ranks is a variant") {
   Request two = request();
   two.algorithms = {"slots", "auto"};
@@ -64,6 +70,22 @@ TEST_CASE("every backend, algorithm and number of ranks is a variant") {
   CHECK(plan.variants[0].text() == "good slots, 2 ranks");
   CHECK(plan.variants[3].text() == "good auto, 3 ranks");
   CHECK(plan.variants[3].options == std::map<std::string, std::string>{{"a", "1"}, {"b", "2"}});
+}
+
+TEST_CASE("buffers of the backend stand beside malloc's where it has its own") {
+  Plan plan = plan_of(request(), fakes());
+  plan.collectives = {comm::Kind::allreduce, comm::Kind::broadcast};
+  plan.sizes = {4};
+  CHECK(cases_of(plan, plan.variants[0]).size() == 2 + 1);  // a broadcast has one buffer: there is only in place
+  ddprun_comm_plugin with_alloc = *plan.variants[0].plugin.table;
+  with_alloc.capabilities |= DDPRUN_CAP_ALLOC;
+  plan.variants[0].plugin.table = &with_alloc;
+  const auto cases = cases_of(plan, plan.variants[0]);
+  REQUIRE(cases.size() == 2 * (2 + 1));
+  CHECK(cases[0].source == comm::Source::backend);
+  CHECK(cases[2].source == comm::Source::malloc);
+  CHECK(cases[4].kind == comm::Kind::broadcast);
+  CHECK(cases[4].in_place);
 }
 
 // Changes a request that is right, and looks at what is said of it.
@@ -77,6 +99,10 @@ void check_refused(Change change, const std::string& expected) {
 TEST_CASE("what cannot be measured is refused in one line") {
   check_refused([](Request& r) { r.max_bytes = std::string("3"); }, "2: -e 3: expected at least -b (4)");
   check_refused([](Request& r) { r.factor = 1; }, "2: -f 1: expected a number from 2");
+  check_refused([](Request& r) { r.sizes = {"4", "4X"}; },
+                "2: --sizes 4X: expected a number of bytes from 1 to 1024G, such as 4, 64K, 1M or 2G");
+  check_refused([](Request& r) { r.sizes = {"1K", "1024"}; },
+                "2: --sizes 1K,1024: expected each size larger than the one before");
   check_refused([](Request& r) { r.iterations = 0; }, "2: -n 0: expected a number from 1");
   check_refused([](Request& r) { r.checks = -1; }, "2: -c -1: expected a number from 0");
   check_refused([](Request& r) { r.ranks = {2, 2}; }, "2: --ranks 2,2: expected each value once");
