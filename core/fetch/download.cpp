@@ -23,11 +23,18 @@ std::string sums(const std::string& expected, const std::string& got) {
   return "SHA-256 expected " + expected + ", got " + got;
 }
 
-void verify(const std::string& path, const RemoteFile& file) {
+bool exists(const std::string& path) {
+  std::error_code fault;
+  const bool there = fs::exists(path, fault);
+  if (fault) throw_file_error("look at", path, fault.value());
+  return there;
+}
+
+void verify(const std::string& path, const RemoteFile& file, Stop& stop) {
   const launch::UniqueFd opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!opened) throw_file_error("open", path, errno);
   Sha256 sum;
-  sum.update_from(opened.get(), path);
+  sum.update_from(opened.get(), path, [&] { stop.check(); });
   if (sum.hex() == file.sha256) return;
   throw Error(ExitCode::usage, path + " is there, but it is not the published file: " + sums(file.sha256, sum.hex()) +
                                    "; move it away and run the command again");
@@ -44,25 +51,25 @@ class Download {
         listener_(listener) {}
 
   Outcome run(const std::vector<std::string>& urls) {
+    stop_.check();
     std::error_code fault;
     fs::create_directories(folder_, fault);
     if (fault) throw_file_error("create folder", folder_, fault.value());
     if (!claim()) {
-      verify(path_, file_);
+      verify(path_, file_, stop_);
       return Outcome::already_verified;
     }
-    fill(urls);
-    check_sum();
+    const Outcome outcome = fill(urls);
     part_->finish();
-    return Outcome::downloaded;
+    return outcome;
   }
 
  private:
   // Locks the part. False: the file itself is there.
   bool claim() {
-    for (bool told = false; !fs::exists(path_); told = true) {
-      part_ = PartFile::lock(path_);
-      if (part_ && !fs::exists(path_)) return true;
+    for (bool told = false; !exists(path_); told = true) {
+      part_ = PartFile::lock(path_, [this] { stop_.check(); });
+      if (part_ && !exists(path_)) return true;
       if (part_) {
         part_->remove();  // made in the moment in which another process put the file there
         return false;
@@ -73,24 +80,44 @@ class Download {
     return false;
   }
 
-  void fill(const std::vector<std::string>& urls) {
-    if (part_->bytes() > file_.bytes) {
-      listener_.says(part_->path() + " is longer than the file; starting from the beginning");
-      part_->restart();
+  // Until the part is the file.
+  Outcome fill(const std::vector<std::string>& urls) {
+    if (part_->bytes() >= file_.bytes) {
+      if (is_published()) return Outcome::part_was_whole;
+      start_again(part_->path() + (part_->bytes() > file_.bytes ? " is longer than the file" : " is damaged"));
     }
-    source_ = part_->path();
-    if (part_->bytes() == file_.bytes) return;
     std::string reasons;
     for (const std::string& url : urls) {
-      source_ = url;
-      const std::string reason = take_from(url);
-      if (reason.empty()) return;
+      const std::string reason = bring_from(url);
+      if (reason.empty()) return Outcome::downloaded;
       reasons += (reasons.empty() ? "" : "; ") + url + ": " + reason;
       if (&url != &urls.back()) listener_.says(url + ": " + reason + "; trying the next source");
     }
     if (part_->bytes() == 0) part_->remove();
     throw Error(ExitCode::failure, "cannot download " + file_.name + ": " + reasons +
                                        "; try --mirror URL, or put the file into " + folder_ + " by hand");
+  }
+
+  bool is_published() const { return part_->sha256() == file_.sha256; }
+
+  void start_again(const std::string& why) {
+    listener_.says(why + "; starting from the beginning");
+    part_->restart();
+  }
+
+  // Fills the part and compares the sum. Returns why that URL is given up; empty: the part is the file.
+  std::string bring_from(const std::string& url) {
+    while (true) {
+      const bool has_others = part_->bytes() > 0;  // bytes of an earlier attempt, or of another source
+      const std::string reason = take_from(url);
+      if (!reason.empty() || is_published()) return reason;
+      const std::string wrong = sums(file_.sha256, part_->sha256());
+      if (!has_others) {
+        part_->restart();
+        return "it sends another file than the published one: " + wrong;
+      }
+      start_again("what was here before " + url + " went on with it seems to be damaged (" + wrong + ")");
+    }
   }
 
   // Requests until the part is full. Returns why that URL is given up; empty: the part is full.
@@ -122,8 +149,6 @@ class Download {
     if (const auto code = stop_.within(time)) leave(*code);
   }
 
-  static std::string word(ExitCode code) { return code == ExitCode::interrupted ? "interrupted" : "terminated"; }
-
   [[noreturn]] void leave(ExitCode code) {
     if (part_->bytes() == 0) {
       part_->remove();
@@ -133,15 +158,6 @@ class Download {
                           report::human_bytes(file_.bytes) + "; the same command goes on from there");
   }
 
-  void check_sum() {
-    const std::string got = part_->sha256();
-    if (got == file_.sha256) return;
-    part_->remove();
-    throw Error(ExitCode::failure, file_.name + " from " + source_ +
-                                       " is not the published file: " + sums(file_.sha256, got) +
-                                       "; it was deleted: run the command again, or try --mirror URL");
-  }
-
   const RemoteFile& file_;
   const std::string folder_;
   const std::string path_;
@@ -149,7 +165,6 @@ class Download {
   Stop& stop_;
   Listener& listener_;
   std::unique_ptr<PartFile> part_;
-  std::string source_;  // where its last bytes are from
 };
 
 }  // namespace

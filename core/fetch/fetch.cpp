@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <stdexcept>
 
 #include "base/log.hpp"
 #include "fetch/download.hpp"
@@ -40,15 +41,21 @@ class Display : public Listener {
 
   void ends(Outcome outcome) {
     bar_.clear();
-    log::plain(file_.name + ": " +
-               (outcome == Outcome::already_verified
-                    ? "already verified"
-                    : "downloaded, SHA-256 as published, " + report::human_time(seconds()) + ", " + rate(file_.bytes)));
+    log::plain(file_.name + ": " + text_of(outcome));
   }
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  std::string text_of(Outcome outcome) const {
+    switch (outcome) {
+      case Outcome::downloaded:
+        return "downloaded, SHA-256 as published, " + report::human_time(seconds()) + ", " + rate(file_.bytes);
+      case Outcome::part_was_whole: return "was complete, SHA-256 as published";
+      case Outcome::already_verified: return "already verified";
+    }
+    throw std::logic_error("an outcome that is none");
+  }
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   std::string rate(int64_t bytes) const {
     return human_bytes(static_cast<int64_t>(static_cast<double>(bytes - first_) / std::max(seconds(), 1e-3))) + "/s";
@@ -67,6 +74,9 @@ std::vector<std::string> bases_of(const DataSet& set, std::string mirror) {
                    [&](std::string_view scheme) { return mirror.starts_with(scheme); })) {
     throw Error(ExitCode::usage,
                 "--mirror " + mirror + ": expected a URL that begins with http://, https:// or file:///");
+  }
+  if (std::any_of(mirror.begin(), mirror.end(), [](unsigned char c) { return c <= ' ' || c == 0x7f; })) {
+    throw Error(ExitCode::usage, "--mirror " + mirror + ": a URL has no spaces; write %20 for each");
   }
   if (mirror.back() != '/') mirror += '/';
   return {mirror};

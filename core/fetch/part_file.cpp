@@ -13,7 +13,7 @@ namespace ddprun::fetch {
 
 PartFile::PartFile(const std::string& final_path, int fd) : final_path_(final_path), file_(final_path + ".part", fd) {}
 
-std::unique_ptr<PartFile> PartFile::lock(const std::string& final_path) {
+std::unique_ptr<PartFile> PartFile::lock(const std::string& final_path, const std::function<void()>& before_each) {
   const std::string path = final_path + ".part";
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd < 0) throw_file_error("create", path, errno);
@@ -23,7 +23,7 @@ std::unique_ptr<PartFile> PartFile::lock(const std::string& final_path) {
     return nullptr;
   }
   if (!part->still_there()) return nullptr;
-  part->bytes_ = part->sum_.update_from(fd, path);
+  part->bytes_ = part->sum_.update_from(fd, path, before_each);
   return part;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -14,9 +15,10 @@ namespace ddprun::fetch {
 class PartFile {
  public:
   // Opens or makes `<final_path>.part` and takes its lock (flock), which lasts as long as the object. What it holds
-  // already is read and hashed. Null: another process holds the lock, or has just finished or removed that very file:
-  // look at the folder again.
-  static std::unique_ptr<PartFile> lock(const std::string& final_path);
+  // already is read and hashed, piece by piece; what `before_each` piece throws ends that, and the file stays. Null:
+  // another process holds the lock, or has just finished or removed that very file: look at the folder again.
+  static std::unique_ptr<PartFile> lock(
+      const std::string& final_path, const std::function<void()>& before_each = [] {});
 
   const std::string& path() const { return file_.path(); }
   int64_t bytes() const { return bytes_; }

@@ -33,10 +33,11 @@ void Sha256::update(const void* data, size_t bytes) {
   check(EVP_DigestUpdate(context_, data, bytes) == 1);
 }
 
-int64_t Sha256::update_from(int fd, const std::string& path) {
+int64_t Sha256::update_from(int fd, const std::string& path, const std::function<void()>& before_each) {
   std::vector<char> chunk(kChunk);
   int64_t total = 0;
   while (true) {
+    before_each();
     const ssize_t got = ::read(fd, chunk.data(), chunk.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw_file_error("read", path, errno);

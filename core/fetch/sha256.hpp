@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 struct evp_md_ctx_st;
@@ -18,9 +19,9 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
 
   void update(const void* data, size_t bytes);
-  // Takes in what an open file holds from where it stands to its end, and returns how many bytes that was. Throws
-  // Error(failure) with path and errno's words.
-  int64_t update_from(int fd, const std::string& path);
+  // Takes in what an open file holds from where it stands to its end, and returns how many bytes that was. Calls
+  // `before_each` before every piece; what that throws ends it. Throws Error(failure) with path and errno's words.
+  int64_t update_from(int fd, const std::string& path, const std::function<void()>& before_each);
   // Forgets what was given.
   void restart();
   // 64 hexadecimal digits of all that was given so far; more may follow.

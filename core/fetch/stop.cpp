@@ -4,6 +4,10 @@
 
 namespace ddprun::fetch {
 
+std::string word(ExitCode code) {
+  return code == ExitCode::interrupted ? "interrupted" : "terminated";
+}
+
 std::optional<ExitCode> Stop::asked() {
   for (auto signal = signals_.next(); signal; signal = signals_.next()) {
     if (asked_) continue;
@@ -11,6 +15,10 @@ std::optional<ExitCode> Stop::asked() {
     if (*signal == SIGTERM) asked_ = ExitCode::terminated;
   }
   return asked_;
+}
+
+void Stop::check() {
+  if (const auto code = asked()) throw Error(*code, word(*code));
 }
 
 std::optional<ExitCode> Stop::within(std::chrono::milliseconds time) {

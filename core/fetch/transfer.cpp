@@ -157,9 +157,11 @@ class Request {
     }
   }
 
-  // False ends the request; refusal_ then says why.
+  // False ends the request; refusal_ or the status then says why.
   bool take(const char* data, size_t size) {
-    if (!file_ && status() != 200 && status() != 206) return true;  // an error page, which nobody needs
+    // An error page: nobody needs it, and it may have no end.
+    error_page_ = !file_ && status() != 200 && status() != 206;
+    if (error_page_) return false;
     if (!began_ && !begin()) return false;
     if (static_cast<int64_t>(size) > bytes_ - part_.bytes()) {
       part_.restart();
@@ -195,7 +197,9 @@ class Request {
   Ending judge(CURLcode code) {
     using Kind = Ending::Kind;
     if (!refusal_.empty()) return {Kind::failed, refusal_};
-    if (code != CURLE_OK) return {kind_of(code, connected()), words_[0] != '\0' ? words_ : curl_easy_strerror(code)};
+    if (code != CURLE_OK && !error_page_) {
+      return {kind_of(code, connected()), words_[0] != '\0' ? words_ : curl_easy_strerror(code)};
+    }
     if (status() == 416 && asked_from_ > 0) {
       part_.restart();
       return {Kind::cut, "HTTP 416: it has nothing after byte " + std::to_string(asked_from_)};
@@ -219,6 +223,7 @@ class Request {
   char words_[CURL_ERROR_SIZE] = {};
   ContentRange range_;
   bool began_ = false;
+  bool error_page_ = false;
   std::string refusal_;
   std::exception_ptr fault_;
 };

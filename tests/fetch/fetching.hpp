@@ -36,7 +36,7 @@ class Fetching {
  public:
   Fetching() : server(file.served()) {}
 
-  // "downloaded", "already verified", or "<exit code>: <error>".
+  // "downloaded", "was complete", "already verified", or "<exit code>: <error>".
   std::string from(const std::vector<std::string>& behaviours, const fetch::Limits& limits = quick()) {
     std::vector<std::string> urls;
     for (const std::string& behaviour : behaviours) urls.push_back(url(behaviour));
@@ -48,6 +48,7 @@ class Fetching {
     const std::string error =
         error_of([&] { outcome = fetch::download(file.remote(), file.folder().string(), urls, limits, stop, told); });
     if (error != "no error") return error;
+    if (outcome == fetch::Outcome::part_was_whole) return "was complete";
     return outcome == fetch::Outcome::downloaded ? "downloaded" : "already verified";
   }
 

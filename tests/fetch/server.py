@@ -118,6 +118,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_status(self, data, number, name):
         self.refuse(number)
 
+    def do_endless(self, data, number, name):
+        """A page without an end, whatever was asked for."""
+        self.note(number, 0)
+        self.send_response(number)
+        if number // 100 == 3:
+            self.send_header("Location", "/plain/" + name)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        while True:
+            self.wfile.write(b"10000\r\n" + b"x" * CHUNK + b"\r\n")
+
     def do_firststatus(self, data, number, name):
         self.refuse(number) if self.first else self.send(data)
 

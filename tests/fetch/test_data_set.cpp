@@ -42,6 +42,13 @@ TEST_CASE("a mirror that is no URL of ours is a usage error") {
   }
 }
 
+TEST_CASE("a mirror with a space is refused with what to write instead") {
+  const std::string error = error_of([] {
+    fetch::fetch(fetch::find_data_set("mnist"), {"/nowhere", "file:///tmp/a b", quick()});
+  });
+  CHECK(error == "2: --mirror file:///tmp/a b: a URL has no spaces; write %20 for each");
+}
+
 TEST_CASE("the real MNIST: fetched, verified, and refused when a bit is wrong") {
   const char* data = std::getenv("DDPRUN_TEST_DATA");
   if (data == nullptr || !std::filesystem::exists(std::filesystem::path(data) / "mnist")) {
@@ -65,7 +72,7 @@ TEST_CASE("the real MNIST: fetched, verified, and refused when a bit is wrong") 
   const std::string error = error_of([&] {
     fetch::fetch(mnist, {elsewhere.path().string(), server.base("corrupt-4000"), quick()});
   });
-  CHECK_MESSAGE(error.starts_with("1: train-images-idx3-ubyte.gz from http://127.0.0.1:"), error);
+  CHECK_MESSAGE(error.starts_with("1: cannot download train-images-idx3-ubyte.gz: http://127.0.0.1:"), error);
   CHECK(contains(error, "SHA-256 expected " + mnist.files[0].sha256));
   CHECK(std::filesystem::is_empty(elsewhere.path()));
 }

@@ -67,6 +67,13 @@ TEST_CASE("a part that is a link is not followed") {
   CHECK(read_file(target) == "precious");
 }
 
+TEST_CASE("a link in the file's place that leads back to itself is an error that says so") {
+  Fetching fetching;
+  std::filesystem::create_symlink(fetching.file.path(), fetching.file.path());
+  CHECK(fetching.from({"plain"}) ==
+        "1: cannot look at " + fetching.file.path().string() + ": Too many levels of symbolic links");
+}
+
 TEST_CASE("a folder in the file's place is an error that says so") {
   Fetching fetching;
   std::filesystem::create_directory(fetching.file.path());

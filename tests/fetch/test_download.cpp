@@ -1,6 +1,8 @@
 // What a server may do, and what then lies in the folder: the whole file, its part, or nothing.
 #include <doctest/doctest.h>
 
+#include <csignal>
+
 #include "fetch/fetching.hpp"
 
 using namespace ddprun;
@@ -57,7 +59,7 @@ TEST_CASE("what an earlier attempt has left is not asked for again") {
 TEST_CASE("a part that is complete is verified and put in place without a request") {
   Fetching fetching;
   fetching.file.leave_part(fetching.file.content());
-  CHECK(fetching.from({"plain"}) == "downloaded");
+  CHECK(fetching.from({"plain"}) == "was complete");
   CHECK(fetching.file.arrived());
   CHECK(fetching.answers().empty());
 }
@@ -147,21 +149,70 @@ TEST_CASE("one wrong bit is found, the file is not kept, and both sums are told"
   Fetching fetching;
   std::string corrupted = fetching.file.content();
   corrupted[150'000] ^= 1;
-  CHECK(fetching.from({"corrupt-150000"}) == "1: some.gz from " + fetching.url("corrupt-150000") +
-                                                 " is not the published file: SHA-256 expected " +
+  CHECK(fetching.from({"corrupt-150000"}) == "1: cannot download some.gz: " + fetching.url("corrupt-150000") +
+                                                 ": it sends another file than the published one: SHA-256 expected " +
                                                  fetching.file.remote().sha256 + ", got " + sha256_of(corrupted) +
-                                                 "; it was deleted: run the command again, or try --mirror URL");
+                                                 "; try --mirror URL, or put the file into " +
+                                                 fetching.file.folder().string() + " by hand");
+  CHECK(fetching.answers().size() == 1);
   CHECK(fetching.file.names().empty());
 }
 
-TEST_CASE("a part with a wrong bit does not become the file") {
+TEST_CASE("after a source with a wrong bit the next one is asked, from the beginning") {
+  Fetching fetching;
+  CHECK(fetching.from({"corrupt-150000", "plain"}) == "downloaded");
+  CHECK(fetching.file.arrived());
+  CHECK(fetching.answers() == Names{"- 200 300000", "- 200 300000"});
+  CHECK(fetching.said("it sends another file than the published one"));
+  std::filesystem::remove(fetching.file.path());
+  const std::string error = fetching.from({"corrupt-5", "status-404"});
+  CHECK_MESSAGE(contains(error, fetching.url("corrupt-5") + ": it sends another file"), error);
+  CHECK_MESSAGE(contains(error, fetching.url("status-404") + ": HTTP 404"), error);
+}
+
+TEST_CASE("a part with a wrong bit is told from a wrong source: the same one is asked once more, for all of it") {
   Fetching fetching;
   std::string part = fetching.file.content().substr(0, 1000);
   part[0] ^= 1;
   fetching.file.leave_part(part);
-  CHECK(contains(fetching.from({"plain"}), "is not the published file"));
-  CHECK(fetching.file.names().empty());
   CHECK(fetching.from({"plain"}) == "downloaded");
+  CHECK(fetching.file.arrived());
+  CHECK(fetching.answers() == Names{"bytes=1000- 206 299000", "- 200 300000"});
+  CHECK(fetching.said("what was here before " + fetching.url("plain") + " went on with it seems to be damaged"));
+}
+
+TEST_CASE("a whole part with a wrong bit is begun again") {
+  Fetching fetching;
+  std::string part = fetching.file.content();
+  part[299'999] ^= 1;
+  fetching.file.leave_part(part);
+  CHECK(fetching.from({"plain"}) == "downloaded");
+  CHECK(fetching.file.arrived());
+  CHECK(fetching.said("some.gz.part is damaged; starting from the beginning"));
+}
+
+TEST_CASE("an error page without an end is left at its first byte, and told by its status") {
+  Fetching fetching;
+  CHECK(contains(fetching.from({"endless-404"}), fetching.url("endless-404") + ": HTTP 404; try --mirror"));
+  CHECK(contains(fetching.from({"endless-503"}), "HTTP 503 (3 attempts)"));
+  CHECK(fetching.answers() == Names{"- 404 0", "- 503 0", "- 503 0", "- 503 0"});
+  CHECK(fetching.file.names().empty());
+}
+
+TEST_CASE("who asks to stop is heard before a file and while one is read") {
+  const auto interrupted = [](const Fetching& fetching) {
+    fetch::Stop stop;
+    Told told;
+    raise(SIGINT);
+    return error_of(
+        [&] { fetch::download(fetching.file.remote(), fetching.file.folder().string(), {}, quick(), stop, told); });
+  };
+  const Fetching fetching;
+  CHECK(interrupted(fetching) == "130: interrupted");
+  CHECK(fetching.file.names().empty());
+  std::ofstream(fetching.file.path()) << fetching.file.content();
+  CHECK(interrupted(fetching) == "130: interrupted");
+  CHECK(fetching.file.names() == kFileOnly);
 }
 
 TEST_CASE("what the server refuses for good is asked for once; what may pass, again") {
