@@ -4,7 +4,6 @@
 #include <archive_entry.h>
 
 #include <algorithm>
-#include <cctype>
 #include <exception>
 #include <memory>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include "base/error.hpp"
 #include "data/byte_file.hpp"
 #include "ddprun/dataset_plugin.hpp"
+#include "ddprun/words.hpp"
 
 namespace ddprun::data {
 namespace {
@@ -21,9 +21,7 @@ constexpr std::size_t step = 64 * 1024;
 // A name from an archive as it may stand in a message: in quotes, in one line, not endless.
 std::string quoted(std::string_view name) {
   constexpr std::size_t longest = 200;
-  std::string text = "\"";
-  for (const char c : name.substr(0, longest)) text += std::iscntrl(static_cast<unsigned char>(c)) ? '?' : c;
-  return text + (name.size() > longest ? "...\"" : "\"");
+  return '"' + printable(name.substr(0, longest)) + (name.size() > longest ? "...\"" : "\"");
 }
 
 // True where the name leads out of the folder that the archive would be unpacked in.

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "ddprun/words.hpp"
 #include "plugin/call.hpp"
 
 namespace ddprun::data {
@@ -21,11 +22,7 @@ ddprun_dataset_error empty_error() {
 
 // One line, however the text ends and whatever it holds.
 std::string one_line(const char* text, std::size_t most) {
-  std::string line(text, ::strnlen(text, most));
-  for (char& c : line) {
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = ' ';
-  }
-  return line;
+  return printable({text, ::strnlen(text, most)});
 }
 
 std::string where_of(const ddprun_dataset_plugin& table) {

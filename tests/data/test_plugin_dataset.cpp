@@ -156,7 +156,7 @@ TEST_CASE("what a plugin says of itself is checked before it is believed") {
 TEST_CASE("texts of a plugin are read within their bounds and as one line") {
   CHECK(lie("unterminated") == "2: " + std::string(1024, 'r'));
   CHECK(key_of({"liar", {"", {{"lie", "unterminated"}}, 0}}) == std::string(128, 'k'));
-  CHECK(lie("lines") == "2: one two [31m");
+  CHECK(lie("lines") == "2: one?two?[31m");
   CHECK(key_of({"liar", {"", {{"lie", "lines"}}, 0}}) == "name");
 }
 

@@ -125,9 +125,11 @@ TEST_CASE("what ImageFolder would read and this does not, and names that cannot 
   folder.add("train/cat/b.WebP", "");
   CHECK(fault_of_opening(folder) ==
         "root: train/cat/b.WebP: image-folder reads PNG and JPEG; convert the picture or move it away");
-  const PictureFolder unreadable;
-  unreadable.add("train/caf\xe9/a.png", dot(1));
-  CHECK(fault_of_opening(unreadable).ends_with("the name of a class must be UTF-8 without control characters"));
+  for (const char* name : {"caf\xe9", "a\xc2\x9b", "\xed\xa0\x80", "\xe0\x80\xaf"}) {
+    const PictureFolder unreadable;
+    unreadable.add(std::string("train/") + name + "/a.png", dot(1));
+    CHECK(fault_of_opening(unreadable).ends_with("the name of a class must be UTF-8 without control characters"));
+  }
   const PictureFolder readable;
   readable.add("train/caf\xc3\xa9/a.png", dot(1));
   CHECK(open_folder(readable.root()).train->classes() == std::vector<std::string>{"caf\xc3\xa9"});

@@ -19,6 +19,7 @@ using ddprun::DatasetFault;
 struct Script {
   std::function<void(const DatasetContext&)> on_open = [](const DatasetContext&) {};
   std::function<void()> on_fetch = [] {};
+  std::function<void()> on_size = [] {};
   bool train = true, test = true;
   int closed = 0;
 };
@@ -28,7 +29,10 @@ class Scripted final : public ddprun::Dataset {
  public:
   explicit Scripted(int64_t size) : size_(size) {}
   ~Scripted() override { ++script.closed; }
-  int64_t size() const override { return size_; }
+  int64_t size() const override {
+    script.on_size();
+    return size_;
+  }
   const ddprun::Field& input() const override { return input_; }
   const ddprun::Field& target() const override { return target_; }
   const std::vector<std::string>& classes() const override { return classes_; }
@@ -99,6 +103,17 @@ int32_t fetch(Opened& opened, std::vector<int64_t> indices, float* inputs, int64
 }
 
 }  // namespace
+
+TEST_CASE("what a class throws while it is described does not cross the border: a split of no samples") {
+  Script failing;
+  failing.on_size = [] { throw std::runtime_error("no size today"); };
+  const Opened opened(failing);
+  ddprun_dataset_info info{};
+  info.struct_size = sizeof info;
+  info.size = 1;
+  kTable.describe(opened.train, &info);
+  CHECK(info.size == 0);
+}
 
 TEST_CASE("root, options and seed reach the class as they were given") {
   DatasetContext seen;

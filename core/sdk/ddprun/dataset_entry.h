@@ -81,7 +81,7 @@ typedef struct ddprun_dataset_plugin {
    * that can be checked: what open accepts, fetch should not refuse. On an error both stay null. One thread. */
   int32_t (*open)(const ddprun_dataset_request* request, ddprun_dataset** train, ddprun_dataset** test,
                   ddprun_dataset_error* error);
-  /* Fills *info. Any thread. */
+  /* Fills *info; a size of 0 says that it cannot. Any thread. */
   void (*describe)(const ddprun_dataset* split, ddprun_dataset_info* info);
   /* Writes `count` samples one after another: each has the bytes of the input field in `inputs`, of the target field in
    * `targets`; the host's memory, aligned for the elements. `epoch`, from 0, is for what is random about a sample (a

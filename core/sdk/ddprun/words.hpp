@@ -1,4 +1,5 @@
-// ddprun/words.hpp: wording that messages share, in ddprun and in plugins: lists of names, and the nearest right name.
+// ddprun/words.hpp: wording that messages share, in ddprun and in plugins: lists of names, the nearest right name, and
+// foreign text that may be printed.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +34,38 @@ inline std::string lower_case(std::string text) {
   return text;
 }
 
+// Bytes of the character that begins `text`; 0 where that is no UTF-8 (RFC 3629: no overlong form, no surrogate,
+// nothing beyond U+10FFFF) or a control character.
+inline std::size_t printable_length(std::string_view text) {
+  // By length; below are control characters and overlong forms.
+  constexpr char32_t least[] = {0x20, 0xa0, 0x800, 0x10000};
+  const auto lead = static_cast<unsigned char>(text[0]);
+  if ((lead >= 0x80 && lead < 0xc0) || lead > 0xf4) return 0;
+  const std::size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  if (length > text.size()) return 0;
+  char32_t code = length == 1 ? lead : lead & (0x7fu >> length);
+  for (const char next : text.substr(1, length - 1)) {
+    const auto byte = static_cast<unsigned char>(next);
+    if ((byte & 0xc0) != 0x80) return 0;
+    code = code << 6 | (byte & 0x3fu);
+  }
+  const bool surrogate = code >= 0xd800 && code < 0xe000;
+  return code < least[length - 1] || code == 0x7f || code > 0x10ffff || surrogate ? 0 : length;
+}
+
 }  // namespace detail
+
+// Foreign text as it may stand in a line and on a terminal: in place of each byte of a control character (C0, DEL, C1)
+// and of what is no UTF-8 stands '?'.
+inline std::string printable(std::string_view text) {
+  std::string line;
+  while (!text.empty()) {
+    const std::size_t length = detail::printable_length(text);
+    line += length == 0 ? std::string_view("?") : text.substr(0, length);
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return line;
+}
 
 // `"a", "b" or "c"`; empty for no words.
 inline std::string quoted_list(const std::vector<std::string>& words, std::string_view last_separator = " or ") {

@@ -35,26 +35,14 @@ std::vector<fs::directory_entry> entries(const fs::path& folder) {
   return found;
 }
 
-// A name that can be printed: UTF-8 without control characters.
-bool is_text(const std::string& name) {
-  for (std::size_t at = 0; at < name.size();) {
-    const auto lead = static_cast<uint8_t>(name[at]);
-    if (lead < 0x20 || lead == 0x7f || (lead >= 0x80 && lead < 0xc2) || lead > 0xf4) return false;
-    const std::size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-    for (std::size_t i = 1; i < length; ++i) {
-      if (at + i >= name.size() || (static_cast<uint8_t>(name[at + i]) & 0xc0) != 0x80) return false;
-    }
-    at += length;
-  }
-  return true;
-}
-
 std::vector<std::string> class_folders(const fs::path& split) {
   std::vector<std::string> names;
   for (const auto& entry : entries(split)) {
     if (!is_folder(entry.path())) continue;
     names.push_back(entry.path().filename().string());
-    if (!is_text(names.back())) refuse(entry.path(), "the name of a class must be UTF-8 without control characters");
+    if (printable(names.back()) != names.back()) {
+      refuse(entry.path(), "the name of a class must be UTF-8 without control characters");
+    }
   }
   std::sort(names.begin(), names.end());
   return names;

@@ -35,7 +35,7 @@ class ImageFolder : public Dataset {
     check_indices(indices, size());
     auto* input = static_cast<float*>(inputs);
     auto* target = static_cast<int64_t*>(targets);
-    Planes planes;
+    thread_local Planes planes;  // a loader fetches picture by picture
     for (const int64_t index : indices) {
       const Picture& picture = pictures_[static_cast<std::size_t>(index)];
       read_planes(picture.path, channels_, planes);

@@ -80,13 +80,15 @@ inline ddprun_dataset_field describe_field(const Field& field) {
   return {field.shape.data(), static_cast<uint32_t>(field.shape.size()), static_cast<uint32_t>(field.type)};
 }
 
-inline void describe_dataset(const ddprun_dataset* split, ddprun_dataset_info* info) {
+inline void describe_dataset(const ddprun_dataset* split, ddprun_dataset_info* info) noexcept try {
   const DatasetHandle& handle = handle_of(split);
-  info->size = handle.dataset->size();
   info->input = describe_field(handle.dataset->input());
   info->target = describe_field(handle.dataset->target());
   info->class_count = handle.classes.size();
   info->classes = handle.classes.data();
+  info->size = handle.dataset->size();
+} catch (...) {
+  info->size = 0;  // which the host refuses
 }
 
 inline int32_t fetch_samples(const ddprun_dataset* split, const int64_t* indices, uint64_t count, int64_t epoch,
@@ -96,7 +98,7 @@ inline int32_t fetch_samples(const ddprun_dataset* split, const int64_t* indices
   });
 }
 
-inline void close_dataset(ddprun_dataset* split) {
+inline void close_dataset(ddprun_dataset* split) noexcept {
   delete reinterpret_cast<DatasetHandle*>(split);
 }
 

@@ -33,8 +33,7 @@ class LinearWeights {
   // Computes them anew only for other sizes than the last ones.
   void prepare(int64_t source_size, int64_t target_size) {
     if (source_size == source_size_ && target_size == target_size_) return;
-    source_size_ = source_size;
-    target_size_ = target_size;
+    target_size_ = 0;  // none is prepared, should an allocation throw
     pairs_.clear();
     // In float32 and rounded once, as PyTorch computes it: the rounding of a place far from 0 is seen in the weights.
     const float scale = static_cast<float>(source_size) / static_cast<float>(target_size);
@@ -44,6 +43,8 @@ class LinearWeights {
       const float rest = std::clamp(place - static_cast<float>(first), 0.0f, 1.0f);
       pairs_.push_back({first, std::min(first + 1, source_size - 1), 1.0f - rest, rest});
     }
+    source_size_ = source_size;
+    target_size_ = target_size;
   }
 
  private:

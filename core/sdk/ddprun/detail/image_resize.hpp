@@ -23,8 +23,8 @@ class TriangleWeights {
   // Computes them anew only for other sizes than the last ones.
   void prepare(int64_t source_size, int64_t target_size) {
     if (source_size == source_size_ && target_size == target_size_) return;
+    target_size_ = 0;  // none is prepared, should an allocation throw
     source_size_ = source_size;
-    target_size_ = target_size;
     const double scale = static_cast<double>(source_size) / static_cast<double>(target_size);
     const double reach = std::max(scale, 1.0);
     taps_ = std::min(source_size, 2 * static_cast<int64_t>(std::ceil(reach)) + 1);
@@ -34,6 +34,7 @@ class TriangleWeights {
       weigh(target, (static_cast<double>(target) + 0.5) * scale, reach);
     }
     drop_idle_taps();
+    target_size_ = target_size;
   }
 
  private:
