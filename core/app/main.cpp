@@ -30,18 +30,19 @@ ExitCode show_help(const CLI::App& cli) {
   return ExitCode::usage;
 }
 
-void declare_plugin_path(CLI::App& to, app::Arguments& arguments) {
-  to.add_option("--plugin-path", arguments.plugin_paths, "Folders of plugins, searched first")->type_name("DIR");
+// An option that is given any number of times, with one value each: what follows the value is not its own.
+CLI::Option* declare_list(CLI::App& to, const std::string& name, std::vector<std::string>& values,
+                          const std::string& value_name, const std::string& help) {
+  return to.add_option(name, values, help)->type_name(value_name)->expected(1)->allow_extra_args(false)->take_all();
 }
 
-// An option that is given any number of times, with one value each.
-CLI::Option* declare_list(CLI::App& to, const std::string& name, std::vector<std::string>& values,
-                          const std::string& help) {
-  return to.add_option(name, values, help)->type_name("KEY=VALUE")->expected(1)->take_all();
+void declare_plugin_path(CLI::App& to, app::Arguments& arguments) {
+  declare_list(to, "--plugin-path", arguments.plugin_paths, "DIR", "A folder of plugins, searched first; any number");
 }
 
 CLI::Option* declare_overrides(CLI::App& to, app::Arguments& arguments) {
-  return declare_list(to, "--set", arguments.overrides, "Override a key: --set comm.algorithm=ring; any number");
+  const std::string help = "Override a key: --set comm.algorithm=ring; any number";
+  return declare_list(to, "--set", arguments.overrides, "KEY=VALUE", help);
 }
 
 // `ddprun data info`: the data set by its name, or that of a config; then which sample is shown, and how.
@@ -52,8 +53,8 @@ void declare_data_info(CLI::App& data, app::Arguments& arguments, Command& comma
   config->type_name("FILE");
   declare_overrides(*info, arguments)->needs(config);
   info->add_option("--root", arguments.root, "The folder of its files")->type_name("DIR")->excludes(config);
-  declare_list(*info, "--option", arguments.options, "As data.options: --option samples=100; any number")
-      ->excludes(config);
+  const std::string about_options = "As data.options: --option samples=100; any number";
+  declare_list(*info, "--option", arguments.options, "KEY=VALUE", about_options)->excludes(config);
   info->add_option("--seed", arguments.seed, "Of what is random about it")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
@@ -83,7 +84,7 @@ void declare_data(CLI::App& cli, app::Arguments& arguments, Command& command) {
   });
 
   auto* fetch = data->add_subcommand("fetch", "Download a data set, verify it, and go on where a download was cut");
-  fetch->add_option("dataset", arguments.data_set, quoted_list(fetch::data_set_names()))->required()->type_name("NAME");
+  fetch->add_option("dataset", arguments.data_set, quoted_list(fetch::data_set_names()))->type_name("NAME");
   fetch->add_option("--root", arguments.root, "The folder that it goes into")->type_name("DIR");
   fetch->add_option("--mirror", arguments.mirror, "Where the files lie instead of their official place")
       ->type_name("URL");

@@ -46,7 +46,7 @@ std::vector<std::string> row(const plugin::Listed& listed) {
 
 ExitCode plugins(const Arguments& arguments) {
   const auto registry = plugin::Registry::standard(arguments.plugin_paths);
-  report::Table table({{"kind"}, {"name"}, {"version"}, {"library"}, {"capabilities"}, {"path"}});
+  report::Table table({{"kind"}, {"name"}, {"version"}, {"library"}, {"about"}, {"path"}});
   for (const plugin::Listed& listed : data::list_plugins(registry)) table.row(row(listed));
   for (const ddprun_dataset_plugin& dataset : data::builtin_datasets()) {
     table.row(row({plugin::Kind::dataset, dataset.name, "built in", &dataset}));

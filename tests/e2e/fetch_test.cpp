@@ -57,7 +57,7 @@ TEST_CASE("what is typed wrong is a usage error that names the nearest right wor
   check({"data", "fetsh", "mnist"}, "unknown argument \"fetsh\" (did you mean \"fetch\"?)");
   check({"data", "fetch", "cifar"}, "(did you mean \"cifar10\"?)");
   check({"data", "fetch", "mnist", "--miror", "x"}, "unknown argument \"--miror\" (did you mean \"--mirror\"?)");
-  check({"data", "fetch"}, "dataset is required");
+  check({"data", "fetch"}, "data fetch: expected the name of a data set: \"mnist\", \"fashion-mnist\" or \"cifar10\"");
   check({"data", "fetch", "mnist", "--mirror", "ftp://host"}, "expected a URL that begins with http://");
 }
 
