@@ -28,6 +28,19 @@ std::string find_file(const std::string& plain) {
   return "";
 }
 
+std::string fetch_advice(const std::string& name, const std::string& root, const std::string& default_root) {
+  const std::string at = root == default_root ? "" : " --root " + root;
+  return "\"ddprun data fetch " + name + at + "\" gets the files; or give the folder that they are in";
+}
+
+void check_root(const std::string& root, const std::string& advice) {
+  std::error_code error;
+  const auto type = std::filesystem::status(root, error).type();
+  if (type == std::filesystem::file_type::directory) return;
+  if (type == std::filesystem::file_type::not_found) throw DatasetFault("root", root + ": no such folder; " + advice);
+  throw DatasetFault("root", root + ": " + (error ? error.message() : "is no folder; give the folder that it is in"));
+}
+
 ByteFile::ByteFile(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "rbe"), std::fclose) {
   if (!file_) throw DatasetFault("root", path + ": cannot open: " + std::strerror(errno));
   refill();

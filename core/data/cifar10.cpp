@@ -82,6 +82,7 @@ void add_archived_files(const std::string& archive, const std::vector<std::strin
 }
 
 Files read_files(const std::string& root, const std::string& advice, const std::vector<std::string>& names) {
+  check_root(root, advice);
   std::vector<std::string> missing;
   Files files = read_plain_files(root, names, missing);
   if (missing.empty()) return files;
@@ -89,7 +90,7 @@ Files read_files(const std::string& root, const std::string& advice, const std::
   if (find_file(archive).empty()) {
     throw DatasetFault("root", "found neither " + missing[0] + " nor " + missing[0] + ".gz in " + root + " or " +
                                    (std::filesystem::path(root) / folder).string() + ", nor " + archive + "; " +
-                                   advice);
+                                   advice + "; or name files that are there in options.train and options.test");
   }
   add_archived_files(archive, missing, files);
   return files;
@@ -139,11 +140,10 @@ Splits open_cifar10(const DatasetContext& context) {
   defaults.mean = defaults.deviation = {0.5};
   const ImageSplitOptions image = read_image_split_options(options, defaults, 3);
   const std::string root = context.root.empty() ? "data/cifar10" : context.root;
-  const std::string fetch = "ddprun data fetch cifar10" + (context.root.empty() ? "" : " --root " + root);
 
   std::vector<std::string> names = train;
   names.insert(names.end(), test.begin(), test.end());
-  Files files = read_files(root, fetch + " gets them; or set data.root to their folder", names);
+  Files files = read_files(root, fetch_advice("cifar10", root, "data/cifar10"), names);
   ByteImages train_images = take(files, train, test);
   ByteImages test_images = take(files, test, {});
   return make_image_splits(std::move(train_images), std::move(test_images), image, context.seed, class_names);

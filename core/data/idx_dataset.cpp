@@ -94,6 +94,7 @@ Splits open_named(const std::string& name, const DatasetContext& context, const 
                   const std::vector<std::string>& classes) {
   const DatasetOptions options(name, context, image_split_names({}));
   const ImageSplitOptions image = read_image_split_options(options, {}, 1);
+  check_root(source.root, source.advice);
   Files train = read_split(source, "train");
   Files test = read_split(source, "t10k");
   return make_splits(std::move(train), std::move(test), image, context.seed, classes);
@@ -103,17 +104,19 @@ Splits open_named(const std::string& name, const DatasetContext& context, const 
 
 Splits open_mnist(const DatasetContext& context) {
   const std::string root = context.root.empty() ? "data/mnist" : context.root;
-  const std::string fetch = "ddprun data fetch mnist" + (context.root.empty() ? "" : " --root " + root);
-  return open_named("mnist", context, {root, fetch + " gets them; or set data.root to their folder, plain or .gz"},
-                    numbered(10));
+  const std::string advice = fetch_advice("mnist", root, "data/mnist") + ", plain or .gz";
+  return open_named("mnist", context, {root, advice}, numbered(10));
 }
 
 Splits open_fashion_mnist(const DatasetContext& context) {
   const std::string root = context.root.empty() ? "/usr/share/datasets/fashion-mnist" : context.root;
+  const std::string apt = "\"apt-get install dataset-fashion-mnist\"";
+  const std::string advice =
+      context.root.empty()
+          ? apt + " puts it there; or give the root data/fashion-mnist after \"ddprun data fetch fashion-mnist\""
+          : fetch_advice("fashion-mnist", root, "data/fashion-mnist") + ", or none after " + apt;
   return open_named(
-      "fashion-mnist", context,
-      {root,
-       "apt-get install dataset-fashion-mnist and leave data.root out, or put " + four_files + " there, plain or .gz"},
+      "fashion-mnist", context, {root, advice},
       {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"});
 }
 
@@ -123,6 +126,7 @@ Splits open_idx(const DatasetContext& context) {
   const int64_t classes = options.integer("classes", 0, 1, most_classes);
   if (context.root.empty()) throw DatasetFault("root", "expected the folder of " + four_files + ", plain or .gz");
   const Source source{context.root, "put " + four_files + " there, plain or .gz"};
+  check_root(source.root, source.advice);
   Files train = read_split(source, "train");
   Files test = read_split(source, "t10k");
   const auto labels = train.labels.values();

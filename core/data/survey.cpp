@@ -1,17 +1,14 @@
 #include "data/survey.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
-#include <string>
-
-#include "base/error.hpp"
 
 namespace ddprun::data {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kThousand = 1000;
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // fetched at a time, unless one sample is larger
 
 // Sums of distances to the first value: no digits are lost where the values lie far from 0.
@@ -79,6 +76,26 @@ class Values {
   std::vector<std::byte> memory_;
 };
 
+// The numbers from 0 to `size` - 1, each once, such that however many were given, they lie evenly: steps of the golden
+// section of `size` (Weyl's sequence), made prime to it.
+class EvenOrder {
+ public:
+  explicit EvenOrder(int64_t size) : size_(size) {
+    step_ = std::max<int64_t>(1, std::llround(static_cast<double>(size) * 0.6180339887498949));
+    while (std::gcd(step_, size_) != 1) ++step_;
+  }
+  int64_t next() {
+    const int64_t given = at_;
+    at_ = (at_ + step_) % size_;
+    return given;
+  }
+
+ private:
+  const int64_t size_;
+  int64_t step_ = 1;
+  int64_t at_ = 0;
+};
+
 class Surveyor {
  public:
   explicit Surveyor(const Dataset& dataset)
@@ -86,20 +103,24 @@ class Surveyor {
         channels_(dataset.input().shape.size() == 3 ? static_cast<std::size_t>(dataset.input().shape[0]) : 1),
         inputs_(dataset.input()),
         targets_(dataset.target()),
-        input_measures_(channels_) {
+        input_measures_(channels_),
+        order_(dataset.size()) {
     if (has_classes(dataset)) classes_.resize(dataset.classes().size());
   }
 
-  // Counts the samples up to `end`, and measures their inputs if that is wanted.
-  void go_to(int64_t end, bool measured) {
+  // Counts samples until there are `end` in all or the time is over, and measures their inputs if that is wanted.
+  // Returns how many there are then; one at least.
+  int64_t go_to(int64_t end, std::chrono::duration<double> time, bool measured) {
     const auto piece = static_cast<int64_t>(std::max<std::size_t>(1, kPieceBytes / dataset_.input().bytes()));
-    while (done_ < end) {
+    const auto begin = Clock::now();
+    while (done_ < end && (done_ == 0 || Clock::now() - begin < time)) {
       const int64_t count = std::min(piece, end - done_);
       fetch(count);
       if (measured) measure_inputs(static_cast<std::size_t>(count));
       count_targets(static_cast<std::size_t>(count));
       done_ += count;
     }
+    return done_;
   }
 
   Survey result(int64_t measured) const {
@@ -111,7 +132,7 @@ class Surveyor {
  private:
   void fetch(int64_t count) {
     std::vector<int64_t> indices(static_cast<std::size_t>(count));
-    std::iota(indices.begin(), indices.end(), done_);
+    std::generate(indices.begin(), indices.end(), [this] { return order_.next(); });
     inputs_.resize(indices.size());
     targets_.resize(indices.size());
     dataset_.fetch(indices, 0, inputs_.data(), targets_.data());
@@ -129,15 +150,7 @@ class Surveyor {
       targets_.measure(target_measure_, 0, samples * dataset_.target().elements());
       return;
     }
-    for (std::size_t i = 0; i < samples; ++i) {
-      const int64_t label = targets_.values<int64_t>()[i];
-      if (label < 0 || label >= static_cast<int64_t>(classes_.size())) {
-        throw Error(ExitCode::plugin, "sample " + std::to_string(done_ + static_cast<int64_t>(i)) + " is of class " +
-                                          std::to_string(label) + " in a data set of " +
-                                          std::to_string(classes_.size()) + " classes");
-      }
-      ++classes_[static_cast<std::size_t>(label)];
-    }
+    for (std::size_t i = 0; i < samples; ++i) ++classes_.at(static_cast<std::size_t>(targets_.values<int64_t>()[i]));
   }
 
   const Dataset& dataset_;
@@ -147,26 +160,16 @@ class Surveyor {
   std::vector<Measure> input_measures_;
   Measure target_measure_;
   std::vector<int64_t> classes_;
+  EvenOrder order_;
   int64_t done_ = 0;
 };
-
-// How many samples to count in all, when `measured` of them took `seconds`.
-int64_t countable(int64_t size, int64_t measured, double seconds, double limit) {
-  const double further = limit * static_cast<double>(measured) / std::max(seconds, 1e-9);
-  if (further >= static_cast<double>(size - measured)) return size;
-  const int64_t thousands = (measured + static_cast<int64_t>(further)) / kThousand * kThousand;
-  return std::max(measured, thousands);
-}
 
 }  // namespace
 
 Survey survey(const Dataset& dataset, const SurveyLimits& limits) {
   Surveyor surveyor(dataset);
-  const int64_t measured = std::min(dataset.size(), limits.measured);
-  const auto begin = Clock::now();
-  surveyor.go_to(measured, true);
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  surveyor.go_to(countable(dataset.size(), measured, seconds, limits.counting.count()), false);
+  const int64_t measured = surveyor.go_to(std::min(dataset.size(), limits.measured), limits.measuring, true);
+  surveyor.go_to(dataset.size(), limits.counting, false);
   return surveyor.result(measured);
 }
 

@@ -20,20 +20,22 @@ struct Spread {
 };
 
 struct SurveyLimits {
-  int64_t measured = 1000;                    // samples whose inputs are measured
-  std::chrono::duration<double> counting{2};  // how long the targets of further samples are counted, about
+  int64_t measured = 1000;                     // samples whose inputs are measured
+  std::chrono::duration<double> counting{2};   // how long the targets of further samples are counted, about
+  std::chrono::duration<double> measuring{3};  // after which fewer are measured, about; one at least
 };
 
 struct Survey {
-  int64_t measured = 0;          // samples, from the first
+  int64_t measured = 0;          // samples, spread over the split
   std::vector<Spread> inputs;    // one for each channel where an input has three dimensions, else one
-  int64_t counted = 0;           // samples, from the first: all, or else as many thousands as the limit allows
+  int64_t counted = 0;           // samples, spread over the split: all, or else as many as the limit allows
   std::vector<int64_t> classes;  // samples of each class; empty where a target is no class
   Spread targets;                // where a target is no class
 };
 
-// Fetches in the calling thread, at epoch 0. To learn a target is to fetch its sample, so how many are counted depends
-// on the pace of those measured. Throws what the data set throws, Error(plugin) for a class that it does not have.
+// Fetches in the calling thread, at epoch 0; to learn a target is to fetch its sample. Splits are often sorted by
+// class, so that neighbours are alike: wherever it stops, the samples seen lie evenly over the split. Throws what the
+// data set throws; its labels must be classes of it, as those that open_splits gives are.
 Survey survey(const Dataset& dataset, const SurveyLimits& limits = {});
 
 // One sample, as numbers. int64 beyond 2^53 is rounded.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ddprun/words.hpp"
 #include "report/table.hpp"
 #include "report/units.hpp"
 
@@ -24,13 +25,6 @@ std::string number(double value) {
   return fmt::format("{:.5g}", value);
 }
 
-// A name comes from a file or a folder: it must not steer the terminal.
-std::string printable(std::string name) {
-  std::replace_if(
-      name.begin(), name.end(), [](unsigned char byte) { return byte < 0x20 || byte == 0x7f; }, '?');
-  return name;
-}
-
 std::string left_out(std::size_t all, std::size_t shown, const char* what) {
   return all > shown ? fmt::format("and {} more {}\n", human_count(static_cast<int64_t>(all - shown)), what) : "";
 }
@@ -44,9 +38,9 @@ std::string split_table(const std::vector<SplitSheet>& splits) {
   return table.text();
 }
 
-// "all", or "first 1,000".
+// "all", or "1,000 spread over all".
 std::string seen(int64_t samples, const Dataset& dataset) {
-  return samples == dataset.size() ? "all" : "first " + human_count(samples);
+  return samples == dataset.size() ? "all" : human_count(samples) + " spread over all";
 }
 
 std::vector<Table::Column> spread_columns(const char* first, const char* second) {

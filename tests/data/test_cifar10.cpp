@@ -147,11 +147,25 @@ TEST_CASE("a missing file is told with all places, and how to get it") {
   CHECK(fault({"cifar10", folder.root(), {}, 0}) ==
         "root: found neither data_batch_3.bin nor data_batch_3.bin.gz in " + folder.root() + " or " +
             folder.file(cifar10_folder) + ", nor " + folder.file(cifar10_archive) +
-            "; ddprun data fetch cifar10 --root " + folder.root() + " gets them; or set data.root to their folder");
+            "; \"ddprun data fetch cifar10 --root " + folder.root() +
+            "\" gets the files; or give the folder that they are in; or name files that are there in options.train and "
+            "options.test");
+  CHECK(fault({"cifar10", folder.file(cifar10_test), {}, 0}) ==
+        "root: " + folder.file(cifar10_test) + ": is no folder; give the folder that it is in");
   folder.write(cifar10_archive, gzip(tar({{"data_batch_3.bin", records(1)}})));
   CHECK(fault_in(folder) == "root: cifar-10-binary.tar.gz: holds no member cifar-10-batches-bin/data_batch_3.bin");
-  const auto text = fault({"cifar10", "", {}, 0});
-  CHECK((text == "opened" || text.find("in data/cifar10 or ") != std::string::npos));
+}
+
+TEST_CASE("without a root CIFAR-10 is looked for in data/cifar10") {
+  const InTempDir here;
+  CHECK(
+      fault({"cifar10", "", {}, 0}) ==
+      "root: data/cifar10: no such folder; \"ddprun data fetch cifar10\" gets the files; or give the folder that they "
+      "are in");
+  const Cifar10Folder files;
+  std::filesystem::create_directory(here.path() / "data");
+  std::filesystem::create_directory_symlink(files.path(), here.path() / "data" / "cifar10");
+  CHECK(fault({"cifar10", "", {}, 0}) == "opened");
 }
 
 TEST_CASE("files that are empty, cut off or hold a wrong label are refused with the offset") {

@@ -103,18 +103,35 @@ TEST_CASE("a missing file is named in both spellings, with what to do") {
   std::filesystem::remove(folder.file(test_labels));
   const std::string path = folder.file(test_labels);
   const std::string found_neither = "root: found neither " + path + " nor " + path + ".gz; ";
-  CHECK(fault({"mnist", folder.root(), {}, 0})
-            .starts_with(found_neither + "ddprun data fetch mnist --root " + folder.root() + " gets them; or set"));
+  CHECK(
+      fault({"mnist", folder.root(), {}, 0})
+          .starts_with(found_neither + "\"ddprun data fetch mnist --root " + folder.root() + "\" gets the files; or"));
   CHECK(fault({"idx", folder.root(), {}, 0}).starts_with(found_neither + "put train-images-idx3-ubyte"));
   CHECK(fault({"fashion-mnist", folder.root(), {}, 0})
-            .starts_with(found_neither + "apt-get install dataset-fashion-mnist"));
-  CHECK(fault({"mnist", folder.file("nowhere"), {}, 0}).find("nowhere/train-images-idx3-ubyte.gz") !=
-        std::string::npos);
+            .starts_with(found_neither + "\"ddprun data fetch fashion-mnist --root " + folder.root() + "\" gets the"));
+}
+
+TEST_CASE("a root that is not there or is no folder is told as that") {
+  const IdxFolder folder;
+  const std::string nowhere = folder.file("nowhere");
+  for (const std::string name : {"mnist", "fashion-mnist", "idx"}) {
+    CHECK(fault({name, nowhere, {}, 0}).starts_with("root: " + nowhere + ": no such folder; "));
+    CHECK(fault({name, folder.file(test_labels), {}, 0}) ==
+          "root: " + folder.file(test_labels) + ": is no folder; give the folder that it is in");
+  }
+  CHECK(fault({"mnist", nowhere, {}, 0})
+            .ends_with("; \"ddprun data fetch mnist --root " + nowhere +
+                       "\" gets the files; or give the folder that they are in, plain or "
+                       ".gz"));
 }
 
 TEST_CASE("without a root mnist is looked for in data/mnist") {
-  const auto text = fault({"mnist", "", {}, 0});
-  CHECK((text == "opened" || text.find("data/mnist/train-images-idx3-ubyte") != std::string::npos));
+  const InTempDir here;
+  CHECK(fault({"mnist", "", {}, 0}).starts_with("root: data/mnist: no such folder; \"ddprun data fetch mnist\" gets"));
+  const IdxFolder files;
+  std::filesystem::create_directory(here.path() / "data");
+  std::filesystem::create_directory_symlink(files.path(), here.path() / "data" / "mnist");
+  CHECK(fault({"mnist", "", {}, 0}) == "opened");
 }
 
 TEST_CASE("a folder in a file's place is refused") {

@@ -78,10 +78,10 @@ TEST_CASE("--version tells ddprun's version, Torch's, the compiler's, and each p
   }
 }
 
-TEST_CASE("plugins lists kind, name, versions, capabilities and path") {
+TEST_CASE("plugins lists kind, name, versions, what it is and path") {
   const auto result = Workplace().ddprun({"plugins"});
   CHECK(result.code == 0);
-  for (const char* part : {"kind", "name", "version", "library", "capabilities", "path", "comm ", "gloo", "ring tree",
+  for (const char* part : {"kind", "name", "version", "library", "about", "path", "comm ", "gloo", "ring tree",
                            "model ", "linear", "simplenet", "libddprun_comm_gloo.so", "libddprun_model_linear.so"}) {
     CHECK_MESSAGE(contains(result.out, part), result.out);
   }
@@ -164,8 +164,8 @@ TEST_CASE("a fault of syntax is told with its place") {
 
 TEST_CASE("an algorithm that the plugin does not have is refused with the plugin's own list") {
   check_refused(with("\"ring\"", "\"rign\""), 2,
-                {"exp.toml:6:13: comm.algorithm = \"rign\": expected \"auto\", \"ring\" or \"tree\" (did you mean "
-                 "\"ring\"?)"});
+                {"exp.toml:6:13: comm.algorithm = \"rign\": expected \"auto\", \"ring\", \"tree\" or \"halving_doubling\" "
+                 "(did you mean \"ring\"?)"});
 }
 
 TEST_CASE("a plugin that is not there is refused with 3, where it was looked for, and what there is") {
@@ -182,7 +182,8 @@ TEST_CASE("a plugin given by a path that does not exist is refused with 3") {
 
 TEST_CASE("data files that are not there are refused with 2, and say what to put where") {
   check_refused(with("name = \"linear\"\nbatch", "name = \"mnist\"\nroot = \"/nowhere\"\nbatch"), 2,
-                {"exp.toml:13:8: data.root = \"/nowhere\": ", "train-images-idx3-ubyte", ".gz"});
+                {"exp.toml:13:8: data.root = \"/nowhere\": /nowhere: no such folder; ",
+                 "\"ddprun data fetch mnist --root /nowhere\" gets the files", ".gz"});
 }
 
 TEST_CASE("an option that the model or the data set does not have is refused with 2") {

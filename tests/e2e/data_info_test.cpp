@@ -161,7 +161,7 @@ TEST_CASE("a name, a root, an option, a sample, a split that is not there is ref
   check_refused({"mnits"}, 2, "data set \"mnits\": expected \"linear\", ");
   check_refused({"mnits"}, 2, "(did you mean \"mnist\"?)");
   check_refused({"/nowhere/libx.so"}, 3, "/nowhere/libx.so");
-  check_refused({"mnist", "--root", "/nowhere"}, 2, "--root /nowhere: found neither /nowhere/train-images");
+  check_refused({"mnist", "--root", "/nowhere"}, 2, "--root /nowhere: /nowhere: no such folder; \"ddprun data fetch");
   check_refused({"idx"}, 2, "data set \"idx\": expected the folder");
   check_refused({"linear", "--option", "samples=ten"}, 2, "--option samples=ten: expected a whole number from 1");
   check_refused({"linear", "--option", "sampels=9"}, 2, "(did you mean \"samples\"?)");
@@ -176,6 +176,16 @@ TEST_CASE("a name, a root, an option, a sample, a split that is not there is ref
   check_refused(with("--split", "tset"), 2, "--split");
   check_refused(with("--epoch", "-1"), 2, "--epoch");
   check_refused(with("--scale", "2"), 2, "--scale");
+}
+
+TEST_CASE("an option takes one value: the name may follow it, and a second value is refused") {
+  const std::string text = info({"linear", "--option", "samples=30", "--option", "noise=0"});
+  CHECK_MESSAGE(contains(text, "train       30  "), text);
+  CHECK(info({"--option", "samples=30", "--option", "noise=0", "linear"}) == text);
+  CHECK(info({"--option", "samples=30", "linear", "--option", "noise=0"}) == text);
+  CHECK(info({"--option", "samples=30", "--option", "noise=0", "--plugin-path", "/nowhere", "linear"}) == text);
+  check_refused({"linear", "--option", "samples=30", "noise=0"}, 2, "unknown argument \"noise=0\"");
+  check_refused({"linear", "--plugin-path", "/nowhere", "/elsewhere"}, 2, "unknown argument \"/elsewhere\"");
 }
 
 TEST_CASE("a PNG that cannot be is refused with its reason") {

@@ -63,8 +63,9 @@ TEST_CASE("regression: the spread of the targets, and values that are not finite
 TEST_CASE("what was not seen whole says how far it was seen") {
   const MemoryDataset<float, int64_t> large({1}, std::vector<float>(1500), {}, std::vector<int64_t>(1500), {"only"});
   const std::string text = dataset_sheet({sheet("train", large, {1000, std::chrono::seconds(0)})});
-  CHECK_MESSAGE(contains(text, "train     first 1,000"), text);
-  CHECK_MESSAGE(contains(text, "class  name  train (first 1,000)\n    0  only                1,000\n"), text);
+  CHECK_MESSAGE(contains(text, "train     1,000 spread over all"), text);
+  CHECK_MESSAGE(
+      contains(text, "class  name  train (1,000 spread over all)\n    0  only                          1,000\n"), text);
 }
 
 TEST_CASE("of many classes and channels the first are shown, with how many follow") {
@@ -81,6 +82,7 @@ TEST_CASE("a target is told by number and name, or by its values") {
   CHECK(text({"cat", "dog"}, 1) == "class 1 \"dog\"");
   CHECK(text({"0", "1"}, 1) == "class 1");
   CHECK(text({"a\x1b[2Jb\nc\x7f"}, 0) == "class 0 \"a?[2Jb?c?\"");
+  CHECK(text({"a\xc2\x9b\x32J\xff"}, 0) == "class 0 \"a??2J?\"");
   CHECK(text({"a"}, 5) == "class 5");
   CHECK(target_text(MemoryDataset<float, float>({1}, {0}, {2}, {0, 0}), {{0}, {2.5, -1}}) == "2.5 -1");
 }

@@ -36,4 +36,17 @@ class TempDir {
   std::filesystem::path path_;
 };
 
+// One that is the current directory meanwhile.
+class InTempDir : public TempDir {
+ public:
+  InTempDir() : before_(std::filesystem::current_path()) { std::filesystem::current_path(path()); }
+  ~InTempDir() {
+    std::error_code ignored;
+    std::filesystem::current_path(before_, ignored);
+  }
+
+ private:
+  const std::filesystem::path before_;
+};
+
 }  // namespace ddprun::testing
