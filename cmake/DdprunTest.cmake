@@ -1,4 +1,5 @@
-# For every test: where real data lies, and that ThreadSanitizer must look away from libraries that were built without it, and from nothing else.
+# For every test: where real data lies, and that ThreadSanitizer must look away from libraries that were built without
+# it, and from nothing else.
 include(DdprunPython)
 set(DDPRUN_TEST_ENVIRONMENT DDPRUN_TEST_DATA=${DDPRUN_TEST_DATA})
 if(DDPRUN_SANITIZE MATCHES thread)

@@ -157,7 +157,11 @@ std::vector<Key> describe_learning() {
           .doc("Handed to the data set as they are. Pictures (mnist, fashion-mnist, idx, cifar10): `image_size`, "
                "`resize = \"image\"` (antialiased, as Pillow) or `\"tensor\"`, `mean`, `std` (one number, or one per "
                "channel: `\"0.49, 0.48, 0.45\"`), and for training `random_crop` (the padding) and `random_flip`; "
-               "`samples` and `test_samples` take the first so many. cifar10: `train` and `test` name its files."),
+               "`samples` and `test_samples` take the first so many. idx: `classes` (else one more than the largest "
+               "label). cifar10: `train` and `test` name its files, as in `\"a.bin, b.bin\"`. image-folder: those of "
+               "pictures but `samples` and `test_samples`, and `channels = 3` or `1` (grey). linear: `samples`, "
+               "`test_samples`, `slope`, `intercept`, `noise`. synthetic: `shape = \"3x224x224\"`, `classes`, "
+               "`samples`, `test_samples`. linear and synthetic: `seed`, else experiment.seed."),
 
       DDPRUN_KEY(optimizer.name).one_of({"sgd", "adam", "adamw"}).doc("As in torch.optim, and with its results."),
       DDPRUN_KEY(optimizer.lr).at_least(0).doc("Learning rate."),

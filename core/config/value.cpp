@@ -124,6 +124,26 @@ struct Writer {
   }
 };
 
+constexpr std::size_t longest_text = 80;
+
+// Short, and no lists or tables in it.
+bool is_simple(const toml::array& list) {
+  return list.size() <= 8 && std::none_of(list.begin(), list.end(), [](const toml::node& element) {
+           return element.is_table() || element.is_array();
+         });
+}
+
+// What to write in place of a list where a string is wanted: "0.5, 0.5" with its quotes; empty where that is too long.
+std::string list_as_string(const toml::node& node) {
+  const toml::array* list = node.as_array();
+  if (list == nullptr || list->empty() || !is_simple(*list)) return "";
+  std::string text;
+  for (const toml::node& element : *list) {
+    text += (text.empty() ? "" : ", ") + element.value_exact<std::string>().value_or(node_text(element));
+  }
+  return text.size() > longest_text ? "" : quoted(text);
+}
+
 }  // namespace
 
 std::string read_value(const Key& key, const toml::node& node, Experiment& experiment) {
@@ -150,7 +170,8 @@ std::string read_option(const Key& key, const std::string& option, const toml::n
   } else if (const auto number = node.value_exact<double>()) {
     value = number_text(*number);
   } else {
-    return "expected a string, a number, true or false";
+    const std::string list = list_as_string(node);
+    return "expected a string, a number, true or false" + (list.empty() ? "" : "; a list is written as " + list);
   }
   return "";
 }
@@ -160,13 +181,9 @@ std::string value_text(const Key& key, Experiment& experiment) {
 }
 
 std::string node_text(const toml::node& node) {
-  constexpr std::size_t longest = 80;
   if (node.is_table()) return "a table";
   if (const toml::array* list = node.as_array()) {
-    const bool simple = list->size() <= 8 && std::none_of(list->begin(), list->end(), [](const toml::node& element) {
-                          return element.is_table() || element.is_array();
-                        });
-    if (!simple) return "a list";
+    if (!is_simple(*list)) return "a list";
     std::string text;
     for (const toml::node& element : *list) text += (text.empty() ? "" : ", ") + node_text(element);
     return "[" + text + "]";
@@ -174,7 +191,7 @@ std::string node_text(const toml::node& node) {
   if (const auto number = node.value_exact<double>()) return number_text(*number);  // toml++ writes 0.1 with 17 digits
   std::ostringstream out;
   node.visit([&](const auto& typed) { out << toml::toml_formatter{typed, toml::format_flags::allow_unicode_strings}; });
-  return out.str().size() <= longest ? out.str() : "a long text";
+  return out.str().size() <= longest_text ? out.str() : "a long text";
 }
 
 }  // namespace ddprun::config

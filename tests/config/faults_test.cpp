@@ -108,9 +108,23 @@ TEST_CASE("options take strings, numbers and booleans only") {
   CHECK(faults_of("comm.options = 3" + required) ==
         "exp.toml:1:16: comm.options = 3: expected a table of strings, numbers, true and false");
   CHECK(faults_of("[comm.options]\na = [1]\nb = {}\nc = 07:32:00" + required) ==
-        "exp.toml:2:5: comm.options.a = [1]: expected a string, a number, true or false\n"
+        "exp.toml:2:5: comm.options.a = [1]: expected a string, a number, true or false; a list is written as "
+        "\"1\"\n"
         "exp.toml:3:5: comm.options.b = a table: expected a string, a number, true or false\n"
         "exp.toml:4:5: comm.options.c = 07:32:00: expected a string, a number, true or false");
+}
+
+TEST_CASE("a list in place of an option's string: how it is written is told, unless that is long") {
+  const auto fault = [](const std::string& list) {
+    const std::string text = faults_of("[data.options]\nmean = " + list + required);
+    return text.substr(text.find("]: ") + 3);
+  };
+  const std::string expected = "expected a string, a number, true or false";
+  CHECK(fault("[0.5, 0.25, 1]") == expected + "; a list is written as \"0.5, 0.25, 1\"");
+  CHECK(fault("[\"a.bin\", \"b.bin\"]") == expected + "; a list is written as \"a.bin, b.bin\"");
+  CHECK(fault("[]") == expected);
+  CHECK(faults_of("[data.options]\nmean = [[1]]" + required).ends_with("false"));
+  CHECK(fault("[\"" + std::string(79, 'a') + "\", 1]") == expected);
 }
 
 TEST_CASE("what a later version will take is refused, and what to use instead is told") {
