@@ -68,6 +68,10 @@ std::string describe(const Call& call) {
   return text + ")";
 }
 
+std::string prefix(const std::string& backend, int rank, const Call& call) {
+  return backend + ": rank " + std::to_string(rank) + ": " + describe(call) + ": ";
+}
+
 RequestPtr CallBackend::allreduce(const void* send, const Buffer& recv, Op op) {
   return submit({.kind = Kind::allreduce,
                  .dtype = recv.dtype,
@@ -125,10 +129,6 @@ RequestPtr CallBackend::submit(Call call) {
   call.sequence = ++sequence_;
   require_valid(call);
   return start(call);
-}
-
-std::string CallBackend::prefix(const Call& call) const {
-  return name() + ": rank " + std::to_string(rank()) + ": " + describe(call) + ": ";
 }
 
 void CallBackend::require_valid(const Call& call) const {

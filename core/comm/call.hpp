@@ -26,6 +26,8 @@ struct Call {
 
 // "allreduce 57 (float32 x 1048576, sum)", "broadcast 12 (int64 x 7, root 0)", "barrier 3".
 std::string describe(const Call& call);
+// "gloo: rank 1: allreduce 57 (float32 x 1048576, sum): "
+std::string prefix(const std::string& backend, int rank, const Call& call);
 
 // A CommBackend that sees every collective as a Call. Numbers the calls, and refuses what no backend can do:
 // Error(plugin) for a null buffer, a root outside the group, avg of integers, an allgather whose recv the ranks do not
@@ -41,8 +43,7 @@ class CallBackend : public CommBackend {
  protected:
   virtual RequestPtr start(const Call& call) = 0;
 
-  // "gloo: rank 1: allreduce 57 (float32 x 1048576, sum): "
-  std::string prefix(const Call& call) const;
+  std::string prefix(const Call& call) const { return comm::prefix(name(), rank(), call); }
 
  private:
   RequestPtr submit(Call call);

@@ -41,10 +41,11 @@ std::string text_of(const char* text) {
   return text != nullptr ? text : "";
 }
 
+// The text about a call is made only where something went wrong with it: small collectives take microseconds.
 class PluginRequest : public Request {
  public:
-  PluginRequest(CommunicatorPtr communicator, std::string where, ddprun_request* handle)
-      : communicator_(std::move(communicator)), where_(std::move(where)), handle_(handle) {}
+  PluginRequest(CommunicatorPtr communicator, int rank, const Call& call, ddprun_request* handle)
+      : communicator_(std::move(communicator)), rank_(rank), call_(call), handle_(handle) {}
   // Waiting is what releases a request; one that is dropped after abort() ends at once.
   ~PluginRequest() override {
     if (handle_ != nullptr) communicator_->plugin().wait(communicator_->handle(), handle_, 0, nullptr);
@@ -55,9 +56,10 @@ class PluginRequest : public Request {
   bool test() override {
     const auto& plugin = communicator_->plugin();
     int32_t done = 0;
+    const auto where = [this] { return this->where(); };
     const auto status =
-        plugin::call_plugin(where_, [&] { return plugin.test(communicator_->handle(), handle_, &done); });
-    if (status != DDPRUN_OK) fail(*communicator_, where_, status);
+        plugin::call_plugin(where, [&] { return plugin.test(communicator_->handle(), handle_, &done); });
+    if (status != DDPRUN_OK) fail(*communicator_, where(), status);
     return done != 0;
   }
 
@@ -66,15 +68,19 @@ class PluginRequest : public Request {
     ddprun_comm_served served{};
     served.struct_size = sizeof(served);
     ddprun_request* const released = std::exchange(handle_, nullptr);
+    const auto where = [this] { return this->where(); };
     const auto status = plugin::call_plugin(
-        where_, [&] { return plugin.wait(communicator_->handle(), released, milliseconds(timeout), &served); });
-    if (status != DDPRUN_OK) fail(*communicator_, where_, status);
+        where, [&] { return plugin.wait(communicator_->handle(), released, milliseconds(timeout), &served); });
+    if (status != DDPRUN_OK) fail(*communicator_, where(), status);
     return {text_of(served.algorithm), text_of(served.transport)};
   }
 
  private:
+  std::string where() const { return prefix(communicator_->name(), rank_, call_); }
+
   CommunicatorPtr communicator_;
-  std::string where_;
+  int rank_;
+  Call call_;
   ddprun_request* handle_;
 };
 
@@ -138,7 +144,7 @@ void PluginBackend::require_declared(const Call& call) const {
 
 RequestPtr PluginBackend::start(const Call& call) {
   require_declared(call);
-  const std::string where = prefix(call);
+  const auto where = [&] { return prefix(call); };
   const ddprun_collective collective{.struct_size = sizeof(ddprun_collective),
                                      .dtype = static_cast<int32_t>(call.dtype),
                                      .op = static_cast<int32_t>(call.op),
@@ -153,9 +159,9 @@ RequestPtr PluginBackend::start(const Call& call) {
   ddprun_request* request = nullptr;
   const auto status =
       plugin::call_plugin(where, [&] { return function(communicator_->handle(), &collective, &request); });
-  if (status != DDPRUN_OK) fail(*communicator_, where, status);
-  if (request == nullptr) throw Error(ExitCode::plugin, where + "the plugin said ok, but gave no request");
-  return std::make_unique<PluginRequest>(communicator_, where, request);
+  if (status != DDPRUN_OK) fail(*communicator_, where(), status);
+  if (request == nullptr) throw Error(ExitCode::plugin, where() + "the plugin said ok, but gave no request");
+  return std::make_unique<PluginRequest>(communicator_, rank_, call, request);
 }
 
 std::shared_ptr<void> PluginBackend::allocate(std::size_t bytes) {

@@ -8,17 +8,25 @@
 
 namespace ddprun::plugin {
 
+inline const std::string& text_of(const std::string& where) {
+  return where;
+}
+template <typename Where>
+std::string text_of(const Where& where) {
+  return where();
+}
+
 // Calls function, a call into the plugin, and returns what it returns. What it throws must not: that becomes
-// Error(plugin), with `where` in front.
-template <typename Function>
-auto call_plugin(const std::string& where, Function function) {
+// Error(plugin), with `where` in front: a text, or, for calls that are made often, a function that makes one.
+template <typename Where, typename Function>
+auto call_plugin(const Where& where, Function function) {
   constexpr const char* kRule = "; a plugin must return a status instead";
   try {
     return function();
   } catch (const std::exception& thrown) {
-    throw Error(ExitCode::plugin, where + "the plugin threw \"" + thrown.what() + '"' + kRule);
+    throw Error(ExitCode::plugin, text_of(where) + "the plugin threw \"" + thrown.what() + '"' + kRule);
   } catch (...) {
-    throw Error(ExitCode::plugin, where + "the plugin threw something unknown" + kRule);
+    throw Error(ExitCode::plugin, text_of(where) + "the plugin threw something unknown" + kRule);
   }
 }
 
