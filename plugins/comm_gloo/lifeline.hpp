@@ -47,6 +47,7 @@ class Lifeline {
   // The deadline of the collective that begins now, and what is left of it (at least 1 ms).
   void begin() noexcept { deadline_ = Clock::now() + host_.deadline(); }
   std::chrono::milliseconds remaining() const noexcept;
+  bool is_over() const noexcept { return Clock::now() >= deadline_; }
   // True when the collective's time is up, or so nearly that a peer's giving up is the same event.
   bool is_late() const noexcept;
 

@@ -9,8 +9,11 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <set>
+#include <stop_token>
 
+#include "polling.hpp"
 #include "sigpipe.hpp"
 #include "transport.hpp"
 
@@ -61,10 +64,10 @@ sockaddr_storage socket_address(const Address& address) {
 }
 
 // Tells every other rank the address that `for_rank` has for it, and returns what they have for this one, in rank
-// order.
+// order. All ranks must poll, or none.
 template <class ForRank>
-std::vector<Address> exchange(const Host& host, ForRank&& for_rank) {
-  std::string mine;
+std::vector<Address> exchange(const Host& host, bool polls, ForRank&& for_rank) {
+  std::string mine(1, polls ? 'p' : 's');
   const std::size_t bytes = gloo::transport::tcp::Address().bytes().size();
   for (int rank = 0; rank < host.size(); ++rank) {
     const Address address = rank == host.rank() ? Address(bytes) : for_rank(rank);
@@ -73,51 +76,99 @@ std::vector<Address> exchange(const Host& host, ForRank&& for_rank) {
   std::vector<Address> for_me;
   for (const std::string& theirs : host.allgather(mine)) {
     if (theirs.size() != mine.size()) throw Failure(DDPRUN_MISMATCH, "the ranks run different builds of Gloo");
-    const auto first = theirs.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(host.rank()) * bytes);
+    if (theirs[0] != mine[0]) throw Failure(DDPRUN_INVALID, "comm.options.busy_poll differs between the ranks");
+    const auto first = theirs.begin() + static_cast<std::ptrdiff_t>(1 + static_cast<std::size_t>(host.rank()) * bytes);
     for_me.emplace_back(first, first + static_cast<std::ptrdiff_t>(bytes));
   }
   return for_me;
 }
 
+// True once the time for joining has ended, by the host's abort flag or by itself; false when told to stop.
+bool wait_for_end(const std::stop_token& stop, const Host& host, const Lifeline& lifeline) {
+  constexpr std::chrono::milliseconds kLook(20);
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  while (!stop.stop_requested() && !host.aborted() && !lifeline.is_over()) {
+    never.wait_for(lock, stop, std::min(kLook, lifeline.remaining()), [] { return false; });
+  }
+  return !stop.stop_requested();
+}
+
+bool is_set(const Host& host, std::string_view option) {
+  const std::string value = host.option(option, "false");
+  if (value == "true" || value == "false") return value == "true";
+  throw Failure(DDPRUN_INVALID, "comm.options." + std::string(option) + " = \"" + value + "\": expected true or false");
+}
+
 }  // namespace
 
-Mesh::Mesh(const Host& host) : lifeline_(host) {
+Mesh::Mesh(const Host& host) : polls_(is_set(host, "busy_poll")), lifeline_(host) {
   const NoSigpipe quiet;
   device_ = make_device(host);
   pairs_ = device_->createContext(host.rank(), host.size());
-  context_ = std::make_shared<Context>(device_, std::make_shared<InterruptibleContext>(lifeline_, pairs_));
-  context_->setTimeout(host.deadline());
-  // Gloo waits five times a pair's timeout for its connection.
-  pairs_->setTimeout(std::max(host.deadline() / 5, std::chrono::milliseconds(1)));
-  probe_ = pairs_->createUnboundBuffer(nullptr, 0);
+  pairs_->setTimeout(host.deadline());
   try {
-    connect(host);
+    serve(connect(host));
   } catch (const gloo::IoException& error) {
     const auto status = lifeline_.is_late() ? DDPRUN_TIMEOUT : DDPRUN_PEER_LOST;
-    throw Failure(status, std::string("the ranks could not connect: ") + error.what());
+    throw Failure(status, std::string("the ranks could not connect: ") + without_location(error.what()));
   }
+  context_->setTimeout(host.deadline());
 }
 
 Mesh::~Mesh() {
   lifeline_.stop();
 }
 
-void Mesh::connect(const Host& host) {
-  const auto listening = exchange(host, [&](int rank) { return pairs_->createPair(rank)->address().bytes(); });
-  for (int rank = 0; rank < host.size(); ++rank) {
-    if (rank != host.rank()) pairs_->getPair(rank)->connect(listening[static_cast<std::size_t>(rank)]);
-  }
-  pairs_->setTimeout(host.deadline());
+std::vector<Descriptor> Mesh::connect(const Host& host) {
+  const auto listening = exchange(host, polls_, [&](int rank) { return pairs_->createPair(rank)->address().bytes(); });
+  connect_pairs(host, listening);
 
   // A connected pair's address is its own end of the connection, so the peer's is the other end.
-  const auto ends = exchange(host, [&](int rank) { return pairs_->getPair(rank)->address().bytes(); });
+  const auto ends = exchange(host, polls_, [&](int rank) { return pairs_->getPair(rank)->address().bytes(); });
   std::vector<Descriptor> sockets(static_cast<std::size_t>(host.size()));
   for (int rank = 0; rank < host.size(); ++rank) {
     if (rank == host.rank()) continue;
     const auto at = static_cast<std::size_t>(rank);
     sockets[at] = duplicate_socket(socket_address(pairs_->getPair(rank)->address().bytes()), socket_address(ends[at]));
   }
-  lifeline_.watch(std::move(sockets), [this](int rank) { return is_closed(rank); });
+  return sockets;
+}
+
+void Mesh::connect_pairs(const Host& host, const std::vector<Address>& addresses) {
+  const std::jthread guard([&](const std::stop_token& stop) {
+    if (!wait_for_end(stop, host, lifeline_)) return;
+    for (int rank = 0; rank < host.size(); ++rank) {
+      if (rank != host.rank()) pairs_->getPair(rank)->close();
+    }
+  });
+  for (int rank = 0; rank < host.size(); ++rank) {
+    if (rank == host.rank()) continue;
+    const auto& pair = pairs_->getPair(rank);
+    pair->connect(addresses[static_cast<std::size_t>(rank)]);
+    // A pair that was closed meanwhile does not complain.
+    if (host.aborted()) throw Failure(DDPRUN_ABORTED, "aborted");
+    if (lifeline_.is_over())
+      throw Failure(DDPRUN_TIMEOUT, "rank " + std::to_string(rank) + " could not be reached within " +
+                                        std::to_string(host.deadline().count()) + " ms");
+    if (polls_) pair->setSync(true, true);
+  }
+}
+
+void Mesh::serve(std::vector<Descriptor> sockets) {
+  std::shared_ptr<gloo::transport::Context> transport;
+  std::function<bool(int)> closed;
+  if (polls_) {
+    transport = std::make_shared<PollingContext>(pairs_, std::make_unique<PollingLinks>(lifeline_, *pairs_, sockets));
+    closed = [](int) { return true; };  // whoever waits sees it by itself
+  } else {
+    transport = std::make_shared<InterruptibleContext>(lifeline_, pairs_);
+    probe_ = pairs_->createUnboundBuffer(nullptr, 0);
+    closed = [this](int rank) { return is_closed(rank); };
+  }
+  context_ = std::make_shared<Context>(device_, std::move(transport));
+  lifeline_.watch(std::move(sockets), std::move(closed));
 }
 
 // Gloo does not say whether a pair is closed, but does not receive on one that is: it throws IoException if the peer

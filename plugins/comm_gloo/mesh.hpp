@@ -15,8 +15,9 @@ namespace ddprun::gloo_backend {
 // Not to be moved. One thread at a time, but for what Lifeline allows.
 class Mesh {
  public:
-  // Collective; blocks until all connections stand, at most host.deadline(). Listens on 127.0.0.1, or on the first
-  // address of the interface that comm.options.interface names. Throws Failure.
+  // Collective; blocks until all connections stand, at most host.deadline(), or until the host's abort flag is raised.
+  // Listens on 127.0.0.1, or on the first address of the interface that comm.options.interface names. With
+  // comm.options.busy_poll its waits poll. Throws Failure.
   explicit Mesh(const Host& host);
   ~Mesh();
   Mesh(const Mesh&) = delete;
@@ -30,14 +31,19 @@ class Mesh {
   void close() noexcept;
 
  private:
-  void connect(const Host& host);
+  // The connection to each rank, none for this one.
+  std::vector<Descriptor> connect(const Host& host);
+  void connect_pairs(const Host& host, const std::vector<std::vector<char>>& addresses);
+  // Collectives may begin.
+  void serve(std::vector<Descriptor> sockets);
   bool is_closed(int rank);
 
+  const bool polls_;
   Lifeline lifeline_;
   std::shared_ptr<gloo::transport::Device> device_;
   std::shared_ptr<gloo::transport::Context> pairs_;
   std::shared_ptr<gloo::Context> context_;
-  std::unique_ptr<gloo::transport::UnboundBuffer> probe_;
+  std::unique_ptr<gloo::transport::UnboundBuffer> probe_;  // none where the mesh polls
 };
 
 }  // namespace ddprun::gloo_backend

@@ -3,15 +3,11 @@
 #include <gloo/common/error.h>
 
 namespace ddprun::gloo_backend {
-namespace {
 
-// Gloo opens its texts with "[file:line] ".
 std::string without_location(const std::string& text) {
   const auto end = text.find("] ");
   return text.starts_with('[') && end != std::string::npos ? text.substr(end + 2) : text;
 }
-
-}  // namespace
 
 InterruptibleBuffer::InterruptibleBuffer(Lifeline& lifeline, std::unique_ptr<gloo::transport::UnboundBuffer> inner)
     : UnboundBuffer(inner->ptr, inner->size), lifeline_(lifeline), inner_(std::move(inner)) {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <memory>
 #include <stdexcept>
+#include <string>
 
 #include "lifeline.hpp"
 
@@ -22,6 +23,9 @@ class ConnectionLost : public std::runtime_error {
  private:
   int peer_;
 };
+
+// What Gloo says about a failure, without its "[file:line] ".
+std::string without_location(const std::string& text);
 
 // Delegates to a buffer of Gloo. In each direction there is one peer at a time: another one only after all is waited
 // for. Timeouts that are passed in are ignored: the lifeline has the collective's deadline. One thread.
