@@ -5,6 +5,8 @@ setup=$root/cmake/setup
 logs=$root/build/setup
 # shellcheck source=cmake/setup/torch.sh
 . "$setup/torch.sh"
+# shellcheck source=cmake/setup/ucx.sh
+. "$setup/ucx.sh"
 
 trap 'say interrupted; exit 130' INT
 
@@ -121,12 +123,13 @@ show_progress() {
   if [[ $terminal && $started ]]; then echo >&2; fi
 }
 
-# prepare program|tests: takes the clone's lock and installs. Sets torch_dir and torch_python.
+# prepare program|tests: takes the clone's lock and installs. Sets torch_dir, torch_python and ucx_dir.
 prepare() {
   mkdir -p "$logs"
   lock_clone
   need_packages
   need_torch "$1"
+  need_ucx
 }
 
 lock_clone() { lock 9 "$logs/lock" "this clone"; }

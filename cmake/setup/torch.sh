@@ -1,4 +1,6 @@
 # Where LibTorch comes from. Sourced by setup.sh and find-torch.
+# shellcheck source=cmake/setup/pins.sh
+. "$setup/pins.sh"
 torch_oldest=2.7
 torch_venv=${XDG_CACHE_HOME:-${HOME:?set HOME, or XDG_CACHE_HOME, for the folder of our LibTorch}/.cache}/ddprun/torch-2.11.0
 
@@ -71,7 +73,7 @@ find_existing_torch() {
 # The Torch of our own environment, where it is complete.
 find_own_torch() {
   local candidate
-  [[ ! $(pins_missing "$setup/torch-cpu.txt") ]] || return 1
+  [[ ! $(pins_missing "$torch_venv" "$setup/torch-cpu.txt") ]] || return 1
   for candidate in "$torch_venv"/lib/python3*/site-packages/torch; do
     if torch_version_in "$candidate"; then
       torch_dir=$candidate torch_origin=$torch_venv
@@ -83,52 +85,10 @@ find_own_torch() {
 
 has_nvidia_driver() { [[ -e /proc/driver/nvidia/version ]] || command -v nvidia-smi >/dev/null; }
 
-# A list file's entries, without comments.
-entries() { sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$@"; }
-
-# pins_missing LIST...: what of the lists the environment's stamp does not vouch for. The stamp holds the pins that were
-# installed and found whole; it is written last, so an interrupted installation has none.
-pins_missing() {
-  entries "$@" | sort -u | comm -23 - <(sort "$torch_venv/ddprun-complete.txt" 2>/dev/null)
-}
-
-# pins_incomplete LIST...: what of the lists the environment does not hold whole, by its content.
-pins_incomplete() {
-  local pins
-  mapfile -t pins < <(entries "$@" | sort -u)
-  "$torch_venv/bin/python" "$setup/incomplete.py" "${pins[@]}" 2>/dev/null || printf '%s\n' "${pins[@]}"
-}
-
-# Without pip's own cache: this environment is the cache. Without resolving: the lists are complete.
-install_pins() {
-  local python=$torch_venv/bin/python
-  { [[ -x $python ]] && "$python" -m pip --version; } || /usr/bin/python3 -m venv --clear "$torch_venv" || return
-  "$python" -m pip --disable-pip-version-check install --no-deps --no-cache-dir --no-compile --progress-bar off "$@"
-}
-
-# need_environment LIST...: our own environment, with everything that the lists name.
-need_environment() {
-  local missing size='4.6 GB' stamp=$torch_venv/ddprun-complete.txt
-  [[ $(pins_missing "$@") ]] || return 0
-  [[ $* == *torch-full.txt* ]] || size='1.2 GB'
-  mkdir -p "$torch_venv"
-  lock 8 "$torch_venv.lock" "$torch_venv"
-  mapfile -t missing < <(pins_incomplete "$@")
-  if ((${#missing[@]})); then
-    step torch.log "installing ${#missing[@]} Python packages (Torch 2.11.0, at most $size) into $torch_venv" \
-      install_pins "${missing[@]}"
-    mapfile -t missing < <(pins_incomplete "$@")
-    ((${#missing[@]} == 0)) || fail "still incomplete after pip: ${missing[*]}; log: $logs/torch.log"
-  fi
-  { cat "$stamp" 2>/dev/null || true; entries "$@"; } | sort -u >"$stamp.new"
-  mv "$stamp.new" "$stamp"
-  exec 8>&-
-}
-
 # need_torch program|tests: sets torch_dir, and torch_python to the Python that has it ("" where none does). With
 # `tests`, that Python also has what the comparisons with PyTorch import.
 need_torch() {
-  local status=0 lists=("$setup/torch-cpu.txt")
+  local status=0 size='1.2 GB' lists=("$setup/torch-cpu.txt")
   torch_python=''
   find_existing_torch || status=$?
   ((status == 2)) && fail "LibTorch: ${torch_notes[*]}"
@@ -136,13 +96,13 @@ need_torch() {
     torch_python=$(python_of_torch "$torch_dir") || true
     return
   fi
-  if has_nvidia_driver || [[ $1 == tests ]]; then lists+=("$setup/torch-full.txt"); fi
+  if has_nvidia_driver || [[ $1 == tests ]]; then lists+=("$setup/torch-full.txt") size='4.6 GB'; fi
   if [[ $1 == tests ]]; then lists+=("$setup/torch-tests.txt"); fi
-  if [[ $(pins_missing "${lists[@]}") ]]; then
+  if [[ $(pins_missing "$torch_venv" "${lists[@]}") ]]; then
     local note
     for note in "${torch_notes[@]}"; do say "$note"; done
   fi
-  need_environment "${lists[@]}"
+  need_environment torch "Torch 2.11.0, at most $size" "$torch_venv" "${lists[@]}"
   find_own_torch || fail "LibTorch: $torch_venv holds no Torch although its stamp says so; remove it and run again"
   torch_python=$torch_venv/bin/python
 }

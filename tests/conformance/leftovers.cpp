@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 namespace ddprun::conformance {
 namespace {
@@ -43,6 +45,15 @@ bool is_held(const std::string& path) {
     }
   }
   return false;
+}
+
+// Some programs, UCX among them, make a file there, fill it, and remove its name at once.
+bool stays(const std::string& path) {
+  constexpr std::chrono::milliseconds kWait{200};
+  if (is_held(path)) return false;
+  std::this_thread::sleep_for(kWait);
+  std::error_code gone;
+  return fs::exists(path, gone);
 }
 
 // The segments that one of these processes made: columns shmid and cpid of /proc/sysvipc/shm.
@@ -86,7 +97,7 @@ std::vector<std::string> Leftovers::found(const std::vector<pid_t>& ranks) {
       if (known_.insert(name).second && counts(name)) left.push_back(name);
     }
   };
-  add(files_below(kSharedMemory), [](const std::string& name) { return !is_held(name); });
+  add(files_below(kSharedMemory), stays);
   const auto always = [](const std::string&) { return true; };
   add(files_below(folder_.path()), always);
   add(segments_of(ranks), always);

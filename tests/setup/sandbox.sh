@@ -25,6 +25,16 @@ make_sandbox() {
   fake ninja 'echo "[0/1] Re-checking globbed directories..."; echo "ninja: no work to do."'
   printf '#!/bin/bash\necho "the program:" "$@"\n' >"$clone/build/release/bin/ddprun"
   chmod +x "$clone/build/release/bin/ddprun"
+  make_ucx
+}
+
+# The environment of UCX, complete; its python records under a name of its own.
+make_ucx() {
+  ucx=$box/home/.cache/ddprun/ucx-1.22.0
+  mkdir -p "$ucx/bin" "$ucx/lib/python3.11/site-packages/libucx"
+  fake ucx-python 'exit 1'
+  ln -sf "$box/bin/ucx-python" "$ucx/bin/python"
+  entries "$clone/cmake/setup/ucx.txt" >"$ucx/ddprun-complete.txt"
 }
 
 remove_sandbox() { rm -rf "$box"; }

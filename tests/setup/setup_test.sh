@@ -203,6 +203,50 @@ test_an_installation_that_leaves_gaps_fails_and_leaves_no_stamp() {
   expect "no stamp" "$(compgen -G "$venv/*complete*")" ""
 }
 
+test_UCX_has_an_environment_of_its_own_that_CMake_is_told() {
+  make_torch "$box/mine" 2.8
+  variables=(DDPRUN_TORCH_DIR="$box/mine")
+  rm "$ucx/ddprun-complete.txt"
+  fake ucx-python 'case "$*" in
+    *incomplete.py*) [ -e "$BOX/done" ] || echo libucx-cu13==1.22.0 ;;
+    *install*) touch "$BOX/done" ;;
+  esac'
+  run ./ddprun
+  expect status "$status" 0
+  expect pip "$(calls_of ucx-python | grep -o ' install .*')" \
+    " install --no-deps --no-cache-dir --no-compile --progress-bar off libucx-cu13==1.22.0"
+  expect stamp "$(<"$ucx/ddprun-complete.txt")" "libucx-cu13==1.22.0"
+  expect_has cmake "$(calls_of cmake)" "-DDDPRUN_UCX_DIR=$ucx/lib/python3.11/site-packages/libucx"
+}
+
+test_DDPRUN_UCX_DIR_is_used_and_nothing_installed() {
+  make_environment 'exit 1' torch-cpu.txt
+  rm -r "$ucx"
+  mkdir -p "$box/mine/include/ucp/api" "$box/mine/lib"
+  touch "$box/mine/include/ucp/api/ucp.h" "$box/mine/lib/libucp.so.0"
+  variables=(DDPRUN_UCX_DIR="$box/mine")
+  run ./ddprun
+  expect status "$status" 0
+  expect_has cmake "$(calls_of cmake)" "-DDDPRUN_UCX_DIR=$box/mine"
+  expect pip "$(calls_of ucx-python)" ""
+}
+
+test_DDPRUN_UCX_DIR_system_is_left_to_CMake() {
+  make_environment 'exit 1' torch-cpu.txt
+  variables=(DDPRUN_UCX_DIR=system)
+  run ./ddprun
+  expect status "$status" 0
+  expect_has cmake "$(calls_of cmake)" "-DDDPRUN_UCX_DIR=system"
+}
+
+test_DDPRUN_UCX_DIR_without_UCX_is_an_error() {
+  make_environment 'exit 1' torch-cpu.txt
+  variables=(DDPRUN_UCX_DIR="$box/none")
+  run ./ddprun
+  expect status "$status" 1
+  expect_has line "$errors" "DDPRUN_UCX_DIR=$box/none has no include/ucp/api/ucp.h"
+}
+
 test_the_lock_is_not_inherited_by_the_program() {
   make_environment 'exit 1' torch-cpu.txt
   printf '#!/bin/bash\nflock --nonblock "%s" bash -c "echo free"\n' "$clone/build/setup/lock" \
@@ -254,7 +298,7 @@ test_run_tests_fails_when_ctest_gives_no_results() {
 
 test_the_scripts_are_sound_bash() {
   local script
-  for script in ddprun run-tests cmake/setup/setup.sh cmake/setup/torch.sh cmake/setup/find-torch tests/fresh/run; do
+  for script in ddprun run-tests cmake/setup/{setup.sh,torch.sh,ucx.sh,pins.sh,find-torch} tests/fresh/run; do
     expect "$script" "$(bash -n "$source_dir/$script" 2>&1)" ""
   done
 }

@@ -1,0 +1,123 @@
+#include "allocation.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <new>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include "ddprun/comm_plugin.hpp"
+
+namespace ddprun::ucx_backend {
+namespace {
+
+// What the system can still give, in bytes. It would give pages until none is left for anybody.
+uint64_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream fields(line);
+    std::string name;
+    uint64_t kibibytes = 0;
+    if (fields >> name >> kibibytes && name == "MemAvailable:") return kibibytes << 10;
+  }
+  throw Failure(DDPRUN_INTERNAL, "/proc/meminfo does not tell how much memory there is");
+}
+
+}  // namespace
+
+Allocations::Allocations(std::size_t members, std::size_t me) : members_(members), me_(me) {}
+
+void* Allocations::alloc(uint64_t bytes, const Gather& gather) {
+  drop_freed();
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  Entry entry = {next_, 0, nullptr, std::vector<Mapping>(members_)};
+  std::optional<Failure> failure;
+  SegmentKey key;
+  try {
+    if (bytes > available_memory() / members_) {
+      throw Failure(DDPRUN_NO_MEMORY, "alloc: the system has no memory for " + std::to_string(bytes) +
+                                          " bytes on each of " + std::to_string(members_) + " ranks");
+    }
+    entry.bytes = (bytes + page - 1) / page * page;
+    entry.own = std::make_unique<Segment>(entry.bytes + page);
+    new (entry.own->data() + entry.bytes) Footer;
+    key = entry.own->key();
+  } catch (const Failure& caught) {
+    failure = caught;
+  }
+  std::vector<SegmentKey> keys(members_);
+  gather(&key, sizeof key, keys.data());
+  try {
+    if (!failure) map_peers(keys, entry);
+  } catch (const Failure& caught) {
+    failure = caught;
+  }
+  const ddprun_status mine = failure ? failure->status() : DDPRUN_OK;
+  std::vector<ddprun_status> all(members_);
+  gather(&mine, sizeof mine, all.data());
+  if (failure) throw *failure;
+  for (const ddprun_status status : all) {
+    if (status != DDPRUN_OK) throw Failure(status, "alloc: a peer cannot share " + std::to_string(bytes) + " bytes");
+  }
+  entry.own->seal();
+  ++next_;
+  return entries_.emplace_back(std::move(entry)).own->data();
+}
+
+void Allocations::map_peers(const std::vector<SegmentKey>& keys, Entry& entry) const {
+  for (std::size_t member = 0; member < members_; ++member) {
+    if (member == me_) continue;
+    if (keys[member].length == 0) throw Failure(DDPRUN_NO_MEMORY, "alloc: a peer has no memory left");
+    if (keys[member].length != keys[me_].length) {
+      throw Failure(DDPRUN_MISMATCH, "alloc: the ranks want different sizes");
+    }
+    entry.peers[member] = Mapping(keys[member]);
+  }
+}
+
+void Allocations::free(void* memory) noexcept {
+  for (auto& entry : entries_) {
+    if (entry.own == nullptr || entry.own->data() != memory) continue;
+    reinterpret_cast<Footer*>(entry.own->data() + entry.bytes)->freed.store(1, std::memory_order_release);
+    entry.own.reset();
+  }
+  drop_freed();
+}
+
+void Allocations::drop_freed() noexcept {
+  std::erase_if(entries_, [](Entry& entry) {
+    bool needed = entry.own != nullptr;
+    for (auto& peer : entry.peers) {
+      if (peer.data() == nullptr) continue;
+      const auto* footer = reinterpret_cast<const Footer*>(peer.data() + entry.bytes);
+      if (footer->freed.load(std::memory_order_acquire) != 0) {
+        peer = Mapping();
+      } else {
+        needed = true;
+      }
+    }
+    return !needed;
+  });
+}
+
+Location Allocations::find(const void* data, uint64_t bytes) const noexcept {
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  for (const auto& entry : entries_) {
+    if (entry.own == nullptr) continue;
+    const uint64_t offset = address - reinterpret_cast<uintptr_t>(entry.own->data());  // huge where data lies before it
+    if (offset < entry.bytes && bytes <= entry.bytes - offset) return {entry.number, offset};
+  }
+  return {};
+}
+
+std::byte* Allocations::at(std::size_t member, const Location& location) const noexcept {
+  const auto entry =
+      std::lower_bound(entries_.begin(), entries_.end(), location.allocation,
+                       [](const Entry& candidate, uint64_t number) { return candidate.number < number; });
+  return (member == me_ ? entry->own->data() : entry->peers[member].data()) + location.offset;
+}
+
+}  // namespace ddprun::ucx_backend

@@ -1,0 +1,74 @@
+// Buffers that all ranks of a host map, and the way from a pointer to the peers' pointers.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "segment.hpp"
+
+namespace ddprun::ucx_backend {
+
+// Where a vector lies: in which allocation of its rank, and how far into it. The numbers of one collective alloc() are
+// equal on all ranks.
+struct Location {
+  static constexpr uint64_t kNowhere = ~uint64_t{0};
+  uint64_t allocation = kNowhere;
+  uint64_t offset = 0;
+  bool is_somewhere() const noexcept { return allocation != kNowhere; }
+};
+
+// Memory that several ranks map. What SharedAllreduce needs to know of it.
+class SharedMemory {
+ public:
+  // Where `bytes` bytes at `data`, ours, lie; nowhere, unless all are within one allocation.
+  virtual Location find(const void* data, uint64_t bytes) const noexcept = 0;
+  // Our pointer to what the rank at place `member` of the group found at `location`.
+  virtual std::byte* at(std::size_t member, const Location& location) const noexcept = 0;
+
+ protected:
+  ~SharedMemory() = default;
+};
+
+class Allocations final : public SharedMemory {
+ public:
+  // Gathers `bytes` bytes of each rank of the host, in their order.
+  using Gather = std::function<void(const void* mine, std::size_t bytes, void* all)>;
+
+  // Of so many ranks of this host that map one another's memory; this is the one at place `me`.
+  Allocations(std::size_t members, std::size_t me);
+
+  // Collective. Throws Failure: DDPRUN_NO_MEMORY on all ranks when one of them has none, DDPRUN_MISMATCH when they want
+  // different sizes, and what gather throws.
+  void* alloc(uint64_t bytes, const Gather& gather);
+  // Local. The peers' memory of the same alloc() stays mapped until they too have freed it and we call in again.
+  void free(void* memory) noexcept;
+
+  Location find(const void* data, uint64_t bytes) const noexcept override;
+  std::byte* at(std::size_t member, const Location& location) const noexcept override;
+
+ private:
+  // Stands behind each rank's memory, in a page of its own.
+  struct Footer {
+    std::atomic<uint32_t> freed{0};
+  };
+  struct Entry {
+    uint64_t number;
+    uint64_t bytes;                // without the footer
+    std::unique_ptr<Segment> own;  // null once freed
+    std::vector<Mapping> peers;    // by member; of nothing for ourselves, and once the peer has freed it
+  };
+
+  // Throws Failure.
+  void map_peers(const std::vector<SegmentKey>& keys, Entry& entry) const;
+  void drop_freed() noexcept;
+
+  const std::size_t members_;
+  const std::size_t me_;
+  uint64_t next_ = 0;
+  std::vector<Entry> entries_;  // ascending numbers
+};
+
+}  // namespace ddprun::ucx_backend

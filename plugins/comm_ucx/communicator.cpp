@@ -1,0 +1,179 @@
+#include "communicator.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "choice.hpp"
+
+namespace ddprun::ucx_backend {
+namespace {
+
+const Host& checked(const Host& host) {
+  host.refuse_options_beyond({"tls", "devices"});
+  return host;
+}
+
+uint64_t bytes_of(const ddprun_collective& call) {
+  return call.count * size_of(call.dtype);
+}
+
+void copy(const ddprun_collective& call, void* to) {
+  if (call.count > 0 && call.send != to) std::memcpy(to, call.send, bytes_of(call));
+}
+
+}  // namespace
+
+UcxCommunicator::UcxCommunicator(const Host& host)
+    : host_(checked(host)),
+      group_{host.rank(), host.size()},
+      messages_(host),
+      shared_(host, messages_.why_no_shared_memory(), [this] { return messages_.ended(); }),
+      pipeline_(messages_, host.size()),
+      shared_transports_(shared_.leaders().size() == 1 ? "memory" : "memory," + messages_.transports()),
+      ring_{"ring", messages_.transports().c_str()},
+      tree_{"tree", messages_.transports().c_str()},
+      shared_request_{"shared", shared_transports_.c_str()},
+      pairwise_{"pairwise", messages_.transports().c_str()},
+      dissemination_{"dissemination", messages_.transports().c_str()} {
+  if (host.algorithm() == "shared" && !shared_.is_usable()) {
+    throw Failure(DDPRUN_UNSUPPORTED, "algorithm \"shared\": " + shared_.why_not());
+  }
+}
+
+template <class Plan>
+void UcxCommunicator::run(const char* name, int32_t dtype, int32_t op, Plan&& plan) {
+  if (failure_) throw *failure_;
+  messages_.begin(name);
+  schedule_.steps.clear();
+  schedule_.longest = 0;
+  try {
+    plan(schedule_);
+    pipeline_.run(schedule_.steps, dtype, op, schedule_.longest);
+  } catch (const Failure& failure) {
+    const bool names_nobody = failure.status() == DDPRUN_TIMEOUT && messages_.awaited() >= 0;
+    const int cause = failure.status() == DDPRUN_PEER_LOST ? messages_.culprit() : host_.rank();
+    fail(failure.status(), cause,
+         failure.what() + (names_nobody ? ", from rank " + std::to_string(messages_.awaited()) : ""));
+  } catch (const std::bad_alloc&) {
+    fail(DDPRUN_NO_MEMORY, host_.rank(), std::string(name) + ": out of memory");
+  }
+}
+
+template <class Body>
+void UcxCommunicator::run_shared(Body&& body) {
+  if (failure_) throw *failure_;
+  try {
+    body();
+  } catch (const Failure& failure) {
+    if (failure.status() == DDPRUN_NO_MEMORY) throw;  // on all ranks of the host, which can go on
+    const int cause = failure.status() == DDPRUN_PEER_LOST ? shared_.culprit() : host_.rank();
+    fail(failure.status(), cause, failure.what());
+  }
+}
+
+// Closing tells the peers, which are in this collective or will be: none waits for the deadline.
+void UcxCommunicator::fail(ddprun_status status, int cause, const std::string& why) {
+  shared_.leave(cause);
+  messages_.close(cause);
+  failure_.emplace(status, why);
+  throw *failure_;
+}
+
+UcxCommunicator::Way UcxCommunicator::way_of(const ddprun_collective& call) const {
+  if (host_.algorithm() == "ring") return Way::ring;
+  if (host_.algorithm() == "tree") return Way::tree;
+  const bool is_better = shared_.is_usable() && static_cast<int>(shared_.leaders().size()) < group_.size;
+  if (host_.algorithm() == "shared" || is_better) return Way::shared;
+  return tree_is_faster(bytes_of(call), group_.size) ? Way::tree : Way::ring;
+}
+
+Request& UcxCommunicator::allreduce(const ddprun_collective& call) {
+  const Way way = way_of(call);
+  if (is_alone()) {
+    copy(call, call.recv);
+  } else if (way == Way::shared) {
+    shared_allreduce(call);
+  } else if (call.count > 0) {
+    run("allreduce", call.dtype, call.op, [&](Schedule& schedule) {
+      way == Way::tree ? tree_allreduce(group_, call, schedule) : ring_allreduce(group_, call, schedule);
+    });
+  }
+  return way == Way::shared ? shared_request_ : way == Way::tree ? tree_ : ring_;
+}
+
+void UcxCommunicator::shared_allreduce(const ddprun_collective& call) {
+  const auto& leaders = shared_.leaders();
+  const int hosts = static_cast<int>(leaders.size());
+  ddprun_collective within = call;
+  if (hosts > 1 && call.op == DDPRUN_AVG) within.op = DDPRUN_SUM;  // the leaders divide
+  run_shared([&] { shared_.allreduce(within); });
+  if (hosts == 1 || call.count == 0) return;
+
+  ddprun_collective between = call;
+  between.send = call.recv;
+  const int leader = shared_.ranks().front();
+  if (leader == host_.rank()) {
+    const auto host = std::find(leaders.begin(), leaders.end(), leader) - leaders.begin();
+    run("allreduce", call.dtype, call.op, [&](Schedule& schedule) {
+      const Group group = {static_cast<int>(host), hosts};
+      tree_is_faster(bytes_of(call), hosts) ? tree_allreduce(group, between, schedule)
+                                            : ring_allreduce(group, between, schedule);
+      for (Step& step : schedule.steps) {
+        if (step.to != Step::kNobody) step.to = leaders[step.to];
+        if (step.from != Step::kNobody) step.from = leaders[step.from];
+      }
+    });
+  }
+  run_shared([&] { shared_.spread(call.recv, bytes_of(call), leader); });
+}
+
+void* UcxCommunicator::alloc(uint64_t bytes) {
+  void* memory = nullptr;
+  run_shared([&] { memory = shared_.alloc(bytes); });
+  return memory;
+}
+
+void UcxCommunicator::free(void* memory) noexcept {
+  shared_.free(memory);
+}
+
+Request& UcxCommunicator::broadcast(const ddprun_collective& call) {
+  if (!is_alone() && call.count > 0) {
+    run("broadcast", call.dtype, DDPRUN_SUM, [&](Schedule& schedule) { tree_broadcast(group_, call, schedule); });
+  }
+  return tree_;
+}
+
+Request& UcxCommunicator::allgather(const ddprun_collective& call) {
+  if (call.count > 0)
+    copy(call, static_cast<std::byte*>(call.recv) + static_cast<uint64_t>(group_.rank) * bytes_of(call));
+  if (!is_alone() && call.count > 0) {
+    run("allgather", call.dtype, DDPRUN_SUM, [&](Schedule& schedule) { ring_allgather(group_, call, schedule); });
+  }
+  return ring_;
+}
+
+Request& UcxCommunicator::reduce_scatter(const ddprun_collective& call) {
+  if (is_alone()) {
+    copy(call, call.recv);
+  } else if (call.count > 0) {
+    run("reduce_scatter", call.dtype, call.op,
+        [&](Schedule& schedule) { pairwise_reduce_scatter(group_, call, schedule); });
+  }
+  return pairwise_;
+}
+
+Request& UcxCommunicator::barrier() {
+  if (!is_alone()) {
+    run("barrier", DDPRUN_UINT8, DDPRUN_SUM, [&](Schedule& schedule) { dissemination_barrier(group_, schedule); });
+  }
+  return dissemination_;
+}
+
+void UcxCommunicator::abort() noexcept {
+  messages_.abort();
+  shared_.abort();
+}
+
+}  // namespace ddprun::ucx_backend

@@ -1,0 +1,55 @@
+// comm_ucx: collectives over UCX. This class picks the algorithm and keeps the first failure; messages.hpp talks to the
+// peers, algorithms.hpp says who sends what, pipeline.hpp does it; shared_group.hpp reduces between ranks of one host.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "algorithms.hpp"
+#include "ddprun/comm_plugin.hpp"
+#include "messages.hpp"
+#include "pipeline.hpp"
+#include "shared_group.hpp"
+
+namespace ddprun::ucx_backend {
+
+class UcxCommunicator final : public Communicator {
+ public:
+  explicit UcxCommunicator(const Host& host);
+
+  Request& allreduce(const ddprun_collective& call) override;
+  Request& broadcast(const ddprun_collective& call) override;
+  Request& allgather(const ddprun_collective& call) override;
+  Request& reduce_scatter(const ddprun_collective& call) override;
+  Request& barrier() override;
+  void abort() noexcept override;
+  void* alloc(uint64_t bytes) override;
+  void free(void* memory) noexcept override;
+
+ private:
+  enum class Way { ring, tree, shared };
+  // How an allreduce goes: the same on all ranks.
+  Way way_of(const ddprun_collective& call) const;
+  // Runs the steps that plan(schedule) writes. After a failure the messages are closed.
+  template <class Plan>
+  void run(const char* name, int32_t dtype, int32_t op, Plan&& plan);
+  // Runs body() on the shared memory. After a failure, but for want of memory, it and the messages are closed.
+  template <class Body>
+  void run_shared(Body&& body);
+  // Within each host, between their leaders, within each host again.
+  void shared_allreduce(const ddprun_collective& call);
+  [[noreturn]] void fail(ddprun_status status, int cause, const std::string& why);
+  bool is_alone() const noexcept { return group_.size == 1; }
+
+  const Host host_;
+  const Group group_;
+  Messages messages_;
+  SharedGroup shared_;
+  Pipeline pipeline_;
+  Schedule schedule_;               // memory for the call's steps
+  std::optional<Failure> failure_;  // the first: its messages are closed
+  const std::string shared_transports_;
+  Request ring_, tree_, shared_request_, pairwise_, dissemination_;
+};
+
+}  // namespace ddprun::ucx_backend

@@ -1,0 +1,52 @@
+#include "complaints.hpp"
+
+#include <ucs/config/global_opts.h>
+#include <ucs/debug/debug.h>
+#include <ucs/debug/log_def.h>
+
+#include <csignal>
+#include <cstdarg>
+#include <cstdio>
+#include <utility>
+
+#include "ddprun/comm_plugin.hpp"
+
+namespace ddprun::ucx_backend {
+namespace {
+
+thread_local std::string kept;
+
+// Fatal errors, after which UCX ends the process, and what UCX_LOG_LEVEL asks for beyond warnings, are printed.
+ucs_log_func_rc_t keep(const char*, unsigned, const char*, ucs_log_level_t level, const ucs_log_component_config_t*,
+                       const char* format, va_list arguments) {
+  if (level != UCS_LOG_LEVEL_ERROR && level != UCS_LOG_LEVEL_WARN) return UCS_LOG_FUNC_RC_CONTINUE;
+  constexpr std::size_t kMost = 1000;
+  char line[256];
+  std::vsnprintf(line, sizeof line, format, arguments);
+  if (kept.size() < kMost) kept += (kept.empty() ? "" : "; ") + std::string(line);
+  return UCS_LOG_FUNC_RC_STOP;
+}
+
+// As it is loaded, UCX takes the signals of crashes and SIGHUP. They are the program's.
+struct Manners {
+  Manners() {
+    ucs_log_push_handler(keep);
+    for (const int signal : {SIGHUP, SIGILL, SIGSEGV, SIGBUS, SIGFPE}) ucs_debug_disable_signal(signal);
+    kept.clear();  // that some of them were not taken
+  }
+};
+const Manners manners;
+
+}  // namespace
+
+std::string complaints() {
+  return std::exchange(kept, "");
+}
+
+void check(ucs_status_t result, ddprun_status status, const std::string& what) {
+  if (result == UCS_OK) return;
+  const std::string said = complaints();
+  throw Failure(status, what + ": " + (said.empty() ? ucs_status_string(result) : said));
+}
+
+}  // namespace ddprun::ucx_backend

@@ -1,0 +1,92 @@
+#include "context.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+#include "complaints.hpp"
+
+namespace ddprun::ucx_backend {
+namespace {
+
+std::string from_environment(const char* name, const std::string& otherwise) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : otherwise;
+}
+
+bool names_any(std::string_view list, std::initializer_list<std::string_view> names) {
+  while (!list.empty()) {
+    const auto name = list.substr(0, list.find(','));
+    if (std::find(names.begin(), names.end(), name) != names.end()) return true;
+    list.remove_prefix(std::min(name.size() + 1, list.size()));
+  }
+  return false;
+}
+
+void set(ucp_config_t* config, const char* name, const std::string& value) {
+  check(ucp_config_modify(config, name, value.c_str()), DDPRUN_INVALID,
+        "UCX does not take UCX_" + std::string(name) + " = \"" + value + "\"");
+}
+
+}  // namespace
+
+Transports Transports::of(const Host& host, bool one_host) {
+  const std::string tls = host.option("tls", from_environment("UCX_TLS", ""));
+  const std::string devices = host.option("devices", from_environment("UCX_NET_DEVICES", "all"));
+  return {tls.empty() ? (one_host ? "self,sysv,cma" : "^posix") : tls, devices, !tls.empty()};
+}
+
+bool Transports::share_memory() const {
+  if (tls.starts_with('^')) return !names_any(std::string_view(tls).substr(1), {"sm", "shm", "mm"});
+  return names_any(tls, {"all", "sm", "shm", "mm", "posix", "sysv", "xpmem"});
+}
+
+Context::Context(const Transports& transports, int ranks, int ranks_here) {
+  complaints();
+  ucp_config_t* read = nullptr;
+  check(ucp_config_read(nullptr, nullptr, &read), DDPRUN_INVALID, "UCX cannot read its settings (UCX_...)");
+  const std::unique_ptr<ucp_config_t, decltype(&ucp_config_release)> config(read, ucp_config_release);
+  set(config.get(), "TLS", transports.tls);
+  set(config.get(), "NET_DEVICES", transports.devices);
+
+  ucp_params_t wanted = {};
+  wanted.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_ESTIMATED_NUM_PPN;
+  wanted.features = UCP_FEATURE_TAG;
+  wanted.estimated_num_eps = static_cast<std::size_t>(ranks);
+  wanted.estimated_num_ppn = static_cast<std::size_t>(ranks_here);
+  const std::string asked = "comm.options: tls = \"" + transports.tls + "\", devices = \"" + transports.devices + "\"";
+  check(ucp_init(&wanted, config.get(), &context_), DDPRUN_INVALID, asked);
+  // UCX goes on without a transport that it has not, with a warning.
+  if (const std::string said = complaints(); transports.asked_for && !said.empty()) {
+    ucp_cleanup(context_);
+    throw Failure(DDPRUN_INVALID, asked + ": " + said);
+  }
+}
+
+Context::~Context() {
+  ucp_cleanup(context_);
+}
+
+Worker::Worker(const Context& context) {
+  ucp_worker_params_t wanted = {};
+  wanted.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  wanted.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  check(ucp_worker_create(context.get(), &wanted, &worker_), DDPRUN_INTERNAL, "UCX cannot make a worker");
+}
+
+Worker::~Worker() {
+  ucp_worker_destroy(worker_);
+}
+
+std::string Worker::address() const {
+  ucp_address_t* address = nullptr;
+  std::size_t length = 0;
+  check(ucp_worker_get_address(worker_, &address, &length), DDPRUN_INTERNAL, "UCX cannot tell its address");
+  const std::string bytes(reinterpret_cast<const char*>(address), length);
+  ucp_worker_release_address(worker_, address);
+  return bytes;
+}
+
+}  // namespace ddprun::ucx_backend

@@ -1,0 +1,206 @@
+#include "messages.hpp"
+
+#include <algorithm>
+#include <sstream>
+#include <thread>
+
+#include "complaints.hpp"
+
+namespace ddprun::ucx_backend {
+namespace {
+
+// A tag: what kind of message, of which collective (modulo 2^24), which label in it, from whom.
+constexpr int kKindShift = 60, kNumberShift = 36, kLabelShift = 20;
+constexpr ucp_tag_t kOfCollective = ucp_tag_t{1} << kKindShift, kNotice = ucp_tag_t{2} << kKindShift;
+constexpr ucp_tag_t kAllBits = ~ucp_tag_t{0}, kKindBits = ucp_tag_t{15} << kKindShift;
+constexpr uint32_t kNumbers = 1u << (kKindShift - kNumberShift);
+
+std::vector<Place> places_of(const Host& host) {
+  const Place mine = place_of_this_process();
+  std::vector<Place> places;
+  for (const auto& text :
+       host.allgather(std::to_string(mine.pid) + " " + std::to_string(mine.started) + " " + mine.host)) {
+    std::istringstream fields(text);
+    Place& place = places.emplace_back();
+    fields >> place.pid >> place.started >> std::ws;
+    std::getline(fields, place.host);
+  }
+  return places;
+}
+
+int ranks_beside(const std::vector<Place>& places, int self) {
+  const auto beside = [&](const Place& place) { return share_host(place, places[static_cast<std::size_t>(self)]); };
+  return std::max(1, static_cast<int>(std::count_if(places.begin(), places.end(), beside)));
+}
+
+ucp_request_param_t in_host_memory() {
+  ucp_request_param_t how = {};
+  how.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  how.memory_type = UCS_MEMORY_TYPE_HOST;
+  return how;
+}
+
+}  // namespace
+
+Messages::Messages(const Host& host)
+    : host_(host),
+      places_(places_of(host)),
+      liveness_(places_, host.rank()),
+      waiter_(host, ranks_beside(places_, host.rank()), [this] { return lost(); }) {
+  begin("create");
+  connect();
+  greet();
+}
+
+Messages::~Messages() = default;
+
+void Messages::connect() {
+  const Place& mine = places_[static_cast<std::size_t>(host_.rank())];
+  std::vector<bool> beside;
+  for (const auto& place : places_) beside.push_back(share_host(place, mine));
+  const auto ranks_here = std::count(beside.begin(), beside.end(), true);
+  const auto transports = Transports::of(host_, ranks_here == host_.size());
+  context_ = std::make_unique<Context>(transports, host_.size(), static_cast<int>(std::max<long>(ranks_here, 1)));
+  worker_ = std::make_unique<Worker>(*context_);
+
+  const std::string chosen = transports.tls + " on " + transports.devices;
+  const auto all_chosen = host_.allgather(chosen);
+  for (std::size_t rank = 0; rank < all_chosen.size(); ++rank) {
+    if (all_chosen[rank] == chosen) continue;
+    throw Failure(DDPRUN_MISMATCH, "rank " + std::to_string(rank) + " has transports " + all_chosen[rank] + ", rank " +
+                                       std::to_string(host_.rank()) + " has " + chosen +
+                                       "; set comm.options.tls and devices, or UCX_TLS and UCX_NET_DEVICES, alike");
+  }
+  const auto addresses = host_.allgather(worker_->address());
+  std::vector<bool> by_memory = beside;
+  if (!transports.share_memory()) {
+    by_memory.assign(beside.size(), false);
+    why_no_shared_memory_ = "tls = \"" + transports.tls + "\" has no shared memory";
+  }
+  peers_ = std::make_unique<Peers>(*worker_, addresses, by_memory, host_.rank());
+}
+
+// UCX makes its connections with the first message; that is now, so that no collective waits for it.
+void Messages::greet() {
+  auto how = in_host_memory();
+  const auto posted = ucp_tag_recv_nbx(worker_->get(), &notice_, sizeof notice_, kNotice, kKindBits, &how);
+  if (UCS_PTR_IS_ERR(posted)) fail(UCS_PTR_STATUS(posted), host_.rank());
+  std::vector<Transfer> greetings;
+  for (int rank = 0; rank < host_.size(); ++rank) {
+    if (rank != host_.rank()) greetings.push_back(receive(rank, 0, nullptr, 0));
+  }
+  for (int rank = 0; rank < host_.size(); ++rank) {
+    if (rank != host_.rank()) greetings.push_back(send(rank, 0, nullptr, 0));
+  }
+  for (auto& greeting : greetings) wait(greeting);
+  transports_ = host_.size() == 1 ? "self" : peers_->transports();
+  if (host_.size() == 1) return;
+  host_.log(host_.rank() == 0 ? DDPRUN_LOG_INFO : DDPRUN_LOG_DEBUG,
+            "rank " + std::to_string(host_.rank()) + " reaches the others by " + peers_->lanes());
+}
+
+void Messages::begin(const char* name) noexcept {
+  number_ = (number_ + 1) % kNumbers;
+  awaited_ = -1;
+  waiter_.begin(name);
+}
+
+ucp_tag_t Messages::tag(int label, int source) const noexcept {
+  return kOfCollective | ucp_tag_t{number_} << kNumberShift | static_cast<ucp_tag_t>(label) << kLabelShift |
+         static_cast<ucp_tag_t>(source);
+}
+
+Transfer Messages::send(int to, int label, const void* data, uint64_t bytes, bool confirmed) {
+  constexpr uint64_t kFitsInSocket = 8192;
+  const auto how = in_host_memory();
+  const bool waits = !peers_->is_by_memory(to) && (confirmed || bytes > kFitsInSocket);
+  const auto send = waits ? ucp_tag_send_sync_nbx : ucp_tag_send_nbx;
+  void* const request = send(peers_->endpoint(to), data, bytes, tag(label, host_.rank()), &how);
+  if (UCS_PTR_IS_ERR(request)) fail(UCS_PTR_STATUS(request), to);
+  return {request, bytes, to, false};
+}
+
+Transfer Messages::receive(int from, int label, void* data, uint64_t bytes) {
+  ucp_tag_recv_info_t info = {};
+  auto how = in_host_memory();
+  how.op_attr_mask |= UCP_OP_ATTR_FIELD_RECV_INFO;
+  how.recv_info.tag_info = &info;
+  void* const request = ucp_tag_recv_nbx(worker_->get(), data, bytes, tag(label, from), kAllBits, &how);
+  if (UCS_PTR_IS_ERR(request)) fail(UCS_PTR_STATUS(request), from);
+  if (request == nullptr && info.length != bytes) fail(UCS_ERR_MESSAGE_TRUNCATED, from);
+  return {request, bytes, from, true};
+}
+
+bool Messages::is_over(Transfer& transfer) {
+  if (transfer.request == nullptr) return true;
+  ucp_tag_recv_info_t info = {};
+  const auto status = transfer.is_receive ? ucp_tag_recv_request_test(transfer.request, &info)
+                                          : ucp_request_check_status(transfer.request);
+  if (status == UCS_INPROGRESS) return false;
+  ucp_request_free(transfer.request);
+  transfer.request = nullptr;
+  if (status != UCS_OK) fail(status, transfer.peer);
+  if (transfer.is_receive && info.length != transfer.bytes) fail(UCS_ERR_MESSAGE_TRUNCATED, transfer.peer);
+  return true;
+}
+
+// Whom a peer blames that gave up comes first.
+void Messages::fail(ucs_status_t status, int peer) {
+  const std::string said = complaints();
+  const std::string why = said.empty() ? ucs_status_string(status) : said;
+  if (status == UCS_ERR_MESSAGE_TRUNCATED) {
+    throw Failure(DDPRUN_MISMATCH, "rank " + std::to_string(peer) +
+                                       " has sent more than was expected: the ranks call different collectives");
+  }
+  if (status == UCS_ERR_NO_MEMORY) throw Failure(DDPRUN_NO_MEMORY, "UCX is out of memory: " + why);
+  drain();
+  culprit_ = notice_ >= 0 ? notice_ : peer;
+  throw Failure(DDPRUN_PEER_LOST, "lost rank " + std::to_string(culprit_) + (culprit_ == peer ? ": " + why : ""));
+}
+
+void Messages::wait(Transfer& transfer) {
+  if (is_over(transfer)) return;
+  awaited_ = transfer.peer;
+  waiter_.until([&] {
+    ucp_worker_progress(worker_->get());
+    return is_over(transfer);
+  });
+}
+
+void Messages::close(int cause) noexcept {
+  if (is_closed()) return;
+  cause_ = cause >= 0 ? cause : host_.rank();
+  const auto how = in_host_memory();
+  for (int rank = 0; rank < host_.size(); ++rank) {
+    if (rank == host_.rank() || peers_->is_lost(rank) || liveness_.has_ended(rank)) continue;
+    ucp_tag_send_nbx(peers_->endpoint(rank), &cause_, sizeof cause_, kNotice, &how);
+  }
+  drain();
+  peers_.reset();
+  worker_.reset();
+}
+
+int Messages::lost() {
+  if (notice_ < 0 && awaited_ >= 0 && (peers_->is_lost(awaited_) || liveness_.has_ended(awaited_))) {
+    drain();
+    culprit_ = awaited_;
+  }
+  if (notice_ >= 0) culprit_ = notice_;
+  return culprit_;
+}
+
+int Messages::ended() const noexcept {
+  for (int rank = 0; rank < host_.size(); ++rank) {
+    if (liveness_.has_ended(rank)) return rank;
+  }
+  return -1;
+}
+
+// Takes in what has arrived.
+void Messages::drain() noexcept {
+  constexpr int kMost = 10'000;
+  for (int i = 0; i < kMost && ucp_worker_progress(worker_->get()) != 0; ++i) {
+  }
+}
+
+}  // namespace ddprun::ucx_backend

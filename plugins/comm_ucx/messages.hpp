@@ -1,0 +1,87 @@
+// Messages between ranks, and the waits for them, which end: with the message, at the deadline, after an abort, and
+// when the peer is gone.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "context.hpp"
+#include "liveness.hpp"
+#include "peers.hpp"
+#include "wait.hpp"
+
+namespace ddprun::ucx_backend {
+
+// A message under way. Its memory belongs to the transfer until it is waited for.
+struct Transfer {
+  void* request = nullptr;  // null: it is over
+  uint64_t bytes = 0;
+  int peer = -1;
+  bool is_receive = false;
+};
+
+// One thread at a time, abort excepted. All functions but abort and close throw Failure; then only close is left.
+class Messages {
+ public:
+  // Collective, with the host's allgather; at most host.deadline().
+  explicit Messages(const Host& host);
+  // Talks to nobody.
+  ~Messages();
+
+  // The next collective: its messages meet none of another one. `name` lives as long as the collective.
+  void begin(const char* name) noexcept;
+  // Messages of one label between two ranks are received in the order in which they were sent. label: 0 to 65535. A
+  // receive names the exact length; another one that arrives is DDPRUN_MISMATCH.
+  // What is sent through a socket and does not surely fit into it, or is to be `confirmed`, is over only when it is
+  // being received: UCX moves nothing once this process has left the collective. (A flush of UCX waits for the peer's
+  // answer, even if the peer has all it needs and is busy elsewhere.)
+  Transfer send(int to, int label, const void* data, uint64_t bytes, bool confirmed = false);
+  Transfer receive(int from, int label, void* data, uint64_t bytes);
+  void wait(Transfer& transfer);
+
+  void abort() noexcept { waiter_.abort(); }
+  // After a failure: tells the peers that rank `cause` is lost, without waiting for them, and ends all transfers: their
+  // memory is the caller's again. Nothing can be sent any more.
+  void close(int cause) noexcept;
+
+  // The rank that was waited for last, or -1.
+  int awaited() const noexcept { return awaited_; }
+  // After DDPRUN_PEER_LOST: the rank that is lost.
+  int culprit() const noexcept { return culprit_; }
+  // A rank of this host whose process has ended, or -1.
+  int ended() const noexcept;
+  // True once close() has been called.
+  bool is_closed() const noexcept { return worker_ == nullptr; }
+  // As Peers has them; lives as long as the messages.
+  const std::string& transports() const noexcept { return transports_; }
+  // Why ranks of one host must not share memory, or "".
+  const std::string& why_no_shared_memory() const noexcept { return why_no_shared_memory_; }
+
+ private:
+  void connect();
+  void greet();
+  bool is_over(Transfer& transfer);
+  [[noreturn]] void fail(ucs_status_t status, int peer);
+  int lost();
+  void drain() noexcept;
+  ucp_tag_t tag(int label, int source) const noexcept;
+
+  const Host host_;
+  const std::vector<Place> places_;
+  const Liveness liveness_;
+  Waiter waiter_;
+  std::unique_ptr<Context> context_;
+  std::unique_ptr<Worker> worker_;
+  std::unique_ptr<Peers> peers_;
+  std::string transports_, why_no_shared_memory_;
+  uint32_t number_ = 0;
+  int awaited_ = -1, culprit_ = -1;
+  int32_t notice_ = -1;  // the cause that a failed peer has told
+  int32_t cause_ = -1;   // the one that this rank tells
+};
+
+}  // namespace ddprun::ucx_backend

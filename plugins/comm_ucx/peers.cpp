@@ -1,0 +1,90 @@
+#include "peers.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <sstream>
+
+#include "complaints.hpp"
+
+namespace ddprun::ucx_backend {
+namespace {
+
+void note_loss(void* lost, ucp_ep_h, ucs_status_t) {
+  *static_cast<char*>(lost) = 1;
+}
+
+// "posix/memory" and so on. UCX tells it in its report on an endpoint; the query for it is missing before 1.14.
+void add_lanes(ucp_ep_h endpoint, std::set<std::string>& lanes) {
+  char* text = nullptr;
+  std::size_t length = 0;
+  FILE* const stream = open_memstream(&text, &length);
+  if (stream == nullptr) throw std::bad_alloc();
+  ucp_ep_print_info(endpoint, stream);
+  std::fclose(stream);
+  std::istringstream report(text);
+  std::free(text);
+  // "#    lane[0]:  2:posix/memory.0 md[2] -> ..."
+  for (std::string line; std::getline(report, line);) {
+    const auto lane = line.find("lane[");
+    const auto number = lane == std::string::npos ? lane : line.find(':', line.find("]:", lane) + 2);
+    if (number == std::string::npos) continue;
+    const std::string name = line.substr(number + 1, line.find_first_of(". ", number) - number - 1);
+    if (name.find('/') != std::string::npos) lanes.insert(name);
+  }
+}
+
+std::string joined(const std::set<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ",") + name;
+  return text;
+}
+
+}  // namespace
+
+Peers::Peers(const Worker& worker, const std::vector<std::string>& addresses, const std::vector<bool>& by_memory,
+             int self)
+    : by_memory_(by_memory), endpoints_(addresses.size(), nullptr), lost_(addresses.size(), 0) {
+  for (std::size_t rank = 0; rank < addresses.size(); ++rank) {
+    if (rank == static_cast<std::size_t>(self)) continue;
+    ucp_ep_params_t wanted = {};
+    wanted.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+    wanted.address = reinterpret_cast<const ucp_address_t*>(addresses[rank].data());
+    if (!by_memory[rank]) {
+      wanted.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+      wanted.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+      wanted.err_handler = {note_loss, &lost_[rank]};
+    }
+    check(ucp_ep_create(worker.get(), &wanted, &endpoints_[rank]), DDPRUN_INVALID,
+          "no transport leads to rank " + std::to_string(rank));
+  }
+}
+
+// Those by memory end with the worker: UCX has no closing of them that does not wait for the peer.
+Peers::~Peers() {
+  for (std::size_t rank = 0; rank < endpoints_.size(); ++rank) {
+    if (endpoints_[rank] == nullptr || by_memory_[rank]) continue;
+    ucp_request_param_t by_force = {};
+    by_force.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    by_force.flags = UCP_EP_CLOSE_FLAG_FORCE;
+    ucs_status_ptr_t const request = ucp_ep_close_nbx(endpoints_[rank], &by_force);
+    if (UCS_PTR_IS_PTR(request)) ucp_request_free(request);
+  }
+}
+
+std::string Peers::lanes() const {
+  std::set<std::string> lanes;
+  for (const ucp_ep_h endpoint : endpoints_) {
+    if (endpoint != nullptr) add_lanes(endpoint, lanes);
+  }
+  return joined(lanes);
+}
+
+std::string Peers::transports() const {
+  std::istringstream all(lanes());
+  std::set<std::string> names;
+  for (std::string lane; std::getline(all, lane, ',');) names.insert(lane.substr(0, lane.find('/')));
+  return joined(names);
+}
+
+}  // namespace ddprun::ucx_backend

@@ -1,0 +1,42 @@
+// The connections: one endpoint per peer.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "context.hpp"
+
+namespace ddprun::ucx_backend {
+
+// One thread, that of the worker, which outlives it.
+class Peers {
+ public:
+  // addresses: those of all ranks' workers. by_memory[rank]: that rank is reached through shared memory, where UCX
+  // has no handling of errors; for others UCX reports when a connection ends. Throws Failure.
+  Peers(const Worker& worker, const std::vector<std::string>& addresses, const std::vector<bool>& by_memory, int self);
+  // Closes without asking the peers.
+  ~Peers();
+  Peers(const Peers&) = delete;
+  Peers& operator=(const Peers&) = delete;
+
+  // By rank; none for this rank itself.
+  const std::vector<ucp_ep_h>& endpoints() const noexcept { return endpoints_; }
+  ucp_ep_h endpoint(int rank) const noexcept { return endpoints_[static_cast<std::size_t>(rank)]; }
+  bool is_by_memory(int rank) const noexcept { return by_memory_[static_cast<std::size_t>(rank)]; }
+  // True once UCX has seen that connection end.
+  bool is_lost(int rank) const noexcept { return lost_[static_cast<std::size_t>(rank)] != 0; }
+  // The transports in use: "posix,cma", "tcp".
+  std::string transports() const;
+  // The same with devices: "posix/memory,cma/memory", "tcp/eth0".
+  std::string lanes() const;
+
+ private:
+  std::vector<bool> by_memory_;
+  std::vector<ucp_ep_h> endpoints_;
+  std::vector<char> lost_;  // addresses of its elements are with UCX
+};
+
+}  // namespace ddprun::ucx_backend

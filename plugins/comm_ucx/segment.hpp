@@ -1,0 +1,56 @@
+// Memory of one rank that the other ranks of its host map: a memfd. It never has a name in a folder, and the kernel
+// frees it with the last process that maps it, however that ends.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ddprun::ucx_backend {
+
+// What a peer needs to map a segment; plain bytes, to be sent as they are.
+struct SegmentKey {
+  int64_t pid = 0;  // of its owner
+  int64_t descriptor = -1;
+  uint64_t device = 0, inode = 0;  // tell it from a file that has come to that number since
+  uint64_t length = 0;             // 0: there is no segment
+};
+
+// Owns the memory, page-aligned and zero; every page is there from the start.
+class Segment {
+ public:
+  // Throws Failure(DDPRUN_NO_MEMORY).
+  explicit Segment(uint64_t length);
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  std::byte* data() const noexcept { return data_; }
+  uint64_t length() const noexcept { return length_; }
+  SegmentKey key() const;
+  // Gives the descriptor back: nobody else can map it from now on.
+  void seal() noexcept;
+
+ private:
+  int descriptor_ = -1;
+  std::byte* data_ = nullptr;
+  uint64_t length_;
+};
+
+// A peer's segment in our address space, valid whatever becomes of its owner.
+class Mapping {
+ public:
+  Mapping() = default;  // of nothing
+  // Throws Failure(DDPRUN_NO_MEMORY) where it cannot be mapped.
+  explicit Mapping(const SegmentKey& key);
+  ~Mapping();
+  Mapping(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping&& other) noexcept;
+
+  std::byte* data() const noexcept { return data_; }  // null: of nothing
+
+ private:
+  std::byte* data_ = nullptr;
+  uint64_t length_ = 0;
+};
+
+}  // namespace ddprun::ucx_backend

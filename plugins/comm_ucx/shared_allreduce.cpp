@@ -1,0 +1,203 @@
+#include "shared_allreduce.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "reduction/reduce.hpp"
+
+namespace ddprun::ucx_backend {
+namespace {
+
+struct Locations {
+  Location send, recv;
+  bool are_somewhere() const { return send.is_somewhere() && recv.is_somewhere(); }
+};
+
+Locations locations_at(const std::byte* posted) {
+  Locations locations;
+  std::memcpy(&locations, posted, sizeof locations);
+  return locations;
+}
+
+const std::byte* bytes_of(const void* data) {
+  return static_cast<const std::byte*>(data);
+}
+std::byte* bytes_of(void* data) {
+  return static_cast<std::byte*>(data);
+}
+
+// Not memcpy: some versions of glibc's copy with "rep movsb", which is several times slower on some processors where
+// source and target agree modulo a page, as ours often do.
+void move_bytes(void* to, const void* from, uint64_t bytes) {
+  reduction::reduce_all(&to, 1, &from, 1, DDPRUN_UINT8, DDPRUN_SUM, bytes);
+}
+
+}  // namespace
+
+SharedAllreduce::SharedAllreduce(std::size_t me, std::vector<int> ranks, std::vector<Area*> areas,
+                                 const SharedMemory& memory)
+    : me_(me),
+      ranks_(std::move(ranks)),
+      areas_(std::move(areas)),
+      memory_(memory),
+      from_(areas_.size()),
+      to_(areas_.size()) {}
+
+void SharedAllreduce::open(const Purpose& purpose, const void* data, std::size_t bytes, Waiter& waiter) {
+  ++collectives_;
+  turn_ = static_cast<int>(collectives_ % 2);
+  Area& mine = *areas_[me_];
+  Mailbox& mailbox = mine.mailboxes[turn_];
+  mailbox.purpose = purpose;
+  move_bytes(mailbox.data, data, bytes);
+  mailbox.posted.post(collectives_, mine.sleepers);
+  bool agreed = true;
+  for (std::size_t member = 0; member < areas_.size(); ++member) {
+    if (member == me_) continue;
+    Mailbox& theirs = areas_[member]->mailboxes[turn_];
+    theirs.posted.wait(collectives_, areas_[member]->sleepers, ranks_[member], waiter);
+    agreed = agreed && theirs.purpose == purpose;
+  }
+  if (!agreed) throw Failure(DDPRUN_MISMATCH, "the ranks of this host called different collectives");
+}
+
+void SharedAllreduce::barrier(Waiter& waiter) {
+  ++steps_;
+  areas_[me_]->step.post(steps_, areas_[me_]->sleepers);
+  for (std::size_t member = 0; member < areas_.size(); ++member) {
+    if (member != me_) areas_[member]->step.wait(steps_, areas_[member]->sleepers, ranks_[member], waiter);
+  }
+}
+
+// Slices begin at whole cache lines of the vector, so that no two ranks write into one.
+SharedAllreduce::Range SharedAllreduce::slice(std::size_t member, uint64_t count, uint64_t element) const {
+  const uint64_t bytes = count * element, ranks = areas_.size();
+  const uint64_t most = ((bytes + ranks - 1) / ranks + kLine - 1) / kLine * kLine;
+  return {std::min(member * most, bytes), std::min((member + 1) * most, bytes)};
+}
+
+void SharedAllreduce::allreduce(const ddprun_collective& call, Waiter& waiter) {
+  const uint64_t bytes = call.count * size_of(call.dtype);
+  const Purpose purpose = {Purpose::allreduce, static_cast<int16_t>(call.dtype), static_cast<int16_t>(call.op),
+                           call.count};
+  if (bytes <= kInline) return reduce_inline(call, purpose, waiter);
+  const Locations mine = {memory_.find(call.send, bytes), memory_.find(call.recv, bytes)};
+  if (!mine.are_somewhere())
+    copy_in(call, chunk(call, 0));  // known to be staged: the posting serves as its first barrier
+  open(purpose, &mine, sizeof mine, waiter);
+  std::size_t somewhere = 0;
+  for (std::size_t member = 0; member < areas_.size(); ++member) {
+    somewhere += member == me_ ? mine.are_somewhere() : locations_at(posted(member)).are_somewhere();
+  }
+  if (somewhere == areas_.size()) return reduce_direct(call, waiter);
+  reduce_staged(call, !mine.are_somewhere(), somewhere == 0, waiter);
+}
+
+void SharedAllreduce::reduce_inline(const ddprun_collective& call, const Purpose& purpose, Waiter& waiter) {
+  open(purpose, call.send, call.count * size_of(call.dtype), waiter);
+  for (std::size_t member = 0; member < areas_.size(); ++member) from_[member] = posted(member);
+  to_.assign(1, call.recv);
+  reduce(call, call.count);
+}
+
+void SharedAllreduce::reduce(const ddprun_collective& call, uint64_t count) {
+  const auto targets = static_cast<int>(to_.size()), sources = static_cast<int>(from_.size());
+  if (call.op != DDPRUN_AVG) {
+    return reduction::reduce_all(to_.data(), targets, from_.data(), sources, call.dtype, call.op, count);
+  }
+  // In blocks that stay in the nearest cache until they have been divided and copied.
+  constexpr uint64_t kBlock = 1024;
+  const uint64_t element = size_of(call.dtype);
+  for (uint64_t done = 0; done < count; done += kBlock) {
+    const uint64_t now = std::min(kBlock, count - done);
+    reduction::reduce_all(to_.data(), 1, from_.data(), sources, call.dtype, call.op, now);
+    reduction::divide(to_[0], call.dtype, now, sources);
+    for (std::size_t other = 1; other < to_.size(); ++other) move_bytes(to_[other], to_[0], now * element);
+    for (auto& from : from_) from = bytes_of(from) + now * element;
+    for (auto& to : to_) to = bytes_of(to) + now * element;
+  }
+}
+
+void SharedAllreduce::reduce_direct(const ddprun_collective& call, Waiter& waiter) {
+  const uint64_t element = size_of(call.dtype);
+  const Range mine = slice(me_, call.count, element);
+  to_.clear();
+  for (std::size_t member = 0; member < areas_.size(); ++member) {
+    const Locations locations = locations_at(posted(member));
+    from_[member] = memory_.at(member, locations.send) + mine.begin;
+    to_.push_back(memory_.at(member, locations.recv) + mine.begin);
+  }
+  std::swap(to_[0], to_[me_]);  // ours first: see reduce()
+  reduce(call, mine.bytes() / element);
+  barrier(waiter);
+}
+
+// One barrier a chunk: while the others still reduce chunk i, the next goes into the other input slot. What a slot held
+// two chunks ago has been read by all, because each has since arrived at the barrier behind its reading. The first
+// inputs of a call may be written at once: the last call's have been read before its last barrier. Its outputs may
+// still be read, until all have come to the barrier behind copy_in.
+void SharedAllreduce::reduce_staged(const ddprun_collective& call, bool first_is_in, bool all_are_in, Waiter& waiter) {
+  const uint64_t chunks = (call.count * size_of(call.dtype) + kChunk - 1) / kChunk;
+  if (!first_is_in) copy_in(call, chunk(call, 0));
+  if (!all_are_in) barrier(waiter);
+  for (uint64_t number = 0; number < chunks; ++number) {
+    reduce_chunk(call, chunk(call, number));
+    if (number + 1 < chunks) copy_in(call, chunk(call, number + 1));
+    barrier(waiter);
+    copy_out(call, chunk(call, number));
+  }
+}
+
+SharedAllreduce::Chunk SharedAllreduce::chunk(const ddprun_collective& call, uint64_t number) const {
+  const uint64_t element = size_of(call.dtype), most = kChunk / element;
+  return {number * most * element, std::min(most, call.count - number * most), element, number % 2};
+}
+
+void SharedAllreduce::copy_in(const ddprun_collective& call, const Chunk& chunk) {
+  const std::byte* send = bytes_of(call.send) + chunk.begin;
+  std::byte* input = areas_[me_]->inputs[chunk.slot];
+  const Range mine = slice(me_, chunk.count, chunk.element);
+  move_bytes(input, send, mine.begin);
+  move_bytes(input + mine.end, send + mine.end, chunk.count * chunk.element - mine.end);
+}
+
+void SharedAllreduce::reduce_chunk(const ddprun_collective& call, const Chunk& chunk) {
+  const Range mine = slice(me_, chunk.count, chunk.element);
+  for (std::size_t member = 0; member < areas_.size(); ++member) {
+    from_[member] = areas_[member]->inputs[chunk.slot] + mine.begin;
+  }
+  from_[me_] = bytes_of(call.send) + chunk.begin + mine.begin;
+  to_.resize(2);
+  to_[0] = bytes_of(call.recv) + chunk.begin + mine.begin;
+  to_[1] = areas_[me_]->outputs[chunk.slot] + mine.begin;
+  reduce(call, mine.bytes() / chunk.element);
+}
+
+void SharedAllreduce::copy_out(const ddprun_collective& call, const Chunk& chunk) const {
+  for (std::size_t member = 0; member < areas_.size(); ++member) {
+    if (member == me_) continue;
+    const Range theirs = slice(member, chunk.count, chunk.element);
+    move_bytes(bytes_of(call.recv) + chunk.begin + theirs.begin, areas_[member]->outputs[chunk.slot] + theirs.begin,
+               theirs.bytes());
+  }
+}
+
+// The root writes into a slot again only after the barrier that follows the others' reading of it.
+void SharedAllreduce::broadcast(void* data, uint64_t bytes, std::size_t root, Waiter& waiter) {
+  open({Purpose::broadcast, DDPRUN_UINT8, static_cast<int16_t>(root), bytes}, nullptr, 0, waiter);
+  for (uint64_t begin = 0, slot = 0; begin < bytes; begin += kChunk, slot = 1 - slot) {
+    const uint64_t now = std::min<uint64_t>(kChunk, bytes - begin);
+    if (root == me_) move_bytes(areas_[me_]->outputs[slot], bytes_of(data) + begin, now);
+    barrier(waiter);
+    if (root != me_) move_bytes(bytes_of(data) + begin, areas_[root]->outputs[slot], now);
+  }
+}
+
+void SharedAllreduce::exchange(const void* mine, std::size_t bytes, void* all, Waiter& waiter) {
+  open({Purpose::exchange, DDPRUN_UINT8, 0, bytes}, mine, bytes, waiter);
+  for (std::size_t member = 0; member < areas_.size(); ++member)
+    move_bytes(bytes_of(all) + member * bytes, posted(member), bytes);
+}
+
+}  // namespace ddprun::ucx_backend

@@ -1,0 +1,77 @@
+// The collectives of ranks that see one another's areas: plain memory and atomics, no UCX. area.hpp has the rules.
+//
+// An allreduce goes one of three ways, the same on all ranks:
+//   inline  up to kInline bytes: each rank posts its vector in its mailbox, and reduces everybody's.
+//   direct  where send and recv of every rank are in allocations: each rank reduces its slice of everybody's send
+//           into everybody's recv, between the posting and a barrier. No byte is copied.
+//   staged  otherwise, in chunks of kChunk: each rank copies what it does not reduce into its input slot; barrier; it
+//           reduces its slice into its recv and its output slot; barrier; it copies the others' slices out.
+// In each, every element is reduced once or from the same operands in the order of the ranks, so that all ranks get the
+// same bits, in every run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "allocation.hpp"
+#include "area.hpp"
+#include "ddprun/comm_plugin.hpp"
+#include "wait.hpp"
+
+namespace ddprun::ucx_backend {
+
+class SharedAllreduce {
+ public:
+  // The areas of ranks[0], ranks[1], ...; ours at `me`. `memory` knows the same ranks in the same order.
+  SharedAllreduce(std::size_t me, std::vector<int> ranks, std::vector<Area*> areas, const SharedMemory& memory);
+
+  // All are collective, and throw what Waiter::until throws, after which nothing may be called any more; or, on all
+  // ranks alike, DDPRUN_MISMATCH.
+  void allreduce(const ddprun_collective& call, Waiter& waiter);
+  void broadcast(void* data, uint64_t bytes, std::size_t root, Waiter& waiter);
+  // At most kInline bytes of each rank into `all`, in their order.
+  void exchange(const void* mine, std::size_t bytes, void* all, Waiter& waiter);
+
+ private:
+  struct Range {  // bytes of a vector
+    uint64_t begin, end;
+    uint64_t bytes() const { return end - begin; }
+  };
+  struct Chunk {
+    uint64_t begin;  // byte
+    uint64_t count;  // elements
+    uint64_t element;
+    uint64_t slot;
+  };
+
+  // A collective begins: posts our mailbox, with `bytes` of data, and waits for all.
+  void open(const Purpose& purpose, const void* data, std::size_t bytes, Waiter& waiter);
+  const std::byte* posted(std::size_t member) const { return areas_[member]->mailboxes[turn_].data; }
+  void barrier(Waiter& waiter);
+  // What `member` reduces of a vector.
+  Range slice(std::size_t member, uint64_t count, uint64_t element) const;
+
+  void reduce_inline(const ddprun_collective& call, const Purpose& purpose, Waiter& waiter);
+  void reduce_direct(const ddprun_collective& call, Waiter& waiter);
+  // first_is_in: our first chunk is in its slot; all_are_in: so are the others'.
+  void reduce_staged(const ddprun_collective& call, bool first_is_in, bool all_are_in, Waiter& waiter);
+  Chunk chunk(const ddprun_collective& call, uint64_t number) const;
+  void copy_in(const ddprun_collective& call, const Chunk& chunk);
+  void reduce_chunk(const ddprun_collective& call, const Chunk& chunk);
+  void copy_out(const ddprun_collective& call, const Chunk& chunk) const;
+  // `count` elements of all from_ into all to_, by way of the first of them where the op divides.
+  void reduce(const ddprun_collective& call, uint64_t count);
+
+  const std::size_t me_;
+  const std::vector<int> ranks_;
+  const std::vector<Area*> areas_;
+  const SharedMemory& memory_;
+  uint32_t collectives_ = 0;  // so far
+  uint32_t steps_ = 0;
+  int turn_ = 0;                   // which of the two mailboxes
+  std::vector<const void*> from_;  // kept between calls for their memory
+  std::vector<void*> to_;
+};
+
+}  // namespace ddprun::ucx_backend

@@ -1,0 +1,82 @@
+// The ranks of one host, and the allreduce between them through memory that all of them map: shared_allreduce.hpp has
+// the protocol, segment.hpp the memory.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "allocation.hpp"
+#include "ddprun/comm_plugin.hpp"
+#include "segment.hpp"
+#include "shared_allreduce.hpp"
+#include "wait.hpp"
+
+namespace ddprun::ucx_backend {
+
+class SharedGroup {
+ public:
+  // Collective over all ranks of `host`, through host.allgather: during create only. forbidden: why memory must not be
+  // shared, or "". lost(): a rank that is known to have died, or -1; asked while waiting.
+  // Throws Failure where the allgather fails; memory that cannot be shared is no failure, but makes it unusable.
+  SharedGroup(const Host& host, const std::string& forbidden, std::function<int()> lost);
+  // Tells the peers that this rank has gone; waits for nobody.
+  ~SharedGroup();
+
+  // The ranks of this host, ascending, ourselves included.
+  const std::vector<int>& ranks() const noexcept { return ranks_; }
+  // The first rank of each host, ascending: equal on all ranks.
+  const std::vector<int>& leaders() const noexcept { return leaders_; }
+  // True, on all ranks alike, when on every host all ranks map one another's memory.
+  bool is_usable() const noexcept { return why_not_.empty(); }
+  // Why it is not: one line, for the error of whoever asked for this algorithm by name.
+  const std::string& why_not() const noexcept { return why_not_; }
+
+  // Reduces over the ranks of this host (DDPRUN_AVG: divided by their number). Needs is_usable(). Throws what
+  // Waiter::until throws, after which only abort, free and the destructor may be called; DDPRUN_MISMATCH when the ranks
+  // brought different counts, dtypes or ops.
+  void allreduce(const ddprun_collective& call);
+  // The end of an allreduce over several hosts: from one rank of this host, by its number in the whole group, to the
+  // others of the host. Needs is_usable().
+  void spread(void* data, uint64_t bytes, int root);
+
+  // As in the C table: page-aligned, mapped by all ranks of the host where is_usable(), of this rank alone elsewhere.
+  // Throws DDPRUN_NO_MEMORY, on all ranks of the host alike.
+  void* alloc(uint64_t bytes);
+  void free(void* memory) noexcept;
+
+  // The rank that the last failure is about, or -1.
+  int culprit() const noexcept { return waiter_->culprit(); }
+  // Ends every wait of this rank, now and later, and tells the peers. Any thread, any number of times.
+  void abort() noexcept;
+  // Tells the peers that this rank takes no further part, because of rank `cause`; the first cause stays. What alloc
+  // gave stays until it is freed. Any thread.
+  void leave(int cause) noexcept;
+
+ private:
+  struct Hello;
+  // Fills in ranks_, leaders_ and me_.
+  void find_hosts(const std::vector<Hello>& hellos);
+  // Maps the peers' areas. Throws Failure.
+  void connect(const std::vector<Hello>& hellos);
+  // Runs body(); if it fails so that this rank cannot go on, the peers are told.
+  template <class Body>
+  void guarded(const char* name, const Body& body);
+  // A rank that will not come any more, or -1: one that a peer blames for its leaving, has died, or has left.
+  int missing(const std::function<int()>& lost) const;
+
+  int rank_;
+  std::vector<int> ranks_, leaders_;
+  std::optional<Waiter> waiter_;
+  std::size_t me_ = 0;  // our place in ranks_
+  std::string why_not_;
+  std::unique_ptr<Segment> segment_;  // our area
+  std::vector<Mapping> mappings_;     // the peers' areas, by place; of nothing for ourselves
+  std::vector<Area*> areas_;          // all, where usable
+  std::unique_ptr<Allocations> allocations_;
+  std::unique_ptr<SharedAllreduce> collectives_;
+};
+
+}  // namespace ddprun::ucx_backend

@@ -1,0 +1,67 @@
+#include "wait.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <string>
+
+namespace ddprun::ucx_backend {
+namespace {
+
+// Spinning is for waits that end within some microseconds; the peer cannot even run where there is no core for it.
+constexpr int kSpins = 1000;
+constexpr int kSpinsWhereCoresAreShort = 10;
+
+int cores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+  return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+}  // namespace
+
+Waiter::Waiter(const Host& host, int ranks_here, std::function<int()> lost)
+    : host_(host), lost_(std::move(lost)), spins_(ranks_here <= cores() ? kSpins : kSpinsWhereCoresAreShort) {}
+
+void Waiter::relax() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+void Waiter::yield() noexcept {
+  sched_yield();
+}
+
+void Waiter::nap(std::chrono::nanoseconds longest) noexcept {
+  constexpr std::chrono::nanoseconds kNap = std::chrono::microseconds(100);
+  const timespec time = {0, static_cast<long>(std::min(longest, kNap).count())};
+  nanosleep(&time, nullptr);
+}
+
+ddprun_status Waiter::trouble(Clock::time_point now, int awaited) {
+  culprit_ = -1;
+  if (is_aborted()) return DDPRUN_ABORTED;
+  culprit_ = lost_();
+  if (culprit_ >= 0) return DDPRUN_PEER_LOST;
+  culprit_ = awaited;
+  return now >= *deadline_ ? DDPRUN_TIMEOUT : DDPRUN_OK;
+}
+
+void Waiter::give_up(ddprun_status status) const {
+  const std::string who = culprit_ < 0 ? "a peer" : "rank " + std::to_string(culprit_);
+  switch (status) {
+    case DDPRUN_PEER_LOST: throw Failure(status, std::string(name_) + ": " + who + " is gone");
+    case DDPRUN_TIMEOUT: {
+      const auto limit = std::to_string(host_.deadline().count());
+      throw Failure(status, std::string(name_) + ": no answer from " + who + " within " + limit + " ms");
+    }
+    default: throw Failure(status, std::string(name_) + ": aborted");
+  }
+}
+
+}  // namespace ddprun::ucx_backend

@@ -1,0 +1,77 @@
+// A rank of a SharedGroup in a test: the group with all that it stands on, joined through the test's own exchange.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "comm/comm_backend.hpp"
+#include "comm_ucx/liveness.hpp"
+#include "comm_ucx/rank_host.hpp"
+#include "comm_ucx/shared_group.hpp"
+#include "support/ranks.hpp"
+
+namespace ddprun::testing {
+
+using comm::DType;
+using comm::Op;
+
+class GroupMember {
+ public:
+  explicit GroupMember(Rank& rank, uint32_t deadline_ms = 20'000)
+      : rank_(rank),
+        as_host_(rank, "auto", deadline_ms),
+        host_(as_host_.host()),
+        places_(gathered_places()),
+        liveness_(places_, rank.rank()) {
+    group_ = std::make_unique<ucx_backend::SharedGroup>(host_, "", [this] {
+      for (int peer = 0; peer < rank_.size(); ++peer) {
+        if (liveness_.has_ended(peer)) return peer;
+      }
+      return -1;
+    });
+    if (!group_->is_usable()) throw std::runtime_error("the group is not usable: " + group_->why_not());
+  }
+
+  ucx_backend::SharedGroup& group() { return *group_; }
+  void end() { group_.reset(); }
+  void raise_abort_flag() { as_host_.raise_abort_flag(); }
+
+  void allreduce(DType dtype, Op op, const void* send, void* recv, std::size_t count) {
+    ddprun_collective call = {};
+    call.struct_size = sizeof call;
+    call.dtype = static_cast<int32_t>(dtype);
+    call.op = static_cast<int32_t>(op);
+    call.send = send;
+    call.recv = recv;
+    call.count = count;
+    group_->allreduce(call);
+  }
+
+ private:
+  std::vector<ucx_backend::Place> gathered_places() {
+    const auto mine = ucx_backend::place_of_this_process();
+    const auto hosts = host_.allgather(mine.host);
+    struct Process {
+      int64_t pid;
+      uint64_t started;
+    };
+    const Process process = {mine.pid, mine.started};
+    std::vector<Process> processes(hosts.size());
+    host_.allgather(&process, sizeof process, processes.data());
+    std::vector<ucx_backend::Place> places;
+    for (std::size_t i = 0; i < hosts.size(); ++i) places.push_back({hosts[i], processes[i].pid, processes[i].started});
+    return places;
+  }
+
+  Rank& rank_;
+  RankHost as_host_;
+  const Host host_;
+  const std::vector<ucx_backend::Place> places_;
+  const ucx_backend::Liveness liveness_;
+  std::unique_ptr<ucx_backend::SharedGroup> group_;
+};
+
+}  // namespace ddprun::testing

@@ -1,0 +1,54 @@
+// A test's rank as the host of a backend: the other side of ddprun_comm_host.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <string>
+
+#include "ddprun/comm_plugin.hpp"
+#include "support/ranks.hpp"
+
+namespace ddprun::testing {
+
+class RankHost {
+ public:
+  RankHost(Rank& rank, std::string algorithm, uint32_t deadline_ms)
+      : rank_(rank), algorithm_(std::move(algorithm)), deadline_ms_(deadline_ms) {}
+  RankHost(const RankHost&) = delete;
+  RankHost& operator=(const RankHost&) = delete;
+
+  // Refers to this object.
+  Host host() {
+    ddprun_comm_host host = {};
+    host.struct_size = sizeof host;
+    host.rank = rank_.rank();
+    host.size = rank_.size();
+    host.device = -1;
+    host.deadline_ms = deadline_ms_;
+    host.algorithm = algorithm_.c_str();
+    host.context = &rank_;
+    host.abort_flag = reinterpret_cast<const int32_t*>(&flag_);
+    host.log = [](void*, int32_t, const char*) {};
+    host.allgather = gather;
+    return Host(host);
+  }
+  void raise_abort_flag() { flag_ = 1; }
+
+ private:
+  static ddprun_status gather(void* context, const void* send, uint64_t bytes, void* recv) {
+    try {
+      static_cast<Rank*>(context)->allgather(send, bytes, recv);
+      return DDPRUN_OK;
+    } catch (const std::exception&) {
+      return DDPRUN_TIMEOUT;
+    }
+  }
+
+  Rank& rank_;
+  const std::string algorithm_;
+  const uint32_t deadline_ms_;
+  std::atomic<int32_t> flag_{0};
+};
+
+}  // namespace ddprun::testing
