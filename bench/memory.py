@@ -94,6 +94,7 @@ def arguments():
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--memory-format", choices=["contiguous", "channels_last"], default="contiguous",
                         help="of ddprun's model")
+    parser.add_argument("--gate", action="store_true", help="exit code 6 when ddprun's peak is above PyTorch DDP's")
     parser.add_argument("--limit", type=float, default=600, help="seconds that one run may take (600)")
     args = parser.parse_args()
     if args.steps <= WARM or args.repetitions < 1:
@@ -119,6 +120,9 @@ def main():
     ratios = [statistics.median(a[key] for a in figures["ddprun"]) / statistics.median(b[key] for b in
               figures["PyTorch DDP"]) for key, _, _ in columns]
     print(f"{'ratio':12}" + "".join(f"{ratio:>32.3f}" for ratio in ratios))
+    if args.gate and ratios[0] > 1:
+        print(f"memory.py: gate: ddprun's peak is {ratios[0]:.3f} times PyTorch DDP's", file=sys.stderr)
+        sys.exit(6)
 
 
 main()
