@@ -7,15 +7,14 @@ PYTHON is one with torch and torchvision; this script itself needs only the stan
 """
 
 import argparse
-import json
-import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
+from running import Failed
+from systems import pytorch_ddp, train
+
 WARM = 5  # steps that are not measured, as in ddprun's own count of page faults
 
 CONFIG = """
@@ -42,39 +41,16 @@ evaluate = false
 """
 
 
-def run(argv, limit, **more):
-    try:
-        process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
-    except OSError as fault:
-        sys.exit(f"memory.py: {fault}")
-    try:
-        out, err = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        process.terminate()  # not killed: both launchers end their ranks first
-        process.communicate()
-        sys.exit(f"memory.py: {argv[0]} took more than {limit} s")
-    if process.returncode != 0:
-        sys.exit(f"memory.py: {argv[0]} ended with {process.returncode}:\n{err}")
-    return out
-
-
 def ddprun(args, folder):
-    config = folder / "memory.toml"
-    config.write_text(CONFIG.format(**vars(args), samples=args.batch * args.ranks * args.steps))
-    out = run([args.program, "--config", config, "--set", f"experiment.output={folder / 'runs'}"], args.limit)
-    path = pathlib.Path(out.strip().splitlines()[-1].removeprefix("run folder: "))
-    summary = json.loads((path / "summary.json").read_text())
-    steps = [json.loads(line) for line in (path / "steps-rank0.jsonl").read_text().splitlines()]
+    config = CONFIG.format(**vars(args), samples=args.batch * args.ranks * args.steps)
+    summary, steps = train(args.program, config, folder, args.limit)
     return {"peak": summary["peak_memory_bytes"], "faults": summary["page_faults"],
             "step": statistics.median(step["total"] for step in steps[WARM:])}
 
 
 def pytorch(args, _):
-    argv = [args.python, "-m", "torch.distributed.run", "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0",
-            f"--nproc-per-node={args.ranks}", HERE / "pytorch_ddp.py"]
-    argv += [str(word) for word in (args.extent, args.batch, args.steps, WARM, args.threads)]
-    environment = os.environ | {"OMP_NUM_THREADS": str(args.threads), "GLOO_SOCKET_IFNAME": "lo"}
-    return json.loads(run(argv, args.limit, env=environment).strip().splitlines()[-1])
+    return pytorch_ddp(args.python, args.ranks, args.limit, job="resnet18", extent=args.extent, batch=args.batch,
+                       steps=args.steps, warm=WARM, threads=args.threads)
 
 
 def cell(values, unit):
@@ -109,7 +85,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(args.repetitions):
             for name, measure in systems.items():
-                figures[name].append(measure(args, pathlib.Path(folder)))
+                try:
+                    figures[name].append(measure(args, pathlib.Path(folder)))
+                except Failed as fault:
+                    sys.exit(f"memory.py: {fault}")
                 print(f"{turn + 1}/{args.repetitions} {name}", file=sys.stderr)
     print(f"ResNet-18, {args.extent}x{args.extent}, {args.ranks} ranks x {args.batch} samples, {args.threads} threads, "
           f"{args.repetitions} turns: median (least .. most)")

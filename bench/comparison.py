@@ -1,0 +1,120 @@
+"""The arithmetic of the comparisons: from samples to medians, ratios and bounds. No input, no output."""
+
+import dataclasses
+import statistics
+
+KIB = 1024
+LIMITS = ("limit shared", "limit staged")
+
+
+def ratio_of(above, below):
+    """Median over the rounds of a round's quotient, so that a slow minute of the machine meets both."""
+    return statistics.median(a / b for a, b in zip(above, below, strict=True))
+
+
+@dataclasses.dataclass
+class Measured:
+    """One column at one size: in each round, seconds of each sample of one call."""
+    rounds: list  # of {"batch": int, "samples": [float]}
+    wrong: int = 0
+
+    def medians(self):
+        return [statistics.median(each["samples"]) for each in self.rounds]
+
+    def median(self):
+        return statistics.median(self.medians())
+
+    def spread(self):
+        """From the quickest round to the slowest, as a share of the median."""
+        medians = self.medians()
+        return (max(medians) - min(medians)) / self.median()
+
+
+class Table:
+    """All that was measured, by ranks, column and size."""
+
+    def __init__(self, own):
+        """`own`: the columns that are ddprun's. The others are peers or limits."""
+        self.own = own
+        self.cells = {}
+
+    def add(self, ranks, column, size, samples, batch, wrong):
+        cell = self.cells.setdefault((ranks, column, size), Measured([]))
+        cell.rounds.append({"batch": batch, "samples": samples})
+        cell.wrong += wrong
+
+    def cell(self, ranks, column, size):
+        return self.cells.get((ranks, column, size))
+
+    def columns(self, ranks):
+        return list(dict.fromkeys(column for of, column, _ in self.cells if of == ranks))
+
+    def sizes(self, ranks):
+        return sorted({size for of, _, size in self.cells if of == ranks})
+
+    def wrong(self):
+        """(ranks, column, size, elements) of each that is not right."""
+        return [(*key, cell.wrong) for key, cell in self.cells.items() if cell.wrong]
+
+    def best_peer(self, ranks, size):
+        """The column of the quickest one; None without any."""
+        peers = [column for column in self.columns(ranks) if column not in self.own and column not in LIMITS]
+        there = [column for column in peers if self.cell(ranks, column, size)]
+        return min(there, key=lambda column: self.cell(ranks, column, size).median(), default=None)
+
+    def ratio(self, ranks, above, below, size):
+        """Time of `above` by that of `below`; "best peer" is a name too. None where one of them was not measured."""
+        cells = []
+        for column in (above, below):
+            column = self.best_peer(ranks, size) if column == "best peer" else column
+            cells.append(self.cell(ranks, column, size))
+        if None in cells:
+            return None
+        return ratio_of(*(cell.medians() for cell in cells))
+
+
+@dataclasses.dataclass
+class Bound:
+    """`above`, as a multiple of `below` (without it: in seconds), is at most `most` at these sizes."""
+    ranks: int
+    above: str
+    below: str | None
+    most: float
+    least_size: int = 0
+    largest_size: float = float("inf")
+
+    def text(self):
+        what = f"{self.above} / {self.below} <= {self.most:g}" if self.below else f"{self.above} <= {self.most * 1e6:g} us"
+        return f"{self.ranks} ranks: {what}"
+
+    def value(self, table, size):
+        if self.below:
+            return table.ratio(self.ranks, self.above, self.below, size)
+        cell = table.cell(self.ranks, self.above, size)
+        return cell.median() if cell else None
+
+    def judge(self, table):
+        """Sizes and values that the bound is about, and those of them that it does not hold for. A value of None, which
+        could not be had, does not hold."""
+        sizes = [size for size in table.sizes(self.ranks) if self.least_size <= size <= self.largest_size]
+        values = {size: self.value(table, size) for size in sizes}
+        return values, {size: value for size, value in values.items() if value is None or value > self.most}
+
+
+SHARED_BOUNDS = [
+    Bound(2, "ucx plugin", "limit shared", 1.5, 64 * KIB),
+    Bound(2, "ucx plugin", "best peer", 0.5, 64 * KIB),
+    Bound(2, "ucx plugin", None, 1e-6, 0, KIB),
+    Bound(2, "ucx malloc", "limit staged", 1.3, 64 * KIB),
+    Bound(2, "gloo ring", "raw gloo ring", 1.03),
+    Bound(4, "ucx plugin", "best peer", 1),
+    Bound(4, "ucx malloc", "best peer", 1),
+]
+
+
+def tcp_bounds(ranks):
+    return [Bound(of, f"ucx {buffer}", "openmpi", 1) for of in ranks for buffer in ("plugin", "malloc")]
+
+
+def bounds_for(tcp, ranks):
+    return tcp_bounds(ranks) if tcp else [bound for bound in SHARED_BOUNDS if bound.ranks in ranks]

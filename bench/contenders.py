@@ -1,0 +1,142 @@
+"""Who takes part in allreduce.py, and how each is asked for one round."""
+
+import dataclasses
+import json
+import math
+import os
+import pathlib
+import shutil
+import subprocess
+
+from running import Failed, run
+
+PEERS = pathlib.Path(__file__).resolve().parent / "peers"
+CORES = len(os.sched_getaffinity(0))
+COMPILER = ["g++"]
+FLAGS = ["-std=c++20", "-O3", "-march=native", "-Wall", "-Wextra", "-Werror", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]
+
+
+@dataclasses.dataclass
+class Settings:
+    """What is the same for all."""
+    sizes: list
+    samples: int
+    warmup: int
+    limit: float  # seconds that one of them may take in one round
+    tcp: bool
+    folder: pathlib.Path  # for what is built and written meanwhile
+
+    def numbers(self):
+        return [self.samples, self.warmup, *self.sizes]
+
+    def environment(self):
+        """One compute thread each, and temporary files where they go away with ours."""
+        return os.environ | {"TMPDIR": str(self.folder), "OMP_NUM_THREADS": "1"}
+
+
+class Absent(Exception):
+    """Why a peer does not take part."""
+
+
+class NotBuilt(Absent):
+    """All that is needed seems to be there, but the compiler refuses."""
+
+
+class Ddprun:
+    """One algorithm of one plugin, in place, through `ddprun bench`."""
+
+    most_ranks = math.inf
+
+    def __init__(self, settings, program, backend, algorithm, options):
+        self.settings, self.backend, self.algorithm = settings, backend, algorithm
+        self.command = [program, "bench", "--backend", backend, "--algorithm", algorithm, "--rounds", 1, *options,
+                        "--sizes", ",".join(map(str, settings.sizes)), "-n", settings.samples, "-w", settings.warmup]
+        self.name = backend if algorithm == "auto" else f"{backend} {algorithm}"
+        self.environment = {}
+
+    def measure(self, ranks):
+        """(column, size, samples, batch, wrong) of each case."""
+        path = self.settings.folder / "bench.json"
+        run([*self.command, "--ranks", ranks, "--json", path], self.settings.limit, env=self.settings.environment())
+        document = json.loads(path.read_text())
+        self.environment = document["environment"]
+        rows = [row for row in document["rows"] if row["in_place"]]
+        both = len({row["buffer"] for row in rows}) > 1
+        for row in rows:
+            [only] = row["rounds"]
+            column = f"{self.name} {row['buffer']}" if both else self.name
+            yield column, row["size"], only["samples"], only["batch"], row["wrong"]
+
+
+class Peer:
+    """A program of bench/peers. `command`: from the number of ranks to its argv."""
+
+    def __init__(self, settings, name, command, most_ranks=math.inf):
+        self.settings, self.name, self.command, self.most_ranks = settings, name, command, most_ranks
+        self.library = ""
+
+    def measure(self, ranks):
+        out = run([*self.command(ranks), *self.settings.numbers()], self.settings.limit, env=self.settings.environment())
+        lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        if [line["size"] for line in lines] != self.settings.sizes:
+            raise Failed(f"{self.name}: did not measure every size:\n{out}")
+        for line in lines:
+            self.library = line["library"]
+            yield self.name, line["size"], line["samples"], line["batch"], line["wrong"]
+
+
+def compile_peer(settings, source, name, compiler=COMPILER, libraries=()):
+    """Gives the program. Throws Absent."""
+    if shutil.which(compiler[0]) is None:
+        raise Absent(f"no {compiler[0]} here")
+    program = settings.folder / name
+    done = subprocess.run([*compiler, *FLAGS, PEERS / source, "-o", program, *libraries], capture_output=True, text=True)
+    if done.returncode != 0:
+        first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr)
+        raise NotBuilt(f"bench/peers/{source} cannot be built: {first}")
+    return program
+
+
+def limits(settings):
+    program = compile_peer(settings, "limits.cpp", "limits")
+    return [Peer(settings, f"limit {form}", lambda ranks, form=form: [program, form, ranks])
+            for form in ("shared", "staged")]
+
+
+def raw_gloo(settings):
+    program = compile_peer(settings, "raw_gloo.cpp", "raw_gloo", libraries=["-lgloo", "-pthread"])
+
+    def peer(name, word, most_ranks=math.inf):
+        return Peer(settings, name, lambda ranks: [program, word, ranks], most_ranks)
+    return [peer("raw gloo ring", "ring"), peer("raw gloo hd", "halving_doubling"),
+            peer("raw gloo hd poll", "halving_doubling_poll", CORES)]  # it never yields: seconds a call beyond that
+
+
+def torch_gloo(settings, python):
+    if not python:
+        raise Absent("no --python with torch was named")
+    if subprocess.run([python, "-c", "import torch.distributed"], capture_output=True, check=False).returncode != 0:
+        raise Absent(f"{python} has no torch")
+    return [Peer(settings, "torch gloo", lambda ranks: [python, PEERS / "torch_gloo.py", ranks])]
+
+
+def mpi(settings, name, compiler, launcher):
+    """Any MPI. `compiler` and `launcher` are words of a command."""
+    if shutil.which(launcher[0]) is None:
+        raise Absent(f"no {launcher[0]} here")
+    version = subprocess.run([*launcher, "--version"], capture_output=True, text=True, check=False).stdout
+    is_open_mpi = "Open MPI" in version or "OpenRTE" in version
+    if settings.tcp and not is_open_mpi:
+        raise Absent("only Open MPI is told here to use TCP")
+    program = compile_peer(settings, "mpi.cpp", name, compiler)
+
+    def command(ranks):
+        words = [*launcher, "-n", ranks]
+        if is_open_mpi:
+            words += ["--allow-run-as-root"] if os.geteuid() == 0 else []
+            words += ["--oversubscribe"] if ranks > CORES else []
+        if settings.tcp:
+            words += "--mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include lo".split()
+        return [*words, program]
+
+    return [Peer(settings, name, command)]

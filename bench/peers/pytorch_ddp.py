@@ -1,0 +1,121 @@
+"""One rank of PyTorch DDP, for memory.py and training.py: run it under torchrun. Prints a line of JSON on rank 0.
+
+What the tutorials write: DistributedDataParallel with its defaults, Gloo, a DataLoader with a DistributedSampler, the
+optimizers of torch.optim, torchvision's ResNet-18. Data that cost next to nothing to fetch, so that no data set takes part
+in time or peak: an epoch covers all steps.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import time
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+CLASSES = 10
+
+
+class Windows(torch.utils.data.Dataset):
+    """Samples that are windows of one pool of normal values, as those of ddprun's data set "synthetic"."""
+
+    OFFSETS = 4096
+
+    def __init__(self, shape, samples):
+        self.shape, self.samples = shape, samples
+        self.elements = torch.Size(shape).numel()
+        self.pool = torch.randn(self.elements + self.OFFSETS)
+
+    def __len__(self):
+        return self.samples
+
+    def __getitem__(self, index):
+        offset = index * 31 % self.OFFSETS
+        return self.pool[offset:offset + self.elements].view(self.shape), index % CLASSES
+
+
+def line(samples):
+    x = torch.randn(samples, 1)
+    return torch.utils.data.TensorDataset(x, 2 * x + 3 + 0.1 * torch.randn(samples, 1))
+
+
+def job_of(args, samples):
+    """Gives data, model, loss and optimizer."""
+    if args.job == "linear":
+        model = torch.nn.Linear(1, 1)
+        return line(samples), model, torch.nn.MSELoss(), torch.optim.SGD(model.parameters(), lr=0.01)
+    loss_of = torch.nn.CrossEntropyLoss()
+    if args.job == "simplenet":
+        model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 256), torch.nn.ReLU(),
+                                    torch.nn.Linear(256, CLASSES))
+        return Windows((1, 28, 28), samples), model, loss_of, torch.optim.Adam(model.parameters(), lr=1e-3)
+    from torchvision.models import resnet18
+    model = resnet18(num_classes=CLASSES)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    return Windows((3, args.extent, args.extent), samples), model, loss_of, optimizer
+
+
+def peak_bytes():
+    """VmHWM: of this program alone, where ru_maxrss counts what torchrun had before it started this one."""
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+
+
+def page_faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--job", choices=["linear", "simplenet", "resnet18"], required=True)
+    parser.add_argument("--extent", type=int, default=224, help="of ResNet-18's images (224)")
+    parser.add_argument("--batch", type=int, required=True, help="samples per rank")
+    parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--warm", type=int, default=0, help="steps at the start that are not measured (0)")
+    parser.add_argument("--threads", type=int, default=1)
+    return parser.parse_args()
+
+
+def train(args):
+    """Seconds of each step, and the page faults of those that are measured."""
+    data, model, loss_of, optimizer = job_of(args, args.batch * args.steps * dist.get_world_size())
+    model = DistributedDataParallel(model)
+    sampler = torch.utils.data.distributed.DistributedSampler(data)
+    seconds, faults = [], 0
+    begin = time.perf_counter()
+    for step, (inputs, targets) in enumerate(torch.utils.data.DataLoader(data, args.batch, sampler=sampler)):
+        if step == args.warm:
+            faults = page_faults()
+        optimizer.zero_grad()
+        loss = loss_of(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        loss.item()
+        now = time.perf_counter()
+        seconds.append(now - begin)
+        begin = now
+    return seconds, page_faults() - faults
+
+
+def main():
+    args = arguments()
+    torch.set_num_threads(args.threads)
+    dist.init_process_group("gloo")
+    torch.manual_seed(42)
+    seconds, faults = train(args)
+    measured = seconds[args.warm:]
+    mine = torch.tensor([peak_bytes(), faults / len(measured)], dtype=torch.float64)
+    dist.all_reduce(mine, dist.ReduceOp.MAX)
+    if dist.get_rank() == 0:
+        print(json.dumps({"peak": mine[0].item(), "faults": mine[1].item(), "step": statistics.median(measured),
+                          "steps_per_second": len(measured) / sum(measured)}), flush=True)
+    # Without destroy_process_group: in Torch 2.11 it now and then waits for ever for Gloo's thread.
+    dist.barrier()
+    time.sleep(0.05)  # the other ranks have left the barrier too
+    os._exit(0)
+
+
+main()

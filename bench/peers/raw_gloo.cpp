@@ -1,0 +1,126 @@
+// Gloo by itself, over TCP on this host, without a plugin around it:
+//
+//     raw_gloo ring|halving_doubling|halving_doubling_poll RANKS SAMPLES WARMUP SIZE...
+//
+// halving_doubling is Gloo's classic algorithm; _poll has its pairs in synchronous mode with busy polling.
+#include <gloo/allreduce.h>
+#include <gloo/allreduce_halving_doubling.h>
+#include <gloo/barrier.h>
+#include <gloo/config.h>
+#include <gloo/math.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/file_store.h>
+#include <gloo/transport/tcp/device.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "measure.hpp"
+#include "processes.hpp"
+
+namespace {
+
+std::shared_ptr<gloo::rendezvous::Context> connect(const std::string& folder, int rank, int ranks) {
+  std::shared_ptr<gloo::transport::Device> device =
+      gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr("127.0.0.1"));
+  gloo::rendezvous::FileStore store(folder);
+  auto context = std::make_shared<gloo::rendezvous::Context>(rank, ranks);
+  context->connectFullMesh(store, device);
+  return context;
+}
+
+// What all ranks need to meet; made before they are.
+struct Meeting {
+  Meeting(int count, std::size_t samples) : ranks(count), board(count, samples + 1) {
+    std::string name = std::filesystem::temp_directory_path() / "ddprun-peer-XXXXXX";
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make " + name);
+    folder = name;
+    for (const char* mesh : {"calls", "barriers"}) std::filesystem::create_directory(folder / mesh);
+  }
+  ~Meeting() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+  }
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+
+  const int ranks;
+  peers::Board board;
+  std::filesystem::path folder;
+};
+
+class RawGloo {
+ public:
+  // Barriers have a mesh of their own: polling pairs serve the classic algorithms only.
+  RawGloo(const std::string& algorithm, int own, Meeting& meeting)
+      : rank(own),
+        size(meeting.ranks),
+        is_ring_(algorithm == "ring"),
+        board_(meeting.board),
+        calls_(connect(meeting.folder / "calls", rank, size)),
+        barriers_(connect(meeting.folder / "barriers", rank, size)) {
+    if (algorithm != "halving_doubling_poll") return;
+    for (int peer = 0; peer < size; ++peer) {
+      if (peer != rank) calls_->getPair(peer)->setSync(true, true);
+    }
+  }
+
+  const int rank, size;
+  float* allocate(std::size_t bytes) { return peers::page_aligned(bytes); }
+
+  void prepare(float* data, std::size_t count) {
+    if (is_ring_) return;
+    halving_doubling_.reset();
+    halving_doubling_ = std::make_unique<gloo::AllreduceHalvingDoubling<float>>(calls_, std::vector<float*>{data},
+                                                                                static_cast<int>(count));
+    barrier();  // buffers of the classic algorithms must be there before the peer writes to them
+  }
+
+  void allreduce(float* data, std::size_t count) {
+    if (!is_ring_) return halving_doubling_->run();
+    gloo::AllreduceOptions options(calls_);
+    options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
+    options.setOutput(data, count);
+    using Sum = void (*)(void*, const void*, const void*, std::size_t);
+    options.setReduceFunction(Sum(&gloo::sum<float>));
+    gloo::allreduce(options);
+  }
+
+  void barrier() {
+    gloo::BarrierOptions options(barriers_);
+    gloo::barrier(options);
+  }
+
+  std::vector<int64_t> gather(const std::vector<int64_t>& mine) { return board_.gather(rank, mine); }
+
+ private:
+  const bool is_ring_;
+  peers::Board& board_;
+  const std::shared_ptr<gloo::rendezvous::Context> calls_, barriers_;
+  std::unique_ptr<gloo::AllreduceHalvingDoubling<float>> halving_doubling_;
+};
+
+#define TEXT_OF(number) #number
+#define TEXT(number) TEXT_OF(number)
+constexpr const char* kLibrary =
+    "gloo " TEXT(GLOO_VERSION_MAJOR) "." TEXT(GLOO_VERSION_MINOR) "." TEXT(GLOO_VERSION_PATCH);
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const std::string algorithm = argc > 2 ? argv[1] : "";
+  if (algorithm != "ring" && algorithm != "halving_doubling" && algorithm != "halving_doubling_poll") {
+    throw std::invalid_argument("expected ring, halving_doubling or halving_doubling_poll, and RANKS");
+  }
+  const int ranks = std::stoi(argv[2]);
+  const peers::Options options = peers::parse(argc, argv, 3);
+  Meeting meeting(ranks, static_cast<std::size_t>(options.samples));
+  return peers::run_ranks(ranks, [&](int rank) {
+    RawGloo group(algorithm, rank, meeting);
+    peers::Measurement(group, options).run(kLibrary);
+    group.barrier();  // nobody leaves while another still receives
+  });
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "raw_gloo: %s\n", error.what());
+  return 2;
+}

@@ -1,0 +1,121 @@
+"""The arithmetic behind bench/allreduce.py and bench/training.py, and the order of their turns."""
+import argparse
+import contextlib
+import io
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+import allreduce  # noqa: E402
+import comparison  # noqa: E402
+import running  # noqa: E402
+from comparison import Bound, Table  # noqa: E402
+
+
+def table(cells, own=("ucx plugin", "ucx malloc"), ranks=2):
+    """`cells`: {column: {size: [median of each round]}}. Each round has an outlier that a median does not see."""
+    made = Table(set(own))
+    for column, sizes in cells.items():
+        for size, rounds in sizes.items():
+            for median in rounds:
+                made.add(ranks, column, size, [median, median / 2, median * 100], 1, 0)
+    return made
+
+
+class Figures(unittest.TestCase):
+    def test_a_cell_is_the_median_of_its_rounds_medians(self):
+        cell = table({"openmpi": {4: [3.0, 1.0, 2.0]}}).cell(2, "openmpi", 4)
+        self.assertEqual(cell.medians(), [3.0, 1.0, 2.0])
+        self.assertEqual(cell.median(), 2.0)
+        self.assertEqual(cell.spread(), (3.0 - 1.0) / 2.0)
+
+    def test_a_ratio_is_taken_round_by_round(self):
+        # The machine was slower in each round: the quotient of the medians would be 6 / 2.
+        measured = table({"ucx plugin": {4: [2.0, 6.0, 40.0]}, "limit shared": {4: [1.0, 2.0, 10.0]}})
+        self.assertEqual(measured.ratio(2, "ucx plugin", "limit shared", 4), 3.0)
+        measured = table({"ucx plugin": {4: [2.0, 6.0, 10.0]}, "limit shared": {4: [1.0, 2.0, 10.0]}})
+        self.assertEqual(measured.ratio(2, "ucx plugin", "limit shared", 4), 2.0)
+
+    def test_what_was_not_measured_has_no_ratio(self):
+        measured = table({"ucx plugin": {4: [1.0]}})
+        self.assertIsNone(measured.ratio(2, "ucx plugin", "openmpi", 4))
+        self.assertIsNone(measured.ratio(2, "best peer", "ucx plugin", 4))
+        self.assertIsNone(measured.ratio(4, "ucx plugin", "ucx plugin", 4))
+
+    def test_rounds_that_do_not_match_are_a_mistake(self):
+        measured = table({"ucx plugin": {4: [1.0]}, "openmpi": {4: [1.0, 1.0]}})
+        with self.assertRaises(ValueError):
+            measured.ratio(2, "ucx plugin", "openmpi", 4)
+
+    def test_the_best_peer_is_neither_ours_nor_a_limit(self):
+        measured = table({"ucx plugin": {4: [1.0], 8: [1.0]}, "limit shared": {4: [0.5], 8: [0.5]},
+                          "openmpi": {4: [3.0], 8: [2.0]}, "torch gloo": {4: [2.5], 8: [9.0]}})
+        self.assertEqual([measured.best_peer(2, size) for size in (4, 8)], ["torch gloo", "openmpi"])
+        self.assertEqual(measured.ratio(2, "best peer", "ucx plugin", 8), 2.0)
+
+    def test_wrong_elements_are_added_up(self):
+        measured = Table(set())
+        for wrong in (0, 2, 3):
+            measured.add(2, "openmpi", 4, [1.0], 1, wrong)
+        self.assertEqual(measured.wrong(), [(2, "openmpi", 4, 5)])
+
+
+class Bounds(unittest.TestCase):
+    CELLS = {"ucx plugin": {4: [1.0], 1024: [3.0], 4096: [1.4]}, "limit shared": {4: [1.0], 1024: [1.0], 4096: [1.0]}}
+
+    def test_a_bound_holds_where_it_is_reached_exactly(self):
+        values, missed = Bound(2, "ucx plugin", "limit shared", 1.4, 4096).judge(table(self.CELLS))
+        self.assertEqual((values, missed), ({4096: 1.4}, {}))
+        _, missed = Bound(2, "ucx plugin", "limit shared", 1.3, 4096).judge(table(self.CELLS))
+        self.assertEqual(missed, {4096: 1.4})
+
+    def test_only_its_sizes_count(self):
+        values, missed = Bound(2, "ucx plugin", None, 2.0, 0, 1024).judge(table(self.CELLS))
+        self.assertEqual((values, missed), ({4: 1.0, 1024: 3.0}, {1024: 3.0}))
+
+    def test_what_cannot_be_judged_does_not_hold(self):
+        _, missed = Bound(2, "ucx plugin", "best peer", 1).judge(table(self.CELLS))
+        self.assertEqual(missed, {4: None, 1024: None, 4096: None})
+
+    def test_the_bounds_of_these_ranks_and_transports(self):
+        self.assertEqual({bound.ranks for bound in comparison.bounds_for(False, [2, 4])}, {2, 4})
+        self.assertEqual({bound.ranks for bound in comparison.bounds_for(False, [4])}, {4})
+        self.assertTrue(all(bound.below == "openmpi" for bound in comparison.bounds_for(True, [2, 3])))
+
+
+class Turns(unittest.TestCase):
+    def test_everyone_once_in_each_round(self):
+        for order in running.turns(list("abc"), 7):
+            self.assertEqual(sorted(order), list("abc"))
+
+    def test_first_and_last_change(self):
+        orders = ["".join(order) for order in running.turns(list("abc"), 4)]
+        self.assertEqual(orders, ["abc", "cba", "bca", "acb"])
+
+
+class Words(unittest.TestCase):
+    def test_sizes(self):
+        self.assertEqual([allreduce.bytes_of(text) for text in ("4", "1K", "45M")], [4, 1024, 45 << 20])
+        self.assertEqual([allreduce.text_of(size) for size in (4, 1024, 45 << 20)], ["4 B", "1 KiB", "45 MiB"])
+        for bad in ("0", "6", "x", "1T"):
+            with self.assertRaises(argparse.ArgumentTypeError):
+                allreduce.bytes_of(bad)
+
+    def test_a_mistake_ends_with_2(self):
+        for wrong in (["--peers", "mpi"], ["--rounds", "0"], ["--ranks", "1"], ["--sizes", "3"]):
+            told = io.StringIO()
+            with self.subTest(wrong), contextlib.redirect_stderr(told):
+                with self.assertRaises(SystemExit) as ended:
+                    allreduce.arguments(["--program", "ddprun", *wrong])
+                self.assertEqual(ended.exception.code, 2)
+                self.assertIn("expected", told.getvalue())
+
+    def test_quick_gives_way_to_what_is_asked_for(self):
+        args = allreduce.arguments(["--program", "ddprun", "--quick", "--ranks", "3"])
+        self.assertIsInstance(args, argparse.Namespace)
+        self.assertEqual((args.ranks, args.rounds), ([3], 2))
+
+
+if __name__ == "__main__":
+    unittest.main()

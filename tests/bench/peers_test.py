@@ -1,0 +1,157 @@
+"""The peers of bench/allreduce.py give right sums and whole lines. Nothing here looks at how fast they were.
+
+    peers_test.py --bench-tool TOOL --plugins DIR [--python PYTHON] [--program DDPRUN]
+"""
+import argparse
+import json
+import os
+import pathlib
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
+sys.path.insert(0, str(BENCH))
+import contenders  # noqa: E402
+import running  # noqa: E402
+
+SIZES = [12, 1 << 20]  # one that ranks share unevenly, one of several chunks
+SAMPLES = 3
+ARGS = None
+
+
+class Peers(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        (self.folder / "tmp").mkdir()
+        self.settings = self.settings_of(SIZES)
+
+    def settings_of(self, sizes):
+        return contenders.Settings(sizes, SAMPLES, 1, 60, False, self.folder)
+
+    def check(self, make, ranks=(2, 3)):
+        try:
+            peers = make()
+        except contenders.NotBuilt as fault:
+            self.fail(str(fault))
+        except contenders.Absent as reason:
+            self.skipTest(str(reason))
+        for peer in peers:
+            for number in ranks:
+                if number > peer.most_ranks:
+                    continue
+                with self.subTest(peer.name, ranks=number):
+                    self.check_cases(peer, list(peer.measure(number)))
+
+    def check_cases(self, peer, cases):
+        self.assertEqual([size for _, size, *_ in cases], SIZES)
+        for column, _, samples, batch, wrong in cases:
+            self.assertEqual((column, wrong, len(samples)), (peer.name, 0, SAMPLES))
+            self.assertGreaterEqual(batch, 1)
+            self.assertGreater(sum(samples), 0)
+
+    def test_limits(self):
+        self.check(lambda: contenders.limits(self.settings), ranks=(2, 3, 4))
+
+    def test_raw_gloo(self):
+        self.check(lambda: contenders.raw_gloo(self.settings))
+
+    def test_open_mpi(self):
+        self.check(lambda: contenders.mpi(self.settings, "openmpi", ["mpicxx.openmpi"], ["mpirun.openmpi"]))
+
+    def test_torch(self):
+        self.check(lambda: contenders.torch_gloo(self.settings, ARGS.python), ranks=(2,))
+
+    def test_a_peer_that_is_not_there_says_why(self):
+        with self.assertRaisesRegex(contenders.Absent, "no mpirun.nobody here"):
+            contenders.mpi(self.settings, "nobody", ["g++"], ["mpirun.nobody"])
+        with self.assertRaisesRegex(contenders.NotBuilt, "nobody.cpp cannot be built"):
+            contenders.compile_peer(self.settings, "nobody.cpp", "nobody")
+
+    def test_a_mistake_ends_with_2_and_starts_nothing(self):
+        limits = contenders.compile_peer(self.settings, "limits.cpp", "limits")
+        for words in (["alone", 2, 1, 1, 4], ["shared", 2, 1, 1, 5], ["shared", 2, 0, 1, 4], ["shared", 2, 1, 1]):
+            with self.subTest(words), self.assertRaises(running.Failed) as failed:
+                running.run([limits, *words], 10)
+            self.assertEqual(failed.exception.code, 2)
+
+    def test_a_program_that_hangs_is_ended(self):
+        with self.assertRaisesRegex(running.Failed, "took more than 0.2 s"):
+            running.run(["sleep", 100], 0.2)
+
+    def allreduce(self, *more):
+        """bench/allreduce.py on Gloo's plugin and the limits."""
+        program = self.folder / "ddprun"  # without torch there is only `bench`, by itself
+        program.write_text(f'#!/bin/sh\nshift\nexec "{ARGS.bench_tool}" "$@"\n')
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        path = self.folder / "result.json"
+        words = [sys.executable, BENCH / "allreduce.py", "--program", program, "--plugin-path", ARGS.plugins, "--quick",
+                 "--backends", "gloo:ring", "--peers", "limits", "--sizes", "4,4K", "--json", path, *more]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=100, check=False,
+                              env=os.environ | {"TMPDIR": str(self.folder / "tmp")})
+        return done, json.loads(path.read_text()) if path.exists() else None
+
+    def test_the_table_joins_all(self):
+        done, document = self.allreduce()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("gloo ring", done.stdout)
+        self.assertIn("4 KiB", done.stdout)
+        self.assertEqual([(result["column"], result["size"]) for result in document["results"]],
+                         [(name, size) for name in ("gloo ring", "limit shared", "limit staged") for size in (4, 4096)])
+        for result in document["results"]:
+            self.assertEqual((result["wrong"], [len(each["samples"]) for each in result["rounds"]]), (0, [5, 5]))
+        self.assertIn("plugin.gloo.version", document["environment"])
+        self.assertEqual(list((self.folder / "tmp").iterdir()), [])
+
+    def test_a_gate_that_cannot_be_judged_is_not_passed(self):
+        done, _ = self.allreduce("--gate")
+        self.assertEqual(done.returncode, 6)
+        self.assertIn("MISSED  2 ranks: ucx plugin <= 1 us", done.stdout)
+
+    def test_what_ddprun_refuses_ends_with_its_code(self):
+        done, document = self.allreduce("--option", "gloo.nonsense=1")
+        self.assertEqual((done.returncode, document), (3, None))
+        self.assertIn("nonsense", done.stderr)
+
+    def test_training_has_a_line_for_each_job(self):
+        if not ARGS.program:
+            self.skipTest("built without torch: there is no ddprun that trains")
+        wanted = "import torch, torchvision"
+        if not ARGS.python or subprocess.run([ARGS.python, "-c", wanted], capture_output=True, check=False).returncode:
+            self.skipTest(f"{ARGS.python} lacks torch or torchvision")
+        path = self.folder / "training.json"
+        done = subprocess.run(
+            [sys.executable, BENCH / "training.py", "--program", ARGS.program, "--python", ARGS.python, "--quick",
+             "--jobs", "linear,start", "--backends", "gloo", "--json", path],
+            capture_output=True, text=True, timeout=250, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        figures = json.loads(path.read_text())["figures"]
+        self.assertEqual(list(figures), ["linear", "start to exit"])
+        for systems in figures.values():
+            self.assertEqual(list(systems), ["PyTorch DDP", "gloo"])
+            for rates in systems.values():
+                self.assertEqual(len(rates), 2)
+                self.assertGreater(min(rates), 0)
+        self.assertIn("start to exit", done.stdout)
+
+
+def main():
+    global ARGS
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bench-tool", required=True)
+    parser.add_argument("--plugins", required=True)
+    parser.add_argument("--python")
+    parser.add_argument("--program")
+    ARGS = parser.parse_args()
+    result = unittest.TextTestRunner(verbosity=2).run(unittest.defaultTestLoader.loadTestsFromTestCase(Peers))
+    for test, reason in result.skipped:
+        print(f"skipped: {test}: {reason}")
+    return 0 if result.wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
