@@ -4,13 +4,11 @@
 #include <cstring>
 #include <new>
 
-#include "choice.hpp"
-
 namespace ddprun::ucx_backend {
 namespace {
 
 const Host& checked(const Host& host) {
-  host.refuse_options_beyond({"tls", "devices"});
+  host.refuse_options_beyond({"tls", "devices", "tuning"});
   return host;
 }
 
@@ -29,6 +27,7 @@ UcxCommunicator::UcxCommunicator(const Host& host)
       group_{host.rank(), host.size()},
       messages_(host),
       shared_(host, messages_.why_no_shared_memory(), [this] { return messages_.ended(); }),
+      choice_(host, shared_.is_usable() && shared_.leaders().size() < static_cast<std::size_t>(host.size())),
       pipeline_(messages_, host.size()),
       shared_transports_(shared_.leaders().size() == 1 ? "memory" : "memory," + messages_.transports()),
       ring_{"ring", messages_.transports().c_str()},
@@ -36,7 +35,8 @@ UcxCommunicator::UcxCommunicator(const Host& host)
       shared_request_{"shared", shared_transports_.c_str()},
       pairwise_{"pairwise", messages_.transports().c_str()},
       dissemination_{"dissemination", messages_.transports().c_str()} {
-  if (host.algorithm() == "shared" && !shared_.is_usable()) {
+  const bool wants_shared = host.algorithm() == "auto" ? choice_.may_take(Way::shared) : host.algorithm() == "shared";
+  if (wants_shared && !shared_.is_usable()) {
     throw Failure(DDPRUN_UNSUPPORTED, "algorithm \"shared\": " + shared_.why_not());
   }
 }
@@ -80,12 +80,9 @@ void UcxCommunicator::fail(ddprun_status status, int cause, const std::string& w
   throw *failure_;
 }
 
-UcxCommunicator::Way UcxCommunicator::way_of(const ddprun_collective& call) const {
-  if (host_.algorithm() == "ring") return Way::ring;
-  if (host_.algorithm() == "tree") return Way::tree;
-  const bool is_better = shared_.is_usable() && static_cast<int>(shared_.leaders().size()) < group_.size;
-  if (host_.algorithm() == "shared" || is_better) return Way::shared;
-  return tree_is_faster(bytes_of(call), group_.size) ? Way::tree : Way::ring;
+Way UcxCommunicator::way_of(const ddprun_collective& call) const {
+  const std::string& asked = host_.algorithm();
+  return asked == "auto" ? choice_.way(group_.size, bytes_of(call)) : way_named(asked);
 }
 
 Request& UcxCommunicator::allreduce(const ddprun_collective& call) {
@@ -117,8 +114,8 @@ void UcxCommunicator::shared_allreduce(const ddprun_collective& call) {
     const auto host = std::find(leaders.begin(), leaders.end(), leader) - leaders.begin();
     run("allreduce", call.dtype, call.op, [&](Schedule& schedule) {
       const Group group = {static_cast<int>(host), hosts};
-      tree_is_faster(bytes_of(call), hosts) ? tree_allreduce(group, between, schedule)
-                                            : ring_allreduce(group, between, schedule);
+      choice_.way_of_messages(hosts, bytes_of(call)) == Way::tree ? tree_allreduce(group, between, schedule)
+                                                                  : ring_allreduce(group, between, schedule);
       for (Step& step : schedule.steps) {
         if (step.to != Step::kNobody) step.to = leaders[step.to];
         if (step.from != Step::kNobody) step.from = leaders[step.from];

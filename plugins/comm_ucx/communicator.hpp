@@ -6,6 +6,7 @@
 #include <string>
 
 #include "algorithms.hpp"
+#include "choice.hpp"
 #include "ddprun/comm_plugin.hpp"
 #include "messages.hpp"
 #include "pipeline.hpp"
@@ -27,7 +28,6 @@ class UcxCommunicator final : public Communicator {
   void free(void* memory) noexcept override;
 
  private:
-  enum class Way { ring, tree, shared };
   // How an allreduce goes: the same on all ranks.
   Way way_of(const ddprun_collective& call) const;
   // Runs the steps that plan(schedule) writes. After a failure the messages are closed.
@@ -45,6 +45,7 @@ class UcxCommunicator final : public Communicator {
   const Group group_;
   Messages messages_;
   SharedGroup shared_;
+  const Choice choice_;
   Pipeline pipeline_;
   Schedule schedule_;               // memory for the call's steps
   std::optional<Failure> failure_;  // the first: its messages are closed
