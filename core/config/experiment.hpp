@@ -93,6 +93,7 @@ struct Experiment {
     double weight_decay = 0;
     std::vector<double> betas = {0.9, 0.999};
     double eps = 1e-8;
+    bool fused = true;
     bool operator==(const Optimizer&) const = default;
   } optimizer;
 

@@ -173,6 +173,9 @@ std::vector<Key> describe_learning() {
           .doc("Decay of the weights: L2 for sgd and adam, decoupled for adamw."),
       DDPRUN_KEY(optimizer.betas).used_by(User::adam).from_to_below(0, 1).doc("Decay of the two running means."),
       DDPRUN_KEY(optimizer.eps).used_by(User::adam).at_least(0).doc("Added to the denominator."),
+      DDPRUN_KEY(optimizer.fused)
+          .doc("One pass over each parameter, as `fused=True` in torch.optim; false: operation by operation, as its "
+               "default on CPU. The two round differently."),
 
       DDPRUN_KEY(train.epochs)
           .default_means("1 where steps is not given")

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "train/adam.hpp"
+#include "train/fused.hpp"
 
 namespace ddprun::train {
 
@@ -15,15 +16,18 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const config::Experiment
   const std::tuple<double, double> betas{chosen.betas.at(0), chosen.betas.at(1)};
 
   if (chosen.name == "sgd") {
-    return std::make_unique<optim::SGD>(
-        tensors,
-        optim::SGDOptions(lr).momentum(chosen.momentum).nesterov(chosen.nesterov).weight_decay(chosen.weight_decay));
+    const auto options =
+        optim::SGDOptions(lr).momentum(chosen.momentum).nesterov(chosen.nesterov).weight_decay(chosen.weight_decay);
+    if (chosen.fused) return fused_sgd(tensors, options);
+    return std::make_unique<optim::SGD>(tensors, options);
   }
   if (chosen.name == "adam") {
-    return adam(tensors, optim::AdamOptions(lr).betas(betas).eps(chosen.eps).weight_decay(chosen.weight_decay));
+    const auto options = optim::AdamOptions(lr).betas(betas).eps(chosen.eps).weight_decay(chosen.weight_decay);
+    return chosen.fused ? fused_adam(tensors, options) : adam(tensors, options);
   }
   if (chosen.name == "adamw") {
-    return adamw(tensors, optim::AdamWOptions(lr).betas(betas).eps(chosen.eps).weight_decay(chosen.weight_decay));
+    const auto options = optim::AdamWOptions(lr).betas(betas).eps(chosen.eps).weight_decay(chosen.weight_decay);
+    return chosen.fused ? fused_adamw(tensors, options) : adamw(tensors, options);
   }
   throw Error(ExitCode::usage, "optimizer.name = \"" + chosen.name + "\" is unknown");
 }

@@ -14,6 +14,7 @@ COMMON = {
     "optimizer.weight_decay": 0.0,
     "optimizer.betas": [0.9, 0.999],
     "optimizer.eps": 1e-8,
+    "optimizer.fused": False,
     "train.evaluate": True,
     "checkpoint.every": 0,
 }
@@ -61,6 +62,7 @@ MOMENTUM = {**SGD, "optimizer.momentum": 0.9}
 NESTEROV = {**MOMENTUM, "optimizer.nesterov": True, "optimizer.weight_decay": 1e-3}
 ADAM = {"optimizer.name": "adam", "optimizer.lr": 1e-3}
 ADAMW = {**ADAM, "optimizer.name": "adamw", "optimizer.weight_decay": 0.05}
+FUSED = {"optimizer.fused": True}
 # A step of no length: what is compared after it are the initial weights.
 INITIAL = {"optimizer.name": "sgd", "optimizer.lr": 0.0, "train.steps": 1}
 # Each rank keeps its own running statistics, and an evaluation by all ranks has no counterpart on one.
@@ -95,7 +97,9 @@ GROUPS = {
     "one_process": [
         case("linear-sgd", 1, LINEAR, SGD),
         case("simplenet-nesterov", 1, SIMPLENET, NESTEROV),
+        case("simplenet-nesterov-fused", 1, SIMPLENET, NESTEROV, FUSED),
         case("simplenet-adam-epochs", 1, SIMPLENET, ADAM, TWO_EPOCHS),
+        case("simplenet-adamw-fused", 1, SIMPLENET, ADAMW, FUSED),
         case("simplenet-adamw-in-order", 1, SIMPLENET, ADAMW, {"data.shuffle": False}),
     ],
     "two_ranks": [
@@ -109,6 +113,8 @@ GROUPS = {
         case("simplenet-nesterov-buckets", 2, SIMPLENET, NESTEROV, BUCKETS),
         case("simplenet-scaled-tree", 2, SIMPLENET, SGD, {"optimizer.scale_lr": "world", "comm.algorithm": "tree"}),
         case("simplenet-adam", 2, SIMPLENET, ADAM),
+        case("simplenet-adam-fused", 2, SIMPLENET, ADAM, FUSED),
+        case("linear-sgd-fused", 2, LINEAR, SGD, FUSED),
         case("simplenet-adam-decay", 2, SIMPLENET, ADAM, {"optimizer.weight_decay": 0.01}),
         case("simplenet-adamw", 2, SIMPLENET, ADAMW),
     ],
@@ -120,12 +126,14 @@ GROUPS = {
         case("simplenet-adam-buckets", 3, SIMPLENET, ADAM, BUCKETS),
         case("simplenet-adamw", 3, SIMPLENET, ADAMW),
         case("simplenet-nesterov", 3, SIMPLENET, NESTEROV),
+        case("simplenet-adamw-fused", 3, SIMPLENET, ADAMW, FUSED),
         case("simplenet-nesterov-tree", 3, SIMPLENET, NESTEROV, {"comm.algorithm": "tree"}),
     ],
     "mnist": [case("simplenet-adam", 2, MNIST, ADAM)],
     "resnet18": [
         case("sgd", 1, RESNET18, MOMENTUM, FEW_STEPS, losses=1e-3, tensors=1e-3),
         case("initial", 2, RESNET18, INITIAL, losses=1e-3),
+        case("sgd-fused", 2, RESNET18, MOMENTUM, FEW_STEPS, FUSED, losses=1e-3, tensors=1e-3),
         case("sgd", 2, RESNET18, MOMENTUM, {"optimizer.lr": 0.01}, losses=1e-3, tensors=1e-3),
         case("own-buffers", 2, RESNET18, MOMENTUM, OWN_BUFFERS, losses=1e-3, tensors=1e-3),
         case("sgd", 3, RESNET18, MOMENTUM, FEW_STEPS, losses=1e-3, tensors=1e-3),

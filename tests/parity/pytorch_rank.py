@@ -58,12 +58,13 @@ def open_splits(case):
 
 def make_optimizer(config, parameters, world):
     lr = config["optimizer.lr"] * (world if config["optimizer.scale_lr"] == "world" else 1)
-    decay = config["optimizer.weight_decay"]
+    decay, fused = config["optimizer.weight_decay"], config["optimizer.fused"]
     if config["optimizer.name"] == "sgd":
         momentum, nesterov = config["optimizer.momentum"], config["optimizer.nesterov"]
-        return torch.optim.SGD(parameters, lr, momentum=momentum, nesterov=nesterov, weight_decay=decay)
+        return torch.optim.SGD(parameters, lr, momentum, nesterov=nesterov, weight_decay=decay, fused=fused)
     make = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[config["optimizer.name"]]
-    return make(parameters, lr, betas=config["optimizer.betas"], eps=config["optimizer.eps"], weight_decay=decay)
+    betas, eps = config["optimizer.betas"], config["optimizer.eps"]
+    return make(parameters, lr, betas, eps, decay, fused=fused)
 
 
 class Order:

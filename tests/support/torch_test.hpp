@@ -18,3 +18,10 @@
 #undef CHECK_NE
 
 #include <doctest/doctest.h>
+
+namespace ddprun::testing {
+
+// Tests fork ranks. Torch's pool of threads does not come along, but a child of a process that has one waits for it.
+inline const bool torch_has_one_thread = (torch::set_num_threads(1), true);
+
+}  // namespace ddprun::testing

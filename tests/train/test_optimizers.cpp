@@ -58,9 +58,10 @@ std::vector<torch::Tensor> stepped(torch::optim::Optimizer& optimizer, int steps
 }
 
 template <class Theirs, class Options>
-void check_follows(const char* name) {
+void check_follows(const char* name, bool fused) {
   config::Experiment experiment;
   experiment.optimizer.name = name;
+  experiment.optimizer.fused = fused;
   experiment.optimizer.lr = 0.1;
   experiment.optimizer.weight_decay = 0.3;
   const auto ours = make_optimizer(experiment, one_parameter(), 1);
@@ -70,18 +71,65 @@ void check_follows(const char* name) {
   CHECK_FALSE(torch::allclose(expected, one_parameter()[0].tensor));
 }
 
-TEST_CASE("adam and adamw follow LibTorch's but for rounding") {
-  check_follows<torch::optim::Adam, torch::optim::AdamOptions>("adam");
-  check_follows<torch::optim::AdamW, torch::optim::AdamWOptions>("adamw");
+TEST_CASE("the optimizers follow LibTorch's but for rounding") {
+  for (const bool fused : {false, true}) {
+    check_follows<torch::optim::SGD, torch::optim::SGDOptions>("sgd", fused);
+    check_follows<torch::optim::Adam, torch::optim::AdamOptions>("adam", fused);
+    check_follows<torch::optim::AdamW, torch::optim::AdamWOptions>("adamw", fused);
+  }
 }
 
-TEST_CASE("adam leaves a parameter without a gradient as it is") {
-  config::Experiment experiment;
-  experiment.optimizer.name = "adam";
-  experiment.optimizer.weight_decay = 0.5;
-  const auto parameters = one_parameter();
-  make_optimizer(experiment, parameters, 1)->step();
-  CHECK(torch::equal(parameters[0].tensor, torch::ones({2})));
+TEST_CASE("the optimizers leave a parameter without a gradient as it is") {
+  for (const char* name : {"sgd", "adam", "adamw"}) {
+    for (const bool fused : {false, true}) {
+      config::Experiment experiment;
+      experiment.optimizer.name = name;
+      experiment.optimizer.fused = fused;
+      experiment.optimizer.weight_decay = 0.5;
+      const auto parameters = one_parameter();
+      make_optimizer(experiment, parameters, 1)->step();
+      CHECK(torch::equal(parameters[0].tensor, torch::ones({2})));
+    }
+  }
+}
+
+// c10d gives every parameter a gradient; without it, one may come later than the others'.
+TEST_CASE("a parameter whose first gradient comes late is updated as LibTorch updates it") {
+  for (const char* name : {"sgd", "adam"}) {
+    std::vector<torch::Tensor> results;
+    for (const bool fused : {false, true}) {
+      config::Experiment experiment;
+      experiment.optimizer.name = name;
+      experiment.optimizer.fused = fused;
+      experiment.optimizer.momentum = 0.9;
+      const std::vector<NamedTensor> parameters = {one_parameter()[0], one_parameter()[0]};
+      const auto optimizer = make_optimizer(experiment, parameters, 1);
+      for (int step = 0; step < 3; ++step) {
+        parameters[0].tensor.mutable_grad() = torch::full({2}, 0.5);
+        if (step > 0) parameters[1].tensor.mutable_grad() = torch::full({2}, -0.25);
+        optimizer->step();
+      }
+      results.push_back(torch::stack({parameters[0].tensor.detach(), parameters[1].tensor.detach()}));
+    }
+    CHECK(torch::allclose(results[0], results[1], 1e-6, 0));
+    CHECK_FALSE(torch::equal(results[1], torch::ones({2, 2})));
+  }
+}
+
+TEST_CASE("a gradient may be laid out in memory otherwise than its parameter") {
+  for (const char* name : {"sgd", "adam"}) {
+    std::vector<torch::Tensor> results;
+    for (const auto layout : {torch::MemoryFormat::Contiguous, torch::MemoryFormat::ChannelsLast}) {
+      config::Experiment experiment;
+      experiment.optimizer.name = name;
+      const std::vector<NamedTensor> parameters = {{"w", torch::ones({2, 3, 2, 2}, torch::requires_grad())}};
+      const auto optimizer = make_optimizer(experiment, parameters, 1);
+      parameters[0].tensor.mutable_grad() = torch::arange(24.).view({2, 3, 2, 2}).contiguous(layout);
+      optimizer->step();
+      results.push_back(parameters[0].tensor.detach().clone());
+    }
+    CHECK(torch::equal(results[0], results[1]));
+  }
 }
 
 }  // namespace

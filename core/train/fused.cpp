@@ -1,0 +1,152 @@
+#include "train/fused.hpp"
+
+#include <map>
+#include <type_traits>
+#include <utility>
+
+namespace ddprun::train {
+namespace {
+
+namespace optim = torch::optim;
+
+// The kernels walk through memory and take for granted that a gradient lies as its parameter does.
+torch::Tensor laid_as(const torch::Tensor& parameter, const torch::Tensor& gradient) {
+  if (gradient.strides() == parameter.strides()) return gradient;
+  return torch::empty_like(parameter).copy_(gradient);
+}
+
+// Calls take(parameter, gradient) for every parameter that has a gradient.
+template <class Take>
+void for_each_gradient(optim::OptimizerParamGroup& group, Take&& take) {
+  for (torch::Tensor& parameter : group.params()) {
+    if (parameter.grad().defined()) take(parameter, laid_as(parameter, parameter.grad()));
+  }
+}
+
+class FusedSgd final : public optim::SGD {
+ public:
+  using SGD::SGD;
+
+  torch::Tensor step(LossClosure closure) override {
+    const torch::Tensor loss = closure ? closure() : torch::Tensor();
+    const torch::NoGradGuard no_grad;
+    for (auto& group : param_groups_) {
+      const auto& options = static_cast<const optim::SGDOptions&>(group.options());
+      const bool has_momentum = options.momentum() != 0;
+      Lists first, later;  // a parameter's first gradient becomes its momentum
+      for_each_gradient(group, [&](const torch::Tensor& parameter, torch::Tensor gradient) {
+        Lists& lists = has_momentum && state_.count(parameter.unsafeGetTensorImpl()) == 0 ? first : later;
+        lists.parameters.push_back(parameter);
+        lists.gradients.push_back(std::move(gradient));
+        if (has_momentum) lists.momenta.push_back(momentum_of(parameter));
+      });
+      update(first, options, true);
+      update(later, options, false);
+    }
+    return loss;
+  }
+
+ private:
+  struct Lists {
+    std::vector<torch::Tensor> parameters, gradients, momenta;
+  };
+
+  torch::Tensor momentum_of(const torch::Tensor& parameter) {
+    auto& state = state_[parameter.unsafeGetTensorImpl()];
+    if (state == nullptr) {
+      auto made = std::make_unique<optim::SGDParamState>();
+      made->momentum_buffer(torch::empty_like(parameter));
+      state = std::move(made);
+    }
+    return static_cast<optim::SGDParamState&>(*state).momentum_buffer();
+  }
+
+  static void update(Lists& lists, const optim::SGDOptions& options, bool is_first_step) {
+    if (lists.parameters.empty()) return;
+    constexpr bool maximize = false;
+    at::_fused_sgd_(lists.parameters, lists.gradients, lists.momenta, options.weight_decay(), options.momentum(),
+                    options.lr(), options.dampening(), options.nesterov(), maximize, is_first_step);
+  }
+};
+
+template <class Base, class Options, class State>
+class FusedAdam final : public Base {
+ public:
+  using Base::Base;
+
+  torch::Tensor step(optim::Optimizer::LossClosure closure) override {
+    const torch::Tensor loss = closure ? closure() : torch::Tensor();
+    const torch::NoGradGuard no_grad;
+    for (auto& group : this->param_groups_) {
+      Lists lists;
+      for_each_gradient(group, [&](const torch::Tensor& parameter, torch::Tensor gradient) {
+        State& state = state_of(parameter);
+        state.step(state.step() + 1);
+        lists.parameters.push_back(parameter);
+        lists.gradients.push_back(std::move(gradient));
+        lists.means.push_back(state.exp_avg());
+        lists.squares.push_back(state.exp_avg_sq());
+        lists.steps.push_back(lists.counter(state.step()));
+      });
+      update(lists, static_cast<const Options&>(group.options()));
+    }
+    return loss;
+  }
+
+ private:
+  struct Lists {
+    std::vector<torch::Tensor> parameters, gradients, means, squares, steps;
+    std::map<int64_t, torch::Tensor> counters;
+
+    // The kernel takes a parameter's number of steps as a tensor; as a rule all have the same.
+    torch::Tensor counter(int64_t step) {
+      torch::Tensor& counter = counters[step];
+      if (!counter.defined()) counter = torch::full({}, static_cast<double>(step), torch::kFloat32);
+      return counter;
+    }
+  };
+
+  State& state_of(const torch::Tensor& parameter) {
+    auto& state = this->state_[parameter.unsafeGetTensorImpl()];
+    if (state == nullptr) {
+      auto made = std::make_unique<State>();
+      made->exp_avg(torch::zeros_like(parameter));
+      made->exp_avg_sq(torch::zeros_like(parameter));
+      state = std::move(made);
+    }
+    return static_cast<State&>(*state);
+  }
+
+  static void update(Lists& lists, const Options& options) {
+    if (lists.parameters.empty()) return;
+    const auto update = [](const auto&... arguments) {
+      if constexpr (std::is_same_v<Base, optim::AdamW>) {
+        at::_fused_adamw_(arguments...);
+      } else {
+        at::_fused_adam_(arguments...);
+      }
+    };
+    constexpr bool amsgrad = false, maximize = false;
+    const auto [beta1, beta2] = options.betas();
+    update(lists.parameters, lists.gradients, lists.means, lists.squares, at::TensorList(), lists.steps, options.lr(),
+           beta1, beta2, options.weight_decay(), options.eps(), amsgrad, maximize);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<optim::Optimizer> fused_sgd(std::vector<torch::Tensor> parameters, optim::SGDOptions options) {
+  return std::make_unique<FusedSgd>(std::move(parameters), std::move(options));
+}
+
+std::unique_ptr<optim::Optimizer> fused_adam(std::vector<torch::Tensor> parameters, optim::AdamOptions options) {
+  using Adam = FusedAdam<optim::Adam, optim::AdamOptions, optim::AdamParamState>;
+  return std::make_unique<Adam>(std::move(parameters), std::move(options));
+}
+
+std::unique_ptr<optim::Optimizer> fused_adamw(std::vector<torch::Tensor> parameters, optim::AdamWOptions options) {
+  using AdamW = FusedAdam<optim::AdamW, optim::AdamWOptions, optim::AdamWParamState>;
+  return std::make_unique<AdamW>(std::move(parameters), std::move(options));
+}
+
+}  // namespace ddprun::train
