@@ -3,15 +3,21 @@
 namespace ddprun::gloo_backend {
 namespace {
 
-// Measured on 2026-11-21 with float32 sums in place, ranks as processes of one busy machine with 2 cores, over
-// loopback; medians of three runs of 8 to 40 calls each, for 64 KiB to 25 MiB and worlds of 2, 4 and 8. There the ring
-// lost up to 4 MiB or more: it sends at least 4 (n - 1) messages one after the other, the tree 2 log2(n). The limit is
-// below the crossing for worlds above 2, because between machines the tree's root has to send and receive log2(n) whole
-// vectors.
+// Measured on 2026-11-21 with `ddprun bench`: float32 sums in place, ranks as processes of one busy machine with 2
+// cores, over loopback, for 16 KiB to 32 MiB and worlds of 2, 3 and 4. There the tree won while latency counts: it
+// sends 2 log2(n) messages, the ring at least 4 (n - 1) one after the other. Above, halving and doubling sends as few
+// bytes as the ring in fewer messages, but some ranks whole vectors besides where the world is no power of two. The
+// tree ends early for larger worlds, because between machines its root has to send and receive log2(n) whole vectors.
 constexpr char kStock[] = R"(ddprun-tuning 1
-gloo 2 8388608 tree
-gloo 2 max ring
-gloo max 2097152 tree
+gloo 2 262144 tree
+gloo 2 max halving_doubling
+gloo 3 262144 tree
+gloo 3 4194304 halving_doubling
+gloo 3 max ring
+gloo 4 524288 tree
+gloo 4 max halving_doubling
+gloo max 524288 tree
+gloo max 4194304 halving_doubling
 gloo max max ring
 )";
 

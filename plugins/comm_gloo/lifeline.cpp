@@ -52,12 +52,12 @@ bool Lifeline::is_late() const noexcept {
 
 void Lifeline::add(Interruptible* buffer) {
   const std::lock_guard lock(mutex_);
-  buffers_.insert(buffer);
+  buffers_.push_back(buffer);
 }
 
 void Lifeline::remove(Interruptible* buffer) noexcept {
   const std::lock_guard lock(mutex_);
-  buffers_.erase(buffer);
+  std::erase(buffers_, buffer);
 }
 
 void Lifeline::end_waits(int peer) noexcept {

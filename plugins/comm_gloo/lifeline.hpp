@@ -11,7 +11,6 @@
 #include <mutex>
 #include <string>
 #include <thread>
-#include <unordered_set>
 #include <vector>
 
 #include "ddprun/comm_plugin.hpp"
@@ -72,7 +71,7 @@ class Lifeline {
   std::atomic<bool> aborted_{false};
   std::vector<std::atomic<bool>> lost_;
   std::mutex mutex_;  // buffers_
-  std::unordered_set<Interruptible*> buffers_;
+  std::vector<Interruptible*> buffers_;  // those of one collective: few, and their memory is kept
   std::vector<Descriptor> sockets_;
   std::function<bool(int)> closed_;
   std::atomic<bool> watching_{false};  // sockets_ is complete
