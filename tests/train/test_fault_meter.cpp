@@ -1,41 +1,28 @@
 #include <doctest/doctest.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <cstring>
 
+#include "touch_pages.hpp"
 #include "train/fault_meter.hpp"
 
+using ddprun::testing::touch_pages;
 using ddprun::train::FaultMeter;
 
 namespace {
-
-constexpr size_t kPages = 2000;
-
-// A step that touches new pages.
-void touch_pages() {
-  const size_t bytes = kPages * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  REQUIRE(memory != MAP_FAILED);
-  REQUIRE(madvise(memory, bytes, MADV_NOHUGEPAGE) == 0);
-  std::memset(memory, 1, bytes);
-  munmap(memory, bytes);
+constexpr std::size_t kPages = 2000;
 }
-
-}  // namespace
 
 TEST_CASE("page faults of the first steps, and those between epochs, do not count") {
   FaultMeter meter;
   int64_t steps = 0;
   meter.start(steps);
   while (steps < FaultMeter::kWarmSteps) {
-    touch_pages();
+    touch_pages(kPages);
     meter.warm(++steps);
   }
   meter.stop(steps);
   CHECK(std::isnan(meter.per_step()));
-  touch_pages();
+  touch_pages(kPages);
   meter.start(steps);
   for (int i = 0; i < 10; ++i) meter.warm(++steps);
   meter.stop(steps);
@@ -47,7 +34,7 @@ TEST_CASE("page faults are those of an average step after the first ones") {
   int64_t steps = 0;
   meter.start(steps);
   while (steps < FaultMeter::kWarmSteps + 3) meter.warm(++steps);
-  touch_pages();
+  touch_pages(kPages);
   meter.warm(++steps);
   meter.stop(steps);
   CHECK(meter.per_step() >= kPages / 4.0);

@@ -3,11 +3,9 @@
 #include <cmath>
 
 #include "comm/joined.hpp"
-#include "data/datasets.hpp"
-#include "small_models.hpp"
+#include "fit.hpp"
 #include "support/error_of.hpp"
 #include "train/reducer.hpp"
-#include "train/trainer.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -18,101 +16,6 @@ using testing::failures;
 using testing::run_ranks;
 
 constexpr auto kDeadline = std::chrono::seconds(60);
-
-// Keeps what it is told, and can wish to stop.
-struct Notes final : Observer {
-  void phase(Phase phase, int64_t, int) override { phases.push_back(phase); }
-  void step(const record::StepRecord& record, int64_t, int64_t) override { steps.push_back(record); }
-  void epoch(const record::EpochRecord& record) override { epochs.push_back(record); }
-  bool stop_after(int64_t step) override { return stop_step > 0 && step >= stop_step; }
-  std::vector<Phase> phases;
-  std::vector<record::StepRecord> steps;
-  std::vector<record::EpochRecord> epochs;
-  int64_t stop_step = 0;
-};
-
-struct Saved final : Checkpointer {
-  void save(int64_t step, int64_t) override { steps.push_back(step); }
-  std::vector<int64_t> steps;
-};
-
-// Regression of two features, made by hand: y = x0 - 2 x1.
-class Points final : public Dataset {
- public:
-  explicit Points(int64_t size) : size_(size) {}
-  int64_t size() const override { return size_; }
-  const Field& input() const override { return input_; }
-  const Field& target() const override { return target_; }
-  const std::vector<std::string>& classes() const override { return classes_; }
-  void fetch(std::span<const int64_t> indices, int64_t, void* inputs, void* targets) const override {
-    auto* x = static_cast<float*>(inputs);
-    auto* y = static_cast<float*>(targets);
-    for (const int64_t index : indices) {
-      const float a = std::sin(static_cast<float>(index)), b = std::cos(static_cast<float>(3 * index));
-      *x++ = a;
-      *x++ = b;
-      *y++ = index == poisoned ? std::nanf("") : a - 2 * b;
-    }
-  }
-  int64_t poisoned = -1;
-
- private:
-  int64_t size_;
-  Field input_{{2}, ElementType::float32};
-  Field target_{{1}, ElementType::float32};
-  std::vector<std::string> classes_;
-};
-
-class LineModel final : public Model {
- public:
-  torch::nn::Module& module() override { return *fc_; }
-  torch::Tensor forward(const torch::Tensor& input) override { return fc_->forward(input); }
-  torch::Tensor loss(const torch::Tensor& output, const torch::Tensor& target) override {
-    return torch::mse_loss(output, target);
-  }
-  torch::Tensor correct(const torch::Tensor&, const torch::Tensor&) override { return {}; }
-
- private:
-  torch::nn::Linear fc_{2, 1};
-};
-
-// A whole fit of one rank, from the same initial weights.
-template <class ModelType>
-struct Fit {
-  Fit(int rank, int world, int64_t samples, int64_t batch, data::Last last)
-      : train_data(samples), test_data(7), rank(rank), world(world) {
-    torch::manual_seed(11);
-    model = std::make_unique<ModelType>();
-    optimizer = std::make_unique<torch::optim::SGD>(model->module().parameters(), 0.05);
-    feed = std::make_unique<Feed>(train_data, data::distributed_sampler(samples, rank, world, 5, true, last), batch,
-                                  rank, world, data::LoaderOptions{1, 2});
-    test = std::make_unique<Feed>(test_data, data::distributed_sampler(7, rank, world, 0, false, data::Last::exact), 2,
-                                  rank, world, data::LoaderOptions{0, 2});
-  }
-  Parts parts(Plan plan) { return {*model, *optimizer, *feed, test.get(), notes, rank == 0 ? &saved : nullptr, plan}; }
-  record::Summary run_single(Plan plan) { return single_trainer(parts(plan))->fit(); }
-  record::Summary run_ddp(Plan plan, comm::CommBackend& backend, DdpOptions options = {}) {
-    const auto reducer = bucketed_reducer(backend, trainable_parameters(model->module()), {});
-    return ddp_trainer(parts(plan), backend, *reducer, options)->fit();
-  }
-  torch::Tensor weights() {
-    std::vector<torch::Tensor> flat;
-    for (const auto& parameter : model->module().parameters()) flat.push_back(parameter.detach().reshape({-1}));
-    return torch::cat(flat);
-  }
-
-  Points train_data, test_data;
-  int rank, world;
-  std::unique_ptr<ModelType> model;
-  std::unique_ptr<torch::optim::Optimizer> optimizer;
-  std::unique_ptr<Feed> feed, test;
-  Notes notes;
-  Saved saved;
-};
-
-Plan epochs(int64_t count) {
-  return {count, std::nullopt, true, 1};
-}
 
 TEST_CASE("two, three and four ranks with batch B/N follow one rank with batch B") {
   Fit<LineModel> alone(0, 1, 48, 12, data::Last::pad);
