@@ -38,13 +38,15 @@ def run(argv, limit, **more):
 
 
 def end(process):
-    """Terminated, not killed: launchers end their ranks first. What is left of its session is killed."""
+    """Terminated, not killed: launchers end their ranks first. What is left of its process group is killed."""
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(GRACE)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    process.wait()
+    process.stdout.close()
+    process.stderr.close()
 
 
 def turns(items, rounds):
