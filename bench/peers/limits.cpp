@@ -2,8 +2,11 @@
 //
 //     limits shared|staged RANKS SAMPLES WARMUP SIZE...
 //
-// shared: the vectors lie in memory that all ranks map. Each rank adds its part of them all and writes the sum to them
-// all. staged: they do not. What a rank has goes into a slot that all map, in chunks; from there the others add it.
+// shared: the vectors lie in memory that all ranks map. Each rank adds its part of them all and writes it to them all.
+//
+// staged: they do not. What a rank has goes into a slot that all map, in chunks; from there the others add it.
+//
+// Few numbers go through slots in both forms: that takes one barrier.
 #include <string>
 
 #include "measure.hpp"
@@ -39,13 +42,15 @@ struct Host {
   Host(int count, std::size_t floats, std::size_t samples) : ranks(count), barrier(count), board(count, samples + 1) {
     for (int rank = 0; rank < ranks; ++rank) {
       vectors.push_back(static_cast<float*>(peers::shared_memory(floats * sizeof(float))));
+      small_slots.push_back(static_cast<float*>(peers::shared_memory(2 * kSmall * sizeof(float))));
     }
   }
 
   const int ranks;
   SpinBarrier barrier;
   peers::Board board;
-  std::vector<float*> vectors;  // of each rank: its buffer (shared), or its two slots (staged)
+  std::vector<float*> vectors;      // of each rank: its buffer (shared), or its two slots (staged)
+  std::vector<float*> small_slots;  // of each rank: two
 };
 
 class Rank {
@@ -60,8 +65,21 @@ class Rank {
  protected:
   float* vector_of(int peer) const { return host_.vectors[static_cast<std::size_t>(peer)]; }
 
+  // A slot serves every second call: whoever fills it again has passed a barrier that its readers came to afterwards.
+  void add_small(float* data, std::size_t count) {
+    copy(small_slot(rank), data, count);
+    barrier();
+    for (int peer = 0; peer < size; ++peer) {
+      if (peer != rank) add(data, small_slot(peer), count);
+    }
+    turn_ = 1 - turn_;
+  }
+
  private:
+  float* small_slot(int peer) const { return host_.small_slots[static_cast<std::size_t>(peer)] + turn_ * kSmall; }
+
   Host& host_;
+  std::size_t turn_ = 0;
 };
 
 class Shared : public Rank {
@@ -71,15 +89,8 @@ class Shared : public Rank {
   float* allocate(std::size_t) { return vector_of(rank); }
 
   void allreduce(float* data, std::size_t count) {
+    if (count <= kSmall) return add_small(data, count);
     barrier();
-    if (count <= kSmall) {
-      float sum[kSmall];
-      copy(sum, vector_of(0), count);
-      for (int peer = 1; peer < size; ++peer) add(sum, vector_of(peer), count);
-      barrier();
-      copy(data, sum, count);
-      return;
-    }
     const Part mine = part_of(count, rank, size);
     if (size == 2) {
       add_both(vector_of(0) + mine.begin, vector_of(1) + mine.begin, mine.length);
@@ -103,8 +114,7 @@ class Shared : public Rank {
   }
 };
 
-// A slot is used in every second chunk: whoever fills it again has passed a barrier that its readers came to
-// afterwards.
+// Slots take turns, chunk by chunk, as above.
 class Staged : public Rank {
  public:
   using Rank::Rank;
@@ -112,14 +122,13 @@ class Staged : public Rank {
   float* allocate(std::size_t bytes) { return peers::page_aligned(bytes); }
 
   void allreduce(float* data, std::size_t count) {
+    if (count <= kSmall) return add_small(data, count);
     for (std::size_t at = 0; at < count; at += kChunk) {
       const std::size_t length = std::min(kChunk, count - at);
       copy(slot(rank), data + at, length);
       barrier();
-      if (size == 2 || length <= kSmall) {
-        for (int peer = 0; peer < size; ++peer) {
-          if (peer != rank) add(data + at, slot(peer), length);
-        }
+      if (size == 2) {
+        add(data + at, slot(1 - rank), length);
       } else {
         add_parts(data + at, length);
       }
