@@ -92,7 +92,7 @@ void run_case(Rank& rank, GroupMember& member, Buffer& first, Buffer& second, co
                                to_text(test.dtype, expected.value) + ", got " + to_text(test.dtype, got));
     }
   }
-  if (!test.in_place && std::memcmp(sent.data(), send, bytes) != 0)
+  if (!test.in_place && !std::equal(sent.begin(), sent.end(), send))
     throw std::runtime_error(test.text() + ": send changed");
   if (!first.guards_hold() || (!test.in_place && !second.guards_hold())) {
     throw std::runtime_error(test.text() + ": written beyond the vector");
