@@ -58,11 +58,12 @@ def arguments(argv):
     parser.add_argument("--mpi", nargs=3, action="append", default=[], metavar=("NAME", "COMPILER", "LAUNCHER"),
                         help="one more MPI, such as: mpich mpicxx.mpich mpiexec.mpich")
     parser.add_argument("--ranks", type=list_of(int), default=[2, 4], metavar="N,...", help="2,4")
-    parser.add_argument("--sizes", type=list_of(bytes_of), default=list_of(bytes_of)(SIZES), metavar="SIZE,...", help=SIZES)
+    parser.add_argument("--sizes", type=list_of(bytes_of), default=list_of(bytes_of)(SIZES), metavar="SIZE,...",
+                        help=SIZES)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("-n", "--samples", type=int, default=50, help="of each size in each round (50)")
     parser.add_argument("-w", "--warmup", type=int, default=10, help="calls before them (10)")
-    parser.add_argument("--quick", action="store_true", help="2 ranks, 3 sizes, 2 rounds of 5 samples: to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="3 sizes, 2 rounds of 5 samples: to see that it runs")
     parser.add_argument("--tcp", action="store_true", help="ucx and Open MPI over TCP, without shared memory")
     parser.add_argument("--gate", action="store_true", help=f"exit with {GATE} where a bound does not hold")
     parser.add_argument("--json", metavar="FILE", help="write all samples and the environment")
@@ -145,8 +146,9 @@ def print_tables(table, ranks, args):
         cell = table.cell(ranks, column, size)
         return f"{figure(cell.median() * 1e6)} ({cell.spread():.0%})"
     over = " over TCP" if args.tcp else ""
-    print_grid(f"{ranks} ranks{over}: us per float32 sum allreduce, in place; median of {args.rounds} rounds (their range)",
-               ["size", *columns], [[text_of(size), *(time(column, size) for column in columns)] for size in sizes])
+    print_grid(f"{ranks} ranks{over}: us per float32 sum allreduce, in place; median of {args.rounds} rounds "
+               "(their range)", ["size", *columns],
+               [[text_of(size), *(time(column, size) for column in columns)] for size in sizes])
 
     wanted = [("ucx plugin", "limit shared"), ("ucx malloc", "limit staged"), ("best peer", "ucx plugin"),
               ("best peer", "ucx malloc"), ("gloo ring", "raw gloo ring"), ("gloo halving_doubling", "raw gloo hd")]
@@ -183,7 +185,8 @@ def write_json(path, args, table, own, peers):
         "libraries": {peer.name: peer.library for peer in peers},
         "settings": {"rounds": args.rounds, "samples": args.samples, "warmup": args.warmup, "tcp": args.tcp},
         "results": [{"ranks": ranks, "column": column, "size": size, "median": cell.median(), "spread": cell.spread(),
-                     "wrong": cell.wrong, "rounds": cell.rounds} for (ranks, column, size), cell in table.cells.items()],
+                     "wrong": cell.wrong, "rounds": cell.rounds}
+                    for (ranks, column, size), cell in table.cells.items()],
         "bounds": [{"bound": bound.text(), "values": bound.judge(table)[0], "missed": list(bound.judge(table)[1])}
                    for bound in bounds_for(args.tcp, args.ranks)]}
     pathlib.Path(path).write_text(json.dumps(document, indent=1) + "\n")
@@ -192,7 +195,8 @@ def write_json(path, args, table, own, peers):
 def main(argv):
     args = arguments(argv)
     with tempfile.TemporaryDirectory(prefix="ddprun-bench-") as folder:
-        settings = contenders.Settings(args.sizes, args.samples, args.warmup, args.limit, args.tcp, pathlib.Path(folder))
+        settings = contenders.Settings(args.sizes, args.samples, args.warmup, args.limit, args.tcp,
+                                       pathlib.Path(folder))
         own, peers = list(own_of(args, settings)), list(peers_of(args, settings))
         try:
             table = measure(args, own, peers)

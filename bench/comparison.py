@@ -84,8 +84,9 @@ class Bound:
     largest_size: float = float("inf")
 
     def text(self):
-        what = f"{self.above} / {self.below} <= {self.most:g}" if self.below else f"{self.above} <= {self.most * 1e6:g} us"
-        return f"{self.ranks} ranks: {what}"
+        if self.below:
+            return f"{self.ranks} ranks: {self.above} / {self.below} <= {self.most:g}"
+        return f"{self.ranks} ranks: {self.above} <= {self.most * 1e6:g} us"
 
     def value(self, table, size):
         if self.below:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Peak memory, page faults and time of a ResNet-18 rank: ddprun and PyTorch DDP by turns, the same job, on this machine.
+"""Peak memory, page faults and time of a ResNet-18 rank: ddprun and PyTorch DDP by turns, the same job, here.
 
     python3 bench/memory.py --program build/release/bin/ddprun --python PYTHON
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Steps per second of ddprun and of PyTorch DDP over Gloo, the same jobs by turns on this machine; and how long a run of
-one step takes from start to exit, with torchrun's.
+"""Steps per second of ddprun and of PyTorch DDP over Gloo, the same jobs by turns on this machine; and how long a run
+of one step takes from start to exit, with torchrun's.
 
     python3 bench/training.py --program build/release/bin/ddprun --python PYTHON --json training.json
 
@@ -84,9 +84,10 @@ evaluate = false
 def config_of(job, backend, args, steps):
     """An epoch covers all steps, as on PyTorch's side."""
     options = f'options = {{ memory_format = "{args.memory_format}" }}' if job.model == "resnet18" else ""
-    return CONFIG.format(ranks=args.ranks, threads=args.threads, backend=backend, model=job.model, model_options=options,
-                         data=job.data.replace("{samples}", str(job.batch * args.ranks * steps)), batch=job.batch,
-                         workers=job.workers, optimizer=job.optimizer, steps=steps)
+    data = job.data.replace("{samples}", str(job.batch * args.ranks * steps))
+    return CONFIG.format(ranks=args.ranks, threads=args.threads, backend=backend, model=job.model,
+                         model_options=options, data=data, batch=job.batch, workers=job.workers,
+                         optimizer=job.optimizer, steps=steps)
 
 
 def measure(job, system, args, folder):
@@ -123,7 +124,7 @@ def arguments(argv):
     parser.add_argument("--quick", action="store_true", help="2 rounds of a tenth of the steps: to see that it runs")
     parser.add_argument("--memory-format", choices=["contiguous", "channels_last"], default="contiguous",
                         help="of ddprun's ResNet-18; PyTorch's is contiguous")
-    parser.add_argument("--gate", action="store_true", help=f"exit with {GATE} where the last backend does not reach a bound")
+    parser.add_argument("--gate", action="store_true", help=f"exit with {GATE} where the last backend misses a bound")
     parser.add_argument("--json", metavar="FILE", help="write the figures of all rounds")
     parser.add_argument("--limit", type=float, default=600, help="seconds that one run may take (600)")
     args = parser.parse_args(argv)
@@ -148,7 +149,8 @@ def run_rounds(args, folder):
     for number, order in enumerate(turns(systems, args.rounds)):
         for job in jobs:
             for system in order:
-                print(f"training.py: round {number + 1} of {args.rounds}: {job.name}, {system}", file=sys.stderr, flush=True)
+                turn = f"round {number + 1} of {args.rounds}: {job.name}, {system}"
+                print(f"training.py: {turn}", file=sys.stderr, flush=True)
                 take = measure_start if job is START else measure
                 figures[job.name][system].append(take(job, system, args, folder))
     return jobs, figures
@@ -161,10 +163,10 @@ def cell(job, rates):
 
 def print_table(jobs, figures, args):
     """Gives the jobs whose bound the last backend does not reach."""
-    print(f"{args.ranks} ranks, compute threads of each: {args.threads}; {args.rounds} rounds; steps per second (start to "
-          "exit: seconds), median (least .. most)")
-    print(f"{'':14}" + "".join(f"{system:>34}{'ratio' if system != PEER else '':>8}" for system in [PEER, *args.backends])
-          + f"{'wanted':>8}")
+    print(f"{args.ranks} ranks, compute threads of each: {args.threads}; {args.rounds} rounds; "
+          "steps per second (start to exit: seconds), median (least .. most)")
+    header = f"{'':14}{PEER:>34}{'':8}" + "".join(f"{backend:>34}{'ratio':>8}" for backend in args.backends)
+    print(f"{header}{'wanted':>8}")
     missed = []
     for job in jobs:
         rounds = figures[job.name]
@@ -190,7 +192,8 @@ def main(argv):
     missed = print_table(jobs, figures, args)
     if args.json:
         document = {"ddprun_training": 1, "command": sys.argv, "settings": vars(args), "figures": figures,
-                    "unit": "steps, or runs from start to exit, per second", "wanted": {job.name: job.least for job in jobs}, "missed": missed}
+                    "unit": "steps, or runs from start to exit, per second",
+                    "wanted": {job.name: job.least for job in jobs}, "missed": missed}
         pathlib.Path(args.json).write_text(json.dumps(document, indent=1) + "\n")
     return GATE if args.gate and missed else 0
 

@@ -35,22 +35,22 @@ inline float* page_aligned(std::size_t bytes) {
   return static_cast<float*>(memory);
 }
 
-// A barrier that spins, and yields where there are more ranks than cores.
+// A barrier that spins before it yields: briefly where there are more ranks than cores; otherwise for so long that it
+// yields only when something else has taken a core.
 class SpinBarrier {
  public:
   // Before the children are made.
   explicit SpinBarrier(int ranks) : ranks_(ranks), arrived_(static_cast<Flag*>(shared_memory(sizeof(Flag) * size()))) {
     cpu_set_t cores;
-    yields_ = sched_getaffinity(0, sizeof cores, &cores) != 0 || CPU_COUNT(&cores) < ranks;
+    if (sched_getaffinity(0, sizeof cores, &cores) != 0 || CPU_COUNT(&cores) < ranks) spins_ = 50;
   }
 
   void wait(int rank) {
     arrived_[rank].times.store(++times_, std::memory_order_release);
     for (int peer = 0; peer < ranks_; ++peer) {
-      constexpr int kSpins = 50;
       for (int spin = 0; arrived_[peer].times.load(std::memory_order_acquire) < times_; ++spin) {
         _mm_pause();
-        if (yields_ && spin >= kSpins) sched_yield();
+        if (spin >= spins_) sched_yield();
       }
     }
   }
@@ -65,7 +65,7 @@ class SpinBarrier {
   const int ranks_;
   Flag* const arrived_;
   uint64_t times_ = 0;
-  bool yields_ = false;
+  int spins_ = 1000;
 };
 
 // Tells every rank what the others have.

@@ -1,8 +1,8 @@
 """One rank of PyTorch DDP, for memory.py and training.py: run it under torchrun. Prints a line of JSON on rank 0.
 
 What the tutorials write: DistributedDataParallel with its defaults, Gloo, a DataLoader with a DistributedSampler, the
-optimizers of torch.optim, torchvision's ResNet-18. Data that cost next to nothing to fetch, so that no data set takes part
-in time or peak: an epoch covers all steps.
+optimizers of torch.optim, torchvision's ResNet-18. Data that cost next to nothing to fetch, so that no data set takes
+part in time or peak; an epoch covers all steps.
 """
 
 import argparse

@@ -85,8 +85,8 @@ class Rank:
         batch = self.batch_of(vector)
         samples = self.time(vector, batch)
         if self.rank == 0:
-            print(json.dumps({"library": f"torch {self.torch.__version__}", "size": size, "batch": batch, "wrong": wrong,
-                              "samples": samples}), flush=True)
+            print(json.dumps({"library": f"torch {self.torch.__version__}", "size": size, "batch": batch,
+                              "wrong": wrong, "samples": samples}), flush=True)
 
 
 def run_rank(rank, store, parent):
