@@ -118,6 +118,8 @@ def raw_gloo(settings):
 def torch_gloo(settings, python):
     if not python:
         raise Absent("no --python with torch was named")
+    if shutil.which(python) is None:
+        raise Absent(f"no {python} here")
     if subprocess.run([python, "-c", "import torch.distributed"], capture_output=True, check=False).returncode != 0:
         raise Absent(f"{python} has no torch")
     return [Peer(settings, "torch gloo", lambda ranks: [python, PEERS / "torch_gloo.py", ranks])]

@@ -71,6 +71,8 @@ class Peers(unittest.TestCase):
     def test_a_peer_that_is_not_there_says_why(self):
         with self.assertRaisesRegex(contenders.Absent, "no mpirun.nobody here"):
             contenders.mpi(self.settings, "nobody", ["g++"], ["mpirun.nobody"])
+        with self.assertRaisesRegex(contenders.Absent, "no /nobody/python here"):
+            contenders.torch_gloo(self.settings, "/nobody/python")
         with self.assertRaisesRegex(contenders.NotBuilt, "nobody.cpp cannot be built"):
             contenders.compile_peer(self.settings, "nobody.cpp", "nobody")
 
