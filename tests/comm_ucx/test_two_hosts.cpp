@@ -1,12 +1,15 @@
-// The communicator where ranks share memory with some of the others only: each "host" is an IPC namespace of its own.
+// The communicator where ranks share memory with some of the others only, or with none: each "host" is an IPC namespace
+// of its own, with or without a network of its own.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -47,10 +50,45 @@ bool may_make_hosts() {
   return false;
 }
 
+void run_command(const std::string& command) {
+  if (std::system((command + " 2>&1").c_str()) != 0) throw std::runtime_error("failed: " + command);
+}
+
+// Two ranks, each in a network namespace of its own; a pair of virtual Ethernet devices joins them.
+void move_to_network(Rank& rank) {
+  if (unshare(CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWNS) != 0) throw std::runtime_error("unshare failed");
+  // UCX looks for devices in /sys, which shows those of the network that it was mounted in.
+  if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      mount("sysfs", "/sys", "sysfs", 0, nullptr) != 0) {
+    throw std::runtime_error("mount failed");
+  }
+  pid_t pids[2];
+  const pid_t mine = getpid();
+  rank.allgather(&mine, sizeof mine, pids);
+  if (rank.rank() == 0) {
+    run_command("ip link add ddprun0 type veth peer name ddprun1 netns " + std::to_string(pids[1]));
+  }
+  rank.meet();
+  const std::string number = std::to_string(rank.rank());
+  run_command("ip address add 10.83.0.1" + number + "/24 dev ddprun" + number);
+  run_command("ip link set ddprun" + number + " up");
+  run_command("timeout 5 sh -c 'until grep -q up /sys/class/net/ddprun" + number + "/operstate; do sleep 0.01; done'");
+  rank.meet();
+}
+
+bool may_make_networks() {
+  const std::string failed =
+      failures(run_ranks(2, As::processes, seconds(10), [](Rank& rank) { move_to_network(rank); }));
+  if (failed.empty()) return true;
+  std::printf("skipped: no network namespaces here (they need CAP_SYS_ADMIN and `ip` of iproute2): %s\n",
+              failed.c_str());
+  return false;
+}
+
 const std::vector<std::vector<int>> kWorlds = {{0, 0, 1, 1}, {0, 1, 0, 1, 1}, {0, 1, 2, 2}, {0, 1}};
 
 void check_sum(Rank& rank, UcxCommunicator& communicator, DType dtype, Op op, std::size_t count, std::byte* send,
-               std::byte* recv) {
+               std::byte* recv, const std::string& algorithm = "shared") {
   ddprun::conformance::fill(dtype, op, 7, rank.rank(), 0, count, send);
   ddprun_collective call = {};
   call.struct_size = sizeof call;
@@ -60,8 +98,7 @@ void check_sum(Rank& rank, UcxCommunicator& communicator, DType dtype, Op op, st
   call.recv = recv;
   call.count = count;
   const auto& request = communicator.allreduce(call);
-  if (request.algorithm != std::string("shared"))
-    throw std::runtime_error(std::string("served by ") + request.algorithm);
+  if (request.algorithm != algorithm) throw std::runtime_error(std::string("served by ") + request.algorithm);
   for (std::size_t i = 0; i < count; ++i) {
     const auto expected = ddprun::conformance::reduce(dtype, op, 7, rank.size(), i);
     if (ddprun::conformance::accepts(dtype, expected, ddprun::conformance::load(dtype, recv, i))) continue;
@@ -120,6 +157,31 @@ TEST_CASE("a rank that dies on one host is named on the others") {
   for (const int other : {0, 1, 2}) {
     REQUIRE(outcomes[other].records.size() == 1);
     CHECK(outcomes[other].records[0] == std::to_string(DDPRUN_PEER_LOST) + " allreduce: rank 3 is gone");
+  }
+}
+
+TEST_CASE("two ranks in network namespaces talk over TCP, and see one another die") {
+  if (!may_make_networks()) return;
+  for (const std::string algorithm : {"ring", "tree"}) {
+    CAPTURE(algorithm);
+    const auto outcomes = run_ranks(2, As::processes, seconds(60), [&](Rank& rank) {
+      move_to_network(rank);
+      RankHost host(rank, algorithm, 20'000);
+      UcxCommunicator communicator(host.host());
+      std::vector<std::byte> send(4 * 1'000'003), recv(send.size());
+      for (const std::size_t count : {1, 1'000, 1'000'003}) {
+        check_sum(rank, communicator, DType::float32, Op::sum, count, send.data(), recv.data(), algorithm);
+      }
+      rank.report(communicator.barrier().transport);
+      if (rank.rank() == 1) raise(SIGKILL);
+      try {
+        communicator.barrier();
+      } catch (const Failure& failure) {
+        rank.report(std::to_string(failure.status()));
+      }
+    });
+    CHECK(outcomes[0].describe() == "rank 0: finished");
+    CHECK(outcomes[0].records == std::vector<std::string>{"tcp", std::to_string(DDPRUN_PEER_LOST)});
   }
 }
 
