@@ -245,7 +245,7 @@ TEST_CASE("alloc gives zeroed whole pages again and again, and free gives them b
   CHECK(ran(3, As::processes, [](Rank& rank) {
           GroupMember member(rank);
           std::vector<int32_t*> kept;
-          for (int round = 0; round < 40; ++round) {
+          for (int round = 0; round < 150; ++round) {
             const std::size_t count = 1 + 5'000 * static_cast<std::size_t>(round % 4);
             auto* data = static_cast<int32_t*>(member.group().alloc(count * sizeof(int32_t)));
             if (reinterpret_cast<uintptr_t>(data) % 4096 != 0) throw std::runtime_error("not aligned to a page");
