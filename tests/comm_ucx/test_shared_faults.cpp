@@ -163,3 +163,20 @@ TEST_CASE("what a rank that left has allocated stays its own") {
           std::fill_n(data, (1 << 20) / sizeof(float), 1.0f);
         })) == "");
 }
+
+TEST_CASE("alloc of more than there is fails on all ranks alike, and the group lives on") {
+  CHECK(failures(run_ranks(2, As::processes, seconds(60), [](Rank& rank) {
+          GroupMember member(rank);
+          for (const uint64_t bytes : {uint64_t{1} << 50, ~uint64_t{0}}) {
+            try {
+              member.group().alloc(bytes);
+              throw std::runtime_error("was given");
+            } catch (const ddprun::Failure& failure) {
+              if (failure.status() != DDPRUN_NO_MEMORY) throw;
+            }
+          }
+          int32_t one = 1;
+          member.allreduce(DType::int32, Op::sum, &one, &one, 1);
+          if (one != 2) throw std::runtime_error("sum");
+        })) == "");
+}
