@@ -1,8 +1,11 @@
 #include "context.hpp"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 #include <string_view>
 
@@ -53,7 +56,7 @@ Context::Context(const Transports& transports, int ranks, int ranks_here) {
 
   ucp_params_t wanted = {};
   wanted.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_ESTIMATED_NUM_PPN;
-  wanted.features = UCP_FEATURE_TAG;
+  wanted.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
   wanted.estimated_num_eps = static_cast<std::size_t>(ranks);
   wanted.estimated_num_ppn = static_cast<std::size_t>(ranks_here);
   const std::string asked = "comm.options: tls = \"" + transports.tls + "\", devices = \"" + transports.devices + "\"";
@@ -74,10 +77,21 @@ Worker::Worker(const Context& context) {
   wanted.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   wanted.thread_mode = UCS_THREAD_MODE_SERIALIZED;
   check(ucp_worker_create(context.get(), &wanted, &worker_), DDPRUN_INTERNAL, "UCX cannot make a worker");
+  if (const auto status = ucp_worker_get_efd(worker_, &events_); status != UCS_OK) {
+    ucp_worker_destroy(worker_);
+    check(status, DDPRUN_INTERNAL, "UCX cannot wake a worker");
+  }
 }
 
 Worker::~Worker() {
   ucp_worker_destroy(worker_);
+}
+
+void Worker::sleep(std::chrono::nanoseconds longest) const noexcept {
+  if (ucp_worker_arm(worker_) != UCS_OK) return;  // something has arrived meanwhile
+  const timespec time = {0, static_cast<long>(longest.count())};
+  pollfd event = {events_, POLLIN, 0};
+  ppoll(&event, 1, &time, nullptr);
 }
 
 std::string Worker::address() const {

@@ -3,6 +3,7 @@
 
 #include <ucp/api/ucp.h>
 
+#include <chrono>
 #include <string>
 
 #include "ddprun/comm_plugin.hpp"
@@ -47,9 +48,12 @@ class Worker {
   ucp_worker_h get() const noexcept { return worker_; }
   // What peers need to reach it.
   std::string address() const;
+  // Until there is something for it to move, but at most so long, which is less than a second.
+  void sleep(std::chrono::nanoseconds longest) const noexcept;
 
  private:
   ucp_worker_h worker_ = nullptr;
+  int events_ = -1;  // the worker's own
 };
 
 }  // namespace ddprun::ucx_backend

@@ -161,10 +161,11 @@ void Messages::fail(ucs_status_t status, int peer) {
 void Messages::wait(Transfer& transfer) {
   if (is_over(transfer)) return;
   awaited_ = transfer.peer;
-  waiter_.until([&] {
+  const auto ready = [&] {
     ucp_worker_progress(worker_->get());
     return is_over(transfer);
-  });
+  };
+  waiter_.until(ready, -1, [&](std::chrono::nanoseconds longest) { worker_->sleep(longest); });
 }
 
 void Messages::close(int cause) noexcept {

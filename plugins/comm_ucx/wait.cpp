@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <ctime>
 #include <string>
 
 namespace ddprun::ucx_backend {
@@ -35,12 +34,6 @@ void Waiter::relax() noexcept {
 
 void Waiter::yield() noexcept {
   sched_yield();
-}
-
-void Waiter::nap(std::chrono::nanoseconds longest) noexcept {
-  constexpr std::chrono::nanoseconds kNap = std::chrono::microseconds(100);
-  const timespec time = {0, static_cast<long>(std::min(longest, kNap).count())};
-  nanosleep(&time, nullptr);
 }
 
 ddprun_status Waiter::trouble(Clock::time_point now, int awaited) {

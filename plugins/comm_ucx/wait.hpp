@@ -32,10 +32,6 @@ class Waiter {
   // then.
   template <class Ready, class Sleep>
   void until(const Ready& ready, int awaited, const Sleep& sleep);
-  template <class Ready>
-  void until(const Ready& ready, int awaited = -1) {
-    until(ready, awaited, nap);
-  }
 
   // The rank that the last failed wait blames, or -1.
   int culprit() const noexcept { return culprit_; }
@@ -47,7 +43,6 @@ class Waiter {
  private:
   static void relax() noexcept;
   static void yield() noexcept;
-  static void nap(std::chrono::nanoseconds longest) noexcept;
   // DDPRUN_OK, or what ends the wait now.
   ddprun_status trouble(Clock::time_point now, int awaited);
   [[noreturn]] void give_up(ddprun_status status) const;
