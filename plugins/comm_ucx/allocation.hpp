@@ -20,6 +20,12 @@ struct Location {
   bool is_somewhere() const noexcept { return allocation != kNowhere; }
 };
 
+// Of the two vectors of a call.
+struct Locations {
+  Location send, recv;
+  bool are_somewhere() const noexcept { return send.is_somewhere() && recv.is_somewhere(); }
+};
+
 // Memory that several ranks map. What SharedAllreduce needs to know of it.
 class SharedMemory {
  public:

@@ -11,12 +11,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "allocation.hpp"
 #include "flags.hpp"
 
 namespace ddprun::ucx_backend {
 
-// Bytes of a vector that goes whole through the mailboxes, and of one chunk of a staged one.
+// Bytes of a vector that goes whole through the mailboxes, wherever it lies; of one that does so between two ranks
+// because it does not lie in memory that both map; and of one chunk of a staged vector.
 inline constexpr std::size_t kInline = 8 << 10;
+inline constexpr std::size_t kWhole = 128 << 10;
 inline constexpr std::size_t kChunk = 256 << 10;
 
 // What a rank was called for: equal on all ranks.
@@ -32,7 +35,8 @@ struct Purpose {
 struct Mailbox {
   alignas(kLine) Word posted;
   Purpose purpose;
-  alignas(64) std::byte data[kInline];  // the vector itself, or where it lies
+  alignas(64) Locations locations;     // of what lies in allocations,
+  alignas(64) std::byte data[kWhole];  // or the vector itself
 };
 
 struct Area {

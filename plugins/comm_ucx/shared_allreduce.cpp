@@ -9,17 +9,6 @@
 namespace ddprun::ucx_backend {
 namespace {
 
-struct Locations {
-  Location send, recv;
-  bool are_somewhere() const { return send.is_somewhere() && recv.is_somewhere(); }
-};
-
-Locations locations_at(const std::byte* posted) {
-  Locations locations;
-  std::memcpy(&locations, posted, sizeof locations);
-  return locations;
-}
-
 const std::byte* bytes_of(const void* data) {
   return static_cast<const std::byte*>(data);
 }
@@ -44,20 +33,20 @@ SharedAllreduce::SharedAllreduce(std::size_t me, std::vector<int> ranks, std::ve
       from_(areas_.size()),
       to_(areas_.size()) {}
 
-void SharedAllreduce::open(const Purpose& purpose, const void* data, std::size_t bytes, Waiter& waiter) {
+Mailbox& SharedAllreduce::begin(const Purpose& purpose) {
   ++collectives_;
-  turn_ = static_cast<int>(collectives_ % 2);
-  Area& mine = *areas_[me_];
-  Mailbox& mailbox = mine.mailboxes[turn_];
-  mailbox.purpose = purpose;
-  move_bytes(mailbox.data, data, bytes);
-  mailbox.posted.post(collectives_, mine.sleepers);
+  Mailbox& mine = mailbox(me_);
+  mine.purpose = purpose;
+  return mine;
+}
+
+void SharedAllreduce::meet(Waiter& waiter) {
+  mailbox(me_).posted.post(collectives_, areas_[me_]->sleepers);
   bool agreed = true;
   for (std::size_t member = 0; member < areas_.size(); ++member) {
     if (member == me_) continue;
-    Mailbox& theirs = areas_[member]->mailboxes[turn_];
-    theirs.posted.wait(collectives_, areas_[member]->sleepers, ranks_[member], waiter);
-    agreed = agreed && theirs.purpose == purpose;
+    mailbox(member).posted.wait(collectives_, areas_[member]->sleepers, ranks_[member], waiter);
+    agreed = agreed && mailbox(member).purpose == mailbox(me_).purpose;
   }
   if (!agreed) throw Failure(DDPRUN_MISMATCH, "the ranks of this host called different collectives");
 }
@@ -81,22 +70,32 @@ void SharedAllreduce::allreduce(const ddprun_collective& call, Waiter& waiter) {
   const uint64_t bytes = call.count * size_of(call.dtype);
   const Purpose purpose = {Purpose::allreduce, static_cast<int16_t>(call.dtype), static_cast<int16_t>(call.op),
                            call.count};
-  if (bytes <= kInline) return reduce_inline(call, purpose, waiter);
+  if (bytes <= kInline) {
+    move_bytes(begin(purpose).data, call.send, bytes);
+    meet(waiter);
+    return reduce_posted(call);
+  }
   const Locations mine = {memory_.find(call.send, bytes), memory_.find(call.recv, bytes)};
-  if (!mine.are_somewhere())
-    copy_in(call, chunk(call, 0));  // known to be staged: the posting serves as its first barrier
-  open(purpose, &mine, sizeof mine, waiter);
+  const bool fits = areas_.size() == 2 && bytes <= kWhole;
+  const bool posts = fits && !mine.are_somewhere(), stages = !fits && !mine.are_somewhere();
+  Mailbox& letter = begin(purpose);
+  letter.locations = mine;
+  // A vector that is nowhere goes one of these ways whatever the others post: the meeting is the way's first barrier.
+  if (posts) move_bytes(letter.data, call.send, bytes);
+  if (stages) copy_in(call, chunk(call, 0));
+  meet(waiter);
   std::size_t somewhere = 0;
   for (std::size_t member = 0; member < areas_.size(); ++member) {
-    somewhere += member == me_ ? mine.are_somewhere() : locations_at(posted(member)).are_somewhere();
+    somewhere += mailbox(member).locations.are_somewhere();
   }
   if (somewhere == areas_.size()) return reduce_direct(call, waiter);
-  reduce_staged(call, !mine.are_somewhere(), somewhere == 0, waiter);
+  if (fits && somewhere == 0) return reduce_posted(call);
+  reduce_staged(call, stages, !fits && somewhere == 0, waiter);
 }
 
-void SharedAllreduce::reduce_inline(const ddprun_collective& call, const Purpose& purpose, Waiter& waiter) {
-  open(purpose, call.send, call.count * size_of(call.dtype), waiter);
-  for (std::size_t member = 0; member < areas_.size(); ++member) from_[member] = posted(member);
+void SharedAllreduce::reduce_posted(const ddprun_collective& call) {
+  for (std::size_t member = 0; member < areas_.size(); ++member) from_[member] = mailbox(member).data;
+  from_[me_] = call.send;
   to_.assign(1, call.recv);
   reduce(call, call.count);
 }
@@ -124,7 +123,7 @@ void SharedAllreduce::reduce_direct(const ddprun_collective& call, Waiter& waite
   const Range mine = slice(me_, call.count, element);
   to_.clear();
   for (std::size_t member = 0; member < areas_.size(); ++member) {
-    const Locations locations = locations_at(posted(member));
+    const Locations& locations = mailbox(member).locations;
     from_[member] = memory_.at(member, locations.send) + mine.begin;
     to_.push_back(memory_.at(member, locations.recv) + mine.begin);
   }
@@ -185,7 +184,8 @@ void SharedAllreduce::copy_out(const ddprun_collective& call, const Chunk& chunk
 
 // The root writes into a slot again only after the barrier that follows the others' reading of it.
 void SharedAllreduce::broadcast(void* data, uint64_t bytes, std::size_t root, Waiter& waiter) {
-  open({Purpose::broadcast, DDPRUN_UINT8, static_cast<int16_t>(root), bytes}, nullptr, 0, waiter);
+  begin({Purpose::broadcast, DDPRUN_UINT8, static_cast<int16_t>(root), bytes});
+  meet(waiter);
   for (uint64_t begin = 0, slot = 0; begin < bytes; begin += kChunk, slot = 1 - slot) {
     const uint64_t now = std::min<uint64_t>(kChunk, bytes - begin);
     if (root == me_) move_bytes(areas_[me_]->outputs[slot], bytes_of(data) + begin, now);
@@ -195,9 +195,10 @@ void SharedAllreduce::broadcast(void* data, uint64_t bytes, std::size_t root, Wa
 }
 
 void SharedAllreduce::exchange(const void* mine, std::size_t bytes, void* all, Waiter& waiter) {
-  open({Purpose::exchange, DDPRUN_UINT8, 0, bytes}, mine, bytes, waiter);
+  move_bytes(begin({Purpose::exchange, DDPRUN_UINT8, 0, bytes}).data, mine, bytes);
+  meet(waiter);
   for (std::size_t member = 0; member < areas_.size(); ++member)
-    move_bytes(bytes_of(all) + member * bytes, posted(member), bytes);
+    move_bytes(bytes_of(all) + member * bytes, mailbox(member).data, bytes);
 }
 
 }  // namespace ddprun::ucx_backend

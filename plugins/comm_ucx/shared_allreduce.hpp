@@ -1,7 +1,9 @@
 // The collectives of ranks that see one another's areas: plain memory and atomics, no UCX. area.hpp has the rules.
 //
-// An allreduce goes one of three ways, the same on all ranks:
+// An allreduce goes one of four ways, the same on all ranks:
 //   inline  up to kInline bytes: each rank posts its vector in its mailbox, and reduces everybody's.
+//   whole   the same up to kWhole bytes between two ranks, where neither's vectors are in allocations: one barrier and
+//           no copying out weigh more than that both add all of it.
 //   direct  where send and recv of every rank are in allocations: each rank reduces its slice of everybody's send
 //           into everybody's recv, between the posting and a barrier. No byte is copied.
 //   staged  otherwise, in chunks of kChunk: each rank copies what it does not reduce into its input slot; barrier; it
@@ -45,14 +47,15 @@ class SharedAllreduce {
     uint64_t slot;
   };
 
-  // A collective begins: posts our mailbox, with `bytes` of data, and waits for all.
-  void open(const Purpose& purpose, const void* data, std::size_t bytes, Waiter& waiter);
-  const std::byte* posted(std::size_t member) const { return areas_[member]->mailboxes[turn_].data; }
+  // A collective begins: our mailbox, to be filled in; then it is posted, and all others are waited for.
+  Mailbox& begin(const Purpose& purpose);
+  void meet(Waiter& waiter);
+  Mailbox& mailbox(std::size_t member) const { return areas_[member]->mailboxes[collectives_ % 2]; }
   void barrier(Waiter& waiter);
   // What `member` reduces of a vector.
   Range slice(std::size_t member, uint64_t count, uint64_t element) const;
 
-  void reduce_inline(const ddprun_collective& call, const Purpose& purpose, Waiter& waiter);
+  void reduce_posted(const ddprun_collective& call);
   void reduce_direct(const ddprun_collective& call, Waiter& waiter);
   // first_is_in: our first chunk is in its slot; all_are_in: so are the others'.
   void reduce_staged(const ddprun_collective& call, bool first_is_in, bool all_are_in, Waiter& waiter);
@@ -69,7 +72,6 @@ class SharedAllreduce {
   const SharedMemory& memory_;
   uint32_t collectives_ = 0;  // so far
   uint32_t steps_ = 0;
-  int turn_ = 0;                   // which of the two mailboxes
   std::vector<const void*> from_;  // kept between calls for their memory
   std::vector<void*> to_;
 };

@@ -15,6 +15,7 @@ using namespace ddprun::testing;
 using ddprun::ucx_backend::Area;
 using ddprun::ucx_backend::kChunk;
 using ddprun::ucx_backend::kInline;
+using ddprun::ucx_backend::kWhole;
 using ddprun::ucx_backend::Location;
 using ddprun::ucx_backend::SharedAllreduce;
 using ddprun::ucx_backend::Waiter;
@@ -76,11 +77,13 @@ void run(Shared& shared, Rank& rank, int rounds) {
   SharedAllreduce collectives(rank.rank(), ranks, areas, memory);
   Waiter waiter(host_of(rank), rank.size(), [] { return -1; });
   std::vector<int32_t> own(kCount);
-  const std::vector<std::size_t> counts = {1, kInline / 4, kInline / 4 + 1, kCount, kChunk / 4 + 33, kCount / 2};
+  const std::vector<std::size_t> counts = {1,          kInline / 4,    kInline / 4 + 1, kCount,
+                                           kWhole / 4, kWhole / 4 + 1, kChunk / 4 + 33, kCount / 2};
   for (int round = 0; round < rounds; ++round) {
     const std::size_t count = counts[round % counts.size()];
     int32_t* vectors[] = {shared.vectors[rank.rank()][0].data(), shared.vectors[rank.rank()][1].data(), own.data()};
-    int32_t* send = vectors[round % 3];
+    // In every other round the ranks bring vectors of different kinds.
+    int32_t* send = vectors[(round + round % 2 * rank.rank()) % 3];
     int32_t* recv = vectors[(round / 3) % 3];
     for (std::size_t i = 0; i < count; ++i) send[i] = static_cast<int32_t>(i) + round * (rank.rank() + 1);
     ddprun_collective call = {};
