@@ -7,7 +7,7 @@
 namespace ddprun::ucx_backend {
 namespace {
 
-constexpr std::size_t kSegmentBytes = 256 * 1024;
+constexpr std::size_t kSegmentBytes = 512 * 1024;
 constexpr std::size_t kWindow = 4;  // segments that are expected ahead of the one that is being reduced
 
 }  // namespace
