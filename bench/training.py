@@ -156,9 +156,13 @@ def run_rounds(args, folder):
     return jobs, figures
 
 
+def figure(value):
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
 def cell(job, rates):
     values = [1 / rate for rate in rates] if job is START else rates
-    return f"{statistics.median(values):.4g} ({min(values):.4g} .. {max(values):.4g})"
+    return f"{figure(statistics.median(values))} ({figure(min(values))} .. {figure(max(values))})"
 
 
 def print_table(jobs, figures, args):
