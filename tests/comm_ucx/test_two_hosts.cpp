@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "comm_ucx/communicator.hpp"
 #include "comm_ucx/rank_host.hpp"
 #include "conformance/arithmetic.hpp"
+#include "support/networks.hpp"
 
 using namespace ddprun::testing;
 using ddprun::Failure;
@@ -50,39 +50,10 @@ bool may_make_hosts() {
   return false;
 }
 
-void run_command(const std::string& command) {
-  if (std::system((command + " 2>&1").c_str()) != 0) throw std::runtime_error("failed: " + command);
-}
-
-// Two ranks, each in a network namespace of its own; a pair of virtual Ethernet devices joins them.
-void move_to_network(Rank& rank) {
-  if (unshare(CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWNS) != 0) throw std::runtime_error("unshare failed");
-  // UCX looks for devices in /sys, which shows those of the network that it was mounted in.
-  if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-      mount("sysfs", "/sys", "sysfs", 0, nullptr) != 0) {
-    throw std::runtime_error("mount failed");
-  }
-  pid_t pids[2];
-  const pid_t mine = getpid();
-  rank.allgather(&mine, sizeof mine, pids);
-  if (rank.rank() == 0) {
-    run_command("ip link add ddprun0 type veth peer name ddprun1 netns " + std::to_string(pids[1]));
-  }
-  rank.meet();
-  const std::string number = std::to_string(rank.rank());
-  run_command("ip address add 10.83.0.1" + number + "/24 dev ddprun" + number);
-  run_command("ip link set ddprun" + number + " up");
-  run_command("timeout 5 sh -c 'until grep -q up /sys/class/net/ddprun" + number + "/operstate; do sleep 0.01; done'");
-  rank.meet();
-}
-
 bool may_make_networks() {
-  const std::string failed =
-      failures(run_ranks(2, As::processes, seconds(10), [](Rank& rank) { move_to_network(rank); }));
-  if (failed.empty()) return true;
-  std::printf("skipped: no network namespaces here (they need CAP_SYS_ADMIN and `ip` of iproute2): %s\n",
-              failed.c_str());
-  return false;
+  const std::string why = why_no_networks();
+  if (!why.empty()) std::printf("skipped: %s\n", why.c_str());
+  return why.empty();
 }
 
 const std::vector<std::vector<int>> kWorlds = {{0, 0, 1, 1}, {0, 1, 0, 1, 1}, {0, 1, 2, 2}, {0, 1}};

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "conformance/runner.hpp"
+#include "support/networks.hpp"
 
 namespace ddprun::conformance {
 namespace {
@@ -19,6 +20,7 @@ struct Arguments {
   std::string as = "both";
   std::vector<std::string> options;
   std::vector<std::string> filters;
+  bool networks = false;
   bool large = false;
   bool list = false;
   bool verbose = false;
@@ -37,6 +39,9 @@ void declare(CLI::App& app, Arguments& arguments) {
       ->check(CLI::IsMember({"processes", "threads", "both"}));
   app.add_option("--option", arguments.options, "Option for the plugin, key=value; may be given again");
   app.add_option("--filter", arguments.filters, "Run only cases with this text in their name; may be given again");
+  app.add_flag("--networks", arguments.networks,
+               "Put each rank into a network namespace of its own (with --as processes; CAP_SYS_ADMIN); ends with 77 "
+               "where that is not allowed");
   app.add_flag("--large", arguments.large, "A million elements with every dtype and op, not only with some");
   app.add_flag("--list", arguments.list, "Print the names of the cases and run none");
   app.add_flag("--verbose", arguments.verbose, "Print every case, not only those that fail");
@@ -54,6 +59,10 @@ Settings settings_from(const Arguments& arguments) {
     }
     settings.options[option.substr(0, equals)] = option.substr(equals + 1);
   }
+  if (arguments.networks && arguments.as != testing::name_of(As::processes)) {
+    throw Error(ExitCode::usage, "--networks: ranks that are threads share one network; add --as processes");
+  }
+  settings.networks = arguments.networks;
   settings.large = arguments.large;
   settings.deadline = milliseconds(arguments.deadline_ms);
   settings.fault_deadline = milliseconds(arguments.fault_deadline_ms);
@@ -197,7 +206,7 @@ int main(int argc, char** argv) {
   using namespace ddprun;
   CLI::App app{
       "Tests a communication plugin of ddprun against the contract. Exit codes: 0 all passed, 2 usage, 3 plugin "
-      "not found or refused, 6 a case failed."};
+      "not found or refused, 6 a case failed, 77 skipped."};
   conformance::Arguments arguments;
   conformance::declare(app, arguments);
   try {
@@ -206,6 +215,10 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::usage);
   }
   try {
+    if (const std::string why = arguments.networks ? testing::why_no_networks() : ""; !why.empty()) {
+      std::cout << "skipped: " << why << '\n';
+      return 77;
+    }
     return static_cast<int>(conformance::run(arguments));
   } catch (const Error& error) {
     std::cerr << "ddprun-conformance: " << error.what() << '\n';

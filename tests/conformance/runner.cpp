@@ -5,6 +5,8 @@
 #include <csignal>
 #include <map>
 
+#include "support/networks.hpp"
+
 namespace ddprun::conformance {
 namespace {
 
@@ -57,6 +59,7 @@ class WorldRun {
       : cases_(cases), first_(first), size_(size), as_(as) {
     const milliseconds deadline{(last - first + 1) * kCaseSeconds * 1000};
     outcomes_ = testing::run_ranks(size, as, deadline, [&](testing::Rank& rank) {
+      if (settings.networks) testing::move_to_network(rank);
       {
         Context context(settings, rank);
         for (std::size_t i = first; i < last; ++i) context.run(i, cases[i].body);

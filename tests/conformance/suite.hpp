@@ -25,6 +25,7 @@ struct Settings {
   plugin::CommPlugin plugin;
   comm::Capabilities capabilities;
   std::map<std::string, std::string> options;  // given to every join
+  bool networks = false;                       // each rank, a process, in a network namespace of its own
   bool large = false;                          // every dtype and op at the large count too
   milliseconds deadline{20'000};               // of a collective that is expected to end well
   milliseconds fault_deadline{1'000};          // of one that is expected to time out
