@@ -121,13 +121,10 @@ Transfer Messages::send(int to, int label, const void* data, uint64_t bytes, boo
 }
 
 Transfer Messages::receive(int from, int label, void* data, uint64_t bytes) {
-  ucp_tag_recv_info_t info = {};
   auto how = in_host_memory();
-  how.op_attr_mask |= UCP_OP_ATTR_FIELD_RECV_INFO;
-  how.recv_info.tag_info = &info;
+  how.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;  // of one that is over at once, UCX 1.13 does not tell the length
   void* const request = ucp_tag_recv_nbx(worker_->get(), data, bytes, tag(label, from), kAllBits, &how);
   if (UCS_PTR_IS_ERR(request)) fail(UCS_PTR_STATUS(request), from);
-  if (request == nullptr && info.length != bytes) fail(UCS_ERR_MESSAGE_TRUNCATED, from);
   return {request, bytes, from, true};
 }
 
