@@ -3,6 +3,8 @@
 #include <cmath>
 #include <type_traits>
 
+#include "train/adam_state.hpp"
+
 namespace ddprun::train {
 namespace {
 
@@ -19,24 +21,13 @@ class LikePython final : public Base {
     for (auto& group : this->param_groups_) {
       const auto& options = static_cast<const Options&>(group.options());
       for (torch::Tensor& parameter : group.params()) {
-        if (parameter.grad().defined()) update(parameter, options, state_of(parameter));
+        if (parameter.grad().defined()) update(parameter, options, adam_state<State>(this->state_, parameter));
       }
     }
     return loss;
   }
 
  private:
-  State& state_of(const torch::Tensor& parameter) {
-    auto& state = this->state_[parameter.unsafeGetTensorImpl()];
-    if (state == nullptr) {
-      auto made = std::make_unique<State>();
-      made->exp_avg(torch::zeros_like(parameter));
-      made->exp_avg_sq(torch::zeros_like(parameter));
-      state = std::move(made);
-    }
-    return static_cast<State&>(*state);
-  }
-
   // Each operation, and the order of them, as in torch/optim/adam.py: another order is another rounding.
   static void update(torch::Tensor& parameter, const Options& options, State& state) {
     constexpr bool decoupled = std::is_same_v<Base, optim::AdamW>;

@@ -4,6 +4,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "train/adam_state.hpp"
+
 namespace ddprun::train {
 namespace {
 
@@ -80,7 +82,7 @@ class FusedAdam final : public Base {
     for (auto& group : this->param_groups_) {
       Lists lists;
       for_each_gradient(group, [&](const torch::Tensor& parameter, torch::Tensor gradient) {
-        State& state = state_of(parameter);
+        State& state = adam_state<State>(this->state_, parameter);
         state.step(state.step() + 1);
         lists.parameters.push_back(parameter);
         lists.gradients.push_back(std::move(gradient));
@@ -105,17 +107,6 @@ class FusedAdam final : public Base {
       return counter;
     }
   };
-
-  State& state_of(const torch::Tensor& parameter) {
-    auto& state = this->state_[parameter.unsafeGetTensorImpl()];
-    if (state == nullptr) {
-      auto made = std::make_unique<State>();
-      made->exp_avg(torch::zeros_like(parameter));
-      made->exp_avg_sq(torch::zeros_like(parameter));
-      state = std::move(made);
-    }
-    return static_cast<State&>(*state);
-  }
 
   static void update(Lists& lists, const Options& options) {
     if (lists.parameters.empty()) return;
