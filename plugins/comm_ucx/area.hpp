@@ -24,7 +24,7 @@ inline constexpr std::size_t kChunk = 256 << 10;
 
 // What a rank was called for: equal on all ranks.
 struct Purpose {
-  enum Kind : int32_t { allreduce, broadcast, exchange };
+  enum Kind : int32_t { allreduce, broadcast, allgather, reduce_scatter, barrier, exchange };
   Kind kind;
   int16_t dtype;
   int16_t op;

@@ -28,17 +28,33 @@ UcxCommunicator::UcxCommunicator(const Host& host)
       messages_(host),
       shared_(host, messages_.why_no_shared_memory(), [this] { return messages_.ended(); }),
       choice_(host, shared_.is_usable() && shared_.leaders().size() < static_cast<std::size_t>(host.size())),
-      pipeline_(messages_, host.size()),
-      shared_transports_(shared_.leaders().size() == 1 ? "memory" : "memory," + messages_.transports()),
-      ring_{"ring", messages_.transports().c_str()},
-      tree_{"tree", messages_.transports().c_str()},
-      shared_request_{"shared", shared_transports_.c_str()},
-      pairwise_{"pairwise", messages_.transports().c_str()},
-      dissemination_{"dissemination", messages_.transports().c_str()} {
+      pipeline_(messages_, host.size()) {
   const bool wants_shared = host.algorithm() == "auto" ? choice_.may_take(Way::shared) : host.algorithm() == "shared";
   if (wants_shared && !shared_.is_usable()) {
     throw Failure(DDPRUN_UNSUPPORTED, "algorithm \"shared\": " + shared_.why_not());
   }
+  has_messages_ = needs_messages();
+  if (has_messages_) {
+    messages_.connect();
+  } else if (!is_alone()) {
+    host.log(host.rank() == 0 ? DDPRUN_LOG_INFO : DDPRUN_LOG_DEBUG,
+             "the ranks share memory: no transport of UCX is used");
+  }
+  const std::string& transports = messages_.transports();
+  shared_transports_ = shared_.leaders().size() == 1 ? "memory" : "memory," + transports;
+  ring_ = {"ring", transports.c_str()};
+  tree_ = {"tree", transports.c_str()};
+  shared_request_ = {"shared", shared_transports_.c_str()};
+  pairwise_ = {"pairwise", transports.c_str()};
+  dissemination_ = {"dissemination", transports.c_str()};
+}
+
+bool UcxCommunicator::needs_messages() const {
+  const bool all_share = shared_.is_usable() && shared_.leaders().size() == 1;
+  const bool only_shared =
+      host_.algorithm() == "shared" ||
+      (host_.algorithm() == "auto" && !choice_.may_take(Way::ring) && !choice_.may_take(Way::tree));
+  return !all_share || !only_shared || messages_.are_transports_given();
 }
 
 template <class Plan>
@@ -136,6 +152,10 @@ void UcxCommunicator::free(void* memory) noexcept {
 }
 
 Request& UcxCommunicator::broadcast(const ddprun_collective& call) {
+  if (!has_messages_) {
+    if (call.count > 0) run_shared([&] { shared_.broadcast(call); });
+    return shared_request_;
+  }
   if (!is_alone() && call.count > 0) {
     run("broadcast", call.dtype, DDPRUN_SUM, [&](Schedule& schedule) { tree_broadcast(group_, call, schedule); });
   }
@@ -143,6 +163,10 @@ Request& UcxCommunicator::broadcast(const ddprun_collective& call) {
 }
 
 Request& UcxCommunicator::allgather(const ddprun_collective& call) {
+  if (!has_messages_) {
+    if (call.count > 0) run_shared([&] { shared_.allgather(call); });
+    return shared_request_;
+  }
   if (call.count > 0)
     copy(call, static_cast<std::byte*>(call.recv) + static_cast<uint64_t>(group_.rank) * bytes_of(call));
   if (!is_alone() && call.count > 0) {
@@ -152,6 +176,10 @@ Request& UcxCommunicator::allgather(const ddprun_collective& call) {
 }
 
 Request& UcxCommunicator::reduce_scatter(const ddprun_collective& call) {
+  if (!has_messages_) {
+    if (call.count > 0) run_shared([&] { shared_.reduce_scatter(call); });
+    return shared_request_;
+  }
   if (is_alone()) {
     copy(call, call.recv);
   } else if (call.count > 0) {
@@ -162,6 +190,10 @@ Request& UcxCommunicator::reduce_scatter(const ddprun_collective& call) {
 }
 
 Request& UcxCommunicator::barrier() {
+  if (!has_messages_) {
+    run_shared([&] { shared_.barrier(); });
+    return shared_request_;
+  }
   if (!is_alone()) {
     run("barrier", DDPRUN_UINT8, DDPRUN_SUM, [&](Schedule& schedule) { dissemination_barrier(group_, schedule); });
   }

@@ -30,6 +30,8 @@ class UcxCommunicator final : public Communicator {
  private:
   // How an allreduce goes: the same on all ranks.
   Way way_of(const ddprun_collective& call) const;
+  // Whether UCX is needed at all: not where every collective goes through the memory of one host.
+  bool needs_messages() const;
   // Runs the steps that plan(schedule) writes. After a failure the messages are closed.
   template <class Plan>
   void run(const char* name, int32_t dtype, int32_t op, Plan&& plan);
@@ -49,8 +51,9 @@ class UcxCommunicator final : public Communicator {
   Pipeline pipeline_;
   Schedule schedule_;               // memory for the call's steps
   std::optional<Failure> failure_;  // the first: its messages are closed
-  const std::string shared_transports_;
-  Request ring_, tree_, shared_request_, pairwise_, dissemination_;
+  bool has_messages_ = false;       // else all ranks share memory, and nothing goes any other way
+  std::string shared_transports_;
+  Request ring_{}, tree_{}, shared_request_{}, pairwise_{}, dissemination_{};
 };
 
 }  // namespace ddprun::ucx_backend

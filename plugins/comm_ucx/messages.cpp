@@ -28,9 +28,15 @@ std::vector<Place> places_of(const Host& host) {
   return places;
 }
 
-int ranks_beside(const std::vector<Place>& places, int self) {
-  const auto beside = [&](const Place& place) { return share_host(place, places[static_cast<std::size_t>(self)]); };
-  return std::max(1, static_cast<int>(std::count_if(places.begin(), places.end(), beside)));
+std::vector<bool> beside(const std::vector<Place>& places, int self) {
+  std::vector<bool> are;
+  for (const auto& place : places) are.push_back(share_host(place, places[static_cast<std::size_t>(self)]));
+  are[static_cast<std::size_t>(self)] = true;
+  return are;
+}
+
+int number_of(const std::vector<bool>& chosen) {
+  return static_cast<int>(std::count(chosen.begin(), chosen.end(), true));
 }
 
 ucp_request_param_t in_host_memory() {
@@ -46,24 +52,29 @@ Messages::Messages(const Host& host)
     : host_(host),
       places_(places_of(host)),
       liveness_(places_, host.rank()),
-      waiter_(host, ranks_beside(places_, host.rank()), [this] { return lost(); }) {
-  begin("create");
-  connect();
-  greet();
-}
+      beside_(beside(places_, host.rank())),
+      chosen_(Transports::of(host, number_of(beside_) == host.size())),
+      waiter_(host, number_of(beside_), [this] { return lost(); }) {}
 
 Messages::~Messages() = default;
 
 void Messages::connect() {
-  const Place& mine = places_[static_cast<std::size_t>(host_.rank())];
-  std::vector<bool> beside;
-  for (const auto& place : places_) beside.push_back(share_host(place, mine));
-  const auto ranks_here = std::count(beside.begin(), beside.end(), true);
-  const auto transports = Transports::of(host_, ranks_here == host_.size());
-  context_ = std::make_unique<Context>(transports, host_.size(), static_cast<int>(std::max<long>(ranks_here, 1)));
+  begin("create");
+  context_ = std::make_unique<Context>(chosen_, host_.size(), number_of(beside_));
   worker_ = std::make_unique<Worker>(*context_);
+  require_equal_transports();
+  const auto addresses = host_.allgather(worker_->address());
+  const auto by_memory = chosen_.share_memory() ? beside_ : std::vector<bool>(beside_.size(), false);
+  peers_ = std::make_unique<Peers>(*worker_, addresses, by_memory, host_.rank());
+  greet();
+}
 
-  const std::string chosen = transports.tls + " on " + transports.devices;
+std::string Messages::why_no_shared_memory() const {
+  return chosen_.share_memory() ? "" : "tls = \"" + chosen_.tls + "\" has no shared memory";
+}
+
+void Messages::require_equal_transports() const {
+  const std::string chosen = chosen_.tls + " on " + chosen_.devices;
   const auto all_chosen = host_.allgather(chosen);
   for (std::size_t rank = 0; rank < all_chosen.size(); ++rank) {
     if (all_chosen[rank] == chosen) continue;
@@ -71,13 +82,6 @@ void Messages::connect() {
                                        std::to_string(host_.rank()) + " has " + chosen +
                                        "; set comm.options.tls and devices, or UCX_TLS and UCX_NET_DEVICES, alike");
   }
-  const auto addresses = host_.allgather(worker_->address());
-  std::vector<bool> by_memory = beside;
-  if (!transports.share_memory()) {
-    by_memory.assign(beside.size(), false);
-    why_no_shared_memory_ = "tls = \"" + transports.tls + "\" has no shared memory";
-  }
-  peers_ = std::make_unique<Peers>(*worker_, addresses, by_memory, host_.rank());
 }
 
 // UCX makes its connections with the first message; that is now, so that no collective waits for it.

@@ -27,10 +27,14 @@ struct Transfer {
 // One thread at a time, abort excepted. All functions but abort and close throw Failure; then only close is left.
 class Messages {
  public:
-  // Collective, with the host's allgather; at most host.deadline().
+  // Collective, with the host's allgather. No UCX yet.
   explicit Messages(const Host& host);
   // Talks to nobody.
   ~Messages();
+
+  // Brings UCX up and connects all ranks. Collective, as above; at most host.deadline(). Before the functions below,
+  // but for abort, close and ended.
+  void connect();
 
   // The next collective: its messages meet none of another one. `name` lives as long as the collective.
   void begin(const char* name) noexcept;
@@ -54,15 +58,17 @@ class Messages {
   int culprit() const noexcept { return culprit_; }
   // A rank of this host whose process has ended, or -1.
   int ended() const noexcept;
-  // True once close() has been called.
+  // True before connect() and after close().
   bool is_closed() const noexcept { return worker_ == nullptr; }
   // As Peers has them; lives as long as the messages.
   const std::string& transports() const noexcept { return transports_; }
   // Why ranks of one host must not share memory, or "".
-  const std::string& why_no_shared_memory() const noexcept { return why_no_shared_memory_; }
+  std::string why_no_shared_memory() const;
+  // True when the user has said which transports there are to be.
+  bool are_transports_given() const noexcept { return chosen_.asked_for; }
 
  private:
-  void connect();
+  void require_equal_transports() const;
   void greet();
   bool is_over(Transfer& transfer);
   [[noreturn]] void fail(ucs_status_t status, int peer);
@@ -73,11 +79,13 @@ class Messages {
   const Host host_;
   const std::vector<Place> places_;
   const Liveness liveness_;
+  const std::vector<bool> beside_;  // by rank: on this host
+  const Transports chosen_;
   Waiter waiter_;
   std::unique_ptr<Context> context_;
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<Peers> peers_;
-  std::string transports_, why_no_shared_memory_;
+  std::string transports_;
   uint32_t number_ = 0;
   int awaited_ = -1, culprit_ = -1;
   int32_t notice_ = -1;  // the cause that a failed peer has told

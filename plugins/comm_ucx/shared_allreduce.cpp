@@ -194,6 +194,53 @@ void SharedAllreduce::broadcast(void* data, uint64_t bytes, std::size_t root, Wa
   }
 }
 
+// As above: what stands in a slot has been read when all have come to the next barrier but one, or to the meeting of
+// the next collective.
+void SharedAllreduce::allgather(const ddprun_collective& call, Waiter& waiter) {
+  const uint64_t bytes = call.count * size_of(call.dtype);
+  const auto block = [&](std::size_t member) { return bytes_of(call.recv) + member * bytes; };
+  begin({Purpose::allgather, static_cast<int16_t>(call.dtype), 0, call.count});
+  meet(waiter);
+  if (call.send != block(me_)) move_bytes(block(me_), call.send, bytes);
+  for (uint64_t begin = 0, slot = 0; begin < bytes; begin += kChunk, slot = 1 - slot) {
+    const uint64_t now = std::min<uint64_t>(kChunk, bytes - begin);
+    move_bytes(areas_[me_]->outputs[slot], block(me_) + begin, now);
+    barrier(waiter);
+    for (std::size_t member = 0; member < areas_.size(); ++member) {
+      if (member != me_) move_bytes(block(member) + begin, areas_[member]->outputs[slot], now);
+    }
+  }
+}
+
+// Each slot has a part for each rank. Not the input slots: an allreduce fills those before its meeting.
+void SharedAllreduce::reduce_scatter(const ddprun_collective& call, Waiter& waiter) {
+  const uint64_t element = size_of(call.dtype), most = kChunk / areas_.size() / element;
+  begin({Purpose::reduce_scatter, static_cast<int16_t>(call.dtype), static_cast<int16_t>(call.op), call.count});
+  meet(waiter);
+  for (uint64_t done = 0, slot = 0; done < call.count; done += most, slot = 1 - slot) {
+    const uint64_t now = std::min(most, call.count - done);
+    const auto of_send = [&](std::size_t member) {
+      return bytes_of(call.send) + (member * call.count + done) * element;
+    };
+    const auto of_slot = [&](std::size_t owner, std::size_t member) {
+      return areas_[owner]->outputs[slot] + member * most * element;
+    };
+    for (std::size_t member = 0; member < areas_.size(); ++member) {
+      if (member != me_) move_bytes(of_slot(me_, member), of_send(member), now * element);
+    }
+    barrier(waiter);
+    for (std::size_t member = 0; member < areas_.size(); ++member) from_[member] = of_slot(member, me_);
+    from_[me_] = of_send(me_);
+    to_.assign(1, bytes_of(call.recv) + done * element);
+    reduce(call, now);
+  }
+}
+
+void SharedAllreduce::barrier_of_all(Waiter& waiter) {
+  begin({Purpose::barrier, DDPRUN_UINT8, 0, 0});
+  meet(waiter);
+}
+
 void SharedAllreduce::exchange(const void* mine, std::size_t bytes, void* all, Waiter& waiter) {
   move_bytes(begin({Purpose::exchange, DDPRUN_UINT8, 0, bytes}).data, mine, bytes);
   meet(waiter);

@@ -32,6 +32,9 @@ class SharedAllreduce {
   // ranks alike, DDPRUN_MISMATCH.
   void allreduce(const ddprun_collective& call, Waiter& waiter);
   void broadcast(void* data, uint64_t bytes, std::size_t root, Waiter& waiter);
+  void allgather(const ddprun_collective& call, Waiter& waiter);
+  void reduce_scatter(const ddprun_collective& call, Waiter& waiter);
+  void barrier_of_all(Waiter& waiter);
   // At most kInline bytes of each rank into `all`, in their order.
   void exchange(const void* mine, std::size_t bytes, void* all, Waiter& waiter);
 

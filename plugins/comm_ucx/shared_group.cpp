@@ -97,6 +97,24 @@ void SharedGroup::spread(void* data, uint64_t bytes, int root) {
   guarded("allreduce", [&] { collectives_->broadcast(data, bytes, static_cast<std::size_t>(place), *waiter_); });
 }
 
+void SharedGroup::broadcast(const ddprun_collective& call) {
+  const auto place = std::find(ranks_.begin(), ranks_.end(), call.root) - ranks_.begin();
+  const uint64_t bytes = call.count * size_of(call.dtype);
+  guarded("broadcast", [&] { collectives_->broadcast(call.recv, bytes, static_cast<std::size_t>(place), *waiter_); });
+}
+
+void SharedGroup::allgather(const ddprun_collective& call) {
+  guarded("allgather", [&] { collectives_->allgather(call, *waiter_); });
+}
+
+void SharedGroup::reduce_scatter(const ddprun_collective& call) {
+  guarded("reduce_scatter", [&] { collectives_->reduce_scatter(call, *waiter_); });
+}
+
+void SharedGroup::barrier() {
+  guarded("barrier", [&] { collectives_->barrier_of_all(*waiter_); });
+}
+
 void* SharedGroup::alloc(uint64_t bytes) {
   void* memory = nullptr;
   guarded("alloc", [&] {

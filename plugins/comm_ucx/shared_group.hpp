@@ -41,6 +41,11 @@ class SharedGroup {
   // The end of an allreduce over several hosts: from one rank of this host, by its number in the whole group, to the
   // others of the host. Needs is_usable().
   void spread(void* data, uint64_t bytes, int root);
+  // As in the C table, where all ranks are on this host. Need is_usable(); throw as allreduce does.
+  void broadcast(const ddprun_collective& call);
+  void allgather(const ddprun_collective& call);
+  void reduce_scatter(const ddprun_collective& call);
+  void barrier();
 
   // As in the C table: page-aligned, mapped by all ranks of the host where is_usable(), of this rank alone elsewhere.
   // Throws DDPRUN_NO_MEMORY, on all ranks of the host alike.

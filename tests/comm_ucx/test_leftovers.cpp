@@ -17,17 +17,12 @@ using std::chrono::seconds;
 
 namespace {
 
-struct After {
-  microseconds time;
-  std::string algorithm;
-};
-
 // Joins, allocates and reduces until the kill, which comes so long after the ranks have met.
-void run_until_killed(Rank& rank, const After& after) {
-  RankHost host(rank, after.algorithm, 20'000);
+void run_until_killed(Rank& rank, microseconds after) {
+  RankHost host(rank, "auto", 20'000);
   rank.meet();
-  std::thread([time = after.time] {
-    std::this_thread::sleep_for(time);
+  std::thread([after] {
+    std::this_thread::sleep_for(after);
     raise(SIGKILL);
   }).detach();
   try {
@@ -52,18 +47,15 @@ void run_until_killed(Rank& rank, const After& after) {
 
 TEST_CASE("nothing is left when all ranks are killed at once, whenever that is") {
   ddprun::conformance::Leftovers leftovers;
-  for (const std::string algorithm : {"shared", "ring"}) {
-    for (int round = 0; round < 40; ++round) {
-      CAPTURE(round);
-      const After after = {microseconds(1000 * round), algorithm};
-      const auto outcomes =
-          run_ranks(2, As::processes, seconds(60), [&](Rank& rank) { run_until_killed(rank, after); });
-      std::vector<pid_t> ranks;
-      for (const auto& outcome : outcomes) {
-        CHECK(outcome.number == SIGKILL);
-        ranks.push_back(outcome.pid);
-      }
-      CHECK(leftovers.found(ranks) == std::vector<std::string>());
+  for (int round = 0; round < 80; ++round) {
+    CAPTURE(round);
+    const microseconds after(500 * round);
+    const auto outcomes = run_ranks(2, As::processes, seconds(60), [&](Rank& rank) { run_until_killed(rank, after); });
+    std::vector<pid_t> ranks;
+    for (const auto& outcome : outcomes) {
+      CHECK(outcome.number == SIGKILL);
+      ranks.push_back(outcome.pid);
     }
+    CHECK(leftovers.found(ranks) == std::vector<std::string>());
   }
 }
