@@ -66,6 +66,44 @@ ddprun::Host host_of(const Rank& rank) {
   return ddprun::Host(host);
 }
 
+// Vectors of one, and of several, chunks, in place in every second round.
+void check_allgather(SharedAllreduce& collectives, Rank& rank, Waiter& waiter, int round) {
+  const std::size_t count = round % 3 == 0 ? 7 : 2 * kChunk / sizeof(int32_t) + 5;
+  std::vector<int32_t> all(count * rank.size(), -1), own(count, round + rank.rank());
+  int32_t* const mine = all.data() + count * rank.rank();
+  if (round % 2 == 0) std::copy(own.begin(), own.end(), mine);
+  ddprun_collective call = {};
+  call.dtype = DDPRUN_INT32;
+  call.send = round % 2 == 0 ? mine : own.data();
+  call.recv = all.data();
+  call.count = count;
+  waiter.begin("allgather");
+  collectives.allgather(call, waiter);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i] != round + static_cast<int>(i / count)) throw std::runtime_error("allgather " + std::to_string(i));
+  }
+}
+
+void check_reduce_scatter(SharedAllreduce& collectives, Rank& rank, Waiter& waiter, int round) {
+  const std::size_t count = round % 3 == 0 ? 7 : kChunk / sizeof(int32_t) + 5;
+  std::vector<int32_t> all(count * rank.size()), own(count, -1);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int32_t>(i) + round * (rank.rank() + 1);
+  ddprun_collective call = {};
+  call.dtype = DDPRUN_INT32;
+  call.op = DDPRUN_SUM;
+  call.send = all.data();
+  call.recv = round % 2 == 0 ? all.data() + count * rank.rank() : own.data();
+  call.count = count;
+  waiter.begin("reduce_scatter");
+  collectives.reduce_scatter(call, waiter);
+  const auto* const result = static_cast<const int32_t*>(call.recv);
+  const int32_t sum = round * rank.size() * (rank.size() + 1) / 2;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto expected = rank.size() * static_cast<int32_t>(count * rank.rank() + i) + sum;
+    if (result[i] != expected) throw std::runtime_error("reduce_scatter " + std::to_string(i));
+  }
+}
+
 void run(Shared& shared, Rank& rank, int rounds) {
   const Memory memory(shared, rank.rank());
   std::vector<int> ranks;
@@ -111,13 +149,16 @@ void run(Shared& shared, Rank& rank, int rounds) {
     collectives.broadcast(text.data(), text.size(), round % rank.size(), waiter);
     if (std::count(text.begin(), text.end(), 'x') != static_cast<long>(text.size()))
       throw std::runtime_error("broadcast");
+    check_allgather(collectives, rank, waiter, round);
+    check_reduce_scatter(collectives, rank, waiter, round);
+    collectives.barrier_of_all(waiter);
   }
   rank.meet();
 }
 
 }  // namespace
 
-TEST_CASE("allreduce, broadcast and exchange on plain memory") {
+TEST_CASE("the collectives on plain memory") {
   for (const int size : {2, 3, 4}) {
     CAPTURE(size);
     Shared shared(size);
