@@ -1,4 +1,4 @@
-// The ranks of one host, and the allreduce between them through memory that all of them map: shared_allreduce.hpp has
+// The ranks of one host, and their collectives through memory that all of them map: shared_allreduce.hpp has
 // the protocol, segment.hpp the memory.
 #pragma once
 

@@ -40,14 +40,7 @@ class GroupMember {
   void raise_abort_flag() { as_host_.raise_abort_flag(); }
 
   void allreduce(DType dtype, Op op, const void* send, void* recv, std::size_t count) {
-    ddprun_collective call = {};
-    call.struct_size = sizeof call;
-    call.dtype = static_cast<int32_t>(dtype);
-    call.op = static_cast<int32_t>(op);
-    call.send = send;
-    call.recv = recv;
-    call.count = count;
-    group_->allreduce(call);
+    group_->allreduce(allreduce_of(dtype, op, send, recv, count));
   }
 
  private:

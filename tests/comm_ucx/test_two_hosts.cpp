@@ -61,13 +61,7 @@ const std::vector<std::vector<int>> kWorlds = {{0, 0, 1, 1}, {0, 1, 0, 1, 1}, {0
 void check_sum(Rank& rank, UcxCommunicator& communicator, DType dtype, Op op, std::size_t count, std::byte* send,
                std::byte* recv, const std::string& algorithm = "shared") {
   ddprun::conformance::fill(dtype, op, 7, rank.rank(), 0, count, send);
-  ddprun_collective call = {};
-  call.struct_size = sizeof call;
-  call.dtype = static_cast<int32_t>(dtype);
-  call.op = static_cast<int32_t>(op);
-  call.send = send;
-  call.recv = recv;
-  call.count = count;
+  const auto call = allreduce_of(dtype, op, send, recv, count);
   const auto& request = communicator.allreduce(call);
   if (request.algorithm != algorithm) throw std::runtime_error(std::string("served by ") + request.algorithm);
   for (std::size_t i = 0; i < count; ++i) {
