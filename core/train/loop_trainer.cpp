@@ -88,7 +88,7 @@ record::EpochRecord LoopTrainer::train_epoch(int64_t epoch) {
   faults_.stop(step_);
   parts_.observer.phase(Phase::barrier, step_, -1);
   barrier();
-  train_seconds_ += clock.total();
+  totals_.seconds += clock.total();
 
   record::EpochRecord record;
   record.epoch = epoch;
@@ -128,20 +128,14 @@ record::StepRecord LoopTrainer::run_step(const TensorBatch& batch, record::StepR
   after_step(step_);
   record.total = record.data + clock.total();
 
-  totals_.samples += record.samples;
-  totals_.data += record.data;
-  totals_.forward += record.forward;
-  totals_.backward += record.backward;
-  totals_.comm += record.comm;
-  totals_.optimizer += record.optimizer;
-  totals_.total += record.total;
+  totals_.add(record);
   return record;
 }
 
 void LoopTrainer::forward_backward(const TensorBatch& batch, record::StepRecord& record) {
   Stopwatch clock;
   parts_.observer.phase(Phase::forward, step_, -1);
-  const torch::Tensor output = parts_.model.forward(batch.input);
+  const torch::Tensor output = forward(batch.input);
   const torch::Tensor loss = parts_.model.loss(output, batch.target);
   record.loss = loss.item<double>();
   if (!std::isfinite(record.loss)) {
@@ -153,11 +147,7 @@ void LoopTrainer::forward_backward(const TensorBatch& batch, record::StepRecord&
   record.forward = clock.lap();
 
   parts_.observer.phase(Phase::backward, step_, -1);
-  if (batch.weight == 1) {
-    loss.backward();
-  } else {
-    (loss * batch.weight).backward();
-  }
+  backward(batch.weight == 1 ? loss : loss * batch.weight);
   record.backward = clock.lap();
 }
 
@@ -173,7 +163,7 @@ Evaluation LoopTrainer::evaluate() {
   TensorBatch batch;
   while (feed.next(batch)) {
     if (batch.size == 0) continue;
-    const torch::Tensor output = parts_.model.forward(batch.input);
+    const torch::Tensor output = forward(batch.input);
     loss += parts_.model.loss(output, batch.target).item<double>() * static_cast<double>(batch.size);
     const torch::Tensor correct = parts_.model.correct(output, batch.target);
     right += correct.defined() ? correct.item<double>() : record::kAbsent;
@@ -191,24 +181,16 @@ void LoopTrainer::commit() {
 }
 
 record::Summary LoopTrainer::summarize() {
-  const auto samples = sum({static_cast<double>(totals_.samples)});
-  const double steps = static_cast<double>(step_);
-  record::Summary summary;
+  const auto samples = sum({static_cast<double>(totals_.sums.samples)});
+  record::Summary summary = totals_.summary(step_, samples[0]);
   summary.test_accuracy = last_epoch_.test_accuracy;
   summary.test_loss = last_epoch_.test_loss;
   summary.train_loss = last_epoch_.train_loss;
-  summary.total_time = train_seconds_;
-  summary.avg_batch_time = totals_.total / steps;
-  summary.avg_data_time = totals_.data / steps;
-  summary.avg_compute_time = (totals_.total - totals_.data) / steps;
-  summary.throughput = samples[0] / train_seconds_;
-  summary.split = {totals_.forward / steps, totals_.backward / steps, record::kAbsent, totals_.optimizer / steps};
   if (const comm::Served* by = served()) {
-    summary.split.comm = totals_.comm / steps;
+    summary.split.comm = totals_.sums.comm / static_cast<double>(step_);
     summary.algorithm = by->algorithm;
     summary.transport = by->transport;
   }
-  summary.steps = step_;
   summary.epochs = complete_epochs();
   summary.world = world();
   summary.peak_memory_bytes = static_cast<int64_t>(most(gather(static_cast<double>(record::peak_memory_bytes()))));

@@ -6,6 +6,7 @@
 
 #include "comm/comm_backend.hpp"
 #include "train/fault_meter.hpp"
+#include "train/run_totals.hpp"
 #include "train/stopwatch.hpp"
 #include "train/trainer.hpp"
 
@@ -24,6 +25,10 @@ class LoopTrainer : public Trainer {
   virtual void synchronize_buffers() {}
   // After each backward: afterwards every gradient is the one that the optimizer is to use.
   virtual void finish_gradients() {}
+  // The model's output for a batch, in training and in evaluation alike.
+  virtual torch::Tensor forward(const torch::Tensor& input) { return parts_.model.forward(input); }
+  // From the loss of that output to the gradients of all parameters.
+  virtual void backward(const torch::Tensor& loss) { loss.backward(); }
   // In place of forward and backward, in a step where this rank has no samples.
   virtual void skip_backward() {}
   // After each optimizer step.
@@ -55,8 +60,7 @@ class LoopTrainer : public Trainer {
   bool interrupted_ = false;  // the observer wished to stop
   bool stopping_ = false;     // the plan's steps are done, or the observer wished to stop
   record::EpochRecord last_epoch_;
-  record::StepRecord totals_;  // sums over all steps
-  double train_seconds_ = 0;
+  RunTotals totals_;
   FaultMeter faults_;
 };
 
