@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "record/fields.hpp"
+
 namespace ddprun::record {
 namespace {
 
@@ -15,6 +17,7 @@ class NumberObject {
   ~NumberObject() { out_ += '}'; }
 
   void add(std::string_view key, int64_t value) {
+    if (value < 0) return;
     begin(key);
     append(value);
   }
@@ -69,61 +72,43 @@ void put(nlohmann::ordered_json& object, const std::string& key, int64_t value) 
 void put(nlohmann::ordered_json& object, const std::string& key, const std::string& value) {
   if (!value.empty()) object[key] = value;
 }
+void put(nlohmann::ordered_json& object, const std::string& key, const std::vector<int64_t>& values) {
+  if (!values.empty()) object[key] = values;
+}
+
+template <class Record>
+void append(std::string& out, const Record& record) {
+  NumberObject object(out);
+  for_each_field(record, [&](std::string_view key, const auto& value) { object.add(key, value); });
+}
+
+nlohmann::ordered_json object_of(const TensorPrint& print) {
+  return {{"hash", print.hash}, {"norm", print.norm}, {"sketch", print.sketch}};
+}
 
 }  // namespace
 
 void append_json(std::string& out, const StepRecord& record) {
-  NumberObject object(out);
-  object.add("epoch", record.epoch);
-  object.add("step", record.step);
-  object.add("samples", record.samples);
-  object.add("loss", record.loss);
-  object.add("correct", record.correct);
-  object.add("data", record.data);
-  object.add("forward", record.forward);
-  object.add("backward", record.backward);
-  object.add("comm", record.comm);
-  object.add("optimizer", record.optimizer);
-  object.add("total", record.total);
+  append(out, record);
 }
 
 void append_json(std::string& out, const EpochRecord& record) {
-  NumberObject object(out);
-  object.add("epoch", record.epoch);
-  object.add("train.loss", record.train_loss);
-  object.add("train.accuracy", record.train_accuracy);
-  object.add("train.loss_by_rank", record.per_rank_loss);
-  object.add("test.loss", record.test_loss);
-  object.add("test.accuracy", record.test_accuracy);
-  object.add("seconds", record.seconds);
+  append(out, record);
+}
+
+void append_json(std::string& out, const ParityRecord& record) {
+  nlohmann::ordered_json object = {{"step", record.step},
+                                   {"parameter", record.parameter},
+                                   {"elements", record.elements},
+                                   {"gradient", object_of(record.gradient)},
+                                   {"value", object_of(record.value)}};
+  if (std::isfinite(record.ulp_max)) object["ulp"] = {{"max", record.ulp_max}, {"mean", record.ulp_mean}};
+  out += object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 std::string to_json(const Summary& summary) {
   nlohmann::ordered_json object = nlohmann::ordered_json::object();
-  put(object, "test.accuracy", summary.test_accuracy);
-  put(object, "test.loss", summary.test_loss);
-  put(object, "train.loss", summary.train_loss);
-  put(object, "total_time", summary.total_time);
-  put(object, "avg_batch_time", summary.avg_batch_time);
-  put(object, "avg_data_time", summary.avg_data_time);
-  put(object, "avg_compute_time", summary.avg_compute_time);
-  put(object, "throughput", summary.throughput);
-  put(object, "split.forward", summary.split.forward);
-  put(object, "split.backward", summary.split.backward);
-  put(object, "split.comm", summary.split.comm);
-  put(object, "split.optimizer", summary.split.optimizer);
-  put(object, "steps", summary.steps);
-  put(object, "epochs", summary.epochs);
-  put(object, "world", summary.world);
-  put(object, "seed", summary.seed);
-  put(object, "model", summary.model);
-  put(object, "data", summary.data);
-  put(object, "strategy", summary.strategy);
-  put(object, "backend", summary.backend);
-  put(object, "algorithm", summary.algorithm);
-  put(object, "transport", summary.transport);
-  put(object, "peak_memory_bytes", summary.peak_memory_bytes);
-  put(object, "page_faults", summary.page_faults);
+  for_each_field(summary, [&](const char* key, const auto& value) { put(object, key, value); });
   for (const auto& [name, value] : summary.learned) put(object, "learned." + name, value);
   return object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
 }

@@ -25,6 +25,11 @@ struct StepRecord {
   double comm = 0;           // exposed communication: what the reducer needed after that
   double optimizer = 0;
   double total = 0;  // of the whole step: the five above and what lies between them
+  // Strategy dp: parts of forward and backward.
+  double scatter = kAbsent, replicate = kAbsent, gather = kAbsent, reduce = kAbsent;
+  double lr = kAbsent;     // learning rate that the optimizer used
+  double scale = kAbsent;  // fp16: the loss scale
+  int64_t skipped = -1;    // fp16: 1 where gradients overflowed and the optimizer made no step
 };
 
 // One epoch, all ranks.
@@ -48,20 +53,51 @@ struct Summary {
   double avg_data_time = kAbsent;
   double avg_compute_time = kAbsent;  // of the average step, all but the wait for data
   double throughput = kAbsent;        // samples per second, all ranks
+  // Of the average step. From scatter on: strategy dp, parts of forward and backward.
   struct {
     double forward = kAbsent, backward = kAbsent, comm = kAbsent, optimizer = kAbsent;
-  } split;  // of the average step
+    double scatter = kAbsent, replicate = kAbsent, gather = kAbsent, reduce = kAbsent;
+  } split;
   int64_t steps = -1, epochs = -1;
+  int64_t best_epoch = -1;  // that checkpoint.best kept
+  std::string stopped;      // "interrupted", "early_stop"; empty for a full run
   int64_t world = -1;
+  int64_t devices = -1;  // dp: replicas
+  int64_t batch = -1;    // samples of all ranks in a step
   int64_t seed = -1;
   std::string model, data, strategy;
-  std::string backend;    // as asked for
-  std::string algorithm;  // that served
-  std::string transport;  // that served
-  int64_t peak_memory_bytes = -1;  // the most of any rank
+  std::string backend;                    // as asked for
+  std::string algorithm;                  // that served
+  std::string transport;                  // that served
+  int64_t comm_bytes = -1;                // gradient payload that a rank allreduces in a step
+  double comm_time = kAbsent;             // of the average step: what allreduces took, hidden or not
+  double comm_busbw = kAbsent;            // bytes per second
+  std::vector<int64_t> memory_by_device;  // dp: bytes
+  int64_t peak_memory_bytes = -1;         // the most of any rank
   // Minor page faults in a step, without the first few steps, in which memory is new; the most of any rank.
   double page_faults = kAbsent;
   std::vector<std::pair<std::string, double>> learned;  // "weight" -> 2.0, from the model
+};
+
+// What a tensor held, short enough to be written for every parameter.
+struct TensorPrint {
+  std::string hash;  // 16 hexadecimal digits; equal for equal bytes
+  double norm = 0;   // Euclidean
+  // sketch[k] = sum over i of sign_k(i) * x_i with fixed pseudo-random signs, the same in every run: the mean over k of
+  // (a.sketch[k] - b.sketch[k])^2 estimates |a - b|^2 (Alon, Matias and Szegedy 1996).
+  std::vector<double> sketch;
+};
+
+// One parameter in one of the first log.parity_steps steps of one rank.
+struct ParityRecord {
+  int64_t step = 1;  // global, from 1
+  std::string parameter;
+  int64_t elements = 0;
+  TensorPrint gradient;  // as the optimizer gets it
+  TensorPrint value;     // after the optimizer step
+  // ddp: distance of the reduced gradient's elements from the float64 mean of all ranks' local ones, in units in the
+  // last place of float32.
+  double ulp_max = kAbsent, ulp_mean = kAbsent;
 };
 
 }  // namespace ddprun::record

@@ -63,8 +63,8 @@ TEST_CASE("figures that are not numbers have no key") {
 TEST_CASE("every step record reads back bit for bit") {
   const bool held = rc::check([] {
     StepRecord step;
-    step.epoch = *rc::gen::arbitrary<int64_t>();
-    step.step = *rc::gen::arbitrary<int64_t>();
+    step.epoch = *rc::gen::nonNegative<int64_t>();
+    step.step = *rc::gen::nonNegative<int64_t>();
     step.loss = *rc::gen::arbitrary<double>();
     step.comm = *rc::gen::arbitrary<double>();
     step.total = std::bit_cast<double>(*rc::gen::arbitrary<uint64_t>());
@@ -91,8 +91,13 @@ TEST_CASE("a full summary has exactly the promised keys") {
   summary.test_accuracy = summary.test_loss = summary.train_loss = 0.5;
   summary.total_time = summary.avg_batch_time = summary.avg_data_time = summary.avg_compute_time = 1;
   summary.throughput = 100;
-  summary.split = {1, 2, 3, 4};
-  summary.steps = summary.epochs = summary.world = summary.seed = 2;
+  summary.split = {1, 2, 3, 4, 5, 6, 7, 8};
+  summary.steps = summary.epochs = summary.world = summary.devices = summary.batch = summary.seed = 2;
+  summary.comm_bytes = 4096;
+  summary.comm_time = summary.comm_busbw = 0.5;
+  summary.memory_by_device = {1 << 20, 2 << 20};
+  summary.stopped = "early_stop";
+  summary.best_epoch = 1;
   summary.model = summary.data = summary.strategy = summary.backend = summary.algorithm = summary.transport = "x";
   summary.peak_memory_bytes = 1024;
   summary.page_faults = 12.5;
@@ -109,9 +114,15 @@ TEST_CASE("a full summary has exactly the promised keys") {
                                              "split.backward",
                                              "split.comm",
                                              "split.optimizer",
+                                             "split.scatter",
+                                             "split.replicate",
+                                             "split.gather",
+                                             "split.reduce",
                                              "steps",
                                              "epochs",
                                              "world",
+                                             "devices",
+                                             "batch",
                                              "seed",
                                              "model",
                                              "data",
@@ -119,8 +130,14 @@ TEST_CASE("a full summary has exactly the promised keys") {
                                              "backend",
                                              "algorithm",
                                              "transport",
+                                             "comm.bytes",
+                                             "comm.time",
+                                             "comm.busbw",
                                              "peak_memory_bytes",
+                                             "memory_by_device",
                                              "page_faults",
+                                             "stopped",
+                                             "best.epoch",
                                              "learned.weight",
                                              "learned.bias"};
   CHECK(keys_of(to_json(summary)) == expected);

@@ -1,0 +1,89 @@
+// The keys of each record's JSON and the members that they stand for: one list for writing and reading.
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+
+#include "record/records.hpp"
+
+namespace ddprun::record {
+
+// Calls field(key, member) in the order of the file. `record` may be const.
+template <class Step, class Field>
+requires std::same_as<std::remove_const_t<Step>, StepRecord>
+void for_each_field(Step& record, Field field) {
+  field("epoch", record.epoch);
+  field("step", record.step);
+  field("samples", record.samples);
+  field("loss", record.loss);
+  field("correct", record.correct);
+  field("data", record.data);
+  field("forward", record.forward);
+  field("backward", record.backward);
+  field("comm", record.comm);
+  field("optimizer", record.optimizer);
+  field("total", record.total);
+  field("scatter", record.scatter);
+  field("replicate", record.replicate);
+  field("gather", record.gather);
+  field("reduce", record.reduce);
+  field("lr", record.lr);
+  field("scale", record.scale);
+  field("skipped", record.skipped);
+}
+
+template <class Epoch, class Field>
+requires std::same_as<std::remove_const_t<Epoch>, EpochRecord>
+void for_each_field(Epoch& record, Field field) {
+  field("epoch", record.epoch);
+  field("train.loss", record.train_loss);
+  field("train.accuracy", record.train_accuracy);
+  field("train.loss_by_rank", record.per_rank_loss);
+  field("test.loss", record.test_loss);
+  field("test.accuracy", record.test_accuracy);
+  field("seconds", record.seconds);
+}
+
+// All but `learned`, whose keys are the model's: "learned.<name>".
+template <class Whole, class Field>
+requires std::same_as<std::remove_const_t<Whole>, Summary>
+void for_each_field(Whole& summary, Field field) {
+  field("test.accuracy", summary.test_accuracy);
+  field("test.loss", summary.test_loss);
+  field("train.loss", summary.train_loss);
+  field("total_time", summary.total_time);
+  field("avg_batch_time", summary.avg_batch_time);
+  field("avg_data_time", summary.avg_data_time);
+  field("avg_compute_time", summary.avg_compute_time);
+  field("throughput", summary.throughput);
+  field("split.forward", summary.split.forward);
+  field("split.backward", summary.split.backward);
+  field("split.comm", summary.split.comm);
+  field("split.optimizer", summary.split.optimizer);
+  field("split.scatter", summary.split.scatter);
+  field("split.replicate", summary.split.replicate);
+  field("split.gather", summary.split.gather);
+  field("split.reduce", summary.split.reduce);
+  field("steps", summary.steps);
+  field("epochs", summary.epochs);
+  field("world", summary.world);
+  field("devices", summary.devices);
+  field("batch", summary.batch);
+  field("seed", summary.seed);
+  field("model", summary.model);
+  field("data", summary.data);
+  field("strategy", summary.strategy);
+  field("backend", summary.backend);
+  field("algorithm", summary.algorithm);
+  field("transport", summary.transport);
+  field("comm.bytes", summary.comm_bytes);
+  field("comm.time", summary.comm_time);
+  field("comm.busbw", summary.comm_busbw);
+  field("peak_memory_bytes", summary.peak_memory_bytes);
+  field("memory_by_device", summary.memory_by_device);
+  field("page_faults", summary.page_faults);
+  field("stopped", summary.stopped);
+  field("best.epoch", summary.best_epoch);
+}
+
+}  // namespace ddprun::record

@@ -1,0 +1,164 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+
+#include "base/error.hpp"
+#include "record/json.hpp"
+#include "record/read.hpp"
+#include "record/recorder.hpp"
+#include "support/contains.hpp"
+#include "support/error_of.hpp"
+#include "support/read_file.hpp"
+#include "support/temp_dir.hpp"
+
+using namespace ddprun;
+using namespace ddprun::record;
+using testing::contains;
+using testing::TempDir;
+
+namespace {
+
+StepRecord some_step(int64_t number) {
+  StepRecord step;
+  step.step = number;
+  step.samples = 32;
+  step.loss = 0.1 + static_cast<double>(number) / 3;
+  step.data = 0.001;
+  step.comm = 0.25;
+  step.total = 1.0 / 7;
+  step.lr = 0.05;
+  return step;
+}
+
+Summary some_summary() {
+  Summary summary;
+  summary.total_time = 12.5;
+  summary.split.comm = 0.01;
+  summary.world = 2;
+  summary.batch = 64;
+  summary.backend = "gloo";
+  summary.memory_by_device = {10, 20};
+  summary.learned = {{"weight", 2.5}};
+  return summary;
+}
+
+// A run of two ranks, written as a training run writes it.
+void write_run(const TempDir& dir) {
+  dir.write("config.toml", "schema_version = 1\n");
+  dir.write("environment.json", R"({"host": "here", "cores": 2})");
+  for (int rank = 1; rank >= 0; --rank) {
+    Recorder recorder(dir.path(), rank);
+    recorder.step(some_step(1));
+    recorder.step(some_step(2));
+    EpochRecord epoch;
+    epoch.train_loss = 0.5;
+    epoch.per_rank_loss = {0.25, kAbsent};
+    recorder.epoch(epoch);
+    recorder.summary(some_summary());
+  }
+}
+
+std::string fault_of(const TempDir& dir) {
+  return testing::error_of([&] { read_run(dir.path().string()); });
+}
+
+}  // namespace
+
+TEST_CASE("a run reads back as it was recorded") {
+  const TempDir dir;
+  write_run(dir);
+  const Run run = read_run(dir.path().string());
+  REQUIRE(run.steps.size() == 2);
+  REQUIRE(run.steps[1].size() == 2);
+  CHECK(run.steps[1][1].step == 2);
+  CHECK(run.steps[1][1].loss == some_step(2).loss);
+  CHECK(run.steps[1][1].total == 1.0 / 7);
+  CHECK(run.steps[1][1].lr == 0.05);
+  CHECK(std::isnan(run.steps[1][1].scatter));
+  CHECK(run.steps[1][1].skipped == -1);
+  REQUIRE(run.epochs.size() == 1);
+  CHECK(run.epochs[0].train_loss == 0.5);
+  REQUIRE(run.epochs[0].per_rank_loss.size() == 2);
+  CHECK(std::isnan(run.epochs[0].per_rank_loss[1]));
+  CHECK(run.summary.split.comm == 0.01);
+  CHECK(run.summary.batch == 64);
+  CHECK(run.summary.backend == "gloo");
+  CHECK(run.summary.memory_by_device == std::vector<int64_t>{10, 20});
+  CHECK(std::isnan(run.summary.test_accuracy));
+  REQUIRE(run.summary.learned.size() == 1);
+  CHECK(run.summary.learned[0] == std::pair<std::string, double>("weight", 2.5));
+  CHECK(run.environment.at("host") == "here");
+  CHECK(run.environment.at("cores") == "2");
+  CHECK(is_run(dir.path()));
+}
+
+TEST_CASE("a run that was killed is told from one that ended") {
+  const TempDir dir;
+  write_run(dir);
+  SUBCASE("no summary") {
+    std::filesystem::remove(dir.path() / "summary.json");
+    CHECK_MESSAGE(contains(fault_of(dir), "summary.json: missing: the run has not ended"), fault_of(dir));
+  }
+  SUBCASE("a line cut short") {
+    const std::string whole = testing::read_file(dir.path() / "steps-rank1.jsonl");
+    dir.write("steps-rank1.jsonl", whole.substr(0, whole.size() - 9));
+    CHECK_MESSAGE(contains(fault_of(dir), "steps-rank1.jsonl:2: the line is cut short"), fault_of(dir));
+    CHECK(read_steps(dir.path(), 1, true).size() == 1);
+  }
+  SUBCASE("a rank without its file") {
+    std::filesystem::remove(dir.path() / "steps-rank1.jsonl");
+    CHECK_MESSAGE(contains(fault_of(dir), "steps-rank1.jsonl: No such file"), fault_of(dir));
+  }
+}
+
+TEST_CASE("a damaged file is named with its line") {
+  const TempDir dir;
+  write_run(dir);
+  const auto fault_with = [&](const std::string& file, const std::string& text) {
+    dir.write(file, text);
+    return fault_of(dir);
+  };
+  CHECK(contains(fault_with("epochs.jsonl", "{\"epoch\":1}\n{]\n"), "epochs.jsonl:2: not JSON (byte 2)"));
+  CHECK(contains(fault_with("epochs.jsonl", "{\"epoch\":1}\n7\n"), "epochs.jsonl:2: expected a JSON object"));
+  CHECK(contains(fault_with("epochs.jsonl", "{\"epoch\":\"1\"}\n"), "epochs.jsonl:1: \"epoch\": expected an integer"));
+  CHECK(contains(fault_with("epochs.jsonl", "{\"seconds\":1}\n"), "epochs.jsonl:1: \"epoch\" is missing"));
+  dir.write("epochs.jsonl", "");
+  CHECK(contains(fault_with("summary.json", "{\"world\":2,\"total_time\":[]}"),
+                 "summary.json: \"total_time\": expected a number"));
+  CHECK(contains(fault_with("summary.json", ""), "summary.json: not JSON"));
+  CHECK(contains(testing::error_of([&] { read_run(dir.path() / "none"); }), "no folder of a run"));
+}
+
+TEST_CASE("keys of a later version are passed over") {
+  const TempDir dir;
+  write_run(dir);
+  dir.write("epochs.jsonl", "{\"epoch\":3,\"test.f1\":{\"macro\":0.5}}\n");
+  CHECK(read_run(dir.path().string()).epochs[0].epoch == 3);
+}
+
+TEST_CASE("parity records read back, and are none where they were not asked for") {
+  const TempDir dir;
+  CHECK(read_parity(dir.path(), 2).empty());
+  ParityRecord record{2, "fc1.weight", 12, {"00ff00ff00ff00ff", 1.5, {1, -2.5}}, {"0123456789abcdef", 2, {3, 4}}};
+  std::string lines;
+  append_json(lines, record);
+  record.ulp_max = 1;
+  record.ulp_mean = 0.125;
+  lines += '\n';
+  append_json(lines, record);
+  lines += '\n';
+  dir.write("parity-rank0.jsonl", lines);
+  const auto ranks = read_parity(dir.path(), 1);
+  REQUIRE(ranks.size() == 1);
+  REQUIRE(ranks[0].size() == 2);
+  CHECK(ranks[0][0].parameter == "fc1.weight");
+  CHECK(ranks[0][0].gradient.hash == "00ff00ff00ff00ff");
+  CHECK(ranks[0][0].value.sketch == std::vector<double>{3, 4});
+  CHECK(std::isnan(ranks[0][0].ulp_max));
+  CHECK(ranks[0][1].ulp_mean == 0.125);
+  dir.write("parity-rank0.jsonl", "{\"step\":1,\"parameter\":\"w\",\"elements\":1,\"gradient\":{\"hash\":\"\"}}\n");
+  CHECK(contains(testing::error_of([&] { read_parity(dir.path(), 1); }),
+                 "parity-rank0.jsonl:1: gradient: \"norm\" is missing"));
+}
