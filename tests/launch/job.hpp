@@ -1,0 +1,52 @@
+// A launcher with ranks that follow a script, started by a test; fake_job.cpp has the words of the script.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launch/text.hpp"
+#include "support/process.hpp"
+
+namespace ddprun::launch::testing {
+
+using namespace ddprun::testing;
+using std::chrono::milliseconds;
+namespace fs = std::filesystem;
+
+// The aims are 0.5 s and less; tests run on busy machines, so they print what they measured and fail only far beyond.
+inline constexpr milliseconds kSlack{5000};
+
+// fake_job as a launcher whose job folders go into a folder of the test's own.
+class FakeJob {
+ public:
+  FakeJob(int nproc, const std::vector<std::string>& steps, bool joined = false, const std::string& log_dir = "-",
+          const std::string& grace_ms = "20000", const std::vector<std::string>& variables = {}) {
+    std::vector<std::string> command = {FAKE_JOB, std::to_string(nproc), log_dir, grace_ms};
+    command.insert(command.end(), steps.begin(), steps.end());
+    std::vector<std::string> environment = {"XDG_RUNTIME_DIR=" + base_.path().string()};
+    environment.insert(environment.end(), variables.begin(), variables.end());
+    process_ = std::make_unique<Process>(command, environment, joined);
+  }
+
+  Process& operator*() { return *process_; }
+  Process* operator->() { return process_.get(); }
+  const fs::path& base() const { return base_.path(); }
+  bool folder_gone() const { return fs::is_empty(base_.path()); }
+
+ private:
+  TempDir base_;
+  std::unique_ptr<Process> process_;
+};
+
+// The number in a file that a rank writes when it gets there.
+inline pid_t pid_in(const fs::path& file) {
+  pid_t pid = 0;
+  REQUIRE(eventually([&] { return static_cast<bool>(std::ifstream(file) >> pid); }));
+  return pid;
+}
+
+}  // namespace ddprun::launch::testing

@@ -1,0 +1,106 @@
+// What a signal to the supervisor does, and what its own end does to the ranks.
+#include <csignal>
+#include <cstdlib>
+#include <regex>
+
+#include "launch/job.hpp"
+#include "launch/supervisor.hpp"
+
+namespace {
+
+using namespace ddprun::launch::testing;
+
+TEST_CASE("SIGINT and SIGTERM let the ranks finish a common step") {
+  for (const auto& [signal, code] : {std::pair{SIGINT, 130}, {SIGTERM, 143}}) {
+    FakeJob job(3, {"0:print=ready", "*:train=1000000"});
+    REQUIRE(eventually([&] { return contains(job->out(), "ready"); }));
+    std::this_thread::sleep_for(milliseconds(50));
+    job->send(signal);
+    const auto result = job->wait();
+    CHECK(result.code == code);
+    std::smatch match;
+    REQUIRE(std::regex_search(result.err, match,
+                              std::regex("ddprun: stopping after step (\\d+) \\(again to end at once\\)")));
+    CHECK(count_of(result.out, "stopped after " + match[1].str() + "\n") == 3);
+    CHECK(!contains(result.err, "failed"));
+    CHECK(job.folder_gone());
+  }
+}
+
+TEST_CASE("a second signal ends at once what does not end by itself") {
+  FakeJob job(2, {"*:at=3,0", "0:print=ready", "*:hang"});
+  REQUIRE(eventually([&] { return contains(job->out(), "ready"); }));
+  job->send(SIGINT);
+  REQUIRE(eventually([&] { return contains(job->err(), "again to end at once"); }));
+  std::this_thread::sleep_for(milliseconds(50));
+  job->send(SIGINT);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto result = job->wait();
+  CHECK(std::chrono::steady_clock::now() - begin < kSlack);  // far below the grace of 20 s
+  CHECK(result.code == 130);
+  CHECK(contains(last_line(result.err), "interrupted; the ranks were killed"));
+}
+
+TEST_CASE("ranks that do not stop are killed when the grace is over") {
+  FakeJob job(2, {"*:at=3,0", "0:print=ready", "*:hang"}, false, "-", "100");
+  REQUIRE(eventually([&] { return contains(job->out(), "ready"); }));
+  job->send(SIGTERM);
+  const auto result = job->wait();
+  CHECK(result.code == 143);
+  CHECK(contains(last_line(result.err), "terminated; the ranks were killed"));
+}
+
+TEST_CASE("before the first step a signal ends the job at once") {
+  FakeJob job(2, {"0:print=ready", "*:hang"});
+  REQUIRE(eventually([&] { return contains(job->out(), "ready"); }));
+  job->send(SIGINT);
+  CHECK(job->wait(kSlack).code == 130);
+}
+
+TEST_CASE("a failure while the ranks stop is told, and the code stays that of the signal") {
+  FakeJob job(2, {"*:at=3,0", "0:print=ready", "1:sleep=300", "1:report=1,disk full", "1:exit=1", "*:hang"});
+  REQUIRE(eventually([&] { return contains(job->out(), "ready"); }));
+  job->send(SIGINT);
+  const auto result = job->wait();
+  CHECK(result.code == 130);
+  CHECK(last_line(result.err).ends_with(": disk full"));
+}
+
+TEST_CASE("without a launcher a rank follows none and reports to nobody") {
+  unsetenv("DDPRUN_LAUNCHER_PID");
+  ddprun::launch::follow_launcher();
+  ddprun::launch::report_failure("", 0, ddprun::ExitCode::failure, "nobody listens");
+  ddprun::launch::report_failure("/no/such/folder", 0, ddprun::ExitCode::failure, "nor here");
+}
+
+TEST_CASE("a rank dies with the process that started it") {
+  const TempDir files;
+  const std::string file = files.path() / "pid";
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    setenv("DDPRUN_LAUNCHER_PID", std::to_string(getpid()).c_str(), 1);
+    if (fork() == 0) {
+      ddprun::launch::follow_launcher();
+      std::ofstream(file) << getpid() << std::endl;
+    }
+    while (true) pause();
+  }
+  const pid_t rank = pid_in(file);
+  kill(launcher, SIGKILL);
+  waitpid(launcher, nullptr, 0);
+  CHECK(eventually([&] { return !is_alive(rank); }, kSlack));
+}
+
+TEST_CASE("a rank whose launcher is gone already ends at once") {
+  const pid_t rank = fork();
+  if (rank == 0) {
+    setenv("DDPRUN_LAUNCHER_PID", "1", 1);
+    ddprun::launch::follow_launcher();
+    _exit(0);
+  }
+  int status = -1;
+  REQUIRE(waitpid(rank, &status, 0) == rank);
+  CHECK(WEXITSTATUS(status) == 5);
+}
+
+}  // namespace
