@@ -1,5 +1,5 @@
-// report: what a person reads of a run: tables and lines for the terminal (later: charts, HTML). It formats; it
-// measures nothing. Torch-free.
+// report: what a person reads of a run: tables and lines for the terminal, charts, HTML. It formats; it measures
+// nothing. Torch-free.
 #pragma once
 
 #include <string>
@@ -25,6 +25,9 @@ class Table {
   void row(std::vector<std::string> cells);
   // Each line starts with `indent` spaces and ends with a newline. Widths count UTF-8 characters, not bytes.
   std::string text(int indent = 0) const;
+
+  const std::vector<Column>& columns() const { return columns_; }
+  const std::vector<std::vector<std::string>>& rows() const { return rows_; }
 
  private:
   std::vector<Column> columns_;

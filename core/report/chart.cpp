@@ -1,0 +1,99 @@
+#include "report/chart.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "report/units.hpp"
+#include "report/vega.hpp"
+
+namespace ddprun::report {
+namespace vega {
+namespace {
+
+// Ticks of a size: 64 KiB.
+constexpr const char* kBytesLabel =
+    "datum.value >= 1073741824 ? datum.value / 1073741824 + ' GiB' : datum.value >= 1048576 ? datum.value / 1048576 + "
+    "' MiB' : datum.value >= 1024 ? datum.value / 1024 + ' KiB' : datum.value + ' B'";
+
+const char* name_of(Scale scale) {
+  return scale == Scale::linear ? "linear" : "log";
+}
+
+}  // namespace
+
+Json layer(Json values, Json mark, Json encoding) {
+  return {{"data", {{"values", std::move(values)}}}, {"mark", std::move(mark)}, {"encoding", std::move(encoding)}};
+}
+
+Json field(const std::string& name, const std::string& type) {
+  return {{"field", name}, {"type", type}};
+}
+
+Json colour(const std::string& name, const std::vector<std::string>& names, bool legend) {
+  Json channel = field(name, "nominal");
+  channel["title"] = nullptr;
+  channel["scale"] = {{"domain", names}};
+  if (!legend) channel["legend"] = nullptr;
+  return channel;
+}
+
+Json tooltip(const std::vector<std::pair<std::string, std::string>>& fields_and_titles) {
+  Json fields = Json::array();
+  for (const auto& [name, title] : fields_and_titles) {
+    fields.push_back({{"field", name}, {"type", "nominal"}, {"title", title.empty() ? name : title}});
+  }
+  return fields;
+}
+
+Json measure(const std::string& name, const Axis& axis, double low, double high) {
+  Json channel = field(name, "quantitative");
+  channel["title"] = axis.title;
+  Json scale = {{"type", name_of(axis.scale)}, {"zero", false}, {"nice", axis.scale == Scale::linear ? false : true}};
+  if (axis.scale == Scale::log2) scale["base"] = 2;
+  if (std::isfinite(low)) scale["domainMin"] = low;
+  if (std::isfinite(high)) scale["domainMax"] = high;
+  channel["scale"] = scale;
+  Json marks = {{"labelOverlap", "greedy"}, {"tickCount", 6}};
+  if (axis.whole) marks["tickMinStep"] = 1;
+  if (axis.bytes) marks["labelExpr"] = kBytesLabel;
+  channel["axis"] = marks;
+  return channel;
+}
+
+std::vector<std::string> names_of(const std::vector<BarSeries>& series) {
+  std::vector<std::string> names;
+  for (const BarSeries& one : series) names.push_back(one.name);
+  return names;
+}
+
+void expect_values(const std::vector<std::string>& groups, const std::vector<BarSeries>& series) {
+  for (const BarSeries& one : series) {
+    const auto fits = [&](const std::vector<double>& values) { return values.size() == groups.size(); };
+    if (fits(one.values) && (one.low.empty() || fits(one.low)) && one.low.size() == one.high.size()) continue;
+    throw std::logic_error("chart series \"" + one.name + "\" has another number of values than there are groups");
+  }
+}
+
+}  // namespace vega
+
+std::string vega_lite(const Chart& chart, int width) {
+  const vega::View view = std::visit([](const auto& content) { return vega::view_of(content); }, chart.content);
+  vega::Json spec = {{"$schema", "https://vega.github.io/schema/vega-lite/v6.json"}};
+  if (width > 0) {
+    spec["title"] = {{"text", chart.title}};
+    if (!chart.note.empty()) spec["title"]["subtitle"] = chart.note;
+    spec["width"] = width;
+    spec["padding"] = 16;
+  } else {
+    spec["width"] = "container";
+    spec["padding"] = 0;
+  }
+  spec["height"] = view.height;
+  spec["layer"] = view.layers;
+  return spec.dump(-1, ' ', false, vega::Json::error_handler_t::replace);
+}
+
+}  // namespace ddprun::report

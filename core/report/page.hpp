@@ -1,0 +1,39 @@
+// A report as one HTML file that needs nothing else: charts (drawn by Vega, which is in the file), tables, paragraphs;
+// light and dark as the reader's system is, readable on a phone. Texts may hold anything: they are escaped.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/chart.hpp"
+#include "report/table.hpp"
+
+namespace ddprun::report {
+
+struct TitledTable {
+  std::string title;  // may be empty
+  Table table;
+};
+
+// In this order: paragraphs, tables, charts (each with its table folded below it).
+struct Section {
+  std::string title;
+  std::vector<std::string> paragraphs;
+  std::vector<TitledTable> tables;
+  std::vector<Chart> charts;
+};
+
+struct Page {
+  std::string title;
+  std::vector<std::string> paragraphs;  // below the title: the answer first
+  std::vector<Section> sections;
+};
+
+// The whole file. `javascript` is Vega with Vega-Lite and vega-embed (assets.hpp).
+std::string to_html(const Page& page, const std::string& javascript);
+
+// to_html() with the JavaScript that came with ddprun, written over `path`, whole or not at all. Throws Error(failure)
+// with path and reason, also where the JavaScript is not there.
+void write_page(const std::string& path, const Page& page);
+
+}  // namespace ddprun::report
