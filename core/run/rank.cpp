@@ -7,8 +7,6 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
-#include "base/version.hpp"
-#include "checkpoint/folder.hpp"
 #include "launch/supervisor.hpp"
 #include "record/environment.hpp"
 #include "record/recorder.hpp"
@@ -17,11 +15,7 @@
 #include "run/assembly.hpp"
 #include "run/group.hpp"
 #include "run/memory.hpp"
-#include "run/run_observer.hpp"
-#include "train/checkpointer.hpp"
-#include "train/optimizers.hpp"
-#include "train/reducer.hpp"
-#include "train/trainer.hpp"
+#include "run/session.hpp"
 
 namespace ddprun::run {
 namespace {
@@ -32,92 +26,6 @@ int64_t use_threads(const config::Experiment& experiment, const launch::World& w
   torch::set_num_threads(static_cast<int>(threads));
   return threads;
 }
-
-std::unique_ptr<data::Sampler> train_sampler(const config::Experiment& experiment, int64_t samples,
-                                             const launch::World& world) {
-  const auto& data = experiment.data;
-  const auto seed = static_cast<uint64_t>(experiment.experiment.seed);
-  const bool distributed =
-      data.sampler == "distributed" || (data.sampler == "auto" && experiment.strategy.kind == "ddp");
-  if (distributed) {
-    const auto last = data.last == "drop"    ? data::Last::drop
-                      : data.last == "exact" ? data::Last::exact
-                                             : data::Last::pad;
-    return data::distributed_sampler(samples, world.rank, world.size, seed, data.shuffle, last);
-  }
-  const bool random = data.sampler == "random" || (data.sampler == "auto" && data.shuffle);
-  return random ? data::random_sampler(samples, seed) : data::sequential_sampler(samples);
-}
-
-// What trains, built from an assembly and a group: members in the order in which they depend on one another.
-class Session {
- public:
-  Session(Assembly& assembly, Group& group, const launch::World& world, record::Recorder& recorder,
-          ObserverOptions options)
-      : experiment_(assembly.experiment()),
-        observer_(recorder, options),
-        parameters_(train::trainable_parameters(assembly.model->module())),
-        optimizer_(train::make_optimizer(experiment_, parameters_, world.size)) {
-    const auto& data = experiment_.data;
-    const int64_t batch = rank_batch(assembly.loaded, world.size);
-    const data::LoaderOptions loader{static_cast<int>(data.workers), static_cast<int>(data.prefetch)};
-    train_ = std::make_unique<train::Feed>(*assembly.data.train,
-                                           train_sampler(experiment_, assembly.data.train->size(), world), batch,
-                                           world.rank, world.size, loader);
-    // Every test sample once, whatever the ranks: an average over padded samples would not be the model's accuracy.
-    if (experiment_.train.evaluate) {
-      test_ = std::make_unique<train::Feed>(
-          *assembly.data.test,
-          data::distributed_sampler(assembly.data.test->size(), world.rank, world.size, 0, false, data::Last::exact),
-          batch, world.rank, world.size, loader);
-    }
-    if (world.rank == 0) {
-      folder_ = std::make_unique<checkpoint::CheckpointFolder>(recorder.run_dir() + "/checkpoints",
-                                                               experiment_.checkpoint.keep);
-      checkpointer_ = train::model_checkpointer(assembly.model->module(), *folder_,
-                                                {{"ddprun", version()}, {"model", experiment_.model.name}});
-    }
-    make_trainer(assembly, group);
-  }
-
-  train::Trainer& trainer() { return *trainer_; }
-  const train::Feed& feed() const { return *train_; }
-  const RunObserver& observer() const { return observer_; }
-
- private:
-  void make_trainer(Assembly& assembly, Group& group) {
-    train::Parts parts{*assembly.model, *optimizer_, *train_, test_.get(), observer_, checkpointer_.get(), {}};
-    parts.plan = {experiment_.train.epochs, experiment_.train.steps, experiment_.train.evaluate,
-                  experiment_.checkpoint.every};
-    if (group.backend == nullptr) {
-      trainer_ = train::single_trainer(parts);
-      return;
-    }
-    const auto& strategy = experiment_.strategy;
-    const auto timeout = milliseconds(experiment_.comm.timeout);
-    constexpr double kMiB = 1024 * 1024;
-    train::ReducerOptions options;
-    options.bucket_bytes = static_cast<std::size_t>(strategy.bucket_mb * kMiB);
-    options.first_bucket_bytes = static_cast<std::size_t>(strategy.first_bucket_mb * kMiB);
-    options.unused = strategy.unused == "zero" ? train::Unused::zero : train::Unused::error;
-    options.timeout = timeout;
-    options.on_wait = [this](int bucket) { observer_.waiting_for(bucket); };
-    reducer_ = train::bucketed_reducer(*group.backend, parameters_, options);
-    trainer_ =
-        train::ddp_trainer(parts, *group.backend, *reducer_, {strategy.sync_buffers, strategy.hash_every, timeout});
-  }
-
-  const config::Experiment& experiment_;
-  RunObserver observer_;
-  const std::vector<train::NamedTensor> parameters_;
-  std::unique_ptr<torch::optim::Optimizer> optimizer_;
-  std::unique_ptr<train::Feed> train_;
-  std::unique_ptr<train::Feed> test_;  // null without evaluation
-  std::unique_ptr<checkpoint::CheckpointFolder> folder_;
-  std::unique_ptr<train::Checkpointer> checkpointer_;
-  std::unique_ptr<train::Reducer> reducer_;
-  std::unique_ptr<train::Trainer> trainer_;
-};
 
 report::Banner describe(const Assembly& assembly, const launch::World& world, const train::Feed& feed, int64_t threads,
                         const std::string& run_dir) {

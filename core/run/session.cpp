@@ -1,0 +1,80 @@
+#include "run/session.hpp"
+
+#include "base/version.hpp"
+#include "train/checkpointer.hpp"
+
+namespace ddprun::run {
+namespace {
+
+std::unique_ptr<data::Sampler> train_sampler(const config::Experiment& experiment, int64_t samples,
+                                             const launch::World& world) {
+  const auto& data = experiment.data;
+  const auto seed = static_cast<uint64_t>(experiment.experiment.seed);
+  const bool distributed =
+      data.sampler == "distributed" || (data.sampler == "auto" && experiment.strategy.kind == "ddp");
+  if (distributed) {
+    const auto last = data.last == "drop"    ? data::Last::drop
+                      : data.last == "exact" ? data::Last::exact
+                                             : data::Last::pad;
+    return data::distributed_sampler(samples, world.rank, world.size, seed, data.shuffle, last);
+  }
+  const bool random = data.sampler == "random" || (data.sampler == "auto" && data.shuffle);
+  return random ? data::random_sampler(samples, seed) : data::sequential_sampler(samples);
+}
+
+}  // namespace
+
+Session::Session(Assembly& assembly, Group& group, const launch::World& world, record::Recorder& recorder,
+                 ObserverOptions options)
+    : experiment_(assembly.experiment()),
+      observer_(recorder, options),
+      parameters_(train::trainable_parameters(assembly.model->module())),
+      optimizer_(train::make_optimizer(experiment_, parameters_, world.size)) {
+  make_feeds(assembly, world);
+  if (world.rank == 0) make_checkpointer(assembly, recorder.run_dir());
+  trainer_ = make_trainer(assembly, group);
+}
+
+void Session::make_feeds(Assembly& assembly, const launch::World& world) {
+  const auto& data = experiment_.data;
+  const int64_t batch = rank_batch(assembly.loaded, world.size);
+  const data::LoaderOptions loader{static_cast<int>(data.workers), static_cast<int>(data.prefetch)};
+  train_ = std::make_unique<train::Feed>(*assembly.data.train,
+                                         train_sampler(experiment_, assembly.data.train->size(), world), batch,
+                                         world.rank, world.size, loader);
+  if (!experiment_.train.evaluate) return;
+  // Every test sample once, whatever the ranks: an average over padded samples would not be the model's accuracy.
+  test_ = std::make_unique<train::Feed>(
+      *assembly.data.test,
+      data::distributed_sampler(assembly.data.test->size(), world.rank, world.size, 0, false, data::Last::exact), batch,
+      world.rank, world.size, loader);
+}
+
+void Session::make_checkpointer(Assembly& assembly, const std::string& run_dir) {
+  folder_ = std::make_unique<checkpoint::CheckpointFolder>(run_dir + "/checkpoints", experiment_.checkpoint.keep);
+  checkpointer_ = train::model_checkpointer(assembly.model->module(), *folder_,
+                                            {{"ddprun", version()}, {"model", experiment_.model.name}});
+}
+
+std::unique_ptr<train::Trainer> Session::make_trainer(Assembly& assembly, Group& group) {
+  train::Parts parts{*assembly.model, *optimizer_, *train_, test_.get(), observer_, checkpointer_.get(), {}};
+  parts.plan = {experiment_.train.epochs, experiment_.train.steps, experiment_.train.evaluate,
+                experiment_.checkpoint.every};
+  return group.backend == nullptr ? train::single_trainer(parts) : make_ddp(parts, *group.backend);
+}
+
+std::unique_ptr<train::Trainer> Session::make_ddp(train::Parts parts, comm::CommBackend& backend) {
+  const auto& strategy = experiment_.strategy;
+  const auto timeout = milliseconds(experiment_.comm.timeout);
+  constexpr double kMiB = 1024 * 1024;
+  train::ReducerOptions options;
+  options.bucket_bytes = static_cast<std::size_t>(strategy.bucket_mb * kMiB);
+  options.first_bucket_bytes = static_cast<std::size_t>(strategy.first_bucket_mb * kMiB);
+  options.unused = strategy.unused == "zero" ? train::Unused::zero : train::Unused::error;
+  options.timeout = timeout;
+  options.on_wait = [this](int bucket) { observer_.waiting_for(bucket); };
+  reducer_ = train::bucketed_reducer(backend, parameters_, options);
+  return train::ddp_trainer(parts, backend, *reducer_, {strategy.sync_buffers, strategy.hash_every, timeout});
+}
+
+}  // namespace ddprun::run
