@@ -26,7 +26,7 @@ struct Locations {
   bool are_somewhere() const noexcept { return send.is_somewhere() && recv.is_somewhere(); }
 };
 
-// Memory that several ranks map. What SharedAllreduce needs to know of it.
+// Memory that several ranks map. What SharedCollectives needs to know of it.
 class SharedMemory {
  public:
   // Where `bytes` bytes at `data`, ours, lie; nowhere, unless all are within one allocation.

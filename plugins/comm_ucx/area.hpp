@@ -4,7 +4,7 @@
 // mailbox; the two mailboxes of a rank alternate, so that one is written again only after every rank has posted the
 // collective in between, which it does once it has read this one. `step` is counted up by each rank at each barrier
 // within a collective; all ranks take the same number of barriers, as they decide by the same mailboxes. The slots'
-// rules are with the staged allreduce (shared_allreduce.cpp).
+// rules are with the staged allreduce (shared_collectives.cpp).
 #pragma once
 
 #include <atomic>

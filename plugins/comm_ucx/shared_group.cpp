@@ -44,7 +44,7 @@ SharedGroup::SharedGroup(const Host& host, const std::string& forbidden, std::fu
   if (segment_ != nullptr) segment_->seal();
   // Where memory is not shared, what is allocated is this rank's alone.
   allocations_ = is_usable() ? std::make_unique<Allocations>(ranks_.size(), me_) : std::make_unique<Allocations>(1, 0);
-  if (is_usable()) collectives_ = std::make_unique<SharedAllreduce>(me_, ranks_, areas_, *allocations_);
+  if (is_usable()) collectives_ = std::make_unique<SharedCollectives>(me_, ranks_, areas_, *allocations_);
 }
 
 void SharedGroup::find_hosts(const std::vector<Hello>& hellos) {

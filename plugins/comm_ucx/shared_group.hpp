@@ -1,4 +1,4 @@
-// The ranks of one host, and their collectives through memory that all of them map: shared_allreduce.hpp has
+// The ranks of one host, and their collectives through memory that all of them map: shared_collectives.hpp has
 // the protocol, segment.hpp the memory.
 #pragma once
 
@@ -11,7 +11,7 @@
 #include "allocation.hpp"
 #include "ddprun/comm_plugin.hpp"
 #include "segment.hpp"
-#include "shared_allreduce.hpp"
+#include "shared_collectives.hpp"
 #include "wait.hpp"
 
 namespace ddprun::ucx_backend {
@@ -81,7 +81,7 @@ class SharedGroup {
   std::vector<Mapping> mappings_;     // the peers' areas, by place; of nothing for ourselves
   std::vector<Area*> areas_;          // all, where usable
   std::unique_ptr<Allocations> allocations_;
-  std::unique_ptr<SharedAllreduce> collectives_;
+  std::unique_ptr<SharedCollectives> collectives_;
 };
 
 }  // namespace ddprun::ucx_backend

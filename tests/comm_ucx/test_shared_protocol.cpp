@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "comm_ucx/shared_allreduce.hpp"
+#include "comm_ucx/shared_collectives.hpp"
 #include "support/ranks.hpp"
 
 using namespace ddprun::testing;
@@ -17,7 +17,7 @@ using ddprun::ucx_backend::kChunk;
 using ddprun::ucx_backend::kInline;
 using ddprun::ucx_backend::kWhole;
 using ddprun::ucx_backend::Location;
-using ddprun::ucx_backend::SharedAllreduce;
+using ddprun::ucx_backend::SharedCollectives;
 using ddprun::ucx_backend::Waiter;
 
 namespace {
@@ -67,7 +67,7 @@ ddprun::Host host_of(const Rank& rank) {
 }
 
 // Vectors of one, and of several, chunks, in place in every second round.
-void check_allgather(SharedAllreduce& collectives, Rank& rank, Waiter& waiter, int round) {
+void check_allgather(SharedCollectives& collectives, Rank& rank, Waiter& waiter, int round) {
   const std::size_t count = round % 3 == 0 ? 7 : 2 * kChunk / sizeof(int32_t) + 5;
   std::vector<int32_t> all(count * rank.size(), -1), own(count, round + rank.rank());
   int32_t* const mine = all.data() + count * rank.rank();
@@ -84,7 +84,7 @@ void check_allgather(SharedAllreduce& collectives, Rank& rank, Waiter& waiter, i
   }
 }
 
-void check_reduce_scatter(SharedAllreduce& collectives, Rank& rank, Waiter& waiter, int round) {
+void check_reduce_scatter(SharedCollectives& collectives, Rank& rank, Waiter& waiter, int round) {
   const std::size_t count = round % 3 == 0 ? 7 : kChunk / sizeof(int32_t) + 5;
   std::vector<int32_t> all(count * rank.size()), own(count, -1);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int32_t>(i) + round * (rank.rank() + 1);
@@ -112,7 +112,7 @@ void run(Shared& shared, Rank& rank, int rounds) {
     ranks.push_back(peer);
     areas.push_back(shared.areas[peer].get());
   }
-  SharedAllreduce collectives(rank.rank(), ranks, areas, memory);
+  SharedCollectives collectives(rank.rank(), ranks, areas, memory);
   Waiter waiter(host_of(rank), rank.size(), [] { return -1; });
   std::vector<int32_t> own(kCount);
   const std::vector<std::size_t> counts = {1,          kInline / 4,    kInline / 4 + 1, kCount,

@@ -23,10 +23,10 @@
 
 namespace ddprun::ucx_backend {
 
-class SharedAllreduce {
+class SharedCollectives {
  public:
   // The areas of ranks[0], ranks[1], ...; ours at `me`. `memory` knows the same ranks in the same order.
-  SharedAllreduce(std::size_t me, std::vector<int> ranks, std::vector<Area*> areas, const SharedMemory& memory);
+  SharedCollectives(std::size_t me, std::vector<int> ranks, std::vector<Area*> areas, const SharedMemory& memory);
 
   // All are collective, and throw what Waiter::until throws, after which nothing may be called any more; or, on all
   // ranks alike, DDPRUN_MISMATCH.

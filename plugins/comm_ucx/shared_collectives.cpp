@@ -1,4 +1,4 @@
-#include "shared_allreduce.hpp"
+#include "shared_collectives.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -24,8 +24,8 @@ void move_bytes(void* to, const void* from, uint64_t bytes) {
 
 }  // namespace
 
-SharedAllreduce::SharedAllreduce(std::size_t me, std::vector<int> ranks, std::vector<Area*> areas,
-                                 const SharedMemory& memory)
+SharedCollectives::SharedCollectives(std::size_t me, std::vector<int> ranks, std::vector<Area*> areas,
+                                     const SharedMemory& memory)
     : me_(me),
       ranks_(std::move(ranks)),
       areas_(std::move(areas)),
@@ -33,14 +33,14 @@ SharedAllreduce::SharedAllreduce(std::size_t me, std::vector<int> ranks, std::ve
       from_(areas_.size()),
       to_(areas_.size()) {}
 
-Mailbox& SharedAllreduce::begin(const Purpose& purpose) {
+Mailbox& SharedCollectives::begin(const Purpose& purpose) {
   ++collectives_;
   Mailbox& mine = mailbox(me_);
   mine.purpose = purpose;
   return mine;
 }
 
-void SharedAllreduce::meet(Waiter& waiter) {
+void SharedCollectives::meet(Waiter& waiter) {
   mailbox(me_).posted.post(collectives_, areas_[me_]->sleepers);
   bool agreed = true;
   for (std::size_t member = 0; member < areas_.size(); ++member) {
@@ -51,7 +51,7 @@ void SharedAllreduce::meet(Waiter& waiter) {
   if (!agreed) throw Failure(DDPRUN_MISMATCH, "the ranks of this host called different collectives");
 }
 
-void SharedAllreduce::barrier(Waiter& waiter) {
+void SharedCollectives::barrier(Waiter& waiter) {
   ++steps_;
   areas_[me_]->step.post(steps_, areas_[me_]->sleepers);
   for (std::size_t member = 0; member < areas_.size(); ++member) {
@@ -60,13 +60,13 @@ void SharedAllreduce::barrier(Waiter& waiter) {
 }
 
 // Slices begin at whole cache lines of the vector, so that no two ranks write into one.
-SharedAllreduce::Range SharedAllreduce::slice(std::size_t member, uint64_t count, uint64_t element) const {
+SharedCollectives::Range SharedCollectives::slice(std::size_t member, uint64_t count, uint64_t element) const {
   const uint64_t bytes = count * element, ranks = areas_.size();
   const uint64_t most = ((bytes + ranks - 1) / ranks + kLine - 1) / kLine * kLine;
   return {std::min(member * most, bytes), std::min((member + 1) * most, bytes)};
 }
 
-void SharedAllreduce::allreduce(const ddprun_collective& call, Waiter& waiter) {
+void SharedCollectives::allreduce(const ddprun_collective& call, Waiter& waiter) {
   const uint64_t bytes = call.count * size_of(call.dtype);
   const Purpose purpose = {Purpose::allreduce, static_cast<int16_t>(call.dtype), static_cast<int16_t>(call.op),
                            call.count};
@@ -93,14 +93,14 @@ void SharedAllreduce::allreduce(const ddprun_collective& call, Waiter& waiter) {
   reduce_staged(call, stages, !fits && somewhere == 0, waiter);
 }
 
-void SharedAllreduce::reduce_posted(const ddprun_collective& call) {
+void SharedCollectives::reduce_posted(const ddprun_collective& call) {
   for (std::size_t member = 0; member < areas_.size(); ++member) from_[member] = mailbox(member).data;
   from_[me_] = call.send;
   to_.assign(1, call.recv);
   reduce(call, call.count);
 }
 
-void SharedAllreduce::reduce(const ddprun_collective& call, uint64_t count) {
+void SharedCollectives::reduce(const ddprun_collective& call, uint64_t count) {
   const auto targets = static_cast<int>(to_.size()), sources = static_cast<int>(from_.size());
   if (call.op != DDPRUN_AVG) {
     return reduction::reduce_all(to_.data(), targets, from_.data(), sources, call.dtype, call.op, count);
@@ -118,7 +118,7 @@ void SharedAllreduce::reduce(const ddprun_collective& call, uint64_t count) {
   }
 }
 
-void SharedAllreduce::reduce_direct(const ddprun_collective& call, Waiter& waiter) {
+void SharedCollectives::reduce_direct(const ddprun_collective& call, Waiter& waiter) {
   const uint64_t element = size_of(call.dtype);
   const Range mine = slice(me_, call.count, element);
   to_.clear();
@@ -136,7 +136,8 @@ void SharedAllreduce::reduce_direct(const ddprun_collective& call, Waiter& waite
 // two chunks ago has been read by all, because each has since arrived at the barrier behind its reading. The first
 // inputs of a call may be written at once: the last call's have been read before its last barrier. Its outputs may
 // still be read, until all have come to the barrier behind copy_in.
-void SharedAllreduce::reduce_staged(const ddprun_collective& call, bool first_is_in, bool all_are_in, Waiter& waiter) {
+void SharedCollectives::reduce_staged(const ddprun_collective& call, bool first_is_in, bool all_are_in,
+                                      Waiter& waiter) {
   const uint64_t chunks = (call.count * size_of(call.dtype) + kChunk - 1) / kChunk;
   if (!first_is_in) copy_in(call, chunk(call, 0));
   if (!all_are_in) barrier(waiter);
@@ -148,12 +149,12 @@ void SharedAllreduce::reduce_staged(const ddprun_collective& call, bool first_is
   }
 }
 
-SharedAllreduce::Chunk SharedAllreduce::chunk(const ddprun_collective& call, uint64_t number) const {
+SharedCollectives::Chunk SharedCollectives::chunk(const ddprun_collective& call, uint64_t number) const {
   const uint64_t element = size_of(call.dtype), most = kChunk / element;
   return {number * most * element, std::min(most, call.count - number * most), element, number % 2};
 }
 
-void SharedAllreduce::copy_in(const ddprun_collective& call, const Chunk& chunk) {
+void SharedCollectives::copy_in(const ddprun_collective& call, const Chunk& chunk) {
   const std::byte* send = bytes_of(call.send) + chunk.begin;
   std::byte* input = areas_[me_]->inputs[chunk.slot];
   const Range mine = slice(me_, chunk.count, chunk.element);
@@ -161,7 +162,7 @@ void SharedAllreduce::copy_in(const ddprun_collective& call, const Chunk& chunk)
   move_bytes(input + mine.end, send + mine.end, chunk.count * chunk.element - mine.end);
 }
 
-void SharedAllreduce::reduce_chunk(const ddprun_collective& call, const Chunk& chunk) {
+void SharedCollectives::reduce_chunk(const ddprun_collective& call, const Chunk& chunk) {
   const Range mine = slice(me_, chunk.count, chunk.element);
   for (std::size_t member = 0; member < areas_.size(); ++member) {
     from_[member] = areas_[member]->inputs[chunk.slot] + mine.begin;
@@ -173,7 +174,7 @@ void SharedAllreduce::reduce_chunk(const ddprun_collective& call, const Chunk& c
   reduce(call, mine.bytes() / chunk.element);
 }
 
-void SharedAllreduce::copy_out(const ddprun_collective& call, const Chunk& chunk) const {
+void SharedCollectives::copy_out(const ddprun_collective& call, const Chunk& chunk) const {
   for (std::size_t member = 0; member < areas_.size(); ++member) {
     if (member == me_) continue;
     const Range theirs = slice(member, chunk.count, chunk.element);
@@ -183,7 +184,7 @@ void SharedAllreduce::copy_out(const ddprun_collective& call, const Chunk& chunk
 }
 
 // The root writes into a slot again only after the barrier that follows the others' reading of it.
-void SharedAllreduce::broadcast(void* data, uint64_t bytes, std::size_t root, Waiter& waiter) {
+void SharedCollectives::broadcast(void* data, uint64_t bytes, std::size_t root, Waiter& waiter) {
   begin({Purpose::broadcast, DDPRUN_UINT8, static_cast<int16_t>(root), bytes});
   meet(waiter);
   for (uint64_t begin = 0, slot = 0; begin < bytes; begin += kChunk, slot = 1 - slot) {
@@ -196,7 +197,7 @@ void SharedAllreduce::broadcast(void* data, uint64_t bytes, std::size_t root, Wa
 
 // As above: what stands in a slot has been read when all have come to the next barrier but one, or to the meeting of
 // the next collective.
-void SharedAllreduce::allgather(const ddprun_collective& call, Waiter& waiter) {
+void SharedCollectives::allgather(const ddprun_collective& call, Waiter& waiter) {
   const uint64_t bytes = call.count * size_of(call.dtype);
   const auto block = [&](std::size_t member) { return bytes_of(call.recv) + member * bytes; };
   begin({Purpose::allgather, static_cast<int16_t>(call.dtype), 0, call.count});
@@ -213,7 +214,7 @@ void SharedAllreduce::allgather(const ddprun_collective& call, Waiter& waiter) {
 }
 
 // Each slot has a part for each rank. Not the input slots: an allreduce fills those before its meeting.
-void SharedAllreduce::reduce_scatter(const ddprun_collective& call, Waiter& waiter) {
+void SharedCollectives::reduce_scatter(const ddprun_collective& call, Waiter& waiter) {
   const uint64_t element = size_of(call.dtype), most = kChunk / areas_.size() / element;
   begin({Purpose::reduce_scatter, static_cast<int16_t>(call.dtype), static_cast<int16_t>(call.op), call.count});
   meet(waiter);
@@ -236,12 +237,12 @@ void SharedAllreduce::reduce_scatter(const ddprun_collective& call, Waiter& wait
   }
 }
 
-void SharedAllreduce::barrier_of_all(Waiter& waiter) {
+void SharedCollectives::barrier_of_all(Waiter& waiter) {
   begin({Purpose::barrier, DDPRUN_UINT8, 0, 0});
   meet(waiter);
 }
 
-void SharedAllreduce::exchange(const void* mine, std::size_t bytes, void* all, Waiter& waiter) {
+void SharedCollectives::exchange(const void* mine, std::size_t bytes, void* all, Waiter& waiter) {
   move_bytes(begin({Purpose::exchange, DDPRUN_UINT8, 0, bytes}).data, mine, bytes);
   meet(waiter);
   for (std::size_t member = 0; member < areas_.size(); ++member)
