@@ -1,63 +1,26 @@
 #include "checkpoint/folder.hpp"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
+#include <set>
 #include <stdexcept>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "checkpoint/names.hpp"
 
 namespace ddprun::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view kPrefix = "step-";
-constexpr std::string_view kSuffix = ".safetensors";
-constexpr std::string_view kAside = ".safetensors.tmp-";  // and the writer's process id
-
-std::string name_of(int64_t step) {
-  const std::string digits = std::to_string(step);
-  const size_t zeros = digits.size() < 8 ? 8 - digits.size() : 0;
-  return std::string(kPrefix) + std::string(zeros, '0') + digits + std::string(kSuffix);
-}
-
-// -1 where the text is no whole number.
-int64_t number_of(std::string_view text) {
-  int64_t number = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? number : -1;
-}
-
-// The step of a commit's file name; -1 for any other file.
-int64_t step_of(const std::string& name) {
-  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return -1;
-  const int64_t step =
-      number_of(std::string_view(name).substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size()));
-  return step >= 0 && name == name_of(step) ? step : -1;
-}
-
-bool alive(int64_t process) {
-  return ::kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH;
-}
-
-// Whether a file was left by a writer that is gone. What carries our own id is left too: we are not writing now.
-bool left_over(const std::string& name) {
-  const size_t at = name.find(kAside);
-  if (!name.starts_with(kPrefix) || at == std::string::npos) return false;
-  const int64_t writer = number_of(std::string_view(name).substr(at + kAside.size()));
-  return writer > 0 && (writer == ::getpid() || !alive(writer));
-}
 
 template <class Visit>
 void for_each_name(const std::string& dir, Visit visit) {
@@ -72,25 +35,87 @@ std::string in(const std::string& dir, const std::string& name) {
   return (fs::path(dir) / name).string();
 }
 
+void create_folder(const std::string& dir) {
+  std::error_code fault;
+  fs::create_directories(dir, fault);
+  if (fault) throw_file_error("create folder", dir, fault.value());
+}
+
+// Written aside, synced, renamed, the folder synced: under its name the file is whole, or not there.
+std::string write_whole(const std::string& dir, const std::string& name, const std::vector<TensorView>& tensors,
+                        const Metadata& metadata) {
+  const std::string path = in(dir, name);
+  const std::string aside = in(dir, aside_name(name));
+  try {
+    write_safetensors(aside, tensors, metadata);
+    if (::rename(aside.c_str(), path.c_str()) != 0) throw_file_error("rename " + aside + " to", path, errno);
+  } catch (...) {
+    ::unlink(aside.c_str());
+    throw;
+  }
+  sync_folder(dir);
+  return path;
+}
+
+Metadata with_place(Metadata metadata, int64_t step, int64_t epoch) {
+  metadata["step"] = std::to_string(step);
+  metadata["epoch"] = std::to_string(epoch);
+  return metadata;
+}
+
+// An old file too many costs space, not correctness: it does not stop the run.
+void remove(const std::string& path) {
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return;
+  log::warning("cannot remove " + path + ": " + std::generic_category().message(errno));
+}
+
+// States up to `last` whose commit is not there.
+void remove_lone_states(const std::string& dir, int64_t last) {
+  std::set<int64_t> steps;
+  for (const Commit& commit : list_commits(dir)) steps.insert(commit.step);
+  for_each_name(dir, [&](const std::string& name) {
+    const int64_t step = step_of_state(name);
+    if (step >= 0 && step <= last && !steps.contains(step)) remove(in(dir, name));
+  });
+}
+
 }  // namespace
+
+std::string state_path(const Commit& commit, int rank) {
+  return (fs::path(commit.path).parent_path() / state_name(commit.step, rank)).string();
+}
+
+void save_state(const std::string& dir, int64_t step, int rank, const std::vector<TensorView>& tensors,
+                const Metadata& metadata) {
+  create_folder(dir);
+  write_whole(dir, state_name(step, rank), tensors, metadata);
+}
 
 std::vector<Commit> list_commits(const std::string& dir) {
   std::vector<Commit> commits;
   for_each_name(dir, [&](const std::string& name) {
-    if (const int64_t step = step_of(name); step >= 0) commits.push_back({step, in(dir, name)});
+    if (const int64_t step = step_of_commit(name); step >= 0) commits.push_back({step, in(dir, name)});
   });
   std::sort(commits.begin(), commits.end(), [](const Commit& a, const Commit& b) { return a.step < b.step; });
   return commits;
 }
 
+std::optional<Commit> commit_of(const std::string& path) {
+  const int64_t step = step_of_commit(fs::path(path).filename().string());
+  return step < 0 ? std::nullopt : std::optional(Commit{step, path});
+}
+
+std::string best_path(const std::string& dir) {
+  return in(dir, std::string(kBestName));
+}
+
 CheckpointFolder::CheckpointFolder(std::string dir, int64_t keep) : dir_(std::move(dir)), keep_(keep) {
   if (keep_ < 1) throw std::logic_error("a checkpoint folder keeps at least one commit");
-  std::error_code fault;
-  fs::create_directories(dir_, fault);
-  if (fault) throw_file_error("create folder", dir_, fault.value());
+  create_folder(dir_);
   for_each_name(dir_, [&](const std::string& name) {
-    if (left_over(name)) ::unlink(in(dir_, name).c_str());
+    if (is_left_over(name)) remove(in(dir_, name));
   });
+  remove_lone_states(dir_, std::numeric_limits<int64_t>::max());
 }
 
 std::string CheckpointFolder::save(int64_t step, int64_t epoch, const std::vector<TensorView>& tensors,
@@ -101,33 +126,21 @@ std::string CheckpointFolder::save(int64_t step, int64_t epoch, const std::vecto
     throw Error(ExitCode::usage, "cannot commit step " + std::to_string(step) + " beside " + last->path +
                                      ": a later step is there; resume from it, or use another folder");
   }
-  Metadata complete = metadata;
-  complete["step"] = std::to_string(step);
-  complete["epoch"] = std::to_string(epoch);
-
-  const std::string path = in(dir_, name_of(step));
-  const std::string aside = path + ".tmp-" + std::to_string(::getpid());
-  try {
-    write_safetensors(aside, tensors, complete);
-    if (::rename(aside.c_str(), path.c_str()) != 0) throw_file_error("rename " + aside + " to", path, errno);
-  } catch (...) {
-    ::unlink(aside.c_str());
-    throw;
-  }
-  sync_folder(dir_);
+  const std::string path = write_whole(dir_, commit_name(step), tensors, with_place(metadata, step, epoch));
   prune();
   return path;
 }
 
+std::string CheckpointFolder::save_best(int64_t step, int64_t epoch, const std::vector<TensorView>& tensors,
+                                        const Metadata& metadata) {
+  return write_whole(dir_, std::string(kBestName), tensors, with_place(metadata, step, epoch));
+}
+
 void CheckpointFolder::prune() const {
-  std::vector<Commit> all = commits();
+  const std::vector<Commit> all = commits();
   const auto keep = static_cast<size_t>(keep_);
-  for (size_t i = 0; i + keep < all.size(); ++i) {
-    // An old commit too many costs space, not correctness: it does not stop the run.
-    if (::unlink(all[i].path.c_str()) != 0) {
-      log::warning("cannot remove " + all[i].path + ": " + std::generic_category().message(errno));
-    }
-  }
+  for (size_t i = 0; i + keep < all.size(); ++i) remove(all[i].path);
+  remove_lone_states(dir_, all.back().step);
 }
 
 std::vector<Commit> CheckpointFolder::commits() const {

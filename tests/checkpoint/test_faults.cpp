@@ -23,10 +23,14 @@ using namespace ddprun::testing;
 
 namespace {
 
-// A commit whose every element is its step.
+constexpr int kRanks = 2;
+constexpr int kFiles = kRanks + 1;  // of a commit
+
+// A commit with the states of its ranks, whose every element is its step.
 void save(CheckpointFolder& folder, int64_t step) {
   const std::vector<int64_t> a(100, step);
   const std::vector<float> b(50, static_cast<float>(step));
+  for (int rank = 0; rank < kRanks; ++rank) save_state(folder.dir(), step, rank, {vector_of("a", "I64", a)}, {});
   folder.save(step, 1, {vector_of("a", "I64", a), vector_of("b", "F32", b)}, {});
 }
 
@@ -38,6 +42,10 @@ int64_t newest_whole(const std::string& dir) {
   const int64_t step = commits.back().step;
   CHECK(values_of<int64_t>(file.at("a")) == std::vector<int64_t>(100, step));
   CHECK(values_of<float>(file.at("b")) == std::vector<float>(50, static_cast<float>(step)));
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const File state = read_safetensors(state_path(commits.back(), rank));
+    CHECK(values_of<int64_t>(state.at("a")) == std::vector<int64_t>(100, step));
+  }
   return step;
 }
 
@@ -56,16 +64,27 @@ std::vector<std::string> calls_of_a_commit() {
 
 }  // namespace
 
-TEST_CASE("a commit writes, syncs, closes, renames, and syncs its folder, in this order") {
-  CHECK(calls_of_a_commit() ==
-        std::vector<std::string>{"write", "write", "write", "write", "fsync", "close", "rename", "fsync", "close"});
+// The rename that gives the model file its name.
+std::ptrdiff_t commit_call(const std::vector<std::string>& calls) {
+  return std::find(calls.rbegin(), calls.rend(), "rename").base() - 1 - calls.begin();
+}
+
+TEST_CASE("each file is written, synced, closed, renamed, its folder synced; the model's last") {
+  const std::vector<std::string> state{"write", "write", "write", "fsync", "close", "rename", "fsync", "close"};
+  std::vector<std::string> expected;
+  for (int rank = 0; rank < kRanks; ++rank) expected.insert(expected.end(), state.begin(), state.end());
+  expected.insert(expected.end(), {"write", "write", "write", "write", "fsync", "close", "rename", "fsync", "close"});
+  CHECK(calls_of_a_commit() == expected);
 }
 
 TEST_CASE("a full disk or a broken one at any call is told, and a commit stays that loads") {
   const std::vector<std::string> calls = calls_of_a_commit();
-  const auto renamed = std::find(calls.begin(), calls.end(), "rename") - calls.begin();
+  const auto renamed = commit_call(calls);
   for (const Fault fault : {Fault::no_space, Fault::io_error}) {
-    for (int at = 0; at + 1 < static_cast<int>(calls.size()); ++at) {  // the last one closes a folder: nothing is lost
+    for (int at = 0; at < static_cast<int>(calls.size()); ++at) {
+      const auto call = calls.begin() + at;
+      if (*call == "close" && *(call - 1) == "fsync" && *(call - 2) == "rename")
+        continue;  // a folder's: nothing is lost
       CAPTURE(at);
       const TempDir dir;
       CheckpointFolder folder(dir.path(), 2);
@@ -79,7 +98,8 @@ TEST_CASE("a full disk or a broken one at any call is told, and a commit stays t
       if (calls[static_cast<size_t>(at)] == "write") CHECK(contains(error, " bytes to "));
       const int64_t expected = at > renamed ? 2 : 1;
       CHECK(newest_whole(dir.path()) == expected);
-      CHECK(files_in(dir.path()) == expected);
+      const CheckpointFolder next(dir.path(), 2);
+      CHECK(files_in(dir.path()) == kFiles * expected);
     }
   }
 }
@@ -99,7 +119,7 @@ TEST_CASE("short writes are continued") {
 
 TEST_CASE("a kill at any call leaves the older commit or the new one, and the next writer tidies up") {
   const std::vector<std::string> calls = calls_of_a_commit();
-  const auto renamed = std::find(calls.begin(), calls.end(), "rename") - calls.begin();
+  const auto renamed = commit_call(calls);
   for (int at = 0; at < static_cast<int>(calls.size()); ++at) {
     CAPTURE(at);
     const TempDir dir;
@@ -118,7 +138,7 @@ TEST_CASE("a kill at any call leaves the older commit or the new one, and the ne
     const int64_t expected = at > renamed ? 2 : 1;
     CHECK(newest_whole(dir.path()) == expected);
     const CheckpointFolder next(dir.path(), 2);
-    CHECK(files_in(dir.path()) == expected);
+    CHECK(files_in(dir.path()) == kFiles * expected);
   }
 }
 
@@ -134,9 +154,9 @@ TEST_CASE("a real limit on the size of files is told with path and bytes, and le
   const std::string told = error_of([&] { save(folder, 2); });
   setrlimit(RLIMIT_FSIZE, &old);
   signal(SIGXFSZ, old_handler);
-  CHECK(contains(told, "step-00000002.safetensors"));
+  CHECK(contains(told, "step-00000002.state-rank0.safetensors"));
   CHECK(contains(told, "bytes to"));
   CHECK(contains(told, "File too large"));
   CHECK(newest_whole(dir.path()) == 1);
-  CHECK(files_in(dir.path()) == 1);
+  CHECK(files_in(dir.path()) == kFiles);
 }

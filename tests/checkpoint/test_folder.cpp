@@ -67,8 +67,13 @@ TEST_CASE("an empty folder and one that does not exist have no newest commit") {
 
 TEST_CASE("files of other names are neither commits nor removed") {
   const TempDir dir;
-  const std::set<std::string> others = {"best.safetensors", "step-.safetensors", "step-1.safetensors",
-                                        "step-0000000x.safetensors", "step-00000001.safetensors.bak"};
+  const std::set<std::string> others = {"best.safetensors",
+                                        "step-.safetensors",
+                                        "step-1.safetensors",
+                                        "step-0000000x.safetensors",
+                                        "step-00000001.safetensors.bak",
+                                        "step-1.state-rank0.safetensors",
+                                        "step-00000001.state-rank.safetensors"};
   for (const std::string& name : others) dir.write(name, "");
   CheckpointFolder folder(dir.path(), 1);
   CHECK(folder.commits().empty());
@@ -84,9 +89,48 @@ TEST_CASE("what dead writers left is removed, what a live one writes is not") {
   const std::string live = "step-00000002.safetensors.tmp-" + std::to_string(getppid());
   dir.write("step-00000001.safetensors.tmp-" + std::to_string(dead_process()), "half");
   dir.write("step-00000003.safetensors.tmp-" + std::to_string(getpid()), "half");
+  dir.write("step-00000003.state-rank1.safetensors.tmp-" + std::to_string(dead_process()), "half");
+  dir.write("best.safetensors.tmp-" + std::to_string(dead_process()), "half");
   dir.write(live, "half");
   CheckpointFolder folder(dir.path(), 1);
   CHECK(names_in(dir.path()) == std::set<std::string>{live});
+}
+
+TEST_CASE("states go with their commit, and those without one when the next writer comes") {
+  const TempDir dir;
+  CheckpointFolder folder(dir.path(), 1);
+  for (const int64_t step : {3, 6}) {
+    for (const int rank : {0, 1}) save_state(dir.path(), step, rank, {}, {{"rank", std::to_string(rank)}});
+    save(folder, step);
+  }
+  const std::set<std::string> whole = {"step-00000006.safetensors", "step-00000006.state-rank0.safetensors",
+                                       "step-00000006.state-rank1.safetensors"};
+  CHECK(names_in(dir.path()) == whole);
+  CHECK(read_safetensors(state_path(*folder.newest(), 1)).metadata == Metadata{{"rank", "1"}});
+  save_state(dir.path(), 9, 0, {}, {});  // its commit never came
+  CHECK(folder.newest()->step == 6);
+  const CheckpointFolder next(dir.path(), 1);
+  CHECK(names_in(dir.path()) == whole);
+}
+
+TEST_CASE("the best is kept beside the commits, and replaced as a whole") {
+  const TempDir dir;
+  CheckpointFolder folder(dir.path(), 1);
+  for (const int64_t step : {3, 6}) {
+    CHECK(folder.save_best(step, 1, {vector_of("w", "F32", kWeight)}, {{"best", "test.loss"}}) ==
+          best_path(dir.path()));
+    save(folder, step);
+  }
+  CHECK(names_in(dir.path()) == std::set<std::string>{"best.safetensors", "step-00000006.safetensors"});
+  CHECK(read_safetensors(best_path(dir.path())).metadata ==
+        Metadata{{"best", "test.loss"}, {"epoch", "1"}, {"step", "6"}});
+}
+
+TEST_CASE("a commit is known by its file name") {
+  REQUIRE(commit_of("runs/a/checkpoints/step-00000012.safetensors"));
+  CHECK(commit_of("runs/a/checkpoints/step-00000012.safetensors")->step == 12);
+  CHECK_FALSE(commit_of("runs/a/checkpoints/best.safetensors"));
+  CHECK_FALSE(commit_of("step-00000012.state-rank0.safetensors"));
 }
 
 TEST_CASE("a step is committed again in place") {

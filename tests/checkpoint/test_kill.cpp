@@ -25,12 +25,14 @@ namespace {
 constexpr int kTrials = 100;
 constexpr size_t kElements = 64 << 10;
 
-// Commits step after step for ever; every tensor is full of the step's number. Tells each step once it is committed.
+// Commits step after step for ever, with a state; every tensor is full of the step's number. Tells each step once it is
+// committed.
 [[noreturn]] void write_for_ever(const std::string& dir, int64_t first_step, int told) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   CheckpointFolder folder(dir, 2);
   for (int64_t step = first_step;; ++step) {
     const std::vector<int64_t> values(kElements, step);
+    save_state(dir, step, 0, {vector_of("a", "I64", values)}, {});
     folder.save(step, 1, {vector_of("a", "I64", values), vector_of("b", "I64", values)}, {});
     if (write(told, &step, sizeof step) != sizeof step) _exit(1);
   }
@@ -49,6 +51,7 @@ void check_whole(const Commit& commit) {
   CHECK(file.metadata.at("step") == std::to_string(commit.step));
   CHECK(values_of<int64_t>(file.at("a")) == expected);
   CHECK(values_of<int64_t>(file.at("b")) == expected);
+  CHECK(values_of<int64_t>(read_safetensors(state_path(commit, 0)).at("a")) == expected);
 }
 
 }  // namespace
@@ -88,6 +91,8 @@ TEST_CASE("after a kill at any moment the newest commit loads, whole") {
   }
   CHECK(step > 0);
   const CheckpointFolder after(dir.path(), 2);
+  const auto files = std::distance(std::filesystem::directory_iterator(dir.path()), {});
+  CHECK(files == 2 * static_cast<std::ptrdiff_t>(after.commits().size()));
   for (const auto& entry : std::filesystem::directory_iterator(dir.path())) {
     CHECK(entry.path().extension() == ".safetensors");
   }
