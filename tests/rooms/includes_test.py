@@ -13,7 +13,7 @@ TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
 TOML = re.compile(r"^toml")
 DLL = re.compile(r"^boost/dll")
 # From the ground up: a room includes only rooms to its left, and the sdk.
-ROOMS = ["base", "config", "plugin", "launch", "comm", "record", "checkpoint", "data", "report", "bench", "fetch", "train", "run", "app"]
+ROOMS = ["base", "config", "plugin", "launch", "comm", "record", "checkpoint", "data", "report", "bench", "fetch", "compare", "train", "run", "app"]
 SHARED = "reduction"  # the arithmetic of the communication plugins
 TORCH_ROOMS = {"train", "run", "app"}
 TORCH_ADAPTER = {"core/launch/tcp_store.cpp"}  # c10d's store, a target of its own
