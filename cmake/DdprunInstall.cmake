@@ -1,12 +1,13 @@
 # What `cmake --install` puts into a prefix, and what `find_package(ddprun)` finds there: bin/ddprun, lib/libddprun.so,
-# lib/ddprun/ (the plugins), include/ddprun/ (the SDK) and lib/cmake/ddprun/. Everything finds the rest relative to
+# lib/ddprun/ (the plugins), share/ddprun/ (what reports are drawn
+# with), include/ddprun/ (the SDK) and lib/cmake/ddprun/. Everything finds the rest relative to
 # itself; only Torch's folder is absolute. Included last: it goes by the targets that there are.
 include(CMakePackageConfigHelpers)
 set(package lib/cmake/ddprun)
 
 # What ./ddprun builds, and all that is installed: the program, its plugins and the conformance suite; no tests.
 get_property(plugins GLOBAL PROPERTY DDPRUN_PLUGINS)
-add_custom_target(product DEPENDS ${plugins} $<TARGET_NAME_IF_EXISTS:ddprun-conformance>)
+add_custom_target(product DEPENDS ${plugins} ddprun_charts $<TARGET_NAME_IF_EXISTS:ddprun-conformance>)
 
 foreach(target ddprun libddprun)
   if(TARGET ${target})
@@ -20,6 +21,8 @@ if(TARGET ddprun)
   set_target_properties(ddprun libddprun PROPERTIES INSTALL_RPATH "$ORIGIN/../lib;${DDPRUN_TORCH_LIB}"
                                                     BUILD_WITH_INSTALL_RPATH ON)
 endif()
+
+install(FILES ${ddprun_share_files} DESTINATION share/ddprun)
 
 set_target_properties(ddprun_sdk PROPERTIES EXPORT_NAME sdk)
 target_compile_features(ddprun_sdk INTERFACE cxx_std_20)

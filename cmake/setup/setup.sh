@@ -7,6 +7,8 @@ logs=$root/build/setup
 . "$setup/torch.sh"
 # shellcheck source=cmake/setup/ucx.sh
 . "$setup/ucx.sh"
+# shellcheck source=cmake/setup/charts.sh
+. "$setup/charts.sh"
 
 trap 'say interrupted; exit 130' INT
 
@@ -56,9 +58,11 @@ installed_packages() {
   dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^installed //p'
 }
 
+# need_packages program|tests
 need_packages() {
-  local wanted missing command
-  mapfile -t wanted < <(entries "$setup/packages.txt")
+  local wanted missing command lists=("$setup/packages.txt")
+  if [[ $1 == tests ]]; then lists+=("$setup/packages-tests.txt"); fi
+  mapfile -t wanted < <(entries "${lists[@]}")
   command -v dpkg-query >/dev/null ||
     fail "Debian packages: no dpkg-query here, and this set-up knows Debian only; install what" \
       "cmake/setup/packages.txt names in your system's way, then: cmake --preset release && cmake --build --preset release"
@@ -123,13 +127,15 @@ show_progress() {
   if [[ $terminal && $started ]]; then echo >&2; fi
 }
 
-# prepare program|tests: takes the clone's lock and installs. Sets torch_dir, torch_python and ucx_dir.
+# prepare program|tests: takes the clone's lock and installs. Sets torch_dir, torch_python, ucx_dir and
+# charts_python.
 prepare() {
   mkdir -p "$logs"
   lock_clone
-  need_packages
+  need_packages "$1"
   need_torch "$1"
   need_ucx
+  need_charts
 }
 
 lock_clone() { lock 9 "$logs/lock" "this clone"; }

@@ -18,6 +18,35 @@ constexpr const char* kBytesLabel =
     "datum.value >= 1073741824 ? datum.value / 1073741824 + ' GiB' : datum.value >= 1048576 ? datum.value / 1048576 + "
     "' MiB' : datum.value >= 1024 ? datum.value / 1024 + ' KiB' : datum.value + ' B'";
 
+// A legend takes no more width than a phone has: so many columns.
+int columns_of(const std::vector<std::string>& names) {
+  constexpr double kPhone = 340, kLetter = 7, kSymbol = 28;  // pixels
+  double longest = 0, sum = 0;
+  for (const std::string& name : names) {
+    const double width = kSymbol + kLetter * static_cast<double>(name.size());
+    longest = std::max(longest, width);
+    sum += width;
+  }
+  return sum <= kPhone ? static_cast<int>(names.size()) : std::max(1, static_cast<int>(kPhone / longest));
+}
+
+// Where a logarithmic axis is marked: at powers of the base, and between those of 10 where there are few.
+Json marks_between(double low, double high, Scale scale) {
+  constexpr double kMost = 8;
+  const double base = scale == Scale::log2 ? 2 : 10;
+  const double first = std::floor(std::log(low) / std::log(base)), last = std::ceil(std::log(high) / std::log(base));
+  const double stride = std::max(1.0, std::ceil((last - first) / kMost));
+  Json marks = Json::array();
+  for (double power = first; power <= last; power += stride) {
+    for (const double factor : {1.0, 2.0, 5.0}) {
+      if (factor > 1 && (scale == Scale::log2 || last - first > 3)) continue;
+      const double mark = factor * std::pow(base, power);
+      if (mark >= low * 0.999 && mark <= high * 1.001) marks.push_back(mark);
+    }
+  }
+  return marks;
+}
+
 const char* name_of(Scale scale) {
   return scale == Scale::linear ? "linear" : "log";
 }
@@ -36,7 +65,7 @@ Json colour(const std::string& name, const std::vector<std::string>& names, bool
   Json channel = field(name, "nominal");
   channel["title"] = nullptr;
   channel["scale"] = {{"domain", names}};
-  if (!legend) channel["legend"] = nullptr;
+  channel["legend"] = legend ? Json{{"columns", columns_of(names)}} : Json();
   return channel;
 }
 
@@ -51,13 +80,15 @@ Json tooltip(const std::vector<std::pair<std::string, std::string>>& fields_and_
 Json measure(const std::string& name, const Axis& axis, double low, double high) {
   Json channel = field(name, "quantitative");
   channel["title"] = axis.title;
-  Json scale = {{"type", name_of(axis.scale)}, {"zero", false}, {"nice", axis.scale == Scale::linear ? false : true}};
+  Json scale = {{"type", name_of(axis.scale)}, {"nice", false}};
+  if (axis.scale == Scale::linear) scale["zero"] = false;
   if (axis.scale == Scale::log2) scale["base"] = 2;
   if (std::isfinite(low)) scale["domainMin"] = low;
   if (std::isfinite(high)) scale["domainMax"] = high;
   channel["scale"] = scale;
   Json marks = {{"labelOverlap", "greedy"}, {"tickCount", 6}};
   if (axis.whole) marks["tickMinStep"] = 1;
+  if (axis.scale != Scale::linear) marks["values"] = marks_between(low, high, axis.scale);
   if (axis.bytes) marks["labelExpr"] = kBytesLabel;
   channel["axis"] = marks;
   return channel;
@@ -79,6 +110,20 @@ void expect_values(const std::vector<std::string>& groups, const std::vector<Bar
 
 }  // namespace vega
 
+Chart whole_chart(std::string title, std::string note, Content content) {
+  Chart chart;
+  chart.title = std::move(title);
+  chart.note = std::move(note);
+  chart.content = std::move(content);
+  return chart;
+}
+
+Chart half_chart(std::string title, std::string note, Content content) {
+  Chart chart = whole_chart(std::move(title), std::move(note), std::move(content));
+  chart.half = true;
+  return chart;
+}
+
 std::string vega_lite(const Chart& chart, int width) {
   const vega::View view = std::visit([](const auto& content) { return vega::view_of(content); }, chart.content);
   vega::Json spec = {{"$schema", "https://vega.github.io/schema/vega-lite/v6.json"}};
@@ -89,7 +134,8 @@ std::string vega_lite(const Chart& chart, int width) {
     spec["padding"] = 16;
   } else {
     spec["width"] = "container";
-    spec["padding"] = 0;
+    spec["autosize"] = {{"type", "fit-x"}, {"contains", "padding"}};
+    spec["padding"] = {{"left", 0}, {"right", 14}, {"top", 4}, {"bottom", 4}};  // half a label at an axis' end
   }
   spec["height"] = view.height;
   spec["layer"] = view.layers;

@@ -95,6 +95,10 @@ struct Chart {
   std::optional<Table> table;  // instead of table_of(chart)
 };
 
+// A chart as wide as the page, and one of half its width.
+Chart whole_chart(std::string title, std::string note, Content content);
+Chart half_chart(std::string title, std::string note, Content content);
+
 // The specification as JSON, without colours of its own: those are in chart_theme(). Its width is the container's where
 // `width` is 0, else so many pixels. Throws std::logic_error where a series has another number of values than there are
 // groups, or a span names a lane that is not there.

@@ -8,8 +8,9 @@
 namespace ddprun::report::vega {
 namespace {
 
-constexpr double kRoomForText = 1.25;  // beyond the longest bar, for its value
-constexpr double kLeastWritten = 7;    // per cent: a smaller share has no room for its figure
+constexpr double kRoomForText = 1.25;        // beyond the longest bar, for its value
+constexpr std::size_t kRow = 34, kBar = 22;  // pixels: a group of one bar, and each further bar
+constexpr double kLeastWritten = 7;          // per cent: a smaller share has no room for its figure
 
 struct Extent {
   double low = 0, high = 0;
@@ -59,6 +60,13 @@ Json row(const std::string& name) {
   Json channel = field(name, "nominal");
   channel["sort"] = nullptr;
   channel["title"] = nullptr;
+  return channel;
+}
+
+// "a = 1, b = 2" on two lines.
+Json named_row(const std::string& name) {
+  Json channel = row(name);
+  channel["axis"] = {{"labelExpr", "split(datum.label, ', ')"}};
   return channel;
 }
 
@@ -113,14 +121,14 @@ View view_of(const Bars& bars) {
   const auto [low, high] = extent_of(bars);
   const bool grouped = bars.series.size() > 1;
   const auto place = [&](Json x) {
-    Json encoding = {{"y", row("group")}, {"x", std::move(x)}};
+    Json encoding = {{"y", named_row("group")}, {"x", std::move(x)}};
     if (grouped) encoding["yOffset"] = row("series");
     return encoding;
   };
   const Json x = measure("value", bars.value, low, high);
 
   View view;
-  view.height = {{"step", grouped ? 22 : 34}};
+  view.height = bars.groups.size() * (grouped ? kRow + kBar * (bars.series.size() - 1) : kRow);
   Json bar = place(x);
   bar["color"] = grouped ? colour("series", names_of(bars.series), true) : colour("group", bars.groups, false);
   bar["tooltip"] = grouped ? tooltip({{"group", ""}, {"series", ""}, {"text", bars.value.title}})
@@ -131,12 +139,14 @@ View view_of(const Bars& bars) {
     whisker["x2"] = {{"field", "high"}};
     view.layers.push_back(layer(values, {{"type", "rule"}, {"style", "whisker"}}, whisker));
   }
-  Json text = place(measure("end", bars.value, low, high));
-  text["text"] = {{"field", "text"}};
-  view.layers.push_back(layer(values, {{"type", "text"}, {"style", "value"}, {"align", "left"}, {"dx", 5}}, text));
   if (bars.line) {
     const Json at = {{"x", measure("at", bars.value, low, high)}};
     view.layers.push_back(layer({{{"at", *bars.line}}}, {{"type", "rule"}, {"style", "reference"}}, at));
+  }
+  Json text = place(measure("end", bars.value, low, high));
+  text["text"] = {{"field", "text"}};
+  for (const char* style : {"halo", "value"}) {  // the line may run where a value stands
+    view.layers.push_back(layer(values, {{"type", "text"}, {"style", style}, {"align", "left"}, {"dx", 5}}, text));
   }
   return view;
 }
@@ -146,16 +156,16 @@ View view_of(const Shares& shares) {
   const Json values = values_of(shares);
   const Axis axis{"share of the step (%)"};
   View view;
-  view.height = {{"step", 34}};
+  view.height = shares.groups.size() * kRow;
   view.layers.push_back(layer(values, {{"type", "bar"}},
-                              {{"y", row("group")},
+                              {{"y", named_row("group")},
                                {"x", measure("begin", axis, 0, 100)},
                                {"x2", {{"field", "end"}}},
                                {"color", colour("series", names_of(shares.series), true)},
                                {"tooltip", tooltip({{"group", ""}, {"series", ""}, {"share", "share"}})}}));
   view.layers.push_back(
       layer(values, {{"type", "text"}, {"style", "inside"}},
-            {{"y", row("group")}, {"x", measure("middle", axis, 0, 100)}, {"text", {{"field", "text"}}}}));
+            {{"y", named_row("group")}, {"x", measure("middle", axis, 0, 100)}, {"text", {{"field", "text"}}}}));
   return view;
 }
 

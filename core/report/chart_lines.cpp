@@ -12,7 +12,9 @@ namespace ddprun::report::vega {
 namespace {
 
 constexpr std::size_t kMostMarked = 60;  // points of a line that are marked one by one
+constexpr std::size_t kLane = 28;        // pixels
 constexpr std::size_t kBins = 40;
+constexpr double kRoom = 0.06;      // above and below the lines, of the height
 constexpr double kCovered = 0.995;  // of all values lie within the bins but the last
 
 struct Extent {
@@ -84,7 +86,7 @@ void add_ideal(View& view, const Lines& lines, const Json& x, const Json& y) {
     const auto points = shown(series.points, lines);
     if (series.ideal && !points.empty()) ends.push_back(value_of(series.name, points.back(), lines));
   }
-  const Json mark = {{"type", "text"}, {"style", "reference-name"}, {"align", "right"}, {"dx", -8}, {"dy", -2}};
+  const Json mark = {{"type", "text"}, {"style", "reference-name"}, {"align", "right"}, {"dx", -12}, {"dy", -6}};
   view.layers.push_back(layer(ends, mark, {{"x", x}, {"y", y}, {"text", {{"field", "series"}}}}));
 }
 
@@ -142,7 +144,8 @@ std::vector<std::string> kinds_of(const Timeline& timeline) {
 View view_of(const Lines& lines) {
   const auto [xs, ys] = extents_of(lines);
   const Json x = measure("x", lines.x, xs.low, xs.high);
-  const Json y = measure("y", lines.y, ys.low, ys.high);
+  const double room = lines.y.scale == Scale::linear ? (ys.high - ys.low) * kRoom : 0;
+  const Json y = measure("y", lines.y, lines.from_zero ? ys.low : ys.low - room, ys.high + room);
   const std::vector<std::string> names = measured(lines);
   const Json values = values_of(lines, false);
   const bool few = most_points(lines) <= kMostMarked;
@@ -155,7 +158,7 @@ View view_of(const Lines& lines) {
                               {{"x", x}, {"y", y}, {"color", colours}, {"tooltip", tips}}));
   if (few) {
     Json shape = colours;
-    view.layers.push_back(layer(values, {{"type", "point"}, {"filled", true}, {"size", 45}},
+    view.layers.push_back(layer(values, {{"type", "point"}, {"filled", true}, {"size", 45}, {"opacity", 1}},
                                 {{"x", x}, {"y", y}, {"color", colours}, {"shape", shape}, {"tooltip", tips}}));
   }
   return view;
@@ -195,7 +198,7 @@ View view_of(const Timeline& timeline) {
   lane["title"] = nullptr;
   lane["scale"] = {{"domain", timeline.lanes}};
   View view;
-  view.height = {{"step", 28}};
+  view.height = timeline.lanes.size() * kLane;
   view.layers.push_back(layer(values, {{"type", "bar"}, {"style", "span"}},
                               {{"y", lane},
                                {"x", measure("begin", timeline.time, extent.low, extent.high)},

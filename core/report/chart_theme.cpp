@@ -37,7 +37,7 @@ std::string chart_theme(bool dark) {
         {"titleFontSize", 12},
         {"titleFontWeight", "normal"},
         {"titlePadding", 8}}},
-      {"axisY", {{"labelLimit", 140}}},
+      {"axisY", {{"labelLimit", 240}}},
       {"legend",
        {{"orient", "top"},
         {"title", nullptr},
@@ -47,12 +47,18 @@ std::string chart_theme(bool dark) {
         {"symbolStrokeWidth", 2}}},
       {"title", {{"anchor", "start"}, {"color", palette.text}, {"subtitleColor", palette.faint}, {"fontSize", 15}}},
       {"style",
-       {{"value", {{"fill", palette.text}, {"fontSize", 12}, {"baseline", "middle"}}},
-        {"inside", {{"fill", palette.inside}, {"fontSize", 12}, {"align", "center"}, {"baseline", "middle"}}},
-        {"whisker", {{"stroke", palette.text}, {"strokeWidth", 1.5}}},
+       {{"value", {{"color", palette.text}, {"fontSize", 12}, {"baseline", "middle"}}},
+        {"halo",
+         {{"color", palette.ground},
+          {"stroke", palette.ground},
+          {"strokeWidth", 4},
+          {"fontSize", 12},
+          {"baseline", "middle"}}},
+        {"inside", {{"color", palette.inside}, {"fontSize", 12}, {"align", "center"}, {"baseline", "middle"}}},
+        {"whisker", {{"color", palette.text}, {"strokeWidth", 1.5}}},
         {"span", {{"stroke", palette.ground}, {"strokeWidth", 1}}},
-        {"reference", {{"stroke", palette.faint}, {"strokeDash", {5, 4}}, {"strokeWidth", 1.5}}},
-        {"reference-name", {{"fill", palette.faint}, {"fontSize", 12}}}}}};
+        {"reference", {{"color", palette.faint}, {"strokeDash", {5, 4}}, {"strokeWidth", 1.5}}},
+        {"reference-name", {{"color", palette.faint}, {"fontSize", 12}}}}}};
   return theme.dump();
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "report/assets.hpp"
 #include "report/chart.hpp"
 #include "report/table.hpp"
 
@@ -29,11 +30,11 @@ struct Page {
   std::vector<Section> sections;
 };
 
-// The whole file. `javascript` is Vega with Vega-Lite and vega-embed (assets.hpp).
-std::string to_html(const Page& page, const std::string& javascript);
+// The whole file.
+std::string to_html(const Page& page, const PageAssets& assets);
 
-// to_html() with the JavaScript that came with ddprun, written over `path`, whole or not at all. Throws Error(failure)
-// with path and reason, also where the JavaScript is not there.
+// to_html() with the assets that came with ddprun, written over `path`, whole or not at all. Throws Error(failure) with
+// path and reason, also where an asset is not there.
 void write_page(const std::string& path, const Page& page);
 
 }  // namespace ddprun::report

@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 // What differs from chart to chart: the rest of the specification is the same for all.
 struct View {
   Json layers = Json::array();
-  Json height = 240;  // pixels, or {"step": pixels a row}
+  std::size_t height = 240;  // pixels
 };
 
 View view_of(const Bars& bars);

@@ -15,7 +15,7 @@ make_sandbox() {
   for tool in "${real_tools[@]}"; do ln -s "$(command -v "$tool")" "$box/bin/$tool"; done
   : >"$box/calls"
   # Debian has everything, we are root, python3 has no torch, CMake configures, ninja has nothing to do.
-  entries "$source_dir/cmake/setup/packages.txt" >"$box/installed"
+  entries "$source_dir"/cmake/setup/packages{,-tests}.txt >"$box/installed"
   fake dpkg-query 'while read -r package; do echo "installed $package"; done <"$BOX/installed"'
   fake apt-get ''
   fake id 'echo 0'
@@ -26,6 +26,7 @@ make_sandbox() {
   printf '#!/bin/bash\necho "the program:" "$@"\n' >"$clone/build/release/bin/ddprun"
   chmod +x "$clone/build/release/bin/ddprun"
   make_ucx
+  make_charts
 }
 
 # The environment of UCX, complete; its python records under a name of its own.
@@ -35,6 +36,15 @@ make_ucx() {
   fake ucx-python 'exit 1'
   ln -sf "$box/bin/ucx-python" "$ucx/bin/python"
   entries "$clone/cmake/setup/ucx.txt" >"$ucx/ddprun-complete.txt"
+}
+
+# The environment that charts are drawn with, likewise.
+make_charts() {
+  charts=$box/home/.cache/ddprun/charts-1.9.0
+  mkdir -p "$charts/bin"
+  fake charts-python 'exit 1'
+  ln -sf "$box/bin/charts-python" "$charts/bin/python"
+  entries "$clone/cmake/setup/charts.txt" >"$charts/ddprun-complete.txt"
 }
 
 remove_sandbox() { rm -rf "$box"; }

@@ -27,6 +27,15 @@ test_missing_packages_are_installed_in_one_call_by_their_names() {
   expect_has line "$errors" "ddprun: set-up: installing 2 Debian packages: ccache ninja-build"
 }
 
+test_what_only_the_tests_need_is_installed_by_run_tests_alone() {
+  make_environment 'exit 0' torch-cpu.txt torch-full.txt torch-tests.txt
+  sed -i '/^chromium$/d' "$box/installed"
+  run ./ddprun
+  expect program "$(calls_of apt-get)" ""
+  run ./run-tests
+  expect tests "$(calls_of apt-get | grep -o ' install .*')" " install -y --no-install-recommends chromium"
+}
+
 test_a_package_that_is_only_configured_counts_as_missing() {
   make_environment 'exit 1' torch-cpu.txt
   fake dpkg-query 'sed -e "s/^/installed /" -e "s/installed ccache/config-files ccache/" "$BOX/installed"'
@@ -247,6 +256,41 @@ test_DDPRUN_UCX_DIR_without_UCX_is_an_error() {
   expect_has line "$errors" "DDPRUN_UCX_DIR=$box/none has no include/ucp/api/ucp.h"
 }
 
+test_charts_have_an_environment_of_their_own_that_CMake_is_told() {
+  make_environment 'exit 1' torch-cpu.txt
+  rm "$charts/ddprun-complete.txt"
+  fake charts-python 'case "$*" in
+    *incomplete.py*) [ -e "$BOX/done" ] || echo vl-convert-python==1.9.0.post1 ;;
+    *install*) touch "$BOX/done" ;;
+  esac'
+  run ./ddprun
+  expect status "$status" 0
+  expect pip "$(calls_of charts-python | grep -o ' install .*')" \
+    " install --no-deps --no-cache-dir --no-compile --progress-bar off vl-convert-python==1.9.0.post1"
+  expect stamp "$(<"$charts/ddprun-complete.txt")" "vl-convert-python==1.9.0.post1"
+  expect_has cmake "$(calls_of cmake)" "-DDDPRUN_CHARTS_PYTHON=$charts/bin/python"
+}
+
+test_DDPRUN_CHARTS_PYTHON_is_used_and_nothing_installed() {
+  make_environment 'exit 1' torch-cpu.txt
+  rm -r "$charts"
+  fake charts-python ''
+  variables=(DDPRUN_CHARTS_PYTHON="$box/bin/charts-python")
+  run ./ddprun
+  expect status "$status" 0
+  expect_has cmake "$(calls_of cmake)" "-DDDPRUN_CHARTS_PYTHON=$box/bin/charts-python"
+  expect pip "$(calls_of charts-python | grep -c ' install ')" 0
+}
+
+test_DDPRUN_CHARTS_PYTHON_without_the_package_is_an_error() {
+  make_environment 'exit 1' torch-cpu.txt
+  fake charts-python 'exit 1'
+  variables=(DDPRUN_CHARTS_PYTHON="$box/bin/charts-python")
+  run ./ddprun
+  expect status "$status" 1
+  expect_has line "$errors" "DDPRUN_CHARTS_PYTHON=$box/bin/charts-python is no Python with vl-convert-python"
+}
+
 test_the_lock_is_not_inherited_by_the_program() {
   make_environment 'exit 1' torch-cpu.txt
   printf '#!/bin/bash\nflock --nonblock "%s" bash -c "echo free"\n' "$clone/build/setup/lock" \
@@ -298,7 +342,7 @@ test_run_tests_fails_when_ctest_gives_no_results() {
 
 test_the_scripts_are_sound_bash() {
   local script
-  for script in ddprun run-tests cmake/setup/{setup.sh,torch.sh,ucx.sh,pins.sh,find-torch} tests/fresh/run; do
+  for script in ddprun run-tests cmake/setup/{setup.sh,torch.sh,ucx.sh,charts.sh,pins.sh,find-torch} tests/fresh/run; do
     expect "$script" "$(bash -n "$source_dir/$script" 2>&1)" ""
   done
 }

@@ -1,0 +1,28 @@
+# What reports are drawn with, in the build folder's share/ddprun as it is in the prefix's: the page's style and script,
+# and Vega, which the Python package vl-convert-python carries. DDPRUN_CHARTS_PYTHON is a Python that has it; in a clone,
+# ./ddprun installs one. None is no failure: a line says so, and `ddprun report` then says what is missing.
+set(ddprun_charts_python "$ENV{DDPRUN_CHARTS_PYTHON}")
+if(NOT ddprun_charts_python)
+  set(ddprun_charts_cache $ENV{XDG_CACHE_HOME})
+  if(NOT ddprun_charts_cache)
+    set(ddprun_charts_cache $ENV{HOME}/.cache)
+  endif()
+  file(GLOB ddprun_charts_python LIST_DIRECTORIES false ${ddprun_charts_cache}/ddprun/charts-1.9.0/bin/python)
+endif()
+set(DDPRUN_CHARTS_PYTHON "${ddprun_charts_python}" CACHE FILEPATH "Python with vl-convert-python, which draws charts")
+
+set(ddprun_share ${PROJECT_BINARY_DIR}/share/ddprun)
+set(ddprun_share_files page.css page.js charts.py)
+foreach(file ${ddprun_share_files})
+  configure_file(${PROJECT_SOURCE_DIR}/core/report/share/${file} ${ddprun_share}/${file} COPYONLY)
+endforeach()
+list(TRANSFORM ddprun_share_files PREPEND ${ddprun_share}/)
+if(DDPRUN_CHARTS_PYTHON)
+  add_custom_command(OUTPUT ${ddprun_share}/vega.js DEPENDS ${ddprun_share}/charts.py
+                     COMMAND ${DDPRUN_CHARTS_PYTHON} ${ddprun_share}/charts.py bundle ${ddprun_share}/vega.js VERBATIM)
+  list(APPEND ddprun_share_files ${ddprun_share}/vega.js)
+else()
+  message(STATUS "Charts: no Python with vl-convert-python, so `ddprun report` cannot draw; ./ddprun installs one, or "
+                 "set DDPRUN_CHARTS_PYTHON")
+endif()
+add_custom_target(ddprun_charts DEPENDS ${ddprun_share_files})

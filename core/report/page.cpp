@@ -1,0 +1,120 @@
+#include "report/page.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/file.hpp"
+#include "base/version.hpp"
+#include "report/assets.hpp"
+
+namespace ddprun::report {
+namespace {
+
+// Nothing is loaded from anywhere and nothing is sent. Vega turns its expressions into functions, hence unsafe-eval.
+constexpr const char* kPolicy =
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:";
+
+std::string escaped(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    switch (c) {
+      case '&': safe += "&amp;"; break;
+      case '<': safe += "&lt;"; break;
+      case '>': safe += "&gt;"; break;
+      case '"': safe += "&quot;"; break;
+      default: safe += c;
+    }
+  }
+  return safe;
+}
+
+// JSON within a script element: no text of it may end the element, or begin a comment.
+std::string within_script(std::string json) {
+  for (std::size_t at = json.find('<'); at != std::string::npos; at = json.find('<', at))
+    json.replace(at, 1, "\\u003c");
+  return json;
+}
+
+std::string element(const std::string& name, const std::string& text) {
+  return text.empty() ? "" : "<" + name + ">" + escaped(text) + "</" + name + ">\n";
+}
+
+std::string paragraphs(const std::vector<std::string>& texts) {
+  std::string html;
+  for (const std::string& text : texts) html += element("p", text);
+  return html;
+}
+
+// Figures stay on one line; text of the first column, and of a table's long cells, may wrap.
+std::string cell(const std::string& name, const Table::Column& column, const std::string& text) {
+  constexpr std::size_t kLong = 40;  // bytes
+  const char* kind = column.align == Align::right ? " class=\"right\"" : text.size() > kLong ? " class=\"text\"" : "";
+  return "<" + name + kind + ">" + escaped(text) + "</" + name + ">";
+}
+
+std::string html_of(const Table& table) {
+  const auto& columns = table.columns();
+  std::string html = "<div class=\"wide\"><table>\n";
+  const bool titled = std::any_of(columns.begin(), columns.end(), [](const auto& c) { return !c.title.empty(); });
+  if (titled) {
+    html += "<thead><tr>";
+    for (const Table::Column& column : columns) html += cell("th", column, column.title);
+    html += "</tr></thead>\n";
+  }
+  html += "<tbody>\n";
+  for (const auto& row : table.rows()) {
+    html += "<tr>";
+    for (std::size_t i = 0; i < row.size(); ++i) html += cell("td", columns[i], row[i]);
+    html += "</tr>\n";
+  }
+  return html + "</tbody></table></div>\n";
+}
+
+std::string html_of(const Chart& chart) {
+  return std::string("<figure class=\"") + (chart.half ? "half" : "whole") + "\">\n<figcaption>" +
+         element("h3", chart.title) + (chart.note.empty() ? "" : "<p class=\"note\">" + escaped(chart.note) + "</p>") +
+         "</figcaption>\n<div class=\"drawing\" role=\"img\" aria-label=\"" + escaped(chart.title) + "\"></div>\n" +
+         "<details><summary>The figures</summary>\n" + html_of(table_of(chart)) + "</details>\n</figure>\n";
+}
+
+std::string html_of(const Section& section) {
+  std::string html = "<section>\n" + element("h2", section.title) + paragraphs(section.paragraphs);
+  for (const TitledTable& table : section.tables) html += element("h3", table.title) + html_of(table.table);
+  if (!section.charts.empty()) {
+    html += "<div class=\"charts\">\n";
+    for (const Chart& chart : section.charts) html += html_of(chart);
+    html += "</div>\n";
+  }
+  return html + "</section>\n";
+}
+
+std::string charts_of(const Page& page) {
+  std::string specifications;
+  for (const Section& section : page.sections) {
+    for (const Chart& chart : section.charts)
+      specifications += (specifications.empty() ? "" : ",\n") + vega_lite(chart);
+  }
+  return R"({"light":)" + chart_theme(false) + R"(,"dark":)" + chart_theme(true) + ",\"charts\":[\n" + specifications +
+         "]}";
+}
+
+}  // namespace
+
+std::string to_html(const Page& page, const PageAssets& assets) {
+  std::string html = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+  html += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+  html += std::string("<meta http-equiv=\"Content-Security-Policy\" content=\"") + kPolicy + "\">\n";
+  html += element("title", page.title) + "<style>\n" + assets.style + "</style>\n</head>\n<body>\n<main>\n";
+  html += element("h1", page.title) + paragraphs(page.paragraphs);
+  for (const Section& section : page.sections) html += html_of(section);
+  html += std::string("<footer><p>ddprun ") + version() + "</p></footer>\n</main>\n";
+  html += "<script type=\"application/json\" id=\"charts\">" + within_script(charts_of(page)) + "</script>\n";
+  html += "<script>" + assets.vega + "</script>\n<script>\n" + assets.script + "</script>\n</body>\n</html>\n";
+  return html;
+}
+
+void write_page(const std::string& path, const Page& page) {
+  replace_file(path, to_html(page, page_assets()));
+}
+
+}  // namespace ddprun::report
