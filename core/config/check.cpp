@@ -44,6 +44,23 @@ class Check {
            "train.epochs is given too; give one of the two");
   }
 
+  void micro_batches_have_samples() {
+    const bool shared = e_.strategy.kind == "ddp" && e_.data.batch_per == "global";
+    const int64_t ranks = shared ? std::max<int64_t>(1, e_.launch.nproc) : 1;  // auto is known later
+    const std::string fault = accumulate_fault(e_.train.accumulate, e_.data.batch_size / ranks);
+    refuse(!fault.empty(), {"train.accumulate", "data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"},
+           fault);
+  }
+
+  void schedule_fits() {
+    refuse(e_.train.schedule == "step" && e_.train.step_epochs == 0, {"train.schedule", "train.step_epochs"},
+           "needs train.step_epochs, the epochs between two reductions of the learning rate");
+    refuse(e_.train.schedule == "cosine" && e_.train.min_lr > e_.optimizer.lr,
+           {"train.min_lr", "train.schedule", "optimizer.lr"}, "is above optimizer.lr, from which the rate falls");
+    const std::string fault = warmup_fault(e_.train.warmup, e_.train.steps.value_or(0));
+    refuse(e_.train.steps && !fault.empty(), {"train.warmup", "train.steps"}, fault);
+  }
+
  private:
   // The fault is told at the first of the keys that it is about.
   void refuse(bool wrong, const std::vector<std::string>& about, const std::string& what) {
@@ -66,6 +83,8 @@ void check_together(const Experiment& experiment, const Sources& sources, Faults
   check.ranks_divide_the_batch();
   check.nesterov_has_momentum();
   check.epochs_or_steps();
+  check.micro_batches_have_samples();
+  check.schedule_fits();
 }
 
 std::string batch_fault(int64_t batch_size, int64_t ranks) {
@@ -74,6 +93,17 @@ std::string batch_fault(int64_t batch_size, int64_t ranks) {
   const std::string sizes = (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + ranks);
   return "is the batch of all ranks, and " + std::to_string(ranks) + " ranks do not divide it; use " + sizes +
          ", or data.batch_per = \"rank\"";
+}
+
+std::string accumulate_fault(int64_t accumulate, int64_t rank_batch) {
+  if (accumulate <= std::max<int64_t>(1, rank_batch)) return "";
+  return "is more micro-batches than a rank has samples in a step, which is " + std::to_string(rank_batch) +
+         "; use at most that, or a larger data.batch_size";
+}
+
+std::string warmup_fault(int64_t warmup, int64_t steps) {
+  if (warmup < steps || warmup == 0) return "";
+  return "leaves nothing of the run, which has " + std::to_string(steps) + " steps; use fewer";
 }
 
 }  // namespace ddprun::config

@@ -105,6 +105,10 @@ struct Experiment {
     int64_t accumulate = 1;
     double clip_norm = 0;
     std::string schedule = "none";
+    int64_t warmup = 0;       // steps
+    int64_t step_epochs = 0;  // 0: not given
+    double step_factor = 0.1;
+    double min_lr = 0;
     bool operator==(const Train&) const = default;
   } train;
 
@@ -178,6 +182,13 @@ std::vector<std::string> unused_keys(const Experiment& experiment, const Sources
 // What is wrong with a global batch that so many ranks do not divide; "" where they do. load() says it where
 // launch.nproc is given; whoever learns the number of ranks later says it then.
 std::string batch_fault(int64_t batch_size, int64_t ranks);
+
+// What is wrong with so many micro-batches of a rank's part of the batch; "" where each has a sample, or where there is
+// only one.
+std::string accumulate_fault(int64_t accumulate, int64_t rank_batch);
+
+// What is wrong with so many steps of warm-up in a run of so many; "" where some are left.
+std::string warmup_fault(int64_t warmup, int64_t steps);
 
 // One line in the form of load's for a fault found outside this room: `where: key = value: what`. For a key that is not
 // written down, the default's value.

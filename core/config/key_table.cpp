@@ -188,10 +188,32 @@ std::vector<Key> describe_learning() {
       DDPRUN_KEY(train.amp).one_of({"off"}, {"bf16", "fp16"}).doc("Automatic mixed precision."),
       DDPRUN_KEY(train.accumulate)
           .at_least(1)
-          .default_is_all()
-          .doc("Batches whose gradients are summed before a step."),
-      DDPRUN_KEY(train.clip_norm).at_least(0).default_is_all().doc("Limit of the gradients' total norm. 0: no limit."),
-      DDPRUN_KEY(train.schedule).default_is_all().doc("How the learning rate changes over time."),
+          .doc("Gradient accumulation: each rank's part of the batch is run in so many micro-batches, one after "
+               "another, for less memory. batch_size stays the batch of one optimizer step, and the result that of the "
+               "whole batch."),
+      DDPRUN_KEY(train.clip_norm)
+          .at_least(0)
+          .doc("Limit of the 2-norm of all gradients together, after they are averaged over the ranks. 0: no limit."),
+      DDPRUN_KEY(train.schedule)
+          .one_of({"none", "step", "cosine"})
+          .doc("How the learning rate falls: `\"step\"` at the end of every `step_epochs` epochs, `\"cosine\"` in "
+               "every step, from lr after warm-up to `min_lr` at the run's end."),
+      DDPRUN_KEY(train.warmup)
+          .at_least(0)
+          .doc("Steps in which the learning rate grows linearly to lr, whatever the schedule."),
+      DDPRUN_KEY(train.step_epochs)
+          .used_by(User::step_schedule)
+          .default_means("to be given with that schedule")
+          .at_least(0)
+          .doc("Epochs between two reductions of the learning rate."),
+      DDPRUN_KEY(train.step_factor)
+          .used_by(User::step_schedule)
+          .above(0, 1)
+          .doc("What each reduction multiplies it with."),
+      DDPRUN_KEY(train.min_lr)
+          .used_by(User::cosine_schedule)
+          .at_least(0)
+          .doc("The learning rate that it falls to. Not scaled by `scale_lr`."),
 
       DDPRUN_KEY(checkpoint.every).at_least(0).doc("Epochs between checkpoints. 0: only one at the end."),
       DDPRUN_KEY(checkpoint.keep).at_least(1).doc("The newest so many are kept."),

@@ -25,6 +25,8 @@ std::string user_text(User user) {
     case User::sgd: return "Used by sgd.";
     case User::adam: return "Used by adam and adamw.";
     case User::shuffler: return "Used by the samplers auto and distributed.";
+    case User::step_schedule: return "Used by the schedule step.";
+    case User::cosine_schedule: return "Used by the schedule cosine.";
   }
   return "";
 }

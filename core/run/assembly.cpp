@@ -131,11 +131,15 @@ int ranks_of(const config::Experiment& experiment) {
 
 int64_t rank_batch(const config::Loaded& loaded, int world) {
   const auto& data = loaded.experiment.data;
-  if (data.batch_per == "rank") return data.batch_size;
-  if (const std::string fault = config::batch_fault(data.batch_size, world); !fault.empty()) {
+  const int64_t ranks = data.batch_per == "rank" ? 1 : world;
+  if (const std::string fault = config::batch_fault(data.batch_size, ranks); !fault.empty()) {
     throw Error(ExitCode::usage, config::fault(loaded.sources, "data.batch_size", fault));
   }
-  return data.batch_size / world;
+  const int64_t batch = data.batch_size / ranks;
+  if (const std::string fault = config::accumulate_fault(loaded.experiment.train.accumulate, batch); !fault.empty()) {
+    throw Error(ExitCode::usage, config::fault(loaded.sources, "train.accumulate", fault));
+  }
+  return batch;
 }
 
 }  // namespace ddprun::run

@@ -42,7 +42,8 @@ int usable_cores();
 // How many ranks this host is to run: launch.nproc, or one per core that this process may use (auto).
 int ranks_of(const config::Experiment& experiment);
 
-// This rank's part of the batch. Throws Error(usage) when the ranks do not divide a global batch.
+// This rank's part of the batch. Throws Error(usage) when the ranks do not divide a global batch, or where it has fewer
+// samples than train.accumulate.
 int64_t rank_batch(const config::Loaded& loaded, int world);
 
 }  // namespace ddprun::run

@@ -1,6 +1,7 @@
 #include "run/session.hpp"
 
 #include "base/version.hpp"
+#include "run/step_options.hpp"
 #include "train/checkpointer.hpp"
 
 namespace ddprun::run {
@@ -60,6 +61,8 @@ std::unique_ptr<train::Trainer> Session::make_trainer(Assembly& assembly, Group&
   train::Parts parts{*assembly.model, *optimizer_, *train_, test_.get(), observer_, checkpointer_.get(), {}};
   parts.plan = {experiment_.train.epochs, experiment_.train.steps, experiment_.train.evaluate,
                 experiment_.checkpoint.every};
+  const int world = group.backend == nullptr ? 1 : group.backend->size();
+  parts.step = step_options(assembly.loaded, world, train_->steps());
   return group.backend == nullptr ? train::single_trainer(parts) : make_ddp(parts, *group.backend);
 }
 

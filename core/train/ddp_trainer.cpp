@@ -27,7 +27,12 @@ class DdpTrainer final : public LoopTrainer {
     broadcast_tensors(backend_, buffers_, options_.timeout);
   }
 
-  void finish_gradients() override { reducer_.finalize(); }
+  void begin_micro_batch(bool last) override { hooks_->hold(!last); }
+
+  void finish_gradients() override {
+    hooks_->add_held();
+    reducer_.finalize();
+  }
 
   void skip_backward() override {
     for (std::size_t index = 0; index < parameters_.size(); ++index) {
@@ -71,7 +76,7 @@ class DdpTrainer final : public LoopTrainer {
   const DdpOptions options_;
   std::vector<NamedTensor> parameters_;
   const std::vector<NamedTensor> buffers_;
-  const std::shared_ptr<void> hooks_;
+  const std::shared_ptr<GradientHooks> hooks_;
 };
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include "base/error.hpp"
 #include "record/environment.hpp"
+#include "train/micro_batches.hpp"
+#include "train/optimizers.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -18,9 +20,7 @@ double most(const std::vector<double>& values) {
 
 // Optimizer::zero_grad detaches in place, which a view, such as a gradient in a bucket, does not allow.
 void forget_gradients(torch::optim::Optimizer& optimizer) {
-  for (auto& group : optimizer.param_groups()) {
-    for (torch::Tensor& parameter : group.params()) parameter.mutable_grad().reset();
-  }
+  for (torch::Tensor& parameter : parameters_of(optimizer)) parameter.mutable_grad().reset();
 }
 
 }  // namespace
@@ -111,6 +111,8 @@ void LoopTrainer::judge_epoch(record::EpochRecord& record, const Stopwatch& cloc
 
 record::StepRecord LoopTrainer::run_step(const TensorBatch& batch, record::StepRecord record) {
   Stopwatch clock;
+  if (parts_.step.schedule) set_learning_rate(parts_.optimizer, learning_rate(*parts_.step.schedule, step_));
+  record.lr = learning_rate_of(parts_.optimizer);
   forget_gradients(parts_.optimizer);
   synchronize_buffers();
   record.comm = clock.lap();
@@ -123,7 +125,7 @@ record::StepRecord LoopTrainer::run_step(const TensorBatch& batch, record::StepR
   finish_gradients();
   record.comm += clock.lap();
   parts_.observer.phase(Phase::optimizer, step_, -1);
-  parts_.optimizer.step();
+  update_weights();
   record.optimizer = clock.lap();
   after_step(step_);
   record.total = record.data + clock.total();
@@ -132,23 +134,41 @@ record::StepRecord LoopTrainer::run_step(const TensorBatch& batch, record::StepR
   return record;
 }
 
+void LoopTrainer::update_weights() {
+  if (parts_.step.clip_norm > 0) {
+    torch::nn::utils::clip_grad_norm_(parameters_of(parts_.optimizer), parts_.step.clip_norm);
+  }
+  parts_.optimizer.step();
+}
+
 void LoopTrainer::forward_backward(const TensorBatch& batch, record::StepRecord& record) {
+  record.loss = 0;
+  const std::vector<TensorBatch> parts = micro_batches(batch, parts_.step.accumulate);
+  for (const TensorBatch& part : parts) {
+    begin_micro_batch(&part == &parts.back());
+    run_micro_batch(part, static_cast<double>(part.size) / static_cast<double>(batch.size), record);
+  }
+}
+
+// share: of the rank's samples in this step.
+void LoopTrainer::run_micro_batch(const TensorBatch& batch, double share, record::StepRecord& record) {
   Stopwatch clock;
   parts_.observer.phase(Phase::forward, step_, -1);
   const torch::Tensor output = forward(batch.input);
   const torch::Tensor loss = parts_.model.loss(output, batch.target);
-  record.loss = loss.item<double>();
-  if (!std::isfinite(record.loss)) {
-    throw Error(ExitCode::failure, std::string("the loss is ") + (std::isnan(record.loss) ? "nan" : "infinite") +
+  const auto value = loss.item<double>();
+  if (!std::isfinite(value)) {
+    throw Error(ExitCode::failure, std::string("the loss is ") + (std::isnan(value) ? "nan" : "infinite") +
                                        "; a smaller optimizer.lr usually helps");
   }
   const torch::Tensor correct = parts_.model.correct(output.detach(), batch.target);
-  if (correct.defined()) record.correct = correct.item<double>();
-  record.forward = clock.lap();
+  record.loss += value * share;
+  if (correct.defined()) record.correct = (std::isnan(record.correct) ? 0 : record.correct) + correct.item<double>();
+  record.forward += clock.lap();
 
   parts_.observer.phase(Phase::backward, step_, -1);
   backward(batch.weight == 1 ? loss : loss * batch.weight);
-  record.backward = clock.lap();
+  record.backward += clock.lap();
 }
 
 Evaluation LoopTrainer::evaluate() {

@@ -29,6 +29,9 @@ class LoopTrainer : public Trainer {
   virtual torch::Tensor forward(const torch::Tensor& input) { return parts_.model.forward(input); }
   // From the loss of that output to the gradients of all parameters.
   virtual void backward(const torch::Tensor& loss) { loss.backward(); }
+  // Before each forward and backward of a step, of which there are several under accumulation. Only after the last are
+  // gradients complete; before it they are summed on this rank.
+  virtual void begin_micro_batch(bool last) { (void)last; }
   // In place of forward and backward, in a step where this rank has no samples.
   virtual void skip_backward() {}
   // After each optimizer step.
@@ -53,6 +56,8 @@ class LoopTrainer : public Trainer {
   void judge_epoch(record::EpochRecord& record, const Stopwatch& clock);
   record::StepRecord run_step(const TensorBatch& batch, record::StepRecord record);
   void forward_backward(const TensorBatch& batch, record::StepRecord& record);
+  void run_micro_batch(const TensorBatch& batch, double share, record::StepRecord& record);
+  void update_weights();
   void commit();
   record::Summary summarize();
   int64_t complete_epochs() const { return step_ / parts_.train.steps(); }

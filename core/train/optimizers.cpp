@@ -12,7 +12,7 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const config::Experiment
   const auto& chosen = experiment.optimizer;
   std::vector<torch::Tensor> tensors;
   for (const NamedTensor& parameter : parameters) tensors.push_back(parameter.tensor);
-  const double lr = chosen.scale_lr == "world" ? chosen.lr * world : chosen.lr;
+  const double lr = initial_lr(chosen, world);
   const std::tuple<double, double> betas{chosen.betas.at(0), chosen.betas.at(1)};
 
   if (chosen.name == "sgd") {
@@ -30,6 +30,26 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const config::Experiment
     return chosen.fused ? fused_adamw(tensors, options) : adamw(tensors, options);
   }
   throw Error(ExitCode::usage, "optimizer.name = \"" + chosen.name + "\" is unknown");
+}
+
+double initial_lr(const config::Experiment::Optimizer& chosen, int world) {
+  return chosen.scale_lr == "world" ? chosen.lr * world : chosen.lr;
+}
+
+std::vector<torch::Tensor> parameters_of(const torch::optim::Optimizer& optimizer) {
+  std::vector<torch::Tensor> all;
+  for (const auto& group : optimizer.param_groups()) {
+    all.insert(all.end(), group.params().begin(), group.params().end());
+  }
+  return all;
+}
+
+void set_learning_rate(torch::optim::Optimizer& optimizer, double rate) {
+  for (auto& group : optimizer.param_groups()) group.options().set_lr(rate);
+}
+
+double learning_rate_of(const torch::optim::Optimizer& optimizer) {
+  return optimizer.param_groups().at(0).options().get_lr();
 }
 
 }  // namespace ddprun::train

@@ -15,4 +15,14 @@ namespace ddprun::train {
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const config::Experiment& experiment,
                                                         const std::vector<NamedTensor>& parameters, int world);
 
+// The learning rate that training starts from: lr, times the world size where scale_lr says so.
+double initial_lr(const config::Experiment::Optimizer& chosen, int world);
+
+// The parameters of all groups, each once.
+std::vector<torch::Tensor> parameters_of(const torch::optim::Optimizer& optimizer);
+
+// The learning rate of all groups, which have one.
+void set_learning_rate(torch::optim::Optimizer& optimizer, double rate);
+double learning_rate_of(const torch::optim::Optimizer& optimizer);
+
 }  // namespace ddprun::train

@@ -48,8 +48,19 @@ struct ReducerOptions {
 std::unique_ptr<Reducer> bucketed_reducer(comm::CommBackend& backend, std::vector<NamedTensor> parameters,
                                           ReducerOptions options);
 
-// Calls reducer.add from autograd, whenever it has finished a gradient of `parameters`. Keep the result alive: the
-// hooks end with it. The reducer must outlive it.
-std::shared_ptr<void> attach(Reducer& reducer, const std::vector<NamedTensor>& parameters);
+// Calls Reducer::add from autograd. The thread that runs backward.
+class GradientHooks {
+ public:
+  virtual ~GradientHooks() = default;
+  // While held, finished gradients stay where they are, for the next backward of the step to add to: no_sync() of
+  // DistributedDataParallel. Not held at first.
+  virtual void hold(bool on) = 0;
+  // After the last backward of a step: adds what was held and not finished again since.
+  virtual void add_held() = 0;
+};
+
+// Calls reducer.add whenever autograd has finished a gradient of `parameters`. The hooks end with the result. The
+// reducer must outlive it.
+std::shared_ptr<GradientHooks> attach(Reducer& reducer, const std::vector<NamedTensor>& parameters);
 
 }  // namespace ddprun::train

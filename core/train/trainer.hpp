@@ -11,6 +11,7 @@
 #include "record/records.hpp"
 #include "train/feed.hpp"
 #include "train/observer.hpp"
+#include "train/step_options.hpp"
 
 namespace ddprun::comm {
 class CommBackend;
@@ -63,6 +64,7 @@ struct Parts {
   Observer& observer;
   Checkpointer* checkpointer;  // null: no checkpoints from this rank
   Plan plan;
+  StepOptions step = {};
 };
 
 // One device, no reducer.

@@ -146,9 +146,6 @@ TEST_CASE("what a later version will take is refused, and what to use instead is
   refused("comm.stage_through_host", "true", "false, or leave it out");
   refused("train.amp", "\"bf16\"", "\"off\"");
   refused("train.amp", "\"fp16\"", "\"off\"");
-  refused("train.accumulate", "2", "1, or leave it out");
-  refused("train.clip_norm", "0.5", "0, or leave it out");
-  refused("train.schedule", "\"cosine\"", "\"none\", or leave it out");
   refused("checkpoint.best", "\"accuracy\"", "\"\", or leave it out");
   refused("checkpoint.resume", "\"last\"", "\"\", or leave it out");
   refused("log.trace_steps", "[3, 4]", "[], or leave it out");

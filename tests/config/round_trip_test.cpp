@@ -69,8 +69,16 @@ config::Experiment any_experiment() {
     e.data.batch_size = e.data.batch_size % 1000 * 12 + 12;
     e.data.sampler = *rc::gen::element<std::string>("auto", "distributed");
   }
-  if (e.optimizer.momentum == 0) e.optimizer.nesterov = false;
   (*rc::gen::arbitrary<bool>() ? e.train.steps : e.train.epochs).reset();
+  if (e.data.batch_per == "rank" || e.strategy.kind != "ddp") {
+    e.train.accumulate = 1 + e.train.accumulate % e.data.batch_size;
+  } else {
+    e.train.accumulate = 1 + e.train.accumulate % (e.data.batch_size / std::max<int64_t>(1, e.launch.nproc));
+  }
+  e.train.step_epochs = std::max<int64_t>(e.train.step_epochs, 1);
+  e.train.min_lr = std::min(e.train.min_lr, e.optimizer.lr);
+  if (e.train.steps) e.train.warmup %= *e.train.steps;
+  if (e.optimizer.momentum == 0) e.optimizer.nesterov = false;
   return e;
 }
 

@@ -85,7 +85,9 @@ struct Fit {
     test = std::make_unique<Feed>(test_data, data::distributed_sampler(7, rank, world, 0, false, data::Last::exact), 2,
                                   rank, world, data::LoaderOptions{0, 2});
   }
-  Parts parts(Plan plan) { return {*model, *optimizer, *feed, test.get(), notes, rank == 0 ? &saved : nullptr, plan}; }
+  Parts parts(Plan plan) {
+    return {*model, *optimizer, *feed, test.get(), notes, rank == 0 ? &saved : nullptr, plan, step};
+  }
   record::Summary run_single(Plan plan) { return single_trainer(parts(plan))->fit(); }
   record::Summary run_ddp(Plan plan, comm::CommBackend& backend, DdpOptions options = {}) {
     const auto reducer = bucketed_reducer(backend, trainable_parameters(model->module()), {});
@@ -104,6 +106,7 @@ struct Fit {
   std::unique_ptr<Feed> feed, test;
   Notes notes;
   Saved saved;
+  StepOptions step;
 };
 
 inline Plan epochs(int64_t count) {
