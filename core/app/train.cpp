@@ -75,8 +75,8 @@ void name_unused_keys(const config::Loaded& loaded) {
 }
 
 // Started side by side, they would each train the whole, and think themselves alone.
-void refuse_company_of_single(const config::Loaded& loaded, const launch::World& world) {
-  if (loaded.experiment.strategy.kind != "single" || world.size == 1) return;
+void refuse_company_of_one_process(const config::Loaded& loaded, const launch::World& world) {
+  if (loaded.experiment.strategy.kind == "ddp" || world.size == 1) return;
   throw Error(ExitCode::usage, config::fault(loaded.sources, "strategy.kind",
                                              "trains in one process, and " + std::to_string(world.size) +
                                                  " were started; use strategy.kind = \"ddp\", or start one"));
@@ -90,7 +90,7 @@ ExitCode train(const Arguments& arguments) {
   const auto registry = plugin::Registry::standard(arguments.plugin_paths);
 
   if (const auto world = launch::discover(explicit_nproc(loaded))) {
-    refuse_company_of_single(loaded, *world);
+    refuse_company_of_one_process(loaded, *world);
     const char* run_dir = std::getenv(kRunDir);
     const bool own = world->source == launch::Source::own;
     if (!own && world->rank == 0) name_unused_keys(loaded);

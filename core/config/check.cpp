@@ -33,6 +33,13 @@ class Check {
            {"data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"}, fault);
   }
 
+  void main_device_is_one_of_them() {
+    refuse(e_.strategy.kind == "dp" && e_.strategy.main_device >= e_.strategy.devices,
+           {"strategy.main_device", "strategy.devices", "strategy.kind"},
+           "counts from 0, and strategy.devices = " + std::to_string(e_.strategy.devices) + "; use at most " +
+               std::to_string(e_.strategy.devices - 1));
+  }
+
   void nesterov_has_momentum() {
     refuse(e_.optimizer.name == "sgd" && e_.optimizer.nesterov && e_.optimizer.momentum == 0,
            {"optimizer.nesterov", "optimizer.momentum", "optimizer.name"},
@@ -86,6 +93,7 @@ void check_together(const Experiment& experiment, const Sources& sources, Faults
   check.micro_batches_have_samples();
   check.schedule_fits();
 }
+  check.main_device_is_one_of_them();
 
 std::string batch_fault(int64_t batch_size, int64_t ranks) {
   if (batch_size % ranks == 0) return "";

@@ -54,6 +54,7 @@ struct Experiment {
   struct Strategy {
     std::string kind = "single";
     int64_t devices = 2;
+    int64_t main_device = 0;  // below devices
     double bucket_mb = 25;
     double first_bucket_mb = 1;
     std::string unused = "error";
@@ -76,7 +77,7 @@ struct Experiment {
     int64_t batch_size = 64;
     std::string batch_per = "global";
     bool shuffle = true;
-    int64_t workers = 2;
+    int64_t workers = 2;  // -1: auto, one per core, up to 8
     int64_t prefetch = 2;
     std::string last = "pad";
     std::string sampler = "auto";

@@ -76,11 +76,19 @@ std::vector<Key> describe_running() {
           .doc("Handed to the plugin as they are; the plugin refuses what it does not know."),
 
       DDPRUN_KEY(strategy.kind)
-          .one_of({"single", "ddp"}, {"dp"})
-          .doc("`\"single\"`: one process, no communication. `\"ddp\"`: a replica on each rank, gradients averaged "
-               "while "
-               "backward goes on."),
-      DDPRUN_KEY(strategy.devices).used_by(User::dp).at_least(1).doc("Replicas in the one process."),
+          .one_of({"single", "dp", "ddp"})
+          .doc("`\"single\"`: one process, no communication. `\"dp\"`: one process with a replica on each device, one "
+               "of which gathers outputs and gradients, as PyTorch's DataParallel. `\"ddp\"`: a replica on each rank, "
+               "gradients averaged while backward goes on. [strategies.md](strategies.md) helps to choose."),
+      DDPRUN_KEY(strategy.devices)
+          .used_by(User::dp)
+          .between(1, max_processes)
+          .doc("Replicas in the one process, among which each batch is cut. On a CPU a device is a group of compute "
+               "threads: launch.threads / devices, at least 1."),
+      DDPRUN_KEY(strategy.main_device)
+          .used_by(User::dp)
+          .between(0, max_processes - 1)
+          .doc("The device, from 0, that holds the model, gathers and takes the optimizer's steps. Below devices."),
       DDPRUN_KEY(strategy.bucket_mb)
           .used_by(User::ddp)
           .above(0, max_bucket_mb)
@@ -140,8 +148,10 @@ std::vector<Key> describe_learning() {
                "rank."),
       DDPRUN_KEY(data.shuffle).used_by(User::shuffler).doc("A new order of the training samples in each epoch."),
       DDPRUN_KEY(data.workers)
+          .in_form(Form::count_or_auto)
           .between(0, 256)
-          .doc("Threads per rank that prepare batches ahead. 0: none, each when needed."),
+          .doc("Threads per rank that prepare batches ahead. 0: none, each when needed. `\"auto\"`: one per core that "
+               "the rank may use, up to 8."),
       DDPRUN_KEY(data.prefetch).between(1, 1024).doc("Batches that each worker prepares ahead."),
       DDPRUN_KEY(data.last)
           .one_of({"pad", "drop", "exact"})

@@ -20,7 +20,7 @@ using Member = std::variant<bool*, int64_t*, double*, std::string*, std::optiona
 enum class Form {
   plain,
   duration,       // a double in seconds, written as "30s", "500ms" or "2m"
-  count_or_auto,  // an integer, or "auto" for 0
+  count_or_auto,  // an integer, or "auto" for the one below the least
 };
 
 // Who uses a key.
@@ -53,6 +53,8 @@ struct Key {
   Key& default_is_all();                         // every other value is for a later version
   Key& default_means(const std::string& text);
 
+  // What "auto" is kept as.
+  int64_t auto_value() const { return static_cast<int64_t>(range.low) - 1; }
   std::string full_name() const { return table.empty() ? name : table + "." + name; }
 
   std::string table;  // "" for a key before the first table

@@ -25,7 +25,7 @@ struct Reader {
 
   std::string operator()(int64_t* member) const {
     if (key.form == Form::count_or_auto && node.value_exact<std::string>() == "auto") {
-      *member = 0;
+      *member = key.auto_value();
       return "";
     }
     const auto value = node.value_exact<int64_t>();
@@ -101,7 +101,7 @@ struct Writer {
 
   std::string operator()(const bool* member) const { return *member ? "true" : "false"; }
   std::string operator()(const int64_t* member) const {
-    return key.form == Form::count_or_auto && *member == 0 ? quoted("auto") : std::to_string(*member);
+    return key.form == Form::count_or_auto && *member == key.auto_value() ? quoted("auto") : std::to_string(*member);
   }
   std::string operator()(const double* member) const {
     return key.form == Form::duration ? quoted(duration_text(*member)) : number_text(*member);

@@ -22,10 +22,10 @@ struct StepRecord {
   double data = 0;           // waited for the loader
   double forward = 0;        // forward and loss
   double backward = 0;       // until autograd had the last gradient
-  double comm = 0;           // exposed communication: what the reducer needed after that
+  double comm = 0;           // exposed communication: what the reducer needed after that; of dp, the four below
   double optimizer = 0;
   double total = 0;  // of the whole step: the five above and what lies between them
-  // Strategy dp: parts of forward and backward.
+  // Strategy dp: the parts of comm.
   double scatter = kAbsent, replicate = kAbsent, gather = kAbsent, reduce = kAbsent;
   double lr = kAbsent;     // learning rate that the optimizer used
   double scale = kAbsent;  // fp16: the loss scale
@@ -53,7 +53,7 @@ struct Summary {
   double avg_data_time = kAbsent;
   double avg_compute_time = kAbsent;  // of the average step, all but the wait for data
   double throughput = kAbsent;        // samples per second, all ranks
-  // Of the average step. From scatter on: strategy dp, parts of forward and backward.
+  // Of the average step. From scatter on: strategy dp, the parts of comm.
   struct {
     double forward = kAbsent, backward = kAbsent, comm = kAbsent, optimizer = kAbsent;
     double scatter = kAbsent, replicate = kAbsent, gather = kAbsent, reduce = kAbsent;

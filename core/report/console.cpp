@@ -38,6 +38,18 @@ std::string strategy_of(const Banner& banner) {
   return text;
 }
 
+std::string batch_of(const Banner& banner) {
+  if (banner.devices == 0) return fmt::format("{} in all, {} per rank", banner.global_batch, banner.rank_batch);
+  const int64_t part = (banner.global_batch + banner.devices - 1) / banner.devices;
+  return fmt::format("{} in all, at most {} per device", banner.global_batch, part);
+}
+
+std::string device_of(const Banner& banner) {
+  const std::string threads = several(banner.threads, "thread");
+  if (banner.devices == 0) return fmt::format("{}, {} per rank", banner.device, threads);
+  return fmt::format("{}, {} of {}", banner.device, several(banner.devices, "device"), threads);
+}
+
 std::string data_of(const Banner& banner) {
   std::string text = banner.data + ", " + several(banner.train_samples, "training sample");
   if (banner.test_samples > 0) text += ", " + several(banner.test_samples, "test sample");
@@ -55,16 +67,26 @@ void add_split(Table& table, const record::Summary& summary) {
   const double step = summary.avg_batch_time;
   table.row({"average step", human_time(step), "100.0 %"});
   double rest = step;
+  const auto row = [&](const std::string& name, double value) {
+    table.row({name, human_time(value), step > 0 ? fmt::format("{:.1f} %", 100 * value / step) : ""});
+  };
   const auto part = [&](const char* name, double value) {
     if (!known(value)) return;
     rest -= value;
-    table.row(
-        {std::string("  ") + name, human_time(value), step > 0 ? fmt::format("{:.1f} %", 100 * value / step) : ""});
+    row(std::string("  ") + name, value);
+  };
+  // Of the part before it.
+  const auto detail = [&](const char* name, double value) {
+    if (known(value)) row(std::string("    ") + name, value);
   };
   part("data wait", summary.avg_data_time);
   part("forward", summary.split.forward);
   part("backward", summary.split.backward);
   part("exposed communication", summary.split.comm);
+  detail("replicate", summary.split.replicate);
+  detail("scatter", summary.split.scatter);
+  detail("gather", summary.split.gather);
+  detail("reduce", summary.split.reduce);
   part("optimizer", summary.split.optimizer);
   part("other", std::max(rest, 0.0));
 }
@@ -85,8 +107,8 @@ std::string banner(const Banner& banner) {
   table.row({"data", data_of(banner)});
   table.row({"strategy", strategy_of(banner)});
   table.row({"world size", std::to_string(banner.world)});
-  table.row({"batch", fmt::format("{} in all, {} per rank", banner.global_batch, banner.rank_batch)});
-  table.row({"device", fmt::format("{}, {} per rank", banner.device, several(banner.threads, "thread"))});
+  table.row({"batch", batch_of(banner)});
+  table.row({"device", device_of(banner)});
   if (!banner.gpu_present) table.row({"", "no GPU on this machine: everything runs on the CPU"});
   table.row({"length", length_of(banner)});
   table.row({"run folder", banner.run_dir});
@@ -133,6 +155,9 @@ std::string summary_table(const record::Summary& summary) {
   if (summary.world >= 0) table.row({"world size", std::to_string(summary.world)});
   if (!summary.backend.empty()) table.row({"communication", served(summary)});
   if (summary.peak_memory_bytes >= 0) table.row({"peak memory", human_bytes(summary.peak_memory_bytes)});
+  for (std::size_t device = 0; device < summary.memory_by_device.size(); ++device) {
+    table.row({fmt::format("  tensors of device {}", device), human_bytes(summary.memory_by_device[device])});
+  }
   if (known(summary.page_faults)) table.row({"page faults per step", fmt::format("{:.1f}", summary.page_faults)});
   return table.text();
 }

@@ -27,7 +27,8 @@ struct Banner {
   int64_t global_batch = 0;
   int64_t rank_batch = 0;
   std::string device;       // "cpu", "cuda:0"
-  int64_t threads = 0;      // per rank
+  int64_t threads = 0;      // per rank, or per device under dp
+  int64_t devices = 0;      // of dp, else 0
   bool gpu_present = true;  // false gives a plain line that there is none
   int64_t epochs = 0;
   int64_t steps = 0;  // of a run that counts steps instead of epochs, else 0

@@ -60,7 +60,7 @@ train::ModelPtr create_model(const Assembly& assembly) {
 }  // namespace
 
 Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
-  Assembly made{std::move(loaded), {}, {}, {}, {}, {}};
+  Assembly made{std::move(loaded), {}, {}, {}, {}, {}, {}};
   const config::Experiment& experiment = made.experiment();
   const config::Sources& sources = made.loaded.sources;
   Faults faults;
@@ -92,6 +92,9 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
     } catch (const Error& error) {
       faults.add({error.code(), model_fault(sources, error.what())});
     }
+  }
+  if (made.model != nullptr && experiment.strategy.kind == "dp") {
+    for (int64_t device = 1; device < experiment.strategy.devices; ++device) made.replicas.push_back(create_model(made));
   }
   if (made.model != nullptr && !experiment.model.weights.empty()) {
     collect(faults, sources, "model.weights",

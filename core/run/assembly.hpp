@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "config/experiment.hpp"
 #include "ddprun/dataset_plugin.hpp"
@@ -19,6 +20,7 @@ struct Assembly {
   Splits data;                             // test is there where train.evaluate is true
   plugin::ModelPlugin model_plugin;
   train::ModelPtr model;
+  std::vector<train::ModelPtr> replicas;  // under dp: the models of the other devices
 
   const config::Experiment& experiment() const { return loaded.experiment; }
 };

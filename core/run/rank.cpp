@@ -21,8 +21,10 @@ namespace ddprun::run {
 namespace {
 
 int64_t use_threads(const config::Experiment& experiment, const launch::World& world) {
-  const int64_t threads = experiment.launch.threads > 0 ? experiment.launch.threads
-                                                        : std::max(1, usable_cores() / std::max(1, world.local_size));
+// Compute threads of this rank, or under dp of each of its devices.
+  int64_t threads = experiment.launch.threads > 0 ? experiment.launch.threads
+                                                  : std::max(1, usable_cores() / std::max(1, world.local_size));
+  if (experiment.strategy.kind == "dp") threads = std::max<int64_t>(1, threads / experiment.strategy.devices);
   torch::set_num_threads(static_cast<int>(threads));
   return threads;
 }
@@ -48,6 +50,7 @@ report::Banner describe(const Assembly& assembly, const launch::World& world, co
   banner.device = experiment.launch.device;
   banner.threads = threads;
   banner.gpu_present = std::filesystem::exists("/proc/driver/nvidia/version");
+  if (experiment.strategy.kind == "dp") banner.devices = experiment.strategy.devices;
   banner.epochs = experiment.train.epochs.value_or(0);
   banner.steps = experiment.train.steps.value_or(0);
   banner.steps_per_epoch = feed.steps();

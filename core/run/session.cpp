@@ -1,11 +1,15 @@
 #include "run/session.hpp"
 
+#include <algorithm>
+
 #include "base/version.hpp"
 #include "run/step_options.hpp"
 #include "train/checkpointer.hpp"
 
 namespace ddprun::run {
 namespace {
+
+constexpr int kMostAutoWorkers = 8;
 
 std::unique_ptr<data::Sampler> train_sampler(const config::Experiment& experiment, int64_t samples,
                                              const launch::World& world) {
@@ -39,7 +43,8 @@ Session::Session(Assembly& assembly, Group& group, const launch::World& world, r
 void Session::make_feeds(Assembly& assembly, const launch::World& world) {
   const auto& data = experiment_.data;
   const int64_t batch = rank_batch(assembly.loaded, world.size);
-  const data::LoaderOptions loader{static_cast<int>(data.workers), static_cast<int>(data.prefetch)};
+  const int workers = data.workers < 0 ? std::min(usable_cores(), kMostAutoWorkers) : static_cast<int>(data.workers);
+  const data::LoaderOptions loader{workers, static_cast<int>(data.prefetch)};
   train_ = std::make_unique<train::Feed>(*assembly.data.train,
                                          train_sampler(experiment_, assembly.data.train->size(), world), batch,
                                          world.rank, world.size, loader);
@@ -63,7 +68,14 @@ std::unique_ptr<train::Trainer> Session::make_trainer(Assembly& assembly, Group&
                 experiment_.checkpoint.every};
   const int world = group.backend == nullptr ? 1 : group.backend->size();
   parts.step = step_options(assembly.loaded, world, train_->steps());
+  if (experiment_.strategy.kind == "dp") return make_dp(parts, assembly.replicas);
   return group.backend == nullptr ? train::single_trainer(parts) : make_ddp(parts, *group.backend);
+}
+
+std::unique_ptr<train::Trainer> Session::make_dp(train::Parts parts, const std::vector<train::ModelPtr>& replicas) {
+  std::vector<Model*> others;
+  for (const train::ModelPtr& replica : replicas) others.push_back(replica.get());
+  return train::dp_trainer(parts, others, static_cast<int>(experiment_.strategy.main_device));
 }
 
 std::unique_ptr<train::Trainer> Session::make_ddp(train::Parts parts, comm::CommBackend& backend) {

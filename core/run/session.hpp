@@ -29,6 +29,7 @@ class Session {
   void make_feeds(Assembly& assembly, const launch::World& world);
   void make_checkpointer(Assembly& assembly, const std::string& run_dir);
   std::unique_ptr<train::Trainer> make_trainer(Assembly& assembly, Group& group);
+  std::unique_ptr<train::Trainer> make_dp(train::Parts parts, const std::vector<train::ModelPtr>& replicas);
   std::unique_ptr<train::Trainer> make_ddp(train::Parts parts, comm::CommBackend& backend);
 
   const config::Experiment& experiment_;

@@ -141,6 +141,7 @@ void LoopTrainer::update_weights() {
   parts_.optimizer.step();
 }
 
+  complete(record);
 void LoopTrainer::forward_backward(const TensorBatch& batch, record::StepRecord& record) {
   record.loss = 0;
   const std::vector<TensorBatch> parts = micro_batches(batch, parts_.step.accumulate);
@@ -220,3 +221,4 @@ record::Summary LoopTrainer::summarize() {
 }
 
 }  // namespace ddprun::train
+  complete(summary);

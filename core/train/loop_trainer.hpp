@@ -37,6 +37,9 @@ class LoopTrainer : public Trainer {
   // After each optimizer step.
   virtual void after_step(int64_t step) { (void)step; }
 
+  // What only the strategy knows of a step that is done, and of the whole run.
+  virtual void complete(record::StepRecord& record) { (void)record; }
+  virtual void complete(record::Summary& summary) { (void)summary; }
   // Over the ranks: the sums, element by element; every rank's value; everyone here.
   virtual std::vector<double> sum(std::vector<double> values) { return values; }
   virtual std::vector<double> gather(double value) { return {value}; }

@@ -1,6 +1,16 @@
 #include "train/run_totals.hpp"
 
+#include <cmath>
+
 namespace ddprun::train {
+namespace {
+
+// Absent stays absent.
+void add_known(double& sum, double value) {
+  if (!std::isnan(value)) sum = (std::isnan(sum) ? 0 : sum) + value;
+}
+
+}  // namespace
 
 void RunTotals::add(const record::StepRecord& step) {
   sums.samples += step.samples;
@@ -10,6 +20,10 @@ void RunTotals::add(const record::StepRecord& step) {
   sums.comm += step.comm;
   sums.optimizer += step.optimizer;
   sums.total += step.total;
+  add_known(sums.scatter, step.scatter);
+  add_known(sums.replicate, step.replicate);
+  add_known(sums.gather, step.gather);
+  add_known(sums.reduce, step.reduce);
 }
 
 record::Summary RunTotals::summary(int64_t steps, double samples) const {
@@ -21,7 +35,8 @@ record::Summary RunTotals::summary(int64_t steps, double samples) const {
   summary.avg_batch_time = sums.total / count;
   summary.avg_data_time = sums.data / count;
   summary.avg_compute_time = (sums.total - sums.data) / count;
-  summary.split = {sums.forward / count, sums.backward / count, record::kAbsent, sums.optimizer / count};
+  summary.split = {sums.forward / count, sums.backward / count,  record::kAbsent,     sums.optimizer / count,
+                   sums.scatter / count, sums.replicate / count, sums.gather / count, sums.reduce / count};
   return summary;
 }
 

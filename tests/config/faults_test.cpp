@@ -128,8 +128,8 @@ TEST_CASE("a list in place of an option's string: how it is written is told, unl
 }
 
 TEST_CASE("what a later version will take is refused, and what to use instead is told") {
-  CHECK(faults_of("\n\n\n[strategy]\nkind = \"dp\"" + required) ==
-        "exp.toml:5:8: strategy.kind = \"dp\": not in this version; use \"single\" or \"ddp\"");
+  CHECK(faults_of("\n\n\n[launch]\ndevice = \"cuda\"" + required) ==
+        "exp.toml:5:10: launch.device = \"cuda\": not in this version; use \"cpu\"");
   const auto refused = [](const std::string& key, const std::string& value, const std::string& use) {
     const std::string column = std::to_string(key.size() + 4);
     CHECK(faults_of(key + " = " + value + "\nmodel.name = 'x'\ndata.name = 'x'") ==
@@ -226,7 +226,15 @@ TEST_CASE("all faults are told at once, in the order of the file, the overrides 
       "--set optimizer.lr=-1: optimizer.lr = -1: expected a number of at least 0");
 }
 
+TEST_CASE("the main device is one of the devices") {
+  const std::string dp = "strategy.kind = 'dp'\nstrategy.devices = 3\nmodel.name = 'x'\ndata.name = 'x'\n";
+  CHECK(faults_of(dp + "strategy.main_device = 2") == "");
+  CHECK(faults_of(dp + "strategy.main_device = 3") ==
+        "exp.toml:5:24: strategy.main_device = 3: counts from 0, and strategy.devices = 3; use at most 2");
+  CHECK(faults_of("strategy.main_device = 5" + required) == "");  // not used by single
+}
+
 TEST_CASE("a fault has no echo: what would follow from a wrong value is not told") {
   CHECK(faults_of("strategy.kind = 'dpp'\nlaunch.nproc = 2" + required) ==
-        "exp.toml:1:17: strategy.kind = \"dpp\": expected \"single\" or \"ddp\" (did you mean \"ddp\"?)");
+        "exp.toml:1:17: strategy.kind = \"dpp\": expected \"single\", \"dp\" or \"ddp\" (did you mean \"dp\"?)");
 }

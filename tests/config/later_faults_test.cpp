@@ -36,6 +36,8 @@ TEST_CASE("keys that the strategy or the optimizer does not use are named") {
                                                      "strategy.bucket_mb", "strategy.devices"});
   CHECK(unused(text, {"strategy.kind=ddp", "optimizer.name=adam"}) ==
         std::vector<std::string>{"optimizer.momentum", "strategy.devices"});
+  CHECK(unused(text, {"strategy.kind=dp", "strategy.main_device=1"}) ==
+        std::vector<std::string>{"comm.backend", "comm.options.a", "optimizer.eps", "strategy.bucket_mb"});
   CHECK(unused("", {"launch.nproc=2"}) ==
         std::vector<std::string>{"launch.nproc"});  // of ddp, in a file that is varied
   CHECK(unused("", {"data.shuffle=true", "data.sampler=sequential"}) == std::vector<std::string>{"data.shuffle"});

@@ -71,6 +71,15 @@ TEST_CASE("durations take milliseconds, seconds, minutes and hours") {
   CHECK(timeout("24h") == 86400.0);
 }
 
+TEST_CASE("workers = \"auto\" is -1 in the struct, and 0 none") {
+  const config::Experiment e = load_text("data = { name = 'x', workers = 'auto' }\nmodel.name = 'x'").experiment;
+  CHECK(e.data.workers == -1);
+  CHECK(config::to_toml(e).find("\nworkers = \"auto\"\n") != std::string::npos);
+  CHECK(load_text("data = { name = 'x', workers = 0 }\nmodel.name = 'x'").experiment.data.workers == 0);
+  CHECK(testing::faults_of("data = { name = 'x', workers = -1 }\nmodel.name = 'x'") ==
+        "exp.toml:1:33: data.workers = -1: expected an integer from 0 to 256 or \"auto\"");
+}
+
 TEST_CASE("nproc = \"auto\" is 0 in the struct") {
   CHECK(load_text("strategy.kind = 'ddp'\nlaunch.nproc = 'auto'" + required).experiment.launch.nproc == 0);
 }
