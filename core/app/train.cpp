@@ -2,12 +2,15 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "app/command_line.hpp"
 #include "app/commands.hpp"
 #include "base/log.hpp"
+#include "config/text.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
 #include "run/assembly.hpp"
 #include "run/rank.hpp"
+#include "run/resume.hpp"
 
 namespace ddprun::app {
 namespace {
@@ -52,6 +55,9 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
   launch::Job job;
   job.command = arguments.argv;
   job.command[0] = std::filesystem::read_symlink("/proc/self/exe");
+  // The ranks must not look for the latest run themselves: meanwhile there may be a later one.
+  const std::string& resume = experiment.checkpoint.resume;
+  if (!resume.empty()) job.command.insert(job.command.end(), {"--set", "checkpoint.resume=" + config::quoted(resume)});
   job.nproc = nproc;
   job.log_dir = run::log_dir(experiment, run_dir);
   return launch::supervise(job);
@@ -86,6 +92,7 @@ void refuse_company_of_one_process(const config::Loaded& loaded, const launch::W
 
 ExitCode train(const Arguments& arguments) {
   config::Loaded loaded = config::load(arguments.config, arguments.overrides);
+  run::find_resume(loaded);
   log::set_level(level_of(loaded.experiment.log.level));
   const auto registry = plugin::Registry::standard(arguments.plugin_paths);
 
@@ -94,13 +101,15 @@ ExitCode train(const Arguments& arguments) {
     const char* run_dir = std::getenv(kRunDir);
     const bool own = world->source == launch::Source::own;
     if (!own && world->rank == 0) name_unused_keys(loaded);
-    run::run_rank({std::move(loaded), *world, own && run_dir != nullptr ? run_dir : "", !own}, registry);
+    run::run_rank(
+        {std::move(loaded), *world, own && run_dir != nullptr ? run_dir : "", training_command(arguments), !own},
+        registry);
     return ExitCode::ok;
   }
   name_unused_keys(loaded);
   const int nproc = run::ranks_of(loaded.experiment);
   if (nproc > 1) return launch_ranks(loaded, arguments, registry, nproc);
-  return run_alone({std::move(loaded), launch::World{}, ""}, registry);
+  return run_alone({std::move(loaded), launch::World{}, "", training_command(arguments)}, registry);
 }
 
 }  // namespace ddprun::app

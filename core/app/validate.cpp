@@ -2,11 +2,13 @@
 
 #include "app/commands.hpp"
 #include "run/assembly.hpp"
+#include "run/resume.hpp"
 
 namespace ddprun::app {
 
 ExitCode validate(const Arguments& arguments) {
-  const config::Loaded loaded = config::load(arguments.config, arguments.overrides);
+  config::Loaded loaded = config::load(arguments.config, arguments.overrides);
+  run::find_resume(loaded);
   const int ranks = run::ranks_of(loaded.experiment);
   const int64_t batch = run::check(loaded, plugin::Registry::standard(arguments.plugin_paths), ranks);
   std::printf("%s: ok: %d rank%s, %lld samples per rank and step\n", arguments.config.c_str(), ranks,

@@ -100,6 +100,12 @@ std::vector<Commit> list_commits(const std::string& dir) {
   return commits;
 }
 
+void remove_left_overs(const std::string& dir) {
+  for_each_name(dir, [&](const std::string& name) {
+    if (is_left_over(name)) remove(in(dir, name));
+  });
+}
+
 std::optional<Commit> commit_of(const std::string& path) {
   const int64_t step = step_of_commit(fs::path(path).filename().string());
   return step < 0 ? std::nullopt : std::optional(Commit{step, path});
@@ -112,9 +118,7 @@ std::string best_path(const std::string& dir) {
 CheckpointFolder::CheckpointFolder(std::string dir, int64_t keep) : dir_(std::move(dir)), keep_(keep) {
   if (keep_ < 1) throw std::logic_error("a checkpoint folder keeps at least one commit");
   create_folder(dir_);
-  for_each_name(dir_, [&](const std::string& name) {
-    if (is_left_over(name)) remove(in(dir_, name));
-  });
+  remove_left_overs(dir_);
   remove_lone_states(dir_, std::numeric_limits<int64_t>::max());
 }
 

@@ -58,6 +58,8 @@ class CheckpointFolder {
 
 // The commits of a folder that need not exist, oldest first. Throws Error(failure) when it cannot be listed.
 std::vector<Commit> list_commits(const std::string& dir);
+// Removes the temporary files of writers that are dead. Throws Error(failure) when the folder cannot be listed.
+void remove_left_overs(const std::string& dir);
 // The commit that a model file is; none where its name is not that of one.
 std::optional<Commit> commit_of(const std::string& path);
 // <dir>/best.safetensors, whether it is there or not.

@@ -68,6 +68,11 @@ class Check {
     refuse(e_.train.steps && !fault.empty(), {"train.warmup", "train.steps"}, fault);
   }
 
+  void best_is_measured() {
+    refuse(e_.checkpoint.best.starts_with("test.") && !e_.train.evaluate, {"checkpoint.best", "train.evaluate"},
+           "needs train.evaluate = true; or use \"train.loss\"");
+  }
+
  private:
   // The fault is told at the first of the keys that it is about.
   void refuse(bool wrong, const std::vector<std::string>& about, const std::string& what) {
@@ -88,12 +93,13 @@ void check_together(const Experiment& experiment, const Sources& sources, Faults
   check.name_makes_a_folder();
   check.ddp_shares_the_data();
   check.ranks_divide_the_batch();
+  check.main_device_is_one_of_them();
   check.nesterov_has_momentum();
   check.epochs_or_steps();
+  check.best_is_measured();
   check.micro_batches_have_samples();
   check.schedule_fits();
 }
-  check.main_device_is_one_of_them();
 
 std::string batch_fault(int64_t batch_size, int64_t ranks) {
   if (batch_size % ranks == 0) return "";

@@ -227,8 +227,12 @@ std::vector<Key> describe_learning() {
 
       DDPRUN_KEY(checkpoint.every).at_least(0).doc("Epochs between checkpoints. 0: only one at the end."),
       DDPRUN_KEY(checkpoint.keep).at_least(1).doc("The newest so many are kept."),
-      DDPRUN_KEY(checkpoint.best).default_is_all().doc("A measure whose best checkpoint is kept too."),
-      DDPRUN_KEY(checkpoint.resume).default_is_all().doc("The checkpoint to go on from."),
+      DDPRUN_KEY(checkpoint.best)
+          .one_of({"", "test.loss", "test.accuracy", "train.loss"})
+          .doc("A measure of epochs: the weights after the best one are kept too, in best.safetensors."),
+      DDPRUN_KEY(checkpoint.resume)
+          .doc("Goes on from a checkpoint: its file, a run folder (the newest in it), or `\"latest\"` (that of the newest "
+               "run of this name). See [checkpoints.md](checkpoints.md)."),
 
       DDPRUN_KEY(log.every).at_least(1).doc("Steps between two lines of progress."),
       DDPRUN_KEY(log.level)

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "comm/plugin_backend.hpp"
 #include "data/plugin_dataset.hpp"
+#include "run/resume.hpp"
 #include "train/weights.hpp"
 
 namespace ddprun::run {
@@ -60,7 +61,7 @@ train::ModelPtr create_model(const Assembly& assembly) {
 }  // namespace
 
 Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
-  Assembly made{std::move(loaded), {}, {}, {}, {}, {}, {}};
+  Assembly made{std::move(loaded), {}, {}, {}, {}, {}, {}, {}};
   const config::Experiment& experiment = made.experiment();
   const config::Sources& sources = made.loaded.sources;
   Faults faults;
@@ -96,7 +97,8 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
   if (made.model != nullptr && experiment.strategy.kind == "dp") {
     for (int64_t device = 1; device < experiment.strategy.devices; ++device) made.replicas.push_back(create_model(made));
   }
-  if (made.model != nullptr && !experiment.model.weights.empty()) {
+  // A run that goes on has weights of its own.
+  if (made.model != nullptr && !experiment.model.weights.empty() && experiment.checkpoint.resume.empty()) {
     collect(faults, sources, "model.weights",
             [&] { train::load_weights(made.model->module(), experiment.model.weights); });
   }
@@ -117,7 +119,9 @@ void refuse_empty_epochs(const Assembly& assembly, int world) {
 int64_t check(const config::Loaded& loaded, const plugin::Registry& registry, int world) {
   torch::set_num_threads(1);
   const int64_t batch = rank_batch(loaded, world);
-  refuse_empty_epochs(assemble(loaded, registry), world);
+  Assembly assembly = assemble(loaded, registry);
+  refuse_empty_epochs(assembly, world);
+  prepare_resume(assembly, world);
   return batch;
 }
 

@@ -9,8 +9,15 @@
 #include "ddprun/dataset_plugin.hpp"
 #include "plugin/registry.hpp"
 #include "train/model_loader.hpp"
+#include "train/run_checkpointer.hpp"
 
 namespace ddprun::run {
+
+// What a run goes on from, and the line that tells it.
+struct Resume {
+  train::ResumeFrom from;
+  std::string told;
+};
 
 // All that an experiment names, found, opened and checked. The model holds its initial weights.
 struct Assembly {
@@ -21,6 +28,7 @@ struct Assembly {
   plugin::ModelPlugin model_plugin;
   train::ModelPtr model;
   std::vector<train::ModelPtr> replicas;  // under dp: the models of the other devices
+  std::optional<Resume> resume;           // by prepare_resume()
 
   const config::Experiment& experiment() const { return loaded.experiment; }
 };

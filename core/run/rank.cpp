@@ -15,13 +15,14 @@
 #include "run/assembly.hpp"
 #include "run/group.hpp"
 #include "run/memory.hpp"
+#include "run/resume.hpp"
 #include "run/session.hpp"
 
 namespace ddprun::run {
 namespace {
 
-int64_t use_threads(const config::Experiment& experiment, const launch::World& world) {
 // Compute threads of this rank, or under dp of each of its devices.
+int64_t use_threads(const config::Experiment& experiment, const launch::World& world) {
   int64_t threads = experiment.launch.threads > 0 ? experiment.launch.threads
                                                   : std::max(1, usable_cores() / std::max(1, world.local_size));
   if (experiment.strategy.kind == "dp") threads = std::max<int64_t>(1, threads / experiment.strategy.devices);
@@ -49,8 +50,8 @@ report::Banner describe(const Assembly& assembly, const launch::World& world, co
   banner.global_batch = feed.batch_size() * world.size;
   banner.device = experiment.launch.device;
   banner.threads = threads;
-  banner.gpu_present = std::filesystem::exists("/proc/driver/nvidia/version");
   if (experiment.strategy.kind == "dp") banner.devices = experiment.strategy.devices;
+  banner.gpu_present = std::filesystem::exists("/proc/driver/nvidia/version");
   banner.epochs = experiment.train.epochs.value_or(0);
   banner.steps = experiment.train.steps.value_or(0);
   banner.steps_per_epoch = feed.steps();
@@ -133,6 +134,7 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
   const launch::World& world = options.world;
   Assembly assembly = assemble(std::move(options.loaded), registry);
   refuse_empty_epochs(assembly, world.size);
+  prepare_resume(assembly, world.size);
   const config::Experiment& experiment = assembly.experiment();
   const int64_t threads = use_threads(experiment, world);
   Group group = join_group(assembly, world);
@@ -151,6 +153,7 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
   if (world.rank == 0) {
     log::plain(report::banner(describe(assembly, world, session.feed(), threads, options.run_dir)));
   }
+  if (world.rank == 0 && assembly.resume) log::info(assembly.resume->told);
   // Initial weights were drawn from the seed, equal on all ranks; what is random from here on differs between them.
   torch::manual_seed(static_cast<uint64_t>(experiment.experiment.seed + world.rank));
 
@@ -158,6 +161,9 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
   complete(summary, assembly, world);
   recorder.summary(summary);
   if (world.rank == 0) print_results(summary, options.run_dir);
+  if (world.rank == 0 && summary.stopped == "interrupted") {
+    log::always("to go on: " + options.command + " --set checkpoint.resume=" + options.run_dir);
+  }
 }
 
 }  // namespace ddprun::run

@@ -14,6 +14,7 @@ struct RankOptions {
   config::Loaded loaded;
   launch::World world;
   std::string run_dir;                      // "": rank 0 makes it (a run without our launcher)
+  std::string command;                      // that started the run, to be repeated by a person
   bool own_log = false;                     // nobody else writes this rank's log file
   const std::atomic<bool>* stop = nullptr;  // raised by a signal, in a run without launcher
 };

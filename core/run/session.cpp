@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "base/version.hpp"
+#include "run/resume.hpp"
 #include "run/step_options.hpp"
-#include "train/checkpointer.hpp"
+#include "train/run_checkpointer.hpp"
 
 namespace ddprun::run {
 namespace {
@@ -36,7 +37,8 @@ Session::Session(Assembly& assembly, Group& group, const launch::World& world, r
       parameters_(train::trainable_parameters(assembly.model->module())),
       optimizer_(train::make_optimizer(experiment_, parameters_, world.size)) {
   make_feeds(assembly, world);
-  if (world.rank == 0) make_checkpointer(assembly, recorder.run_dir());
+  if (group.backend != nullptr) make_reducer(*group.backend);
+  make_checkpointer(assembly, recorder.run_dir(), world);
   trainer_ = make_trainer(assembly, group);
 }
 
@@ -56,16 +58,28 @@ void Session::make_feeds(Assembly& assembly, const launch::World& world) {
       world.rank, world.size, loader);
 }
 
-void Session::make_checkpointer(Assembly& assembly, const std::string& run_dir) {
-  folder_ = std::make_unique<checkpoint::CheckpointFolder>(run_dir + "/checkpoints", experiment_.checkpoint.keep);
-  checkpointer_ = train::model_checkpointer(assembly.model->module(), *folder_,
-                                            {{"ddprun", version()}, {"model", experiment_.model.name}});
+void Session::make_checkpointer(Assembly& assembly, const std::string& run_dir, const launch::World& world) {
+  train::CheckpointerOptions options;
+  options.dir = run_dir + "/checkpoints";
+  if (world.rank == 0) {
+    folder_ = std::make_unique<checkpoint::CheckpointFolder>(options.dir, experiment_.checkpoint.keep);
+  }
+  options.folder = folder_.get();
+  options.state_metadata = state_metadata(assembly, run_dir, world.size, train_->steps());
+  options.metadata = {
+      {"ddprun", version()}, {"model", experiment_.model.name}, {"run", options.state_metadata.at("run")}};
+  options.best = experiment_.checkpoint.best;
+  options.seed = static_cast<uint64_t>(experiment_.experiment.seed);
+  if (assembly.resume) options.resume = assembly.resume->from;
+  const bool own_buffers = reducer_ != nullptr && !experiment_.strategy.sync_buffers;
+  checkpointer_ = train::run_checkpointer(
+      {assembly.model->module(), *optimizer_, parameters_, reducer_.get(), world.rank, own_buffers}, options);
 }
 
 std::unique_ptr<train::Trainer> Session::make_trainer(Assembly& assembly, Group& group) {
   train::Parts parts{*assembly.model, *optimizer_, *train_, test_.get(), observer_, checkpointer_.get(), {}};
   parts.plan = {experiment_.train.epochs, experiment_.train.steps, experiment_.train.evaluate,
-                experiment_.checkpoint.every};
+                experiment_.checkpoint.every, experiment_.checkpoint.best};
   const int world = group.backend == nullptr ? 1 : group.backend->size();
   parts.step = step_options(assembly.loaded, world, train_->steps());
   if (experiment_.strategy.kind == "dp") return make_dp(parts, assembly.replicas);
@@ -78,17 +92,21 @@ std::unique_ptr<train::Trainer> Session::make_dp(train::Parts parts, const std::
   return train::dp_trainer(parts, others, static_cast<int>(experiment_.strategy.main_device));
 }
 
-std::unique_ptr<train::Trainer> Session::make_ddp(train::Parts parts, comm::CommBackend& backend) {
+void Session::make_reducer(comm::CommBackend& backend) {
   const auto& strategy = experiment_.strategy;
-  const auto timeout = milliseconds(experiment_.comm.timeout);
   constexpr double kMiB = 1024 * 1024;
   train::ReducerOptions options;
   options.bucket_bytes = static_cast<std::size_t>(strategy.bucket_mb * kMiB);
   options.first_bucket_bytes = static_cast<std::size_t>(strategy.first_bucket_mb * kMiB);
   options.unused = strategy.unused == "zero" ? train::Unused::zero : train::Unused::error;
-  options.timeout = timeout;
+  options.timeout = milliseconds(experiment_.comm.timeout);
   options.on_wait = [this](int bucket) { observer_.waiting_for(bucket); };
   reducer_ = train::bucketed_reducer(backend, parameters_, options);
+}
+
+std::unique_ptr<train::Trainer> Session::make_ddp(train::Parts parts, comm::CommBackend& backend) {
+  const auto& strategy = experiment_.strategy;
+  const auto timeout = milliseconds(experiment_.comm.timeout);
   return train::ddp_trainer(parts, backend, *reducer_, {strategy.sync_buffers, strategy.hash_every, timeout});
 }
 

@@ -27,10 +27,11 @@ class Session {
 
  private:
   void make_feeds(Assembly& assembly, const launch::World& world);
-  void make_checkpointer(Assembly& assembly, const std::string& run_dir);
+  void make_checkpointer(Assembly& assembly, const std::string& run_dir, const launch::World& world);
   std::unique_ptr<train::Trainer> make_trainer(Assembly& assembly, Group& group);
   std::unique_ptr<train::Trainer> make_dp(train::Parts parts, const std::vector<train::ModelPtr>& replicas);
   std::unique_ptr<train::Trainer> make_ddp(train::Parts parts, comm::CommBackend& backend);
+  void make_reducer(comm::CommBackend& backend);
 
   const config::Experiment& experiment_;
   RunObserver observer_;
@@ -39,8 +40,8 @@ class Session {
   std::unique_ptr<train::Feed> train_;
   std::unique_ptr<train::Feed> test_;                     // null without evaluation
   std::unique_ptr<checkpoint::CheckpointFolder> folder_;  // on rank 0
-  std::unique_ptr<train::Checkpointer> checkpointer_;     // on rank 0
   std::unique_ptr<train::Reducer> reducer_;               // under ddp
+  std::unique_ptr<train::Checkpointer> checkpointer_;
   std::unique_ptr<train::Trainer> trainer_;
 };
 

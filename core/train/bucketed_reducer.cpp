@@ -1,5 +1,6 @@
 #include <ATen/ScalarOps.h>
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -64,6 +65,21 @@ class BucketedReducer final : public Reducer {
       }
     }
     finish_step();
+  }
+
+  std::vector<int64_t> order() const override { return order_; }
+
+  void follow(const std::vector<int64_t>& order) override {
+    std::vector<bool> listed(parameters_.size(), false);
+    for (const int64_t index : order) {
+      const auto parameter = static_cast<std::size_t>(index);
+      if (parameter < listed.size()) listed[parameter] = true;
+    }
+    if (order.size() != listed.size() || std::find(listed.begin(), listed.end(), false) != listed.end()) {
+      throw Error(ExitCode::usage, "the order of the buckets does not list every parameter of the model once");
+    }
+    order_ = order;
+    build(std::vector<std::size_t>(order.begin(), order.end()), options_.first_bucket_bytes, options_.bucket_bytes);
   }
 
   const comm::Served& served() const override { return served_; }
@@ -133,17 +149,16 @@ class BucketedReducer final : public Reducer {
 
   void finish_step() {
     note_served();
-    if (rebuilt_) {
+    if (!order_.empty()) {
       begin_step();
       return;
     }
     // Once: from now on the buckets follow the order that rank 0 saw. The gradients of this step stay valid, since each
     // is a view that keeps its old bucket's memory.
-    rebuilt_ = true;
     std::vector<int64_t> order(ready_order_.begin(), ready_order_.end());
     const comm::Buffer buffer{order.data(), order.size(), comm::DType::int64, comm::Memory::host, nullptr};
     backend_.broadcast(buffer, 0)->wait(options_.timeout);
-    build(std::vector<std::size_t>(order.begin(), order.end()), options_.first_bucket_bytes, options_.bucket_bytes);
+    follow(order);
   }
 
   void note_served() {
@@ -165,7 +180,7 @@ class BucketedReducer final : public Reducer {
   std::vector<std::size_t> ready_order_;  // this step
   std::vector<std::size_t> pending_;      // by bucket: gradients still to come
   std::size_t submitted_ = 0;             // buckets handed to the thread this step
-  bool rebuilt_ = false;
+  std::vector<int64_t> order_;            // that the buckets follow; empty in the first step
   comm::Served served_;
   std::unique_ptr<CommThread> thread_;  // last: its jobs use the buckets
 };

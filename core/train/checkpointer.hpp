@@ -1,17 +1,25 @@
-// A model's state into a checkpoint folder.
+// Checkpointer: what a trainer hands over of its state, and gets back when a run goes on.
 #pragma once
 
-#include <torch/torch.h>
+#include <cstdint>
 
-#include <memory>
-
-#include "checkpoint/folder.hpp"
-#include "train/trainer.hpp"
+#include "train/position.hpp"
 
 namespace ddprun::train {
 
-// Saves parameters and buffers under the names of PyTorch's state_dict. Both must outlive it.
-std::unique_ptr<Checkpointer> model_checkpointer(const torch::nn::Module& module, checkpoint::CheckpointFolder& folder,
-                                                 checkpoint::Metadata metadata);
+// Every rank has one, and calls it in the same places.
+class Checkpointer {
+ public:
+  virtual ~Checkpointer() = default;
+  // Once, when the replicas are equal and before the first step: puts back what the run goes on from and says where it
+  // stands; Position{} for a run from its beginning. Collective.
+  virtual Position restore() = 0;
+  // What this rank keeps of the commit to come. All ranks have returned before save().
+  virtual void save_state(const Position& position) = 0;
+  // Rank 0: commits the weights after a step, with the number of complete epochs.
+  virtual void save(int64_t step, int64_t epochs) = 0;
+  // Rank 0: keeps the weights after a step as the best, by its measure's value.
+  virtual void save_best(int64_t step, int64_t epochs, double value) = 0;
+};
 
 }  // namespace ddprun::train

@@ -14,8 +14,8 @@ torch::Tensor view(void* memory, int64_t size, const Field& field) {
 
 }  // namespace
 
-Feed::Feed(const Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank,
-           int world, data::LoaderOptions loader)
+Feed::Feed(const Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank, int world,
+           data::LoaderOptions loader)
     : dataset_(dataset),
       sampler_(std::move(sampler)),
       batch_size_(batch_size),
@@ -31,11 +31,12 @@ int64_t Feed::samples_of(int rank, int64_t step) const {
   return std::clamp<int64_t>(sampler_->size(rank) - step * batch_size_, 0, batch_size_);
 }
 
-void Feed::start(int64_t epoch) {
+void Feed::start(int64_t epoch, int64_t from_step) {
+  step_ = std::min(from_step, steps_);
   auto batches = data::cut_batches(sampler_->indices(epoch), batch_size_, false);
   batches.resize(static_cast<std::size_t>(steps_));
+  batches.erase(batches.begin(), batches.begin() + step_);
   loader_->start(std::move(batches), epoch);
-  step_ = 0;
 }
 
 bool Feed::next(TensorBatch& batch) {

@@ -5,9 +5,9 @@
 
 #include <memory>
 
-#include "ddprun/dataset_plugin.hpp"
 #include "data/loader.hpp"
 #include "data/sampler.hpp"
+#include "ddprun/dataset_plugin.hpp"
 
 namespace ddprun::train {
 
@@ -32,8 +32,9 @@ class Feed {
   int64_t batch_size() const { return batch_size_; }
   const Dataset& dataset() const { return dataset_; }
 
-  // Begins an epoch (from 0). Loading goes on in the background from here.
-  void start(int64_t epoch);
+  // Begins an epoch (from 0) at one of its steps (from 0): what lies before it is neither chosen nor loaded. Loading
+  // goes on in the background from here.
+  void start(int64_t epoch, int64_t from_step = 0);
   // The next step's batch, or false at the end of the epoch. Throws what the data set threw.
   bool next(TensorBatch& batch);
 

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "record/environment.hpp"
+#include "train/measure.hpp"
 #include "train/micro_batches.hpp"
 #include "train/optimizers.hpp"
 
@@ -25,25 +26,12 @@ void forget_gradients(torch::optim::Optimizer& optimizer) {
 
 }  // namespace
 
-// What an epoch adds up on this rank.
-struct LoopTrainer::EpochTotals {
-  double loss = 0;  // times samples
-  double correct = 0;
-  int64_t samples = 0;
-
-  void add(const record::StepRecord& step) {
-    if (step.samples == 0) return;
-    loss += step.loss * static_cast<double>(step.samples);
-    correct += step.correct;
-    samples += step.samples;
-  }
-  double mean_loss() const { return loss / static_cast<double>(samples); }
-};
-
 record::Summary LoopTrainer::fit() {
   parts_.observer.phase(Phase::setup, 0, -1);
   prepare();
-  int64_t epochs = 0;
+  if (parts_.checkpointer != nullptr) at_ = parts_.checkpointer->restore();
+  step_ = first_step_ = at_.step;
+  int64_t epochs = at_.epoch;
   while (!finished(epochs)) {
     const Stopwatch clock;
     record::EpochRecord record = train_epoch(++epochs);
@@ -61,14 +49,15 @@ bool LoopTrainer::finished(int64_t epochs_done) const {
 }
 
 record::EpochRecord LoopTrainer::train_epoch(int64_t epoch) {
-  EpochTotals totals;
+  // Only the first epoch of a run that goes on is under way already.
+  if (at_.epoch != epoch - 1) at_ = {step_, epoch - 1, 0, {}, at_.numbers};
   TensorBatch batch;
   parts_.model.module().train();
   barrier();
   const Stopwatch clock;
-  parts_.train.start(epoch - 1);
-  faults_.start(step_);
-  for (int64_t step_of_epoch = 1; !stopping_; ++step_of_epoch) {
+  parts_.train.start(at_.epoch, at_.step_of_epoch);
+  faults_.start(steps_here());
+  while (!stopping_) {
     parts_.observer.phase(Phase::data, step_ + 1, -1);
     Stopwatch wait;
     if (!parts_.train.next(batch)) break;
@@ -79,23 +68,31 @@ record::EpochRecord LoopTrainer::train_epoch(int64_t epoch) {
     record.samples = batch.size;
     record.data = wait.lap();
     record = run_step(batch, record);
-    totals.add(record);
-    faults_.warm(step_);
-    parts_.observer.step(record, step_of_epoch, parts_.train.steps());
+    at_.totals.add(record);
+    ++at_.step_of_epoch;
+    faults_.warm(steps_here());
+    parts_.observer.step(record, at_.step_of_epoch, parts_.train.steps());
     interrupted_ = parts_.observer.stop_after(step_);
     stopping_ = interrupted_ || (parts_.plan.steps && step_ >= *parts_.plan.steps);
   }
-  faults_.stop(step_);
+  faults_.stop(steps_here());
   parts_.observer.phase(Phase::barrier, step_, -1);
   barrier();
   totals_.seconds += clock.total();
+  return sum_epoch();
+}
 
+record::EpochRecord LoopTrainer::sum_epoch() {
+  const EpochTotals& mine = at_.totals;
+  const auto sums = sum({mine.loss, mine.correct, static_cast<double>(mine.samples)});
   record::EpochRecord record;
-  record.epoch = epoch;
-  const auto sums = sum({totals.loss, totals.correct, static_cast<double>(totals.samples)});
+  record.epoch = at_.epoch + 1;
   record.train_loss = sums[0] / sums[2];
   record.train_accuracy = sums[1] / sums[2];
-  record.per_rank_loss = gather(totals.mean_loss());
+  record.per_rank_loss = gather(mine.mean_loss());
+  // An epoch that other ranks trained has no losses of these.
+  const auto unknown = [](double loss) { return std::isnan(loss); };
+  if (std::any_of(record.per_rank_loss.begin(), record.per_rank_loss.end(), unknown)) record.per_rank_loss.clear();
   return record;
 }
 
@@ -107,6 +104,21 @@ void LoopTrainer::judge_epoch(record::EpochRecord& record, const Stopwatch& cloc
   }
   record.seconds = clock.total();
   parts_.observer.epoch(record);
+  if (!parts_.plan.best.empty()) keep_best(record);
+}
+
+void LoopTrainer::keep_best(const record::EpochRecord& record) {
+  const std::string& measure = parts_.plan.best;
+  const double value = measure_of(record, measure);
+  if (std::isnan(value)) {
+    throw Error(ExitCode::usage, "checkpoint.best = \"" + measure +
+                                     "\": this model has no such measure; use \"test.loss\" or \"train.loss\"");
+  }
+  const auto best = at_.numbers.find(kBestValue);
+  if (best != at_.numbers.end() && !is_better(measure, value, best->second)) return;
+  at_.numbers[kBestValue] = value;
+  at_.numbers[kBestEpoch] = static_cast<double>(record.epoch);
+  if (parts_.checkpointer != nullptr && rank() == 0) parts_.checkpointer->save_best(step_, record.epoch, value);
 }
 
 record::StepRecord LoopTrainer::run_step(const TensorBatch& batch, record::StepRecord record) {
@@ -129,6 +141,7 @@ record::StepRecord LoopTrainer::run_step(const TensorBatch& batch, record::StepR
   record.optimizer = clock.lap();
   after_step(step_);
   record.total = record.data + clock.total();
+  complete(record);
 
   totals_.add(record);
   return record;
@@ -141,7 +154,6 @@ void LoopTrainer::update_weights() {
   parts_.optimizer.step();
 }
 
-  complete(record);
 void LoopTrainer::forward_backward(const TensorBatch& batch, record::StepRecord& record) {
   record.loss = 0;
   const std::vector<TensorBatch> parts = micro_batches(batch, parts_.step.accumulate);
@@ -197,28 +209,35 @@ Evaluation LoopTrainer::evaluate() {
 
 void LoopTrainer::commit() {
   parts_.observer.phase(Phase::checkpoint, step_, -1);
-  if (parts_.checkpointer != nullptr) parts_.checkpointer->save(step_, complete_epochs());
+  at_.step = step_;
+  if (parts_.checkpointer != nullptr) parts_.checkpointer->save_state(at_);
+  barrier();
+  if (parts_.checkpointer != nullptr && rank() == 0) parts_.checkpointer->save(step_, complete_epochs());
   barrier();
 }
 
 record::Summary LoopTrainer::summarize() {
   const auto samples = sum({static_cast<double>(totals_.sums.samples)});
-  record::Summary summary = totals_.summary(step_, samples[0]);
+  record::Summary summary = totals_.summary(steps_here(), samples[0]);
   summary.test_accuracy = last_epoch_.test_accuracy;
   summary.test_loss = last_epoch_.test_loss;
   summary.train_loss = last_epoch_.train_loss;
   if (const comm::Served* by = served()) {
-    summary.split.comm = totals_.sums.comm / static_cast<double>(step_);
+    summary.split.comm = totals_.sums.comm / static_cast<double>(steps_here());
     summary.algorithm = by->algorithm;
     summary.transport = by->transport;
   }
   summary.epochs = complete_epochs();
+  if (interrupted_) summary.stopped = "interrupted";
+  if (const auto best = at_.numbers.find(kBestEpoch); best != at_.numbers.end()) {
+    summary.best_epoch = static_cast<int64_t>(best->second);
+  }
   summary.world = world();
   summary.peak_memory_bytes = static_cast<int64_t>(most(gather(static_cast<double>(record::peak_memory_bytes()))));
   summary.page_faults = most(gather(faults_.per_step()));
   summary.learned = parts_.model.learned();
+  complete(summary);
   return summary;
 }
 
 }  // namespace ddprun::train
-  complete(summary);

@@ -6,6 +6,7 @@
 
 #include "comm/comm_backend.hpp"
 #include "train/fault_meter.hpp"
+#include "train/position.hpp"
 #include "train/run_totals.hpp"
 #include "train/stopwatch.hpp"
 #include "train/trainer.hpp"
@@ -36,10 +37,10 @@ class LoopTrainer : public Trainer {
   virtual void skip_backward() {}
   // After each optimizer step.
   virtual void after_step(int64_t step) { (void)step; }
-
   // What only the strategy knows of a step that is done, and of the whole run.
   virtual void complete(record::StepRecord& record) { (void)record; }
   virtual void complete(record::Summary& summary) { (void)summary; }
+
   // Over the ranks: the sums, element by element; every rank's value; everyone here.
   virtual std::vector<double> sum(std::vector<double> values) { return values; }
   virtual std::vector<double> gather(double value) { return {value}; }
@@ -53,18 +54,22 @@ class LoopTrainer : public Trainer {
   int64_t step_ = 0;  // global, the one under way or done, from 1
 
  private:
-  struct EpochTotals;
   bool finished(int64_t epochs_done) const;
   record::EpochRecord train_epoch(int64_t epoch);
+  record::EpochRecord sum_epoch();
   void judge_epoch(record::EpochRecord& record, const Stopwatch& clock);
+  void keep_best(const record::EpochRecord& record);
   record::StepRecord run_step(const TensorBatch& batch, record::StepRecord record);
   void forward_backward(const TensorBatch& batch, record::StepRecord& record);
   void run_micro_batch(const TensorBatch& batch, double share, record::StepRecord& record);
   void update_weights();
   void commit();
   record::Summary summarize();
-  int64_t complete_epochs() const { return step_ / parts_.train.steps(); }
+  int64_t complete_epochs() const { return at_.epoch + (at_.step_of_epoch >= parts_.train.steps() ? 1 : 0); }
+  int64_t steps_here() const { return step_ - first_step_; }
 
+  Position at_;             // all but its step, which is step_
+  int64_t first_step_ = 0;  // that the run goes on from; 0 for one from its beginning
   bool interrupted_ = false;  // the observer wished to stop
   bool stopping_ = false;     // the plan's steps are done, or the observer wished to stop
   record::EpochRecord last_epoch_;

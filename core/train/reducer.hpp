@@ -24,6 +24,12 @@ class Reducer {
   // Waits until all gradients hold their average over the ranks. Throws Error(peer) when a collective fails, and
   // Error(failure) that names the parameters which were not added, unless they are to count as zero.
   virtual void finalize() = 0;
+  // The order of parameters that buckets follow: that in which gradients became ready on rank 0 in the first step; empty
+  // before that.
+  virtual std::vector<int64_t> order() const = 0;
+  // Takes such an order from an earlier run instead of the first step's. Between steps; collective. Throws Error(usage)
+  // unless it lists every parameter once.
+  virtual void follow(const std::vector<int64_t>& order) = 0;
   // What served the last step's collectives, each name once: "ring", or "ring, tree" where auto mixed them. Valid until
   // the next finalize.
   virtual const comm::Served& served() const = 0;

@@ -6,9 +6,11 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "ddprun/model_plugin.hpp"
 #include "record/records.hpp"
+#include "train/checkpointer.hpp"
 #include "train/feed.hpp"
 #include "train/observer.hpp"
 #include "train/step_options.hpp"
@@ -32,19 +34,12 @@ struct Evaluation {
 class Trainer {
  public:
   virtual ~Trainer() = default;
-  // Runs to the configured end, or to the step after which the observer wishes to stop: that step is committed at once,
+  // Goes on from where the checkpointer says to the configured end, or to the step after which the observer wishes to stop: that step is committed at once,
   // and its epoch, being unfinished, is neither evaluated nor told. Throws Error(failure) when the loss is no longer
   // finite (the observer knows the step and the phase); what Reducer, CommBackend and data sets throw passes through.
   virtual record::Summary fit() = 0;
   // One pass over the test set, every sample once, in evaluation mode.
   virtual Evaluation evaluate() = 0;
-};
-
-// Commits the state after a step, with the number of complete epochs; only rank 0 has one.
-class Checkpointer {
- public:
-  virtual ~Checkpointer() = default;
-  virtual void save(int64_t step, int64_t epochs) = 0;
 };
 
 // When a fit ends and what it does between epochs.
@@ -53,6 +48,7 @@ struct Plan {
   std::optional<int64_t> steps;
   bool evaluate = true;
   int64_t checkpoint_every = 1;  // epochs; 0: only at the end
+  std::string best = {};         // the measure whose best weights are kept; "": none
 };
 
 // What a trainer works with; it owns none of it.
@@ -62,10 +58,14 @@ struct Parts {
   Feed& train;
   Feed* test;  // may be null: then Plan::evaluate is false
   Observer& observer;
-  Checkpointer* checkpointer;  // null: no checkpoints from this rank
+  Checkpointer* checkpointer;  // null: this rank keeps nothing
   Plan plan;
   StepOptions step = {};
 };
+
+// One device, no reducer.
+std::unique_ptr<Trainer> single_trainer(Parts parts);
+
 // DataParallel (Paszke et al. 2019): one process, a replica of the model per device, and the batch cut among them as
 // torch.chunk cuts it. parts.model is the main device's replica and has the first part; outputs are gathered there for
 // the loss, gradients summed there in the order of the devices. `others` are the models of the other devices, in their
@@ -74,10 +74,6 @@ struct Parts {
 // failed threw, after all have ended, and Error(usage) for an output without the batch as first dimension. What models
 // draw at random comes from one generator, in whatever order the devices' threads get to it.
 std::unique_ptr<Trainer> dp_trainer(Parts parts, const std::vector<Model*>& others, int main_device);
-
-
-// One device, no reducer.
-std::unique_ptr<Trainer> single_trainer(Parts parts);
 
 struct DdpOptions {
   bool sync_buffers =

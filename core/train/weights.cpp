@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "checkpoint/safetensors.hpp"
 #include "ddprun/model_shape.hpp"
+#include "train/file_tensors.hpp"
 #include "train/parameters.hpp"
 #include "train/tensor_buffer.hpp"
 
@@ -77,7 +78,7 @@ void refuse_infinite(const std::string& path, const std::string& name, const tor
 
 }  // namespace
 
-void load_weights(const torch::nn::Module& module, const std::string& path) {
+checkpoint::Metadata load_weights(const torch::nn::Module& module, const std::string& path) {
   const torch::NoGradGuard no_grad;
   const std::vector<NamedTensor> wanted = state(module);
   checkpoint::File file = checkpoint::read_safetensors(path, false);
@@ -97,6 +98,14 @@ void load_weights(const torch::nn::Module& module, const std::string& path) {
     refuse_infinite(path, tensor.name, loaded[tensor.name]);
   }
   for (const NamedTensor& item : wanted) torch::Tensor(item.tensor).copy_(loaded.at(item.name));
+  return file.metadata;
+}
+
+void save_weights(const torch::nn::Module& module, checkpoint::CheckpointFolder& folder, int64_t step, int64_t epoch,
+                  const checkpoint::Metadata& metadata) {
+  FileTensors tensors;
+  tensors.add(state(module));
+  folder.save(step, epoch, tensors.views(), metadata);
 }
 
 }  // namespace ddprun::train

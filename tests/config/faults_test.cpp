@@ -146,8 +146,6 @@ TEST_CASE("what a later version will take is refused, and what to use instead is
   refused("comm.stage_through_host", "true", "false, or leave it out");
   refused("train.amp", "\"bf16\"", "\"off\"");
   refused("train.amp", "\"fp16\"", "\"off\"");
-  refused("checkpoint.best", "\"accuracy\"", "\"\", or leave it out");
-  refused("checkpoint.resume", "\"last\"", "\"\", or leave it out");
   refused("log.trace_steps", "[3, 4]", "[], or leave it out");
   refused("data.sampler", "\"curriculum\"", "\"auto\", \"sequential\", \"random\" or \"distributed\"");
 }
@@ -232,6 +230,16 @@ TEST_CASE("the main device is one of the devices") {
   CHECK(faults_of(dp + "strategy.main_device = 3") ==
         "exp.toml:5:24: strategy.main_device = 3: counts from 0, and strategy.devices = 3; use at most 2");
   CHECK(faults_of("strategy.main_device = 5" + required) == "");  // not used by single
+}
+
+TEST_CASE("a best of the test set needs an evaluation") {
+  const std::string best = "checkpoint.best = 'test.loss'\nmodel.name = 'x'\ndata.name = 'x'\n";
+  CHECK(faults_of(best) == "");
+  CHECK(faults_of(best + "train.evaluate = false") ==
+        "exp.toml:1:19: checkpoint.best = \"test.loss\": needs train.evaluate = true; or use \"train.loss\"");
+  CHECK(faults_of("checkpoint.best = 'accuracy'" + required) ==
+        "exp.toml:1:19: checkpoint.best = \"accuracy\": expected \"\", \"test.loss\", \"test.accuracy\" or "
+        "\"train.loss\"");
 }
 
 TEST_CASE("a fault has no echo: what would follow from a wrong value is not told") {

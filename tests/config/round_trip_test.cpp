@@ -80,6 +80,7 @@ config::Experiment any_experiment() {
   e.train.min_lr = std::min(e.train.min_lr, e.optimizer.lr);
   if (e.train.steps) e.train.warmup %= *e.train.steps;
   if (e.optimizer.momentum == 0) e.optimizer.nesterov = false;
+  if (!e.train.evaluate) e.checkpoint.best.clear();
   return e;
 }
 

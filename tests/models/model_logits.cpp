@@ -12,7 +12,6 @@
 #include "checkpoint/folder.hpp"
 #include "checkpoint/safetensors.hpp"
 #include "models/made_from_words.hpp"
-#include "train/checkpointer.hpp"
 #include "train/tensor_buffer.hpp"
 #include "train/weights.hpp"
 
@@ -47,7 +46,7 @@ void run(const std::vector<std::string>& words) {
   const torch::Tensor loaded = score(*model, input);
   train_a_step(*model, input, tensor_of(batch, "target", torch::kInt64));
   checkpoint::CheckpointFolder folder(out, 1);
-  train::model_checkpointer(model->module(), folder, {})->save(1, 1);
+  train::save_weights(model->module(), folder, 1, 1, {});
   const torch::Tensor trained = score(*model, input);
   const auto view = [](const std::string& name, const torch::Tensor& scores) {
     return checkpoint::TensorView{name, "F32", scores.sizes().vec(), scores.data_ptr(), scores.nbytes()};

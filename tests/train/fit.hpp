@@ -28,8 +28,12 @@ struct Notes final : Observer {
 };
 
 struct Saved final : Checkpointer {
+  Position restore() override { return {}; }
+  void save_state(const Position& position) override { positions.push_back(position); }
   void save(int64_t step, int64_t) override { steps.push_back(step); }
-  std::vector<int64_t> steps;
+  void save_best(int64_t step, int64_t, double) override { best.push_back(step); }
+  std::vector<Position> positions;
+  std::vector<int64_t> steps, best;
 };
 
 // Regression of two features, made by hand: y = x0 - 2 x1.
@@ -86,7 +90,7 @@ struct Fit {
                                   rank, world, data::LoaderOptions{0, 2});
   }
   Parts parts(Plan plan) {
-    return {*model, *optimizer, *feed, test.get(), notes, rank == 0 ? &saved : nullptr, plan, step};
+    return {*model, *optimizer, *feed, test.get(), notes, &saved, plan, step};
   }
   record::Summary run_single(Plan plan) { return single_trainer(parts(plan))->fit(); }
   record::Summary run_ddp(Plan plan, comm::CommBackend& backend, DdpOptions options = {}) {

@@ -11,7 +11,6 @@
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
 #include "support/temp_dir.hpp"
-#include "train/checkpointer.hpp"
 #include "train/parameters.hpp"
 #include "train/tensor_buffer.hpp"
 #include "train/weights.hpp"
@@ -95,7 +94,7 @@ TEST_CASE("a checkpoint of our own loads, into channels_last too, and a damaged 
   const TempDir dir;
   const Layers from;
   checkpoint::CheckpointFolder folder(dir.path(), 1);
-  train::model_checkpointer(from, folder, {})->save(1, 1);
+  train::save_weights(from, folder, 1, 1, {});
   const std::string path = checkpoint::list_commits(dir.path()).back().path;
   const Layers to;
   for (torch::Tensor& parameter : to.parameters()) {

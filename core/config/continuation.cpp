@@ -1,0 +1,61 @@
+#include "config/continuation.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "config/keys.hpp"
+#include "config/value.hpp"
+
+namespace ddprun::config {
+namespace {
+
+struct Rule {
+  std::string_view name;  // of a key, or of a table: "data."
+  Change change;
+};
+
+// The first that fits counts.
+constexpr std::array rules{
+    Rule{"experiment.seed", Change::refused},
+    Rule{"optimizer.name", Change::refused},
+    Rule{"data.root", Change::free},
+    Rule{"data.workers", Change::free},
+    Rule{"data.prefetch", Change::free},
+    Rule{"data.batch_size", Change::free},  // the global batch is compared
+    Rule{"data.batch_per", Change::free},
+    Rule{"data.", Change::refused},
+    Rule{"model.weights", Change::free},
+    Rule{"model.", Change::refused},
+    Rule{"launch.threads", Change::told},
+    Rule{"launch.device", Change::told},
+    Rule{"launch.", Change::free},
+    Rule{"comm.timeout", Change::free},
+    Rule{"comm.check", Change::free},
+    Rule{"comm.", Change::told},
+    Rule{"strategy.hash_every", Change::free},
+    Rule{"strategy.", Change::told},
+    Rule{"optimizer.", Change::told},
+    Rule{"train.evaluate", Change::free},
+    Rule{"train.", Change::told},
+};
+
+bool fits(const Rule& rule, const std::string& key) {
+  return rule.name.ends_with('.') ? key.starts_with(rule.name) : key == rule.name;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> key_values(const Experiment& experiment) {
+  Experiment copy = experiment;  // members are reached through pointers that may write
+  std::map<std::string, std::string> values;
+  for (const Key& key : keys()) values[key.full_name()] = value_text(key, copy);
+  return values;
+}
+
+Change change_of(const std::string& key) {
+  const auto* const rule = std::find_if(rules.begin(), rules.end(), [&](const Rule& one) { return fits(one, key); });
+  return rule == rules.end() ? Change::free : rule->change;
+}
+
+}  // namespace ddprun::config

@@ -1,0 +1,183 @@
+// A run that was stopped and goes on is the run that was never stopped, to the last bit.
+#include <doctest/doctest.h>
+
+#include "e2e/program.hpp"
+#include "e2e/run_files.hpp"
+
+using namespace ddprun::e2e;
+using namespace ddprun::testing;
+
+namespace {
+
+// 10 steps an epoch; dropout and BatchNorm, several buckets.
+const std::string kExperiment = R"(
+[launch]
+threads = 1
+[strategy]
+first_bucket_mb = 0.001
+bucket_mb = 0.01
+[model]
+name = "DROPNET"
+[data]
+name = "synthetic"
+batch_size = 24
+options = { shape = "1x8x8", classes = 4, samples = 240, test_samples = 48 }
+[optimizer]
+lr = 0.01
+[checkpoint]
+keep = 10
+best = "test.loss"
+)";
+
+struct Trained {
+  std::vector<nlohmann::json> steps[3], epochs;
+  std::string weights;  // the bytes of the model file
+  nlohmann::json summary;
+};
+
+const char* const kPlugin = DDPRUN_BINARY_DIR "/tests/fakes/libddprun_model_dropnet.so";
+
+class Runs {
+ public:
+  Runs(std::vector<std::string> settings, int world) : settings_(std::move(settings)), world_(world) {
+    std::string text = kExperiment;
+    text.replace(text.find("DROPNET"), 7, kPlugin);
+    config_ = place_.config(text);
+    settings_.push_back("launch.nproc=" + std::to_string(world));
+  }
+
+  ProcessResult start(std::vector<std::string> more) {
+    more.insert(more.begin(), settings_.begin(), settings_.end());
+    return place_.run(place_.training(config_, more));
+  }
+
+  // A run to its end; returns its folder.
+  std::filesystem::path train(const std::vector<std::string>& more) {
+    const auto result = start(more);
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    return place_.new_run();
+  }
+
+  // What a run left from a step on.
+  Trained read(const std::filesystem::path& run, int64_t from) const {
+    Trained trained;
+    for (int rank = 0; rank < world_; ++rank) {
+      for (const auto& step : steps_of(run, rank)) {
+        if (step.at("step").get<int64_t>() < from) continue;
+        trained.steps[rank].push_back({step.at("step"), step.at("epoch"), step.at("loss"), step.at("samples")});
+      }
+    }
+    for (auto epoch : json_lines(run / "epochs.jsonl")) {
+      epoch.erase("seconds");
+      trained.epochs.push_back(epoch);
+    }
+    const auto file = ddprun::checkpoint::read_safetensors(commits_of(run).back().path);
+    for (const auto& tensor : file.tensors) {
+      trained.weights +=
+          tensor.name + std::string(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
+    }
+    trained.summary = summary_of(run);
+    return trained;
+  }
+
+  Workplace& place() { return place_; }
+  const std::string& config() const { return config_; }
+
+ private:
+  Workplace place_;
+  std::vector<std::string> settings_;
+  int world_;
+  std::string config_;
+};
+
+ddprun::checkpoint::Metadata best_of(const std::filesystem::path& run) {
+  return ddprun::checkpoint::read_safetensors((run / "checkpoints/best.safetensors").string()).metadata;
+}
+
+// The best of all that was judged, which is one more where a run ended in the middle of an epoch.
+void check_best(const std::filesystem::path& whole, const std::filesystem::path& broken,
+                const std::filesystem::path& resumed) {
+  const auto value = [](const std::filesystem::path& run) { return std::stod(best_of(run).at("best.value")); };
+  CHECK(value(resumed) == std::min(value(whole), value(broken)));
+  CHECK(summary_of(resumed).at("best.epoch").dump() == best_of(resumed).at("epoch"));
+}
+
+void check_goes_on(const std::vector<std::string>& settings, int world) {
+  CAPTURE(world);
+  CAPTURE(settings.back());
+  Runs runs(settings, world);
+  const auto whole = runs.train({"train.epochs=3"});
+  // In the middle of the second epoch, and at the end of it.
+  for (const int64_t stop : {14, 20}) {
+    CAPTURE(stop);
+    const auto broken = runs.train({"train.steps=" + std::to_string(stop)});
+    const auto resumed = runs.train({"train.epochs=3", "checkpoint.resume=" + broken.string()});
+    const Trained a = runs.read(whole, stop + 1), b = runs.read(resumed, 0);
+    for (int rank = 0; rank < world; ++rank) {
+      REQUIRE(a.steps[rank].size() == static_cast<std::size_t>(30 - stop));
+      CHECK(a.steps[rank] == b.steps[rank]);
+    }
+    CHECK(a.weights == b.weights);
+    const std::vector<nlohmann::json> epochs(a.epochs.begin() + 1, a.epochs.end());
+    CHECK(epochs == b.epochs);
+    for (const char* key : {"test.loss", "test.accuracy", "train.loss", "epochs"}) {
+      CAPTURE(key);
+      CHECK(a.summary.at(key) == b.summary.at(key));
+    }
+    check_best(whole, broken, resumed);
+  }
+}
+
+TEST_CASE("single goes on bit for bit, with SGD's momentum and with Adam, fused and not") {
+  for (const char* fused : {"true", "false"}) {
+    const std::string setting = std::string("optimizer.fused=") + fused;
+    check_goes_on({"optimizer.name=sgd", "optimizer.momentum=0.9", setting}, 1);
+    check_goes_on({"optimizer.name=adam", setting}, 1);
+  }
+  check_goes_on({"optimizer.name=adamw"}, 1);
+}
+
+TEST_CASE("two ranks go on bit for bit, each with its own random state and, unless they are synced, its own buffers") {
+  check_goes_on({"strategy.kind=ddp", "optimizer.name=sgd", "optimizer.momentum=0.9"}, 2);
+  check_goes_on({"strategy.kind=ddp", "optimizer.name=adam", "strategy.sync_buffers=false"}, 2);
+}
+
+TEST_CASE("three ranks go on bit for bit: buckets keep the order in which their sums are made") {
+  check_goes_on({"strategy.kind=ddp", "comm.algorithm=ring", "optimizer.name=sgd"}, 3);
+}
+
+TEST_CASE("latest is the newest run of this name that has a checkpoint") {
+  Runs runs({}, 1);
+  const auto first = runs.train({"train.epochs=1"});
+  std::filesystem::create_directory(runs.place().runs() / "exp-99991231-235959");  // one that was stopped at once
+  runs.place().new_run();
+  const auto resumed = runs.train({"train.epochs=2", "checkpoint.resume=latest"});
+  CHECK(commits_of(resumed).back().step == 20);
+  CHECK(steps_of(resumed, 0).front().at("step") == 11);
+  const auto file = commits_of(first).back().path;
+  const auto again = runs.start({"train.epochs=2", "checkpoint.resume=" + file});
+  CHECK(again.code == 0);
+  CHECK(
+      contains(again.err, "going on from " + file + ": step 10, at the end of epoch 1; with train.epochs = 2 (was 1)"));
+}
+
+TEST_CASE("a run that was interrupted says how to go on, and that is the run that was not") {
+  Runs runs({}, 1);
+  const auto whole = runs.train({"train.epochs=400"});
+  Job job(runs.place(), runs.place().training(runs.config(), {"launch.nproc=1", "train.epochs=400"}));
+  job.wait_for_steps();
+  job.launcher().send(SIGTERM);
+  const auto result = job.launcher().wait();
+  CHECK(result.code == 143);
+  const auto broken = runs.place().new_run();
+  CHECK(summary_of(broken).at("stopped") == "interrupted");
+  const std::string said = "to go on: ddprun --config " + runs.config() +
+                           " --set experiment.output=" + runs.place().runs().string() +
+                           " --set launch.nproc=1 --set train.epochs=400 --set checkpoint.resume=" + broken.string();
+  CHECK_MESSAGE(contains(result.err, said), result.err);
+  const auto resumed = runs.train({"train.epochs=400", "checkpoint.resume=" + broken.string()});
+  CHECK(runs.read(whole, 1).weights == runs.read(resumed, 1).weights);
+}
+
+}  // namespace
