@@ -1,8 +1,8 @@
 """What ddprun takes from the Python package vl-convert-python: Vega for the page, and charts as SVG and PNG.
 
     charts.py bundle FILE    writes Vega, Vega-Lite and vega-embed as one script
-    charts.py render         reads {"config": ..., "scale": 2, "charts": [{"path": ..., "spec": ...}]} and writes each
-                             chart as its path's ending says, .svg or .png; none before all of them are drawn
+    charts.py render FILE    draws what the file asks for: {"config": ..., "scale": 2, "charts": [{"path": ..., "spec":
+                             ...}]}, each chart as its path's ending says, .svg or .png
 """
 import json
 import os
@@ -18,27 +18,31 @@ def draw(chart, request):
     return vl_convert.vegalite_to_png(spec, scale=request["scale"])
 
 
-def write(path, data):
-    aside = f"{path}.tmp-{os.getpid()}"
+def write(files):
+    """{path: content}: all of them or, where one cannot be written, none."""
+    asides = {path: f"{path}.tmp-{os.getpid()}" for path in files}
     try:
-        with open(aside, "wb") as file:
-            file.write(data)
-        os.replace(aside, path)
-    except OSError:
-        if os.path.exists(aside):
-            os.remove(aside)
-        raise
+        for path, content in files.items():
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+            with open(asides[path], "wb") as file:
+                file.write(content)
+        for path, aside in asides.items():
+            os.replace(aside, path)
+    finally:
+        for aside in asides.values():
+            if os.path.exists(aside):
+                os.remove(aside)
 
 
-def render():
-    request = json.load(sys.stdin)
-    for path, data in [(chart["path"], draw(chart, request)) for chart in request["charts"]]:
-        write(path, data)
+def render(path):
+    with open(path) as file:
+        request = json.load(file)
+    write({chart["path"]: draw(chart, request) for chart in request["charts"]})
 
 
-if sys.argv[1:] == ["render"]:
-    render()
+if len(sys.argv) == 3 and sys.argv[1] == "render":
+    render(sys.argv[2])
 elif len(sys.argv) == 3 and sys.argv[1] == "bundle":
-    write(sys.argv[2], vl_convert.javascript_bundle().encode())
+    write({sys.argv[2]: vl_convert.javascript_bundle().encode()})
 else:
     sys.exit(__doc__)

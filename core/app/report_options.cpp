@@ -1,0 +1,21 @@
+#include "app/report_options.hpp"
+
+namespace ddprun::app {
+
+void declare_report_options(CLI::App& to, report::Request& request) {
+  to.footer(
+      "Examples: ddprun report runs/quickstart-20261122-101500\n"
+      "          ddprun report runs/one-rank-* runs/two-ranks-* --out scaling.html --svg\n"
+      "The page holds all that it needs: it opens offline and can be sent as it is. docs/reports.md says what is on "
+      "it.");
+  to.add_option("paths", request.paths,
+                "Folders of runs, side by side; or files of `ddprun bench --json`; or the folder of a comparison")
+      ->required()
+      ->type_name("PATH...");
+  to.add_option("--out", request.out, "The page (default: report.html in the one folder that is named, else here)")
+      ->type_name("FILE");
+  to.add_flag("--png", request.png, "Write each chart as a PNG too, into a folder beside the page");
+  to.add_flag("--svg", request.svg, "... as an SVG");
+}
+
+}  // namespace ddprun::app

@@ -1,0 +1,21 @@
+// `ddprun report` without the rest of ddprun, and so without torch: the same options and the same code behind them.
+#include <cstdio>
+
+#include "app/commands.hpp"
+#include "app/report_options.hpp"
+#include "base/error.hpp"
+
+using namespace ddprun;
+
+int main(int argc, char** argv) {
+  app::Arguments arguments;
+  CLI::App cli("report", "report");
+  app::declare_report_options(cli, arguments.report);
+  CLI11_PARSE(cli, argc, argv);
+  try {
+    return static_cast<int>(app::report(arguments));
+  } catch (const Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return static_cast<int>(error.code());
+  }
+}
