@@ -7,6 +7,9 @@
 
 #include "base/error.hpp"
 #include "bench/plan.hpp"
+#include "compare/request.hpp"
+#include "compare/sweep.hpp"
+#include "report/report.hpp"
 
 namespace ddprun::app {
 
@@ -28,6 +31,9 @@ struct Arguments {
   int64_t scale = 1;                      // --scale
   bench::Request bench;                   // of ddprun bench
   std::string bench_task;                 // --task, in its ranks
+  compare::Request compare;               // of ddprun compare, but for --set and --plugin-path
+  compare::SweepRequest sweep;            // of ddprun sweep, likewise
+  report::Request report;                 // of ddprun report
 };
 
 // Each returns the exit code, or throws Error.
@@ -37,6 +43,9 @@ ExitCode plugins(const Arguments& arguments);     // ddprun plugins
 ExitCode data_fetch(const Arguments& arguments);  // ddprun data fetch mnist
 ExitCode data_info(const Arguments& arguments);   // ddprun data info mnist
 ExitCode bench(const Arguments& arguments);       // ddprun bench
+ExitCode compare(const Arguments& arguments);     // ddprun compare
+ExitCode report(const Arguments& arguments);      // ddprun report runs/...
+ExitCode sweep(const Arguments& arguments);       // ddprun sweep
 ExitCode version(const Arguments& arguments);     // ddprun --version
 
 }  // namespace ddprun::app

@@ -7,6 +7,7 @@
 
 #include "app/bench_options.hpp"
 #include "app/commands.hpp"
+#include "app/compare_options.hpp"
 #include "app/process.hpp"
 #include "base/log.hpp"
 #include "ddprun/words.hpp"
@@ -118,6 +119,18 @@ void declare(CLI::App& cli, app::Arguments& arguments, Command& command) {
   declare_plugin_path(*bench, arguments);
   bench->final_callback([&] { command = app::bench; });
 
+  auto* compare = cli.add_subcommand("compare", "Which is faster, by how much, how sure, and do they learn the same?");
+  app::declare_compare_options(*compare, arguments.compare);
+  declare_overrides(*compare, arguments);
+  declare_plugin_path(*compare, arguments);
+  compare->final_callback([&] { command = app::compare; });
+
+  auto* sweep = cli.add_subcommand("sweep", "Try an experiment with many settings, and rank them");
+  app::declare_sweep_options(*sweep, arguments.sweep);
+  declare_overrides(*sweep, arguments);
+  declare_plugin_path(*sweep, arguments);
+  sweep->final_callback([&] { command = app::sweep; });
+
   const std::string about_version = "Print the versions of ddprun, Torch, every plugin and its library, the compiler";
   auto* version = cli.add_flag("--version", about_version);
   cli.final_callback([&, config, version] {
@@ -126,18 +139,27 @@ void declare(CLI::App& cli, app::Arguments& arguments, Command& command) {
   });
 }
 
+// All words of the command line: subcommands and long options, but hidden ones.
+void add_names(const CLI::App& cli, std::vector<std::string>& names) {
+  for (const CLI::Option* option :
+       cli.get_options([](const CLI::Option* found) { return !found->get_group().empty(); })) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  for (const CLI::App* subcommand : cli.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(subcommand->get_name());
+    add_names(*subcommand, names);
+  }
+}
+
 // What the command line is told about itself: one line, with the likeliest remedy.
 std::string explain(const CLI::App& cli, const CLI::ParseError& error) {
   const std::vector<std::string> unknown = cli.remaining(true);
   if (unknown.empty()) return std::string(error.what());
   std::string text = "unknown argument \"" + unknown[0] + "\"";
   if (std::filesystem::exists(unknown[0])) return text + "; to run a file, use --config " + unknown[0];
-  return text +
-         did_you_mean(unknown[0], {"validate",  "plugins",       "data",     "fetch",        "info",     "bench",
-                                   "--backend", "--algorithm",   "--ranks",  "--collective", "--rounds", "--timeout",
-                                   "--json",    "--min-busbw",   "--tune",   "--root",       "--mirror", "--config",
-                                   "--set",     "--plugin-path", "--option", "--seed",       "--sample", "--split",
-                                   "--epoch",   "--png",         "--scale",  "--version"});
+  std::vector<std::string> names;
+  add_names(cli, names);
+  return text + did_you_mean(unknown[0], names);
 }
 
 ExitCode refuse(const std::string& what) {

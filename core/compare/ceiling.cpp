@@ -48,8 +48,9 @@ std::string ceiling_of(const Split& split, const Lever& lever) {
   if (largest.member != lever.part) text += ", " + percent(share) + " " + name_of(lever.part);
   if (!(share > 0)) return text + ": " + lever.name + " gains nothing.";
   const double gain = share / (1 - share);
-  return text + ": " + lever.name + " gains at most " +
-         (gain > 9.995 ? fmt::format("{:.0f} x", 1 + gain) : percent(gain)) + ".";
+  text += ": " + lever.name;
+  if (gain < 1) return text + " gains at most " + percent(gain) + ".";
+  return text + fmt::format(" makes a step at most {:.{}f} times as fast.", 1 + gain, gain < 9 ? 1 : 0);
 }
 
 }  // namespace ddprun::compare

@@ -138,22 +138,6 @@ std::vector<Variant> variants_of_overrides(const std::string& file,
   return loaded(std::move(variants));
 }
 
-std::vector<Variant> variants_of_grid(const std::string& file, const std::vector<Vary>& varied,
-                                      const std::vector<std::string>& common) {
-  std::vector<std::vector<std::string>> combinations(1);
-  for (const Vary& vary : varied) {
-    std::vector<std::vector<std::string>> longer;
-    for (const auto& combination : combinations) {
-      for (const std::string& value : vary.values) {
-        longer.push_back(combination);
-        longer.back().push_back(vary.key + "=" + value);
-      }
-    }
-    combinations = std::move(longer);
-  }
-  return variants_of_overrides(file, combinations, common);
-}
-
 std::map<std::string, std::string> settings_of(const config::Experiment& experiment) {
   std::map<std::string, std::string> settings;
   std::istringstream lines(config::to_toml(experiment));

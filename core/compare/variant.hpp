@@ -28,10 +28,6 @@ Vary parse_vary(const std::string& text);
 // Error(usage) with all faults of all variants at once, as config::load tells them.
 std::vector<Variant> variants_of_files(const std::vector<std::string>& files, const std::vector<std::string>& common);
 
-// One variant for each combination of values, the last key's changing fastest.
-std::vector<Variant> variants_of_grid(const std::string& file, const std::vector<Vary>& varied,
-                                      const std::vector<std::string>& common);
-
 // One variant for each list of overrides beyond `common`. Named after their values: "gloo ring"; a value that does not
 // speak for itself brings its key: "lr=0.1 bucket_mb=25".
 std::vector<Variant> variants_of_overrides(const std::string& file,

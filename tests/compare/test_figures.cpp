@@ -97,12 +97,14 @@ TEST_CASE("the ceiling of a change") {
   Split split{0.62, 0.1, 0.1, 0.03, 0.05, 0.1};
   const Lever backend = lever_of({"comm.algorithm", "comm.backend"});
   CHECK(ceiling_of(split, backend) == "62 % data wait, 3 % exposed communication: a faster backend gains at most 3 %.");
-  CHECK(ceiling_of(split, lever_of({"data.workers"})) == "62 % data wait: faster loading gains at most 163 %.");
+  CHECK(ceiling_of(split, lever_of({"data.workers"})) ==
+        "62 % data wait: faster loading makes a step at most 2.6 times as fast.");
   CHECK(ceiling_of(split, lever_of({"optimizer.fused"})) ==
         "62 % data wait, 5 % optimizer: a faster optimizer gains at most 5 %.");
   CHECK(lever_of({"strategy.kind", "comm.backend"}).part == &Split::comm);
   split = {0, 0.5, 0.5, 0, 0, 0};
   CHECK(ceiling_of(split, backend) == "50 % forward, 0.0 % exposed communication: a faster backend gains nothing.");
   split = {0, 0.02, 0.03, 0.95, 0, 0};
-  CHECK(ceiling_of(split, backend) == "95 % exposed communication: a faster backend gains at most 20 x.");
+  CHECK(ceiling_of(split, backend) ==
+        "95 % exposed communication: a faster backend makes a step at most 20 times as fast.");
 }

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "compare/fairness.hpp"
+#include "compare/space.hpp"
 #include "compare/variant.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
@@ -25,6 +26,10 @@ std::vector<std::string> names_of(const std::vector<Variant>& variants) {
 
 using Names = std::vector<std::string>;
 
+std::vector<Variant> variants_of_grid(const std::string& file, const Names& varied, const Names& common) {
+  return variants_of_overrides(file, trials_of(varied, std::nullopt, 0), common);
+}
+
 }  // namespace
 
 TEST_CASE("what varies is parted at commas, but not within a list") {
@@ -39,8 +44,8 @@ TEST_CASE("what varies is parted at commas, but not within a list") {
 TEST_CASE("a grid has every combination, and names for each") {
   const TempDir dir;
   const std::string file = dir.write("exp.toml", kConfig);
-  const auto variants = variants_of_grid(
-      file, {parse_vary("strategy.kind=single,ddp"), parse_vary("optimizer.lr=0.1,0.01")}, {"launch.nproc=2"});
+  const auto variants =
+      variants_of_grid(file, {"strategy.kind=single,ddp", "optimizer.lr=0.1,0.01"}, {"launch.nproc=2"});
   CHECK(names_of(variants) == Names{"single lr=0.1", "single lr=0.01", "ddp lr=0.1", "ddp lr=0.01"});
   CHECK(variants[3].loaded.experiment.strategy.kind == "ddp");
   CHECK(variants[3].loaded.experiment.optimizer.lr == 0.01);
@@ -71,7 +76,7 @@ TEST_CASE("files are named after their stems, and two of one stem after their pa
 TEST_CASE("all faults of all variants are told at once, and each once") {
   const TempDir dir;
   const std::string file = dir.write("exp.toml", std::string(kConfig) + "epoch = 3\n");
-  const std::string faults = error_of([&] { variants_of_grid(file, {parse_vary("optimizer.lr=0.1,-1,x")}, {}); });
+  const std::string faults = error_of([&] { variants_of_grid(file, {"optimizer.lr=0.1,-1,x"}, {}); });
   CHECK_MESSAGE(contains(faults, "exp.toml:8:1"), faults);
   CHECK(contains(faults, "--set optimizer.lr=-1"));
   CHECK(contains(faults, "--set optimizer.lr=x"));
@@ -90,7 +95,7 @@ TEST_CASE("variants that do other work are refused") {
   const TempDir dir;
   const std::string file = dir.write("exp.toml", kConfig);
   const auto fault_of = [&](const std::string& vary, const std::string& common = "launch.nproc=2") {
-    return error_of([&] { require_fair(variants_of_grid(file, {parse_vary(vary)}, {common})); });
+    return error_of([&] { require_fair(variants_of_grid(file, {vary}, {common})); });
   };
   CHECK(fault_of("strategy.kind=single,ddp") == "no error");
   CHECK(fault_of("data.workers=0,4") == "no error");
@@ -102,8 +107,7 @@ TEST_CASE("variants that do other work are refused") {
   CHECK(contains(fault_of("data.shuffle=true,false"), "data.shuffle: true in shuffle=true"));
   CHECK(contains(fault_of("train.epochs=1,2"), "train.epochs: 1 in"));
   CHECK(contains(fault_of("strategy.kind=single,ddp", "data.batch_per=rank"), "no error"));
-  const auto per_rank =
-      variants_of_grid(file, {parse_vary("strategy.kind=single,ddp")}, {"launch.nproc=2", "data.batch_per=rank"});
+  const auto per_rank = variants_of_grid(file, {"strategy.kind=single,ddp"}, {"launch.nproc=2", "data.batch_per=rank"});
   CHECK(unfair_differences(per_rank) == Names{"global batch: 32 in single, 64 in ddp"});
   CHECK(keys_that_differ(per_rank) == Names{"strategy.kind"});
 }

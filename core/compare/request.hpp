@@ -1,0 +1,42 @@
+// What the command line of `ddprun compare` asks for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ddprun::compare {
+
+// How runs are made; `ddprun sweep` has the same.
+struct Running {
+  std::string program;                    // path of ddprun
+  std::vector<std::string> plugin_paths;  // --plugin-path
+  std::string output;                     // folder that gets compare-<time>/ or sweep-<time>/; "": experiment.output
+  double timeout = 0;                     // seconds for one run; 0: none
+  bool quiet = false;                     // only the results
+  bool verbose = false;                   // also what the runs print
+};
+
+struct Request {
+  std::vector<std::string> inputs;             // configs, or run folders
+  std::string config;                          // --config, with vary
+  std::vector<std::string> vary;               // "key=value,value"
+  std::vector<std::string> overrides;          // --set, for all variants
+  std::vector<std::vector<std::string>> runs;  // groups of run folders, one for each variant
+  int64_t repeats = 5;
+  std::optional<double> precision;  // relative half width of every interval; 0.02 is 2 %
+  int64_t max_repeats = 30;         // with precision
+  int64_t warmup_steps = 3;
+  bool twin = false;  // A/A
+  bool allow_different = false;
+  int64_t parity_steps = 3;  // 0: no parity runs
+  uint64_t seed = 0;         // of the bootstrap
+  std::vector<std::string> gates;
+  Running running;
+};
+
+// "2%" or "0.02" as 0.02. Throws Error(usage), naming `option`.
+double parse_share(const std::string& option, const std::string& text);
+
+}  // namespace ddprun::compare
