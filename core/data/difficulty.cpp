@@ -1,0 +1,60 @@
+#include "data/difficulty.hpp"
+
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include "data/datasets.hpp"
+#include "data/pass.hpp"
+
+namespace ddprun::data {
+namespace {
+
+constexpr const char* kKey = "difficulty";
+
+std::vector<double> magnitudes(const Dataset& dataset, int workers) {
+  const std::size_t elements = dataset.input().elements();
+  std::vector<double> scores;
+  for_each_input(dataset, workers, kKey, [&](int64_t, const float* input) {
+    double sum = 0;
+    for (std::size_t i = 0; i < elements; ++i) sum += std::abs(static_cast<double>(input[i]));
+    scores.push_back(elements == 0 ? 0 : sum / static_cast<double>(elements));
+  });
+  return scores;
+}
+
+// The whole line, spaces and a carriage return at its end apart.
+bool read_score(std::string_view line, double& score) {
+  while (!line.empty() && (line.back() == ' ' || line.back() == '\t' || line.back() == '\r')) line.remove_suffix(1);
+  while (!line.empty() && (line.front() == ' ' || line.front() == '\t')) line.remove_prefix(1);
+  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), score);
+  return error == std::errc() && end == line.data() + line.size() && std::isfinite(score);
+}
+
+std::vector<double> read_scores(const std::string& path, int64_t samples) {
+  std::ifstream file(path);
+  if (!file) throw DatasetError(kKey, path + ": " + std::strerror(errno) + "; give \"magnitude\" or a file of scores");
+  std::vector<double> scores;
+  for (std::string line; std::getline(file, line);) {
+    double score = 0;
+    if (!read_score(line, score)) {
+      throw DatasetError(kKey, path + ":" + std::to_string(scores.size() + 1) + ": expected one number");
+    }
+    scores.push_back(score);
+  }
+  if (static_cast<int64_t>(scores.size()) != samples) {
+    throw DatasetError(kKey, path + ": has " + std::to_string(scores.size()) + " lines, and there are " +
+                                 std::to_string(samples) + " training samples");
+  }
+  return scores;
+}
+
+}  // namespace
+
+std::vector<double> difficulties(const std::string& source, const Dataset& dataset, int workers) {
+  return source == "magnitude" ? magnitudes(dataset, workers) : read_scores(source, dataset.size());
+}
+
+}  // namespace ddprun::data

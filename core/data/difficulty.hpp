@@ -1,0 +1,16 @@
+// How difficult each sample of a data set is, for a curriculum.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ddprun/dataset_plugin.hpp"
+
+namespace ddprun::data {
+
+// A score for each sample, higher for more difficult. `source` is "magnitude", the mean absolute value of the input as
+// epoch 0 gives it, or the path of a text file with one number a line, in the order of the samples. The same on every
+// rank and with any number of `workers`. Throws DatasetError("difficulty") that names file and line.
+std::vector<double> difficulties(const std::string& source, const Dataset& dataset, int workers);
+
+}  // namespace ddprun::data

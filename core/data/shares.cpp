@@ -1,0 +1,40 @@
+#include "data/shares.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace ddprun::data {
+
+std::vector<int64_t> apportion(int64_t total, const std::vector<double>& weights) {
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  std::vector<int64_t> counts;
+  std::vector<double> remainders;
+  for (const double weight : weights) {
+    const double exact = static_cast<double>(total) * weight / sum;
+    counts.push_back(static_cast<int64_t>(std::floor(exact)));
+    remainders.push_back(exact - std::floor(exact));
+  }
+  std::vector<std::size_t> order(weights.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return remainders[a] > remainders[b]; });
+  int64_t left = total - std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  for (std::size_t i = 0; left > 0; ++i, --left) ++counts[order[i % order.size()]];
+  return counts;
+}
+
+std::vector<std::vector<int64_t>> share_out(const std::vector<std::vector<std::vector<int64_t>>>& batches, int rank,
+                                            const std::vector<double>& weights) {
+  std::vector<std::vector<int64_t>> mine(batches.at(0).size());
+  for (std::size_t step = 0; step < mine.size(); ++step) {
+    std::vector<int64_t> all;
+    for (const auto& of_rank : batches) all.insert(all.end(), of_rank[step].begin(), of_rank[step].end());
+    const std::vector<int64_t> counts = apportion(static_cast<int64_t>(all.size()), weights);
+    const int64_t before = std::accumulate(counts.begin(), counts.begin() + rank, int64_t{0});
+    mine[step].assign(all.begin() + before, all.begin() + before + counts[static_cast<std::size_t>(rank)]);
+  }
+  return mine;
+}
+
+}  // namespace ddprun::data

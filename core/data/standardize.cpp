@@ -1,0 +1,156 @@
+#include "data/standardize.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "data/datasets.hpp"
+#include "data/pass.hpp"
+
+namespace ddprun::data {
+namespace {
+
+// How an input is made of features: so many, each of so many elements that lie together.
+struct Layout {
+  std::size_t features = 0;
+  std::size_t elements = 0;  // of a feature in one sample
+};
+
+Layout layout_of(const Field& input) {
+  const bool picture = input.shape.size() == 3;
+  const std::size_t features = picture ? static_cast<std::size_t>(input.shape[0]) : input.elements();
+  return {features, features == 0 ? 0 : input.elements() / features};
+}
+
+// Count, mean and sum of squared deviations of one feature, and its range.
+struct Moments {
+  double count = 0;
+  double mean = 0;
+  double squares = 0;
+  float least = std::numeric_limits<float>::infinity();
+  float most = -std::numeric_limits<float>::infinity();
+
+  void add(const float* values, std::size_t size) {
+    const auto n = static_cast<double>(size);
+    double sum = 0, squares_here = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      sum += static_cast<double>(values[i]);
+      least = std::min(least, values[i]);
+      most = std::max(most, values[i]);
+    }
+    const double mean_here = sum / n;
+    for (std::size_t i = 0; i < size; ++i) {
+      const double apart = static_cast<double>(values[i]) - mean_here;
+      squares_here += apart * apart;
+    }
+    const double apart = mean_here - mean, all = count + n;
+    mean += apart * n / all;
+    squares += squares_here + apart * apart * count * n / all;
+    count = all;
+  }
+};
+
+class StandardizedDataset final : public Dataset {
+ public:
+  StandardizedDataset(std::unique_ptr<Dataset> dataset, const Standardization& by)
+      : dataset_(std::move(dataset)), layout_(layout_of(dataset_->input())) {
+    for (std::size_t i = 0; i < by.mean.size(); ++i) {
+      mean_.push_back(static_cast<float>(by.mean[i]));
+      scale_.push_back(static_cast<float>(1 / by.deviation[i]));
+    }
+  }
+
+  int64_t size() const override { return dataset_->size(); }
+  const Field& input() const override { return dataset_->input(); }
+  const Field& target() const override { return dataset_->target(); }
+  const std::vector<std::string>& classes() const override { return dataset_->classes(); }
+
+  void fetch(std::span<const int64_t> indices, int64_t epoch, void* inputs, void* targets) const override {
+    dataset_->fetch(indices, epoch, inputs, targets);
+    auto* value = static_cast<float*>(inputs);
+    for (std::size_t sample = 0; sample < indices.size(); ++sample) {
+      for (std::size_t feature = 0; feature < layout_.features; ++feature) {
+        const float mean = mean_[feature], scale = scale_[feature];
+        for (std::size_t i = 0; i < layout_.elements; ++i, ++value) *value = (*value - mean) * scale;
+      }
+    }
+  }
+
+ private:
+  const std::unique_ptr<Dataset> dataset_;
+  const Layout layout_;
+  std::vector<float> mean_;
+  std::vector<float> scale_;
+};
+
+std::string joined(const std::vector<double>& values) {
+  std::string text;
+  for (const double value : values) {
+    std::array<char, 32> digits{};
+    if (!text.empty()) text += ',';
+    text.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr);
+  }
+  return text;
+}
+
+// False for anything but finite numbers with commas between them.
+bool read_numbers(std::string_view text, std::vector<double>& values) {
+  while (true) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || !std::isfinite(value)) return false;
+    values.push_back(value);
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    if (text.empty()) return true;
+    if (text.front() != ',') return false;
+    text.remove_prefix(1);
+  }
+}
+
+}  // namespace
+
+Standardization fit_standardization(const Dataset& dataset, int workers) {
+  const Layout layout = layout_of(dataset.input());
+  std::vector<Moments> moments(layout.features);
+  for_each_input(dataset, workers, "standardize", [&](int64_t, const float* input) {
+    for (std::size_t feature = 0; feature < layout.features; ++feature) {
+      moments[feature].add(input + feature * layout.elements, layout.elements);
+    }
+  });
+  Standardization by;
+  for (const Moments& feature : moments) {
+    // What rounding leaves of a constant's deviation must not be divided by.
+    const bool constant = feature.least == feature.most;
+    by.mean.push_back(constant ? static_cast<double>(feature.least) : feature.mean);
+    by.deviation.push_back(constant ? 1 : std::sqrt(feature.squares / feature.count));
+  }
+  return by;
+}
+
+std::unique_ptr<Dataset> standardized(std::unique_ptr<Dataset> dataset, Standardization by) {
+  const std::size_t features = layout_of(dataset->input()).features;
+  if (by.mean.size() != features || by.deviation.size() != features || dataset->input().type != ElementType::float32) {
+    throw DatasetError("standardize", "made for inputs of " + std::to_string(by.mean.size()) +
+                                          " features, and these have " + std::to_string(features));
+  }
+  return std::make_unique<StandardizedDataset>(std::move(dataset), by);
+}
+
+std::string to_text(const Standardization& by) {
+  return joined(by.mean) + ";" + joined(by.deviation);
+}
+
+Standardization read_standardization(const std::string& text) {
+  Standardization by;
+  const std::size_t middle = text.find(';');
+  const std::string_view all = text;
+  bool sound = middle != std::string::npos && read_numbers(all.substr(0, middle), by.mean) &&
+               read_numbers(all.substr(middle + 1), by.deviation) && by.mean.size() == by.deviation.size();
+  for (const double deviation : by.deviation) sound = sound && deviation > 0;
+  if (!sound) throw Error(ExitCode::usage, "its standardisation is no list of means and deviations");
+  return by;
+}
+
+}  // namespace ddprun::data
