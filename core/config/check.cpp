@@ -59,6 +59,11 @@ class Check {
            fault);
   }
 
+  void early_stop_is_measured() {
+    refuse(e_.train.early_stop.starts_with("test.") && !e_.train.evaluate, {"train.early_stop", "train.evaluate"},
+           "needs train.evaluate = true; or use \"train.loss\"");
+  }
+
   void schedule_fits() {
     refuse(e_.train.schedule == "step" && e_.train.step_epochs == 0, {"train.schedule", "train.step_epochs"},
            "needs train.step_epochs, the epochs between two reductions of the learning rate");
@@ -99,6 +104,7 @@ void check_together(const Experiment& experiment, const Sources& sources, Faults
   check.best_is_measured();
   check.micro_batches_have_samples();
   check.schedule_fits();
+  check.early_stop_is_measured();
 }
 
 std::string batch_fault(int64_t batch_size, int64_t ranks) {

@@ -110,6 +110,9 @@ struct Experiment {
     int64_t step_epochs = 0;  // 0: not given
     double step_factor = 0.1;
     double min_lr = 0;
+    std::string early_stop;
+    int64_t patience = 3;  // epochs
+    double min_delta = 0;
     bool operator==(const Train&) const = default;
   } train;
 

@@ -195,7 +195,10 @@ std::vector<Key> describe_learning() {
                "the file."),
       DDPRUN_KEY(train.steps).default_means("not given").at_least(1).doc("Optimizer steps, in place of epochs."),
       DDPRUN_KEY(train.evaluate).doc("Evaluates on the whole test set after each epoch and at the end."),
-      DDPRUN_KEY(train.amp).one_of({"off"}, {"bf16", "fp16"}).doc("Automatic mixed precision."),
+      DDPRUN_KEY(train.amp)
+          .one_of({"off", "bf16", "fp16"})
+          .doc("Automatic mixed precision: forward and loss in bfloat16 or float16 where PyTorch's autocast has it so, "
+               "weights and gradients in float32. fp16 scales the loss, and makes no step where gradients overflow."),
       DDPRUN_KEY(train.accumulate)
           .at_least(1)
           .doc("Gradient accumulation: each rank's part of the batch is run in so many micro-batches, one after "
@@ -224,6 +227,17 @@ std::vector<Key> describe_learning() {
           .used_by(User::cosine_schedule)
           .at_least(0)
           .doc("The learning rate that it falls to. Not scaled by `scale_lr`."),
+      DDPRUN_KEY(train.early_stop)
+          .one_of({"", "test.loss", "test.accuracy", "train.loss"})
+          .doc("Ends training when this measure has not improved for so many epochs as `patience` says."),
+      DDPRUN_KEY(train.patience)
+          .used_by(User::early_stop)
+          .at_least(1)
+          .doc("Epochs in a row without an improvement, the last of which ends training."),
+      DDPRUN_KEY(train.min_delta)
+          .used_by(User::early_stop)
+          .at_least(0)
+          .doc("By how much more than this an epoch must be better than the best so far to be an improvement."),
 
       DDPRUN_KEY(checkpoint.every).at_least(0).doc("Epochs between checkpoints. 0: only one at the end."),
       DDPRUN_KEY(checkpoint.keep).at_least(1).doc("The newest so many are kept."),

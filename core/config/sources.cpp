@@ -15,6 +15,7 @@ bool used(const Key& key, const Experiment& experiment) {
     case User::shuffler: return experiment.data.sampler == "auto" || experiment.data.sampler == "distributed";
     case User::step_schedule: return experiment.train.schedule == "step";
     case User::cosine_schedule: return experiment.train.schedule == "cosine";
+    case User::early_stop: return !experiment.train.early_stop.empty();
   }
   return true;
 }

@@ -27,6 +27,7 @@ std::string user_text(User user) {
     case User::shuffler: return "Used by the samplers auto and distributed.";
     case User::step_schedule: return "Used by the schedule step.";
     case User::cosine_schedule: return "Used by the schedule cosine.";
+    case User::early_stop: return "Used by early_stop.";
   }
   return "";
 }

@@ -80,6 +80,7 @@ std::unique_ptr<train::Trainer> Session::make_trainer(Assembly& assembly, Group&
   train::Parts parts{*assembly.model, *optimizer_, *train_, test_.get(), observer_, checkpointer_.get(), {}};
   parts.plan = {experiment_.train.epochs, experiment_.train.steps, experiment_.train.evaluate,
                 experiment_.checkpoint.every, experiment_.checkpoint.best};
+  parts.plan.early_stop = {experiment_.train.early_stop, experiment_.train.patience, experiment_.train.min_delta};
   const int world = group.backend == nullptr ? 1 : group.backend->size();
   parts.step = step_options(assembly.loaded, world, train_->steps());
   if (experiment_.strategy.kind == "dp") return make_dp(parts, assembly.replicas);

@@ -32,6 +32,7 @@ train::StepOptions step_options(const config::Loaded& loaded, int world, int64_t
   train::StepOptions options;
   options.accumulate = train.accumulate;
   options.clip_norm = train.clip_norm;
+  options.amp = train::amp_of(train.amp);
   options.schedule = schedule_of(loaded, world, steps_per_epoch);
   return options;
 }

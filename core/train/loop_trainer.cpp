@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.hpp"
 #include "record/environment.hpp"
 #include "train/measure.hpp"
-#include "train/micro_batches.hpp"
-#include "train/optimizers.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -19,17 +16,17 @@ double most(const std::vector<double>& values) {
   return *std::max_element(values.begin(), values.end());
 }
 
-// Optimizer::zero_grad detaches in place, which a view, such as a gradient in a bucket, does not allow.
-void forget_gradients(torch::optim::Optimizer& optimizer) {
-  for (torch::Tensor& parameter : parameters_of(optimizer)) parameter.mutable_grad().reset();
-}
-
 }  // namespace
+
+LoopTrainer::LoopTrainer(Parts parts) : parts_(parts) {
+  if (parts_.step.amp == Amp::fp16) scaler_.emplace();
+}
 
 record::Summary LoopTrainer::fit() {
   parts_.observer.phase(Phase::setup, 0, -1);
   prepare();
   if (parts_.checkpointer != nullptr) at_ = parts_.checkpointer->restore();
+  if (scaler_) restore_scaler();
   step_ = first_step_ = at_.step;
   int64_t epochs = at_.epoch;
   while (!finished(epochs)) {
@@ -37,8 +34,10 @@ record::Summary LoopTrainer::fit() {
     record::EpochRecord record = train_epoch(++epochs);
     // Before the evaluation, so that whoever interrupts it loses nothing.
     const bool due = parts_.plan.checkpoint_every > 0 && epochs % parts_.plan.checkpoint_every == 0;
-    if (due || finished(epochs)) commit();
+    const bool committed = due || finished(epochs);
+    if (committed) commit();
     if (!interrupted_) judge_epoch(record, clock);
+    if (given_up_ && !committed) commit();
     last_epoch_ = record;
   }
   return summarize();
@@ -105,83 +104,17 @@ void LoopTrainer::judge_epoch(record::EpochRecord& record, const Stopwatch& cloc
   record.seconds = clock.total();
   parts_.observer.epoch(record);
   if (!parts_.plan.best.empty()) keep_best(record);
+  if (!finished(record.epoch)) given_up_ = stopping_ = gives_up(parts_.plan.early_stop, record, at_.numbers);
 }
 
 void LoopTrainer::keep_best(const record::EpochRecord& record) {
   const std::string& measure = parts_.plan.best;
-  const double value = measure_of(record, measure);
-  if (std::isnan(value)) {
-    throw Error(ExitCode::usage, "checkpoint.best = \"" + measure +
-                                     "\": this model has no such measure; use \"test.loss\" or \"train.loss\"");
-  }
+  const double value = needed_measure(record, measure, "checkpoint.best");
   const auto best = at_.numbers.find(kBestValue);
   if (best != at_.numbers.end() && !is_better(measure, value, best->second)) return;
   at_.numbers[kBestValue] = value;
   at_.numbers[kBestEpoch] = static_cast<double>(record.epoch);
   if (parts_.checkpointer != nullptr && rank() == 0) parts_.checkpointer->save_best(step_, record.epoch, value);
-}
-
-record::StepRecord LoopTrainer::run_step(const TensorBatch& batch, record::StepRecord record) {
-  Stopwatch clock;
-  if (parts_.step.schedule) set_learning_rate(parts_.optimizer, learning_rate(*parts_.step.schedule, step_));
-  record.lr = learning_rate_of(parts_.optimizer);
-  forget_gradients(parts_.optimizer);
-  synchronize_buffers();
-  record.comm = clock.lap();
-  if (batch.size > 0) {
-    forward_backward(batch, record);
-  } else {
-    skip_backward();
-  }
-  clock.lap();
-  finish_gradients();
-  record.comm += clock.lap();
-  parts_.observer.phase(Phase::optimizer, step_, -1);
-  update_weights();
-  record.optimizer = clock.lap();
-  after_step(step_);
-  record.total = record.data + clock.total();
-  complete(record);
-
-  totals_.add(record);
-  return record;
-}
-
-void LoopTrainer::update_weights() {
-  if (parts_.step.clip_norm > 0) {
-    torch::nn::utils::clip_grad_norm_(parameters_of(parts_.optimizer), parts_.step.clip_norm);
-  }
-  parts_.optimizer.step();
-}
-
-void LoopTrainer::forward_backward(const TensorBatch& batch, record::StepRecord& record) {
-  record.loss = 0;
-  const std::vector<TensorBatch> parts = micro_batches(batch, parts_.step.accumulate);
-  for (const TensorBatch& part : parts) {
-    begin_micro_batch(&part == &parts.back());
-    run_micro_batch(part, static_cast<double>(part.size) / static_cast<double>(batch.size), record);
-  }
-}
-
-// share: of the rank's samples in this step.
-void LoopTrainer::run_micro_batch(const TensorBatch& batch, double share, record::StepRecord& record) {
-  Stopwatch clock;
-  parts_.observer.phase(Phase::forward, step_, -1);
-  const torch::Tensor output = forward(batch.input);
-  const torch::Tensor loss = parts_.model.loss(output, batch.target);
-  const auto value = loss.item<double>();
-  if (!std::isfinite(value)) {
-    throw Error(ExitCode::failure, std::string("the loss is ") + (std::isnan(value) ? "nan" : "infinite") +
-                                       "; a smaller optimizer.lr usually helps");
-  }
-  const torch::Tensor correct = parts_.model.correct(output.detach(), batch.target);
-  record.loss += value * share;
-  if (correct.defined()) record.correct = (std::isnan(record.correct) ? 0 : record.correct) + correct.item<double>();
-  record.forward += clock.lap();
-
-  parts_.observer.phase(Phase::backward, step_, -1);
-  backward(batch.weight == 1 ? loss : loss * batch.weight);
-  record.backward += clock.lap();
 }
 
 Evaluation LoopTrainer::evaluate() {
@@ -196,8 +129,8 @@ Evaluation LoopTrainer::evaluate() {
   TensorBatch batch;
   while (feed.next(batch)) {
     if (batch.size == 0) continue;
-    const torch::Tensor output = forward(batch.input);
-    loss += parts_.model.loss(output, batch.target).item<double>() * static_cast<double>(batch.size);
+    const auto [output, mean_loss] = outcome_of(batch);
+    loss += mean_loss.item<double>() * static_cast<double>(batch.size);
     const torch::Tensor correct = parts_.model.correct(output, batch.target);
     right += correct.defined() ? correct.item<double>() : record::kAbsent;
     samples += batch.size;
@@ -229,6 +162,7 @@ record::Summary LoopTrainer::summarize() {
   }
   summary.epochs = complete_epochs();
   if (interrupted_) summary.stopped = "interrupted";
+  if (given_up_) summary.stopped = "early_stop";
   if (const auto best = at_.numbers.find(kBestEpoch); best != at_.numbers.end()) {
     summary.best_epoch = static_cast<int64_t>(best->second);
   }

@@ -1,11 +1,13 @@
 // The order of a step, an epoch and a fit, which all strategies share. What differs between them is virtual.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "comm/comm_backend.hpp"
 #include "train/fault_meter.hpp"
+#include "train/grad_scaler.hpp"
 #include "train/position.hpp"
 #include "train/run_totals.hpp"
 #include "train/stopwatch.hpp"
@@ -15,7 +17,7 @@ namespace ddprun::train {
 
 class LoopTrainer : public Trainer {
  public:
-  explicit LoopTrainer(Parts parts) : parts_(parts) {}
+  explicit LoopTrainer(Parts parts);
   record::Summary fit() final;
   Evaluation evaluate() final;
 
@@ -61,19 +63,27 @@ class LoopTrainer : public Trainer {
   void keep_best(const record::EpochRecord& record);
   record::StepRecord run_step(const TensorBatch& batch, record::StepRecord record);
   void forward_backward(const TensorBatch& batch, record::StepRecord& record);
+  struct Outcome {
+    torch::Tensor output, loss;
+  };
+  Outcome outcome_of(const TensorBatch& batch);
   void run_micro_batch(const TensorBatch& batch, double share, record::StepRecord& record);
-  void update_weights();
+  void update_weights(record::StepRecord& record);
+  bool unscale_gradients(record::StepRecord& record);
+  void restore_scaler();
   void commit();
   record::Summary summarize();
   int64_t complete_epochs() const { return at_.epoch + (at_.step_of_epoch >= parts_.train.steps() ? 1 : 0); }
   int64_t steps_here() const { return step_ - first_step_; }
 
-  Position at_;             // all but its step, which is step_
-  int64_t first_step_ = 0;  // that the run goes on from; 0 for one from its beginning
+  Position at_;               // all but its step, which is step_
+  int64_t first_step_ = 0;    // that the run goes on from; 0 for one from its beginning
   bool interrupted_ = false;  // the observer wished to stop
-  bool stopping_ = false;     // the plan's steps are done, or the observer wished to stop
+  bool given_up_ = false;     // the plan's early stop
+  bool stopping_ = false;     // the plan's steps are done, or one of these two
   record::EpochRecord last_epoch_;
   RunTotals totals_;
+  std::optional<GradScaler> scaler_;  // under fp16
   FaultMeter faults_;
 };
 

@@ -10,8 +10,11 @@ namespace ddprun::train {
 // "train.loss", "train.accuracy", "test.loss" or "test.accuracy" of an epoch; NaN where it was not measured.
 double measure_of(const record::EpochRecord& epoch, const std::string& measure);
 
-// Whether a value of the measure is better than another: losses lower, accuracies higher. Anything is better than NaN,
-// NaN than nothing.
-bool is_better(const std::string& measure, double value, double than);
+// The same for a key of the config that relies on it: throws Error(usage) that names the key where it was not measured.
+double needed_measure(const record::EpochRecord& epoch, const std::string& measure, const std::string& key);
+
+// Whether a value of the measure is better than another, by more than `by`: losses lower, accuracies higher. Anything
+// is better than NaN, NaN than nothing.
+bool is_better(const std::string& measure, double value, double than, double by = 0);
 
 }  // namespace ddprun::train

@@ -44,6 +44,14 @@ std::vector<torch::Tensor> parameters_of(const torch::optim::Optimizer& optimize
   return all;
 }
 
+std::vector<torch::Tensor> gradients_of(const torch::optim::Optimizer& optimizer) {
+  std::vector<torch::Tensor> all;
+  for (const torch::Tensor& parameter : parameters_of(optimizer)) {
+    if (parameter.grad().defined()) all.push_back(parameter.grad());
+  }
+  return all;
+}
+
 void set_learning_rate(torch::optim::Optimizer& optimizer, double rate) {
   for (auto& group : optimizer.param_groups()) group.options().set_lr(rate);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "train/amp.hpp"
 #include "train/schedule.hpp"
 
 namespace ddprun::train {
@@ -11,6 +12,7 @@ namespace ddprun::train {
 struct StepOptions {
   int64_t accumulate = 1;            // micro-batches that a rank's part of the batch is cut into
   double clip_norm = 0;              // limit of the gradients' global 2-norm; 0: none
+  Amp amp = Amp::off;
   std::optional<Schedule> schedule;  // none: the optimizer's own rate throughout
 };
 

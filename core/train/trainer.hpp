@@ -11,6 +11,7 @@
 #include "ddprun/model_plugin.hpp"
 #include "record/records.hpp"
 #include "train/checkpointer.hpp"
+#include "train/early_stop.hpp"
 #include "train/feed.hpp"
 #include "train/observer.hpp"
 #include "train/step_options.hpp"
@@ -34,9 +35,10 @@ struct Evaluation {
 class Trainer {
  public:
   virtual ~Trainer() = default;
-  // Goes on from where the checkpointer says to the configured end, or to the step after which the observer wishes to stop: that step is committed at once,
-  // and its epoch, being unfinished, is neither evaluated nor told. Throws Error(failure) when the loss is no longer
-  // finite (the observer knows the step and the phase); what Reducer, CommBackend and data sets throw passes through.
+  // Goes on from where the checkpointer says to the configured end, or to the step after which the observer wishes to
+  // stop: that step is committed at once, and its epoch, being unfinished, is neither evaluated nor told. Throws
+  // Error(failure) when the loss is no longer finite (the observer knows the step and the phase); what Reducer,
+  // CommBackend and data sets throw passes through.
   virtual record::Summary fit() = 0;
   // One pass over the test set, every sample once, in evaluation mode.
   virtual Evaluation evaluate() = 0;
@@ -49,6 +51,7 @@ struct Plan {
   bool evaluate = true;
   int64_t checkpoint_every = 1;  // epochs; 0: only at the end
   std::string best = {};         // the measure whose best weights are kept; "": none
+  EarlyStop early_stop = {};
 };
 
 // What a trainer works with; it owns none of it.

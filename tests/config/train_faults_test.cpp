@@ -49,3 +49,10 @@ TEST_CASE("warm-up leaves a part of the run") {
         "exp.toml:1:20: train.warmup = 10: leaves nothing of the run, which has 10 steps; use fewer");
   CHECK(faults_of("train = { warmup = 9, steps = 10 }" + required) == "");
 }
+
+TEST_CASE("early stop looks at what is measured") {
+  CHECK(faults_of("train = { early_stop = 'test.loss', evaluate = false }" + required) ==
+        "exp.toml:1:24: train.early_stop = \"test.loss\": needs train.evaluate = true; or use \"train.loss\"");
+  CHECK(faults_of("train = { early_stop = 'train.loss', evaluate = false }" + required) == "");
+  CHECK(faults_of("train = { early_stop = 'test.accuracy' }" + required) == "");
+}

@@ -1,0 +1,31 @@
+// Automatic mixed precision (Micikevicius et al. 2018): operations that bear it run in half precision, weights and
+// gradients stay float32.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <string>
+
+namespace ddprun::train {
+
+enum class Amp { off, bf16, fp16 };
+
+// From train.amp of the config, which has been checked.
+Amp amp_of(const std::string& name);
+
+// While it lives, this thread's operations are cast as torch.autocast("cpu", dtype) casts them; at::ThreadLocalState
+// carries that to other threads. For forward and loss: autograd casts backward by itself. off changes nothing.
+class Autocast {
+ public:
+  explicit Autocast(Amp amp);
+  ~Autocast();
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+ private:
+  const bool on_;
+  bool was_enabled_ = false;
+  at::ScalarType was_type_ = at::kFloat;
+};
+
+}  // namespace ddprun::train
