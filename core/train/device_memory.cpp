@@ -2,7 +2,10 @@
 
 #include <c10/core/CPUAllocator.h>
 
+#include <array>
 #include <atomic>
+#include <mutex>
+#include <unordered_map>
 
 namespace ddprun::train {
 
@@ -22,43 +25,83 @@ namespace {
 
 thread_local std::shared_ptr<DeviceMemory::Account> mine;
 
-// One block of memory, which knows whose it is: another thread may free it, and later than the accounts are read.
-struct Block {
-  c10::DataPtr memory;
-  std::shared_ptr<DeviceMemory::Account> account;
-  int64_t bytes;
-};
-
-void free_block(void* context) {
-  const std::unique_ptr<Block> block(static_cast<Block*>(context));
-  block->account->add(-block->bytes);
-}
-
-// Never destroyed: tensors remember the allocator that they can grow by.
-class CountingAllocator final : public c10::Allocator {
+// Whose each block of memory is. By address, as LibTorch gives some blocks back by nothing else (oneDNN's), and in many
+// parts, so that the devices' threads do not wait for one another.
+class Owners {
  public:
-  explicit CountingAllocator(c10::Allocator& next) : next_(next) {}
-
-  c10::DataPtr allocate(std::size_t size) override {
-    c10::DataPtr memory = next_.allocate(size);
-    if (mine == nullptr || size == 0) return memory;
-    const auto bytes = static_cast<int64_t>(size);
-    mine->add(bytes);
-    void* data = memory.get();
-    const c10::Device device = memory.device();
-    return {data, new Block{std::move(memory), mine, bytes}, &free_block, device};
+  void add(void* block, std::shared_ptr<DeviceMemory::Account> account, int64_t bytes) {
+    account->add(bytes);
+    Part& part = part_of(block);
+    const std::scoped_lock lock(part.mutex);
+    part.blocks.insert_or_assign(block, Owned{std::move(account), bytes});
   }
 
-  void copy_data(void* target, const void* source, std::size_t count) const override {
-    next_.copy_data(target, source, count);
+  // A block that is not known came before the counting.
+  void remove(void* block) {
+    Part& part = part_of(block);
+    const std::scoped_lock lock(part.mutex);
+    const auto found = part.blocks.find(block);
+    if (found == part.blocks.end()) return;
+    found->second.account->add(-found->second.bytes);
+    part.blocks.erase(found);
+  }
+
+  void clear() {
+    for (Part& part : parts_) {
+      const std::scoped_lock lock(part.mutex);
+      part.blocks.clear();
+    }
   }
 
  private:
-  c10::Allocator& next_;
+  struct Owned {
+    std::shared_ptr<DeviceMemory::Account> account;
+    int64_t bytes;
+  };
+  struct Part {
+    std::mutex mutex;
+    std::unordered_map<void*, Owned> blocks;
+  };
+
+  Part& part_of(void* block) {
+    const auto address = reinterpret_cast<std::uintptr_t>(block);
+    return parts_[(address >> 6 ^ address >> 12) % parts_.size()];
+  }
+
+  std::array<Part, 64> parts_;
 };
 
+// Never destroyed: tensors may live as long as the process.
+Owners& owners() {
+  static auto* all = new Owners;
+  return *all;
+}
+
+void free_block(void* block) {
+  owners().remove(block);
+  c10::GetDefaultCPUAllocator()->raw_deallocate(block);
+}
+
+// LibTorch's own allocator, counted. What the one gave the other can take back, so that they can be exchanged at any
+// time.
+class CountingAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t size) override {
+    c10::DataPtr memory = c10::GetDefaultCPUAllocator()->allocate(size);
+    const c10::Device device = memory.device();
+    void* block = memory.release_context();
+    if (mine != nullptr && block != nullptr) owners().add(block, mine, static_cast<int64_t>(size));
+    return {block, block, &free_block, device};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &free_block; }
+  void copy_data(void* target, const void* source, std::size_t count) const override {
+    default_copy_data(target, source, count);
+  }
+};
+
+// Never destroyed: tensors remember the allocator that they can grow by.
 c10::Allocator* counting_allocator() {
-  static auto* allocator = new CountingAllocator(*c10::GetDefaultCPUAllocator());
+  static auto* allocator = new CountingAllocator;
   return allocator;
 }
 
@@ -71,6 +114,7 @@ DeviceMemory::DeviceMemory(int devices) {
 
 DeviceMemory::~DeviceMemory() {
   mine = nullptr;
+  owners().clear();
   c10::SetCPUAllocator(c10::GetDefaultCPUAllocator());
 }
 

@@ -100,6 +100,31 @@ TEST_CASE("the summary splits the average step and shows what no part accounts f
         "communication             gloo ring (tcp)\n");
 }
 
+TEST_CASE("the summary of dp splits communication further, and tells each device's memory") {
+  record::Summary summary;
+  summary.avg_batch_time = 0.010;
+  summary.split.forward = 0.004;
+  summary.split.comm = 0.005;
+  summary.split.replicate = 0.002;
+  summary.split.scatter = 0.0005;
+  summary.split.gather = 0.0005;
+  summary.split.reduce = 0.002;
+  summary.peak_memory_bytes = 512 << 20;
+  summary.memory_by_device = {100 << 20, 50 << 20};
+  CHECK(report::summary_table(summary) ==
+        "average step              10.0 ms  100.0 %\n"
+        "  forward                 4.00 ms   40.0 %\n"
+        "  exposed communication   5.00 ms   50.0 %\n"
+        "    replicate             2.00 ms   20.0 %\n"
+        "    scatter                500 us    5.0 %\n"
+        "    gather                 500 us    5.0 %\n"
+        "    reduce                2.00 ms   20.0 %\n"
+        "  other                   1.00 ms   10.0 %\n"
+        "peak memory               512 MiB\n"
+        "  tensors of device 0     100 MiB\n"
+        "  tensors of device 1    50.0 MiB\n");
+}
+
 TEST_CASE("the summary tells peak memory and page faults where they were measured") {
   record::Summary summary;
   summary.peak_memory_bytes = 512 << 20;
@@ -132,6 +157,19 @@ TEST_CASE("the banner of a machine with a GPU, and of a single process, says no 
   const std::string text = report::banner(banner);
   CHECK_FALSE(contains(text, "GPU"));
   CHECK(contains(text, "strategy    single\n"));
+}
+
+TEST_CASE("the banner of dp tells devices in place of ranks") {
+  report::Banner banner = mnist();
+  banner.strategy = "dp";
+  banner.backend = "";
+  banner.world = 1;
+  banner.devices = 3;
+  banner.global_batch = 64;
+  const std::string text = report::banner(banner);
+  CHECK(contains(text, "strategy    dp\n"));
+  CHECK(contains(text, "batch       64 in all, at most 22 per device\n"));
+  CHECK(contains(text, "device      cpu, 3 devices of 1 thread\n"));
 }
 
 TEST_CASE("learned values are one line, and none is nothing") {

@@ -1,0 +1,138 @@
+// One process with a replica on each device does what one process does without.
+#include <doctest/doctest.h>
+
+#include "e2e/program.hpp"
+#include "e2e/run_files.hpp"
+
+using namespace ddprun::e2e;
+using namespace ddprun::testing;
+
+namespace {
+
+const std::string kSimplenet = R"(
+[launch]
+threads = 1
+[model]
+name = "simplenet"
+[data]
+name = "synthetic"
+batch_size = 24
+options = { shape = "1x28x28", classes = 10, samples = 250, test_samples = 50 }
+[optimizer]
+lr = 0.05
+momentum = 0.9
+)";
+
+const std::string kResnet = R"(
+[launch]
+threads = 1
+[model]
+name = "resnet18"
+options = { stem = "small" }
+[data]
+name = "synthetic"
+batch_size = 6
+options = { shape = "3x32x32", classes = 10, samples = 12, test_samples = 6 }
+)";
+
+struct Trained {
+  std::vector<double> losses;
+  Weights weights;
+  nlohmann::json summary;
+  std::vector<nlohmann::json> steps;
+  std::string out, err;
+};
+
+Trained train(Workplace& place, const std::string& config, const std::vector<std::string>& overrides) {
+  const auto result = place.run(place.training(config, overrides));
+  INFO(result.err);
+  REQUIRE(result.code == 0);
+  const auto run = place.new_run();
+  return {losses_of(run, 1), weights_of(run), summary_of(run), steps_of(run, 0), result.out, result.err};
+}
+
+std::vector<std::string> dp(int devices, std::vector<std::string> more = {}) {
+  more.insert(more.end(), {"strategy.kind=dp", "strategy.devices=" + std::to_string(devices)});
+  return more;
+}
+
+TEST_CASE("the shipped linear has single's losses, and learns 2 x + 3") {
+  Workplace place;
+  const std::string folder = DDPRUN_SOURCE_DIR "/configs/linear_";
+  const Trained alone = train(place, folder + "single.toml", {"launch.threads=1", "train.epochs=4"});
+  const Trained spread = train(place, folder + "dp.toml", {"train.epochs=4"});
+  CHECK(distance(alone.losses, spread.losses) < 1e-5);
+  CHECK(std::abs(spread.summary.at("learned.weight").get<double>() - 2) < 0.05);
+}
+
+TEST_CASE("simplenet has single's losses and weights on any number of devices") {
+  Workplace place;
+  const auto config = place.config(kSimplenet);
+  const Trained alone = train(place, config, {});
+  for (const int devices : {1, 2, 3, 5}) {
+    CAPTURE(devices);
+    const Trained spread = train(place, config, dp(devices));
+    CHECK(distance(alone.losses, spread.losses) < 1e-5);
+    CHECK(distance(alone.weights, spread.weights) < 1e-5);
+    CHECK(spread.summary.at("test.loss").get<double>() ==
+          doctest::Approx(alone.summary.at("test.loss").get<double>()).epsilon(1e-5));
+    CHECK(spread.summary.at("devices") == devices);
+    CHECK(spread.summary.at("strategy") == "dp");
+    CHECK(spread.summary.at("world") == 1);
+  }
+}
+
+TEST_CASE("two runs are equal bit for bit, on several threads per device too") {
+  Workplace place;
+  const auto config = place.config(kSimplenet);
+  const auto weights = [&] { return train(place, config, dp(2, {"launch.threads=4"})).weights; };
+  CHECK(weights() == weights());
+}
+
+TEST_CASE("a run tells what each device holds and what is passed between them") {
+  Workplace place;
+  const Trained spread = train(place, place.config(kSimplenet), dp(2, {"strategy.main_device=1", "launch.threads=5"}));
+  for (const std::string part : {"replicate", "scatter", "gather", "reduce"}) {
+    CAPTURE(part);
+    CHECK(spread.summary.at("split." + part).get<double>() > 0);
+    CHECK(spread.steps.front().at(part).get<double>() > 0);
+    CHECK(contains(spread.out, "\n    " + part + " "));
+  }
+  const auto memory = spread.summary.at("memory_by_device").get<std::vector<int64_t>>();
+  REQUIRE(memory.size() == 2);
+  // Momentum, of 4 bytes for each parameter, is the main device's, which is the second here.
+  CHECK(memory[1] > memory[0] + 3 * 203'530);
+  CHECK(contains(spread.out, "\n  tensors of device 1 "));
+  CHECK(contains(spread.err, "cpu, 2 devices of 2 threads"));
+}
+
+TEST_CASE("with BatchNorm the statistics, and so the losses, are not single's") {
+  Workplace place;
+  const auto config = place.config(kResnet);
+  const auto losses = [&](const std::vector<std::string>& overrides) {
+    const auto result = place.run(place.training(config, overrides));
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    return losses_of(place.new_run(), 1);
+  };
+  const auto spread = losses(dp(2));
+  CHECK(distance(losses({}), spread) > 1e-3);
+  CHECK(losses(dp(1)) == losses({}));
+  CHECK(losses(dp(2)) == spread);
+}
+
+TEST_CASE("keys of ddp are named, and a second process is refused") {
+  Workplace place;
+  const auto config = place.config(kSimplenet);
+  CHECK(contains(train(place, config, dp(2, {"strategy.bucket_mb=3", "launch.nproc=4"})).err,
+                 "not used by strategy \"dp\": launch.nproc, strategy.bucket_mb"));
+  std::vector<std::string> argv = {
+      "/usr/bin/env",          "RANK=0",       "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=2",
+      "MASTER_ADDR=127.0.0.1", "MASTER_PORT=1"};
+  for (const std::string& word : place.training(config, dp(2))) argv.push_back(word);
+  const auto refused = place.run(argv);
+  CHECK(refused.code == 2);
+  CHECK(contains(refused.err, "strategy.kind = \"dp\": trains in one process, and 2 were started; use"));
+}
+
+}  // namespace
