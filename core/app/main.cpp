@@ -9,6 +9,7 @@
 #include "app/commands.hpp"
 #include "app/compare_options.hpp"
 #include "app/process.hpp"
+#include "app/report_options.hpp"
 #include "base/log.hpp"
 #include "ddprun/words.hpp"
 #include "fetch/catalogue.hpp"
@@ -130,6 +131,10 @@ void declare(CLI::App& cli, app::Arguments& arguments, Command& command) {
   declare_overrides(*sweep, arguments);
   declare_plugin_path(*sweep, arguments);
   sweep->final_callback([&] { command = app::sweep; });
+
+  auto* report = cli.add_subcommand("report", "Make a page with charts of runs, or of benchmarks");
+  app::declare_report_options(*report, arguments.report);
+  report->final_callback([&] { command = app::report; });
 
   const std::string about_version = "Print the versions of ddprun, Torch, every plugin and its library, the compiler";
   auto* version = cli.add_flag("--version", about_version);

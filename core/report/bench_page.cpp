@@ -29,6 +29,20 @@ struct Results {
   std::vector<std::pair<std::string, std::map<std::string, std::string>>> environments;  // by file
 };
 
+Measured measured(const json& row) {
+  Measured one;
+  row.at("collective").get_to(one.collective);
+  row.at("backend").get_to(one.backend);
+  row.at("algorithm").get_to(one.algorithm);
+  row.at("buffer").get_to(one.buffer);
+  one.place = row.at("in_place").get<bool>() ? "in place" : "out of place";
+  row.at("ranks").get_to(one.ranks);
+  row.at("size").get_to(one.size);
+  row.at("median").get_to(one.median);
+  row.at("busbw").get_to(one.busbw);
+  return one;
+}
+
 void read(const std::string& path, Results& results) {
   std::ifstream file(path);
   if (!file) {
@@ -39,9 +53,8 @@ void read(const std::string& path, Results& results) {
     written.at("ddprun_bench");
     const std::string name = std::filesystem::path(path).filename().string();
     for (const json& row : written.at("rows")) {
-      results.rows.push_back({row.at("collective"), row.at("backend"), row.at("algorithm"), row.at("buffer"),
-                              row.at("in_place").get<bool>() ? "in place" : "out of place", name, row.at("ranks"),
-                              row.at("size"), row.at("median"), row.at("busbw")});
+      results.rows.push_back(measured(row));
+      results.rows.back().file = name;
     }
     results.environments.push_back({name, {}});
     for (const auto& [key, value] : written.at("environment").items()) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 
 #include "report/units.hpp"
@@ -18,16 +19,31 @@ constexpr const char* kBytesLabel =
     "datum.value >= 1073741824 ? datum.value / 1073741824 + ' GiB' : datum.value >= 1048576 ? datum.value / 1048576 + "
     "' MiB' : datum.value >= 1024 ? datum.value / 1024 + ' KiB' : datum.value + ' B'";
 
-// A legend takes no more width than a phone has: so many columns.
-int columns_of(const std::vector<std::string>& names) {
-  constexpr double kPhone = 340, kLetter = 7, kSymbol = 28;  // pixels
-  double longest = 0, sum = 0;
-  for (const std::string& name : names) {
-    const double width = kSymbol + kLetter * static_cast<double>(name.size());
-    longest = std::max(longest, width);
-    sum += width;
+// Pixels of a legend in so many columns, each as wide as its widest name.
+double width_of(const std::vector<std::string>& names, std::size_t columns) {
+  constexpr double kLetter = 6.6, kSymbol = 26;
+  std::vector<double> widths(columns);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    double& width = widths[i % columns];
+    width = std::max(width, kSymbol + kLetter * static_cast<double>(names[i].size()));
   }
-  return sum <= kPhone ? static_cast<int>(names.size()) : std::max(1, static_cast<int>(kPhone / longest));
+  return std::accumulate(widths.begin(), widths.end(), 0.0);
+}
+
+// A legend takes no more width than a phone has: so many columns.
+std::size_t columns_of(const std::vector<std::string>& names) {
+  constexpr double kPhone = 340;
+  std::size_t columns = std::max<std::size_t>(names.size(), 1);
+  while (columns > 1 && width_of(names, columns) > kPhone) --columns;
+  return columns;
+}
+
+// All whole numbers, where they are few.
+Json whole_marks(double low, double high) {
+  constexpr double kMost = 10;
+  Json marks = Json::array();
+  for (double mark = std::ceil(low); high - low <= kMost && mark <= high; ++mark) marks.push_back(mark);
+  return marks;
 }
 
 // Where a logarithmic axis is marked: at powers of the base, and between those of 10 where there are few.
@@ -87,7 +103,10 @@ Json measure(const std::string& name, const Axis& axis, double low, double high)
   if (std::isfinite(high)) scale["domainMax"] = high;
   channel["scale"] = scale;
   Json marks = {{"labelOverlap", "greedy"}, {"tickCount", 6}};
-  if (axis.whole) marks["tickMinStep"] = 1;
+  if (axis.whole) {
+    marks["format"] = ",d";
+    if (Json whole = whole_marks(low, high); !whole.empty()) marks["values"] = std::move(whole);
+  }
   if (axis.scale != Scale::linear) marks["values"] = marks_between(low, high, axis.scale);
   if (axis.bytes) marks["labelExpr"] = kBytesLabel;
   channel["axis"] = marks;

@@ -91,7 +91,7 @@ struct Chart {
   std::string title;
   std::string note;  // a sentence below the title; may be empty
   Content content;
-  bool half = false;           // two beside one another where the page is wide enough
+  bool half = false;           // two beside one another where the page is wide enough; one without a neighbour is whole
   std::optional<Table> table;  // instead of table_of(chart)
 };
 

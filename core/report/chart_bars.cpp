@@ -1,4 +1,6 @@
 // Bars and shares.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -106,7 +108,7 @@ Json values_of(const Shares& shares) {
                         {"begin", divided[i].begin},
                         {"end", divided[i].end},
                         {"middle", (divided[i].begin + divided[i].end) / 2},
-                        {"share", figure(share) + " %"},
+                        {"share", fmt::format("{:.1f} %", share)},
                         {"text", share < kLeastWritten ? "" : std::to_string(std::lround(share)) + " %"}});
     }
   }

@@ -17,31 +17,35 @@ std::string cell_of(const BarSeries& series, std::size_t group) {
   return cell;
 }
 
-Table table_of(const std::vector<std::string>& groups, const std::vector<BarSeries>& series, const std::string& alone) {
+Table rows_of(const Bars& bars) {
   std::vector<Table::Column> columns = {{""}};
-  for (const BarSeries& one : series) columns.push_back({series.size() == 1 ? alone : one.name, Align::right});
+  for (const BarSeries& one : bars.series) {
+    columns.push_back({bars.series.size() == 1 ? bars.value.title : one.name, Align::right});
+  }
   Table table(columns);
-  for (std::size_t group = 0; group < groups.size(); ++group) {
-    std::vector<std::string> row = {groups[group]};
-    for (const BarSeries& one : series) row.push_back(cell_of(one, group));
+  for (std::size_t group = 0; group < bars.groups.size(); ++group) {
+    std::vector<std::string> row = {bars.groups[group]};
+    for (const BarSeries& one : bars.series) row.push_back(cell_of(one, group));
     table.row(row);
   }
   return table;
 }
 
-Table rows_of(const Bars& bars) {
-  return table_of(bars.groups, bars.series, bars.value.title);
-}
-
 Table rows_of(const Shares& shares) {
-  Shares divided = shares;
+  std::vector<Table::Column> columns = {{"per cent"}};
+  for (const BarSeries& one : shares.series) columns.push_back({one.name, Align::right});
+  Table table(columns);
   for (std::size_t group = 0; group < shares.groups.size(); ++group) {
     double sum = 0;
     for (const BarSeries& one : shares.series) sum += std::isfinite(one.values[group]) ? one.values[group] : 0;
-    for (BarSeries& one : divided.series) one.values[group] *= sum > 0 ? 100 / sum : 0;
+    std::vector<std::string> row = {shares.groups[group]};
+    for (const BarSeries& one : shares.series) {
+      const double value = one.values[group];
+      row.push_back(std::isfinite(value) && sum > 0 ? fmt::format("{:.1f}", 100 * value / sum) : "-");
+    }
+    table.row(row);
   }
-  for (BarSeries& one : divided.series) one.name += " (%)";
-  return table_of(divided.groups, divided.series, divided.series.empty() ? "" : divided.series[0].name);
+  return table;
 }
 
 // A row for each x that any series has.

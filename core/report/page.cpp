@@ -70,11 +70,22 @@ std::string html_of(const Table& table) {
   return html + "</tbody></table></div>\n";
 }
 
-std::string html_of(const Chart& chart) {
-  return std::string("<figure class=\"") + (chart.half ? "half" : "whole") + "\">\n<figcaption>" +
+std::string html_of(const Chart& chart, bool half) {
+  return std::string("<figure class=\"") + (half ? "half" : "whole") + "\">\n<figcaption>" +
          element("h3", chart.title) + (chart.note.empty() ? "" : "<p class=\"note\">" + escaped(chart.note) + "</p>") +
          "</figcaption>\n<div class=\"drawing\" role=\"img\" aria-label=\"" + escaped(chart.title) + "\"></div>\n" +
          "<details><summary>The figures</summary>\n" + html_of(table_of(chart)) + "</details>\n</figure>\n";
+}
+
+// Which charts share a line: a half one that no other stands beside takes all of it.
+std::vector<bool> halves_of(const std::vector<Chart>& charts) {
+  std::vector<bool> halves(charts.size());
+  for (std::size_t i = 0; i + 1 < charts.size(); ++i) {
+    if (!charts[i].half || !charts[i + 1].half) continue;
+    halves[i] = halves[i + 1] = true;
+    ++i;
+  }
+  return halves;
 }
 
 std::string html_of(const Section& section) {
@@ -82,7 +93,8 @@ std::string html_of(const Section& section) {
   for (const TitledTable& table : section.tables) html += element("h3", table.title) + html_of(table.table);
   if (!section.charts.empty()) {
     html += "<div class=\"charts\">\n";
-    for (const Chart& chart : section.charts) html += html_of(chart);
+    const std::vector<bool> halves = halves_of(section.charts);
+    for (std::size_t i = 0; i < halves.size(); ++i) html += html_of(section.charts[i], halves[i]);
     html += "</div>\n";
   }
   return html + "</section>\n";

@@ -96,6 +96,12 @@ double slowest(const std::vector<const StepRecord*>& ranks) {
   return most;
 }
 
+// "runs/a", "runs/a/" and "." in it are all called "a".
+std::string last_part(const std::string& dir) {
+  const auto path = std::filesystem::absolute(dir).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
 struct Measured {
   std::string name;
   std::vector<Point> points;
@@ -143,7 +149,7 @@ std::vector<NamedRun> named(std::vector<record::Run> runs) {
   static const std::regex time("-[0-9]{8}-[0-9]{6}(?=$|-[0-9]+$)");
   std::vector<std::string> longer, shorter;
   for (const record::Run& run : runs) {
-    longer.push_back(std::filesystem::weakly_canonical(run.dir).filename().string());
+    longer.push_back(last_part(run.dir));
     shorter.push_back(std::regex_replace(longer.back(), time, ""));
   }
   const auto differ = [](std::vector<std::string> names) {
@@ -189,7 +195,8 @@ std::vector<Chart> learning_charts(const std::vector<NamedRun>& runs) {
       rate_changes = rate_changes || (std::isfinite(rate.y) && rate.y != rates.back().points[0].y);
     }
   }
-  if (!losses.empty()) charts.push_back(chart_over_steps("Training loss over steps", "loss", losses, "", 1));
+  Chart loss = chart_over_steps("Training loss over steps", "loss", losses, "", 1);
+  if (has_points(std::get<Lines>(loss.content))) charts.push_back(std::move(loss));
   if (rate_changes) charts.push_back(chart_over_steps("Learning rate", "learning rate", rates, "", 1));
   return charts;
 }

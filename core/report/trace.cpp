@@ -36,11 +36,15 @@ bool is_ours(const json& event) {
 
 Event event_of(const json& object) {
   const json& args = object.at("args");
-  Event event{object.at("name"), object.at("pid"), args.at("step"), -1, 0, object.at("ts"), 0};
+  Event event;
+  object.at("name").get_to(event.name);
+  object.at("pid").get_to(event.rank);
+  args.at("step").get_to(event.step);
+  object.at("ts").get_to(event.begin);
   event.end = event.begin + object.at("dur").get<double>();
   if (event.name != kAllreduce) return event;
-  event.bucket = args.at("bucket");
-  event.bytes = args.at("bytes");
+  args.at("bucket").get_to(event.bucket);
+  args.at("bytes").get_to(event.bytes);
   return event;
 }
 

@@ -119,7 +119,7 @@ TEST_CASE("shares add up to 100, whatever their sum was") {
   CHECK(values[1]["end"] == 100);
   CHECK(values[1]["text"] == "75 %");
   CHECK(values[3]["end"] == 0);
-  CHECK(row(table_of(whole_chart("", "", shares)), 0) == Row{"a", "25", "75"});
+  CHECK(row(table_of(whole_chart("", "", shares)), 0) == Row{"a", "25.0", "75.0"});
 }
 
 TEST_CASE("on a logarithmic axis only positive points are shown") {
@@ -140,6 +140,13 @@ TEST_CASE("a logarithmic axis is marked at few powers") {
   CHECK(spec["layer"][0]["encoding"]["y"]["axis"]["values"].size() == 6);
   lines.series[0].points = {{4, 1.5}, {8, 30}};
   CHECK(spec_of(lines)["layer"][0]["encoding"]["y"]["axis"]["values"] == json{2, 5, 10, 20});
+}
+
+TEST_CASE("an axis of epochs is marked at whole numbers alone") {
+  const Lines lines{{"epoch", Scale::linear, true}, {"loss"}, {testing::line_of("a", {3, 2})}, false};
+  CHECK(spec_of(lines)["layer"][0]["encoding"]["x"]["axis"]["values"] == json{1, 2});
+  const Lines many{{"step", Scale::linear, true}, {"loss"}, {testing::line_of("a", std::vector<double>(500))}, false};
+  CHECK_FALSE(spec_of(many)["layer"][0]["encoding"]["x"]["axis"].contains("values"));
 }
 
 TEST_CASE("what is ideal is a dashed layer with its name, and no entry of the legend") {
@@ -207,6 +214,7 @@ TEST_CASE("a legend takes no more columns than a phone has room for") {
   CHECK(columns({"gloo", "ucx"}) == 2);
   CHECK(columns({std::string(30, 'a'), "b"}) == 2);
   CHECK(columns({std::string(30, 'a'), std::string(30, 'b')}) == 1);
+  CHECK(columns({"data wait", "forward", "backward", "exposed communication", "optimizer", "other"}) == 3);
   CHECK(columns({std::string(90, 'a'), "b"}) == 1);
 }
 

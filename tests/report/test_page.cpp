@@ -45,6 +45,19 @@ TEST_CASE("the charts are one JSON document, with both themes") {
   CHECK(charts["dark"].is_object());
 }
 
+TEST_CASE("a half chart that no other stands beside takes the whole width") {
+  report::Page page;
+  report::Section section;
+  for (const bool half : {true, true, true, false, true}) {
+    section.charts.push_back(testing::some_bars());
+    section.charts.back().half = half;
+  }
+  page.sections.push_back(section);
+  const std::string html = report::to_html(page, kAssets);
+  CHECK(count(html, "class=\"half\"") == 2);
+  CHECK(count(html, "class=\"whole\"") == 3);
+}
+
 TEST_CASE("a page without charts is one, too") {
   report::Page page;
   page.title = "Empty";

@@ -23,6 +23,8 @@ def write(files):
     asides = {path: f"{path}.tmp-{os.getpid()}" for path in files}
     try:
         for path, content in files.items():
+            if os.path.isdir(path):
+                raise IsADirectoryError(f"{path} is a folder")
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
             with open(asides[path], "wb") as file:
                 file.write(content)
