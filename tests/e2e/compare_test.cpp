@@ -1,0 +1,267 @@
+// `ddprun compare` and `ddprun sweep` with real runs: what they print, leave, refuse, and how they end. How fast the
+// runs are is the machine's business: no figure of time is looked at.
+#include <doctest/doctest.h>
+
+#include <csignal>
+
+#include "e2e/program.hpp"
+#include "e2e/run_files.hpp"
+
+using namespace ddprun::e2e;
+using namespace ddprun::testing;
+using namespace std::chrono_literals;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string kRing = R"(
+[launch]
+nproc = 2
+threads = 1
+[comm]
+algorithm = "ring"
+[strategy]
+kind = "ddp"
+[model]
+name = "linear"
+[data]
+name = "linear"
+batch_size = 32
+workers = 0
+options = { samples = 640, test_samples = 64 }
+[train]
+epochs = 1
+)";
+
+// The arguments of a comparison into the test's folder.
+std::vector<std::string> comparing(const Workplace& place, std::vector<std::string> more) {
+  std::vector<std::string> arguments = {"compare", "--output", place.runs().string(), "--warmup-steps", "2"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+json comparison_of(const fs::path& folder) {
+  return json::parse(read_file(folder / "compare.json"));
+}
+
+std::size_t count_folders(const fs::path& folder) {
+  return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+}
+
+}  // namespace
+
+TEST_CASE("ring against tree: two runs of each by turns, tables, compare.json and a page") {
+  Workplace place;
+  const std::string config = place.config(kRing);
+  const auto result = place.ddprun(comparing(
+      place, {"--config", config, "--vary", "comm.algorithm=ring,tree", "--repeats", "2", "--parity-steps", "0"}));
+  CHECK_MESSAGE(result.code == 0, result.err);
+  const fs::path folder = place.new_run();
+  for (const char* part : {"Where a step's time goes", "exposed communication", "Do they learn the same?",
+                           "Why not faster? ring: ", "comparison folder: "}) {
+    CHECK_MESSAGE(contains(result.out, part), result.out);
+  }
+  std::vector<std::string> turns;
+  for (const std::string& line : lines_of(result.err)) {
+    if (contains(line, "round ")) turns.push_back(line.substr(0, line.find(" a step") - 8));
+  }
+  REQUIRE_MESSAGE(turns.size() == 4, result.err);
+  CHECK(contains(turns[0], "round 1 of 2: ring"));
+  CHECK(contains(turns[1], "round 1 of 2: tree"));
+  CHECK(contains(turns[2], "round 2 of 2: tree"));
+  CHECK(contains(turns[3], "round 2 of 2: ring"));
+
+  const json object = comparison_of(folder);
+  CHECK(object.at("interleaved") == true);
+  CHECK(object.at("differing_keys") == json::array({"comm.algorithm"}));
+  REQUIRE(object.at("variants").size() == 2);
+  for (const json& variant : object.at("variants")) {
+    REQUIRE(variant.at("runs").size() == 2);
+    CHECK(variant.at("median").at("algorithm") == variant.at("name"));
+    CHECK(variant.at("median").at("samples") == 18 * 32);
+    double sum = 0;
+    const json& run = variant.at("runs")[0];
+    for (const auto& [part, seconds] : run.at("split").items()) sum += seconds.get<double>();
+    CHECK(sum == doctest::Approx(run.at("step").get<double>()));
+    CHECK(run.at("step").get<double>() * 18 == doctest::Approx(run.at("total_time").get<double>()));
+    CHECK(fs::exists(run.at("folder").get<std::string>() + "/summary.json"));
+  }
+  const json& against = object.at("against_first")[0];
+  CHECK(against.at("name") == "tree");
+  CHECK(against.at("parity").at("loss_steps") == 20);
+  CHECK(against.at("parity").at("first_parted_loss") == 0);
+  CHECK(contains(read_file(folder / "report.html"), "Performance gain"));
+  CHECK(count_folders(folder / "runs") == 4);
+  CHECK(place.leftovers().empty());
+}
+
+TEST_CASE("single against ddp has the speed-up table; a twin is shown beside") {
+  Workplace place;
+  const auto result =
+      place.ddprun(comparing(place, {"--config", place.config(kRing), "--vary", "strategy.kind=single,ddp", "--aa",
+                                     "--repeats", "1", "--parity-steps", "0", "--quiet"}));
+  CHECK_MESSAGE(result.code == 0, result.err);
+  CHECK(result.err.empty());
+  CHECK(contains(result.out, "Speed-up over one worker"));
+  CHECK(contains(result.out, "tutorial: ddp, 2 GPUs"));
+  CHECK(contains(result.out, "Noise floor: single (twin) and single: no difference"));
+  CHECK(contains(result.out, "A single run has no spread"));
+  const json object = comparison_of(place.new_run());
+  CHECK(object.at("variants")[1].at("twin") == true);
+  CHECK(object.at("variants")[1].at("name") == "single (twin)");
+  // The same process twice learns the same; ddp's losses are those of single but for rounding.
+  CHECK(object.at("against_first")[0].at("parity").at("first_other_loss") == 0);
+  CHECK(object.at("against_first")[1].at("parity").at("first_parted_loss") == 0);
+}
+
+TEST_CASE("gates: one that cannot fail, and one that cannot hold") {
+  Workplace place;
+  const std::string config = place.config(kRing);
+  const std::vector<std::string> common = {"--config",  config, "--vary",         "optimizer.lr=0.01,0.02",
+                                           "--repeats", "3",    "--parity-steps", "0"};
+  auto arguments = comparing(place, common);
+  arguments.insert(arguments.end(), {"--gate", "2/1 <= 1e9", "--gate", "lr=0.02/lr=0.01 <= 1e-9"});
+  const auto result = place.ddprun(arguments);
+  CHECK(result.code == 6);
+  CHECK(contains(result.out, "gate '2/1 <= 1e9' holds"));
+  CHECK(contains(last_line(result.err), "gate 'lr=0.02/lr=0.01 <= 1e-9' does not hold"));
+  const json gates = comparison_of(place.new_run()).at("gates");
+  CHECK(gates[0].at("holds") == true);
+  CHECK(gates[1].at("holds") == false);
+}
+
+TEST_CASE("earlier runs are read, and marked") {
+  Workplace place;
+  const std::string config = place.config(kRing);
+  std::vector<std::string> dirs;
+  for (const char* algorithm : {"ring", "ring", "tree"}) {
+    REQUIRE(place.run(place.training(config, {std::string("comm.algorithm=") + algorithm})).code == 0);
+    dirs.push_back(place.new_run().string());
+  }
+  const auto grouped = place.ddprun(comparing(place, {"--runs", dirs[0], dirs[1], "--runs", dirs[2]}));
+  CHECK_MESSAGE(grouped.code == 0, grouped.err);
+  CHECK(contains(grouped.out, "not interleaved"));
+  const json object = comparison_of(place.new_run());
+  CHECK(object.at("interleaved") == false);
+  CHECK(object.at("variants")[0].at("runs").size() == 2);
+  const auto listed = place.ddprun(comparing(place, dirs));
+  CHECK_MESSAGE(listed.code == 0, listed.err);
+  CHECK(comparison_of(place.new_run()).at("variants")[0].at("runs").size() == 2);
+
+  const auto mixed = place.ddprun(comparing(place, {"--runs", dirs[0], dirs[2], "--runs", dirs[1]}));
+  CHECK(mixed.code == 2);
+  CHECK_MESSAGE(contains(mixed.err, "comm.algorithm is not that of"), mixed.err);
+  fs::remove(fs::path(dirs[2]) / "summary.json");
+  const auto cut = place.ddprun(comparing(place, dirs));
+  CHECK(cut.code == 2);
+  CHECK_MESSAGE(contains(cut.err, "summary.json: missing: the run has not ended"), cut.err);
+}
+
+TEST_CASE("what is wrong is told before anything runs") {
+  Workplace place;
+  const std::string config = place.config(kRing);
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& what) {
+    const auto result = place.ddprun(comparing(place, more));
+    CHECK(result.code == 2);
+    CHECK_MESSAGE(contains(result.err, what), result.err);
+    CHECK(result.out.empty());
+  };
+  refused({}, "expected two or more configs");
+  refused({config}, "there is one variant");
+  refused({"--config", config}, "nothing varies");
+  refused({"--config", config, "--vary", "comm.algorithm=rign,tree"}, "did you mean \"ring\"?");
+  refused({"--config", config, "--vary", "comm.algoritm=ring,tree"}, "did you mean \"algorithm\"?");
+  refused({"--config", config, "--vary", "data.batch_size=32,64"}, "global batch: 32 in batch_size=32, 64 in");
+  refused({"--config", config, "--vary", "comm.algorithm=ring,tree", "--gate", "rng/tree <= 1"},
+          "expected VARIANT/VARIANT");
+  refused({"--config", config, "--vary", "comm.algorithm=ring,tree", "--precision", "2x"},
+          "--precision 2x: expected a share");
+  refused({"--config", config, "--vary", "comm.algorithm=ring,tree", "--repeat", "2"}, "did you mean \"--repeats\"?");
+}
+
+TEST_CASE("a run that fails ends the comparison with its code and its log") {
+  Workplace place;
+  const auto result =
+      place.ddprun(comparing(place, {"--config", place.config(kRing), "--vary", "optimizer.lr=0.01,1e30", "--repeats",
+                                     "1", "--parity-steps", "0"}));
+  CHECK(result.code == 1);
+  const std::string last = last_line(result.err);
+  CHECK_MESSAGE(contains(last, "round 1 of 1: lr=1e30: "), last);
+  const std::size_t at = last.find("its log: ");
+  REQUIRE(at != std::string::npos);
+  CHECK(fs::exists(last.substr(at + 9)));
+}
+
+TEST_CASE("SIGTERM ends the run under way, and nothing stays") {
+  Workplace place;
+  const std::string config = place.config(kRing);
+  std::vector<std::string> argv = {program()};
+  const auto arguments = comparing(place, {"--config", config, "--vary", "comm.algorithm=ring,tree", "--set",
+                                           "train.epochs=100000", "--parity-steps", "0"});
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  Job job(place, argv);
+  const auto has_steps = [&] {
+    if (!fs::exists(place.runs())) return false;
+    for (const auto& entry : fs::recursive_directory_iterator(place.runs())) {
+      if (entry.path().filename() == "epochs.jsonl" && entry.file_size() > 0) return true;
+    }
+    return false;
+  };
+  REQUIRE_MESSAGE(eventually(has_steps, 60s), job.launcher().err());
+  const auto below = job.descendants();
+  CHECK(below.size() >= 3);
+  job.launcher().send(SIGTERM);
+  const auto result = job.launcher().wait(30s);
+  CHECK(result.code == 143);
+  CHECK_MESSAGE(contains(result.err, "terminated in round 1 of 5: ring; the runs so far lie in "), result.err);
+  for (const pid_t pid : below) CHECK(eventually([&] { return !is_alive(pid); }));
+  CHECK(place.leftovers().empty());
+}
+
+TEST_CASE("a killed comparison leaves no run behind") {
+  Workplace place;
+  std::vector<std::string> argv = {program()};
+  const auto arguments = comparing(place, {"--config", place.config(kRing), "--vary", "comm.algorithm=ring,tree",
+                                           "--set", "train.epochs=100000", "--parity-steps", "0"});
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  Job job(place, argv);
+  REQUIRE(eventually([&] { return job.descendants().size() >= 4; }, 60s));
+  const auto below = job.descendants();
+  job.launcher().send(SIGKILL);
+  job.launcher().wait(30s);
+  for (const pid_t pid : below) CHECK(eventually([&] { return !is_alive(pid); }));
+}
+
+TEST_CASE("a sweep ranks its trials, and goes on past one that fails") {
+  Workplace place;
+  const auto result = place.ddprun({"sweep", "--config", place.config(kRing), "--vary", "optimizer.lr=0.0001,1e30,0.05",
+                                    "--set", "strategy.kind=single", "--output", place.runs().string()});
+  CHECK_MESSAGE(result.code == 0, result.err);
+  const fs::path folder = place.new_run();
+  const json trials = json::parse(read_file(folder / "sweep.json")).at("trials");
+  REQUIRE(trials.size() == 3);
+  CHECK(trials[0].at("values").at("optimizer.lr") == "0.05");
+  CHECK(trials[0].at("outcome") == "finished");
+  CHECK(trials[1].at("values").at("optimizer.lr") == "0.0001");
+  CHECK(trials[2].at("outcome") == "failed");
+  CHECK(contains(trials[2].at("cause"), "loss"));
+  CHECK(trials[0].at("test.loss").get<double>() < trials[1].at("test.loss").get<double>());
+  CHECK(fs::exists(folder / "report.html"));
+  const auto lines = lines_of(result.out);
+  REQUIRE(lines.size() >= 4);
+  CHECK(lines[1].starts_with("0.05"));
+}
+
+TEST_CASE("a sweep stops a trial that is worse than the median") {
+  Workplace place;
+  const auto result =
+      place.ddprun({"sweep", "--config", place.config(kRing), "--vary", "optimizer.lr=0.05,0.04,1e-9", "--set",
+                    "strategy.kind=single", "--set", "train.epochs=1000", "--output", place.runs().string()});
+  CHECK_MESSAGE(result.code == 0, result.err);
+  const json trials = json::parse(read_file(place.new_run() / "sweep.json")).at("trials");
+  REQUIRE(trials.size() == 3);
+  CHECK(trials[2].at("values").at("optimizer.lr") == "1e-9");
+  CHECK(trials[2].at("outcome") == "stopped");
+  CHECK(trials[2].at("epochs").get<int>() < 1000);
+}
