@@ -128,6 +128,7 @@ struct Experiment {
     int64_t every = 50;  // steps
     std::string level = "info";
     std::vector<int64_t> trace_steps;
+    int64_t parity_steps = 0;
     bool operator==(const Log&) const = default;
   } log;
 

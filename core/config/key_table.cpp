@@ -253,6 +253,10 @@ std::vector<Key> describe_learning() {
           .one_of({"debug", "info", "warning", "error"})
           .doc("The least important messages still told."),
       DDPRUN_KEY(log.trace_steps).at_least(0).default_is_all().doc("Steps that are traced in detail."),
+      DDPRUN_KEY(log.parity_steps)
+          .at_least(0)
+          .doc("Steps from the start for which the gradients and weights of every parameter are written down as hash, "
+               "norm and sketch, so that `ddprun compare` finds where two runs part. 0: none."),
   };
 }
 

@@ -154,6 +154,10 @@ std::string summary_table(const record::Summary& summary) {
   if (summary.steps >= 0) table.row({"steps", human_count(summary.steps)});
   if (summary.world >= 0) table.row({"world size", std::to_string(summary.world)});
   if (!summary.backend.empty()) table.row({"communication", served(summary)});
+  if (known(summary.comm_busbw)) {
+    table.row({"  allreduced", human_bytes(summary.comm_bytes) + " per step",
+               fmt::format("{:.2f} GB/s busbw", summary.comm_busbw * 1e-9)});
+  }
   if (summary.peak_memory_bytes >= 0) table.row({"peak memory", human_bytes(summary.peak_memory_bytes)});
   for (std::size_t device = 0; device < summary.memory_by_device.size(); ++device) {
     table.row({fmt::format("  tensors of device {}", device), human_bytes(summary.memory_by_device[device])});

@@ -5,6 +5,7 @@
 #include "base/version.hpp"
 #include "run/resume.hpp"
 #include "run/step_options.hpp"
+#include "train/parity_reducer.hpp"
 #include "train/run_checkpointer.hpp"
 
 namespace ddprun::run {
@@ -37,6 +38,9 @@ Session::Session(Assembly& assembly, Group& group, const launch::World& world, r
       parameters_(train::trainable_parameters(assembly.model->module())),
       optimizer_(train::make_optimizer(experiment_, parameters_, world.size)) {
   make_feeds(assembly, world);
+  if (const int64_t steps = experiment_.log.parity_steps; steps > 0) {
+    parity_ = std::make_unique<train::ParityLog>(recorder.run_dir(), world.rank, parameters_, steps);
+  }
   if (group.backend != nullptr) make_reducer(*group.backend);
   make_checkpointer(assembly, recorder.run_dir(), world);
   trainer_ = make_trainer(assembly, group);
@@ -83,6 +87,7 @@ std::unique_ptr<train::Trainer> Session::make_trainer(Assembly& assembly, Group&
   parts.plan.early_stop = {experiment_.train.early_stop, experiment_.train.patience, experiment_.train.min_delta};
   const int world = group.backend == nullptr ? 1 : group.backend->size();
   parts.step = step_options(assembly.loaded, world, train_->steps());
+  parts.parity = parity_.get();
   if (experiment_.strategy.kind == "dp") return make_dp(parts, assembly.replicas);
   return group.backend == nullptr ? train::single_trainer(parts) : make_ddp(parts, *group.backend);
 }
@@ -103,6 +108,8 @@ void Session::make_reducer(comm::CommBackend& backend) {
   options.timeout = milliseconds(experiment_.comm.timeout);
   options.on_wait = [this](int bucket) { observer_.waiting_for(bucket); };
   reducer_ = train::bucketed_reducer(backend, parameters_, options);
+  if (parity_ == nullptr) return;
+  reducer_ = train::parity_reducer(std::move(reducer_), backend, parameters_, *parity_, options.timeout);
 }
 
 std::unique_ptr<train::Trainer> Session::make_ddp(train::Parts parts, comm::CommBackend& backend) {

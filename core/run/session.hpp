@@ -10,6 +10,7 @@
 #include "run/group.hpp"
 #include "run/run_observer.hpp"
 #include "train/optimizers.hpp"
+#include "train/parity_log.hpp"
 #include "train/reducer.hpp"
 #include "train/trainer.hpp"
 
@@ -40,6 +41,7 @@ class Session {
   std::unique_ptr<train::Feed> train_;
   std::unique_ptr<train::Feed> test_;                     // null without evaluation
   std::unique_ptr<checkpoint::CheckpointFolder> folder_;  // on rank 0
+  std::unique_ptr<train::ParityLog> parity_;              // null unless the config asks for it
   std::unique_ptr<train::Reducer> reducer_;               // under ddp
   std::unique_ptr<train::Checkpointer> checkpointer_;
   std::unique_ptr<train::Trainer> trainer_;

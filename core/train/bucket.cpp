@@ -43,7 +43,9 @@ void Bucket::take_zero(std::size_t slot, const torch::Tensor& parameter) {
 }
 
 void Bucket::allreduce(comm::CommBackend& backend, std::chrono::milliseconds timeout) {
+  const auto begin = std::chrono::steady_clock::now();
   served_ = backend.allreduce(flat_.data_ptr(), as_buffer(flat_), comm::Op::sum)->wait(timeout);
+  transfer_ = {flat_.nbytes(), begin, std::chrono::steady_clock::now()};
 }
 
 }  // namespace ddprun::train

@@ -8,6 +8,7 @@
 #include "comm/comm_backend.hpp"
 #include "train/bucket_plan.hpp"
 #include "train/parameters.hpp"
+#include "train/transfer.hpp"
 
 namespace ddprun::train {
 
@@ -24,8 +25,9 @@ class Bucket {
 
   // Sums the bucket over the ranks and waits for it.
   void allreduce(comm::CommBackend& backend, std::chrono::milliseconds timeout);
-  // What served the last allreduce.
+  // What served the last allreduce, and what it moved when.
   const comm::Served& served() const { return served_; }
+  const Transfer& transfer() const { return transfer_; }
 
   const BucketPlan& plan() const { return plan_; }
 
@@ -34,6 +36,7 @@ class Bucket {
   torch::Tensor flat_;
   std::vector<torch::Tensor> views_;  // by slot
   comm::Served served_;
+  Transfer transfer_;
 };
 
 }  // namespace ddprun::train

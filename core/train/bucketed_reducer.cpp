@@ -83,6 +83,7 @@ class BucketedReducer final : public Reducer {
   }
 
   const comm::Served& served() const override { return served_; }
+  const std::vector<Transfer>& transfers() const override { return transfers_; }
 
  private:
   struct Place {
@@ -163,7 +164,9 @@ class BucketedReducer final : public Reducer {
 
   void note_served() {
     std::set<std::string> algorithms, transports;
+    transfers_.clear();
     for (const Bucket& bucket : buckets_) {
+      transfers_.push_back(bucket.transfer());
       algorithms.insert(bucket.served().algorithm);
       transports.insert(bucket.served().transport);
     }
@@ -182,6 +185,7 @@ class BucketedReducer final : public Reducer {
   std::size_t submitted_ = 0;             // buckets handed to the thread this step
   std::vector<int64_t> order_;            // that the buckets follow; empty in the first step
   comm::Served served_;
+  std::vector<Transfer> transfers_;
   std::unique_ptr<CommThread> thread_;  // last: its jobs use the buckets
 };
 

@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "comm/benchmark.hpp"
 #include "comm/comm_backend.hpp"
 #include "train/loop_trainer.hpp"
 #include "train/parameters.hpp"
@@ -43,9 +46,25 @@ class DdpTrainer final : public LoopTrainer {
   }
 
   void after_step(int64_t step) override {
+    ++steps_;
+    bytes_ = 0;
+    for (const Transfer& transfer : reducer_.transfers()) {
+      bytes_ += transfer.bytes;
+      seconds_ += transfer.seconds();
+    }
     if (options_.hash_every > 0 && step % options_.hash_every == 0) {
       compare_tensors(backend_, parameters_, step, options_.timeout);
     }
+  }
+
+  void complete(record::Summary& summary) override {
+    // Of the rank that waited least for the others: the nearest to the network's own time.
+    const std::vector<double> seconds = gather(seconds_ / static_cast<double>(steps_));
+    summary.comm_bytes = static_cast<int64_t>(bytes_);
+    summary.comm_time = *std::min_element(seconds.begin(), seconds.end());
+    if (world() == 1) return;
+    const double algorithm_bandwidth = static_cast<double>(bytes_) / summary.comm_time;
+    summary.comm_busbw = algorithm_bandwidth * comm::bus_factor(comm::Kind::allreduce, world());
   }
 
   // Gathered and added here, in rank order: an algorithm need not take float64.
@@ -77,6 +96,9 @@ class DdpTrainer final : public LoopTrainer {
   std::vector<NamedTensor> parameters_;
   const std::vector<NamedTensor> buffers_;
   const std::shared_ptr<GradientHooks> hooks_;
+  int64_t steps_ = 0;      // of this run
+  std::size_t bytes_ = 0;  // that the last step allreduced
+  double seconds_ = 0;     // that all steps' allreduces took
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "train/loop_trainer.hpp"
 #include "train/micro_batches.hpp"
 #include "train/optimizers.hpp"
+#include "train/parity_log.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -52,7 +53,10 @@ void LoopTrainer::update_weights(record::StepRecord& record) {
   if (parts_.step.clip_norm > 0) {
     torch::nn::utils::clip_grad_norm_(parameters_of(parts_.optimizer), parts_.step.clip_norm);
   }
+  const bool log_parity = parts_.parity != nullptr && parts_.parity->wanted();
+  if (log_parity) parts_.parity->note_gradients();
   parts_.optimizer.step();
+  if (log_parity) parts_.parity->write(step_);
 }
 
 // Returns whether the gradients are finite. All ranks agree: where one stepped and another did not, the replicas would

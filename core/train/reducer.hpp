@@ -11,6 +11,7 @@
 
 #include "comm/comm_backend.hpp"
 #include "train/parameters.hpp"
+#include "train/transfer.hpp"
 
 namespace ddprun::train {
 
@@ -33,6 +34,8 @@ class Reducer {
   // What served the last step's collectives, each name once: "ring", or "ring, tree" where auto mixed them. Valid until
   // the next finalize.
   virtual const comm::Served& served() const = 0;
+  // The last step's allreduces, by bucket, hidden behind backward or not. Valid until the next finalize.
+  virtual const std::vector<Transfer>& transfers() const = 0;
 };
 
 enum class Unused { error, zero };

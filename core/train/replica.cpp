@@ -1,21 +1,12 @@
 #include "train/replica.hpp"
 
 #include <map>
-#include <string_view>
 
 #include "base/error.hpp"
 #include "train/tensor_buffer.hpp"
+#include "train/tensor_print.hpp"
 
 namespace ddprun::train {
-namespace {
-
-int64_t hash_of(const torch::Tensor& tensor) {
-  const torch::Tensor bytes = tensor.detach().contiguous();
-  const std::string_view view(static_cast<const char*>(bytes.data_ptr()), bytes.nbytes());
-  return static_cast<int64_t>(std::hash<std::string_view>{}(view));
-}
-
-}  // namespace
 
 void broadcast_tensors(comm::CommBackend& backend, const std::vector<NamedTensor>& tensors,
                        std::chrono::milliseconds timeout) {
@@ -38,7 +29,7 @@ void broadcast_tensors(comm::CommBackend& backend, const std::vector<NamedTensor
 void compare_tensors(comm::CommBackend& backend, const std::vector<NamedTensor>& tensors, int64_t step,
                      std::chrono::milliseconds timeout) {
   std::vector<int64_t> mine;
-  for (const NamedTensor& item : tensors) mine.push_back(hash_of(item.tensor));
+  for (const NamedTensor& item : tensors) mine.push_back(static_cast<int64_t>(hash_of(item.tensor)));
   std::vector<int64_t> all(mine.size() * static_cast<std::size_t>(backend.size()));
   backend.allgather(mine.data(), {all.data(), all.size(), comm::DType::int64, comm::Memory::host, nullptr})
       ->wait(timeout);

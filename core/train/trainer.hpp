@@ -22,6 +22,7 @@ class CommBackend;
 
 namespace ddprun::train {
 
+class ParityLog;
 class Reducer;
 
 // What a pass over the test set gave, over all ranks.
@@ -64,6 +65,7 @@ struct Parts {
   Checkpointer* checkpointer;  // null: this rank keeps nothing
   Plan plan;
   StepOptions step = {};
+  ParityLog* parity = nullptr;  // null: none
 };
 
 // One device, no reducer.

@@ -125,6 +125,20 @@ TEST_CASE("the summary of dp splits communication further, and tells each device
         "  tensors of device 1    50.0 MiB\n");
 }
 
+TEST_CASE("the summary tells how much a step allreduces, and how fast") {
+  record::Summary summary;
+  summary.backend = "gloo";
+  summary.algorithm = "ring";
+  summary.comm_bytes = 46871150;
+  summary.comm_time = 0.04;
+  summary.comm_busbw = 1.17e9;
+  CHECK(report::summary_table(summary) ==
+        "communication          gloo ring\n"
+        "  allreduced   44.7 MiB per step  1.17 GB/s busbw\n");
+  summary.comm_busbw = record::kAbsent;  // a world of one
+  CHECK(report::summary_table(summary) == "communication  gloo ring\n");
+}
+
 TEST_CASE("the summary tells peak memory and page faults where they were measured") {
   record::Summary summary;
   summary.peak_memory_bytes = 512 << 20;

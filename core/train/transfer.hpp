@@ -1,0 +1,17 @@
+// One allreduce of a bucket.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+namespace ddprun::train {
+
+struct Transfer {
+  std::size_t bytes = 0;  // payload: the bucket's elements
+  // From the call until all of it was there, waiting for slower ranks included.
+  std::chrono::steady_clock::time_point begin, end;
+
+  double seconds() const { return std::chrono::duration<double>(end - begin).count(); }
+};
+
+}  // namespace ddprun::train
