@@ -19,6 +19,7 @@ struct Arguments {
   std::string config;
   std::vector<std::string> overrides;     // --set a.b=value
   std::vector<std::string> plugin_paths;  // --plugin-path
+  std::string checkpoint;                 // --checkpoint
   std::string data_set;                   // of ddprun data ...
   std::string root;                       // --root
   std::string mirror;                     // --mirror
@@ -42,6 +43,7 @@ ExitCode validate(const Arguments& arguments);    // ddprun validate exp.toml
 ExitCode plugins(const Arguments& arguments);     // ddprun plugins
 ExitCode data_fetch(const Arguments& arguments);  // ddprun data fetch mnist
 ExitCode data_info(const Arguments& arguments);   // ddprun data info mnist
+ExitCode evaluate(const Arguments& arguments);    // ddprun evaluate
 ExitCode bench(const Arguments& arguments);       // ddprun bench
 ExitCode compare(const Arguments& arguments);     // ddprun compare
 ExitCode report(const Arguments& arguments);      // ddprun report runs/...

@@ -109,6 +109,15 @@ void declare(CLI::App& cli, app::Arguments& arguments, Command& command) {
   declare_plugin_path(*validate, arguments);
   validate->final_callback([&] { command = app::validate; });
 
+  auto* evaluate = cli.add_subcommand("evaluate", "Judge the weights of a checkpoint on the test set");
+  evaluate->add_option("--checkpoint", arguments.checkpoint, "A file, or a run folder: its newest")
+      ->required()
+      ->type_name("PATH");
+  evaluate->add_option("--config", arguments.config, "The experiment; else that of the run folder")->type_name("FILE");
+  declare_overrides(*evaluate, arguments);
+  declare_plugin_path(*evaluate, arguments);
+  evaluate->final_callback([&] { command = app::evaluate; });
+
   auto* plugins = cli.add_subcommand("plugins", "List the plugins that can be found");
   declare_plugin_path(*plugins, arguments);
   plugins->final_callback([&] { command = app::plugins; });

@@ -78,6 +78,14 @@ class Check {
            "needs train.evaluate = true; or use \"train.loss\"");
   }
 
+  void shares_fit_the_ranks() {
+    const bool ddp = e_.strategy.kind == "ddp";
+    refuse(ddp && !e_.data.shares.empty() && e_.data.balance_steps > 0, {"data.balance_steps", "data.shares"},
+           "data.shares is given too; give one of the two");
+    const std::string fault = e_.launch.nproc > 0 ? shares_fault(e_.data.shares, e_.launch.nproc) : "";  // auto: later
+    refuse(ddp && !fault.empty(), {"data.shares", "launch.nproc", "strategy.kind"}, fault);
+  }
+
  private:
   // The fault is told at the first of the keys that it is about.
   void refuse(bool wrong, const std::vector<std::string>& about, const std::string& what) {
@@ -102,6 +110,7 @@ void check_together(const Experiment& experiment, const Sources& sources, Faults
   check.nesterov_has_momentum();
   check.epochs_or_steps();
   check.best_is_measured();
+  check.shares_fit_the_ranks();
   check.micro_batches_have_samples();
   check.schedule_fits();
   check.early_stop_is_measured();
@@ -113,6 +122,12 @@ std::string batch_fault(int64_t batch_size, int64_t ranks) {
   const std::string sizes = (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + ranks);
   return "is the batch of all ranks, and " + std::to_string(ranks) + " ranks do not divide it; use " + sizes +
          ", or data.batch_per = \"rank\"";
+}
+
+std::string shares_fault(const std::vector<int64_t>& shares, int64_t ranks) {
+  if (shares.empty() || static_cast<int64_t>(shares.size()) == ranks) return "";
+  return "has " + std::to_string(shares.size()) + " weights for " + std::to_string(ranks) +
+         (ranks == 1 ? " rank" : " ranks") + "; give one for each";
 }
 
 std::string accumulate_fault(int64_t accumulate, int64_t rank_batch) {

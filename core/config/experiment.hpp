@@ -81,6 +81,12 @@ struct Experiment {
     int64_t prefetch = 2;
     std::string last = "pad";
     std::string sampler = "auto";
+    std::string difficulty = "magnitude";  // or a file of scores
+    double curriculum_start = 0.2;
+    int64_t curriculum_epochs = 1;
+    std::vector<int64_t> shares;  // by rank; empty: equal
+    int64_t balance_steps = 0;
+    bool standardize = false;
     Options options;
     bool operator==(const Data&) const = default;
   } data;
@@ -194,6 +200,9 @@ std::string accumulate_fault(int64_t accumulate, int64_t rank_batch);
 
 // What is wrong with so many steps of warm-up in a run of so many; "" where some are left.
 std::string warmup_fault(int64_t warmup, int64_t steps);
+
+// What is wrong with shares of so many ranks; "" where there is one for each, or none at all.
+std::string shares_fault(const std::vector<int64_t>& shares, int64_t ranks);
 
 // One line in the form of load's for a fault found outside this room: `where: key = value: what`. For a key that is not
 // written down, the default's value.

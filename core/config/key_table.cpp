@@ -159,10 +159,41 @@ std::vector<Key> describe_learning() {
                "leaves "
                "the rest out, `\"exact\"` does neither and weights gradients by the true counts."),
       DDPRUN_KEY(data.sampler)
-          .one_of({"auto", "sequential", "random", "distributed"}, {"curriculum", "shares"})
-          .doc("Who chooses the samples of a rank. `\"auto\"`: distributed under ddp, else random or sequential, as "
-               "shuffle "
-               "says. ddp refuses a sampler that does not share the data set out."),
+          .one_of({"auto", "sequential", "random", "distributed", "curriculum"})
+          .doc(
+              "Who chooses the samples of a rank. `\"auto\"`: distributed under ddp, else random or sequential, as "
+              "shuffle says. `\"curriculum\"`: distributed, from the easiest samples first. ddp refuses a sampler that "
+              "does not share the data set out."),
+      DDPRUN_KEY(data.difficulty)
+          .used_by(User::curriculum)
+          .not_empty()
+          .doc("How difficult a sample is: `\"magnitude\"`, the mean absolute value of its input, or a text file with "
+               "one "
+               "number a line for each training sample, higher for more difficult."),
+      DDPRUN_KEY(data.curriculum_start)
+          .used_by(User::curriculum)
+          .above(0, 1)
+          .doc("The share of the samples, the easiest, that the first epoch draws from. An epoch keeps its length."),
+      DDPRUN_KEY(data.curriculum_epochs)
+          .used_by(User::curriculum)
+          .at_least(1)
+          .doc("After so many epochs, in which the share grows linearly, it is all of them."),
+      DDPRUN_KEY(data.shares)
+          .used_by(User::ddp)
+          .between(1, 65536)
+          .default_means("equal shares")
+          .doc("Load balance: a weight for each rank, as in `[2, 1]`, by which each step's global batch is shared out. "
+               "The "
+               "samples of a step stay the same, and so does the result but for rounding."),
+      DDPRUN_KEY(data.balance_steps)
+          .used_by(User::ddp)
+          .at_least(0)
+          .doc("Load balance by measurement: after so many steps, the shares are those of the ranks' speeds in them. "
+               "The log "
+               "and the summary (`shares`) tell them. 0: never."),
+      DDPRUN_KEY(data.standardize)
+          .doc("Takes from each feature its mean and divides it by its standard deviation, both of the training set: "
+               "one feature for each channel of a picture, else one for each element. Kept in the checkpoint."),
       DDPRUN_KEY(data.options)
           .doc("Handed to the data set as they are. Pictures (mnist, fashion-mnist, idx, cifar10): `image_size`, "
                "`resize = \"image\"` (antialiased, as Pillow) or `\"tensor\"`, `mean`, `std` (one number, or one per "
@@ -245,7 +276,8 @@ std::vector<Key> describe_learning() {
           .one_of({"", "test.loss", "test.accuracy", "train.loss"})
           .doc("A measure of epochs: the weights after the best one are kept too, in best.safetensors."),
       DDPRUN_KEY(checkpoint.resume)
-          .doc("Goes on from a checkpoint: its file, a run folder (the newest in it), or `\"latest\"` (that of the newest "
+          .doc("Goes on from a checkpoint: its file, a run folder (the newest in it), or `\"latest\"` (that of the "
+               "newest "
                "run of this name). See [checkpoints.md](checkpoints.md)."),
 
       DDPRUN_KEY(log.every).at_least(1).doc("Steps between two lines of progress."),

@@ -13,6 +13,7 @@ bool used(const Key& key, const Experiment& experiment) {
     case User::sgd: return experiment.optimizer.name == "sgd";
     case User::adam: return experiment.optimizer.name != "sgd";
     case User::shuffler: return experiment.data.sampler == "auto" || experiment.data.sampler == "distributed";
+    case User::curriculum: return experiment.data.sampler == "curriculum";
     case User::step_schedule: return experiment.train.schedule == "step";
     case User::cosine_schedule: return experiment.train.schedule == "cosine";
     case User::early_stop: return !experiment.train.early_stop.empty();

@@ -25,6 +25,7 @@ std::string user_text(User user) {
     case User::sgd: return "Used by sgd.";
     case User::adam: return "Used by adam and adamw.";
     case User::shuffler: return "Used by the samplers auto and distributed.";
+    case User::curriculum: return "Used by the sampler curriculum.";
     case User::step_schedule: return "Used by the schedule step.";
     case User::cosine_schedule: return "Used by the schedule cosine.";
     case User::early_stop: return "Used by early_stop.";

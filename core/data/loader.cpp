@@ -14,8 +14,6 @@
 namespace ddprun::data {
 namespace {
 
-using Batches = std::vector<std::vector<int64_t>>;
-
 std::size_t largest(const Batches& batches) {
   std::size_t samples = 0;
   for (const auto& batch : batches) samples = std::max(samples, batch.size());
@@ -209,11 +207,11 @@ std::unique_ptr<Loader> make_loader(const Dataset& dataset, LoaderOptions option
   return std::make_unique<WorkerLoader>(dataset, options);
 }
 
-std::vector<std::vector<int64_t>> cut_batches(const std::vector<int64_t>& indices, int64_t batch_size, bool drop_last) {
+Batches cut_batches(const std::vector<int64_t>& indices, int64_t batch_size, bool drop_last) {
   if (batch_size < 1) {
     throw Error(ExitCode::usage, "batch size of " + std::to_string(batch_size) + ": expected 1 or more");
   }
-  std::vector<std::vector<int64_t>> batches;
+  Batches batches;
   const auto count = static_cast<int64_t>(indices.size());
   for (int64_t at = 0; at < count; at += batch_size) {
     const int64_t end = at + std::min(batch_size, count - at);

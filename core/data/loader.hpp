@@ -41,8 +41,11 @@ class Loader {
 // batch of prefetch; Error(failure) when a thread cannot be started.
 std::unique_ptr<Loader> make_loader(const Dataset& dataset, LoaderOptions options);
 
+// The indices of each batch of an epoch.
+using Batches = std::vector<std::vector<int64_t>>;
+
 // Cuts indices into batches of batch_size, the last one shorter (or left out: drop_last). Throws Error(usage) for a
 // batch_size below 1.
-std::vector<std::vector<int64_t>> cut_batches(const std::vector<int64_t>& indices, int64_t batch_size, bool drop_last);
+Batches cut_batches(const std::vector<int64_t>& indices, int64_t batch_size, bool drop_last);
 
 }  // namespace ddprun::data

@@ -24,9 +24,8 @@ std::vector<int64_t> apportion(int64_t total, const std::vector<double>& weights
   return counts;
 }
 
-std::vector<std::vector<int64_t>> share_out(const std::vector<std::vector<std::vector<int64_t>>>& batches, int rank,
-                                            const std::vector<double>& weights) {
-  std::vector<std::vector<int64_t>> mine(batches.at(0).size());
+Batches share_out(const std::vector<Batches>& batches, int rank, const std::vector<double>& weights) {
+  Batches mine(batches.at(0).size());
   for (std::size_t step = 0; step < mine.size(); ++step) {
     std::vector<int64_t> all;
     for (const auto& of_rank : batches) all.insert(all.end(), of_rank[step].begin(), of_rank[step].end());

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "data/loader.hpp"
+
 namespace ddprun::data {
 
 // How many of `total` go to each weight, by the method of largest remainders (Hamilton 1792; of equal remainders the
@@ -11,9 +13,8 @@ namespace ddprun::data {
 // not all 0.
 std::vector<int64_t> apportion(int64_t total, const std::vector<double>& weights);
 
-// From every rank's batches of an epoch, by rank and step, which batches the rank `rank` has where each step's samples,
-// in the order of the ranks, are shared out by weight.
-std::vector<std::vector<int64_t>> share_out(const std::vector<std::vector<std::vector<int64_t>>>& batches, int rank,
-                                            const std::vector<double>& weights);
+// From the batches of every rank, one for each step of an epoch, those of `rank` where each step's samples, in the
+// order of the ranks, are shared out by weight.
+Batches share_out(const std::vector<Batches>& batches, int rank, const std::vector<double>& weights);
 
 }  // namespace ddprun::data

@@ -69,6 +69,7 @@ void for_each_field(Whole& summary, Field field) {
   field("world", summary.world);
   field("devices", summary.devices);
   field("batch", summary.batch);
+  field("shares", summary.shares);
   field("seed", summary.seed);
   field("model", summary.model);
   field("data", summary.data);

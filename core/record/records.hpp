@@ -64,6 +64,7 @@ struct Summary {
   int64_t world = -1;
   int64_t devices = -1;  // dp: replicas
   int64_t batch = -1;    // samples of all ranks in a step
+  std::vector<int64_t> shares;  // of a full step, by rank, where they are not equal
   int64_t seed = -1;
   std::string model, data, strategy;
   std::string backend;                    // as asked for

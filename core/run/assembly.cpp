@@ -61,7 +61,7 @@ train::ModelPtr create_model(const Assembly& assembly) {
 }  // namespace
 
 Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
-  Assembly made{std::move(loaded), {}, {}, {}, {}, {}, {}, {}};
+  Assembly made{std::move(loaded), {}, {}, {}, {}, {}, {}, {}, {}};
   const config::Experiment& experiment = made.experiment();
   const config::Sources& sources = made.loaded.sources;
   Faults faults;

@@ -6,12 +6,16 @@
 #include <vector>
 
 #include "config/experiment.hpp"
+#include "data/standardize.hpp"
 #include "ddprun/dataset_plugin.hpp"
 #include "plugin/registry.hpp"
 #include "train/model_loader.hpp"
 #include "train/run_checkpointer.hpp"
 
 namespace ddprun::run {
+
+// The word of a model file's metadata that holds its standardisation.
+inline const std::string kStandardize = "standardize";
 
 // What a run goes on from, and the line that tells it.
 struct Resume {
@@ -29,6 +33,8 @@ struct Assembly {
   train::ModelPtr model;
   std::vector<train::ModelPtr> replicas;  // under dp: the models of the other devices
   std::optional<Resume> resume;           // by prepare_resume()
+  // That both splits have by standardize_data(); of a checkpoint, it is there before.
+  std::optional<data::Standardization> standardization;
 
   const config::Experiment& experiment() const { return loaded.experiment; }
 };

@@ -1,6 +1,5 @@
 #include "run/rank.hpp"
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -17,18 +16,10 @@
 #include "run/memory.hpp"
 #include "run/resume.hpp"
 #include "run/session.hpp"
+#include "run/threads.hpp"
 
 namespace ddprun::run {
 namespace {
-
-// Compute threads of this rank, or under dp of each of its devices.
-int64_t use_threads(const config::Experiment& experiment, const launch::World& world) {
-  int64_t threads = experiment.launch.threads > 0 ? experiment.launch.threads
-                                                  : std::max(1, usable_cores() / std::max(1, world.local_size));
-  if (experiment.strategy.kind == "dp") threads = std::max<int64_t>(1, threads / experiment.strategy.devices);
-  torch::set_num_threads(static_cast<int>(threads));
-  return threads;
-}
 
 report::Banner describe(const Assembly& assembly, const launch::World& world, const train::Feed& feed, int64_t threads,
                         const std::string& run_dir) {
@@ -135,6 +126,7 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
   Assembly assembly = assemble(std::move(options.loaded), registry);
   refuse_empty_epochs(assembly, world.size);
   prepare_resume(assembly, world.size);
+  standardize_data(assembly);
   const config::Experiment& experiment = assembly.experiment();
   const int64_t threads = use_threads(experiment, world);
   Group group = join_group(assembly, world);

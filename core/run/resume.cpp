@@ -103,6 +103,9 @@ class Candidate {
       }
     }
     assembly_.resume = Resume{{commit_, same_world()}, told()};
+    if (const auto by = metadata.find(kStandardize); by != metadata.end()) {
+      assembly_.standardization = data::read_standardization(by->second);
+    }
   }
 
  private:

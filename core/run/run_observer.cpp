@@ -50,6 +50,14 @@ void RunObserver::epoch(const record::EpochRecord& record) {
   print(report::epoch_line(record));
 }
 
+void RunObserver::shares(const std::vector<int64_t>& samples) {
+  if (options_.rank != 0) return;
+  std::string text;
+  for (const int64_t count : samples) text += (text.empty() ? "" : ", ") + std::to_string(count);
+  bar_.clear();
+  log::info("shares of a step by the ranks' speeds: " + text + " samples");
+}
+
 bool RunObserver::stop_after(int64_t step) {
   if (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed)) return true;
   if (options_.progress == nullptr) return false;

@@ -28,6 +28,7 @@ class RunObserver final : public train::Observer {
   void phase(launch::Phase phase, int64_t step, int bucket) override;
   void step(const record::StepRecord& record, int64_t step_of_epoch, int64_t steps_per_epoch) override;
   void epoch(const record::EpochRecord& record) override;
+  void shares(const std::vector<int64_t>& samples) override;
   bool stop_after(int64_t step) override;
 
   // The reducer is about to wait for this bucket.

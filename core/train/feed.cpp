@@ -1,6 +1,9 @@
 #include "train/feed.hpp"
 
 #include <algorithm>
+#include <numeric>
+
+#include "data/shares.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -31,20 +34,39 @@ int64_t Feed::samples_of(int rank, int64_t step) const {
   return std::clamp<int64_t>(sampler_->size(rank) - step * batch_size_, 0, batch_size_);
 }
 
+// Of every rank.
+std::vector<int64_t> Feed::sizes(int64_t step) const {
+  std::vector<int64_t> sizes;
+  for (int rank = 0; rank < world_; ++rank) sizes.push_back(samples_of(rank, step));
+  if (shares_.empty()) return sizes;
+  return data::apportion(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}), shares_);
+}
+
+// Of this rank, one for each step of the epoch.
+data::Batches Feed::batches(int64_t epoch) const {
+  const auto of = [&](const data::Sampler& sampler) {
+    data::Batches batches = data::cut_batches(sampler.indices(epoch), batch_size_, false);
+    batches.resize(static_cast<std::size_t>(steps_));
+    return batches;
+  };
+  if (shares_.empty()) return of(*sampler_);
+  std::vector<data::Batches> all;
+  for (const auto& sampler : samplers_) all.push_back(of(*sampler));
+  return data::share_out(all, rank_, shares_);
+}
+
 void Feed::start(int64_t epoch, int64_t from_step) {
   step_ = std::min(from_step, steps_);
-  auto batches = data::cut_batches(sampler_->indices(epoch), batch_size_, false);
-  batches.resize(static_cast<std::size_t>(steps_));
-  batches.erase(batches.begin(), batches.begin() + step_);
-  loader_->start(std::move(batches), epoch);
+  data::Batches mine = batches(epoch);
+  mine.erase(mine.begin(), mine.begin() + step_);
+  loader_->start(std::move(mine), epoch);
 }
 
 bool Feed::next(TensorBatch& batch) {
   data::Batch loaded;
   if (!loader_->next(loaded)) return false;
-  int64_t total = 0;
-  for (int other = 0; other < world_; ++other) total += samples_of(other, step_);
-  ++step_;
+  const std::vector<int64_t> all = sizes(step_++);
+  const int64_t total = std::accumulate(all.begin(), all.end(), int64_t{0});
   batch.size = loaded.size;
   batch.weight = static_cast<double>(loaded.size) * world_ / static_cast<double>(total);
   batch.input = view(loaded.inputs, loaded.size, dataset_.input());

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <memory>
+#include <vector>
 
 #include "data/loader.hpp"
 #include "data/sampler.hpp"
@@ -35,14 +36,25 @@ class Feed {
   // Begins an epoch (from 0) at one of its steps (from 0): what lies before it is neither chosen nor loaded. Loading
   // goes on in the background from here.
   void start(int64_t epoch, int64_t from_step = 0);
+  // The samplers of all ranks, in their order: set_shares() needs them.
+  void know_all_ranks(std::vector<std::unique_ptr<data::Sampler>> samplers) { samplers_ = std::move(samplers); }
+  // Shares the samples of each step, which stay the same, among the ranks by weight, from the next start() on; empty:
+  // as the sampler does. Equal on all ranks.
+  void set_shares(std::vector<double> weights) { shares_ = std::move(weights); }
+  const std::vector<double>& shares() const { return shares_; }
+
   // The next step's batch, or false at the end of the epoch. Throws what the data set threw.
   bool next(TensorBatch& batch);
 
  private:
   int64_t samples_of(int rank, int64_t step) const;
+  std::vector<int64_t> sizes(int64_t step) const;
+  data::Batches batches(int64_t epoch) const;
 
   const Dataset& dataset_;
   std::unique_ptr<data::Sampler> sampler_;
+  std::vector<std::unique_ptr<data::Sampler>> samplers_;  // of all ranks, or none
+  std::vector<double> shares_;                            // by rank; empty: equal
   int64_t batch_size_;
   int rank_;
   int world_;

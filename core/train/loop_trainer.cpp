@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.hpp"
+#include "data/shares.hpp"
 #include "record/environment.hpp"
 #include "train/measure.hpp"
 
@@ -25,9 +27,7 @@ LoopTrainer::LoopTrainer(Parts parts) : parts_(parts) {
 record::Summary LoopTrainer::fit() {
   parts_.observer.phase(Phase::setup, 0, -1);
   prepare();
-  if (parts_.checkpointer != nullptr) at_ = parts_.checkpointer->restore();
-  if (scaler_) restore_scaler();
-  step_ = first_step_ = at_.step;
+  restore();
   int64_t epochs = at_.epoch;
   while (!finished(epochs)) {
     const Stopwatch clock;
@@ -41,6 +41,13 @@ record::Summary LoopTrainer::fit() {
     last_epoch_ = record;
   }
   return summarize();
+}
+
+void LoopTrainer::restore() {
+  if (parts_.checkpointer != nullptr) at_ = parts_.checkpointer->restore();
+  if (scaler_) restore_scaler();
+  step_ = first_step_ = at_.step;
+  use_shares();
 }
 
 bool LoopTrainer::finished(int64_t epochs_done) const {
@@ -70,6 +77,7 @@ record::EpochRecord LoopTrainer::train_epoch(int64_t epoch) {
     at_.totals.add(record);
     ++at_.step_of_epoch;
     faults_.warm(steps_here());
+    balance(record);
     parts_.observer.step(record, at_.step_of_epoch, parts_.train.steps());
     interrupted_ = parts_.observer.stop_after(step_);
     stopping_ = interrupted_ || (parts_.plan.steps && step_ >= *parts_.plan.steps);
@@ -105,6 +113,26 @@ void LoopTrainer::judge_epoch(record::EpochRecord& record, const Stopwatch& cloc
   parts_.observer.epoch(record);
   if (!parts_.plan.best.empty()) keep_best(record);
   if (!finished(record.epoch)) given_up_ = stopping_ = gives_up(parts_.plan.early_stop, record, at_.numbers);
+}
+
+// Once the ranks' speeds are known, each gets its part of the work, from the next step of this epoch on.
+void LoopTrainer::balance(const record::StepRecord& record) {
+  if (world() == 1 || at_.numbers.contains(share_name(0))) return;
+  speed_.add(record);
+  if (!speed_.due()) return;
+  const std::vector<double> speeds = gather(speed_.speed());
+  for (int rank = 0; rank < world(); ++rank) at_.numbers[share_name(rank)] = speeds[static_cast<std::size_t>(rank)];
+  use_shares();
+  parts_.train.start(at_.epoch, at_.step_of_epoch);
+}
+
+// Those that were measured, in this run or in the one that it goes on from.
+void LoopTrainer::use_shares() {
+  if (parts_.plan.balance_steps == 0 || !at_.numbers.contains(share_name(0))) return;
+  std::vector<double> shares;
+  for (int rank = 0; rank < world(); ++rank) shares.push_back(at_.numbers.at(share_name(rank)));
+  parts_.train.set_shares(shares);
+  parts_.observer.shares(data::apportion(parts_.train.batch_size() * world(), shares));
 }
 
 void LoopTrainer::keep_best(const record::EpochRecord& record) {
@@ -161,6 +189,9 @@ record::Summary LoopTrainer::summarize() {
     summary.transport = by->transport;
   }
   summary.epochs = complete_epochs();
+  if (const auto& shares = parts_.train.shares(); !shares.empty()) {
+    summary.shares = data::apportion(parts_.train.batch_size() * world(), shares);
+  }
   if (interrupted_) summary.stopped = "interrupted";
   if (given_up_) summary.stopped = "early_stop";
   if (const auto best = at_.numbers.find(kBestEpoch); best != at_.numbers.end()) {

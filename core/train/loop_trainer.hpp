@@ -10,6 +10,7 @@
 #include "train/grad_scaler.hpp"
 #include "train/position.hpp"
 #include "train/run_totals.hpp"
+#include "train/speed_meter.hpp"
 #include "train/stopwatch.hpp"
 #include "train/trainer.hpp"
 
@@ -61,6 +62,9 @@ class LoopTrainer : public Trainer {
   record::EpochRecord sum_epoch();
   void judge_epoch(record::EpochRecord& record, const Stopwatch& clock);
   void keep_best(const record::EpochRecord& record);
+  void restore();
+  void balance(const record::StepRecord& record);
+  void use_shares();
   record::StepRecord run_step(const TensorBatch& batch, record::StepRecord record);
   void forward_backward(const TensorBatch& batch, record::StepRecord& record);
   struct Outcome {
@@ -85,6 +89,7 @@ class LoopTrainer : public Trainer {
   RunTotals totals_;
   std::optional<GradScaler> scaler_;  // under fp16
   FaultMeter faults_;
+  SpeedMeter speed_{parts_.plan.balance_steps};
 };
 
 }  // namespace ddprun::train

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "launch/progress.hpp"
 #include "record/records.hpp"
@@ -18,6 +19,8 @@ class Observer {
   virtual void step(const record::StepRecord& record, int64_t step_of_epoch, int64_t steps_per_epoch) = 0;
   // After each epoch, with its evaluation.
   virtual void epoch(const record::EpochRecord& record) = 0;
+  // The samples that each rank has of a full step from here on.
+  virtual void shares(const std::vector<int64_t>& samples) { (void)samples; }
   // True when training is to end after this global step. All ranks must get the same answer for the same step.
   virtual bool stop_after(int64_t step) = 0;
 };

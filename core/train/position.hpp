@@ -34,6 +34,11 @@ struct EpochTotals {
 // Names of Position::numbers.
 inline const std::string kBestValue = "best.value", kBestEpoch = "best.epoch";
 
+// The measured speed of a rank.
+inline std::string share_name(int rank) {
+  return "share." + std::to_string(rank);
+}
+
 struct Position {
   int64_t step = 0;           // global, done
   int64_t epoch = 0;          // under way, from 0

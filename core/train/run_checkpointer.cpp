@@ -89,6 +89,7 @@ class RunCheckpointer final : public Checkpointer {
       position.totals += read_position(other).totals;
     }
     if (kept_.rank != 0) position.totals = {};
+    for (int rank = 0; rank < ranks; ++rank) position.numbers.erase(share_name(rank));
     const auto step = static_cast<uint64_t>(position.step), rank = static_cast<uint64_t>(kept_.rank);
     torch::manual_seed(mix(options_.seed ^ mix(step ^ mix(rank))));
     return position;

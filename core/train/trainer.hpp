@@ -52,6 +52,7 @@ struct Plan {
   bool evaluate = true;
   int64_t checkpoint_every = 1;  // epochs; 0: only at the end
   std::string best = {};         // the measure whose best weights are kept; "": none
+  int64_t balance_steps = 0;     // after which the ranks' shares are made those of their speeds; 0: never
   EarlyStop early_stop = {};
 };
 

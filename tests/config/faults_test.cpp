@@ -49,7 +49,7 @@ TEST_CASE("a wrong type is told at the value") {
         "exp.toml:2:11: data.shuffle = \"yes\": expected true or false\n"
         "exp.toml:4:1: data.model: unknown key; [data] takes name, root, batch_size, batch_per, shuffle, workers, "
         "prefetch, "
-        "last, sampler, options");
+        "last, sampler, difficulty, curriculum_start, curriculum_epochs, shares, balance_steps, standardize, options");
   CHECK(faults_of("log.every = 1.5" + required) == "exp.toml:1:13: log.every = 1.5: expected an integer of at least 1");
   CHECK(faults_of("optimizer.lr = \"0.1\"" + required) ==
         "exp.toml:1:16: optimizer.lr = \"0.1\": expected a number of at least 0");
@@ -145,7 +145,6 @@ TEST_CASE("what a later version will take is refused, and what to use instead is
   refused("launch.interface", "\"eth0\"", "\"\", or leave it out");
   refused("comm.stage_through_host", "true", "false, or leave it out");
   refused("log.trace_steps", "[3, 4]", "[], or leave it out");
-  refused("data.sampler", "\"curriculum\"", "\"auto\", \"sequential\", \"random\" or \"distributed\"");
 }
 
 TEST_CASE("a file of another scheme is refused for that alone") {
@@ -238,6 +237,17 @@ TEST_CASE("a best of the test set needs an evaluation") {
   CHECK(faults_of("checkpoint.best = 'accuracy'" + required) ==
         "exp.toml:1:19: checkpoint.best = \"accuracy\": expected \"\", \"test.loss\", \"test.accuracy\" or "
         "\"train.loss\"");
+}
+
+TEST_CASE("shares have a weight for each rank") {
+  const std::string ddp = "strategy.kind = 'ddp'\nlaunch.nproc = 2\nmodel.name = 'x'\ndata.name = 'x'\n";
+  CHECK(faults_of(ddp + "data.shares = [2, 1]") == "");
+  CHECK(faults_of(ddp + "data.shares = [2, 1, 1]") ==
+        "exp.toml:5:15: data.shares = [2, 1, 1]: has 3 weights for 2 ranks; give one for each");
+  CHECK(faults_of(ddp + "data.shares = [2, 0]") ==
+        "exp.toml:5:15: data.shares = [2, 0]: expected a list of integers from 1 to 65536");
+  CHECK(faults_of(ddp + "data.shares = [2, 1]\ndata.balance_steps = 5") ==
+        "exp.toml:6:22: data.balance_steps = 5: data.shares is given too; give one of the two");
 }
 
 TEST_CASE("a fault has no echo: what would follow from a wrong value is not told") {

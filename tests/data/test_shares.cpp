@@ -8,7 +8,6 @@
 #include "data/shares.hpp"
 
 using namespace ddprun::data;
-using Batches = std::vector<std::vector<int64_t>>;
 
 TEST_CASE("largest remainders, worked by hand") {
   CHECK(apportion(64, {1, 1}) == std::vector<int64_t>{32, 32});

@@ -19,11 +19,13 @@ struct Notes final : Observer {
     at_step();
   }
   void epoch(const record::EpochRecord& record) override { epochs.push_back(record); }
+  void shares(const std::vector<int64_t>& samples) override { told_shares = samples; }
   bool stop_after(int64_t step) override { return stop_step > 0 && step >= stop_step; }
   std::function<void()> at_step = [] {};
   std::vector<launch::Phase> phases;
   std::vector<record::StepRecord> steps;
   std::vector<record::EpochRecord> epochs;
+  std::vector<int64_t> told_shares;
   int64_t stop_step = 0;
 };
 

@@ -1,0 +1,48 @@
+#include <filesystem>
+
+#include "app/commands.hpp"
+#include "base/log.hpp"
+#include "launch/supervisor.hpp"
+#include "launch/world.hpp"
+#include "run/assembly.hpp"
+#include "run/evaluate.hpp"
+
+namespace ddprun::app {
+namespace {
+
+// What a rank is started with: nothing of it has to be looked for again.
+std::vector<std::string> rank_command(const Arguments& arguments, const run::Evaluated& found) {
+  std::vector<std::string> command = {std::filesystem::read_symlink("/proc/self/exe"),
+                                      "evaluate",
+                                      "--checkpoint",
+                                      found.checkpoint,
+                                      "--config",
+                                      found.config};
+  for (const std::string& override_ : arguments.overrides) command.insert(command.end(), {"--set", override_});
+  for (const std::string& path : arguments.plugin_paths) command.insert(command.end(), {"--plugin-path", path});
+  return command;
+}
+
+}  // namespace
+
+ExitCode evaluate(const Arguments& arguments) {
+  const run::Evaluated found = run::find_evaluated(arguments.checkpoint, arguments.config);
+  config::Loaded loaded = config::load(found.config, arguments.overrides);
+  const auto registry = plugin::Registry::standard(arguments.plugin_paths);
+  if (const auto world = launch::discover(std::nullopt)) {
+    run::run_evaluation(std::move(loaded), found.checkpoint, *world, registry);
+    return ExitCode::ok;
+  }
+  const int nproc = run::ranks_of(loaded.experiment);
+  if (nproc == 1) {
+    run::run_evaluation(std::move(loaded), found.checkpoint, launch::World{}, registry);
+    return ExitCode::ok;
+  }
+  run::check_evaluation(loaded, found.checkpoint, registry, nproc);
+  launch::Job job;
+  job.command = rank_command(arguments, found);
+  job.nproc = nproc;
+  return launch::supervise(job);
+}
+
+}  // namespace ddprun::app

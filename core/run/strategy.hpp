@@ -1,0 +1,21 @@
+// From [strategy] of the config to the trainer that follows it.
+#pragma once
+
+#include <memory>
+
+#include "run/assembly.hpp"
+#include "run/group.hpp"
+#include "train/reducer.hpp"
+#include "train/trainer.hpp"
+
+namespace ddprun::run {
+
+// Of the assembly's model, under ddp; else null. `on_wait` as in ReducerOptions. Collective.
+std::unique_ptr<train::Reducer> make_reducer(const Assembly& assembly, Group& group,
+                                             std::function<void(int bucket)> on_wait);
+
+// All arguments must outlive it; `reducer` is that of make_reducer().
+std::unique_ptr<train::Trainer> make_trainer(train::Parts parts, const Assembly& assembly, Group& group,
+                                             train::Reducer* reducer);
+
+}  // namespace ddprun::run

@@ -1,0 +1,122 @@
+// Standardisation, curriculum and load balance, as a run uses them.
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "data/standardize.hpp"
+#include "e2e/program.hpp"
+#include "e2e/run_files.hpp"
+
+using namespace ddprun::e2e;
+using namespace ddprun::testing;
+
+namespace {
+
+const std::string kSimplenet = R"(
+[launch]
+threads = 1
+[model]
+name = "simplenet"
+options = { hidden = 16 }
+[data]
+name = "synthetic"
+batch_size = 24
+options = { shape = "2x4x4", classes = 4, samples = 230, test_samples = 48 }
+[optimizer]
+lr = 0.05
+momentum = 0.9
+[train]
+epochs = 2
+)";
+
+struct Runs {
+  Workplace place;
+  std::string config = place.config(kSimplenet);
+
+  ProcessResult start(const std::vector<std::string>& settings) { return place.run(place.training(config, settings)); }
+  std::filesystem::path train(const std::vector<std::string>& settings) {
+    const auto result = start(settings);
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    told = result.err;
+    return place.new_run();
+  }
+  std::string told;
+};
+
+const std::vector<std::string> kTwoRanks = {"strategy.kind=ddp", "launch.nproc=2", "data.last=exact"};
+
+std::vector<std::string> with(std::vector<std::string> settings, const std::vector<std::string>& more) {
+  settings.insert(settings.end(), more.begin(), more.end());
+  return settings;
+}
+
+TEST_CASE("a standardised run keeps what it was standardised by, equal on any number of ranks") {
+  Runs runs;
+  const auto alone = runs.train({"data.standardize=true"});
+  const auto file = ddprun::checkpoint::read_safetensors(commits_of(alone).back().path);
+  const auto by = ddprun::data::read_standardization(file.metadata.at("standardize"));
+  REQUIRE(by.mean.size() == 2);  // one for each channel
+  for (const double deviation : by.deviation) CHECK(deviation > 0);
+  const auto plain = runs.train({});
+  CHECK(losses_of(plain, 1) != losses_of(alone, 1));
+  const auto pair = runs.train(with(kTwoRanks, {"data.standardize=true"}));
+  CHECK(ddprun::checkpoint::read_safetensors(commits_of(pair).back().path).metadata.at("standardize") ==
+        file.metadata.at("standardize"));
+  // A run that goes on takes it from there.
+  const auto broken = runs.train({"data.standardize=true", "train.steps=13"});
+  const auto resumed = runs.train({"data.standardize=true", "train.epochs=2", "checkpoint.resume=" + broken.string()});
+  CHECK(weights_of(resumed) == weights_of(alone));
+}
+
+TEST_CASE("a curriculum draws from the easiest first, on one rank and on two") {
+  Runs runs;
+  {
+    std::ofstream scores(runs.place.folder() / "scores.txt");
+    for (int i = 0; i < 230; ++i) scores << i << "\n";
+  }
+  const std::vector<std::string> curriculum = {"data.sampler=curriculum",
+                                               "data.difficulty=" + (runs.place.folder() / "scores.txt").string(),
+                                               "data.curriculum_start=0.2", "data.curriculum_epochs=1"};
+  const auto alone = runs.train(curriculum);
+  const auto pair = runs.train(with(kTwoRanks, curriculum));
+  CHECK(distance(losses_of(alone, 1), losses_of(pair, 2)) < 1e-5);
+  // Of synthetic's noise the few of the first epoch are learned by heart, which all of them are not.
+  const auto epochs = json_lines(alone / "epochs.jsonl");
+  CHECK(epochs[0].at("train.loss") < epochs[1].at("train.loss"));
+  CHECK(runs.start(with(curriculum, {"data.options.samples=100"})).code == 2);
+  CHECK(runs.start({"data.sampler=curriculum"}).code == 0);  // by magnitude
+}
+
+TEST_CASE("shares change who computes, not what is computed") {
+  Runs runs;
+  const auto equal = runs.train(kTwoRanks);
+  const auto unequal = runs.train(with(kTwoRanks, {"data.shares=[2, 1]"}));
+  CHECK(steps_of(unequal, 0)[0].at("samples") == 16);
+  CHECK(steps_of(unequal, 1)[0].at("samples") == 8);
+  CHECK(distance(losses_of(equal, 2), losses_of(unequal, 2)) < 1e-5);
+  CHECK(distance(weights_of(equal), weights_of(unequal)) < 1e-5);
+  CHECK(summary_of(unequal).at("shares") == nlohmann::json({16, 8}));
+  CHECK_FALSE(summary_of(equal).contains("shares"));
+}
+
+TEST_CASE("measured shares are told, used from the next step on, and kept by a run that goes on") {
+  Runs runs;
+  const auto settings = with(kTwoRanks, {"data.balance_steps=3"});
+  const auto equal = runs.train(kTwoRanks);
+  const auto balanced = runs.train(with(settings, {"train.steps=14"}));
+  const auto shares = summary_of(balanced).at("shares");
+  CHECK(shares[0].get<int>() + shares[1].get<int>() == 24);
+  CHECK(contains(runs.told, "shares of a step by the ranks' speeds: " + shares[0].dump() + ", " + shares[1].dump()));
+  for (const int rank : {0, 1}) {
+    const auto steps = steps_of(balanced, rank);
+    for (const std::size_t step : {0, 1, 2}) CHECK(steps[step].at("samples") == 12);
+    CHECK(steps[3].at("samples") == shares[static_cast<std::size_t>(rank)]);
+  }
+  const auto resumed = runs.train(with(settings, {"train.epochs=2", "checkpoint.resume=" + balanced.string()}));
+  CHECK(summary_of(resumed).at("shares") == shares);
+  CHECK(steps_of(resumed, 0)[0].at("samples") == shares[0]);
+  CHECK(distance(weights_of(resumed), weights_of(equal)) < 1e-5);
+}
+
+}  // namespace

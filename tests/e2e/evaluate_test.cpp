@@ -1,0 +1,108 @@
+// ddprun evaluate: a checkpoint gives the figures that its run has told.
+#include <doctest/doctest.h>
+
+#include <cstdio>
+
+#include "e2e/program.hpp"
+#include "e2e/run_files.hpp"
+
+using namespace ddprun::e2e;
+using namespace ddprun::testing;
+
+namespace {
+
+const std::string kSimplenet = R"(
+[launch]
+threads = 1
+[model]
+name = "simplenet"
+options = { hidden = 16 }
+[data]
+name = "synthetic"
+batch_size = 24
+standardize = true
+options = { shape = "1x8x8", classes = 4, samples = 240, test_samples = 50 }
+[optimizer]
+name = "adam"
+lr = 0.01
+[train]
+epochs = 2
+)";
+
+// "%.4f" and "%.2f %%", as the tables tell losses and accuracies.
+std::string row(const char* name, const char* form, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, form, value);
+  return std::string(name) + "  " + text;
+}
+
+// The lines, runs of spaces made two.
+std::string squeezed(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == ' ' && out.size() > 1 && out.ends_with("  ")) continue;
+    out += c;
+  }
+  return out;
+}
+
+TEST_CASE("a checkpoint gives the loss and the accuracy of its run, on one rank and on two") {
+  Workplace place;
+  const auto trained = place.run(place.training(place.config(kSimplenet)));
+  INFO(trained.err);
+  REQUIRE(trained.code == 0);
+  const auto run = place.new_run();
+  const auto summary = summary_of(run);
+  const std::string file = commits_of(run).back().path;
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"evaluate", "--checkpoint", run.string()},
+        std::vector<std::string>{"evaluate", "--checkpoint", file},
+        std::vector<std::string>{"evaluate", "--checkpoint", run.string(), "--set", "strategy.kind=ddp", "--set",
+                                 "launch.nproc=2"}}) {
+    const auto result = place.ddprun(arguments);
+    INFO(result.err);
+    INFO(result.out);
+    REQUIRE(result.code == 0);
+    const std::string table = squeezed(result.out);
+    CHECK(contains(table, "checkpoint " + file + ", step 20, epoch 2\n50 test samples\n"));
+    CHECK(contains(table, row("test loss", "%.4f", summary.at("test.loss"))));
+    CHECK(contains(table, row("test accuracy", "%.2f %%", 100 * summary.at("test.accuracy").get<double>())));
+  }
+  CHECK(place.leftovers().empty());
+  // The first epoch's commit is another model.
+  const auto first = place.ddprun({"evaluate", "--checkpoint", commits_of(run).front().path});
+  CHECK(first.code == 0);
+  CHECK_FALSE(contains(squeezed(first.out), row("test loss", "%.4f", summary.at("test.loss"))));
+}
+
+TEST_CASE("standardisation is the checkpoint's, not the test set's, and a checkpoint without it is refused") {
+  Workplace place;
+  REQUIRE(place.run(place.training(place.config(kSimplenet), {"data.standardize=false"})).code == 0);
+  const auto run = place.new_run();
+  const auto refused = place.ddprun({"evaluate", "--checkpoint", run.string(), "--set", "data.standardize=true"});
+  CHECK(refused.code == 2);
+  CHECK(contains(refused.err, commits_of(run).back().path + ": holds no standardisation"));
+}
+
+TEST_CASE("what cannot be evaluated is refused in one line") {
+  Workplace place;
+  REQUIRE(place.run(place.training(place.config(kSimplenet))).code == 0);
+  const auto run = place.new_run();
+  const auto refused = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "evaluate");
+    const auto result = place.ddprun(arguments);
+    CHECK(result.code == 2);
+    CHECK(lines_of(result.err).size() == 1);
+    return result.err;
+  };
+  CHECK(contains(refused({"--checkpoint", "none"}), "none: no such file or folder"));
+  CHECK(contains(refused({"--checkpoint", place.folder().string()}), ": holds no checkpoint"));
+  const auto lone = place.folder() / "lone.safetensors";
+  std::filesystem::copy_file(commits_of(run).back().path, lone);
+  CHECK(contains(refused({"--checkpoint", lone.string()}), "no config.toml of a run belongs to it; give --config"));
+  CHECK(contains(refused({"--checkpoint", run.string(), "--set", "model.options.hidden=8"}),
+                 "these are not the weights of this model"));
+  CHECK(contains(refused({}), "--checkpoint is required"));
+}
+
+}  // namespace
