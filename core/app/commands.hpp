@@ -9,6 +9,7 @@
 #include "bench/plan.hpp"
 #include "compare/request.hpp"
 #include "compare/sweep.hpp"
+#include "report/export.hpp"
 #include "report/report.hpp"
 
 namespace ddprun::app {
@@ -35,6 +36,7 @@ struct Arguments {
   compare::Request compare;               // of ddprun compare, but for --set and --plugin-path
   compare::SweepRequest sweep;            // of ddprun sweep, likewise
   report::Request report;                 // of ddprun report
+  report::ExportRequest exported;         // of ddprun export
 };
 
 // Each returns the exit code, or throws Error.
@@ -47,6 +49,7 @@ ExitCode evaluate(const Arguments& arguments);    // ddprun evaluate
 ExitCode bench(const Arguments& arguments);       // ddprun bench
 ExitCode compare(const Arguments& arguments);     // ddprun compare
 ExitCode report(const Arguments& arguments);      // ddprun report runs/...
+ExitCode export_run(const Arguments& arguments);  // ddprun export runs/...
 ExitCode sweep(const Arguments& arguments);       // ddprun sweep
 ExitCode version(const Arguments& arguments);     // ddprun --version
 

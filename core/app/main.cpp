@@ -145,6 +145,10 @@ void declare(CLI::App& cli, app::Arguments& arguments, Command& command) {
   app::declare_report_options(*report, arguments.report);
   report->final_callback([&] { command = app::report; });
 
+  auto* exported = cli.add_subcommand("export", "Write a run's records as CSV or for TensorBoard");
+  app::declare_export_options(*exported, arguments.exported);
+  exported->final_callback([&] { command = app::export_run; });
+
   const std::string about_version = "Print the versions of ddprun, Torch, every plugin and its library, the compiler";
   auto* version = cli.add_flag("--version", about_version);
   cli.final_callback([&, config, version] {

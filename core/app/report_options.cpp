@@ -18,4 +18,16 @@ void declare_report_options(CLI::App& to, report::Request& request) {
   to.add_flag("--svg", request.svg, "... as an SVG");
 }
 
+void declare_export_options(CLI::App& to, report::ExportRequest& request) {
+  to.footer(
+      "Examples: ddprun export runs/quickstart-20261122-101500 --csv steps.csv\n"
+      "          ddprun export runs/quickstart-20261122-101500 --tensorboard logs/quickstart && tensorboard --logdir "
+      "logs\n"
+      "docs/reports.md says what the columns and scalars are.");
+  to.add_option("run", request.run, "The folder of a run")->required()->type_name("RUN_DIR");
+  to.add_option("--csv", request.csv, "Write every step of every rank; into a folder: steps.csv and epochs.csv")
+      ->type_name("FILE|DIR");
+  to.add_option("--tensorboard", request.tensorboard, "Write an event file into this folder")->type_name("DIR");
+}
+
 }  // namespace ddprun::app

@@ -1,13 +1,15 @@
-// The options of `ddprun report`.
+// The options of `ddprun report` and `ddprun export`.
 #pragma once
 
 #include <CLI/CLI.hpp>
 
+#include "report/export.hpp"
 #include "report/report.hpp"
 
 namespace ddprun::app {
 
-// Declares them on the subcommand; what is given goes into `request`.
+// Each declares them on the subcommand; what is given goes into `request`.
 void declare_report_options(CLI::App& to, report::Request& request);
+void declare_export_options(CLI::App& to, report::ExportRequest& request);
 
 }  // namespace ddprun::app
