@@ -2,7 +2,7 @@
 
 #include <atomic>
 #include <cmath>
-#include <numeric>
+#include <set>
 
 #include "base/error.hpp"
 #include "fit.hpp"
@@ -175,6 +175,29 @@ TEST_CASE("accumulated batches give the gradients of the whole one") {
   fit.trainer(parts)->fit();
   check_close(losses(fit), losses(alone));
   CHECK(torch::allclose(fit.weights(), alone.weights(), 1e-5, 1e-6));
+}
+
+TEST_CASE("half precision reaches every device") {
+  std::set<torch::ScalarType> types;  // of the second device's outputs
+  const auto run = [&](Amp amp) {
+    DpFit<NetModel> fit(2, 48, 12);
+    fit.owned[0]->output_of = [&](torch::Tensor output) {
+      types.insert(output.scalar_type());
+      return output;
+    };
+    Parts parts = fit.parts({2, std::nullopt, false, 0});
+    parts.step.amp = amp;
+    fit.trainer(parts)->fit();
+    return losses(fit);
+  };
+  const auto full = run(Amp::off);
+  CHECK((types == std::set{torch::kFloat}));  // no printing of types
+  types.clear();
+  const auto half = run(Amp::bf16);
+  CHECK((types == std::set{torch::kBFloat16}));
+  CHECK(run(Amp::bf16) == half);
+  REQUIRE(half.size() == full.size());
+  for (std::size_t i = 0; i < half.size(); ++i) CHECK(std::abs(half[i] - full[i]) < 0.02 * full[i] + 0.01);
 }
 
 TEST_CASE("a replica's fault ends training when all devices have ended") {
