@@ -15,7 +15,7 @@ prefix=$box/moved
 mv "$box/first" "$prefix"
 
 for file in bin/ddprun lib/libddprun.so lib/ddprun/libddprun_comm_gloo.so include/ddprun/comm_plugin.h \
-  lib/cmake/ddprun/ddprunConfig.cmake; do
+  lib/cmake/ddprun/ddprunConfig.cmake share/ddprun/{vega.js,page.css,page.js,charts.py}; do
   [[ -e $prefix/$file ]] || fail "the prefix has no $file"
 done
 fakes=$(find "$prefix" -name '*off_by_one*' -o -name '*doctest*')
