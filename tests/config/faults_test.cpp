@@ -18,7 +18,7 @@ TEST_CASE("an unknown key that another table has is sent there") {
 
 TEST_CASE("an unknown key like no other gets the list of its table") {
   CHECK(faults_of("[log]\nwombat = 2" + required) ==
-        "exp.toml:2:1: log.wombat: unknown key; [log] takes every, level, trace_steps");
+        "exp.toml:2:1: log.wombat: unknown key; [log] takes every, level, trace_steps, parity_steps");
 }
 
 TEST_CASE("an unknown table is told at its name, with the nearest one") {

@@ -147,6 +147,34 @@ TEST_CASE("three ranks go on bit for bit: buckets keep the order in which their 
   check_goes_on({"strategy.kind=ddp", "comm.algorithm=ring", "optimizer.name=sgd"}, 3);
 }
 
+TEST_CASE("half precision, micro-batches, clipping, a schedule and an early stop go on bit for bit") {
+  check_goes_on({"train.amp=bf16", "train.accumulate=3", "train.clip_norm=0.5", "train.schedule=step",
+                 "train.step_epochs=1", "train.warmup=4", "train.early_stop=train.loss", "train.patience=9"},
+                1);
+}
+
+TEST_CASE("a job whose ranks were killed goes on from its newest commit") {
+  Runs runs({"strategy.kind=ddp", "optimizer.momentum=0.9"}, 2);
+  const auto whole = runs.train({"train.epochs=60"});
+  Job job(runs.place(), runs.place().training(runs.config(), {"strategy.kind=ddp", "optimizer.momentum=0.9",
+                                                              "launch.nproc=2", "train.epochs=1000000"}));
+  job.wait_for_steps();
+  const auto rank = job.ranks(2).at(1);
+  const auto folder = [&] {
+    for (const auto& run : std::filesystem::directory_iterator(runs.place().runs())) {
+      if (run.path() != whole && !commits_of(run.path()).empty()) return true;
+    }
+    return false;
+  };
+  REQUIRE(eventually(folder, std::chrono::seconds(60)));
+  kill(rank, SIGKILL);
+  CHECK(job.launcher().wait().code == 5);
+  const auto broken = runs.place().new_run();
+  REQUIRE(commits_of(broken).back().step < 600);
+  const auto resumed = runs.train({"train.epochs=60", "checkpoint.resume=latest"});
+  CHECK(runs.read(whole, 1).weights == runs.read(resumed, 1).weights);
+}
+
 TEST_CASE("latest is the newest run of this name that has a checkpoint") {
   Runs runs({}, 1);
   const auto first = runs.train({"train.epochs=1"});
