@@ -7,8 +7,7 @@
 namespace ddprun::app {
 
 ExitCode report(const Arguments& arguments) {
-  const report::Page page = report::page_of(arguments.report.paths);
-  for (const std::string& path : report::write(arguments.report, page)) std::printf("%s\n", path.c_str());
+  for (const std::string& path : report::make(arguments.report)) std::printf("%s\n", path.c_str());
   return ExitCode::ok;
 }
 

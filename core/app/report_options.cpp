@@ -11,7 +11,7 @@ void declare_report_options(CLI::App& to, report::Request& request) {
   to.add_option("paths", request.paths,
                 "Folders of runs, side by side; or files of `ddprun bench --json`; or the folder of a comparison")
       ->required()
-      ->type_name("PATH...");
+      ->type_name("PATH");
   to.add_option("--out", request.out, "The page (default: report.html in the one folder that is named, else here)")
       ->type_name("FILE");
   to.add_flag("--png", request.png, "Write each chart as a PNG too, into a folder beside the page");

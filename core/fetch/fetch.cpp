@@ -31,7 +31,7 @@ class Display : public Listener {
   void grows(int64_t bytes) override {
     first_ = std::min(first_, bytes);  // a server may make it start again
     bar_.show(file_.name + "  ", bytes, file_.bytes,
-              "  " + human_bytes(bytes) + "/" + human_bytes(file_.bytes) + "  " + rate(bytes));
+              "  " + human_bytes(bytes) + "/" + human_bytes(file_.bytes) + "  " + rate(bytes) + left(bytes));
   }
 
   void says(const std::string& line) override {
@@ -57,8 +57,14 @@ class Display : public Listener {
     throw std::logic_error("an outcome that is none");
   }
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-  std::string rate(int64_t bytes) const {
-    return human_bytes(static_cast<int64_t>(static_cast<double>(bytes - first_) / std::max(seconds(), 1e-3))) + "/s";
+  double bytes_per_second(int64_t bytes) const {
+    return static_cast<double>(bytes - first_) / std::max(seconds(), 1e-3);
+  }
+  std::string rate(int64_t bytes) const { return human_bytes(static_cast<int64_t>(bytes_per_second(bytes))) + "/s"; }
+  std::string left(int64_t bytes) const {
+    const std::string time =
+        report::human_time_left(static_cast<double>(file_.bytes - bytes) / bytes_per_second(bytes));
+    return time.empty() ? "" : "  " + time;
   }
 
   const RemoteFile& file_;

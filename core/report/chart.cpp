@@ -143,22 +143,27 @@ Chart half_chart(std::string title, std::string note, Content content) {
   return chart;
 }
 
-std::string vega_lite(const Chart& chart, int width) {
+std::string vega_lite(const Chart& chart) {
   const vega::View view = std::visit([](const auto& content) { return vega::view_of(content); }, chart.content);
-  vega::Json spec = {{"$schema", "https://vega.github.io/schema/vega-lite/v6.json"}};
-  if (width > 0) {
-    spec["title"] = {{"text", chart.title}};
-    if (!chart.note.empty()) spec["title"]["subtitle"] = chart.note;
-    spec["width"] = width;
-    spec["padding"] = 16;
-  } else {
-    spec["width"] = "container";
-    spec["autosize"] = {{"type", "fit-x"}, {"contains", "padding"}};
-    spec["padding"] = {{"left", 0}, {"right", 14}, {"top", 4}, {"bottom", 4}};  // half a label at an axis' end
-  }
+  vega::Json spec = {{"$schema", "https://vega.github.io/schema/vega-lite/v6.json"},
+                     {"description", chart.title},
+                     {"usermeta", {{"note", chart.note}}},
+                     {"width", "container"},
+                     {"autosize", {{"type", "fit-x"}, {"contains", "padding"}}}};
+  spec["padding"] = {{"left", 0}, {"right", 14}, {"top", 4}, {"bottom", 4}};  // half a label at an axis' end
   spec["height"] = view.height;
   spec["layer"] = view.layers;
   return spec.dump(-1, ' ', false, vega::Json::error_handler_t::replace);
+}
+
+std::string standalone(const std::string& specification, int width) {
+  vega::Json spec = vega::Json::parse(specification);
+  spec["title"]["text"] = spec.at("description");
+  if (const vega::Json& note = spec.at("usermeta").at("note"); note != "") spec["title"]["subtitle"] = note;
+  spec["width"] = width;
+  spec["padding"] = 16;
+  spec.erase("autosize");
+  return spec.dump();
 }
 
 }  // namespace ddprun::report

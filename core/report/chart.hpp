@@ -99,10 +99,13 @@ struct Chart {
 Chart whole_chart(std::string title, std::string note, Content content);
 Chart half_chart(std::string title, std::string note, Content content);
 
-// The specification as JSON, without colours of its own: those are in chart_theme(). Its width is the container's where
-// `width` is 0, else so many pixels. Throws std::logic_error where a series has another number of values than there are
+// The specification as JSON, as wide as what contains it, without a title and without colours of its own: those are the
+// page's and chart_theme()'s. Throws std::logic_error where a series has another number of values than there are
 // groups, or a span names a lane that is not there.
-std::string vega_lite(const Chart& chart, int width = 0);
+std::string vega_lite(const Chart& chart);
+
+// One of vega_lite() as a drawing of its own: so many pixels wide, with its title and note.
+std::string standalone(const std::string& specification, int width);
 
 // Vega's configuration for a light or a dark page: a palette that colour-blind readers can tell apart (after Okabe and
 // Ito, 2008), and the page's own text colours.

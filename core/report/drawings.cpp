@@ -15,6 +15,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "report/assets.hpp"
+#include "report/chart.hpp"
 
 namespace ddprun::report {
 namespace {
@@ -38,9 +39,9 @@ std::string python() {
 }
 
 // "03-test-accuracy"
-std::string name_of(const Chart& chart, std::size_t number) {
+std::string name_of(const std::string& title, std::size_t number) {
   std::string name = fmt::format("{:02}-", number);
-  for (const char c : chart.title) {
+  for (const char c : title) {
     if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
       name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     } else if (name.back() != '-') {
@@ -52,16 +53,15 @@ std::string name_of(const Chart& chart, std::size_t number) {
   return name;
 }
 
-json charts_of(const std::string& folder, const Page& page, const std::vector<Drawing>& kinds) {
+json charts_of(const std::string& folder, const std::vector<std::string>& specifications,
+               const std::vector<Drawing>& kinds) {
   json charts = json::array();
   std::size_t number = 0;
-  for (const Section& section : page.sections) {
-    for (const Chart& chart : section.charts) {
-      const json specification = json::parse(vega_lite(chart, kWidth));
-      const std::string path = (fs::path(folder) / name_of(chart, ++number)).string();
-      for (const Drawing kind : kinds) {
-        charts.push_back({{"path", path + (kind == Drawing::png ? ".png" : ".svg")}, {"spec", specification}});
-      }
+  for (const std::string& specification : specifications) {
+    const json alone = json::parse(standalone(specification, kWidth));
+    const std::string path = (fs::path(folder) / name_of(alone.at("description"), ++number)).string();
+    for (const Drawing kind : kinds) {
+      charts.push_back({{"path", path + (kind == Drawing::png ? ".png" : ".svg")}, {"spec", alone}});
     }
   }
   return charts;
@@ -109,10 +109,10 @@ void run_python(const std::string& request) {
 
 }  // namespace
 
-std::vector<std::string> write_drawings(const std::string& folder, const Page& page,
+std::vector<std::string> write_drawings(const std::string& folder, const std::vector<std::string>& specifications,
                                         const std::vector<Drawing>& kinds) {
   if (python().empty()) fail("there is no Python for it");
-  const json charts = charts_of(folder, page, kinds);
+  const json charts = charts_of(folder, specifications, kinds);
   if (charts.empty()) return {};
   const json request = {{"config", json::parse(chart_theme(false))}, {"scale", kScale}, {"charts", charts}};
   run_python(Request(request.dump()).path());

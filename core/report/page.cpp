@@ -1,8 +1,12 @@
 #include "report/page.hpp"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/version.hpp"
 #include "report/assets.hpp"
@@ -100,14 +104,13 @@ std::string html_of(const Section& section) {
   return html + "</section>\n";
 }
 
+constexpr const char* kChartsBegin = "<script type=\"application/json\" id=\"charts\">";
+constexpr const char* kChartsEnd = "</script>";
+
 std::string charts_of(const Page& page) {
-  std::string specifications;
-  for (const Section& section : page.sections) {
-    for (const Chart& chart : section.charts)
-      specifications += (specifications.empty() ? "" : ",\n") + vega_lite(chart);
-  }
-  return R"({"light":)" + chart_theme(false) + R"(,"dark":)" + chart_theme(true) + ",\"charts\":[\n" + specifications +
-         "]}";
+  std::string all;
+  for (const std::string& specification : specifications(page)) all += (all.empty() ? "" : ",\n") + specification;
+  return R"({"light":)" + chart_theme(false) + R"(,"dark":)" + chart_theme(true) + ",\"charts\":[\n" + all + "]}";
 }
 
 }  // namespace
@@ -120,9 +123,36 @@ std::string to_html(const Page& page, const PageAssets& assets) {
   html += element("h1", page.title) + paragraphs(page.paragraphs);
   for (const Section& section : page.sections) html += html_of(section);
   html += std::string("<footer><p>ddprun ") + version() + "</p></footer>\n</main>\n";
-  html += "<script type=\"application/json\" id=\"charts\">" + within_script(charts_of(page)) + "</script>\n";
+  html += kChartsBegin + within_script(charts_of(page)) + kChartsEnd + "\n";
   html += "<script>" + assets.vega + "</script>\n<script>\n" + assets.script + "</script>\n</body>\n</html>\n";
   return html;
+}
+
+std::vector<std::string> specifications(const Page& page) {
+  std::vector<std::string> all;
+  for (const Section& section : page.sections) {
+    std::transform(section.charts.begin(), section.charts.end(), std::back_inserter(all), vega_lite);
+  }
+  return all;
+}
+
+std::vector<std::string> specifications_in(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string html{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t begin = html.find(kChartsBegin), from = begin + std::string_view(kChartsBegin).size();
+  try {
+    if (begin == std::string::npos) throw Error(ExitCode::usage, path + ": no page of ddprun");
+    const auto charts = nlohmann::ordered_json::parse(html.substr(from, html.find(kChartsEnd, from) - from));
+    std::vector<std::string> all;
+    for (const auto& chart : charts.at("charts")) {
+      chart.at("description").get<std::string>();  // what standalone() needs
+      chart.at("usermeta").at("note").get<std::string>();
+      all.push_back(chart.dump());
+    }
+    return all;
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ExitCode::usage, path + ": no page of ddprun: " + error.what());
+  }
 }
 
 void write_page(const std::string& path, const Page& page) {

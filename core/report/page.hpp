@@ -33,6 +33,11 @@ struct Page {
 // The whole file.
 std::string to_html(const Page& page, const PageAssets& assets);
 
+// The specifications of the page's charts (vega_lite()), in their order.
+std::vector<std::string> specifications(const Page& page);
+// Those of a page that to_html() made. Throws Error(usage) with the path where the file cannot be read or is none.
+std::vector<std::string> specifications_in(const std::string& path);
+
 // to_html() with the assets that came with ddprun, written over `path`, whole or not at all. Throws Error(failure) with
 // path and reason, also where an asset is not there.
 void write_page(const std::string& path, const Page& page);

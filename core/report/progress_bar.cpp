@@ -68,10 +68,11 @@ void ProgressBar::show(std::string_view before, int64_t done, int64_t total, std
 }
 
 void ProgressBar::show(int64_t epoch, int64_t epochs, int64_t step, int64_t steps, double loss,
-                       double samples_per_second) {
+                       double samples_per_second, double seconds_left) {
   if (!due(step >= steps)) return;
   std::string after = fmt::format("  {}/{}  loss {:.4f}", step, steps, loss);
   if (std::isfinite(samples_per_second) && samples_per_second > 0) after += "  " + human_rate(samples_per_second);
+  if (const std::string left = human_time_left(seconds_left); !left.empty()) after += "  " + left;
   draw(fmt::format("epoch {}/{}  ", epoch, epochs), step, steps, after);
 }
 

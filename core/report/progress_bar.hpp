@@ -28,8 +28,10 @@ class ProgressBar {
 
   // "before[=====>    ]after"; the last frame, with done == total, is always drawn.
   void show(std::string_view before, int64_t done, int64_t total, std::string_view after);
-  // "epoch 1/3  [=====>    ]  50/469  loss 0.4321  61,234 samples/s". samples_per_second NaN or 0: left out.
-  void show(int64_t epoch, int64_t epochs, int64_t step, int64_t steps, double loss, double samples_per_second);
+  // "epoch 1/3  [=====>    ]  50/469  loss 0.4321  61,234 samples/s  42 s left". Of the last two, what is NaN or 0 is
+  // left out.
+  void show(int64_t epoch, int64_t epochs, int64_t step, int64_t steps, double loss, double samples_per_second,
+            double seconds_left);
   // Takes the bar off the screen. To be called before any other line is printed.
   void clear();
 

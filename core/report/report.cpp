@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "record/read.hpp"
+#include "record/text_lines.hpp"
 #include "report/bench_page.hpp"
 #include "report/drawings.hpp"
 #include "report/run_page.hpp"
@@ -15,9 +18,34 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path place_of(const Request& request) {
+  if (fs::is_directory(request.out))
+    throw Error(ExitCode::usage, "--out " + request.out + ": is a folder; name a file in it");
   if (!request.out.empty()) return request.out;
   const bool one_folder = request.paths.size() == 1 && fs::is_directory(request.paths[0]);
   return one_folder ? fs::path(request.paths[0]) / "report.html" : fs::path("report.html");
+}
+
+// Where `ddprun compare` or `ddprun sweep` has left its page.
+std::optional<std::string> page_made(const Request& request) {
+  if (request.paths.size() != 1) return std::nullopt;
+  const fs::path folder = request.paths[0];
+  if (!fs::exists(folder / "compare.json") && !fs::exists(folder / "sweep.json")) return std::nullopt;
+  return (folder / "report.html").string();
+}
+
+// Gives the paths of the page and of the drawings.
+std::vector<std::string> draw(const Request& request, const fs::path& place,
+                              const std::vector<std::string>& specifications) {
+  std::vector<Drawing> kinds;
+  if (request.png) kinds.push_back(Drawing::png);
+  if (request.svg) kinds.push_back(Drawing::svg);
+  std::vector<std::string> paths = {place.string()};
+  if (kinds.empty()) return paths;
+  fs::path folder = place;
+  folder.replace_filename(place.stem().string() + "-charts");
+  const auto drawings = write_drawings(folder.string(), specifications, kinds);
+  paths.insert(paths.end(), drawings.begin(), drawings.end());
+  return paths;
 }
 
 }  // namespace
@@ -40,19 +68,17 @@ Page page_of(const std::vector<std::string>& paths) {
 
 std::vector<std::string> write(const Request& request, const Page& page) {
   const fs::path place = place_of(request);
-  if (fs::is_directory(place))
-    throw Error(ExitCode::usage, "--out " + place.string() + ": is a folder; name a file in it");
-  std::vector<Drawing> kinds;
-  if (request.png) kinds.push_back(Drawing::png);
-  if (request.svg) kinds.push_back(Drawing::svg);
-  std::vector<std::string> paths = {place.string()};
-  if (!kinds.empty()) {
-    fs::path folder = place;
-    folder.replace_filename(place.stem().string() + "-charts");
-    const auto drawings = write_drawings(folder.string(), page, kinds);
-    paths.insert(paths.end(), drawings.begin(), drawings.end());
-  }
+  auto paths = draw(request, place, specifications(page));
   write_page(place.string(), page);
+  return paths;
+}
+
+std::vector<std::string> make(const Request& request) {
+  const auto made = page_made(request);
+  if (!made) return write(request, page_of(request.paths));
+  const fs::path place = place_of(request);
+  auto paths = draw(request, place, specifications_in(*made));
+  if (place != *made) replace_file(place.string(), record::text_of(*made));
   return paths;
 }
 

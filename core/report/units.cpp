@@ -34,6 +34,12 @@ std::string human_time(double seconds) {
   return minutes(seconds);
 }
 
+std::string human_time_left(double seconds) {
+  if (!std::isfinite(seconds) || seconds <= 0) return "";
+  const double whole = std::ceil(seconds);
+  return (whole < 60 ? fmt::format("{:.0f} s", whole) : minutes(whole)) + " left";
+}
+
 std::string human_bytes(int64_t bytes) {
   if (bytes < 1024) return fmt::format("{} B", bytes);
   auto value = static_cast<double>(bytes);

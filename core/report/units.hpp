@@ -8,6 +8,8 @@ namespace ddprun::report {
 
 // Three digits that count: "532 ns", "4.21 us", "12.3 ms", "1.52 s", "2 min 05 s", "1 h 02 min". NaN gives "-".
 std::string human_time(double seconds);
+// What is left of something, in whole seconds: "42 s left", "2 min 05 s left"; "" for NaN and for what is over.
+std::string human_time_left(double seconds);
 // Powers of 1024: "512 B", "1.50 KiB", "25.0 MiB".
 std::string human_bytes(int64_t bytes);
 // Thousands parted by commas: "60,000".

@@ -1,5 +1,6 @@
 #include "run/run_observer.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/log.hpp"
@@ -36,7 +37,8 @@ void RunObserver::step(const record::StepRecord& record, int64_t step_of_epoch, 
     }
   }
   bar_.show(record.epoch, options_.epochs, step_of_epoch, steps_per_epoch, line_.loss.avg,
-            static_cast<double>(record.samples) * options_.world / line_.time.avg);
+            static_cast<double>(record.samples) * options_.world / line_.time.avg,
+            line_.time.avg * static_cast<double>(steps_left(record.epoch, step_of_epoch, steps_per_epoch)));
   if (options_.log_every > 0 && (step_of_epoch % options_.log_every == 0 || step_of_epoch == steps_per_epoch)) {
     bar_.clear();
     print(report::step_line(line_));
@@ -63,6 +65,11 @@ bool RunObserver::stop_after(int64_t step) {
   if (options_.progress == nullptr) return false;
   const int64_t last = options_.progress->stop_after();
   return last != 0 && step >= last;
+}
+
+// Of all epochs; of a run of steps, of this epoch.
+int64_t RunObserver::steps_left(int64_t epoch, int64_t step_of_epoch, int64_t steps_per_epoch) const {
+  return std::max<int64_t>(options_.epochs - epoch, 0) * steps_per_epoch + steps_per_epoch - step_of_epoch;
 }
 
 std::string RunObserver::where() const {

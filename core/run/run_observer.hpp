@@ -37,6 +37,8 @@ class RunObserver final : public train::Observer {
   std::string where() const;
 
  private:
+  int64_t steps_left(int64_t epoch, int64_t step_of_epoch, int64_t steps_per_epoch) const;
+
   record::Recorder& recorder_;
   const ObserverOptions options_;
   report::ProgressBar bar_;

@@ -14,7 +14,8 @@ using nlohmann::json;
 namespace {
 
 json spec_of(const Content& content, int width = 0) {
-  return json::parse(vega_lite(whole_chart("a title", "a note", content), width));
+  const std::string spec = vega_lite(whole_chart("a title", "a note", content));
+  return json::parse(width > 0 ? standalone(spec, width) : spec);
 }
 
 json values_of(const json& spec, std::size_t layer) {

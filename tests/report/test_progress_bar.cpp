@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
+
 #include <unistd.h>
+#include <cmath>
 
 #include <optional>
 #include <stdexcept>
@@ -45,8 +47,14 @@ constexpr double kRate = 61234;
 
 TEST_CASE("the bar fills its terminal's line, save the last column, and ends in a carriage return") {
   Pipe pipe;
-  ProgressBar(60, false, pipe.in()).show(1, 3, 50, 100, 0.4321, 0);
+  ProgressBar(60, false, pipe.in()).show(1, 3, 50, 100, 0.4321, 0, NAN);
   CHECK(pipe.text() == "\x1b[2Kepoch 1/3  [===========>             ]  50/100  loss 0.4321\r\x1b[2K\r");
+}
+
+TEST_CASE("rate and time left stand behind the loss") {
+  Pipe pipe;
+  ProgressBar(80, false, pipe.in()).show(1, 3, 50, 100, 0.4321, kRate, 65);
+  CHECK(pipe.text().find("loss 0.4321  61,234 samples/s  1 min 05 s left\r") != std::string::npos);
 }
 
 TEST_CASE("any words may stand before and after the bar") {
@@ -57,7 +65,7 @@ TEST_CASE("any words may stand before and after the bar") {
 
 TEST_CASE("a narrow terminal gets the numbers without the bar, cut to its width") {
   Pipe pipe;
-  ProgressBar(20, false, pipe.in()).show(1, 3, 50, 100, 0.4321, kRate);
+  ProgressBar(20, false, pipe.in()).show(1, 3, 50, 100, 0.4321, kRate, 65);
   CHECK(pipe.text() == "\x1b[2Kepoch 1/3    50/100\r\x1b[2K\r");
 }
 
@@ -65,7 +73,7 @@ TEST_CASE("without a terminal nothing at all is written") {
   Pipe pipe;
   {
     ProgressBar bar(0, true, pipe.in());
-    bar.show(1, 1, 1, 1, 0.5, kRate);
+    bar.show(1, 1, 1, 1, 0.5, kRate, 0);
     bar.clear();
   }
   CHECK(pipe.text() == "");
@@ -75,7 +83,7 @@ TEST_CASE("frames that follow at once are dropped, the last of an epoch never") 
   Pipe pipe;
   {
     ProgressBar bar(80, false, pipe.in());
-    for (int step = 1; step <= 100; ++step) bar.show(1, 1, step, 100, 0.5, 0);
+    for (int step = 1; step <= 100; ++step) bar.show(1, 1, step, 100, 0.5, 0, 0);
   }
   const std::string text = pipe.text();
   CHECK(contains(text, "  1/100"));
@@ -85,8 +93,8 @@ TEST_CASE("frames that follow at once are dropped, the last of an epoch never") 
 
 TEST_CASE("colours are there when they are wanted, and the text keeps its width") {
   Pipe plain, coloured;
-  ProgressBar(60, false, plain.in()).show(1, 1, 1, 2, 0.5, 0);
-  ProgressBar(60, true, coloured.in()).show(1, 1, 1, 2, 0.5, 0);
+  ProgressBar(60, false, plain.in()).show(1, 1, 1, 2, 0.5, 0, 0);
+  ProgressBar(60, true, coloured.in()).show(1, 1, 1, 2, 0.5, 0, 0);
   std::string text = coloured.text();
   for (const char* code : {"\x1b[32m", "\x1b[0m"}) {
     const size_t at = text.find(code);

@@ -106,6 +106,21 @@ TEST_CASE("charts are drawn as PNG and SVG into a folder beside the page") {
   CHECK(files_in("page-charts") == 20);
 }
 
+TEST_CASE("the page that a comparison has left is drawn, and copied where that is asked for") {
+  const testing::InTempDir folder;
+  folder.write("compare.json", "{}");
+  CHECK(contains(error_of([] { report::make({{"."}, "", false, true}); }), "2: ./report.html: no page of ddprun"));
+  report::write_page("report.html", testing::some_page());
+  const std::string before = testing::read_file("report.html");
+  const auto paths = report::make({{"."}, "", false, true});
+  REQUIRE(paths.size() == 11);
+  CHECK(paths[0] == "./report.html");
+  CHECK(contains(testing::read_file(paths[1]), ">Total time<"));
+  CHECK(report::make({{"."}, "copy.html"}) == Row{"copy.html"});
+  CHECK(testing::read_file("copy.html") == before);
+  CHECK(testing::read_file("report.html") == before);
+}
+
 TEST_CASE("where charts cannot be drawn one line says what to do, and nothing is written") {
   const testing::InTempDir folder;
   const auto reason = [](const char* python) {

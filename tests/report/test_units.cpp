@@ -24,6 +24,16 @@ TEST_CASE("times keep three digits and change their unit where a fourth would ap
   CHECK(human_time(-0.5) == "-500 ms");
 }
 
+TEST_CASE("what is left is told in whole seconds, and nothing where it is over or unknown") {
+  CHECK(human_time_left(0.2) == "1 s left");
+  CHECK(human_time_left(59) == "59 s left");
+  CHECK(human_time_left(59.5) == "1 min 00 s left");
+  CHECK(human_time_left(3725) == "1 h 02 min left");
+  CHECK(human_time_left(0) == "");
+  CHECK(human_time_left(-1) == "");
+  CHECK(human_time_left(std::numeric_limits<double>::quiet_NaN()) == "");
+}
+
 TEST_CASE("what is not a number is a dash") {
   CHECK(human_time(std::numeric_limits<double>::quiet_NaN()) == "-");
   CHECK(human_rate(std::numeric_limits<double>::infinity()) == "-");
