@@ -96,6 +96,28 @@ TEST_CASE("ring against tree: two runs of each by turns, tables, compare.json an
   CHECK(place.leftovers().empty());
 }
 
+TEST_CASE("the first steps of ring and tree: equal ranks, equal runs, apart by rounding at most") {
+  Workplace place;
+  const auto result =
+      place.ddprun(comparing(place, {"--config", place.config(kRing), "--vary", "comm.algorithm=ring,tree", "--repeats",
+                                     "1", "--parity-steps", "2"}));
+  CHECK_MESSAGE(result.code == 0, result.err);
+  const fs::path folder = place.new_run();
+  CHECK(count_folders(folder / "runs") == 6);
+  const json object = comparison_of(folder);
+  for (const json& variant : object.at("variants")) {
+    // Two ranks and one process: the backend's sum is the same on both, and in every run.
+    CHECK(variant.at("parity").at("steps") == 2);
+    CHECK(variant.at("parity").at("ranks") == 2);
+    CHECK(variant.at("parity").at("ranks_part").is_null());
+    CHECK(variant.at("parity").at("runs_equal") == true);
+    CHECK(variant.at("parity").at("ulp").at("max").get<double>() >= 0);
+  }
+  const json& parity = object.at("against_first")[0].at("parity");
+  CHECK(parity.at("tensor_steps") == 2);
+  CHECK(parity.at("parts").is_null());
+}
+
 TEST_CASE("single against ddp has the speed-up table; a twin is shown beside") {
   Workplace place;
   const auto result =
