@@ -121,6 +121,16 @@ TEST_CASE("with BatchNorm the statistics, and so the losses, are not single's") 
   CHECK(losses(dp(2)) == spread);
 }
 
+TEST_CASE("a run that goes on from a checkpoint ends as one that was never stopped") {
+  Workplace place;
+  const auto config = place.config(kSimplenet);
+  const Trained whole = train(place, config, dp(2, {"train.epochs=2"}));
+  train(place, config, dp(2, {"train.epochs=1"}));
+  const Trained second = train(place, config, dp(2, {"train.epochs=2", "checkpoint.resume=latest"}));
+  CHECK(second.losses.size() == whole.losses.size() / 2);
+  CHECK(distance(second.weights, whole.weights) == 0);
+}
+
 TEST_CASE("keys of ddp are named, and a second process is refused") {
   Workplace place;
   const auto config = place.config(kSimplenet);
