@@ -284,7 +284,10 @@ std::vector<Key> describe_learning() {
       DDPRUN_KEY(log.level)
           .one_of({"debug", "info", "warning", "error"})
           .doc("The least important messages still told."),
-      DDPRUN_KEY(log.trace_steps).at_least(0).default_is_all().doc("Steps that are traced in detail."),
+      DDPRUN_KEY(log.trace_steps)
+          .at_least(1)
+          .doc("Steps that are traced: their phases, every bucket's allreduce and every operation, of all ranks, in "
+               "trace/trace.json of the run folder, which chrome://tracing and ui.perfetto.dev open."),
       DDPRUN_KEY(log.parity_steps)
           .at_least(0)
           .doc("Steps from the start for which the gradients and weights of every parameter are written down as hash, "

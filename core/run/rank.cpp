@@ -17,6 +17,7 @@
 #include "run/resume.hpp"
 #include "run/session.hpp"
 #include "run/threads.hpp"
+#include "run/tracing.hpp"
 
 namespace ddprun::run {
 namespace {
@@ -77,9 +78,12 @@ std::map<std::string, std::string> versions(const Assembly& assembly) {
   throw Error(code, who + observer.where() + ": " + what);
 }
 
-record::Summary fit(Session& session, const launch::World& world) {
+record::Summary fit(Session& session, Group& group, const launch::World& world, const std::string& run_dir,
+                    std::chrono::milliseconds timeout) {
   try {
-    return session.trainer().fit();
+    record::Summary summary = session.trainer().fit();
+    if (session.tracer() != nullptr) write_trace(*session.tracer(), group, world, run_dir, timeout);
+    return summary;
   } catch (const Error& error) {
     fail(world, session.observer(), error.code(), error.what());
   } catch (const c10::Error& error) {
@@ -149,7 +153,8 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
   // Initial weights were drawn from the seed, equal on all ranks; what is random from here on differs between them.
   torch::manual_seed(static_cast<uint64_t>(experiment.experiment.seed + world.rank));
 
-  record::Summary summary = fit(session, world);
+  const auto timeout = milliseconds(experiment.comm.timeout);
+  record::Summary summary = fit(session, group, world, options.run_dir, timeout);
   complete(summary, assembly, world);
   recorder.summary(summary);
   if (world.rank == 0) print_results(summary, options.run_dir);

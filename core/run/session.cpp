@@ -4,6 +4,7 @@
 #include "run/resume.hpp"
 #include "run/step_options.hpp"
 #include "run/strategy.hpp"
+#include "run/tracing.hpp"
 #include "train/parity_reducer.hpp"
 #include "train/run_checkpointer.hpp"
 
@@ -16,14 +17,18 @@ Session::Session(Assembly& assembly, Group& group, const launch::World& world, r
       parameters_(train::trainable_parameters(assembly.model->module())),
       optimizer_(train::make_optimizer(experiment_, parameters_, world.size)),
       feeds_(make_feeds(assembly, world)) {
+  if (std::vector<int64_t> steps = steps_to_trace(assembly.loaded, feeds_.train->steps()); !steps.empty()) {
+    tracer_ = std::make_unique<train::Tracer>(observer_, std::move(steps));
+  }
   if (const int64_t steps = experiment_.log.parity_steps; steps > 0) {
     parity_ = std::make_unique<train::ParityLog>(recorder.run_dir(), world.rank, parameters_, steps);
   }
-  reducer_ = make_reducer(assembly, group, [this](int bucket) { observer_.waiting_for(bucket); });
+  reducer_ = make_reducer(assembly, group, [this](int bucket) { waiting_for(bucket); });
   if (parity_ != nullptr && reducer_ != nullptr) {
     reducer_ = train::parity_reducer(std::move(reducer_), *group.backend, parameters_, *parity_,
                                      milliseconds(experiment_.comm.timeout));
   }
+  if (tracer_ != nullptr && reducer_ != nullptr) tracer_->follow(*reducer_);
   make_checkpointer(assembly, recorder.run_dir(), world);
   trainer_ = make_trainer(parts(assembly, world.size), assembly, group, reducer_.get());
 }
@@ -47,9 +52,18 @@ void Session::make_checkpointer(Assembly& assembly, const std::string& run_dir, 
       {assembly.model->module(), *optimizer_, parameters_, reducer_.get(), world.rank, own_buffers}, options);
 }
 
+train::Observer& Session::news() {
+  if (tracer_ != nullptr) return *tracer_;
+  return observer_;
+}
+
+void Session::waiting_for(int bucket) {
+  observer_.waiting_for(bucket);
+  if (tracer_ != nullptr) tracer_->waiting_for(bucket);
+}
+
 train::Parts Session::parts(Assembly& assembly, int world) {
-  train::Parts parts{*assembly.model,     *optimizer_, *feeds_.train, feeds_.test.get(), observer_,
-                     checkpointer_.get(), {}};
+  train::Parts parts{*assembly.model, *optimizer_, *feeds_.train, feeds_.test.get(), news(), checkpointer_.get(), {}};
   parts.plan = {experiment_.train.epochs,     experiment_.train.steps,     experiment_.train.evaluate,
                 experiment_.checkpoint.every, experiment_.checkpoint.best, experiment_.data.balance_steps};
   parts.plan.early_stop = {experiment_.train.early_stop, experiment_.train.patience, experiment_.train.min_delta};

@@ -13,6 +13,7 @@
 #include "train/optimizers.hpp"
 #include "train/parity_log.hpp"
 #include "train/reducer.hpp"
+#include "train/tracer.hpp"
 #include "train/trainer.hpp"
 
 namespace ddprun::run {
@@ -24,11 +25,14 @@ class Session {
           ObserverOptions options);
 
   train::Trainer& trainer() { return *trainer_; }
+  const train::Tracer* tracer() const { return tracer_.get(); }  // null unless the config asks for it
   const train::Feed& feed() const { return *feeds_.train; }
   const RunObserver& observer() const { return observer_; }
 
  private:
   void make_checkpointer(Assembly& assembly, const std::string& run_dir, const launch::World& world);
+  train::Observer& news();
+  void waiting_for(int bucket);
   train::Parts parts(Assembly& assembly, int world);
 
   const config::Experiment& experiment_;
@@ -37,6 +41,7 @@ class Session {
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   Feeds feeds_;
   std::unique_ptr<checkpoint::CheckpointFolder> folder_;  // on rank 0
+  std::unique_ptr<train::Tracer> tracer_;                 // null unless the config asks for it
   std::unique_ptr<train::ParityLog> parity_;              // null unless the config asks for it
   std::unique_ptr<train::Reducer> reducer_;               // under ddp
   std::unique_ptr<train::Checkpointer> checkpointer_;

@@ -8,7 +8,7 @@ namespace {
 
 train::Schedule schedule_of(const config::Loaded& loaded, int world, int64_t steps_per_epoch) {
   const auto& train = loaded.experiment.train;
-  const int64_t steps = train.steps ? *train.steps : train.epochs.value_or(1) * steps_per_epoch;
+  const int64_t steps = steps_of(train, steps_per_epoch);
   if (const std::string fault = config::warmup_fault(train.warmup, steps); !fault.empty()) {
     throw Error(ExitCode::usage, config::fault(loaded.sources, "train.warmup", fault));
   }
@@ -26,6 +26,10 @@ train::Schedule schedule_of(const config::Loaded& loaded, int world, int64_t ste
 }
 
 }  // namespace
+
+int64_t steps_of(const config::Experiment::Train& train, int64_t steps_per_epoch) {
+  return train.steps ? *train.steps : train.epochs.value_or(1) * steps_per_epoch;
+}
 
 train::StepOptions step_options(const config::Loaded& loaded, int world, int64_t steps_per_epoch) {
   const auto& train = loaded.experiment.train;

@@ -6,6 +6,9 @@
 
 namespace ddprun::run {
 
+// Optimizer steps of the whole run.
+int64_t steps_of(const config::Experiment::Train& train, int64_t steps_per_epoch);
+
 // Throws Error(usage) where warm-up is as long as the run.
 train::StepOptions step_options(const config::Loaded& loaded, int world, int64_t steps_per_epoch);
 

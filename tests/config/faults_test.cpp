@@ -144,7 +144,6 @@ TEST_CASE("what a later version will take is refused, and what to use instead is
   refused("launch.master_port", "29500", "0, or leave it out");
   refused("launch.interface", "\"eth0\"", "\"\", or leave it out");
   refused("comm.stage_through_host", "true", "false, or leave it out");
-  refused("log.trace_steps", "[3, 4]", "[], or leave it out");
 }
 
 TEST_CASE("a file of another scheme is refused for that alone") {

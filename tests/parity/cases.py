@@ -16,6 +16,10 @@ COMMON = {
     "optimizer.eps": 1e-8,
     "optimizer.fused": False,
     "train.evaluate": True,
+    "train.amp": "off",
+    "train.clip_norm": 0.0,
+    "train.schedule": "none",
+    "train.warmup": 0,
     "checkpoint.every": 0,
 }
 DDP = {"strategy.kind": "ddp", "strategy.sync_buffers": True, "comm.backend": "gloo", "comm.algorithm": "ring"}
@@ -63,6 +67,10 @@ NESTEROV = {**MOMENTUM, "optimizer.nesterov": True, "optimizer.weight_decay": 1e
 ADAM = {"optimizer.name": "adam", "optimizer.lr": 1e-3}
 ADAMW = {**ADAM, "optimizer.name": "adamw", "optimizer.weight_decay": 0.05}
 FUSED = {"optimizer.fused": True}
+COSINE = {"train.schedule": "cosine", "train.warmup": 10, "train.min_lr": 0.001}
+STEP = {"train.schedule": "step", "train.step_epochs": 1, "train.step_factor": 0.5}
+CLIP = {"train.clip_norm": 0.1}
+BF16, FP16 = {"train.amp": "bf16"}, {"train.amp": "fp16"}
 # A step of no length: what is compared after it are the initial weights.
 INITIAL = {"optimizer.name": "sgd", "optimizer.lr": 0.0, "train.steps": 1}
 # Each rank keeps its own running statistics, and an evaluation by all ranks has no counterpart on one.
@@ -81,7 +89,7 @@ class Case:
 
 
 # A sum of two numbers does not depend on their order, one of three does.
-def case(name, ranks, *parts, losses=1e-5, tensors=1e-5):
+def case(name, ranks, *parts, losses=1e-5, tensors=1e-5, bits=True):
     merged = {**COMMON, **(DDP if ranks > 1 else SINGLE)}
     for part in parts:
         merged.update(part)
@@ -90,7 +98,7 @@ def case(name, ranks, *parts, losses=1e-5, tensors=1e-5):
     config = {key: value for key, value in merged.items() if value is not None}
     # Three values have several sums: PyTorch's ranks add them up by the ring.
     same_order = ranks <= 2 or merged.get("comm.algorithm", "ring") == "ring"
-    return Case(name, ranks, config, losses, tensors, exact=same_order)
+    return Case(name, ranks, config, losses, tensors, exact=bits and same_order)
 
 
 GROUPS = {
@@ -100,6 +108,8 @@ GROUPS = {
         case("simplenet-nesterov-fused", 1, SIMPLENET, NESTEROV, FUSED),
         case("simplenet-adam-epochs", 1, SIMPLENET, ADAM, TWO_EPOCHS),
         case("simplenet-adamw-fused", 1, SIMPLENET, ADAMW, FUSED),
+        case("simplenet-step", 1, SIMPLENET, SGD, TWO_EPOCHS, STEP),
+        case("simplenet-step-warmup", 1, SIMPLENET, SGD, TWO_EPOCHS, STEP, {"train.warmup": 5}, bits=False),
         case("simplenet-adamw-in-order", 1, SIMPLENET, ADAMW, {"data.shuffle": False}),
     ],
     "two_ranks": [
@@ -117,6 +127,11 @@ GROUPS = {
         case("linear-sgd-fused", 2, LINEAR, SGD, FUSED),
         case("simplenet-adam-decay", 2, SIMPLENET, ADAM, {"optimizer.weight_decay": 0.01}),
         case("simplenet-adamw", 2, SIMPLENET, ADAMW),
+        # PyTorch computes a cosine's rate from the last one, which rounds otherwise.
+        case("simplenet-cosine", 2, SIMPLENET, MOMENTUM, COSINE, bits=False),
+        case("simplenet-clip", 2, SIMPLENET, SGD, CLIP),
+        case("simplenet-bf16", 2, SIMPLENET, SGD, BF16),
+        case("simplenet-fp16-clip", 2, SIMPLENET, ADAM, FP16, CLIP),
     ],
     "three_ranks": [
         case("simplenet-initial", 3, SIMPLENET, INITIAL),

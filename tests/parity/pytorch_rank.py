@@ -67,6 +67,25 @@ def make_optimizer(config, parameters, world):
     return make(parameters, lr, betas, eps, decay, fused=fused)
 
 
+def make_schedule(config, optimizer, steps_per_epoch):
+    """Called after each step."""
+    schedulers = torch.optim.lr_scheduler
+    warmup, total = config["train.warmup"], config.get("train.steps", config.get("train.epochs", 0) * steps_per_epoch)
+    parts = [schedulers.LinearLR(optimizer, 1 / warmup, total_iters=warmup - 1)] if warmup else []
+    if config["train.schedule"] == "cosine":
+        parts.append(schedulers.CosineAnnealingLR(optimizer, total - warmup, config["train.min_lr"]))
+        return schedulers.SequentialLR(optimizer, parts, [warmup]) if warmup else parts[0]
+    if config["train.schedule"] == "step":
+        steps = config["train.step_epochs"] * steps_per_epoch
+        parts.append(schedulers.StepLR(optimizer, steps, config["train.step_factor"]))
+    return schedulers.ChainedScheduler(parts) if parts else schedulers.ConstantLR(optimizer, 1)
+
+
+def precision(config):
+    dtype = {"off": None, "bf16": torch.bfloat16, "fp16": torch.float16}[config["train.amp"]]
+    return torch.autocast("cpu", dtype, enabled=dtype is not None)
+
+
 class Order:
     """The samples of each epoch."""
 
@@ -93,13 +112,14 @@ def distribute(model, config):
 
 
 @torch.no_grad()
-def evaluate(model, loss_of, loader):
+def evaluate(model, loss_of, loader, config):
     """Mean loss and the number of right answers over the whole test set."""
     model.eval()
     loss, right, samples = 0.0, 0, 0
     for inputs, targets in loader:
-        outputs = model(inputs)
-        loss += loss_of(outputs, targets).item() * len(inputs)
+        with precision(config):
+            outputs = model(inputs)
+            loss += loss_of(outputs, targets).item() * len(inputs)
         if targets.dtype == torch.int64:
             right += (outputs.argmax(1) == targets).sum().item()
         samples += len(inputs)
@@ -119,6 +139,8 @@ def train(case, rank, world):
     batch = config["data.batch_size"] // (1 if config["data.batch_per"] == "rank" else world)
     order = Order(config, train_set, rank, world)
     loader = DataLoader(train_set, batch, sampler=order.sampler)
+    scaler = torch.amp.GradScaler("cpu", enabled=config["train.amp"] == "fp16")
+    schedule = make_schedule(config, optimizer, len(loader))
     limit = config.get("train.steps", sys.maxsize)
     steps, tests, epoch = [], [], 0
     while epoch < config.get("train.epochs", sys.maxsize) and len(steps) < limit:
@@ -126,14 +148,20 @@ def train(case, rank, world):
         epoch += 1
         for inputs, targets in loader:
             optimizer.zero_grad()
-            loss = loss_of(replica(inputs), targets)
-            loss.backward()
-            optimizer.step()
+            with precision(config):
+                loss = loss_of(replica(inputs), targets)
+            scaler.scale(loss).backward()
+            if config["train.clip_norm"] > 0:
+                scaler.unscale_(optimizer)
+                torch.nn.utils.clip_grad_norm_(replica.parameters(), config["train.clip_norm"])
+            scaler.step(optimizer)
+            scaler.update()
+            schedule.step()
             steps.append({"epoch": epoch, "samples": len(inputs), "loss": loss.item()})
             if len(steps) == limit:
                 break
         if rank == 0 and config["train.evaluate"]:
-            tests.append(evaluate(model, loss_of, DataLoader(test_set, batch)))
+            tests.append(evaluate(model, loss_of, DataLoader(test_set, batch), config))
     return {"steps": steps, "tests": tests}, model
 
 
