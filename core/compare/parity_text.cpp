@@ -43,7 +43,9 @@ std::vector<std::string> sentences(const VariantParity& parity) {
                                     : "two runs: not equal, first at " + text(*parity.runs_part) +
                                           "; comm.deterministic = true asks for equal ones");
   }
-  if (std::isfinite(parity.ulp_max)) {
+  if (parity.ulp_max == 0) {
+    lines.push_back("gradients against a float64 mean: equal, but for its rounding to float32");
+  } else if (std::isfinite(parity.ulp_max)) {
     lines.push_back(fmt::format("gradients against a float64 mean: at most {:.3g} ULP ({}), {:.2g} on average",
                                 parity.ulp_max, parity.ulp_parameter, parity.ulp_mean));
   }
