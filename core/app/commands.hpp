@@ -21,6 +21,8 @@ struct Arguments {
   std::vector<std::string> overrides;     // --set a.b=value
   std::vector<std::string> plugin_paths;  // --plugin-path
   std::string checkpoint;                 // --checkpoint
+  bool quiet = false;                     // --quiet
+  bool verbose = false;                   // --verbose
   std::string data_set;                   // of ddprun data ...
   std::string root;                       // --root
   std::string mirror;                     // --mirror

@@ -103,6 +103,9 @@ void declare(CLI::App& cli, app::Arguments& arguments, Command& command) {
   declare_overrides(cli, arguments);
   declare_plugin_path(cli, arguments);
 
+  auto* quiet = cli.add_flag("-q,--quiet", arguments.quiet, "Print errors and the results alone");
+  cli.add_flag("-v,--verbose", arguments.verbose, "Print all there is to tell")->excludes(quiet);
+
   auto* validate = cli.add_subcommand("validate", "Check an experiment, its plugins and data included; start nothing");
   validate->add_option("file", arguments.config, "The experiment")->required()->type_name("FILE");
   declare_overrides(*validate, arguments);

@@ -24,6 +24,13 @@ log::Level level_of(const std::string& name) {
   return log::Level::info;
 }
 
+// The command line's word counts more than the file's. Unlike log.level, --quiet also takes the bar away; and neither
+// is part of the experiment, whose config.toml stays the same.
+void choose_output(const Arguments& arguments, const std::string& level) {
+  log::set_level(arguments.quiet ? log::Level::error : arguments.verbose ? log::Level::debug : level_of(level));
+  if (arguments.quiet) setenv("DDPRUN_TTY", "0", 1);
+}
+
 // The first SIGINT or SIGTERM asks a run without launcher to stop after its step; the second ends it at once.
 std::atomic<bool> stop{false};
 std::atomic<int> stopped_by{0};
@@ -93,7 +100,7 @@ void refuse_company_of_one_process(const config::Loaded& loaded, const launch::W
 ExitCode train(const Arguments& arguments) {
   config::Loaded loaded = config::load(arguments.config, arguments.overrides);
   run::find_resume(loaded);
-  log::set_level(level_of(loaded.experiment.log.level));
+  choose_output(arguments, loaded.experiment.log.level);
   const auto registry = plugin::Registry::standard(arguments.plugin_paths);
 
   if (const auto world = launch::discover(explicit_nproc(loaded))) {

@@ -82,6 +82,27 @@ TEST_CASE("stderr tells banner, steps and epochs; stdout only the summary; neith
   }
 }
 
+TEST_CASE("--quiet prints the results alone, --verbose no less than ever, and neither changes the experiment") {
+  Workplace place;
+  const auto run_with = [&](const std::string& flag) {
+    auto command = place.training(kImages, {"train.epochs=1"});
+    command.push_back(flag);
+    const auto printed = place.run(command);
+    INFO(printed.err);
+    REQUIRE(printed.code == 0);
+    return Finished{printed, place.new_run()};
+  };
+  const Finished quiet = run_with("--quiet"), verbose = run_with("--verbose");
+  CHECK(quiet.printed.err == "");
+  CHECK(has_line(quiet.printed.out, "test accuracy .*"));
+  CHECK(has_line(verbose.printed.err, "epoch 1 done in .*"));
+  CHECK(read_file(quiet.run / "config.toml") == read_file(verbose.run / "config.toml"));
+
+  auto both = place.training(kImages);
+  both.insert(both.end(), {"--quiet", "--verbose"});
+  CHECK(place.run(both).code == 2);
+}
+
 TEST_CASE("the run folder holds config, environment, steps and log of each rank, epochs and the summary") {
   Workplace place;
   const auto [printed, run] = finish(place, place.config(kImages));
