@@ -85,7 +85,7 @@ TEST_CASE("stderr tells banner, steps and epochs; stdout only the summary; neith
 TEST_CASE("--quiet prints the results alone, --verbose no less than ever, and neither changes the experiment") {
   Workplace place;
   const auto run_with = [&](const std::string& flag) {
-    auto command = place.training(kImages, {"train.epochs=1"});
+    auto command = place.training(place.config(kImages), {"train.epochs=1"});
     command.push_back(flag);
     const auto printed = place.run(command);
     INFO(printed.err);
@@ -98,7 +98,7 @@ TEST_CASE("--quiet prints the results alone, --verbose no less than ever, and ne
   CHECK(has_line(verbose.printed.err, "epoch 1 done in .*"));
   CHECK(read_file(quiet.run / "config.toml") == read_file(verbose.run / "config.toml"));
 
-  auto both = place.training(kImages);
+  auto both = place.training(place.config(kImages));
   both.insert(both.end(), {"--quiet", "--verbose"});
   CHECK(place.run(both).code == 2);
 }
