@@ -13,7 +13,7 @@ TEST_CASE("a position goes through metadata to the bit, what has no value includ
   const Position position{14, 1, 4, {0.1 + 0.2, NAN, 96}, {{kBestValue, 1.0 / 3}, {"scale", 65536}}};
   checkpoint::File file;
   write_position(position, file.metadata);
-  file.metadata["world"] = "2";  // others may write there too
+  file.metadata.emplace("world", "2");  // others may write there too
   const Position again = read_position(file);
   CHECK(again.step == 14);
   CHECK(again.epoch == 1);
