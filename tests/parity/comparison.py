@@ -112,5 +112,5 @@ def compare(case, run, pythons, state):
     measured = Measured()
     compare_steps(measured, run, pythons)
     compare_epochs(measured, run, pythons)
-    compare_tensors(measured, max((run / "checkpoints").glob("*.safetensors")), state)
+    compare_tensors(measured, max((run / "checkpoints").glob("step-????????.safetensors")), state)
     return measured
