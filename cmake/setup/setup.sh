@@ -7,6 +7,8 @@ logs=$root/build/setup
 . "$setup/torch.sh"
 # shellcheck source=cmake/setup/ucx.sh
 . "$setup/ucx.sh"
+# shellcheck source=cmake/setup/nccl.sh
+. "$setup/nccl.sh"
 # shellcheck source=cmake/setup/charts.sh
 . "$setup/charts.sh"
 
@@ -127,14 +129,15 @@ show_progress() {
   if [[ $terminal && $started ]]; then echo >&2; fi
 }
 
-# prepare program|tests: takes the clone's lock and installs. Sets torch_dir, torch_python, ucx_dir and
-# charts_python.
+# prepare program|tests: takes the clone's lock and installs. Sets torch_dir, torch_python, ucx_dir,
+# nccl_dir, cuda_dir and charts_python.
 prepare() {
   mkdir -p "$logs"
   lock_clone
   need_packages "$1"
   need_torch "$1"
   need_ucx
+  need_nccl
   need_charts
 }
 

@@ -26,6 +26,7 @@ make_sandbox() {
   printf '#!/bin/bash\necho "the program:" "$@"\n' >"$clone/build/release/bin/ddprun"
   chmod +x "$clone/build/release/bin/ddprun"
   make_ucx
+  make_nccl
   make_charts
 }
 
@@ -36,6 +37,15 @@ make_ucx() {
   fake ucx-python 'exit 1'
   ln -sf "$box/bin/ucx-python" "$ucx/bin/python"
   entries "$clone/cmake/setup/ucx.txt" >"$ucx/ddprun-complete.txt"
+}
+
+# The environment of NCCL, likewise.
+make_nccl() {
+  nccl=$box/home/.cache/ddprun/nccl-2.28.9
+  mkdir -p "$nccl/bin" "$nccl/lib/python3.11/site-packages/nvidia"
+  fake nccl-python 'exit 1'
+  ln -sf "$box/bin/nccl-python" "$nccl/bin/python"
+  entries "$clone"/cmake/setup/nccl{,-cuda,-crt}.txt >"$nccl/ddprun-complete.txt"
 }
 
 # The environment that charts are drawn with, likewise.

@@ -240,6 +240,52 @@ test_DDPRUN_UCX_DIR_is_used_and_nothing_installed() {
   expect pip "$(calls_of ucx-python)" ""
 }
 
+test_NCCL_that_Torch_has_brought_is_used_and_the_rest_installed() {
+  make_torch "$box/site/torch" 2.8
+  mkdir -p "$box"/site/nvidia/{nccl,cu13}/{include,lib}
+  touch "$box"/site/nvidia/nccl/{include/nccl.h,lib/libnccl.so.2} \
+    "$box"/site/nvidia/cu13/{include/cuda_runtime.h,lib/libcudart.so.13}
+  variables=(DDPRUN_TORCH_DIR="$box/site/torch")
+  rm "$nccl/ddprun-complete.txt"
+  fake nccl-python 'case "$*" in
+    *incomplete.py*) [ -e "$BOX/done" ] || echo nvidia-cuda-crt==13.0.88 ;;
+    *install*) touch "$BOX/done" ;;
+  esac'
+  run ./ddprun
+  expect status "$status" 0
+  expect pip "$(calls_of nccl-python | grep -o ' install .*')" \
+    " install --no-deps --no-cache-dir --no-compile --progress-bar off nvidia-cuda-crt==13.0.88"
+  expect stamp "$(<"$nccl/ddprun-complete.txt")" "nvidia-cuda-crt==13.0.88"
+  expect_has cmake "$(calls_of cmake)" "-DDDPRUN_NCCL_DIR=$box/site/nvidia/nccl"
+  expect_has cmake "$(calls_of cmake)" \
+    "-DDDPRUN_CUDA_DIR=$box/site/nvidia/cu13;$nccl/lib/python3.11/site-packages/nvidia/cu13"
+}
+
+test_NCCL_that_Torch_has_not_brought_is_installed() {
+  make_torch "$box/mine" 2.8
+  variables=(DDPRUN_TORCH_DIR="$box/mine")
+  rm "$nccl/ddprun-complete.txt"
+  fake nccl-python 'case "$*" in
+    *incomplete.py*) [ -e "$BOX/done" ] || printf "%s\n" "${@:2}" ;;
+    *install*) touch "$BOX/done" ;;
+  esac'
+  run ./ddprun
+  expect status "$status" 0
+  expect pip "$(calls_of nccl-python | grep -o ' off .*')" \
+    " off nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96 nvidia-nccl-cu13==2.28.9"
+  expect_has cmake "$(calls_of cmake)" "-DDDPRUN_NCCL_DIR=$nccl/lib/python3.11/site-packages/nvidia/nccl"
+}
+
+test_DDPRUN_NCCL_DIR_and_DDPRUN_CUDA_DIR_are_used_and_nothing_installed() {
+  make_environment 'exit 1' torch-cpu.txt
+  rm -r "$nccl"
+  variables=(DDPRUN_NCCL_DIR="$box/mine" DDPRUN_CUDA_DIR="$box/cuda")
+  run ./ddprun
+  expect status "$status" 0
+  expect_has cmake "$(calls_of cmake)" "-DDDPRUN_NCCL_DIR=$box/mine"
+  expect_has cmake "$(calls_of cmake)" "-DDDPRUN_CUDA_DIR=$box/cuda"
+}
+
 test_DDPRUN_UCX_DIR_system_is_left_to_CMake() {
   make_environment 'exit 1' torch-cpu.txt
   variables=(DDPRUN_UCX_DIR=system)
@@ -342,7 +388,7 @@ test_run_tests_fails_when_ctest_gives_no_results() {
 
 test_the_scripts_are_sound_bash() {
   local script
-  for script in ddprun run-tests cmake/setup/{setup.sh,torch.sh,ucx.sh,charts.sh,pins.sh,find-torch} tests/fresh/run; do
+  for script in ddprun run-tests cmake/setup/{setup.sh,torch.sh,ucx.sh,nccl.sh,charts.sh,pins.sh,find-torch} tests/fresh/run; do
     expect "$script" "$(bash -n "$source_dir/$script" 2>&1)" ""
   done
 }

@@ -1,0 +1,169 @@
+#include "communicator.hpp"
+
+#include "failures.hpp"
+#include "place.hpp"
+
+namespace ddprun::nccl_backend {
+namespace {
+
+ncclDataType_t nccl_type(int32_t dtype) {
+  switch (dtype) {
+    case DDPRUN_FLOAT16: return ncclFloat16;
+    case DDPRUN_BFLOAT16: return ncclBfloat16;
+    case DDPRUN_FLOAT32: return ncclFloat32;
+    case DDPRUN_FLOAT64: return ncclFloat64;
+    case DDPRUN_INT8: return ncclInt8;
+    case DDPRUN_INT32: return ncclInt32;
+    case DDPRUN_INT64: return ncclInt64;
+    case DDPRUN_UINT8: return ncclUint8;
+    default: throw Failure(DDPRUN_UNSUPPORTED, "NCCL does not reduce this dtype");
+  }
+}
+
+ncclRedOp_t nccl_op(int32_t op) {
+  switch (op) {
+    case DDPRUN_SUM: return ncclSum;
+    case DDPRUN_MIN: return ncclMin;
+    case DDPRUN_MAX: return ncclMax;
+    case DDPRUN_PRODUCT: return ncclProd;
+    default: return ncclAvg;
+  }
+}
+
+// Broadcast and allgather move bytes, so that they take every dtype.
+std::size_t bytes_of(const ddprun_collective& call) {
+  return call.count * size_of(call.dtype);
+}
+
+cudaStream_t stream_of(const ddprun_collective& call) {
+  return static_cast<cudaStream_t>(call.stream);
+}
+
+// A graph would run the collective again where no deadline and no peer's end is seen.
+void refuse_capture(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check("the state of the stream", cudaStreamIsCapturing(stream, &status));
+  if (status == cudaStreamCaptureStatusNone) return;
+  throw Failure(DDPRUN_UNSUPPORTED, "comm_nccl takes no stream that is being captured into a CUDA graph");
+}
+
+}  // namespace
+
+NcclCommunicator::NcclCommunicator(const Host& host)
+    : host_(host),
+      settings_(Settings::of(host)),
+      device_(find_device(host)),
+      report_(host, settings_.verify),
+      session_(joined()) {}
+
+std::shared_ptr<Session> NcclCommunicator::joined() const {
+  const OnDevice here(device_.ordinal);
+  const std::string forced = forced_algorithm(host_.algorithm(), host_.deterministic());
+  if (meet(host_, device_, settings_, forced)) stay_on_loopback(host_);
+  host_.log(host_.rank() == 0 ? DDPRUN_LOG_INFO : DDPRUN_LOG_DEBUG, device_.versions);
+  const AlgorithmScope scope(forced);
+  return Session::join(host_, device_, exchange_id(host_));
+}
+
+template <class Launch>
+void NcclCommunicator::queue(Flight& flight, Launch&& launch) {
+  session_->run(flight.name, [&](ncclComm_t comm) { return launch(comm, session_->stream()); });
+  if (const auto result = cudaEventRecord(flight.done.get(), session_->stream()); result != cudaSuccess) {
+    session_->fail(failure_of(flight.name, result));
+  }
+  session_->enter(flight);
+}
+
+template <class Launch>
+Request& NcclCommunicator::start(const char* name, const char* algorithm, const ddprun_collective& call,
+                                 Launch&& launch) {
+  if (call.count == 0) {
+    session_->throw_if_failed();
+    nothing_.algorithm = algorithm;
+    return nothing_;
+  }
+  const OnDevice here(device_.ordinal);
+  refuse_capture(stream_of(call));
+  Flight& flight = session_->take();
+  flight.name = name;
+  flight.algorithm = algorithm;
+  flight.transport = "nccl";
+  flight.stream = stream_of(call);
+  cudaError_t ordered = cudaEventRecord(flight.ready.get(), flight.stream);
+  if (ordered == cudaSuccess) ordered = cudaStreamWaitEvent(session_->stream(), flight.ready.get(), 0);
+  if (ordered != cudaSuccess) session_->fail(failure_of(name, ordered));
+  queue(flight, launch);
+  return flight;
+}
+
+Request& NcclCommunicator::allreduce(const ddprun_collective& call) {
+  Request& request =
+      start("allreduce", served_name(host_.algorithm()), call, [&](ncclComm_t comm, cudaStream_t stream) {
+        return ncclAllReduce(call.send, call.recv, call.count, nccl_type(call.dtype), nccl_op(call.op), comm, stream);
+      });
+  if (call.count > 0) report_.require_asked();
+  return request;
+}
+
+Request& NcclCommunicator::broadcast(const ddprun_collective& call) {
+  return start("broadcast", "nccl", call, [&](ncclComm_t comm, cudaStream_t stream) {
+    return ncclBroadcast(call.recv, call.recv, bytes_of(call), ncclUint8, call.root, comm, stream);
+  });
+}
+
+Request& NcclCommunicator::allgather(const ddprun_collective& call) {
+  return start("allgather", "nccl", call, [&](ncclComm_t comm, cudaStream_t stream) {
+    return ncclAllGather(call.send, call.recv, bytes_of(call), ncclUint8, comm, stream);
+  });
+}
+
+Request& NcclCommunicator::reduce_scatter(const ddprun_collective& call) {
+  return start("reduce_scatter", "nccl", call, [&](ncclComm_t comm, cudaStream_t stream) {
+    return ncclReduceScatter(call.send, call.recv, call.count, nccl_type(call.dtype), nccl_op(call.op), comm, stream);
+  });
+}
+
+// On no stream of the caller's: it is the processes that meet, so wait blocks.
+Request& NcclCommunicator::barrier() {
+  const OnDevice here(device_.ordinal);
+  Flight& flight = session_->take();
+  flight.name = "barrier";
+  flight.algorithm = flight.transport = "nccl";
+  flight.is_barrier = true;
+  queue(flight, [&](ncclComm_t comm, cudaStream_t stream) {
+    return ncclAllReduce(session_->word(), session_->word(), 1, ncclInt32, ncclSum, comm, stream);
+  });
+  return flight;
+}
+
+bool NcclCommunicator::test(Request& request) {
+  session_->throw_if_failed();
+  if (&request == &nothing_) return true;
+  const auto& flight = static_cast<const Flight&>(request);
+  return !flight.is_barrier || flight.done.state() != cudaErrorNotReady;
+}
+
+void NcclCommunicator::wait(Request& request, std::chrono::milliseconds timeout) {
+  if (&request == &nothing_) return session_->throw_if_failed();
+  auto& flight = static_cast<Flight&>(request);
+  const OnDevice here(device_.ordinal);
+  const auto release = [this](Flight* waited) { session_->release(*waited); };
+  const std::unique_ptr<Flight, decltype(release)> taken_back(&flight, release);
+  session_->throw_if_failed();
+  if (flight.is_barrier) return session_->wait_for(flight, timeout);
+  if (const auto result = cudaStreamWaitEvent(flight.stream, flight.done.get(), 0); result != cudaSuccess) {
+    session_->fail(failure_of(flight.name, result));
+  }
+}
+
+void* NcclCommunicator::alloc(uint64_t bytes) {
+  const OnDevice here(device_.ordinal);
+  return session_->alloc(bytes);
+}
+
+void NcclCommunicator::free(void* memory) noexcept {
+  const OnDevice here(device_.ordinal);
+  session_->free(memory);
+}
+
+}  // namespace ddprun::nccl_backend

@@ -1,0 +1,78 @@
+#include "place.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <fstream>
+
+#include "failures.hpp"
+
+namespace ddprun::nccl_backend {
+namespace {
+
+// A boot of a kernel, and the name that containers of one kernel differ in.
+std::string host_id() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  return name.data() + (" " + boot);
+}
+
+std::string joined_version() {
+  int version = 0;
+  check("NCCL's version", ncclGetVersion(&version));
+  return std::to_string(version);
+}
+
+struct Place {
+  std::string host;
+  std::string bus;
+};
+
+}  // namespace
+
+bool meet(const Host& host, const Device& device, const Settings& settings, const std::string& forced) {
+  const auto hosts = host.allgather(host_id());
+  const auto buses = host.allgather(device.bus);
+  // Ranks that differ here would wait for one another for ever, or compute with different algorithms.
+  const std::string ask = "NCCL " + joined_version() + ", NCCL_ALGO \"" + forced + "\"";
+  const auto asks = host.allgather(ask);
+  bool one_host = true;
+  for (int rank = 0; rank < host.size(); ++rank) {
+    if (asks[rank] != ask) {
+      throw Failure(DDPRUN_MISMATCH, "rank " + std::to_string(rank) + " has " + asks[rank] + ", rank " +
+                                         std::to_string(host.rank()) + " has " + ask);
+    }
+    one_host = one_host && hosts[rank] == hosts[0];
+    for (int other = 0; other < rank && !settings.share_gpu; ++other) {
+      if (hosts[other] != hosts[rank] || buses[other] != buses[rank]) continue;
+      throw Failure(DDPRUN_INVALID, "ranks " + std::to_string(other) + " and " + std::to_string(rank) +
+                                        " use one GPU (" + buses[rank] +
+                                        "): give each a GPU of its own; launch.nproc is at most the number of GPUs");
+    }
+  }
+  return one_host;
+}
+
+ncclUniqueId exchange_id(const Host& host) {
+  constexpr char kId = 'i';  // before an id; else the text says why there is none
+  std::string mine;
+  if (host.rank() == 0) {
+    ncclUniqueId id = {};
+    const ncclResult_t result = ncclGetUniqueId(&id);
+    mine = result == ncclSuccess
+               ? kId + std::string(id.internal, sizeof id.internal)
+               : std::string("-") + failure_of("making NCCL's id", result, ncclGetLastError(nullptr)).what();
+  }
+  const std::string theirs = host.allgather(mine).front();
+  ncclUniqueId id = {};
+  if (theirs.size() != 1 + sizeof id.internal || theirs[0] != kId) {
+    throw Failure(DDPRUN_INTERNAL, "rank 0: " + (theirs.empty() ? "gave no id" : theirs.substr(1)));
+  }
+  std::memcpy(id.internal, theirs.data() + 1, sizeof id.internal);
+  return id;
+}
+
+}  // namespace ddprun::nccl_backend

@@ -1,0 +1,84 @@
+#include "report.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+#include "ddprun/words.hpp"
+#include "settings.hpp"
+
+namespace ddprun::nccl_backend {
+namespace {
+
+constexpr char kWhy[] = "comm.options.verify";
+
+// One for the process, as NCCL opens its file once. It has no name, so nothing is left of it.
+int debug_memory() {
+  static const int file = memfd_create("nccl-debug", MFD_CLOEXEC);
+  if (file < 0) throw Failure(DDPRUN_NO_MEMORY, "comm.options.verify: no memory for NCCL's report");
+  return file;
+}
+
+}  // namespace
+
+Report::Report(const Host& host, bool wanted)
+    : asked_(host.algorithm()), speaks_(wanted && host.rank() == 0 && host.size() > 1) {
+  if (!wanted) return;
+  if (asked_ != "ring" && asked_ != "tree") {
+    throw Failure(DDPRUN_INVALID, std::string(kWhy) +
+                                      " compares what NCCL does with comm.algorithm: that has to be "
+                                      "\"ring\" or \"tree\"");
+  }
+  file_ = debug_memory();
+  const std::string path = "/proc/self/fd/" + std::to_string(file_);
+  const char* const now = std::getenv("NCCL_DEBUG_FILE");
+  const bool is_ours = now != nullptr && now == path;  // of an earlier communicator
+  for (const char* const variable : {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"}) {
+    if (is_ours || std::getenv(variable) == nullptr) continue;
+    throw Failure(DDPRUN_INVALID, std::string(kWhy) + " needs NCCL's debug lines for itself: leave " + variable +
+                                      " and comm.options.debug unset");
+  }
+  set_variable("NCCL_DEBUG", "INFO", kWhy);
+  set_variable("NCCL_DEBUG_SUBSYS", "TUNING", kWhy);
+  set_variable("NCCL_DEBUG_FILE", path, kWhy);
+  read_ = lseek(file_, 0, SEEK_END);
+}
+
+std::string Report::new_lines() {
+  std::string text;
+  std::array<char, 4096> piece;
+  for (ssize_t got; (got = pread(file_, piece.data(), piece.size(), read_)) > 0; read_ += got) {
+    text.append(piece.data(), static_cast<std::size_t>(got));
+  }
+  // What was read is given back; NCCL writes on behind it.
+  fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, read_);
+  return text;
+}
+
+void Report::require_asked() {
+  if (!speaks_) return;
+  constexpr std::string_view kCall = "AllReduce: ";
+  constexpr std::string_view kAlgorithm = " -> Algo ";
+  const std::string text = new_lines();
+  bool is_told = false;
+  for (std::size_t at = text.find(kCall); at != std::string::npos; at = text.find(kCall, at + 1)) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::size_t name = text.find(kAlgorithm, at);
+    if (name >= end) continue;
+    const std::size_t begin = name + kAlgorithm.size();
+    const std::string served = text.substr(begin, text.find(' ', begin) - begin);
+    if (served != (asked_ == "ring" ? "RING" : "TREE")) {
+      throw Failure(DDPRUN_INTERNAL,
+                    "allreduce: comm.algorithm = \"" + asked_ + "\", but NCCL reports \"" + printable(served) + "\"");
+    }
+    is_told = true;
+  }
+  if (!is_told) throw Failure(DDPRUN_INTERNAL, "allreduce: NCCL does not report which algorithm served it");
+}
+
+}  // namespace ddprun::nccl_backend

@@ -1,0 +1,158 @@
+#include "session.hpp"
+
+#include <algorithm>
+
+namespace ddprun::nccl_backend {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLonger = 1500ms;  // than leave() takes
+
+// NCCL takes a collective within some microseconds; the first one connects the ranks, which takes longer.
+void pause(int turn) {
+  if (turn < 200) return std::this_thread::yield();
+  std::this_thread::sleep_for(turn < 1000 ? 50us : 1000us);
+}
+
+}  // namespace
+
+std::shared_ptr<Session> Session::join(const Host& host, const Device& device, const ncclUniqueId& id) {
+  const OnDevice here(device.ordinal);
+  const std::shared_ptr<Session> self(new Session(host, device));
+  const std::shared_ptr<Session> owner(self.get(), [self](Session*) { self->close(); });
+  // The most urgent stream there is, so that the pieces of a collective get on between those of a kernel.
+  int least = 0;
+  int greatest = 0;
+  check("the priorities of streams", cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  check("a stream", cudaStreamCreateWithPriority(&self->stream_, cudaStreamNonBlocking, greatest));
+  check("memory for the barrier", cudaMalloc(reinterpret_cast<void**>(&self->word_), sizeof *self->word_));
+  check("memory for the barrier", cudaMemset(self->word_, 0, sizeof *self->word_));
+  self->thread_ = std::thread([self] { self->watch(); });
+
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  self->run("joining",
+            [&](ncclComm_t) { return ncclCommInitRankConfig(&self->comm_, host.size(), id, host.rank(), &config); });
+  return owner;
+}
+
+// Where the thread does not come back in time, it stays behind and frees what it can.
+void Session::close() noexcept {
+  if (!thread_.joinable()) {
+    free_everything();
+    return;
+  }
+  Lock lock(mutex_);
+  closing_ = true;
+  changed_.notify_all();
+  const bool has_left = changed_.wait_for(lock, kLonger, [this] { return has_left_; });
+  lock.unlock();
+  has_left ? thread_.join() : thread_.detach();
+}
+
+ncclResult_t Session::progress() {
+  const std::lock_guard lock(mutex_);
+  if (failure_) throw *failure_;
+  ncclResult_t state = ncclSuccess;
+  const ncclResult_t result = ncclCommGetAsyncError(comm_, &state);
+  return result == ncclSuccess ? state : result;
+}
+
+void Session::settle(const char* name, ncclResult_t result) {
+  const auto deadline = Clock::now() + host_.deadline();
+  for (int turn = 0; result == ncclInProgress; ++turn) {
+    if (is_aborted()) fail({DDPRUN_ABORTED, std::string(name) + ": aborted"});
+    if (Clock::now() >= deadline) fail(timeout_of(name, host_.deadline()));
+    pause(turn);
+    result = progress();
+  }
+  if (result != ncclSuccess) fail(failure_of(name, result, ncclGetLastError(nullptr)));
+  const std::lock_guard lock(mutex_);
+  doing_ = "between two collectives";
+}
+
+Flight& Session::take() {
+  const std::lock_guard lock(mutex_);
+  if (failure_) throw *failure_;
+  if (free_.empty()) {
+    flights_.push_back(std::make_unique<Flight>());
+    free_.push_back(flights_.back().get());
+  }
+  Flight& flight = *free_.back();
+  free_.pop_back();
+  flight.is_barrier = flight.is_waited = flight.has_ended = false;
+  flight.begun.reset();
+  return flight;
+}
+
+void Session::enter(Flight& flight) {
+  const std::lock_guard lock(mutex_);
+  under_way_.push_back(&flight);
+}
+
+void Session::release(Flight& flight) noexcept {
+  const std::lock_guard lock(mutex_);
+  flight.is_waited = true;
+  if (flight.has_ended) free_.push_back(&flight);
+}
+
+void Session::wait_for(const Flight& flight, std::chrono::milliseconds timeout) {
+  const auto deadline = Clock::now() + timeout;
+  cudaError_t state = flight.done.state();
+  for (int turn = 0; state == cudaErrorNotReady; ++turn) {
+    throw_if_failed();
+    if (is_aborted()) fail({DDPRUN_ABORTED, std::string(flight.name) + ": aborted"});
+    if (Clock::now() >= deadline) fail(timeout_of(flight.name, timeout));
+    pause(turn);
+    state = flight.done.state();
+  }
+  if (state != cudaSuccess) fail(failure_of(flight.name, state));
+}
+
+void* Session::alloc(uint64_t bytes) {
+  throw_if_failed();
+  void* memory = nullptr;
+  check("memory for buckets", ncclMemAlloc(&memory, std::max<uint64_t>(bytes, 1)));
+  void* handle = nullptr;
+  try {
+    run("registering memory", [&](ncclComm_t comm) { return ncclCommRegister(comm, memory, bytes, &handle); });
+    const std::lock_guard lock(mutex_);
+    allocated_.emplace(memory, handle);
+  } catch (...) {
+    ncclMemFree(memory);
+    throw;
+  }
+  return memory;
+}
+
+void Session::free(void* memory) noexcept {
+  cudaDeviceSynchronize();
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = allocated_.find(memory);
+    if (found == allocated_.end()) return;
+    if (comm_ != nullptr && found->second != nullptr) ncclCommDeregister(comm_, found->second);
+    allocated_.erase(found);
+  }
+  ncclMemFree(memory);
+}
+
+void Session::throw_if_failed() {
+  const std::lock_guard lock(mutex_);
+  if (failure_) throw *failure_;
+}
+
+void Session::fail(const Failure& failure) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_.emplace(failure);
+  changed_.notify_all();
+  throw *failure_;
+}
+
+void Session::abort() noexcept {
+  aborted_.store(true, std::memory_order_release);
+  changed_.notify_all();
+}
+
+}  // namespace ddprun::nccl_backend

@@ -1,0 +1,27 @@
+// comm.options, which become NCCL's variables: NCCL takes its settings from the environment, once per process.
+#pragma once
+
+#include <string>
+
+#include "ddprun/comm_plugin.hpp"
+
+namespace ddprun::nccl_backend {
+
+struct Settings {
+  bool share_gpu = false;  // several ranks may use one GPU: for tests
+  bool verify = false;     // compare NCCL's own report with the algorithm that was asked for
+
+  // Reads the options and sets NCCL's variables by them. Throws Failure: DDPRUN_INVALID for an option that is unknown
+  // or no value of its kind, DDPRUN_UNSUPPORTED where NCCL has read another value in this process before.
+  static Settings of(const Host& host);
+};
+
+// Sets one of NCCL's variables for the rest of the process. Throws Failure(DDPRUN_UNSUPPORTED) where an earlier
+// communicator has set it otherwise. `why` stands in that line: "comm.options.debug".
+void set_variable(const std::string& variable, const std::string& value, const std::string& why);
+
+// Keeps the ranks of one host on its loopback interface, where neither the options nor the environment name another:
+// nothing listens to the network. To be called by all ranks, before NCCL makes an id.
+void stay_on_loopback(const Host& host);
+
+}  // namespace ddprun::nccl_backend

@@ -1,0 +1,99 @@
+#include "session.hpp"
+
+namespace ddprun::nccl_backend {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLook = 10ms;   // between two looks: what a fault costs at least
+constexpr auto kLeaving = 1s;  // for what is under way, and for NCCL to part from its peers
+
+}  // namespace
+
+void Session::watch() {
+  const OnDevice here(device_.ordinal);
+  Lock lock(mutex_);
+  while (!closing_) {
+    changed_.wait_for(lock, kLook);
+    if (comm_ == nullptr) continue;
+    if (!failure_) failure_ = trouble(Clock::now());
+    if (failure_) end(lock);
+  }
+  leave(lock);
+  free_everything();
+  has_left_ = true;
+  changed_.notify_all();
+}
+
+std::optional<Failure> Session::trouble(Clock::time_point now) {
+  if (is_aborted()) return Failure(DDPRUN_ABORTED, std::string(doing_) + ": aborted");
+  ncclResult_t state = ncclSuccess;
+  const ncclResult_t result = ncclCommGetAsyncError(comm_, &state);
+  if (result != ncclSuccess) state = result;
+  if (state != ncclSuccess && state != ncclInProgress) {
+    return failure_of(under_way_.empty() ? doing_ : under_way_.front()->name, state, ncclGetLastError(comm_));
+  }
+  return trouble_of_flights(now);
+}
+
+// The deadline of a collective counts from when the GPU has come to it: the one before has ended, and so has what the
+// caller had queued.
+std::optional<Failure> Session::trouble_of_flights(Clock::time_point now) {
+  while (!under_way_.empty()) {
+    Flight& flight = *under_way_.front();
+    const cudaError_t state = flight.done.state();
+    if (state == cudaErrorNotReady) {
+      if (!flight.begun && (flight.is_barrier || flight.ready.state() == cudaSuccess)) flight.begun = now;
+      if (flight.begun && now - *flight.begun > host_.deadline()) return timeout_of(flight.name, host_.deadline());
+      return std::nullopt;
+    }
+    if (state != cudaSuccess) return failure_of(flight.name, state);
+    flight.has_ended = true;
+    if (flight.is_waited) free_.push_back(&flight);
+    under_way_.pop_front();
+  }
+  return std::nullopt;
+}
+
+// By this the kernels of this rank end, whatever their peers do, and whoever waits for the stream goes on.
+void Session::end(Lock& lock) {
+  const ncclComm_t comm = std::exchange(comm_, nullptr);
+  lock.unlock();
+  ncclCommAbort(comm);
+  lock.lock();
+}
+
+// A healthy communicator is flushed first: NCCL's own threads may still send what our kernels have handed them.
+void Session::leave(Lock& lock) {
+  const auto limit = Clock::now() + kLeaving;
+  while (comm_ != nullptr && !failure_ && !under_way_.empty() && Clock::now() < limit) {
+    changed_.wait_for(lock, 1ms);
+    failure_ = trouble(Clock::now());
+  }
+  if (comm_ == nullptr) return;
+  if (failure_ || !under_way_.empty()) return end(lock);
+
+  const ncclComm_t comm = std::exchange(comm_, nullptr);
+  lock.unlock();
+  ncclResult_t state = ncclCommFinalize(comm);
+  while (state == ncclInProgress && Clock::now() < limit && !is_aborted()) {
+    std::this_thread::sleep_for(100us);
+    if (ncclCommGetAsyncError(comm, &state) != ncclSuccess) break;
+  }
+  state == ncclSuccess ? ncclCommDestroy(comm) : ncclCommAbort(comm);
+  lock.lock();
+}
+
+void Session::free_everything() noexcept {
+  for (const auto& [memory, handle] : allocated_) ncclMemFree(memory);
+  allocated_.clear();
+  under_way_.clear();
+  free_.clear();
+  flights_.clear();
+  cudaFree(word_);
+  word_ = nullptr;
+  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  stream_ = nullptr;
+}
+
+}  // namespace ddprun::nccl_backend

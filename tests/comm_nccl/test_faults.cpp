@@ -1,0 +1,177 @@
+// What fails, hangs or is told to stop while comm_nccl joins and communicates, and how long that takes.
+#include <doctest/doctest.h>
+
+#include <thread>
+
+#include "comm_nccl/process.hpp"
+
+namespace ddprun::testing {
+namespace {
+
+using comm::Op;
+using namespace std::chrono_literals;
+
+// Far longer than any of it takes, far shorter than the deadlines that must not be waited for.
+constexpr auto kSoon = 5s;
+
+comm::JoinOptions within(std::chrono::milliseconds deadline) {
+  auto options = options_of(2);
+  options.deadline = deadline;
+  return options;
+}
+
+bool has(Fake& state, const std::string& call) {
+  return calls(state).find(call + "\n") != std::string::npos;
+}
+
+// What body says, and then that it was not soon.
+std::string soon(const std::function<std::string()>& body) {
+  const auto start = Clock::now();
+  std::string text = body();
+  return Clock::now() - start < kSoon ? text : text + ", and not soon";
+}
+
+// Until the watch has seen what there is to see.
+void await(Fake& state, const std::string& call) {
+  for (const auto limit = Clock::now() + kSoon; !has(state, call) && Clock::now() < limit;) {
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+std::string allreduced(comm::CommBackend& backend) {
+  return error_of([&] {
+    const auto buffer = on_stream(3, 5);
+    backend.allreduce(buffer.data, buffer, Op::sum)->wait(1s);
+  });
+}
+
+TEST_CASE("joining peers that never come ends at the deadline, and the communicator is aborted") {
+  CHECK(told([](Fake& state) {
+          state.turns = -1;
+          const std::string text = soon([] { return error_of([] { comm::join(nccl(), within(300ms)); }); });
+          return text.substr(0, text.find(';')) + (has(state, "ncclCommAbort") ? "" : ", and no abort");
+        }) == "4: nccl: rank 0: joining 2 ranks: timeout: joining: not done within 300 ms");
+}
+
+TEST_CASE("joining ends at the host's abort flag") {
+  CHECK(told([](Fake& state) {
+          state.turns = -1;
+          auto options = within(60s);
+          options.abort_flag = std::make_shared<std::atomic<int32_t>>(0);
+          std::thread other([&] {
+            await(state, "ncclGetUniqueId interface =lo");
+            *options.abort_flag = 1;
+          });
+          const std::string text = soon([&] { return error_of([&] { comm::join(nccl(), options); }); });
+          other.join();
+          return text + (has(state, "ncclCommAbort") ? "" : ", and no abort");
+        }) == "4: nccl: rank 0: joining 2 ranks: aborted: the communicator was aborted");
+}
+
+TEST_CASE("a collective that the GPU does not end is aborted at its deadline, and the next call says so") {
+  CHECK(told([](Fake& state) {
+          const auto backend = comm::join(nccl(), within(200ms));
+          state.gpu_hangs = true;
+          const std::string first = allreduced(*backend);
+          await(state, "ncclCommAbort");
+          const std::string second = soon([&] { return allreduced(*backend); });
+          return first + " | " + second.substr(0, second.find(';'));
+        }) ==
+        "no error | 5: nccl: rank 0: allreduce 2 (float32 x 3, sum, cuda): timeout: allreduce: not done within 200 ms");
+}
+
+TEST_CASE("a barrier blocks until the GPU has come by it, at most for the time that wait is given") {
+  CHECK(told([](Fake& state) {
+          const auto backend = comm::join(nccl(), within(60s));
+          state.gpu_hangs = true;
+          const auto barrier = backend->barrier();
+          if (barrier->test()) return std::string("done");
+          const std::string text = soon([&] { return error_of([&] { barrier->wait(200ms); }); });
+          return text.substr(0, text.find(';'));
+        }) == "5: nccl: rank 0: barrier 1: timeout: barrier: not done within 200 ms");
+}
+
+TEST_CASE("abort ends a wait that blocks in another thread") {
+  CHECK(told([](Fake& state) {
+          const auto backend = comm::join(nccl(), within(60s));
+          state.gpu_hangs = true;
+          const auto barrier = backend->barrier();
+          std::thread other([&] {
+            std::this_thread::sleep_for(50ms);
+            backend->abort();
+          });
+          const std::string text = soon([&] { return error_of([&] { barrier->wait(60s); }); });
+          other.join();
+          await(state, "ncclCommAbort");
+          return text + (has(state, "ncclCommAbort") ? "" : ", and no abort");
+        }) == "5: nccl: rank 0: barrier 1: aborted: the communicator was aborted");
+}
+
+TEST_CASE("a fault that NCCL finds while nobody calls it is what the next call says") {
+  CHECK(
+      told([](Fake& state) {
+        const auto backend = comm::join(nccl(), within(60s));
+        {
+          const std::lock_guard lock(state.mutex);
+          state.message = "NET/Socket : socketProgress: Connection closed by remote peer 10.0.0.2<4711>\n";
+        }
+        state.async_error = 6;
+        await(state, "ncclCommAbort");
+        return allreduced(*backend);
+      }) ==
+      "5: nccl: rank 0: allreduce 1 (float32 x 3, sum, cuda): peer lost: between two collectives: NCCL: remote error: "
+      "NET/Socket : "
+      "socketProgress: Connection closed by remote peer 10.0.0.2<4711>; a peer has ended; its own last line says why");
+}
+
+TEST_CASE("what NCCL says becomes the status that it means, with a hint") {
+  struct Case {
+    int result;
+    std::string message;
+    std::string begin;
+    std::string hint;
+  };
+  const Case cases[] = {
+      {5, "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000", "3: ", "launch.nproc"},
+      {1, "Cuda failure 2 'out of memory'", "1: ", "train.accumulate"},
+      {5, "Error : no algorithm/protocol available for function AllReduce", "3: ", "comm.algorithm"},
+      {2, "Call to connect failed: No route to host", "5: ", "comm.options.interface"},
+      {2, "NET/Socket : peer message truncated : receiving 8 bytes instead of 4", "5: ", "different sizes"},
+      {6, "", "5: ", "a peer has ended"},
+      {3, "", "1: ", "comm.options.debug"},
+  };
+  for (const Case& one : cases) {
+    const std::string error = told([&](Fake& state) {
+      const auto backend = comm::join(nccl(), within(60s));
+      {
+        const std::lock_guard lock(state.mutex);
+        state.failing = "ncclAllReduce";
+        state.result = one.result;
+        state.message = one.message;
+      }
+      return allreduced(*backend);
+    });
+    CAPTURE(error);
+    CHECK(error.starts_with(one.begin + "nccl: rank 0: allreduce 1 (float32 x 3, sum, cuda): "));
+    CHECK(error.find(one.message) != std::string::npos);
+    CHECK(error.find(one.hint) != std::string::npos);
+  }
+}
+
+TEST_CASE("leaving does not wait for ever, neither for NCCL nor for the GPU") {
+  for (const bool gpu : {false, true}) {
+    CHECK(told([gpu](Fake& state) {
+            auto backend = comm::join(nccl(), within(60s));
+            state.gpu_hangs = gpu;
+            state.destroy_hangs = true;
+            allreduced(*backend);
+            return soon([&] {
+              backend.reset();
+              return std::string(has(state, "ncclCommAbort") ? "aborted" : "left");
+            });
+          }) == (gpu ? "aborted" : "left"));
+  }
+}
+
+}  // namespace
+}  // namespace ddprun::testing
