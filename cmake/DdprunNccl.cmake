@@ -1,6 +1,6 @@
 # NCCL and the CUDA runtime as a target of our own, ddprun_nccl, where there are both. DDPRUN_NCCL_DIR is an order: the
 # folder that holds include/nccl.h and lib/libnccl.so.2. So is DDPRUN_CUDA_DIR: one folder or more that hold the
-# runtime's headers (crt/ included, which is a wheel of its own) and libcudart.so.13. Else the wheels beside Torch and
+# runtime's headers (with crt/ and nv/target, which are wheels of their own) and libcudart.so.13. Else the wheels beside Torch and
 # those that ./ddprun installs, else a toolkit in /usr/local/cuda. None is no failure: a line says so, and comm_nccl is
 # not built. No driver and no nvcc is needed to build, and libcuda is not linked.
 set(DDPRUN_NCCL_DIR "$ENV{DDPRUN_NCCL_DIR}" CACHE STRING "NCCL: a folder with include/ and lib/; empty: the wheels, or the system's")
@@ -45,12 +45,13 @@ ddprun_first_file(ddprun_nccl_library "${ddprun_nccl_dirs}" lib/libnccl.so.2 lib
                   lib/aarch64-linux-gnu/libnccl.so.2 lib64/libnccl.so.2)
 ddprun_first_file(ddprun_cuda_header "${ddprun_cuda_dirs}" include/cuda_runtime.h)
 ddprun_first_file(ddprun_cuda_crt_header "${ddprun_cuda_dirs}" include/crt/host_config.h)
+ddprun_first_file(ddprun_cuda_nv_header "${ddprun_cuda_dirs}" include/cccl/nv/target include/nv/target)
 ddprun_first_file(ddprun_cuda_library "${ddprun_cuda_dirs}" lib/libcudart.so.13 lib64/libcudart.so.13)
 
 set(ddprun_nccl_missing "")
 foreach(part "nccl_header;include/nccl.h;NCCL" "nccl_library;lib/libnccl.so.2;NCCL"
              "cuda_header;include/cuda_runtime.h;CUDA" "cuda_crt_header;include/crt/host_config.h;CUDA"
-             "cuda_library;lib/libcudart.so.13;CUDA")
+             "cuda_nv_header;include/cccl/nv/target;CUDA" "cuda_library;lib/libcudart.so.13;CUDA")
   list(GET part 0 variable)
   list(GET part 1 file)
   list(GET part 2 order)
@@ -75,12 +76,10 @@ string(REPLACE ";" "." DDPRUN_NCCL_VERSION "${ddprun_nccl_numbers}")
 
 # What tests stand in for has headers only.
 add_library(ddprun_nccl_headers INTERFACE)
-foreach(header ${ddprun_nccl_header} ${ddprun_cuda_header})
-  get_filename_component(folder ${header} DIRECTORY)
+foreach(header ${ddprun_nccl_header} ${ddprun_cuda_header} ${ddprun_cuda_crt_header} ${ddprun_cuda_nv_header})
+  string(REGEX REPLACE "/(nccl.h|cuda_runtime.h|crt/host_config.h|nv/target)$" "" folder ${header})
   target_include_directories(ddprun_nccl_headers SYSTEM INTERFACE ${folder})
 endforeach()
-string(REPLACE /crt/host_config.h "" folder ${ddprun_cuda_crt_header})
-target_include_directories(ddprun_nccl_headers SYSTEM INTERFACE ${folder})
 
 add_library(ddprun_nccl INTERFACE)
 target_link_libraries(ddprun_nccl INTERFACE ddprun_nccl_headers ${ddprun_nccl_library} ${ddprun_cuda_library})

@@ -20,7 +20,7 @@ need_nccl() {
     else
       lists+=("$setup/nccl-cuda.txt")
     fi
-    lists+=("$setup/nccl-crt.txt")
+    lists+=("$setup/nccl-headers.txt")
   fi
   ((${#lists[@]})) || return 0
   need_environment nccl "NCCL 2.28.9, at most 230 MB" "$nccl_venv" "${lists[@]}"

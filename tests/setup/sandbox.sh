@@ -45,7 +45,7 @@ make_nccl() {
   mkdir -p "$nccl/bin" "$nccl/lib/python3.11/site-packages/nvidia"
   fake nccl-python 'exit 1'
   ln -sf "$box/bin/nccl-python" "$nccl/bin/python"
-  entries "$clone"/cmake/setup/nccl{,-cuda,-crt}.txt >"$nccl/ddprun-complete.txt"
+  entries "$clone"/cmake/setup/nccl{,-cuda,-headers}.txt >"$nccl/ddprun-complete.txt"
 }
 
 # The environment that charts are drawn with, likewise.

@@ -248,14 +248,14 @@ test_NCCL_that_Torch_has_brought_is_used_and_the_rest_installed() {
   variables=(DDPRUN_TORCH_DIR="$box/site/torch")
   rm "$nccl/ddprun-complete.txt"
   fake nccl-python 'case "$*" in
-    *incomplete.py*) [ -e "$BOX/done" ] || echo nvidia-cuda-crt==13.0.88 ;;
+    *incomplete.py*) [ -e "$BOX/done" ] || printf "%s\n" "${@:2}" ;;
     *install*) touch "$BOX/done" ;;
   esac'
   run ./ddprun
   expect status "$status" 0
   expect pip "$(calls_of nccl-python | grep -o ' install .*')" \
-    " install --no-deps --no-cache-dir --no-compile --progress-bar off nvidia-cuda-crt==13.0.88"
-  expect stamp "$(<"$nccl/ddprun-complete.txt")" "nvidia-cuda-crt==13.0.88"
+    " install --no-deps --no-cache-dir --no-compile --progress-bar off nvidia-cuda-cccl==13.0.85 nvidia-cuda-crt==13.0.88"
+  expect stamp "$(<"$nccl/ddprun-complete.txt")" $'nvidia-cuda-cccl==13.0.85\nnvidia-cuda-crt==13.0.88'
   expect_has cmake "$(calls_of cmake)" "-DDDPRUN_NCCL_DIR=$box/site/nvidia/nccl"
   expect_has cmake "$(calls_of cmake)" \
     "-DDDPRUN_CUDA_DIR=$box/site/nvidia/cu13;$nccl/lib/python3.11/site-packages/nvidia/cu13"
@@ -272,7 +272,7 @@ test_NCCL_that_Torch_has_not_brought_is_installed() {
   run ./ddprun
   expect status "$status" 0
   expect pip "$(calls_of nccl-python | grep -o ' off .*')" \
-    " off nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96 nvidia-nccl-cu13==2.28.9"
+    " off nvidia-cuda-cccl==13.0.85 nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96 nvidia-nccl-cu13==2.28.9"
   expect_has cmake "$(calls_of cmake)" "-DDDPRUN_NCCL_DIR=$nccl/lib/python3.11/site-packages/nvidia/nccl"
 }
 
