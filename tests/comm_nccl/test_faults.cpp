@@ -107,6 +107,23 @@ TEST_CASE("abort ends a wait that blocks in another thread") {
         }) == "5: nccl: rank 0: barrier 1: aborted: the communicator was aborted");
 }
 
+TEST_CASE("abort, and the host's abort flag, end what is on the GPU while nobody waits in NCCL") {
+  for (const bool by_flag : {false, true}) {
+    CHECK(told([by_flag](Fake& state) {
+            auto options = within(60s);
+            options.abort_flag = std::make_shared<std::atomic<int32_t>>(0);
+            const auto backend = comm::join(nccl(), options);
+            state.gpu_hangs = true;
+            allreduced(*backend);
+            by_flag ? static_cast<void>(*options.abort_flag = 1) : backend->abort();
+            return soon([&] {
+              await(state, "ncclCommAbort");
+              return std::string(state.gpu_hangs ? "hangs" : "ended");
+            });
+          }) == "ended");
+  }
+}
+
 TEST_CASE("a fault that NCCL finds while nobody calls it is what the next call says") {
   CHECK(
       told([](Fake& state) {
