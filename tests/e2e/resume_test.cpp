@@ -35,7 +35,7 @@ struct Trained {
   nlohmann::json summary;
 };
 
-const char* const kPlugin = DDPRUN_BINARY_DIR "/tests/fakes/libddprun_model_dropnet.so";
+const char* const kPlugin = DDPRUN_BINARY_DIR "/tests/fakes/models/libddprun_model_dropnet.so";
 
 class Runs {
  public:
