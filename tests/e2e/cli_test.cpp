@@ -214,7 +214,7 @@ TEST_CASE("an epoch without a single step is refused, not repeated for ever") {
 }
 
 TEST_CASE("what this version does not build is refused, not ignored") {
-  check_refused(kLinear + "[train]\namp = \"bf16\"\n", 2, {"train.amp = \"bf16\": not in this version"});
+  check_refused(with("nproc = 2", "nproc = 2\nnnodes = 2"), 2, {"launch.nnodes = 2: not in this version"});
 }
 
 TEST_CASE("ddp without a distributed sampler is refused") {
