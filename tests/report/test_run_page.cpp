@@ -140,7 +140,9 @@ TEST_CASE("throughput over ranks stands against the line that the fewest ranks p
         std::vector<Row>{{"ddp gloo ring", "1", "1,000", "1", "100.0 %"},
                          {"ddp gloo ring", "2", "1,550", "1.550", "77.5 %"},
                          {"ddp gloo ring", "4", "3,800", "3.800", "95.0 %"}});
-  const auto& lines = std::get<Lines>(chart_named(page, "Scaling of simplenet on mnist")->content);
+  const auto chart = chart_named(page, "Scaling of simplenet on mnist");
+  REQUIRE(chart);
+  const auto& lines = std::get<Lines>(chart->content);
   CHECK(lines.series.back().ideal);
   CHECK(lines.series.back().points.back().y == 4000);
 }
