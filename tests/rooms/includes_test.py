@@ -13,8 +13,8 @@ TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
 TOML = re.compile(r"^toml")
 DLL = re.compile(r"^boost/dll")
 # From the ground up: a room includes only rooms to its left, and the sdk.
-ROOMS = ["base", "config", "plugin", "launch", "comm", "record", "checkpoint", "data", "report", "bench", "fetch", "compare", "train", "run", "app"]
-SHARED = "reduction"  # the arithmetic of the communication plugins
+ROOMS = ["base", "config", "plugin", "cuda", "launch", "comm", "record", "checkpoint", "data", "report", "bench", "fetch", "compare", "train", "run", "app"]
+SHARED = {"reduction", "beside"}  # what the communication plugins share
 TORCH_ROOMS = {"train", "run", "app"}
 TORCH_ADAPTER = {"core/launch/tcp_store.cpp"}  # c10d's store, a target of its own
 
@@ -33,9 +33,9 @@ def faults():
             if parts[0] == "plugins":
                 if first in ROOMS:
                     yield f"{name}: includes {include}: a plugin sees only the sdk"
-                if (root / "plugins" / include).is_file() and first != SHARED:
-                    yield f"{name}: includes {include}: of the plugins, only {SHARED}/ is there for all"
-                if (room.startswith("comm_") or room == SHARED) and TORCH.match(include):
+                if (root / "plugins" / include).is_file() and first not in SHARED:
+                    yield f"{name}: includes {include}: of the plugins, only {' and '.join(sorted(SHARED))} are there for all"
+                if (room.startswith("comm_") or room in SHARED) and TORCH.match(include):
                     yield f"{name}: includes {include}: a communication plugin is torch-free"
                 continue
             if TORCH.match(include) and room not in TORCH_ROOMS and name not in TORCH_ADAPTER and room != "sdk":

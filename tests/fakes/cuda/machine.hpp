@@ -1,0 +1,44 @@
+// The machine that the fakes of NVIDIA's libraries pretend, told by the environment so that a program's own processes
+// see the same one.
+#pragma once
+
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace ddprun::testing {
+
+inline int number_of(const char* variable, int otherwise) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
+// The version of CUDA that the driver is for, 13000 for 13.0.
+inline int fake_driver() {
+  return number_of("DDPRUN_FAKE_DRIVER", 13000);
+}
+
+// The GPUs of the machine that CUDA_VISIBLE_DEVICES (numbers, as far as they exist) lets a process see, in CUDA's
+// order. DDPRUN_FAKE_GPUS is how many the machine has.
+inline std::vector<int> fake_gpus() {
+  const int count = number_of("DDPRUN_FAKE_GPUS", 2);
+  std::vector<int> gpus;
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (visible == nullptr) {
+    for (int gpu = 0; gpu < count; ++gpu) gpus.push_back(gpu);
+    return gpus;
+  }
+  std::istringstream list(visible);
+  for (std::string gpu; std::getline(list, gpu, ',') && std::atoi(gpu.c_str()) < count;) {
+    gpus.push_back(std::atoi(gpu.c_str()));
+  }
+  return gpus;
+}
+
+// The address on the bus of the machine's GPU `gpu`.
+inline std::string fake_bus_id(int gpu) {
+  return "0000:0" + std::to_string(gpu + 1) + ":00.0";
+}
+
+}  // namespace ddprun::testing
