@@ -24,6 +24,7 @@ constexpr std::array rules{
     Rule{"data.root", Change::free},
     Rule{"data.workers", Change::free},
     Rule{"data.prefetch", Change::free},
+    Rule{"data.pin_memory", Change::free},
     Rule{"data.batch_size", Change::free},  // the global batch is compared
     Rule{"data.batch_per", Change::free},
     Rule{"data.", Change::refused},

@@ -26,10 +26,11 @@ struct Experiment {
   } experiment;
 
   struct Launch {
-    int64_t nproc = 1;    // 0: auto, one rank per core (or per device)
+    int64_t nproc = 1;    // 0: auto, one rank per core (or per GPU)
     int64_t threads = 0;  // 0: cores / nproc
     std::string device = "cpu";
-    double timeout = 30;  // seconds
+    std::vector<int64_t> devices;  // the GPU of each rank, or of each replica of dp; empty: 0, 1, ...
+    double timeout = 30;           // seconds
     int64_t max_restarts = 0;
     int64_t nnodes = 1;
     int64_t node_rank = 0;
@@ -79,6 +80,7 @@ struct Experiment {
     bool shuffle = true;
     int64_t workers = 2;  // -1: auto, one per core, up to 8
     int64_t prefetch = 2;
+    bool pin_memory = true;
     std::string last = "pad";
     std::string sampler = "auto";
     std::string difficulty = "magnitude";  // or a file of scores
@@ -109,6 +111,9 @@ struct Experiment {
     std::optional<int64_t> steps;
     bool evaluate = true;
     std::string amp = "off";
+    bool channels_last = false;
+    bool cudnn_benchmark = false;
+    bool cuda_graph = false;
     int64_t accumulate = 1;
     double clip_norm = 0;
     std::string schedule = "none";

@@ -27,11 +27,21 @@ std::vector<Key> describe_running() {
           .used_by(User::ddp)
           .in_form(Form::count_or_auto)
           .between(1, max_processes)
-          .doc("Ranks on this host, each a process. `\"auto\"`: one per core. A world size given from outside "
-               "(torchrun) "
-               "that contradicts it is an error."),
+          .doc("Ranks on this host, each a process. `\"auto\"`: one per core, or with `device = \"cuda\"` one per GPU. "
+               "A world size given from outside (torchrun) that contradicts it is an error."),
       DDPRUN_KEY(launch.threads).between(0, 1024).doc("Compute threads of each rank. 0: cores / nproc."),
-      DDPRUN_KEY(launch.device).one_of({"cpu"}, {"cuda"}).doc("Where the tensors live."),
+      DDPRUN_KEY(launch.device)
+          .one_of({"cpu", "cuda"})
+          .doc("Where the tensors live: `\"cuda\"`, on this machine's NVIDIA GPUs, of which each rank, or each device "
+               "of dp, "
+               "has one. Libraries of CUDA are loaded for that alone."),
+      DDPRUN_KEY(launch.devices)
+          .used_by(User::gpu)
+          .between(0, max_processes - 1)
+          .default_means("the GPU of its number for each")
+          .doc("The GPU of each rank of this host, or of each device of dp, as in `[0, 1]`, by the numbers that CUDA "
+               "gives "
+               "them (`CUDA_VISIBLE_DEVICES` counts). One may serve several: `[0, 0]`."),
       DDPRUN_KEY(launch.timeout).in_form(Form::duration).doc("How long the ranks wait for one another at the start."),
       DDPRUN_KEY(launch.max_restarts)
           .at_least(0)
@@ -69,8 +79,8 @@ std::vector<Key> describe_running() {
                "operation, order), and stop where they differ."),
       DDPRUN_KEY(comm.stage_through_host)
           .used_by(User::ddp)
-          .default_is_all()
-          .doc("Lets a backend that takes only host memory serve tensors on a GPU, through copies."),
+          .doc("Lets a backend that takes only host memory serve tensors on a GPU, through page-locked copies. false: "
+               "such a backend is refused there."),
       DDPRUN_KEY(comm.options)
           .used_by(User::ddp)
           .doc("Handed to the plugin as they are; the plugin refuses what it does not know."),
@@ -84,7 +94,7 @@ std::vector<Key> describe_running() {
           .used_by(User::dp)
           .between(1, max_processes)
           .doc("Replicas in the one process, among which each batch is cut. On a CPU a device is a group of compute "
-               "threads: launch.threads / devices, at least 1."),
+               "threads: launch.threads / devices, at least 1. With `launch.device = \"cuda\"` each is a GPU."),
       DDPRUN_KEY(strategy.main_device)
           .used_by(User::dp)
           .between(0, max_processes - 1)
@@ -153,6 +163,11 @@ std::vector<Key> describe_learning() {
           .doc("Threads per rank that prepare batches ahead. 0: none, each when needed. `\"auto\"`: one per core that "
                "the rank may use, up to 8."),
       DDPRUN_KEY(data.prefetch).between(1, 1024).doc("Batches that each worker prepares ahead."),
+      DDPRUN_KEY(data.pin_memory)
+          .used_by(User::gpu)
+          .doc(
+              "Prepares batches in page-locked memory, from which they are copied to the GPU while it computes. false: "
+              "in ordinary memory, where that much of the other cannot be had."),
       DDPRUN_KEY(data.last)
           .one_of({"pad", "drop", "exact"})
           .doc("Where the ranks do not divide the data set: `\"pad\"` repeats samples, as PyTorch does, `\"drop\"` "
@@ -230,6 +245,19 @@ std::vector<Key> describe_learning() {
           .one_of({"off", "bf16", "fp16"})
           .doc("Automatic mixed precision: forward and loss in bfloat16 or float16 where PyTorch's autocast has it so, "
                "weights and gradients in float32. fp16 scales the loss, and makes no step where gradients overflow."),
+      DDPRUN_KEY(train.channels_last)
+          .doc("Keeps pictures and the weights of convolutions with the channels innermost, which tensor cores, and "
+               "oneDNN on a CPU, work on without reordering. Another order of summation, so other rounding."),
+      DDPRUN_KEY(train.cudnn_benchmark)
+          .used_by(User::gpu)
+          .doc("Lets cuDNN time its convolution algorithms for each new shape and take the fastest. Which one that is "
+               "can "
+               "change from run to run, and with it the rounding."),
+      DDPRUN_KEY(train.cuda_graph)
+          .used_by(User::gpu)
+          .doc("Records a step once as a CUDA graph and replays it, for models whose shapes do not change: less to do "
+               "for "
+               "the host. For strategy single, without accumulation and without fp16."),
       DDPRUN_KEY(train.accumulate)
           .at_least(1)
           .doc("Gradient accumulation: each rank's part of the batch is run in so many micro-batches, one after "

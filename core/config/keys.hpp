@@ -24,7 +24,7 @@ enum class Form {
 };
 
 // Who uses a key.
-enum class User { all, ddp, dp, sgd, adam, shuffler, curriculum, step_schedule, cosine_schedule, early_stop };
+enum class User { all, ddp, dp, gpu, sgd, adam, shuffler, curriculum, step_schedule, cosine_schedule, early_stop };
 
 // Closed at both ends unless marked open.
 struct Range {

@@ -10,6 +10,7 @@ bool used(const Key& key, const Experiment& experiment) {
     case User::all: return true;
     case User::ddp: return experiment.strategy.kind == "ddp";
     case User::dp: return experiment.strategy.kind == "dp";
+    case User::gpu: return experiment.launch.device == "cuda";
     case User::sgd: return experiment.optimizer.name == "sgd";
     case User::adam: return experiment.optimizer.name != "sgd";
     case User::shuffler: return experiment.data.sampler == "auto" || experiment.data.sampler == "distributed";

@@ -22,6 +22,7 @@ std::string user_text(User user) {
     case User::all: return "";
     case User::ddp: return "Used by ddp.";
     case User::dp: return "Used by dp.";
+    case User::gpu: return "Used where launch.device = \"cuda\".";
     case User::sgd: return "Used by sgd.";
     case User::adam: return "Used by adam and adamw.";
     case User::shuffler: return "Used by the samplers auto and distributed.";

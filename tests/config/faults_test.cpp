@@ -48,8 +48,8 @@ TEST_CASE("a wrong type is told at the value") {
         "exp.toml: model.name: missing; give it under [model], as in name = \"simplenet\"\n"
         "exp.toml:2:11: data.shuffle = \"yes\": expected true or false\n"
         "exp.toml:4:1: data.model: unknown key; [data] takes name, root, batch_size, batch_per, shuffle, workers, "
-        "prefetch, "
-        "last, sampler, difficulty, curriculum_start, curriculum_epochs, shares, balance_steps, standardize, options");
+        "prefetch, pin_memory, last, sampler, difficulty, curriculum_start, curriculum_epochs, shares, balance_steps, "
+        "standardize, options");
   CHECK(faults_of("log.every = 1.5" + required) == "exp.toml:1:13: log.every = 1.5: expected an integer of at least 1");
   CHECK(faults_of("optimizer.lr = \"0.1\"" + required) ==
         "exp.toml:1:16: optimizer.lr = \"0.1\": expected a number of at least 0");
@@ -128,22 +128,20 @@ TEST_CASE("a list in place of an option's string: how it is written is told, unl
 }
 
 TEST_CASE("what a later version will take is refused, and what to use instead is told") {
-  CHECK(faults_of("\n\n\n[launch]\ndevice = \"cuda\"" + required) ==
-        "exp.toml:5:10: launch.device = \"cuda\": not in this version; use \"cpu\"");
+  CHECK(faults_of("\n\n\n[launch]\nnnodes = 2" + required) ==
+        "exp.toml:5:10: launch.nnodes = 2: not in this version; use 1, or leave it out");
   const auto refused = [](const std::string& key, const std::string& value, const std::string& use) {
     const std::string column = std::to_string(key.size() + 4);
     CHECK(faults_of(key + " = " + value + "\nmodel.name = 'x'\ndata.name = 'x'") ==
           "exp.toml:1:" + column + ": " + key + " = " + value + ": not in this version; use " + use);
   };
   refused("strategy.compression", "\"fp16\"", "\"none\", or leave it out");
-  refused("launch.device", "\"cuda\"", "\"cpu\"");
   refused("launch.max_restarts", "1", "0, or leave it out");
   refused("launch.nnodes", "2", "1, or leave it out");
   refused("launch.node_rank", "1", "0, or leave it out");
   refused("launch.master_addr", "\"host\"", "\"\", or leave it out");
   refused("launch.master_port", "29500", "0, or leave it out");
   refused("launch.interface", "\"eth0\"", "\"\", or leave it out");
-  refused("comm.stage_through_host", "true", "false, or leave it out");
 }
 
 TEST_CASE("a file of another scheme is refused for that alone") {

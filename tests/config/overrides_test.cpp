@@ -72,6 +72,6 @@ TEST_CASE("faults of overrides point at the override") {
         "--set data.batch_size=many: data.batch_size = \"many\": expected an integer from 1 to 16777216");
   CHECK(fault("data.root=\"x").starts_with("--set data.root=\"x: Error while parsing"));
   CHECK(fault("data.root=x\xff") == "--set data.root=x\xff: Encountered invalid utf-8 sequence");
-  CHECK(fault("launch.device=cuda") ==
-        "--set launch.device=cuda: launch.device = \"cuda\": not in this version; use \"cpu\"");
+  CHECK(fault("launch.device=gpu") ==
+        "--set launch.device=gpu: launch.device = \"gpu\": expected \"cpu\" or \"cuda\" (did you mean \"cpu\"?)");
 }

@@ -55,6 +55,16 @@ struct AnyValue {
   }
 };
 
+// A GPU for each that has one, or none named; and a graph where one can be recorded.
+void give_gpus(config::Experiment& e) {
+  const int64_t count = e.strategy.kind == "single" ? 1 : e.strategy.kind == "dp" ? e.strategy.devices : e.launch.nproc;
+  if (*rc::gen::arbitrary<bool>()) {
+    for (int64_t i = 0; i < count; ++i) e.launch.devices.push_back(*rc::gen::inRange(0, 1024));
+  }
+  const bool same_each_time = e.strategy.kind == "single" && e.train.accumulate == 1 && e.train.amp != "fp16";
+  if (e.launch.device != "cuda" || !same_each_time) e.train.cuda_graph = false;
+}
+
 // Any experiment that load() would take: every key at random, then what must fit together made to fit.
 config::Experiment any_experiment() {
   config::Experiment e;
@@ -82,6 +92,7 @@ config::Experiment any_experiment() {
   if (e.train.steps) e.train.warmup %= *e.train.steps;
   if (e.optimizer.momentum == 0) e.optimizer.nesterov = false;
   if (!e.train.evaluate) e.checkpoint.best.clear();
+  give_gpus(e);
   return e;
 }
 

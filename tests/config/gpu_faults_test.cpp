@@ -1,0 +1,65 @@
+// Keys of a run on GPUs that do not fit together, or not to the rest.
+#include <doctest/doctest.h>
+
+#include "written.hpp"
+
+using namespace ddprun;
+using testing::faults_of;
+using testing::load_text;
+using testing::required;
+
+namespace {
+
+// What every experiment needs, as keys that leave their tables open.
+const std::string names = "\nmodel.name = 'x'\ndata.name = 'x'";
+const std::string cuda = "\nlaunch.device = 'cuda'";
+
+}  // namespace
+
+TEST_CASE("a GPU for each rank, or none is named") {
+  const std::string devices = "launch.devices = [0, 1, 1]", ddp = cuda + "\nstrategy.kind = 'ddp'";
+  CHECK(load_text(devices + ddp + "\nlaunch.nproc = 3\ndata.batch_size = 9" + names).experiment.launch.devices ==
+        std::vector<int64_t>{0, 1, 1});
+  CHECK(faults_of(devices + ddp + "\nlaunch.nproc = 2" + names) ==
+        "exp.toml:1:18: launch.devices = [0, 1, 1]: names 3 GPUs, and launch.nproc = 2; name one for each, or leave it "
+        "out");
+  CHECK(faults_of("launch.devices = []" + ddp + "\nlaunch.nproc = 2" + names) == "");
+  CHECK(faults_of(devices + ddp + "\nlaunch.nproc = 'auto'" + names) == "");  // as many as are named
+}
+
+TEST_CASE("a GPU for each device of dp, and one for single") {
+  const std::string dp = cuda + "\nstrategy.kind = 'dp'\nstrategy.devices = 2";
+  CHECK(faults_of("launch.devices = [1, 0]" + dp + names) == "");
+  CHECK(
+      faults_of("launch.devices = [1]" + dp + names) ==
+      "exp.toml:1:18: launch.devices = [1]: names 1 GPU, and strategy.devices = 2; name one for each, or leave it out");
+  CHECK(faults_of("launch.devices = [1]" + cuda + names) == "");
+  CHECK(faults_of("launch.devices = [1, 0]" + cuda + names) ==
+        "exp.toml:1:18: launch.devices = [1, 0]: names 2 GPUs, and strategy \"single\" has one; name one");
+  CHECK(faults_of("launch.devices = [-1]" + cuda + names) ==
+        "exp.toml:1:18: launch.devices = [-1]: expected a list of integers from 0 to 1023");
+}
+
+TEST_CASE("on a CPU, what only a GPU uses is allowed and named") {
+  const auto loaded =
+      load_text("launch.devices = [1, 0]\ndata.pin_memory = false\ntrain.cudnn_benchmark = true" + names);
+  CHECK(config::unused_keys(loaded.experiment, loaded.sources) ==
+        std::vector<std::string>{"data.pin_memory", "launch.devices", "train.cudnn_benchmark"});
+  const auto on_gpu = load_text("data.pin_memory = false" + cuda + names);
+  CHECK(config::unused_keys(on_gpu.experiment, on_gpu.sources).empty());
+}
+
+TEST_CASE("a CUDA graph needs a step that is the same each time") {
+  const auto fault = [](const std::string& more) { return faults_of("train.cuda_graph = true" + more + names); };
+  CHECK(fault(cuda) == "");
+  const std::string place = "exp.toml:1:20: train.cuda_graph = true: ";
+  CHECK(fault("") == place + "records what a GPU does; use launch.device = \"cuda\", or leave it out");
+  CHECK(fault(cuda + "\nstrategy.kind = 'ddp'") ==
+        place + "records the step of strategy \"single\" only; leave it out");
+  CHECK(fault(cuda + "\ntrain.accumulate = 2") ==
+        place + "records a step of one micro-batch; use train.accumulate = 1, or leave it out");
+  CHECK(fault(cuda + "\ntrain.amp = 'fp16'") ==
+        place +
+            "records the same work for every step, and fp16 may leave the optimizer out; use \"bf16\", or leave it "
+            "out");
+}
