@@ -1,7 +1,9 @@
-#include "entry.hpp"
-
+#include "beside/communicator.hpp"
 #include "communicator.hpp"
 
-__attribute__((visibility("default"))) ddprun::Communicator* ddprun_ucx_backend_make(const ddprun::Host& host) {
+// What libddprun_ucx_backend.so exports.
+extern "C" __attribute__((visibility("default"))) ddprun::beside::Make ddprun_ucx_backend_make;
+
+ddprun::Communicator* ddprun_ucx_backend_make(const ddprun::Host& host) {
   return new ddprun::ucx_backend::UcxCommunicator(host);
 }
