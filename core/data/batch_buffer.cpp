@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 
 #include "base/error.hpp"
 
@@ -27,13 +28,16 @@ Batch BatchBuffer::fill(const Dataset& dataset, std::span<const int64_t> indices
   return {static_cast<int64_t>(indices.size()), inputs_.get(), targets_.get()};
 }
 
-BatchBuffer::Memory BatchBuffer::allocate(const Field& field, std::size_t samples) {
+BatchBuffer::Memory BatchBuffer::allocate(const Field& field, std::size_t samples) const {
   const std::size_t bytes = field.bytes();
   if (bytes > 0 && samples > std::numeric_limits<std::ptrdiff_t>::max() / bytes) {
     throw Error(ExitCode::failure, "a batch of " + std::to_string(samples) + " samples is larger than memory can be");
   }
   const std::size_t size = std::max<std::size_t>(1, samples * bytes);
-  return Memory(static_cast<std::byte*>(::operator new(size, alignment)));
+  if (source_) return source_(size);
+  constexpr std::align_val_t alignment{64};
+  return {static_cast<std::byte*>(::operator new(size, alignment)),
+          [](std::byte* memory) { ::operator delete(memory, alignment); }};
 }
 
 }  // namespace ddprun::data

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <span>
+#include <utility>
 
 #include "data/loader.hpp"
 #include "ddprun/dataset_plugin.hpp"
@@ -16,6 +16,9 @@ namespace ddprun::data {
 // One thread at a time.
 class BatchBuffer {
  public:
+  // Empty: ordinary memory.
+  explicit BatchBuffer(MemorySource source) : source_(std::move(source)) {}
+
   // Makes room for so many samples. Memory only grows.
   void reserve(const Dataset& dataset, std::size_t samples);
 
@@ -24,14 +27,10 @@ class BatchBuffer {
   Batch fill(const Dataset& dataset, std::span<const int64_t> indices, int64_t epoch, const std::atomic<bool>& stop);
 
  private:
-  static constexpr std::align_val_t alignment{64};
-  struct Free {
-    void operator()(std::byte* memory) const { ::operator delete(memory, alignment); }
-  };
-  using Memory = std::unique_ptr<std::byte, Free>;
+  using Memory = std::shared_ptr<std::byte>;
+  Memory allocate(const Field& field, std::size_t samples) const;
 
-  static Memory allocate(const Field& field, std::size_t samples);
-
+  MemorySource source_;
   Memory inputs_;
   Memory targets_;
   std::size_t samples_ = 0;

@@ -23,7 +23,7 @@ std::size_t largest(const Batches& batches) {
 // No workers: next() fetches.
 class InlineLoader : public Loader {
  public:
-  explicit InlineLoader(const Dataset& dataset) : dataset_(dataset) {}
+  InlineLoader(const Dataset& dataset, const MemorySource& memory) : dataset_(dataset), buffer_(memory) {}
 
   void start(Batches batches, int64_t epoch) override {
     batches_ = std::move(batches);
@@ -37,6 +37,8 @@ class InlineLoader : public Loader {
     batch = buffer_.fill(dataset_, batches_[next_++], epoch_, never_);
     return true;
   }
+
+  bool ready() override { return false; }
 
  private:
   const Dataset& dataset_;
@@ -56,8 +58,10 @@ class InlineLoader : public Loader {
 // the workers are so late that nobody has begun that batch, the caller fetches it itself.
 class WorkerLoader : public Loader {
  public:
-  WorkerLoader(const Dataset& dataset, LoaderOptions options)
-      : dataset_(dataset), least_ahead_(static_cast<std::size_t>(options.workers) * options.prefetch) {
+  WorkerLoader(const Dataset& dataset, const LoaderOptions& options)
+      : dataset_(dataset),
+        memory_(options.memory),
+        least_ahead_(static_cast<std::size_t>(options.workers) * options.prefetch) {
     try {
       for (int i = 0; i < options.workers; ++i) workers_.emplace_back([this] { work(); });
     } catch (const std::system_error& error) {
@@ -106,8 +110,16 @@ class WorkerLoader : public Loader {
     return true;
   }
 
+  bool ready() override {
+    const std::lock_guard lock(mutex_);
+    if (taken_ == batches_.size()) return false;
+    const Slot& slot = slots_[taken_ % slots_.size()];
+    return slot.ready && slot.error == nullptr;
+  }
+
  private:
   struct Slot {
+    explicit Slot(const MemorySource& memory) : buffer(memory) {}
     BatchBuffer buffer;
     Batch batch;
     std::exception_ptr error;
@@ -123,7 +135,7 @@ class WorkerLoader : public Loader {
     const std::size_t batch_bytes = samples * (dataset_.input().bytes() + dataset_.target().bytes());
     const std::size_t small = std::min(small_bytes / std::max<std::size_t>(1, batch_bytes), most_small);
     const std::size_t useful = std::clamp<std::size_t>(batches, 1, std::max(least_ahead_, small));
-    slots_.resize(std::max(slots_.size(), useful + 1));
+    while (slots_.size() < useful + 1) slots_.emplace_back(memory_);
     const std::size_t used = std::min(batches, slots_.size());
     for (std::size_t i = 0; i < used; ++i) slots_[i].buffer.reserve(dataset_, samples);
   }
@@ -175,6 +187,7 @@ class WorkerLoader : public Loader {
   }
 
   const Dataset& dataset_;
+  const MemorySource memory_;
   const std::size_t least_ahead_;
 
   std::mutex mutex_;
@@ -200,7 +213,7 @@ std::unique_ptr<Loader> make_loader(const Dataset& dataset, LoaderOptions option
   if (options.workers < 0) {
     throw Error(ExitCode::usage, std::to_string(options.workers) + " data workers: expected 0 or more");
   }
-  if (options.workers == 0) return std::make_unique<InlineLoader>(dataset);
+  if (options.workers == 0) return std::make_unique<InlineLoader>(dataset, options.memory);
   if (options.prefetch < 1) {
     throw Error(ExitCode::usage, "prefetch of " + std::to_string(options.prefetch) + ": expected 1 or more");
   }

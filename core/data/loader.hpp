@@ -1,6 +1,7 @@
 // Loader: worker threads that fetch batches ahead, into buffers that are used again.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,10 +19,14 @@ struct Batch {
   void* targets = nullptr;  // [size, target shape...]
 };
 
+// Gives so many bytes, aligned to 64. Called on the thread that calls Loader::start().
+using MemorySource = std::function<std::shared_ptr<std::byte>(std::size_t bytes)>;
+
 struct LoaderOptions {
   int workers = 2;  // threads; 0: the caller's own thread fetches inside next()
   int prefetch =
       2;  // batches ahead per worker; small ones go further ahead, since waking a thread costs more than they do
+  MemorySource memory = {};  // of the batches; empty: ordinary memory
 };
 
 // Batches of one epoch at a time, in the order of the indices whatever the number of workers. One thread calls it.
@@ -35,6 +40,8 @@ class Loader {
   // The next batch, or false after the last (or before start). Rethrows what a worker threw, at the batch where it
   // happened; the call after that goes on with the batch behind it. Waiting here is the data time of a step.
   virtual bool next(Batch& batch) = 0;
+  // Whether next() would give a batch at once: fetched already, and without a fault.
+  virtual bool ready() = 0;
 };
 
 // The data set must outlive the loader. Throws Error(usage) for fewer than 0 workers or, with workers, less than 1

@@ -246,6 +246,69 @@ TEST_CASE("workers fetch before they are asked") {
   }
 }
 
+TEST_CASE("ready() says whether the next batch is there, and whole") {
+  FakeDataset dataset;
+  Gate gate;
+  dataset.hook = [&](int64_t index) {
+    gate.pass();
+    if (index == 2) throw Error(ExitCode::usage, "sample 2 is bad");
+  };
+  const auto loader = make_loader(dataset, {1, 1});
+  CHECK_FALSE(loader->ready());
+  loader->start({{0}, {1}, {2}}, 0);
+  gate.await_waiting(1);
+  CHECK_FALSE(loader->ready());
+  gate.open();
+  const auto becomes_ready = [&] {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!loader->ready() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    return loader->ready();
+  };
+  Batch batch;
+  for (int64_t i = 0; i < 2; ++i) {
+    CHECK(becomes_ready());
+    REQUIRE(loader->next(batch));
+    CHECK(indices_in(batch) == std::vector<int64_t>{i});
+  }
+  gate.await_waiting(3);
+  CHECK_THROWS_AS(loader->next(batch), Error);  // once it is fetched, whose fault ready() never announces
+  CHECK_FALSE(loader->ready());
+  loader->start({{2}, {}}, 0);
+  gate.await_waiting(4);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK_FALSE(loader->ready());
+}
+
+TEST_CASE("without workers nothing is ready before it is asked for") {
+  const FakeDataset dataset;
+  const auto loader = make_loader(dataset, {0, 1});
+  loader->start({{0}}, 0);
+  CHECK_FALSE(loader->ready());
+}
+
+TEST_CASE("batches lie in the memory that is given for them, and it is given back") {
+  const FakeDataset dataset;
+  for (const int workers : {0, 2}) {
+    std::vector<std::shared_ptr<std::byte>> given;
+    {
+      const auto source = [&](std::size_t bytes) {
+        given.emplace_back(new std::byte[bytes], std::default_delete<std::byte[]>());
+        return given.back();
+      };
+      const auto loader = make_loader(dataset, {workers, 1, source});
+      loader->start({{0}, {1}, {2}}, 0);
+      for (Batch batch; loader->next(batch);) {
+        indices_in(batch);
+        CHECK(
+            std::any_of(given.begin(), given.end(), [&](const auto& memory) { return memory.get() == batch.inputs; }));
+        CHECK(
+            std::any_of(given.begin(), given.end(), [&](const auto& memory) { return memory.get() == batch.targets; }));
+      }
+    }
+    for (const auto& memory : given) CHECK(memory.use_count() == 1);
+  }
+}
+
 TEST_CASE("a loader can end while its workers are busy, and they stop within the batch") {
   FakeDataset dataset;
   Gate gate;
