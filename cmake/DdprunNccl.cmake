@@ -3,6 +3,7 @@
 # runtime's headers (with crt/ and nv/target, which are wheels of their own) and libcudart.so.13. Else the wheels beside Torch and
 # those that ./ddprun installs, else a toolkit in /usr/local/cuda. None is no failure: a line says so, and comm_nccl is
 # not built. No driver and no nvcc is needed to build, and libcuda is not linked.
+include_guard(GLOBAL)
 set(DDPRUN_NCCL_DIR "$ENV{DDPRUN_NCCL_DIR}" CACHE STRING "NCCL: a folder with include/ and lib/; empty: the wheels, or the system's")
 set(DDPRUN_CUDA_DIR "$ENV{DDPRUN_CUDA_DIR}" CACHE STRING "CUDA runtime: folders with include/ and lib/; empty: the wheels, or /usr/local/cuda")
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <thread>
 
-#include "fake.hpp"
+#include "fakes/cuda/fake.hpp"
 
 struct ncclComm {
   int rank = 0;

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -12,15 +13,16 @@
 #include <vector>
 
 #include "comm/plugin_backend.hpp"
-#include "comm_nccl/fake.hpp"
+#include "fakes/cuda/fake.hpp"
 #include "plugin/registry.hpp"
 #include "support/error_of.hpp"
 #include "support/ranks.hpp"
 
 namespace ddprun::testing {
 
-// The fakes of this process.
+// The fakes of this process, on a machine with four GPUs.
 inline Fake& fake() {
+  setenv("DDPRUN_FAKE_GPUS", "4", 1);
   for (const char* const path : {DDPRUN_FAKE_CUDART, DDPRUN_FAKE_NCCL}) {
     if (dlopen(path, RTLD_NOW | RTLD_GLOBAL) == nullptr) throw std::runtime_error(dlerror());
   }

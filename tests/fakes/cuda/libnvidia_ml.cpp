@@ -51,10 +51,9 @@ int nvmlDeviceGetUtilizationRates(const void* device, unsigned* rates) {
   return 0;
 }
 int nvmlDeviceGetMemoryInfo(const void* device, unsigned long long* memory) {
-  const auto gpu = static_cast<unsigned long long>(number_of_device(device));
-  memory[0] = (gpu + 1) << 33;        // total
-  memory[1] = memory[0] - (1 << 30);  // free
-  memory[2] = 1 << 30;                // used
+  memory[0] = ddprun::testing::fake_memory(number_of_device(device));  // total
+  memory[1] = memory[0] - (1 << 30);                                   // free
+  memory[2] = 1 << 30;                                                 // used
   return 0;
 }
 int nvmlDeviceGetTemperature(const void* device, int, unsigned* celsius) {

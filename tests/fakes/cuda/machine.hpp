@@ -2,6 +2,7 @@
 // see the same one.
 #pragma once
 
+#include <cstddef>
 #include <cstdlib>
 #include <sstream>
 #include <string>
@@ -34,6 +35,11 @@ inline std::vector<int> fake_gpus() {
     gpus.push_back(std::atoi(gpu.c_str()));
   }
   return gpus;
+}
+
+// Bytes of the memory of the machine's GPU `gpu`.
+inline std::size_t fake_memory(int gpu) {
+  return static_cast<std::size_t>(gpu + 1) << 33;
 }
 
 // The address on the bus of the machine's GPU `gpu`.

@@ -6,12 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "fakes/cuda/machine.hpp"
+
 namespace ddprun::testing {
 
 struct Fake {
-  std::atomic<int> driver{13000};
+  std::atomic<int> driver{fake_driver()};
   std::atomic<int> runtime{13000};
-  std::atomic<int> devices{4};
+  std::atomic<int> devices{static_cast<int>(fake_gpus().size())};
   std::atomic<bool> gpu_hangs{false};  // no event of a stream comes, until ncclCommAbort
   std::atomic<int> nccl{22809};
   std::atomic<int> turns{0};        // how often a call of NCCL is asked for until it has got on; -1: for ever

@@ -1,0 +1,81 @@
+#include "cuda/runtime.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <thread>
+
+#include "pretend.hpp"
+
+namespace ddprun {
+namespace {
+
+using testing::error_of;
+using testing::Machine;
+using testing::told;
+
+Machine with_gpus(std::map<std::string, std::string> variables = {}) {
+  return {{DDPRUN_FAKE_LIBCUDA, DDPRUN_FAKE_CUDART}, std::move(variables)};
+}
+
+TEST_CASE("what is copied to a GPU comes back, and memory that was cleared is zero") {
+  CHECK(told(with_gpus(), [] {
+          const cuda::Runtime gpu(1);
+          const auto memory = gpu.allocate(8);
+          char text[9] = "-------\n";
+          gpu.to_device(memory.get(), "written", 8);
+          gpu.to_host(text, memory.get(), 8);
+          gpu.clear(memory.get(), 3);
+          gpu.to_host(text + 4, memory.get(), 4);
+          return std::string(text, 4) + (std::memcmp(text + 4, "\0\0\0t", 4) == 0 ? " zeros" : " no zeros");
+        }) == "writ zeros");
+}
+
+TEST_CASE("memory is aligned, and nothing of it is no error") {
+  CHECK(told(with_gpus(), [] {
+          const cuda::Runtime gpu(0);
+          const auto nothing = gpu.allocate(0), something = gpu.allocate(3);
+          return std::to_string(reinterpret_cast<std::uintptr_t>(nothing.get()) % 256 +
+                                reinterpret_cast<std::uintptr_t>(something.get()) % 256);
+        }) == "0");
+}
+
+TEST_CASE("streams are told apart, and outlive the object that made them") {
+  CHECK(told(with_gpus(), [] {
+          const cuda::Runtime gpu(0);
+          const auto [one, other] = [] {
+            const cuda::Runtime short_lived(0);
+            return std::pair(short_lived.make_stream(), short_lived.make_stream());
+          }();
+          gpu.synchronize(one.get());
+          return std::string(one != nullptr && one != other ? "two" : "one");
+        }) == "two");
+}
+
+TEST_CASE("each thread has a current GPU of its own") {
+  CHECK(told(with_gpus(), [] {
+          const cuda::Runtime gpu(1);
+          std::string error;
+          std::thread([&] {
+            gpu.make_current();
+            error = error_of([&] { gpu.allocate(std::size_t{12} << 30); });  // more than the first GPU has
+          }).join();
+          return error;
+        }) == "no error");
+}
+
+TEST_CASE("a call that fails says which, of which GPU, and why") {
+  CHECK(told(with_gpus(), [] { return error_of([] { cuda::Runtime(0).allocate(std::size_t{12} << 30); }); }) ==
+        "1: CUDA: GPU 0: memory of 12884901888 bytes: out of memory (2)");
+}
+
+TEST_CASE("a GPU or a library that is not there is exit code 3") {
+  const auto error_of_making = [](int device) { return error_of([=] { cuda::Runtime gpu(device); }); };
+  CHECK(told(with_gpus(), [&] { return error_of_making(2); }) == "3: no GPU 2: this machine has 2, counted from 0");
+  CHECK(told({{DDPRUN_FAKE_LIBCUDA, DDPRUN_NO_CUDART}, {}}, [&] { return error_of_making(0); }) ==
+        "3: libcudart.so.13 has no cudaSetDevice: it is too old, or not NVIDIA's");
+}
+
+}  // namespace
+}  // namespace ddprun

@@ -1,0 +1,91 @@
+// What gpu.cpp and gpu_memory.cpp keep: one for the process, behind one lock.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gpu.hpp"
+
+namespace ddprun::fake_gpu {
+
+using Lock = std::unique_lock<std::mutex>;
+using Time = std::chrono::steady_clock::time_point;
+// How far each stream is known to have got, in pieces of work.
+using Clock = std::map<Stream, std::uint64_t>;
+using Works = std::vector<std::shared_ptr<Work>>;
+
+class Work {
+ public:
+  bool is_done = false;
+  Time end;
+  Works after;
+};
+
+class Event {
+ public:
+  Clock clock;
+  Works after;
+  Time time;  // when it was recorded
+
+  Time end() const;
+};
+
+struct StreamState {
+  Clock clock;
+  Works pending;
+  struct Unknown {
+    std::uint64_t piece;
+    std::function<void()> action;
+  };
+  std::vector<Unknown> unknown;  // ends of pieces that the host has not waited for
+};
+
+struct Access {
+  std::uintptr_t begin;
+  std::uintptr_t end;
+  Stream stream;
+  std::uint64_t piece;
+  bool writes;
+  std::string what;
+};
+
+struct Block {
+  std::uintptr_t end;
+  Stream stream;           // on which it was allocated
+  std::set<Stream> users;  // that used_on named
+  std::vector<Access> accesses;
+};
+
+struct State {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<Stream, StreamState> streams;
+  Clock host;
+  std::map<std::uintptr_t, Block> blocks;  // by their first byte
+  std::string fault;                       // found where nothing can be thrown
+  std::string record;
+
+  // What the host knows, the stream knows: it queues the next piece.
+  StreamState& stream(Stream stream);
+  // Waits until all are done, and empties the list.
+  void wait(Lock& lock, Works& works);
+  void wait(Lock& lock, const Works& works);
+  // Returns what is to run, outside the lock, now that the host has waited so far.
+  std::vector<std::function<void()>> host_knows(const Clock& clock);
+  void note(const std::string& line);
+  void fail(const std::string& race);
+};
+
+State& state();
+void merge(Clock& into, const Clock& other);
+bool all_done(const Works& works);
+
+}  // namespace ddprun::fake_gpu

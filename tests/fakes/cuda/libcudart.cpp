@@ -1,0 +1,233 @@
+// libcudart.so.13 without a GPU: memory is the host's, streams and events are those of gpu.hpp, and a test tells it
+// what goes wrong (fake.hpp).
+#include <cuda_runtime.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include "fakes/cuda/fake.hpp"
+#include "gpu.hpp"
+
+extern "C" ddprun::testing::Fake* ddprun_fake() {
+  static auto* const fake = new ddprun::testing::Fake;
+  return fake;
+}
+
+namespace {
+
+namespace gpu = ddprun::fake_gpu;
+using ddprun::testing::Fake;
+
+Fake& fake() {
+  return *ddprun_fake();
+}
+
+thread_local cudaError_t last = cudaSuccess;
+thread_local std::string race;
+
+cudaError_t failed(cudaError_t error) {
+  return last = error;
+}
+
+template <class Handle>
+std::int64_t number_of(Handle handle) {
+  return static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(handle));
+}
+
+// Handles are small numbers, so that a test can tell them apart.
+template <class Handle>
+Handle next_handle(int& counter) {
+  const std::lock_guard lock(fake().mutex);
+  return reinterpret_cast<Handle>(static_cast<std::intptr_t>(++counter));
+}
+
+std::string text(const char* kind, const void* handle) {
+  return std::string(kind) + std::to_string(number_of(handle));
+}
+
+gpu::Stream stream_of(cudaStream_t stream) {
+  return gpu::stream_of(number_of(stream), gpu::current_device());
+}
+
+// By their handles; one that was never recorded is done.
+std::shared_ptr<gpu::Event> event_of(cudaEvent_t event) {
+  static auto& events = *new std::map<std::int64_t, std::shared_ptr<gpu::Event>>;
+  const std::lock_guard lock(fake().mutex);
+  auto& one = events[number_of(event)];
+  if (one == nullptr) one = gpu::make_event();
+  return one;
+}
+
+void wait_while_it_hangs() {
+  while (fake().gpu_hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+// `work` on a stream, which reads or writes device memory. What gpu.hpp finds to race is an illegal access.
+template <class Work>
+cudaError_t run(cudaStream_t stream, const void* memory, size_t size, bool writes, const char* what, Work work) try {
+  gpu::begin(stream_of(stream));
+  gpu::access(stream_of(stream), memory, size, writes, what);
+  work();
+  return cudaSuccess;
+} catch (const gpu::Race& found) {
+  race = found.what();
+  return failed(cudaErrorIllegalAddress);
+}
+
+cudaError_t copy(void* to, const void* from, size_t size, cudaMemcpyKind kind, cudaStream_t stream) {
+  if (kind != cudaMemcpyHostToDevice && kind != cudaMemcpyDeviceToHost) return failed(cudaErrorInvalidMemcpyDirection);
+  const bool writes = kind == cudaMemcpyHostToDevice;
+  return run(stream, writes ? to : from, size, writes, "cudaMemcpy", [&] { std::memcpy(to, from, size); });
+}
+
+cudaError_t make_stream(cudaStream_t* stream, int priority) {
+  static int streams = 100;  // beyond those that a test names itself
+  *stream = next_handle<cudaStream_t>(streams);
+  fake().record("cudaStreamCreate device " + std::to_string(gpu::current_device()) + " priority " +
+                std::to_string(priority));
+  return cudaSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = fake().driver;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = fake().runtime;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = fake().devices;
+  return fake().devices == 0 ? failed(cudaErrorNoDevice) : cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* device) {
+  *device = gpu::current_device();
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= fake().devices) return failed(cudaErrorInvalidDevice);
+  gpu::set_current_device(device);
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (device < 0 || device >= fake().devices) return failed(cudaErrorInvalidDevice);
+  *properties = {};
+  std::snprintf(properties->name, sizeof properties->name, "Fake GPU %d", device);
+  properties->major = 9;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetPCIBusId(char* bus, int size, int device) {
+  std::snprintf(bus, static_cast<size_t>(size), "%s", ddprun::testing::fake_bus_id(device).c_str());
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize() {
+  fake().record("cudaDeviceSynchronize");
+  wait_while_it_hangs();
+  gpu::synchronize_device(gpu::current_device());
+  return cudaSuccess;
+}
+cudaError_t cudaGetLastError() {
+  return std::exchange(last, cudaSuccess);
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorInvalidDevice: return "invalid device ordinal";
+    case cudaErrorIllegalAddress: return race.c_str();
+    default: return "a CUDA error";
+  }
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int priority) {
+  return make_stream(stream, priority);
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  return make_stream(stream, 0);
+}
+cudaError_t cudaStreamDestroy(cudaStream_t) {
+  return cudaSuccess;
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  *status = number_of(stream) == 99 ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  fake().record(text("stream ", stream) + text(" waits for event ", event));
+  gpu::block(stream_of(stream), *event_of(event));
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  wait_while_it_hangs();
+  gpu::synchronize(stream_of(stream));
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  static int events = 0;
+  *event = next_handle<cudaEvent_t>(events);
+  return cudaSuccess;
+}
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  return cudaEventCreateWithFlags(event, cudaEventDefault);
+}
+cudaError_t cudaEventDestroy(cudaEvent_t) {
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  fake().record(text("stream ", stream) + text(" records event ", event));
+  gpu::record(*event_of(event), stream_of(stream));
+  return cudaSuccess;
+}
+// Odd events are the first of a pair: what the caller had queued, which does not hang.
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const bool hangs = fake().gpu_hangs && number_of(event) % 2 == 0;
+  return !hangs && gpu::is_done(*event_of(event)) ? cudaSuccess : failed(cudaErrorNotReady);
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  wait_while_it_hangs();
+  gpu::synchronize(*event_of(event));
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
+  *milliseconds = static_cast<float>(gpu::elapsed(*event_of(from), *event_of(to)));
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** memory, size_t size) {
+  if (size > ddprun::testing::fake_memory(gpu::current_device())) return failed(cudaErrorMemoryAllocation);
+  *memory = std::aligned_alloc(512, (size + 511) / 512 * 512);
+  gpu::allocated(*memory, size, stream_of(nullptr));
+  return cudaSuccess;
+}
+// Waits for the device, as CUDA does, so that no stream uses the memory any more.
+cudaError_t cudaFree(void* memory) {
+  wait_while_it_hangs();
+  gpu::synchronize_device(gpu::current_device());
+  gpu::freed(memory);
+  std::free(memory);
+  return cudaSuccess;
+}
+cudaError_t cudaMemset(void* memory, int value, size_t size) {
+  return run(nullptr, memory, size, true, "cudaMemset", [&] { std::memset(memory, value, size); });
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size, cudaMemcpyKind kind, cudaStream_t stream) {
+  return copy(to, from, size, kind, stream);
+}
+cudaError_t cudaMemcpy(void* to, const void* from, size_t size, cudaMemcpyKind kind) {
+  const cudaError_t result = copy(to, from, size, kind, nullptr);
+  return result == cudaSuccess ? cudaStreamSynchronize(nullptr) : result;
+}
+}

@@ -1,0 +1,134 @@
+// That the pretended GPU finds what is not ordered, and takes what is.
+#include <doctest/doctest.h>
+
+#include <thread>
+
+#include "gpu.hpp"
+
+namespace ddprun::fake_gpu {
+namespace {
+
+constexpr Stream kMain = -1;  // the default stream of cuda:0
+constexpr Stream kSide = 1001;
+
+char memory[64];
+
+void use(Stream stream, bool writes, std::size_t from = 0, std::size_t bytes = sizeof memory) {
+  begin(stream);
+  access(stream, memory + from, bytes, writes, writes ? "fill" : "read");
+}
+
+// `waiting` comes after all that `first` has begun.
+void order(Stream waiting, Stream first) {
+  const auto event = make_event();
+  record(*event, first);
+  block(waiting, *event);
+}
+
+// Fresh memory, that nobody has touched.
+struct Fresh {
+  Fresh() { allocated(memory, sizeof memory, kMain); }
+};
+
+TEST_CASE_FIXTURE(Fresh, "two streams that no event orders race, where one of them writes") {
+  use(kMain, true);
+  CHECK_THROWS_WITH_AS(use(kSide, false),
+                       "race: read (reads on cuda:0 stream 1001) is not ordered after fill (writes on cuda:0 stream 0)",
+                       Race);
+  order(kSide, kMain);
+  use(kSide, false);
+  use(kMain, false);
+  CHECK_THROWS_AS(use(kMain, true), Race);
+  order(kMain, kSide);
+  use(kMain, true);
+}
+
+TEST_CASE_FIXTURE(Fresh, "an event orders what was there when it was recorded, and nothing later") {
+  use(kMain, true);
+  const auto early = make_event();
+  record(*early, kMain);
+  use(kMain, true);
+  block(kSide, *early);
+  CHECK_THROWS_AS(use(kSide, false), Race);
+}
+
+TEST_CASE_FIXTURE(Fresh, "other bytes of the same memory are no race") {
+  use(kMain, true, 0, 32);
+  use(kSide, true, 32, 32);
+  CHECK_THROWS_AS(use(kSide, true, 31, 32), Race);
+}
+
+TEST_CASE_FIXTURE(Fresh, "what the host has waited for, every stream may take") {
+  use(kMain, true);
+  synchronize(kMain);
+  use(kSide, true);
+}
+
+TEST_CASE_FIXTURE(Fresh,
+                  "memory given back while another stream may use it is a fault, unless the allocator was told") {
+  order(kSide, kMain);
+  use(kSide, false);
+  SUBCASE("told") {
+    used_on(memory, kSide);
+    freed(memory);
+    begin(kMain);
+  }
+  SUBCASE("not told") {
+    freed(memory);
+    CHECK_THROWS_AS(begin(kMain), Race);
+    begin(kMain);
+  }
+  SUBCASE("known to be done") {
+    order(kMain, kSide);
+    freed(memory);
+    begin(kMain);
+  }
+}
+
+TEST_CASE("what another thread does holds up the streams that wait for it, and no others") {
+  const auto work = queue_work(kSide);
+  const auto event = make_event();
+  record(*event, kSide);
+  CHECK_FALSE(is_done(*event));
+  CHECK(is_done(kMain));
+  block(kMain, *event);
+  CHECK_FALSE(is_done(kMain));
+  bool finished = false;
+  std::thread worker([&] {
+    wait_for_turn(work);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    finished = true;
+    finish(work);
+  });
+  begin(kMain);
+  CHECK(finished);
+  worker.join();
+  CHECK(is_done(*event));
+  const auto after = make_event();
+  record(*after, kMain);
+  CHECK(elapsed(*event, *after) >= 0);
+}
+
+TEST_CASE("an action runs when the host has waited for what was queued before it") {
+  bool ran = false;
+  begin(kSide);
+  when_known(kSide, [&] { ran = true; });
+  begin(kSide);
+  CHECK_FALSE(ran);
+  synchronize(kMain);
+  CHECK_FALSE(ran);
+  synchronize(kSide);
+  CHECK(ran);
+}
+
+TEST_CASE("the record is text, and can begin anew") {
+  ddprun_fake_gpu_forget();
+  note("one");
+  note("two");
+  CHECK(ddprun_fake_gpu_record() == std::string("one\ntwo\n"));
+  ddprun_fake_gpu_forget();
+  CHECK(ddprun_fake_gpu_record() == std::string());
+}
+
+}  // namespace
+}  // namespace ddprun::fake_gpu
