@@ -52,7 +52,7 @@ std::string meaning(const Key& key) {
 }
 
 constexpr const char* introduction =
-    R"(<!-- Made from the table of keys in core/config/key_table.cpp. The test "docs/config.md" renews it: see there. -->
+    R"(<!-- Made from the table of keys in core/config/key_table.hpp. The test "docs/config.md" renews it: see there. -->
 # The configuration
 
 An experiment is one TOML file. Every key has one meaning and one place; a key that is not listed here is an error, and
