@@ -71,17 +71,21 @@ void several_under_way(Context& context) {
   const auto dtype = common_dtype(context.settings(), "auto");
   const auto op = common_op(context.settings(), "auto");
   constexpr std::size_t kCount = 5000;
-  std::vector<std::vector<unsigned char>> buffers;
+  std::vector<std::vector<unsigned char>> buffers(4, std::vector<unsigned char>(kCount * comm::size_of(dtype)));
+  std::vector<Image> images;
   std::vector<comm::RequestPtr> requests;
   for (uint64_t i = 0; i < 4; ++i) {
-    auto& buffer = buffers.emplace_back(kCount * comm::size_of(dtype));
-    fill(dtype, op, i, context.rank(), 0, kCount, buffer.data());
-    requests.push_back(backend.allreduce(buffer.data(), {.data = buffer.data(), .count = kCount, .dtype = dtype}, op));
+    fill(dtype, op, i, context.rank(), 0, kCount, buffers[i].data());
+    const Image& image = images.emplace_back(context.place(), buffers[i].data(), buffers[i].size());
+    image.put();
+    void* const memory = image.at(buffers[i].data());
+    requests.push_back(backend.allreduce(memory, context.place().buffer(memory, kCount, dtype), op));
   }
   for (uint64_t i = 0; i < 4; ++i) {
     const auto give_up = Clock::now() + context.settings().deadline;
     while (!requests[i]->test() && Clock::now() < give_up) std::this_thread::yield();
     context.wait(requests[i]);
+    images[i].get();
     for (std::size_t j = 0; j < kCount; ++j) {
       const auto expected = reduce(dtype, op, i, context.size(), j);
       if (accepts(dtype, expected, load(dtype, buffers[i].data(), j))) continue;
@@ -116,7 +120,7 @@ void null_when_empty(Context& context) {
   auto& backend = context.shared("auto");
   const auto dtype = common_dtype(context.settings(), "auto");
   const auto op = common_op(context.settings(), "auto");
-  const comm::Buffer nothing{.data = nullptr, .count = 0, .dtype = dtype};
+  const comm::Buffer nothing = context.place().buffer(nullptr, 0, dtype);
   context.wait(backend.allreduce(nullptr, nothing, op));
   context.wait(backend.broadcast(nothing, 0));
   context.wait(backend.allgather(nullptr, nothing));
@@ -132,8 +136,10 @@ void refuses_undeclared(Context& context) {
         const auto o = static_cast<Op>(op);
         if (takes(context.settings(), algorithm, d, o)) continue;
         double memory[2] = {};
+        const Image image(context.place(), memory, sizeof memory);
         judge(context, must_refuse(algorithm + " allreduce " + comm::name_of(o) + " of " + comm::name_of(d), [&] {
-                context.wait(backend.allreduce(&memory[0], {.data = &memory[1], .count = 1, .dtype = d}, o));
+                context.wait(
+                    backend.allreduce(image.at(&memory[0]), context.place().buffer(image.at(&memory[1]), 1, d), o));
               }));
       }
     }
@@ -153,11 +159,16 @@ void repeats(Context& context, const std::string& algorithm) {
   std::vector<unsigned char> send(kCount * comm::size_of(dtype));
   std::vector<unsigned char> first;
   fill(dtype, op, 5, context.rank(), 0, kCount, send.data());
+  const Image image(context.place(), send.data(), send.size());
+  image.put();
   for (int joined = 0; joined < 2; ++joined) {
     const auto backend = context.join({.algorithm = algorithm, .deterministic = true});
     for (int run = 0; run < 5; ++run) {
       std::vector<unsigned char> recv(send.size());
-      context.wait(backend->allreduce(send.data(), {.data = recv.data(), .count = kCount, .dtype = dtype}, op));
+      const Image result(context.place(), recv.data(), recv.size());
+      const comm::Buffer buffer = context.place().buffer(result.at(recv.data()), kCount, dtype);
+      context.wait(backend->allreduce(image.at(send.data()), buffer, op));
+      result.get();
       if (first.empty()) first = recv;
       if (recv != first) context.fail("run " + std::to_string(joined * 5 + run) + " differs from the first");
     }
@@ -171,11 +182,14 @@ void nan_of(Context& context, Op op) {
   const auto dtype = common_dtype(context.settings(), "auto");
   std::string told;
   for (int from = 0; from < context.size(); ++from) {
-    double send[1] = {};
-    double recv[1] = {};
-    store(dtype, {context.rank() == from ? std::numeric_limits<long double>::quiet_NaN() : 1.0L, 0}, send, 0);
-    context.wait(context.shared("auto").allreduce(send, {.data = recv, .count = 1, .dtype = dtype}, op));
-    const bool propagates = std::isnan(load(dtype, recv, 0).real);
+    double numbers[2] = {};  // sent, received
+    store(dtype, {context.rank() == from ? std::numeric_limits<long double>::quiet_NaN() : 1.0L, 0}, numbers, 0);
+    const Image image(context.place(), numbers, sizeof numbers);
+    image.put();
+    const comm::Buffer recv = context.place().buffer(image.at(&numbers[1]), 1, dtype);
+    context.wait(context.shared("auto").allreduce(image.at(&numbers[0]), recv, op));
+    image.get();
+    const bool propagates = std::isnan(load(dtype, &numbers[1], 0).real);
     told += (from > 0 ? ", " : "") + std::string(propagates ? "kept" : "lost") + " from rank " + std::to_string(from);
   }
   if (context.rank() == 0) context.note(told);
@@ -186,12 +200,15 @@ void allocated_memory(Context& context) {
   const auto dtype = common_dtype(context.settings(), "auto");
   const auto op = common_op(context.settings(), "auto");
   for (const std::size_t count : {std::size_t{1}, std::size_t{100'000}}) {
-    const auto memory = backend.allocate(count * comm::size_of(dtype));
+    std::vector<unsigned char> content(count * comm::size_of(dtype));
+    const auto memory = backend.allocate(content.size());
     if (reinterpret_cast<std::uintptr_t>(memory.get()) % 4096 != 0) context.fail("the memory is not page-aligned");
-    fill(dtype, op, 9, context.rank(), 0, count, memory.get());
-    context.wait(backend.allreduce(memory.get(), {.data = memory.get(), .count = count, .dtype = dtype}, op));
+    fill(dtype, op, 9, context.rank(), 0, count, content.data());
+    context.place().put(memory.get(), content.data(), content.size());
+    context.wait(backend.allreduce(memory.get(), context.place().buffer(memory.get(), count, dtype), op));
+    context.place().get(content.data(), memory.get(), content.size());
     for (std::size_t i = 0; i < count; ++i) {
-      if (accepts(dtype, reduce(dtype, op, 9, context.size(), i), load(dtype, memory.get(), i))) continue;
+      if (accepts(dtype, reduce(dtype, op, 9, context.size(), i), load(dtype, content.data(), i))) continue;
       return context.fail("element " + std::to_string(i) + " is wrong");
     }
   }

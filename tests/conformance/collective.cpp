@@ -8,7 +8,7 @@ namespace {
 // The buffers of a collective on one rank, and what they held before.
 class Buffers {
  public:
-  Buffers(const Collective& what, int rank, int size)
+  Buffers(const Place& place, const Collective& what, int rank, int size)
       : what_(what),
         element_(comm::size_of(what.dtype)),
         send_count_(what.kind == Kind::reduce_scatter ? what.count * size : what.count),
@@ -16,7 +16,9 @@ class Buffers {
         block_(static_cast<std::size_t>(rank) * what.count * element_),
         // In place the larger buffer holds both. Out of place, both lie one element off a cache line.
         send_(what.in_place && what.kind == Kind::allgather ? 0 : send_count_ * element_, shift()),
-        recv_(what.in_place && what.kind != Kind::allgather ? 0 : recv_count_ * element_, shift()) {}
+        recv_(what.in_place && what.kind != Kind::allgather ? 0 : recv_count_ * element_, shift()),
+        send_image_(place, send_.whole(), send_.whole_bytes()),
+        recv_image_(place, recv_.whole(), recv_.whole_bytes()) {}
 
   std::size_t send_count() const { return send_count_; }
   std::size_t recv_count() const { return recv_count_; }
@@ -28,7 +30,24 @@ class Buffers {
     return what_.kind == Kind::reduce_scatter ? send_.data() + block_ : send_.data();
   }
 
-  void remember() { before_ = send_.copy(); }
+  // The same, as a backend is given them.
+  void* send_memory() {
+    return (what_.in_place && what_.kind == Kind::allgather ? recv_image_ : send_image_).at(send());
+  }
+  void* recv_memory() {
+    return (!what_.in_place || what_.kind == Kind::allgather ? recv_image_ : send_image_).at(recv());
+  }
+
+  // Before the collective, and after it.
+  void put() {
+    before_ = send_.copy();
+    send_image_.put();
+    recv_image_.put();
+  }
+  void get() {
+    send_image_.get();
+    recv_image_.get();
+  }
   std::string fault() const {
     if (!send_.intact() || !recv_.intact()) return "wrote outside the buffers";
     if (!what_.in_place && !send_.holds(before_)) return "changed send";
@@ -45,6 +64,8 @@ class Buffers {
   std::size_t block_;
   Guarded send_;
   Guarded recv_;
+  Image send_image_;
+  Image recv_image_;
   std::vector<unsigned char> before_;
 };
 
@@ -87,9 +108,9 @@ Expected expected_at(const Collective& what, uint64_t seed, int rank, int size, 
   }
 }
 
-comm::RequestPtr start(comm::CommBackend& backend, const Collective& what, const void* send, void* recv,
-                       std::size_t recv_count) {
-  const comm::Buffer buffer{.data = recv, .count = recv_count, .dtype = what.dtype};
+comm::RequestPtr start(const Place& place, comm::CommBackend& backend, const Collective& what, Buffers& buffers) {
+  const void* const send = buffers.send_memory();
+  const comm::Buffer buffer = place.buffer(buffers.recv_memory(), buffers.recv_count(), what.dtype);
   switch (what.kind) {
     case Kind::allreduce: return backend.allreduce(send, buffer, what.op);
     case Kind::broadcast: return backend.broadcast(buffer, what.root);
@@ -116,14 +137,15 @@ Checked run_checked(Context& context, comm::CommBackend& backend, const Collecti
   const int rank = context.rank();
   Collective in_form = what;
   in_form.in_place |= what.kind == Kind::broadcast;  // it has one buffer
-  Buffers buffers(in_form, rank, context.size());
+  Buffers buffers(context.place(), in_form, rank, context.size());
   if (what.kind != Kind::broadcast || rank == what.root) {
     fill(what.dtype, what.op, seed, rank, 0, buffers.send_count(), buffers.send());
   }
-  buffers.remember();
+  buffers.put();
 
   Checked result;
-  result.served = context.wait(start(backend, what, buffers.send(), buffers.recv(), buffers.recv_count()));
+  result.served = context.wait(start(context.place(), backend, what, buffers));
+  buffers.get();
 
   Mistakes mistakes(what.dtype, buffers.recv_count());
   for (std::size_t i = 0; i < buffers.recv_count(); ++i) {
@@ -138,8 +160,10 @@ Checked run_checked(Context& context, comm::CommBackend& backend, const Collecti
 }
 
 void run_plain(Context& context, comm::CommBackend& backend, const Collective& what, milliseconds timeout) {
-  Buffers buffers(what, context.rank(), context.size());
-  start(backend, what, buffers.send(), buffers.recv(), buffers.recv_count())->wait(timeout);
+  Buffers buffers(context.place(), what, context.rank(), context.size());
+  start(context.place(), backend, what, buffers)->wait(timeout);
+  // On a stream nothing has happened yet: the barrier tells how it went.
+  if (context.settings().capabilities.stream_ordered) backend.barrier()->wait(timeout);
 }
 
 }  // namespace ddprun::conformance

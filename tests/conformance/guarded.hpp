@@ -21,6 +21,10 @@ class Guarded {
   unsigned char* data() { return memory_.data() + begin_; }
   std::size_t bytes() const { return bytes_; }
 
+  // The buffer with its guards.
+  unsigned char* whole() { return memory_.data(); }
+  std::size_t whole_bytes() const { return memory_.size(); }
+
   // What the buffer holds now, to compare with later.
   std::vector<unsigned char> copy() const { return {first(), first() + bytes_}; }
   bool holds(const std::vector<unsigned char>& content) const {

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "base/error.hpp"
+#include "conformance/gpus.hpp"
 #include "conformance/runner.hpp"
 #include "support/networks.hpp"
 
@@ -18,6 +19,8 @@ struct Arguments {
   std::vector<std::string> plugin_path;
   std::vector<int> ranks{1, 2, 3, 5};
   std::string as = "both";
+  std::string memory;
+  std::vector<int> devices;
   std::vector<std::string> options;
   std::vector<std::string> filters;
   bool networks = false;
@@ -37,6 +40,12 @@ void declare(CLI::App& app, Arguments& arguments) {
       ->check(CLI::Range(1, 16));
   app.add_option("--as", arguments.as, "What a rank is (both); a death is tested with processes only")
       ->check(CLI::IsMember({"processes", "threads", "both"}));
+  app.add_option("--memory", arguments.memory, "Where the buffers are (what the plugin takes; host, where both)")
+      ->check(CLI::IsMember({"host", "cuda"}));
+  app.add_option("--device", arguments.devices,
+                 "GPU of each rank under --memory cuda, as CUDA counts them; one for all ranks (a rank's own number)")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 1023));
   app.add_option("--option", arguments.options, "Option for the plugin, key=value; may be given again");
   app.add_option("--filter", arguments.filters, "Run only cases with this text in their name; may be given again");
   app.add_flag("--networks", arguments.networks,
@@ -48,6 +57,14 @@ void declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--deadline", arguments.deadline_ms, "Milliseconds for a collective that should end well (20000)");
   app.add_option("--fault-deadline", arguments.fault_deadline_ms, "Milliseconds for one that should time out (1000)");
   app.add_option("--slack", arguments.slack_ms, "Milliseconds granted to a busy machine beyond the contract (3000)");
+}
+
+comm::Memory memory_from(const Arguments& arguments, const Settings& settings) {
+  const auto& capabilities = settings.capabilities;
+  const bool host = arguments.memory.empty() ? capabilities.host : arguments.memory == "host";
+  if (host ? capabilities.host : capabilities.cuda) return host ? comm::Memory::host : comm::Memory::cuda;
+  throw Error(ExitCode::usage, "--memory " + arguments.memory + ": " + settings.plugin.table->name + " takes " +
+                                   (host ? "CUDA" : "host") + " memory only");
 }
 
 Settings settings_from(const Arguments& arguments) {
@@ -69,23 +86,12 @@ Settings settings_from(const Arguments& arguments) {
   settings.slack = milliseconds(arguments.slack_ms);
   settings.plugin = plugin::Registry::standard(arguments.plugin_path).comm(arguments.plugin);
   settings.capabilities = comm::capabilities_of(*settings.plugin.table);
-  return settings;
-}
-
-// Why the plugin's memory cannot be tested here; empty where it can. Where it is a device's, a group of one asks for
-// the first one, and the plugin says what is missing.
-std::string why_no_memory(const Settings& settings) {
-  if (settings.capabilities.host) return "";
-  const std::string only = std::string(settings.plugin.table->name) + " takes CUDA memory only: ";
-  comm::JoinOptions alone{.device = 0, .options = settings.options};
-  alone.allgather = [](std::string_view mine) { return std::vector<std::string>{std::string(mine)}; };
-  try {
-    comm::join(*settings.plugin.table, alone);
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::plugin) throw;
-    return only + error.what();
+  settings.memory = memory_from(arguments, settings);
+  settings.devices = arguments.devices;
+  if (settings.memory == comm::Memory::host && !arguments.devices.empty()) {
+    throw Error(ExitCode::usage, "--device: the buffers are in host memory; add --memory cuda");
   }
-  return only + "this program tests host memory";
+  return settings;
 }
 
 // One world's cases, filtered.
@@ -191,18 +197,24 @@ constexpr auto kSkipped = static_cast<ExitCode>(77);
 ExitCode run(const Arguments& arguments) {
   const Settings settings = settings_from(arguments);
   print_plugin(settings);
-  if (const std::string why = why_no_memory(settings); !why.empty()) {
-    std::cout << "skipped: " << why << '\n';
+  const Gpus gpus = settings.memory == comm::Memory::host ? Gpus{} : find_gpus(settings);
+  if (!gpus.missing.empty()) {
+    std::cout << "skipped: no CUDA memory: " << gpus.missing << '\n';
     return kSkipped;
   }
   Leftovers leftovers;
   Report report(arguments.verbose);
   for (const auto& skipped : undeclared(settings)) report.skip(skipped.what + ": not declared", skipped.combinations);
-  std::size_t chosen = 0;
+  std::size_t chosen = 0, left_out = 0;
   for (const As as : {As::processes, As::threads}) {
     if (arguments.as != "both" && arguments.as != testing::name_of(as)) continue;
     bool thorough = true;  // in the first world with a peer to lose
     for (const int size : arguments.ranks) {
+      if (const std::string why = why_no_world(settings, gpus, size); !why.empty()) {
+        report.skip(world_name(size, as) + ": " + why, 1);
+        ++left_out;
+        continue;
+      }
       const auto cases = cases_of(settings, size, as, thorough, arguments);
       thorough = thorough && size == 1;
       chosen += cases.size();
@@ -213,6 +225,10 @@ ExitCode run(const Arguments& arguments) {
         report.end_world(world_name(size, as));
       }
     }
+  }
+  if (chosen == 0 && left_out > 0) {
+    report.close();
+    return kSkipped;
   }
   if (chosen == 0) throw Error(ExitCode::usage, "--filter: no case has this in its name; --list prints the names");
   return arguments.list ? ExitCode::ok : report.close();

@@ -25,6 +25,11 @@ bool has_meaning(DType dtype, Op op) {
 
 }  // namespace
 
+const Place& Context::place() const {
+  thread_local const Place place(device_of(settings_, rank()));
+  return place;
+}
+
 comm::CommBackend& Context::shared(const std::string& algorithm) {
   auto& backend = shared_[algorithm];
   if (!backend) backend = join({.algorithm = algorithm});
@@ -35,6 +40,7 @@ std::unique_ptr<comm::CommBackend> Context::join(const JoinAs& how) {
   comm::JoinOptions options;
   options.rank = rank();
   options.size = size();
+  options.device = device_of(settings_, rank());
   options.deadline = how.deadline.count() > 0 ? how.deadline : settings_.deadline;
   options.algorithm = how.algorithm;
   options.deterministic = how.deterministic;
@@ -88,6 +94,12 @@ Report read_report(const std::string& record) {
   const auto second = std::min(record.find(' ', first + 1), record.size());
   return {record.substr(0, first), std::stoul(record.substr(first + 1, second - first - 1)),
           second < record.size() ? record.substr(second + 1) : ""};
+}
+
+int device_of(const Settings& settings, int rank) {
+  if (settings.memory == comm::Memory::host) return -1;
+  if (settings.devices.empty()) return rank;
+  return settings.devices.size() == 1 ? settings.devices.front() : settings.devices.at(static_cast<std::size_t>(rank));
 }
 
 std::vector<std::string> algorithms_of(const Settings& settings) {

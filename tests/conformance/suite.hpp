@@ -13,6 +13,7 @@
 
 #include "comm/comm_backend.hpp"
 #include "comm/plugin_backend.hpp"
+#include "conformance/place.hpp"
 #include "plugin/registry.hpp"
 #include "support/ranks.hpp"
 
@@ -25,6 +26,8 @@ struct Settings {
   plugin::CommPlugin plugin;
   comm::Capabilities capabilities;
   std::map<std::string, std::string> options;  // given to every join
+  comm::Memory memory = comm::Memory::host;    // of the buffers
+  std::vector<int> devices;                    // GPU of each rank; one: of all; none: a rank's own number
   bool networks = false;                       // each rank, a process, in a network namespace of its own
   bool large = false;                          // every dtype and op at the large count too
   milliseconds deadline{20'000};               // of a collective that is expected to end well
@@ -43,6 +46,9 @@ class Context {
   int rank() const { return rank_.rank(); }
   int size() const { return rank_.size(); }
   bool is_last() const { return rank() == size() - 1; }
+
+  // Where the buffers of this thread are: each has a stream of its own.
+  const Place& place() const;
 
   // The communicator of an algorithm that the cases of this world share; joined when first asked for, by all ranks.
   comm::CommBackend& shared(const std::string& algorithm);
@@ -109,6 +115,9 @@ void add_collective_cases(const Settings& settings, int size, std::vector<Case>&
 void add_usage_cases(const Settings& settings, int size, std::vector<Case>& cases);
 // A rank that stays away, an abort, a death. `thorough`: for every collective; else for allreduce only.
 void add_fault_cases(const Settings& settings, int size, testing::As as, bool thorough, std::vector<Case>& cases);
+
+// CUDA's ordinal of a rank's GPU; -1 where the buffers are in host memory.
+int device_of(const Settings& settings, int rank);
 
 std::vector<Skipped> undeclared(const Settings& settings);
 

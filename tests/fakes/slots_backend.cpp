@@ -1,5 +1,6 @@
-// A small backend that really works, between threads and between processes. Built twice: as "good", and as
-// "off_by_one", whose allreduce leaves the last element one too large, which a conformance test has to notice.
+// A small backend that really works, between threads and between processes. Built as "good", as "off_by_one", whose
+// allreduce leaves the last element one too large, which a conformance test has to notice, and as both of them for
+// CUDA memory, which is the host's where the CUDA runtime is the tests' own.
 #include <algorithm>
 #include <cstring>
 
@@ -143,8 +144,8 @@ class SlotsBackend : public ddprun::Communicator {
 };
 
 constexpr ddprun_comm_algorithm kAlgorithms[] = {ddprun::algorithm("slots", kDTypes, ddprun::kAllOps)};
-constexpr ddprun::CommPluginInfo kInfo = {FAKE_NAME, "1.2.3", "slots 0.1", DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING,
-                                          kAlgorithms};
+constexpr ddprun::CommPluginInfo kInfo = {FAKE_NAME, "1.2.3", "slots 0.1",
+                                          DDPRUN_CAP_BLOCKING | FAKE_MEMORY, kAlgorithms};
 
 }  // namespace
 }  // namespace fakes

@@ -1,0 +1,51 @@
+#include "conformance/place.hpp"
+
+#include <cstdint>
+#include <cstring>
+
+namespace ddprun::conformance {
+namespace {
+
+constexpr std::size_t kLine = 64;
+
+}  // namespace
+
+Place::Place(int device) {
+  if (device < 0) return;
+  gpu_.emplace(device);
+  stream_ = gpu_->make_stream();
+}
+
+comm::Buffer Place::buffer(void* data, std::size_t count, comm::DType dtype) const {
+  return {.data = data,
+          .count = count,
+          .dtype = dtype,
+          .memory = gpu_ ? comm::Memory::cuda : comm::Memory::host,
+          .stream = stream_.get()};
+}
+
+void Place::put(void* memory, const void* host, std::size_t bytes) const {
+  if (gpu_) return gpu_->to_device(memory, host, bytes);
+  if (memory != host) std::memcpy(memory, host, bytes);
+}
+
+void Place::get(void* host, const void* memory, std::size_t bytes) const {
+  if (gpu_) {
+    gpu_->synchronize(stream_.get());
+    return gpu_->to_host(host, memory, bytes);
+  }
+  if (memory != host) std::memcpy(host, memory, bytes);
+}
+
+Image::Image(const Place& place, void* host, std::size_t bytes)
+    : place_(place), host_(static_cast<unsigned char*>(host)), bytes_(bytes), first_(host_) {
+  if (!place.gpu_) return;
+  memory_ = place.gpu_->allocate(bytes + kLine);
+  first_ = static_cast<unsigned char*>(memory_.get()) + reinterpret_cast<std::uintptr_t>(host) % kLine;
+}
+
+void* Image::at(const void* host) const {
+  return host == nullptr ? nullptr : first_ + (static_cast<const unsigned char*>(host) - host_);
+}
+
+}  // namespace ddprun::conformance

@@ -1,0 +1,52 @@
+// Where the buffers of a rank are: in the host's memory, or on a GPU, of which the host then has an image that is
+// filled and looked at.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+
+#include "comm/comm_backend.hpp"
+#include "cuda/runtime.hpp"
+
+namespace ddprun::conformance {
+
+// Of one thread, because a CUDA stream that two communicators share would make each wait for the other.
+class Place {
+ public:
+  // On the GPU `device`, CUDA's ordinal; -1: in host memory. Throws Error.
+  explicit Place(int device);
+
+  // For a call of a backend; `data` comes from an Image or from CommBackend::allocate.
+  comm::Buffer buffer(void* data, std::size_t count, comm::DType dtype) const;
+  // Between the host and memory that a backend is given. get() first waits for what the stream holds.
+  void put(void* memory, const void* host, std::size_t bytes) const;
+  void get(void* host, const void* memory, std::size_t bytes) const;
+
+ private:
+  friend class Image;
+  std::optional<cuda::Runtime> gpu_;
+  std::shared_ptr<void> stream_;
+};
+
+// Memory that stands for a piece of the host's in calls of a backend: that piece itself, or as much on the GPU, as far
+// from a cache line. The piece and the place outlive it.
+class Image {
+ public:
+  Image(const Place& place, void* host, std::size_t bytes);
+
+  // What a backend is given for this address of the piece.
+  void* at(const void* host) const;
+  // Makes the image equal the piece, and the piece equal the image.
+  void put() const { place_.put(at(host_), host_, bytes_); }
+  void get() const { place_.get(host_, at(host_), bytes_); }
+
+ private:
+  const Place& place_;
+  unsigned char* host_;
+  std::size_t bytes_;
+  std::shared_ptr<void> memory_;
+  unsigned char* first_;
+};
+
+}  // namespace ddprun::conformance
