@@ -49,8 +49,10 @@ inline comm::JoinOptions options_of(int size = 1) {
 
 // What body(fake()) returns in a process of its own, or how that ended.
 inline std::string told(const std::function<std::string(Fake&)>& body) {
-  const auto outcomes =
-      run_ranks(1, As::processes, std::chrono::seconds(30), [&](Rank& rank) { rank.report(body(fake())); });
+  const auto outcomes = run_ranks(1, As::processes, std::chrono::seconds(30), [&](Rank& rank) {
+    fake().alone = true;
+    rank.report(body(fake()));
+  });
   const Outcome& outcome = outcomes.front();
   return outcome.ok() && !outcome.records.empty() ? outcome.records.front() : outcome.describe();
 }

@@ -19,6 +19,7 @@ struct Fake {
   std::atomic<int> turns{0};        // how often a call of NCCL is asked for until it has got on; -1: for ever
   std::atomic<int> async_error{0};  // ncclResult_t, when nothing is in progress
   std::atomic<bool> destroy_hangs{false};
+  std::atomic<bool> alone{false};  // the other ranks are echoes of this one: NCCL moves nothing
 
   std::mutex mutex;      // what follows
   std::string failing;   // this call of NCCL fails,

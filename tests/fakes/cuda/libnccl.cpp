@@ -1,0 +1,234 @@
+// libnccl.so.2 without a GPU: remembers every call, fails as a test tells it, and reduces between the ranks of one
+// host, on a thread of its own, while the streams of gpu.hpp wait. A test that plays all other ranks itself says so
+// (Fake::alone): nothing is moved then.
+#include <nccl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "fakes/cuda/fake.hpp"
+#include "gpu.hpp"
+#include "nccl_peers.hpp"
+#include "nccl_reduce.hpp"
+
+namespace gpu = ddprun::fake_gpu;
+namespace nccl = ddprun::fake_nccl;
+
+struct ncclComm {
+  int rank = 0;
+  int size = 0;
+  std::atomic<int> turns{0};  // left until what was begun has got on
+  std::string algorithm;      // that NCCL_ALGO forced as it was made
+  std::unique_ptr<nccl::Peers> peers;
+};
+
+namespace {
+
+using ddprun::testing::Fake;
+using Texts = std::vector<std::string>;
+
+Fake& fake() {
+  return *ddprun_fake();
+}
+
+// What the call `name` answers; `what` stands behind it in the record.
+ncclResult_t call(const std::string& name, const std::string& what = "", ncclComm_t comm = nullptr) {
+  fake().record(name + (what.empty() ? "" : " " + what));
+  {
+    const std::lock_guard lock(fake().mutex);
+    if (fake().failing == name) return static_cast<ncclResult_t>(fake().result);
+  }
+  if (comm == nullptr || fake().turns == 0) return ncclSuccess;
+  comm->turns = fake().turns.load();
+  return ncclInProgress;
+}
+
+ncclResult_t failed(ncclResult_t result, const std::string& words) {
+  const std::lock_guard lock(fake().mutex);
+  fake().message = words;
+  return result;
+}
+
+std::string of(size_t count, int type, int op, cudaStream_t stream) {
+  return "count " + std::to_string(count) + " type " + std::to_string(type) + " op " + std::to_string(op) + " stream " +
+         std::to_string(reinterpret_cast<uintptr_t>(stream));
+}
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "-" : value;
+}
+
+// As NCCL tells it, on the first rank of several.
+void report(size_t bytes, const ncclComm& comm) {
+  const char* const path = std::getenv("NCCL_DEBUG_FILE");
+  if (path == nullptr || comm.rank != 0 || comm.size == 1) return;
+  static std::FILE* const file = std::fopen(path, "w");
+  const std::lock_guard lock(fake().mutex);
+  if (fake().reported == "nothing") return;
+  std::fprintf(file, "host:1:1 [0] NCCL INFO AllReduce: %zu Bytes -> Algo %s proto LL channel{Lo..Hi}={0..1}\n", bytes,
+               (fake().reported.empty() ? comm.algorithm : fake().reported).c_str());
+  std::fflush(file);
+}
+
+// Memory of this rank: what it contributes, and what it gets.
+struct Part {
+  const void* send;
+  size_t sent;
+  void* recv;
+  size_t received;
+};
+
+// Queues it on the stream. Throws Race.
+void queue(const std::string& name, ncclComm& comm, gpu::Stream stream, const Part& part, nccl::Rule rule) {
+  const auto work = gpu::queue_work(stream);
+  gpu::note(gpu::name_of(stream) + " " + name);
+  try {
+    gpu::access(stream, part.send, part.sent, false, name);
+    gpu::access(stream, part.recv, part.received, true, name);
+  } catch (...) {
+    gpu::finish(work);
+    throw;
+  }
+  const auto read = [work, part] {
+    gpu::wait_for_turn(work);
+    return std::string(static_cast<const char*>(part.send), part.sent);
+  };
+  const auto write = [part](const std::string& result) { std::memcpy(part.recv, result.data(), result.size()); };
+  comm.peers->queue({name, read, std::move(rule), write, [work] { gpu::finish(work); }});
+}
+
+// What NCCL calls ncclX, where `name` is X. `op`: or the root.
+ncclResult_t collective(const char* name, size_t count, ncclDataType_t type, int op, ncclComm_t comm,
+                        cudaStream_t stream, const Part& part, nccl::Rule rule) try {
+  const ncclResult_t result = call(std::string("nccl") + name, of(count, type, op, stream), comm);
+  if (comm->peers == nullptr || (result != ncclSuccess && result != ncclInProgress)) return result;
+  const auto handle = static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(stream));
+  queue(std::string(name) + " " + std::to_string(count * nccl::size_of(type)) + " bytes", *comm,
+        gpu::stream_of(handle, gpu::current_device()), part, std::move(rule));
+  return result;
+} catch (const gpu::Race& race) {
+  return failed(ncclUnhandledCudaError, race.what());
+}
+
+// All parts, one behind the other.
+std::string joined(const std::vector<std::string>& parts) {
+  std::string all;
+  for (const std::string& part : parts) all += part;
+  return all;
+}
+
+}  // namespace
+
+extern "C" {
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = fake().nccl;
+  return ncclSuccess;
+}
+const char* ncclGetErrorString(ncclResult_t result) {
+  return result == ncclRemoteError ? "remote error" : result == ncclSystemError ? "system error" : "some error";
+}
+const char* ncclGetLastError(ncclComm_t) {
+  static thread_local std::string words;
+  const std::lock_guard lock(fake().mutex);
+  return (words = fake().message).c_str();
+}
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  static std::atomic<int> ids{0};
+  const int number = ids++;
+  std::snprintf(id->internal, sizeof id->internal, number == 0 ? "id-of-%d" : "id-of-%d-%d", static_cast<int>(getpid()),
+                number);
+  return call("ncclGetUniqueId", "interface " + variable("NCCL_SOCKET_IFNAME"));
+}
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncclConfig_t* config) {
+  *comm = new ncclComm;
+  (*comm)->rank = rank;
+  (*comm)->size = size;
+  (*comm)->algorithm = variable("NCCL_ALGO") == "allreduce:tree" ? "TREE" : "RING";
+  if (!fake().alone) (*comm)->peers = std::make_unique<nccl::Peers>(id.internal, rank, size);
+  return call("ncclCommInitRankConfig",
+              "rank " + std::to_string(rank) + " of " + std::to_string(size) + " " + id.internal + " blocking " +
+                  std::to_string(config->blocking) + " NCCL_ALGO " + variable("NCCL_ALGO"),
+              *comm);
+}
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
+  const int turns = comm->turns;
+  if (turns > 0) --comm->turns;
+  *state = turns != 0 ? ncclInProgress : static_cast<ncclResult_t>(fake().async_error.load());
+  if (*state != ncclSuccess || comm->peers == nullptr) return ncclSuccess;
+  *state = comm->peers->state();
+  if (*state != ncclSuccess && *state != ncclInProgress) failed(*state, comm->peers->words());
+  return ncclSuccess;
+}
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  if (comm->peers != nullptr) comm->peers->flush();
+  return call("ncclCommFinalize", "", comm);
+}
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  while (fake().destroy_hangs) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  delete comm;
+  return call("ncclCommDestroy");
+}
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  delete comm;
+  fake().gpu_hangs = false;
+  return call("ncclCommAbort");
+}
+ncclResult_t ncclMemAlloc(void** memory, size_t size) {
+  *memory = std::aligned_alloc(4096, (size + 4095) / 4096 * 4096);
+  std::memset(*memory, 0xff, size);
+  gpu::allocated(*memory, size, gpu::stream_of(0, gpu::current_device()));
+  return call("ncclMemAlloc", std::to_string(size));
+}
+ncclResult_t ncclMemFree(void* memory) {
+  gpu::freed(memory);
+  std::free(memory);
+  return call("ncclMemFree");
+}
+ncclResult_t ncclCommRegister(ncclComm_t comm, void*, size_t size, void** handle) {
+  *handle = comm;
+  return call("ncclCommRegister", std::to_string(size));
+}
+ncclResult_t ncclCommDeregister(ncclComm_t, void*) {
+  return call("ncclCommDeregister");
+}
+
+ncclResult_t ncclAllReduce(const void* send, void* recv, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                           ncclComm_t comm, cudaStream_t stream) {
+  report(count, *comm);
+  const size_t bytes = count * nccl::size_of(type);
+  return collective("AllReduce", count, type, op, comm, stream, {send, bytes, recv, bytes},
+                    [=](const Texts& parts) { return Texts(parts.size(), nccl::reduced(parts, count, type, op)); });
+}
+ncclResult_t ncclBroadcast(const void* send, void* recv, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                           cudaStream_t stream) {
+  const size_t bytes = count * nccl::size_of(type);
+  return collective("Broadcast", count, type, root, comm, stream, {send, comm->rank == root ? bytes : 0, recv, bytes},
+                    [](const Texts& parts) { return Texts(parts.size(), joined(parts)); });
+}
+ncclResult_t ncclAllGather(const void* send, void* recv, size_t count, ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t stream) {
+  const size_t bytes = count * nccl::size_of(type);
+  return collective("AllGather", count, type, 0, comm, stream,
+                    {send, bytes, recv, bytes * static_cast<size_t>(comm->size)},
+                    [](const Texts& parts) { return Texts(parts.size(), joined(parts)); });
+}
+// `count` is what each rank gets.
+ncclResult_t ncclReduceScatter(const void* send, void* recv, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                               ncclComm_t comm, cudaStream_t stream) {
+  const size_t bytes = count * nccl::size_of(type);
+  return collective("ReduceScatter", count, type, op, comm, stream,
+                    {send, bytes * static_cast<size_t>(comm->size), recv, bytes}, [=](const Texts& parts) {
+                      const std::string all = nccl::reduced(parts, count * parts.size(), type, op);
+                      Texts shares;
+                      for (size_t rank = 0; rank < parts.size(); ++rank)
+                        shares.push_back(all.substr(rank * bytes, bytes));
+                      return shares;
+                    });
+}
+}
