@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "data/shares.hpp"
+#include "train/upload.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -15,20 +17,36 @@ torch::Tensor view(void* memory, int64_t size, const Field& field) {
   return torch::from_blob(memory, shape, torch::TensorOptions().dtype(type));
 }
 
+// Page-locked memory comes from LibTorch, whose copies know it.
+std::shared_ptr<std::byte> page_locked(std::size_t bytes) {
+  const auto options = torch::TensorOptions().dtype(torch::kUInt8).pinned_memory(true);
+  const auto memory = std::make_shared<torch::Tensor>(torch::empty({static_cast<int64_t>(bytes)}, options));
+  return {memory, static_cast<std::byte*>(memory->data_ptr())};
+}
+
+data::LoaderOptions in_memory_for(const Target& target, data::LoaderOptions loader) {
+  if (!target.device.is_cpu() && target.pinned) loader.memory = page_locked;
+  return loader;
+}
+
 }  // namespace
 
 Feed::Feed(const Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank, int world,
-           data::LoaderOptions loader)
+           data::LoaderOptions loader, Target target)
     : dataset_(dataset),
       sampler_(std::move(sampler)),
       batch_size_(batch_size),
       rank_(rank),
       world_(world),
-      loader_(data::make_loader(dataset, loader)) {
+      loader_(data::make_loader(dataset, in_memory_for(target, std::move(loader)))),
+      upload_(target.device.is_cpu() ? nullptr : std::make_unique<Upload>(target.device)) {
   for (int other = 0; other < world_; ++other) {
     steps_ = std::max(steps_, (sampler_->size(other) + batch_size_ - 1) / batch_size_);
   }
 }
+
+Feed::Feed(Feed&&) noexcept = default;
+Feed::~Feed() = default;
 
 int64_t Feed::samples_of(int rank, int64_t step) const {
   return std::clamp<int64_t>(sampler_->size(rank) - step * batch_size_, 0, batch_size_);
@@ -56,6 +74,8 @@ data::Batches Feed::batches(int64_t epoch) const {
 }
 
 void Feed::start(int64_t epoch, int64_t from_step) {
+  ahead_.reset();
+  if (upload_) upload_->wait();
   step_ = std::min(from_step, steps_);
   data::Batches mine = batches(epoch);
   mine.erase(mine.begin(), mine.begin() + step_);
@@ -63,6 +83,24 @@ void Feed::start(int64_t epoch, int64_t from_step) {
 }
 
 bool Feed::next(TensorBatch& batch) {
+  if (!upload_) return load(batch);
+  if (!ahead_) ahead_ = fetch();
+  if (!ahead_) return false;
+  upload_->hand_out(*ahead_);
+  batch = *std::exchange(ahead_, std::nullopt);
+  if (loader_->ready()) ahead_ = fetch();
+  return true;
+}
+
+// The next batch, on its way to the GPU.
+std::optional<TensorBatch> Feed::fetch() {
+  upload_->wait();  // for the copy of the batch before, a step ago: the loader is about to use its memory again
+  TensorBatch batch;
+  if (!load(batch)) return std::nullopt;
+  return upload_->begin(batch);
+}
+
+bool Feed::load(TensorBatch& batch) {
   data::Batch loaded;
   if (!loader_->next(loaded)) return false;
   const std::vector<int64_t> all = sizes(step_++);

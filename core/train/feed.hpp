@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "data/loader.hpp"
@@ -12,7 +13,10 @@
 
 namespace ddprun::train {
 
-// One rank's part of one step. The tensors are views of the loader's memory, valid until the next call of next().
+class Upload;
+
+// One rank's part of one step. On a CPU the tensors are views of the loader's memory, valid until the next call of
+// next(); on a GPU they keep memory of their own.
 struct TensorBatch {
   torch::Tensor input;   // [size, input shape...]
   torch::Tensor target;  // [size, target shape...]
@@ -22,11 +26,19 @@ struct TensorBatch {
   double weight = 1;
 };
 
+// Where batches are to be.
+struct Target {
+  torch::Device device = torch::kCPU;
+  bool pinned = true;  // for a GPU: the loader's memory is page-locked, so that copies go on beside everything else
+};
+
 // One thread. The data set must outlive it.
 class Feed {
  public:
   Feed(const Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank, int world,
-       data::LoaderOptions loader);
+       data::LoaderOptions loader, Target target = {});
+  Feed(Feed&&) noexcept;
+  ~Feed();
 
   // Steps of an epoch; equal on all ranks.
   int64_t steps() const { return steps_; }
@@ -43,10 +55,14 @@ class Feed {
   void set_shares(std::vector<double> weights) { shares_ = std::move(weights); }
   const std::vector<double>& shares() const { return shares_; }
 
-  // The next step's batch, or false at the end of the epoch. Throws what the data set threw.
+  // The next step's batch, or false at the end of the epoch. For a GPU: its copy may still be under way, on a stream of
+  // its own; the device's current stream waits for it, this thread does not. Where the batch after it is fetched
+  // already, its copy begins too. Throws what the data set threw.
   bool next(TensorBatch& batch);
 
  private:
+  bool load(TensorBatch& batch);
+  std::optional<TensorBatch> fetch();
   int64_t samples_of(int rank, int64_t step) const;
   std::vector<int64_t> sizes(int64_t step) const;
   data::Batches batches(int64_t epoch) const;
@@ -61,6 +77,8 @@ class Feed {
   int64_t steps_ = 0;
   int64_t step_ = 0;  // of the epoch, from 0
   std::unique_ptr<data::Loader> loader_;
+  std::unique_ptr<Upload> upload_;    // to a GPU; else null
+  std::optional<TensorBatch> ahead_;  // its copy has begun
 };
 
 }  // namespace ddprun::train
