@@ -9,12 +9,12 @@ Amp amp_of(const std::string& name) {
   return name == "fp16" ? Amp::fp16 : Amp::off;
 }
 
-Autocast::Autocast(Amp amp) : on_(amp != Amp::off) {
+Autocast::Autocast(Amp amp, torch::DeviceType device) : on_(amp != Amp::off), device_(device) {
   if (!on_) return;
-  was_enabled_ = at::autocast::is_autocast_enabled(at::kCPU);
-  was_type_ = at::autocast::get_autocast_dtype(at::kCPU);
-  at::autocast::set_autocast_dtype(at::kCPU, amp == Amp::bf16 ? at::kBFloat16 : at::kHalf);
-  at::autocast::set_autocast_enabled(at::kCPU, true);
+  was_enabled_ = at::autocast::is_autocast_enabled(device_);
+  was_type_ = at::autocast::get_autocast_dtype(device_);
+  at::autocast::set_autocast_dtype(device_, amp == Amp::bf16 ? at::kBFloat16 : at::kHalf);
+  at::autocast::set_autocast_enabled(device_, true);
   at::autocast::increment_nesting();
 }
 
@@ -22,8 +22,8 @@ Autocast::~Autocast() {
   if (!on_) return;
   // The cast copies of the weights are good until the optimizer changes them.
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
-  at::autocast::set_autocast_enabled(at::kCPU, was_enabled_);
-  at::autocast::set_autocast_dtype(at::kCPU, was_type_);
+  at::autocast::set_autocast_enabled(device_, was_enabled_);
+  at::autocast::set_autocast_dtype(device_, was_type_);
 }
 
 }  // namespace ddprun::train

@@ -25,9 +25,12 @@ void for_each_gradient(optim::OptimizerParamGroup& group, Take&& take) {
   }
 }
 
-class FusedSgd final : public optim::SGD {
+class FusedSgd final : public optim::SGD, public SkippingOptimizer {
  public:
   using SGD::SGD;
+
+  void skip_where(const torch::Tensor& overflow) override { skip_ = overflow; }
+  void settle() override {}
 
   torch::Tensor step(LossClosure closure) override {
     const torch::Tensor loss = closure ? closure() : torch::Tensor();
@@ -37,7 +40,9 @@ class FusedSgd final : public optim::SGD {
       const bool has_momentum = options.momentum() != 0;
       Lists first, later;  // a parameter's first gradient becomes its momentum
       for_each_gradient(group, [&](const torch::Tensor& parameter, torch::Tensor gradient) {
-        Lists& lists = has_momentum && state_.count(parameter.unsafeGetTensorImpl()) == 0 ? first : later;
+        // A first step that may be skipped adds to a momentum of zeros instead.
+        const bool is_first = has_momentum && !skip_ && state_.count(parameter.unsafeGetTensorImpl()) == 0;
+        Lists& lists = is_first ? first : later;
         lists.parameters.push_back(parameter);
         lists.gradients.push_back(std::move(gradient));
         if (has_momentum) lists.momenta.push_back(momentum_of(parameter));
@@ -57,24 +62,39 @@ class FusedSgd final : public optim::SGD {
     auto& state = state_[parameter.unsafeGetTensorImpl()];
     if (state == nullptr) {
       auto made = std::make_unique<optim::SGDParamState>();
-      made->momentum_buffer(torch::empty_like(parameter));
+      made->momentum_buffer(skip_ ? torch::zeros_like(parameter) : torch::empty_like(parameter));
       state = std::move(made);
     }
     return static_cast<optim::SGDParamState&>(*state).momentum_buffer();
   }
 
-  static void update(Lists& lists, const optim::SGDOptions& options, bool is_first_step) {
+  void update(Lists& lists, const optim::SGDOptions& options, bool is_first_step) const {
     if (lists.parameters.empty()) return;
     constexpr bool maximize = false;
     at::_fused_sgd_(lists.parameters, lists.gradients, lists.momenta, options.weight_decay(), options.momentum(),
-                    options.lr(), options.dampening(), options.nesterov(), maximize, is_first_step);
+                    options.lr(), options.dampening(), options.nesterov(), maximize, is_first_step, {}, skip_);
   }
+
+  std::optional<torch::Tensor> skip_;
 };
 
 template <class Base, class Options, class State>
-class FusedAdam final : public Base {
+class FusedAdam final : public Base, public SkippingOptimizer {
  public:
   using Base::Base;
+
+  void skip_where(const torch::Tensor& overflow) override { skip_ = overflow; }
+
+  void settle() override {
+    if (counts_.empty()) return;
+    std::vector<torch::Tensor> counts;
+    for (const auto& [parameter, count] : counts_) counts.push_back(count);
+    const torch::Tensor on_host = torch::stack(counts).cpu();
+    const float* count = on_host.const_data_ptr<float>();
+    for (const auto& item : counts_) {
+      static_cast<State&>(*this->state_.at(item.first)).step(static_cast<int64_t>(*count++));
+    }
+  }
 
   torch::Tensor step(optim::Optimizer::LossClosure closure) override {
     const torch::Tensor loss = closure ? closure() : torch::Tensor();
@@ -83,12 +103,16 @@ class FusedAdam final : public Base {
       Lists lists;
       for_each_gradient(group, [&](const torch::Tensor& parameter, torch::Tensor gradient) {
         State& state = adam_state<State>(this->state_, parameter);
-        state.step(state.step() + 1);
         lists.parameters.push_back(parameter);
         lists.gradients.push_back(std::move(gradient));
         lists.means.push_back(state.exp_avg());
         lists.squares.push_back(state.exp_avg_sq());
-        lists.steps.push_back(lists.counter(state.step()));
+        if (skip_) {
+          lists.steps.push_back(count_on_device(parameter, state));
+        } else {
+          state.step(state.step() + 1);
+          lists.steps.push_back(lists.counter(state.step(), parameter.device()));
+        }
       });
       update(lists, static_cast<const Options&>(group.options()));
     }
@@ -101,15 +125,27 @@ class FusedAdam final : public Base {
     std::map<int64_t, torch::Tensor> counters;
 
     // The kernel takes a parameter's number of steps as a tensor; as a rule all have the same.
-    torch::Tensor counter(int64_t step) {
+    torch::Tensor counter(int64_t step, torch::Device device) {
       torch::Tensor& counter = counters[step];
-      if (!counter.defined()) counter = torch::full({}, static_cast<double>(step), torch::kFloat32);
+      if (!counter.defined()) counter = count_of(step, device);
       return counter;
     }
   };
 
-  static void update(Lists& lists, const Options& options) {
+  static torch::Tensor count_of(int64_t steps, torch::Device device) {
+    return torch::full({}, static_cast<double>(steps), torch::TensorOptions(device).dtype(torch::kFloat32));
+  }
+
+  // Where steps are skipped only the device knows their number.
+  torch::Tensor count_on_device(const torch::Tensor& parameter, const State& state) {
+    torch::Tensor& count = counts_[parameter.unsafeGetTensorImpl()];
+    if (!count.defined()) count = count_of(state.step(), parameter.device());
+    return count;
+  }
+
+  void update(Lists& lists, const Options& options) const {
     if (lists.parameters.empty()) return;
+    if (skip_) at::_foreach_add_(lists.steps, 1);
     const auto update = [](const auto&... arguments) {
       if constexpr (std::is_same_v<Base, optim::AdamW>) {
         at::_fused_adamw_(arguments...);
@@ -120,8 +156,13 @@ class FusedAdam final : public Base {
     constexpr bool amsgrad = false, maximize = false;
     const auto [beta1, beta2] = options.betas();
     update(lists.parameters, lists.gradients, lists.means, lists.squares, at::TensorList(), lists.steps, options.lr(),
-           beta1, beta2, options.weight_decay(), options.eps(), amsgrad, maximize);
+           beta1, beta2, options.weight_decay(), options.eps(), amsgrad, maximize, std::optional<torch::Tensor>(),
+           skip_);
+    if (skip_) at::_foreach_add_(lists.steps, *skip_, -1);
   }
+
+  std::optional<torch::Tensor> skip_;
+  std::map<void*, torch::Tensor> counts_;  // by parameter, as its state
 };
 
 }  // namespace

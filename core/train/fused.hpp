@@ -8,9 +8,20 @@
 
 namespace ddprun::train {
 
+// A fused optimizer, whose kernels can leave a step out by themselves: whoever tells them to need not wait for the GPU.
+class SkippingOptimizer {
+ public:
+  virtual ~SkippingOptimizer() = default;
+  // Where this number (float32, no dimensions, on the parameters' device) is 1, the next step changes nothing. To be
+  // called before each step from the first such one on.
+  virtual void skip_where(const torch::Tensor& overflow) = 0;
+  // Waits for the device, and tells the optimizer's state how many steps were made. Before the state is kept.
+  virtual void settle() = 0;
+};
+
 // Options, state and their serialisation are those of LibTorch's classes; options.amsgrad is not looked at. Parameters
 // without a gradient stay as they are. A step reads and writes each parameter, its gradient and its state once, where
-// one operation after the other passes over them several times.
+// one operation after the other passes over them several times. Each is a SkippingOptimizer too.
 std::unique_ptr<torch::optim::Optimizer> fused_sgd(std::vector<torch::Tensor> parameters,
                                                    torch::optim::SGDOptions options);
 std::unique_ptr<torch::optim::Optimizer> fused_adam(std::vector<torch::Tensor> parameters,

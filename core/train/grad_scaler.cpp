@@ -2,20 +2,21 @@
 
 namespace ddprun::train {
 
-bool GradScaler::unscale(const std::vector<torch::Tensor>& gradients) const {
+GradScaler::GradScaler(torch::Device device, ScalerState state)
+    : scale_(torch::full({}, state.scale, torch::TensorOptions(device).dtype(torch::kFloat32))),
+      tracker_(torch::full({}, state.growth_tracker, torch::TensorOptions(device).dtype(torch::kInt32))) {}
+
+torch::Tensor GradScaler::unscale(const std::vector<torch::Tensor>& gradients) const {
   const torch::NoGradGuard no_grad;
-  torch::Tensor overflow = torch::zeros({1});
-  at::_amp_foreach_non_finite_check_and_unscale_(gradients, overflow, torch::full({1}, 1 / state_.scale));
-  return overflow.item<float>() == 0;
+  torch::Tensor overflow = torch::zeros_like(scale_);
+  at::_amp_foreach_non_finite_check_and_unscale_(gradients, overflow, scale_.reciprocal());
+  return overflow;
 }
 
-void GradScaler::update(bool overflow) {
+void GradScaler::update(const torch::Tensor& overflow) {
   constexpr double growth = 2, backoff = 0.5;
   constexpr int64_t growth_interval = 2000;
-  torch::Tensor scale = torch::full({1}, state_.scale);
-  torch::Tensor tracker = torch::full({1}, state_.growth_tracker, torch::kInt32);
-  at::_amp_update_scale_(scale, tracker, torch::full({1}, overflow ? 1.0 : 0.0), growth, backoff, growth_interval);
-  state_ = {scale.item<float>(), tracker.item<int>()};
+  at::_amp_update_scale_(scale_, tracker_, overflow, growth, backoff, growth_interval);
 }
 
 }  // namespace ddprun::train

@@ -15,22 +15,23 @@ struct ScalerState {
 };
 
 // As torch.amp.GradScaler: the scale halves after a step whose gradients overflowed, and doubles after 2000 steps in a
-// row that did not. One thread.
+// row that did not. What it knows lies on the gradients' device, and only state() waits for that. One thread.
 class GradScaler {
  public:
-  explicit GradScaler(ScalerState state = {}) : state_(state) {}
+  explicit GradScaler(torch::Device device, ScalerState state = {});
 
-  // What the loss is to be multiplied with before backward.
-  double scale() const { return state_.scale; }
-  // Divides the gradients by the scale, in place. Returns whether all are finite.
-  bool unscale(const std::vector<torch::Tensor>& gradients) const;
-  // After each step, on all ranks alike.
-  void update(bool overflow);
+  // What the loss is to be multiplied with before backward: float32, no dimensions. update() changes it in place.
+  const torch::Tensor& scale() const { return scale_; }
+  // Divides the gradients by the scale, in place. Gives 1 where one of them is not finite, else 0: float32, no
+  // dimensions.
+  torch::Tensor unscale(const std::vector<torch::Tensor>& gradients) const;
+  // After each step, with what unscale() gave, on all ranks alike.
+  void update(const torch::Tensor& overflow);
 
-  const ScalerState& state() const { return state_; }
+  ScalerState state() const { return {scale_.item<float>(), tracker_.item<int>()}; }
 
  private:
-  ScalerState state_;
+  torch::Tensor scale_, tracker_;
 };
 
 }  // namespace ddprun::train

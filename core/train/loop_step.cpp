@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "train/clip_norm.hpp"
 #include "train/loop_trainer.hpp"
 #include "train/micro_batches.hpp"
 #include "train/optimizers.hpp"
@@ -22,96 +23,135 @@ void forget_gradients(torch::optim::Optimizer& optimizer) {
 
 }  // namespace
 
-record::StepRecord LoopTrainer::run_step(const TensorBatch& batch, record::StepRecord record) {
-  Stopwatch clock;
+void LoopTrainer::run_step(const TensorBatch& batch, IssuedStep& step) {
+  record::StepRecord& record = step.record;
+  timer_.begin();
   if (parts_.step.schedule) set_learning_rate(parts_.optimizer, learning_rate(*parts_.step.schedule, step_));
   record.lr = learning_rate_of(parts_.optimizer);
   forget_gradients(parts_.optimizer);
   synchronize_buffers();
-  record.comm = clock.lap();
+  timer_.lap(record, &record::StepRecord::comm);
   if (batch.size > 0) {
-    forward_backward(batch, record);
+    forward_backward(batch, step);
   } else {
     skip_backward();
   }
-  clock.lap();
+  timer_.skip();
   finish_gradients();
-  record.comm += clock.lap();
+  timer_.lap(record, &record::StepRecord::comm);
   parts_.observer.phase(Phase::optimizer, step_, -1);
-  update_weights(record);
-  record.optimizer = clock.lap();
+  update_weights(step);
+  timer_.lap(record, &record::StepRecord::optimizer);
   after_step(step_);
-  record.total = record.data + clock.total();
+  record.total = record.data + timer_.total();
   complete(record);
-
-  totals_.add(record);
-  return record;
+  step.marks = timer_.take();
 }
 
-void LoopTrainer::update_weights(record::StepRecord& record) {
-  if (scaler_ && !unscale_gradients(record)) return;
-  if (parts_.step.clip_norm > 0) {
-    torch::nn::utils::clip_grad_norm_(parameters_of(parts_.optimizer), parts_.step.clip_norm);
+void LoopTrainer::forward_backward(const TensorBatch& batch, IssuedStep& step) {
+  step.record.loss = 0;
+  const std::vector<TensorBatch> parts = micro_batches(batch, parts_.step.accumulate);
+  for (const TensorBatch& part : parts) {
+    begin_micro_batch(&part == &parts.back());
+    run_micro_batch(part, static_cast<double>(part.size) / static_cast<double>(batch.size), step);
   }
+}
+
+LoopTrainer::Outcome LoopTrainer::outcome_of(const TensorBatch& batch) {
+  const Autocast autocast(parts_.step.amp, device_.type());
+  const torch::Tensor output = forward(batch.input);
+  return {output, parts_.model.loss(output, batch.target)};
+}
+
+// share: of the rank's samples in this step.
+void LoopTrainer::run_micro_batch(const TensorBatch& batch, double share, IssuedStep& step) {
+  timer_.skip();
+  parts_.observer.phase(Phase::forward, step_, -1);
+  const auto [output, loss] = outcome_of(batch);
+  const torch::Tensor correct = parts_.model.correct(output.detach(), batch.target);
+  if (late_) {
+    step.results.push_back({copy_late(loss), correct.defined() ? copy_late(correct) : correct, share});
+  } else {
+    add_result(loss, correct, share, step.record);
+  }
+  timer_.lap(step.record, &record::StepRecord::forward);
+
+  parts_.observer.phase(Phase::backward, step_, -1);
+  backward(scaled(loss, batch.weight));
+  timer_.lap(step.record, &record::StepRecord::backward);
+}
+
+torch::Tensor LoopTrainer::scaled(const torch::Tensor& loss, double weight) const {
+  const torch::Tensor large = scaler_ ? loss * scaler_->scale() : loss;
+  return weight == 1 ? large : large * weight;
+}
+
+void LoopTrainer::update_weights(IssuedStep& step) {
+  if (scaler_ && !unscale_gradients(step)) return;
+  if (parts_.step.clip_norm > 0) clip_norm(gradients_of(parts_.optimizer), parts_.step.clip_norm);
   const bool log_parity = parts_.parity != nullptr && parts_.parity->wanted();
   if (log_parity) parts_.parity->note_gradients();
   parts_.optimizer.step();
   if (log_parity) parts_.parity->write(step_);
 }
 
-// Returns whether the gradients are finite. All ranks agree: where one stepped and another did not, the replicas would
-// part.
-bool LoopTrainer::unscale_gradients(record::StepRecord& record) {
-  record.scale = scaler_->scale();
-  const bool finite = scaler_->unscale(gradients_of(parts_.optimizer));
-  const bool overflow = sum({finite ? 0.0 : 1.0})[0] > 0;
-  scaler_->update(overflow);
-  at_.numbers[kScale] = scaler_->state().scale;
-  at_.numbers[kGrowthTracker] = static_cast<double>(scaler_->state().growth_tracker);
-  record.skipped = overflow ? 1 : 0;
-  return !overflow;
-}
-
-void LoopTrainer::forward_backward(const TensorBatch& batch, record::StepRecord& record) {
-  record.loss = 0;
-  const std::vector<TensorBatch> parts = micro_batches(batch, parts_.step.accumulate);
-  for (const TensorBatch& part : parts) {
-    begin_micro_batch(&part == &parts.back());
-    run_micro_batch(part, static_cast<double>(part.size) / static_cast<double>(batch.size), record);
+// Returns whether the optimizer is to be called. All ranks agree: where one stepped and another did not, the replicas
+// would part.
+bool LoopTrainer::unscale_gradients(IssuedStep& step) {
+  if (skipping_ != nullptr) {
+    // Reduced gradients are the same bits on all ranks, and so is what each GPU finds in them.
+    step.scale = copy_late(scaler_->scale());
+    const torch::Tensor overflow = scaler_->unscale(gradients_of(parts_.optimizer));
+    step.overflow = copy_late(overflow);
+    skipping_->skip_where(overflow);
+    scaler_->update(overflow);
+    return true;
   }
+  step.record.scale = scaler_->scale().item<float>();
+  torch::Tensor overflow = scaler_->unscale(gradients_of(parts_.optimizer));
+  const bool any = sum({overflow.item<float>()})[0] > 0;
+  scaler_->update(overflow.fill_(any ? 1 : 0));
+  step.record.skipped = any ? 1 : 0;
+  return !any;
 }
 
-LoopTrainer::Outcome LoopTrainer::outcome_of(const TensorBatch& batch) {
-  const Autocast autocast(parts_.step.amp);
-  const torch::Tensor output = forward(batch.input);
-  return {output, parts_.model.loss(output, batch.target)};
+// Waits for the GPU to have made the step.
+void LoopTrainer::read_late(IssuedStep& step) {
+  record::StepRecord& record = step.record;
+  timer_.read(std::move(step.marks), record);
+  record.total = since_told_.lap();
+  if (step.overflow.defined()) {
+    record.scale = step.scale.item<float>();
+    record.skipped = step.overflow.item<float>() > 0 ? 1 : 0;
+  }
+  for (const auto& [loss, correct, share] : step.results) add_result(loss, correct, share, record);
 }
 
-// share: of the rank's samples in this step.
-void LoopTrainer::run_micro_batch(const TensorBatch& batch, double share, record::StepRecord& record) {
-  Stopwatch clock;
-  parts_.observer.phase(Phase::forward, step_, -1);
-  const auto [output, loss] = outcome_of(batch);
+void LoopTrainer::add_result(const torch::Tensor& loss, const torch::Tensor& correct, double share,
+                             record::StepRecord& record) {
   const auto value = loss.item<double>();
   if (!std::isfinite(value)) {
+    if (late_) parts_.observer.phase(Phase::forward, record.step, -1);  // the next step is under way
     throw Error(ExitCode::failure, std::string("the loss is ") + (std::isnan(value) ? "nan" : "infinite") +
                                        "; a smaller optimizer.lr usually helps");
   }
-  const torch::Tensor correct = parts_.model.correct(output.detach(), batch.target);
   record.loss += value * share;
   if (correct.defined()) record.correct = (std::isnan(record.correct) ? 0 : record.correct) + correct.item<double>();
-  record.forward += clock.lap();
+}
 
-  parts_.observer.phase(Phase::backward, step_, -1);
-  const double factor = batch.weight * (scaler_ ? scaler_->scale() : 1);
-  backward(factor == 1 ? loss : loss * factor);
-  record.backward += clock.lap();
+// For a commit. Waits for the GPU.
+void LoopTrainer::keep_scaler() {
+  if (!scaler_) return;
+  const ScalerState state = scaler_->state();
+  at_.numbers[kScale] = state.scale;
+  at_.numbers[kGrowthTracker] = static_cast<double>(state.growth_tracker);
+  if (skipping_ != nullptr) skipping_->settle();
 }
 
 void LoopTrainer::restore_scaler() {
   const auto scale = at_.numbers.find(kScale), tracker = at_.numbers.find(kGrowthTracker);
   if (scale == at_.numbers.end() || tracker == at_.numbers.end()) return;
-  scaler_.emplace(ScalerState{scale->second, static_cast<int64_t>(tracker->second)});
+  scaler_.emplace(device_, ScalerState{scale->second, static_cast<int64_t>(tracker->second)});
 }
 
 }  // namespace ddprun::train

@@ -18,10 +18,24 @@ double most(const std::vector<double>& values) {
   return *std::max_element(values.begin(), values.end());
 }
 
+torch::Device device_of(const torch::nn::Module& module) {
+  const auto parameters = module.parameters();
+  return parameters.empty() ? torch::Device(torch::kCPU) : parameters.front().device();
+}
+
+SkippingOptimizer* skipping(const Parts& parts, bool late) {
+  if (!late || parts.step.amp != Amp::fp16) return nullptr;
+  return dynamic_cast<SkippingOptimizer*>(&parts.optimizer);
+}
+
 }  // namespace
 
-LoopTrainer::LoopTrainer(Parts parts) : parts_(parts) {
-  if (parts_.step.amp == Amp::fp16) scaler_.emplace();
+LoopTrainer::LoopTrainer(Parts parts)
+    : parts_(parts),
+      device_(device_of(parts.model.module())),
+      late_(!device_.is_cpu()),
+      skipping_(skipping(parts, late_)) {
+  if (parts_.step.amp == Amp::fp16) scaler_.emplace(device_);
 }
 
 record::Summary LoopTrainer::fit() {
@@ -63,30 +77,55 @@ record::EpochRecord LoopTrainer::train_epoch(int64_t epoch) {
   const Stopwatch clock;
   parts_.train.start(at_.epoch, at_.step_of_epoch);
   faults_.start(steps_here());
+  since_told_ = {};
   while (!stopping_) {
+    if (late_ && parts_.observer.at_once(step_ + 1)) settle_last();
     parts_.observer.phase(Phase::data, step_ + 1, -1);
     Stopwatch wait;
     if (!parts_.train.next(batch)) break;
     ++step_;
-    record::StepRecord record;
-    record.epoch = epoch;
-    record.step = step_;
-    record.samples = batch.size;
-    record.data = wait.lap();
-    record = run_step(batch, record);
-    at_.totals.add(record);
-    ++at_.step_of_epoch;
+    IssuedStep step;
+    step.record.epoch = epoch;
+    step.record.step = step_;
+    step.record.samples = batch.size;
+    step.record.data = wait.lap();
+    step.step_of_epoch = ++at_.step_of_epoch;
+    run_step(batch, step);
     faults_.warm(steps_here());
-    balance(record);
-    parts_.observer.step(record, at_.step_of_epoch, parts_.train.steps());
+    settle(std::move(step));
     interrupted_ = parts_.observer.stop_after(step_);
     stopping_ = interrupted_ || (parts_.plan.steps && step_ >= *parts_.plan.steps);
   }
+  settle_last();
+  keep_scaler();
   faults_.stop(steps_here());
   parts_.observer.phase(Phase::barrier, step_, -1);
   barrier();
   totals_.seconds += clock.total();
   return sum_epoch();
+}
+
+// On a GPU, the step before this one is told: it has had as long as this one took to be issued.
+void LoopTrainer::settle(IssuedStep step) {
+  if (!late_) return tell(std::move(step));
+  settle_last();
+  issued_ = std::move(step);
+  if (parts_.observer.at_once(step_)) settle_last();
+}
+
+void LoopTrainer::settle_last() {
+  if (!issued_) return;
+  IssuedStep step = std::move(*issued_);
+  issued_.reset();
+  read_late(step);
+  tell(std::move(step));
+}
+
+void LoopTrainer::tell(IssuedStep step) {
+  totals_.add(step.record);
+  at_.totals.add(step.record);
+  balance(step.record);
+  parts_.observer.step(step.record, step.step_of_epoch, parts_.train.steps());
 }
 
 record::EpochRecord LoopTrainer::sum_epoch() {
@@ -152,19 +191,21 @@ Evaluation LoopTrainer::evaluate() {
   parts_.model.module().eval();
   Feed& feed = *parts_.test;
   feed.start(0);
-  double loss = 0, right = 0;
+  // Summed where the model computes, in float64, and read once.
+  torch::Tensor loss = torch::zeros({}, torch::TensorOptions(device_).dtype(torch::kFloat64));
+  torch::Tensor right = torch::zeros_like(loss);
   int64_t samples = 0;
   TensorBatch batch;
   while (feed.next(batch)) {
     if (batch.size == 0) continue;
     const auto [output, mean_loss] = outcome_of(batch);
-    loss += mean_loss.item<double>() * static_cast<double>(batch.size);
+    loss.add_(mean_loss, batch.size);
     const torch::Tensor correct = parts_.model.correct(output, batch.target);
-    right += correct.defined() ? correct.item<double>() : record::kAbsent;
+    right.add_(correct.defined() ? correct : torch::full_like(right, record::kAbsent));
     samples += batch.size;
   }
   parts_.model.module().train();
-  const auto sums = sum({loss, right, static_cast<double>(samples)});
+  const auto sums = sum({loss.item<double>(), right.item<double>(), static_cast<double>(samples)});
   return {sums[0] / sums[2], sums[1] / sums[2], static_cast<int64_t>(sums[2])};
 }
 

@@ -1,4 +1,6 @@
 // The order of a step, an epoch and a fit, which all strategies share. What differs between them is virtual.
+// On a GPU a step is issued, and told when the next one has been issued too, so that the GPU never waits for the host;
+// all are told before the epoch ends. On a CPU a step is told when it is done.
 #pragma once
 
 #include <optional>
@@ -7,10 +9,13 @@
 
 #include "comm/comm_backend.hpp"
 #include "train/fault_meter.hpp"
+#include "train/fused.hpp"
 #include "train/grad_scaler.hpp"
+#include "train/issued_step.hpp"
 #include "train/position.hpp"
 #include "train/run_totals.hpp"
 #include "train/speed_meter.hpp"
+#include "train/step_timer.hpp"
 #include "train/stopwatch.hpp"
 #include "train/trainer.hpp"
 
@@ -65,20 +70,33 @@ class LoopTrainer : public Trainer {
   void restore();
   void balance(const record::StepRecord& record);
   void use_shares();
-  record::StepRecord run_step(const TensorBatch& batch, record::StepRecord record);
-  void forward_backward(const TensorBatch& batch, record::StepRecord& record);
+  void settle(IssuedStep step);
+  void settle_last();
+  void tell(IssuedStep step);
+  void read_late(IssuedStep& step);
+  void run_step(const TensorBatch& batch, IssuedStep& step);
+  void forward_backward(const TensorBatch& batch, IssuedStep& step);
   struct Outcome {
     torch::Tensor output, loss;
   };
   Outcome outcome_of(const TensorBatch& batch);
-  void run_micro_batch(const TensorBatch& batch, double share, record::StepRecord& record);
-  void update_weights(record::StepRecord& record);
-  bool unscale_gradients(record::StepRecord& record);
+  void run_micro_batch(const TensorBatch& batch, double share, IssuedStep& step);
+  void add_result(const torch::Tensor& loss, const torch::Tensor& correct, double share, record::StepRecord& record);
+  torch::Tensor scaled(const torch::Tensor& loss, double weight) const;
+  void update_weights(IssuedStep& step);
+  bool unscale_gradients(IssuedStep& step);
+  void keep_scaler();
   void restore_scaler();
   void commit();
   record::Summary summarize();
   int64_t complete_epochs() const { return at_.epoch + (at_.step_of_epoch >= parts_.train.steps() ? 1 : 0); }
   int64_t steps_here() const { return step_ - first_step_; }
+
+  const torch::Device device_;  // of the model
+  const bool late_;             // steps are told one step late
+  StepTimer timer_{device_};
+  std::optional<IssuedStep> issued_;  // not told yet
+  Stopwatch since_told_;              // the last step, or since the epoch began
 
   Position at_;               // all but its step, which is step_
   int64_t first_step_ = 0;    // that the run goes on from; 0 for one from its beginning
@@ -87,7 +105,8 @@ class LoopTrainer : public Trainer {
   bool stopping_ = false;     // the plan's steps are done, or one of these two
   record::EpochRecord last_epoch_;
   RunTotals totals_;
-  std::optional<GradScaler> scaler_;  // under fp16
+  std::optional<GradScaler> scaler_;   // under fp16
+  SkippingOptimizer* const skipping_;  // the optimizer, where under fp16 a GPU itself skips its steps; else null
   FaultMeter faults_;
   SpeedMeter speed_{parts_.plan.balance_steps};
 };

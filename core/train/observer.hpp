@@ -15,8 +15,15 @@ class Observer {
   virtual ~Observer() = default;
   // Before anything happens in a phase. bucket: of an allreduce, else -1.
   virtual void phase(launch::Phase phase, int64_t step, int bucket) = 0;
-  // After each step; step_of_epoch counts from 1.
+  // After each step, in their order; step_of_epoch counts from 1. On a GPU the phases of the next step come before it,
+  // unless at_once() asks for this step.
   virtual void step(const record::StepRecord& record, int64_t step_of_epoch, int64_t steps_per_epoch) = 0;
+  // Whether a step is to be told before the next one begins, and the one before it before it begins. A GPU then has
+  // nothing to do meanwhile.
+  virtual bool at_once(int64_t step) {
+    (void)step;
+    return false;
+  }
   // After each epoch, with its evaluation.
   virtual void epoch(const record::EpochRecord& record) = 0;
   // The samples that each rank has of a full step from here on.

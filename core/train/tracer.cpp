@@ -30,7 +30,7 @@ bool is_of_a_step(Phase phase) {
 void Tracer::phase(Phase phase, int64_t step, int bucket) {
   inner_.phase(phase, step, bucket);
   if (phase == Phase::data || !is_of_a_step(phase)) drop();  // a step that the epoch's end cut off
-  if (phase == Phase::data && std::find(steps_.begin(), steps_.end(), step) != steps_.end()) {
+  if (phase == Phase::data && is_chosen(step)) {
     step_ = step;
     profiler_.start();
   }
@@ -55,6 +55,14 @@ void Tracer::step(const record::StepRecord& record, int64_t step_of_epoch, int64
     phases_.clear();
   }
   inner_.step(record, step_of_epoch, steps_per_epoch);
+}
+
+bool Tracer::at_once(int64_t step) {
+  return is_chosen(step) || inner_.at_once(step);
+}
+
+bool Tracer::is_chosen(int64_t step) const {
+  return std::find(steps_.begin(), steps_.end(), step) != steps_.end();
 }
 
 void Tracer::drop() {

@@ -24,6 +24,7 @@ class Tracer final : public Observer {
   // The reducer is about to wait for this bucket. Not passed on.
   void waiting_for(int bucket);
   void step(const record::StepRecord& record, int64_t step_of_epoch, int64_t steps_per_epoch) override;
+  bool at_once(int64_t step) override;
   void epoch(const record::EpochRecord& record) override { inner_.epoch(record); }
   bool stop_after(int64_t step) override { return inner_.stop_after(step); }
 
@@ -31,6 +32,7 @@ class Tracer final : public Observer {
   record::RankTrace trace() const;
 
  private:
+  bool is_chosen(int64_t step) const;
   void drop();
   void begin_phase(const std::string& name, int bucket);
   void end_phase();

@@ -13,7 +13,11 @@ namespace ddprun::train {
 
 // Keeps what it is told, and can wish to stop.
 struct Notes final : Observer {
-  void phase(launch::Phase phase, int64_t, int) override { phases.push_back(phase); }
+  void phase(launch::Phase phase, int64_t step, int) override {
+    phases.push_back(phase);
+    phase_step = step;
+    at_phase(phase, step);
+  }
   void step(const record::StepRecord& record, int64_t, int64_t) override {
     steps.push_back(record);
     at_step();
@@ -21,12 +25,16 @@ struct Notes final : Observer {
   void epoch(const record::EpochRecord& record) override { epochs.push_back(record); }
   void shares(const std::vector<int64_t>& samples) override { told_shares = samples; }
   bool stop_after(int64_t step) override { return stop_step > 0 && step >= stop_step; }
+  bool at_once(int64_t step) override { return step == step_at_once; }
   std::function<void()> at_step = [] {};
+  std::function<void(launch::Phase, int64_t)> at_phase = [](launch::Phase, int64_t) {};
   std::vector<launch::Phase> phases;
+  int64_t phase_step = 0;  // of the last phase
   std::vector<record::StepRecord> steps;
   std::vector<record::EpochRecord> epochs;
   std::vector<int64_t> told_shares;
   int64_t stop_step = 0;
+  int64_t step_at_once = 0;
 };
 
 struct Saved final : Checkpointer {
@@ -82,19 +90,18 @@ class LineModel final : public Model {
 // A whole fit of one rank, from the same initial weights.
 template <class ModelType>
 struct Fit {
-  Fit(int rank, int world, int64_t samples, int64_t batch, data::Last last)
+  Fit(int rank, int world, int64_t samples, int64_t batch, data::Last last, torch::Device device = torch::kCPU)
       : train_data(samples), test_data(7), rank(rank), world(world) {
     torch::manual_seed(11);
     model = std::make_unique<ModelType>();
+    model->module().to(device);
     optimizer = std::make_unique<torch::optim::SGD>(model->module().parameters(), 0.05);
     feed = std::make_unique<Feed>(train_data, data::distributed_sampler(samples, rank, world, 5, true, last), batch,
-                                  rank, world, data::LoaderOptions{1, 2});
+                                  rank, world, data::LoaderOptions{1, 2}, Target{device});
     test = std::make_unique<Feed>(test_data, data::distributed_sampler(7, rank, world, 0, false, data::Last::exact), 2,
-                                  rank, world, data::LoaderOptions{0, 2});
+                                  rank, world, data::LoaderOptions{0, 2}, Target{device});
   }
-  Parts parts(Plan plan) {
-    return {*model, *optimizer, *feed, test.get(), notes, &saved, plan, step};
-  }
+  Parts parts(Plan plan) { return {*model, *optimizer, *feed, test.get(), notes, &saved, plan, step}; }
   record::Summary run_single(Plan plan) { return single_trainer(parts(plan))->fit(); }
   record::Summary run_ddp(Plan plan, comm::CommBackend& backend, DdpOptions options = {}) {
     const auto reducer = bucketed_reducer(backend, trainable_parameters(model->module()), {});
@@ -102,7 +109,7 @@ struct Fit {
   }
   torch::Tensor weights() {
     std::vector<torch::Tensor> flat;
-    for (const auto& parameter : model->module().parameters()) flat.push_back(parameter.detach().reshape({-1}));
+    for (const auto& parameter : model->module().parameters()) flat.push_back(parameter.detach().cpu().reshape({-1}));
     return torch::cat(flat);
   }
 

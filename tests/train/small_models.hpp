@@ -53,4 +53,31 @@ class NormModel final : public Model {
   torch::nn::Sequential net_;
 };
 
+// Notes the types of what forward gives, and can have a loss whose gradient no float16 holds.
+class WatchedModel final : public Model {
+ public:
+  WatchedModel() {
+    net_->push_back(torch::nn::Linear(2, 16));
+    net_->push_back(torch::nn::Functional(torch::relu));
+    net_->push_back(torch::nn::Linear(16, 1));
+  }
+  torch::nn::Module& module() override { return *net_; }
+  torch::Tensor forward(const torch::Tensor& input) override {
+    torch::Tensor output = net_->forward(input);
+    (net_->is_training() ? trained_in : evaluated_in) = output.scalar_type();
+    return output;
+  }
+  torch::Tensor loss(const torch::Tensor& output, const torch::Tensor& target) override {
+    const torch::Tensor loss = torch::mse_loss(output, target);
+    return hot ? loss * 1e20 : loss;
+  }
+  torch::Tensor correct(const torch::Tensor&, const torch::Tensor&) override { return {}; }
+
+  at::ScalarType trained_in = at::kInt, evaluated_in = at::kInt;
+  bool hot = false;
+
+ private:
+  torch::nn::Sequential net_;
+};
+
 }  // namespace ddprun::train

@@ -17,33 +17,6 @@ using testing::run_ranks;
 
 constexpr auto kDeadline = std::chrono::seconds(60);
 
-// Notes the types of what forward gives, and can have a loss whose gradient no float16 holds.
-class WatchedModel final : public Model {
- public:
-  WatchedModel() {
-    net_->push_back(torch::nn::Linear(2, 16));
-    net_->push_back(torch::nn::Functional(torch::relu));
-    net_->push_back(torch::nn::Linear(16, 1));
-  }
-  torch::nn::Module& module() override { return *net_; }
-  torch::Tensor forward(const torch::Tensor& input) override {
-    torch::Tensor output = net_->forward(input);
-    (net_->is_training() ? trained_in : evaluated_in) = output.scalar_type();
-    return output;
-  }
-  torch::Tensor loss(const torch::Tensor& output, const torch::Tensor& target) override {
-    const torch::Tensor loss = torch::mse_loss(output, target);
-    return hot ? loss * 1e20 : loss;
-  }
-  torch::Tensor correct(const torch::Tensor&, const torch::Tensor&) override { return {}; }
-
-  at::ScalarType trained_in = at::kInt, evaluated_in = at::kInt;
-  bool hot = false;
-
- private:
-  torch::nn::Sequential net_;
-};
-
 // Twenty samples a rank and step, so that the gradients of an average loss stay within float16 at the first scale.
 Fit<WatchedModel> fit_of(Amp amp, int rank = 0, int world = 1) {
   Fit<WatchedModel> fit(rank, world, 80, 20, data::Last::pad);
