@@ -47,7 +47,8 @@ struct Capabilities {
   bool cuda = false;
   bool blocking = false;  // a collective has ended when its call returns
   bool stream_ordered = false;
-  bool alloc = false;  // allocate() gives memory that moves faster than malloc's
+  bool alloc = false;                  // allocate() gives memory that moves faster than malloc's
+  Memory alloc_memory = Memory::host;  // what allocate() gives
   std::vector<Algorithm> algorithms;
 };
 
@@ -88,8 +89,9 @@ class CommBackend {
   // Ends every blocked and every later call with an error. Any thread, any number of times.
   virtual void abort() noexcept = 0;
 
-  // Memory that this backend moves fastest, page-aligned; malloc's where it has no wish. Collective: same sizes in the
-  // same order on all ranks. Freed when the returned owner goes, which must be before the backend does.
+  // Memory that this backend moves fastest, page-aligned, of the kind capabilities().alloc_memory; malloc's where it
+  // has no wish. Collective: same sizes in the same order on all ranks. Freed when the returned owner goes, which must
+  // be before the backend does.
   virtual std::shared_ptr<void> allocate(std::size_t bytes) = 0;
 };
 

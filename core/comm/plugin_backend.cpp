@@ -185,6 +185,7 @@ Capabilities capabilities_of(const ddprun_comm_plugin& plugin) {
                             .blocking = has(DDPRUN_CAP_BLOCKING),
                             .stream_ordered = has(DDPRUN_CAP_STREAM_ORDERED),
                             .alloc = has(DDPRUN_CAP_ALLOC),
+                            .alloc_memory = has(DDPRUN_CAP_HOST) ? Memory::host : Memory::cuda,
                             .algorithms = {}};
   // Steps by each entry's own size: a newer plugin's entries may be longer than ours.
   const auto* at = reinterpret_cast<const std::byte*>(plugin.algorithms);
@@ -201,6 +202,18 @@ std::optional<std::string> algorithm_fault(const ddprun_comm_plugin& plugin, con
   for (const auto& declared : capabilities_of(plugin).algorithms) names.push_back(declared.name);
   if (std::find(names.begin(), names.end(), algorithm) != names.end()) return std::nullopt;
   return expected_one_of(algorithm, names);
+}
+
+std::optional<std::string> memory_fault(const ddprun_comm_plugin& plugin, Memory memory, bool staged) {
+  const Capabilities capabilities = capabilities_of(plugin);
+  if (memory == Memory::host && !capabilities.host) {
+    return "takes CUDA memory, and the tensors are on the CPU; set launch.device = \"cuda\", or take another backend";
+  }
+  if (memory == Memory::cuda && !capabilities.cuda && !staged) {
+    return "takes host memory, and the tensors are on a GPU (launch.device); use \"nccl\", or let ddprun copy them "
+           "through the host with comm.stage_through_host = true";
+  }
+  return std::nullopt;
 }
 
 std::unique_ptr<CommBackend> join(const ddprun_comm_plugin& plugin, const JoinOptions& options) {

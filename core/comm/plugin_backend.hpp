@@ -38,6 +38,10 @@ Capabilities capabilities_of(const ddprun_comm_plugin& plugin);
 // nothing where it is "auto" or declared. Creates nothing, so that a config can be checked without ranks.
 std::optional<std::string> algorithm_fault(const ddprun_comm_plugin& plugin, const std::string& algorithm);
 
+// What is wrong with giving this plugin buffers in host or in CUDA memory, with what to do, as text behind the name of
+// the key comm.backend; nothing where it takes them. `staged`: copies through page-locked host memory are allowed.
+std::optional<std::string> memory_fault(const ddprun_comm_plugin& plugin, Memory memory, bool staged);
+
 // Joins all ranks into a communicator of the plugin, whose table outlives it. Blocks, at most options.deadline.
 // Requests and allocations keep the communicator alive. Throws Error(plugin) where the plugin refuses the options or
 // breaks its contract, Error(rendezvous) where a rank does not come or is lost, Error(failure) for the rest.

@@ -36,8 +36,9 @@ class SoloBackend : public CallBackend {
   Capabilities capabilities_{.host = true,
                              .cuda = true,
                              .blocking = true,
-                             .stream_ordered = false,
+                             .stream_ordered = true,
                              .alloc = false,
+                             .alloc_memory = Memory::host,
                              .algorithms = {{"identity", kAll, kAll}}};
   std::atomic<bool> aborted_ = false;
 };

@@ -5,19 +5,25 @@
 namespace ddprun::train {
 namespace {
 
-torch::Tensor allocate(comm::CommBackend& backend, const BucketPlan& plan, torch::ScalarType type) {
+torch::Tensor allocate(comm::CommBackend& backend, const BucketPlan& plan, const torch::Tensor& parameter) {
+  const comm::Capabilities& can = backend.capabilities();
+  const auto elements = static_cast<int64_t>(plan.elements);
+  const bool gives_cuda = can.alloc && can.alloc_memory == comm::Memory::cuda;
+  if (parameter.is_cuda() && !gives_cuda) return torch::empty({elements}, parameter.options().requires_grad(false));
   std::shared_ptr<void> memory = backend.allocate(plan.elements * comm::size_of(plan.dtype));
   void* data = memory.get();
   // The tensor, and every gradient that is a view of it, keeps the memory.
-  return torch::from_blob(
-      data, {static_cast<int64_t>(plan.elements)}, [owner = std::move(memory)](void*) mutable { owner.reset(); },
-      torch::TensorOptions().dtype(type));
+  return at::for_blob(data, {elements})
+      .deleter([owner = std::move(memory)](void*) mutable { owner.reset(); })
+      .options(parameter.options().requires_grad(false))
+      .target_device(parameter.device())
+      .make_tensor();
 }
 
 }  // namespace
 
 Bucket::Bucket(comm::CommBackend& backend, const BucketPlan& plan, const std::vector<NamedTensor>& parameters)
-    : plan_(plan), flat_(allocate(backend, plan, parameters.at(plan.slots.at(0).parameter).tensor.scalar_type())) {
+    : plan_(plan), flat_(allocate(backend, plan, parameters.at(plan.slots.at(0).parameter).tensor)) {
   for (const Slot& slot : plan_.slots) {
     const torch::Tensor& parameter = parameters.at(slot.parameter).tensor;
     const torch::Tensor part = flat_.narrow(0, static_cast<int64_t>(slot.offset), parameter.numel());

@@ -1,4 +1,5 @@
-// One bucket: memory of the backend, with a view into it for each gradient.
+// One bucket: memory of the backend, or of the GPU where the backend gives none there, with a view into it for each
+// gradient.
 #pragma once
 
 #include <torch/torch.h>
@@ -23,13 +24,15 @@ class Bucket {
   // Makes the gradient zero, for a parameter that had none.
   void take_zero(std::size_t slot, const torch::Tensor& parameter);
 
-  // Sums the bucket over the ranks and waits for it.
+  // Sums the bucket over the ranks and waits for it; with a stream-ordered backend, queues that on the current stream.
   void allreduce(comm::CommBackend& backend, std::chrono::milliseconds timeout);
-  // What served the last allreduce, and what it moved when.
+  // What served the last allreduce, and what the call moved when.
   const comm::Served& served() const { return served_; }
   const Transfer& transfer() const { return transfer_; }
 
   const BucketPlan& plan() const { return plan_; }
+  torch::Device device() const { return flat_.device(); }
+  std::size_t bytes() const { return flat_.nbytes(); }
 
  private:
   BucketPlan plan_;

@@ -6,8 +6,7 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "train/bucket.hpp"
-#include "train/comm_thread.hpp"
+#include "train/bucket_transport.hpp"
 #include "train/reducer.hpp"
 #include "train/tensor_buffer.hpp"
 
@@ -40,7 +39,7 @@ class BucketedReducer final : public Reducer {
 
   ~BucketedReducer() override {
     // A step that was left half way may have a collective under way that its peers never join.
-    if (submitted_ > 0) backend_.abort();
+    if (started_ > 0) backend_.abort();
   }
 
   void add(std::size_t parameter) override {
@@ -55,14 +54,9 @@ class BucketedReducer final : public Reducer {
 
   void finalize() override {
     add_missing();
-    const auto last = buckets_.size() - 1;
     for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
       if (options_.on_wait) options_.on_wait(static_cast<int>(bucket));
-      if (bucket == last) {
-        buckets_[bucket].allreduce(backend_, options_.timeout);
-      } else {
-        thread_->wait(bucket + 1);
-      }
+      transport_->finish(bucket);
     }
     finish_step();
   }
@@ -83,7 +77,12 @@ class BucketedReducer final : public Reducer {
   }
 
   const comm::Served& served() const override { return served_; }
-  const std::vector<Transfer>& transfers() const override { return transfers_; }
+  std::vector<Transfer> transfers() const override { return transport_->transfers(); }
+  TransferTotals totals() const override {
+    TransferTotals totals{0, transport_->seconds()};
+    for (const Bucket& bucket : buckets_) totals.bytes += bucket.bytes();
+    return totals;
+  }
 
  private:
   struct Place {
@@ -104,7 +103,7 @@ class BucketedReducer final : public Reducer {
       }
       buckets_.emplace_back(backend_, plan, parameters_);
     }
-    if (buckets_.size() > 1 && thread_ == nullptr) thread_ = std::make_unique<CommThread>();
+    if (transport_ == nullptr) transport_ = make_transport();
     begin_step();
   }
 
@@ -113,20 +112,20 @@ class BucketedReducer final : public Reducer {
     ready_order_.clear();
     pending_.clear();
     for (const Bucket& bucket : buckets_) pending_.push_back(bucket.plan().slots.size());
-    submitted_ = 0;
-    if (thread_ != nullptr) thread_->reset();
+    started_ = 0;
+  }
+
+  std::unique_ptr<BucketTransport> make_transport() {
+    const bool ordered = buckets_.at(0).device().is_cuda() && backend_.capabilities().stream_ordered;
+    return (ordered ? stream_transport : thread_transport)(backend_, buckets_, options_.timeout);
   }
 
   void mark_added(std::size_t parameter) {
     added_[parameter] = true;
     ready_order_.push_back(parameter);
     --pending_[places_[parameter].bucket];
-    // Every rank must reduce the buckets in one order, so a full bucket waits for those before it; the last is left to
-    // finalize.
-    while (submitted_ + 1 < buckets_.size() && pending_[submitted_] == 0) {
-      thread_->submit([this, &bucket = buckets_[submitted_]] { bucket.allreduce(backend_, options_.timeout); });
-      ++submitted_;
-    }
+    // Every rank must reduce the buckets in one order, so a full bucket waits for those before it.
+    while (started_ < buckets_.size() && pending_[started_] == 0) transport_->start(started_++);
   }
 
   void add_missing() {
@@ -164,9 +163,7 @@ class BucketedReducer final : public Reducer {
 
   void note_served() {
     std::set<std::string> algorithms, transports;
-    transfers_.clear();
     for (const Bucket& bucket : buckets_) {
-      transfers_.push_back(bucket.transfer());
       algorithms.insert(bucket.served().algorithm);
       transports.insert(bucket.served().transport);
     }
@@ -182,11 +179,10 @@ class BucketedReducer final : public Reducer {
   std::vector<bool> added_;               // by parameter, this step
   std::vector<std::size_t> ready_order_;  // this step
   std::vector<std::size_t> pending_;      // by bucket: gradients still to come
-  std::size_t submitted_ = 0;             // buckets handed to the thread this step
+  std::size_t started_ = 0;               // buckets of this step
   std::vector<int64_t> order_;            // that the buckets follow; empty in the first step
   comm::Served served_;
-  std::vector<Transfer> transfers_;
-  std::unique_ptr<CommThread> thread_;  // last: its jobs use the buckets
+  std::unique_ptr<BucketTransport> transport_;  // last: it uses the buckets
 };
 
 }  // namespace

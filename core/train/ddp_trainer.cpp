@@ -47,11 +47,6 @@ class DdpTrainer final : public LoopTrainer {
 
   void after_step(int64_t step) override {
     ++steps_;
-    bytes_ = 0;
-    for (const Transfer& transfer : reducer_.transfers()) {
-      bytes_ += transfer.bytes;
-      seconds_ += transfer.seconds();
-    }
     if (options_.hash_every > 0 && step % options_.hash_every == 0) {
       compare_tensors(backend_, parameters_, step, options_.timeout);
     }
@@ -59,11 +54,12 @@ class DdpTrainer final : public LoopTrainer {
 
   void complete(record::Summary& summary) override {
     // Of the rank that waited least for the others: the nearest to the network's own time.
-    const std::vector<double> seconds = gather(seconds_ / static_cast<double>(steps_));
-    summary.comm_bytes = static_cast<int64_t>(bytes_);
+    const TransferTotals mine = reducer_.totals();
+    const std::vector<double> seconds = gather(mine.seconds / static_cast<double>(steps_));
+    summary.comm_bytes = static_cast<int64_t>(mine.bytes);
     summary.comm_time = *std::min_element(seconds.begin(), seconds.end());
     if (world() == 1) return;
-    const double algorithm_bandwidth = static_cast<double>(bytes_) / summary.comm_time;
+    const double algorithm_bandwidth = static_cast<double>(mine.bytes) / summary.comm_time;
     summary.comm_busbw = algorithm_bandwidth * comm::bus_factor(comm::Kind::allreduce, world());
   }
 
@@ -96,9 +92,7 @@ class DdpTrainer final : public LoopTrainer {
   std::vector<NamedTensor> parameters_;
   const std::vector<NamedTensor> buffers_;
   const std::shared_ptr<GradientHooks> hooks_;
-  int64_t steps_ = 0;      // of this run
-  std::size_t bytes_ = 0;  // that the last step allreduced
-  double seconds_ = 0;     // that all steps' allreduces took
+  int64_t steps_ = 0;  // of this run
 };
 
 }  // namespace

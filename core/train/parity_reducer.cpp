@@ -38,7 +38,8 @@ class ParityReducer final : public Reducer {
   }
 
   const comm::Served& served() const override { return inner_->served(); }
-  const std::vector<Transfer>& transfers() const override { return inner_->transfers(); }
+  std::vector<Transfer> transfers() const override { return inner_->transfers(); }
+  TransferTotals totals() const override { return inner_->totals(); }
   std::vector<int64_t> order() const override { return inner_->order(); }
   void follow(const std::vector<int64_t>& order) override { inner_->follow(order); }
 
@@ -47,8 +48,8 @@ class ParityReducer final : public Reducer {
   UlpDistance measure(const torch::Tensor& parameter, const torch::Tensor& local) {
     UlpDistance distance;
     if (parameter.scalar_type() != torch::kFloat32) return distance;
-    const torch::Tensor mine = (local.defined() ? local : torch::zeros_like(parameter)).contiguous().view({-1});
-    const torch::Tensor reduced = parameter.grad().detach().contiguous().view({-1});
+    const torch::Tensor mine = (local.defined() ? local : torch::zeros_like(parameter)).cpu().contiguous().view({-1});
+    const torch::Tensor reduced = parameter.grad().detach().cpu().contiguous().view({-1});
     for (int64_t begin = 0; begin < mine.numel(); begin += kPiece) {
       const int64_t count = std::min(kPiece, mine.numel() - begin);
       measure_piece(mine.narrow(0, begin, count), reduced.narrow(0, begin, count), distance);

@@ -22,11 +22,12 @@ class Reducer {
   // The gradient of this parameter (its index in the list given at construction) is finished. It may start
   // communicating; the caller must not touch the gradient until finalize has returned.
   virtual void add(std::size_t parameter) = 0;
-  // Waits until all gradients hold their average over the ranks. Throws Error(peer) when a collective fails, and
-  // Error(failure) that names the parameters which were not added, unless they are to count as zero.
+  // From now on all gradients hold their average over the ranks; on a GPU, for what is queued on the calling thread's
+  // current stream. Throws Error(peer) when a collective fails, and Error(failure) that names the parameters which were
+  // not added, unless they are to count as zero.
   virtual void finalize() = 0;
-  // The order of parameters that buckets follow: that in which gradients became ready on rank 0 in the first step; empty
-  // before that.
+  // The order of parameters that buckets follow: that in which gradients became ready on rank 0 in the first step;
+  // empty before that.
   virtual std::vector<int64_t> order() const = 0;
   // Takes such an order from an earlier run instead of the first step's. Between steps; collective. Throws Error(usage)
   // unless it lists every parameter once.
@@ -34,8 +35,10 @@ class Reducer {
   // What served the last step's collectives, each name once: "ring", or "ring, tree" where auto mixed them. Valid until
   // the next finalize.
   virtual const comm::Served& served() const = 0;
-  // The last step's allreduces, by bucket, hidden behind backward or not. Valid until the next finalize.
-  virtual const std::vector<Transfer>& transfers() const = 0;
+  // The last step's allreduces, by bucket, hidden behind backward or not. Waits for a GPU.
+  virtual std::vector<Transfer> transfers() const = 0;
+  // Of all steps so far. Waits for a GPU.
+  virtual TransferTotals totals() const = 0;
 };
 
 enum class Unused { error, zero };
@@ -52,8 +55,10 @@ struct ReducerOptions {
 // Gradients become views into buckets; the division by the world size is folded into the copy there. Buckets are
 // reduced in the order in which gradients became ready on rank 0 in the first step, as c10d's Reducer does (Li et al.
 // 2020). All but the last run on a communication thread while backward goes on; the last has nothing to hide behind and
-// runs inline. The backend must outlive the reducer, which is the only one to call it between the first add and the end
-// of finalize. Collective: all ranks make it with the same parameters.
+// runs inline. On a GPU with a stream-ordered backend all are queued at once on a stream of their own, and nobody
+// waits; another backend has to take CUDA memory too (staged_backend.hpp). The backend must outlive the reducer, which
+// is the only one to call it between the first add and the end of finalize. Collective: all ranks make it with the same
+// parameters.
 std::unique_ptr<Reducer> bucketed_reducer(comm::CommBackend& backend, std::vector<NamedTensor> parameters,
                                           ReducerOptions options);
 

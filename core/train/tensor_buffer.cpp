@@ -1,6 +1,7 @@
 #include "train/tensor_buffer.hpp"
 
 #include "base/error.hpp"
+#include "train/streams.hpp"
 
 namespace ddprun::train {
 
@@ -39,10 +40,16 @@ std::string safetensors_dtype(const torch::Tensor& tensor) {
 }
 
 comm::Buffer as_buffer(const torch::Tensor& tensor) {
-  if (!tensor.is_contiguous() || !tensor.is_cpu()) {
-    throw Error(ExitCode::failure, "only a contiguous tensor on the CPU can be communicated");
+  if (!tensor.is_contiguous() || !(tensor.is_cpu() || tensor.is_cuda())) {
+    throw Error(ExitCode::failure, "only a contiguous tensor on the CPU or on a GPU can be communicated");
   }
-  return {tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), dtype_of(tensor), comm::Memory::host, nullptr};
+  comm::Buffer buffer{tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), dtype_of(tensor), comm::Memory::host,
+                      nullptr};
+  if (tensor.is_cuda()) {
+    buffer.memory = comm::Memory::cuda;
+    buffer.stream = handle(current_stream(tensor.device()));
+  }
+  return buffer;
 }
 
 }  // namespace ddprun::train

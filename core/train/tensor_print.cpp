@@ -27,12 +27,12 @@ std::string hexadecimal(uint64_t number) {
 }  // namespace
 
 uint64_t hash_of(const torch::Tensor& tensor) {
-  const torch::Tensor bytes = tensor.detach().contiguous();
+  const torch::Tensor bytes = tensor.detach().cpu().contiguous();
   return std::hash<std::string_view>{}({static_cast<const char*>(bytes.data_ptr()), bytes.nbytes()});
 }
 
 record::TensorPrint print_of(const torch::Tensor& tensor) {
-  const torch::Tensor values = tensor.detach().to(torch::kFloat64).contiguous();
+  const torch::Tensor values = tensor.detach().to(torch::kCPU, torch::kFloat64).contiguous();
   const double* value = values.data_ptr<double>();
   double squares = 0;
   std::array<double, kSketch> sums{};

@@ -8,10 +8,16 @@ namespace ddprun::train {
 
 struct Transfer {
   std::size_t bytes = 0;  // payload: the bucket's elements
-  // From the call until all of it was there, waiting for slower ranks included.
+  // From the call, on a GPU from when the stream came to it, until all of it was there; waiting for slower ranks
+  // included. On the host's clock.
   std::chrono::steady_clock::time_point begin, end;
 
   double seconds() const { return std::chrono::duration<double>(end - begin).count(); }
+};
+
+struct TransferTotals {
+  std::size_t bytes = 0;  // that each step allreduces
+  double seconds = 0;     // that the allreduces of all steps took, each by itself
 };
 
 }  // namespace ddprun::train

@@ -92,6 +92,27 @@ TEST_CASE("an algorithm that the plugin has not declared is named with what ther
         "3: good: comm.algorithm = \"ring\": expected \"auto\" or \"slots\"");
 }
 
+TEST_CASE("memory that the plugin does not take is told of, with what to do") {
+  ddprun_comm_plugin host = fake("good"), cuda = host, both = host;
+  cuda.capabilities = DDPRUN_CAP_CUDA | DDPRUN_CAP_STREAM_ORDERED | DDPRUN_CAP_ALLOC;
+  both.capabilities = DDPRUN_CAP_HOST | DDPRUN_CAP_CUDA | DDPRUN_CAP_ALLOC;
+  for (const bool staged : {false, true}) {
+    CHECK_FALSE(memory_fault(host, Memory::host, staged));
+    CHECK_FALSE(memory_fault(cuda, Memory::cuda, staged));
+    CHECK_FALSE(memory_fault(both, Memory::host, staged));
+    CHECK_FALSE(memory_fault(both, Memory::cuda, staged));
+    CHECK(memory_fault(cuda, Memory::host, staged) ==
+          "takes CUDA memory, and the tensors are on the CPU; set launch.device = \"cuda\", or take another backend");
+  }
+  CHECK(
+      memory_fault(host, Memory::cuda, false) ==
+      "takes host memory, and the tensors are on a GPU (launch.device); use \"nccl\", or let ddprun copy them through "
+      "the host with comm.stage_through_host = true");
+  CHECK_FALSE(memory_fault(host, Memory::cuda, true));
+  CHECK(capabilities_of(cuda).alloc_memory == Memory::cuda);
+  CHECK(capabilities_of(both).alloc_memory == Memory::host);
+}
+
 TEST_CASE("what the plugin has not declared is refused before it is called") {
   const auto backend = join(fake("good"), alone());
   std::vector<uint16_t> halves(2);

@@ -117,7 +117,8 @@ class WrongReducer final : public Reducer {
     for (NamedTensor& parameter : parameters_) parameter.tensor.mutable_grad().mul_(1 + 8 * kEpsilon);
   }
   const comm::Served& served() const override { return inner_->served(); }
-  const std::vector<Transfer>& transfers() const override { return inner_->transfers(); }
+  std::vector<Transfer> transfers() const override { return inner_->transfers(); }
+  TransferTotals totals() const override { return inner_->totals(); }
   std::vector<int64_t> order() const override { return inner_->order(); }
   void follow(const std::vector<int64_t>& order) override { inner_->follow(order); }
 

@@ -174,8 +174,9 @@ typedef struct ddprun_comm_plugin {
   /* Why the last call on this communicator failed, one line. Valid until the next call on it. */
   const char* (*last_error)(ddprun_comm*);
 
-  /* (optional, both or none) Memory that this backend moves fastest; page-aligned. Collective: all ranks call alloc with
-   * the same size in the same order. free is local, and destroy frees what is left. */
+  /* (optional, both or none) Memory that this backend moves fastest; page-aligned. Host memory, but CUDA memory of a
+   * backend that takes no other. Collective: all ranks call alloc with the same size in the same order. free is local,
+   * and destroy frees what is left. */
   ddprun_status (*alloc)(ddprun_comm*, uint64_t bytes, void** out);
   void (*free)(ddprun_comm*, void* memory);
 } ddprun_comm_plugin;

@@ -1,0 +1,158 @@
+// Memory that a backend does not take, staged: the same results as from one that takes it.
+#include "gpu_backend.hpp"
+
+#include "comm/checked_backend.hpp"
+#include "support/error_of.hpp"
+#include "train/small_models.hpp"
+#include "train/staged_backend.hpp"
+#include "train/tensor_buffer.hpp"
+
+namespace ddprun::train {
+namespace {
+
+using comm::CommBackend;
+using comm::DType;
+using comm::Memory;
+using comm::Op;
+using fake_gpu::kGpu;
+using testing::As;
+using testing::failures;
+using testing::join_gpu;
+using testing::run_ranks;
+
+constexpr auto kDeadline = std::chrono::seconds(60);
+constexpr auto kTimeout = std::chrono::seconds(20);
+
+// Every collective on tensors of one device, in place and not, against what the ranks must get.
+void check_collectives(CommBackend& backend, torch::Device device) {
+  const int rank = backend.rank(), size = backend.size();
+  const auto of = [&](int of_rank, int64_t count) {
+    return torch::arange(count, torch::TensorOptions(device).dtype(torch::kInt64)) + 100 * of_rank;
+  };
+  const auto get = [](const torch::Tensor& tensor) { return tensor.cpu(); };
+  torch::Tensor sum = of(0, 5), all = of(0, 5);
+  for (int other = 1; other < size; ++other) {
+    sum = sum + of(other, 5);
+    all = torch::cat({all, of(other, 5)});
+  }
+
+  torch::Tensor mine = of(rank, 5), got = torch::zeros_like(mine);
+  backend.allreduce(mine.data_ptr(), as_buffer(got), Op::sum)->wait(kTimeout);
+  require(get(got).equal(get(sum)), "allreduce");
+  require(get(mine).equal(get(of(rank, 5))), "what is sent stays");
+  backend.allreduce(mine.data_ptr(), as_buffer(mine), Op::sum)->wait(kTimeout);
+  require(get(mine).equal(get(sum)), "allreduce in place");
+
+  torch::Tensor word = of(rank, 5);
+  backend.broadcast(as_buffer(word), size - 1)->wait(kTimeout);
+  require(get(word).equal(get(of(size - 1, 5))), "broadcast");
+
+  torch::Tensor gathered = torch::zeros({5 * size}, torch::TensorOptions(device).dtype(torch::kInt64));
+  const torch::Tensor given = of(rank, 5);
+  backend.allgather(given.data_ptr(), as_buffer(gathered))->wait(kTimeout);
+  require(get(gathered).equal(get(all)), "allgather");
+  gathered.zero_();
+  torch::Tensor part = gathered.narrow(0, 5 * rank, 5);
+  part.copy_(given);
+  backend.allgather(part.data_ptr(), as_buffer(gathered))->wait(kTimeout);
+  require(get(gathered).equal(get(all)), "allgather in place");
+
+  torch::Tensor block = torch::zeros({2}, torch::TensorOptions(device).dtype(torch::kInt64));
+  const torch::Tensor whole = of(rank, 2 * size);
+  torch::Tensor wholes = of(0, 2 * size);
+  for (int other = 1; other < size; ++other) wholes = wholes + of(other, 2 * size);
+  backend.reduce_scatter(whole.data_ptr(), as_buffer(block), Op::sum)->wait(kTimeout);
+  require(get(block).equal(get(wholes.narrow(0, 2 * rank, 2))), "reduce_scatter");
+  torch::Tensor in_place = whole.narrow(0, 2 * rank, 2);
+  backend.reduce_scatter(whole.data_ptr(), as_buffer(in_place), Op::sum)->wait(kTimeout);
+  require(get(in_place).equal(get(wholes.narrow(0, 2 * rank, 2))), "reduce_scatter in place");
+
+  torch::Tensor nothing = torch::zeros({0}, device);
+  backend.broadcast(as_buffer(nothing), 0)->wait(kTimeout);
+  backend.barrier()->wait(kTimeout);
+}
+
+TEST_CASE("a backend of CUDA memory takes values of the host, and its own memory as before") {
+  for (const int size : {1, 2, 3}) {
+    CAPTURE(size);
+    CHECK(failures(run_ranks(size, As::processes, kDeadline, [](testing::Rank& rank) {
+            const auto backend = staged(join_gpu(rank), kGpu, kTimeout);
+            require(backend->capabilities().host && backend->capabilities().stream_ordered, "capabilities");
+            check_collectives(*backend, torch::kCPU);
+            check_collectives(*backend, kGpu);
+          })) == "");
+  }
+}
+
+TEST_CASE("a backend of host memory takes tensors of a GPU, and says that it went through the host") {
+  for (const int size : {1, 2, 3}) {
+    CAPTURE(size);
+    CHECK(failures(run_ranks(size, As::processes, kDeadline, [](testing::Rank& rank) {
+            const auto backend = staged(comm::join_good(rank), kGpu, kTimeout);
+            require(backend->capabilities().cuda && !backend->capabilities().stream_ordered, "capabilities");
+            check_collectives(*backend, kGpu);
+            check_collectives(*backend, torch::kCPU);
+            const torch::Tensor one = torch::ones({3}, kGpu);
+            require(backend->allreduce(one.data_ptr(), as_buffer(one), Op::sum)->wait(kTimeout).transport ==
+                        "memory via host",
+                    "transport");
+          })) == "");
+  }
+}
+
+TEST_CASE("values of the host do not wait for what a GPU has to compute") {
+  CHECK(failures(run_ranks(1, As::processes, kDeadline, [](testing::Rank& rank) {
+          const auto backend = staged(join_gpu(rank), kGpu, kTimeout);
+          torch::ones({4}, kGpu).mul_(2);
+          double value = 3;
+          const std::string record = testing::record_of([&] {
+            backend->allreduce(&value, {&value, 1, DType::float64}, Op::sum)->wait(kTimeout);
+          });
+          require(value == 3, "value");
+          require(record.find("stream 0") == std::string::npos, "a wait for the compute stream:\n" + record);
+          require(record.find("calls allreduce") != std::string::npos, "no allreduce:\n" + record);
+        })) == "");
+}
+
+TEST_CASE("a buffer of another stream than the thread's is refused") {
+  CHECK(failures(run_ranks(1, As::processes, kDeadline, [](testing::Rank& rank) {
+          const auto backend = staged(comm::join_good(rank), kGpu, kTimeout);
+          const torch::Tensor one = torch::ones({3}, kGpu);
+          comm::Buffer buffer = as_buffer(one);
+          buffer.stream = handle(side_stream(kGpu));
+          require(testing::error_of([&] { backend->allreduce(one.data_ptr(), buffer, Op::sum); }) ==
+                      "1: good: rank 0: allreduce 1 (float32 x 3, sum, cuda): the buffer's stream is not the thread's "
+                      "current one",
+                  "error");
+        })) == "");
+}
+
+TEST_CASE("what is wrong behind the staging is told") {
+  const auto outcomes = run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
+    const auto backend = staged(join_gpu(rank), kGpu, kTimeout);
+    if (rank.rank() == 1) return;
+    double value = 3;
+    backend->allreduce(&value, {&value, 1, DType::float64}, Op::sum)->wait(kTimeout);
+  });
+  CHECK(outcomes[1].ok());
+  CHECK(outcomes[0].number == 5);
+}
+
+TEST_CASE("ranks that disagree about CUDA buffers are stopped, their fingerprints going over the GPU") {
+  const auto outcomes = run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
+    auto inner = staged(join_gpu(rank), kGpu, kTimeout);
+    auto exchange = comm::exchange_over(*inner);
+    const auto backend = comm::checked(std::move(inner), std::move(exchange), kTimeout);
+    check_collectives(*backend, kGpu);
+    const torch::Tensor tensor = torch::ones({rank.rank() + 3}, kGpu);
+    backend->allreduce(tensor.data_ptr(), as_buffer(tensor), Op::sum)->wait(kTimeout);
+  });
+  for (const auto& outcome : outcomes) {
+    CHECK(outcome.error == "good: rank " + std::to_string(outcome.rank) +
+                               ": mismatch: rank 0 called allreduce 10 (float32 x 3, sum, cuda), rank 1 called "
+                               "allreduce 10 (float32 x 4, sum, cuda)");
+  }
+}
+
+}  // namespace
+}  // namespace ddprun::train
