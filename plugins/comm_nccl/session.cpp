@@ -27,7 +27,7 @@ std::shared_ptr<Session> Session::join(const Host& host, const Device& device, c
   check("the priorities of streams", cudaDeviceGetStreamPriorityRange(&least, &greatest));
   check("a stream", cudaStreamCreateWithPriority(&self->stream_, cudaStreamNonBlocking, greatest));
   check("memory for the barrier", cudaMalloc(reinterpret_cast<void**>(&self->word_), sizeof *self->word_));
-  check("memory for the barrier", cudaMemset(self->word_, 0, sizeof *self->word_));
+  check("memory for the barrier", cudaMemsetAsync(self->word_, 0, sizeof *self->word_, self->stream_));
   self->thread_ = std::thread([self] { self->watch(); });
 
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -108,6 +108,7 @@ void Session::wait_for(const Flight& flight, std::chrono::milliseconds timeout) 
     state = flight.done.state();
   }
   if (state != cudaSuccess) fail(failure_of(flight.name, state));
+  throw_if_failed();  // an abort, too, lets the GPU come by
 }
 
 void* Session::alloc(uint64_t bytes) {

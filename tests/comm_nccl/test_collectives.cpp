@@ -31,9 +31,9 @@ TEST_CASE("an allreduce is ordered on the caller's stream by two events, and wai
           fake().gpu_hangs = false;
         }) ==
         "stream 5 records event 1\n"
-        "stream 101 waits for event 1\n"
-        "ncclAllReduce count 7 type 7 op 0 stream 101\n"
-        "stream 101 records event 2\n"
+        "stream 1500 waits for event 1\n"
+        "ncclAllReduce count 7 type 7 op 0 stream 1500\n"
+        "stream 1500 records event 2\n"
         "stream 5 waits for event 2\n");
 }
 
@@ -44,9 +44,9 @@ TEST_CASE("a collective that NCCL takes late is entered when it has been taken")
           backend.allreduce(buffer.data, buffer, Op::sum)->wait(1s);
         }) ==
         "stream 5 records event 1\n"
-        "stream 101 waits for event 1\n"
-        "ncclAllReduce count 1 type 7 op 0 stream 101\n"
-        "stream 101 records event 2\n"
+        "stream 1500 waits for event 1\n"
+        "ncclAllReduce count 1 type 7 op 0 stream 1500\n"
+        "stream 1500 records event 2\n"
         "stream 5 waits for event 2\n");
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("every dtype and op becomes NCCL's") {
       const auto buffer = on_stream(3, 5, dtype);
       backend.allreduce(buffer.data, buffer, Op::max)->wait(1s);
     });
-    CHECK(nccl_calls(text) == "ncclAllReduce count 3 type " + std::to_string(number) + " op 2 stream 101\n");
+    CHECK(nccl_calls(text) == "ncclAllReduce count 3 type " + std::to_string(number) + " op 2 stream 1500\n");
   }
   const std::pair<Op, int> ops[] = {{Op::sum, 0}, {Op::product, 1}, {Op::max, 2}, {Op::min, 3}, {Op::avg, 4}};
   for (const auto& [op, number] : ops) {
@@ -78,14 +78,14 @@ TEST_CASE("every dtype and op becomes NCCL's") {
       const auto buffer = on_stream(3, 5);
       backend.allreduce(buffer.data, buffer, op)->wait(1s);
     });
-    CHECK(nccl_calls(text) == "ncclAllReduce count 3 type 7 op " + std::to_string(number) + " stream 101\n");
+    CHECK(nccl_calls(text) == "ncclAllReduce count 3 type 7 op " + std::to_string(number) + " stream 1500\n");
   }
 }
 
 TEST_CASE("int16 is moved as bytes, and not reduced") {
   CHECK(nccl_calls(calls_of([](comm::CommBackend& backend) {
           backend.broadcast(on_stream(3, 5, DType::int16), 1)->wait(1s);
-        })) == "ncclBroadcast count 6 type 1 op 1 stream 101\n");
+        })) == "ncclBroadcast count 6 type 1 op 1 stream 1500\n");
   CHECK(calls_of([](comm::CommBackend& backend) {
           const auto buffer = on_stream(3, 5, DType::int16);
           const std::string error = error_of([&] { backend.allreduce(buffer.data, buffer, Op::sum); });
@@ -101,9 +101,9 @@ TEST_CASE("the other collectives, and one of no elements") {
           backend.barrier()->wait(1s);
           backend.allreduce(other, on_stream(0, 5), Op::sum)->wait(1s);
         })) ==
-        "ncclAllGather count 8 type 1 op 0 stream 101\n"
-        "ncclReduceScatter count 2 type 7 op 4 stream 101\n"
-        "ncclAllReduce count 1 type 2 op 0 stream 101\n");
+        "ncclAllGather count 8 type 1 op 0 stream 1500\n"
+        "ncclReduceScatter count 2 type 7 op 4 stream 1500\n"
+        "ncclAllReduce count 1 type 2 op 0 stream 1500\n");
 }
 
 TEST_CASE("memory comes from NCCL, is registered, and waits for the GPU before it goes") {

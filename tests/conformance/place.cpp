@@ -1,5 +1,6 @@
 #include "conformance/place.hpp"
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 
@@ -24,6 +25,13 @@ comm::Buffer Place::buffer(void* data, std::size_t count, comm::DType dtype) con
           .stream = stream_.get()};
 }
 
+std::shared_ptr<void> Place::allocate(std::size_t bytes) const {
+  const std::size_t size = std::bit_ceil(bytes);
+  auto kept = pool_->extract(size);
+  std::shared_ptr<void> memory = kept.empty() ? gpu_->allocate(size) : std::move(kept.mapped());
+  return {memory.get(), [pool = pool_, size, memory](void*) { pool->emplace(size, memory); }};
+}
+
 void Place::put(void* memory, const void* host, std::size_t bytes) const {
   if (gpu_) return gpu_->to_device(memory, host, bytes);
   if (memory != host) std::memcpy(memory, host, bytes);
@@ -40,7 +48,7 @@ void Place::get(void* host, const void* memory, std::size_t bytes) const {
 Image::Image(const Place& place, void* host, std::size_t bytes)
     : place_(place), host_(static_cast<unsigned char*>(host)), bytes_(bytes), first_(host_) {
   if (!place.gpu_) return;
-  memory_ = place.gpu_->allocate(bytes + kLine);
+  memory_ = place.allocate(bytes + kLine);
   first_ = static_cast<unsigned char*>(memory_.get()) + reinterpret_cast<std::uintptr_t>(host) % kLine;
 }
 

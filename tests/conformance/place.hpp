@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -25,8 +26,14 @@ class Place {
 
  private:
   friend class Image;
+  std::shared_ptr<void> allocate(std::size_t bytes) const;
+
   std::optional<cuda::Runtime> gpu_;
   std::shared_ptr<void> stream_;
+  // Kept for the next one, by size: giving memory back would wait for all that is on the GPU, the collectives of
+  // another communicator included, and those for a rank that waits likewise.
+  using Pool = std::multimap<std::size_t, std::shared_ptr<void>>;
+  std::shared_ptr<Pool> pool_ = std::make_shared<Pool>();
 };
 
 // Memory that stands for a piece of the host's in calls of a backend: that piece itself, or as much on the GPU, as far

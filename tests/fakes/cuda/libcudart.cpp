@@ -84,9 +84,11 @@ cudaError_t copy(void* to, const void* from, size_t size, cudaMemcpyKind kind, c
   return run(stream, writes ? to : from, size, writes, "cudaMemcpy", [&] { std::memcpy(to, from, size); });
 }
 
+// Beyond those that a test names itself, and those that Torch would number; of a device, as gpu.hpp counts.
 cudaError_t make_stream(cudaStream_t* stream, int priority) {
-  static int streams = 100;  // beyond those that a test names itself
-  *stream = next_handle<cudaStream_t>(streams);
+  static std::atomic<int> streams{0};
+  const std::int64_t number = (gpu::current_device() + 1) * 1000 + 500 + streams++ % 500;
+  *stream = reinterpret_cast<cudaStream_t>(static_cast<std::intptr_t>(number));
   fake().record("cudaStreamCreate device " + std::to_string(gpu::current_device()) + " priority " +
                 std::to_string(priority));
   return cudaSuccess;
@@ -220,8 +222,11 @@ cudaError_t cudaFree(void* memory) {
   std::free(memory);
   return cudaSuccess;
 }
+cudaError_t cudaMemsetAsync(void* memory, int value, size_t size, cudaStream_t stream) {
+  return run(stream, memory, size, true, "cudaMemset", [&] { std::memset(memory, value, size); });
+}
 cudaError_t cudaMemset(void* memory, int value, size_t size) {
-  return run(nullptr, memory, size, true, "cudaMemset", [&] { std::memset(memory, value, size); });
+  return cudaMemsetAsync(memory, value, size, nullptr);
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size, cudaMemcpyKind kind, cudaStream_t stream) {
   return copy(to, from, size, kind, stream);
