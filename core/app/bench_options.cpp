@@ -25,6 +25,9 @@ void declare_what(CLI::App& to, bench::Request& request) {
   declare_list(to, "--ranks", request.ranks, "Processes on this host", "N,...")->capture_default_str();
   declare_list(to, "--collective", request.collectives, "allreduce, broadcast, allgather, reduce_scatter", "NAME,...")
       ->capture_default_str();
+  to.add_option("--device", request.device, "Where the buffers are: cpu, cuda")->capture_default_str();
+  declare_list(to, "--devices", request.devices,
+               "Under --device cuda: the GPU of each rank (default: of its own number)", "N,...");
   to.add_option("--option", request.options, "comm.options of all backends, or of one: gloo.interface=lo; any number")
       ->type_name("[BACKEND.]KEY=VALUE")
       ->expected(1)

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/words.hpp"
+#include "cuda/driver.hpp"
 #include "report/bench_table.hpp"
 
 namespace ddprun::bench {
@@ -10,8 +11,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-const char* name_of(comm::Source source) {
-  return source == comm::Source::backend ? "plugin" : "malloc";
+const char* name_of(const Plan& plan, comm::Source source) {
+  if (source == comm::Source::backend) return "plugin";
+  return plan.memory == comm::Memory::cuda ? "cuda" : "malloc";
 }
 
 std::string op_of(const Plan& plan, comm::Kind kind) {
@@ -28,7 +30,7 @@ report::BenchLine line_of(const Plan& plan, const Row& row) {
   line.backend = row.variant->plugin.table->name;
   line.algorithm = row.variant->algorithm;
   line.served = row.served().algorithm + "/" + row.served().transport;
-  line.buffer = name_of(row.what.source);
+  line.buffer = name_of(plan, row.what.source);
   line.in_place = row.what.in_place;
   line.median = row.quantile(0.5);
   line.p95 = row.quantile(0.95);
@@ -39,11 +41,26 @@ report::BenchLine line_of(const Plan& plan, const Row& row) {
   return line;
 }
 
+const char* device_name(const Plan& plan) {
+  return plan.memory == comm::Memory::cuda ? "cuda" : "cpu";
+}
+
+// The GPUs that ranks use, and their driver.
+void add_gpus(const Plan& plan, std::map<std::string, std::string>& extra) {
+  if (plan.memory == comm::Memory::host) return;
+  extra["driver"] = "for CUDA " + cuda::driver_version();
+  for (const Variant& variant : plan.variants) {
+    for (int rank = 0; rank < variant.ranks; ++rank) {
+      const int device = device_of(plan, rank);
+      const cuda::Gpu& gpu = cuda::gpus().at(static_cast<std::size_t>(device));
+      extra["gpu." + std::to_string(device)] = gpu.name + ", " + std::to_string(gpu.memory_bytes >> 20) + " MiB";
+    }
+  }
+}
+
 ordered_json settings_of(const Plan& plan) {
-  return {{"rounds", plan.rounds},
-          {"iterations", plan.benchmark.samples},
-          {"warmup", plan.benchmark.warmup},
-          {"checks", plan.benchmark.checks}};
+  return {{"device", device_name(plan)},          {"devices", plan.devices},         {"rounds", plan.rounds},
+          {"iterations", plan.benchmark.samples}, {"warmup", plan.benchmark.warmup}, {"checks", plan.benchmark.checks}};
 }
 
 ordered_json json_of(const Plan& plan, const Row& row) {
@@ -57,7 +74,8 @@ ordered_json json_of(const Plan& plan, const Row& row) {
                          {"backend", row.variant->plugin.table->name},
                          {"algorithm", row.variant->algorithm},
                          {"served", {{"algorithm", row.served().algorithm}, {"transport", row.served().transport}}},
-                         {"buffer", name_of(row.what.source)},
+                         {"device", device_name(plan)},
+                         {"buffer", name_of(plan, row.what.source)},
                          {"in_place", row.what.in_place},
                          {"median", row.quantile(0.5)},
                          {"p95", row.quantile(0.95)},
@@ -81,6 +99,7 @@ record::Environment environment_of(const Plan& plan) {
     extra[key + ".version"] = variant.plugin.table->version;
     extra[key + ".library"] = variant.plugin.table->library;
   }
+  add_gpus(plan, extra);
   return record::collect_environment(extra);
 }
 
@@ -90,7 +109,8 @@ std::string text(const Plan& plan, const std::vector<Row>& rows, const record::E
                      environment.load + "\n";
   for (const auto& [key, value] : environment.extra) text += "# " + key + " " + value + "\n";
   text += "# " + std::to_string(plan.rounds) + " rounds of " + std::to_string(plan.benchmark.samples) +
-          " samples; size in bytes; median, p95 and min in us; algbw and busbw in GB/s at the median\n";
+          " samples; buffers on device " + device_name(plan) +
+          "; size in bytes; median, p95 and min in us; algbw and busbw in GB/s at the median\n";
   std::vector<report::BenchLine> lines;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Row& row = rows[i];

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "bench/words.hpp"
 #include "comm/plugin_backend.hpp"
+#include "cuda/driver.hpp"
 
 namespace ddprun::bench {
 namespace {
@@ -106,8 +107,10 @@ std::vector<std::string> algorithms_for(const plugin::CommPlugin& plugin, const 
 
 void require_served(const Plan& plan, const Variant& variant) {
   const auto capabilities = comm::capabilities_of(*variant.plugin.table);
-  if (!capabilities.host) {
-    throw Error(ExitCode::plugin, variant.backend + " takes no host memory, which is what bench measures");
+  const bool on_gpu = plan.memory == comm::Memory::cuda;
+  if (on_gpu ? !capabilities.cuda : !capabilities.host) {
+    throw Error(ExitCode::plugin, variant.backend + (on_gpu ? " takes no CUDA memory: measure it with --device cpu"
+                                                            : " takes no host memory: measure it with --device cuda"));
   }
   const uint32_t dtype = 1U << static_cast<uint32_t>(plan.dtype), op = 1U << static_cast<uint32_t>(plan.op);
   const bool taken = std::any_of(
@@ -128,6 +131,32 @@ void require_tunable(const Request& request) {
   const auto& algorithms = request.algorithms;
   require(std::find(algorithms.begin(), algorithms.end(), "auto") == algorithms.end(), "--tune", "auto",
           "algorithms to choose from");
+}
+
+// Where the buffers are, and that every rank of every group has a GPU there.
+void choose_memory(const Request& request, Plan& plan) {
+  require_known("--device", request.device, {"cpu", "cuda"});
+  if (request.device == "cpu") {
+    std::vector<std::string> given;
+    for (const int64_t device : request.devices) given.push_back(std::to_string(device));
+    require(given.empty(), "--devices", joined(given), "--device cuda beside it");
+    return;
+  }
+  plan.memory = comm::Memory::cuda;
+  plan.devices = request.devices;
+  const auto count = static_cast<int64_t>(cuda::gpus().size());
+  const std::string have = "this machine has " + std::to_string(count) + (count == 1 ? " GPU" : " GPUs");
+  for (const int64_t device : request.devices) {
+    if (device < 0 || device >= count) {
+      throw Error(ExitCode::plugin, "--devices: no GPU " + std::to_string(device) + ": " + have + ", counted from 0");
+    }
+  }
+  const int64_t most = *std::max_element(request.ranks.begin(), request.ranks.end());
+  if (most <= (request.devices.empty() ? count : static_cast<int64_t>(request.devices.size()))) return;
+  throw Error(ExitCode::plugin, "--ranks " + std::to_string(most) + ": " +
+                                    (request.devices.empty() ? have : "--devices names fewer GPUs") +
+                                    ": name the GPU of each rank in --devices; a GPU may be named again where the "
+                                    "backend allows it (nccl: --option share_gpu=true)");
 }
 
 comm::BenchmarkOptions benchmark_of(const Request& request) {
@@ -164,6 +193,7 @@ Plan plan_of(const Request& request, const plugin::Registry& registry) {
   require_once("--backend", request.backends, joined(request.backends));
   require_once("--algorithm", request.algorithms, joined(request.algorithms));
   require_ranks(request);
+  choose_memory(request, plan);
   require_tunable(request);
   for (const int64_t ranks : request.ranks) {
     for (const std::string& backend : request.backends) {
@@ -177,9 +207,17 @@ Plan plan_of(const Request& request, const plugin::Registry& registry) {
   return plan;
 }
 
+int device_of(const Plan& plan, int rank) {
+  if (plan.memory == comm::Memory::host) return -1;
+  return plan.devices.empty() ? rank : static_cast<int>(plan.devices.at(static_cast<std::size_t>(rank)));
+}
+
 std::vector<comm::BenchmarkCase> cases_of(const Plan& plan, const Variant& variant) {
   std::vector<comm::Source> sources{comm::Source::malloc};
-  if (comm::capabilities_of(*variant.plugin.table).alloc) sources.insert(sources.begin(), comm::Source::backend);
+  const auto capabilities = comm::capabilities_of(*variant.plugin.table);
+  if (capabilities.alloc && capabilities.alloc_memory == plan.memory) {
+    sources.insert(sources.begin(), comm::Source::backend);
+  }
   std::vector<comm::BenchmarkCase> cases;
   for (const comm::Kind kind : plan.collectives) {
     for (const std::size_t bytes : plan.sizes) {

@@ -32,6 +32,8 @@ struct Request {
   std::vector<std::string> backends{"gloo"};
   std::vector<std::string> algorithms;  // none: auto, or under tune all that the backend declares
   std::vector<int64_t> ranks{2};
+  std::string device = "cpu";        // where the buffers are: or "cuda"
+  std::vector<int64_t> devices;      // of each rank, as CUDA counts them; none: a rank's own number
   std::vector<std::string> options;  // [BACKEND.]KEY=VALUE
   double timeout = 30;               // seconds
   std::string json;                  // FILE
@@ -56,19 +58,24 @@ struct Plan {
   comm::DType dtype = comm::DType::float32;
   comm::Op op = comm::Op::sum;
   int root = 0;
-  std::vector<std::size_t> sizes;  // bytes, ascending
+  comm::Memory memory = comm::Memory::host;  // of the buffers
+  std::vector<int64_t> devices;              // memory cuda: of each rank; none: a rank's own number
+  std::vector<std::size_t> sizes;            // bytes, ascending
   std::vector<Variant> variants;
   int64_t rounds = 5;
   comm::BenchmarkOptions benchmark;
 };
 
 // Checks the whole request, plugins included; starts nothing. Throws Error: usage (2) with the option and what it
-// takes, plugin (3) for a backend that is not there.
+// takes, plugin (3) for a backend or a GPU that is not there.
 Plan plan_of(const Request& request, const plugin::Registry& registry);
 
 // What each rank of a variant measures, in this order: every collective, size, source of buffers that the backend has,
 // and place.
 std::vector<comm::BenchmarkCase> cases_of(const Plan& plan, const Variant& variant);
+
+// CUDA's ordinal of a rank's GPU; -1 where the buffers are in host memory.
+int device_of(const Plan& plan, int rank);
 
 // "float", "half", ...: nccl-tests' names where it has one.
 std::string type_name(comm::DType dtype);

@@ -21,12 +21,14 @@ std::vector<comm::BenchmarkResult> measure(const Plan& plan, const Task& task, c
   comm::JoinOptions join;
   join.rank = world.rank;
   join.size = world.size;
+  join.device = device_of(plan, world.rank);
   join.deadline = plan.benchmark.timeout;
   join.algorithm = variant.algorithm;
   join.options = variant.options;
   const auto backend = comm::join_over(*store, *variant.plugin.table, join);
 
   comm::BenchmarkOptions options = plan.benchmark;
+  options.device = join.device;
   options.seed = static_cast<uint64_t>(task.round);
   const auto gather = comm::gather_over(*store, "bench", world.rank, world.size, plan.benchmark.timeout);
   comm::Benchmark benchmark(*backend, gather, options, plan.sizes.back());

@@ -15,8 +15,9 @@ constexpr double kWorthIt = 0.97;  // of the time of the algorithm that the size
 using Medians = std::map<std::string, double>;  // by algorithm
 using Sizes = std::map<std::size_t, Medians>;   // by bytes
 
-bool counts(const Row& row) {
-  const bool has_own = comm::capabilities_of(*row.variant->plugin.table).alloc;
+bool counts(const Row& row, comm::Memory memory) {
+  const auto capabilities = comm::capabilities_of(*row.variant->plugin.table);
+  const bool has_own = capabilities.alloc && capabilities.alloc_memory == memory;
   return row.what.in_place && (row.what.source == comm::Source::backend) == has_own;
 }
 
@@ -49,7 +50,7 @@ void add_rows(const std::string& backend, int ranks, const Sizes& sizes, std::ve
 std::string tuning_of(const Plan& plan, const std::vector<Row>& rows, const record::Environment& environment) {
   std::map<int, Sizes> measured;
   for (const Row& row : rows) {
-    if (counts(row)) measured[row.variant->ranks][row.bytes()][row.variant->algorithm] = row.quantile(0.5);
+    if (counts(row, plan.memory)) measured[row.variant->ranks][row.bytes()][row.variant->algorithm] = row.quantile(0.5);
   }
   const Variant& variant = plan.variants.front();
   std::vector<TuningRow> table;

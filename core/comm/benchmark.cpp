@@ -6,7 +6,6 @@
 #include <limits>
 #include <stdexcept>
 
-#include "comm/pages.hpp"
 #include "comm/pattern.hpp"
 #include "ddprun/detail/mix.hpp"
 
@@ -34,6 +33,7 @@ double clock_cost() {
 }
 
 constexpr double kClockShare = 0.01;  // of a sample, at most
+constexpr int64_t kCallsOnGpu = 20;   // of a sample, as nccl-tests has it
 
 std::string_view as_bytes(const std::vector<int64_t>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int64_t)};
@@ -48,17 +48,17 @@ bool in_blocks(Kind kind) {
   return kind == Kind::allgather || kind == Kind::reduce_scatter;
 }
 
-uint64_t wrong_elements(const Pattern& pattern, const Call& call, int rank) {
+uint64_t wrong_elements(const Pattern& pattern, const Call& call, const void* result, int rank) {
   const auto mine = static_cast<std::size_t>(rank) * call.count;
   const std::size_t block = call.count * size_of(call.dtype);
   uint64_t wrong = 0;
   switch (call.kind) {
-    case Kind::allreduce: return wrong_reductions(pattern, 0, call.count, call.recv);
-    case Kind::reduce_scatter: return wrong_reductions(pattern, mine, call.count, call.recv);
-    case Kind::broadcast: return wrong_copies(pattern, call.root, 0, call.count, call.recv);
+    case Kind::allreduce: return wrong_reductions(pattern, 0, call.count, result);
+    case Kind::reduce_scatter: return wrong_reductions(pattern, mine, call.count, result);
+    case Kind::broadcast: return wrong_copies(pattern, call.root, 0, call.count, result);
     case Kind::allgather:
       for (int peer = 0; peer < pattern.ranks; ++peer) {
-        const auto* from = static_cast<const char*>(call.recv) + static_cast<std::size_t>(peer) * block;
+        const auto* from = static_cast<const char*>(result) + static_cast<std::size_t>(peer) * block;
         wrong += wrong_copies(pattern, peer, 0, call.count, from);
       }
       return wrong;
@@ -86,19 +86,20 @@ double bus_factor(Kind kind, int ranks) {
 }
 
 Benchmark::Benchmark(CommBackend& backend, Gather gather, const BenchmarkOptions& options, std::size_t largest)
-    : backend_(backend), gather_(std::move(gather)), options_(options), largest_(largest) {}
+    : backend_(backend), gather_(std::move(gather)), options_(options), largest_(largest), memory_(options.device) {}
+
+// Cleared, so that no page is found for the first time while the clock runs.
+std::shared_ptr<void> Benchmark::allocate(Source source) {
+  auto memory = source == Source::backend ? backend_.allocate(largest_) : memory_.allocate(largest_);
+  memory_.clear(memory.get(), largest_);
+  return memory;
+}
 
 Call Benchmark::prepare(const BenchmarkCase& what) {
   Buffers& buffers = buffers_.at(index_of(what.source));
-  if (buffers.recv == nullptr) {
-    const auto allocate = [&] {
-      auto memory = what.source == Source::backend ? backend_.allocate(largest_) : allocate_pages(largest_);
-      std::memset(memory.get(), 0, largest_);  // so that no page is found for the first time while the clock runs
-      return memory;
-    };
-    buffers = {allocate(), allocate()};
-  }
-  Call call{.kind = what.kind, .dtype = what.dtype, .op = what.op, .root = what.root};
+  if (buffers.recv == nullptr) buffers = {allocate(what.source), allocate(what.source)};
+  Call call{.kind = what.kind, .dtype = what.dtype, .op = what.op, .root = what.root, .memory = memory_.kind()};
+  call.stream = memory_.stream();
   call.count = count_of(what, backend_.size());
   call.send = what.in_place ? buffers.recv.get() : buffers.send.get();
   call.recv = buffers.recv.get();
@@ -119,10 +120,13 @@ BenchmarkResult Benchmark::measure(const BenchmarkCase& what) {
   BenchmarkResult result;
   result.wrong = check(call);
   // Reduced in place again and again, any other numbers would grow beyond their format.
-  if (what.in_place && what.kind != Kind::allgather)
-    std::memset(buffers_.at(index_of(what.source)).recv.get(), 0, largest_);
+  if (what.in_place && what.kind != Kind::allgather) {
+    memory_.clear(buffers_.at(index_of(what.source)).recv.get(), largest_);
+  }
   result.batch = batch_of(call);
   result.seconds = time(call, result.batch, result.served);
+  // On a stream a call says nothing of how it ends; the barrier does.
+  if (memory_.kind() == Memory::cuda) backend_.barrier()->wait(options_.timeout);
   return result;
 }
 
@@ -131,25 +135,28 @@ uint64_t Benchmark::check(const Call& call) {
   const auto ranks = static_cast<std::size_t>(backend_.size());
   const std::size_t received = call.kind == Kind::allgather ? call.count * ranks : call.count;
   const std::size_t sent = call.kind == Kind::reduce_scatter ? call.count * ranks : call.count;
+  const std::size_t size = size_of(call.dtype);
   const bool sends = call.kind != Kind::broadcast || rank == call.root;
   void* const send = call.kind == Kind::broadcast ? call.recv : const_cast<void*>(call.send);
   uint64_t wrong = 0;
   for (int64_t i = 0; i < options_.checks; ++i) {
     const Pattern pattern{call.dtype, call.op, backend_.size(), mix(options_.seed) + static_cast<uint64_t>(i)};
     constexpr int kNobody = -1;  // no rank's data: what of it stays is wrong
-    fill(pattern, kNobody, 0, received, call.recv);
-    if (sends) fill(pattern, rank, 0, sent, send);
+    memory_.write(call.recv, received * size, [&](void* host) { fill(pattern, kNobody, 0, received, host); });
+    if (sends) memory_.write(send, sent * size, [&](void* host) { fill(pattern, rank, 0, sent, host); });
     run(call);
-    wrong += wrong_elements(pattern, call, rank);
+    wrong += wrong_elements(pattern, call, memory_.read(call.recv, received * size), rank);
   }
   uint64_t total = 0;
   for (const std::string& count : gather_(std::to_string(wrong))) total += std::stoull(count);
   return total;
 }
 
-// As many calls as make the clock's cost small beside them; by the quickest of a few calls, on the
-// rank that wants the most.
+// On a GPU one waits for what one has queued, so that calls follow one another as they do in a training step. Else as
+// many calls as make the clock's cost small beside them; by the quickest of a few calls, on the rank that wants the
+// most.
 int64_t Benchmark::batch_of(const Call& call) {
+  if (memory_.kind() == Memory::cuda) return kCallsOnGpu;
   int64_t least = std::numeric_limits<int64_t>::max();
   for (int64_t i = 0; i < std::max<int64_t>(options_.warmup, 1); ++i) {
     const int64_t begin = now();
@@ -171,9 +178,11 @@ std::vector<double> Benchmark::time(const Call& call, int64_t batch, Served& ser
   std::vector<int64_t> stamps(samples + 1);
   backend_.barrier()->wait(options_.timeout);
   for (int64_t i = 0; i < options_.warmup; ++i) run(call);
+  memory_.finish();
   stamps[0] = now();
   for (std::size_t sample = 0; sample < samples; ++sample) {
     for (int64_t i = 0; i < batch; ++i) served = run(call);
+    memory_.finish();
     stamps[sample + 1] = now();
   }
 

@@ -11,13 +11,14 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/benchmark_memory.hpp"
 #include "comm/call.hpp"
 #include "comm/comm_backend.hpp"
 
 namespace ddprun::comm {
 
 // Where the buffers of a case come from.
-enum class Source { backend, malloc };  // CommBackend::allocate, or malloc
+enum class Source { backend, malloc };  // CommBackend::allocate, or malloc (on a GPU: cudaMalloc)
 
 struct BenchmarkCase {
   Kind kind = Kind::allreduce;
@@ -42,6 +43,7 @@ struct BenchmarkOptions {
   int64_t checks = 1;                         // calls with fresh data whose every element is looked at
   uint64_t seed = 0;                          // of the checks' data
   std::chrono::milliseconds timeout{30'000};  // of one call
+  int device = -1;                            // where the buffers are: CUDA's ordinal of this rank, or -1: host memory
 };
 
 struct BenchmarkResult {
@@ -68,6 +70,7 @@ class Benchmark {
     std::shared_ptr<void> send, recv;
   };
 
+  std::shared_ptr<void> allocate(Source source);
   Call prepare(const BenchmarkCase& what);
   Served run(const Call& call);
   uint64_t check(const Call& call);
@@ -78,6 +81,7 @@ class Benchmark {
   Gather gather_;
   BenchmarkOptions options_;
   std::size_t largest_;
+  BenchmarkMemory memory_;
   std::array<Buffers, 2> buffers_;  // by Source
 };
 

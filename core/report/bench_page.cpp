@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 struct Measured {
-  std::string collective, backend, algorithm, buffer, place, file;
+  std::string collective, backend, algorithm, device, buffer, place, file;
   int64_t ranks = 0;
   double size = 0, median = 0, busbw = 0;  // bytes, seconds, bytes per second
 };
@@ -34,6 +34,7 @@ Measured measured(const json& row) {
   row.at("collective").get_to(one.collective);
   row.at("backend").get_to(one.backend);
   row.at("algorithm").get_to(one.algorithm);
+  one.device = row.value("device", "cpu");  // of a file that was written before there was another
   row.at("buffer").get_to(one.buffer);
   one.place = row.at("in_place").get<bool>() ? "in place" : "out of place";
   row.at("ranks").get_to(one.ranks);
@@ -72,6 +73,7 @@ class Names {
   explicit Names(const std::vector<Measured>& rows) {
     for (const Measured& row : rows) {
       files_.insert(row.file);
+      devices_.insert(row.device);
       buffers_.insert(row.buffer);
       places_.insert(row.place);
     }
@@ -82,6 +84,7 @@ class Names {
     const auto add = [&](const std::set<std::string>& all, const std::string& one) {
       if (all.size() > 1) name += ", " + one;
     };
+    add(devices_, row.device);
     add(buffers_, row.buffer);
     add(places_, row.place);
     add(files_, row.file);
@@ -89,7 +92,7 @@ class Names {
   }
 
  private:
-  std::set<std::string> files_, buffers_, places_;
+  std::set<std::string> files_, devices_, buffers_, places_;
 };
 
 Chart chart_over_size(const std::string& title, const std::vector<Measured>& rows, const Names& names, const Axis& axis,

@@ -4,60 +4,17 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "bench/command.hpp"
 #include "ddprun/tuning.hpp"
 #include "support/contains.hpp"
-#include "support/process.hpp"
 #include "support/read_file.hpp"
-#include "support/temp_dir.hpp"
 
 namespace ddprun::bench {
 namespace {
 
 using namespace testing;
 using nlohmann::json;
-
-constexpr const char* kFakes = DDPRUN_BINARY_DIR "/tests/fakes";
-constexpr const char* kPlugins = DDPRUN_BINARY_DIR "/lib/ddprun";
-
-// A private place for job folders, so that what is left there was left by this test.
-class Place {
- public:
-  Place() { std::filesystem::create_directory(folder_.path() / "tmp"); }
-
-  ProcessResult run(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), BENCH_TOOL);
-    arguments.insert(arguments.end(), {"--plugin-path", kPlugins, "--plugin-path", kFakes});
-    const std::string temporary = (folder_.path() / "tmp").string();
-    return Process(arguments, {"XDG_RUNTIME_DIR=" + temporary}).wait(std::chrono::seconds(60));
-  }
-  std::string file(const std::string& name) const { return (folder_.path() / name).string(); }
-  bool is_clean() const { return std::filesystem::is_empty(folder_.path() / "tmp"); }
-
- private:
-  TempDir folder_;
-};
-
-// The lines of all tables, as words, without headers.
-std::vector<std::vector<std::string>> rows_of(const std::string& out) {
-  std::vector<std::vector<std::string>> rows;
-  std::istringstream lines(out);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::vector<std::string> row{std::istream_iterator<std::string>(words), {}};
-    if (!row.empty() && row[0] != "#" && row[0] != "size") rows.push_back(row);
-  }
-  return rows;
-}
-
-const std::vector<std::string> kQuick = {"-b", "64", "-e", "4K", "-f", "8", "-n", "3", "-w", "1", "--rounds", "2"};
-
-std::vector<std::string> quick(const std::vector<std::string>& more) {
-  std::vector<std::string> all = kQuick;
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
 
 TEST_CASE("every collective, size, algorithm and place has its line, and nothing is left behind") {
   const Place place;

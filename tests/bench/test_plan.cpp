@@ -99,10 +99,16 @@ void check_refused(Change change, const std::string& expected) {
 TEST_CASE("what cannot be measured is refused in one line") {
   check_refused([](Request& r) { r.max_bytes = std::string("3"); }, "2: -e 3: expected at least -b (4)");
   check_refused([](Request& r) { r.factor = 1; }, "2: -f 1: expected a number from 2");
-  check_refused([](Request& r) { r.sizes = {"4", "4X"}; },
-                "2: --sizes 4X: expected a number of bytes from 1 to 1024G, such as 4, 64K, 1M or 2G");
-  check_refused([](Request& r) { r.sizes = {"1K", "1024"}; },
-                "2: --sizes 1K,1024: expected each size larger than the one before");
+  check_refused(
+      [](Request& r) {
+        r.sizes = {"4", "4X"};
+      },
+      "2: --sizes 4X: expected a number of bytes from 1 to 1024G, such as 4, 64K, 1M or 2G");
+  check_refused(
+      [](Request& r) {
+        r.sizes = {"1K", "1024"};
+      },
+      "2: --sizes 1K,1024: expected each size larger than the one before");
   check_refused([](Request& r) { r.iterations = 0; }, "2: -n 0: expected a number from 1");
   check_refused([](Request& r) { r.checks = -1; }, "2: -c -1: expected a number from 0");
   check_refused([](Request& r) { r.ranks = {2, 2}; }, "2: --ranks 2,2: expected each value once");

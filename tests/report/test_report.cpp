@@ -53,6 +53,17 @@ TEST_CASE("bench results give bandwidth and time over message size, a line a bac
   CHECK(page.sections[1].tables[0].table.rows()[1] == Row{"host", "here"});
 }
 
+TEST_CASE("results of a CPU and of a GPU are told apart, and those from before there were GPUs are a CPU's") {
+  const testing::TempDir folder;
+  json on_gpu = bench_row("ucx", 4, 1e-6);
+  on_gpu["device"] = "cuda";
+  const report::Page page = report::bench_page({write_bench(folder, "b.json", {bench_row("ucx", 4, 1e-6), on_gpu})});
+  const auto& lines = std::get<report::Lines>(page.sections[0].charts[0].content);
+  REQUIRE(lines.series.size() == 2);
+  CHECK(lines.series[0].name == "ucx ring, cpu");
+  CHECK(lines.series[1].name == "ucx ring, cuda");
+}
+
 TEST_CASE("lines of bench results are named by what tells them apart") {
   const testing::TempDir folder;
   const std::string one =
