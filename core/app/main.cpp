@@ -14,6 +14,7 @@
 #include "ddprun/words.hpp"
 #include "fetch/catalogue.hpp"
 #include "launch/supervisor.hpp"
+#include "train/cuda.hpp"
 
 namespace {
 
@@ -213,6 +214,8 @@ int main(int argc, char** argv) {
     code = run(argc, argv);
   } catch (const Error& error) {
     code = app::tell(error.code(), error.what());
+  } catch (const c10::Error& error) {
+    code = app::tell(ExitCode::failure, train::words_of(error));
   } catch (const std::bad_alloc&) {
     code = app::tell(ExitCode::failure, "out of memory");
   } catch (const std::exception& error) {

@@ -9,6 +9,7 @@
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
 #include "run/assembly.hpp"
+#include "run/devices.hpp"
 #include "run/rank.hpp"
 #include "run/resume.hpp"
 
@@ -55,6 +56,7 @@ ExitCode run_alone(run::RankOptions options, const plugin::Registry& registry) {
 ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, const plugin::Registry& registry,
                       int nproc) {
   const config::Experiment& experiment = loaded.experiment;
+  run::check_devices(experiment, nproc);
   run::check(loaded, registry, nproc);
   const std::string run_dir = run::prepare_run_dir(experiment, nproc);
   setenv(kRunDir, run_dir.c_str(), 1);
@@ -84,7 +86,9 @@ void name_unused_keys(const config::Loaded& loaded) {
     if (!names.empty()) names += ", ";
     names += key;
   }
-  if (!names.empty()) log::info("not used by strategy \"" + loaded.experiment.strategy.kind + "\": " + names);
+  if (names.empty()) return;
+  log::info("not used by strategy \"" + loaded.experiment.strategy.kind + "\" on device \"" +
+            loaded.experiment.launch.device + "\": " + names);
 }
 
 // Started side by side, they would each train the whole, and think themselves alone.

@@ -45,6 +45,7 @@ std::string batch_of(const Banner& banner) {
 }
 
 std::string device_of(const Banner& banner) {
+  if (banner.device != "cpu") return banner.device;  // a GPU's work is not done by these threads
   const std::string threads = several(banner.threads, "thread");
   if (banner.devices == 0) return fmt::format("{}, {} per rank", banner.device, threads);
   return fmt::format("{}, {} of {}", banner.device, several(banner.devices, "device"), threads);

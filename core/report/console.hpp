@@ -26,7 +26,7 @@ struct Banner {
   int world = 1;
   int64_t global_batch = 0;
   int64_t rank_batch = 0;
-  std::string device;       // "cpu", "cuda:0"
+  std::string device;       // "cpu", "cuda:0 (NVIDIA H200)"
   int64_t threads = 0;      // per rank, or per device under dp
   int64_t devices = 0;      // of dp, else 0
   bool gpu_present = true;  // false gives a plain line that there is none

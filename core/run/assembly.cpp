@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "comm/plugin_backend.hpp"
 #include "data/plugin_dataset.hpp"
+#include "run/devices.hpp"
 #include "run/resume.hpp"
 #include "train/weights.hpp"
 
@@ -59,6 +60,10 @@ train::ModelPtr create_model(const Assembly& assembly) {
 }
 
 }  // namespace
+
+std::size_t main_device(const config::Experiment& experiment) {
+  return experiment.strategy.kind == "dp" ? static_cast<std::size_t>(experiment.strategy.main_device) : 0;
+}
 
 Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
   Assembly made{std::move(loaded), {}, {}, {}, {}, {}, {}, {}, {}};
@@ -133,7 +138,10 @@ int usable_cores() {
 
 int ranks_of(const config::Experiment& experiment) {
   if (experiment.strategy.kind != "ddp") return 1;
-  return experiment.launch.nproc > 0 ? static_cast<int>(experiment.launch.nproc) : usable_cores();
+  if (experiment.launch.nproc > 0) return static_cast<int>(experiment.launch.nproc);
+  if (experiment.launch.device == "cpu") return usable_cores();
+  const std::size_t named = experiment.launch.devices.size();
+  return named > 0 ? static_cast<int>(named) : gpu_count();
 }
 
 int64_t rank_batch(const config::Loaded& loaded, int world) {

@@ -17,6 +17,9 @@ namespace ddprun::run {
 // The word of a model file's metadata that holds its standardisation.
 inline const std::string kStandardize = "standardize";
 
+// Which of a rank's devices holds the model.
+std::size_t main_device(const config::Experiment& experiment);
+
 // What a run goes on from, and the line that tells it.
 struct Resume {
   train::ResumeFrom from;
@@ -35,8 +38,12 @@ struct Assembly {
   std::optional<Resume> resume;           // by prepare_resume()
   // That both splits have by standardize_data(); of a checkpoint, it is there before.
   std::optional<data::Standardization> standardization;
+  // By place_models(): of this rank, under dp of each replica in their order.
+  std::vector<torch::Device> devices{torch::kCPU};
 
   const config::Experiment& experiment() const { return loaded.experiment; }
+  // Where the model is, and the batches that it is given.
+  torch::Device device() const { return devices.at(main_device(experiment())); }
 };
 
 // Loads plugins, opens the data set, makes the model from experiment.seed or model.weights. Communicates with nobody.
@@ -55,7 +62,8 @@ int64_t check(const config::Loaded& loaded, const plugin::Registry& registry, in
 // Cores that this process may use (its affinity mask).
 int usable_cores();
 
-// How many ranks this host is to run: launch.nproc, or one per core that this process may use (auto).
+// How many ranks this host is to run: launch.nproc, or (auto) one per core that this process may use, or per GPU that
+// is named or there. Throws as check_devices() does.
 int ranks_of(const config::Experiment& experiment);
 
 // This rank's part of the batch. Throws Error(usage) when the ranks do not divide a global batch, or where it has fewer

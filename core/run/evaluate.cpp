@@ -6,10 +6,12 @@
 
 #include "base/error.hpp"
 #include "report/console.hpp"
+#include "run/devices.hpp"
 #include "run/resume.hpp"
 #include "run/strategy.hpp"
 #include "run/threads.hpp"
 #include "run/training_data.hpp"
+#include "train/cuda.hpp"
 #include "train/optimizers.hpp"
 #include "train/weights.hpp"
 
@@ -82,21 +84,24 @@ Evaluated find_evaluated(const std::string& checkpoint, const std::string& confi
 void check_evaluation(const config::Loaded& loaded, const std::string& checkpoint, const plugin::Registry& registry,
                       int world) {
   torch::set_num_threads(1);
+  check_devices(loaded.experiment, world);
   rank_batch(loaded, world);
   load(loaded, checkpoint, registry);
 }
 
 void run_evaluation(config::Loaded loaded, const std::string& checkpoint, const launch::World& world,
                     const plugin::Registry& registry) {
+  const std::vector<torch::Device> devices = choose_devices(loaded.experiment, world);
   auto [assembly, metadata] = load(std::move(loaded), checkpoint, registry);
   use_threads(assembly.experiment(), world);
   standardize_data(assembly);
+  place_models(assembly, devices);
   Group group = join_group(assembly, world);
   train::Evaluation result;
   try {
     result = evaluate(assembly, group, world);
   } catch (const c10::Error& error) {
-    throw Error(ExitCode::failure, error.what_without_backtrace());
+    throw Error(ExitCode::failure, train::words_of(error));
   }
   if (!std::isfinite(result.loss))
     throw Error(ExitCode::failure, checkpoint + ": the loss on the test set is not finite");

@@ -1,26 +1,37 @@
 #include "run/rank.hpp"
 
 #include <cstdio>
-#include <filesystem>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "cuda/driver.hpp"
 #include "launch/supervisor.hpp"
 #include "record/environment.hpp"
 #include "record/recorder.hpp"
 #include "record/run_dir.hpp"
 #include "report/console.hpp"
 #include "run/assembly.hpp"
+#include "run/devices.hpp"
 #include "run/group.hpp"
 #include "run/memory.hpp"
 #include "run/resume.hpp"
 #include "run/session.hpp"
 #include "run/threads.hpp"
 #include "run/tracing.hpp"
+#include "train/cuda.hpp"
 
 namespace ddprun::run {
 namespace {
+
+std::string device_text(const Assembly& assembly, const launch::World& world) {
+  std::string text;
+  for (const torch::Device device : assembly.devices) {
+    text += (text.empty() ? "" : ", ") + train::device_text(device);
+    if (device.is_cpu()) break;  // the same for all
+  }
+  return assembly.device().is_cpu() || world.size == 1 ? text : text + " of rank 0";
+}
 
 report::Banner describe(const Assembly& assembly, const launch::World& world, const train::Feed& feed, int64_t threads,
                         const std::string& run_dir) {
@@ -40,10 +51,10 @@ report::Banner describe(const Assembly& assembly, const launch::World& world, co
   banner.world = world.size;
   banner.rank_batch = feed.batch_size();
   banner.global_batch = feed.batch_size() * world.size;
-  banner.device = experiment.launch.device;
+  banner.device = device_text(assembly, world);
   banner.threads = threads;
   if (experiment.strategy.kind == "dp") banner.devices = experiment.strategy.devices;
-  banner.gpu_present = std::filesystem::exists("/proc/driver/nvidia/version");
+  banner.gpu_present = !assembly.device().is_cpu() || cuda::driver_installed();
   banner.epochs = experiment.train.epochs.value_or(0);
   banner.steps = experiment.train.steps.value_or(0);
   banner.steps_per_epoch = feed.steps();
@@ -65,6 +76,7 @@ std::map<std::string, std::string> versions(const Assembly& assembly) {
     extra["plugin.comm.version"] = assembly.comm->table->version;
     extra["plugin.comm.library"] = assembly.comm->table->library;
   }
+  if (!assembly.device().is_cpu()) extra.merge(train::cuda_environment());
   return extra;
 }
 
@@ -87,7 +99,7 @@ record::Summary fit(Session& session, Group& group, const launch::World& world, 
   } catch (const Error& error) {
     fail(world, session.observer(), error.code(), error.what());
   } catch (const c10::Error& error) {
-    fail(world, session.observer(), ExitCode::failure, error.what_without_backtrace());
+    fail(world, session.observer(), ExitCode::failure, train::words_of(error));
   } catch (const std::bad_alloc&) {
     fail(world, session.observer(), ExitCode::failure, "out of memory");
   } catch (const std::exception& error) {
@@ -127,10 +139,12 @@ std::string log_dir(const config::Experiment& experiment, const std::string& run
 void run_rank(RankOptions options, const plugin::Registry& registry) {
   keep_freed_memory();
   const launch::World& world = options.world;
+  const std::vector<torch::Device> devices = choose_devices(options.loaded.experiment, world);
   Assembly assembly = assemble(std::move(options.loaded), registry);
   refuse_empty_epochs(assembly, world.size);
   prepare_resume(assembly, world.size);
   standardize_data(assembly);
+  place_models(assembly, devices);
   const config::Experiment& experiment = assembly.experiment();
   const int64_t threads = use_threads(experiment, world);
   Group group = join_group(assembly, world);

@@ -48,8 +48,9 @@ void Session::make_checkpointer(Assembly& assembly, const std::string& run_dir, 
   options.seed = static_cast<uint64_t>(experiment_.experiment.seed);
   if (assembly.resume) options.resume = assembly.resume->from;
   const bool own_buffers = reducer_ != nullptr && !experiment_.strategy.sync_buffers;
+  const std::vector<torch::Device> gpus = assembly.device().is_cpu() ? std::vector<torch::Device>{} : assembly.devices;
   checkpointer_ = train::run_checkpointer(
-      {assembly.model->module(), *optimizer_, parameters_, reducer_.get(), world.rank, own_buffers}, options);
+      {assembly.model->module(), *optimizer_, parameters_, reducer_.get(), world.rank, own_buffers, gpus}, options);
 }
 
 train::Observer& Session::news() {

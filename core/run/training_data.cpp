@@ -18,7 +18,11 @@ int workers_of(const config::Experiment& experiment) {
 }
 
 data::LoaderOptions loader_of(const config::Experiment& experiment) {
-  return {workers_of(experiment), static_cast<int>(experiment.data.prefetch)};
+  return {workers_of(experiment), static_cast<int>(experiment.data.prefetch), {}};
+}
+
+train::Target target_of(const Assembly& assembly) {
+  return {assembly.device(), assembly.experiment().data.pin_memory};
 }
 
 data::Last last_of(const config::Experiment& experiment) {
@@ -99,7 +103,7 @@ std::unique_ptr<train::Feed> test_feed(const Assembly& assembly, const launch::W
   auto sampler =
       data::distributed_sampler(assembly.data.test->size(), world.rank, world.size, 0, false, data::Last::exact);
   return std::make_unique<train::Feed>(*assembly.data.test, std::move(sampler), batch, world.rank, world.size,
-                                       loader_of(assembly.experiment()));
+                                       loader_of(assembly.experiment()), target_of(assembly));
 }
 
 Feeds make_feeds(const Assembly& assembly, const launch::World& world) {
@@ -107,7 +111,7 @@ Feeds make_feeds(const Assembly& assembly, const launch::World& world) {
   const int64_t batch = rank_batch(assembly.loaded, world.size);
   Feeds feeds;
   feeds.train = std::make_unique<train::Feed>(*assembly.data.train, sampler_of(world.rank), batch, world.rank,
-                                              world.size, loader_of(assembly.experiment()));
+                                              world.size, loader_of(assembly.experiment()), target_of(assembly));
   set_up_shares(assembly, sampler_of, world.size, *feeds.train);
   if (assembly.experiment().train.evaluate) feeds.test = test_feed(assembly, world);
   return feeds;

@@ -52,4 +52,26 @@ std::string device_text(torch::Device device) {
   return device.str() + " (" + cuda::gpus().at(static_cast<std::size_t>(device.index())).name + ")";
 }
 
+std::map<std::string, std::string> cuda_environment() {
+  std::map<std::string, std::string> found{{"cuda.driver", cuda::driver_version()}};
+  const auto& context = torch::globalContext();
+  if (context.hasCUDART()) found["cuda.runtime"] = std::to_string(context.versionCUDART());
+  if (context.hasCuDNN()) found["cudnn"] = std::to_string(context.versionCuDNN());
+  for (std::size_t number = 0; number < cuda::gpus().size(); ++number) {
+    found["gpu." + std::to_string(number)] = cuda::gpus()[number].name;
+  }
+  return found;
+}
+
+std::string words_of(const c10::Error& error) {
+  const std::string text = error.what_without_backtrace();
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) {
+    const std::string free = " is free.";
+    const auto end = text.find(free);
+    return text.substr(0, end == std::string::npos ? text.find('\n') : end + free.size()) +
+           " Try a smaller data.batch_size, a larger train.accumulate, or train.amp = \"bf16\"";
+  }
+  return text.starts_with("CUDA error") ? text.substr(0, text.find('\n')) : text;
+}
+
 }  // namespace ddprun::train

@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include <map>
 #include <string>
 
 namespace ddprun::train {
@@ -19,5 +20,13 @@ torch::Device choose_device(const std::string& device, int index);
 
 // "cpu", or "cuda:0 (NVIDIA H200)".
 std::string device_text(torch::Device device);
+
+// What a run's record is to say of this machine's CUDA: the versions of driver, runtime and cuDNN, and each GPU's name.
+// After load_cuda().
+std::map<std::string, std::string> cuda_environment();
+
+// What LibTorch threw, as one line: without its advice on finding faults of kernels. To a GPU without memory it adds
+// what to try.
+std::string words_of(const c10::Error& error);
 
 }  // namespace ddprun::train

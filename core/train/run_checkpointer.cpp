@@ -1,6 +1,7 @@
 #include "train/run_checkpointer.hpp"
 
 #include <filesystem>
+#include <map>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
@@ -15,11 +16,8 @@ namespace {
 
 using checkpoint::File;
 
-const std::string kRandom = "random.cpu", kOrder = "reducer.order", kBuffer = "buffer.", kOptimizer = "optimizer.";
-
-at::Generator cpu_generator() {
-  return at::detail::getDefaultCPUGenerator();
-}
+const std::string kRandom = "random.cpu", kRandomOfGpu = "random.cuda.", kOrder = "reducer.order", kBuffer = "buffer.",
+                  kOptimizer = "optimizer.";
 
 class RunCheckpointer final : public Checkpointer {
  public:
@@ -38,7 +36,7 @@ class RunCheckpointer final : public Checkpointer {
 
   void save_state(const Position& position) override {
     FileTensors tensors;
-    tensors.add(kRandom, cpu_generator().get_state());
+    for (const auto& [name, generator] : generators()) tensors.add(name, generator.get_state());
     if (kept_.rank == 0) {
       tensors.add(optimizer_state(kept_.optimizer, kept_.parameters), kOptimizer);
       if (kept_.reducer != nullptr) tensors.add(kOrder, torch::tensor(kept_.reducer->order(), torch::kInt64));
@@ -64,13 +62,26 @@ class RunCheckpointer final : public Checkpointer {
   }
 
  private:
+  // Those that this rank draws from, under their names in a file.
+  std::map<std::string, at::Generator> generators() const {
+    std::map<std::string, at::Generator> all{{kRandom, at::detail::getDefaultCPUGenerator()}};
+    for (const torch::Device gpu : kept_.gpus) {
+      all.emplace(kRandomOfGpu + std::to_string(all.size() - 1), torch::globalContext().defaultGenerator(gpu));
+    }
+    return all;
+  }
+
   Position restore_own(const File& shared) {
     if (kept_.rank == 0) return restore_rank(shared);
     return restore_rank(checkpoint::read_safetensors(checkpoint::state_path(options_.resume->commit, kept_.rank)));
   }
 
   Position restore_rank(const File& file) {
-    cpu_generator().set_state(tensor_like(cpu_generator().get_state(), file, file.at(kRandom)));
+    for (auto& [name, generator] : generators()) {
+      const checkpoint::Tensor* const kept = find_tensor(file, name);
+      if (kept == nullptr && name != kRandom) continue;  // of a run on another device
+      generator.set_state(tensor_like(generator.get_state(), file, file.at(name)));
+    }
     if (kept_.rank != 0 && kept_.own_buffers) {
       for (const NamedTensor& buffer : buffers(kept_.module)) {
         torch::Tensor(buffer.tensor).copy_(tensor_like(buffer.tensor, file, file.at(kBuffer + buffer.name)));

@@ -31,7 +31,8 @@ struct Kept {
   const std::vector<NamedTensor>& parameters;  // the optimizer's
   Reducer* reducer = nullptr;                  // under ddp
   int rank = 0;
-  bool own_buffers = false;  // every rank's buffers differ: strategy.sync_buffers = false
+  bool own_buffers = false;              // every rank's buffers differ: strategy.sync_buffers = false
+  std::vector<torch::Device> gpus = {};  // whose random states count: those of this rank, under dp of its replicas
 };
 
 struct CheckpointerOptions {
@@ -45,8 +46,10 @@ struct CheckpointerOptions {
 };
 
 // A model file holds parameters and buffers under the names of PyTorch's state_dict. A state file holds the state of
-// Torch's CPU generator and the position; rank 0's the optimizer's state and the order of the buckets besides, those of
-// other ranks their buffers where these differ. Throws what CheckpointFolder and read_safetensors() throw.
+// Torch's generators, of the CPU and of this rank's GPUs, and the position; rank 0's the optimizer's state and the
+// order of the buckets besides, those of other ranks their buffers where these differ. Throws what CheckpointFolder and
+// read_safetensors() throw. Files are the same whatever the device, and are read to any: one on which a GPU's random
+// state does not lie keeps its own.
 std::unique_ptr<Checkpointer> run_checkpointer(Kept kept, CheckpointerOptions options);
 
 }  // namespace ddprun::train

@@ -235,7 +235,7 @@ TEST_CASE("keys that the strategy does not use are allowed, and named") {
   const auto result = place.run(
       place.training(place.config(kLinear), {"strategy.kind=single", "data.options.samples=64"}));
   CHECK(result.code == 0);
-  CHECK_MESSAGE(contains(result.err, "not used by strategy \"single\": comm.algorithm, comm.backend, launch.nproc"), result.err);
+  CHECK_MESSAGE(contains(result.err, "not used by strategy \"single\" on device \"cpu\": comm.algorithm, comm.backend, launch.nproc"), result.err);
 }
 
 }  // namespace

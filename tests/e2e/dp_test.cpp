@@ -135,7 +135,7 @@ TEST_CASE("keys of ddp are named, and a second process is refused") {
   Workplace place;
   const auto config = place.config(kSimplenet);
   CHECK(contains(train(place, config, dp(2, {"strategy.bucket_mb=3", "launch.nproc=4"})).err,
-                 "not used by strategy \"dp\": launch.nproc, strategy.bucket_mb"));
+                 "not used by strategy \"dp\" on device \"cpu\": launch.nproc, strategy.bucket_mb"));
   std::vector<std::string> argv = {
       "/usr/bin/env",          "RANK=0",       "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=2",
       "MASTER_ADDR=127.0.0.1", "MASTER_PORT=1"};

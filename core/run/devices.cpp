@@ -1,0 +1,60 @@
+#include "run/devices.hpp"
+
+#include "cuda/driver.hpp"
+#include "launch/apart.hpp"
+#include "train/cuda.hpp"
+
+namespace ddprun::run {
+namespace {
+
+bool on_gpus(const config::Experiment& experiment) {
+  return experiment.launch.device == "cuda";
+}
+
+// Of one rank, by CUDA's numbers.
+std::vector<int> gpus_of(const config::Experiment& experiment, int local_rank, int local_size) {
+  const auto& devices = experiment.launch.devices;
+  if (experiment.strategy.kind != "dp") return {cuda::device_of(devices, local_rank, local_size)};
+  std::vector<int> gpus;
+  const auto count = static_cast<int>(experiment.strategy.devices);
+  for (int device = 0; device < count; ++device) gpus.push_back(cuda::device_of(devices, device, count));
+  return gpus;
+}
+
+}  // namespace
+
+void check_devices(const config::Experiment& experiment, int ranks) {
+  if (!on_gpus(experiment)) return;
+  launch::ask_apart([&] {
+    for (int rank = 0; rank < ranks; ++rank) gpus_of(experiment, rank, ranks);
+    return 0;
+  });
+}
+
+int gpu_count() {
+  return static_cast<int>(launch::ask_apart([] { return static_cast<int64_t>(cuda::gpus().size()); }));
+}
+
+std::vector<torch::Device> choose_devices(const config::Experiment& experiment, const launch::World& world) {
+  const bool dp = experiment.strategy.kind == "dp";
+  const std::size_t count = dp ? static_cast<std::size_t>(experiment.strategy.devices) : 1;
+  if (!on_gpus(experiment)) return std::vector<torch::Device>(count, torch::kCPU);
+  const std::vector<int> gpus = gpus_of(experiment, world.local_rank, world.local_size);
+  train::choose_device(experiment.launch.device, gpus.at(main_device(experiment)));
+  std::vector<torch::Device> devices;
+  for (const int gpu : gpus) devices.emplace_back(torch::kCUDA, static_cast<c10::DeviceIndex>(gpu));
+  return devices;
+}
+
+void place_models(Assembly& assembly, const std::vector<torch::Device>& devices) {
+  assembly.devices = devices;
+  if (!on_gpus(assembly.experiment())) return;
+  at::globalContext().setBenchmarkCuDNN(assembly.experiment().train.cudnn_benchmark);
+  assembly.model->module().to(assembly.device());
+  auto replica = assembly.replicas.begin();
+  for (std::size_t number = 0; number < devices.size(); ++number) {
+    if (number != main_device(assembly.experiment())) (*replica++)->module().to(devices[number]);
+  }
+}
+
+}  // namespace ddprun::run

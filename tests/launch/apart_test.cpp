@@ -1,0 +1,51 @@
+// A question asked in a process of its own.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <stdexcept>
+#include <string>
+
+#include "base/error.hpp"
+#include "launch/apart.hpp"
+
+using namespace ddprun;
+
+namespace {
+
+// "3: text" of the error that the question ends in.
+std::string told(const std::function<int64_t()>& work) {
+  try {
+    launch::ask_apart(work);
+    return "no error";
+  } catch (const Error& error) {
+    return std::to_string(static_cast<int>(error.code())) + ": " + error.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the answer comes from another process, which leaves nothing here") {
+  int touched = 0;
+  const int64_t pid = launch::ask_apart([&] {
+    touched = 1;
+    return static_cast<int64_t>(::getpid());
+  });
+  CHECK(pid != ::getpid());
+  CHECK(touched == 0);
+  CHECK(::kill(static_cast<pid_t>(pid), 0) == -1);
+  CHECK(launch::ask_apart([] { return INT64_MIN; }) == INT64_MIN);
+}
+
+TEST_CASE("an error comes back with its code and all of its text") {
+  const std::string text(100'000, 'x');
+  CHECK(told([&]() -> int64_t { throw Error(ExitCode::plugin, text); }) == "3: " + text);
+  CHECK(told([]() -> int64_t { throw std::runtime_error("of another sort"); }) == "1: of another sort");
+}
+
+TEST_CASE("a process that dies is an error, not an answer") {
+  CHECK(told([]() -> int64_t {
+          ::raise(SIGKILL);
+          return 7;
+        }) == "1: the process that was to answer has died");
+}
