@@ -7,6 +7,7 @@
 #include "data/plugin_dataset.hpp"
 #include "run/devices.hpp"
 #include "run/resume.hpp"
+#include "train/channels_last.hpp"
 #include "train/weights.hpp"
 
 namespace ddprun::run {
@@ -56,7 +57,16 @@ train::ModelPtr create_model(const Assembly& assembly) {
   context.input_shape = dataset.input().shape;
   context.classes = static_cast<int64_t>(dataset.classes().size());
   torch::manual_seed(static_cast<uint64_t>(assembly.experiment().experiment.seed));
-  return train::make_model(assembly.model_plugin, context);
+  train::ModelPtr model = train::make_model(assembly.model_plugin, context);
+  if (assembly.experiment().train.channels_last) train::use_channels_last(model->module());
+  return model;
+}
+
+std::string channels_last_fault(const Dataset& dataset) {
+  const std::size_t dimensions = dataset.input().shape.size();
+  if (dimensions == 3) return "";
+  return "is for pictures (channels, height, width), but a sample of this data set has " + std::to_string(dimensions) +
+         (dimensions == 1 ? " dimension" : " dimensions") + "; set it to false";
 }
 
 }  // namespace
@@ -91,6 +101,11 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
     faults.add({ExitCode::usage, config::fault(sources, "train.evaluate",
                                                "data set \"" + std::string(made.dataset_plugin.table->name) +
                                                    "\" has no test split here; set it to false")});
+  }
+  if (made.data.train != nullptr && experiment.train.channels_last) {
+    if (const std::string fault = channels_last_fault(*made.data.train); !fault.empty()) {
+      faults.add({ExitCode::usage, config::fault(sources, "train.channels_last", fault)});
+    }
   }
   if (made.model_plugin.table != nullptr && made.data.train != nullptr) {
     try {

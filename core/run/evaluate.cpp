@@ -64,7 +64,8 @@ train::Evaluation evaluate(Assembly& assembly, Group& group, const launch::World
   const auto optimizer = train::make_optimizer(assembly.experiment(), parameters, world.size);
   const auto reducer = make_reducer(assembly, group, {});
   Unobserved observer;
-  const train::Parts parts{*assembly.model, *optimizer, *test, test.get(), observer, nullptr, {}};
+  train::Parts parts{*assembly.model, *optimizer, *test, test.get(), observer, nullptr, {}};
+  parts.step.channels_last = assembly.experiment().train.channels_last;
   return make_trainer(parts, assembly, group, reducer.get())->evaluate();
 }
 

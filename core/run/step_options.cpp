@@ -37,6 +37,7 @@ train::StepOptions step_options(const config::Loaded& loaded, int world, int64_t
   options.accumulate = train.accumulate;
   options.clip_norm = train.clip_norm;
   options.amp = train::amp_of(train.amp);
+  options.channels_last = train.channels_last;
   options.schedule = schedule_of(loaded, world, steps_per_epoch);
   return options;
 }

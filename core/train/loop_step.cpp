@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "train/channels_last.hpp"
 #include "train/clip_norm.hpp"
 #include "train/loop_trainer.hpp"
 #include "train/micro_batches.hpp"
@@ -59,7 +60,7 @@ void LoopTrainer::forward_backward(const TensorBatch& batch, IssuedStep& step) {
 
 LoopTrainer::Outcome LoopTrainer::outcome_of(const TensorBatch& batch) {
   const Autocast autocast(parts_.step.amp, device_.type());
-  const torch::Tensor output = forward(batch.input);
+  const torch::Tensor output = forward(parts_.step.channels_last ? with_channels_last(batch.input) : batch.input);
   return {output, parts_.model.loss(output, batch.target)};
 }
 

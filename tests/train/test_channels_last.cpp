@@ -2,6 +2,7 @@
 
 #include "comm/joined.hpp"
 #include "small_models.hpp"
+#include "train/channels_last.hpp"
 #include "train/reducer.hpp"
 #include "train/replica.hpp"
 
@@ -48,17 +49,15 @@ TEST_CASE("parameters in channels_last keep their strides, follow one rank, and 
     CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
             const auto backend = comm::join_good(rank);
             Convolutions model, alone;
-            for (auto& parameter : model.parameters()) {
-              if (parameter.dim() == 4) parameter.set_data(parameter.contiguous(torch::MemoryFormat::ChannelsLast));
-            }
             const auto parameters = trainable_parameters(model);
+            use_channels_last(model);
             ReducerOptions options;
             options.bucket_bytes = options.first_bucket_bytes = cap;
             const auto reducer = bucketed_reducer(*backend, parameters, options);
             const auto hooks = attach(*reducer, parameters);
             for (int step = 0; step < 3; ++step) {
               forget_gradients(model);
-              model.loss(images_of(rank.rank(), step).contiguous(torch::MemoryFormat::ChannelsLast)).backward();
+              model.loss(with_channels_last(images_of(rank.rank(), step))).backward();
               reducer->finalize();
               model.descend();
               follow(alone, rank.size(), step);

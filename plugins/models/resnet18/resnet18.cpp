@@ -19,13 +19,11 @@ struct Settings {
   explicit Settings(const ddprun::ModelContext& context) {
     const ddprun::ModelOptions options(context.options, "resnet18", {"stem", "memory_format"});
     stem = options.choice("stem", "imagenet", {"imagenet", "small"}) == "small" ? Stem::small : Stem::imagenet;
-    if (options.choice("memory_format", "contiguous", {"contiguous", "channels_last"}) == "channels_last") {
-      format = torch::MemoryFormat::ChannelsLast;
-    }
+    channels_last = options.choice("memory_format", "contiguous", {"contiguous", "channels_last"}) == "channels_last";
   }
 
   Stem stem;
-  torch::MemoryFormat format = torch::MemoryFormat::Contiguous;
+  bool channels_last = false;
 };
 
 // How many times smaller the last feature map is than the image.
@@ -62,18 +60,19 @@ class ResNet18 final : public ddprun::Classifier {
   torch::Tensor forward(const torch::Tensor& input) override {
     shape_.check(input);
     refuse_single_value(input);
-    return network_.forward(input.contiguous(format_));
+    return network_.forward(channels_last_ ? input.contiguous(torch::MemoryFormat::ChannelsLast) : input);
   }
 
  private:
   ResNet18(const ddprun::ModelContext& context, const Settings& settings)
       : shape_("resnet18", image_shape(context, settings.stem)),
         reduction_(reduction(settings.stem)),
-        format_(settings.format),
+        channels_last_(settings.channels_last),
         network_(settings.stem, classes_of(context, "resnet18")) {
+    if (!channels_last_) return;
     // Values and names stay; only the order in memory changes.
     for (torch::Tensor& parameter : network_.parameters()) {
-      if (parameter.dim() == 4) parameter.set_data(parameter.detach().contiguous(format_));
+      if (parameter.dim() == 4) parameter.set_data(parameter.detach().contiguous(torch::MemoryFormat::ChannelsLast));
     }
   }
 
@@ -88,7 +87,7 @@ class ResNet18 final : public ddprun::Classifier {
 
   ddprun::SampleShape shape_;
   int64_t reduction_;
-  torch::MemoryFormat format_;
+  bool channels_last_;
   Network network_;
 };
 
