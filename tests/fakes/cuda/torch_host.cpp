@@ -86,6 +86,7 @@ struct CUDAHooks final : CUDAHooksInterface {
   void init() const override {}
   bool hasCUDA() const override { return fake_gpu::device_count() > 0; }
   bool hasCUDART() const override { return true; }
+  long versionCUDART() const override { return 13000; }
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return hasCUDA(); }
   bool hasPrimaryContext(DeviceIndex) const override { return true; }
