@@ -87,6 +87,10 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
     if (const auto fault = comm::algorithm_fault(*made.comm->table, experiment.comm.algorithm)) {
       faults.add({ExitCode::usage, config::fault(sources, "comm.algorithm", *fault)});
     }
+    const comm::Memory memory = experiment.launch.device == "cuda" ? comm::Memory::cuda : comm::Memory::host;
+    if (const auto fault = comm::memory_fault(*made.comm->table, memory, experiment.comm.stage_through_host)) {
+      faults.add({ExitCode::plugin, config::fault(sources, "comm.backend", *fault)});
+    }
   }
   collect(faults, sources, "model.name", [&] {
     made.model_plugin = registry.model(experiment.model.name, train::torch_version(), train::cxx11_abi());

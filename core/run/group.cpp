@@ -10,6 +10,7 @@
 #include "comm/shared_board.hpp"
 #include "comm/solo_backend.hpp"
 #include "launch/tcp_store.hpp"
+#include "train/staged_backend.hpp"
 
 namespace ddprun::run {
 namespace {
@@ -61,7 +62,10 @@ std::unique_ptr<comm::CommBackend> join_backend(const Assembly& assembly, launch
   options.algorithm = settings.algorithm;
   options.deterministic = settings.deterministic;
   options.options = settings.options;
+  const torch::Device device = assembly.device();
+  if (!device.is_cpu() && comm::capabilities_of(*assembly.comm->table).cuda) options.device = device.index();
   auto backend = comm::join_over(store, *assembly.comm->table, options);
+  if (!device.is_cpu()) backend = train::staged(std::move(backend), device, options.deadline);
   if (settings.check == "off") return backend;
   // Ranks of one host compare their calls in shared memory; across hosts, through the backend itself.
   auto exchange = world.source == launch::Source::own

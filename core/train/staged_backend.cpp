@@ -104,6 +104,8 @@ class StagedBackend final : public comm::CallBackend {
 
 std::unique_ptr<comm::CommBackend> staged(std::unique_ptr<comm::CommBackend> inner, torch::Device device,
                                           std::chrono::milliseconds timeout) {
+  const comm::Capabilities& takes = inner->capabilities();
+  if (takes.host && takes.cuda) return inner;
   return std::make_unique<StagedBackend>(std::move(inner), device, timeout);
 }
 

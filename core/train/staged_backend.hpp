@@ -10,7 +10,7 @@
 
 namespace ddprun::train {
 
-// Serves what `inner` takes through `inner`. The rest it copies there and back: values of the host over memory of the
+// `inner` itself where it takes both. Else serves what `inner` takes through `inner`; the rest it copies there and back: values of the host over memory of the
 // GPU `device` (for a backend of CUDA memory alone), tensors of the GPU over page-locked memory of the host (for one of
 // host memory alone). Such a collective has ended when its call returns, well or with an error: it takes at most
 // `timeout` for each of the inner backend's calls. For CUDA buffers it waits for the calling thread's current stream,
