@@ -43,8 +43,12 @@ torch::Device choose_device(const std::string& device, int index) {
   if (device == "cpu") return torch::kCPU;
   load_cuda();
   const torch::Device chosen(torch::kCUDA, static_cast<c10::DeviceIndex>(index));
-  c10::impl::VirtualGuardImpl(torch::kCUDA).setDevice(chosen);
+  make_current(chosen);
   return chosen;
+}
+
+void make_current(torch::Device device) {
+  if (!device.is_cpu()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
 }
 
 std::string device_text(torch::Device device) {

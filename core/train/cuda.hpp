@@ -18,6 +18,9 @@ void load_cuda();
 // Throws as load_cuda() does.
 torch::Device choose_device(const std::string& device, int index);
 
+// Makes it the calling thread's current device. Nothing for the CPU.
+void make_current(torch::Device device);
+
 // "cpu", or "cuda:0 (NVIDIA H200)".
 std::string device_text(torch::Device device);
 

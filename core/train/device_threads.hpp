@@ -1,4 +1,4 @@
-// The devices of strategy dp where they are CPUs: each a thread with a team of compute threads of its own.
+// The devices of strategy dp: each a thread, where it is a CPU with a team of compute threads of its own.
 #pragma once
 
 #include <ATen/ThreadLocalState.h>

@@ -1,10 +1,13 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "train/cuda.hpp"
 #include "train/device_memory.hpp"
 #include "train/device_threads.hpp"
+#include "train/gpu_memory.hpp"
 #include "train/loop_trainer.hpp"
 #include "train/parameters.hpp"
+#include "train/streams.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -12,11 +15,15 @@ namespace {
 // The model on one device, with its part of the batch under way.
 struct Replica {
   explicit Replica(Model& model)
-      : model(model), parameters(trainable_parameters(model.module())), state(train::state(model.module())) {}
+      : model(model),
+        parameters(trainable_parameters(model.module())),
+        state(train::state(model.module())),
+        device(state.empty() ? torch::kCPU : state.front().tensor.device()) {}
 
   Model& model;
   std::vector<NamedTensor> parameters;
   std::vector<NamedTensor> state;
+  torch::Device device;
   torch::Tensor input;
   torch::Tensor output;
 };
@@ -42,42 +49,53 @@ std::vector<int> order_of(int devices, int main_device) {
   return order;
 }
 
+std::vector<Replica> replicas_of(Model& main, const std::vector<Model*>& others) {
+  std::vector<Replica> replicas;
+  replicas.emplace_back(main);
+  for (Model* other : others) replicas.emplace_back(*other);
+  return replicas;
+}
+
 class DpTrainer final : public LoopTrainer {
  public:
   DpTrainer(Parts parts, const std::vector<Model*>& others, int main_device)
       : LoopTrainer(parts),
         order_(order_of(static_cast<int>(others.size()) + 1, main_device)),
-        memory_(static_cast<int>(order_.size())),
-        threads_(static_cast<int>(order_.size()), [this](int part) { memory_.use(device_of(part)); }) {
-    replicas_.emplace_back(parts.model);
-    for (Model* other : others) replicas_.emplace_back(*other);
-    for (int part = 0; part < threads_.devices(); ++part) memory_.add(device_of(part), bytes_of(at(part).state));
+        replicas_(replicas_of(parts.model, others)),
+        memory_(device_.is_cpu() ? std::make_unique<DeviceMemory>(static_cast<int>(order_.size())) : nullptr),
+        threads_(static_cast<int>(order_.size()), [this](int part) { begin(part); }) {
+    for (int part = 0; part < threads_.devices(); ++part) {
+      if (memory_ != nullptr) {
+        memory_->add(device_of(part), bytes_of(at(part).state));
+      } else {
+        reset_peak_memory(at(part).device);
+      }
+    }
   }
 
  protected:
   void synchronize_buffers() override {
-    times_ = {};
     parts_.observer.phase(launch::Phase::broadcast, step_, -1);
-    const Stopwatch clock;
     threads_.run(threads_.devices(), [this](int part) {
       if (part > 0) replicate(at(part));
     });
-    times_.replicate = clock.total();
+    end_of(&record::StepRecord::replicate);
   }
 
   torch::Tensor forward(const torch::Tensor& input) override {
-    Stopwatch clock;
+    end_of(&record::StepRecord::forward);
     scatter(input);
-    times_.scatter += clock.lap();
+    end_of(&record::StepRecord::scatter);
     threads_.run(used_, [this](int part) {
       Replica& replica = at(part);
       set_mode(replica.model.module());
       replica.output = replica.model.forward(replica.input);
     });
     check_outputs();
-    clock.lap();
+    wait_for_others();
+    end_of(&record::StepRecord::forward);
     gathered_ = gather_outputs();
-    times_.gather += clock.lap();
+    end_of(&record::StepRecord::gather);
     return gathered_;
   }
 
@@ -87,43 +105,61 @@ class DpTrainer final : public LoopTrainer {
     const std::vector<torch::Tensor> gradients = gradient.defined() ? parts_of(gradient) : std::vector<torch::Tensor>{};
     threads_.run(used_, [&](int part) {
       Replica& replica = at(part);
-      if (gradient.defined()) torch::autograd::backward({replica.output}, {gradients[static_cast<std::size_t>(part)]});
+      if (gradient.defined()) {
+        const torch::Tensor& mine = gradients[static_cast<std::size_t>(part)];
+        torch::autograd::backward({replica.output}, {mine.to(replica.device, true)});
+      }
       replica.output.reset();
     });
+    wait_for_others();
     gathered_.reset();
   }
 
   // Onto the main replica, one device after the other: sums of floating point depend on their order.
   void finish_gradients() override {
     const torch::NoGradGuard no_grad;
-    const Stopwatch clock;
     for (int part = 1; part < threads_.devices(); ++part) add_gradients(at(part));
-    times_.reduce = clock.total();
+    end_of(&record::StepRecord::reduce);
   }
 
   void complete(record::StepRecord& record) override {
-    record.scatter = times_.scatter;
-    record.replicate = times_.replicate;
-    record.gather = times_.gather;
-    record.reduce = times_.reduce;
-    record.forward -= times_.scatter + times_.gather;
-    record.comm += times_.scatter + times_.gather;
+    record.comm += record.scatter + record.replicate + record.gather + record.reduce;
   }
 
   void complete(record::Summary& summary) override {
     auto& split = summary.split;
     split.comm = split.scatter + split.replicate + split.gather + split.reduce;
     summary.devices = threads_.devices();
-    summary.memory_by_device = memory_.peaks();
+    summary.memory_by_device = memory_ != nullptr ? memory_->peaks() : peaks_of_gpus();
   }
 
  private:
-  struct Times {
-    double scatter = 0, replicate = 0, gather = 0, reduce = 0;
-  };
-
   int device_of(int part) const { return order_[static_cast<std::size_t>(part)]; }
   Replica& at(int part) { return replicas_[static_cast<std::size_t>(part)]; }
+
+  // On the part's own thread.
+  void begin(int part) {
+    make_current(at(part).device);
+    if (memory_ != nullptr) memory_->use(device_of(part));
+  }
+
+  // The main GPU waits for what the others have been told so far. The host does not.
+  void wait_for_others() {
+    if (device_.is_cpu()) return;
+    for (int part = 1; part < used_; ++part) {
+      c10::Event reached = ordering_event(at(part).device);
+      reached.record(current_stream(at(part).device));
+      reached.block(current_stream(device_));
+    }
+  }
+
+  std::vector<int64_t> peaks_of_gpus() {
+    std::vector<int64_t> peaks(order_.size());
+    for (int part = 0; part < threads_.devices(); ++part) {
+      peaks[static_cast<std::size_t>(device_of(part))] = peak_memory(at(part).device).allocated;
+    }
+    return peaks;
+  }
 
   void replicate(Replica& replica) {
     const torch::NoGradGuard no_grad;
@@ -145,7 +181,7 @@ class DpTrainer final : public LoopTrainer {
     used_ = static_cast<int>(parts.size());
     threads_.run(used_, [&](int part) {
       const torch::Tensor& mine = parts[static_cast<std::size_t>(part)];
-      at(part).input = part == 0 ? mine : mine.clone();
+      at(part).input = part == 0 ? mine : mine.to(mine.options().device(at(part).device), true, true);
     });
   }
 
@@ -165,7 +201,7 @@ class DpTrainer final : public LoopTrainer {
   // Where autograd of the loss ends, and that of each replica begins.
   torch::Tensor gather_outputs() {
     std::vector<torch::Tensor> outputs;
-    for (int part = 0; part < used_; ++part) outputs.push_back(at(part).output.detach());
+    for (int part = 0; part < used_; ++part) outputs.push_back(at(part).output.detach().to(device_, true));
     return torch::cat(outputs).requires_grad_(at(0).output.requires_grad());
   }
 
@@ -176,21 +212,20 @@ class DpTrainer final : public LoopTrainer {
       if (!theirs.defined()) continue;
       torch::Tensor& sum = main[i].tensor.mutable_grad();
       if (sum.defined()) {
-        sum.add_(theirs);
+        sum.add_(theirs.to(device_, true));
       } else {
-        sum = theirs.clone();
+        sum = theirs.to(theirs.options().device(device_), true, true);
       }
       theirs.reset();
     }
   }
 
   const std::vector<int> order_;
-  DeviceMemory memory_;
+  std::vector<Replica> replicas_;               // the main one first, as all that is by part
+  const std::unique_ptr<DeviceMemory> memory_;  // of CPUs; GPUs count theirs themselves
   DeviceThreads threads_;
-  std::vector<Replica> replicas_;  // the main one first, as all that is by part
-  int used_ = 0;                   // parts of the batch under way
+  int used_ = 0;  // parts of the batch under way
   torch::Tensor gathered_;
-  Times times_;  // of the step under way
 };
 
 }  // namespace

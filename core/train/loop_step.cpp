@@ -26,6 +26,7 @@ void forget_gradients(torch::optim::Optimizer& optimizer) {
 
 void LoopTrainer::run_step(const TensorBatch& batch, IssuedStep& step) {
   record::StepRecord& record = step.record;
+  under_way_ = &record;
   timer_.begin();
   if (parts_.step.schedule) set_learning_rate(parts_.optimizer, learning_rate(*parts_.step.schedule, step_));
   record.lr = learning_rate_of(parts_.optimizer);
@@ -45,8 +46,16 @@ void LoopTrainer::run_step(const TensorBatch& batch, IssuedStep& step) {
   timer_.lap(record, &record::StepRecord::optimizer);
   after_step(step_);
   record.total = record.data + timer_.total();
-  complete(record);
+  under_way_ = nullptr;
   step.marks = timer_.take();
+  if (!late_) complete(record);
+}
+
+void LoopTrainer::end_of(double record::StepRecord::*part) {
+  if (under_way_ == nullptr) return;
+  double& seconds = under_way_->*part;
+  if (std::isnan(seconds)) seconds = 0;
+  timer_.lap(*under_way_, part);
 }
 
 void LoopTrainer::forward_backward(const TensorBatch& batch, IssuedStep& step) {
@@ -120,6 +129,7 @@ bool LoopTrainer::unscale_gradients(IssuedStep& step) {
 void LoopTrainer::read_late(IssuedStep& step) {
   record::StepRecord& record = step.record;
   timer_.read(std::move(step.marks), record);
+  complete(record);
   record.total = since_told_.lap();
   if (step.overflow.defined()) {
     record.scale = step.scale.item<float>();

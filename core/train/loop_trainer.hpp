@@ -58,8 +58,12 @@ class LoopTrainer : public Trainer {
   // What served the gradients' allreduce; null where there is none.
   virtual const comm::Served* served() const { return nullptr; }
 
+  // A part of the step that only the strategy tells apart ends here; nothing outside a step.
+  void end_of(double record::StepRecord::*part);
+
   Parts parts_;
-  int64_t step_ = 0;  // global, the one under way or done, from 1
+  int64_t step_ = 0;            // global, the one under way or done, from 1
+  const torch::Device device_;  // of the model
 
  private:
   bool finished(int64_t epochs_done) const;
@@ -92,11 +96,11 @@ class LoopTrainer : public Trainer {
   int64_t complete_epochs() const { return at_.epoch + (at_.step_of_epoch >= parts_.train.steps() ? 1 : 0); }
   int64_t steps_here() const { return step_ - first_step_; }
 
-  const torch::Device device_;  // of the model
-  const bool late_;             // steps are told one step late
+  const bool late_;  // steps are told one step late
   StepTimer timer_{device_};
-  std::optional<IssuedStep> issued_;  // not told yet
-  Stopwatch since_told_;              // the last step, or since the epoch began
+  record::StepRecord* under_way_ = nullptr;  // of the step that is being issued
+  std::optional<IssuedStep> issued_;         // not told yet
+  Stopwatch since_told_;                     // the last step, or since the epoch began
 
   Position at_;               // all but its step, which is step_
   int64_t first_step_ = 0;    // that the run goes on from; 0 for one from its beginning

@@ -75,10 +75,11 @@ std::unique_ptr<Trainer> single_trainer(Parts parts);
 // DataParallel (Paszke et al. 2019): one process, a replica of the model per device, and the batch cut among them as
 // torch.chunk cuts it. parts.model is the main device's replica and has the first part; outputs are gathered there for
 // the loss, gradients summed there in the order of the devices. `others` are the models of the other devices, in their
-// order, each made as parts.model was; devices are groups of compute threads of the number that torch::set_num_threads
-// was last told. Each must be used by nobody else and outlive the trainer. A step throws what the first device that
-// failed threw, after all have ended, and Error(usage) for an output without the batch as first dimension. What models
-// draw at random comes from one generator, in whatever order the devices' threads get to it.
+// order, each made as parts.model was; on a CPU devices are groups of compute threads of the number that
+// torch::set_num_threads was last told, else each is the GPU that its model is on. Each must be used by nobody else and
+// outlive the trainer. A step throws what the first device that failed threw, after all have ended, and Error(usage)
+// for an output without the batch as first dimension. What models draw at random comes from one generator on a
+// CPU, in whatever order the devices' threads get to it; each GPU has its own.
 std::unique_ptr<Trainer> dp_trainer(Parts parts, const std::vector<Model*>& others, int main_device);
 
 struct DdpOptions {
