@@ -1,6 +1,6 @@
 """Trains each case of a group with ddprun and with PyTorch's DistributedDataParallel, and compares all they computed.
 
-Usage: ddp_parity.py --program DDPRUN --dump DATASET_DUMP --data FOLDER GROUP. Prints a line for each case. Ends with 0
+Usage: ddp_parity.py --program DDPRUN --dump DATASET_DUMP --data FOLDER [--gpus N] GROUP. Prints a line for each case. Ends with 0
 when all are within their tolerances, 1 when one is not, 77 when this group cannot run here.
 """
 
@@ -36,21 +36,31 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def why_not(group, data):
+def why_not(group, data, gpus):
     """Why a group cannot run here, or None."""
-    for module in ["torch"] + (["torchvision"] if group == "resnet18" else []):
+    for module in ["torch"] + (["torchvision"] if group in ("resnet18", "gpu") else []):
         if importlib.util.find_spec(module) is None:
             return f"{sys.executable} has no {module}; {ADVICE}"
     if group == "mnist" and not (data / "mnist" / "train-images-idx3-ubyte.gz").exists():
         return f"no mnist/*.gz in {data}; set DDPRUN_TEST_DATA to a folder that has them"
+    if group == "gpu" and gpus == 0:
+        return "no GPU was named with --gpus"
     return None
 
 
-def at_root(cases, data):
-    """The cases, with the folder of the files where their data set is read from some."""
+def on_gpus(case, gpus):
+    """Keys that put the ranks of a case for GPUs on those that there are; several on one where they are too few."""
+    if "launch.device" not in case.config:
+        return {}
+    devices = {"launch.devices": [rank % gpus for rank in range(case.ranks)]}
+    return devices | ({"comm.options.share_gpu": True} if case.ranks > gpus else {})
+
+
+def placed(cases, data, gpus):
+    """The cases, with the folder of the files where their data set is read from some, and with their GPUs."""
     for case in cases:
         root = {"data.root": str(data / "mnist")} if case.config["data.name"] == "mnist" else {}
-        yield dataclasses.replace(case, config={**case.config, **root})
+        yield dataclasses.replace(case, config={**case.config, **root, **on_gpus(case, gpus)})
 
 
 def start(argv, folder):
@@ -149,14 +159,15 @@ def main():
     parser.add_argument("--program", required=True, type=pathlib.Path)
     parser.add_argument("--dump", required=True, type=pathlib.Path)
     parser.add_argument("--data", required=True, type=pathlib.Path)
+    parser.add_argument("--gpus", type=int, default=0)
     parser.add_argument("group", choices=GROUPS)
     arguments = parser.parse_args()
-    reason = why_not(arguments.group, arguments.data)
+    reason = why_not(arguments.group, arguments.data, arguments.gpus)
     if reason:
         print(f"skipped: {reason}")
         return 77
     with tempfile.TemporaryDirectory() as folder:
-        cases = list(at_root(GROUPS[arguments.group], arguments.data))
+        cases = list(placed(GROUPS[arguments.group], arguments.data, arguments.gpus))
         return 0 if run_group(arguments.program, arguments.dump, cases, pathlib.Path(folder)) else 1
 
 

@@ -3,6 +3,7 @@
 import datetime
 import gzip
 import json
+import os
 import pathlib
 import sys
 
@@ -81,9 +82,16 @@ def make_schedule(config, optimizer, steps_per_epoch):
     return schedulers.ChainedScheduler(parts) if parts else schedulers.ConstantLR(optimizer, 1)
 
 
-def precision(config):
+def device_of(config, rank):
+    """Where the tensors of a rank are."""
+    if config.get("launch.device") != "cuda":
+        return torch.device("cpu")
+    return torch.device("cuda", config["launch.devices"][rank])
+
+
+def precision(config, device):
     dtype = {"off": None, "bf16": torch.bfloat16, "fp16": torch.float16}[config["train.amp"]]
-    return torch.autocast("cpu", dtype, enabled=dtype is not None)
+    return torch.autocast(device.type, dtype, enabled=dtype is not None)
 
 
 class Order:
@@ -112,12 +120,13 @@ def distribute(model, config):
 
 
 @torch.no_grad()
-def evaluate(model, loss_of, loader, config):
+def evaluate(model, loss_of, loader, config, device):
     """Mean loss and the number of right answers over the whole test set."""
     model.eval()
     loss, right, samples = 0.0, 0, 0
     for inputs, targets in loader:
-        with precision(config):
+        inputs, targets = inputs.to(device), targets.to(device)
+        with precision(config, device):
             outputs = model(inputs)
             loss += loss_of(outputs, targets).item() * len(inputs)
         if targets.dtype == torch.int64:
@@ -133,13 +142,14 @@ def train(case, rank, world):
     train_set, test_set = open_splits(case)
     make_model, loss_of = MODELS[config["model.name"]]
     torch.manual_seed(config["experiment.seed"])
-    model = make_model()
+    device = device_of(config, rank)
+    model = make_model().to(device)
     replica = distribute(model, config) if world > 1 else model
     optimizer = make_optimizer(config, replica.parameters(), world)
     batch = config["data.batch_size"] // (1 if config["data.batch_per"] == "rank" else world)
     order = Order(config, train_set, rank, world)
     loader = DataLoader(train_set, batch, sampler=order.sampler)
-    scaler = torch.amp.GradScaler("cpu", enabled=config["train.amp"] == "fp16")
+    scaler = torch.amp.GradScaler(device.type, enabled=config["train.amp"] == "fp16")
     schedule = make_schedule(config, optimizer, len(loader))
     limit = config.get("train.steps", sys.maxsize)
     steps, tests, epoch = [], [], 0
@@ -147,8 +157,9 @@ def train(case, rank, world):
         order.begin(epoch)
         epoch += 1
         for inputs, targets in loader:
+            inputs, targets = inputs.to(device), targets.to(device)
             optimizer.zero_grad()
-            with precision(config):
+            with precision(config, device):
                 loss = loss_of(replica(inputs), targets)
             scaler.scale(loss).backward()
             if config["train.clip_norm"] > 0:
@@ -161,8 +172,20 @@ def train(case, rank, world):
             if len(steps) == limit:
                 break
         if rank == 0 and config["train.evaluate"]:
-            tests.append(evaluate(model, loss_of, DataLoader(test_set, batch), config))
+            tests.append(evaluate(model, loss_of, DataLoader(test_set, batch), config, device))
     return {"steps": steps, "tests": tests}, model
+
+
+def backend_of(job, rank):
+    """Ranks that share a GPU tell NCCL that they are on different hosts, and talk over sockets."""
+    config = job["cases"][0]["config"]
+    if config.get("launch.device") != "cuda":
+        return "gloo"
+    torch.cuda.set_device(device_of(config, rank))
+    os.environ["NCCL_SOCKET_IFNAME"] = "=lo"
+    if config.get("comm.options.share_gpu"):
+        os.environ["NCCL_HOSTID"] = f"pytorch-rank-{rank}"
+    return "nccl"
 
 
 def main():
@@ -171,7 +194,7 @@ def main():
     torch.set_num_threads(1)
     if world > 1:
         store = f"file://{folder}/store-{world}"
-        dist.init_process_group("gloo", store, datetime.timedelta(seconds=60), world_size=world, rank=rank)
+        dist.init_process_group(backend_of(job, rank), store, datetime.timedelta(seconds=60), world_size=world, rank=rank)
     results = {}
     for case in job["cases"]:
         results[case["name"]], model = train(case, rank, world)

@@ -1,0 +1,297 @@
+"""What tests/gpu/run holds a build to on a machine with GPUs. Prints one table; ends with 0 when all is as wanted, else 1.
+
+Usage: checks.py --build FOLDER --gpus N [--only NAME,...] [--quick] [--json FILE]. tests/gpu/run starts it.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import math
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+from comparison import ratio_of  # noqa: E402
+from running import Failed, run  # noqa: E402
+from systems import train  # noqa: E402
+
+HERE = pathlib.Path(__file__).parent
+LIMIT = 1200  # seconds of one program
+SPEED_WANTED = 1.1  # times PyTorch's images per second
+BUSBW_WANTED = 0.98  # times that of the loop
+PICTURES = 'name = "synthetic"\noptions = {{ shape = "{}", classes = 10, samples = 1024, test_samples = 256 }}'
+MODELS = {"linear": 'name = "linear"', "simplenet": PICTURES.format("1x28x28"), "resnet18": PICTURES.format("3x32x32")}
+# Of a test loss, relative to one process on the CPU in float32: other kernels and orders of summation; half precision.
+FULL, HALF = 0.01, 0.05
+
+
+@dataclasses.dataclass
+class Result:
+    name: str
+    told: str
+    good: bool
+    figures: dict = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
+class Machine:
+    """What is there, and how ranks are put on it."""
+    build: pathlib.Path
+    gpus: int
+    quick: bool
+    folder: pathlib.Path
+
+    @property
+    def ranks(self):
+        """Of a job that communicates: two at least, on one GPU where there is no other."""
+        return max(2, self.gpus)
+
+    @property
+    def devices(self):
+        return [rank % self.gpus for rank in range(self.ranks)]
+
+    @property
+    def shares(self):
+        return self.gpus < self.ranks
+
+    def program(self, name):
+        return self.build / "bin" / name
+
+    def where(self):
+        return f"{self.ranks} ranks on {self.gpus} GPU{'s' if self.gpus > 1 else ''}"
+
+
+def conformance(machine):
+    """All that the suite has. A skip (77) is a failure here."""
+    jobs = {"several ranks on one GPU": ["--as", "processes", "--ranks", "1,2,3", "--device", "0",
+                                         "--option", "share_gpu=true"]}
+    if machine.gpus > 1:
+        every = ",".join(str(size) for size in sorted({2, machine.gpus}))
+        jobs[f"{machine.gpus} GPUs"] = ["--ranks", every]
+    for name, arguments in jobs.items():
+        if machine.quick:
+            arguments = arguments + ["--filter", "float32"]
+        out = run([machine.program("ddprun-conformance"), "--plugin", "nccl", "--plugin-path",
+                   machine.build / "lib" / "ddprun", *arguments], LIMIT)
+        yield Result(f"conformance, {name}", out.strip().splitlines()[-1], True)
+
+
+CONFIG = """
+experiment.seed = 1
+launch.device = "{device}"
+launch.nproc = {nproc}
+launch.devices = {devices}
+{more}
+strategy.kind = "{kind}"
+model.name = "{model}"
+optimizer.name = "sgd"
+optimizer.lr = 0.01
+train.steps = {steps}
+[data]
+{data}
+batch_size = 64
+shuffle = false
+"""
+
+
+def strategies(machine):
+    """Name, kind, processes, lines of the config, how far a test loss may be off."""
+    nccl = 'comm.backend = "nccl"' + ("\ncomm.options.share_gpu = true" if machine.shares else "")
+    yield "single", "single", 1, "", FULL
+    yield "single, bf16", "single", 1, 'train.amp = "bf16"', HALF
+    yield "single, fp16", "single", 1, 'train.amp = "fp16"', HALF
+    yield "dp", "dp", 1, f"strategy.devices = {machine.ranks}", FULL
+    yield "ddp, nccl", "ddp", machine.ranks, nccl, FULL
+    yield "ddp, nccl, bf16", "ddp", machine.ranks, nccl + '\ntrain.amp = "bf16"', HALF
+    yield "ddp, gloo through the host", "ddp", machine.ranks, GLOO, FULL
+
+
+GLOO = 'comm.backend = "gloo"\ncomm.stage_through_host = true'
+
+
+def test_loss(machine, model, device, kind, nproc, more):
+    devices = [] if device == "cpu" else [0] if kind == "single" else machine.devices
+    config = CONFIG.format(device=device, nproc=nproc, devices=devices, more=more, kind=kind, model=model,
+                           steps=10 if machine.quick else 50, data=MODELS[model])
+    summary, _ = train(machine.program("ddprun"), config, machine.folder, LIMIT)
+    return summary["test.loss"]
+
+
+def is_near(model, kind, loss, wanted, tolerance):
+    """Replicas of ResNet-18 normalise over their own part of a batch, so it is another training there."""
+    if model == "resnet18" and kind != "single":
+        return math.isfinite(loss) and loss < 2 * wanted
+    return math.isfinite(loss) and abs(loss - wanted) <= tolerance * wanted
+
+
+def training(machine):
+    """Every model under every strategy on the same batches: its test loss is that of one process on the CPU."""
+    wanted = {model: test_loss(machine, model, "cpu", "single", 1, "") for model in MODELS}
+    for name, kind, nproc, more, tolerance in strategies(machine):
+        losses = {model: test_loss(machine, model, "cuda", kind, nproc, more) for model in MODELS}
+        told = ", ".join(f"{model} {loss:.4g} (CPU {wanted[model]:.4g})" for model, loss in losses.items())
+        good = all(is_near(model, kind, loss, wanted[model], tolerance) for model, loss in losses.items())
+        yield Result(f"training, {name}", told, good, {"test_losses": losses, "cpu": wanted})
+
+
+def parity(machine):
+    """Losses and weights beside PyTorch's, single and DDP over NCCL."""
+    out = run([sys.executable, ROOT / "tests" / "parity" / "ddp_parity.py", "--program", machine.program("ddprun"),
+               "--dump", machine.program("dataset_dump"), "--data", machine.folder, "--gpus", machine.gpus, "gpu"], LIMIT)
+    lines = out.strip().splitlines()
+    yield Result("parity with PyTorch", f"{len(lines) - 1} cases as PyTorch has them", True, {"table": lines})
+
+
+SPEED = """
+experiment.seed = 1
+launch.device = "cuda"
+strategy.kind = "single"
+model.name = "resnet18"
+optimizer.name = "sgd"
+optimizer.lr = 0.01
+optimizer.momentum = 0.9
+train.steps = {steps}
+train.evaluate = false
+train.amp = "bf16"
+train.channels_last = true
+[data]
+name = "synthetic"
+options = {{ shape = "3x224x224", classes = 10, samples = {samples} }}
+batch_size = {batch}
+workers = "auto"
+"""
+
+
+def speed(machine):
+    """ResNet-18 at 224 x 224 on one GPU, by turns with PyTorch eager."""
+    batch, warm, steps, rounds = (32, 5, 10, 1) if machine.quick else (256, 20, 100, 5)
+    config = SPEED.format(batch=batch, samples=batch * (warm + steps), steps=warm + steps)
+    ours, theirs = [], []
+    for _ in range(rounds):
+        peer = run([sys.executable, HERE / "pytorch_speed.py", batch, warm, steps], LIMIT)
+        theirs.append(json.loads(peer.strip().splitlines()[-1])["images_per_second"])
+        _, rows = train(machine.program("ddprun"), config, machine.folder, LIMIT)
+        ours.append(batch * steps / sum(row["total"] for row in rows[warm:]))
+    ratio = ratio_of(ours, theirs)
+    told = (f"ResNet-18 224, bf16, channels_last, batch {batch}: {statistics.median(ours):.0f} images/s, PyTorch "
+            f"{statistics.median(theirs):.0f}, ratio {ratio:.2f} (wanted {SPEED_WANTED})")
+    yield Result("speed, single", told, machine.quick or ratio >= SPEED_WANTED, {"ddprun": ours, "pytorch": theirs})
+
+
+def loop(machine, sizes):
+    """Seconds of one call at each size, by nccl_loop's ranks."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        ranks = []
+        for rank, device in enumerate(machine.devices):
+            environment = os.environ | {"NCCL_SOCKET_IFNAME": "=lo"}
+            if machine.shares:
+                environment["NCCL_HOSTID"] = f"ddprun-rank-{rank}"
+            argv = [machine.program("nccl_loop"), rank, machine.ranks, device, f"{folder}/id", 1, *sizes]
+            ranks.append(stack.enter_context(subprocess.Popen([str(word) for word in argv], env=environment, text=True,
+                                                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)))
+            stack.callback(ranks[-1].kill)
+        for process in reversed(ranks):
+            out, err = process.communicate(timeout=LIMIT)
+            if process.returncode != 0:
+                raise Failed(f"nccl_loop ended with {process.returncode}:\n{err}")
+    return [float(line.split()[1]) for line in out.splitlines()]
+
+
+def bench(machine, sizes):
+    """The same by ddprun bench."""
+    path = machine.folder / "bench.json"
+    argv = [machine.program("ddprun"), "bench", "--device", "cuda", "--backend", "nccl", "--ranks", machine.ranks,
+            "--devices", ",".join(map(str, machine.devices)), "--sizes", ",".join(map(str, sizes)), "--rounds", 1,
+            "-n", 1, "--json", path]
+    run(argv + (["--option", "share_gpu=true"] if machine.shares else []), LIMIT)
+    rows = [row for row in json.loads(path.read_text())["rows"] if row["in_place"] and row["buffer"] == "cuda"]
+    return [row["median"] for row in sorted(rows, key=lambda row: row["size"])]
+
+
+def busbw(machine):
+    """allreduce in place, by turns with the loop; the largest size is judged."""
+    sizes = [1 << 20, 4 << 20] if machine.quick else [1 << 20, 16 << 20, 256 << 20]
+    rounds = [(bench(machine, sizes), loop(machine, sizes)) for _ in range(1 if machine.quick else 7)]
+    factor = 2 * (machine.ranks - 1) / machine.ranks
+    for at, size in enumerate(sizes):
+        ours, theirs = [mine[at] for mine, _ in rounds], [other[at] for _, other in rounds]
+        ratio = ratio_of(theirs, ours)
+        rates = [size * factor / statistics.median(seconds) * 1e-9 for seconds in (ours, theirs)]
+        told = f"{machine.where()}: {rates[0]:.2f} GB/s, the loop of nccl-tests {rates[1]:.2f}, ratio {ratio:.3f}"
+        judged = size == sizes[-1] and not machine.quick
+        yield Result(f"busbw, {size >> 20} MiB", told + (f" (wanted {BUSBW_WANTED})" if judged else ""),
+                     not judged or ratio >= BUSBW_WANTED, {"ddprun": ours, "loop": theirs})
+
+
+CHECKS = {check.__name__: check for check in (conformance, training, parity, speed, busbw)}
+
+
+def results_of(check, machine):
+    """A check that fails is a result; what it had found before stays."""
+    results = []
+    try:
+        for result in check(machine):
+            print(f"tests/gpu/run: {result.name}: {'ok' if result.good else 'FAILED'}", file=sys.stderr, flush=True)
+            results.append(result)
+    except (Failed, OSError, ValueError, KeyError, IndexError, subprocess.TimeoutExpired) as fault:
+        print(f"tests/gpu/run: {check.__name__}: {fault}", file=sys.stderr, flush=True)
+        results.append(Result(check.__name__, str(fault).splitlines()[0], False))
+    return results
+
+
+def table(results):
+    width = max(len(result.name) for result in results)
+    lines = [f"{result.name:<{width}}  {'ok    ' if result.good else 'FAILED'}  {result.told}" for result in results]
+    bad = sum(not result.good for result in results)
+    return "\n".join([*lines, f"{len(results) - bad} ok, {bad} failed"])
+
+
+def arguments(argv):
+    parser = argparse.ArgumentParser(prog="tests/gpu/run", add_help=False, usage=argparse.SUPPRESS)
+    parser.add_argument("--check-arguments", action="store_true")
+    parser.add_argument("--build", type=pathlib.Path)
+    parser.add_argument("--gpus", type=int, default=1)
+    parser.add_argument("--only", default=",".join(CHECKS))
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", type=pathlib.Path)
+    args = parser.parse_args(argv)
+    args.only = args.only.split(",")
+    if unknown := [name for name in args.only if name not in CHECKS]:
+        parser.error(f"--only {','.join(unknown)}: expected some of {','.join(CHECKS)}")
+    if args.json and not args.json.resolve().parent.is_dir():
+        parser.error(f"--json {args.json}: no folder {args.json.resolve().parent}")
+    return args
+
+
+def machine_name():
+    """The GPUs and their driver."""
+    try:
+        listed = run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], LIMIT)
+    except Failed as fault:
+        return str(fault).splitlines()[0]
+    return "; ".join(listed.strip().splitlines())
+
+
+def main(argv):
+    args = arguments(argv)
+    if args.check_arguments:
+        return 0
+    with tempfile.TemporaryDirectory(prefix="ddprun-gpu-") as folder:
+        machine = Machine(args.build, args.gpus, args.quick, pathlib.Path(folder))
+        results = [result for name in args.only for result in results_of(CHECKS[name], machine)]
+    name = machine_name()
+    print(f"{os.uname().nodename}: {name}\n{table(results)}")
+    if args.json:
+        document = {"ddprun_gpu": 1, "machine": name, "results": [dataclasses.asdict(result) for result in results]}
+        args.json.write_text(json.dumps(document, indent=1))
+    return 0 if all(result.good for result in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

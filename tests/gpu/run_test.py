@@ -1,0 +1,142 @@
+"""tests/gpu/run where there is no GPU: what it refuses, and that a check that fails is in the table and in the exit code."""
+
+import json
+import os
+import pathlib
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import checks  # noqa: E402
+
+
+def run(*arguments, **more):
+    done = subprocess.run([HERE / "run", *map(str, arguments)], capture_output=True, text=True, timeout=60, **more)
+    return done.returncode, done.stdout, done.stderr
+
+
+def script(path, text):
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+class Arguments(unittest.TestCase):
+    def refused(self, code, text, *arguments, **more):
+        got, out, err = run(*arguments, **more)
+        self.assertEqual(got, code, err)
+        self.assertIn(text, err)
+        self.assertEqual(out, "")
+
+    def test_what_is_not_known_or_not_there_is_refused_before_anything_is_built(self):
+        self.refused(2, "--nonsense: unknown", "--nonsense", "x")
+        self.refused(2, "--packages: expected a value", "--packages")
+        self.refused(2, "/nowhere: no such folder", "--packages", "/nowhere")
+        self.refused(2, "/nowhere: no such folder", "--headers", "/nowhere")
+        self.refused(2, "--only nothing: expected some of conformance,training,parity,speed,busbw", "--only", "nothing")
+        self.refused(2, "--json /nowhere/x: no folder /nowhere", "--json", "/nowhere/x")
+
+    def test_help_tells_the_options(self):
+        code, out, _ = run("--help")
+        self.assertEqual(code, 0)
+        for option in ["--python", "--packages", "--headers", "--build", "--json", "--only", "--quick"]:
+            self.assertIn(option, out)
+
+    def test_a_python_without_the_right_torch_and_a_machine_without_a_gpu_are_told_apart(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def python(version, cuda, gpus):
+                site = pathlib.Path(folder) / f"site-{version}-{gpus}"
+                package = site / "torch"
+                package.mkdir(parents=True)
+                (package / "__init__.py").write_text(
+                    f"__version__ = '{version}'\nclass version: cuda = {cuda!r}\n"
+                    f"class cuda:\n    device_count = staticmethod(lambda: {gpus})\n")
+                return {"env": {**os.environ, "PYTHONPATH": str(site)}}
+
+            self.refused(2, "torch 2.7.0", "--python", sys.executable, **python("2.7.0", "12.6", 1))
+            self.refused(2, "expected 2.11, built for CUDA 13", "--python", sys.executable, **python("2.11.0+cpu", None, 0))
+            self.refused(3, "no GPU: torch in", "--python", sys.executable, **python("2.11.0+cu130", "13.0", 0))
+
+
+class Failures(unittest.TestCase):
+    """With programs that stand for the built ones."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.build = pathlib.Path(self.folder.name)
+        (self.build / "bin").mkdir()
+
+    def check(self, *arguments):
+        done = subprocess.run([sys.executable, HERE / "checks.py", "--build", self.build, *map(str, arguments)],
+                              capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout, done.stderr
+
+    def program(self, name, text):
+        return script(self.build / "bin" / name, text)
+
+    def test_a_suite_that_passes_is_ok(self):
+        self.program("ddprun-conformance", "echo 12 passed, 0 failed, 0 skipped")
+        code, out, _ = self.check("--only", "conformance")
+        self.assertEqual(code, 0)
+        self.assertIn("conformance, several ranks on one GPU  ok      12 passed", out)
+        self.assertIn("1 ok, 0 failed", out)
+
+    def test_a_suite_that_fails_or_is_skipped_is_a_failure(self):
+        for code in [6, 77]:
+            self.program("ddprun-conformance", f"echo it is so; exit {code}")
+            got, out, _ = self.check("--only", "conformance")
+            self.assertEqual(got, 1)
+            self.assertIn("FAILED", out)
+            self.assertIn("0 ok, 1 failed", out)
+
+    def test_all_gpus_are_tested_where_there_are_several(self):
+        self.program("ddprun-conformance", 'echo "$*"')
+        _, out, _ = self.check("--only", "conformance", "--gpus", 4)
+        self.assertIn("conformance, 4 GPUs", out)
+        self.assertIn("--ranks 2,4", out)
+
+    def test_a_check_that_fails_does_not_keep_the_others_from_running(self):
+        self.program("ddprun-conformance", "echo fine")
+        got, out, _ = self.check("--only", "training,busbw,conformance")  # there is no program to train with
+        self.assertEqual(got, 1)
+        self.assertIn("1 ok, 2 failed", out)
+
+    def train_with(self, on_cpu, on_gpu):
+        """A ddprun whose every run leaves these test losses."""
+        self.program("ddprun", f"""
+            grep -q '"cpu"' "$2" && loss={on_cpu} || loss={on_gpu}
+            mkdir -p {self.build}/r && : >{self.build}/r/steps-rank0.jsonl
+            echo "{{\\"test.loss\\": $loss}}" >{self.build}/r/summary.json
+            echo run folder: {self.build}/r""")
+        return self.check("--only", "training", "--quick")
+
+    def test_a_loss_that_is_not_the_cpus_is_a_failure(self):
+        self.assertEqual(self.train_with(2.0, 2.001)[0], 0)
+        code, out, _ = self.train_with(2.0, 2.08)
+        self.assertEqual(code, 1)
+        self.assertIn("training, single                      FAILED  linear 2.08 (CPU 2)", out)
+        self.assertIn("training, single, bf16                ok", out)
+        self.assertEqual(self.train_with(2.0, "NaN")[0], 1)
+
+    def test_speed_and_busbw_below_what_is_wanted_are_failures(self):
+        machine = checks.Machine(self.build, 2, False, self.build)
+        self.addCleanup(setattr, checks, "bench", checks.bench)
+        self.addCleanup(setattr, checks, "loop", checks.loop)
+        checks.loop = lambda machine, sizes: [1.0 for _ in sizes]
+        for seconds, good in [(1.01, True), (1.05, False)]:
+            checks.bench = lambda machine, sizes: [seconds for _ in sizes]
+            self.assertEqual(all(result.good for result in checks.busbw(machine)), good)
+
+    def test_the_figures_are_kept(self):
+        self.program("ddprun-conformance", "echo fine")
+        path = self.build / "figures.json"
+        self.check("--only", "conformance", "--json", path)
+        self.assertEqual(json.loads(path.read_text())["results"][0]["told"], "fine")
+
+
+unittest.main()
