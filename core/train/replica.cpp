@@ -18,11 +18,13 @@ void broadcast_tensors(comm::CommBackend& backend, const std::vector<NamedTensor
     for (const torch::Tensor& tensor : group) parts.push_back(tensor.reshape({-1}));
     const torch::Tensor flat = torch::cat(parts);
     backend.broadcast(as_buffer(flat), 0)->wait(timeout);
+    std::vector<torch::Tensor> views;
     int64_t offset = 0;
-    for (torch::Tensor& tensor : group) {
-      tensor.copy_(flat.narrow(0, offset, tensor.numel()).view(tensor.sizes()));
+    for (const torch::Tensor& tensor : group) {
+      views.push_back(flat.narrow(0, offset, tensor.numel()).view(tensor.sizes()));
       offset += tensor.numel();
     }
+    at::_foreach_copy_(group, views);  // on a GPU, few kernels for all
   }
 }
 

@@ -46,7 +46,9 @@ class StagedBackend final : public comm::CallBackend {
   comm::RequestPtr start(const Call& call) override {
     const comm::Capabilities& inner = inner_->capabilities();
     const bool takes = call.memory == Memory::host ? inner.host : inner.cuda;
-    return takes || call.kind == Kind::barrier ? comm::forward(*inner_, call) : stage(call);
+    if (!takes && call.kind != Kind::barrier) return stage(call);
+    if (call.memory == Memory::cuda && !inner.stream_ordered) current_stream(device_).synchronize();
+    return comm::forward(*inner_, call);
   }
 
  private:
@@ -105,7 +107,7 @@ class StagedBackend final : public comm::CallBackend {
 std::unique_ptr<comm::CommBackend> staged(std::unique_ptr<comm::CommBackend> inner, torch::Device device,
                                           std::chrono::milliseconds timeout) {
   const comm::Capabilities& takes = inner->capabilities();
-  if (takes.host && takes.cuda) return inner;
+  if (takes.host && takes.cuda && takes.stream_ordered) return inner;
   return std::make_unique<StagedBackend>(std::move(inner), device, timeout);
 }
 

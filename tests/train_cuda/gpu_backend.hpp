@@ -10,15 +10,18 @@
 
 namespace ddprun::testing {
 
-// Takes CUDA memory only and is stream-ordered, as NCCL is: a collective waits for what the caller's stream holds, runs
+// Takes CUDA memory only. Stream-ordered, as NCCL is: a collective waits for what the caller's stream holds, runs
 // on a stream of its own, and wait() makes the caller's stream wait for it.
+// Else it blocks, and takes the memory as it is.
 class GpuBackend final : public comm::CallBackend {
  public:
-  explicit GpuBackend(std::unique_ptr<comm::CommBackend> inner, bool gives_memory = false)
+  explicit GpuBackend(std::unique_ptr<comm::CommBackend> inner, bool gives_memory = false, bool ordered = true)
       : inner_(std::move(inner)), own_(fake_gpu::stream_of(native(train::side_stream(fake_gpu::kGpu)), 0)) {
     capabilities_ = inner_->capabilities();
-    capabilities_.host = capabilities_.blocking = false;
-    capabilities_.cuda = capabilities_.stream_ordered = true;
+    capabilities_.host = false;
+    capabilities_.cuda = true;
+    capabilities_.stream_ordered = ordered;
+    capabilities_.blocking = !ordered;
     capabilities_.alloc = gives_memory;
     capabilities_.alloc_memory = comm::Memory::cuda;
   }
@@ -46,7 +49,7 @@ class GpuBackend final : public comm::CallBackend {
     const fake_gpu::Stream caller = fake_gpu::stream_of(native(call.stream), 0);
     const auto ready = fake_gpu::make_event();
     fake_gpu::record(*ready, caller);
-    fake_gpu::block(own_, *ready);
+    if (capabilities_.stream_ordered) fake_gpu::block(own_, *ready);
     fake_gpu::begin(own_);
     const std::size_t one = call.count * comm::size_of(call.dtype), all = one * static_cast<std::size_t>(size());
     const std::string what = comm::describe(call);

@@ -1,6 +1,7 @@
 // Buckets on GPUs, over a stream-ordered backend and through the host. The fake GPU throws where an event is missing.
 #include "gpu_backend.hpp"
 
+#include "comm/solo_backend.hpp"
 #include "record/read.hpp"
 #include "support/error_of.hpp"
 #include "support/temp_dir.hpp"
@@ -103,6 +104,22 @@ TEST_CASE("over a stream-ordered backend the host waits for nothing, and the buc
             while ((at = record.find("calls allreduce", at)) != std::string::npos) ++calls, ++at;
             require(calls == 4, "a call per bucket:\n" + record);
             require(record.find("stream 0 calls") == std::string::npos, "on the stream of backward:\n" + record);
+          }
+        })) == "");
+}
+
+TEST_CASE("a world of one reduces on its GPU without waiting") {
+  CHECK(failures(run_ranks(1, As::processes, kDeadline, [&](testing::Rank&) {
+          const auto backend = comm::solo();
+          Replica expected(*backend, torch::kCPU, buckets_of(64));
+          Replica replica(*backend, kGpu, buckets_of(64));
+          for (int step = 0; step < 5; ++step) {
+            expected.step(input_of(0, step));
+            const torch::Tensor input = input_of(0, step).to(kGpu);
+            const std::string record = testing::record_of([&] { replica.step(input); });
+            require(record.find("host waits") == std::string::npos, "step " + std::to_string(step) + ":\n" + record);
+            const auto want = expected.gradients(), have = replica.gradients();
+            for (std::size_t i = 0; i < want.size(); ++i) require(have[i].equal(want[i]), replica.parameters[i].name);
           }
         })) == "");
 }

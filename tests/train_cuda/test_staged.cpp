@@ -100,6 +100,16 @@ TEST_CASE("a backend of host memory takes tensors of a GPU, and says that it wen
   }
 }
 
+TEST_CASE("a backend that blocks is called when the memory is ready") {
+  CHECK(failures(run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
+          constexpr bool gives_memory = false, ordered = false;
+          const auto backend = staged(
+              std::make_unique<testing::GpuBackend>(comm::join_good(rank), gives_memory, ordered), kGpu, kTimeout);
+          check_collectives(*backend, kGpu);
+          check_collectives(*backend, torch::kCPU);
+        })) == "");
+}
+
 TEST_CASE("values of the host do not wait for what a GPU has to compute") {
   CHECK(failures(run_ranks(1, As::processes, kDeadline, [](testing::Rank& rank) {
           const auto backend = staged(join_gpu(rank), kGpu, kTimeout);
