@@ -102,18 +102,6 @@ class Check {
     if (e_.launch.nproc > 0) fits("launch.nproc", e_.launch.nproc);  // auto: as many as are named
   }
 
-  void graph_can_be_recorded() {
-    if (!e_.train.cuda_graph) return;
-    refuse(e_.launch.device != "cuda", {"train.cuda_graph", "launch.device"},
-           "records what a GPU does; use launch.device = \"cuda\", or leave it out");
-    refuse(e_.strategy.kind != "single", {"train.cuda_graph", "strategy.kind"},
-           "records the step of strategy \"single\" only; leave it out");
-    refuse(e_.train.accumulate > 1, {"train.cuda_graph", "train.accumulate"},
-           "records a step of one micro-batch; use train.accumulate = 1, or leave it out");
-    refuse(e_.train.amp == "fp16", {"train.cuda_graph", "train.amp"},
-           "records the same work for every step, and fp16 may leave the optimizer out; use \"bf16\", or leave it out");
-  }
-
  private:
   // The fault is told at the first of the keys that it is about.
   void refuse(bool wrong, const std::vector<std::string>& about, const std::string& what) {
@@ -143,7 +131,6 @@ void check_together(const Experiment& experiment, const Sources& sources, Faults
   check.schedule_fits();
   check.early_stop_is_measured();
   check.each_has_a_gpu();
-  check.graph_can_be_recorded();
 }
 
 std::string batch_fault(int64_t batch_size, int64_t ranks) {

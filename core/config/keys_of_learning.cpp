@@ -132,6 +132,7 @@ std::vector<Key> describe_learning() {
                "change from run to run, and with it the rounding."),
       DDPRUN_KEY(train.cuda_graph)
           .used_by(User::gpu)
+          .default_is_all()
           .doc("Records a step once as a CUDA graph and replays it, for models whose shapes do not change: less to do "
                "for "
                "the host. For strategy single, without accumulation and without fp16."),

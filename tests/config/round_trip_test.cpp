@@ -55,14 +55,12 @@ struct AnyValue {
   }
 };
 
-// A GPU for each that has one, or none named; and a graph where one can be recorded.
+// A GPU for each that has one, or none named.
 void give_gpus(config::Experiment& e) {
   const int64_t count = e.strategy.kind == "single" ? 1 : e.strategy.kind == "dp" ? e.strategy.devices : e.launch.nproc;
   if (*rc::gen::arbitrary<bool>()) {
     for (int64_t i = 0; i < count; ++i) e.launch.devices.push_back(*rc::gen::inRange(0, 1024));
   }
-  const bool same_each_time = e.strategy.kind == "single" && e.train.accumulate == 1 && e.train.amp != "fp16";
-  if (e.launch.device != "cuda" || !same_each_time) e.train.cuda_graph = false;
 }
 
 // Any experiment that load() would take: every key at random, then what must fit together made to fit.

@@ -5,6 +5,7 @@
 
 #include <sstream>
 
+#include "comm/solo_backend.hpp"
 #include "fit.hpp"
 #include "support/error_of.hpp"
 #include "train/fused.hpp"
@@ -103,13 +104,14 @@ TEST_CASE("the steps, epochs and commits of a GPU are those of a CPU") {
 }
 
 // What the GPU was asked to do from each step's forward on, until the next step or the end of the epoch begins.
-std::vector<std::string> records_of(Fit<SignModel>& fit, const Plan& plan) {
+template <class ModelType>
+std::vector<std::string> records_of(Fit<ModelType>& fit, const std::function<void()>& run) {
   std::vector<std::string> records;
   fit.notes.at_phase = [&](Phase phase, int64_t step) {
     if (phase == Phase::forward) ddprun_fake_gpu_forget();
     if (phase == Phase::barrier || (phase == Phase::data && step > 1)) records.emplace_back(ddprun_fake_gpu_record());
   };
-  fit.run_single(plan);
+  run();
   return records;
 }
 
@@ -125,6 +127,24 @@ std::vector<std::string> lines_with(const std::string& record, const std::string
 std::string last_line(const std::string& record) {
   const auto lines = lines_with(record, "");
   return lines.empty() ? "" : lines.back();
+}
+
+// Of four steps: the host waits for nothing but the end of the step before, last of all.
+void check_waits(const std::vector<std::string>& records) {
+  REQUIRE(records.size() == 4);
+  std::string end_before;  // the event at the end of the step before
+  for (std::size_t step = 0; step < records.size(); ++step) {
+    CAPTURE(records[step]);
+    const std::string mark = lines_with(records[step], " records ").back();
+    const std::string end = mark.substr(mark.find("event"));
+    const auto waits = lines_with(records[step], "host waits");
+    if (step == 0) CHECK(waits.empty());
+    if (step > 0) CHECK(waits.at(0) == "host waits for " + end_before);
+    if (step == 1 || step == 2) CHECK(last_line(records[step]) == waits.at(0));
+    // What is left is read after the last step, before its epoch ends.
+    if (step == 3) CHECK(waits.at(1) == "host waits for " + end);
+    end_before = end;
+  }
 }
 
 using SetUp = std::function<void(Fit<SignModel>&)>;
@@ -148,22 +168,17 @@ TEST_CASE("within a step the host waits for nothing but the end of the step befo
     CAPTURE(name);
     auto fit = fit_on<SignModel>(kGpu);
     set_up(fit);
-    const auto records = records_of(fit, steps(4));
-    REQUIRE(records.size() == 4);
-    std::string end_before;  // the event at the end of the step before
-    for (std::size_t step = 0; step < records.size(); ++step) {
-      CAPTURE(records[step]);
-      const std::string mark = lines_with(records[step], " records ").back();
-      const std::string end = mark.substr(mark.find("event"));
-      const auto waits = lines_with(records[step], "host waits");
-      if (step == 0) CHECK(waits.empty());
-      if (step > 0) CHECK(waits.at(0) == "host waits for " + end_before);
-      if (step == 1 || step == 2) CHECK(last_line(records[step]) == waits.at(0));
-      // What is left is read after the last step, before its epoch ends.
-      if (step == 3) CHECK(waits.at(1) == "host waits for " + end);
-      end_before = end;
-    }
+    check_waits(records_of(fit, [&fit = fit] { fit.run_single(steps(4)); }));
   }
+}
+
+TEST_CASE("nor does a rank of ddp wait, with buffers to keep in step") {
+  const auto backend = comm::solo();
+  auto fit = fit_on<NormModel>(kGpu);
+  check_waits(records_of(fit, [&] { fit.run_ddp(steps(4), *backend); }));
+  auto alone = fit_on<NormModel>(kGpu);
+  alone.run_single(steps(4));
+  CHECK(torch::equal(fit.weights(), alone.weights()));
 }
 
 TEST_CASE("half precision on a GPU is that of the GPU's autocast, which ends with the step") {
