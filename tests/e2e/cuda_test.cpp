@@ -1,19 +1,13 @@
-// Training on GPUs, on a machine without one: NVIDIA's libraries and Torch's are those of tests/fakes/cuda, which
-// compute what the CPU does and find what streams do not order. So a run has the CPU's losses and weights, to the bit.
-#include <doctest/doctest.h>
+// Training on GPUs, on a machine without one: the pretended ones compute what the CPU does and find what streams do not
+// order. So a run has the CPU's losses and weights, to the bit.
+#include "e2e/gpu_runs.hpp"
 
-#include <csignal>
 #include <cstdio>
-
-#include "e2e/program.hpp"
-#include "e2e/run_files.hpp"
 
 using namespace ddprun::e2e;
 using namespace ddprun::testing;
 
 namespace {
-
-using Settings = std::vector<std::string>;
 
 const std::string kLinear = R"(
 [launch]
@@ -24,25 +18,6 @@ name = "linear"
 name = "linear"
 batch_size = 16
 options = { samples = 64, test_samples = 16 }
-[train]
-epochs = 2
-)";
-
-const std::string kSimplenet = R"(
-[launch]
-threads = 1
-[strategy]
-first_bucket_mb = 0.001  # two buckets
-bucket_mb = 0.4
-[model]
-name = "simplenet"
-[data]
-name = "synthetic"
-batch_size = 24
-options = { shape = "1x28x28", classes = 10, samples = 240, test_samples = 48 }
-[optimizer]
-lr = 0.05
-momentum = 0.9
 [train]
 epochs = 2
 )";
@@ -60,81 +35,6 @@ options = { shape = "3x32x32", classes = 10, samples = 12, test_samples = 6 }
 [optimizer]
 lr = 0.01
 )";
-
-// `argv` on a machine with two GPUs, by what it is made to believe. Torch names the runtime by a path of its own, so
-// that one has to be there before.
-Settings with_gpus(Settings argv, Settings variables = {}) {
-  const std::string folder = DDPRUN_BINARY_DIR "/tests/fakes/cuda";
-  Settings all = {"/usr/bin/env", "LD_LIBRARY_PATH=" + folder, "LD_PRELOAD=" + folder + "/libcudart.so.13"};
-  all.insert(all.end(), variables.begin(), variables.end());
-  all.insert(all.end(), argv.begin(), argv.end());
-  return all;
-}
-
-Settings operator+(Settings first, const Settings& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
-}
-
-const Settings kOnGpu = {"launch.device=cuda"};
-const Settings kDp = {"strategy.kind=dp", "strategy.devices=2"};
-const Settings kNccl = {"strategy.kind=ddp", "launch.nproc=2", "comm.backend=nccl"};
-const Settings kGloo = {"strategy.kind=ddp", "launch.nproc=2", "comm.backend=gloo"};
-
-std::map<std::string, std::string> tensors_of(const std::filesystem::path& run) {
-  const auto file = ddprun::checkpoint::read_safetensors(commits_of(run).back().path);
-  std::map<std::string, std::string> tensors;
-  for (const auto& tensor : file.tensors) {
-    tensors[tensor.name] =
-        tensor.dtype + std::string(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
-  }
-  return tensors;
-}
-
-struct Trained {
-  std::vector<double> losses;
-  std::map<std::string, std::string> weights;  // name -> type and bytes
-  nlohmann::json summary;
-  std::filesystem::path run;
-  std::string err;
-};
-
-class Runs {
- public:
-  explicit Runs(const std::string& config) : config_(place_.config(config)) {}
-
-  Workplace& place() { return place_; }
-  Settings argv(const Settings& settings) const { return place_.training(config_, settings); }
-
-  Trained on_cpu(const Settings& settings, int world = 1) { return trained(argv(settings), world); }
-  Trained on_gpus(const Settings& settings, int world = 1) {
-    const Settings variables = {"DDPRUN_FAKE_GPU_LOG=" + (place_.folder() / "gpu").string()};
-    return trained(with_gpus(argv(settings + kOnGpu), variables), world);
-  }
-  ProcessResult start_on_gpus(const Settings& settings, const Settings& variables = {}) {
-    return place_.run(with_gpus(argv(settings + kOnGpu), variables));
-  }
-  // What the pretended GPUs of the last run remember, one text for each process.
-  std::vector<std::string> records() const {
-    std::vector<std::string> texts;
-    for (const auto& entry : std::filesystem::directory_iterator(place_.folder())) {
-      if (entry.path().filename().string().starts_with("gpu.")) texts.push_back(read_file(entry.path()));
-    }
-    return texts;
-  }
-
- private:
-  Trained trained(const Settings& argv, int world) {
-    const auto result = place_.run(argv);
-    INFO(result.err);
-    REQUIRE(result.code == 0);
-    const auto run = place_.new_run();
-    return {losses_of(run, world), tensors_of(run), summary_of(run), run, result.err};
-  }
-
-  Workplace place_;
-  std::string config_;
-};
 
 void check_same(const Trained& gpu, const Trained& cpu) {
   CHECK(distance(gpu.losses, cpu.losses) == 0);
@@ -184,19 +84,6 @@ TEST_CASE("buckets are reduced on a stream of their own, which backward and the 
   CHECK(ranks == 2);
 }
 
-TEST_CASE("SIGKILL of a rank on a GPU ends the job with 5, and nothing is left") {
-  Runs runs(kSimplenet);
-  Job job(runs.place(), with_gpus(runs.argv(kOnGpu + kNccl + Settings{"train.epochs=100000", "log.every=1"})));
-  job.wait_for_steps();
-  const auto below = job.descendants();
-  kill(job.ranks(2).at(1), SIGKILL);
-  const auto result = job.launcher().wait();
-  CHECK(result.code == 5);
-  CHECK_MESSAGE(contains(last_line(result.err), "killed by signal 9 (SIGKILL)"), result.err);
-  CHECK(eventually([&] { return std::none_of(below.begin(), below.end(), is_alive); }));
-  CHECK(runs.place().leftovers().empty());
-}
-
 TEST_CASE("what the GPU computes is found neither racing nor waited for by the host") {
   Runs runs(kSimplenet);
   runs.on_gpus({});
@@ -210,20 +97,6 @@ TEST_CASE("what the GPU computes is found neither racing nor waited for by the h
   int waits = 0;
   for (const std::string& line : lines_of(record)) waits += contains(line, "host waits for cuda:0");
   CHECK(waits < 10);
-}
-
-TEST_CASE("no GPU, or too few, is one line and exit code 3") {
-  Runs runs(kSimplenet);
-  const auto without = runs.start_on_gpus({}, {"DDPRUN_FAKE_GPUS=0"});
-  CHECK(without.code == 3);
-  CHECK(last_line(without.err) == "an NVIDIA driver, but no device: device \"cuda\" needs a GPU");
-  const auto old = runs.start_on_gpus({}, {"DDPRUN_FAKE_DRIVER=12080"});
-  CHECK(old.code == 3);
-  CHECK(last_line(old.err) == "the NVIDIA driver is for CUDA 12.8, this build needs 13.0: install a newer driver");
-  const auto few = runs.start_on_gpus(kNccl + Settings{"launch.nproc=3"});
-  CHECK(few.code == 3);
-  CHECK(contains(few.err, "launch.nproc = 3, but this machine has 2 GPUs"));
-  CHECK(runs.place().leftovers().empty());
 }
 
 TEST_CASE("half precision trains on a GPU") {
@@ -247,6 +120,20 @@ TEST_CASE("a run goes on where it was trained, or on the other device, bit for b
     const Settings resume = {"checkpoint.resume=" + first.run.string()};
     CHECK(((first_on_gpu ? runs.on_cpu(resume) : runs.on_gpus(resume)).weights == whole.weights));
     CHECK((runs.on_gpus(resume).weights == whole.weights));
+  }
+}
+
+TEST_CASE("a run with dropout goes on with the GPU's own random numbers") {
+  std::string config = kSimplenet;
+  config.replace(config.find("simplenet"), 9, DDPRUN_BINARY_DIR "/tests/fakes/models/libddprun_model_dropnet.so");
+  Runs runs(config);
+  for (const Settings& settings : {Settings{}, kNccl}) {
+    const int world = settings.empty() ? 1 : 2;
+    const Trained whole = runs.on_gpus(settings, world);
+    const Trained first = runs.on_gpus(settings + Settings{"train.epochs=1"}, world);
+    const Trained second = runs.on_gpus(settings + Settings{"checkpoint.resume=" + first.run.string()}, world);
+    CHECK((second.weights == whole.weights));
+    CHECK((first.weights != whole.weights));
   }
 }
 

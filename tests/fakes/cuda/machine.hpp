@@ -37,9 +37,9 @@ inline std::vector<int> fake_gpus() {
   return gpus;
 }
 
-// Bytes of the memory of the machine's GPU `gpu`.
+// Bytes of the memory of the machine's GPU `gpu`. DDPRUN_FAKE_GPU_MIB is how much the first one has.
 inline std::size_t fake_memory(int gpu) {
-  return static_cast<std::size_t>(gpu + 1) << 33;
+  return static_cast<std::size_t>(gpu + 1) * static_cast<std::size_t>(number_of("DDPRUN_FAKE_GPU_MIB", 8192)) << 20;
 }
 
 // The address on the bus of the machine's GPU `gpu`.

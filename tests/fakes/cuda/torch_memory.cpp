@@ -7,6 +7,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "fakes/cuda/machine.hpp"
 #include "torch_streams.hpp"
 
 namespace ddprun::fake_gpu {
@@ -15,8 +16,7 @@ namespace {
 using c10::CachingAllocator::StatType;
 using c10::CachingDeviceAllocator::DeviceStats;
 
-constexpr std::size_t kMemory = std::size_t{8} << 30;  // of a device
-constexpr std::size_t kAlignment = 512;                // of CUDA's allocations
+constexpr std::size_t kAlignment = 512;  // of CUDA's allocations
 
 class Figures {
  public:
@@ -86,13 +86,21 @@ c10::DataPtr owned_by_device(std::unique_ptr<Owned> owned) {
   return {memory, owned.release(), &give_back, device};
 }
 
+// Free, and in all.
+std::pair<std::size_t, std::size_t> memory_of(int device) {
+  const std::size_t total = testing::fake_memory(device), used = figures().allocated(device);
+  return {total > used ? total - used : 0, total};
+}
+
 class Memory final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
     const int device = current_device();
     if (bytes == 0) return {nullptr, {c10::kCUDA, static_cast<c10::DeviceIndex>(device)}};
-    TORCH_CHECK_WITH(OutOfMemoryError, figures().allocated(device) + bytes <= kMemory,
-                     "CUDA out of memory. Tried to allocate ", bytes, " bytes on device ", device);
+    const auto [free, total] = memory_of(device);
+    TORCH_CHECK_WITH(OutOfMemoryError, bytes <= free, "CUDA out of memory. Tried to allocate ", bytes, " bytes. GPU ",
+                     device, " has a total capacity of ", total, " bytes of which ", free,
+                     " is free. This process holds the rest.");
     void* const memory = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
     std::memset(memory, 0xff, bytes);  // not a number, in every format of floating point
     return owned_by_device(std::unique_ptr<Owned>(new Owned{memory, bytes, device, {}}));
@@ -108,9 +116,7 @@ class Memory final : public c10::DeviceAllocator {
   DeviceStats getDeviceStats(c10::DeviceIndex device) override { return figures().get(device); }
   void resetAccumulatedStats(c10::DeviceIndex device) override { figures().reset_accumulated(device); }
   void resetPeakStats(c10::DeviceIndex device) override { figures().reset_peak(device); }
-  std::pair<std::size_t, std::size_t> getMemoryInfo(c10::DeviceIndex device) override {
-    return {kMemory - figures().allocated(device), kMemory};
-  }
+  std::pair<std::size_t, std::size_t> getMemoryInfo(c10::DeviceIndex device) override { return memory_of(device); }
 };
 
 const bool registered = [] {

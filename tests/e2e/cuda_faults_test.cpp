@@ -1,0 +1,60 @@
+// What goes wrong in runs on GPUs, and how they end.
+#include "e2e/gpu_runs.hpp"
+
+#include <algorithm>
+#include <csignal>
+
+using namespace ddprun::e2e;
+using namespace ddprun::testing;
+
+namespace {
+
+TEST_CASE("no GPU, or too few, is one line and exit code 3") {
+  Runs runs(kSimplenet);
+  const auto without = runs.start_on_gpus({}, {"DDPRUN_FAKE_GPUS=0"});
+  CHECK(without.code == 3);
+  CHECK(last_line(without.err) == "an NVIDIA driver, but no device: device \"cuda\" needs a GPU");
+  const auto old = runs.start_on_gpus({}, {"DDPRUN_FAKE_DRIVER=12080"});
+  CHECK(old.code == 3);
+  CHECK(last_line(old.err) == "the NVIDIA driver is for CUDA 12.8, this build needs 13.0: install a newer driver");
+  const auto few = runs.start_on_gpus(kNccl + Settings{"launch.nproc=3"});
+  CHECK(few.code == 3);
+  CHECK(contains(few.err, "launch.nproc = 3, but this machine has 2 GPUs"));
+  CHECK(runs.place().leftovers().empty());
+}
+
+TEST_CASE("a rank on a GPU that is killed or stopped ends the job with 5, and nothing is left") {
+  for (const int signal : {SIGKILL, SIGSTOP}) {
+    Runs runs(kSimplenet);
+    const Settings endless = {"train.epochs=100000", "comm.timeout=2s"};
+    Job job(runs.place(), with_gpus(runs.argv(kOnGpu + kNccl + endless)));
+    job.wait_for_steps();
+    const auto below = job.descendants();
+    kill(job.ranks(2).at(1), signal);
+    const auto result = job.launcher().wait();
+    CHECK(result.code == 5);
+    CHECK_MESSAGE(
+        contains(last_line(result.err), signal == SIGKILL ? "killed by signal 9 (SIGKILL)" : "stopped by a signal"),
+        result.err);
+    CHECK(eventually([&] { return std::none_of(below.begin(), below.end(), is_alive); }));
+    CHECK(runs.place().leftovers().empty());
+  }
+}
+
+TEST_CASE("a loss that is no number is told of its step, though it is read later") {
+  Runs runs(kSimplenet);
+  const auto gpu = runs.start_on_gpus({"optimizer.lr=1e25"});
+  const auto cpu = runs.place().run(runs.argv({"optimizer.lr=1e25"}));
+  CHECK(gpu.code == 1);
+  CHECK(contains(last_line(gpu.err), "step 2 phase forward: the loss is nan"));
+  CHECK(last_line(gpu.err) == last_line(cpu.err));
+}
+
+TEST_CASE("memory that the GPU has not is exit code 1, with what helps") {
+  Runs runs(kSimplenet);
+  const auto result = runs.start_on_gpus({"model.options.hidden=100000"}, {"DDPRUN_FAKE_GPU_MIB=256"});
+  CHECK(result.code == 1);
+  CHECK_MESSAGE(contains(last_line(result.err), "is free. Try a smaller data.batch_size"), result.err);
+}
+
+}  // namespace

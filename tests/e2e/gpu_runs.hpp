@@ -1,0 +1,108 @@
+// Runs of the program on GPUs that are none: NVIDIA's libraries and Torch's are those of tests/fakes/cuda.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include "e2e/program.hpp"
+#include "e2e/run_files.hpp"
+
+namespace ddprun::e2e {
+
+using Settings = std::vector<std::string>;
+
+// Twenty steps.
+inline const std::string kSimplenet = R"(
+[launch]
+threads = 1
+[strategy]
+first_bucket_mb = 0.001  # two buckets
+bucket_mb = 0.4
+[model]
+name = "simplenet"
+[data]
+name = "synthetic"
+batch_size = 24
+options = { shape = "1x28x28", classes = 10, samples = 240, test_samples = 48 }
+[optimizer]
+lr = 0.05
+momentum = 0.9
+[train]
+epochs = 2
+)";
+
+// `argv` on a machine with two GPUs, by what it is made to believe. Torch names the runtime by a path of its own, so
+// that one has to be there before.
+inline Settings with_gpus(Settings argv, Settings variables = {}) {
+  const std::string folder = DDPRUN_BINARY_DIR "/tests/fakes/cuda";
+  Settings all = {"/usr/bin/env", "LD_LIBRARY_PATH=" + folder, "LD_PRELOAD=" + folder + "/libcudart.so.13"};
+  all.insert(all.end(), variables.begin(), variables.end());
+  all.insert(all.end(), argv.begin(), argv.end());
+  return all;
+}
+
+inline Settings operator+(Settings first, const Settings& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+inline const Settings kOnGpu = {"launch.device=cuda"};
+inline const Settings kDp = {"strategy.kind=dp", "strategy.devices=2"};
+inline const Settings kNccl = {"strategy.kind=ddp", "launch.nproc=2", "comm.backend=nccl"};
+inline const Settings kGloo = {"strategy.kind=ddp", "launch.nproc=2", "comm.backend=gloo"};
+
+inline std::map<std::string, std::string> tensors_of(const std::filesystem::path& run) {
+  const auto file = checkpoint::read_safetensors(commits_of(run).back().path);
+  std::map<std::string, std::string> tensors;
+  for (const auto& tensor : file.tensors) {
+    tensors[tensor.name] =
+        tensor.dtype + std::string(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
+  }
+  return tensors;
+}
+
+struct Trained {
+  std::vector<double> losses;
+  std::map<std::string, std::string> weights;  // name -> type and bytes
+  nlohmann::json summary;
+  std::filesystem::path run;
+  std::string err;
+};
+
+class Runs {
+ public:
+  explicit Runs(const std::string& config) : config_(place_.config(config)) {}
+
+  Workplace& place() { return place_; }
+  Settings argv(const Settings& settings) const { return place_.training(config_, settings); }
+
+  Trained on_cpu(const Settings& settings, int world = 1) { return trained(argv(settings), world); }
+  Trained on_gpus(const Settings& settings, int world = 1) {
+    const Settings variables = {"DDPRUN_FAKE_GPU_LOG=" + (place_.folder() / "gpu").string()};
+    return trained(with_gpus(argv(settings + kOnGpu), variables), world);
+  }
+  ProcessResult start_on_gpus(const Settings& settings, const Settings& variables = {}) {
+    return place_.run(with_gpus(argv(settings + kOnGpu), variables));
+  }
+  // What the pretended GPUs of the last run remember, one text for each process.
+  std::vector<std::string> records() const {
+    std::vector<std::string> texts;
+    for (const auto& entry : std::filesystem::directory_iterator(place_.folder())) {
+      if (entry.path().filename().string().starts_with("gpu.")) texts.push_back(testing::read_file(entry.path()));
+    }
+    return texts;
+  }
+
+ private:
+  Trained trained(const Settings& argv, int world) {
+    const auto result = place_.run(argv);
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    const auto run = place_.new_run();
+    return {losses_of(run, world), tensors_of(run), summary_of(run), run, result.err};
+  }
+
+  Workplace place_;
+  std::string config_;
+};
+
+}  // namespace ddprun::e2e
