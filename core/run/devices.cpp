@@ -1,5 +1,6 @@
 #include "run/devices.hpp"
 
+#include "base/error.hpp"
 #include "cuda/driver.hpp"
 #include "launch/apart.hpp"
 #include "train/cuda.hpp"
@@ -17,6 +18,12 @@ std::vector<int> gpus_of(const config::Experiment& experiment, int local_rank, i
   if (experiment.strategy.kind != "dp") return {cuda::device_of(devices, local_rank, local_size)};
   std::vector<int> gpus;
   const auto count = static_cast<int>(experiment.strategy.devices);
+  const std::size_t there = cuda::gpus().size();
+  if (devices.empty() && static_cast<std::size_t>(count) > there) {
+    throw Error(ExitCode::plugin, "strategy.devices = " + std::to_string(count) + ", but this machine has " +
+                                      std::to_string(there) + (there == 1 ? " GPU" : " GPUs") +
+                                      ": use at most as many, or name the GPU of each replica in launch.devices");
+  }
   for (int device = 0; device < count; ++device) gpus.push_back(cuda::device_of(devices, device, count));
   return gpus;
 }
