@@ -60,6 +60,18 @@ TEST_CASE("each model trains on two GPUs over NCCL as on the CPU over Gloo") {
   }
 }
 
+TEST_CASE("each model trains with replicas on two GPUs as with two on the CPU, and nothing races") {
+  for (const std::string& config : {kLinear, kSimplenet, kResnet}) {
+    CAPTURE(config);
+    Runs runs(config);
+    check_same(runs.on_gpus(kDp), runs.on_cpu(kDp));
+    REQUIRE(runs.records().size() == 1);
+    const std::string record = runs.records()[0];
+    CHECK(contains(record, "cuda:1 stream"));
+    CHECK_FALSE(contains(record, "race"));
+  }
+}
+
 TEST_CASE("Gloo reduces what two GPUs computed, through the host and only if it is told to") {
   Runs runs(kSimplenet);
   const auto refused = runs.start_on_gpus(kGloo);
