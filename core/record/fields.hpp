@@ -32,6 +32,19 @@ void for_each_field(Step& record, Field field) {
   field("skipped", record.skipped);
 }
 
+template <class Gpu, class Field>
+requires std::same_as<std::remove_const_t<Gpu>, GpuRecord>
+void for_each_field(Gpu& record, Field field) {
+  field("step", record.step);
+  field("device", record.device);
+  field("allocated", record.allocated);
+  field("reserved", record.reserved);
+  field("utilization", record.utilization);
+  field("memory_used", record.memory_used);
+  field("temperature", record.temperature);
+  field("power", record.power);
+}
+
 template <class Epoch, class Field>
 requires std::same_as<std::remove_const_t<Epoch>, EpochRecord>
 void for_each_field(Epoch& record, Field field) {

@@ -96,6 +96,10 @@ void append_json(std::string& out, const EpochRecord& record) {
   append(out, record);
 }
 
+void append_json(std::string& out, const GpuRecord& record) {
+  append(out, record);
+}
+
 void append_json(std::string& out, const ParityRecord& record) {
   nlohmann::ordered_json object = {{"step", record.step},
                                    {"parameter", record.parameter},

@@ -10,6 +10,7 @@ namespace ddprun::record {
 // One object on one line, without a newline, appended to `out`: no allocation once `out` has grown.
 void append_json(std::string& out, const StepRecord& record);
 void append_json(std::string& out, const EpochRecord& record);
+void append_json(std::string& out, const GpuRecord& record);
 // Nested: "gradient", "value" and, where it was measured, "ulp" are objects of their own.
 void append_json(std::string& out, const ParityRecord& record);
 

@@ -59,6 +59,11 @@ EpochRecord epoch_of(const json& object, const std::string& place) {
   return flat_record<EpochRecord>(object, place);
 }
 
+GpuRecord gpu_of(const json& object, const std::string& place) {
+  for (const char* key : {"step", "device"}) require(object, key, place);
+  return flat_record<GpuRecord>(object, place);
+}
+
 TensorPrint print_of(const json& object, const char* key, const std::string& place) {
   const json& print = require(object, key, place);
   const std::string inside = place + ": " + key;
@@ -87,6 +92,18 @@ ParityRecord parity_of(const json& object, const std::string& place) {
 
 std::string rank_file(const std::string& what, int rank) {
   return fmt::format("{}-rank{}.jsonl", what, rank);
+}
+
+// A file that all ranks have, or none.
+template <class Record>
+std::vector<std::vector<Record>> read_ranks(const std::string& dir, const std::string& what, int ranks,
+                                            const std::function<Record(const json&, const std::string&)>& record_of) {
+  std::vector<std::vector<Record>> by_rank;
+  if (!fs::exists(in(dir, rank_file(what, 0)))) return by_rank;
+  for (int rank = 0; rank < ranks; ++rank) {
+    by_rank.push_back(read_lines<Record>(in(dir, rank_file(what, rank)), false, record_of));
+  }
+  return by_rank;
 }
 
 }  // namespace
@@ -126,12 +143,11 @@ std::map<std::string, std::string> read_environment(const std::string& dir) {
 }
 
 std::vector<std::vector<ParityRecord>> read_parity(const std::string& dir, int ranks) {
-  std::vector<std::vector<ParityRecord>> by_rank;
-  if (!fs::exists(in(dir, rank_file("parity", 0)))) return by_rank;
-  for (int rank = 0; rank < ranks; ++rank) {
-    by_rank.push_back(read_lines<ParityRecord>(in(dir, rank_file("parity", rank)), false, parity_of));
-  }
-  return by_rank;
+  return read_ranks<ParityRecord>(dir, "parity", ranks, parity_of);
+}
+
+std::vector<std::vector<GpuRecord>> read_gpus(const std::string& dir, int ranks) {
+  return read_ranks<GpuRecord>(dir, "gpus", ranks, gpu_of);
 }
 
 bool is_run(const std::string& dir) {
@@ -148,6 +164,7 @@ Run read_run(const std::string& dir) {
   run.epochs = read_epochs(dir);
   const auto ranks = static_cast<int>(std::max<int64_t>(run.summary.world, 1));
   for (int rank = 0; rank < ranks; ++rank) run.steps.push_back(read_steps(dir, rank));
+  run.gpus = read_gpus(dir, ranks);
   run.environment = read_environment(dir);
   return run;
 }

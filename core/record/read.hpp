@@ -16,6 +16,7 @@ struct Run {
   Summary summary;
   std::vector<EpochRecord> epochs;                 // in order; empty for a run of less than an epoch
   std::vector<std::vector<StepRecord>> steps;      // by rank, one for each of the world
+  std::vector<std::vector<GpuRecord>> gpus;        // by rank; empty for a run on CPUs
   std::map<std::string, std::string> environment;  // environment.json, numbers as text
 };
 
@@ -36,6 +37,9 @@ std::map<std::string, std::string> read_environment(const std::string& dir);
 
 // parity-rank<N>.jsonl of so many ranks, by rank. Empty for a run that was not asked for it (log.parity_steps = 0).
 std::vector<std::vector<ParityRecord>> read_parity(const std::string& dir, int ranks);
+
+// gpus-rank<N>.jsonl of so many ranks, by rank, each in the order of its steps. Empty for a run on CPUs.
+std::vector<std::vector<GpuRecord>> read_gpus(const std::string& dir, int ranks);
 
 // True when `dir` looks like the folder of a run: it holds a config.toml and steps of rank 0.
 bool is_run(const std::string& dir);

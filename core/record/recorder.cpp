@@ -39,6 +39,14 @@ void Recorder::step(const StepRecord& record) {
   if (lines_.size() >= kFlushBytes) flush();
 }
 
+void Recorder::gpu(const GpuRecord& record) {
+  if (!gpus_) gpus_.emplace(in(run_dir_, fmt::format("gpus-rank{}.jsonl", rank_)));
+  std::string line;
+  append_json(line, record);
+  line += '\n';
+  gpus_->write(line);
+}
+
 void Recorder::epoch(const EpochRecord& record) {
   flush();
   if (!epochs_) return;

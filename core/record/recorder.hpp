@@ -1,4 +1,5 @@
-// Writes one rank's files into the run's folder: steps-rank<N>.jsonl, and on rank 0 epochs.jsonl and summary.json.
+// Writes one rank's files into the run's folder: steps-rank<N>.jsonl, gpus-rank<N>.jsonl where it has GPUs, and on rank 0
+// epochs.jsonl and summary.json.
 #pragma once
 
 #include <optional>
@@ -22,6 +23,8 @@ class Recorder {
   // Formats into memory (half a microsecond); the file grows at epoch(), flush(), every 256 KiB, and in the
   // destructor.
   void step(const StepRecord& record);
+  // Written at once, a line of gpus-rank<N>.jsonl, which begins with the first.
+  void gpu(const GpuRecord& record);
   // Writes the steps so far and, on rank 0, one line of epochs.jsonl. Ranks other than 0 call it too.
   void epoch(const EpochRecord& record);
   // Rank 0 writes summary.json, aside and renamed: flat keys "test.accuracy", "split.comm", "world", ...; other ranks
@@ -37,6 +40,7 @@ class Recorder {
   int rank_;
   std::string lines_;  // steps that are not in the file yet
   OutputFile steps_;
+  std::optional<OutputFile> gpus_;
   std::optional<OutputFile> epochs_;  // rank 0
 };
 

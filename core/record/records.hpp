@@ -32,6 +32,19 @@ struct StepRecord {
   int64_t skipped = -1;    // fp16: 1 where gradients overflowed and the optimizer made no step
 };
 
+// What one GPU of a rank was at after a step.
+struct GpuRecord {
+  int64_t step = 1;        // global, from 1
+  int64_t device = 0;      // by CUDA's numbers
+  int64_t allocated = -1;  // the most bytes that this rank's tensors took so far
+  int64_t reserved = -1;   // the most bytes that LibTorch had taken for them
+  // Of the whole GPU, whoever uses it, as NVML tells it.
+  int64_t utilization = -1;  // per cent of the last moments in which a kernel ran
+  int64_t memory_used = -1;  // bytes
+  int64_t temperature = -1;  // degrees Celsius
+  double power = kAbsent;    // watts
+};
+
 // One epoch, all ranks.
 struct EpochRecord {
   int64_t epoch = 1;                  // from 1
@@ -62,8 +75,8 @@ struct Summary {
   int64_t best_epoch = -1;  // that checkpoint.best kept
   std::string stopped;      // "interrupted", "early_stop"; empty for a full run
   int64_t world = -1;
-  int64_t devices = -1;  // dp: replicas
-  int64_t batch = -1;    // samples of all ranks in a step
+  int64_t devices = -1;         // dp: replicas
+  int64_t batch = -1;           // samples of all ranks in a step
   std::vector<int64_t> shares;  // of a full step, by rank, where they are not equal
   int64_t seed = -1;
   std::string model, data, strategy;

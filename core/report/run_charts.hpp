@@ -42,6 +42,8 @@ std::string summary_sentence(const NamedRun& run);
 TitledTable results_table(const std::vector<NamedRun>& runs);
 // Each rank's average step in its parts.
 TitledTable ranks_table(const NamedRun& run);
+// What each GPU of each rank was at, over the run.
+TitledTable gpus_table(const NamedRun& run);
 // Versions and host, a column a run.
 TitledTable environment_table(const std::vector<NamedRun>& runs);
 

@@ -29,6 +29,7 @@ Section time(const std::vector<NamedRun>& runs) {
   append(section.charts, step_time_charts(runs));
   for (const NamedRun& run : runs) {
     if (run.run.steps.size() > 1) section.tables.push_back(ranks_table(run));
+    if (!run.run.gpus.empty()) section.tables.push_back(gpus_table(run));
   }
   return section;
 }

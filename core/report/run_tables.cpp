@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <set>
 
 #include "record/statistics.hpp"
@@ -103,6 +104,31 @@ double p95(const std::vector<StepRecord>& steps) {
   return record::quantile(times, 0.95);
 }
 
+struct Mean {
+  double sum = 0;
+  int64_t count = 0;
+  void add(double value) {
+    sum += value;
+    ++count;
+  }
+  double mean() const { return sum / static_cast<double>(count); }
+};
+
+// One GPU of one rank, over its samples.
+struct GpuTotals {
+  Mean busy, power;
+  int64_t allocated = -1, reserved = -1, memory_used = -1, temperature = -1;  // the most
+
+  void add(const record::GpuRecord& sample) {
+    if (sample.utilization >= 0) busy.add(static_cast<double>(sample.utilization));
+    if (std::isfinite(sample.power)) power.add(sample.power);
+    allocated = std::max(allocated, sample.allocated);
+    reserved = std::max(reserved, sample.reserved);
+    memory_used = std::max(memory_used, sample.memory_used);
+    temperature = std::max(temperature, sample.temperature);
+  }
+};
+
 }  // namespace
 
 std::string summary_sentence(const NamedRun& run) {
@@ -156,6 +182,30 @@ TitledTable ranks_table(const NamedRun& run) {
                human_time(mean(steps, &StepRecord::optimizer))});
   }
   return {"The average step of each rank" + (run.name.empty() ? "" : ", " + run.name), table};
+}
+
+TitledTable gpus_table(const NamedRun& run) {
+  constexpr Align kRight = Align::right;
+  Table table({{"rank", kRight},
+               {"GPU", kRight},
+               {"busy", kRight},
+               {"tensors, peak", kRight},
+               {"taken for them", kRight},
+               {"memory used, peak", kRight},
+               {"temperature, peak", kRight},
+               {"power", kRight}});
+  for (std::size_t rank = 0; rank < run.run.gpus.size(); ++rank) {
+    std::map<int64_t, GpuTotals> totals;
+    for (const record::GpuRecord& sample : run.run.gpus[rank]) totals[sample.device].add(sample);
+    for (const auto& [device, gpu] : totals) {
+      table.row({std::to_string(rank), std::to_string(device),
+                 gpu.busy.count > 0 ? fmt::format("{:.0f} %", gpu.busy.mean()) : "", bytes(gpu.allocated),
+                 bytes(gpu.reserved), bytes(gpu.memory_used),
+                 gpu.temperature < 0 ? "" : fmt::format("{} C", gpu.temperature),
+                 gpu.power.count > 0 ? fmt::format("{:.0f} W", gpu.power.mean()) : ""});
+    }
+  }
+  return {"GPUs" + (run.name.empty() ? "" : ", " + run.name), table};
 }
 
 TitledTable environment_table(const std::vector<NamedRun>& runs) {

@@ -13,6 +13,7 @@
 #include "report/console.hpp"
 #include "run/assembly.hpp"
 #include "run/devices.hpp"
+#include "run/gpu_watch.hpp"
 #include "run/group.hpp"
 #include "run/memory.hpp"
 #include "run/resume.hpp"
@@ -157,9 +158,11 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
 
   record::Recorder recorder(options.run_dir, world.rank);
   if (world.rank == 0) record::write_environment(options.run_dir, record::collect_environment(versions(assembly)));
+  std::optional<GpuWatch> gpus;
+  if (assembly.device().is_cuda()) gpus.emplace(devices, recorder);
   Session session(assembly, group, world, recorder,
                   {world.rank, world.size, experiment.log.every, experiment.train.epochs.value_or(0),
-                   group.progress.get(), options.stop});
+                   group.progress.get(), options.stop, gpus ? &*gpus : nullptr});
   if (world.rank == 0) {
     log::plain(report::banner(describe(assembly, world, session.feed(), threads, options.run_dir)));
   }

@@ -23,6 +23,9 @@ void RunObserver::phase(launch::Phase phase, int64_t step, int bucket) {
 
 void RunObserver::step(const record::StepRecord& record, int64_t step_of_epoch, int64_t steps_per_epoch) {
   recorder_.step(record);
+  const bool due =
+      options_.log_every > 0 && (step_of_epoch % options_.log_every == 0 || step_of_epoch == steps_per_epoch);
+  if (due && options_.gpus != nullptr) options_.gpus->look(record.step);
   if (options_.rank != 0) return;
   if (step_of_epoch == 1) line_ = {};
   line_.epoch = record.epoch;
@@ -39,7 +42,7 @@ void RunObserver::step(const record::StepRecord& record, int64_t step_of_epoch, 
   bar_.show(record.epoch, options_.epochs, step_of_epoch, steps_per_epoch, line_.loss.avg,
             static_cast<double>(record.samples) * options_.world / line_.time.avg,
             line_.time.avg * static_cast<double>(steps_left(record.epoch, step_of_epoch, steps_per_epoch)));
-  if (options_.log_every > 0 && (step_of_epoch % options_.log_every == 0 || step_of_epoch == steps_per_epoch)) {
+  if (due) {
     bar_.clear();
     print(report::step_line(line_));
   }

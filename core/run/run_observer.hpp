@@ -8,6 +8,7 @@
 #include "record/recorder.hpp"
 #include "report/console.hpp"
 #include "report/progress_bar.hpp"
+#include "run/gpu_watch.hpp"
 #include "train/observer.hpp"
 
 namespace ddprun::run {
@@ -19,6 +20,7 @@ struct ObserverOptions {
   int64_t epochs = 0;                         // 0: unknown (a run of steps)
   launch::ProgressBoard* progress = nullptr;  // may be null
   const std::atomic<bool>* stop = nullptr;    // raised by a signal, in a run without launcher; may be null
+  GpuWatch* gpus = nullptr;                   // asked with each line of the log; null on CPUs
 };
 
 class RunObserver final : public train::Observer {

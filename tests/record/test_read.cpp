@@ -94,6 +94,34 @@ TEST_CASE("a run reads back as it was recorded") {
   CHECK(is_run(dir.path()));
 }
 
+TEST_CASE("what GPUs were at reads back by rank, and nothing of a run on CPUs") {
+  const TempDir dir;
+  write_run(dir);
+  CHECK(read_gpus(dir.path(), 2).empty());
+  for (int rank = 0; rank < 2; ++rank) {
+    Recorder recorder(dir.path(), rank);
+    GpuRecord gpu;
+    gpu.step = 50;
+    gpu.device = rank;
+    gpu.allocated = 1 << 20;
+    gpu.temperature = 61;
+    recorder.gpu(gpu);
+    gpu.step = 100;
+    gpu.power = 412.5;
+    recorder.gpu(gpu);
+  }
+  CHECK(testing::read_file(dir.path() / "gpus-rank1.jsonl") ==
+        "{\"step\":50,\"device\":1,\"allocated\":1048576,\"temperature\":61}\n"
+        "{\"step\":100,\"device\":1,\"allocated\":1048576,\"temperature\":61,\"power\":412.5}\n");
+  const auto gpus = read_gpus(dir.path(), 2);
+  REQUIRE(gpus.size() == 2);
+  REQUIRE(gpus[1].size() == 2);
+  CHECK(gpus[1][1].power == 412.5);
+  CHECK(gpus[1][1].utilization == -1);
+  dir.write("gpus-rank0.jsonl", "{\"step\":50}\n");
+  CHECK(contains(testing::error_of([&] { read_gpus(dir.path(), 2); }), "gpus-rank0.jsonl:1: "));
+}
+
 TEST_CASE("a run that was killed is told from one that ended") {
   const TempDir dir;
   write_run(dir);

@@ -62,7 +62,8 @@ TEST_CASE("a run's page has its results, curves, times and environment") {
   CHECK(rows_of(page, "Loss") == std::vector<Row>{{"1", "1", "1.100"}, {"2", "0.5000", "0.5500"}});
   CHECK(rows_of(page, "Accuracy") == std::vector<Row>{{"1", "60"}, {"2", "70"}});
   CHECK(rows_of(page, "The average step")[1] == Row{"forward", "2"});
-  CHECK(rows_of(page, "The average step, in per cent")[0] == Row{"net", "10.0", "20.0", "30.0", "20.0", "10.0", "10.0"});
+  CHECK(rows_of(page, "The average step, in per cent")[0] ==
+        Row{"net", "10.0", "20.0", "30.0", "20.0", "10.0", "10.0"});
   CHECK(rows_of(page, "Step time")[5] == Row{"6", "6", "7"});
   CHECK(rows_of(page, "Distribution of the step time")[1] == Row{"rank 1", "6", "2", "4.500", "6.750", "6.950", "7"});
   CHECK(row_named(page.sections.back().tables[0].table, "torch") == Row{"torch", "2.11.0"});
@@ -160,6 +161,22 @@ TEST_CASE("strategy dp shows what lies between its devices, and their memory") {
   CHECK(rows_of(page, "Between the devices")[3] == Row{"reduce", "4"});
   CHECK(rows_of(page, "Between the devices")[1] == Row{"scatter", "-"});
   CHECK(rows_of(page, "Memory by device") == std::vector<Row>{{"device 0", "3"}, {"device 1", "1"}});
+}
+
+TEST_CASE("a run on GPUs tells what they were at") {
+  const testing::TempDir folder;
+  const auto dir = write_run(folder, "gpu", {});
+  folder.write("gpu/gpus-rank0.jsonl",
+               R"({"step":50,"device":1,"allocated":1048576,"utilization":80,"temperature":60,"power":400})"
+               "\n"
+               R"({"step":100,"device":1,"allocated":2097152,"utilization":90,"temperature":58})"
+               "\n");
+  folder.write("gpu/gpus-rank1.jsonl", R"({"step":50,"device":0})"
+                                       "\n");
+  const auto tables = page_of_runs({dir}).sections.at(2).tables;
+  CHECK(tables.back().title == "GPUs, gpu");
+  CHECK(tables.back().table.rows() ==
+        std::vector<Row>{{"0", "1", "85 %", "2.00 MiB", "", "", "60 C", "400 W"}, {"1", "0", "", "", "", "", "", ""}});
 }
 
 TEST_CASE("many steps are thinned to medians, and the page says so") {
