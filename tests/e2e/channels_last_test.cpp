@@ -32,14 +32,6 @@ struct Trained {
   std::string run;
 };
 
-std::map<std::string, std::string> tensors_of(const std::filesystem::path& run) {
-  std::map<std::string, std::string> bytes;
-  for (const auto& tensor : ddprun::checkpoint::read_safetensors(commits_of(run).back().path).tensors) {
-    bytes[tensor.name] = {reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size()};
-  }
-  return bytes;
-}
-
 Trained train(Workplace& place, const std::string& config, const std::vector<std::string>& overrides, int world = 1) {
   const auto result = place.run(place.training(config, overrides));
   INFO(result.err);

@@ -50,16 +50,6 @@ inline const Settings kDp = {"strategy.kind=dp", "strategy.devices=2"};
 inline const Settings kNccl = {"strategy.kind=ddp", "launch.nproc=2", "comm.backend=nccl"};
 inline const Settings kGloo = {"strategy.kind=ddp", "launch.nproc=2", "comm.backend=gloo"};
 
-inline std::map<std::string, std::string> tensors_of(const std::filesystem::path& run) {
-  const auto file = checkpoint::read_safetensors(commits_of(run).back().path);
-  std::map<std::string, std::string> tensors;
-  for (const auto& tensor : file.tensors) {
-    tensors[tensor.name] =
-        tensor.dtype + std::string(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
-  }
-  return tensors;
-}
-
 struct Trained {
   std::vector<double> losses;
   std::map<std::string, std::string> weights;  // name -> type and bytes

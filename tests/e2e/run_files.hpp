@@ -65,6 +65,17 @@ inline Weights weights_of(const std::filesystem::path& run) {
   return weights;
 }
 
+// Name -> dtype and bytes of the newest checkpoint, of whatever dtypes.
+inline std::map<std::string, std::string> tensors_of(const std::filesystem::path& run) {
+  const auto file = checkpoint::read_safetensors(commits_of(run).back().path);
+  std::map<std::string, std::string> tensors;
+  for (const auto& tensor : file.tensors) {
+    tensors[tensor.name] =
+        tensor.dtype + std::string(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
+  }
+  return tensors;
+}
+
 // The largest difference between values of the same place; infinite where one has no such place or is not finite.
 template <typename Number>
 double distance(const std::vector<Number>& a, const std::vector<Number>& b) {
