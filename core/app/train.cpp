@@ -56,7 +56,7 @@ ExitCode run_alone(run::RankOptions options, const plugin::Registry& registry) {
 ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, const plugin::Registry& registry,
                       int nproc) {
   const config::Experiment& experiment = loaded.experiment;
-  run::check_devices(experiment, nproc);
+  run::check_devices(loaded, nproc);
   run::check(loaded, registry, nproc);
   const std::string run_dir = run::prepare_run_dir(experiment, nproc);
   setenv(kRunDir, run_dir.c_str(), 1);

@@ -61,7 +61,8 @@ Driver load() {
     refuse("an NVIDIA driver, but its library is not to be had: " + library.why() +
            " (a container needs NVIDIA_DRIVER_CAPABILITIES=compute,utility)");
   }
-  if (!library.found()) refuse("no NVIDIA driver on this machine: device \"cuda\" needs one, and a GPU");
+  if (!library.found())
+    refuse("no NVIDIA driver on this machine: device \"cuda\" needs one, and a GPU; without, take \"cpu\"");
   Driver driver;
   library.bind(driver.init, "cuInit");
   library.bind(driver.version, "cuDriverGetVersion");
@@ -170,7 +171,7 @@ int device_of(const std::vector<int64_t>& devices, int local_rank, int local_siz
   }
   const int64_t device = devices[place];
   if (device < 0 || static_cast<std::size_t>(device) >= count) {
-    refuse("launch.devices: no GPU " + std::to_string(device) + ": " + have + ", counted from 0");
+    refuse("no GPU " + std::to_string(device) + ": " + have + ", counted from 0");
   }
   return static_cast<int>(device);
 }

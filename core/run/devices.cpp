@@ -28,13 +28,27 @@ std::vector<int> gpus_of(const config::Experiment& experiment, int local_rank, i
   return gpus;
 }
 
+// Calls `work`, and puts the place of the key that asks for GPUs before what is wrong with them.
+template <class Work>
+auto at_key(const config::Loaded& loaded, Work work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    const char* const key = loaded.sources.given("launch.devices") ? "launch.devices" : "launch.device";
+    throw Error(error.code(), config::fault(loaded.sources, key, error.what()));
+  }
+}
+
 }  // namespace
 
-void check_devices(const config::Experiment& experiment, int ranks) {
+void check_devices(const config::Loaded& loaded, int ranks) {
+  const config::Experiment& experiment = loaded.experiment;
   if (!on_gpus(experiment)) return;
-  launch::ask_apart([&] {
-    for (int rank = 0; rank < ranks; ++rank) gpus_of(experiment, rank, ranks);
-    return 0;
+  at_key(loaded, [&] {
+    return launch::ask_apart([&] {
+      for (int rank = 0; rank < ranks; ++rank) gpus_of(experiment, rank, ranks);
+      return 0;
+    });
   });
 }
 
@@ -42,12 +56,16 @@ int gpu_count() {
   return static_cast<int>(launch::ask_apart([] { return static_cast<int64_t>(cuda::gpus().size()); }));
 }
 
-std::vector<torch::Device> choose_devices(const config::Experiment& experiment, const launch::World& world) {
+std::vector<torch::Device> choose_devices(const config::Loaded& loaded, const launch::World& world) {
+  const config::Experiment& experiment = loaded.experiment;
   const bool dp = experiment.strategy.kind == "dp";
   const std::size_t count = dp ? static_cast<std::size_t>(experiment.strategy.devices) : 1;
   if (!on_gpus(experiment)) return std::vector<torch::Device>(count, torch::kCPU);
-  const std::vector<int> gpus = gpus_of(experiment, world.local_rank, world.local_size);
-  train::choose_device(experiment.launch.device, gpus.at(main_device(experiment)));
+  const auto gpus = at_key(loaded, [&] {
+    std::vector<int> found = gpus_of(experiment, world.local_rank, world.local_size);
+    train::choose_device(experiment.launch.device, found.at(main_device(experiment)));
+    return found;
+  });
   std::vector<torch::Device> devices;
   for (const int gpu : gpus) devices.emplace_back(torch::kCUDA, static_cast<c10::DeviceIndex>(gpu));
   return devices;

@@ -85,14 +85,14 @@ Evaluated find_evaluated(const std::string& checkpoint, const std::string& confi
 void check_evaluation(const config::Loaded& loaded, const std::string& checkpoint, const plugin::Registry& registry,
                       int world) {
   torch::set_num_threads(1);
-  check_devices(loaded.experiment, world);
+  check_devices(loaded, world);
   rank_batch(loaded, world);
   load(loaded, checkpoint, registry);
 }
 
 void run_evaluation(config::Loaded loaded, const std::string& checkpoint, const launch::World& world,
                     const plugin::Registry& registry) {
-  const std::vector<torch::Device> devices = choose_devices(loaded.experiment, world);
+  const std::vector<torch::Device> devices = choose_devices(loaded, world);
   auto [assembly, metadata] = load(std::move(loaded), checkpoint, registry);
   use_threads(assembly.experiment(), world);
   standardize_data(assembly);

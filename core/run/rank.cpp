@@ -140,7 +140,7 @@ std::string log_dir(const config::Experiment& experiment, const std::string& run
 void run_rank(RankOptions options, const plugin::Registry& registry) {
   keep_freed_memory();
   const launch::World& world = options.world;
-  const std::vector<torch::Device> devices = choose_devices(options.loaded.experiment, world);
+  const std::vector<torch::Device> devices = choose_devices(options.loaded, world);
   Assembly assembly = assemble(std::move(options.loaded), registry);
   refuse_empty_epochs(assembly, world.size);
   prepare_resume(assembly, world.size);

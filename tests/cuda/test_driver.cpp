@@ -42,7 +42,8 @@ TEST_CASE("CUDA_VISIBLE_DEVICES says which, and in which order") {
 
 TEST_CASE("what is missing for a GPU is one line, with exit code 3") {
   if (!cuda::driver_installed()) {
-    CHECK(told({}, error_of_gpus) == "3: no NVIDIA driver on this machine: device \"cuda\" needs one, and a GPU");
+    CHECK(told({}, error_of_gpus) ==
+          "3: no NVIDIA driver on this machine: device \"cuda\" needs one, and a GPU; without, take \"cpu\"");
   }
   CHECK(told(with_driver({{"DDPRUN_FAKE_DRIVER", "12080"}}), error_of_gpus) ==
         "3: the NVIDIA driver is for CUDA 12.8, this build needs 13.0: install a newer driver");
@@ -87,8 +88,8 @@ TEST_CASE("a rank's GPU is the one that launch.devices names, or that of its num
         "3: launch.nproc = 3, but this machine has 2 GPUs (CUDA_VISIBLE_DEVICES=1,0): at most 2 ranks, or name the GPU "
         "of each rank in launch.devices ([0, 0, 0]: all on one)");
   CHECK(device({0}, 1, 2) == "3: launch.devices names 1 GPU, but launch.nproc = 2: name one for each rank of a node");
-  CHECK(device({0, 7}, 1, 2) == "3: launch.devices: no GPU 7: this machine has 2 GPUs, counted from 0");
-  CHECK(device({-1}, 0, 1) == "3: launch.devices: no GPU -1: this machine has 2 GPUs, counted from 0");
+  CHECK(device({0, 7}, 1, 2) == "3: no GPU 7: this machine has 2 GPUs, counted from 0");
+  CHECK(device({-1}, 0, 1) == "3: no GPU -1: this machine has 2 GPUs, counted from 0");
 }
 
 }  // namespace

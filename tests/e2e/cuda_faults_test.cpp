@@ -13,13 +13,18 @@ TEST_CASE("no GPU, or too few, is one line and exit code 3") {
   Runs runs(kSimplenet);
   const auto without = runs.start_on_gpus({}, {"DDPRUN_FAKE_GPUS=0"});
   CHECK(without.code == 3);
-  CHECK(last_line(without.err) == "an NVIDIA driver, but no device: device \"cuda\" needs a GPU");
+  const std::string place = "--set launch.device=cuda: launch.device = \"cuda\": ";
+  CHECK(last_line(without.err) == place + "an NVIDIA driver, but no device: device \"cuda\" needs a GPU");
   const auto old = runs.start_on_gpus({}, {"DDPRUN_FAKE_DRIVER=12080"});
   CHECK(old.code == 3);
-  CHECK(last_line(old.err) == "the NVIDIA driver is for CUDA 12.8, this build needs 13.0: install a newer driver");
+  CHECK(last_line(old.err) ==
+        place + "the NVIDIA driver is for CUDA 12.8, this build needs 13.0: install a newer driver");
   const auto few = runs.start_on_gpus(kNccl + Settings{"launch.nproc=3"});
   CHECK(few.code == 3);
-  CHECK(contains(few.err, "launch.nproc = 3, but this machine has 2 GPUs"));
+  CHECK(contains(few.err, place + "launch.nproc = 3, but this machine has 2 GPUs"));
+  const auto wrong = runs.start_on_gpus({"launch.devices=[7]"});
+  CHECK(wrong.code == 3);
+  CHECK(contains(wrong.err, "--set launch.devices=[7]: launch.devices = [7]: no GPU 7: this machine has 2 GPUs"));
   CHECK(runs.place().leftovers().empty());
 }
 
