@@ -130,7 +130,6 @@ void LoopTrainer::read_late(IssuedStep& step) {
   record::StepRecord& record = step.record;
   timer_.read(std::move(step.marks), record);
   complete(record);
-  record.total = since_told_.lap();
   if (step.overflow.defined()) {
     record.scale = step.scale.item<float>();
     record.skipped = step.overflow.item<float>() > 0 ? 1 : 0;

@@ -77,7 +77,7 @@ record::EpochRecord LoopTrainer::train_epoch(int64_t epoch) {
   const Stopwatch clock;
   parts_.train.start(at_.epoch, at_.step_of_epoch);
   faults_.start(steps_here());
-  since_told_ = {};
+  timer_.restart();
   while (!stopping_) {
     if (late_ && parts_.observer.at_once(step_ + 1)) settle_last();
     parts_.observer.phase(Phase::data, step_ + 1, -1);

@@ -100,7 +100,6 @@ class LoopTrainer : public Trainer {
   StepTimer timer_{device_};
   record::StepRecord* under_way_ = nullptr;  // of the step that is being issued
   std::optional<IssuedStep> issued_;         // not told yet
-  Stopwatch since_told_;                     // the last step, or since the epoch began
 
   Position at_;               // all but its step, which is step_
   int64_t first_step_ = 0;    // that the run goes on from; 0 for one from its beginning

@@ -1,6 +1,15 @@
 #include "train/step_timer.hpp"
 
+#include <algorithm>
+
 namespace ddprun::train {
+namespace {
+
+double seconds_between(const c10::Event& begin, const c10::Event& end) {
+  return begin.elapsedTime(end) * 1e-3;
+}
+
+}  // namespace
 
 void StepTimer::mark(double record::StepRecord::*part) {
   if (spare_.empty()) spare_.push_back(timing_event(device_));
@@ -10,11 +19,20 @@ void StepTimer::mark(double record::StepRecord::*part) {
 }
 
 void StepTimer::read(Marks marks, record::StepRecord& record) {
-  constexpr double kMilliseconds = 1e-3;
-  marks.back().event.synchronize();
+  const c10::Event &begin = marks.front().event, &end = marks.back().event;
+  end.synchronize();
   for (std::size_t i = 1; i < marks.size(); ++i) {
-    record.*marks[i].part += marks[i - 1].event.elapsedTime(marks[i].event) * kMilliseconds;
+    record.*marks[i].part += seconds_between(marks[i - 1].event, marks[i].event);
   }
+  if (last_end_) {
+    record.data = std::min(record.data, seconds_between(*last_end_, begin));
+    record.total = seconds_between(*last_end_, end);
+    spare_.push_back(std::move(*last_end_));
+  } else {
+    record.total = record.data + seconds_between(begin, end);
+  }
+  last_end_ = std::move(marks.back().event);
+  marks.pop_back();
   for (Mark& mark : marks) spare_.push_back(std::move(mark.event));
 }
 

@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -46,9 +47,12 @@ class StepTimer {
 
   // The marks of the step that was begun last; none on a CPU.
   Marks take() { return std::exchange(marks_, {}); }
-  // Waits until the GPU has passed the last mark, adds the times to the record, and takes the events back for later
-  // steps.
+  // Steps in their order. Waits until the GPU has passed the last mark, adds the times of the parts to the record, sets
+  // its total, from the end of the step before, and leaves of the host's wait for data what the GPU had to wait for it.
+  // So the totals of an epoch add up to its time.
   void read(Marks marks, record::StepRecord& record);
+  // The next step that is read follows no other: its total is the host's wait for data and its own time.
+  void restart() { last_end_.reset(); }
 
  private:
   void mark(double record::StepRecord::*part);
@@ -56,6 +60,7 @@ class StepTimer {
   const torch::Device device_;
   Stopwatch watch_;
   Marks marks_;
+  std::optional<c10::Event> last_end_;  // of the step that was read last
   std::vector<c10::Event> spare_;
 };
 
