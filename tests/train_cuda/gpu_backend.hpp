@@ -6,6 +6,7 @@
 
 #include "comm/call.hpp"
 #include "comm/joined.hpp"
+#include "train/staged_backend.hpp"
 #include "train/streams.hpp"
 
 namespace ddprun::testing {
@@ -100,6 +101,14 @@ inline std::string record_of(const std::function<void()>& body) {
   ddprun_fake_gpu_forget();
   body();
   return ddprun_fake_gpu_record();
+}
+
+// Both ways to serve a GPU: a backend at it, and one of the host, staged.
+inline std::unique_ptr<comm::CommBackend> join_either(Rank& rank, bool at_gpu) {
+  constexpr auto kTimeout = std::chrono::seconds(20);
+  std::unique_ptr<comm::CommBackend> inner = comm::join_good(rank);
+  if (at_gpu) inner = std::make_unique<GpuBackend>(std::move(inner));
+  return train::staged(std::move(inner), fake_gpu::kGpu, kTimeout);
 }
 
 }  // namespace ddprun::testing

@@ -26,12 +26,6 @@ torch::Tensor input_of(int rank, int step) {
   return torch::arange(8, torch::kFloat32).view({2, 4}) * 0.1 + rank * 0.7 - step * 0.2;
 }
 
-std::unique_ptr<comm::CommBackend> join_either(testing::Rank& rank, bool at_gpu) {
-  std::unique_ptr<comm::CommBackend> inner = comm::join_good(rank);
-  if (at_gpu) inner = std::make_unique<testing::GpuBackend>(std::move(inner));
-  return staged(std::move(inner), kGpu, kTimeout);
-}
-
 ReducerOptions buckets_of(std::size_t bytes) {
   ReducerOptions options;
   options.bucket_bytes = options.first_bucket_bytes = bytes;
@@ -72,7 +66,7 @@ TEST_CASE("gradients on GPUs become the very averages that the same ranks have o
       CAPTURE(bytes);
       CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
               const auto on_cpu = comm::join_good(rank);
-              const auto on_gpu = join_either(rank, at_gpu);
+              const auto on_gpu = testing::join_either(rank, at_gpu);
               Replica expected(*on_cpu, torch::kCPU, buckets_of(bytes));
               Replica replica(*on_gpu, kGpu, buckets_of(bytes));
               for (int step = 0; step < 6; ++step) {
@@ -93,7 +87,7 @@ TEST_CASE("gradients on GPUs become the very averages that the same ranks have o
 
 TEST_CASE("over a stream-ordered backend the host waits for nothing, and the buckets go on a stream of their own") {
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
-          const auto backend = join_either(rank, true);
+          const auto backend = testing::join_either(rank, true);
           Replica replica(*backend, kGpu, buckets_of(1));
           replica.step(input_of(rank.rank(), 0).to(kGpu));  // has one bucket, and ends with the order of the others
           for (int step = 1; step < 8; ++step) {
@@ -128,7 +122,7 @@ TEST_CASE("the times of buckets lie in their order on the host's clock, and add 
   for (const bool at_gpu : {true, false}) {
     CAPTURE(at_gpu);
     CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
-            const auto backend = join_either(rank, at_gpu);
+            const auto backend = testing::join_either(rank, at_gpu);
             Replica replica(*backend, kGpu, buckets_of(1));
             double seconds = 0;
             for (int step = 0; step < 7; ++step) {
@@ -171,7 +165,7 @@ TEST_CASE("a peer that leaves in the middle of a step ends it with an error") {
   for (const bool at_gpu : {true, false}) {
     CAPTURE(at_gpu);
     const auto outcomes = run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
-      const auto backend = join_either(rank, at_gpu);
+      const auto backend = testing::join_either(rank, at_gpu);
       Replica replica(*backend, kGpu, buckets_of(64));
       replica.step(input_of(rank.rank(), 0).to(kGpu));
       if (rank.rank() == 1) return;
@@ -187,7 +181,7 @@ TEST_CASE("a peer that leaves in the middle of a step ends it with an error") {
 TEST_CASE("distances from the exact mean are measured on GPUs as on CPUs") {
   const testing::TempDir dir;
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
-          const auto backend = join_either(rank, true);
+          const auto backend = testing::join_either(rank, true);
           Replica replica(*backend, kGpu, buckets_of(64));
           ParityLog log(dir.path(), rank.rank(), replica.parameters, 2);
           replica.hooks.reset();

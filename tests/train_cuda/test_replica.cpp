@@ -4,7 +4,6 @@
 #include "support/error_of.hpp"
 #include "train/replica.hpp"
 #include "train/small_models.hpp"
-#include "train/staged_backend.hpp"
 #include "train/tensor_print.hpp"
 
 namespace ddprun::train {
@@ -19,18 +18,11 @@ using testing::run_ranks;
 constexpr auto kDeadline = std::chrono::seconds(60);
 constexpr auto kTimeout = std::chrono::seconds(20);
 
-// Both ways: a backend at the GPU, and one of the host.
-std::unique_ptr<comm::CommBackend> join_either(testing::Rank& rank, bool at_gpu) {
-  std::unique_ptr<comm::CommBackend> inner = comm::join_good(rank);
-  if (at_gpu) inner = std::make_unique<testing::GpuBackend>(std::move(inner));
-  return staged(std::move(inner), kGpu, kTimeout);
-}
-
 TEST_CASE("rank 0's tensors reach all GPUs, whatever their types and strides") {
   for (const bool at_gpu : {true, false}) {
     CAPTURE(at_gpu);
     CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
-            const auto backend = join_either(rank, at_gpu);
+            const auto backend = testing::join_either(rank, at_gpu);
             const auto mine = static_cast<float>(rank.rank());
             const std::vector<NamedTensor> tensors{{"a", torch::full({2, 3}, mine + 1, kGpu)},
                                                    {"count", torch::full({}, rank.rank() + 5, torch::kInt64).to(kGpu)},
@@ -46,7 +38,7 @@ TEST_CASE("rank 0's tensors reach all GPUs, whatever their types and strides") {
 
 TEST_CASE("between GPUs a broadcast lets no host wait") {
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
-          const auto backend = join_either(rank, true);
+          const auto backend = testing::join_either(rank, true);
           const std::vector<NamedTensor> tensors{{"a", torch::full({2, 3}, 1., kGpu)}, {"b", torch::zeros({4}, kGpu)}};
           const std::string record = testing::record_of([&] { broadcast_tensors(*backend, tensors, kTimeout); });
           require(record.find("host waits") == std::string::npos, record);
@@ -67,7 +59,7 @@ TEST_CASE("replicas on GPUs that have drifted apart are told of") {
   for (const bool at_gpu : {true, false}) {
     CAPTURE(at_gpu);
     const auto outcomes = run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
-      const auto backend = join_either(rank, at_gpu);
+      const auto backend = testing::join_either(rank, at_gpu);
       std::vector<NamedTensor> tensors{{"fc.weight", torch::ones({100}, kGpu)}, {"fc.bias", torch::ones({3}, kGpu)}};
       compare_tensors(*backend, tensors, 1, kTimeout);
       if (rank.rank() == 1) tensors[1].tensor[1] = std::nextafter(1.0F, 2.0F);
