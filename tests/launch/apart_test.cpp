@@ -1,5 +1,6 @@
 // A question asked in a process of its own.
 #include <doctest/doctest.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -41,6 +42,18 @@ TEST_CASE("an error comes back with its code and all of its text") {
   const std::string text(100'000, 'x');
   CHECK(told([&]() -> int64_t { throw Error(ExitCode::plugin, text); }) == "3: " + text);
   CHECK(told([]() -> int64_t { throw std::runtime_error("of another sort"); }) == "1: of another sort");
+}
+
+TEST_CASE("signals that interrupt the answer cost none of it") {
+  const std::string text(30'000'000, 'x');
+  CHECK(told([&]() -> int64_t {
+          struct sigaction action {};
+          action.sa_handler = [](int) {};  // without SA_RESTART: what has begun to write ends short
+          ::sigaction(SIGALRM, &action, nullptr);
+          const itimerval often{{0, 500}, {0, 500}};
+          ::setitimer(ITIMER_REAL, &often, nullptr);
+          throw Error(ExitCode::plugin, text);
+        }) == "3: " + text);
 }
 
 TEST_CASE("a process that dies is an error, not an answer") {
