@@ -1,9 +1,10 @@
 #include "gpu.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "fakes/cuda/machine.hpp"
-#include "gpu_state.hpp"
+#include "gpu_capture.hpp"
 
 namespace ddprun::fake_gpu {
 namespace {
@@ -15,6 +16,54 @@ constexpr Stream kPerDevice = 1000;
 
 void run_known(std::vector<std::function<void()>> actions) {
   for (const auto& action : actions) action();
+}
+
+void mark(Event& event, const StreamState& stream) {
+  event.capture.reset();
+  event.clock = stream.clock;
+  event.after = stream.pending;
+  event.time = std::chrono::steady_clock::now();
+}
+
+// What the stream has begun, whatever of it is captured.
+std::unique_ptr<Event> now_on(Stream stream) {
+  auto now = std::make_unique<Event>();
+  const Lock lock(state().mutex);
+  mark(*now, state().stream(stream));
+  return now;
+}
+
+void refuse_if(Stream stream) {
+  const Lock lock(state().mutex);
+  if (const auto capture = state().capture_of(stream)) capture->refuse(CaptureError::unsupported);
+}
+
+// Of a stream of a small number nobody knows the device.
+bool may_be_on(Stream stream, int device) {
+  if (stream >= kPerDevice) return stream / kPerDevice - 1 == device;
+  return stream > 0 || stream == -(device + 1);
+}
+
+std::vector<Stream> streams_on(int device) {
+  const Lock lock(state().mutex);
+  std::vector<Stream> streams;
+  for (const auto& [stream, one] : state().streams) {
+    if (may_be_on(stream, device)) streams.push_back(stream);
+  }
+  return streams;
+}
+
+// `stream`, of `capture`, or of none, waits for what was recorded in another one, or in none.
+void block_across(const std::shared_ptr<Capture>& capture, Stream stream, const Event& event) {
+  if (event.capture == nullptr) capture->refuse(CaptureError::isolation);
+  const auto& captures = state().captures;
+  const bool is_over = std::find(captures.begin(), captures.end(), event.capture) == captures.end();
+  if (is_over) throw Refused(CaptureError::captured_event);
+  if (capture != nullptr) {
+    event.capture->is_spoilt = true;
+    capture->refuse(CaptureError::merge);
+  }
+  event.capture->join(stream, event);
 }
 
 }  // namespace
@@ -61,7 +110,9 @@ void wait_for_turn(const std::shared_ptr<Work>& work) {
 }
 
 void finish(const std::shared_ptr<Work>& work) {
+  std::vector<std::shared_ptr<void>> memory;  // goes without the lock
   const Lock lock(state().mutex);
+  memory.swap(work->memory);
   work->end = std::chrono::steady_clock::now();
   work->is_done = true;
   state().changed.notify_all();
@@ -69,9 +120,13 @@ void finish(const std::shared_ptr<Work>& work) {
 
 void begin(Stream stream) {
   Lock lock(state().mutex);
-  StreamState& one = state().stream(stream);
-  state().wait(lock, one.pending);
-  ++one.clock[stream];
+  if (const auto capture = state().capture_of(stream)) {
+    capture->begin(stream);
+  } else {
+    StreamState& one = state().stream(stream);
+    state().wait(lock, one.pending);
+    ++one.clock[stream];
+  }
   if (!state().fault.empty()) throw Race(std::exchange(state().fault, ""));
 }
 
@@ -87,14 +142,17 @@ std::shared_ptr<Event> make_event() {
 
 void record(Event& event, Stream stream) {
   const Lock lock(state().mutex);
-  const StreamState& one = state().stream(stream);
-  event.clock = one.clock;
-  event.after = one.pending;
-  event.time = std::chrono::steady_clock::now();
+  event.is_recorded = true;
+  if (const auto capture = state().capture_of(stream)) return capture->record(event, stream, capture);
+  mark(event, state().stream(stream));
 }
 
 void block(Stream stream, const Event& event) {
   const Lock lock(state().mutex);
+  if (!event.is_recorded) return;
+  const auto capture = state().capture_of(stream);
+  if (capture != event.capture) return block_across(capture, stream, event);
+  if (capture != nullptr) return capture->join(stream, event);
   StreamState& one = state().stream(stream);
   merge(one.clock, event.clock);
   one.pending.insert(one.pending.end(), event.after.begin(), event.after.end());
@@ -102,6 +160,7 @@ void block(Stream stream, const Event& event) {
 
 bool is_done(const Event& event) {
   Lock lock(state().mutex);
+  state().host_asks(event.capture);
   if (!all_done(event.after)) return false;
   auto actions = state().host_knows(event.clock);
   lock.unlock();
@@ -110,13 +169,13 @@ bool is_done(const Event& event) {
 }
 
 bool is_done(Stream stream) {
-  Event now;
-  record(now, stream);
-  return is_done(now);
+  refuse_if(stream);
+  return is_done(*now_on(stream));
 }
 
 void synchronize(const Event& event) {
   Lock lock(state().mutex);
+  state().host_asks(event.capture);
   state().wait(lock, event.after);
   auto actions = state().host_knows(event.clock);
   lock.unlock();
@@ -124,26 +183,24 @@ void synchronize(const Event& event) {
 }
 
 void synchronize(Stream stream) {
-  Event now;
-  record(now, stream);
-  synchronize(now);
+  refuse_if(stream);
+  synchronize(*now_on(stream));
 }
 
 void synchronize_device(int device) {
-  std::vector<Stream> streams;
-  {
-    const Lock lock(state().mutex);
-    for (const auto& [stream, one] : state().streams) {
-      if (stream < kPerDevice ? stream > 0 || stream == -(device + 1) : stream / kPerDevice - 1 == device) {
-        streams.push_back(stream);
-      }
-    }
-  }
-  for (const Stream stream : streams) synchronize(stream);
+  for (const Stream stream : streams_on(device)) refuse_if(stream);
+  wait_for_device(device);
+}
+
+void wait_for_device(int device) {
+  for (const Stream stream : streams_on(device)) synchronize(*now_on(stream));
 }
 
 double elapsed(const Event& from, const Event& to) {
   const Lock lock(state().mutex);
+  for (const Event* const event : {&from, &to}) {
+    if (event->capture != nullptr) event->capture->refuse(CaptureError::captured_event);
+  }
   return std::chrono::duration<double, std::milli>(to.end() - from.end()).count();
 }
 

@@ -38,7 +38,8 @@ void wait_for_turn(const std::shared_ptr<Work>& work);
 void finish(const std::shared_ptr<Work>& work);
 
 // Before each piece of work that is computed at once: waits until the stream has got there, and counts the piece.
-// Throws Race where memory was given back too early.
+// Throws Race where memory was given back too early. This and what follows throws Refused (gpu_graph.hpp) where a
+// capture forbids it.
 void begin(Stream stream);
 // The piece that begin() (or queue_work()) counted last reads or writes [memory, memory + bytes). Throws Race.
 void access(Stream stream, const void* memory, std::size_t bytes, bool writes, const std::string& what);
@@ -48,7 +49,8 @@ void fail(const std::string& race);
 
 // Memory that comes and goes, and which stream it came on.
 void allocated(const void* memory, std::size_t bytes, Stream stream);
-void freed(const void* memory);
+// `release` runs when nobody needs the memory any more: as a rule at once.
+void freed(const void* memory, std::function<void()> release);
 // The memory is used by `stream` too, and must not be given away before that is done.
 void used_on(const void* memory, Stream stream);
 
@@ -65,6 +67,8 @@ bool is_done(Stream stream);
 void synchronize(const Event& event);
 void synchronize(Stream stream);
 void synchronize_device(int device);
+// But for what is being captured.
+void wait_for_device(int device);
 // Milliseconds between the ends of what two events marked.
 double elapsed(const Event& from, const Event& to);
 

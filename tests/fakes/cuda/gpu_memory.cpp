@@ -1,7 +1,8 @@
 // Which accesses to device memory are ordered, and which race.
 #include <algorithm>
+#include <utility>
 
-#include "gpu_state.hpp"
+#include "gpu_capture.hpp"
 
 namespace ddprun::fake_gpu {
 namespace {
@@ -15,24 +16,33 @@ std::string text_of(const Access& access) {
   return access.what + (access.writes ? " (writes" : " (reads") + " on " + name_of(access.stream) + ")";
 }
 
-// The block that holds the address; memory that came from elsewhere becomes one as it is first seen.
-Block& block_of(std::uintptr_t begin, std::uintptr_t end, Stream stream) {
-  auto& blocks = state().blocks;
-  auto after = blocks.upper_bound(begin);
-  if (after != blocks.begin() && std::prev(after)->second.end > begin) return std::prev(after)->second;
-  return blocks.emplace(begin, Block{end, stream, {}, {}}).first->second;
+std::shared_ptr<void> at_last(std::function<void()> action) {
+  return {nullptr, [action = std::move(action)](void*) { action(); }};
+}
+
+// A caching allocator gives the memory to whoever asks next on the stream that it came on, at once.
+void check_given_back(const Block& block, const std::vector<Access>& accesses, const Clock& clock) {
+  for (const Access& before : accesses) {
+    if (before.stream == block.stream || block.users.contains(before.stream) || knows(clock, before)) continue;
+    const std::string race = "race: memory of " + name_of(block.stream) + " is given back before " + text_of(before) +
+                             " is known to be done, and without record_stream";
+    state().fail(race);
+  }
+}
+
+// A graph keeps the memory of its capture for itself, whoever gives it back; the capture itself gives it out again.
+void check_given_back(const Block& block) {
+  const auto capture = state().capture_of(block.stream);
+  if (capture != nullptr && capture->owns(block)) {
+    return check_given_back(block, capture->accesses[block.number], capture->lanes.at(block.stream).clock);
+  }
+  if (block.graph.expired()) check_given_back(block, block.accesses, state().stream(block.stream).clock);
 }
 
 }  // namespace
 
-void access(Stream stream, const void* memory, std::size_t bytes, bool writes, const std::string& what) {
-  if (bytes == 0) return;
-  const Lock lock(state().mutex);
-  const Clock& clock = state().stream(stream).clock;
-  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-  const Access now{begin, begin + bytes, stream, clock.at(stream), writes, what};
-  Block& block = block_of(now.begin, now.end, stream);
-  for (const Access& before : block.accesses) {
+void order(std::vector<Access>& accesses, Access now, const Clock& clock) {
+  for (const Access& before : accesses) {
     const bool overlap = before.begin < now.end && now.begin < before.end;
     if (!overlap || (!before.writes && !now.writes) || knows(clock, before)) continue;
     const std::string race = "race: " + text_of(now) + " is not ordered after " + text_of(before);
@@ -40,33 +50,58 @@ void access(Stream stream, const void* memory, std::size_t bytes, bool writes, c
     throw Race(race);
   }
   // Whoever is ordered after this one is ordered after those that it covers.
-  std::erase_if(block.accesses, [&](const Access& before) {
+  std::erase_if(accesses, [&](const Access& before) {
     const bool covered = now.begin <= before.begin && before.end <= now.end;
-    return covered && knows(clock, before) && (now.writes || (before.stream == stream && !before.writes));
+    return covered && knows(clock, before) && (now.writes || (before.stream == now.stream && !before.writes));
   });
-  block.accesses.push_back(now);
+  accesses.push_back(std::move(now));
+}
+
+void access(Stream stream, const void* memory, std::size_t bytes, bool writes, const std::string& what) {
+  if (bytes == 0) return;
+  const Lock lock(state().mutex);
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  const std::uintptr_t end = begin + bytes;
+  Block* const known = state().block_at(begin);
+  // Memory that came from elsewhere becomes a block as it is first seen.
+  Block& block = known != nullptr ? *known : state().add_block(begin, end, stream);
+  const auto capture = state().capture_of(stream);
+  if (capture != nullptr) return capture->access(block, {begin, end, stream, 0, writes, what});
+  const Clock& clock = state().stream(stream).clock;
+  order(block.accesses, {begin, end, stream, clock.at(stream), writes, what}, clock);
 }
 
 void allocated(const void* memory, std::size_t bytes, Stream stream) {
   const Lock lock(state().mutex);
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-  state().blocks.insert_or_assign(begin, Block{begin + bytes, stream, {}, {}});
+  Block& block = state().add_block(begin, begin + bytes, stream);
+  const auto capture = state().capture_of(stream);
+  if (capture != nullptr) block.graph = capture->graph;
 }
 
-// A caching allocator gives the memory to whoever asks next on the stream that it came on, at once.
-void freed(const void* memory) {
+void freed(const void* memory, std::function<void()> release) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  // Go without the lock.
+  std::shared_ptr<void> last = at_last(std::move(release));
+  std::shared_ptr<Graph> graph;
   const Lock lock(state().mutex);
-  const auto found = state().blocks.find(reinterpret_cast<std::uintptr_t>(memory));
+  const auto found = state().blocks.find(begin);
   if (found == state().blocks.end()) return;
   const Block& block = found->second;
-  const Clock& clock = state().stream(block.stream).clock;
+  check_given_back(block);
   for (const Access& before : block.accesses) {
-    if (before.stream == block.stream || block.users.contains(before.stream) || knows(clock, before)) continue;
-    const std::string race = "race: memory of " + name_of(block.stream) + " is given back before " + text_of(before) +
-                             " is known to be done, and without record_stream";
-    state().fail(race);
+    for (const auto& work : state().stream(before.stream).pending) work->memory.push_back(last);
   }
-  state().blocks.erase(found);
+  for (const auto& capture : state().captures) capture->forget(block);
+  graph = block.graph.lock();
+  if (graph == nullptr) {
+    state().blocks.erase(found);
+    return;
+  }
+  graph->memory.push_back(at_last([begin, last] {
+    const Lock later(state().mutex);
+    state().blocks.erase(begin);
+  }));
 }
 
 void fail(const std::string& race) {

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 #include <utility>
+
+#include "gpu_capture.hpp"
 
 namespace ddprun::fake_gpu {
 
@@ -73,6 +76,42 @@ void State::note(const std::string& line) {
   if (file == nullptr) return;
   std::fprintf(file, "%s\n", line.c_str());
   std::fflush(file);
+}
+
+Block* State::block_at(std::uintptr_t address) {
+  const auto after = blocks.upper_bound(address);
+  if (after == blocks.begin() || std::prev(after)->second.end <= address) return nullptr;
+  return &std::prev(after)->second;
+}
+
+Block& State::add_block(std::uintptr_t begin, std::uintptr_t end, Stream stream) {
+  static std::uint64_t numbers = 0;
+  return blocks.insert_or_assign(begin, Block{++numbers, end, stream, {}, {}, {}}).first->second;
+}
+
+std::shared_ptr<Capture> State::capture_of(Stream stream) const {
+  const auto found = std::find_if(captures.begin(), captures.end(),
+                                  [stream](const auto& capture) { return capture->lanes.contains(stream); });
+  return found == captures.end() ? nullptr : *found;
+}
+
+void State::host_asks(const std::shared_ptr<Capture>& capture) const {
+  if (capture != nullptr) capture->refuse(CaptureError::captured_event);
+  for (const auto& one : captures) {
+    if (one->thread == std::this_thread::get_id()) one->refuse(CaptureError::unsupported);
+  }
+}
+
+void do_later(const std::shared_ptr<Work>& work, std::function<void()> action) {
+  std::thread([work, action = std::move(action)] {
+    wait_for_turn(work);
+    try {
+      action();
+    } catch (const std::exception& error) {
+      fail(error.what());
+    }
+    finish(work);
+  }).detach();
 }
 
 void State::fail(const std::string& race) {

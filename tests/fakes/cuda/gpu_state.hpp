@@ -1,4 +1,4 @@
-// What gpu.cpp and gpu_memory.cpp keep: one for the process, behind one lock.
+// What the files gpu*.cpp keep: one for the process, behind one lock.
 #pragma once
 
 #include <chrono>
@@ -21,12 +21,15 @@ using Time = std::chrono::steady_clock::time_point;
 // How far each stream is known to have got, in pieces of work.
 using Clock = std::map<Stream, std::uint64_t>;
 using Works = std::vector<std::shared_ptr<Work>>;
+class Capture;
+class Graph;
 
 class Work {
  public:
   bool is_done = false;
   Time end;
   Works after;
+  std::vector<std::shared_ptr<void>> memory;  // given back while this may still use it
 };
 
 class Event {
@@ -34,6 +37,8 @@ class Event {
   Clock clock;
   Works after;
   Time time;  // when it was recorded
+  bool is_recorded = false;
+  std::shared_ptr<Capture> capture;  // in which it was recorded last; null: in none
 
   Time end() const;
 };
@@ -58,10 +63,12 @@ struct Access {
 };
 
 struct Block {
+  std::uint64_t number;  // no other block's, before or after
   std::uintptr_t end;
   Stream stream;           // on which it was allocated
   std::set<Stream> users;  // that used_on named
   std::vector<Access> accesses;
+  std::weak_ptr<Graph> graph;  // in whose capture it was allocated
 };
 
 struct State {
@@ -69,8 +76,9 @@ struct State {
   std::condition_variable changed;
   std::map<Stream, StreamState> streams;
   Clock host;
-  std::map<std::uintptr_t, Block> blocks;  // by their first byte
-  std::string fault;                       // found where nothing can be thrown
+  std::map<std::uintptr_t, Block> blocks;          // by their first byte
+  std::vector<std::shared_ptr<Capture>> captures;  // under way
+  std::string fault;                               // found where nothing can be thrown
   std::string record;
 
   // What the host knows, the stream knows: it queues the next piece.
@@ -82,10 +90,22 @@ struct State {
   std::vector<std::function<void()>> host_knows(const Clock& clock);
   void note(const std::string& line);
   void fail(const std::string& race);
+
+  // The one that has the address, or null.
+  Block* block_at(std::uintptr_t address);
+  Block& add_block(std::uintptr_t begin, std::uintptr_t end, Stream stream);
+  // In which the stream takes part, or null.
+  std::shared_ptr<Capture> capture_of(Stream stream) const;
+  // Throws Refused where the host may not ask, or wait, for what was recorded in `capture` (null: in none).
+  void host_asks(const std::shared_ptr<Capture>& capture) const;
 };
 
 State& state();
 void merge(Clock& into, const Clock& other);
 bool all_done(const Works& works);
+// Adds an access of a stream that knows `clock` to those of the same memory. Throws Race.
+void order(std::vector<Access>& accesses, Access now, const Clock& clock);
+// Has a thread do it, and finish the work.
+void do_later(const std::shared_ptr<Work>& work, std::function<void()> action);
 
 }  // namespace ddprun::fake_gpu

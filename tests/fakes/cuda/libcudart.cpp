@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "fakes/cuda/fake.hpp"
-#include "gpu.hpp"
+#include "gpu_graph.hpp"
 
 extern "C" ddprun::testing::Fake* ddprun_fake() {
   static auto* const fake = new ddprun::testing::Fake;
@@ -66,22 +66,34 @@ void wait_while_it_hangs() {
   while (fake().gpu_hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-// `work` on a stream, which reads or writes device memory. What gpu.hpp finds to race is an illegal access.
-template <class Work>
-cudaError_t run(cudaStream_t stream, const void* memory, size_t size, bool writes, const char* what, Work work) try {
-  gpu::begin(stream_of(stream));
-  gpu::access(stream_of(stream), memory, size, writes, what);
-  work();
+// What gpu.hpp finds to race is an illegal access.
+template <class Call>
+cudaError_t answer(Call call) try {
+  call();
   return cudaSuccess;
 } catch (const gpu::Race& found) {
   race = found.what();
   return failed(cudaErrorIllegalAddress);
+} catch (const gpu::Refused& refused) {
+  return failed(static_cast<cudaError_t>(refused.error));
+}
+
+// `work` on a stream, which reads or writes device memory.
+template <class Work>
+cudaError_t run(cudaStream_t stream, const void* memory, size_t size, bool writes, const char* what, Work work) {
+  return answer([&] {
+    gpu::begin(stream_of(stream));
+    gpu::access(stream_of(stream), memory, size, writes, what);
+    gpu::compute(stream_of(stream), work);
+  });
 }
 
 cudaError_t copy(void* to, const void* from, size_t size, cudaMemcpyKind kind, cudaStream_t stream) {
   if (kind != cudaMemcpyHostToDevice && kind != cudaMemcpyDeviceToHost) return failed(cudaErrorInvalidMemcpyDirection);
   const bool writes = kind == cudaMemcpyHostToDevice;
-  return run(stream, writes ? to : from, size, writes, "cudaMemcpy", [&] { std::memcpy(to, from, size); });
+  // All host memory is pageable here: the host waits.
+  if (gpu::is_capturing(stream_of(stream))) return answer([&] { gpu::synchronize(stream_of(stream)); });
+  return run(stream, writes ? to : from, size, writes, "cudaMemcpy", [=] { std::memcpy(to, from, size); });
 }
 
 // Beyond those that a test names itself, and those that Torch would number; of a device, as gpu.hpp counts.
@@ -138,13 +150,16 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 cudaError_t cudaDeviceSynchronize() {
   fake().record("cudaDeviceSynchronize");
   wait_while_it_hangs();
-  gpu::synchronize_device(gpu::current_device());
-  return cudaSuccess;
+  return answer([] { gpu::synchronize_device(gpu::current_device()); });
 }
 cudaError_t cudaGetLastError() {
   return std::exchange(last, cudaSuccess);
 }
 const char* cudaGetErrorString(cudaError_t error) {
+  if (error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorStreamCaptureWrongThread) {
+    static thread_local std::string words;
+    return (words = gpu::Refused(static_cast<gpu::CaptureError>(error)).what()).c_str();
+  }
   switch (error) {
     case cudaErrorMemoryAllocation: return "out of memory";
     case cudaErrorInvalidDevice: return "invalid device ordinal";
@@ -163,18 +178,17 @@ cudaError_t cudaStreamDestroy(cudaStream_t) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-  *status = number_of(stream) == 99 ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  const bool is_capturing = number_of(stream) == 99 || gpu::is_capturing(stream_of(stream));
+  *status = is_capturing ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   fake().record(text("stream ", stream) + text(" waits for event ", event));
-  gpu::block(stream_of(stream), *event_of(event));
-  return cudaSuccess;
+  return answer([&] { gpu::block(stream_of(stream), *event_of(event)); });
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   wait_while_it_hangs();
-  gpu::synchronize(stream_of(stream));
-  return cudaSuccess;
+  return answer([&] { gpu::synchronize(stream_of(stream)); });
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
@@ -190,40 +204,43 @@ cudaError_t cudaEventDestroy(cudaEvent_t) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   fake().record(text("stream ", stream) + text(" records event ", event));
-  gpu::record(*event_of(event), stream_of(stream));
-  return cudaSuccess;
+  return answer([&] { gpu::record(*event_of(event), stream_of(stream)); });
 }
 // Odd events are the first of a pair: what the caller had queued, which does not hang.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  bool is_done = false;
+  const cudaError_t result = answer([&] { is_done = gpu::is_done(*event_of(event)); });
+  if (result != cudaSuccess) return result;
   const bool hangs = fake().gpu_hangs && number_of(event) % 2 == 0;
-  return !hangs && gpu::is_done(*event_of(event)) ? cudaSuccess : failed(cudaErrorNotReady);
+  return is_done && !hangs ? cudaSuccess : failed(cudaErrorNotReady);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   wait_while_it_hangs();
-  gpu::synchronize(*event_of(event));
-  return cudaSuccess;
+  return answer([&] { gpu::synchronize(*event_of(event)); });
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
-  *milliseconds = static_cast<float>(gpu::elapsed(*event_of(from), *event_of(to)));
-  return cudaSuccess;
+  return answer([&] { *milliseconds = static_cast<float>(gpu::elapsed(*event_of(from), *event_of(to))); });
 }
 
 cudaError_t cudaMalloc(void** memory, size_t size) {
   if (size > ddprun::testing::fake_memory(gpu::current_device())) return failed(cudaErrorMemoryAllocation);
-  *memory = std::aligned_alloc(512, (size + 511) / 512 * 512);
-  gpu::allocated(*memory, size, stream_of(nullptr));
-  return cudaSuccess;
+  return answer([&] {
+    gpu::refuse_in_capture();
+    *memory = std::aligned_alloc(512, (size + 511) / 512 * 512);
+    gpu::allocated(*memory, size, stream_of(nullptr));
+  });
 }
 // Waits for the device, as CUDA does, so that no stream uses the memory any more.
 cudaError_t cudaFree(void* memory) {
   wait_while_it_hangs();
-  gpu::synchronize_device(gpu::current_device());
-  gpu::freed(memory);
-  std::free(memory);
-  return cudaSuccess;
+  return answer([memory] {
+    gpu::refuse_in_capture();
+    gpu::wait_for_device(gpu::current_device());
+    gpu::freed(memory, [memory] { std::free(memory); });
+  });
 }
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t size, cudaStream_t stream) {
-  return run(stream, memory, size, true, "cudaMemset", [&] { std::memset(memory, value, size); });
+  return run(stream, memory, size, true, "cudaMemset", [=] { std::memset(memory, value, size); });
 }
 cudaError_t cudaMemset(void* memory, int value, size_t size) {
   return cudaMemsetAsync(memory, value, size, nullptr);

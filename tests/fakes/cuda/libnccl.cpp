@@ -186,8 +186,7 @@ ncclResult_t ncclMemAlloc(void** memory, size_t size) {
   return call("ncclMemAlloc", std::to_string(size));
 }
 ncclResult_t ncclMemFree(void* memory) {
-  gpu::freed(memory);
-  std::free(memory);
+  gpu::freed(memory, [memory] { std::free(memory); });
   return call("ncclMemFree");
 }
 ncclResult_t ncclCommRegister(ncclComm_t comm, void*, size_t size, void** handle) {

@@ -70,17 +70,17 @@ TEST_CASE_FIXTURE(Fresh,
   use(kSide, false);
   SUBCASE("told") {
     used_on(memory, kSide);
-    freed(memory);
+    freed(memory, [] {});
     begin(kMain);
   }
   SUBCASE("not told") {
-    freed(memory);
+    freed(memory, [] {});
     CHECK_THROWS_AS(begin(kMain), Race);
     begin(kMain);
   }
   SUBCASE("known to be done") {
     order(kMain, kSide);
-    freed(memory);
+    freed(memory, [] {});
     begin(kMain);
   }
 }

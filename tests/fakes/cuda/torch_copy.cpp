@@ -2,6 +2,7 @@
 // the host has waited for its stream: until then the host finds no numbers in the memory that is copied to, and must
 // leave the memory that is copied from as it is.
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/empty_like.h>
 #include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
 
@@ -24,18 +25,28 @@ bool is_plain(const at::Tensor& to, const at::Tensor& from) {
 }
 
 // From the device into page-locked memory, to be seen there later.
-void arrive_later(Stream stream, const at::Tensor& to, const at::Tensor& from) {
-  std::memset(to.mutable_data_ptr(), 0xff, to.nbytes());
-  when_known(stream,
-             [to, sent = from.clone()] { std::memcpy(to.mutable_data_ptr(), sent.const_data_ptr(), to.nbytes()); });
+Launch arriving_later(const at::Tensor& to, const at::Tensor& from) {
+  return [to, from](Stream stream) {
+    const at::Tensor sent = at::empty_like(to);
+    std::memset(to.mutable_data_ptr(), 0xff, to.nbytes());
+    when_known(stream, [to, sent] { std::memcpy(to.mutable_data_ptr(), sent.const_data_ptr(), to.nbytes()); });
+    return [sent, from] { std::memcpy(sent.mutable_data_ptr(), from.const_data_ptr(), from.nbytes()); };
+  };
 }
 
 // From page-locked memory to the device: when it is done, what was sent must still be there.
-void leave_alone(Stream stream, const at::Tensor& from) {
-  when_known(stream, [from, sent = from.clone()] {
-    if (std::memcmp(from.const_data_ptr(), sent.const_data_ptr(), from.nbytes()) == 0) return;
-    fail("race: the host has written to page-locked memory before it was copied to the device");
-  });
+Launch left_alone(const at::Tensor& to, const at::Tensor& from) {
+  return [to, from](Stream stream) {
+    const at::Tensor sent = at::empty_like(from);
+    when_known(stream, [from, sent] {
+      if (std::memcmp(from.const_data_ptr(), sent.const_data_ptr(), from.nbytes()) == 0) return;
+      fail("race: the host has written to page-locked memory before it was copied to the device");
+    });
+    return [to, from, sent] {
+      std::memcpy(sent.mutable_data_ptr(), from.const_data_ptr(), from.nbytes());
+      std::memcpy(to.mutable_data_ptr(), sent.const_data_ptr(), to.nbytes());
+    };
+  };
 }
 
 // Between two devices the copy runs on the stream of the one that it comes from, and the other waits before and after.
@@ -45,7 +56,16 @@ void meet(Stream waits, Stream comes) {
   block(waits, *event);
 }
 
-at::Tensor& copy(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
+Launch plain(at::Tensor to, const at::Tensor& from) {
+  return [to, from](Stream) {
+    return [to, from]() mutable {
+      const at::AutoDispatchBelowADInplaceOrView below_autograd;
+      to.copy_(from);
+    };
+  };
+}
+
+at::Tensor& do_copy(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   if (self.numel() == 0) return self;
   const at::Device device = source.is_cuda() ? source.device() : self.device();
@@ -66,15 +86,21 @@ at::Tensor& copy(at::Tensor& self, const at::Tensor& source, bool non_blocking) 
     note(name_of(stream) + " copies " + std::to_string(self.nbytes()) + " bytes from " + place_of(source) + " to " +
          place_of(self) + (with_host && !later ? ", the host waits" : ""));
   }
-  if (later && self.is_cpu()) {
-    arrive_later(stream, to, from);
+  if (with_host && !later && is_capturing(stream)) synchronize(stream);  // is refused
+  const Launch launch = !later ? plain(to, from) : self.is_cpu() ? arriving_later(to, from) : left_alone(to, from);
+  if (is_capturing(stream)) {
+    if (self.is_cuda()) to.copy_(from);
+    on_launch(stream, launch);
   } else {
-    if (later) leave_alone(stream, from);
-    to.copy_(from);
+    launch(stream)();
   }
   if (with_host && !later) synchronize(stream);
   if (crosses) meet(current_stream(self.device()), stream);
   return self;
+}
+
+at::Tensor& copy(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
+  return as_torch([&]() -> at::Tensor& { return do_copy(self, source, non_blocking); });
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "torch_again.hpp"
 #include "torch_fallback.hpp"
 #include "torch_streams.hpp"
 
@@ -34,16 +35,19 @@ class Call {
     for (std::size_t i = 0; i < arguments.size(); ++i) collect(stack_[first + i], arguments[i]);
     check_devices();
     const c10::DeviceGuard here(device_);
-    if (touches()) begin(current_stream(device_));
-    if (tells_host()) host_waits();
+    const Stream stream = current_stream(device_);
+    if (touches()) begin(stream);
+    if (tells_host() || has_host_tensor_) host_waits();
     for (const Part& part : parts_) touch(part.tensor, part.is_written, part.is_viewed);
     for (std::size_t i = 0; i < arguments.size(); ++i) stack_[first + i] = disguised(stack_[first + i], arguments[i]);
+    if (touches() && is_capturing(stream)) again_.emplace(op_, baked(first));
     op_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack_);
     for (const Part& part : parts_) {
       if (part.is_written) disguise_.take_over(part.tensor);
     }
     const std::size_t results = stack_.size() - op_.schema().returns().size();
     for (std::size_t i = results; i < stack_.size(); ++i) stack_[i] = undone(stack_[i]);
+    if (again_) on_launch(stream, [again = std::move(*again_)](Stream) { return again; });
   }
 
  private:
@@ -51,7 +55,8 @@ class Call {
     const auto* const alias = argument.alias_info();
     const auto add = [&](const at::Tensor& tensor) {
       if (!tensor.defined()) return;
-      if (tensor.is_cuda()) parts_.push_back({tensor, alias && alias->isWrite(), alias && !alias->isWrite()});
+      const bool is_written = (alias && alias->isWrite()) || is_running_average(argument);
+      if (tensor.is_cuda()) parts_.push_back({tensor, is_written, alias && !alias->isWrite()});
       if (tensor.is_cpu() && tensor.dim() > 0) has_host_tensor_ = true;
       if (!tensor.is_cuda()) return;
       TORCH_CHECK(device_.is_cpu() || device_ == tensor.device(),
@@ -67,6 +72,11 @@ class Call {
       for (const std::optional<at::Tensor> tensor : value.toOptionalTensorList()) add(tensor.value_or(at::Tensor()));
     }
     if (value.isDevice() && value.toDevice().is_cuda() && device_.is_cpu()) device_ = value.toDevice();
+  }
+
+  // Which batch normalisation writes to, though this schema of it does not say so.
+  bool is_running_average(const c10::Argument& argument) const {
+    return op_.schema().name() == "aten::native_batch_norm" && argument.name().starts_with("running_");
   }
 
   void check_devices() {
@@ -127,6 +137,22 @@ class Call {
     return value;
   }
 
+  // The arguments from `first` on as a graph keeps them: numbers of the host's as they are now.
+  Stack baked(std::size_t first) const {
+    Stack arguments(stack_.begin() + static_cast<std::ptrdiff_t>(first), stack_.end());
+    const auto bake = [this](const at::Tensor& tensor) {
+      return tensor.defined() && !disguise_.has(tensor) ? tensor.clone() : tensor;
+    };
+    for (c10::IValue& value : arguments) {
+      if (value.isTensor()) value = bake(value.toTensor());
+      if (!value.isTensorList()) continue;
+      c10::List<at::Tensor> tensors;
+      for (const at::Tensor& tensor : value.toTensorVector()) tensors.push_back(bake(tensor));
+      value = std::move(tensors);
+    }
+    return arguments;
+  }
+
   c10::IValue undone(const c10::IValue& value) {
     if (value.isTensor()) return written(value.toTensor());
     if (!value.isTensorList()) return value;
@@ -140,6 +166,7 @@ class Call {
     const bool is_new = tensor.defined() && tensor.is_cpu() && !disguise_.has(tensor);
     const at::Tensor result = disguise_.undo(tensor, device_);
     if (is_new) touch(result, true, false);
+    if (again_) again_->add_result(is_new ? tensor : at::Tensor());
     return result;
   }
 
@@ -149,12 +176,13 @@ class Call {
   Disguise disguise_;
   c10::Device device_{c10::kCPU};
   bool has_host_tensor_ = false;
+  std::optional<Again> again_;  // in a capture
 };
 
 void on_cpu(const c10::OperatorHandle& op, Stack* stack) {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  Call(op, *stack).run();
+  as_torch([&] { Call(op, *stack).run(); });
 }
 
 }  // namespace

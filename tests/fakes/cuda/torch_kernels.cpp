@@ -4,6 +4,8 @@
 #include <ATen/ops/_local_scalar_dense.h>
 #include <ATen/ops/_log_softmax.h>
 #include <ATen/ops/_log_softmax_cpu_dispatch.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/ones_like.h>
 #include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
 
@@ -43,9 +45,20 @@ at::Tensor& log_softmax_out(const at::Tensor& input, std::int64_t dim, bool half
   Disguise disguise;
   const at::Tensor from = disguise.of(input);
   at::Tensor to = disguise.of(out);
-  at::cpu::_log_softmax_out(to, half_to_float ? from.to(at::kFloat) : from, dim, false);
+  compute(stream, [=]() mutable {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    at::cpu::_log_softmax_out(to, half_to_float ? from.to(at::kFloat) : from, dim, false);
+  });
   disguise.take_over(out);
   return out;
+}
+
+// The CPU's draws from the CPU's generator, whatever device it stands in for.
+std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, double p, std::optional<bool> train) {
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  if (p == 0 || !train.value_or(true)) return {input.clone(), at::ones_like(input, at::kBool)};
+  const at::Tensor mask = at::empty_like(input, at::kBool).bernoulli_(1 - p);
+  return {input.mul(mask).mul_(p == 1 ? 0 : 1 / (1 - p)), mask};
 }
 
 }  // namespace
@@ -57,4 +70,5 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("empty_strided", &empty_strided);
   library.impl("record_stream", &record_stream);
   library.impl("_log_softmax.out", &log_softmax_out);
+  library.impl("native_dropout", &native_dropout);
 }

@@ -72,10 +72,11 @@ struct Owned {
 };
 
 void give_back(void* context) {
-  const std::unique_ptr<Owned> owned(static_cast<Owned*>(context));
-  freed(owned->memory);
+  const std::shared_ptr<Owned> owned(static_cast<Owned*>(context));
   figures().count(owned->device, -static_cast<std::int64_t>(owned->bytes));
-  if (!owned->adopted) std::free(owned->memory);
+  freed(owned->memory, [owned] {
+    if (!owned->adopted) std::free(owned->memory);
+  });
 }
 
 c10::DataPtr owned_by_device(std::unique_ptr<Owned> owned) {
