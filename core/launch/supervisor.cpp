@@ -1,8 +1,6 @@
 #include "launch/supervisor.hpp"
 
 #include <poll.h>
-#include <sys/ioctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,8 +10,6 @@
 #include <memory>
 #include <optional>
 
-#include "launch/child.hpp"
-#include "launch/files.hpp"
 #include "launch/first_cause.hpp"
 #include "launch/folder_watch.hpp"
 #include "launch/guardian.hpp"
@@ -21,6 +17,7 @@
 #include "launch/job_output.hpp"
 #include "launch/oom_kills.hpp"
 #include "launch/progress.hpp"
+#include "launch/rank_processes.hpp"
 #include "launch/signals.hpp"
 
 namespace ddprun::launch {
@@ -32,14 +29,7 @@ using std::chrono::milliseconds;
 // From the first failure to the end of the others: their own failures, which are mostly echoes, arrive meanwhile, and
 // one of them may turn out to be the first cause.
 constexpr milliseconds kCollect{100};
-constexpr milliseconds kStoppedLimit{2000};  // a rank under SIGSTOP
-constexpr milliseconds kTick{50};            // between looks at the folder where there is no inotify
-
-struct Rank {
-  Child child;
-  std::optional<Clock::time_point> stopped;
-  std::optional<RankEnd> end;
-};
+constexpr milliseconds kTick{50};  // between looks at the folder where there is no inotify
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -55,14 +45,6 @@ std::string this_oom_file() {
   return oom_file(text);
 }
 
-// The columns of the terminal that stderr is, if it is one.
-std::optional<int> terminal_columns() {
-  winsize size{};
-  if (::isatty(STDERR_FILENO) != 1) return std::nullopt;
-  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : 80;
-}
-
 class Supervisor {
  public:
   explicit Supervisor(const Job& job)
@@ -74,24 +56,15 @@ class Supervisor {
       Signals signals;
       remove_stale_job_folders(job_folder_base());
       JobFolder folder;
-      folder_ = folder.path();
-      board_ = ProgressBoard::create(folder_, job_.nproc);
-      Guardian guardian(folder_);
-      guardian_ = &guardian;
-      FolderWatch reports(folder_);
-      start_ranks();
-      try {
-        while (live() > 0) turn(signals, reports);
-        drain();
-        verdict = judge();
-      } catch (...) {
-        // A fault of our own (no descriptor, no memory) leaves nobody behind either.
-        kill_ranks();
-        for (Rank& rank : ranks_) {
-          if (!rank.end) reap(rank, 0);
-        }
-        throw;
-      }
+      board_ = ProgressBoard::create(folder.path(), job_.nproc);
+      Guardian guardian(folder.path());
+      FolderWatch reports(folder.path());
+      // A fault of our own (no descriptor, no memory) leaves nobody behind either: their end is that of `ranks`.
+      RankProcesses ranks(job_.command, job_.nproc, folder.path(), *board_, guardian);
+      ranks_ = &ranks;
+      while (ranks.live() > 0) turn(signals, reports);
+      drain();
+      verdict = judge();
     }
     // Nothing of the job is left, and signals are as before: a reader that takes its time can be interrupted.
     if (!verdict.text.empty()) output_.say(verdict.text);
@@ -105,32 +78,6 @@ class Supervisor {
     std::string text;
   };
 
-  void start_ranks() {
-    ranks_.resize(static_cast<std::size_t>(job_.nproc));
-    for (int rank = 0; rank < job_.nproc; ++rank) {
-      try {
-        ranks_[static_cast<std::size_t>(rank)].child = spawn(job_.command, environment_of(rank));
-      } catch (...) {
-        ranks_.resize(static_cast<std::size_t>(rank));
-        kill_ranks();
-        for (Rank& started : ranks_) reap(started, 0);
-        throw;
-      }
-      guardian_->entrust(ranks_[static_cast<std::size_t>(rank)].child.pid);
-    }
-  }
-
-  std::vector<std::string> environment_of(int rank) const {
-    const std::string number = std::to_string(rank);
-    const std::string size = std::to_string(job_.nproc);
-    std::vector<std::string> added = {
-        "DDPRUN_RANK=" + number,       "DDPRUN_WORLD_SIZE=" + size,
-        "DDPRUN_LOCAL_RANK=" + number, "DDPRUN_LOCAL_WORLD_SIZE=" + size,
-        "DDPRUN_JOB_DIR=" + folder_,   "DDPRUN_LAUNCHER_PID=" + std::to_string(::getpid())};
-    if (const auto columns = terminal_columns()) added.push_back("DDPRUN_TTY=" + std::to_string(*columns));
-    return environment_with(added);
-  }
-
   // One turn of the loop: waits for whatever comes first, and handles it.
   void turn(Signals& signals, FolderWatch& reports) {
     std::vector<pollfd> entries{{signals.fd(), POLLIN, 0}, {reports.fd(), POLLIN, 0}};
@@ -138,7 +85,8 @@ class Supervisor {
       if (screen->pending()) entries.push_back({screen->fd(), POLLOUT, 0});
     }
     for (std::size_t rank = 0; rank < readable_ranks(); ++rank) {
-      for (const UniqueFd* pipe : {&ranks_[rank].child.out, &ranks_[rank].child.err}) {
+      const Child& child = ranks_->child(rank);
+      for (const UniqueFd* pipe : {&child.out, &child.err}) {
         if (*pipe) entries.push_back({pipe->get(), POLLIN, 0});
       }
     }
@@ -149,7 +97,7 @@ class Supervisor {
     while (const auto signal = signals.next()) {
       if (*signal != SIGCHLD) on_stop_signal(*signal);
     }
-    look_at_ranks();
+    if (ranks_->look()) begin_to_fail();
     on_time(Clock::now());
     for (Screen* screen : output_.screens()) {
       screen->write_some();
@@ -162,11 +110,9 @@ class Supervisor {
     const auto consider = [&](std::optional<Clock::time_point> time) {
       if (time && (!next || *time < *next)) next = time;
     };
-    if (!killed_at_) {
+    if (!ranks_->killed()) {
       consider(kill_at_);
-      for (const Rank& rank : ranks_) {
-        if (rank.stopped && !rank.end) consider(*rank.stopped + kStoppedLimit);
-      }
+      consider(ranks_->stopped_too_long());
     }
     for (const Screen* screen : output_.screens()) consider(screen->due());
     if (reports.fd() < 0) consider(Clock::now() + kTick);
@@ -179,13 +125,13 @@ class Supervisor {
   // wait.
   std::size_t readable_ranks() const {
     if (output_.full()) return 0;
-    return output_.crowded() ? 1 : ranks_.size();
+    return output_.crowded() ? 1 : static_cast<std::size_t>(job_.nproc);
   }
 
   void read_pipes() {
     for (std::size_t rank = 0; rank < readable_ranks(); ++rank) {
-      read_pipe(static_cast<int>(rank), Stream::out, ranks_[rank].child.out);
-      read_pipe(static_cast<int>(rank), Stream::err, ranks_[rank].child.err);
+      read_pipe(static_cast<int>(rank), Stream::out, ranks_->child(rank).out);
+      read_pipe(static_cast<int>(rank), Stream::err, ranks_->child(rank).err);
     }
   }
 
@@ -207,7 +153,7 @@ class Supervisor {
   void drain() {
     constexpr int kReads = 32;  // more than the largest pipe holds
     for (int rank = 0; rank < job_.nproc; ++rank) {
-      Child& child = ranks_[static_cast<std::size_t>(rank)].child;
+      Child& child = ranks_->child(static_cast<std::size_t>(rank));
       for (int read = 0; read < kReads && read_pipe(rank, Stream::out, child.out);) ++read;
       for (int read = 0; read < kReads && read_pipe(rank, Stream::err, child.err);) ++read;
       output_.finish(rank, Stream::out);
@@ -215,75 +161,24 @@ class Supervisor {
     }
   }
 
-  void look_at_ranks() {
-    for (Rank& rank : ranks_) {
-      if (!rank.end) look_at(rank);
-    }
-    if (!failing_ && first_failure_reported()) begin_to_fail();
-  }
-
-  void look_at(Rank& rank) {
-    siginfo_t info{};
-    const auto id = static_cast<id_t>(rank.child.pid);
-    while (::waitid(P_PID, id, &info, WSTOPPED | WCONTINUED | WNOHANG) == 0 && info.si_pid != 0) {
-      rank.stopped.reset();
-      if (info.si_code == CLD_STOPPED) rank.stopped = Clock::now();
-      info = {};
-    }
-    if (::waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) reap(rank, WNOHANG);
-  }
-
-  // The dead leader keeps its group's number until it is reaped, so this is the moment to end what is left of the
-  // group.
-  void reap(Rank& rank, int options) {
-    ::kill(-rank.child.pid, SIGKILL);
-    guardian_->release(rank.child.pid);
-    int status = 0;
-    while (::waitpid(rank.child.pid, &status, options) < 0 && errno == EINTR) {
-    }
-    const int number = static_cast<int>(&rank - ranks_.data());
-    RankEnd end;
-    end.rank = number;
-    end.pid = rank.child.pid;
-    end.time = Clock::now().time_since_epoch();
-    end.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-    end.failure = reported(number);
-    end.progress = board_->get(number);
-    end.stopped = rank.stopped && Clock::now() - *rank.stopped >= kStoppedLimit;
-    if (killed_at_ && !end.failure) end.killed_by_launcher = true;
-    rank.end = end;
-    const bool asked_to_stop = stop_signal_ != 0 && end.exit_code == 128 + stop_signal_;
-    if (asked_to_stop) rank.end->exit_code = 0;
-    if (first_cause({*rank.end}) != nullptr) begin_to_fail();
-  }
-
-  // What a rank reports after the launcher has decided to end all is no cause.
-  std::optional<Failure> reported(int rank) const {
-    auto failure = failure_of(folder_, rank);
-    if (failure && killed_at_ && failure->time > killed_at_->time_since_epoch()) failure.reset();
-    return failure;
-  }
-
-  bool first_failure_reported() const { return first_failure(folder_).has_value(); }
-
   void begin_to_fail() {
-    if (failing_ || killed_at_) return;
+    if (failing_ || ranks_->killed()) return;
     failing_ = true;
     kill_at_ = Clock::now() + kCollect;
   }
 
   void on_stop_signal(int signal) {
     if (stop_signal_ != 0) {
-      kill_ranks();
+      ranks_->kill();
       return;
     }
     stop_signal_ = signal;
+    ranks_->expect_stop_by(signal);
     if (failing_) return;
     bool begun = false;
     for (int rank = 0; rank < job_.nproc; ++rank) begun = begun || board_->get(rank).step > 0;
     if (!begun) {
-      kill_ranks();  // nothing has been learnt that could be kept
+      ranks_->kill();  // nothing has been learnt that could be kept
       return;
     }
     output_.say("ddprun: stopping after step " + std::to_string(board_->request_stop()) + " (again to end at once)");
@@ -292,30 +187,17 @@ class Supervisor {
 
   void on_time(Clock::time_point now) {
     for (Screen* screen : output_.screens()) screen->release_due(now);
-    for (const Rank& rank : ranks_) {
-      if (!rank.end && rank.stopped && now >= *rank.stopped + kStoppedLimit) {
-        failing_ = true;
-        kill_ranks();
-      }
+    if (const auto limit = ranks_->stopped_too_long(); limit && now >= *limit) {
+      failing_ = true;
+      ranks_->kill();
     }
-    if (kill_at_ && now >= *kill_at_) kill_ranks();
-  }
-
-  void kill_ranks() {
-    if (killed_at_) return;
-    killed_at_ = Clock::now();
-    for (const Rank& rank : ranks_) {
-      if (!rank.end) ::kill(-rank.child.pid, SIGKILL);
-    }
+    if (kill_at_ && now >= *kill_at_) ranks_->kill();
   }
 
   Verdict judge() {
-    std::vector<RankEnd> ends;
+    std::vector<RankEnd> ends = ranks_->ends();
     const bool memory_limit = oom_kills(oom_file_) > oom_before_;
-    for (const Rank& rank : ranks_) {
-      ends.push_back(*rank.end);
-      ends.back().memory_limit = memory_limit;
-    }
+    for (RankEnd& end : ends) end.memory_limit = memory_limit;
     const RankEnd* cause = first_cause(ends);
     Verdict verdict;
     if (cause != nullptr) verdict = {exit_code_of(*cause), "ddprun: failed: " + describe(*cause, host_name())};
@@ -327,7 +209,7 @@ class Supervisor {
 
   std::string stop_text() const {
     const std::string what = stop_signal_ == SIGINT ? "ddprun: interrupted" : "ddprun: terminated";
-    return what + (killed_at_ ? "; the ranks were killed" : "; all ranks stopped");
+    return what + (ranks_->killed() ? "; the ranks were killed" : "; all ranks stopped");
   }
 
   void warn_if_broken(const Screen& screen) {
@@ -337,24 +219,16 @@ class Supervisor {
                 std::strerror(screen.broken()));
   }
 
-  std::size_t live() const {
-    return static_cast<std::size_t>(
-        std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return !rank.end; }));
-  }
-
   const Job& job_;
   JobOutput output_;
   const std::string oom_file_;
   const std::optional<int64_t> oom_before_;
-  std::string folder_;
   std::unique_ptr<ProgressBoard> board_;
-  Guardian* guardian_ = nullptr;
-  std::vector<Rank> ranks_;
+  RankProcesses* ranks_ = nullptr;
   bool failing_ = false;
   bool warned_ = false;
   int stop_signal_ = 0;
-  std::optional<Clock::time_point> kill_at_;    // when patience ends
-  std::optional<Clock::time_point> killed_at_;  // when it ended
+  std::optional<Clock::time_point> kill_at_;  // when patience ends
 };
 
 }  // namespace

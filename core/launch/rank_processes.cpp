@@ -1,0 +1,145 @@
+#include "launch/rank_processes.hpp"
+
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include "launch/failure.hpp"
+
+namespace ddprun::launch {
+namespace {
+
+constexpr std::chrono::milliseconds kStoppedLimit{2000};  // a rank under SIGSTOP
+
+// The columns of the terminal that stderr is, if it is one.
+std::optional<int> terminal_columns() {
+  winsize size{};
+  if (::isatty(STDERR_FILENO) != 1) return std::nullopt;
+  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
+}
+
+std::vector<std::string> environment_of(int rank, int count, const std::string& folder) {
+  const std::string number = std::to_string(rank);
+  const std::string size = std::to_string(count);
+  std::vector<std::string> added = {"DDPRUN_RANK=" + number,       "DDPRUN_WORLD_SIZE=" + size,
+                                    "DDPRUN_LOCAL_RANK=" + number, "DDPRUN_LOCAL_WORLD_SIZE=" + size,
+                                    "DDPRUN_JOB_DIR=" + folder,    "DDPRUN_LAUNCHER_PID=" + std::to_string(::getpid())};
+  if (const auto columns = terminal_columns()) added.push_back("DDPRUN_TTY=" + std::to_string(*columns));
+  return environment_with(added);
+}
+
+}  // namespace
+
+RankProcesses::RankProcesses(const std::vector<std::string>& command, int count, std::string folder,
+                             const ProgressBoard& board, Guardian& guardian)
+    : folder_(std::move(folder)), board_(board), guardian_(guardian) {
+  try {
+    for (int rank = 0; rank < count; ++rank) {
+      ranks_.push_back({spawn(command, environment_of(rank, count, folder_)), {}, {}});
+      guardian_.entrust(ranks_.back().child.pid);
+    }
+  } catch (...) {
+    kill();
+    for (const Rank& started : ranks_) wait_for(started);
+    throw;
+  }
+}
+
+RankProcesses::~RankProcesses() {
+  kill();
+  for (const Rank& rank : ranks_) {
+    if (!rank.end) wait_for(rank);
+  }
+}
+
+std::size_t RankProcesses::live() const {
+  return static_cast<std::size_t>(
+      std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return !rank.end; }));
+}
+
+bool RankProcesses::look() {
+  for (Rank& rank : ranks_) {
+    if (!rank.end) look_at(rank);
+  }
+  failed_ = failed_ || first_failure(folder_).has_value();
+  return failed_;
+}
+
+void RankProcesses::look_at(Rank& rank) {
+  siginfo_t info{};
+  const auto id = static_cast<id_t>(rank.child.pid);
+  while (::waitid(P_PID, id, &info, WSTOPPED | WCONTINUED | WNOHANG) == 0 && info.si_pid != 0) {
+    rank.stopped.reset();
+    if (info.si_code == CLD_STOPPED) rank.stopped = Clock::now();
+    info = {};
+  }
+  if (::waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) reap(rank);
+}
+
+void RankProcesses::reap(Rank& rank) {
+  rank.end = end_of(rank, wait_for(rank));
+  const bool asked_to_stop = stop_signal_ != 0 && rank.end->exit_code == 128 + stop_signal_;
+  if (asked_to_stop) rank.end->exit_code = 0;
+  failed_ = failed_ || first_cause({*rank.end}) != nullptr;
+}
+
+// The dead leader keeps its group's number until it is reaped, so this is the moment to end what is left of the group.
+int RankProcesses::wait_for(const Rank& rank) const {
+  ::kill(-rank.child.pid, SIGKILL);
+  guardian_.release(rank.child.pid);
+  int status = 0;
+  while (::waitpid(rank.child.pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+RankEnd RankProcesses::end_of(const Rank& rank, int status) const {
+  RankEnd end;
+  end.rank = static_cast<int>(&rank - ranks_.data());
+  end.pid = rank.child.pid;
+  end.time = Clock::now().time_since_epoch();
+  end.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  end.failure = reported(end.rank);
+  end.progress = board_.get(end.rank);
+  end.stopped = rank.stopped && Clock::now() - *rank.stopped >= kStoppedLimit;
+  end.killed_by_launcher = killed_at_ && !end.failure;
+  return end;
+}
+
+std::optional<Failure> RankProcesses::reported(int rank) const {
+  auto failure = failure_of(folder_, rank);
+  if (failure && killed_at_ && failure->time > killed_at_->time_since_epoch()) failure.reset();
+  return failure;
+}
+
+std::optional<RankProcesses::Clock::time_point> RankProcesses::stopped_too_long() const {
+  std::optional<Clock::time_point> first;
+  for (const Rank& rank : ranks_) {
+    if (!rank.stopped || rank.end) continue;
+    const Clock::time_point time = *rank.stopped + kStoppedLimit;
+    if (!first || time < *first) first = time;
+  }
+  return first;
+}
+
+void RankProcesses::kill() {
+  if (killed_at_) return;
+  killed_at_ = Clock::now();
+  for (const Rank& rank : ranks_) {
+    if (!rank.end) ::kill(-rank.child.pid, SIGKILL);
+  }
+}
+
+std::vector<RankEnd> RankProcesses::ends() const {
+  std::vector<RankEnd> ends;
+  for (const Rank& rank : ranks_) ends.push_back(rank.end.value());
+  return ends;
+}
+
+}  // namespace ddprun::launch
