@@ -1,6 +1,7 @@
 #include "conformance/arithmetic.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -25,7 +26,12 @@ Format format_of(DType dtype) {
   }
 }
 
-// Field by field rather than by a cast, so that float16 and bfloat16 need no compiler support.
+// 2^exponent, for those of a normal double. ldexp() on every element would be most of what a run of the suite costs.
+long double power_of_two(int exponent) {
+  return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);
+}
+
+// A 16-bit float, field by field rather than by a cast, which would need the compiler's support.
 long double decode(const Format& format, uint64_t bits) {
   const int stored = format.significand - 1;
   const int exponent_bits = format.width - format.significand;
@@ -39,7 +45,7 @@ long double decode(const Format& format, uint64_t bits) {
   }
   const uint64_t significand = exponent == 0 ? fraction : fraction | uint64_t{1} << stored;
   const int scale = format.min_exponent - stored + (exponent == 0 ? 0 : static_cast<int>(exponent) - 1);
-  return sign * std::ldexp(static_cast<long double>(significand), scale);
+  return sign * static_cast<long double>(significand) * power_of_two(scale);
 }
 
 uint64_t encode(const Format& format, long double real) {
@@ -50,7 +56,7 @@ uint64_t encode(const Format& format, long double real) {
   if (std::isinf(real)) return sign | exponent_mask << stored;
   if (real == 0) return sign;
   const int exponent = std::max(std::ilogb(real), format.min_exponent);
-  const auto significand = static_cast<uint64_t>(std::ldexp(std::fabs(real), stored - exponent));
+  const auto significand = static_cast<uint64_t>(std::fabs(real) * power_of_two(stored - exponent));
   // The implied one adds 1 to the exponent field; a subnormal has none and stays at 0.
   const auto field = static_cast<uint64_t>(exponent - format.min_exponent);
   return sign | ((field << stored) + significand);
@@ -72,11 +78,11 @@ long double real_contribution(DType dtype, Op op, uint64_t hash, int rank, std::
     // 1/2 and 2 in turn by rank, so that no partial product of neighbours leaves float16.
     if (exact) return sign * ((hash & 1) == 0 ? 1.0L : rank % 2 == 0 ? 2.0L : 0.5L);
     const uint64_t fraction = hash & ((uint64_t{1} << (precision - 3)) - 1);
-    return sign + ((hash >> 62 & 1) != 0 ? 1 : -1) * std::ldexp(static_cast<long double>(fraction), 1 - precision);
+    return sign + ((hash >> 62 & 1) != 0 ? 1 : -1) * static_cast<long double>(fraction) * power_of_two(1 - precision);
   }
   if (exact) return sign * static_cast<long double>(hash % 8);
   const uint64_t significand = hash & ((uint64_t{1} << precision) - 1);
-  return sign * std::ldexp(static_cast<long double>(significand), -precision);
+  return sign * static_cast<long double>(significand) * power_of_two(-precision);
 }
 
 int width_of(DType dtype) {
@@ -87,6 +93,13 @@ uint64_t extend(DType dtype, uint64_t bits) {
   const int unused = 64 - width_of(dtype);
   if (dtype == DType::uint8) return bits << unused >> unused;
   return static_cast<uint64_t>(static_cast<int64_t>(bits << unused) >> unused);
+}
+
+uint64_t bits_of(DType dtype, const Value& value) {
+  if (!is_floating(dtype)) return value.bits;
+  if (dtype == DType::float32) return std::bit_cast<uint32_t>(static_cast<float>(value.real));
+  if (dtype == DType::float64) return std::bit_cast<uint64_t>(static_cast<double>(value.real));
+  return encode(format_of(dtype), value.real);
 }
 
 uint64_t reduce_bits(Op op, uint64_t a, uint64_t b) {
@@ -106,20 +119,22 @@ bool is_floating(DType dtype) {
 }
 
 long double unit_roundoff(DType dtype) {
-  return is_floating(dtype) ? std::ldexp(1.0L, -format_of(dtype).significand) : 0;
+  return is_floating(dtype) ? power_of_two(-format_of(dtype).significand) : 0;
 }
 
 Value load(DType dtype, const void* data, std::size_t index) {
   const std::size_t size = comm::size_of(dtype);
   uint64_t bits = 0;
   std::memcpy(&bits, static_cast<const char*>(data) + index * size, size);  // little endian, as all our platforms
-  if (is_floating(dtype)) return {decode(format_of(dtype), bits), 0};
-  return {0, extend(dtype, bits)};
+  if (!is_floating(dtype)) return {0, extend(dtype, bits)};
+  if (dtype == DType::float32) return {std::bit_cast<float>(static_cast<uint32_t>(bits)), 0};
+  if (dtype == DType::float64) return {std::bit_cast<double>(bits), 0};
+  return {decode(format_of(dtype), bits), 0};
 }
 
 void store(DType dtype, const Value& value, void* data, std::size_t index) {
   const std::size_t size = comm::size_of(dtype);
-  const uint64_t bits = is_floating(dtype) ? encode(format_of(dtype), value.real) : value.bits;
+  const uint64_t bits = bits_of(dtype, value);
   std::memcpy(static_cast<char*>(data) + index * size, &bits, size);
 }
 

@@ -31,7 +31,8 @@ struct Checked {
 
 // Fills the buffers from `seed`, runs the collective, waits, and checks every element, the guards around the buffers,
 // and that send is untouched where it is not also recv. Results that must be equal on all ranks go into *digest
-// (optional). Uses nothing of the context but rank, size and deadline, so that several threads may.
+// (optional); of a large one each rank then checks a share of the elements, and all of them the whole. Uses nothing of
+// the context but rank, size and deadline, so that several threads may.
 Checked run_checked(Context& context, comm::CommBackend& backend, const Collective& what, uint64_t seed,
                     Context* digest = nullptr);
 
