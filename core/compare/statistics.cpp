@@ -16,24 +16,49 @@ constexpr double kAlpha = 0.05;
 constexpr int kResamples = 4000;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Draws indices below n. Not std::uniform_int_distribution, whose numbers differ from library to library.
+// Draws n of n with replacement. Not by std::uniform_int_distribution, whose numbers differ from library to library.
 class Draw {
  public:
   Draw(uint64_t seed, std::size_t n) : generator_(seed), n_(n) {}
-  std::size_t operator()() { return static_cast<std::size_t>((generator_() >> 32) * n_ >> 32); }  // n below 2^32
+
+  // How often each was drawn.
+  void all(std::vector<int>& drawn) {
+    std::fill(drawn.begin(), drawn.end(), 0);
+    for (uint64_t i = 0; i < n_; ++i)
+      ++drawn[static_cast<std::size_t>((generator_() >> 32) * n_ >> 32)];  // n below 2^32
+  }
 
  private:
   std::mt19937_64 generator_;
   uint64_t n_;
 };
 
-// By nth_element, in place: a resample is thrown away anyway.
-double median_in_place(std::vector<double>& samples) {
-  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
-  std::nth_element(samples.begin(), middle, samples.end());
-  if (samples.size() % 2 == 1) return *middle;
-  return (*std::max_element(samples.begin(), middle) + *middle) / 2;
-}
+// Medians of resamples, which are counted and never made: how often each sample was drawn is enough where their order
+// is known.
+class Resampled {
+ public:
+  explicit Resampled(const std::vector<double>& samples) : samples_(samples), order_(samples.size()) {
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) { return samples[a] < samples[b]; });
+  }
+
+  // drawn[i]: how often samples[i]; in all as many as there are samples.
+  double median(const std::vector<int>& drawn) const {
+    const int size = static_cast<int>(order_.size());
+    std::size_t at = 0;
+    int upto = drawn[order_[0]];  // of the drawn, those that are not behind order_[at]
+    const auto drawn_at = [&](int place) {
+      while (upto < place) upto += drawn[order_[++at]];
+      return samples_[order_[at]];
+    };
+    const double middle = drawn_at((size + 1) / 2);
+    return size % 2 == 1 ? middle : (middle + drawn_at(size / 2 + 1)) / 2;
+  }
+
+ private:
+  const std::vector<double>& samples_;
+  std::vector<std::size_t> order_;
+};
 
 struct Interval {
   double low = 0;
@@ -45,15 +70,17 @@ Interval wider(const Interval& a, const Interval& b) {
   return {std::min(a.low, b.low), std::max(a.high, b.high), std::max(a.p, b.p)};
 }
 
-// Of resampled ratios, which are sorted here.
+// Of resampled ratios, which are put into another order here.
 Interval percentile_interval(std::vector<double> ratios) {
-  std::sort(ratios.begin(), ratios.end());
   const auto count = static_cast<double>(ratios.size());
-  const auto below = static_cast<double>(std::lower_bound(ratios.begin(), ratios.end(), 1.0) - ratios.begin());
-  const auto above = static_cast<double>(ratios.end() - std::upper_bound(ratios.begin(), ratios.end(), 1.0));
-  const double tail = (count - std::max(below, above) + 1) / (count + 1);
-  const auto at = static_cast<std::size_t>(kAlpha / 2 * count);
-  return {ratios[at], ratios[ratios.size() - 1 - at], std::min(1.0, 2 * tail)};
+  const auto below = std::count_if(ratios.begin(), ratios.end(), [](double ratio) { return ratio < 1; });
+  const auto above = std::count_if(ratios.begin(), ratios.end(), [](double ratio) { return ratio > 1; });
+  const double tail = (count - static_cast<double>(std::max(below, above)) + 1) / (count + 1);
+  const auto at = static_cast<std::ptrdiff_t>(kAlpha / 2 * count);
+  const auto low = ratios.begin() + at, high = ratios.end() - 1 - at;
+  std::nth_element(ratios.begin(), low, ratios.end());
+  std::nth_element(low + 1, high, ratios.end());
+  return {*low, *high, std::min(1.0, 2 * tail)};
 }
 
 // Around a mean of logarithms, with its standard error.
@@ -114,14 +141,12 @@ Ratio ratio_by_rounds(const std::vector<double>& times, const std::vector<double
   const std::size_t rounds = times.size();
   if (rounds < 2) return with(value, {});
   Draw draw(seed, rounds);
-  std::vector<double> some_times(rounds), some_base(rounds), ratios(kResamples);
+  const Resampled some_times(times), some_base(base);
+  std::vector<int> drawn(rounds);
+  std::vector<double> ratios(kResamples);
   for (double& ratio : ratios) {
-    for (std::size_t i = 0; i < rounds; ++i) {
-      const std::size_t round = draw();
-      some_times[i] = times[round];
-      some_base[i] = base[round];
-    }
-    ratio = median_in_place(some_times) / median_in_place(some_base);
+    draw.all(drawn);
+    ratio = some_times.median(drawn) / some_base.median(drawn);
   }
   std::vector<double> differences;
   for (std::size_t i = 0; i < rounds; ++i) differences.push_back(std::log(times[i] / base[i]));
@@ -134,11 +159,13 @@ Ratio ratio_of_groups(const std::vector<double>& times, const std::vector<double
   const double value = median(times) / median(base);
   if (times.size() < 2 || base.size() < 2) return with(value, {});
   Draw draw_time(seed, times.size()), draw_base(~seed, base.size());
-  std::vector<double> some_times(times.size()), some_base(base.size()), ratios(kResamples);
+  const Resampled some_times(times), some_base(base);
+  std::vector<int> drawn_times(times.size()), drawn_base(base.size());
+  std::vector<double> ratios(kResamples);
   for (double& ratio : ratios) {
-    for (double& time : some_times) time = times[draw_time()];
-    for (double& time : some_base) time = base[draw_base()];
-    ratio = median_in_place(some_times) / median_in_place(some_base);
+    draw_time.all(drawn_times);
+    draw_base.all(drawn_base);
+    ratio = some_times.median(drawn_times) / some_base.median(drawn_base);
   }
   return with(value, wider(percentile_interval(std::move(ratios)), welch_interval(times, base)));
 }
