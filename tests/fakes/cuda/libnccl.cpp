@@ -8,10 +8,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <future>
 #include <thread>
 
 #include "fakes/cuda/fake.hpp"
-#include "gpu.hpp"
+#include "gpu_graph.hpp"
 #include "nccl_peers.hpp"
 #include "nccl_reduce.hpp"
 
@@ -23,7 +24,7 @@ struct ncclComm {
   int size = 0;
   std::atomic<int> turns{0};  // left until what was begun has got on
   std::string algorithm;      // that NCCL_ALGO forced as it was made
-  std::unique_ptr<nccl::Peers> peers;
+  std::shared_ptr<nccl::Peers> peers;
 };
 
 namespace {
@@ -83,8 +84,47 @@ struct Part {
   size_t received;
 };
 
+std::string read(const Part& part) {
+  return {static_cast<const char*>(part.send), part.sent};
+}
+
+auto writing(const Part& part) {
+  return [part](const std::string& result) { std::memcpy(part.recv, result.data(), result.size()); };
+}
+
+// A replay queues its collectives as it is queued itself, so that they keep their place among the others; each begins
+// as the GPU comes to it.
+gpu::Launch replaying(const std::string& name, const std::weak_ptr<nccl::Peers>& to, const Part& part,
+                      const nccl::Rule& rule) {
+  return [=](gpu::Stream stream) -> std::function<void()> {
+    const auto peers = to.lock();
+    if (peers == nullptr) throw gpu::Race("race: a graph's " + name + " is of a communicator that has gone");
+    gpu::note(gpu::name_of(stream) + " " + name + " in a graph");
+    const auto begun = std::make_shared<std::promise<void>>();
+    const auto ended = std::make_shared<std::promise<void>>();
+    const auto read_in_turn = [turn = begun->get_future().share(), part] {
+      turn.wait();
+      return read(part);
+    };
+    peers->queue({name, read_in_turn, rule, writing(part), [ended] { ended->set_value(); }});
+    return [begun, ended] {
+      begun->set_value();
+      ended->get_future().wait();
+    };
+  };
+}
+
+// Nothing is moved in the capture itself.
+void capture(const std::string& name, const ncclComm& comm, gpu::Stream stream, const Part& part, nccl::Rule rule) {
+  gpu::begin(stream);
+  gpu::access(stream, part.send, part.sent, false, name);
+  gpu::access(stream, part.recv, part.received, true, name);
+  gpu::on_launch(stream, replaying(name, comm.peers, part, std::move(rule)));
+}
+
 // Queues it on the stream. Throws Race.
-void queue(const std::string& name, ncclComm& comm, gpu::Stream stream, const Part& part, nccl::Rule rule) {
+void queue(const std::string& name, const ncclComm& comm, gpu::Stream stream, const Part& part, nccl::Rule rule) {
+  if (gpu::is_capturing(stream)) return capture(name, comm, stream, part, std::move(rule));
   const auto work = gpu::queue_work(stream);
   gpu::note(gpu::name_of(stream) + " " + name);
   try {
@@ -94,12 +134,11 @@ void queue(const std::string& name, ncclComm& comm, gpu::Stream stream, const Pa
     gpu::finish(work);
     throw;
   }
-  const auto read = [work, part] {
+  const auto read_in_turn = [work, part] {
     gpu::wait_for_turn(work);
-    return std::string(static_cast<const char*>(part.send), part.sent);
+    return read(part);
   };
-  const auto write = [part](const std::string& result) { std::memcpy(part.recv, result.data(), result.size()); };
-  comm.peers->queue({name, read, std::move(rule), write, [work] { gpu::finish(work); }});
+  comm.peers->queue({name, read_in_turn, std::move(rule), writing(part), [work] { gpu::finish(work); }});
 }
 
 // What NCCL calls ncclX, where `name` is X. `op`: or the root.
@@ -113,6 +152,8 @@ ncclResult_t collective(const char* name, size_t count, ncclDataType_t type, int
   return result;
 } catch (const gpu::Race& race) {
   return failed(ncclUnhandledCudaError, race.what());
+} catch (const gpu::Refused& refused) {
+  return failed(ncclUnhandledCudaError, std::string("Cuda failure '") + refused.what() + "'");
 }
 
 // All parts, one behind the other.
@@ -150,7 +191,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
   (*comm)->rank = rank;
   (*comm)->size = size;
   (*comm)->algorithm = variable("NCCL_ALGO") == "allreduce:tree" ? "TREE" : "RING";
-  if (!fake().alone) (*comm)->peers = std::make_unique<nccl::Peers>(id.internal, rank, size);
+  if (!fake().alone) (*comm)->peers = std::make_shared<nccl::Peers>(id.internal, rank, size);
   return call("ncclCommInitRankConfig",
               "rank " + std::to_string(rank) + " of " + std::to_string(size) + " " + id.internal + " blocking " +
                   std::to_string(config->blocking) + " NCCL_ALGO " + variable("NCCL_ALGO"),
