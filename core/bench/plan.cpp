@@ -92,13 +92,16 @@ std::map<std::string, std::string> options_for(const std::string& backend, const
 
 // The algorithms that are asked of this backend.
 std::vector<std::string> algorithms_for(const plugin::CommPlugin& plugin, const Request& request) {
+  const comm::Memory memory = request.device == "cuda" ? comm::Memory::cuda : comm::Memory::host;
   std::vector<std::string> algorithms = request.algorithms;
   if (algorithms.empty() && request.tune.empty()) algorithms = {"auto"};
   if (algorithms.empty()) {
-    for (const auto& declared : comm::capabilities_of(*plugin.table).algorithms) algorithms.push_back(declared.name);
+    for (const auto& declared : comm::capabilities_of(*plugin.table).algorithms) {
+      if (declared.takes(memory)) algorithms.push_back(declared.name);
+    }
   }
   for (const std::string& algorithm : algorithms) {
-    if (const auto fault = comm::algorithm_fault(*plugin.table, algorithm)) {
+    if (const auto fault = comm::algorithm_fault(*plugin.table, algorithm, memory)) {
       throw Error(ExitCode::usage, "--algorithm " + algorithm + ": " + plugin.table->name + ": " + *fault);
     }
   }

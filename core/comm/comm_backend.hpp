@@ -38,8 +38,11 @@ struct Served {
 
 struct Algorithm {
   std::string name;
-  uint32_t dtypes = 0;  // bit (1 << DType)
-  uint32_t ops = 0;     // bit (1 << Op)
+  uint32_t dtypes = 0;    // bit (1 << DType)
+  uint32_t ops = 0;       // bit (1 << Op)
+  uint32_t memory = ~0U;  // bit (1 << Memory), as far as the backend takes it
+
+  bool takes(Memory kind) const { return (memory >> static_cast<uint32_t>(kind) & 1) != 0; }
 };
 
 struct Capabilities {

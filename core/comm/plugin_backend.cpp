@@ -91,7 +91,9 @@ class PluginBackend : public CallBackend {
         rank_(options.rank),
         size_(options.size),
         algorithm_(options.algorithm),
-        communicator_(std::make_shared<Communicator>(plugin, options)) {}
+        communicator_(std::make_shared<Communicator>(plugin, options)) {
+    if (options.device < 0) capabilities_.cuda = false;
+  }
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -134,7 +136,7 @@ void PluginBackend::require_declared(const Call& call) const {
   const uint32_t op = 1U << static_cast<uint32_t>(call.op);
   const auto serves = [&](const Algorithm& algorithm) {
     const bool chosen = algorithm_ == "auto" || algorithm.name == algorithm_;
-    return chosen && (algorithm.dtypes & dtype) != 0 && (algorithm.ops & op) != 0;
+    return chosen && (algorithm.dtypes & dtype) != 0 && (algorithm.ops & op) != 0 && algorithm.takes(call.memory);
   };
   if (std::any_of(capabilities_.algorithms.begin(), capabilities_.algorithms.end(), serves)) return;
   throw Error(ExitCode::plugin, prefix(call) + "unsupported: " +
@@ -191,17 +193,27 @@ Capabilities capabilities_of(const ddprun_comm_plugin& plugin) {
   const auto* at = reinterpret_cast<const std::byte*>(plugin.algorithms);
   for (uint32_t i = 0; i < plugin.algorithm_count; ++i) {
     const auto& algorithm = *reinterpret_cast<const ddprun_comm_algorithm*>(at);
-    capabilities.algorithms.push_back({algorithm.name, algorithm.dtypes, algorithm.ops});
+    capabilities.algorithms.push_back(
+        {algorithm.name, algorithm.dtypes, algorithm.ops, algorithm.memory != 0 ? algorithm.memory : ~0U});
     at += algorithm.struct_size;
   }
   return capabilities;
 }
 
-std::optional<std::string> algorithm_fault(const ddprun_comm_plugin& plugin, const std::string& algorithm) {
+std::optional<std::string> algorithm_fault(const ddprun_comm_plugin& plugin, const std::string& algorithm,
+                                           Memory memory) {
   std::vector<std::string> names{"auto"};
-  for (const auto& declared : capabilities_of(plugin).algorithms) names.push_back(declared.name);
+  std::string why;
+  for (const auto& declared : capabilities_of(plugin).algorithms) {
+    if (declared.takes(memory)) {
+      names.push_back(declared.name);
+    } else if (declared.name == algorithm) {
+      why = memory == Memory::cuda ? "takes host memory only, and the buffers are on a GPU: "
+                                   : "takes CUDA memory only, and the buffers are in the host's: ";
+    }
+  }
   if (std::find(names.begin(), names.end(), algorithm) != names.end()) return std::nullopt;
-  return expected_one_of(algorithm, names);
+  return why + expected_one_of(algorithm, names);
 }
 
 std::optional<std::string> memory_fault(const ddprun_comm_plugin& plugin, Memory memory, bool staged) {
@@ -216,8 +228,13 @@ std::optional<std::string> memory_fault(const ddprun_comm_plugin& plugin, Memory
   return std::nullopt;
 }
 
+Memory memory_given(const ddprun_comm_plugin& plugin, Memory memory, bool staged) {
+  return staged && capabilities_of(plugin).host ? Memory::host : memory;
+}
+
 std::unique_ptr<CommBackend> join(const ddprun_comm_plugin& plugin, const JoinOptions& options) {
-  if (const auto fault = algorithm_fault(plugin, options.algorithm)) {
+  const Memory memory = options.device < 0 ? Memory::host : Memory::cuda;
+  if (const auto fault = algorithm_fault(plugin, options.algorithm, memory)) {
     throw Error(ExitCode::plugin,
                 std::string(plugin.name) + ": comm.algorithm = \"" + options.algorithm + "\": " + *fault);
   }

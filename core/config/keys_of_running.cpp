@@ -78,8 +78,8 @@ std::vector<Key> describe_running() {
                "operation, order), and stop where they differ."),
       DDPRUN_KEY(comm.stage_through_host)
           .used_by(User::ddp)
-          .doc("Lets a backend that takes only host memory serve tensors on a GPU, through page-locked copies. false: "
-               "such a backend is refused there."),
+          .doc("true: tensors on a GPU reach a backend that takes host memory through page-locked copies there. false: "
+               "the backend has to take CUDA memory, and is refused where it does not."),
       DDPRUN_KEY(comm.options)
           .used_by(User::ddp)
           .doc("Handed to the plugin as they are; the plugin refuses what it does not know."),

@@ -84,11 +84,13 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
     collect(faults, sources, "comm.backend", [&] { made.comm = registry.comm(experiment.comm.backend); });
   }
   if (made.comm) {
-    if (const auto fault = comm::algorithm_fault(*made.comm->table, experiment.comm.algorithm)) {
+    const comm::Memory memory = experiment.launch.device == "cuda" ? comm::Memory::cuda : comm::Memory::host;
+    const bool staged = experiment.comm.stage_through_host;
+    const comm::Memory given = comm::memory_given(*made.comm->table, memory, staged);
+    if (const auto fault = comm::algorithm_fault(*made.comm->table, experiment.comm.algorithm, given)) {
       faults.add({ExitCode::usage, config::fault(sources, "comm.algorithm", *fault)});
     }
-    const comm::Memory memory = experiment.launch.device == "cuda" ? comm::Memory::cuda : comm::Memory::host;
-    if (const auto fault = comm::memory_fault(*made.comm->table, memory, experiment.comm.stage_through_host)) {
+    if (const auto fault = comm::memory_fault(*made.comm->table, memory, staged)) {
       faults.add({ExitCode::plugin, config::fault(sources, "comm.backend", *fault)});
     }
   }

@@ -63,7 +63,9 @@ std::unique_ptr<comm::CommBackend> join_backend(const Assembly& assembly, launch
   options.deterministic = settings.deterministic;
   options.options = settings.options;
   const torch::Device device = assembly.device();
-  if (!device.is_cpu() && comm::capabilities_of(*assembly.comm->table).cuda) options.device = device.index();
+  const bool on_gpu = !device.is_cpu() && comm::memory_given(*assembly.comm->table, comm::Memory::cuda,
+                                                             settings.stage_through_host) == comm::Memory::cuda;
+  if (on_gpu) options.device = device.index();
   auto backend = comm::join_over(store, *assembly.comm->table, options);
   if (!device.is_cpu()) backend = train::staged(std::move(backend), device, options.deadline);
   if (settings.check == "off") return backend;

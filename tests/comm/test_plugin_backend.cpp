@@ -83,13 +83,45 @@ TEST_CASE("capabilities are what the plugin declares") {
 }
 
 TEST_CASE("an algorithm that the plugin has not declared is named with what there is") {
-  CHECK_FALSE(algorithm_fault(fake("good"), "auto"));
-  CHECK_FALSE(algorithm_fault(fake("good"), "slots"));
-  CHECK(algorithm_fault(fake("good"), "slot") == "expected \"auto\" or \"slots\" (did you mean \"slots\"?)");
+  CHECK_FALSE(algorithm_fault(fake("good"), "auto", Memory::host));
+  CHECK_FALSE(algorithm_fault(fake("good"), "slots", Memory::host));
+  CHECK(algorithm_fault(fake("good"), "slot", Memory::host) ==
+        "expected \"auto\" or \"slots\" (did you mean \"slots\"?)");
   auto options = alone();
   options.algorithm = "ring";
   CHECK(error_of([&] { join(fake("good"), options); }) ==
         "3: good: comm.algorithm = \"ring\": expected \"auto\" or \"slots\"");
+}
+
+TEST_CASE("an algorithm that does not take the memory is told of, with those that do") {
+  const ddprun_comm_algorithm algorithms[] = {algorithm("ring", kAllDtypes, kAllOps),
+                                              algorithm("here", kAllDtypes, kAllOps, bits(DDPRUN_HOST)),
+                                              algorithm("there", kAllDtypes, kAllOps, bits(DDPRUN_CUDA))};
+  ddprun_comm_plugin both = fake("good");
+  both.capabilities = DDPRUN_CAP_HOST | DDPRUN_CAP_CUDA;
+  both.algorithms = algorithms;
+  both.algorithm_count = 3;
+  for (const Memory memory : {Memory::host, Memory::cuda}) {
+    CHECK_FALSE(algorithm_fault(both, "auto", memory));
+    CHECK_FALSE(algorithm_fault(both, "ring", memory));
+  }
+  CHECK_FALSE(algorithm_fault(both, "here", Memory::host));
+  CHECK_FALSE(algorithm_fault(both, "there", Memory::cuda));
+  CHECK(algorithm_fault(both, "here", Memory::cuda).value_or("").starts_with(
+      "takes host memory only, and the buffers are on a GPU: expected \"auto\", \"ring\" or \"there\""));
+  CHECK(algorithm_fault(both, "there", Memory::host).value_or("").starts_with(
+      "takes CUDA memory only, and the buffers are in the host's: expected \"auto\", \"ring\" or \"here\""));
+}
+
+TEST_CASE("a plugin of both memories is given the GPU's, but for where copies through the host are asked for") {
+  ddprun_comm_plugin host = fake("good"), cuda = host, both = host;
+  cuda.capabilities = DDPRUN_CAP_CUDA;
+  both.capabilities = DDPRUN_CAP_HOST | DDPRUN_CAP_CUDA;
+  CHECK(memory_given(both, Memory::cuda, false) == Memory::cuda);
+  CHECK(memory_given(both, Memory::cuda, true) == Memory::host);
+  CHECK(memory_given(host, Memory::cuda, true) == Memory::host);
+  CHECK(memory_given(cuda, Memory::cuda, true) == Memory::cuda);
+  CHECK(memory_given(both, Memory::host, false) == Memory::host);
 }
 
 TEST_CASE("memory that the plugin does not take is told of, with what to do") {

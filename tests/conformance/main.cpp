@@ -67,6 +67,18 @@ comm::Memory memory_from(const Arguments& arguments, const Settings& settings) {
                                    (host ? "CUDA" : "host") + " memory only");
 }
 
+// Leaves what the plugin takes and gives of the buffers' memory. Returns the names of the other algorithms.
+std::vector<std::string> without_algorithms_of_other_memory(Settings& settings) {
+  comm::Capabilities& can = settings.capabilities;
+  std::vector<std::string> names;
+  std::erase_if(can.algorithms, [&](const comm::Algorithm& algorithm) {
+    if (!algorithm.takes(settings.memory)) names.push_back(algorithm.name);
+    return !algorithm.takes(settings.memory);
+  });
+  can.alloc = can.alloc && can.alloc_memory == settings.memory;
+  return names;
+}
+
 Settings settings_from(const Arguments& arguments) {
   Settings settings;
   for (const auto& option : arguments.options) {
@@ -195,7 +207,8 @@ void print_plugin(const Settings& settings) {
 constexpr auto kSkipped = static_cast<ExitCode>(77);
 
 ExitCode run(const Arguments& arguments) {
-  const Settings settings = settings_from(arguments);
+  Settings settings = settings_from(arguments);
+  const auto of_other_memory = without_algorithms_of_other_memory(settings);
   print_plugin(settings);
   const Gpus gpus = settings.memory == comm::Memory::host ? Gpus{} : find_gpus(settings);
   if (!gpus.missing.empty()) {
@@ -205,6 +218,7 @@ ExitCode run(const Arguments& arguments) {
   Leftovers leftovers;
   Report report(arguments.verbose);
   for (const auto& skipped : undeclared(settings)) report.skip(skipped.what + ": not declared", skipped.combinations);
+  for (const auto& name : of_other_memory) report.skip("allreduce " + name + ": does not take such memory", 1);
   std::size_t chosen = 0, left_out = 0;
   for (const As as : {As::processes, As::threads}) {
     if (arguments.as != "both" && arguments.as != testing::name_of(as)) continue;

@@ -59,6 +59,15 @@ constexpr ddprun_comm_algorithm kAlgorithms[] = {
 constexpr ddprun::CommPluginInfo kInfo = {"scripted", "1", "", DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING, kAlgorithms};
 constexpr ddprun_comm_plugin kTable = ddprun::comm_plugin<Scripted, kInfo>();
 
+// A plugin of both memories, one of whose algorithms takes the host's only.
+constexpr ddprun_comm_algorithm kOfBoth[] = {
+    ddprun::algorithm("ring", ddprun::kAllDtypes, ddprun::kAllOps),
+    ddprun::algorithm("here", ddprun::kAllDtypes, ddprun::kAllOps, ddprun::bits(DDPRUN_HOST)),
+};
+constexpr ddprun::CommPluginInfo kBothInfo = {"both", "1", "", DDPRUN_CAP_HOST | DDPRUN_CAP_CUDA | DDPRUN_CAP_BLOCKING,
+                                              kOfBoth};
+constexpr ddprun_comm_plugin kBothTable = ddprun::comm_plugin<Scripted, kBothInfo>();
+
 ddprun_status gather_nothing(void*, const void*, uint64_t, void*) {
   return DDPRUN_INTERNAL;
 }
@@ -134,6 +143,21 @@ TEST_CASE("create refuses an algorithm that is not declared") {
   Joined world("rign");
   CHECK(world.create() == DDPRUN_UNSUPPORTED);
   CHECK(std::string(world.error.data()) == "no algorithm \"rign\": expected \"ring\", \"auto\", \"fast\"");
+}
+
+TEST_CASE("an algorithm of the host's memory is refused on a GPU, and for CUDA memory") {
+  Joined world("here");
+  world.host.device = 0;
+  CHECK(kBothTable.create(&world.host, &world.comm) == DDPRUN_UNSUPPORTED);
+  CHECK(std::string(world.error.data()) == "create: this algorithm takes host memory only");
+  world.host.device = -1;
+  REQUIRE(kBothTable.create(&world.host, &world.comm) == DDPRUN_OK);
+  auto call = call_of();
+  ddprun_request* request = nullptr;
+  CHECK(kBothTable.allreduce(world.comm, &call, &request) == DDPRUN_OK);
+  call.memory = DDPRUN_CUDA;
+  CHECK(kBothTable.allreduce(world.comm, &call, &request) == DDPRUN_UNSUPPORTED);
+  CHECK(kBothTable.broadcast(world.comm, &call, &request) == DDPRUN_OK);
 }
 
 TEST_CASE("create refuses a host that breaks the contract") {

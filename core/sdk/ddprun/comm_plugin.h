@@ -74,7 +74,7 @@ typedef struct ddprun_comm_algorithm {
   uint32_t struct_size;
   uint32_t dtypes;
   uint32_t ops;
-  uint32_t reserved;
+  uint32_t memory; /* bit (1 << DDPRUN_HOST) and so on; 0: all that the plugin takes */
   const char* name;
 } ddprun_comm_algorithm;
 

@@ -150,9 +150,13 @@ constexpr uint32_t bits(Values... values) {
 constexpr uint32_t kAllDtypes = (uint32_t{1} << DDPRUN_DTYPE_COUNT) - 1;
 constexpr uint32_t kAllOps = (uint32_t{1} << DDPRUN_OP_COUNT) - 1;
 
-// One entry of CommPluginInfo::algorithms.
-constexpr ddprun_comm_algorithm algorithm(const char* name, uint32_t dtypes, uint32_t ops) {
-  return {sizeof(ddprun_comm_algorithm), dtypes, ops, 0, name};
+// One entry of CommPluginInfo::algorithms. memory: bits(DDPRUN_HOST) for one that does not take all that the plugin
+// takes.
+constexpr ddprun_comm_algorithm algorithm(const char* name, uint32_t dtypes, uint32_t ops, uint32_t memory = 0) {
+  return {sizeof(ddprun_comm_algorithm), dtypes, ops, memory, name};
+}
+constexpr bool takes_memory(const ddprun_comm_algorithm& algorithm, int32_t memory) {
+  return algorithm.memory == 0 || (algorithm.memory & bits(memory)) != 0;
 }
 
 // Size of one element in bytes; 0 for a number that is no dtype.

@@ -40,6 +40,13 @@ inline void require(bool holds, ddprun_status status, const char* where, const c
   if (!holds) throw Failure(status, std::string(where) + ": " + what);
 }
 
+inline bool any_takes(std::span<const ddprun_comm_algorithm> algorithms, int32_t memory) {
+  for (const auto& entry : algorithms) {
+    if (takes_memory(entry, memory)) return true;
+  }
+  return false;
+}
+
 inline void check(const CommPluginInfo& info, const ddprun_comm_host& host) {
   const auto refuse_unless = [](bool holds, const char* what) { require(holds, DDPRUN_INVALID, "create", what); };
   refuse_unless(host.size >= 1 && host.rank >= 0 && host.rank < host.size, "rank is not within 0 .. size - 1");
@@ -50,6 +57,9 @@ inline void check(const CommPluginInfo& info, const ddprun_comm_host& host) {
   const uint64_t memory = host.device < 0 ? DDPRUN_CAP_HOST : DDPRUN_CAP_CUDA;
   require((info.capabilities & memory) != 0, DDPRUN_UNSUPPORTED, "create",
           host.device < 0 ? "this backend takes CUDA memory only" : "this backend takes host memory only");
+  require(any_takes(declaration(info, host.algorithm).selected, host.device < 0 ? DDPRUN_HOST : DDPRUN_CUDA),
+          DDPRUN_UNSUPPORTED, "create",
+          host.device < 0 ? "this algorithm takes CUDA memory only" : "this algorithm takes host memory only");
 }
 
 // Half-open ranges of addresses.
@@ -85,9 +95,10 @@ inline void check_reduction(const Declaration& declared, Collective kind, const 
           "avg is for floating types only; take sum");
   bool taken = false;
   for (const auto& entry : kind == Collective::allreduce ? declared.selected : declared.all) {
-    taken = taken || ((entry.dtypes & bits(call.dtype)) != 0 && (entry.ops & bits(call.op)) != 0);
+    taken = taken || ((entry.dtypes & bits(call.dtype)) != 0 && (entry.ops & bits(call.op)) != 0 &&
+                      takes_memory(entry, call.memory));
   }
-  require(taken, DDPRUN_UNSUPPORTED, where, "the algorithm does not take this dtype and op");
+  require(taken, DDPRUN_UNSUPPORTED, where, "the algorithm does not take this dtype and op in such memory");
 }
 
 // Broadcast and allgather only move bytes: they take every dtype, declared for reductions or not.
