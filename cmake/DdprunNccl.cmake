@@ -49,6 +49,14 @@ ddprun_first_file(ddprun_cuda_crt_header "${ddprun_cuda_dirs}" include/crt/host_
 ddprun_first_file(ddprun_cuda_nv_header "${ddprun_cuda_dirs}" include/cccl/nv/target include/nv/target)
 ddprun_first_file(ddprun_cuda_library "${ddprun_cuda_dirs}" lib/libcudart.so.13 lib64/libcudart.so.13)
 
+# DDPRUN_NVRTC: the compiler of kernels, which is asked for at run time only; where there is none yet, where the wheels
+# bring it.
+ddprun_first_file(DDPRUN_NVRTC "${ddprun_cuda_dirs}" lib/libnvrtc.so.13 lib64/libnvrtc.so.13)
+if(NOT DDPRUN_NVRTC)
+  list(GET ddprun_cuda_dirs 0 DDPRUN_NVRTC)
+  string(APPEND DDPRUN_NVRTC /lib/libnvrtc.so.13)
+endif()
+
 set(ddprun_nccl_missing "")
 foreach(part "nccl_header;include/nccl.h;NCCL" "nccl_library;lib/libnccl.so.2;NCCL"
              "cuda_header;include/cuda_runtime.h;CUDA" "cuda_crt_header;include/crt/host_config.h;CUDA"

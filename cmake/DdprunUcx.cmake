@@ -1,6 +1,7 @@
 # UCX as a target of our own, ddprun_ucx, where there is one. DDPRUN_UCX_DIR is an order: the folder that holds include/
 # and lib/, or `system` for the one that pkg-config knows. Else the wheel that ./ddprun installs, else the system's, 1.13
-# or later. None is no failure: a line says so, and comm_ucx is not built.
+# or later. None is no failure: a line says so, and comm_ucx is not built. DDPRUN_UCX_CUDA: whether it moves the memory
+# of GPUs, which is a module of it (Debian's has none).
 set(ddprun_ucx_oldest 1.13)
 set(DDPRUN_UCX_DIR "$ENV{DDPRUN_UCX_DIR}" CACHE STRING "UCX: a folder with include/ and lib/, or system; empty: the wheel, or the system's")
 
@@ -27,6 +28,7 @@ if(ddprun_ucx_dir AND NOT ddprun_ucx_dir STREQUAL system)
   target_include_directories(ddprun_ucx_found SYSTEM INTERFACE ${ddprun_ucx_dir}/include)
   target_link_libraries(ddprun_ucx_found INTERFACE ${ddprun_ucx_dir}/lib/libucp.so.0 ${ddprun_ucx_dir}/lib/libucs.so.0)
   set(DDPRUN_UCX_RPATH ${ddprun_ucx_dir}/lib)
+  set(ddprun_ucx_modules ${ddprun_ucx_dir}/lib/ucx)
 else()
   set(ddprun_ucx_dir "")
   find_package(PkgConfig QUIET)
@@ -40,7 +42,14 @@ else()
     set(DDPRUN_UCX_VERSION ${UCX_VERSION})
     set(ddprun_ucx_dir ${UCX_PREFIX})
     target_link_libraries(ddprun_ucx_found INTERFACE PkgConfig::UCX)
+    pkg_get_variable(ddprun_ucx_libdir ucx libdir)
+    set(ddprun_ucx_modules ${ddprun_ucx_libdir}/ucx)
   endif()
+endif()
+
+set(DDPRUN_UCX_CUDA NO)
+if(EXISTS ${ddprun_ucx_modules}/libuct_cuda.so.0)
+  set(DDPRUN_UCX_CUDA YES)
 endif()
 
 if(NOT ddprun_ucx_dir)
@@ -49,6 +58,6 @@ elseif(DDPRUN_UCX_VERSION VERSION_LESS ddprun_ucx_oldest)
   message(STATUS "UCX ${DDPRUN_UCX_VERSION} in ${ddprun_ucx_dir} is not used, so comm_ucx is not built: it needs "
                  "${ddprun_ucx_oldest} or later")
 else()
-  message(STATUS "UCX ${DDPRUN_UCX_VERSION}: ${ddprun_ucx_dir}")
+  message(STATUS "UCX ${DDPRUN_UCX_VERSION}: ${ddprun_ucx_dir}, memory of GPUs: ${DDPRUN_UCX_CUDA}")
   add_library(ddprun_ucx ALIAS ddprun_ucx_found)
 endif()

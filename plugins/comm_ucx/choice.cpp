@@ -25,8 +25,15 @@ Way way_named(const std::string& name) {
 }
 
 Choice::Choice(const Host& host, bool some_share_memory)
-    : of_messages_(Tuning::parse(kOfMessages, "ucx")),
-      tuning_(tuning_of(host, "ucx", kAlgorithms, some_share_memory ? kOfSharedMemory : kOfMessages)) {}
+    : of_messages_(Tuning::parse(kOfMessages, "ucx")), on_gpus_(of_messages_), tuning_(of_messages_) {
+  const char* const stock = some_share_memory ? kOfSharedMemory : kOfMessages;
+  if (host.device() < 0) {
+    tuning_ = tuning_of(host, "ucx", kAlgorithms, stock);
+  } else {
+    on_gpus_ = tuning_of(host, "ucx", std::span(kAlgorithms).first(kOfGpus), kOfMessages);
+    tuning_ = Tuning::parse(stock, "ucx");
+  }
+}
 
 bool Choice::may_take(Way way) const {
   const auto& rows = tuning_.rows();

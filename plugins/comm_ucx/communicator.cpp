@@ -1,8 +1,9 @@
 #include "communicator.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
+
+#include "gpu_space.hpp"
 
 namespace ddprun::ucx_backend {
 namespace {
@@ -16,8 +17,8 @@ uint64_t bytes_of(const ddprun_collective& call) {
   return call.count * size_of(call.dtype);
 }
 
-void copy(const ddprun_collective& call, void* to) {
-  if (call.count > 0 && call.send != to) std::memcpy(to, call.send, bytes_of(call));
+void copy(const ddprun_collective& call, void* to, MemorySpace& space) {
+  if (call.send != to) space.copy(to, call.send, bytes_of(call));
 }
 
 }  // namespace
@@ -25,6 +26,7 @@ void copy(const ddprun_collective& call, void* to) {
 UcxCommunicator::UcxCommunicator(const Host& host)
     : host_(checked(host)),
       group_{host.rank(), host.size()},
+      gpu_(host.device() < 0 ? nullptr : std::make_unique<const Gpu>(host.device())),
       messages_(host),
       shared_(host, messages_.why_no_shared_memory(), [this] { return messages_.ended(); }),
       choice_(host, shared_.is_usable() && shared_.leaders().size() < static_cast<std::size_t>(host.size())),
@@ -33,10 +35,16 @@ UcxCommunicator::UcxCommunicator(const Host& host)
   if (wants_shared && !shared_.is_usable()) {
     throw Failure(DDPRUN_UNSUPPORTED, "algorithm \"shared\": " + shared_.why_not());
   }
+  const OnGpu here(gpu_.get());
   has_messages_ = needs_messages();
-  if (has_messages_) {
-    messages_.connect();
-  } else if (!is_alone()) {
+  try {
+    if (has_messages_ || gpu_ != nullptr) messages_.connect();
+    if (gpu_ != nullptr) gpu_space_ = std::make_unique<GpuSpace>(*gpu_, messages_);
+  } catch (...) {
+    messages_.disconnect();  // on the GPU
+    throw;
+  }
+  if (!has_messages_ && !is_alone() && gpu_ == nullptr) {
     host.log(host.rank() == 0 ? DDPRUN_LOG_INFO : DDPRUN_LOG_DEBUG,
              "the ranks share memory: no transport of UCX is used");
   }
@@ -49,6 +57,18 @@ UcxCommunicator::UcxCommunicator(const Host& host)
   dissemination_ = {"dissemination", transports.c_str()};
 }
 
+UcxCommunicator::~UcxCommunicator() {
+  const OnGpu here(gpu_.get());
+  gpu_space_.reset();
+  messages_.disconnect();
+}
+
+MemorySpace& UcxCommunicator::space_of(int32_t memory) {
+  if (memory != DDPRUN_CUDA) return host_space_;
+  if (gpu_space_ != nullptr) return *gpu_space_;
+  throw Failure(DDPRUN_UNSUPPORTED, "memory of a GPU, but this communicator was made for the host's");
+}
+
 bool UcxCommunicator::needs_messages() const {
   const bool all_share = shared_.is_usable() && shared_.leaders().size() == 1;
   const bool only_shared =
@@ -58,14 +78,16 @@ bool UcxCommunicator::needs_messages() const {
 }
 
 template <class Plan>
-void UcxCommunicator::run(const char* name, int32_t dtype, int32_t op, Plan&& plan) {
+void UcxCommunicator::run(const char* name, const ddprun_collective& call, Plan&& plan) {
   if (failure_) throw *failure_;
-  messages_.begin(name);
+  MemorySpace& space = space_of(call.memory);
+  const OnGpu here(gpu_.get());
+  messages_.begin(name, call.memory);
   schedule_.steps.clear();
   schedule_.longest = 0;
   try {
-    plan(schedule_);
-    pipeline_.run(schedule_.steps, dtype, op, schedule_.longest);
+    plan(schedule_, space);
+    pipeline_.run(schedule_.steps, space, call.dtype, call.op, schedule_.longest);
   } catch (const Failure& failure) {
     const bool names_nobody = failure.status() == DDPRUN_TIMEOUT && messages_.awaited() >= 0;
     const int cause = failure.status() == DDPRUN_PEER_LOST ? messages_.culprit() : host_.rank();
@@ -90,25 +112,27 @@ void UcxCommunicator::run_shared(Body&& body) {
 
 // Closing tells the peers, which are in this collective or will be: none waits for the deadline.
 void UcxCommunicator::fail(ddprun_status status, int cause, const std::string& why) {
-  shared_.leave(cause);
-  messages_.close(cause);
   failure_.emplace(status, why);
+  shared_.leave(cause);
+  const OnGpu here(gpu_.get());
+  messages_.close(cause);
   throw *failure_;
 }
 
 Way UcxCommunicator::way_of(const ddprun_collective& call) const {
   const std::string& asked = host_.algorithm();
-  return asked == "auto" ? choice_.way(group_.size, bytes_of(call)) : way_named(asked);
+  if (asked != "auto") return way_named(asked);
+  return call.memory == DDPRUN_CUDA ? choice_.way_on_gpus(group_.size, bytes_of(call))
+                                    : choice_.way(group_.size, bytes_of(call));
 }
 
 Request& UcxCommunicator::allreduce(const ddprun_collective& call) {
   const Way way = way_of(call);
-  if (is_alone()) {
-    copy(call, call.recv);
-  } else if (way == Way::shared) {
+  if (way == Way::shared && !is_alone()) {
     shared_allreduce(call);
   } else if (call.count > 0) {
-    run("allreduce", call.dtype, call.op, [&](Schedule& schedule) {
+    run("allreduce", call, [&](Schedule& schedule, MemorySpace& space) {
+      if (is_alone()) return copy(call, call.recv, space);
       way == Way::tree ? tree_allreduce(group_, call, schedule) : ring_allreduce(group_, call, schedule);
     });
   }
@@ -128,7 +152,7 @@ void UcxCommunicator::shared_allreduce(const ddprun_collective& call) {
   const int leader = shared_.ranks().front();
   if (leader == host_.rank()) {
     const auto host = std::find(leaders.begin(), leaders.end(), leader) - leaders.begin();
-    run("allreduce", call.dtype, call.op, [&](Schedule& schedule) {
+    run("allreduce", call, [&](Schedule& schedule, MemorySpace&) {
       const Group group = {static_cast<int>(host), hosts};
       choice_.way_of_messages(hosts, bytes_of(call)) == Way::tree ? tree_allreduce(group, between, schedule)
                                                                   : ring_allreduce(group, between, schedule);
@@ -152,39 +176,39 @@ void UcxCommunicator::free(void* memory) noexcept {
 }
 
 Request& UcxCommunicator::broadcast(const ddprun_collective& call) {
-  if (!has_messages_) {
+  if (!goes_by_messages(call)) {
     if (call.count > 0) run_shared([&] { shared_.broadcast(call); });
     return shared_request_;
   }
   if (!is_alone() && call.count > 0) {
-    run("broadcast", call.dtype, DDPRUN_SUM, [&](Schedule& schedule) { tree_broadcast(group_, call, schedule); });
+    run("broadcast", call, [&](Schedule& schedule, MemorySpace&) { tree_broadcast(group_, call, schedule); });
   }
   return tree_;
 }
 
 Request& UcxCommunicator::allgather(const ddprun_collective& call) {
-  if (!has_messages_) {
+  if (!goes_by_messages(call)) {
     if (call.count > 0) run_shared([&] { shared_.allgather(call); });
     return shared_request_;
   }
-  if (call.count > 0)
-    copy(call, static_cast<std::byte*>(call.recv) + static_cast<uint64_t>(group_.rank) * bytes_of(call));
-  if (!is_alone() && call.count > 0) {
-    run("allgather", call.dtype, DDPRUN_SUM, [&](Schedule& schedule) { ring_allgather(group_, call, schedule); });
+  if (call.count > 0) {
+    run("allgather", call, [&](Schedule& schedule, MemorySpace& space) {
+      copy(call, static_cast<std::byte*>(call.recv) + static_cast<uint64_t>(group_.rank) * bytes_of(call), space);
+      if (!is_alone()) ring_allgather(group_, call, schedule);
+    });
   }
   return ring_;
 }
 
 Request& UcxCommunicator::reduce_scatter(const ddprun_collective& call) {
-  if (!has_messages_) {
+  if (!goes_by_messages(call)) {
     if (call.count > 0) run_shared([&] { shared_.reduce_scatter(call); });
     return shared_request_;
   }
-  if (is_alone()) {
-    copy(call, call.recv);
-  } else if (call.count > 0) {
-    run("reduce_scatter", call.dtype, call.op,
-        [&](Schedule& schedule) { pairwise_reduce_scatter(group_, call, schedule); });
+  if (call.count > 0) {
+    run("reduce_scatter", call, [&](Schedule& schedule, MemorySpace& space) {
+      is_alone() ? copy(call, call.recv, space) : pairwise_reduce_scatter(group_, call, schedule);
+    });
   }
   return pairwise_;
 }
@@ -195,7 +219,10 @@ Request& UcxCommunicator::barrier() {
     return shared_request_;
   }
   if (!is_alone()) {
-    run("barrier", DDPRUN_UINT8, DDPRUN_SUM, [&](Schedule& schedule) { dissemination_barrier(group_, schedule); });
+    ddprun_collective nothing = {};
+    nothing.dtype = DDPRUN_UINT8;
+    nothing.memory = DDPRUN_HOST;
+    run("barrier", nothing, [&](Schedule& schedule, MemorySpace&) { dissemination_barrier(group_, schedule); });
   }
   return dissemination_;
 }

@@ -1,13 +1,17 @@
 // comm_ucx: collectives over UCX. This class picks the algorithm and keeps the first failure; messages.hpp talks to the
 // peers, algorithms.hpp says who sends what, pipeline.hpp does it; shared_group.hpp reduces between ranks of one host.
+// Vectors in a GPU's memory (gpu_space.hpp) go by messages always.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "algorithms.hpp"
 #include "choice.hpp"
 #include "ddprun/comm_plugin.hpp"
+#include "gpu.hpp"
+#include "host_space.hpp"
 #include "messages.hpp"
 #include "pipeline.hpp"
 #include "shared_group.hpp"
@@ -17,6 +21,7 @@ namespace ddprun::ucx_backend {
 class UcxCommunicator final : public Communicator {
  public:
   explicit UcxCommunicator(const Host& host);
+  ~UcxCommunicator() override;
 
   Request& allreduce(const ddprun_collective& call) override;
   Request& broadcast(const ddprun_collective& call) override;
@@ -30,11 +35,16 @@ class UcxCommunicator final : public Communicator {
  private:
   // How an allreduce goes: the same on all ranks.
   Way way_of(const ddprun_collective& call) const;
-  // Whether UCX is needed at all: not where every collective goes through the memory of one host.
+  // Whether vectors of the host need UCX at all: not where every collective goes through the memory of one host.
   bool needs_messages() const;
-  // Runs the steps that plan(schedule) writes. After a failure the messages are closed.
+  bool goes_by_messages(const ddprun_collective& call) const noexcept {
+    return has_messages_ || call.memory == DDPRUN_CUDA;
+  }
+  // Throws Failure for memory of a GPU where this rank has none.
+  MemorySpace& space_of(int32_t memory);
+  // Runs the steps that plan(schedule, space) writes. After a failure the messages are closed.
   template <class Plan>
-  void run(const char* name, int32_t dtype, int32_t op, Plan&& plan);
+  void run(const char* name, const ddprun_collective& call, Plan&& plan);
   // Runs body() on the shared memory. After a failure, but for want of memory, it and the messages are closed.
   template <class Body>
   void run_shared(Body&& body);
@@ -45,13 +55,16 @@ class UcxCommunicator final : public Communicator {
 
   const Host host_;
   const Group group_;
+  const std::unique_ptr<const Gpu> gpu_;  // null: this rank has none
   Messages messages_;
   SharedGroup shared_;
   const Choice choice_;
+  HostSpace host_space_;
+  std::unique_ptr<MemorySpace> gpu_space_;
   Pipeline pipeline_;
   Schedule schedule_;               // memory for the call's steps
   std::optional<Failure> failure_;  // the first: its messages are closed
-  bool has_messages_ = false;       // else all ranks share memory, and nothing goes any other way
+  bool has_messages_ = false;       // else all ranks share memory, and nothing of the host's goes any other way
   std::string shared_transports_;
   Request ring_{}, tree_{}, shared_request_{}, pairwise_{}, dissemination_{};
 };

@@ -46,7 +46,8 @@ void widen_tcp(ucp_config_t* config) {
 Transports Transports::of(const Host& host, bool one_host) {
   const std::string tls = host.option("tls", from_environment("UCX_TLS", ""));
   const std::string devices = host.option("devices", from_environment("UCX_NET_DEVICES", "all"));
-  return {tls.empty() ? (one_host ? "self,sysv,cma" : "^posix") : tls, devices, !tls.empty()};
+  const std::string here = host.device() < 0 ? "self,sysv,cma" : "self,sysv,cma,cuda";
+  return {!tls.empty() ? tls : one_host ? here : "^posix", devices, !tls.empty()};
 }
 
 bool Transports::share_memory() const {
@@ -54,7 +55,7 @@ bool Transports::share_memory() const {
   return names_any(tls, {"all", "sm", "shm", "mm", "posix", "sysv", "xpmem"});
 }
 
-Context::Context(const Transports& transports, int ranks, int ranks_here) {
+Context::Context(const Transports& transports, int ranks, int ranks_here, bool takes_cuda) {
   complaints();
   ucp_config_t* read = nullptr;
   check(ucp_config_read(nullptr, nullptr, &read), DDPRUN_INVALID, "UCX cannot read its settings (UCX_...)");
@@ -75,6 +76,25 @@ Context::Context(const Transports& transports, int ranks, int ranks_here) {
     ucp_cleanup(context_);
     throw Failure(DDPRUN_INVALID, asked + ": " + said);
   }
+  if (!takes_cuda) return;
+  try {
+    require_cuda(transports);
+  } catch (...) {
+    ucp_cleanup(context_);
+    throw;
+  }
+}
+
+// Without it UCX takes a GPU's memory for the host's, and crashes.
+void Context::require_cuda(const Transports& transports) const {
+  ucp_context_attr_t answer = {};
+  answer.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+  check(ucp_context_query(context_, &answer), DDPRUN_INTERNAL, "UCX cannot tell which memory it takes");
+  if ((answer.memory_types >> UCS_MEMORY_TYPE_CUDA & 1) != 0) return;
+  throw Failure(DDPRUN_UNSUPPORTED,
+                "UCX takes no CUDA memory with tls = \"" + transports.tls +
+                    "\": it wants the transports \"cuda\" in comm.options.tls (UCX_TLS), a UCX that was built with "
+                    "CUDA, and the driver; comm.stage_through_host = true does without");
 }
 
 Context::~Context() {

@@ -19,7 +19,8 @@ struct Transports {
   // comm.options.tls and .devices, else UCX's own variables; else shared memory where all ranks share a host, so that
   // no port is opened, and all that UCX has where they do not. Never posix unless it is asked for: UCX makes a file in
   // /dev/shm, writes all of it, and unlinks it only then, so that a rank that is killed meanwhile leaves it there. A
-  // System V segment it marks for removal as soon as it is attached.
+  // System V segment it marks for removal as soon as it is attached. On one host those for a GPU too where this rank
+  // has one.
   static Transports of(const Host& host, bool one_host);
   // Whether ranks of one host may talk through shared memory.
   bool share_memory() const;
@@ -27,14 +28,17 @@ struct Transports {
 
 class Context {
  public:
-  // Throws Failure, DDPRUN_INVALID where UCX has none of what was asked for.
-  Context(const Transports& transports, int ranks, int ranks_here);
+  // Throws Failure: DDPRUN_INVALID where UCX has none of what was asked for, DDPRUN_UNSUPPORTED where it is to take
+  // CUDA memory and does not.
+  Context(const Transports& transports, int ranks, int ranks_here, bool takes_cuda);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
   ucp_context_h get() const noexcept { return context_; }
 
  private:
+  void require_cuda(const Transports& transports) const;
+
   ucp_context_h context_ = nullptr;
 };
 

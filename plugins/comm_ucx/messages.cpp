@@ -39,8 +39,10 @@ int number_of(const std::vector<bool>& chosen) {
   return static_cast<int>(std::count(chosen.begin(), chosen.end(), true));
 }
 
-ucp_request_param_t in_host_memory() {
+// Of a GPU's memory UCX finds out itself what it is: ordinary, managed, mapped.
+ucp_request_param_t in_memory(int32_t memory) {
   ucp_request_param_t how = {};
+  if (memory == DDPRUN_CUDA) return how;
   how.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   how.memory_type = UCS_MEMORY_TYPE_HOST;
   return how;
@@ -60,7 +62,7 @@ Messages::~Messages() = default;
 
 void Messages::connect() {
   begin("create");
-  context_ = std::make_unique<Context>(chosen_, host_.size(), number_of(beside_));
+  context_ = std::make_unique<Context>(chosen_, host_.size(), number_of(beside_), host_.device() >= 0);
   worker_ = std::make_unique<Worker>(*context_);
   require_equal_transports();
   const auto addresses = host_.allgather(worker_->address());
@@ -86,7 +88,7 @@ void Messages::require_equal_transports() const {
 
 // UCX makes its connections with the first message; that is now, so that no collective waits for it.
 void Messages::greet() {
-  auto how = in_host_memory();
+  auto how = in_memory(DDPRUN_HOST);
   const auto posted = ucp_tag_recv_nbx(worker_->get(), &notice_, sizeof notice_, kNotice, kKindBits, &how);
   if (UCS_PTR_IS_ERR(posted)) fail(UCS_PTR_STATUS(posted), host_.rank());
   std::vector<Transfer> greetings;
@@ -103,7 +105,8 @@ void Messages::greet() {
             "rank " + std::to_string(host_.rank()) + " reaches the others by " + peers_->lanes());
 }
 
-void Messages::begin(const char* name) noexcept {
+void Messages::begin(const char* name, int32_t memory) noexcept {
+  how_ = in_memory(memory);
   number_ = (number_ + 1) % kNumbers;
   awaited_ = -1;
   waiter_.begin(name);
@@ -116,16 +119,15 @@ ucp_tag_t Messages::tag(int label, int source) const noexcept {
 
 Transfer Messages::send(int to, int label, const void* data, uint64_t bytes, bool confirmed) {
   constexpr uint64_t kFitsInSocket = 8192;
-  const auto how = in_host_memory();
   const bool waits = !peers_->is_by_memory(to) && (confirmed || bytes > kFitsInSocket);
   const auto send = waits ? ucp_tag_send_sync_nbx : ucp_tag_send_nbx;
-  void* const request = send(peers_->endpoint(to), data, bytes, tag(label, host_.rank()), &how);
+  void* const request = send(peers_->endpoint(to), data, bytes, tag(label, host_.rank()), &how_);
   if (UCS_PTR_IS_ERR(request)) fail(UCS_PTR_STATUS(request), to);
   return {request, bytes, to, false};
 }
 
 Transfer Messages::receive(int from, int label, void* data, uint64_t bytes) {
-  auto how = in_host_memory();
+  auto how = how_;
   how.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;  // of one that is over at once, UCX 1.13 does not tell the length
   void* const request = ucp_tag_recv_nbx(worker_->get(), data, bytes, tag(label, from), kAllBits, &how);
   if (UCS_PTR_IS_ERR(request)) fail(UCS_PTR_STATUS(request), from);
@@ -169,10 +171,28 @@ void Messages::wait(Transfer& transfer) {
   waiter_.until(ready, -1, [&](std::chrono::nanoseconds longest) { worker_->sleep(longest); });
 }
 
+// Nothing of it wakes the worker, so sleeps are short.
+void Messages::wait_for(const std::function<bool()>& ready, const std::string& what) {
+  awaited_ = -1;
+  const auto asked = [&] {
+    if (!is_closed()) ucp_worker_progress(worker_->get());
+    return ready();
+  };
+  const auto sleep = [](std::chrono::nanoseconds longest) {
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(longest, std::chrono::microseconds(50)));
+  };
+  try {
+    waiter_.until(asked, -1, sleep);
+  } catch (const Failure& failure) {
+    if (failure.status() != DDPRUN_TIMEOUT) throw;
+    throw Failure(DDPRUN_TIMEOUT, "waited for " + what + " for " + std::to_string(host_.deadline().count()) + " ms");
+  }
+}
+
 void Messages::close(int cause) noexcept {
   if (is_closed()) return;
   cause_ = cause >= 0 ? cause : host_.rank();
-  const auto how = in_host_memory();
+  const auto how = in_memory(DDPRUN_HOST);
   for (int rank = 0; rank < host_.size(); ++rank) {
     if (rank == host_.rank() || peers_->is_lost(rank) || liveness_.has_ended(rank)) continue;
     ucp_tag_send_nbx(peers_->endpoint(rank), &cause_, sizeof cause_, kNotice, &how);
@@ -180,6 +200,12 @@ void Messages::close(int cause) noexcept {
   drain();
   peers_.reset();
   worker_.reset();
+}
+
+void Messages::disconnect() noexcept {
+  peers_.reset();
+  worker_.reset();
+  context_.reset();
 }
 
 int Messages::lost() {

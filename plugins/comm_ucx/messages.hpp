@@ -5,6 +5,7 @@
 #include <ucp/api/ucp.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,8 +37,9 @@ class Messages {
   // but for abort, close and ended.
   void connect();
 
-  // The next collective: its messages meet none of another one. `name` lives as long as the collective.
-  void begin(const char* name) noexcept;
+  // The next collective: its messages meet none of another one. `name` lives as long as the collective; memory
+  // (DDPRUN_HOST, DDPRUN_CUDA) is that of its messages.
+  void begin(const char* name, int32_t memory = DDPRUN_HOST) noexcept;
   // Messages of one label between two ranks are received in the order in which they were sent. label: 0 to 65535. A
   // receive names the exact length; another one that arrives is DDPRUN_MISMATCH.
   // What is sent through a socket and does not surely fit into it, or is to be `confirmed`, is over only when it is
@@ -46,6 +48,9 @@ class Messages {
   Transfer send(int to, int label, const void* data, uint64_t bytes, bool confirmed = false);
   Transfer receive(int from, int label, void* data, uint64_t bytes);
   void wait(Transfer& transfer);
+  // For something else than a message, `what` in the words of a failure: ready() is asked again and again. Messages
+  // move on meanwhile.
+  void wait_for(const std::function<bool()>& ready, const std::string& what);
 
   void abort() noexcept { waiter_.abort(); }
   // After a failure: tells the peers that rank `cause` is lost, without waiting for them, and ends all transfers: their
@@ -58,7 +63,9 @@ class Messages {
   int culprit() const noexcept { return culprit_; }
   // A rank of this host whose process has ended, or -1.
   int ended() const noexcept;
-  // True before connect() and after close().
+  // Ends UCX, as ~Messages does.
+  void disconnect() noexcept;
+  // True before connect() and after close() and disconnect().
   bool is_closed() const noexcept { return worker_ == nullptr; }
   // As Peers has them; lives as long as the messages.
   const std::string& transports() const noexcept { return transports_; }
@@ -86,6 +93,7 @@ class Messages {
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<Peers> peers_;
   std::string transports_;
+  ucp_request_param_t how_ = {};  // this collective's messages
   uint32_t number_ = 0;
   int awaited_ = -1, culprit_ = -1;
   int32_t notice_ = -1;  // the cause that a failed peer has told

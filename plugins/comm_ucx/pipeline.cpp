@@ -7,40 +7,32 @@
 namespace ddprun::ucx_backend {
 namespace {
 
-constexpr std::size_t kSegmentBytes = 512 * 1024;
-constexpr std::size_t kWindow = 4;  // segments that are expected ahead of the one that is being reduced
+constexpr std::size_t kWindow = MemorySpace::kWindow;
 
 }  // namespace
 
 struct Pipeline::Cut {
+  MemorySpace& space;
   std::size_t element;
   std::size_t segments;
-  reduction::Reduce reduce;
   int32_t dtype;
-  bool average;
+  int32_t op;
 
   // Of a vector of `count` elements; in elements.
   topology::Block segment(uint64_t count, std::size_t index) const {
     return topology::block(count, static_cast<int>(segments), static_cast<int>(index));
   }
+  std::byte* slot(std::size_t item) const noexcept { return space.slots() + item % kWindow * space.segment_bytes(); }
 };
 
-Pipeline::Pipeline(Messages& messages, int ranks)
-    : messages_(messages),
-      ranks_(ranks),
-      slots_(std::make_unique_for_overwrite<std::byte[]>(kWindow * kSegmentBytes)),
-      arrivals_(kWindow) {}
-
-std::byte* Pipeline::slot(std::size_t item) noexcept {
-  return slots_.get() + item % kWindow * kSegmentBytes;
-}
+Pipeline::Pipeline(Messages& messages, int ranks) : messages_(messages), ranks_(ranks), arrivals_(kWindow) {}
 
 void Pipeline::expect(std::span<const Step> steps, const Cut& cut, std::size_t item) {
   const std::size_t number = item / cut.segments;
   if (number >= steps.size() || steps[number].from == Step::kNobody) return;
   const Step& step = steps[number];
   const auto [offset, length] = cut.segment(step.in_count, item % cut.segments);
-  std::byte* const to = step.mine != nullptr ? slot(item) : step.in + offset * cut.element;
+  std::byte* const to = step.mine != nullptr ? cut.slot(item) : step.in + offset * cut.element;
   arrivals_[item % kWindow] = messages_.receive(step.from, step.label, to, length * cut.element);
 }
 
@@ -64,15 +56,15 @@ void Pipeline::take(const Step& step, const Cut& cut, std::size_t item, std::siz
   const auto [offset, length] = cut.segment(step.in_count, segment);
   std::byte* const to = step.in + offset * cut.element;
   const std::byte* const mine = step.mine + offset * cut.element;
-  const std::byte* const arrived = slot(item);
-  cut.reduce(to, step.mine_first ? mine : arrived, step.mine_first ? arrived : mine, length);
-  if (step.completes && cut.average) reduction::divide(to, cut.dtype, length, ranks_);
+  const std::byte* const arrived = cut.slot(item);
+  const bool divides = step.completes && cut.op == DDPRUN_AVG;
+  cut.space.reduce({cut.dtype, cut.op, divides ? ranks_ : 1}, to, step.mine_first ? mine : arrived,
+                   step.mine_first ? arrived : mine, length);
 }
 
-void Pipeline::run(std::span<const Step> steps, int32_t dtype, int32_t op, uint64_t longest) {
-  const std::size_t element = size_of(dtype), most = kSegmentBytes / element;
-  const Cut cut = {element, std::max<std::size_t>(1, (longest + most - 1) / most),
-                   reduction::reduce_function(dtype, op), dtype, op == DDPRUN_AVG};
+void Pipeline::run(std::span<const Step> steps, MemorySpace& space, int32_t dtype, int32_t op, uint64_t longest) {
+  const std::size_t element = size_of(dtype), most = space.segment_bytes() / element;
+  const Cut cut = {space, element, std::max<std::size_t>(1, (longest + most - 1) / most), dtype, op};
   sends_.assign(steps.size() * cut.segments, {});
 
   for (std::size_t item = 0; item < kWindow; ++item) expect(steps, cut, item);

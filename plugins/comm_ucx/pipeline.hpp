@@ -4,13 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "ddprun/comm_plugin.hpp"
+#include "memory_space.hpp"
 #include "messages.hpp"
-#include "reduction/reduce.hpp"
 
 namespace ddprun::ucx_backend {
 
@@ -35,26 +34,25 @@ struct Step {
 // Keeps its memory from call to call. One thread.
 class Pipeline {
  public:
-  // The messages outlive it.
+  // The messages outlive it. DDPRUN_AVG divides by `ranks`.
   Pipeline(Messages& messages, int ranks);
 
+  // Of vectors in `space`, which is of the same kind on all ranks.
   // Segment s of a step is sent once segment s of the last step before it that receives has been received and reduced.
   // All ranks of a collective give the same `longest`, the largest count of any step of any rank. A receive without
   // `mine` may lie where earlier steps send from, if what arrives can only be there after those have been received.
-  void run(std::span<const Step> steps, int32_t dtype, int32_t op, uint64_t longest);
+  void run(std::span<const Step> steps, MemorySpace& space, int32_t dtype, int32_t op, uint64_t longest);
 
  private:
   struct Cut;  // of this call's vectors into segments
   void expect(std::span<const Step> steps, const Cut& cut, std::size_t item);
   void send_from(std::span<const Step> steps, const Cut& cut, std::size_t step, std::size_t segment);
   void take(const Step& step, const Cut& cut, std::size_t item, std::size_t segment);
-  std::byte* slot(std::size_t item) noexcept;
 
   Messages& messages_;
   const int ranks_;
-  std::unique_ptr<std::byte[]> slots_;  // where arrives what is to be reduced
-  std::vector<Transfer> arrivals_;      // by item, modulo the window
-  std::vector<Transfer> sends_;         // by item: step * segments + segment
+  std::vector<Transfer> arrivals_;  // by item, modulo the window
+  std::vector<Transfer> sends_;     // by item: step * segments + segment
 };
 
 }  // namespace ddprun::ucx_backend

@@ -14,8 +14,9 @@ namespace ddprun::testing {
 
 class RankHost {
  public:
-  RankHost(Rank& rank, std::string algorithm, uint32_t deadline_ms)
-      : rank_(rank), algorithm_(std::move(algorithm)), deadline_ms_(deadline_ms) {}
+  // device: CUDA ordinal, or -1 for host memory.
+  RankHost(Rank& rank, std::string algorithm, uint32_t deadline_ms, int device = -1)
+      : rank_(rank), algorithm_(std::move(algorithm)), deadline_ms_(deadline_ms), device_(device) {}
   RankHost(const RankHost&) = delete;
   RankHost& operator=(const RankHost&) = delete;
 
@@ -25,7 +26,7 @@ class RankHost {
     host.struct_size = sizeof host;
     host.rank = rank_.rank();
     host.size = rank_.size();
-    host.device = -1;
+    host.device = device_;
     host.deadline_ms = deadline_ms_;
     host.algorithm = algorithm_.c_str();
     host.context = &rank_;
@@ -49,6 +50,7 @@ class RankHost {
   Rank& rank_;
   const std::string algorithm_;
   const uint32_t deadline_ms_;
+  const int device_;
   std::atomic<int32_t> flag_{0};
 };
 

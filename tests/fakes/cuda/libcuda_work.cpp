@@ -1,5 +1,5 @@
-// The part of libcuda.so.1 that computes: contexts, memory, streams and kernels, on the GPU of gpu.hpp. What is put on a
-// stream happens when the host has waited for it, so that a wait that is missing shows as a wrong result.
+// The part of libcuda.so.1 that computes: contexts, memory, streams and kernels, on the GPU of gpu.hpp. What is put on
+// a stream happens when the host has waited for it, so that a wait that is missing shows as a wrong result.
 #include <cstdlib>
 #include <cstring>
 #include <mutex>

@@ -1,6 +1,6 @@
-// A CUDA-aware UCX without a GPU: put in front of the real one (LD_PRELOAD, or linked), it says that it takes CUDA memory,
-// which on the pretended GPU is the host's. It ends the process where UCX is used by a thread that has no current GPU,
-// though the process uses one: the real UCX would fail there.
+// A CUDA-aware UCX without a GPU: put in front of the real one (LD_PRELOAD, or linked), it says that it takes CUDA
+// memory, which on the pretended GPU is the host's. It ends the process where UCX is used by a thread that has no
+// current GPU, though the process uses one: the real UCX would fail there.
 #include <dlfcn.h>
 #include <ucp/api/ucp.h>
 
@@ -20,9 +20,12 @@ void* library(const char* name) {
   return dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
 }
 
+// Without the driver this process has used no GPU.
 void require_current(const char* function) {
+  void* const driver = library("libcuda.so.1");
+  if (driver == nullptr) return;
   static auto* const without_current =
-      reinterpret_cast<int (*)()>(required(library("libcuda.so.1"), "ddprun_fake_cuda_without_current"));
+      reinterpret_cast<int (*)()>(required(driver, "ddprun_fake_cuda_without_current"));
   if (without_current() == 0) return;
   std::fprintf(stderr, "%s without a current GPU\n", function);
   std::abort();
@@ -36,9 +39,9 @@ Function* real(Function*, const char* name) {
 }  // namespace
 
 // Calls UCX's own function of that name.
-#define REAL(function, ...)                                    \
-  static auto* const behind = real(&function, #function);      \
-  require_current(#function);                                  \
+#define REAL(function, ...)                               \
+  static auto* const behind = real(&function, #function); \
+  require_current(#function);                             \
   return behind(__VA_ARGS__)
 
 extern "C" {

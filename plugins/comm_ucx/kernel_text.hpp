@@ -1,0 +1,10 @@
+// kernel.cu and the headers that it includes, as the texts that the build was made from.
+#pragma once
+
+namespace ddprun::ucx_backend {
+
+extern const char kKernelText[];
+extern const char kCommPluginText[];  // ddprun/comm_plugin.h
+extern const char kFloat16Text[];     // reduction/float16.hpp
+
+}  // namespace ddprun::ucx_backend
