@@ -2,6 +2,7 @@
 
 #include "comm/benchmark.hpp"
 #include "comm/comm_backend.hpp"
+#include "train/alone.hpp"
 #include "train/loop_trainer.hpp"
 #include "train/parameters.hpp"
 #include "train/reducer.hpp"
@@ -74,6 +75,9 @@ class DdpTrainer final : public LoopTrainer {
   std::vector<double> gather(double value) override { return gather_all({value}); }
 
   void barrier() override { backend_.barrier()->wait(options_.timeout); }
+  void alone(const std::string& doing, const std::function<void()>& work) override {
+    do_alone(backend_, options_.timeout, doing, work);
+  }
   int rank() const override { return backend_.rank(); }
   int world() const override { return backend_.size(); }
   const comm::Served* served() const override { return &reducer_.served(); }

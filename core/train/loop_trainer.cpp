@@ -58,7 +58,10 @@ record::Summary LoopTrainer::fit() {
 }
 
 void LoopTrainer::restore() {
-  if (parts_.checkpointer != nullptr) at_ = parts_.checkpointer->restore();
+  if (parts_.checkpointer != nullptr) {
+    alone("reading the checkpoint", [this] { at_ = parts_.checkpointer->restore(); });
+    parts_.checkpointer->restore_together();
+  }
   if (scaler_) restore_scaler();
   step_ = first_step_ = at_.step;
   use_shares();
@@ -82,7 +85,7 @@ record::EpochRecord LoopTrainer::train_epoch(int64_t epoch) {
     if (late_ && parts_.observer.at_once(step_ + 1)) settle_last();
     parts_.observer.phase(Phase::data, step_ + 1, -1);
     Stopwatch wait;
-    if (!parts_.train.next(batch)) break;
+    if (!next(batch)) break;
     ++step_;
     IssuedStep step;
     step.record.epoch = epoch;
@@ -103,6 +106,14 @@ record::EpochRecord LoopTrainer::train_epoch(int64_t epoch) {
   barrier();
   totals_.seconds += clock.total();
   return sum_epoch();
+}
+
+// The first batch of a run may have to be read from a cold disk.
+bool LoopTrainer::next(TensorBatch& batch) {
+  if (step_ > first_step_) return parts_.train.next(batch);
+  bool more = false;
+  alone("loading the first batch", [&] { more = parts_.train.next(batch); });
+  return more;
 }
 
 // On a GPU, the step before this one is told: it has had as long as this one took to be issued.
@@ -150,7 +161,9 @@ void LoopTrainer::judge_epoch(record::EpochRecord& record, const Stopwatch& cloc
   }
   record.seconds = clock.total();
   parts_.observer.epoch(record);
-  if (!parts_.plan.best.empty()) keep_best(record);
+  if (!parts_.plan.best.empty()) {
+    alone("saving the best weights", [&] { keep_best(record); });
+  }
   if (!finished(record.epoch)) given_up_ = stopping_ = gives_up(parts_.plan.early_stop, record, at_.numbers);
 }
 
@@ -212,10 +225,12 @@ Evaluation LoopTrainer::evaluate() {
 void LoopTrainer::commit() {
   parts_.observer.phase(Phase::checkpoint, step_, -1);
   at_.step = step_;
-  if (parts_.checkpointer != nullptr) parts_.checkpointer->save_state(at_);
-  barrier();
-  if (parts_.checkpointer != nullptr && rank() == 0) parts_.checkpointer->save(step_, complete_epochs());
-  barrier();
+  if (parts_.checkpointer == nullptr) return;
+  const std::string doing = "saving a checkpoint";
+  alone(doing, [this] { parts_.checkpointer->save_state(at_); });
+  alone(doing, [this] {
+    if (rank() == 0) parts_.checkpointer->save(step_, complete_epochs());
+  });
 }
 
 record::Summary LoopTrainer::summarize() {

@@ -3,6 +3,7 @@
 // all are told before the epoch ends. On a CPU a step is told when it is done.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,6 +54,12 @@ class LoopTrainer : public Trainer {
   virtual std::vector<double> sum(std::vector<double> values) { return values; }
   virtual std::vector<double> gather(double value) { return {value}; }
   virtual void barrier() {}
+  // Work that this rank does by itself; the others wait until it is done, for as long as it takes. In words: "rank 1
+  // has been <doing>".
+  virtual void alone(const std::string& doing, const std::function<void()>& work) {
+    (void)doing;
+    work();
+  }
   virtual int rank() const { return 0; }
   virtual int world() const { return 1; }
   // What served the gradients' allreduce; null where there is none.
@@ -68,6 +75,7 @@ class LoopTrainer : public Trainer {
  private:
   bool finished(int64_t epochs_done) const;
   record::EpochRecord train_epoch(int64_t epoch);
+  bool next(TensorBatch& batch);
   record::EpochRecord sum_epoch();
   void judge_epoch(record::EpochRecord& record, const Stopwatch& clock);
   void keep_best(const record::EpochRecord& record);

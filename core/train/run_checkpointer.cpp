@@ -28,10 +28,15 @@ class RunCheckpointer final : public Checkpointer {
     const torch::NoGradGuard no_grad;
     const File shared = checkpoint::read_safetensors(checkpoint::state_path(options_.resume->commit, 0));
     load_optimizer_state(kept_.optimizer, kept_.parameters, shared, kOptimizer);
-    if (kept_.reducer != nullptr) follow_order(shared);
+    if (kept_.reducer != nullptr) order_ = order_in(shared);
     Position position = options_.resume->same_world ? restore_own(shared) : restore_at_epoch(shared);
     if (kept_.rank == 0) take_over_best(position);
     return position;
+  }
+
+  // Sums over three ranks and more depend on where in a bucket a gradient lies.
+  void restore_together() override {
+    if (!order_.empty()) kept_.reducer->follow(order_);
   }
 
   void save_state(const Position& position) override {
@@ -106,13 +111,12 @@ class RunCheckpointer final : public Checkpointer {
     return position;
   }
 
-  // Sums over three ranks and more depend on where in a bucket a gradient lies.
-  void follow_order(const File& shared) {
+  std::vector<int64_t> order_in(const File& shared) const {
     const checkpoint::Tensor* const found = find_tensor(shared, kOrder);
-    if (found == nullptr || found->shape == std::vector<int64_t>{0}) return;  // of strategy single
+    if (found == nullptr || found->shape == std::vector<int64_t>{0}) return {};  // of strategy single
     const auto count = static_cast<int64_t>(kept_.parameters.size());
     const torch::Tensor order = tensor_like(torch::empty({count}, torch::kInt64), shared, *found);
-    kept_.reducer->follow({order.data_ptr<int64_t>(), order.data_ptr<int64_t>() + count});
+    return {order.data_ptr<int64_t>(), order.data_ptr<int64_t>() + count};
   }
 
   // The best so far goes with the run; one that a later step has replaced is not to be had any more. The file says
@@ -145,6 +149,7 @@ class RunCheckpointer final : public Checkpointer {
 
   const Kept kept_;
   const CheckpointerOptions options_;
+  std::vector<int64_t> order_;  // of the buckets, in the run that goes on; empty where that had none
 };
 
 }  // namespace

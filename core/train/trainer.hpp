@@ -63,7 +63,7 @@ struct Parts {
   Feed& train;
   Feed* test;  // may be null: then Plan::evaluate is false
   Observer& observer;
-  Checkpointer* checkpointer;  // null: this rank keeps nothing
+  Checkpointer* checkpointer;  // null, on all ranks: nothing is kept
   Plan plan;
   StepOptions step = {};
   ParityLog* parity = nullptr;  // null: none

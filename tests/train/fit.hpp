@@ -39,6 +39,7 @@ struct Notes final : Observer {
 
 struct Saved final : Checkpointer {
   Position restore() override { return begin; }
+  void restore_together() override {}
   void save_state(const Position& position) override { positions.push_back(position); }
   void save(int64_t step, int64_t) override { steps.push_back(step); }
   void save_best(int64_t step, int64_t, double) override { best.push_back(step); }

@@ -1,0 +1,121 @@
+#include "train/alone.hpp"
+
+#include <doctest/doctest.h>
+
+#include <thread>
+
+#include "comm/joined.hpp"
+#include "support/contains.hpp"
+
+namespace ddprun::train {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::As;
+using testing::failures;
+using testing::Outcome;
+using testing::run_ranks;
+
+constexpr auto kDeadline = 60s;
+constexpr auto kTimeout = 800ms;
+
+// With a deadline that the work is longer than.
+std::unique_ptr<comm::CommBackend> join(testing::Rank& rank) {
+  comm::JoinOptions options = comm::options_of(rank);
+  options.deadline = kTimeout;
+  return comm::join(comm::fake("good"), options);
+}
+
+void sleep() {
+  std::this_thread::sleep_for(2 * kTimeout);
+}
+
+// One more collective, for which all ranks must be at the same place.
+void agree(comm::CommBackend& backend) {
+  int32_t one = 1;
+  backend.allreduce(&one, {&one, 1, comm::DType::int32}, comm::Op::sum)->wait(kTimeout);
+  if (one != backend.size()) throw std::runtime_error("not all ranks are here");
+}
+
+TEST_CASE("work of one rank may take longer than the others would wait in a collective, and they wait for its end") {
+  for (const int worker : {0, 2}) {
+    CAPTURE(worker);
+    CHECK(failures(run_ranks(3, As::processes, kDeadline, [&](testing::Rank& rank) {
+            const auto backend = join(rank);
+            bool done = false;
+            std::function<void()> work;
+            if (rank.rank() == worker) {
+              work = [&] {
+                sleep();
+                done = true;
+              };
+            }
+            do_alone(*backend, kTimeout, "at work", work);
+            if (rank.rank() == worker && !done) throw std::runtime_error("the work was not done");
+            agree(*backend);
+          })) == "");
+  }
+}
+
+TEST_CASE("all ranks may be at work, for different times, and again and again") {
+  CHECK(failures(run_ranks(3, As::processes, kDeadline, [&](testing::Rank& rank) {
+          const auto backend = join(rank);
+          for (int round = 0; round < 3; ++round) {
+            const auto time = (rank.rank() + round) % 3 * kTimeout;
+            do_alone(*backend, kTimeout, "at work", [&] { std::this_thread::sleep_for(time); });
+            agree(*backend);
+          }
+        })) == "");
+}
+
+TEST_CASE("what the work throws is thrown, by its rank alone, and the others do not wait for it for ever") {
+  const auto outcomes = run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
+    const auto backend = join(rank);
+    std::function<void()> work;
+    if (rank.rank() == 0) {
+      work = [] {
+        sleep();
+        throw Error(ExitCode::failure, "no space");
+      };
+    }
+    do_alone(*backend, kTimeout, "at work", work);
+  });
+  CHECK(outcomes[0].describe() == "rank 0: threw: no space");
+  CHECK(outcomes[1].end == Outcome::End::threw);
+  CHECK(outcomes[1].number == static_cast<int>(ExitCode::peer));
+}
+
+TEST_CASE("a rank that dies at its work is noticed") {
+  const auto outcomes = run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
+    const auto backend = join(rank);
+    std::function<void()> work;
+    if (rank.rank() == 0) {
+      work = [] {
+        sleep();
+        raise(SIGKILL);
+      };
+    }
+    do_alone(*backend, kTimeout, "at work", work);
+  });
+  CHECK(outcomes[0].end == Outcome::End::killed);
+  CHECK(outcomes[1].end == Outcome::End::threw);
+  CHECK(outcomes[1].number == static_cast<int>(ExitCode::peer));
+}
+
+TEST_CASE("a rank that is at work when another dies ends its work, and tells of the other then") {
+  const auto outcomes = run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
+    const auto backend = join(rank);
+    if (rank.rank() == 1) raise(SIGKILL);
+    do_alone(*backend, kTimeout, "at work", [&] {
+      sleep();
+      rank.report("done");
+    });
+  });
+  CHECK(outcomes[0].records == std::vector<std::string>{"done"});
+  CHECK(outcomes[0].end == Outcome::End::threw);
+  CHECK(testing::contains(outcomes[0].error, ": allgather 1 "));  // the first that failed, not an echo of it
+  CHECK(outcomes[0].number == static_cast<int>(ExitCode::peer));
+}
+
+}  // namespace
+}  // namespace ddprun::train
