@@ -1,6 +1,7 @@
 #include "gpu.hpp"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "fakes/cuda/machine.hpp"
@@ -116,6 +117,23 @@ void finish(const std::shared_ptr<Work>& work) {
   work->end = std::chrono::steady_clock::now();
   work->is_done = true;
   state().changed.notify_all();
+}
+
+void do_later(const std::shared_ptr<Work>& work, std::function<void()> action) {
+  std::thread([work, action = std::move(action)] {
+    wait_for_turn(work);
+    try {
+      action();
+    } catch (const std::exception& error) {
+      fail(error.what());
+    }
+    finish(work);
+  }).detach();
+}
+
+bool is_busy(Stream stream) {
+  const Lock lock(state().mutex);
+  return !state().stream(stream).pending.empty();
 }
 
 void begin(Stream stream) {

@@ -36,6 +36,10 @@ std::shared_ptr<Work> queue_work(Stream stream);
 // Waits for what the work waits for. Called by the thread that does it.
 void wait_for_turn(const std::shared_ptr<Work>& work);
 void finish(const std::shared_ptr<Work>& work);
+// Has a thread of its own do all that: wait, act, finish.
+void do_later(const std::shared_ptr<Work>& work, std::function<void()> action);
+// Whether such work is not done yet, so that begin() would wait.
+bool is_busy(Stream stream);
 
 // Before each piece of work that is computed at once: waits until the stream has got there, and counts the piece.
 // Throws Race where memory was given back too early. This and what follows throws Refused (gpu_graph.hpp) where a

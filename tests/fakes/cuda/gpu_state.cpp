@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <thread>
 #include <utility>
 
 #include "gpu_capture.hpp"
@@ -100,18 +99,6 @@ void State::host_asks(const std::shared_ptr<Capture>& capture) const {
   for (const auto& one : captures) {
     if (one->thread == std::this_thread::get_id()) one->refuse(CaptureError::unsupported);
   }
-}
-
-void do_later(const std::shared_ptr<Work>& work, std::function<void()> action) {
-  std::thread([work, action = std::move(action)] {
-    wait_for_turn(work);
-    try {
-      action();
-    } catch (const std::exception& error) {
-      fail(error.what());
-    }
-    finish(work);
-  }).detach();
 }
 
 void State::fail(const std::string& race) {

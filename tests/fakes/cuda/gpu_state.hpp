@@ -105,7 +105,5 @@ void merge(Clock& into, const Clock& other);
 bool all_done(const Works& works);
 // Adds an access of a stream that knows `clock` to those of the same memory. Throws Race.
 void order(std::vector<Access>& accesses, Access now, const Clock& clock);
-// Has a thread do it, and finish the work.
-void do_later(const std::shared_ptr<Work>& work, std::function<void()> action);
 
 }  // namespace ddprun::fake_gpu

@@ -1,8 +1,5 @@
-// LibTorch's CUDAGraph on the pretended device: replays compute what eager steps do, to the bit, and a capture takes
-// and refuses what one on a GPU does.
-#include "torch_test.hpp"
-
-#include <ATen/cuda/CUDAGraph.h>
+// What replays of LibTorch's CUDAGraph compute on the pretended device: what eager steps do, to the bit.
+#include "graph_test.hpp"
 
 #include <thread>
 
@@ -12,41 +9,6 @@ namespace {
 using at::cuda::CUDAGraph;
 using torch::Tensor;
 namespace nn = torch::nn;
-
-const std::string kUnsupported = "CUDA error: operation not permitted when stream is capturing";
-
-// On a stream of its own, as a capture has to be; what was on the device before is done.
-class OnSide {
- public:
-  OnSide() { guard().synchronizeDevice(0); }
-  ~OnSide() { guard().synchronizeDevice(0); }
-
- private:
-  c10::StreamGuard on_{another()};
-};
-
-// Without what a refused body leaves behind.
-void capture(CUDAGraph& graph, const std::function<void()>& body) {
-  graph.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
-  try {
-    body();
-  } catch (...) {
-    CHECK_THROWS(graph.capture_end());
-    throw;
-  }
-  graph.capture_end();
-}
-
-std::string refusal(const std::function<void()>& body) {
-  CUDAGraph graph;
-  try {
-    capture(graph, body);
-  } catch (const c10::Error& error) {
-    const std::string words = error.what_without_backtrace();
-    return words.substr(0, words.find('\n'));
-  }
-  return "";
-}
 
 // What SGD trains, with all that a step may change: weights, momenta, averages, random numbers.
 class Training {
@@ -153,104 +115,6 @@ TEST_CASE("random numbers differ from replay to replay, and the capture draws no
   CHECK(state_of(torch::kCPU).equal(host));
 }
 
-TEST_CASE("what the host would have to wait for is refused in a capture, and spoils it") {
-  const OnSide on_side;
-  const Tensor some = torch::ones({3}, kGpu);
-  auto recorded = event();
-  recorded.record(current());
-  CHECK(refusal([&] { some.sum().item<float>(); }) == kUnsupported);
-  CHECK(refusal([&] { some.nonzero(); }) == kUnsupported);
-  CHECK(refusal([&] { some.cpu(); }) == kUnsupported);
-  CHECK(refusal([&] { some.copy_(torch::ones({3})); }) == kUnsupported);
-  CHECK(refusal([&] { some.copy_(torch::ones({3}), true); }) == kUnsupported);
-  CHECK(refusal([&] { some.index({torch::tensor({0, 1})}); }) == kUnsupported);
-  CHECK(refusal([&] { guard().synchronizeDevice(0); }) == kUnsupported);
-  CHECK(refusal([&] { recorded.synchronize(); }) == kUnsupported);
-  CHECK(refusal([&] { recorded.query(); }) == kUnsupported);
-  CHECK(refusal([&] { recorded.block(current()); }) ==
-        "CUDA error: dependency created on uncaptured work in another stream");
-  CHECK(refusal([&] {
-          auto inside = event();
-          inside.record(current());
-          inside.query();
-        }) == "CUDA error: operation not permitted on an event last recorded in a capturing stream");
-  CHECK(refusal([&] {
-          CHECK_THROWS(some.cpu());
-          some.add_(1);
-        }) == "CUDA error: operation failed due to a previous error during capture");
-  CHECK(some.equal(torch::ones({3}, kGpu)));
-}
-
-TEST_CASE("streams of a capture have to wait for each other") {
-  const OnSide on_side;
-  const Tensor some = torch::ones({3}, kGpu);
-  const c10::Stream fork = another();
-  const auto run_on_fork = [&](bool joined) {
-    auto ready = event(), done = event();
-    some.add_(1);
-    ready.record(current());
-    ready.block(fork);
-    {
-      const c10::StreamGuard on_fork(fork);
-      some.mul_(2);
-      done.record(fork);
-    }
-    if (joined) done.block(current());
-  };
-  {
-    CUDAGraph graph;
-    capture(graph, [&] {
-      run_on_fork(true);
-      some.sub_(1);
-    });
-    graph.replay();
-    CHECK(some.equal(torch::full({3}, 3., kGpu)));
-  }
-  {
-    CUDAGraph graph;
-    CHECK_THROWS_AS(capture(graph,
-                            [&] {
-                              run_on_fork(false);
-                              some.sub_(1);
-                            }),
-                    Race);
-  }
-  CHECK(refusal([&] { run_on_fork(false); }) == "CUDA error: capturing stream has unjoined work");
-}
-
-TEST_CASE("other threads go on while one captures") {
-  const OnSide on_side;
-  const Tensor some = torch::ones({3}, kGpu);
-  Tensor other;
-  CUDAGraph graph;
-  capture(graph, [&] {
-    some.add_(1);
-    std::thread([&] {
-      other = torch::ones({3}, kGpu);
-      other.add_(torch::ones({3}).to(kGpu));
-      CHECK(other.sum().item<float>() == 6);
-    }).join();
-  });
-  CHECK(other.sum().item<float>() == 6);
-  graph.replay();
-  CHECK(some.sum().item<float>() == 6);
-}
-
-TEST_CASE("a graph keeps what its capture made, and misses what was others' and has gone") {
-  const OnSide on_side;
-  Tensor given = torch::ones({3}, kGpu);
-  const Tensor sum = torch::zeros({3}, kGpu);
-  CUDAGraph graph;
-  capture(graph, [&] {
-    const Tensor made = given * 2;
-    sum.add_(made);
-  });
-  graph.replay();
-  CHECK(sum.sum().item<float>() == 6);
-  given = Tensor();
-  CHECK_THROWS_WITH_AS(graph.replay(), "race: a graph's aten::mul reads memory that was given back", Race);
-}
-
 TEST_CASE("copies between the device and page-locked memory are part of a graph, numbers of the host's are not") {
   const OnSide on_side;
   const auto page_locked = torch::TensorOptions().pinned_memory(true);
@@ -269,19 +133,48 @@ TEST_CASE("copies between the device and page-locked memory are part of a graph,
   CHECK(to.equal(torch::full({3}, 10.)));
 }
 
-TEST_CASE("a graph is captured once, on a stream that is not the default one, and replayed after that") {
-  CUDAGraph graph;
-  const auto begin = [&] { graph.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal); };
-  CHECK_THROWS_AS(graph.replay(), c10::Error);
-  CHECK_THROWS_AS(begin(), c10::Error);
+TEST_CASE(
+    "the host goes on while a replay, what is copied from it and what the next one is given wait for their turn") {
   const OnSide on_side;
-  begin();
-  {
-    const c10::StreamGuard elsewhere(another());
-    CHECK_THROWS_AS(graph.capture_end(), c10::Error);
-  }
-  graph.capture_end();
-  CHECK_THROWS_AS(begin(), c10::Error);
+  const Stream stream = stream_of(current().id(), 0);
+  const auto page_locked = torch::TensorOptions().pinned_memory(true);
+  const Tensor from = torch::full({3}, 4., page_locked), to = torch::zeros({3}, page_locked);
+  const Tensor given = torch::ones({3}, kGpu), made = torch::zeros({3}, kGpu);
+  std::atomic<bool> may_go{false};
+  CUDAGraph graph;
+  capture(graph, [&] {
+    begin(stream);
+    on_launch(stream, [&](Stream) {
+      return [&] {
+        while (!may_go) std::this_thread::yield();
+      };
+    });
+    made.add_(given);
+  });
+  auto done = event();
+  graph.replay();
+  to.copy_(made, true);
+  done.record(current());
+  given.copy_(from, true);
+  graph.replay();
+  CHECK_FALSE(done.query());
+  CHECK(to.isnan().all().item<bool>());
+  may_go = true;
+  done.synchronize();
+  CHECK(to.equal(torch::ones({3})));
+  CHECK(made.equal(torch::full({3}, 5., kGpu)));
+}
+
+TEST_CASE("indices of a capture need not be there yet") {
+  const OnSide on_side;
+  const Tensor rows = torch::empty({2}, torch::TensorOptions(kGpu).dtype(torch::kLong));
+  const Tensor table = torch::arange(4, kGpu);
+  Tensor chosen;
+  CUDAGraph graph;
+  capture(graph, [&] { chosen = table.index_select(0, rows); });
+  rows.copy_(torch::tensor({3, 1}));
+  graph.replay();
+  CHECK(chosen.equal(torch::tensor({3, 1}).to(kGpu)));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <torch/library.h>
 
 #include <cstring>
+#include <utility>
 
 #include "torch_fallback.hpp"
 #include "torch_streams.hpp"
@@ -49,6 +50,33 @@ Launch left_alone(const at::Tensor& to, const at::Tensor& from) {
   };
 }
 
+// A piece of work on a stream: if the stream has not got there yet, the host does not wait for that, but for what the
+// host has to see at once.
+class Piece {
+ public:
+  Piece(Stream stream, bool host_waits) : stream_(stream) {
+    if (host_waits || is_capturing(stream) || !is_busy(stream)) {
+      begin(stream);
+    } else {
+      work_ = queue_work(stream);
+    }
+  }
+  ~Piece() {
+    if (work_ != nullptr) finish(work_);
+  }
+  Piece(const Piece&) = delete;
+  Piece& operator=(const Piece&) = delete;
+
+  void run(const Launch& launch) {
+    if (is_capturing(stream_)) return on_launch(stream_, launch);
+    work_ == nullptr ? launch(stream_)() : do_later(std::exchange(work_, nullptr), launch(stream_));
+  }
+
+ private:
+  const Stream stream_;
+  std::shared_ptr<Work> work_;
+};
+
 // Between two devices the copy runs on the stream of the one that it comes from, and the other waits before and after.
 void meet(Stream waits, Stream comes) {
   const auto event = make_event();
@@ -71,30 +99,25 @@ at::Tensor& do_copy(at::Tensor& self, const at::Tensor& source, bool non_blockin
   const at::Device device = source.is_cuda() ? source.device() : self.device();
   const Stream stream = current_stream(device);
   const bool crosses = source.is_cuda() && self.is_cuda() && source.device() != self.device();
-  if (crosses) meet(stream, current_stream(self.device()));
-  begin(stream);
-  if (source.is_cuda()) access(stream, source, false, "aten::copy_");
-  if (self.is_cuda()) access(stream, self, true, "aten::copy_");
-
   Disguise disguise;
   const at::Tensor from = disguise.of(source);
   at::Tensor to = disguise.of(self);
   const bool with_host = source.is_cpu() || self.is_cpu();
   const at::Tensor& host = source.is_cpu() ? from : to;
   const bool later = with_host && non_blocking && is_page_locked(host.const_data_ptr()) && is_plain(to, from);
+  const bool host_waits = with_host && !later;
+  if (host_waits && is_capturing(stream)) synchronize(stream);  // is refused
+
+  if (crosses) meet(stream, current_stream(self.device()));
+  Piece piece(stream, host_waits || crosses);
+  if (source.is_cuda()) access(stream, source, false, "aten::copy_");
+  if (self.is_cuda()) access(stream, self, true, "aten::copy_");
   if (with_host || crosses) {
     note(name_of(stream) + " copies " + std::to_string(self.nbytes()) + " bytes from " + place_of(source) + " to " +
-         place_of(self) + (with_host && !later ? ", the host waits" : ""));
+         place_of(self) + (host_waits ? ", the host waits" : ""));
   }
-  if (with_host && !later && is_capturing(stream)) synchronize(stream);  // is refused
-  const Launch launch = !later ? plain(to, from) : self.is_cpu() ? arriving_later(to, from) : left_alone(to, from);
-  if (is_capturing(stream)) {
-    if (self.is_cuda()) to.copy_(from);
-    on_launch(stream, launch);
-  } else {
-    launch(stream)();
-  }
-  if (with_host && !later) synchronize(stream);
+  piece.run(!later ? plain(to, from) : self.is_cpu() ? arriving_later(to, from) : left_alone(to, from));
+  if (host_waits) synchronize(stream);
   if (crosses) meet(current_stream(self.device()), stream);
   return self;
 }

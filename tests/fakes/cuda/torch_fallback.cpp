@@ -5,6 +5,7 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -40,7 +41,10 @@ class Call {
     if (tells_host() || has_host_tensor_) host_waits();
     for (const Part& part : parts_) touch(part.tensor, part.is_written, part.is_viewed);
     for (std::size_t i = 0; i < arguments.size(); ++i) stack_[first + i] = disguised(stack_[first + i], arguments[i]);
-    if (touches() && is_capturing(stream)) again_.emplace(op_, baked(first));
+    if (touches() && is_capturing(stream)) {
+      again_.emplace(op_, baked(first));
+      assume_indices(first);
+    }
     op_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack_);
     for (const Part& part : parts_) {
       if (part.is_written) disguise_.take_over(part.tensor);
@@ -151,6 +155,17 @@ class Call {
       value = std::move(tensors);
     }
     return arguments;
+  }
+
+  // In a capture nothing is computed on a GPU, so a kernel's indices may not be there yet: it is given others, which
+  // are in every range.
+  void assume_indices(std::size_t first) {
+    for (std::size_t i = first; i < stack_.size(); ++i) {
+      const bool is_read = op_.schema().arguments()[i - first].alias_info() == nullptr;
+      if (!is_read || !stack_[i].isTensor() || !stack_[i].toTensor().defined()) continue;
+      const at::Tensor& tensor = stack_[i].toTensor();
+      if (disguise_.has(tensor) && tensor.scalar_type() == at::kLong) stack_[i] = at::zeros_like(tensor);
+    }
   }
 
   c10::IValue undone(const c10::IValue& value) {
