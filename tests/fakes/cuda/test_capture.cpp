@@ -1,6 +1,8 @@
 // That a capture on the pretended GPU takes what CUDA takes, refuses what CUDA refuses, and is done again by replays.
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -257,6 +259,40 @@ TEST_CASE_FIXTURE(Fresh, "a replay is work that the host does not wait for") {
   synchronize(kSide);
   CHECK(memory[0] == 2);
   CHECK(is_released);
+}
+
+TEST_CASE_FIXTURE(Fresh, "memory of a graph may be given back while a replay on another stream uses it") {
+  char own[4] = {};
+  const auto graph = captured([&] {
+    allocated(own, sizeof own, kMain);
+    begin(kMain);
+    access(kMain, own, sizeof own, true, "fill");
+  });
+  replay(graph, kSide);
+  freed(own, [] {});
+  CHECK_NOTHROW(begin(kMain));
+}
+
+TEST_CASE_FIXTURE(Fresh, "the end of a capture leaves memory alone that was given back in it") {
+  captured([] {
+    add(kMain, 0);
+    freed(memory, [] {});
+  });
+  CHECK(memory[0] == 2);
+}
+
+TEST_CASE_FIXTURE(Fresh, "a capture begins when what the stream had before is done") {
+  const auto work = queue_work(kMain);
+  std::atomic<bool> is_done{false};
+  std::thread worker([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    is_done = true;
+    finish(work);
+  });
+  begin_capture(kMain);
+  CHECK(is_done);
+  worker.join();
+  end_capture(kMain);
 }
 
 }  // namespace

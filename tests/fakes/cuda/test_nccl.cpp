@@ -157,6 +157,12 @@ TEST_CASE("collectives of a capture are run by each replay, in their place among
     cudaStreamCaptureStatus status{};
     cudaStreamIsCapturing(kStream, &status);
     rank.report(std::to_string(status == cudaStreamCaptureStatusActive));
+    fake_gpu::begin(5);
+    fake_gpu::access(5, &value, sizeof value, true, "add");
+    fake_gpu::compute(5, [&value] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      ++value;
+    });
     reduce(value);
     reduce(value);
     const auto graph = fake_gpu::end_capture(5);
@@ -172,7 +178,7 @@ TEST_CASE("collectives of a capture are run by each replay, in their place among
     CAPTURE(rank);
     CHECK(outcomes[rank].records.at(0) == "1");
     CHECK(std::stod(outcomes[rank].records.at(1)) == static_cast<double>(rank) + 1);
-    CHECK(std::stod(outcomes[rank].records.at(2)) == 2000 + (1 + 2) * 2 * 2 * 2);
+    CHECK(std::stod(outcomes[rank].records.at(2)) == 2000 + ((2 + 3) * 2 + 1) * 2 * 2);
   }
 }
 
