@@ -2,7 +2,9 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <ctime>
 #include <filesystem>
 #include <system_error>
@@ -20,6 +22,15 @@ std::string timestamp() {
   return {text, std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &local)};
 }
 
+constexpr std::string_view kForm = "-00000000-000000";
+
+bool ends_with_time(std::string_view text) {
+  if (text.size() < kForm.size()) return false;
+  text.remove_prefix(text.size() - kForm.size());
+  return std::equal(kForm.begin(), kForm.end(), text.begin(),
+                    [](char form, char c) { return form == '-' ? c == '-' : '0' <= c && c <= '9'; });
+}
+
 }  // namespace
 
 std::string make_run_dir(const std::string& output, const std::string& name) {
@@ -35,6 +46,22 @@ std::string make_run_dir(const std::string& output, const std::string& name) {
     path = base + "-" + std::to_string(suffix);
   }
   return path;
+}
+
+std::optional<RunName> parse_run_name(std::string_view folder) {
+  RunName parts;
+  if (!ends_with_time(folder)) {
+    const std::size_t dash = folder.rfind('-');
+    if (dash == std::string_view::npos) return std::nullopt;
+    const char* const end = folder.data() + folder.size();
+    const auto [stop, fault] = std::from_chars(folder.data() + dash + 1, end, parts.number);
+    folder = folder.substr(0, dash);
+    if (fault != std::errc() || stop != end || !ends_with_time(folder)) return std::nullopt;
+  }
+  const std::size_t at = folder.size() - kForm.size();
+  parts.name = folder.substr(0, at);
+  parts.time = folder.substr(at + 1);
+  return parts;
 }
 
 }  // namespace ddprun::record

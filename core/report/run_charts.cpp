@@ -6,8 +6,8 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
-#include <regex>
 
+#include "record/run_dir.hpp"
 #include "record/statistics.hpp"
 #include "report/units.hpp"
 
@@ -143,14 +143,20 @@ std::vector<Measured> measured_times(const std::vector<NamedRun>& runs) {
   return measured;
 }
 
+// The name of a run's folder as it is told: without the time, but with what tells it from another of the same time.
+std::string without_time(const std::string& folder) {
+  const auto parts = record::parse_run_name(folder);
+  if (!parts) return folder;
+  return parts->number == 1 ? parts->name : fmt::format("{}-{}", parts->name, parts->number);
+}
+
 }  // namespace
 
 std::vector<NamedRun> named(std::vector<record::Run> runs) {
-  static const std::regex time("-[0-9]{8}-[0-9]{6}(?=$|-[0-9]+$)");
   std::vector<std::string> longer, shorter;
   for (const record::Run& run : runs) {
     longer.push_back(last_part(run.dir));
-    shorter.push_back(std::regex_replace(longer.back(), time, ""));
+    shorter.push_back(without_time(longer.back()));
   }
   const auto differ = [](std::vector<std::string> names) {
     std::sort(names.begin(), names.end());

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <regex>
 
 #include "base/error.hpp"
 #include "base/version.hpp"
 #include "config/continuation.hpp"
+#include "record/run_dir.hpp"
 #include "train/position.hpp"
 #include "train/weights.hpp"
 
@@ -17,18 +17,13 @@ namespace fs = std::filesystem;
 
 const std::string kKey = "checkpoint.resume", kConfig = "config.";
 
-// The run folders of a name, newest first: <name>-<date>-<time>, and -2, -3, ... where there was one already.
+// The run folders of a name, newest first.
 std::vector<fs::path> runs_of(const config::Experiment::Identity& experiment) {
-  static const std::regex ending("-([0-9]{8}-[0-9]{6})(?:-([0-9]+))?");
   std::vector<std::tuple<std::string, int64_t, fs::path>> found;
   std::error_code fault;
   for (fs::directory_iterator at(experiment.output, fault), end; !fault && at != end; at.increment(fault)) {
-    const std::string name = at->path().filename().string();
-    std::smatch parts;
-    if (!name.starts_with(experiment.name)) continue;
-    const std::string rest = name.substr(experiment.name.size());
-    if (!std::regex_match(rest, parts, ending)) continue;
-    found.emplace_back(parts[1], parts[2].matched ? std::stoll(parts[2]) : 1, at->path());
+    const auto parts = record::parse_run_name(at->path().filename().string());
+    if (parts && parts->name == experiment.name) found.emplace_back(parts->time, parts->number, at->path());
   }
   std::sort(found.rbegin(), found.rend());
   std::vector<fs::path> runs;

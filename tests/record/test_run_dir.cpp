@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <regex>
 #include <set>
 #include <string>
 #include <thread>
@@ -19,7 +18,10 @@ TEST_CASE("a run folder is named after the experiment and the time, its parents 
   const TempDir dir;
   const std::string path = record::make_run_dir((dir.path() / "a/b").string(), "mnist");
   CHECK(std::filesystem::is_directory(path));
-  CHECK(std::regex_match(std::filesystem::path(path).filename().string(), std::regex("mnist-[0-9]{8}-[0-9]{6}")));
+  const auto parts = record::parse_run_name(std::filesystem::path(path).filename().string());
+  REQUIRE(parts);
+  CHECK(parts->name == "mnist");
+  CHECK(parts->number == 1);
   CHECK(std::filesystem::path(path).parent_path() == dir.path() / "a/b");
 }
 
@@ -34,6 +36,26 @@ TEST_CASE("runs that start in the same second get folders of their own") {
   for (std::thread& thread : threads) thread.join();
   CHECK(std::set<std::string>(paths.begin(), paths.end()).size() == kRuns);
   for (const std::string& path : paths) CHECK(std::filesystem::is_directory(path));
+}
+
+TEST_CASE("the name of a run's folder is read from behind, and others are left alone") {
+  const auto parsed = [](const std::string& folder) {
+    const auto parts = record::parse_run_name(folder);
+    return parts ? parts->name + " " + parts->time + " " + std::to_string(parts->number) : "";
+  };
+  CHECK(parsed("mnist-20261122-082621") == "mnist 20261122-082621 1");
+  CHECK(parsed("mnist-20261122-082621-2") == "mnist 20261122-082621 2");
+  CHECK(parsed("a-b-2-20261122-082621-14") == "a-b-2 20261122-082621 14");
+  CHECK(parsed("of-20251231-235959-20261122-082621") == "of-20251231-235959 20261122-082621 1");
+  CHECK(parsed("-20261122-082621") == " 20261122-082621 1");
+  for (const char* other :
+       {"", "-", "mnist", "mnist-2", "mnist-20261122", "mnist-20261122-08262", "mnist-2026112-082621",
+        "mnist-20261122-082621-", "mnist-20261122-082621-x", "mnist-20261122-082621--2", "mnist-20261122-082621-2x",
+        "mnist-20261122-082621-99999999999999999999", "mnist-20261122x082621", "mnist20261122-082621",
+        "20261122-082621"}) {
+    CAPTURE(other);
+    CHECK_FALSE(record::parse_run_name(other));
+  }
 }
 
 TEST_CASE("an output that is a file is told by its path") {
