@@ -148,14 +148,15 @@ class Reader {
   }
 
   Place parse_offsets(const std::string& name, const Json& json) const {
-    const auto begin = json.is_array() && json.size() == 2 ? whole(json[0]) : std::nullopt;
-    const auto end = json.is_array() && json.size() == 2 ? whole(json[1]) : std::nullopt;
-    if (!begin || !end || *begin > *end) refuse_tensor(name, "data_offsets are not [begin, end]");
-    if (*end > data_bytes_) {
-      refuse_tensor(name, "ends at byte " + std::to_string(*end) + " of " + std::to_string(data_bytes_) +
+    const bool pair =
+        json.is_array() && json.size() == 2 && json[0].is_number_unsigned() && json[1].is_number_unsigned();
+    const Place place = pair ? Place{json[0].get<uint64_t>(), json[1].get<uint64_t>()} : Place{};
+    if (!pair || place.begin > place.end) refuse_tensor(name, "data_offsets are not [begin, end]");
+    if (place.end > data_bytes_) {
+      refuse_tensor(name, "ends at byte " + std::to_string(place.end) + " of " + std::to_string(data_bytes_) +
                               " bytes of data: the file is truncated");
     }
-    return {*begin, *end};
+    return place;
   }
 
   static std::optional<uint64_t> whole(const Json& json) {

@@ -24,8 +24,7 @@ class Draw {
   // How often each was drawn.
   void all(std::vector<int>& drawn) {
     std::fill(drawn.begin(), drawn.end(), 0);
-    for (uint64_t i = 0; i < n_; ++i)
-      ++drawn[static_cast<std::size_t>((generator_() >> 32) * n_ >> 32)];  // n below 2^32
+    for (uint64_t i = 0; i < n_; ++i) ++drawn[(generator_() >> 32) * n_ >> 32];  // n below 2^32
   }
 
  private:
