@@ -120,8 +120,8 @@ def arguments(argv):
     parser.add_argument("--backends", default="gloo,ucx", help="ddprun's plugins (gloo,ucx)")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1, help="compute threads of a rank (1)")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="2 rounds of a tenth of the steps: to see that it runs")
+    parser.add_argument("--rounds", type=int, help="5; 2 with --quick")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the steps: to see that it runs")
     parser.add_argument("--memory-format", choices=["contiguous", "channels_last"], default="contiguous",
                         help="of ddprun's ResNet-18; PyTorch's is contiguous")
     parser.add_argument("--gate", action="store_true", help=f"exit with {GATE} where the last backend misses a bound")
@@ -131,8 +131,8 @@ def arguments(argv):
     args.jobs, args.backends = args.jobs.split(","), args.backends.split(",")
     if unknown := set(args.jobs) - set(names):
         parser.error(f"--jobs {','.join(sorted(unknown))}: expected some of {','.join(names)}")
-    if args.quick:
-        args.rounds = 2
+    if args.rounds is None:
+        args.rounds = 2 if args.quick else 5
     if min(args.rounds, args.ranks, args.threads) < 1:
         parser.error("--rounds, --ranks and --threads are at least 1")
     return args

@@ -58,7 +58,8 @@ TEST_CASE("ResNet-18 learns 200 images by heart") {
 
 TEST_CASE("ResNet-18 learns to tell images apart that it has not seen, on two ranks") {
   const Overrides images = real_images();
-  const auto summary = train("cifar10_resnet18_ddp_gloo_laptop.toml", images, {"train.epochs=1"});
+  const auto summary = train("cifar10_resnet18_ddp_gloo_laptop.toml", images,
+                             {"train.epochs=1", "data.options.samples=7000", "data.options.test_samples=1000"});
   CHECK(summary.at("test.accuracy").get<double>() > 0.25);  // chance is 0.1
   CHECK(summary.at("world") == 2);
 }
