@@ -1,10 +1,12 @@
 #include "torch_again.hpp"
 
+#include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 
 namespace ddprun::fake_gpu {
 
 void Again::operator()() const {
+  at::init_num_threads();  // as many in this thread as the program has asked for: others would sum in other parts
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   torch::jit::Stack stack = arguments_;

@@ -145,7 +145,11 @@ class Call {
   Stack baked(std::size_t first) const {
     Stack arguments(stack_.begin() + static_cast<std::ptrdiff_t>(first), stack_.end());
     const auto bake = [this](const at::Tensor& tensor) {
-      return tensor.defined() && !disguise_.has(tensor) ? tensor.clone() : tensor;
+      if (!tensor.defined() || disguise_.has(tensor)) return tensor;
+      const at::Tensor copy = tensor.clone();
+      const bool is_number = tensor.unsafeGetTensorImpl()->is_wrapped_number();  // which has no say in the result's type
+      if (is_number) copy.unsafeGetTensorImpl()->set_wrapped_number(true);
+      return copy;
     };
     for (c10::IValue& value : arguments) {
       if (value.isTensor()) value = bake(value.toTensor());
