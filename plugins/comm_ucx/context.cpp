@@ -72,13 +72,10 @@ Context::Context(const Transports& transports, int ranks, int ranks_here, bool t
   const std::string asked = "comm.options: tls = \"" + transports.tls + "\", devices = \"" + transports.devices + "\"";
   check(ucp_init(&wanted, config.get(), &context_), DDPRUN_INVALID, asked);
   // UCX goes on without a transport that it has not, with a warning.
-  if (const std::string said = complaints(); transports.asked_for && !said.empty()) {
-    ucp_cleanup(context_);
-    throw Failure(DDPRUN_INVALID, asked + ": " + said);
-  }
-  if (!takes_cuda) return;
+  const std::string said = complaints();
   try {
-    require_cuda(transports);
+    if (transports.asked_for && !said.empty()) throw Failure(DDPRUN_INVALID, asked + ": " + said);
+    if (takes_cuda) require_cuda(transports, said);
   } catch (...) {
     ucp_cleanup(context_);
     throw;
@@ -86,7 +83,7 @@ Context::Context(const Transports& transports, int ranks, int ranks_here, bool t
 }
 
 // Without it UCX takes a GPU's memory for the host's, and crashes.
-void Context::require_cuda(const Transports& transports) const {
+void Context::require_cuda(const Transports& transports, const std::string& said) const {
   ucp_context_attr_t answer = {};
   answer.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
   check(ucp_context_query(context_, &answer), DDPRUN_INTERNAL, "UCX cannot tell which memory it takes");
@@ -94,7 +91,8 @@ void Context::require_cuda(const Transports& transports) const {
   throw Failure(DDPRUN_UNSUPPORTED,
                 "UCX takes no CUDA memory with tls = \"" + transports.tls +
                     "\": it wants the transports \"cuda\" in comm.options.tls (UCX_TLS), a UCX that was built with "
-                    "CUDA, and the driver; comm.stage_through_host = true does without");
+                    "CUDA, and the driver; comm.stage_through_host = true does without" +
+                    (said.empty() ? "" : " (" + said + ")"));
 }
 
 Context::~Context() {

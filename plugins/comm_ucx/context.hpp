@@ -37,7 +37,8 @@ class Context {
   ucp_context_h get() const noexcept { return context_; }
 
  private:
-  void require_cuda(const Transports& transports) const;
+  // `said`: what UCX complained about.
+  void require_cuda(const Transports& transports, const std::string& said) const;
 
   ucp_context_h context_ = nullptr;
 };

@@ -54,10 +54,11 @@ void join(Rank& rank, int device = 0) {
   UcxCommunicator communicator(host.host());
 }
 
-// Allreduces of a rank on its GPU, whose memory is the host's, the second of which fails on rank `who`.
-void reduce_on_gpu(Rank& rank, const std::string& fails, uint32_t deadline_ms, int who = 0) {
+// Allreduces of a rank on its GPU, whose memory is the host's, the second of which fails on rank `who`. The deadline is
+// that rank's.
+void reduce_on_gpu(Rank& rank, int who, const std::string& fails, uint32_t deadline_ms) {
   std::vector<float> vector(1000, 1.0f);  // outlives what a GPU may still do
-  RankHost host(rank, "ring", deadline_ms, rank.rank());
+  RankHost host(rank, "ring", rank.rank() == who ? deadline_ms : 20'000, rank.rank());
   UcxCommunicator communicator(host.host());
   auto call = allreduce_of(comm::DType::float32, comm::Op::sum, vector.data(), vector.data(), vector.size());
   call.memory = DDPRUN_CUDA;
@@ -97,10 +98,9 @@ TEST_CASE("a UCX that takes no CUDA memory is told of before anything is sent") 
          setenv("DDPRUN_FAKE_UCX_WITHOUT_CUDA", "1", 1);
          join(rank, rank.rank());
        })) {
-    CHECK_MESSAGE(fault.starts_with(std::to_string(DDPRUN_UNSUPPORTED) +
-                                    " UCX takes no CUDA memory with tls = \"self,sysv,cma,cuda\": "),
+    CHECK_MESSAGE(fault.starts_with(std::to_string(DDPRUN_UNSUPPORTED) + " UCX takes no CUDA memory with tls = \""),
                   fault);
-    CHECK_MESSAGE(fault.ends_with("comm.stage_through_host = true does without"), fault);
+    CHECK_MESSAGE(fault.find("; comm.stage_through_host = true does without") != std::string::npos, fault);
   }
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("memory of a GPU is refused where the communicator was made for the ho
 TEST_CASE("a GPU that fails ends the collective on its rank, and the others name that one") {
   for (const std::string call : {"cuLaunchKernel", "cuStreamQuery"}) {
     CAPTURE(call);
-    const auto faults = faults_of(3, [&](Rank& rank) { reduce_on_gpu(rank, call + ":719", 20'000, 1); });
+    const auto faults = faults_of(3, [&](Rank& rank) { reduce_on_gpu(rank, 1, call + ":719", 20'000); });
     CHECK_MESSAGE(faults[1].starts_with(std::to_string(DDPRUN_INTERNAL) + " CUDA: "), faults[1]);
     CHECK_MESSAGE(faults[1].ends_with("(719)"), faults[1]);
     for (const int other : {0, 2}) {
@@ -143,7 +143,7 @@ TEST_CASE("a GPU that fails ends the collective on its rank, and the others name
 }
 
 TEST_CASE("a GPU that never ends what it was given runs into the deadline, which says so") {
-  const auto faults = faults_of(2, [](Rank& rank) { reduce_on_gpu(rank, "cuStreamQuery:600", 400); });
+  const auto faults = faults_of(2, [](Rank& rank) { reduce_on_gpu(rank, 0, "cuStreamQuery:600", 400); });
   CHECK(faults[0] == std::to_string(DDPRUN_TIMEOUT) + " waited for the GPU to end reducing for 400 ms");
-  CHECK_MESSAGE(!faults[1].empty(), faults[1]);
+  CHECK_MESSAGE(faults[1].starts_with(std::to_string(DDPRUN_PEER_LOST)), faults[1]);
 }
