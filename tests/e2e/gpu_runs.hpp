@@ -66,9 +66,9 @@ class Runs {
   Settings argv(const Settings& settings) const { return place_.training(config_, settings); }
 
   Trained on_cpu(const Settings& settings, int world = 1) { return trained(argv(settings), world); }
-  Trained on_gpus(const Settings& settings, int world = 1) {
-    const Settings variables = {"DDPRUN_FAKE_GPU_LOG=" + (place_.folder() / "gpu").string()};
-    return trained(with_gpus(argv(settings + kOnGpu), variables), world);
+  Trained on_gpus(const Settings& settings, int world = 1, const Settings& variables = {}) {
+    const Settings log = {"DDPRUN_FAKE_GPU_LOG=" + (place_.folder() / "gpu").string()};
+    return trained(with_gpus(argv(settings + kOnGpu), log + variables), world);
   }
   ProcessResult start_on_gpus(const Settings& settings, const Settings& variables = {}) {
     return place_.run(with_gpus(argv(settings + kOnGpu), variables));

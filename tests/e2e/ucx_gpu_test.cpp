@@ -1,0 +1,72 @@
+// Training on GPUs over comm_ucx, which takes their memory directly or through the host. The GPUs are none: what is
+// UCX's there is the host's memory, and the kernel that adds runs on the processor.
+#include "e2e/gpu_runs.hpp"
+
+using namespace ddprun::e2e;
+using namespace ddprun::testing;
+
+namespace {
+
+const Settings kUcx = {"strategy.kind=ddp", "launch.nproc=2", "comm.backend=ucx"};
+const Settings kStaged = {"comm.stage_through_host=true"};
+
+// A UCX that says that it takes CUDA memory; its own modules for CUDA would find the pretended driver.
+Settings cuda_aware() {
+  const std::string fakes = DDPRUN_BINARY_DIR "/tests/fakes/cuda";
+  return {"LD_PRELOAD=" + fakes + "/libcudart.so.13:" + fakes + "/libfake_ucx_cuda.so", "UCX_MODULES=^cuda"};
+}
+
+Trained on_gpus(Runs& runs, const Settings& settings) {
+  return runs.on_gpus(kUcx + settings, 2, cuda_aware());
+}
+
+void check_equal(const Trained& one, const Trained& other) {
+  CHECK(distance(one.losses, other.losses) == 0);
+  CHECK((one.weights == other.weights));
+}
+
+TEST_CASE("what goes from GPU to GPU learns what goes through the host, and what two processors learn, to the bit") {
+  Runs runs(kSimplenet);
+  const Trained cpu = runs.on_cpu(kUcx, 2);
+  const Trained staged = on_gpus(runs, kStaged);
+  CHECK(contains(staged.summary.at("transport"), "via host"));
+  check_equal(staged, cpu);
+  for (const std::string algorithm : {"auto", "ring", "tree"}) {
+    CAPTURE(algorithm);
+    const Trained direct = on_gpus(runs, {"comm.algorithm=" + algorithm});
+    CHECK_FALSE(contains(direct.summary.at("transport"), "via host"));
+    if (algorithm != "auto") CHECK(direct.summary.at("algorithm") == algorithm);
+    check_equal(direct, cpu);
+    int ranks = 0;
+    for (const std::string& record : runs.records()) {
+      ranks += contains(record, "the kernel reduces");
+      CHECK_FALSE(contains(record, "race"));
+    }
+    CHECK(ranks == 2);
+  }
+}
+
+TEST_CASE("shared is refused on GPUs before a rank starts, and serves them through the host") {
+  Runs runs(kSimplenet);
+  const Settings shared = {"comm.algorithm=shared"};
+  const auto refused = runs.start_on_gpus(kUcx + shared, cuda_aware());
+  CHECK(refused.code == 2);
+  CHECK_MESSAGE(contains(last_line(refused.err),
+                         "--set comm.algorithm=shared: comm.algorithm = \"shared\": takes host memory only, "
+                         "and the buffers are on a GPU: expected \"auto\", \"ring\" or \"tree\""),
+                refused.err);
+  CHECK(on_gpus(runs, shared + kStaged).summary.at("algorithm") == "shared");
+}
+
+TEST_CASE("a UCX without CUDA, and no NVRTC that compiles, end the run with 3 and the way out") {
+  Runs runs(kSimplenet);
+  for (const std::string missing : {"DDPRUN_FAKE_UCX_WITHOUT_CUDA=1", "DDPRUN_FAKE_NVRTC_FAILS=1"}) {
+    CAPTURE(missing);
+    const auto result = runs.start_on_gpus(kUcx, cuda_aware() + Settings{missing});
+    CHECK(result.code == 3);
+    CHECK_MESSAGE(contains(last_line(result.err), "comm.stage_through_host = true"), result.err);
+    CHECK(runs.place().leftovers().empty());
+  }
+}
+
+}  // namespace
