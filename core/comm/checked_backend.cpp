@@ -20,6 +20,7 @@ class CheckedBackend : public CallBackend {
   const std::string& name() const override { return inner_->name(); }
   const Capabilities& capabilities() const override { return inner_->capabilities(); }
   std::shared_ptr<void> allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
+  void throw_if_failed() override { inner_->throw_if_failed(); }
   void abort() noexcept override {
     exchange_->abort();
     inner_->abort();

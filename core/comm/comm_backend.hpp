@@ -89,6 +89,10 @@ class CommBackend {
   virtual RequestPtr reduce_scatter(const void* send, const Buffer& recv, Op op) = 0;
   virtual RequestPtr barrier() = 0;
 
+  // Throws what the next collective would, where the backend has failed or was aborted: for one that is ordered on
+  // streams, and has got on since its last call. Waits for nobody; no peer takes part.
+  virtual void throw_if_failed() {}
+
   // Ends every blocked and every later call with an error. Any thread, any number of times.
   virtual void abort() noexcept = 0;
 

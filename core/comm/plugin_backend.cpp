@@ -37,6 +37,19 @@ uint32_t milliseconds(std::chrono::milliseconds time) {
   return static_cast<uint32_t>(std::clamp<int64_t>(time.count(), 0, kLongest));
 }
 
+ddprun_collective collective_of(const Call& call) {
+  return {.struct_size = sizeof(ddprun_collective),
+          .dtype = static_cast<int32_t>(call.dtype),
+          .op = static_cast<int32_t>(call.op),
+          .root = call.root,
+          .memory = static_cast<int32_t>(call.memory),
+          .reserved = 0,
+          .send = call.send,
+          .recv = call.recv,
+          .count = call.count,
+          .stream = call.stream};
+}
+
 std::string text_of(const char* text) {
   return text != nullptr ? text : "";
 }
@@ -99,6 +112,7 @@ class PluginBackend : public CallBackend {
   int size() const override { return size_; }
   const std::string& name() const override { return communicator_->name(); }
   const Capabilities& capabilities() const override { return capabilities_; }
+  void throw_if_failed() override;
   void abort() noexcept override { communicator_->abort(); }
   std::shared_ptr<void> allocate(std::size_t bytes) override;
 
@@ -144,19 +158,29 @@ void PluginBackend::require_declared(const Call& call) const {
                                     " of " + name() + " takes " + name_of(call.op) + " of " + name_of(call.dtype));
 }
 
+// By a collective of no elements, which has nobody to wait for.
+void PluginBackend::throw_if_failed() {
+  if (!capabilities_.stream_ordered) return;  // it fails in its calls
+  Call nothing;
+  nothing.kind = Kind::allreduce;
+  nothing.dtype = DType::float32;
+  nothing.memory = capabilities_.cuda ? Memory::cuda : Memory::host;
+  nothing.recv = this;
+  const ddprun_collective collective = collective_of(nothing);
+  const auto& plugin = communicator_->plugin();
+  const auto where = [this] { return name() + ": rank " + std::to_string(rank_) + ": "; };
+  ddprun_request* request = nullptr;
+  const auto status = plugin::call_plugin(where, [&] {
+    const auto started = plugin.allreduce(communicator_->handle(), &collective, &request);
+    return started == DDPRUN_OK ? plugin.wait(communicator_->handle(), request, 0, nullptr) : started;
+  });
+  if (status != DDPRUN_OK) fail(*communicator_, where(), status);
+}
+
 RequestPtr PluginBackend::start(const Call& call) {
   require_declared(call);
   const auto where = [&] { return prefix(call); };
-  const ddprun_collective collective{.struct_size = sizeof(ddprun_collective),
-                                     .dtype = static_cast<int32_t>(call.dtype),
-                                     .op = static_cast<int32_t>(call.op),
-                                     .root = call.root,
-                                     .memory = static_cast<int32_t>(call.memory),
-                                     .reserved = 0,
-                                     .send = call.send,
-                                     .recv = call.recv,
-                                     .count = call.count,
-                                     .stream = call.stream};
+  const ddprun_collective collective = collective_of(call);
   const auto function = function_of(call.kind);
   ddprun_request* request = nullptr;
   const auto status =

@@ -39,6 +39,7 @@ class StagedBackend final : public comm::CallBackend {
   int size() const override { return inner_->size(); }
   const std::string& name() const override { return inner_->name(); }
   const comm::Capabilities& capabilities() const override { return capabilities_; }
+  void throw_if_failed() override { inner_->throw_if_failed(); }
   void abort() noexcept override { inner_->abort(); }
   std::shared_ptr<void> allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
 

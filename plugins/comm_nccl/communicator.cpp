@@ -39,12 +39,10 @@ cudaStream_t stream_of(const ddprun_collective& call) {
   return static_cast<cudaStream_t>(call.stream);
 }
 
-// A graph would run the collective again where no deadline and no peer's end is seen.
-void refuse_capture(cudaStream_t stream) {
+bool is_captured(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   check("the state of the stream", cudaStreamIsCapturing(stream, &status));
-  if (status == cudaStreamCaptureStatusNone) return;
-  throw Failure(DDPRUN_UNSUPPORTED, "comm_nccl takes no stream that is being captured into a CUDA graph");
+  return status != cudaStreamCaptureStatusNone;
 }
 
 }  // namespace
@@ -83,8 +81,9 @@ Request& NcclCommunicator::start(const char* name, const char* algorithm, const 
     return nothing_;
   }
   const OnDevice here(device_.ordinal);
-  refuse_capture(stream_of(call));
+  const bool captured = is_captured(stream_of(call));
   Flight& flight = session_->take();
+  flight.is_captured = captured;
   flight.name = name;
   flight.algorithm = algorithm;
   flight.transport = "nccl";

@@ -42,6 +42,8 @@ struct Flight : Request {
   const char* name = "";
   cudaStream_t stream = nullptr;  // the caller's
   bool is_barrier = false;        // which is not on any stream of the caller
+  // Recorded into a CUDA graph: nobody may ask its events, and what each replay comes to is the caller's to see.
+  bool is_captured = false;
   bool is_waited = false;
   bool has_ended = false;
   std::optional<Clock::time_point> begun;  // when the GPU came to it: from then its deadline counts

@@ -81,14 +81,15 @@ Flight& Session::take() {
   }
   Flight& flight = *free_.back();
   free_.pop_back();
-  flight.is_barrier = flight.is_waited = flight.has_ended = false;
+  flight.is_barrier = flight.is_captured = flight.is_waited = flight.has_ended = false;
   flight.begun.reset();
   return flight;
 }
 
 void Session::enter(Flight& flight) {
   const std::lock_guard lock(mutex_);
-  under_way_.push_back(&flight);
+  flight.has_ended = flight.is_captured;
+  if (!flight.is_captured) under_way_.push_back(&flight);
 }
 
 void Session::release(Flight& flight) noexcept {

@@ -77,6 +77,9 @@ inline std::size_t count_of_calls(Fake& state) {
   return state.calls.size();
 }
 
+// The stream that the pretended runtime says is being captured.
+constexpr uintptr_t kCaptured = 99;
+
 // count float32 elements in memory that is never looked at, on the stream `stream`.
 inline comm::Buffer on_stream(std::size_t count, uintptr_t stream, comm::DType dtype = comm::DType::float32) {
   static double elements[64];

@@ -118,12 +118,16 @@ TEST_CASE("memory comes from NCCL, is registered, and waits for the GPU before i
         "ncclMemFree\n");
 }
 
-TEST_CASE("a stream that is captured into a graph is refused") {
+TEST_CASE("a stream that is captured into a graph is forked to NCCL's and joined again") {
   CHECK(calls_of([](comm::CommBackend& backend) {
-          const auto buffer = on_stream(3, 99);
-          fake().record(error_of([&] { backend.allreduce(buffer.data, buffer, Op::sum); }));
-        }).find("unsupported: comm_nccl takes no stream that is being captured into a CUDA graph") !=
-        std::string::npos);
+          const auto buffer = on_stream(3, kCaptured);
+          backend.allreduce(buffer.data, buffer, Op::sum)->wait(1s);
+        }) ==
+        "stream 99 records event 1\n"
+        "stream 1500 waits for event 1\n"
+        "ncclAllReduce count 3 type 7 op 0 stream 1500\n"
+        "stream 1500 records event 2\n"
+        "stream 99 waits for event 2\n");
 }
 
 }  // namespace

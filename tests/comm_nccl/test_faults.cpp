@@ -38,9 +38,9 @@ void await(Fake& state, const std::string& call) {
   }
 }
 
-std::string allreduced(comm::CommBackend& backend) {
+std::string allreduced(comm::CommBackend& backend, uintptr_t stream = 5) {
   return error_of([&] {
-    const auto buffer = on_stream(3, 5);
+    const auto buffer = on_stream(3, stream);
     backend.allreduce(buffer.data, buffer, Op::sum)->wait(1s);
   });
 }
@@ -78,6 +78,20 @@ TEST_CASE("a collective that the GPU does not end is aborted at its deadline, an
           return first + " | " + second.substr(0, second.find(';'));
         }) ==
         "no error | 5: nccl: rank 0: allreduce 2 (float32 x 3, sum, cuda): timeout: allreduce: not done within 200 ms");
+}
+
+TEST_CASE("what a graph captures is not watched, and a failure is told without a peer") {
+  CHECK(told([](Fake& state) {
+          const auto backend = comm::join(nccl(), within(200ms));
+          state.gpu_hangs = true;
+          const std::string captured = allreduced(*backend, kCaptured);
+          std::this_thread::sleep_for(400ms);
+          const std::string sound = error_of([&] { backend->throw_if_failed(); });
+          allreduced(*backend);
+          await(state, "ncclCommAbort");
+          const std::string failed = soon([&] { return error_of([&] { backend->throw_if_failed(); }); });
+          return captured + " | " + sound + " | " + failed.substr(0, failed.find(';'));
+        }) == "no error | no error | 5: nccl: rank 0: timeout: allreduce: not done within 200 ms");
 }
 
 TEST_CASE("a barrier blocks until the GPU has come by it, at most for the time that wait is given") {

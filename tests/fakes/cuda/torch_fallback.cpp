@@ -147,7 +147,8 @@ class Call {
     const auto bake = [this](const at::Tensor& tensor) {
       if (!tensor.defined() || disguise_.has(tensor)) return tensor;
       const at::Tensor copy = tensor.clone();
-      const bool is_number = tensor.unsafeGetTensorImpl()->is_wrapped_number();  // which has no say in the result's type
+      const bool is_number =
+          tensor.unsafeGetTensorImpl()->is_wrapped_number();  // which has no say in the result's type
       if (is_number) copy.unsafeGetTensorImpl()->set_wrapped_number(true);
       return copy;
     };
