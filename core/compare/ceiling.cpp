@@ -13,14 +13,14 @@ bool all_in(const std::vector<std::string>& keys, const std::string& table) {
          std::all_of(keys.begin(), keys.end(), [&](const std::string& key) { return key.starts_with(table); });
 }
 
-const PartOfStep& largest_part(const Split& split) {
-  const auto& parts = parts_of_step();
+PartOfStep largest_part(const Split& split) {
+  const auto parts = parts_of_step({split});
   return *std::max_element(parts.begin(), parts.end(),
                            [&](const PartOfStep& a, const PartOfStep& b) { return split.*a.member < split.*b.member; });
 }
 
 const char* name_of(double Split::*member) {
-  for (const PartOfStep& part : parts_of_step()) {
+  for (const PartOfStep& part : parts_of_step({})) {
     if (part.member == member) return part.name;
   }
   return "";
@@ -42,9 +42,12 @@ Lever lever_of(const std::vector<std::string>& keys_that_differ) {
 
 std::string ceiling_of(const Split& split, const Lever& lever) {
   const double total = split.total();
-  const PartOfStep& largest = largest_part(split);
+  const PartOfStep largest = largest_part(split);
   const double share = split.*lever.part / total;
   std::string text = percent(split.*largest.member / total) + " " + largest.name;
+  if (split.graph > 0 && lever.part != &Split::data) {
+    return text + ": what " + lever.name + " could gain is not known, for no time is told apart in a CUDA graph.";
+  }
   if (largest.member != lever.part) text += ", " + percent(share) + " " + name_of(lever.part);
   if (!(share > 0)) return text + ": " + lever.name + " gains nothing.";
   const double gain = share / (1 - share);

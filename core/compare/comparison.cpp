@@ -80,6 +80,12 @@ std::vector<Variant> variants_of(const std::vector<Member>& members) {
 
 }  // namespace
 
+std::vector<Split> splits_of(const Comparison& comparison) {
+  std::vector<Split> splits;
+  for (const Member& member : comparison.members) splits.push_back(member.typical.figures.split);
+  return splits;
+}
+
 std::vector<std::string> names_of(const std::vector<Member>& members) {
   std::vector<std::string> names;
   for (const Member& member : members) names.push_back(member.variant.name);

@@ -59,6 +59,9 @@ struct Comparison {
 // The ratio of two members' steps: by rounds where the runs were interleaved, else of groups.
 Ratio ratio_of(const Comparison& comparison, std::size_t over, std::size_t under);
 
+// Of the members' typical runs.
+std::vector<Split> splits_of(const Comparison& comparison);
+
 // Fills in all that follows from the members' runs: typical figures, ratios, verdicts, parity, ceiling, gates.
 void judge(Comparison& comparison, const std::vector<Gate>& gates);
 

@@ -43,13 +43,21 @@ double average(const Steps& steps, std::size_t first, double StepRecord::*member
   return sum / static_cast<double>(steps.size() - first);
 }
 
+// A step without this part spent no time in it.
+double average_part(const Steps& steps, std::size_t first, double StepRecord::*member) {
+  double sum = 0;
+  for (std::size_t i = first; i < steps.size(); ++i) sum += std::isnan(steps[i].*member) ? 0 : steps[i].*member;
+  return sum / static_cast<double>(steps.size() - first);
+}
+
 Split split_of(const Steps& steps, std::size_t first) {
   Split split;
   split.data = average(steps, first, &StepRecord::data);
-  split.forward = average(steps, first, &StepRecord::forward);
-  split.backward = average(steps, first, &StepRecord::backward);
-  split.comm = average(steps, first, &StepRecord::comm);
-  split.optimizer = average(steps, first, &StepRecord::optimizer);
+  split.forward = average_part(steps, first, &StepRecord::forward);
+  split.backward = average_part(steps, first, &StepRecord::backward);
+  split.comm = average_part(steps, first, &StepRecord::comm);
+  split.optimizer = average_part(steps, first, &StepRecord::optimizer);
+  split.graph = average_part(steps, first, &StepRecord::graph);
   split.other = average(steps, first, &StepRecord::total) - split.total();
   return split;
 }
@@ -91,11 +99,15 @@ const Figures& run_of_median_step(const std::vector<Figures>& runs) {
 
 }  // namespace
 
-const std::vector<PartOfStep>& parts_of_step() {
-  static const std::vector<PartOfStep> parts = {
-      {"data wait", &Split::data},      {"forward", &Split::forward},
-      {"backward", &Split::backward},   {"exposed communication", &Split::comm},
-      {"optimizer", &Split::optimizer}, {"other", &Split::other}};
+std::vector<PartOfStep> parts_of_step(const std::vector<Split>& splits) {
+  std::vector<PartOfStep> parts = {{"data wait", &Split::data},
+                                   {"forward", &Split::forward},
+                                   {"backward", &Split::backward},
+                                   {"exposed communication", &Split::comm},
+                                   {"optimizer", &Split::optimizer}};
+  const auto replayed = [](const Split& split) { return split.graph > 0; };
+  if (std::any_of(splits.begin(), splits.end(), replayed)) parts.push_back({"CUDA graph", &Split::graph});
+  parts.push_back({"other", &Split::other});
   return parts;
 }
 
@@ -141,7 +153,7 @@ Typical typical_of(const std::vector<Figures>& runs) {
         &Figures::busbw, &Figures::peak_memory, &Figures::test_loss, &Figures::test_accuracy}) {
     figures.*member = median_over(runs, [&](const Figures& run) { return run.*member; });
   }
-  for (const PartOfStep& part : parts_of_step()) {
+  for (const PartOfStep& part : parts_of_step({figures.split})) {
     figures.split.*part.member = median_over(runs, [&](const Figures& run) { return run.split.*part.member; });
   }
   for (auto& [name, time] : figures.dp) {

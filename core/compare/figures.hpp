@@ -18,8 +18,9 @@ struct Split {
   double comm = 0;  // exposed communication
   double optimizer = 0;
   double other = 0;
+  double graph = 0;  // of steps that were replayed as a CUDA graph: forward to optimizer, not told apart
 
-  double total() const { return data + forward + backward + comm + optimizer + other; }
+  double total() const { return data + forward + backward + comm + optimizer + graph + other; }
   double compute() const { return total() - data - comm; }
 };
 
@@ -27,7 +28,8 @@ struct PartOfStep {
   const char* name;  // "data wait"
   double Split::*member;
 };
-const std::vector<PartOfStep>& parts_of_step();
+// In their order; the graph is one only where a step of `splits` was replayed.
+std::vector<PartOfStep> parts_of_step(const std::vector<Split>& splits);
 
 // Of one run. All but the losses, memory and communication are over the steps after the warm-up, of the rank whose
 // steps took longest altogether: in a synchronous step the others wait for it.

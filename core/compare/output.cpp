@@ -14,8 +14,9 @@ ordered_json number(double value) {
 }
 
 ordered_json json_of(const Split& split) {
-  return {{"data", split.data}, {"forward", split.forward},     {"backward", split.backward},
-          {"comm", split.comm}, {"optimizer", split.optimizer}, {"other", split.other}};
+  return {{"data", split.data},  {"forward", split.forward},     {"backward", split.backward},
+          {"comm", split.comm},  {"optimizer", split.optimizer}, {"other", split.other},
+          {"graph", split.graph}};
 }
 
 ordered_json json_of(const Figures& figures) {

@@ -80,7 +80,7 @@ Section speed_section(const Comparison& comparison) {
 // A series for each part of a step, a group for each variant.
 std::vector<BarSeries> parts(const Comparison& comparison, double factor) {
   std::vector<BarSeries> series;
-  for (const PartOfStep& part : parts_of_step()) {
+  for (const PartOfStep& part : parts_of_step(splits_of(comparison))) {
     std::vector<double> values =
         of_each(comparison, [&](const Figures& f) { return std::max(0.0, f.split.*part.member) * factor; });
     series.push_back({part.name, std::move(values), {}, {}});

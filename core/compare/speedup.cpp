@@ -45,9 +45,13 @@ const std::vector<Row>& rows() {
       {"ideal speed-up", [](const Figures&, const Speedup& s) { return fmt::format("{:.2f}x", s.workers); }, "1.00x",
        "2.00x"},
       {"efficiency", [](const Figures&, const Speedup& s) { return percent(s.efficiency); }, "", "77.3 %"},
-      {"compute", [](const Figures& f, const Speedup&) { return seconds(f.split.compute()); }, "62.2 ms", "40.9 ms"},
+      {"compute", [](const Figures& f, const Speedup&) { return f.split.graph > 0 ? "-" : seconds(f.split.compute()); },
+       "62.2 ms", "40.9 ms"},
       {"data wait", [](const Figures& f, const Speedup&) { return seconds(f.split.data); }, "3.40 ms", "1.30 ms"},
-      {"compute share", [](const Figures& f, const Speedup&) { return percent(f.split.compute() / f.split.total()); },
+      {"compute share",
+       [](const Figures& f, const Speedup&) {
+         return f.split.graph > 0 ? "-" : percent(f.split.compute() / f.split.total());
+       },
        "94.9 %", "96.8 %"},
       {"data share", [](const Figures& f, const Speedup&) { return percent(f.split.data / f.split.total()); }, "5.1 %",
        "3.2 %"},
@@ -69,6 +73,7 @@ Speedup speedup_of(const Figures& one, const Figures& several, double workers) {
 }
 
 const char* bound_of(const Split& split) {
+  if (split.graph > 0) return split.data >= split.total() / 2 ? "data-bound" : "not known";
   if (split.compute() >= split.data + split.comm) return "compute-bound";
   return split.data >= split.comm ? "data-bound" : "communication-bound";
 }

@@ -20,7 +20,7 @@ struct Speedup {
 Speedup speedup_of(const Figures& one, const Figures& several, double workers);
 
 // "compute-bound" where computing takes more of the step than waiting for data and for others, else what it waits for
-// most: "data-bound", "communication-bound".
+// most: "data-bound", "communication-bound"; "not known" where most of it is a CUDA graph, which may be either.
 const char* bound_of(const Split& split);
 
 // For each variant of several workers, beside the first that has one: total and average-batch time, time saved,

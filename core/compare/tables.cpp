@@ -83,7 +83,7 @@ report::TitledTable figures_table(const Comparison& comparison) {
 
 report::TitledTable split_table(const Comparison& comparison) {
   Table table(column_for_each("of the average step", comparison.members));
-  for (const PartOfStep& part : parts_of_step()) {
+  for (const PartOfStep& part : parts_of_step(splits_of(comparison))) {
     std::vector<std::string> cells = {part.name};
     for (const Member& member : comparison.members) {
       const Split& split = member.typical.figures.split;

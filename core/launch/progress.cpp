@@ -146,6 +146,7 @@ const char* name_of(Phase phase) {
     case Phase::broadcast: return "broadcast";
     case Phase::barrier: return "barrier";
     case Phase::optimizer: return "optimizer";
+    case Phase::graph: return "graph";
     case Phase::evaluate: return "evaluate";
     case Phase::checkpoint: return "checkpoint";
     case Phase::done: return "done";

@@ -19,6 +19,7 @@ enum class Phase : int32_t {
   broadcast,
   barrier,
   optimizer,
+  graph,  // all of a step's, where a GPU replays them as one
   evaluate,
   checkpoint,
   done

@@ -22,6 +22,7 @@ void for_each_field(Step& record, Field field) {
   field("backward", record.backward);
   field("comm", record.comm);
   field("optimizer", record.optimizer);
+  field("graph", record.graph);
   field("total", record.total);
   field("scatter", record.scatter);
   field("replicate", record.replicate);
@@ -73,6 +74,7 @@ void for_each_field(Whole& summary, Field field) {
   field("split.backward", summary.split.backward);
   field("split.comm", summary.split.comm);
   field("split.optimizer", summary.split.optimizer);
+  field("split.graph", summary.split.graph);
   field("split.scatter", summary.split.scatter);
   field("split.replicate", summary.split.replicate);
   field("split.gather", summary.split.gather);

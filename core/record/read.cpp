@@ -51,7 +51,14 @@ Record flat_record(const json& object, const std::string& place) {
 
 StepRecord step_of(const json& object, const std::string& place) {
   for (const char* key : {"epoch", "step", "samples", "total"}) require(object, key, place);
-  return flat_record<StepRecord>(object, place);
+  StepRecord record = flat_record<StepRecord>(object, place);
+  if (!is_replayed(record)) return record;
+  for_each_field(record, [&](const char* key, auto& member) {
+    if constexpr (std::is_same_v<decltype(member), double&>) {
+      if (!object.contains(key)) member = kAbsent;
+    }
+  });
+  return record;
 }
 
 EpochRecord epoch_of(const json& object, const std::string& place) {

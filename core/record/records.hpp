@@ -2,6 +2,7 @@
 // is negative and a string that is empty mean "not measured", and are left out of the files.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -24,13 +25,20 @@ struct StepRecord {
   double backward = 0;       // until autograd had the last gradient
   double comm = 0;           // exposed communication: what the reducer needed after that; of dp, the four below
   double optimizer = 0;
-  double total = 0;  // of the whole step: the five above and what lies between them
+  // Of a step that a GPU replayed as a CUDA graph: all that it did, in one; forward, backward, comm and optimizer are
+  // absent then.
+  double graph = kAbsent;
+  double total = 0;  // of the whole step: those above and what lies between them
   // Strategy dp: the parts of comm.
   double scatter = kAbsent, replicate = kAbsent, gather = kAbsent, reduce = kAbsent;
   double lr = kAbsent;     // learning rate that the optimizer used
   double scale = kAbsent;  // fp16: the loss scale
   int64_t skipped = -1;    // fp16: 1 where gradients overflowed and the optimizer made no step
 };
+
+inline bool is_replayed(const StepRecord& step) {
+  return !std::isnan(step.graph);
+}
 
 // What one GPU of a rank was at after a step.
 struct GpuRecord {
@@ -66,10 +74,11 @@ struct Summary {
   double avg_data_time = kAbsent;
   double avg_compute_time = kAbsent;  // of the average step, all but the wait for data
   double throughput = kAbsent;        // samples per second, all ranks
-  // Of the average step. From scatter on: strategy dp, the parts of comm.
+  // Of the average step. From scatter to reduce: strategy dp, the parts of comm.
   struct {
     double forward = kAbsent, backward = kAbsent, comm = kAbsent, optimizer = kAbsent;
     double scatter = kAbsent, replicate = kAbsent, gather = kAbsent, reduce = kAbsent;
+    double graph = kAbsent;  // where steps were replayed: theirs, and the first four are those of the others
   } split;
   int64_t steps = -1, epochs = -1;
   int64_t best_epoch = -1;  // that checkpoint.best kept

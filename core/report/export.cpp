@@ -84,6 +84,7 @@ void add_step(Scalars scalars, const Step& step) {
   scalars.add("time/backward", step.slowest->backward);
   scalars.add("time/comm", step.slowest->comm);
   scalars.add("time/optimizer", step.slowest->optimizer);
+  scalars.add("time/graph", step.slowest->graph);
 }
 
 void add_epoch(Scalars scalars, const EpochRecord& epoch) {

@@ -25,11 +25,20 @@ const std::vector<Part> kParts = {{"data wait", [](const Summary& s) { return s.
                                   {"backward", [](const Summary& s) { return s.split.backward; }},
                                   {"exposed communication", [](const Summary& s) { return s.split.comm; }},
                                   {"optimizer", [](const Summary& s) { return s.split.optimizer; }}};
+const Part kGraph = {"CUDA graph", [](const Summary& s) { return s.split.graph; }};
 
 const std::vector<Part> kDeviceParts = {{"replicate", [](const Summary& s) { return s.split.replicate; }},
                                         {"scatter", [](const Summary& s) { return s.split.scatter; }},
                                         {"gather", [](const Summary& s) { return s.split.gather; }},
                                         {"reduce", [](const Summary& s) { return s.split.reduce; }}};
+
+// A graph only where a run has one.
+std::vector<Part> parts_of(const std::vector<NamedRun>& runs) {
+  std::vector<Part> parts = kParts;
+  const auto has_graph = [](const NamedRun& run) { return std::isfinite(kGraph.value(run.run.summary)); };
+  if (std::any_of(runs.begin(), runs.end(), has_graph)) parts.push_back(kGraph);
+  return parts;
+}
 
 std::vector<std::string> names_of(const std::vector<NamedRun>& runs) {
   std::vector<std::string> names;
@@ -61,9 +70,11 @@ Bars bars_of(const std::vector<NamedRun>& runs, const std::vector<Part>& parts) 
 // What no part accounts for is said, not hidden.
 double other(const Summary& summary) {
   double rest = summary.avg_batch_time;
-  for (const Part& part : kParts) {
+  const auto take = [&](const Part& part) {
     if (std::isfinite(part.value(summary))) rest -= part.value(summary);
-  }
+  };
+  std::for_each(kParts.begin(), kParts.end(), take);
+  take(kGraph);
   return std::fmax(0, rest);
 }
 
@@ -73,7 +84,7 @@ Shares shares_of(const std::vector<NamedRun>& runs) {
     shares.series.push_back({name, {}, {}, {}});
     for (const NamedRun& run : runs) shares.series.back().values.push_back(value(run.run.summary));
   };
-  for (const Part& part : kParts) add(part.name, part.value);
+  for (const Part& part : parts_of(runs)) add(part.name, part.value);
   add("other", other);
   return shares;
 }
@@ -160,8 +171,9 @@ Chart scaling_chart(const std::string& title, const std::map<std::string, Throug
 }  // namespace
 
 std::vector<Chart> split_charts(const std::vector<NamedRun>& runs) {
-  if (!(largest(runs, kParts) > 0)) return {};
-  return {half_chart("The average step", "", bars_of(runs, kParts)),
+  const std::vector<Part> parts = parts_of(runs);
+  if (!(largest(runs, parts) > 0)) return {};
+  return {half_chart("The average step", "", bars_of(runs, parts)),
           half_chart("The average step, in per cent", "", shares_of(runs))};
 }
 

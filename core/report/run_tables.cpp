@@ -92,9 +92,10 @@ std::vector<Table::Column> columns_of(const std::vector<NamedRun>& runs, Align a
   return columns;
 }
 
+// A step without this part spent no time in it.
 double mean(const std::vector<StepRecord>& steps, double StepRecord::*member) {
   double sum = 0;
-  for (const StepRecord& step : steps) sum += step.*member;
+  for (const StepRecord& step : steps) sum += std::isnan(step.*member) ? 0 : step.*member;
   return sum / static_cast<double>(steps.size());
 }
 
@@ -163,23 +164,26 @@ TitledTable results_table(const std::vector<NamedRun>& runs) {
 
 TitledTable ranks_table(const NamedRun& run) {
   constexpr Align kRight = Align::right;
-  Table table({{"rank", kRight},
-               {"steps", kRight},
-               {"average", kRight},
-               {"p95", kRight},
-               {"data wait", kRight},
-               {"forward", kRight},
-               {"backward", kRight},
-               {"communication", kRight},
-               {"optimizer", kRight}});
+  std::vector<Table::Column> columns = {{"rank", kRight},     {"steps", kRight},         {"average", kRight},
+                                        {"p95", kRight},      {"data wait", kRight},     {"forward", kRight},
+                                        {"backward", kRight}, {"communication", kRight}, {"optimizer", kRight}};
+  const bool graph = std::isfinite(run.run.summary.split.graph);
+  if (graph) columns.push_back({"CUDA graph", kRight});
+  Table table(columns);
   for (std::size_t rank = 0; rank < run.run.steps.size(); ++rank) {
     const auto& steps = run.run.steps[rank];
     if (steps.empty()) continue;
-    table.row({std::to_string(rank), human_count(static_cast<int64_t>(steps.size())),
-               human_time(mean(steps, &StepRecord::total)), human_time(p95(steps)),
-               human_time(mean(steps, &StepRecord::data)), human_time(mean(steps, &StepRecord::forward)),
-               human_time(mean(steps, &StepRecord::backward)), human_time(mean(steps, &StepRecord::comm)),
-               human_time(mean(steps, &StepRecord::optimizer))});
+    std::vector<std::string> cells = {std::to_string(rank),
+                                      human_count(static_cast<int64_t>(steps.size())),
+                                      human_time(mean(steps, &StepRecord::total)),
+                                      human_time(p95(steps)),
+                                      human_time(mean(steps, &StepRecord::data)),
+                                      human_time(mean(steps, &StepRecord::forward)),
+                                      human_time(mean(steps, &StepRecord::backward)),
+                                      human_time(mean(steps, &StepRecord::comm)),
+                                      human_time(mean(steps, &StepRecord::optimizer))};
+    if (graph) cells.push_back(human_time(mean(steps, &StepRecord::graph)));
+    table.row(cells);
   }
   return {"The average step of each rank" + (run.name.empty() ? "" : ", " + run.name), table};
 }

@@ -15,10 +15,11 @@ void add_known(double& sum, double value) {
 void RunTotals::add(const record::StepRecord& step) {
   sums.samples += step.samples;
   sums.data += step.data;
-  sums.forward += step.forward;
-  sums.backward += step.backward;
-  sums.comm += step.comm;
-  sums.optimizer += step.optimizer;
+  add_known(sums.forward, step.forward);
+  add_known(sums.backward, step.backward);
+  add_known(sums.comm, step.comm);
+  add_known(sums.optimizer, step.optimizer);
+  add_known(sums.graph, step.graph);
   sums.total += step.total;
   add_known(sums.scatter, step.scatter);
   add_known(sums.replicate, step.replicate);
@@ -35,8 +36,9 @@ record::Summary RunTotals::summary(int64_t steps, double samples) const {
   summary.avg_batch_time = sums.total / count;
   summary.avg_data_time = sums.data / count;
   summary.avg_compute_time = (sums.total - sums.data) / count;
-  summary.split = {sums.forward / count, sums.backward / count,  record::kAbsent,     sums.optimizer / count,
-                   sums.scatter / count, sums.replicate / count, sums.gather / count, sums.reduce / count};
+  summary.split = {sums.forward / count,   sums.backward / count, record::kAbsent,
+                   sums.optimizer / count, sums.scatter / count,  sums.replicate / count,
+                   sums.gather / count,    sums.reduce / count,   sums.graph / count};
   return summary;
 }
 

@@ -76,6 +76,27 @@ TEST_CASE("a run with nothing left is refused") {
   CHECK(contains(error_of([&] { figures_of(run, 0); }), "different numbers of steps"));
 }
 
+TEST_CASE("of replayed steps no part is told apart, and none is taken for nothing") {
+  record::Run run = some_run(5);
+  for (auto& of_rank : run.steps) {
+    for (std::size_t i = 3; i < of_rank.size(); ++i) {
+      record::StepRecord& step = of_rank[i];
+      step.graph = step.total - step.data;
+      step.forward = step.backward = step.comm = step.optimizer = record::kAbsent;
+    }
+  }
+  const Split split = figures_of(run, 1).split;  // half of its steps are replayed
+  CHECK(split.forward == doctest::Approx(0.02));
+  CHECK(split.graph == doctest::Approx(0.09));
+  CHECK(split.total() == doctest::Approx(0.2));
+  CHECK(std::string(parts_of_step({Split{}, split}).at(5).name) == "CUDA graph");
+  CHECK(parts_of_step({Split{}}).size() == 6);
+  CHECK(ceiling_of(split, lever_of({"comm.backend"})) ==
+        "45 % CUDA graph: what a faster backend could gain is not known, for no time is told apart in a CUDA graph.");
+  CHECK(ceiling_of(split, lever_of({"data.workers"})) ==
+        "45 % CUDA graph, 10 % data wait: faster loading gains at most 11 %.");
+}
+
 TEST_CASE("the typical run has the median of each figure") {
   std::vector<Figures> runs(3, figures_of(some_run(5), 1));
   runs[0].step = 0.3;

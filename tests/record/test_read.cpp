@@ -94,6 +94,30 @@ TEST_CASE("a run reads back as it was recorded") {
   CHECK(is_run(dir.path()));
 }
 
+TEST_CASE("a replayed step has no parts, also when it is read back") {
+  const TempDir dir;
+  StepRecord step = some_step(1);
+  step.forward = step.backward = step.comm = step.optimizer = kAbsent;
+  step.graph = 0.1;
+  {
+    Recorder recorder(dir.path(), 0);
+    recorder.step(step);
+    recorder.step(some_step(2));
+  }
+  const auto lines = testing::read_file(dir.path() + "/steps-rank0.jsonl");
+  CHECK_FALSE(contains(lines.substr(0, lines.find('\n')), "forward"));
+  const std::vector<StepRecord> steps = read_steps(dir.path(), 0);
+  REQUIRE(steps.size() == 2);
+  CHECK(is_replayed(steps[0]));
+  CHECK(steps[0].graph == 0.1);
+  CHECK(steps[0].data == step.data);
+  for (const double part : {steps[0].forward, steps[0].backward, steps[0].comm, steps[0].optimizer}) {
+    CHECK(std::isnan(part));
+  }
+  CHECK_FALSE(is_replayed(steps[1]));
+  CHECK(steps[1].comm == some_step(2).comm);
+}
+
 TEST_CASE("what GPUs were at reads back by rank, and nothing of a run on CPUs") {
   const TempDir dir;
   write_run(dir);

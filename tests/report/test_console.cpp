@@ -100,6 +100,19 @@ TEST_CASE("the summary splits the average step and shows what no part accounts f
         "communication             gloo ring (tcp)\n");
 }
 
+TEST_CASE("the summary of a run that replays steps tells the graph from the parts of the other steps") {
+  record::Summary summary;
+  summary.avg_batch_time = 0.010;
+  summary.split.forward = summary.split.backward = 0.0005;
+  summary.split.graph = 0.008;
+  CHECK(report::summary_table(summary) ==
+        "average step  10.0 ms  100.0 %\n"
+        "  forward      500 us    5.0 %\n"
+        "  backward     500 us    5.0 %\n"
+        "  CUDA graph  8.00 ms   80.0 %\n"
+        "  other       1.00 ms   10.0 %\n");
+}
+
 TEST_CASE("the summary of dp splits communication further, and tells each device's memory") {
   record::Summary summary;
   summary.avg_batch_time = 0.010;

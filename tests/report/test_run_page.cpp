@@ -163,6 +163,24 @@ TEST_CASE("strategy dp shows what lies between its devices, and their memory") {
   CHECK(rows_of(page, "Memory by device") == std::vector<Row>{{"device 0", "3"}, {"device 1", "1"}});
 }
 
+TEST_CASE("steps that were replayed have a part and a column of their own") {
+  const testing::TempDir folder;
+  SomeRun replayed;
+  replayed.summary.split.graph = 0.004;
+  replayed.change = [](record::StepRecord& step) {
+    step.forward = step.backward = step.comm = step.optimizer = record::kAbsent;
+    step.graph = 0.005;
+  };
+  const Page with = page_of_runs({write_run(folder, "with", replayed)});
+  const Page without = page_of_runs({write_run(folder, "without", {})});
+  CHECK(rows_of(with, "The average step").back() == Row{"CUDA graph", "4"});
+  CHECK(rows_of(without, "The average step").back() == Row{"optimizer", "1"});
+  const Row rank = with.sections.at(2).tables.front().table.rows().front();
+  CHECK(rank.back() == "5.00 ms");
+  CHECK(rank.at(5) == "0 s");
+  CHECK(rank.size() == without.sections.at(2).tables.front().table.rows().front().size() + 1);
+}
+
 TEST_CASE("a run on GPUs tells what they were at") {
   const testing::TempDir folder;
   const auto dir = write_run(folder, "gpu", {});
