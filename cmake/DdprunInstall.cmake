@@ -1,5 +1,5 @@
 # What `cmake --install` puts into a prefix, and what `find_package(ddprun)` finds there: bin/ddprun, lib/libddprun.so,
-# lib/ddprun/ (the plugins), share/ddprun/ (what reports are drawn
+# lib/libddprun_cuda_graph.so where CUDA's headers are, lib/ddprun/ (the plugins), share/ddprun/ (what reports are drawn
 # with), include/ddprun/ (the SDK) and lib/cmake/ddprun/. Everything finds the rest relative to
 # itself; only Torch's folder is absolute. Included last: it goes by the targets that there are.
 include(CMakePackageConfigHelpers)
@@ -9,7 +9,7 @@ set(package lib/cmake/ddprun)
 get_property(plugins GLOBAL PROPERTY DDPRUN_PLUGINS)
 add_custom_target(product DEPENDS ${plugins} ddprun_charts $<TARGET_NAME_IF_EXISTS:ddprun-conformance>)
 
-foreach(target ddprun libddprun)
+foreach(target ddprun libddprun ddprun_cuda_graph)
   if(TARGET ${target})
     add_dependencies(product ${target})
     install(TARGETS ${target} RUNTIME DESTINATION bin LIBRARY DESTINATION lib)

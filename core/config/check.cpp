@@ -86,6 +86,25 @@ class Check {
     refuse(ddp && !fault.empty(), {"data.shares", "launch.nproc", "strategy.kind"}, fault);
   }
 
+  void a_graph_can_be_replayed() {
+    const std::string key = "train.cuda_graph";
+    const bool graph = e_.train.cuda_graph, ddp = e_.strategy.kind == "ddp";
+    refuse(graph && e_.launch.device != "cuda", {key, "launch.device"},
+           "needs launch.device = \"cuda\"; set it to false on a CPU");
+    refuse(graph && e_.strategy.kind == "dp", {key, "strategy.kind"},
+           "is for strategies \"single\" and \"ddp\": the threads of \"dp\" cannot be recorded; set it to false");
+    refuse(graph && !e_.optimizer.fused, {key, "optimizer.fused"},
+           "needs optimizer.fused = true, which takes its numbers from the GPU");
+    refuse(graph && ddp && (!e_.data.shares.empty() || e_.data.balance_steps > 0),
+           {key, "data.shares", "data.balance_steps", "strategy.kind"},
+           "needs an equal part of each step for all ranks; leave out data.shares and data.balance_steps, or set it to "
+           "false");
+    refuse(graph && e_.log.parity_steps > 0, {key, "log.parity_steps"},
+           "leaves log.parity_steps no gradients to look at; leave those out, or set it to false");
+    refuse(graph && !e_.log.trace_steps.empty(), {key, "log.trace_steps"},
+           "leaves log.trace_steps no operations to trace; leave those out, or set it to false");
+  }
+
   void each_has_a_gpu() {
     const std::vector<int64_t>& devices = e_.launch.devices;
     if (e_.launch.device != "cuda" || devices.empty()) return;
@@ -131,6 +150,7 @@ void check_together(const Experiment& experiment, const Sources& sources, Faults
   check.schedule_fits();
   check.early_stop_is_measured();
   check.each_has_a_gpu();
+  check.a_graph_can_be_replayed();
 }
 
 std::string batch_fault(int64_t batch_size, int64_t ranks) {

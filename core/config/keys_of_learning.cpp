@@ -132,10 +132,9 @@ std::vector<Key> describe_learning() {
                "change from run to run, and with it the rounding."),
       DDPRUN_KEY(train.cuda_graph)
           .used_by(User::gpu)
-          .default_is_all()
-          .doc("Records a step once as a CUDA graph and replays it, for models whose shapes do not change: less to do "
-               "for "
-               "the host. For strategy single, without accumulation and without fp16."),
+          .doc("Records a full step once as a CUDA graph and replays it: less to do for the host, for models whose "
+               "shapes and way through do not change. For strategy single, and ddp over nccl. See "
+               "[cuda-graphs.md](cuda-graphs.md)."),
       DDPRUN_KEY(train.accumulate)
           .at_least(1)
           .doc("Gradient accumulation: each rank's part of the batch is run in so many micro-batches, one after "

@@ -92,6 +92,11 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
     }
     if (const auto fault = comm::memory_fault(*made.comm->table, memory, staged)) {
       faults.add({ExitCode::plugin, config::fault(sources, "comm.backend", *fault)});
+    } else if (experiment.train.cuda_graph && !comm::capabilities_of(*made.comm->table).stream_ordered) {
+      faults.add({ExitCode::usage,
+                  config::fault(sources, "train.cuda_graph",
+                                "needs a backend that is ordered on streams, and \"" + experiment.comm.backend +
+                                    "\" makes the host wait; use comm.backend = \"nccl\", or set it to false")});
     }
   }
   collect(faults, sources, "model.name", [&] {

@@ -4,6 +4,7 @@
 #include "cuda/driver.hpp"
 #include "launch/apart.hpp"
 #include "train/cuda.hpp"
+#include "train/streams.hpp"
 
 namespace ddprun::run {
 namespace {
@@ -75,6 +76,7 @@ void place_models(Assembly& assembly, const std::vector<torch::Device>& devices)
   assembly.devices = devices;
   if (!on_gpus(assembly.experiment())) return;
   at::globalContext().setBenchmarkCuDNN(assembly.experiment().train.cudnn_benchmark);
+  if (assembly.experiment().train.cuda_graph) train::leave_default_stream(assembly.device());
   assembly.model->module().to(assembly.device());
   auto replica = assembly.replicas.begin();
   for (std::size_t number = 0; number < devices.size(); ++number) {

@@ -30,6 +30,7 @@ Session::Session(Assembly& assembly, Group& group, const launch::World& world, r
   }
   if (tracer_ != nullptr && reducer_ != nullptr) tracer_->follow(*reducer_);
   make_checkpointer(assembly, recorder.run_dir(), world);
+  graph_ = make_graph(assembly);
   trainer_ = make_trainer(parts(assembly, world.size), assembly, group, reducer_.get());
 }
 
@@ -70,6 +71,7 @@ train::Parts Session::parts(Assembly& assembly, int world) {
   parts.plan.early_stop = {experiment_.train.early_stop, experiment_.train.patience, experiment_.train.min_delta};
   parts.step = step_options(assembly.loaded, world, feeds_.train->steps());
   parts.parity = parity_.get();
+  parts.graph = graph_.get();
   return parts;
 }
 

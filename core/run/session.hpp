@@ -10,6 +10,7 @@
 #include "run/group.hpp"
 #include "run/run_observer.hpp"
 #include "run/training_data.hpp"
+#include "train/device_graph.hpp"
 #include "train/optimizers.hpp"
 #include "train/parity_log.hpp"
 #include "train/reducer.hpp"
@@ -45,6 +46,7 @@ class Session {
   std::unique_ptr<train::ParityLog> parity_;              // null unless the config asks for it
   std::unique_ptr<train::Reducer> reducer_;               // under ddp
   std::unique_ptr<train::Checkpointer> checkpointer_;
+  std::unique_ptr<train::DeviceGraph> graph_;  // null unless the config asks for it; before the backend goes
   std::unique_ptr<train::Trainer> trainer_;
 };
 

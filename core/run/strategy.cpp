@@ -1,5 +1,7 @@
 #include "run/strategy.hpp"
 
+#include "base/error.hpp"
+
 namespace ddprun::run {
 
 std::unique_ptr<train::Reducer> make_reducer(const Assembly& assembly, Group& group,
@@ -14,6 +16,15 @@ std::unique_ptr<train::Reducer> make_reducer(const Assembly& assembly, Group& gr
   options.timeout = milliseconds(assembly.experiment().comm.timeout);
   options.on_wait = std::move(on_wait);
   return train::bucketed_reducer(*group.backend, train::trainable_parameters(assembly.model->module()), options);
+}
+
+std::unique_ptr<train::DeviceGraph> make_graph(const Assembly& assembly) {
+  if (!assembly.experiment().train.cuda_graph) return nullptr;
+  try {
+    return train::make_device_graph();
+  } catch (const Error& error) {
+    throw Error(error.code(), config::fault(assembly.loaded.sources, "train.cuda_graph", error.what()));
+  }
 }
 
 std::unique_ptr<train::Trainer> make_trainer(train::Parts parts, const Assembly& assembly, Group& group,

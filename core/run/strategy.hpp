@@ -5,6 +5,7 @@
 
 #include "run/assembly.hpp"
 #include "run/group.hpp"
+#include "train/device_graph.hpp"
 #include "train/reducer.hpp"
 #include "train/trainer.hpp"
 
@@ -13,6 +14,10 @@ namespace ddprun::run {
 // Of the assembly's model, under ddp; else null. `on_wait` as in ReducerOptions. Collective.
 std::unique_ptr<train::Reducer> make_reducer(const Assembly& assembly, Group& group,
                                              std::function<void(int bucket)> on_wait);
+
+// Where train.cuda_graph asks for one, else null. Throws Error(plugin) that names the key where there is none to be
+// had.
+std::unique_ptr<train::DeviceGraph> make_graph(const Assembly& assembly);
 
 // All arguments must outlive it; `reducer` is that of make_reducer().
 std::unique_ptr<train::Trainer> make_trainer(train::Parts parts, const Assembly& assembly, Group& group,

@@ -23,7 +23,10 @@ class BucketTransport {
   // current stream. Throws what the allreduce threw.
   virtual void finish(std::size_t bucket) = 0;
 
-  // Of the last step whose buckets are all finished; and of all steps. On a GPU they wait until they are known.
+  // Off, between two steps: what is queued is recorded into a CUDA graph, whose events tell no times. On at first.
+  virtual void take_times(bool on) { (void)on; }
+  // Of the last measured step whose buckets are all finished; and of all such steps. On a GPU they wait until they are
+  // known.
   virtual std::vector<Transfer> transfers() const = 0;
   virtual double seconds() const = 0;
 };

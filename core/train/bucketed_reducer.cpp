@@ -77,6 +77,7 @@ class BucketedReducer final : public Reducer {
   }
 
   const comm::Served& served() const override { return served_; }
+  void take_times(bool on) override { transport_->take_times(on); }
   std::vector<Transfer> transfers() const override { return transport_->transfers(); }
   TransferTotals totals() const override {
     TransferTotals totals{0, transport_->seconds()};

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <cmath>
+#include <thread>
 
+#include "base/error.hpp"
 #include "comm/benchmark.hpp"
 #include "comm/comm_backend.hpp"
 #include "train/alone.hpp"
@@ -7,6 +10,7 @@
 #include "train/parameters.hpp"
 #include "train/reducer.hpp"
 #include "train/replica.hpp"
+#include "train/streams.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -48,16 +52,40 @@ class DdpTrainer final : public LoopTrainer {
 
   void after_step(int64_t step) override {
     ++steps_;
-    if (options_.hash_every > 0 && step % options_.hash_every == 0) {
-      compare_tensors(backend_, parameters_, step, options_.timeout);
+    if (options_.hash_every == 0 || step % options_.hash_every != 0) return;
+    if (parts_.graph != nullptr) {
+      c10::Event end = ordering_event(device_);
+      end.record(current_stream(device_));
+      wait_for(end);
     }
+    compare_tensors(backend_, parameters_, step, options_.timeout);
+  }
+
+  void take_times(bool on) override { reducer_.take_times(on); }
+
+  // The backend, which bounds the wait for each collective that it is given, does not see one that is replayed.
+  void wait_for(const c10::Event& end) override {
+    const auto deadline = std::chrono::steady_clock::now() + options_.timeout;
+    while (!is_over(end)) {
+      backend_.throw_if_failed();
+      if (std::chrono::steady_clock::now() >= deadline) {
+        backend_.abort();
+        throw Error(ExitCode::peer, "the CUDA graph of a step has not ended within " +
+                                        std::to_string(options_.timeout.count()) +
+                                        " ms: a rank that hangs or is gone, or a step that takes longer than "
+                                        "comm.timeout");
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    backend_.throw_if_failed();  // which ends a collective too, without a result
   }
 
   void complete(record::Summary& summary) override {
-    // Of the rank that waited least for the others: the nearest to the network's own time.
     const TransferTotals mine = reducer_.totals();
-    const std::vector<double> seconds = gather(mine.seconds / static_cast<double>(steps_));
     summary.comm_bytes = static_cast<int64_t>(mine.bytes);
+    if (!std::isnan(summary.split.graph)) return;  // whose allreduces nobody can time
+    // Of the rank that waited least for the others: the nearest to the network's own time.
+    const std::vector<double> seconds = gather(mine.seconds / static_cast<double>(steps_));
     summary.comm_time = *std::min_element(seconds.begin(), seconds.end());
     if (world() == 1) return;
     const double algorithm_bandwidth = static_cast<double>(mine.bytes) / summary.comm_time;
@@ -75,6 +103,7 @@ class DdpTrainer final : public LoopTrainer {
   std::vector<double> gather(double value) override { return gather_all({value}); }
 
   void barrier() override { backend_.barrier()->wait(options_.timeout); }
+  void throw_if_failed() override { backend_.throw_if_failed(); }
   void alone(const std::string& doing, const std::function<void()>& work) override {
     do_alone(backend_, options_.timeout, doing, work);
   }
@@ -83,6 +112,16 @@ class DdpTrainer final : public LoopTrainer {
   const comm::Served* served() const override { return &reducer_.served(); }
 
  private:
+  // What CUDA says of an event is often but what became of an aborted collective.
+  bool is_over(const c10::Event& event) {
+    try {
+      return event.query();
+    } catch (const c10::Error&) {
+      backend_.throw_if_failed();
+      throw;
+    }
+  }
+
   std::vector<double> gather_all(const std::vector<double>& mine) {
     std::vector<double> all(mine.size() * static_cast<std::size_t>(backend_.size()));
     const comm::Buffer buffer{all.data(), all.size(), comm::DType::float64, comm::Memory::host, nullptr};

@@ -31,6 +31,14 @@ data::LoaderOptions in_memory_for(const Target& target, data::LoaderOptions load
 
 }  // namespace
 
+int64_t steps_of_epoch(const data::Sampler& sampler, int64_t batch_size, int world) {
+  int64_t steps = 0;
+  for (int rank = 0; rank < world; ++rank) {
+    steps = std::max(steps, (sampler.size(rank) + batch_size - 1) / batch_size);
+  }
+  return steps;
+}
+
 Feed::Feed(const Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank, int world,
            data::LoaderOptions loader, Target target)
     : dataset_(dataset),
@@ -38,12 +46,9 @@ Feed::Feed(const Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64
       batch_size_(batch_size),
       rank_(rank),
       world_(world),
+      steps_(steps_of_epoch(*sampler_, batch_size, world)),
       loader_(data::make_loader(dataset, in_memory_for(target, std::move(loader)))),
-      upload_(target.device.is_cpu() ? nullptr : std::make_unique<Upload>(target.device)) {
-  for (int other = 0; other < world_; ++other) {
-    steps_ = std::max(steps_, (sampler_->size(other) + batch_size_ - 1) / batch_size_);
-  }
-}
+      upload_(target.device.is_cpu() ? nullptr : std::make_unique<Upload>(target.device)) {}
 
 Feed::Feed(Feed&&) noexcept = default;
 Feed::~Feed() = default;

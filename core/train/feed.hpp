@@ -32,6 +32,9 @@ struct Target {
   bool pinned = true;  // for a GPU: the loader's memory is page-locked, so that copies go on beside everything else
 };
 
+// Of an epoch, equal on all ranks: as many as the rank with the most samples needs. `batch_size` is a rank's.
+int64_t steps_of_epoch(const data::Sampler& sampler, int64_t batch_size, int world);
+
 // One thread. The data set must outlive it.
 class Feed {
  public:
@@ -74,7 +77,7 @@ class Feed {
   int64_t batch_size_;
   int rank_;
   int world_;
-  int64_t steps_ = 0;
+  int64_t steps_;
   int64_t step_ = 0;  // of the epoch, from 0
   std::unique_ptr<data::Loader> loader_;
   std::unique_ptr<Upload> upload_;    // to a GPU; else null

@@ -1,6 +1,7 @@
 #include "train/fused.hpp"
 
 #include <map>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -25,11 +26,12 @@ void for_each_gradient(optim::OptimizerParamGroup& group, Take&& take) {
   }
 }
 
-class FusedSgd final : public optim::SGD, public SkippingOptimizer {
+class FusedSgd final : public optim::SGD, public FusedOptimizer {
  public:
   using SGD::SGD;
 
   void skip_where(const torch::Tensor& overflow) override { skip_ = overflow; }
+  void stay_on_device(std::optional<torch::Tensor> rate) override { rate_ = std::move(rate); }
   void settle() override {}
 
   torch::Tensor step(LossClosure closure) override {
@@ -71,19 +73,30 @@ class FusedSgd final : public optim::SGD, public SkippingOptimizer {
   void update(Lists& lists, const optim::SGDOptions& options, bool is_first_step) const {
     if (lists.parameters.empty()) return;
     constexpr bool maximize = false;
-    at::_fused_sgd_(lists.parameters, lists.gradients, lists.momenta, options.weight_decay(), options.momentum(),
-                    options.lr(), options.dampening(), options.nesterov(), maximize, is_first_step, {}, skip_);
+    const auto update = [&](const auto& rate) {
+      at::_fused_sgd_(lists.parameters, lists.gradients, lists.momenta, options.weight_decay(), options.momentum(),
+                      rate, options.dampening(), options.nesterov(), maximize, is_first_step, {}, skip_);
+    };
+    rate_ ? update(*rate_) : update(options.lr());
   }
 
-  std::optional<torch::Tensor> skip_;
+  std::optional<torch::Tensor> skip_, rate_;
 };
 
 template <class Base, class Options, class State>
-class FusedAdam final : public Base, public SkippingOptimizer {
+class FusedAdam final : public Base, public FusedOptimizer {
  public:
   using Base::Base;
 
-  void skip_where(const torch::Tensor& overflow) override { skip_ = overflow; }
+  void skip_where(const torch::Tensor& overflow) override {
+    skip_ = overflow;
+    on_device_ = true;
+  }
+
+  void stay_on_device(std::optional<torch::Tensor> rate) override {
+    rate_ = std::move(rate);
+    on_device_ = true;
+  }
 
   void settle() override {
     if (counts_.empty()) return;
@@ -107,7 +120,7 @@ class FusedAdam final : public Base, public SkippingOptimizer {
         lists.gradients.push_back(std::move(gradient));
         lists.means.push_back(state.exp_avg());
         lists.squares.push_back(state.exp_avg_sq());
-        if (skip_) {
+        if (on_device_) {
           lists.steps.push_back(count_on_device(parameter, state));
         } else {
           state.step(state.step() + 1);
@@ -136,7 +149,7 @@ class FusedAdam final : public Base, public SkippingOptimizer {
     return torch::full({}, static_cast<double>(steps), torch::TensorOptions(device).dtype(torch::kFloat32));
   }
 
-  // Where steps are skipped only the device knows their number.
+  // Only the device knows the number, where steps are skipped or replayed.
   torch::Tensor count_on_device(const torch::Tensor& parameter, const State& state) {
     torch::Tensor& count = counts_[parameter.unsafeGetTensorImpl()];
     if (!count.defined()) count = count_of(state.step(), parameter.device());
@@ -145,8 +158,8 @@ class FusedAdam final : public Base, public SkippingOptimizer {
 
   void update(Lists& lists, const Options& options) const {
     if (lists.parameters.empty()) return;
-    if (skip_) at::_foreach_add_(lists.steps, 1);
-    const auto update = [](const auto&... arguments) {
+    if (on_device_) at::_foreach_add_(lists.steps, 1);
+    const auto call = [](const auto&... arguments) {
       if constexpr (std::is_same_v<Base, optim::AdamW>) {
         at::_fused_adamw_(arguments...);
       } else {
@@ -154,14 +167,17 @@ class FusedAdam final : public Base, public SkippingOptimizer {
       }
     };
     constexpr bool amsgrad = false, maximize = false;
-    const auto [beta1, beta2] = options.betas();
-    update(lists.parameters, lists.gradients, lists.means, lists.squares, at::TensorList(), lists.steps, options.lr(),
-           beta1, beta2, options.weight_decay(), options.eps(), amsgrad, maximize, std::optional<torch::Tensor>(),
-           skip_);
+    const auto update = [&](const auto& rate) {
+      const double beta1 = std::get<0>(options.betas()), beta2 = std::get<1>(options.betas());
+      call(lists.parameters, lists.gradients, lists.means, lists.squares, at::TensorList(), lists.steps, rate, beta1,
+           beta2, options.weight_decay(), options.eps(), amsgrad, maximize, std::optional<torch::Tensor>(), skip_);
+    };
+    rate_ ? update(*rate_) : update(options.lr());
     if (skip_) at::_foreach_add_(lists.steps, *skip_, -1);
   }
 
-  std::optional<torch::Tensor> skip_;
+  std::optional<torch::Tensor> skip_, rate_;
+  bool on_device_ = false;                 // the numbers of steps
   std::map<void*, torch::Tensor> counts_;  // by parameter, as its state
 };
 

@@ -2,6 +2,8 @@
 
 #include <c10/core/CachingDeviceAllocator.h>
 
+#include "train/streams.hpp"
+
 namespace ddprun::train {
 namespace {
 
@@ -26,6 +28,11 @@ GpuMemory peak_memory(torch::Device gpu) {
 
 void reset_peak_memory(torch::Device gpu) {
   with_allocator(gpu.type(), [&](auto& allocator) { allocator.resetPeakStats(gpu.index()); });
+}
+
+void release_spare_memory(torch::Device gpu) {
+  synchronize(gpu);
+  with_allocator(gpu.type(), [](auto& allocator) { allocator.emptyCache(); });
 }
 
 }  // namespace ddprun::train

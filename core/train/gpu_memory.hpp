@@ -1,4 +1,4 @@
-// How much of a GPU's memory LibTorch's allocator has taken.
+// The memory of a GPU that LibTorch's allocator has taken.
 #pragma once
 
 #include <torch/torch.h>
@@ -16,5 +16,8 @@ struct GpuMemory {
 
 GpuMemory peak_memory(torch::Device gpu);
 void reset_peak_memory(torch::Device gpu);
+
+// Waits for the GPU and gives back what is kept for later tensors. A LibTorch before 2.9 keeps it.
+void release_spare_memory(torch::Device gpu);
 
 }  // namespace ddprun::train

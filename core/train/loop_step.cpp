@@ -26,15 +26,42 @@ void forget_gradients(torch::optim::Optimizer& optimizer) {
 
 void LoopTrainer::run_step(const TensorBatch& batch, IssuedStep& step) {
   record::StepRecord& record = step.record;
+  record.lr = set_rate();
+  const bool replays = graph_ && graph_->takes(batch, steps_here() - 1);
+  if (replays && !graph_->recorded()) record_graph(batch);
   under_way_ = &record;
   timer_.begin();
-  if (parts_.step.schedule) set_learning_rate(parts_.optimizer, learning_rate(*parts_.step.schedule, step_));
-  record.lr = learning_rate_of(parts_.optimizer);
-  forget_gradients(parts_.optimizer);
   synchronize_buffers();
-  timer_.lap(record, &record::StepRecord::comm);
+  replays ? replay(batch, step) : compute(batch, step);
+  after_step(step_);
+  record.total = record.data + timer_.total();
+  under_way_ = nullptr;
+  step.marks = timer_.take();
+  if (!late_) complete(record);
+}
+
+// Returns the learning rate of this step.
+double LoopTrainer::set_rate() {
+  if (parts_.step.schedule) {
+    const double rate = learning_rate(*parts_.step.schedule, step_);
+    set_learning_rate(parts_.optimizer, rate);
+    if (rate_.defined()) rate_.fill_(rate);
+  }
+  return learning_rate_of(parts_.optimizer);
+}
+
+void LoopTrainer::compute(const TensorBatch& batch, IssuedStep& step) {
+  timer_.lap(step.record, &record::StepRecord::comm);  // of the buffers
+  step.results = copy_late(step_of(batch, step.record));
+  timer_.lap(step.record, &record::StepRecord::optimizer);
+}
+
+// Returns what a GPU computes besides weights. On a CPU it is in the record.
+StepResults LoopTrainer::step_of(const TensorBatch& batch, record::StepRecord& record) {
+  StepResults results;
+  forget_gradients(parts_.optimizer);
   if (batch.size > 0) {
-    forward_backward(batch, step);
+    forward_backward(batch, record, results);
   } else {
     skip_backward();
   }
@@ -42,13 +69,8 @@ void LoopTrainer::run_step(const TensorBatch& batch, IssuedStep& step) {
   finish_gradients();
   timer_.lap(record, &record::StepRecord::comm);
   parts_.observer.phase(Phase::optimizer, step_, -1);
-  update_weights(step);
-  timer_.lap(record, &record::StepRecord::optimizer);
-  after_step(step_);
-  record.total = record.data + timer_.total();
-  under_way_ = nullptr;
-  step.marks = timer_.take();
-  if (!late_) complete(record);
+  update_weights(record, results);
+  return results;
 }
 
 void LoopTrainer::end_of(double record::StepRecord::*part) {
@@ -58,12 +80,11 @@ void LoopTrainer::end_of(double record::StepRecord::*part) {
   timer_.lap(*under_way_, part);
 }
 
-void LoopTrainer::forward_backward(const TensorBatch& batch, IssuedStep& step) {
-  step.record.loss = 0;
+void LoopTrainer::forward_backward(const TensorBatch& batch, record::StepRecord& record, StepResults& results) {
   const std::vector<TensorBatch> parts = micro_batches(batch, parts_.step.accumulate);
   for (const TensorBatch& part : parts) {
     begin_micro_batch(&part == &parts.back());
-    run_micro_batch(part, static_cast<double>(part.size) / static_cast<double>(batch.size), step);
+    run_micro_batch(part, static_cast<double>(part.size) / static_cast<double>(batch.size), record, results);
   }
 }
 
@@ -74,21 +95,22 @@ LoopTrainer::Outcome LoopTrainer::outcome_of(const TensorBatch& batch) {
 }
 
 // share: of the rank's samples in this step.
-void LoopTrainer::run_micro_batch(const TensorBatch& batch, double share, IssuedStep& step) {
+void LoopTrainer::run_micro_batch(const TensorBatch& batch, double share, record::StepRecord& record,
+                                  StepResults& results) {
   timer_.skip();
   parts_.observer.phase(Phase::forward, step_, -1);
   const auto [output, loss] = outcome_of(batch);
   const torch::Tensor correct = parts_.model.correct(output.detach(), batch.target);
   if (late_) {
-    step.results.push_back({copy_late(loss), correct.defined() ? copy_late(correct) : correct, share});
+    results.parts.push_back({loss.detach(), correct, share});
   } else {
-    add_result(loss, correct, share, step.record);
+    add_result(loss, correct, share, record);
   }
-  timer_.lap(step.record, &record::StepRecord::forward);
+  timer_.lap(record, &record::StepRecord::forward);
 
   parts_.observer.phase(Phase::backward, step_, -1);
   backward(scaled(loss, batch.weight));
-  timer_.lap(step.record, &record::StepRecord::backward);
+  timer_.lap(record, &record::StepRecord::backward);
 }
 
 torch::Tensor LoopTrainer::scaled(const torch::Tensor& loss, double weight) const {
@@ -96,8 +118,8 @@ torch::Tensor LoopTrainer::scaled(const torch::Tensor& loss, double weight) cons
   return weight == 1 ? large : large * weight;
 }
 
-void LoopTrainer::update_weights(IssuedStep& step) {
-  if (scaler_ && !unscale_gradients(step)) return;
+void LoopTrainer::update_weights(record::StepRecord& record, StepResults& results) {
+  if (scaler_ && !unscale_gradients(record, results)) return;
   if (parts_.step.clip_norm > 0) clip_norm(gradients_of(parts_.optimizer), parts_.step.clip_norm);
   const bool log_parity = parts_.parity != nullptr && parts_.parity->wanted();
   if (log_parity) parts_.parity->note_gradients();
@@ -107,55 +129,57 @@ void LoopTrainer::update_weights(IssuedStep& step) {
 
 // Returns whether the optimizer is to be called. All ranks agree: where one stepped and another did not, the replicas
 // would part.
-bool LoopTrainer::unscale_gradients(IssuedStep& step) {
-  if (skipping_ != nullptr) {
+bool LoopTrainer::unscale_gradients(record::StepRecord& record, StepResults& results) {
+  if (fused_ != nullptr) {
     // Reduced gradients are the same bits on all ranks, and so is what each GPU finds in them.
-    step.scale = copy_late(scaler_->scale());
-    const torch::Tensor overflow = scaler_->unscale(gradients_of(parts_.optimizer));
-    step.overflow = copy_late(overflow);
-    skipping_->skip_where(overflow);
-    scaler_->update(overflow);
+    results.scale = scaler_->scale().clone();
+    results.overflow = scaler_->unscale(gradients_of(parts_.optimizer));
+    fused_->skip_where(results.overflow);
+    scaler_->update(results.overflow);
     return true;
   }
-  step.record.scale = scaler_->scale().item<float>();
+  record.scale = scaler_->scale().item<float>();
   torch::Tensor overflow = scaler_->unscale(gradients_of(parts_.optimizer));
   const bool any = sum({overflow.item<float>()})[0] > 0;
   scaler_->update(overflow.fill_(any ? 1 : 0));
-  step.record.skipped = any ? 1 : 0;
+  record.skipped = any ? 1 : 0;
   return !any;
 }
 
 // Waits for the GPU to have made the step.
 void LoopTrainer::read_late(IssuedStep& step) {
   record::StepRecord& record = step.record;
+  if (is_replayed(record)) wait_for_replay(step);
   timer_.read(std::move(step.marks), record);
   complete(record);
-  if (step.overflow.defined()) {
-    record.scale = step.scale.item<float>();
-    record.skipped = step.overflow.item<float>() > 0 ? 1 : 0;
+  const StepResults& results = step.results;
+  if (results.overflow.defined()) {
+    record.scale = results.scale.item<float>();
+    record.skipped = results.overflow.item<float>() > 0 ? 1 : 0;
   }
-  for (const auto& [loss, correct, share] : step.results) add_result(loss, correct, share, record);
+  for (const auto& [loss, correct, share] : results.parts) add_result(loss, correct, share, record);
 }
 
 void LoopTrainer::add_result(const torch::Tensor& loss, const torch::Tensor& correct, double share,
                              record::StepRecord& record) {
   const auto value = loss.item<double>();
   if (!std::isfinite(value)) {
+    throw_if_failed();  // of gradients that never came: the peer that was lost is the cause, not the loss
     if (late_) parts_.observer.phase(Phase::forward, record.step, -1);  // the next step is under way
     throw Error(ExitCode::failure, std::string("the loss is ") + (std::isnan(value) ? "nan" : "infinite") +
                                        "; a smaller optimizer.lr usually helps");
   }
-  record.loss += value * share;
+  record.loss = (std::isnan(record.loss) ? 0 : record.loss) + value * share;
   if (correct.defined()) record.correct = (std::isnan(record.correct) ? 0 : record.correct) + correct.item<double>();
 }
 
 // For a commit. Waits for the GPU.
-void LoopTrainer::keep_scaler() {
+void LoopTrainer::keep_device_state() {
+  if (fused_ != nullptr) fused_->settle();
   if (!scaler_) return;
   const ScalerState state = scaler_->state();
   at_.numbers[kScale] = state.scale;
   at_.numbers[kGrowthTracker] = static_cast<double>(state.growth_tracker);
-  if (skipping_ != nullptr) skipping_->settle();
 }
 
 void LoopTrainer::restore_scaler() {

@@ -23,19 +23,17 @@ torch::Device device_of(const torch::nn::Module& module) {
   return parameters.empty() ? torch::Device(torch::kCPU) : parameters.front().device();
 }
 
-SkippingOptimizer* skipping(const Parts& parts, bool late) {
-  if (!late || parts.step.amp != Amp::fp16) return nullptr;
-  return dynamic_cast<SkippingOptimizer*>(&parts.optimizer);
+FusedOptimizer* fused(const Parts& parts, bool late) {
+  const bool needed = parts.graph != nullptr || (late && parts.step.amp == Amp::fp16);
+  return needed ? dynamic_cast<FusedOptimizer*>(&parts.optimizer) : nullptr;
 }
 
 }  // namespace
 
 LoopTrainer::LoopTrainer(Parts parts)
-    : parts_(parts),
-      device_(device_of(parts.model.module())),
-      late_(!device_.is_cpu()),
-      skipping_(skipping(parts, late_)) {
+    : parts_(parts), device_(device_of(parts.model.module())), late_(!device_.is_cpu()), fused_(fused(parts, late_)) {
   if (parts_.step.amp == Amp::fp16) scaler_.emplace(device_);
+  if (parts_.graph != nullptr) use_graph(*parts_.graph);
 }
 
 record::Summary LoopTrainer::fit() {
@@ -100,7 +98,7 @@ record::EpochRecord LoopTrainer::train_epoch(int64_t epoch) {
     stopping_ = interrupted_ || (parts_.plan.steps && step_ >= *parts_.plan.steps);
   }
   settle_last();
-  keep_scaler();
+  keep_device_state();
   faults_.stop(steps_here());
   parts_.observer.phase(Phase::barrier, step_, -1);
   barrier();

@@ -16,6 +16,7 @@
 #include "train/position.hpp"
 #include "train/run_totals.hpp"
 #include "train/speed_meter.hpp"
+#include "train/step_graph.hpp"
 #include "train/step_timer.hpp"
 #include "train/stopwatch.hpp"
 #include "train/trainer.hpp"
@@ -46,6 +47,11 @@ class LoopTrainer : public Trainer {
   virtual void skip_backward() {}
   // After each optimizer step.
   virtual void after_step(int64_t step) { (void)step; }
+  // Off while a step is recorded into a CUDA graph, whose events tell no times. Between two steps.
+  virtual void take_times(bool on) { (void)on; }
+  // Waits on the host for the end of a step that was replayed, for as long as that may take. Where nothing can keep it
+  // from ending, it is waited for anyway.
+  virtual void wait_for(const c10::Event& end) { (void)end; }
   // What only the strategy knows of a step that is done, and of the whole run.
   virtual void complete(record::StepRecord& record) { (void)record; }
   virtual void complete(record::Summary& summary) { (void)summary; }
@@ -54,6 +60,8 @@ class LoopTrainer : public Trainer {
   virtual std::vector<double> sum(std::vector<double> values) { return values; }
   virtual std::vector<double> gather(double value) { return {value}; }
   virtual void barrier() {}
+  // Throws where the group has failed, and this rank may hold what an aborted collective left. Asks no other rank.
+  virtual void throw_if_failed() {}
   // Work that this rank does by itself; the others wait until it is done, for as long as it takes. In words: "rank 1
   // has been <doing>".
   virtual void alone(const std::string& doing, const std::function<void()>& work) {
@@ -87,17 +95,24 @@ class LoopTrainer : public Trainer {
   void tell(IssuedStep step);
   void read_late(IssuedStep& step);
   void run_step(const TensorBatch& batch, IssuedStep& step);
-  void forward_backward(const TensorBatch& batch, IssuedStep& step);
+  double set_rate();
+  void compute(const TensorBatch& batch, IssuedStep& step);
+  StepResults step_of(const TensorBatch& batch, record::StepRecord& record);
+  void use_graph(DeviceGraph& graph);
+  void record_graph(const TensorBatch& batch);
+  void replay(const TensorBatch& batch, IssuedStep& step);
+  void wait_for_replay(const IssuedStep& step);
+  void forward_backward(const TensorBatch& batch, record::StepRecord& record, StepResults& results);
   struct Outcome {
     torch::Tensor output, loss;
   };
   Outcome outcome_of(const TensorBatch& batch);
-  void run_micro_batch(const TensorBatch& batch, double share, IssuedStep& step);
+  void run_micro_batch(const TensorBatch& batch, double share, record::StepRecord& record, StepResults& results);
   void add_result(const torch::Tensor& loss, const torch::Tensor& correct, double share, record::StepRecord& record);
   torch::Tensor scaled(const torch::Tensor& loss, double weight) const;
-  void update_weights(IssuedStep& step);
-  bool unscale_gradients(IssuedStep& step);
-  void keep_scaler();
+  void update_weights(record::StepRecord& record, StepResults& results);
+  bool unscale_gradients(record::StepRecord& record, StepResults& results);
+  void keep_device_state();
   void restore_scaler();
   void commit();
   record::Summary summarize();
@@ -116,8 +131,10 @@ class LoopTrainer : public Trainer {
   bool stopping_ = false;     // the plan's steps are done, or one of these two
   record::EpochRecord last_epoch_;
   RunTotals totals_;
-  std::optional<GradScaler> scaler_;   // under fp16
-  SkippingOptimizer* const skipping_;  // the optimizer, where under fp16 a GPU itself skips its steps; else null
+  std::optional<GradScaler> scaler_;  // under fp16
+  FusedOptimizer* const fused_;       // the optimizer, where a GPU itself skips or counts its steps; else null
+  std::optional<StepGraph> graph_;    // where steps are replayed
+  torch::Tensor rate_;                // on the device, where a replayed step has another than the one before
   FaultMeter faults_;
   SpeedMeter speed_{parts_.plan.balance_steps};
 };

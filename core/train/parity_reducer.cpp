@@ -38,6 +38,7 @@ class ParityReducer final : public Reducer {
   }
 
   const comm::Served& served() const override { return inner_->served(); }
+  void take_times(bool on) override { inner_->take_times(on); }
   std::vector<Transfer> transfers() const override { return inner_->transfers(); }
   TransferTotals totals() const override { return inner_->totals(); }
   std::vector<int64_t> order() const override { return inner_->order(); }

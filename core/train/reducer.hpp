@@ -35,9 +35,11 @@ class Reducer {
   // What served the last step's collectives, each name once: "ring", or "ring, tree" where auto mixed them. Valid until
   // the next finalize.
   virtual const comm::Served& served() const = 0;
-  // The last step's allreduces, by bucket, hidden behind backward or not. Waits for a GPU.
+  // Off, between two steps: what is queued is recorded into a CUDA graph, and no times are taken. On at first.
+  virtual void take_times(bool on) = 0;
+  // The last measured step's allreduces, by bucket, hidden behind backward or not. Waits for a GPU.
   virtual std::vector<Transfer> transfers() const = 0;
-  // Of all steps so far. Waits for a GPU.
+  // Of all measured steps so far. Waits for a GPU.
   virtual TransferTotals totals() const = 0;
 };
 

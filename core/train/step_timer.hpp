@@ -45,6 +45,9 @@ class StepTimer {
   // Seconds of the host's clock since begin().
   double total() const { return watch_.total(); }
 
+  // Off: a GPU marks nothing. On at first.
+  void take_times(bool on) { measures_ = on; }
+
   // The marks of the step that was begun last; none on a CPU.
   Marks take() { return std::exchange(marks_, {}); }
   // Steps in their order. Waits until the GPU has passed the last mark, adds the times of the parts to the record, sets
@@ -58,6 +61,7 @@ class StepTimer {
   void mark(double record::StepRecord::*part);
 
   const torch::Device device_;
+  bool measures_ = true;
   Stopwatch watch_;
   Marks marks_;
   std::optional<c10::Event> last_end_;  // of the step that was read last

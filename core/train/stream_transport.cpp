@@ -44,17 +44,19 @@ class StreamTransport final : public BucketTransport {
 
   void start(std::size_t bucket) override {
     if (bucket == 0) begin_step();
-    Timed& timed = steps_.back()[bucket];
+    Timed& timed = step()[bucket];
     timed.bytes = buckets_[bucket].bytes();
     timed.ready.record(current_stream(device_));
     timed.ready.block(side_);
     const c10::StreamGuard on_side(side_);
-    timed.begin.record(side_);
+    if (measures_) timed.begin.record(side_);
     buckets_[bucket].allreduce(backend_, timeout_);
     timed.end.record(side_);
   }
 
-  void finish(std::size_t bucket) override { steps_.back()[bucket].end.block(current_stream(device_)); }
+  void finish(std::size_t bucket) override { step()[bucket].end.block(current_stream(device_)); }
+
+  void take_times(bool on) override { measures_ = on; }
 
   std::vector<Transfer> transfers() const override {
     if (steps_.empty()) return {};
@@ -76,16 +78,23 @@ class StreamTransport final : public BucketTransport {
   }
 
  private:
+  TimedStep& step() { return measures_ ? steps_.back() : unmeasured_; }
+
   void begin_step() {
+    if (!measures_) return fit(unmeasured_);
     TimedStep step;
     if (steps_.size() == kUnread) {
       step = std::move(steps_.front());
       steps_.pop_front();
       seconds_ += seconds_of(step);
     }
+    fit(step);
+    steps_.push_back(std::move(step));
+  }
+
+  void fit(TimedStep& step) const {
     while (step.size() > buckets_.size()) step.pop_back();
     while (step.size() < buckets_.size()) step.emplace_back(device_);
-    steps_.push_back(std::move(step));
   }
 
   comm::CommBackend& backend_;
@@ -93,6 +102,8 @@ class StreamTransport final : public BucketTransport {
   const std::chrono::milliseconds timeout_;
   const torch::Device device_;
   const c10::Stream side_;
+  bool measures_ = true;
+  TimedStep unmeasured_;
   std::deque<TimedStep> steps_;  // newest last
   double seconds_ = 0;           // of the steps before these
 };

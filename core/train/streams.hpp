@@ -17,6 +17,11 @@ c10::Stream current_stream(torch::Device device);
 // its work comes before that of ordinary streams where a GPU has to choose.
 c10::Stream side_stream(torch::Device device, bool high_priority = false);
 
+// Makes such a one the calling thread's current stream of that device, for good. CUDA records no graph on a device's
+// default stream, nor anything that depends on it: what autograd makes for a parameter belongs to the stream that is
+// the current one then.
+void leave_default_stream(torch::Device device);
+
 // The cudaStream_t, as other libraries take it; valid as long as the process. Throws Error(plugin) under a LibTorch
 // before 2.11, which has no way to ask.
 void* handle(const c10::Stream& stream);

@@ -22,6 +22,7 @@ class CommBackend;
 
 namespace ddprun::train {
 
+class DeviceGraph;
 class ParityLog;
 class Reducer;
 
@@ -67,6 +68,10 @@ struct Parts {
   Plan plan;
   StepOptions step = {};
   ParityLog* parity = nullptr;  // null: none
+  // Empty: full steps are recorded and replayed by it, on a GPU, with an optimizer of fused.hpp. Null: none. Under
+  // strategies single and ddp, the latter over a backend that is ordered on streams; on a thread that has left the
+  // default stream before the model was moved to the GPU.
+  DeviceGraph* graph = nullptr;
 };
 
 // One device, no reducer.

@@ -49,7 +49,32 @@ TEST_CASE("on a CPU, what only a GPU uses is allowed and named") {
   CHECK(config::unused_keys(on_gpu.experiment, on_gpu.sources).empty());
 }
 
-TEST_CASE("a CUDA graph is not in this version") {
-  CHECK(faults_of("train.cuda_graph = true" + cuda + names) ==
-        "exp.toml:1:20: train.cuda_graph = true: not in this version; use false, or leave it out");
+TEST_CASE("steps are replayed on a GPU, under single and ddp") {
+  const std::string graph = "train.cuda_graph = true", ddp = cuda + "\nstrategy.kind = 'ddp'\nlaunch.nproc = 2";
+  CHECK(load_text(graph + cuda + names).experiment.train.cuda_graph);
+  CHECK(faults_of(graph + ddp + "\ndata.batch_size = 8" + names) == "");
+  CHECK(faults_of(graph + cuda + "\ntrain.amp = 'fp16'\ntrain.accumulate = 2\ntrain.schedule = 'cosine'" + names) ==
+        "");
+  CHECK(faults_of(graph + names) ==
+        "exp.toml:1:20: train.cuda_graph = true: needs launch.device = \"cuda\"; set it to false on a CPU");
+  CHECK(faults_of(graph + cuda + "\nstrategy.kind = 'dp'" + names) ==
+        "exp.toml:1:20: train.cuda_graph = true: is for strategies \"single\" and \"ddp\": the threads of \"dp\" "
+        "cannot be "
+        "recorded; set it to false");
+  CHECK(faults_of(graph + cuda + "\noptimizer.fused = false" + names) ==
+        "exp.toml:1:20: train.cuda_graph = true: needs optimizer.fused = true, which takes its numbers from the GPU");
+  const std::string unequal =
+      "exp.toml:1:20: train.cuda_graph = true: needs an equal part of each step for all ranks; leave out data.shares "
+      "and "
+      "data.balance_steps, or set it to false";
+  CHECK(faults_of(graph + ddp + "\ndata.batch_size = 8\ndata.shares = [1, 2]" + names) == unequal);
+  CHECK(faults_of(graph + ddp + "\ndata.batch_size = 8\ndata.balance_steps = 5" + names) == unequal);
+  CHECK(faults_of(graph + cuda + "\nlog.parity_steps = 2" + names) ==
+        "exp.toml:1:20: train.cuda_graph = true: leaves log.parity_steps no gradients to look at; leave those out, or "
+        "set "
+        "it to false");
+  CHECK(faults_of(graph + cuda + "\nlog.trace_steps = [2]" + names) ==
+        "exp.toml:1:20: train.cuda_graph = true: leaves log.trace_steps no operations to trace; leave those out, or "
+        "set it "
+        "to false");
 }

@@ -63,6 +63,11 @@ void give_gpus(config::Experiment& e) {
   }
 }
 
+bool can_replay(const config::Experiment& e) {
+  return e.launch.device == "cuda" && e.strategy.kind != "dp" && e.optimizer.fused && e.data.shares.empty() &&
+         e.data.balance_steps == 0 && e.log.parity_steps == 0 && e.log.trace_steps.empty();
+}
+
 // Any experiment that load() would take: every key at random, then what must fit together made to fit.
 config::Experiment any_experiment() {
   config::Experiment e;
@@ -91,6 +96,7 @@ config::Experiment any_experiment() {
   if (e.optimizer.momentum == 0) e.optimizer.nesterov = false;
   if (!e.train.evaluate) e.checkpoint.best.clear();
   give_gpus(e);
+  if (!can_replay(e)) e.train.cuda_graph = false;
   return e;
 }
 

@@ -9,39 +9,6 @@ using namespace ddprun::testing;
 
 namespace {
 
-const std::string kLinear = R"(
-[launch]
-threads = 1
-[model]
-name = "linear"
-[data]
-name = "linear"
-batch_size = 16
-options = { samples = 64, test_samples = 16 }
-[train]
-epochs = 2
-)";
-
-const std::string kResnet = R"(
-[launch]
-threads = 1
-[model]
-name = "resnet18"
-options = { stem = "small" }
-[data]
-name = "synthetic"
-batch_size = 6
-options = { shape = "3x32x32", classes = 10, samples = 12, test_samples = 6 }
-[optimizer]
-lr = 0.01
-)";
-
-void check_same(const Trained& gpu, const Trained& cpu) {
-  CHECK(distance(gpu.losses, cpu.losses) == 0);
-  CHECK((gpu.weights == cpu.weights));
-  CHECK(gpu.summary.at("test.loss") == cpu.summary.at("test.loss"));
-}
-
 TEST_CASE("each model trains on one GPU as on the CPU") {
   for (const std::string& config : {kLinear, kSimplenet, kResnet}) {
     CAPTURE(config);

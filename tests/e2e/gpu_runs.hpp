@@ -10,6 +10,33 @@ namespace ddprun::e2e {
 
 using Settings = std::vector<std::string>;
 
+inline const std::string kLinear = R"(
+[launch]
+threads = 1
+[model]
+name = "linear"
+[data]
+name = "linear"
+batch_size = 16
+options = { samples = 64, test_samples = 16 }
+[train]
+epochs = 2
+)";
+
+inline const std::string kResnet = R"(
+[launch]
+threads = 1
+[model]
+name = "resnet18"
+options = { stem = "small" }
+[data]
+name = "synthetic"
+batch_size = 6
+options = { shape = "3x32x32", classes = 10, samples = 12, test_samples = 6 }
+[optimizer]
+lr = 0.01
+)";
+
 // Twenty steps.
 inline const std::string kSimplenet = R"(
 [launch]
@@ -57,6 +84,12 @@ struct Trained {
   std::filesystem::path run;
   std::string err;
 };
+
+inline void check_same(const Trained& one, const Trained& other) {
+  CHECK(distance(one.losses, other.losses) == 0);
+  CHECK((one.weights == other.weights));
+  CHECK(one.summary.at("test.loss") == other.summary.at("test.loss"));
+}
 
 class Runs {
  public:

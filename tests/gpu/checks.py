@@ -4,67 +4,24 @@ Usage: checks.py --build FOLDER --gpus N [--only NAME,...] [--quick] [--json FIL
 """
 
 import argparse
-import contextlib
 import dataclasses
 import json
 import math
 import os
 import pathlib
-import statistics
 import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "bench"))
-from comparison import ratio_of  # noqa: E402
-from running import Failed, run  # noqa: E402
-from systems import train  # noqa: E402
+from machine import LIMIT, Machine, ROOT, Result
+from running import Failed, run
+from speeds import busbw, graphs, speed
+from systems import train
 
-HERE = pathlib.Path(__file__).parent
-LIMIT = 1200  # seconds of one program
-SPEED_WANTED = 1.1  # times PyTorch's images per second
-BUSBW_WANTED = 0.98  # times that of the loop
 PICTURES = 'name = "synthetic"\noptions = {{ shape = "{}", classes = 10, samples = 1024, test_samples = 256 }}'
 MODELS = {"linear": 'name = "linear"', "simplenet": PICTURES.format("1x28x28"), "resnet18": PICTURES.format("3x32x32")}
 # Of a test loss, relative to one process on the CPU in float32: other kernels and orders of summation; half precision.
 FULL, HALF = 0.01, 0.05
-
-
-@dataclasses.dataclass
-class Result:
-    name: str
-    told: str
-    good: bool
-    figures: dict = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass
-class Machine:
-    """What is there, and how ranks are put on it."""
-    build: pathlib.Path
-    gpus: int
-    quick: bool
-    folder: pathlib.Path
-
-    @property
-    def ranks(self):
-        """Of a job that communicates: two at least, on one GPU where there is no other."""
-        return max(2, self.gpus)
-
-    @property
-    def devices(self):
-        return [rank % self.gpus for rank in range(self.ranks)]
-
-    @property
-    def shares(self):
-        return self.gpus < self.ranks
-
-    def program(self, name):
-        return self.build / "bin" / name
-
-    def where(self):
-        return f"{self.ranks} ranks on {self.gpus} GPU{'s' if self.gpus > 1 else ''}"
 
 
 def conformance(machine):
@@ -148,88 +105,7 @@ def parity(machine):
     yield Result("parity with PyTorch", f"{len(lines) - 1} cases as PyTorch has them", True, {"table": lines})
 
 
-SPEED = """
-experiment.seed = 1
-launch.device = "cuda"
-strategy.kind = "single"
-model.name = "resnet18"
-optimizer.name = "sgd"
-optimizer.lr = 0.01
-optimizer.momentum = 0.9
-train.steps = {steps}
-train.evaluate = false
-train.amp = "bf16"
-train.channels_last = true
-[data]
-name = "synthetic"
-options = {{ shape = "3x224x224", classes = 10, samples = {samples} }}
-batch_size = {batch}
-workers = "auto"
-"""
-
-
-def speed(machine):
-    """ResNet-18 at 224 x 224 on one GPU, by turns with PyTorch eager."""
-    batch, warm, steps, rounds = (32, 5, 10, 1) if machine.quick else (256, 20, 100, 5)
-    config = SPEED.format(batch=batch, samples=batch * (warm + steps), steps=warm + steps)
-    ours, theirs = [], []
-    for _ in range(rounds):
-        peer = run([sys.executable, HERE / "pytorch_speed.py", batch, warm, steps], LIMIT)
-        theirs.append(json.loads(peer.strip().splitlines()[-1])["images_per_second"])
-        _, rows = train(machine.program("ddprun"), config, machine.folder, LIMIT)
-        ours.append(batch * steps / sum(row["total"] for row in rows[warm:]))
-    ratio = ratio_of(ours, theirs)
-    told = (f"ResNet-18 224, bf16, channels_last, batch {batch}: {statistics.median(ours):.0f} images/s, PyTorch "
-            f"{statistics.median(theirs):.0f}, ratio {ratio:.2f} (wanted {SPEED_WANTED})")
-    yield Result("speed, single", told, machine.quick or ratio >= SPEED_WANTED, {"ddprun": ours, "pytorch": theirs})
-
-
-def loop(machine, sizes):
-    """Seconds of one call at each size, by nccl_loop's ranks."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        ranks = []
-        for rank, device in enumerate(machine.devices):
-            environment = os.environ | {"NCCL_SOCKET_IFNAME": "=lo"}
-            if machine.shares:
-                environment["NCCL_HOSTID"] = f"ddprun-rank-{rank}"
-            argv = [machine.program("nccl_loop"), rank, machine.ranks, device, f"{folder}/id", 1, *sizes]
-            ranks.append(stack.enter_context(subprocess.Popen([str(word) for word in argv], env=environment, text=True,
-                                                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)))
-            stack.callback(ranks[-1].kill)
-        for process in reversed(ranks):
-            out, err = process.communicate(timeout=LIMIT)
-            if process.returncode != 0:
-                raise Failed(f"nccl_loop ended with {process.returncode}:\n{err}")
-    return [float(line.split()[1]) for line in out.splitlines()]
-
-
-def bench(machine, sizes):
-    """The same by ddprun bench."""
-    path = machine.folder / "bench.json"
-    argv = [machine.program("ddprun"), "bench", "--device", "cuda", "--backend", "nccl", "--ranks", machine.ranks,
-            "--devices", ",".join(map(str, machine.devices)), "--sizes", ",".join(map(str, sizes)), "--rounds", 1,
-            "-n", 1, "--json", path]
-    run(argv + (["--option", "share_gpu=true"] if machine.shares else []), LIMIT)
-    rows = [row for row in json.loads(path.read_text())["rows"] if row["in_place"] and row["buffer"] == "cuda"]
-    return [row["median"] for row in sorted(rows, key=lambda row: row["size"])]
-
-
-def busbw(machine):
-    """allreduce in place, by turns with the loop; the largest size is judged."""
-    sizes = [1 << 20, 4 << 20] if machine.quick else [1 << 20, 16 << 20, 256 << 20]
-    rounds = [(bench(machine, sizes), loop(machine, sizes)) for _ in range(1 if machine.quick else 7)]
-    factor = 2 * (machine.ranks - 1) / machine.ranks
-    for at, size in enumerate(sizes):
-        ours, theirs = [mine[at] for mine, _ in rounds], [other[at] for _, other in rounds]
-        ratio = ratio_of(theirs, ours)
-        rates = [size * factor / statistics.median(seconds) * 1e-9 for seconds in (ours, theirs)]
-        told = f"{machine.where()}: {rates[0]:.2f} GB/s, the loop of nccl-tests {rates[1]:.2f}, ratio {ratio:.3f}"
-        judged = size == sizes[-1] and not machine.quick
-        yield Result(f"busbw, {size >> 20} MiB", told + (f" (wanted {BUSBW_WANTED})" if judged else ""),
-                     not judged or ratio >= BUSBW_WANTED, {"ddprun": ours, "loop": theirs})
-
-
-CHECKS = {check.__name__: check for check in (conformance, training, parity, speed, busbw)}
+CHECKS = {check.__name__: check for check in (conformance, training, parity, speed, graphs, busbw)}
 
 
 def results_of(check, machine):

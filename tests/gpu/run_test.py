@@ -12,6 +12,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import checks  # noqa: E402
+import speeds  # noqa: E402
 
 
 def run(*arguments, **more):
@@ -37,7 +38,7 @@ class Arguments(unittest.TestCase):
         self.refused(2, "--packages: expected a value", "--packages")
         self.refused(2, "/nowhere: no such folder", "--packages", "/nowhere")
         self.refused(2, "/nowhere: no such folder", "--headers", "/nowhere")
-        self.refused(2, "--only nothing: expected some of conformance,training,parity,speed,busbw", "--only", "nothing")
+        self.refused(2, "--only nothing: expected some of conformance,training,parity,speed,graphs,busbw", "--only", "nothing")
         self.refused(2, "--json /nowhere/x: no folder /nowhere", "--json", "/nowhere/x")
 
     def test_help_tells_the_options(self):
@@ -125,12 +126,21 @@ class Failures(unittest.TestCase):
 
     def test_speed_and_busbw_below_what_is_wanted_are_failures(self):
         machine = checks.Machine(self.build, 2, False, self.build)
-        self.addCleanup(setattr, checks, "bench", checks.bench)
-        self.addCleanup(setattr, checks, "loop", checks.loop)
-        checks.loop = lambda machine, sizes: [1.0 for _ in sizes]
+        self.addCleanup(setattr, speeds, "bench", speeds.bench)
+        self.addCleanup(setattr, speeds, "loop", speeds.loop)
+        speeds.loop = lambda machine, sizes: [1.0 for _ in sizes]
         for seconds, good in [(1.01, True), (1.05, False)]:
-            checks.bench = lambda machine, sizes: [seconds for _ in sizes]
+            speeds.bench = lambda machine, sizes: [seconds for _ in sizes]
             self.assertEqual(all(result.good for result in checks.busbw(machine)), good)
+
+    def test_a_graph_that_replays_too_little_or_learns_something_else_is_a_failure(self):
+        machine = checks.Machine(self.build, 1, True, self.build)
+        self.addCleanup(setattr, speeds, "trained_by", speeds.trained_by)
+        for replayed, loss, good in [(17, 2.01, True), (16, 2.01, False), (17, 2.1, False)]:
+            speeds.trained_by = lambda machine, kind, graph, steps: (300.0, replayed, loss) if graph else (100.0, 0, 2.0)
+            results = list(checks.graphs(machine))
+            self.assertEqual([result.good for result in results], [good, good])
+            self.assertIn("300 images/s, without 100, ratio 3.00", results[0].told)
 
     def test_the_figures_are_kept(self):
         self.program("ddprun-conformance", "echo fine")

@@ -117,6 +117,7 @@ class WrongReducer final : public Reducer {
     for (NamedTensor& parameter : parameters_) parameter.tensor.mutable_grad().mul_(1 + 8 * kEpsilon);
   }
   const comm::Served& served() const override { return inner_->served(); }
+  void take_times(bool on) override { inner_->take_times(on); }
   std::vector<Transfer> transfers() const override { return inner_->transfers(); }
   TransferTotals totals() const override { return inner_->totals(); }
   std::vector<int64_t> order() const override { return inner_->order(); }

@@ -1,0 +1,38 @@
+// Points on a line, one of which never comes: the rank that has it stands still, and its peers wait.
+#include <chrono>
+#include <thread>
+
+#include "ddprun/dataset_options.hpp"
+
+namespace {
+
+class Stalling final : public ddprun::Dataset {
+ public:
+  Stalling(int64_t size, int64_t stalls) : size_(size), stalls_(stalls) {}
+  int64_t size() const override { return size_; }
+  const ddprun::Field& input() const override { return field_; }
+  const ddprun::Field& target() const override { return field_; }
+  const std::vector<std::string>& classes() const override { return classes_; }
+  void fetch(std::span<const int64_t> indices, int64_t, void* inputs, void* targets) const override {
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      while (indices[i] == stalls_) std::this_thread::sleep_for(std::chrono::seconds(1));
+      static_cast<float*>(inputs)[i] = static_cast<float>(indices[i]) / static_cast<float>(size_);
+      static_cast<float*>(targets)[i] = 0.5F;
+    }
+  }
+
+ private:
+  int64_t size_, stalls_;
+  ddprun::Field field_{{1}, ddprun::ElementType::float32};
+  std::vector<std::string> classes_;
+};
+
+ddprun::Splits open(const ddprun::DatasetContext& context) {
+  const ddprun::DatasetOptions options("stalling", context, {"samples", "at"});
+  const int64_t size = options.integer("samples", 100, 1, 1000);
+  return {std::make_unique<Stalling>(size, options.integer("at", 0, 0, size)), nullptr};
+}
+
+}  // namespace
+
+DDPRUN_DATASET_PLUGIN(open, "stalling", "1.0", "a line, one point of which never comes");

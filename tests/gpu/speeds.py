@@ -1,0 +1,154 @@
+"""The checks that time: training beside PyTorch, steps replayed as CUDA graphs, allreduce beside the loop of nccl-tests."""
+
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from machine import HERE, LIMIT, Result
+from comparison import ratio_of
+from running import Failed, run
+from systems import train
+
+SPEED_WANTED = 1.1  # times PyTorch's images per second
+BUSBW_WANTED = 0.98  # times that of the loop
+
+
+SPEED = """
+experiment.seed = 1
+launch.device = "cuda"
+strategy.kind = "single"
+model.name = "resnet18"
+optimizer.name = "sgd"
+optimizer.lr = 0.01
+optimizer.momentum = 0.9
+train.steps = {steps}
+train.evaluate = false
+train.amp = "bf16"
+train.channels_last = true
+[data]
+name = "synthetic"
+options = {{ shape = "3x224x224", classes = 10, samples = {samples} }}
+batch_size = {batch}
+workers = "auto"
+"""
+
+
+def speed(machine):
+    """ResNet-18 at 224 x 224 on one GPU, by turns with PyTorch eager."""
+    batch, warm, steps, rounds = (32, 5, 10, 1) if machine.quick else (256, 20, 100, 5)
+    config = SPEED.format(batch=batch, samples=batch * (warm + steps), steps=warm + steps)
+    ours, theirs = [], []
+    for _ in range(rounds):
+        peer = run([sys.executable, HERE / "pytorch_speed.py", batch, warm, steps], LIMIT)
+        theirs.append(json.loads(peer.strip().splitlines()[-1])["images_per_second"])
+        _, rows = train(machine.program("ddprun"), config, machine.folder, LIMIT)
+        ours.append(batch * steps / sum(row["total"] for row in rows[warm:]))
+    ratio = ratio_of(ours, theirs)
+    told = (f"ResNet-18 224, bf16, channels_last, batch {batch}: {statistics.median(ours):.0f} images/s, PyTorch "
+            f"{statistics.median(theirs):.0f}, ratio {ratio:.2f} (wanted {SPEED_WANTED})")
+    yield Result("speed, single", told, machine.quick or ratio >= SPEED_WANTED, {"ddprun": ours, "pytorch": theirs})
+
+
+GRAPH = """
+experiment.seed = 1
+launch.device = "cuda"
+launch.nproc = {nproc}
+launch.devices = {devices}
+{more}
+strategy.kind = "{kind}"
+model.name = "resnet18"
+model.options.stem = "small"
+optimizer.name = "sgd"
+optimizer.lr = 0.01
+optimizer.momentum = 0.9
+train.steps = {steps}
+train.evaluate = false
+train.amp = "bf16"
+train.channels_last = true
+train.cuda_graph = {graph}
+[data]
+name = "synthetic"
+options = {{ shape = "3x32x32", classes = 10, samples = {samples} }}
+batch_size = {batch}
+workers = "auto"
+"""
+GRAPH_TOLERANCE = 0.02  # of the last loss: the same arithmetic, but for what cuDNN chooses anew in each process
+
+
+def trained_by(machine, kind, graph, steps):
+    """Samples per second behind the first ten steps, how many steps were replayed, the last loss."""
+    nproc, devices, more = 1, [0], ""
+    if kind == "ddp":
+        nproc, devices = machine.ranks, machine.devices
+        more = 'comm.backend = "nccl"' + ("\ncomm.options.share_gpu = true" if machine.shares else "")
+    batch = (4 if machine.quick else 32) * nproc
+    config = GRAPH.format(kind=kind, nproc=nproc, devices=devices, more=more, steps=steps, batch=batch,
+                          samples=batch * steps, graph=str(graph).lower())
+    _, rows = train(machine.program("ddprun"), config, machine.folder, LIMIT)
+    timed = rows[10:]
+    rate = batch * len(timed) / sum(row["total"] for row in timed)
+    return rate, sum("graph" in row for row in rows), rows[-1]["loss"]
+
+
+def graphs(machine):
+    """ResNet-18 on small pictures, by turns with and without graphs: the same losses, and both speeds, not judged."""
+    steps, rounds = (20, 1) if machine.quick else (200, 3)
+    for kind in ["single", "ddp"]:
+        pairs = [(trained_by(machine, kind, False, steps), trained_by(machine, kind, True, steps)) for _ in range(rounds)]
+        eager, graph = ([pair[at][0] for pair in pairs] for at in (0, 1))
+        replayed = [pair[1][1] for pair in pairs]
+        near = all(abs(with_graph[2] - without[2]) <= GRAPH_TOLERANCE * abs(without[2]) for without, with_graph in pairs)
+        told = (f"ResNet-18 32, bf16, {replayed[0]} of {steps} steps replayed: "
+                f"{statistics.median(graph):.0f} images/s, without {statistics.median(eager):.0f}, ratio "
+                f"{ratio_of(graph, eager):.2f}" + ("" if near else "; other losses"))
+        yield Result(f"CUDA graphs, {kind}", told, near and all(count == steps - 3 for count in replayed),
+                     {"graph": graph, "eager": eager})
+
+
+def loop(machine, sizes):
+    """Seconds of one call at each size, by nccl_loop's ranks."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        ranks = []
+        for rank, device in enumerate(machine.devices):
+            environment = os.environ | {"NCCL_SOCKET_IFNAME": "=lo"}
+            if machine.shares:
+                environment["NCCL_HOSTID"] = f"ddprun-rank-{rank}"
+            argv = [machine.program("nccl_loop"), rank, machine.ranks, device, f"{folder}/id", 1, *sizes]
+            ranks.append(stack.enter_context(subprocess.Popen([str(word) for word in argv], env=environment, text=True,
+                                                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)))
+            stack.callback(ranks[-1].kill)
+        for process in reversed(ranks):
+            out, err = process.communicate(timeout=LIMIT)
+            if process.returncode != 0:
+                raise Failed(f"nccl_loop ended with {process.returncode}:\n{err}")
+    return [float(line.split()[1]) for line in out.splitlines()]
+
+
+def bench(machine, sizes):
+    """The same by ddprun bench."""
+    path = machine.folder / "bench.json"
+    argv = [machine.program("ddprun"), "bench", "--device", "cuda", "--backend", "nccl", "--ranks", machine.ranks,
+            "--devices", ",".join(map(str, machine.devices)), "--sizes", ",".join(map(str, sizes)), "--rounds", 1,
+            "-n", 1, "--json", path]
+    run(argv + (["--option", "share_gpu=true"] if machine.shares else []), LIMIT)
+    rows = [row for row in json.loads(path.read_text())["rows"] if row["in_place"] and row["buffer"] == "cuda"]
+    return [row["median"] for row in sorted(rows, key=lambda row: row["size"])]
+
+
+def busbw(machine):
+    """allreduce in place, by turns with the loop; the largest size is judged."""
+    sizes = [1 << 20, 4 << 20] if machine.quick else [1 << 20, 16 << 20, 256 << 20]
+    rounds = [(bench(machine, sizes), loop(machine, sizes)) for _ in range(1 if machine.quick else 7)]
+    factor = 2 * (machine.ranks - 1) / machine.ranks
+    for at, size in enumerate(sizes):
+        ours, theirs = [mine[at] for mine, _ in rounds], [other[at] for _, other in rounds]
+        ratio = ratio_of(theirs, ours)
+        rates = [size * factor / statistics.median(seconds) * 1e-9 for seconds in (ours, theirs)]
+        told = f"{machine.where()}: {rates[0]:.2f} GB/s, the loop of nccl-tests {rates[1]:.2f}, ratio {ratio:.3f}"
+        judged = size == sizes[-1] and not machine.quick
+        yield Result(f"busbw, {size >> 20} MiB", told + (f" (wanted {BUSBW_WANTED})" if judged else ""),
+                     not judged or ratio >= BUSBW_WANTED, {"ddprun": ours, "loop": theirs})

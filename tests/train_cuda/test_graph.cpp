@@ -1,0 +1,225 @@
+// Steps that are replayed as a CUDA graph: which, with what results, what the host waits for, and for how long.
+#include "fakes/cuda/torch_test.hpp"
+
+#include <cmath>
+#include <thread>
+
+#include "base/error.hpp"
+#include "comm/call.hpp"
+#include "comm/solo_backend.hpp"
+#include "support/error_of.hpp"
+#include "train/device_graph.hpp"
+#include "train/fit.hpp"
+#include "train/fused.hpp"
+#include "train/optimizer_state.hpp"
+
+namespace ddprun::train {
+namespace {
+
+using fake_gpu::kGpu;
+using testing::error_of;
+
+// Not beside this program, so that the loader has to know it already.
+const bool library_is_loaded = [] {
+  if (dlopen(DDPRUN_CUDA_GRAPH, RTLD_NOW | RTLD_LOCAL) == nullptr) throw std::runtime_error(dlerror());
+  return true;
+}();
+
+using FitOnGpu = Fit<NormModel>;
+using SetUp = std::function<void(FitOnGpu&)>;
+
+// Twenty samples, in steps of six: the last of an epoch has two.
+constexpr int64_t kFirst = 4, kStepsPerEpoch = 4;
+
+void use_sgd(FitOnGpu& fit) {
+  fit.optimizer = fused_sgd(fit.model->module().parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
+}
+void use_adam(FitOnGpu& fit) {
+  fit.optimizer = fused_adam(fit.model->module().parameters(), torch::optim::AdamOptions(0.01));
+}
+
+// A fit that is on a stream of its own from its beginning.
+struct Replayed {
+  explicit Replayed(const SetUp& set_up, bool with_graph = true) : on(fake_gpu::another()) {
+    use_sgd(fit);
+    set_up(fit);
+    if (!with_graph) return;
+    graph = make_device_graph();
+    fit.graph = graph.get();
+  }
+  c10::StreamGuard on;
+  std::unique_ptr<DeviceGraph> graph;
+  FitOnGpu fit{0, 1, 20, 6, data::Last::pad, kGpu};
+};
+
+void run(Replayed& one, bool ddp, const Plan& plan) {
+  const auto backend = comm::solo();
+  ddp ? one.fit.run_ddp(plan, *backend) : one.fit.run_single(plan);
+}
+
+std::vector<int64_t> replays(const FitOnGpu& fit) {
+  std::vector<int64_t> steps;
+  for (const record::StepRecord& step : fit.notes.steps) {
+    if (is_replayed(step)) steps.push_back(step.step);
+  }
+  return steps;
+}
+
+TEST_CASE("a fit with a graph is the fit without") {
+  const std::vector<std::pair<std::string, SetUp>> cases = {{"sgd", [](auto&) {}},
+                                                            {"adam", use_adam},
+                                                            {"accumulate", [](auto& fit) { fit.step.accumulate = 3; }},
+                                                            {"clip", [](auto& fit) { fit.step.clip_norm = 0.1; }},
+                                                            {"bf16", [](auto& fit) { fit.step.amp = Amp::bf16; }},
+                                                            {"fp16, clip, adam", [](auto& fit) {
+                                                               fit.step.amp = Amp::fp16;
+                                                               fit.step.clip_norm = 0.1;
+                                                               use_adam(fit);
+                                                             }}};
+  for (const auto& [name, set_up] : cases) {
+    for (const bool ddp : {false, true}) {
+      CAPTURE(name);
+      CAPTURE(ddp);
+      Replayed expected(set_up, false), one(set_up);
+      run(expected, ddp, epochs(3));
+      run(one, ddp, epochs(3));
+      CHECK(torch::equal(one.fit.weights(), expected.fit.weights()));
+      REQUIRE(one.fit.notes.steps.size() == 3 * kStepsPerEpoch);
+      for (std::size_t i = 0; i < one.fit.notes.steps.size(); ++i) {
+        const auto &step = one.fit.notes.steps[i], &other = expected.fit.notes.steps[i];
+        CHECK(step.loss == other.loss);
+        CHECK(step.skipped == other.skipped);
+        CHECK((step.scale == other.scale || std::isnan(other.scale)));
+      }
+      CHECK(one.fit.notes.epochs.back().test_loss == expected.fit.notes.epochs.back().test_loss);
+      CHECK(one.fit.saved.positions.back().numbers == expected.fit.saved.positions.back().numbers);
+      CHECK(replays(one.fit) == std::vector<int64_t>{5, 6, 7, 9, 10, 11});
+      CHECK(replays(expected.fit).empty());
+    }
+  }
+}
+
+TEST_CASE("a replayed step has its time in one part") {
+  Replayed one([](auto&) {});
+  const record::Summary summary = one.fit.run_single(epochs(2));
+  for (const record::StepRecord& step : one.fit.notes.steps) {
+    for (const double part : {step.forward, step.backward, step.comm, step.optimizer}) {
+      CHECK(std::isnan(part) == is_replayed(step));
+    }
+    CHECK(step.total > 0);
+  }
+  CHECK(summary.split.graph > 0);
+  CHECK(summary.split.forward > 0);
+}
+
+TEST_CASE("an optimizer's count of steps is known after an epoch") {
+  Replayed one(use_adam);
+  one.fit.run_single(epochs(2));
+  const auto state = optimizer_state(*one.fit.optimizer, trainable_parameters(one.fit.model->module()));
+  int counts = 0;
+  for (const NamedTensor& item : state) {
+    if (!item.name.ends_with(".step")) continue;
+    ++counts;
+    CHECK(item.tensor.item<int64_t>() == 2 * kStepsPerEpoch);
+  }
+  CHECK(counts == 4);
+}
+
+TEST_CASE("a rate that changes is that of its step in each replay") {
+  const auto warm = [](FitOnGpu& fit) { fit.step.schedule = Schedule{Decay::none, 0.05, 12}; };
+  Replayed expected(warm, false), one(warm), fixed([](auto&) {});
+  for (Replayed* fit : {&expected, &one, &fixed}) fit->fit.run_single(epochs(3));
+  CHECK(torch::allclose(one.fit.weights(), expected.fit.weights(), 1e-5, 1e-6));
+  CHECK_FALSE(torch::allclose(one.fit.weights(), fixed.fit.weights(), 1e-3, 1e-3));
+  for (std::size_t i = 0; i < one.fit.notes.steps.size(); ++i) {
+    CHECK(one.fit.notes.steps[i].lr == expected.fit.notes.steps[i].lr);
+  }
+}
+
+TEST_CASE("between replays the host waits for nothing but the end of the step before") {
+  Replayed one([](auto&) {});
+  std::vector<std::string> records;
+  one.fit.notes.at_phase = [&](launch::Phase phase, int64_t) {
+    if (phase == launch::Phase::data) records.emplace_back(ddprun_fake_gpu_record());
+    if (phase == launch::Phase::data) ddprun_fake_gpu_forget();
+  };
+  one.fit.run_single({std::nullopt, 11, false, 0});
+  for (const std::size_t step : {6, 7, 10, 11}) {  // after one that is replayed too
+    CAPTURE(step);
+    CAPTURE(records[step]);
+    const auto first = records[step].find("host waits");
+    CHECK(first != std::string::npos);
+    CHECK(records[step].find("host waits for event", first) == first);
+    CHECK(records[step].find("host waits", first + 1) == std::string::npos);
+  }
+}
+
+// One of one rank, which can fail, and by whose end what hangs on the GPU ends.
+class Failing final : public comm::CallBackend {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  const std::string& name() const override { return inner_->name(); }
+  const comm::Capabilities& capabilities() const override { return inner_->capabilities(); }
+  std::shared_ptr<void> allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
+  void throw_if_failed() override {
+    if (asked++ == fails_at) throw Error(ExitCode::peer, "the backend has failed");
+  }
+  void abort() noexcept override { at_abort(); }
+  std::function<void()> at_abort = [] {};
+  int asked = 0, fails_at = -1;
+
+ protected:
+  comm::RequestPtr start(const comm::Call& call) override { return comm::forward(*inner_, call); }
+
+ private:
+  const std::unique_ptr<comm::CommBackend> inner_ = comm::solo();
+};
+
+// What it records is done at once, and what it replays does not end by itself.
+class Hanging final : public DeviceGraph {
+ public:
+  void begin() override {}
+  void end() override {}
+  void replay() override { work = fake_gpu::queue_work(fake_gpu::stream_of(fake_gpu::current().id(), 0)); }
+  std::shared_ptr<fake_gpu::Work> work;
+};
+
+TEST_CASE("a replay that does not end is aborted at the timeout, and told in one line") {
+  Hanging graph;
+  Failing backend;
+  backend.at_abort = [&] { fake_gpu::finish(graph.work); };
+  Replayed one([](auto&) {}, false);
+  one.fit.graph = &graph;
+  const DdpOptions options{true, 0, std::chrono::milliseconds(200)};
+  CHECK(error_of([&] {
+          one.fit.run_ddp({std::nullopt, 5, false, 0}, backend, options);
+        }) ==
+        "5: the CUDA graph of a step has not ended within 200 ms: a rank that hangs or is gone, or a step that takes "
+        "longer than comm.timeout");
+  CHECK((one.fit.notes.phases.back() == launch::Phase::graph));
+  CHECK(one.fit.notes.phase_step == 5);
+}
+
+TEST_CASE("what the backend says of a replay comes first, while it runs and when it has ended") {
+  for (const bool ends : {false, true}) {
+    CAPTURE(ends);
+    Hanging graph;
+    Failing backend;
+    backend.fails_at = ends ? 0 : 3;
+    backend.at_abort = [&] { fake_gpu::finish(graph.work); };
+    Replayed one([](auto&) {}, false);
+    one.fit.graph = &graph;
+    const DdpOptions options{true, 0, std::chrono::seconds(60)};
+    one.fit.notes.at_phase = [&](launch::Phase phase, int64_t step) {
+      if (ends && phase == launch::Phase::data && step == 6) fake_gpu::finish(graph.work);
+    };
+    CHECK(error_of([&] {
+            one.fit.run_ddp({std::nullopt, 7, false, 0}, backend, options);
+          }) == "5: the backend has failed");
+    fake_gpu::finish(graph.work);
+  }
+}
+
+}  // namespace
+}  // namespace ddprun::train
