@@ -8,6 +8,9 @@
 
 namespace ddprun::app {
 
+// The path of this program.
+std::string this_program();
+
 // `ddprun --config exp.toml --set a.b=c`: the training that the arguments ask for, but for what it goes on from; as a
 // shell takes it.
 std::string training_command(const Arguments& arguments);

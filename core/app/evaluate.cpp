@@ -1,23 +1,17 @@
-#include <filesystem>
-
-#include "app/commands.hpp"
+#include "run/evaluate.hpp"
+#include "app/command_line.hpp"
 #include "base/log.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
 #include "run/assembly.hpp"
-#include "run/evaluate.hpp"
 
 namespace ddprun::app {
 namespace {
 
 // What a rank is started with: nothing of it has to be looked for again.
 std::vector<std::string> rank_command(const Arguments& arguments, const run::Evaluated& found) {
-  std::vector<std::string> command = {std::filesystem::read_symlink("/proc/self/exe"),
-                                      "evaluate",
-                                      "--checkpoint",
-                                      found.checkpoint,
-                                      "--config",
-                                      found.config};
+  std::vector<std::string> command = {this_program(),   "evaluate", "--checkpoint",
+                                      found.checkpoint, "--config", found.config};
   for (const std::string& override_ : arguments.overrides) command.insert(command.end(), {"--set", override_});
   for (const std::string& path : arguments.plugin_paths) command.insert(command.end(), {"--plugin-path", path});
   return command;
@@ -33,7 +27,7 @@ ExitCode evaluate(const Arguments& arguments) {
     run::run_evaluation(std::move(loaded), found.checkpoint, *world, registry);
     return ExitCode::ok;
   }
-  const int nproc = run::ranks_of(loaded.experiment);
+  const int nproc = run::ranks_of(loaded);
   if (nproc == 1) {
     run::run_evaluation(std::move(loaded), found.checkpoint, launch::World{}, registry);
     return ExitCode::ok;

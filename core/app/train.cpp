@@ -1,6 +1,5 @@
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 
 #include "app/command_line.hpp"
 #include "app/commands.hpp"
@@ -63,7 +62,7 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
 
   launch::Job job;
   job.command = arguments.argv;
-  job.command[0] = std::filesystem::read_symlink("/proc/self/exe");
+  job.command[0] = this_program();
   // The ranks must not look for the latest run themselves: meanwhile there may be a later one.
   const std::string& resume = experiment.checkpoint.resume;
   if (!resume.empty()) job.command.insert(job.command.end(), {"--set", "checkpoint.resume=" + config::quoted(resume)});
@@ -118,7 +117,7 @@ ExitCode train(const Arguments& arguments) {
     return ExitCode::ok;
   }
   name_unused_keys(loaded);
-  const int nproc = run::ranks_of(loaded.experiment);
+  const int nproc = run::ranks_of(loaded);
   if (nproc > 1) return launch_ranks(loaded, arguments, registry, nproc);
   return run_alone({std::move(loaded), launch::World{}, "", training_command(arguments)}, registry);
 }

@@ -54,7 +54,7 @@ std::vector<double> read_scores(const std::string& path, int64_t samples) {
 }  // namespace
 
 std::vector<double> difficulties(const std::string& source, const Dataset& dataset, int workers) {
-  return source == "magnitude" ? magnitudes(dataset, workers) : read_scores(source, dataset.size());
+  return source == kMagnitude ? magnitudes(dataset, workers) : read_scores(source, dataset.size());
 }
 
 }  // namespace ddprun::data

@@ -8,6 +8,8 @@
 
 namespace ddprun::data {
 
+inline const std::string kMagnitude = "magnitude";
+
 // A score for each sample, higher for more difficult. `source` is "magnitude", the mean absolute value of the input as
 // epoch 0 gives it, or the path of a text file with one number a line, in the order of the samples. The same on every
 // rank and with any number of `workers`. Throws DatasetError("difficulty") that names file and line.

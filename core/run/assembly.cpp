@@ -7,6 +7,7 @@
 #include "data/plugin_dataset.hpp"
 #include "run/devices.hpp"
 #include "run/resume.hpp"
+#include "run/training_data.hpp"
 #include "train/channels_last.hpp"
 #include "train/weights.hpp"
 
@@ -137,21 +138,11 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
   return made;
 }
 
-void refuse_empty_epochs(const Assembly& assembly, int world) {
-  const int64_t samples = assembly.data.train->size();
-  if (assembly.experiment().data.last != "drop" || samples >= world) return;
-  throw Error(ExitCode::usage,
-              config::fault(assembly.loaded.sources, "data.last",
-                            "leaves nothing to train on: " + std::to_string(samples) +
-                                (samples == 1 ? " sample for " : " samples for ") + std::to_string(world) +
-                                " ranks; use \"pad\" or \"exact\", or fewer ranks"));
-}
-
 int64_t check(const config::Loaded& loaded, const plugin::Registry& registry, int world) {
   torch::set_num_threads(1);
   const int64_t batch = rank_batch(loaded, world);
   Assembly assembly = assemble(loaded, registry);
-  refuse_empty_epochs(assembly, world);
+  check_training_data(assembly, world);
   prepare_resume(assembly, world);
   return batch;
 }
@@ -162,12 +153,13 @@ int usable_cores() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-int ranks_of(const config::Experiment& experiment) {
+int ranks_of(const config::Loaded& loaded) {
+  const config::Experiment& experiment = loaded.experiment;
   if (experiment.strategy.kind != "ddp") return 1;
   if (experiment.launch.nproc > 0) return static_cast<int>(experiment.launch.nproc);
   if (experiment.launch.device == "cpu") return usable_cores();
   const std::size_t named = experiment.launch.devices.size();
-  return named > 0 ? static_cast<int>(named) : gpu_count();
+  return named > 0 ? static_cast<int>(named) : gpu_count(loaded);
 }
 
 int64_t rank_batch(const config::Loaded& loaded, int world) {

@@ -51,12 +51,9 @@ struct Assembly {
 // that of the first.
 Assembly assemble(config::Loaded loaded, const plugin::Registry& registry);
 
-// Throws Error(usage) where an epoch would have no step: fewer samples than ranks, and the rest dropped.
-void refuse_empty_epochs(const Assembly& assembly, int world);
-
-// What a launcher does before it starts ranks, and validate does: finds every fault that assemble() and rank_batch()
-// find, and keeps nothing. Starts no thread, as launch::supervise() needs it. Returns how many samples a rank has in a
-// step.
+// What a launcher does before it starts ranks, and validate does: finds every fault that assemble(), rank_batch(),
+// check_training_data() and prepare_resume() find, and keeps nothing. Starts no thread, as launch::supervise() needs
+// it. Returns how many samples a rank has in a step.
 int64_t check(const config::Loaded& loaded, const plugin::Registry& registry, int world);
 
 // Cores that this process may use (its affinity mask).
@@ -64,7 +61,7 @@ int usable_cores();
 
 // How many ranks this host is to run: launch.nproc, or (auto) one per core that this process may use, or per GPU that
 // is named or there. Throws as check_devices() does.
-int ranks_of(const config::Experiment& experiment);
+int ranks_of(const config::Loaded& loaded);
 
 // This rank's part of the batch. Throws Error(usage) when the ranks do not divide a global batch, or where it has fewer
 // samples than train.accumulate.

@@ -53,8 +53,9 @@ void check_devices(const config::Loaded& loaded, int ranks) {
   });
 }
 
-int gpu_count() {
-  return static_cast<int>(launch::ask_apart([] { return static_cast<int64_t>(cuda::gpus().size()); }));
+int gpu_count(const config::Loaded& loaded) {
+  return static_cast<int>(
+      at_key(loaded, [] { return launch::ask_apart([] { return static_cast<int64_t>(cuda::gpus().size()); }); }));
 }
 
 std::vector<torch::Device> choose_devices(const config::Loaded& loaded, const launch::World& world) {

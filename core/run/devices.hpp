@@ -17,7 +17,7 @@ namespace ddprun::run {
 void check_devices(const config::Loaded& loaded, int ranks);
 
 // How many GPUs this machine has for the run. As check_devices().
-int gpu_count();
+int gpu_count(const config::Loaded& loaded);
 
 // The devices of this rank: one, or under dp those of its replicas in their order. Loads CUDA where the experiment asks
 // for it, and makes the device that holds the model the current one. Before anything else that asks LibTorch for CUDA,

@@ -20,6 +20,7 @@
 #include "run/session.hpp"
 #include "run/threads.hpp"
 #include "run/tracing.hpp"
+#include "run/training_data.hpp"
 #include "train/cuda.hpp"
 
 namespace ddprun::run {
@@ -142,7 +143,7 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
   const launch::World& world = options.world;
   const std::vector<torch::Device> devices = choose_devices(options.loaded, world);
   Assembly assembly = assemble(std::move(options.loaded), registry);
-  refuse_empty_epochs(assembly, world.size);
+  check_training_data(assembly, world.size);
   prepare_resume(assembly, world.size);
   standardize_data(assembly);
   place_models(assembly, devices);

@@ -6,6 +6,8 @@
 #include "data/curriculum.hpp"
 #include "data/datasets.hpp"
 #include "data/difficulty.hpp"
+#include "run/step_options.hpp"
+#include "run/tracing.hpp"
 
 namespace ddprun::run {
 namespace {
@@ -43,14 +45,28 @@ auto of_data(const Assembly& assembly, Part part) {
 // The sampler of any rank.
 using SamplerOf = std::function<std::unique_ptr<data::Sampler>(int rank)>;
 
+void refuse_empty_epochs(const Assembly& assembly, int world) {
+  const int64_t samples = assembly.data.train->size();
+  if (assembly.experiment().data.last != "drop" || samples >= world) return;
+  throw Error(ExitCode::usage,
+              config::fault(assembly.loaded.sources, "data.last",
+                            "leaves nothing to train on: " + std::to_string(samples) +
+                                (samples == 1 ? " sample for " : " samples for ") + std::to_string(world) +
+                                " ranks; use \"pad\" or \"exact\", or fewer ranks"));
+}
+
+std::vector<double> difficulties(const Assembly& assembly) {
+  const config::Experiment& experiment = assembly.experiment();
+  return of_data(assembly, [&] {
+    return data::difficulties(experiment.data.difficulty, *assembly.data.train, workers_of(experiment));
+  });
+}
+
 SamplerOf curriculum_samplers(const Assembly& assembly, int world) {
   const config::Experiment& experiment = assembly.experiment();
   const auto seed = static_cast<uint64_t>(experiment.experiment.seed);
-  data::Curriculum curriculum{
-      of_data(
-          assembly,
-          [&] { return data::difficulties(experiment.data.difficulty, *assembly.data.train, workers_of(experiment)); }),
-      experiment.data.curriculum_start, experiment.data.curriculum_epochs};
+  data::Curriculum curriculum{difficulties(assembly), experiment.data.curriculum_start,
+                              experiment.data.curriculum_epochs};
   return [=, last = last_of(experiment)](int rank) {
     return data::curriculum_sampler(curriculum, rank, world, seed, last);
   };
@@ -71,12 +87,19 @@ SamplerOf train_samplers(const Assembly& assembly, int world) {
   return [=](int) { return random ? data::random_sampler(samples, seed) : data::sequential_sampler(samples); };
 }
 
+// A curriculum's epochs are as long as those of a distributed sampler.
+int64_t steps_per_epoch(const Assembly& assembly, int world) {
+  const auto& data = assembly.experiment().data;
+  const int64_t batch = rank_batch(assembly.loaded, world);
+  if (data.sampler != "curriculum") return train::steps_of_epoch(*train_samplers(assembly, world)(0), batch, world);
+  const int64_t samples = assembly.data.train->size();
+  const auto sampler = data::distributed_sampler(samples, 0, world, 0, false, last_of(assembly.experiment()));
+  return train::steps_of_epoch(*sampler, batch, world);
+}
+
 void set_up_shares(const Assembly& assembly, const SamplerOf& sampler_of, int world, train::Feed& feed) {
   const auto& data = assembly.experiment().data;
   if (data.shares.empty() && data.balance_steps == 0) return;
-  if (const std::string fault = config::shares_fault(data.shares, world); !fault.empty()) {
-    throw Error(ExitCode::usage, config::fault(assembly.loaded.sources, "data.shares", fault));
-  }
   std::vector<std::unique_ptr<data::Sampler>> samplers;
   for (int rank = 0; rank < world; ++rank) samplers.push_back(sampler_of(rank));
   feed.know_all_ranks(std::move(samplers));
@@ -96,6 +119,19 @@ void standardize_data(Assembly& assembly) {
       if (*split != nullptr) *split = data::standardized(std::move(*split), *assembly.standardization);
     }
   });
+}
+
+void check_training_data(const Assembly& assembly, int world) {
+  const auto& data = assembly.experiment().data;
+  refuse_empty_epochs(assembly, world);
+  if (const std::string fault = config::shares_fault(data.shares, world); !fault.empty()) {
+    throw Error(ExitCode::usage, config::fault(assembly.loaded.sources, "data.shares", fault));
+  }
+  // Magnitudes are measured by a pass over the data, and have no faults of their own.
+  if (data.sampler == "curriculum" && data.difficulty != data::kMagnitude) difficulties(assembly);
+  const int64_t steps = steps_per_epoch(assembly, world);
+  step_options(assembly.loaded, world, steps);
+  steps_to_trace(assembly.loaded, steps);
 }
 
 std::unique_ptr<train::Feed> test_feed(const Assembly& assembly, const launch::World& world) {

@@ -10,6 +10,12 @@
 
 namespace ddprun::run {
 
+// What only the number of ranks, or a file that the config names, can tell of data.*. Throws Error(usage) with the
+// place in the config: where an epoch would have no step, as there are fewer samples than ranks, and the rest is
+// dropped; where data.shares are not one for each rank; where a curriculum's scores cannot be read; where the warm-up
+// or a step to trace lies beyond the run. Starts no thread.
+void check_training_data(const Assembly& assembly, int world);
+
 // With data.standardize: standardises both splits, by what assembly.standardization says of a checkpoint, else as fit
 // on the training split, which it then says. Every rank fits by itself: a pass over the data in one order gives all the
 // same bits, and none has to wait for another. Starts threads. Throws Error(usage) with the place in the config.

@@ -19,6 +19,9 @@ TEST_CASE("no GPU, or too few, is one line and exit code 3") {
   CHECK(old.code == 3);
   CHECK(last_line(old.err) ==
         place + "the NVIDIA driver is for CUDA 12.8, this build needs 13.0: install a newer driver");
+  const auto any = runs.start_on_gpus(kNccl + Settings{"launch.nproc=auto"}, {"DDPRUN_FAKE_GPUS=0"});
+  CHECK(any.code == 3);
+  CHECK(last_line(any.err) == last_line(without.err));
   const auto few = runs.start_on_gpus(kNccl + Settings{"launch.nproc=3"});
   CHECK(few.code == 3);
   CHECK(contains(few.err, place + "launch.nproc = 3, but this machine has 2 GPUs"));

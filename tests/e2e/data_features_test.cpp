@@ -84,8 +84,31 @@ TEST_CASE("a curriculum draws from the easiest first, on one rank and on two") {
   // Of synthetic's noise the few of the first epoch are learned by heart, which all of them are not.
   const auto epochs = json_lines(alone / "epochs.jsonl");
   CHECK(epochs[0].at("train.loss") < epochs[1].at("train.loss"));
-  CHECK(runs.start(with(curriculum, {"data.options.samples=100"})).code == 2);
   CHECK(runs.start({"data.sampler=curriculum"}).code == 0);  // by magnitude
+}
+
+TEST_CASE("scores of a curriculum that are missing, too few or no numbers are told before any rank is there") {
+  Runs runs;
+  const std::string scores = (runs.place.folder() / "scores.txt").string();
+  const auto told = [&](const std::string& what) {
+    const std::vector<std::string> settings = with(kTwoRanks, {"data.sampler=curriculum", "data.difficulty=" + scores});
+    std::vector<std::string> checked = {"validate", runs.config};
+    for (const std::string& setting : settings) checked.insert(checked.end(), {"--set", setting});
+    const std::string line =
+        "--set data.difficulty=" + scores + ": data.difficulty = \"" + scores + "\": " + scores + what + "\n";
+    for (const auto& result : {runs.place.ddprun(checked), runs.start(settings)}) {
+      CHECK(result.code == 2);
+      CHECK(result.err.ends_with(line));
+      CHECK_MESSAGE(!contains(result.err, "rank"), result.err);
+    }
+    CHECK_FALSE(std::filesystem::exists(runs.place.runs()));
+  };
+  told(": No such file or directory; give \"magnitude\" or a file of scores");
+  runs.place.config("1\n2\n", "scores");
+  std::filesystem::rename(runs.place.folder() / "scores.toml", scores);
+  told(": has 2 lines, and there are 230 training samples");
+  std::ofstream(scores) << "1\nhard\n";
+  told(":2: expected one number");
 }
 
 TEST_CASE("shares change who computes, not what is computed") {
