@@ -1,8 +1,6 @@
 #include "bench/bench.hpp"
 
-#include <filesystem>
-
-#include "app/commands.hpp"
+#include "app/command_line.hpp"
 #include "bench/rank.hpp"
 #include "launch/world.hpp"
 
@@ -14,7 +12,7 @@ ExitCode bench(const Arguments& arguments) {
   if (arguments.bench_task.empty()) {
     if (world) throw Error(ExitCode::usage, "ddprun bench starts its ranks itself: start it once, without a launcher");
     std::vector<std::string> command = arguments.argv;
-    command[0] = std::filesystem::read_symlink("/proc/self/exe");
+    command[0] = this_program();
     return bench::run(arguments.bench, plan, command);
   }
   if (!world || world->source != launch::Source::own) {

@@ -13,10 +13,10 @@
 #include "compare/measure.hpp"
 #include "compare/output.hpp"
 #include "compare/page.hpp"
+#include "compare/page_file.hpp"
 #include "compare/space.hpp"
 #include "compare/tables.hpp"
 #include "record/run_dir.hpp"
-#include "report/page.hpp"
 
 namespace ddprun::compare {
 namespace {
@@ -96,9 +96,9 @@ std::vector<Gate> gates_of(const Request& request, const std::vector<Member>& me
   return gates;
 }
 
-ExitCode tell(const Comparison& comparison, const std::string& folder) {
+ExitCode tell(const Comparison& comparison, const PageFile& page, const std::string& folder) {
   replace_file(folder + "/compare.json", to_json(comparison));
-  report::write_page(folder + "/report.html", page_of(comparison));
+  page.write(folder, page_of(comparison));
   const std::string out = text(comparison) + "\ncomparison folder: " + folder + "\n";
   std::fwrite(out.data(), 1, out.size(), stdout);
   std::fflush(stdout);
@@ -117,7 +117,7 @@ std::string folder_of_earlier(const Request& request, const Comparison& comparis
       output.empty() ? comparison.members.front().variant.loaded.experiment.experiment.output : output, "compare");
 }
 
-ExitCode compare_earlier(const Request& request, Comparison& comparison) {
+ExitCode compare_earlier(const Request& request, const PageFile& page, Comparison& comparison) {
   comparison.interleaved = false;
   comparison.members = request.runs.empty() ? members_of_folders(request.inputs, request.warmup_steps)
                                             : members_of_groups(request.runs, request.warmup_steps);
@@ -125,10 +125,10 @@ ExitCode compare_earlier(const Request& request, Comparison& comparison) {
   const std::vector<Gate> gates = gates_of(request, comparison.members);
   comparison.environment = record::read_environment(comparison.members.front().dirs.front());
   judge(comparison, gates);
-  return tell(comparison, folder_of_earlier(request, comparison));
+  return tell(comparison, page, folder_of_earlier(request, comparison));
 }
 
-ExitCode compare_new(const Request& request, Comparison& comparison) {
+ExitCode compare_new(const Request& request, const PageFile& page, Comparison& comparison) {
   const std::vector<Variant> variants = variants_of(request);
   comparison.members = members_of(variants, request.twin);
   check_fairness(comparison.members, request.allow_different, comparison);
@@ -138,7 +138,7 @@ ExitCode compare_new(const Request& request, Comparison& comparison) {
   measure(runner, request, comparison);
   if (request.parity_steps > 0) measure_parity(runner, request, comparison);
   judge(comparison, gates);
-  return tell(comparison, runner.folder());
+  return tell(comparison, page, runner.folder());
 }
 
 }  // namespace
@@ -159,11 +159,12 @@ double parse_share(const std::string& option, const std::string& text) {
 ExitCode run(const Request& request) {
   check_numbers(request);
   check_sources(request);
-  report::page_assets();  // what the page needs is missed now, not after an hour of runs
+  const PageFile page;
   Comparison comparison;
   comparison.warmup_steps = request.warmup_steps;
   comparison.seed = request.seed;
-  return reads_earlier_runs(request) ? compare_earlier(request, comparison) : compare_new(request, comparison);
+  return reads_earlier_runs(request) ? compare_earlier(request, page, comparison)
+                                     : compare_new(request, page, comparison);
 }
 
 }  // namespace ddprun::compare

@@ -8,13 +8,13 @@
 
 #include "base/file.hpp"
 #include "compare/figures.hpp"
+#include "compare/page_file.hpp"
 #include "compare/runner.hpp"
 #include "compare/space.hpp"
 #include "compare/statistics.hpp"
 #include "compare/sweep_output.hpp"
 #include "ddprun/words.hpp"
 #include "record/read.hpp"
-#include "report/page.hpp"
 
 namespace ddprun::compare {
 namespace {
@@ -56,7 +56,7 @@ class Sweep {
     for (std::size_t i = 0; i < variants_.size(); ++i) try_one(i);
     sort_results(results_, request_.by);
     replace_file(runner_.folder() + "/sweep.json", sweep_json(request_, results_));
-    report::write_page(runner_.folder() + "/report.html", sweep_page(request_, results_));
+    page_.write(runner_.folder(), sweep_page(request_, results_));
     const std::string out = sweep_table(request_, results_).text() + "sweep folder: " + runner_.folder() + "\n";
     std::fwrite(out.data(), 1, out.size(), stdout);
     std::fflush(stdout);
@@ -111,6 +111,7 @@ class Sweep {
   const SweepRequest& request_;
   const std::vector<Trial>& trials_;
   const std::vector<Variant>& variants_;
+  const PageFile page_;
   Runner runner_;
   std::vector<TrialResult> results_;
   std::vector<std::vector<double>> finished_;  // the measure of each epoch of each trial that finished
@@ -135,7 +136,6 @@ ExitCode sweep(const SweepRequest& request) {
   const std::vector<Trial> trials = trials_of(request.vary, request.random, request.seed);
   const std::vector<Variant> variants = variants_of_overrides(request.config, trials, request.overrides);
   require_measure(request, variants);
-  report::page_assets();  // what the page needs is missed now, not after an hour of runs
   return Sweep(request, trials, variants).run();
 }
 

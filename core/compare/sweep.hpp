@@ -45,8 +45,8 @@ bool is_loser(const std::vector<double>& trial, const std::vector<std::vector<do
               bool smaller_is_better);
 
 // Runs all trials one after another; a trial that fails is a result, not the end. Prints the table, best first, and
-// writes sweep.json and report.html. Gives ok where a trial finished, else failure. Throws Error(usage) before anything
-// starts.
+// writes sweep.json and, where it can be drawn (page_file.hpp), report.html. Gives ok where a trial finished, else
+// failure. Throws Error(usage) before anything starts.
 ExitCode sweep(const SweepRequest& request);
 
 }  // namespace ddprun::compare

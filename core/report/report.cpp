@@ -30,7 +30,12 @@ std::optional<std::string> page_made(const Request& request) {
   if (request.paths.size() != 1) return std::nullopt;
   const fs::path folder = request.paths[0];
   if (!fs::exists(folder / "compare.json") && !fs::exists(folder / "sweep.json")) return std::nullopt;
-  return (folder / "report.html").string();
+  fs::path page = folder / "report.html";
+  if (!fs::exists(page)) {
+    throw Error(ExitCode::usage,
+                folder.string() + ": has no report.html: what pages are drawn with was not there when it was made");
+  }
+  return page.string();
 }
 
 // Gives the paths of the page and of the drawings.

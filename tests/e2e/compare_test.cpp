@@ -140,9 +140,9 @@ TEST_CASE("single against ddp has the speed-up table; a twin is shown beside") {
 TEST_CASE("gates: one that cannot fail, and one that cannot hold") {
   Workplace place;
   const std::string config = place.config(kRing);
-  const std::vector<std::string> common = {"--config",  config, "--vary",         "optimizer.lr=0.01,0.02",
-                                           "--repeats", "3",    "--parity-steps", "0",
-                                           "--set",     "strategy.kind=single"};
+  const std::vector<std::string> common = {
+      "--config",       config, "--vary", "optimizer.lr=0.01,0.02", "--repeats", "3",
+      "--parity-steps", "0",    "--set",  "strategy.kind=single"};
   auto arguments = comparing(place, common);
   arguments.insert(arguments.end(), {"--gate", "2/1 <= 1e9", "--gate", "lr=0.02/lr=0.01 <= 1e-9"});
   const auto result = place.ddprun(arguments);
@@ -254,6 +254,38 @@ TEST_CASE("a killed comparison leaves no run behind") {
   job.launcher().send(SIGKILL);
   job.launcher().wait(30s);
   for (const pid_t pid : below) CHECK(eventually([&] { return !is_alive(pid); }));
+}
+
+TEST_CASE("without what a page is drawn with there is no page, which one line says first, and there are all figures") {
+  Workplace place;
+  // An installation whose share/ddprun is not there.
+  const fs::path bare = place.folder() / "bare/bin/ddprun";
+  fs::create_directories(bare.parent_path());
+  fs::copy_file(program(), bare);
+  fs::create_directory_symlink(fs::path(program()).parent_path().parent_path() / "lib", place.folder() / "bare/lib");
+  const auto run = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), bare.string());
+    arguments.insert(arguments.end(), {"--output", place.runs().string()});
+    const auto result = place.run(arguments);
+    CHECK_MESSAGE(result.code == 0, result.err);
+    const std::string first = lines_of(result.err).front();
+    CHECK_MESSAGE(contains(first, "warning: there will be no report.html: cannot read "), first);
+    CHECK_MESSAGE(contains(first, "; ./ddprun in a clone of ddprun installs"), first);
+    const fs::path folder = place.new_run();
+    CHECK_FALSE(fs::exists(folder / "report.html"));
+    return std::pair(result.out, folder);
+  };
+  const std::string config = place.config(kRing);
+  const auto [compared, comparison] = run(
+      {"compare", "--config", config, "--vary", "comm.algorithm=ring,tree", "--repeats", "1", "--parity-steps", "0"});
+  CHECK(contains(compared, "Where a step's time goes"));
+  CHECK(comparison_of(comparison).at("variants").size() == 2);
+  const auto page = place.ddprun({"report", comparison.string()});
+  CHECK(page.code == 2);
+  CHECK_MESSAGE(contains(page.err, comparison.string() + ": has no report.html"), page.err);
+  const auto [swept, sweep] = run({"sweep", "--config", config, "--vary", "optimizer.lr=0.01,0.05"});
+  CHECK(contains(swept, "0.05"));
+  CHECK(json::parse(read_file(sweep / "sweep.json")).at("trials").size() == 2);
 }
 
 TEST_CASE("a sweep ranks its trials, and goes on past one that fails") {
