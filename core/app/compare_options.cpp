@@ -79,7 +79,8 @@ void declare_sweep_options(CLI::App& to, compare::SweepRequest& request) {
   to.add_option("--by", request.by, "test.loss, test.accuracy or throughput")
       ->type_name("MEASURE")
       ->capture_default_str();
-  to.add_flag("!--all", request.stop_losers, "Run every trial to its end");
+  to.add_flag_callback(
+      "--all", [&request] { request.stop_losers = false; }, "Run every trial to its end");
   declare_running_options(to, request.running);
 }
 

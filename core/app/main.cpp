@@ -173,10 +173,25 @@ void add_names(const CLI::App& cli, std::vector<std::string>& names) {
   }
 }
 
+// CLI11's words, but for those that are of a programmer's kind.
+std::string reason_of(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  const std::string unreadable = "Could not convert: ";
+  if (text.starts_with(unreadable)) return text.substr(unreadable.size()) + ": expected a number";
+  if (text.ends_with(" missing")) return text.substr(0, text.find(':')) + ": its value is missing";
+  return text;
+}
+
+// The command, with its subcommand's words, whose help says more.
+std::string command_of(const CLI::App& cli) {
+  const auto below = cli.get_subcommands();
+  return cli.get_name() + (below.empty() ? "" : " " + command_of(*below.front()));
+}
+
 // What the command line is told about itself: one line, with the likeliest remedy.
 std::string explain(const CLI::App& cli, const CLI::ParseError& error) {
   const std::vector<std::string> unknown = cli.remaining(true);
-  if (unknown.empty()) return std::string(error.what());
+  if (unknown.empty()) return reason_of(error);
   std::string text = "unknown argument \"" + unknown[0] + "\"";
   if (std::filesystem::exists(unknown[0])) return text + "; to run a file, use --config " + unknown[0];
   std::vector<std::string> names;
@@ -184,8 +199,8 @@ std::string explain(const CLI::App& cli, const CLI::ParseError& error) {
   return text + did_you_mean(unknown[0], names);
 }
 
-ExitCode refuse(const std::string& what) {
-  log::always("ddprun: " + what + "; ddprun --help tells what there is");
+ExitCode refuse(const CLI::App& cli, const std::string& what) {
+  log::always("ddprun: " + what + "; " + command_of(cli) + " --help tells what there is");
   return ExitCode::usage;
 }
 
@@ -199,9 +214,9 @@ ExitCode run(int argc, char** argv) {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return static_cast<ExitCode>(cli.exit(error));  // --help
-    return refuse(explain(cli, error));
+    return refuse(cli, explain(cli, error));
   }
-  if (!command && argc > 1) return refuse("--config FILE is missing");
+  if (!command && argc > 1) return refuse(cli, "--config FILE is missing");
   return command ? command(arguments) : show_help(cli);
 }
 

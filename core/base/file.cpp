@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -55,7 +56,16 @@ void sync_folder(const std::string& path) {
   if (failed != 0 && failed != EINVAL && failed != ENOSYS) throw_file_error("sync folder", path, failed);
 }
 
+std::string missing_folder(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code ignored;
+  return folder.empty() || std::filesystem::is_directory(folder, ignored) ? "" : folder.string();
+}
+
 void replace_file(const std::string& path, std::string_view text) {
+  if (const std::string folder = missing_folder(path); !folder.empty()) {
+    throw Error(ExitCode::failure, "cannot write " + path + ": there is no folder " + folder);
+  }
   const std::string aside = path + ".tmp-" + std::to_string(::getpid());
   try {
     OutputFile file(aside);

@@ -38,8 +38,11 @@ class OutputFile {
 // Makes names that were created, renamed or removed in the folder durable.
 void sync_folder(const std::string& path);
 
+// The folder that `path` would be written into, where that is not there; else "". For asking before long work.
+std::string missing_folder(const std::string& path);
+
 // Writes a whole file aside in the same folder and renames it over `path`: a reader sees the old text or the new one,
-// and no temporary file stays. Not synced to the device.
+// and no temporary file stays. Not synced to the device. Throws Error(failure) that names `path`.
 void replace_file(const std::string& path, std::string_view text);
 
 // "cannot <what> <path>: <errno's words>" as Error(failure). `number` is an errno.

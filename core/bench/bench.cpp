@@ -91,9 +91,18 @@ bool reaches(const std::vector<Row>& rows, const Plan& plan, double min_busbw) {
   return reached;
 }
 
+// Told before the measurement, not after it.
+void require_place(const std::string& option, const std::string& path) {
+  const std::string folder = missing_folder(path);
+  if (folder.empty()) return;
+  throw Error(ExitCode::usage, option + " " + path + ": there is no folder " + folder);
+}
+
 }  // namespace
 
 ExitCode run(const Request& request, const Plan& plan, const std::vector<std::string>& command) {
+  require_place("--json", request.json);
+  require_place("--tune", request.tune);
   const record::Environment environment = environment_of(plan);
   std::vector<Row> rows = rows_of(plan);
   if (const ExitCode code = Rounds(plan, command, rows).run(); code != ExitCode::ok) return code;

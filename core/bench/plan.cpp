@@ -136,6 +136,14 @@ void require_tunable(const Request& request) {
           "algorithms to choose from");
 }
 
+int64_t count_gpus() {
+  try {
+    return static_cast<int64_t>(cuda::gpus().size());
+  } catch (const Error& error) {
+    throw Error(error.code(), std::string("--device cuda: ") + error.what());
+  }
+}
+
 // Where the buffers are, and that every rank of every group has a GPU there.
 void choose_memory(const Request& request, Plan& plan) {
   require_known("--device", request.device, {"cpu", "cuda"});
@@ -147,7 +155,7 @@ void choose_memory(const Request& request, Plan& plan) {
   }
   plan.memory = comm::Memory::cuda;
   plan.devices = request.devices;
-  const auto count = static_cast<int64_t>(cuda::gpus().size());
+  const int64_t count = count_gpus();
   const std::string have = "this machine has " + std::to_string(count) + (count == 1 ? " GPU" : " GPUs");
   for (const int64_t device : request.devices) {
     if (device < 0 || device >= count) {

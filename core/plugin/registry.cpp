@@ -56,6 +56,9 @@ Registry::Registry(std::vector<std::string> folders) {
 Registry Registry::standard(const std::vector<std::string>& plugin_path_option) {
   std::vector<std::string> folders;
   for (const std::string& option : plugin_path_option) append_colon_separated(folders, option);
+  for (const std::string& folder : folders) {
+    if (!fs::is_directory(folder)) throw Error(ExitCode::usage, "--plugin-path " + folder + ": no such folder");
+  }
   if (const char* const path = std::getenv("DDPRUN_PLUGIN_PATH")) append_colon_separated(folders, path);
   append(folders, (fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "lib" / "ddprun").string());
   return Registry(folders);

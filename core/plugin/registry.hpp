@@ -47,6 +47,7 @@ struct Listed {
 class Registry {
  public:
   explicit Registry(std::vector<std::string> folders);
+  // Throws Error(usage) for a folder of --plugin-path that is not there.
   static Registry standard(const std::vector<std::string>& plugin_path_option);
 
   // name is "gloo" or a path (it holds a '/'). Any thread. Throws Error(plugin) with one distinct line: not found

@@ -112,7 +112,12 @@ TEST_CASE("what the command line does not know is a usage error that says which 
   check({"validat", config}, "unknown argument \"validat\" (did you mean \"validate\"?)");
   check({"validate"}, "file");
   check({"validate", config, config}, config);
-  check({"--config"}, "--config");
+  check({"--config"}, "ddprun: --config: its value is missing; ddprun --help tells what there is");
+  check({"--config", config, "--plugin-path", "/nowhere"}, "--plugin-path /nowhere: no such folder");
+  check({"bench", "--ranks", "two"},
+        "ddprun: --ranks = two: expected a number; ddprun bench --help tells what there is");
+  check({"data", "info", "--smaple", "7"}, "(did you mean \"--sample\"?); ddprun data info --help tells what there is");
+  check({"bench", "--json", "/nowhere/bench.json"}, "--json /nowhere/bench.json: there is no folder /nowhere");
   check({config}, "to run a file, use --config " + config);
   check({"--set", "train.steps=1"}, "--config FILE is missing");
   check({"--config", config, "--set", "train.steps"}, "train.steps");
@@ -131,6 +136,21 @@ TEST_CASE("validate says ok and starts and makes nothing") {
   CHECK(contains(result.out, "2 ranks"));
   CHECK_FALSE(std::filesystem::exists(place.runs()));
   CHECK(place.leftovers().empty());
+}
+
+TEST_CASE("what lies beyond the run is told by validate, and by a training before it starts ranks") {
+  Workplace place;
+  const std::string config = place.config(kLinear);
+  for (const char* setting : {"log.trace_steps=[99999]", "train.warmup=99999"}) {
+    const std::string key = std::string(setting).substr(0, std::string(setting).find('='));
+    for (const auto& result :
+         {place.ddprun({"validate", config, "--set", setting}), place.run(place.training(config, {setting}))}) {
+      CHECK(result.code == 2);
+      CHECK_MESSAGE(result.err.starts_with("--set " + std::string(setting) + ": " + key + " = "), result.err);
+      CHECK(lines_of(result.err).size() == 1);
+    }
+  }
+  CHECK_FALSE(std::filesystem::exists(place.runs()));
 }
 
 TEST_CASE("--set overrides keys in both commands, and its faults name it") {
@@ -163,9 +183,10 @@ TEST_CASE("a fault of syntax is told with its place") {
 }
 
 TEST_CASE("an algorithm that the plugin does not have is refused with the plugin's own list") {
-  check_refused(with("\"ring\"", "\"rign\""), 2,
-                {"exp.toml:6:13: comm.algorithm = \"rign\": expected \"auto\", \"ring\", \"tree\" or \"halving_doubling\" "
-                 "(did you mean \"ring\"?)"});
+  check_refused(
+      with("\"ring\"", "\"rign\""), 2,
+      {"exp.toml:6:13: comm.algorithm = \"rign\": expected \"auto\", \"ring\", \"tree\" or \"halving_doubling\" "
+       "(did you mean \"ring\"?)"});
 }
 
 TEST_CASE("a plugin that is not there is refused with 3, where it was looked for, and what there is") {
@@ -232,10 +253,13 @@ TEST_CASE("an output folder that cannot be made is a failure, 1, before any rank
 
 TEST_CASE("keys that the strategy does not use are allowed, and named") {
   Workplace place;
-  const auto result = place.run(
-      place.training(place.config(kLinear), {"strategy.kind=single", "data.options.samples=64"}));
+  const auto result =
+      place.run(place.training(place.config(kLinear), {"strategy.kind=single", "data.options.samples=64"}));
   CHECK(result.code == 0);
-  CHECK_MESSAGE(contains(result.err, "not used by strategy \"single\" on device \"cpu\": comm.algorithm, comm.backend, launch.nproc"), result.err);
+  CHECK_MESSAGE(
+      contains(result.err,
+               "not used by strategy \"single\" on device \"cpu\": comm.algorithm, comm.backend, launch.nproc"),
+      result.err);
 }
 
 }  // namespace

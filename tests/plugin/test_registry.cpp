@@ -201,10 +201,15 @@ TEST_CASE("the list holds every plugin of the search path, or why it is none") {
 TEST_CASE("the standard search path: the option's folders, the variable's, then the program's own") {
   const std::string own =
       fs::path(fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "lib/ddprun").string();
-  ::setenv("DDPRUN_PLUGIN_PATH", "/c::/a:relative", 1);
-  CHECK(Registry::standard({"/a", "/b"}).folders() ==
-        std::vector<std::string>{"/a", "/b", "/c", (fs::current_path() / "relative").string(), own});
+  const testing::TempDir first, second;
+  const std::string a = first.path(), b = second.path();
+  ::setenv("DDPRUN_PLUGIN_PATH", ("/c::" + a + ":relative").c_str(), 1);
+  CHECK(Registry::standard({a, b}).folders() ==
+        std::vector<std::string>{a, b, "/c", (fs::current_path() / "relative").string(), own});
   ::unsetenv("DDPRUN_PLUGIN_PATH");
+  CHECK(testing::error_of([&] {
+          Registry::standard({a, b + "/nowhere"});
+        }) == "2: --plugin-path " + b + "/nowhere: no such folder");
   CHECK(Registry::standard({}).folders() == std::vector<std::string>{own});
 }
 
