@@ -57,6 +57,44 @@ TEST_CASE("ranks of torchrun give the bits that our own launcher's give, in one 
   CHECK(outside.out.find("test loss") == outside.out.rfind("test loss"));  // of rank 0 alone
 }
 
+TEST_CASE("a run goes on under torchrun, from the newest and from a named one, and is the run that was never stopped") {
+  Workplace place;
+  const std::string config = place.config(kImages);
+  const auto settings = [](std::vector<std::string> more) {
+    more.insert(more.end(), {"optimizer.lr=0.01", "optimizer.momentum=0.9", "checkpoint.best=test.loss"});
+    return more;
+  };
+  const auto own = place.run(place.training(config, settings({"train.epochs=3", "launch.nproc=2"})));
+  REQUIRE_MESSAGE(own.code == 0, own.err);
+  const auto whole = place.new_run();
+  const auto train = [&](const std::vector<std::string>& more) {
+    const auto result = place.run(under_torchrun(place.training(config, settings(more))));
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+    return std::pair(result.err, place.new_run());
+  };
+  // To the middle of the second epoch, to its end, and to the end.
+  const auto first = train({"train.steps=14"}).second;
+  const auto [told, second] = train({"train.steps=20", "checkpoint.resume=latest"});
+  CHECK_MESSAGE(contains(told, "going on from " + commits_of(first).back().path), told);
+  CHECK(told.find("going on from") == told.rfind("going on from"));
+  const auto third = train({"train.epochs=3", "checkpoint.resume=" + second.string()}).second;
+  std::vector<double> losses;
+  for (const auto& run : {first, second, third}) {
+    for (const double loss : losses_of(run, 2)) losses.push_back(loss);
+  }
+  CHECK(losses == losses_of(whole, 2));
+  CHECK(weights_of(third) == weights_of(whole));
+  CHECK(summary_of(third).at("best.epoch") == summary_of(whole).at("best.epoch"));
+}
+
+TEST_CASE("a checkpoint that cannot be gone on from is refused under torchrun, in one line of each rank") {
+  Workplace place;
+  const auto none = place.run(under_torchrun(place.training(place.config(kImages), {"checkpoint.resume=latest"})));
+  CHECK_MESSAGE(contains(none.err, "no run of \"exp\" with a checkpoint lies in "), none.err);
+  CHECK_MESSAGE(contains(none.err, "exitcode  : 2"), none.err);
+  CHECK_FALSE(std::filesystem::exists(place.runs()));
+}
+
 TEST_CASE("a world of torchrun that contradicts launch.nproc is an error that names both") {
   Workplace place;
   const auto result = place.run(under_torchrun(place.training(place.config(kImages), {"launch.nproc=3"})));
