@@ -111,19 +111,24 @@ void wait_for_turn(const std::shared_ptr<Work>& work) {
 }
 
 void finish(const std::shared_ptr<Work>& work) {
-  std::vector<std::shared_ptr<void>> memory;  // goes without the lock
-  const Lock lock(state().mutex);
+  // Goes without the lock: the first before anybody knows that the work is done, and may look for it.
+  std::vector<std::shared_ptr<void>> memory, late;
+  Lock lock(state().mutex);
   memory.swap(work->memory);
+  lock.unlock();
+  memory.clear();
+  lock.lock();
+  late.swap(work->memory);
   work->end = std::chrono::steady_clock::now();
   work->is_done = true;
   state().changed.notify_all();
 }
 
 void do_later(const std::shared_ptr<Work>& work, std::function<void()> action) {
-  std::thread([work, action = std::move(action)] {
+  std::thread([work, action = std::move(action)]() mutable {
     wait_for_turn(work);
     try {
-      action();
+      std::exchange(action, nullptr)();  // what it holds goes before the end is known
     } catch (const std::exception& error) {
       fail(error.what());
     }
