@@ -21,6 +21,14 @@ struct Machine {
   std::map<std::string, std::string> variables;  // of the environment
 };
 
+// A function of such a library, by its name.
+template <class Signature>
+Signature* function(const char* name) {
+  auto* const address = reinterpret_cast<Signature*>(dlsym(RTLD_DEFAULT, name));
+  if (address == nullptr) throw std::runtime_error(dlerror());
+  return address;
+}
+
 // What body() returns there, or how that ended.
 inline std::string told(const Machine& machine, const std::function<std::string()>& body) {
   const auto outcomes = run_ranks(1, As::processes, std::chrono::seconds(30), [&](Rank& rank) {

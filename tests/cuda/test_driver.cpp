@@ -49,6 +49,8 @@ TEST_CASE("what is missing for a GPU is one line, with exit code 3") {
         "3: the NVIDIA driver is for CUDA 12.8, this build needs 13.0: install a newer driver");
   CHECK(told(with_driver({{"DDPRUN_FAKE_GPUS", "0"}}), error_of_gpus) ==
         "3: an NVIDIA driver, but no device: device \"cuda\" needs a GPU");
+  CHECK(told(with_driver({{"DDPRUN_FAKE_GPUS", "0"}, {"DDPRUN_FAKE_CUINIT", "0"}}), error_of_gpus) ==
+        "3: an NVIDIA driver, but no device: device \"cuda\" needs a GPU");
   CHECK(told(with_driver({{"CUDA_VISIBLE_DEVICES", ""}}), error_of_gpus) ==
         "3: an NVIDIA driver, but no device (CUDA_VISIBLE_DEVICES=): device \"cuda\" needs a GPU");
   CHECK(told(with_driver({{"DDPRUN_FAKE_CUINIT", "999"}}), error_of_gpus) ==

@@ -6,6 +6,7 @@
 namespace ddprun {
 namespace {
 
+using testing::function;
 using testing::Machine;
 using testing::told;
 
@@ -41,6 +42,15 @@ TEST_CASE("one NVML after another works: each opens and closes it for itself") {
           { const cuda::Nvml first; }
           return text(cuda::Nvml().sample("0000:01:00.0"));
         }) == "90 %, 1073741824 bytes, 40 C, 123.500000 W");
+}
+
+TEST_CASE("an NVML that is not used any more is closed") {
+  CHECK(told(with_nvml(), [] {
+          { const cuda::Nvml nvml; }
+          void* device = nullptr;
+          const int uninitialised = function<int(const char*, void**)>("nvmlDeviceGetHandleByPciBusId_v2")("", &device);
+          return std::to_string(uninitialised);
+        }) == "1");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ namespace ddprun {
 namespace {
 
 using testing::error_of;
+using testing::function;
 using testing::Machine;
 using testing::told;
 
@@ -53,6 +54,38 @@ TEST_CASE("streams are told apart, and outlive the object that made them") {
         }) == "two");
 }
 
+TEST_CASE("what was asked of a GPU is done when the call returns, whatever comes next on another stream") {
+  CHECK(told(with_gpus(), [] {
+          const cuda::Runtime gpu(0);
+          const auto memory = gpu.allocate(8), one = gpu.make_stream(), other = gpu.make_stream();
+          auto* const memset_on = function<int(void*, int, std::size_t, void*)>("cudaMemsetAsync");
+          const auto result_on = [&](const std::shared_ptr<void>& stream) {
+            return std::to_string(memset_on(memory.get(), 1, 8, stream.get())) + " ";
+          };
+          gpu.clear(memory.get(), 8);
+          std::string results = result_on(one);
+          gpu.synchronize(one.get());
+          results += result_on(other);
+          gpu.synchronize(other.get());
+          gpu.to_device(memory.get(), "written", 8);
+          results += result_on(one);
+          return results + result_on(other);  // for which nobody has waited
+        }) == "0 0 0 700 ");
+}
+
+TEST_CASE("memory is that of the GPU whose runtime gave it") {
+  const std::map<std::string, std::string> small = {{"DDPRUN_FAKE_GPU_MIB", "1"}};  // the second one has two
+  CHECK(told(with_gpus(small), [] {
+          constexpr std::size_t kMost = 600'000;
+          std::string errors;
+          for (const int device : {0, 1}) {
+            const cuda::Runtime gpu(device);
+            errors += error_of([&] { gpu.allocate(kMost << device); }) + ", ";
+          }
+          return errors;
+        }) == "no error, no error, ");
+}
+
 TEST_CASE("each thread has a current GPU of its own") {
   CHECK(told(with_gpus(), [] {
           const cuda::Runtime gpu(1);
@@ -66,8 +99,10 @@ TEST_CASE("each thread has a current GPU of its own") {
 }
 
 TEST_CASE("a call that fails says which, of which GPU, and why") {
-  CHECK(told(with_gpus(), [] { return error_of([] { cuda::Runtime(0).allocate(std::size_t{12} << 30); }); }) ==
-        "1: CUDA: GPU 0: memory of 12884901888 bytes: out of memory (2)");
+  CHECK(told(with_gpus(), [] {
+          const std::string error = error_of([] { cuda::Runtime(0).allocate(std::size_t{12} << 30); });
+          return error + ", then " + std::to_string(function<int()>("cudaGetLastError")());
+        }) == "1: CUDA: GPU 0: memory of 12884901888 bytes: out of memory (2), then 0");
 }
 
 TEST_CASE("a GPU or a library that is not there is exit code 3") {

@@ -28,11 +28,10 @@ void copy(char* to, int size, const std::string& text) {
 
 extern "C" {
 
-// DDPRUN_FAKE_CUINIT: the CUresult of a driver that is out of order.
+// DDPRUN_FAKE_CUINIT: the CUresult of a driver that is out of order; 0: of one that finds nothing wrong with no device.
 int cuInit(unsigned) {
-  const int result = ddprun::testing::number_of("DDPRUN_FAKE_CUINIT", 0);
-  if (result != 0) return result;
-  if (ddprun::testing::fake_gpus().empty()) return kNoDevice;
+  const int usual = ddprun::testing::fake_gpus().empty() ? kNoDevice : 0;
+  if (const int result = ddprun::testing::number_of("DDPRUN_FAKE_CUINIT", usual); result != 0) return result;
   initialised = true;
   return 0;
 }

@@ -234,7 +234,6 @@ cudaError_t cudaMalloc(void** memory, size_t size) {
 cudaError_t cudaFree(void* memory) {
   wait_while_it_hangs();
   return answer([memory] {
-    gpu::refuse_in_capture();
     gpu::wait_for_device(gpu::current_device());
     gpu::freed(memory, [memory] { std::free(memory); });
   });
@@ -248,8 +247,11 @@ cudaError_t cudaMemset(void* memory, int value, size_t size) {
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size, cudaMemcpyKind kind, cudaStream_t stream) {
   return copy(to, from, size, kind, stream);
 }
+// A small copy to the device returns when it has read the host's memory; it may still be under way then.
 cudaError_t cudaMemcpy(void* to, const void* from, size_t size, cudaMemcpyKind kind) {
+  constexpr size_t kSmall = 64 * 1024;
   const cudaError_t result = copy(to, from, size, kind, nullptr);
-  return result == cudaSuccess ? cudaStreamSynchronize(nullptr) : result;
+  const bool returns_early = kind == cudaMemcpyHostToDevice && size <= kSmall;
+  return result == cudaSuccess && !returns_early ? cudaStreamSynchronize(nullptr) : result;
 }
 }
