@@ -107,6 +107,10 @@ const std::map<std::string, Action>& actions() {
       {"report", report},
       {"set", [](Self& self, const std::string& key) { self.store->set(key, "value"); }},
       {"get", [](Self& self, const std::string& key) { self.store->get(key, milliseconds(60000)); }},
+      {"stop",
+       [](Self& self, const std::string&) {
+         while (self.board->stop_after() == 0) pause_for("1");
+       }},
       {"train", [](Self& self, const std::string& steps) { train(self, std::stol(steps)); }},
       {"grandchild", [](Self&, const std::string& file) { start_grandchild(file); }},
       {"flood", [](Self&, const std::string& megabytes) { flood(megabytes); }},

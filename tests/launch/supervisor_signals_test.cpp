@@ -58,7 +58,7 @@ TEST_CASE("before the first step a signal ends the job at once") {
 }
 
 TEST_CASE("a failure while the ranks stop is told, and the code stays that of the signal") {
-  FakeJob job(2, {"*:at=3,0", "0:print=ready", "1:sleep=300", "1:report=1,disk full", "1:exit=1", "*:hang"});
+  FakeJob job(2, {"*:at=3,0", "0:print=ready", "1:stop", "1:report=1,disk full", "1:exit=1", "*:hang"});
   REQUIRE(eventually([&] { return contains(job->out(), "ready"); }));
   job->send(SIGINT);
   const auto result = job->wait();
