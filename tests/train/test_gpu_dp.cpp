@@ -59,6 +59,28 @@ TEST_CASE("the parts of communication are timed on the GPU, and are its communic
         summary.split.scatter + summary.split.replicate + summary.split.gather + summary.split.reduce);
 }
 
+TEST_CASE("between the devices of a step the host waits for none of them") {
+  GpuFit fit({0, 1}, 0);
+  std::vector<std::string> records;  // of each step, from its forward until the next one begins
+  fit.notes.at_phase = [&](launch::Phase phase, int64_t step) {
+    if (phase == launch::Phase::forward) ddprun_fake_gpu_forget();
+    if (phase == launch::Phase::data && step > 1) records.emplace_back(ddprun_fake_gpu_record());
+  };
+  fit.run({std::nullopt, 3, false, 0});
+  REQUIRE(records.size() == 2);
+  for (std::size_t step = 0; step < records.size(); ++step) {
+    CAPTURE(records[step]);
+    const std::size_t wait = records[step].find("host waits");
+    if (step == 0) {
+      CHECK(wait == std::string::npos);
+      continue;
+    }
+    // For the end of the step before, when all of this one has been issued.
+    REQUIRE(wait != std::string::npos);
+    CHECK(records[step].find('\n', wait) == records[step].size() - 1);
+  }
+}
+
 TEST_CASE("each GPU's memory is counted by itself") {
   GpuFit fit({1, 0}, 0);
   const record::Summary summary = fit.run(epochs(1));

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "comm/solo_backend.hpp"
+#include "counting_backend.hpp"
 #include "fit.hpp"
 #include "support/error_of.hpp"
 #include "train/fused.hpp"
@@ -179,6 +180,27 @@ TEST_CASE("nor does a rank of ddp wait, with buffers to keep in step") {
   auto alone = fit_on<NormModel>(kGpu);
   alone.run_single(steps(4));
   CHECK(torch::equal(fit.weights(), alone.weights()));
+}
+
+// Of which a peer was lost: its collectives have ended, and left what they left.
+struct LostGroup final : comm::CountingBackend {
+  using CountingBackend::CountingBackend;
+  void throw_if_failed() override { throw Error(ExitCode::peer, "rank 1 is gone"); }
+};
+
+TEST_CASE("where a peer was lost it is told of, and not the loss that its gradients left behind") {
+  const auto solo = comm::solo();
+  LostGroup lost(*solo);
+  const auto error_with = [](comm::CommBackend& backend, torch::Device device) {
+    auto fit = fit_on<LineModel>(device);
+    fit.train_data.poisoned = 3;
+    return testing::error_of([&] { fit.run_ddp(epochs(1), backend); });
+  };
+  for (const torch::Device device : {torch::Device(torch::kCPU), kGpu}) {
+    CAPTURE(device.str());
+    CHECK(error_with(lost, device) == "5: rank 1 is gone");
+    CHECK(error_with(*solo, device).starts_with("1: the loss is nan; "));
+  }
 }
 
 TEST_CASE("half precision on a GPU is that of the GPU's autocast, which ends with the step") {
