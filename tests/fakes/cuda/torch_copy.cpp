@@ -106,7 +106,6 @@ at::Tensor& do_copy(at::Tensor& self, const at::Tensor& source, bool non_blockin
   const at::Tensor& host = source.is_cpu() ? from : to;
   const bool later = with_host && non_blocking && is_page_locked(host.const_data_ptr()) && is_plain(to, from);
   const bool host_waits = with_host && !later;
-  if (host_waits && is_capturing(stream)) synchronize(stream);  // is refused
 
   if (crosses) meet(stream, current_stream(self.device()));
   Piece piece(stream, host_waits || crosses);
