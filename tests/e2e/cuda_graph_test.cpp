@@ -36,20 +36,18 @@ Steps from_to(int64_t first, int64_t last) {
   return steps;
 }
 
-// The same run twice.
+// The same run without a graph and with one.
 struct Both {
+  Both(const std::string& config, const Settings& settings, int world = 1)
+      : runs(config), eager(runs.on_gpus(settings, world)), graph(runs.on_gpus(settings + kGraph, world)) {}
+  Runs runs;
   Trained eager, graph;
 };
-
-Both both(const std::string& config, const Settings& settings, int world = 1) {
-  Runs runs(config);
-  return {runs.on_gpus(settings, world), runs.on_gpus(settings + kGraph, world)};
-}
 
 TEST_CASE("each model trains by a graph as without, to the bit") {
   for (const auto& [config, last] : {std::pair(kLinear, 8), {kSimplenet, 20}, {kResnet, 8}}) {
     CAPTURE(config);
-    const Both runs = both(config, {"train.epochs=" + std::string(config == kResnet ? "4" : "2")});
+    const Both runs(config, {"train.epochs=" + std::string(config == kResnet ? "4" : "2")});
     check_same(runs.graph, runs.eager);
     CHECK(replayed(runs.eager) == Steps{});
     CHECK(replayed(runs.graph) == from_to(4, last));
@@ -87,7 +85,7 @@ TEST_CASE("what a step does besides is in the graph, to the bit") {
       CAPTURE(settings.front());
       CAPTURE(way.size());
       const int world = way.empty() ? 1 : 2;
-      const Both runs = both(kSimplenet, settings + way, world);
+      const Both runs(kSimplenet, settings + way, world);
       check_same(runs.graph, runs.eager);
       CHECK(replayed(runs.graph) == from_to(4, 20));
     }
@@ -97,11 +95,11 @@ TEST_CASE("what a step does besides is in the graph, to the bit") {
 TEST_CASE("a learning rate that changes is float32 in a graph") {
   for (const std::string optimizer : {"sgd", "adam"}) {
     CAPTURE(optimizer);
-    const Both runs = both(kSimplenet, {"train.schedule=cosine", "train.warmup=5", "optimizer.name=" + optimizer});
+    const Both runs(kSimplenet, {"train.schedule=cosine", "train.warmup=5", "optimizer.name=" + optimizer});
     CHECK(distance(runs.graph.losses, runs.eager.losses) < 1e-5);
     const auto steps = steps_of(runs.graph.run, 0), expected = steps_of(runs.eager.run, 0);
     for (std::size_t i = 0; i < steps.size(); ++i) CHECK(steps[i].at("lr") == expected[i].at("lr"));
-    const Both fixed = both(kSimplenet, {"optimizer.name=" + optimizer});
+    const Both fixed(kSimplenet, {"optimizer.name=" + optimizer});
     CHECK(distance(runs.graph.losses, fixed.graph.losses) > 1e-3);
   }
 }
@@ -109,7 +107,7 @@ TEST_CASE("a learning rate that changes is float32 in a graph") {
 TEST_CASE("a smaller batch at the end of an epoch is not replayed") {
   for (const Settings& way : {Settings{}, kNccl, kNccl + Settings{"data.last=exact"}}) {
     const int world = way.empty() ? 1 : 2;
-    const Both runs = both(kSimplenet, kShortLast + way, world);
+    const Both runs(kSimplenet, kShortLast + way, world);
     check_same(runs.graph, runs.eager);
     for (int rank = 0; rank < world; ++rank) CHECK(replayed(runs.graph, rank) == Steps{4, 6, 7, 8, 9});
   }
@@ -143,17 +141,16 @@ TEST_CASE("a run goes on with a graph or without, with Adam's count of steps") {
 }
 
 TEST_CASE("replicas are compared between replays") {
-  const Both runs = both(kSimplenet, kNccl + Settings{"strategy.hash_every=2"}, 2);
+  const Both runs(kSimplenet, kNccl + Settings{"strategy.hash_every=2"}, 2);
   check_same(runs.graph, runs.eager);
 }
 
-TEST_CASE("tables tell a graph from what it replaces") {
+TEST_CASE("the closing table tells a graph from what it replaces") {
   Runs runs(kSimplenet);
-  const Trained graph = runs.on_gpus(kNccl + kGraph, 2);
-  CHECK(graph.summary.contains("split.graph"));
-  const auto report = runs.place().ddprun({"report", graph.run.string()});
-  CHECK_MESSAGE(report.code == 0, report.err);
-  CHECK(contains(report.out, "CUDA graph"));
+  const auto graph = runs.start_on_gpus(kNccl + kGraph);
+  CHECK(contains(graph.out, "  CUDA graph"));
+  CHECK(summary_of(runs.place().new_run()).contains("split.graph"));
+  CHECK_FALSE(contains(runs.start_on_gpus(kNccl).out, "CUDA graph"));
 }
 
 TEST_CASE("a rank that is killed or stopped while graphs are replayed ends the job with 5, and nothing is left") {

@@ -102,9 +102,7 @@ struct Fit {
     test = std::make_unique<Feed>(test_data, data::distributed_sampler(7, rank, world, 0, false, data::Last::exact), 2,
                                   rank, world, data::LoaderOptions{0, 2}, Target{device});
   }
-  Parts parts(Plan plan) {
-    return {*model, *optimizer, *feed, test.get(), notes, &saved, plan, step, nullptr, graph};
-  }
+  Parts parts(Plan plan) { return {*model, *optimizer, *feed, test.get(), notes, &saved, plan, step, nullptr, graph}; }
   record::Summary run_single(Plan plan) { return single_trainer(parts(plan))->fit(); }
   record::Summary run_ddp(Plan plan, comm::CommBackend& backend, DdpOptions options = {}) {
     const auto reducer = bucketed_reducer(backend, trainable_parameters(model->module()), {});
