@@ -156,7 +156,7 @@ TEST_CASE("the closing table tells a graph from what it replaces") {
 TEST_CASE("a rank that is killed or stopped while graphs are replayed ends the job with 5, and nothing is left") {
   for (const int signal : {SIGKILL, SIGSTOP}) {
     Runs runs(kSimplenet);
-    const Settings endless = {"train.epochs=100000", "comm.timeout=2s"};
+    const Settings endless = {"train.epochs=100000", "comm.timeout=20s"};
     Job job(runs.place(), with_gpus(runs.argv(kOnGpu + kNccl + kGraph + endless)));
     job.wait_for_steps();
     const auto below = job.descendants();
@@ -187,10 +187,10 @@ options = { samples = 240, at = 145 }
 evaluate = false
 )";
   Runs runs(stalling);
-  const auto result = runs.start_on_gpus(kNccl + kGraph + Settings{"comm.timeout=2s"});
+  const auto result = runs.start_on_gpus(kNccl + kGraph + Settings{"comm.timeout=5s"});
   CHECK(result.code == 5);
   CHECK_MESSAGE(contains(last_line(result.err),
-                         "step 7 phase graph: the CUDA graph of a step has not ended within 2000 ms: a rank that hangs "
+                         "step 7 phase graph: the CUDA graph of a step has not ended within 5000 ms: a rank that hangs "
                          "or is gone, or a step that takes longer than comm.timeout"),
                 result.err);
   CHECK(runs.place().leftovers().empty());
