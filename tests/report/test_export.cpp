@@ -75,7 +75,7 @@ TEST_CASE("exports that cannot be made are refused with their reason") {
   const std::string run = write_run(folder, "run", {});
   CHECK(contains(error_of([&] { report::export_run({run, "", ""}); }), "2: ddprun export: expected --csv"));
   CHECK(contains(error_of([&] { report::export_run({"nowhere", "a.csv", ""}); }), "2: nowhere: no folder of a run"));
-  CHECK(contains(error_of([&] { report::export_run({run, "no/such/a.csv", ""}); }), "1: cannot create no/such/a.csv"));
+  CHECK(contains(error_of([&] { report::export_run({run, "no/such/a.csv", ""}); }), "1: cannot write no/such/a.csv"));
   folder.write("file", "");
   CHECK(contains(error_of([&] { report::export_run({run, "", "file/logs"}); }), "1: cannot create folder file/logs"));
   fs::remove(run + "/steps-rank1.jsonl");

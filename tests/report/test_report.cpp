@@ -100,7 +100,8 @@ TEST_CASE("the page goes into the one folder that is named, else here, or where 
     CHECK(contains(testing::read_file(path), "<!doctype html>"));
   }
   CHECK(error_of([&] { place({one}, two); }) == "2: --out " + two + ": is a folder; name a file in it");
-  CHECK(contains(error_of([&] { place({one}, "no/such/page.html"); }), "1: cannot create no/such/page.html"));
+  CHECK(contains(error_of([&] { place({one}, "no/such/page.html"); }),
+                 "1: cannot write no/such/page.html: there is no folder no/such"));
 }
 
 TEST_CASE("charts are drawn as PNG and SVG into a folder beside the page") {
@@ -120,7 +121,7 @@ TEST_CASE("charts are drawn as PNG and SVG into a folder beside the page") {
 TEST_CASE("the page that a comparison has left is drawn, and copied where that is asked for") {
   const testing::InTempDir folder;
   folder.write("compare.json", "{}");
-  CHECK(contains(error_of([] { report::make({{"."}, "", false, true}); }), "2: ./report.html: no page of ddprun"));
+  CHECK(contains(error_of([] { report::make({{"."}, "", false, true}); }), "2: .: has no report.html"));
   report::write_page("report.html", testing::some_page());
   const std::string before = testing::read_file("report.html");
   const auto paths = report::make({{"."}, "", false, true});
