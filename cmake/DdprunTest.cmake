@@ -30,7 +30,7 @@ function(ddprun_add_test room)
     add_dependencies(${target} ${arg_NEEDS})
   endif()
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 300)
+    set(arg_TIMEOUT 600)
   endif()
   add_test(NAME ${room} COMMAND ${target})
   set_tests_properties(${room} PROPERTIES TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77 LABELS "${arg_LABELS}"
