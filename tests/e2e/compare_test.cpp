@@ -1,9 +1,10 @@
-// `ddprun compare` and `ddprun sweep` with real runs: what they print, leave, refuse, and how they end. How fast the
+// `ddprun compare` with real runs: what it prints, leaves, refuses, and how it ends. How fast the
 // runs are is the machine's business: no figure of time is looked at.
 #include <doctest/doctest.h>
 
 #include <csignal>
 
+#include "e2e/compared.hpp"
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
 
@@ -14,32 +15,6 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 namespace {
-
-const std::string kRing = R"(
-[launch]
-nproc = 2
-threads = 1
-[comm]
-algorithm = "ring"
-[strategy]
-kind = "ddp"
-[model]
-name = "linear"
-[data]
-name = "linear"
-batch_size = 32
-workers = 0
-options = { samples = 640, test_samples = 64 }
-[train]
-epochs = 1
-)";
-
-// The arguments of a comparison into the test's folder.
-std::vector<std::string> comparing(const Workplace& place, std::vector<std::string> more) {
-  std::vector<std::string> arguments = {"compare", "--output", place.runs().string(), "--warmup-steps", "2"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
-}
 
 json comparison_of(const fs::path& folder) {
   return json::parse(read_file(folder / "compare.json"));
@@ -286,37 +261,4 @@ TEST_CASE("without what a page is drawn with there is no page, which one line sa
   const auto [swept, sweep] = run({"sweep", "--config", config, "--vary", "optimizer.lr=0.01,0.05"});
   CHECK(contains(swept, "0.05"));
   CHECK(json::parse(read_file(sweep / "sweep.json")).at("trials").size() == 2);
-}
-
-TEST_CASE("a sweep ranks its trials, and goes on past one that fails") {
-  Workplace place;
-  const auto result = place.ddprun({"sweep", "--config", place.config(kRing), "--vary", "optimizer.lr=0.0001,1e30,0.05",
-                                    "--set", "strategy.kind=single", "--output", place.runs().string()});
-  CHECK_MESSAGE(result.code == 0, result.err);
-  const fs::path folder = place.new_run();
-  const json trials = json::parse(read_file(folder / "sweep.json")).at("trials");
-  REQUIRE(trials.size() == 3);
-  CHECK(trials[0].at("values").at("optimizer.lr") == "0.05");
-  CHECK(trials[0].at("outcome") == "finished");
-  CHECK(trials[1].at("values").at("optimizer.lr") == "0.0001");
-  CHECK(trials[2].at("outcome") == "failed");
-  CHECK(contains(trials[2].at("cause"), "loss"));
-  CHECK(trials[0].at("test.loss").get<double>() < trials[1].at("test.loss").get<double>());
-  CHECK(fs::exists(folder / "report.html"));
-  const auto lines = lines_of(result.out);
-  REQUIRE(lines.size() >= 4);
-  CHECK(lines[1].starts_with("0.05"));
-}
-
-TEST_CASE("a sweep stops a trial that is worse than the median") {
-  Workplace place;
-  const auto result =
-      place.ddprun({"sweep", "--config", place.config(kRing), "--vary", "optimizer.lr=0.05,0.04,1e-9", "--set",
-                    "strategy.kind=single", "--set", "train.epochs=200", "--output", place.runs().string()});
-  CHECK_MESSAGE(result.code == 0, result.err);
-  const json trials = json::parse(read_file(place.new_run() / "sweep.json")).at("trials");
-  REQUIRE(trials.size() == 3);
-  CHECK(trials[2].at("values").at("optimizer.lr") == "1e-9");
-  CHECK(trials[2].at("outcome") == "stopped");
-  CHECK(trials[2].at("epochs").get<int>() < 200);
 }
