@@ -95,6 +95,7 @@ TEST_CASE_FIXTURE(Stepping, "a step that cannot be recorded is told, changes not
 
 TEST_CASE_FIXTURE(Stepping, "what a replay leaves, another stream has to wait for") {
   record();
+  synchronize(kGpu);  // but for what follows
   graph.replay(batch_of(1));
   const c10::Stream other = fake_gpu::another();
   c10::Event done = ordering_event(kGpu);
