@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/log.hpp"
 
 namespace ddprun::train {
@@ -18,13 +19,26 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLongestPause{250};  // between two meetings; peers that are done learn of each other by them
+constexpr int kPatience = 10;               // timeouts that a rank at work is waited for
 
-// The ranks tell one another whether they are done. Returns whether all are.
-bool meet(comm::CommBackend& backend, milliseconds timeout, bool done) {
+// The ranks tell one another whether they are done. Returns the first that is not, or -1.
+int meet(comm::CommBackend& backend, milliseconds timeout, bool done) {
   const auto mine = static_cast<uint8_t>(done);
   std::vector<uint8_t> all(static_cast<std::size_t>(backend.size()));
   backend.allgather(&mine, {all.data(), all.size(), comm::DType::uint8})->wait(timeout);
-  return std::find(all.begin(), all.end(), 0) == all.end();
+  const auto at_work = std::find(all.begin(), all.end(), 0);
+  return at_work == all.end() ? -1 : static_cast<int>(at_work - all.begin());
+}
+
+// Meets the others until all are done.
+void wait_for_all(comm::CommBackend& backend, milliseconds timeout, const std::string& doing) {
+  const Clock::time_point begin = Clock::now();
+  for (int rank; (rank = meet(backend, timeout, true)) >= 0;) {
+    if (Clock::now() - begin < kPatience * timeout) continue;
+    throw Error(ExitCode::peer, "rank " + std::to_string(rank) + " has been " + doing + " for more than " +
+                                    std::to_string(kPatience) +
+                                    " times comm.timeout: its disk hangs, or comm.timeout is too short for it");
+  }
 }
 
 // Meets the other ranks in this one's place until it is ended.
@@ -96,8 +110,7 @@ void do_alone(comm::CommBackend& backend, milliseconds timeout, const std::strin
     work();
     proxy.end();
   }
-  while (!meet(backend, timeout, true)) {
-  }
+  wait_for_all(backend, timeout, doing);
 }
 
 }  // namespace ddprun::train

@@ -9,11 +9,12 @@
 
 namespace ddprun::train {
 
-// Calls `work`, and returns when all ranks have ended theirs: a slow disk is no fault, however short the timeout.
-// Collective; a rank without work gives an empty function. Meanwhile the ranks meet several times within `timeout`, for
-// which a thread of this function's uses the backend: `work` must not. Throws what `work` throws; Error(peer) where a
-// rank has ended or hangs outside of its work, and then only when `work` has returned. A rank whose work takes longer
-// than `timeout` says so once: "rank 0 has been saving a checkpoint for longer ...".
+// Calls `work`, and returns when all ranks have ended theirs: a slow disk is no fault, but one that takes more than ten
+// timeouts longer than the others'. Collective; a rank without work gives an empty function. Meanwhile the ranks meet
+// several times within `timeout`, for which a thread of this function's uses the backend: `work` must not. Throws what
+// `work` throws; Error(peer) where a rank has ended, hangs outside of its work or is waited for too long, and then only
+// when `work` has returned. A rank whose work takes longer than `timeout` says so once: "rank 0 has been saving a
+// checkpoint for longer ...".
 void do_alone(comm::CommBackend& backend, std::chrono::milliseconds timeout, const std::string& doing,
               const std::function<void()>& work);
 

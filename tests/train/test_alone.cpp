@@ -20,9 +20,9 @@ constexpr auto kDeadline = 60s;
 constexpr auto kTimeout = 800ms;
 
 // With a deadline that the work is longer than.
-std::unique_ptr<comm::CommBackend> join(testing::Rank& rank) {
+std::unique_ptr<comm::CommBackend> join(testing::Rank& rank, std::chrono::milliseconds deadline = kTimeout) {
   comm::JoinOptions options = comm::options_of(rank);
-  options.deadline = kTimeout;
+  options.deadline = deadline;
   return comm::join(comm::fake("good"), options);
 }
 
@@ -100,6 +100,23 @@ TEST_CASE("a rank that dies at its work is noticed") {
   CHECK(outcomes[0].end == Outcome::End::killed);
   CHECK(outcomes[1].end == Outcome::End::threw);
   CHECK(outcomes[1].number == static_cast<int>(ExitCode::peer));
+}
+
+TEST_CASE("a rank that does not come to the end of its work is waited for ten times the timeout, and named") {
+  constexpr auto timeout = 400ms;
+  const auto outcomes = run_ranks(3, As::processes, kDeadline, [&](testing::Rank& rank) {
+    const auto backend = join(rank, timeout);
+    std::function<void()> work;
+    if (rank.rank() == 1) work = [&] { std::this_thread::sleep_for(15 * timeout); };
+    do_alone(*backend, timeout, "at work", work);
+  });
+  for (const Outcome& outcome : outcomes) {
+    CHECK(outcome.end == Outcome::End::threw);
+    CHECK(outcome.number == static_cast<int>(ExitCode::peer));
+  }
+  for (const std::size_t waits : {0, 2}) {
+    CHECK(testing::contains(outcomes[waits].error, "rank 1 has been at work for more than 10 times comm.timeout"));
+  }
 }
 
 TEST_CASE("a rank that is at work when another dies ends its work, and tells of the other then") {
