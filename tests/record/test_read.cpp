@@ -104,7 +104,7 @@ TEST_CASE("a replayed step has no parts, also when it is read back") {
     recorder.step(step);
     recorder.step(some_step(2));
   }
-  const auto lines = testing::read_file(dir.path() + "/steps-rank0.jsonl");
+  const auto lines = testing::read_file(dir.path() / "steps-rank0.jsonl");
   CHECK_FALSE(contains(lines.substr(0, lines.find('\n')), "forward"));
   const std::vector<StepRecord> steps = read_steps(dir.path(), 0);
   REQUIRE(steps.size() == 2);
