@@ -1,9 +1,6 @@
 // What goes wrong in runs on GPUs, and how they end.
 #include "e2e/gpu_runs.hpp"
 
-#include <algorithm>
-#include <csignal>
-
 using namespace ddprun::e2e;
 using namespace ddprun::testing;
 
@@ -32,21 +29,7 @@ TEST_CASE("no GPU, or too few, is one line and exit code 3") {
 }
 
 TEST_CASE("a rank on a GPU that is killed or stopped ends the job with 5, and nothing is left") {
-  for (const int signal : {SIGKILL, SIGSTOP}) {
-    Runs runs(kSimplenet);
-    const Settings endless = {"train.epochs=100000", "comm.timeout=2s"};
-    Job job(runs.place(), with_gpus(runs.argv(kOnGpu + kNccl + endless)));
-    job.wait_for_steps();
-    const auto below = job.descendants();
-    kill(job.ranks(2).at(1), signal);
-    const auto result = job.launcher().wait();
-    CHECK(result.code == 5);
-    CHECK_MESSAGE(
-        contains(last_line(result.err), signal == SIGKILL ? "killed by signal 9 (SIGKILL)" : "stopped by a signal"),
-        result.err);
-    CHECK(eventually([&] { return std::none_of(below.begin(), below.end(), is_alive); }));
-    CHECK(runs.place().leftovers().empty());
-  }
+  check_lost_rank(kOnGpu + kNccl + Settings{"comm.timeout=2s"});
 }
 
 TEST_CASE("a loss that is no number is told of its step, though it is read later") {

@@ -1,6 +1,4 @@
 // Runs whose steps are replayed as a CUDA graph, on GPUs that are pretended: they end where the same runs without end.
-#include <algorithm>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -154,21 +152,7 @@ TEST_CASE("the closing table tells a graph from what it replaces") {
 }
 
 TEST_CASE("a rank that is killed or stopped while graphs are replayed ends the job with 5, and nothing is left") {
-  for (const int signal : {SIGKILL, SIGSTOP}) {
-    Runs runs(kSimplenet);
-    const Settings endless = {"train.epochs=100000", "comm.timeout=20s"};
-    Job job(runs.place(), with_gpus(runs.argv(kOnGpu + kNccl + kGraph + endless)));
-    job.wait_for_steps();
-    const auto below = job.descendants();
-    kill(job.ranks(2).at(1), signal);
-    const auto result = job.launcher().wait();
-    CHECK(result.code == 5);
-    CHECK_MESSAGE(
-        contains(last_line(result.err), signal == SIGKILL ? "killed by signal 9 (SIGKILL)" : "stopped by a signal"),
-        result.err);
-    CHECK(eventually([&] { return std::none_of(below.begin(), below.end(), is_alive); }));
-    CHECK(runs.place().leftovers().empty());
-  }
+  check_lost_rank(kOnGpu + kNccl + kGraph + Settings{"comm.timeout=20s"});
 }
 
 // Rank 1 waits for a sample of step 7 that never comes, and rank 0 has its graph wait for rank 1.

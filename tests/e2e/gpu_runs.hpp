@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <csignal>
+
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
 
@@ -127,5 +130,22 @@ class Runs {
   Workplace place_;
   std::string config_;
 };
+
+// Of two endless runs with these settings, one whose rank 1 is killed and one where it is stopped.
+inline void check_lost_rank(const Settings& settings) {
+  for (const int signal : {SIGKILL, SIGSTOP}) {
+    Runs runs(kSimplenet);
+    Job job(runs.place(), with_gpus(runs.argv(settings + Settings{"train.epochs=100000"})));
+    job.wait_for_steps();
+    const auto below = job.descendants();
+    kill(job.ranks(2).at(1), signal);
+    const auto result = job.launcher().wait();
+    CHECK(result.code == 5);
+    const std::string cause = signal == SIGKILL ? "killed by signal 9 (SIGKILL)" : "stopped by a signal";
+    CHECK_MESSAGE(testing::contains(last_line(result.err), cause), result.err);
+    CHECK(testing::eventually([&] { return std::none_of(below.begin(), below.end(), testing::is_alive); }));
+    CHECK(runs.place().leftovers().empty());
+  }
+}
 
 }  // namespace ddprun::e2e
