@@ -68,7 +68,7 @@ TEST_CASE("configs/quickstart.toml is Fashion-MNIST on two ranks over Gloo") {
   CHECK(e.experiment.name == "quickstart");
   CHECK(e.model.name == "simplenet");
   CHECK(e.data.name == "fashion-mnist");
-  CHECK(e.data.root == "/usr/share/datasets/fashion-mnist");
+  CHECK(e.data.root.empty());  // where Debian's package has it
   CHECK(e.data.batch_size == 128);
   CHECK(e.data.batch_per == "global");
   CHECK(e.launch.nproc == 2);
