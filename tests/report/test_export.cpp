@@ -34,11 +34,12 @@ TEST_CASE("CSV has a line for every step of every rank, and empty fields for wha
   some.steps = 2;
   some.change = [](record::StepRecord& step) { step.lr = 0.1; };
   const std::string text = report::steps_csv(record::read_run(write_run(folder, "run", some)));
-  CHECK(line_of(text, 0) ==
-        "rank,epoch,step,samples,loss,correct,data,forward,backward,comm,optimizer,total,scatter,replicate,gather,"
-        "reduce,lr,scale,skipped");
-  CHECK(line_of(text, 1) == "0,1,1,32,0,,0,0,0,0,0,0.001,,,,,0.1,,");
-  CHECK(line_of(text, 4) == "1,1,2,64,1,,0,0,0,0,0,0.003,,,,,0.1,,");
+  CHECK(
+      line_of(text, 0) ==
+      "rank,epoch,step,samples,loss,correct,data,forward,backward,comm,optimizer,graph,total,scatter,replicate,gather,"
+      "reduce,lr,scale,skipped");
+  CHECK(line_of(text, 1) == "0,1,1,32,0,,0,0,0,0,0,,0.001,,,,,0.1,,");
+  CHECK(line_of(text, 4) == "1,1,2,64,1,,0,0,0,0,0,,0.003,,,,,0.1,,");
   CHECK(text.ends_with(",,\r\n"));
   CHECK(std::count(text.begin(), text.end(), '\n') == 5);
 }
