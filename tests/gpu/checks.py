@@ -1,6 +1,6 @@
 """What tests/gpu/run holds a build to on a machine with GPUs. Prints one table; ends with 0 when all is as wanted, else 1.
 
-Usage: checks.py --build FOLDER --gpus N [--only NAME,...] [--quick] [--json FILE]. tests/gpu/run starts it.
+Usage: checks.py --build FOLDER --gpus N [--only NAME,...] [--ucx] [--quick] [--json FILE]. tests/gpu/run starts it.
 """
 
 import argparse
@@ -24,19 +24,22 @@ MODELS = {"linear": 'name = "linear"', "simplenet": PICTURES.format("1x28x28"), 
 FULL, HALF = 0.01, 0.05
 
 
-def conformance(machine):
-    """All that the suite has. A skip (77) is a failure here."""
-    jobs = {"several ranks on one GPU": ["--as", "processes", "--ranks", "1,2,3", "--device", "0",
-                                         "--option", "share_gpu=true"]}
+def suite(machine, plugin, always=(), on_one=()):
+    """All of the conformance suite. A skip (77) is a failure here."""
+    jobs = {"several ranks on one GPU": ["--as", "processes", "--ranks", "1,2,3", "--device", "0", *on_one]}
     if machine.gpus > 1:
         every = ",".join(str(size) for size in sorted({2, machine.gpus}))
         jobs[f"{machine.gpus} GPUs"] = ["--ranks", every]
     for name, arguments in jobs.items():
         if machine.quick:
             arguments = arguments + ["--filter", "float32"]
-        out = run([machine.program("ddprun-conformance"), "--plugin", "nccl", "--plugin-path",
-                   machine.build / "lib" / "ddprun", *arguments], LIMIT)
-        yield Result(f"conformance, {name}", out.strip().splitlines()[-1], True)
+        out = run([machine.program("ddprun-conformance"), "--plugin", plugin, "--plugin-path",
+                   machine.build / "lib" / "ddprun", *always, *arguments], LIMIT)
+        yield Result(f"conformance of {plugin}, {name}", out.strip().splitlines()[-1], True)
+
+
+def conformance(machine):
+    yield from suite(machine, "nccl", on_one=["--option", "share_gpu=true"])
 
 
 CONFIG = """
@@ -87,14 +90,24 @@ def is_near(model, kind, loss, wanted, tolerance):
     return math.isfinite(loss) and abs(loss - wanted) <= tolerance * wanted
 
 
-def training(machine):
-    """Every model under every strategy on the same batches: its test loss is that of one process on the CPU."""
+def beside_the_cpu(machine, chosen):
+    """Every model under these strategies on the same batches: its test loss is that of one process on the CPU."""
     wanted = {model: test_loss(machine, model, "cpu", "single", 1, "") for model in MODELS}
-    for name, kind, nproc, more, tolerance in strategies(machine):
+    for name, kind, nproc, more, tolerance in chosen:
         losses = {model: test_loss(machine, model, "cuda", kind, nproc, more) for model in MODELS}
         told = ", ".join(f"{model} {loss:.4g} (CPU {wanted[model]:.4g})" for model, loss in losses.items())
         good = all(is_near(model, kind, loss, wanted[model], tolerance) for model, loss in losses.items())
         yield Result(f"training, {name}", told, good, {"test_losses": losses, "cpu": wanted})
+
+
+def training(machine):
+    yield from beside_the_cpu(machine, strategies(machine))
+
+
+def ucx(machine):
+    """The backend that moves a GPU's memory itself, and adds by a kernel of its own."""
+    yield from suite(machine, "ucx", always=["--memory", "cuda"])
+    yield from beside_the_cpu(machine, [("ddp, ucx", "ddp", machine.ranks, 'comm.backend = "ucx"', FULL)])
 
 
 def parity(machine):
@@ -105,7 +118,8 @@ def parity(machine):
     yield Result("parity with PyTorch", f"{len(lines) - 1} cases as PyTorch has them", True, {"table": lines})
 
 
-CHECKS = {check.__name__: check for check in (conformance, training, parity, speed, graphs, busbw)}
+CHECKS = {check.__name__: check for check in (conformance, training, parity, speed, graphs, busbw, ucx)}
+ALWAYS = [name for name in CHECKS if name != "ucx"]  # which wants a library that is not everywhere
 
 
 def results_of(check, machine):
@@ -133,13 +147,16 @@ def arguments(argv):
     parser.add_argument("--check-arguments", action="store_true")
     parser.add_argument("--build", type=pathlib.Path)
     parser.add_argument("--gpus", type=int, default=1)
-    parser.add_argument("--only", default=",".join(CHECKS))
+    parser.add_argument("--only")
+    parser.add_argument("--ucx", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=pathlib.Path)
     args = parser.parse_args(argv)
-    args.only = args.only.split(",")
+    args.only = args.only.split(",") if args.only is not None else ALWAYS + ["ucx"] * args.ucx
     if unknown := [name for name in args.only if name not in CHECKS]:
         parser.error(f"--only {','.join(unknown)}: expected some of {','.join(CHECKS)}")
+    if "ucx" in args.only and not args.ucx:
+        parser.error("--only ucx: name UCX's folder with --ucx")
     if args.json and not args.json.resolve().parent.is_dir():
         parser.error(f"--json {args.json}: no folder {args.json.resolve().parent}")
     return args

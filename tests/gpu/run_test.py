@@ -38,13 +38,15 @@ class Arguments(unittest.TestCase):
         self.refused(2, "--packages: expected a value", "--packages")
         self.refused(2, "/nowhere: no such folder", "--packages", "/nowhere")
         self.refused(2, "/nowhere: no such folder", "--headers", "/nowhere")
-        self.refused(2, "--only nothing: expected some of conformance,training,parity,speed,graphs,busbw", "--only", "nothing")
+        self.refused(2, "--only nothing: expected some of conformance,training,parity,speed,graphs,busbw,ucx", "--only", "nothing")
+        self.refused(2, "--only ucx: name UCX's folder with --ucx", "--only", "ucx")
+        self.refused(2, "/nowhere: no such folder", "--ucx", "/nowhere")
         self.refused(2, "--json /nowhere/x: no folder /nowhere", "--json", "/nowhere/x")
 
     def test_help_tells_the_options(self):
         code, out, _ = run("--help")
         self.assertEqual(code, 0)
-        for option in ["--python", "--packages", "--headers", "--build", "--json", "--only", "--quick"]:
+        for option in ["--python", "--packages", "--headers", "--ucx", "--build", "--json", "--only", "--quick"]:
             self.assertIn(option, out)
 
     def test_a_python_without_the_right_torch_and_a_machine_without_a_gpu_are_told_apart(self):
@@ -84,7 +86,7 @@ class Failures(unittest.TestCase):
         self.program("ddprun-conformance", "echo 12 passed, 0 failed, 0 skipped")
         code, out, _ = self.check("--only", "conformance")
         self.assertEqual(code, 0)
-        self.assertIn("conformance, several ranks on one GPU  ok      12 passed", out)
+        self.assertIn("conformance of nccl, several ranks on one GPU  ok      12 passed", out)
         self.assertIn("1 ok, 0 failed", out)
 
     def test_a_suite_that_fails_or_is_skipped_is_a_failure(self):
@@ -98,8 +100,17 @@ class Failures(unittest.TestCase):
     def test_all_gpus_are_tested_where_there_are_several(self):
         self.program("ddprun-conformance", 'echo "$*"')
         _, out, _ = self.check("--only", "conformance", "--gpus", 4)
-        self.assertIn("conformance, 4 GPUs", out)
+        self.assertIn("conformance of nccl, 4 GPUs", out)
         self.assertIn("--ranks 2,4", out)
+
+    def test_ucx_is_held_to_the_memory_of_gpus_where_its_folder_is_named(self):
+        self.program("ddprun-conformance", 'echo "$*"')
+        code, out, _ = self.check("--only", "ucx", "--ucx")  # there is no program to train with
+        self.assertEqual(code, 1)
+        self.assertIn("conformance of ucx, several ranks on one GPU  ok ", out)
+        self.assertIn("--memory cuda --as processes", out)
+        self.assertNotIn("ucx", checks.arguments([]).only)
+        self.assertIn("ucx", checks.arguments(["--ucx"]).only)
 
     def test_a_check_that_fails_does_not_keep_the_others_from_running(self):
         self.program("ddprun-conformance", "echo fine")
