@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -49,7 +50,7 @@ class OnGpuVector {
  public:
   explicit OnGpuVector(const Bytes& content) : bytes_(content.size()) {
     check(driver().allocate(&address_, bytes_ + 1), "memory");
-    std::memcpy(data(), content.data(), bytes_);
+    std::copy(content.begin(), content.end(), data());
   }
   ~OnGpuVector() { driver().free(address_); }
   OnGpuVector(const OnGpuVector&) = delete;
