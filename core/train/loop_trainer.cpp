@@ -159,9 +159,7 @@ void LoopTrainer::judge_epoch(record::EpochRecord& record, const Stopwatch& cloc
   }
   record.seconds = clock.total();
   parts_.observer.epoch(record);
-  if (!parts_.plan.best.empty()) {
-    alone("saving the best weights", [&] { keep_best(record); });
-  }
+  if (!parts_.plan.best.empty()) alone("saving the best weights", of_rank0([&] { keep_best(record); }));
   if (!finished(record.epoch)) given_up_ = stopping_ = gives_up(parts_.plan.early_stop, record, at_.numbers);
 }
 
@@ -192,7 +190,9 @@ void LoopTrainer::keep_best(const record::EpochRecord& record) {
   if (best != at_.numbers.end() && !is_better(measure, value, best->second)) return;
   at_.numbers[kBestValue] = value;
   at_.numbers[kBestEpoch] = static_cast<double>(record.epoch);
-  if (parts_.checkpointer != nullptr && rank() == 0) parts_.checkpointer->save_best(step_, record.epoch, value);
+  if (parts_.checkpointer == nullptr) return;
+  parts_.observer.phase(Phase::checkpoint, step_, -1);
+  parts_.checkpointer->save_best(step_, record.epoch, value);
 }
 
 Evaluation LoopTrainer::evaluate() {
@@ -226,9 +226,7 @@ void LoopTrainer::commit() {
   if (parts_.checkpointer == nullptr) return;
   const std::string doing = "saving a checkpoint";
   alone(doing, [this] { parts_.checkpointer->save_state(at_); });
-  alone(doing, [this] {
-    if (rank() == 0) parts_.checkpointer->save(step_, complete_epochs());
-  });
+  alone(doing, of_rank0([this] { parts_.checkpointer->save(step_, complete_epochs()); }));
 }
 
 record::Summary LoopTrainer::summarize() {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/comm_backend.hpp"
@@ -62,11 +63,11 @@ class LoopTrainer : public Trainer {
   virtual void barrier() {}
   // Throws where the group has failed, and this rank may hold what an aborted collective left. Asks no other rank.
   virtual void throw_if_failed() {}
-  // Work that this rank does by itself; the others wait until it is done, for as long as it takes. In words: "rank 1
-  // has been <doing>".
+  // Work that this rank does by itself, or an empty function; the others wait until it is done, for as long as it takes.
+  // In words: "rank 1 has been <doing>".
   virtual void alone(const std::string& doing, const std::function<void()>& work) {
     (void)doing;
-    work();
+    if (work) work();
   }
   virtual int rank() const { return 0; }
   virtual int world() const { return 1; }
@@ -87,6 +88,8 @@ class LoopTrainer : public Trainer {
   record::EpochRecord sum_epoch();
   void judge_epoch(record::EpochRecord& record, const Stopwatch& clock);
   void keep_best(const record::EpochRecord& record);
+  // The work for alone() that rank 0 does for all.
+  std::function<void()> of_rank0(std::function<void()> work) const { return rank() == 0 ? std::move(work) : nullptr; }
   void restore();
   void balance(const record::StepRecord& record);
   void use_shares();

@@ -1,5 +1,10 @@
 // A disk that takes longer than the ranks would wait for one another in a collective: it costs time, and no run.
 #include <doctest/doctest.h>
+#include <fcntl.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
 
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
@@ -36,6 +41,13 @@ std::vector<std::string> with_slow_disk(int rank, const std::vector<std::string>
                                       "DDPRUN_SLOW_DISK_RANK=" + std::to_string(rank), "DDPRUN_SLOW_DISK_MS=1000"};
   command.insert(command.end(), argv.begin(), argv.end());
   return command;
+}
+
+// In one step: rank 0 writes into the folder at any time, and would make it again if it were gone for a moment.
+void put_file_in_place_of(const std::filesystem::path& folder) {
+  const auto file = folder.parent_path() / "file";
+  std::ofstream(file).put('\n');
+  REQUIRE(renameat2(AT_FDCWD, file.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) == 0);
 }
 
 TEST_CASE("a rank whose disk is slower than comm.timeout is waited for, and says so; going on from there is the same") {
@@ -75,8 +87,7 @@ TEST_CASE("a checkpoint that fails is told in one line, once") {
   Job job(place, argv);
   REQUIRE(eventually([&] { return contains(job.launcher().err(), "epoch 3 done"); }, 60s));
   const auto folder = place.new_run() / "checkpoints";
-  std::filesystem::remove_all(folder);
-  std::ofstream(folder).put('\n');  // a file where the folder was
+  put_file_in_place_of(folder);
   const auto result = job.launcher().wait();
   CHECK(result.code == 1);
   CHECK_MESSAGE(contains(last_line(result.err), folder.string()), result.err);
