@@ -1,7 +1,9 @@
 #include "launch/first_cause.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <map>
 #include <tuple>
 
 namespace ddprun::launch {
@@ -38,6 +40,31 @@ std::string what_happened(const RankEnd& end) {
   return signal_text(end.signal) + (end.signal == SIGKILL && end.memory_limit ? ", memory limit reached" : "");
 }
 
+// "step 57 phase allreduce bucket 2"
+std::string text(const Progress& progress) {
+  std::string text = progress.step > 0 ? "step " + std::to_string(progress.step) + " " : "";
+  text += std::string("phase ") + name_of(progress.phase);
+  if (progress.bucket >= 0) text += " bucket " + std::to_string(progress.bucket);
+  return text;
+}
+
+// "rank 1", "ranks 1, 4 to 7 and 9", of ascending numbers.
+std::string text(const std::vector<int>& ranks) {
+  std::vector<std::string> parts;
+  for (std::size_t first = 0, next; first < ranks.size(); first = next) {
+    for (next = first + 1; next < ranks.size() && ranks[next] == ranks[next - 1] + 1;) ++next;
+    if (next - first == 2) next = first + 1;  // two are no stretch
+    parts.push_back(std::to_string(ranks[first]));
+    if (next - first > 1) parts.back() += " to " + std::to_string(ranks[next - 1]);
+  }
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) text += i + 1 < parts.size() ? ", " : " and ";
+    text += parts[i];
+  }
+  return text;
+}
+
 bool is_known(int code) {
   switch (static_cast<ExitCode>(code)) {
     case ExitCode::ok: return false;  // a report of success is none
@@ -71,11 +98,24 @@ ExitCode exit_code_of(const RankEnd& cause) {
 }
 
 std::string describe(const RankEnd& cause, const std::string& host) {
-  std::string text = "rank " + std::to_string(cause.rank) + " (" + host + ", pid " + std::to_string(cause.pid) + ")";
-  if (cause.progress.step > 0) text += " step " + std::to_string(cause.progress.step);
-  text += std::string(" phase ") + name_of(cause.progress.phase);
-  if (cause.progress.bucket >= 0) text += " bucket " + std::to_string(cause.progress.bucket);
-  return text + ": " + what_happened(cause);
+  return "rank " + std::to_string(cause.rank) + " (" + host + ", pid " + std::to_string(cause.pid) + ") " +
+         text(cause.progress) + ": " + what_happened(cause);
+}
+
+std::string elsewhere(const RankEnd& cause, const std::vector<RankEnd>& ends) {
+  if (!cause.failure || class_of(cause) != Class::echo) return "";
+  std::map<std::string, std::vector<int>> by_place;
+  for (const RankEnd& end : ends) by_place[text(end.progress)].push_back(end.rank);
+  by_place.erase(text(cause.progress));
+  std::vector<std::pair<std::string, std::vector<int>>> places(by_place.begin(), by_place.end());
+  std::stable_sort(places.begin(), places.end(),
+                   [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  std::string line;
+  for (const auto& [place, ranks] : places) {
+    const std::string verb = !line.empty() ? "" : ranks.size() == 1 ? " was" : " were";
+    line += (line.empty() ? "; " : ", ") + text(ranks) + verb + " in " + place;
+  }
+  return line;
 }
 
 }  // namespace ddprun::launch

@@ -38,4 +38,9 @@ ExitCode exit_code_of(const RankEnd& cause);
 // the first, the bucket where there is none. May have several lines where the rank reported several.
 std::string describe(const RankEnd& cause, const std::string& host);
 
+// Where a rank lost its peers by its own word, who was elsewhere: "; rank 1 was in step 57 phase data, ranks 2 and 3 in
+// step 56 phase barrier", the fewest first, since they are the likeliest culprits. Empty where all were in one place, and
+// for any other cause.
+std::string elsewhere(const RankEnd& cause, const std::vector<RankEnd>& ends);
+
 }  // namespace ddprun::launch

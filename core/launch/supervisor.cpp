@@ -200,7 +200,9 @@ class Supervisor {
     for (RankEnd& end : ends) end.memory_limit = memory_limit;
     const RankEnd* cause = first_cause(ends);
     Verdict verdict;
-    if (cause != nullptr) verdict = {exit_code_of(*cause), "ddprun: failed: " + describe(*cause, host_name())};
+    if (cause != nullptr) {
+      verdict = {exit_code_of(*cause), "ddprun: failed: " + describe(*cause, host_name()) + elsewhere(*cause, ends)};
+    }
     if (stop_signal_ == 0) return verdict;
     verdict.code = stop_signal_ == SIGINT ? ExitCode::interrupted : ExitCode::terminated;
     if (cause == nullptr) verdict.text = stop_text();

@@ -175,7 +175,7 @@ evaluate = false
   CHECK(result.code == 5);
   CHECK_MESSAGE(contains(last_line(result.err),
                          "step 7 phase graph: the CUDA graph of a step has not ended within 5000 ms: a rank that hangs "
-                         "or is gone, or a step that takes longer than comm.timeout"),
+                         "or is gone, or a step that takes longer than comm.timeout; rank 1 was in step 7 phase data"),
                 result.err);
   CHECK(runs.place().leftovers().empty());
 }

@@ -104,6 +104,26 @@ TEST_CASE("the line names rank, host, pid, step, phase, bucket and cause") {
   CHECK(describe(reported(0, ExitCode::usage, 1, exited(0, 2, 1)), "h").ends_with(": what rank 0 said"));
 }
 
+TEST_CASE("of ranks that lost their peers, the line names who was elsewhere, the fewest first") {
+  std::vector<RankEnd> ends;
+  for (int rank = 0; rank < 10; ++rank) {
+    ends.push_back(ended(rank, 1));
+    ends.back().progress = {57, Phase::allreduce, 2};
+  }
+  ends[0] = reported(0, ExitCode::peer, 1, ends[0]);
+  CHECK(elsewhere(ends[0], ends).empty());
+  ends[9].progress = {57, Phase::data, -1};
+  CHECK(elsewhere(ends[0], ends) == "; rank 9 was in step 57 phase data");
+  for (const int rank : {1, 3, 4, 5, 7, 8}) ends[rank].progress = {0, Phase::done, -1};
+  CHECK(elsewhere(ends[0], ends) ==
+        "; rank 9 was in step 57 phase data, ranks 1, 3 to 5, 7 and 8 in phase done");
+  ends[9].progress = {57, Phase::allreduce, 2};
+  CHECK(elsewhere(ends[0], ends) == "; ranks 1, 3 to 5, 7 and 8 were in phase done");
+  // These know their cause.
+  CHECK(elsewhere(reported(0, ExitCode::failure, 1, ends[0]), ends).empty());
+  CHECK(elsewhere(killed(2, SIGKILL, 1), ends).empty());
+}
+
 TEST_CASE("kills at the memory limit are counted in cgroups of version 2 and 1") {
   const TempDir mount;
   std::filesystem::create_directories(mount.path() / "job" / "one");
