@@ -163,11 +163,15 @@ void choose_memory(const Request& request, Plan& plan) {
     }
   }
   const int64_t most = *std::max_element(request.ranks.begin(), request.ranks.end());
-  if (most <= (request.devices.empty() ? count : static_cast<int64_t>(request.devices.size()))) return;
-  throw Error(ExitCode::plugin, "--ranks " + std::to_string(most) + ": " +
-                                    (request.devices.empty() ? have : "--devices names fewer GPUs") +
-                                    ": name the GPU of each rank in --devices; a GPU may be named again where the "
-                                    "backend allows it (nccl: --option share_gpu=true)");
+  const std::string advice =
+      ": name the GPU of each rank in --devices; a GPU may be named again where the backend allows it (nccl: --option "
+      "share_gpu=true)";
+  if (request.devices.empty() && most > count) {
+    throw Error(ExitCode::plugin, "--ranks " + std::to_string(most) + ": " + have + advice);
+  }
+  if (!request.devices.empty() && most > static_cast<int64_t>(request.devices.size())) {
+    throw Error(ExitCode::usage, "--ranks " + std::to_string(most) + ": --devices names fewer GPUs" + advice);
+  }
 }
 
 comm::BenchmarkOptions benchmark_of(const Request& request) {

@@ -59,7 +59,7 @@ Driver load() {
   const Library library("libcuda.so.1");
   if (!library.found() && driver_installed()) {
     refuse("an NVIDIA driver, but its library is not to be had: " + library.why() +
-           " (a container needs NVIDIA_DRIVER_CAPABILITIES=compute,utility)");
+           " (a container needs --gpus all and NVIDIA_DRIVER_CAPABILITIES=compute,utility)");
   }
   if (!library.found())
     refuse("no NVIDIA driver on this machine: device \"cuda\" needs one, and a GPU; without, take \"cpu\"");

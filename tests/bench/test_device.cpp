@@ -103,7 +103,7 @@ TEST_CASE("what does not fit the machine or the backend is one line, and starts 
   refused({"--backend", "good_gpu"}, 3, "good_gpu takes no host memory: measure it with --device cuda");
   refused({"--device", "cuda", "--backend", "good_gpu", "--ranks", "2,3"}, 3,
           "--ranks 3: this machine has 2 GPUs: name the GPU of each rank in --devices");
-  refused({"--device", "cuda", "--backend", "good_gpu", "--devices", "0"}, 3, "--ranks 2: --devices names fewer GPUs");
+  refused({"--device", "cuda", "--backend", "good_gpu", "--devices", "0"}, 2, "--ranks 2: --devices names fewer GPUs");
   refused({"--device", "cuda", "--backend", "good_gpu", "--devices", "0,5"}, 3,
           "--devices: no GPU 5: this machine has 2 GPUs, counted from 0");
   refused({"--device", "cuda", "--backend", "good_gpu"}, 3, "--device cuda: an NVIDIA driver, but no device", "0");

@@ -13,6 +13,8 @@ TEST_CASE("a suggestion is made for a slip of the hand and for nothing else") {
   CHECK(did_you_mean("rung", names) == " (did you mean \"ring\"?)");   // replaced
   CHECK(did_you_mean("NCCL", names) == " (did you mean \"nccl\"?)");
   CHECK(did_you_mean("wombat", names) == "");
+  CHECK(did_you_mean("gpu", {"cpu", "cuda"}) == "");
+  CHECK(did_you_mean("sdg", {"sgd"}) == " (did you mean \"sgd\"?)");
   CHECK(did_you_mean("rugs", names) == "");
   CHECK(did_you_mean("", names) == "");
   CHECK(did_you_mean("x", {"y"}) == "");

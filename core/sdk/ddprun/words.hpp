@@ -79,7 +79,8 @@ inline std::string quoted_list(const std::vector<std::string>& words, std::strin
 
 // The nearest of `names` to `word` when it is near enough to be a slip of the hand: ` (did you mean "ring"?)`, else "".
 // Near: the optimal string alignment distance (Damerau 1964: insert, delete, replace, swap neighbours), case aside, is
-// at most a third of the longer word, or 1.
+// at most a third of the longer word, or 1. Between two words of three letters the first has to be right: who writes
+// "gpu" did not mean "cpu".
 inline std::string did_you_mean(const std::string& word, const std::vector<std::string>& names) {
   constexpr std::size_t longest_word = 100;  // beyond it no slip of the hand, and the table of distances grows large
   if (word.size() > longest_word) return "";
@@ -90,6 +91,7 @@ inline std::string did_you_mean(const std::string& word, const std::vector<std::
     const std::size_t steps = detail::word_distance(detail::lower_case(word), detail::lower_case(name));
     const std::size_t limit = std::max<std::size_t>(1, std::max(word.size(), name.size()) / 3);
     if (steps > limit || steps >= std::min(word.size(), name.size())) continue;
+    if (word.size() == 3 && name.size() == 3 && detail::lower_case(word)[0] != detail::lower_case(name)[0]) continue;
     if (nearest == nullptr || steps < least) {
       nearest = &name;
       least = steps;
