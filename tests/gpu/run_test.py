@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import stat
 import subprocess
 import sys
@@ -63,6 +64,17 @@ class Arguments(unittest.TestCase):
             self.refused(2, "torch 2.7.0", "--python", sys.executable, **python("2.7.0", "12.6", 1))
             self.refused(2, "expected 2.11, built for CUDA 13", "--python", sys.executable, **python("2.11.0+cpu", None, 0))
             self.refused(3, "no GPU: torch in", "--python", sys.executable, **python("2.11.0+cu130", "13.0", 0))
+
+
+class Built(unittest.TestCase):
+    def test_every_plugin_that_a_check_uses_is_built(self):
+        (targets,) = re.findall(r"^ninja (?:.*\\\n)*.*$", (HERE / "run").read_text(), re.MULTILINE)
+        machine = checks.Machine(pathlib.Path(), 1, False, pathlib.Path())
+        lines = "\n".join(more for _, _, _, more, _ in checks.strategies(machine))
+        backends = set(re.findall(r'comm.backend = "(\w+)"', lines))
+        self.assertGreater(len(backends), 1)
+        for target in [f"comm_{name}" for name in backends] + [f"model_{name}" for name in checks.MODELS]:
+            self.assertIn(f"ddprun_{target} ", targets)
 
 
 class Failures(unittest.TestCase):
