@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -16,9 +17,20 @@ import checks  # noqa: E402
 import speeds  # noqa: E402
 
 
-def run(*arguments, **more):
-    done = subprocess.run([HERE / "run", *map(str, arguments)], capture_output=True, text=True, timeout=60, **more)
+def run(*arguments, program=HERE / "run", **more):
+    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, timeout=60, **more)
     return done.returncode, done.stdout, done.stderr
+
+
+def with_torch(folder, version, cuda, gpus):
+    """An environment whose Python has a torch of this version, which sees so many GPUs."""
+    site = pathlib.Path(folder) / f"site-{version}-{gpus}"
+    package = site / "torch"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(
+        f"__version__ = '{version}'\nclass version: cuda = {cuda!r}\n"
+        f"class cuda:\n    device_count = staticmethod(lambda: {gpus})\n")
+    return {**os.environ, "PYTHONPATH": str(site)}
 
 
 def script(path, text):
@@ -47,19 +59,13 @@ class Arguments(unittest.TestCase):
     def test_help_tells_the_options(self):
         code, out, _ = run("--help")
         self.assertEqual(code, 0)
-        for option in ["--python", "--packages", "--headers", "--ucx", "--build", "--json", "--only", "--quick"]:
+        for option in ["--python", "--packages", "--headers", "--ucx", "--build", "--json", "--only", "--quick", "--build-only"]:
             self.assertIn(option, out)
 
     def test_a_python_without_the_right_torch_and_a_machine_without_a_gpu_are_told_apart(self):
         with tempfile.TemporaryDirectory() as folder:
-            def python(version, cuda, gpus):
-                site = pathlib.Path(folder) / f"site-{version}-{gpus}"
-                package = site / "torch"
-                package.mkdir(parents=True)
-                (package / "__init__.py").write_text(
-                    f"__version__ = '{version}'\nclass version: cuda = {cuda!r}\n"
-                    f"class cuda:\n    device_count = staticmethod(lambda: {gpus})\n")
-                return {"env": {**os.environ, "PYTHONPATH": str(site)}}
+            def python(*torch):
+                return {"env": with_torch(folder, *torch)}
 
             self.refused(2, "torch 2.7.0", "--python", sys.executable, **python("2.7.0", "12.6", 1))
             self.refused(2, "expected 2.11, built for CUDA 13", "--python", sys.executable, **python("2.11.0+cpu", None, 0))
@@ -75,6 +81,56 @@ class Built(unittest.TestCase):
         self.assertGreater(len(backends), 1)
         for target in [f"comm_{name}" for name in backends] + [f"model_{name}" for name in checks.MODELS]:
             self.assertIn(f"ddprun_{target} ", targets)
+
+
+    def copied(self, folder, header):
+        """tests/gpu in a checkout of its own that needs this header, with a CMake that tells its arguments."""
+        here = pathlib.Path(folder) / "checkout" / "tests" / "gpu"
+        shutil.copytree(HERE, here, ignore=shutil.ignore_patterns("__pycache__"))
+        (here.parents[1] / "bench").symlink_to(HERE.parents[1] / "bench")
+        (here / "packages.txt").write_text(f"{header} libwanted-dev\n")
+        tools = pathlib.Path(folder) / "tools"
+        tools.mkdir()
+        script(tools / "cmake", 'printf "%s\\n" "$@"; exit 1')
+        return here / "run", {"PATH": f"{tools}:{os.environ['PATH']}"}
+
+    def test_a_prefix_has_headers_of_the_machines_kind_apart(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program, environment = self.copied(folder, "ddprun_test/wanted.h")
+            where = {"env": with_torch(folder, "2.11.0+cu130", "13.0", 0) | environment}
+            prefix, build = pathlib.Path(folder) / "prefix", pathlib.Path(folder) / "build"
+            (prefix / "include").mkdir(parents=True)
+            arguments = ["--build-only", "--python", sys.executable, "--build", build, "--headers", prefix]
+            code, _, err = run(*arguments, program=program, **where)
+            self.assertEqual((code, "ddprun_test/wanted.h (libwanted-dev)" in err), (2, True), err)
+            kind = subprocess.check_output(["g++", "-print-multiarch"], text=True).strip()
+            (prefix / "include" / kind / "ddprun_test").mkdir(parents=True)
+            (prefix / "include" / kind / "ddprun_test" / "wanted.h").touch()
+            code, _, err = run(*arguments, program=program, **where)
+            self.assertEqual((code, "cannot be configured" in err), (2, True), err)
+            flags = f"-idirafter {prefix}/include/{kind} -idirafter {prefix}/include"
+            self.assertIn(f"-DCMAKE_CXX_FLAGS={flags}\n", (build / "configure.log").read_text())
+
+    def test_packages_become_a_prefix_that_links(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder) / "root"
+            for path in ["DEBIAN", "lib/any", "usr/lib/any"]:
+                (root / path).mkdir(parents=True)
+            (root / "DEBIAN" / "control").write_text(
+                "Package: z\nVersion: 1\nArchitecture: all\nMaintainer: nobody\nDescription: of a test\n")
+            (root / "lib/any/libz.so.1.2").touch()
+            (root / "lib/any/libz.so.1").symlink_to("libz.so.1.2")
+            (root / "usr/lib/any/libz.so").symlink_to("/lib/any/libz.so.1.2")
+            (root / "usr/lib/any/other").symlink_to("/etc/not-of-a-package")
+            packages, unpacked = pathlib.Path(folder) / "packages", pathlib.Path(folder) / "unpacked"
+            packages.mkdir()
+            subprocess.check_call(["dpkg-deb", "-b", root, packages / "z.deb"], stdout=subprocess.DEVNULL)
+            for _ in range(2):  # again, over what the first left
+                subprocess.check_call([HERE / "unpack", packages, unpacked])
+                there = unpacked / "usr/lib/any"
+                self.assertTrue((there / "libz.so.1").samefile(there / "libz.so.1.2"))
+                self.assertEqual(os.readlink(there / "libz.so"), "libz.so.1.2")
+                self.assertEqual(os.readlink(there / "other"), "/etc/not-of-a-package")
 
 
 class Failures(unittest.TestCase):
