@@ -57,8 +57,10 @@ class FolderStore : public Store {
     const auto begin = Clock::now();
     FolderWatch watch(folder_);
     while (true) {
+      const auto failure = first_failure(folder_);
+      // After that look, so that what was set before the failure is there.
       if (auto value = read_whole(path)) return std::move(*value);
-      throw_if_job_failed(key);
+      if (failure) throw_echo(*failure, key);
       const auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
       if (waited >= timeout) throw_late(key, waited);
       watch.wait(timeout - waited);
@@ -69,11 +71,9 @@ class FolderStore : public Store {
 
  private:
   // Not a cause but an echo, and so with the code of one: the launcher tells the first cause.
-  void throw_if_job_failed(const std::string& key) const {
-    const auto failure = first_failure(folder_);
-    if (!failure) return;
-    throw Error(ExitCode::peer, "rank " + std::to_string(failure->rank) + " failed while this one waited for \"" + key +
-                                    "\": " + failure->message);
+  [[noreturn]] static void throw_echo(const Failure& failure, const std::string& key) {
+    throw Error(ExitCode::peer, "rank " + std::to_string(failure.rank) + " failed while this one waited for \"" + key +
+                                    "\": " + failure.message);
   }
 
   void throw_late(const std::string& key, milliseconds waited) const {
