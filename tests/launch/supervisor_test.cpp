@@ -44,13 +44,17 @@ TEST_CASE("what a rank reported is told, all of its lines, and its code counts")
 }
 
 TEST_CASE("echoes that come before the cause is seen are not taken for it") {
-  // All are there; then ranks 0 and 2 lose their peer and say so at once, and rank 1 says why a little later.
-  FakeJob job(3, {"1:set=there", "2:set=here", "0:get=there", "0:get=here", "0:set=lost", "0:report=5,lost rank 1",
-                  "0:exit=5", "*:get=lost", "2:exit=5", "1:sleep=10", "1:report=1,loss is NaN", "1:exit=1"});
-  const auto result = job->wait();
+  // All are there; then ranks 0 and 2 lose their peer and say so at once, and rank 1 says why a little later. A rank 1
+  // that a busy machine keeps from it for the 100 ms that it has is killed, and says nothing: hence more than one try.
+  ProcessResult result;
+  for (int tries = 0; tries < 3 && result.code != 1; ++tries) {
+    FakeJob job(3, {"1:set=there", "2:set=here", "0:get=there", "0:get=here", "0:set=lost", "0:report=5,lost rank 1",
+                    "0:exit=5", "*:get=lost", "2:exit=5", "1:sleep=1", "1:report=1,loss is NaN", "1:exit=1"});
+    result = job->wait();
+    CHECK(count_of(result.err, "ddprun: failed") == 1);
+  }
   CHECK(result.code == 1);
   CHECK(last_line(result.err).ends_with(": loss is NaN"));
-  CHECK(count_of(result.err, "ddprun: failed") == 1);
 }
 
 TEST_CASE("ranks that wait for a key of a failed one end with it and do not hide it") {
@@ -85,7 +89,8 @@ TEST_CASE("a program that cannot be started is named, and nothing is left") {
 }
 
 TEST_CASE("the last line follows what the ranks printed, even where they left a line unfinished") {
-  FakeJob job(2, {"0:part=epoch 1", "1:part=and so", "*:sleep=20", "1:signal=9", "*:hang"}, true);
+  FakeJob job(2, {"0:part=epoch 1", "0:set=said", "1:get=said", "1:part=and so", "1:sleep=20", "1:signal=9", "*:hang"},
+              true);
   const auto result = job->wait();
   const auto lines = lines_of(result.out);
   REQUIRE(lines.size() == 3);

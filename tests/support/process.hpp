@@ -28,7 +28,7 @@ struct ProcessResult {
 
 // Polls until `done` or the limit; the last answer of `done`.
 template <typename Predicate>
-bool eventually(Predicate done, std::chrono::milliseconds limit = std::chrono::seconds(10)) {
+bool eventually(Predicate done, std::chrono::milliseconds limit = std::chrono::seconds(60)) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   while (!done()) {
     if (std::chrono::steady_clock::now() > deadline) return done();
