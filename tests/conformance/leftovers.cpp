@@ -10,13 +10,12 @@
 #include <fstream>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 namespace ddprun::conformance {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kSharedMemory = "/dev/shm";
 
 bool is_mine(const std::string& path) {
   struct stat facts {};
@@ -76,10 +75,10 @@ std::set<std::string> segments_of(const std::vector<pid_t>& makers) {
 
 }  // namespace
 
-Leftovers::Leftovers() {
+Leftovers::Leftovers(std::string shared_memory) : shared_memory_(std::move(shared_memory)) {
   if (const char* old = std::getenv("TMPDIR")) old_folder_ = old;
   setenv("TMPDIR", folder_.path().c_str(), 1);
-  known_ = files_below(kSharedMemory);
+  known_ = files_below(shared_memory_);
 }
 
 Leftovers::~Leftovers() {
@@ -97,7 +96,7 @@ std::vector<std::string> Leftovers::found(const std::vector<pid_t>& ranks) {
       if (known_.insert(name).second && counts(name)) left.push_back(name);
     }
   };
-  add(files_below(kSharedMemory), stays);
+  add(files_below(shared_memory_), stays);
   const auto always = [](const std::string&) { return true; };
   add(files_below(folder_.path()), always);
   add(segments_of(ranks), always);

@@ -1,29 +1,27 @@
 // How the suite judges: cases that end in every way, with the plugin that works.
 #include <doctest/doctest.h>
 #include <sys/shm.h>
-#include <unistd.h>
 
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <sstream>
 
 #include "conformance/runner.hpp"
 
 using namespace ddprun::conformance;
 using ddprun::testing::As;
+using ddprun::testing::TempDir;
 using State = Result::State;
 
 namespace {
 
-std::vector<Result> results_of(const std::vector<Case>& cases, int size = 2) {
+std::vector<Result> results_of(const std::vector<Case>& cases, const TempDir& shared_memory = TempDir()) {
   Settings settings;
   settings.plugin = ddprun::plugin::Registry({}).comm(DDPRUN_GOOD_FAKE);
   settings.capabilities = ddprun::comm::capabilities_of(*settings.plugin.table);
-  Leftovers leftovers;
+  Leftovers leftovers(shared_memory.path());
   std::vector<Result> results;
-  run_cases(settings, size, As::processes, cases, leftovers, [&](const Result& one) { results.push_back(one); });
+  run_cases(settings, 2, As::processes, cases, leftovers, [&](const Result& one) { results.push_back(one); });
   return results;
 }
 
@@ -114,22 +112,21 @@ TEST_CASE("a skip is told as one") {
 }
 
 TEST_CASE("files and segments that a rank leaves behind are found") {
-  const auto results = results_of({simple("litters", [](Context& context) {
-    if (context.rank() != 0) return;
-    std::ofstream(std::string(std::getenv("TMPDIR")) + "/litter") << "x";
-    std::ofstream("/dev/shm/ddprun-litter-" + std::to_string(getpid())) << "x";
-    context.note(std::to_string(getpid()) + " " + std::to_string(shmget(IPC_PRIVATE, 4096, 0600)));
-  })});
+  const TempDir shared_memory;
+  const std::string shared = shared_memory.path() / "segment";
+  const auto results = results_of({simple("litters",
+                                          [&](Context& context) {
+                                            if (context.rank() != 0) return;
+                                            std::ofstream(std::string(std::getenv("TMPDIR")) + "/litter") << "x";
+                                            std::ofstream(shared) << "x";
+                                            context.note(std::to_string(shmget(IPC_PRIVATE, 4096, 0600)));
+                                          })},
+                                  shared_memory);
   const Result& end = results.back();
   CHECK(end.state == State::failed);
-  std::istringstream made(results[0].notes.at(0));
-  int pid = 0;
-  int segment = 0;
-  made >> pid >> segment;
-  const std::string shared = "/dev/shm/ddprun-litter-" + std::to_string(pid);
+  const int segment = std::stoi(results[0].notes.at(0));
   CHECK(end.text.find("/litter") != std::string::npos);
   CHECK(end.text.find(shared) != std::string::npos);
   CHECK(end.text.find("System V segment " + std::to_string(segment) + " of 4096 bytes") != std::string::npos);
-  std::remove(shared.c_str());
   shmctl(segment, IPC_RMID, nullptr);
 }
