@@ -1,5 +1,6 @@
 // A writer killed at any moment: the newest commit is whole, and none that save() returned is lost.
 #include <doctest/doctest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -38,6 +39,15 @@ constexpr size_t kElements = 64 << 10;
   }
 }
 
+// The first step that comes through the pipe.
+int64_t first_told(int pipe) {
+  pollfd entry{pipe, POLLIN, 0};
+  int64_t step = 0;
+  REQUIRE(poll(&entry, 1, 60'000) == 1);
+  REQUIRE(read(pipe, &step, sizeof step) == sizeof step);
+  return step;
+}
+
 // The last step that came through the pipe, once its writer is gone; `none` when there was none.
 int64_t last_told(int pipe, int64_t none) {
   int64_t step = none;
@@ -72,12 +82,14 @@ TEST_CASE("after a kill at any moment the newest commit loads, whole") {
       write_for_ever(dir.path(), step + 1, ends[1]);
     }
     close(ends[1]);
+    // However slow the disk is, some writers come to their second commit.
+    const int64_t first = trial % 10 == 0 ? first_told(ends[0]) : step;
     std::this_thread::sleep_for(std::chrono::microseconds(microseconds(random)));
     kill(child, SIGKILL);
     int status = 0;
     waitpid(child, &status, 0);
     CHECK(WIFSIGNALED(status));
-    const int64_t told = last_told(ends[0], step);
+    const int64_t told = last_told(ends[0], first);
     close(ends[0]);
 
     const auto commits = list_commits(dir.path());
@@ -89,7 +101,7 @@ TEST_CASE("after a kill at any moment the newest commit loads, whole") {
     CHECK(newest <= told + 1);
     step = newest;
   }
-  CHECK(step > 0);
+  CHECK(step >= kTrials / 10);
   const CheckpointFolder after(dir.path(), 2);
   const auto files = std::distance(std::filesystem::directory_iterator(dir.path()), {});
   CHECK(files == 2 * static_cast<std::ptrdiff_t>(after.commits().size()));

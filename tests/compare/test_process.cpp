@@ -46,8 +46,13 @@ TEST_CASE("a program that is not there") {
 TEST_CASE("a deadline ends it, politely") {
   const TempDir dir;
   ProcessPlan plan = shell(dir, "trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.05; done");
-  plan.timeout = 500ms;
-  const ProcessEnd end = run_process(plan);
+  ProcessEnd end;
+  // The longer ones for a shell that has not come to its trap by then.
+  for (const auto timeout : {500ms, 3000ms, 20000ms}) {
+    plan.timeout = timeout;
+    end = run_process(plan);
+    if (contains(read_file(dir.path() / "log"), "up")) break;
+  }
   CHECK(end.ending == Ending::timed_out);
   CHECK(end.code == 7);
   CHECK(contains(read_file(dir.path() / "log"), "bye"));
@@ -66,20 +71,22 @@ TEST_CASE("whoever watches it may end it early") {
 TEST_CASE("SIGTERM and SIGINT to us end it, and what it started") {
   for (const int signal : {SIGTERM, SIGINT}) {
     const TempDir dir;
-    const ProcessPlan plan = shell(dir, "sleep 1000 & echo $! > '" + (dir.path() / "pid").string() +
-                                            "'; trap 'exit 0' TERM; while :; do sleep 0.05; done");
+    const std::string file = dir.path() / "pid";
+    const ProcessPlan plan =
+        shell(dir, "trap 'exit 0' TERM; sleep 1000 & echo $! > '" + file + "'; while :; do sleep 0.05; done");
     const pid_t self = ::getpid();
     // A process of its own sends the signal: run_process() wants this one to have a single thread.
     const pid_t sender = ::fork();
     if (sender == 0) {
-      ::usleep(500000);
+      int grandchild = 0;
+      eventually([&] { return static_cast<bool>(std::ifstream(file) >> grandchild); });
       ::kill(self, signal);
       ::_exit(0);
     }
     const ProcessEnd end = run_process(plan);
     ::waitpid(sender, nullptr, 0);
     CHECK(end.ending == (signal == SIGINT ? Ending::interrupted : Ending::terminated));
-    const pid_t grandchild = std::stoi(read_file(dir.path() / "pid"));
+    const pid_t grandchild = std::stoi(read_file(file));
     CHECK(eventually([&] { return !is_alive(grandchild); }));
   }
 }

@@ -89,7 +89,7 @@ TEST_CASE("a killed rank and an exited rank are told apart, and what they report
 TEST_CASE("a rank that hangs is killed at the deadline, as process and as thread") {
   for (const As as : {As::processes, As::threads}) {
     CAPTURE(name_of(as));
-    const auto outcomes = run_ranks(2, as, 500ms, [](Rank& rank) {
+    const auto outcomes = run_ranks(2, as, 1500ms, [](Rank& rank) {
       if (rank.rank() == 1) sleep_for_ever();
     });
     CHECK(outcomes[0].ok());
