@@ -27,7 +27,12 @@ inline fetch::Limits quick() {
   fetch::Limits limits;
   limits.attempts = 3;
   limits.backoff = std::chrono::milliseconds(1);
-  limits.stall = std::chrono::seconds(1);
+  return limits;
+}
+
+inline fetch::Limits quick_to_see_a_stall(std::chrono::seconds stall) {
+  fetch::Limits limits = quick();
+  limits.stall = stall;
   return limits;
 }
 

@@ -7,6 +7,7 @@
 
 using namespace ddprun;
 using namespace ddprun::testing;
+using namespace std::chrono_literals;
 
 using Names = std::vector<std::string>;
 
@@ -236,7 +237,7 @@ TEST_CASE("a page with status 200 in place of the file is refused by its size") 
 
 TEST_CASE("a server that stalls is left, and asked for the rest") {
   Fetching fetching;
-  CHECK(fetching.from({"firststall-1000"}) == "downloaded");
+  CHECK(fetching.from({"firststall-1000"}, quick_to_see_a_stall(1s)) == "downloaded");
   CHECK(fetching.file.arrived());
   CHECK(fetching.answers() == Names{"- 200 1000", "bytes=1000- 206 299000"});
   CHECK(fetching.said("Operation too slow"));
@@ -244,7 +245,8 @@ TEST_CASE("a server that stalls is left, and asked for the rest") {
 
 TEST_CASE("a slow server is not a stalled one") {
   Fetching fetching;
-  CHECK(fetching.from({"slow-4000"}) == "downloaded");  // 75 pieces, 1.5 s: longer than the limit of a stall
+  // 120 pieces, 2.4 s: longer than the limit of a stall.
+  CHECK(fetching.from({"slow-2500"}, quick_to_see_a_stall(2s)) == "downloaded");
   CHECK(fetching.answers().size() == 1);
 }
 

@@ -75,9 +75,12 @@ TEST_CASE("a fetch that is interrupted before the first byte leaves nothing") {
 
 TEST_CASE("of two fetches into one folder the second waits, and then finds the file") {
   Fetching fetching;
-  Process first = fetch_process(fetching, "slow-4000");
-  REQUIRE(grows_to(fetching, 4'000));
+  Process first = fetch_process(fetching, "slow-3000");
+  REQUIRE(grows_to(fetching, 3'000));
+  first.send(SIGSTOP);  // until the second is there
   Process second = fetch_process(fetching, "plain");
+  REQUIRE(eventually([&] { return contains(second.err(), "another process"); }));
+  first.send(SIGCONT);
   const ProcessResult waited = second.wait();
   CHECK(first.wait().code == 0);
   CHECK(waited.code == 0);
@@ -102,12 +105,14 @@ TEST_CASE("when the first of two is killed, the second goes on with its part") {
 
 TEST_CASE("one that waits for another can be interrupted, and the other is not disturbed") {
   Fetching fetching;
-  Process first = fetch_process(fetching, "slow-4000");
-  REQUIRE(grows_to(fetching, 4'000));
+  Process first = fetch_process(fetching, "slow-3000");
+  REQUIRE(grows_to(fetching, 3'000));
+  first.send(SIGSTOP);  // until the second is there
   Process second = fetch_process(fetching, "plain");
   REQUIRE(eventually([&] { return contains(second.err(), "another process"); }));
   second.send(SIGINT);
   CHECK(second.wait().code == 130);
+  first.send(SIGCONT);
   CHECK(first.wait().code == 0);
   CHECK(fetching.file.arrived());
 }
