@@ -17,7 +17,7 @@ using testing::Outcome;
 using testing::run_ranks;
 
 constexpr auto kDeadline = 60s;
-constexpr auto kTimeout = 800ms;
+constexpr auto kTimeout = 1500ms;
 
 // With a deadline that the work is longer than.
 std::unique_ptr<comm::CommBackend> join(testing::Rank& rank, std::chrono::milliseconds deadline = kTimeout) {
@@ -27,7 +27,7 @@ std::unique_ptr<comm::CommBackend> join(testing::Rank& rank, std::chrono::millis
 }
 
 void sleep() {
-  std::this_thread::sleep_for(2 * kTimeout);
+  std::this_thread::sleep_for(5 * kTimeout / 4);
 }
 
 // One more collective, for which all ranks must be at the same place.
@@ -61,7 +61,7 @@ TEST_CASE("all ranks may be at work, for different times, and again and again") 
   CHECK(failures(run_ranks(3, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = join(rank);
           for (int round = 0; round < 3; ++round) {
-            const auto time = (rank.rank() + round) % 3 * kTimeout;
+            const auto time = (rank.rank() + round) % 3 * (5 * kTimeout / 8);
             do_alone(*backend, kTimeout, "at work", [&] { std::this_thread::sleep_for(time); });
             agree(*backend);
           }
@@ -103,20 +103,27 @@ TEST_CASE("a rank that dies at its work is noticed") {
 }
 
 TEST_CASE("a rank that does not come to the end of its work is waited for ten times the timeout, and named") {
-  constexpr auto timeout = 400ms;
+  constexpr auto timeout = 800ms;
   const auto outcomes = run_ranks(3, As::processes, kDeadline, [&](testing::Rank& rank) {
     const auto backend = join(rank, timeout);
     std::function<void()> work;
-    if (rank.rank() == 1) work = [&] { std::this_thread::sleep_for(15 * timeout); };
-    do_alone(*backend, timeout, "at work", work);
+    if (rank.rank() == 1) work = [&] { rank.meet(); };  // ends when the others have given up
+    try {
+      do_alone(*backend, timeout, "at work", work);
+    } catch (const Error&) {
+      if (rank.rank() != 1) rank.meet();
+      throw;
+    }
   });
   for (const Outcome& outcome : outcomes) {
     CHECK(outcome.end == Outcome::End::threw);
     CHECK(outcome.number == static_cast<int>(ExitCode::peer));
   }
-  for (const std::size_t waits : {0, 2}) {
-    CHECK(testing::contains(outcomes[waits].error, "rank 1 has been at work for more than 10 times comm.timeout"));
-  }
+  // Both look at the time after the same meeting. Where only one finds it late, the other loses it.
+  const auto names = [&](std::size_t waits) {
+    return testing::contains(outcomes[waits].error, "rank 1 has been at work for more than 10 times comm.timeout");
+  };
+  CHECK((names(0) || names(2)));
 }
 
 TEST_CASE("a rank that is at work when another dies ends its work, and tells of the other then") {
