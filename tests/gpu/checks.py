@@ -60,19 +60,30 @@ shuffle = false
 """
 
 
+@dataclasses.dataclass
+class Strategy:
+    name: str
+    kind: str
+    nproc: int
+    more: str  # lines of the config
+    tolerance: float = FULL
+    models: list = dataclasses.field(default_factory=lambda: list(MODELS))
+
+
 def strategies(machine):
-    """Name, kind, processes, lines of the config, how far a test loss may be off."""
     nccl = 'comm.backend = "nccl"' + ("\ncomm.options.share_gpu = true" if machine.shares else "")
-    yield "single", "single", 1, "", FULL
-    yield "single, bf16", "single", 1, 'train.amp = "bf16"', HALF
-    yield "single, fp16", "single", 1, 'train.amp = "fp16"', HALF
-    yield "dp", "dp", 1, f"strategy.devices = {machine.ranks}", FULL
-    yield "ddp, nccl", "ddp", machine.ranks, nccl, FULL
-    yield "ddp, nccl, bf16", "ddp", machine.ranks, nccl + '\ntrain.amp = "bf16"', HALF
-    yield "ddp, gloo through the host", "ddp", machine.ranks, GLOO, FULL
-
-
-GLOO = 'comm.backend = "gloo"\ncomm.stage_through_host = true'
+    gloo = 'comm.backend = "gloo"\ncomm.stage_through_host = true'
+    # The gradients of linear overflow in float16 at the first scales, so that it skips steps which the CPU takes.
+    half = [model for model in MODELS if model != "linear"]
+    return [
+        Strategy("single", "single", 1, ""),
+        Strategy("single, bf16", "single", 1, 'train.amp = "bf16"', HALF),
+        Strategy("single, fp16", "single", 1, 'train.amp = "fp16"', HALF, half),
+        Strategy("dp", "dp", 1, f"strategy.devices = {machine.ranks}"),
+        Strategy("ddp, nccl", "ddp", machine.ranks, nccl),
+        Strategy("ddp, nccl, bf16", "ddp", machine.ranks, nccl + '\ntrain.amp = "bf16"', HALF),
+        Strategy("ddp, gloo through the host", "ddp", machine.ranks, gloo),
+    ]
 
 
 def test_loss(machine, model, device, kind, nproc, more):
@@ -93,11 +104,11 @@ def is_near(model, kind, loss, wanted, tolerance):
 def beside_the_cpu(machine, chosen):
     """Every model under these strategies on the same batches: its test loss is that of one process on the CPU."""
     wanted = {model: test_loss(machine, model, "cpu", "single", 1, "") for model in MODELS}
-    for name, kind, nproc, more, tolerance in chosen:
-        losses = {model: test_loss(machine, model, "cuda", kind, nproc, more) for model in MODELS}
+    for how in chosen:
+        losses = {model: test_loss(machine, model, "cuda", how.kind, how.nproc, how.more) for model in how.models}
         told = ", ".join(f"{model} {loss:.4g} (CPU {wanted[model]:.4g})" for model, loss in losses.items())
-        good = all(is_near(model, kind, loss, wanted[model], tolerance) for model, loss in losses.items())
-        yield Result(f"training, {name}", told, good, {"test_losses": losses, "cpu": wanted})
+        good = all(is_near(model, how.kind, loss, wanted[model], how.tolerance) for model, loss in losses.items())
+        yield Result(f"training, {how.name}", told, good, {"test_losses": losses, "cpu": wanted})
 
 
 def training(machine):
@@ -107,7 +118,7 @@ def training(machine):
 def ucx(machine):
     """The backend that moves a GPU's memory itself, and adds by a kernel of its own."""
     yield from suite(machine, "ucx", always=["--memory", "cuda"])
-    yield from beside_the_cpu(machine, [("ddp, ucx", "ddp", machine.ranks, 'comm.backend = "ucx"', FULL)])
+    yield from beside_the_cpu(machine, [Strategy("ddp, ucx", "ddp", machine.ranks, 'comm.backend = "ucx"')])
 
 
 def parity(machine):

@@ -76,7 +76,7 @@ class Built(unittest.TestCase):
     def test_every_plugin_that_a_check_uses_is_built(self):
         (targets,) = re.findall(r"^ninja (?:.*\\\n)*.*$", (HERE / "run").read_text(), re.MULTILINE)
         machine = checks.Machine(pathlib.Path(), 1, False, pathlib.Path())
-        lines = "\n".join(more for _, _, _, more, _ in checks.strategies(machine))
+        lines = "\n".join(how.more for how in checks.strategies(machine))
         backends = set(re.findall(r'comm.backend = "(\w+)"', lines))
         self.assertGreater(len(backends), 1)
         for target in [f"comm_{name}" for name in backends] + [f"model_{name}" for name in checks.MODELS]:
@@ -200,7 +200,8 @@ class Failures(unittest.TestCase):
         code, out, _ = self.train_with(2.0, 2.08)
         self.assertEqual(code, 1)
         self.assertIn("training, single                      FAILED  linear 2.08 (CPU 2)", out)
-        self.assertIn("training, single, bf16                ok", out)
+        self.assertIn("training, single, bf16                ok      linear", out)
+        self.assertIn("training, single, fp16                ok      simplenet", out)
         self.assertEqual(self.train_with(2.0, "NaN")[0], 1)
 
     def test_speed_and_busbw_below_what_is_wanted_are_failures(self):
