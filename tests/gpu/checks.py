@@ -18,10 +18,13 @@ from running import Failed, run
 from speeds import busbw, graphs, speed
 from systems import train
 
-PICTURES = 'name = "synthetic"\noptions = {{ shape = "{}", classes = 10, samples = 1024, test_samples = 256 }}'
-MODELS = {"linear": 'name = "linear"', "simplenet": PICTURES.format("1x28x28"), "resnet18": PICTURES.format("3x32x32")}
-# Of a test loss, relative to one process on the CPU in float32: other kernels and orders of summation; half precision.
+PICTURES = 'name = "synthetic"\noptions = {{ shape = "{}", classes = 10, samples = {}, test_samples = {} }}'
+# The data of each. ResNet-18 has one batch, which it learns by heart.
+MODELS = {"linear": 'name = "linear"', "simplenet": PICTURES.format("1x28x28", 1024, 256),
+          "resnet18": PICTURES.format("3x32x32", 64, 64)}
+# Of a loss, relative to one process on the CPU in float32: other kernels and orders of summation; half precision.
 FULL, HALF = 0.01, 0.05
+BY_HEART = 0.5  # at most, of the training loss of ResNet-18, which begins at 2.6
 
 
 def suite(machine, plugin, always=(), on_one=()):
@@ -52,6 +55,7 @@ strategy.kind = "{kind}"
 model.name = "{model}"
 optimizer.name = "sgd"
 optimizer.lr = 0.01
+optimizer.momentum = 0.9
 train.steps = {steps}
 [data]
 {data}
@@ -86,29 +90,35 @@ def strategies(machine):
     ]
 
 
-def test_loss(machine, model, device, kind, nproc, more):
+def losses_of(machine, model, device, kind, nproc, more):
+    """The training loss, of all ranks, and the test loss."""
     devices = [] if device == "cpu" else [0] if kind == "single" else machine.devices
     config = CONFIG.format(device=device, nproc=nproc, devices=devices, more=more, kind=kind, model=model,
-                           steps=10 if machine.quick else 50, data=MODELS[model])
+                           steps=10 if machine.quick or model == "resnet18" else 50, data=MODELS[model])
     summary, _ = train(machine.program("ddprun"), config, machine.folder, LIMIT)
-    return summary["test.loss"]
+    return summary["train.loss"], summary["test.loss"]
 
 
-def is_near(model, kind, loss, wanted, tolerance):
-    """Replicas of ResNet-18 normalise over their own part of a batch, so it is another training there."""
-    if model == "resnet18" and kind != "single":
-        return math.isfinite(loss) and loss < 2 * wanted
-    return math.isfinite(loss) and abs(loss - wanted) <= tolerance * wanted
+def is_near(model, losses, wanted, tolerance):
+    """ResNet-18 makes much of every rounding, and its replicas normalise over their own part of a batch: each run of it is
+    another training, which comes to the same end. Parity has its numbers."""
+    if model == "resnet18":
+        return losses[0] <= BY_HEART and math.isfinite(losses[1])
+    return all(abs(loss - cpu) <= tolerance * cpu for loss, cpu in zip(losses, wanted))
+
+
+def told_of(losses):
+    return " / ".join(f"{loss:.4g}" for loss in losses)
 
 
 def beside_the_cpu(machine, chosen):
-    """Every model under these strategies on the same batches: its test loss is that of one process on the CPU."""
-    wanted = {model: test_loss(machine, model, "cpu", "single", 1, "") for model in MODELS}
+    """Every model under these strategies on the same batches: its losses are those of one process on the CPU."""
+    wanted = {model: losses_of(machine, model, "cpu", "single", 1, "") for model in MODELS}
     for how in chosen:
-        losses = {model: test_loss(machine, model, "cuda", how.kind, how.nproc, how.more) for model in how.models}
-        told = ", ".join(f"{model} {loss:.4g} (CPU {wanted[model]:.4g})" for model, loss in losses.items())
-        good = all(is_near(model, how.kind, loss, wanted[model], how.tolerance) for model, loss in losses.items())
-        yield Result(f"training, {how.name}", told, good, {"test_losses": losses, "cpu": wanted})
+        losses = {model: losses_of(machine, model, "cuda", how.kind, how.nproc, how.more) for model in how.models}
+        told = ", ".join(f"{model} {told_of(each)} (CPU {told_of(wanted[model])})" for model, each in losses.items())
+        good = all(is_near(model, each, wanted[model], how.tolerance) for model, each in losses.items())
+        yield Result(f"training, {how.name}", told, good, {"losses": losses, "cpu": wanted})
 
 
 def training(machine):

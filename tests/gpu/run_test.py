@@ -186,12 +186,13 @@ class Failures(unittest.TestCase):
         self.assertEqual(got, 1)
         self.assertIn("1 ok, 2 failed", out)
 
-    def train_with(self, on_cpu, on_gpu):
-        """A ddprun whose every run leaves these test losses."""
+    def train_with(self, on_cpu, on_gpu, by_heart=0.1):
+        """A ddprun whose every run leaves these test losses, and ResNet-18's this training loss."""
         self.program("ddprun", f"""
             grep -q '"cpu"' "$2" && loss={on_cpu} || loss={on_gpu}
+            grep -q resnet18 "$2" && learnt={by_heart} || learnt=$loss
             mkdir -p {self.build}/r && : >{self.build}/r/steps-rank0.jsonl
-            echo "{{\\"test.loss\\": $loss}}" >{self.build}/r/summary.json
+            echo "{{\\"train.loss\\": $learnt, \\"test.loss\\": $loss}}" >{self.build}/r/summary.json
             echo run folder: {self.build}/r""")
         return self.check("--only", "training", "--quick")
 
@@ -199,10 +200,16 @@ class Failures(unittest.TestCase):
         self.assertEqual(self.train_with(2.0, 2.001)[0], 0)
         code, out, _ = self.train_with(2.0, 2.08)
         self.assertEqual(code, 1)
-        self.assertIn("training, single                      FAILED  linear 2.08 (CPU 2)", out)
+        self.assertIn("training, single                      FAILED  linear 2.08 / 2.08 (CPU 2 / 2)", out)
         self.assertIn("training, single, bf16                ok      linear", out)
         self.assertIn("training, single, fp16                ok      simplenet", out)
         self.assertEqual(self.train_with(2.0, "NaN")[0], 1)
+
+    def test_a_resnet_that_has_not_learnt_its_batch_is_a_failure_under_every_strategy(self):
+        for loss in [2.3, "NaN"]:
+            code, out, _ = self.train_with(2.0, 2.001, loss)
+            self.assertEqual(code, 1)
+            self.assertIn("\n0 ok, ", out)
 
     def test_speed_and_busbw_below_what_is_wanted_are_failures(self):
         machine = checks.Machine(self.build, 2, False, self.build)
