@@ -6,10 +6,12 @@
 #include <thread>
 #include <vector>
 
+#include "comm/board_memory.hpp"
 #include "comm/checked_backend.hpp"
 #include "comm/shared_board.hpp"
 #include "joined.hpp"
 #include "support/error_of.hpp"
+#include "support/process.hpp"
 #include "support/temp_dir.hpp"
 
 namespace ddprun::comm {
@@ -18,6 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::As;
 using testing::error_of;
+using testing::eventually;
 using testing::failures;
 using testing::Outcome;
 using testing::Rank;
@@ -36,15 +39,20 @@ std::unique_ptr<CommBackend> join_checked(Rank& rank, Over over, const std::shar
   return checked(std::move(inner), std::move(exchange), deadline);
 }
 
-// Runs the ranks as checked backends; what body throws is the outcome's error.
-std::vector<Outcome> run_checked(int size, As as, Over over, const std::function<void(Rank&, CommBackend&)>& body,
-                                 std::chrono::milliseconds deadline = kDeadline) {
+std::vector<Outcome> run_with_board(int size, As as,
+                                    const std::function<void(Rank&, const std::shared_ptr<BoardMemory>&)>& body) {
   const TempDir folder;
   const std::string path = (folder.path() / "board").string();
   // Threads share one mapping, so that ThreadSanitizer sees all that they do to it; processes map for themselves.
   const auto shared = as == As::threads ? map_board(path, size) : nullptr;
-  return run_ranks(size, as, kDeadline, [&](Rank& rank) {
-    const auto backend = join_checked(rank, over, shared ? shared : map_board(path, size), deadline);
+  return run_ranks(size, as, kDeadline, [&](Rank& rank) { body(rank, shared ? shared : map_board(path, size)); });
+}
+
+// Runs the ranks as checked backends; what body throws is the outcome's error.
+std::vector<Outcome> run_checked(int size, As as, Over over, const std::function<void(Rank&, CommBackend&)>& body,
+                                 std::chrono::milliseconds deadline = kDeadline) {
+  return run_with_board(size, as, [&](Rank& rank, const std::shared_ptr<BoardMemory>& board) {
+    const auto backend = join_checked(rank, over, board, deadline);
     body(rank, *backend);
   });
 }
@@ -197,25 +205,26 @@ TEST_CASE("a rank that does not come in time is named with where it is") {
     if (rank.rank() == 0) rank.report(error_of([&] { Called{}(backend); }));
     rank.meet(1);
   };
-  const auto outcomes = run_checked(2, As::processes, Over::board, body, 100ms);
+  const auto outcomes = run_checked(2, As::processes, Over::board, body, 2s);
   CHECK(failures(outcomes) == "");
   CHECK(outcomes[0].records ==
         std::vector<std::string>{"5: good: rank 0: allreduce 2 (float32 x 4, sum): timeout: rank "
-                                 "1 did not come within 100 ms, after collective 1"});
+                                 "1 did not come within 2000 ms, after collective 1"});
 }
 
 TEST_CASE("an abort from another thread ends the wait, and is told to the peers") {
   for (const As as : {As::processes, As::threads}) {
-    const auto outcomes = run_checked(2, as, Over::board, [](Rank& rank, CommBackend& backend) {
+    const auto outcomes = run_with_board(2, as, [](Rank& rank, const std::shared_ptr<BoardMemory>& board) {
+      const auto backend = join_checked(rank, Over::board, board);
       if (rank.rank() == 1) {
         rank.meet(1);  // not before the other has been thrown out
-        return Called{}(backend);
+        return Called{}(*backend);
       }
       std::thread other([&] {
-        std::this_thread::sleep_for(50ms);
-        backend.abort();
+        eventually([&] { return board->members()[0].slots[1].sequence == 1; });  // the call has begun
+        backend->abort();
       });
-      rank.report(error_of([&] { Called{}(backend); }));
+      rank.report(error_of([&] { Called{}(*backend); }));
       other.join();
       rank.meet(1);
       rank.meet(2);  // stays, so that the peer sees an abort and no departure
