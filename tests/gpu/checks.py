@@ -9,11 +9,13 @@ import json
 import math
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
 
 from machine import LIMIT, Machine, ROOT, Result
+import running
 from running import Failed, run
 from speeds import busbw, graphs, speed
 from systems import train
@@ -144,21 +146,30 @@ ALWAYS = [name for name in CHECKS if name != "ucx"]  # which wants a library tha
 
 
 def results_of(check, machine):
-    """A check that fails is a result; what it had found before stays."""
-    results = []
+    """As they come. A check that fails is a result; what it had found before stays."""
     try:
-        for result in check(machine):
-            print(f"tests/gpu/run: {result.name}: {'ok' if result.good else 'FAILED'}", file=sys.stderr, flush=True)
-            results.append(result)
+        yield from check(machine)
     except (Failed, OSError, ValueError, KeyError, IndexError, subprocess.TimeoutExpired) as fault:
-        print(f"tests/gpu/run: {check.__name__}: {fault}", file=sys.stderr, flush=True)
-        results.append(Result(check.__name__, str(fault).splitlines()[0], False))
-    return results
+        print(f"tests/gpu/run: {check.__name__}: {fault}", file=sys.stderr)
+        yield Result(check.__name__, str(fault).splitlines()[0], False)
+
+
+def collected(results, name, path):
+    """The list of them. Each is told and kept at once, for whoever ends this early."""
+    listed = []
+    for result in results:
+        print(f"tests/gpu/run: {result.line()}", file=sys.stderr, flush=True)
+        listed.append(result)
+        if path:
+            document = {"ddprun_gpu": 1, "machine": name, "results": [dataclasses.asdict(each) for each in listed]}
+            path.with_name(path.name + ".new").write_text(json.dumps(document, indent=1))
+            path.with_name(path.name + ".new").replace(path)
+    return listed
 
 
 def table(results):
     width = max(len(result.name) for result in results)
-    lines = [f"{result.name:<{width}}  {'ok    ' if result.good else 'FAILED'}  {result.told}" for result in results]
+    lines = [result.line(width) for result in results]
     bad = sum(not result.good for result in results)
     return "\n".join([*lines, f"{len(results) - bad} ok, {bad} failed"])
 
@@ -196,14 +207,14 @@ def main(argv):
     args = arguments(argv)
     if args.check_arguments:
         return 0
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that programs are ended
+    running.logs = args.build / "logs"
+    name = machine_name()
     with tempfile.TemporaryDirectory(prefix="ddprun-gpu-") as folder:
         machine = Machine(args.build, args.gpus, args.quick, pathlib.Path(folder))
-        results = [result for name in args.only for result in results_of(CHECKS[name], machine)]
-    name = machine_name()
+        found = (result for check in args.only for result in results_of(CHECKS[check], machine))
+        results = collected(found, name, args.json)
     print(f"{os.uname().nodename}: {name}\n{table(results)}")
-    if args.json:
-        document = {"ddprun_gpu": 1, "machine": name, "results": [dataclasses.asdict(result) for result in results]}
-        args.json.write_text(json.dumps(document, indent=1))
     return 0 if all(result.good for result in results) else 1
 
 

@@ -8,7 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
 HERE = pathlib.Path(__file__).parent
-LIMIT = 1200  # seconds of one program
+LIMIT = 400  # seconds of one program
 
 
 @dataclasses.dataclass
@@ -17,6 +17,9 @@ class Result:
     told: str
     good: bool
     figures: dict = dataclasses.field(default_factory=dict)
+
+    def line(self, width=0):
+        return f"{self.name:<{width}}  {'ok    ' if self.good else 'FAILED'}  {self.told}"
 
 
 @dataclasses.dataclass

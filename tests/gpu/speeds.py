@@ -10,7 +10,7 @@ import tempfile
 
 from machine import HERE, LIMIT, Result
 from comparison import ratio_of
-from running import Failed, run
+from running import end_with_parent, failed, keep, run
 from systems import train
 
 SPEED_WANTED = 1.1  # times PyTorch's images per second
@@ -119,13 +119,15 @@ def loop(machine, sizes):
                 environment["NCCL_HOSTID"] = f"ddprun-rank-{rank}"
             argv = [machine.program("nccl_loop"), rank, machine.ranks, device, f"{folder}/id", 1, *sizes]
             ranks.append(stack.enter_context(subprocess.Popen([str(word) for word in argv], env=environment, text=True,
-                                                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)))
+                                                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                                              preexec_fn=end_with_parent)))
             stack.callback(ranks[-1].kill)
         for process in reversed(ranks):
-            out, err = process.communicate(timeout=LIMIT)
+            wrote = process.communicate(timeout=LIMIT)
             if process.returncode != 0:
-                raise Failed(f"nccl_loop ended with {process.returncode}:\n{err}")
-    return [float(line.split()[1]) for line in out.splitlines()]
+                raise failed(process.args, f"ended with {process.returncode}", wrote)
+            keep(process.args, wrote)
+    return [float(line.split()[1]) for line in wrote[0].splitlines()]
 
 
 def bench(machine, sizes):

@@ -1,0 +1,149 @@
+"""The checks of tests/gpu/run without a GPU: one that fails is in the table and in the exit code."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import checks  # noqa: E402
+import running  # noqa: E402
+import speeds  # noqa: E402
+from programs import is_there, script, wait_until  # noqa: E402
+
+
+class Failures(unittest.TestCase):
+    """With programs that stand for the built ones."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.build = pathlib.Path(self.folder.name)
+        (self.build / "bin").mkdir()
+
+    def check(self, *arguments):
+        done = subprocess.run([sys.executable, HERE / "checks.py", "--build", self.build, *map(str, arguments)],
+                              capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout, done.stderr
+
+    def program(self, name, text):
+        return script(self.build / "bin" / name, text)
+
+    def test_a_suite_that_passes_is_ok(self):
+        self.program("ddprun-conformance", "echo 12 passed, 0 failed, 0 skipped")
+        code, out, _ = self.check("--only", "conformance")
+        self.assertEqual(code, 0)
+        self.assertIn("conformance of nccl, several ranks on one GPU  ok      12 passed", out)
+        self.assertIn("1 ok, 0 failed", out)
+
+    def test_a_suite_that_fails_or_is_skipped_is_a_failure(self):
+        for code in [6, 77]:
+            self.program("ddprun-conformance", f"echo it is so; exit {code}")
+            got, out, _ = self.check("--only", "conformance")
+            self.assertEqual(got, 1)
+            self.assertIn("FAILED", out)
+            self.assertIn("0 ok, 1 failed", out)
+
+    def test_what_a_program_wrote_is_told_where_it_fails_and_kept_in_any_case(self):
+        self.program("ddprun-conformance", "echo FAILED float32; echo as stderr >&2; exit 6")
+        _, _, err = self.check("--only", "conformance")
+        self.assertIn("FAILED float32\nas stderr\n", err)
+        (log,) = (self.build / "logs").glob("*-ddprun-conformance.log")
+        self.assertIn("--plugin nccl", log.read_text())
+        self.assertIn("FAILED float32\nas stderr\n", log.read_text())
+        with self.assertRaisesRegex(running.Failed, "took more than 0.2 s:\nthis far"):
+            running.run(["sh", "-c", "echo this far; exec sleep 60"], 0.2)
+
+    def test_a_command_that_is_ended_leaves_its_results_and_no_process(self):
+        pid, figures = self.build / "pid", self.build / "figures.json"
+        self.program("ddprun-conformance", f"""
+            case "$*" in *share_gpu*) echo the first; exit 0 ;; esac
+            echo $$ >{pid}.new; mv {pid}.new {pid}; exec sleep 60""")
+        for end in ["terminate", "kill"]:
+            with subprocess.Popen([sys.executable, HERE / "checks.py", "--build", self.build, "--gpus", "2", "--only",
+                                   "conformance", "--json", figures], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                  text=True) as process:
+                wait_until(pid.exists)
+                getattr(process, end)()
+                _, err = process.communicate(timeout=20)
+            self.assertIn("conformance of nccl, several ranks on one GPU  ok      the first\n", err)
+            self.assertEqual([each["told"] for each in json.loads(figures.read_text())["results"]], ["the first"])
+            wait_until(lambda: not is_there(int(pid.read_text())))
+            pid.unlink()
+            figures.unlink()
+
+    def test_all_gpus_are_tested_where_there_are_several(self):
+        self.program("ddprun-conformance", 'echo "$*"')
+        _, out, _ = self.check("--only", "conformance", "--gpus", 4)
+        self.assertIn("conformance of nccl, 4 GPUs", out)
+        self.assertIn("--ranks 2,4", out)
+
+    def test_ucx_is_held_to_the_memory_of_gpus_where_its_folder_is_named(self):
+        self.program("ddprun-conformance", 'echo "$*"')
+        code, out, _ = self.check("--only", "ucx", "--ucx")  # there is no program to train with
+        self.assertEqual(code, 1)
+        self.assertIn("conformance of ucx, several ranks on one GPU  ok ", out)
+        self.assertIn("--memory cuda --as processes", out)
+        self.assertNotIn("ucx", checks.arguments([]).only)
+        self.assertIn("ucx", checks.arguments(["--ucx"]).only)
+
+    def test_a_check_that_fails_does_not_keep_the_others_from_running(self):
+        self.program("ddprun-conformance", "echo fine")
+        got, out, _ = self.check("--only", "training,busbw,conformance")  # there is no program to train with
+        self.assertEqual(got, 1)
+        self.assertIn("1 ok, 2 failed", out)
+
+    def train_with(self, on_cpu, on_gpu, by_heart=0.1):
+        """A ddprun whose every run leaves these test losses, and ResNet-18's this training loss."""
+        self.program("ddprun", f"""
+            grep -q '"cpu"' "$2" && loss={on_cpu} || loss={on_gpu}
+            grep -q resnet18 "$2" && learnt={by_heart} || learnt=$loss
+            mkdir -p {self.build}/r && : >{self.build}/r/steps-rank0.jsonl
+            echo "{{\\"train.loss\\": $learnt, \\"test.loss\\": $loss}}" >{self.build}/r/summary.json
+            echo run folder: {self.build}/r""")
+        return self.check("--only", "training", "--quick")
+
+    def test_a_loss_that_is_not_the_cpus_is_a_failure(self):
+        self.assertEqual(self.train_with(2.0, 2.001)[0], 0)
+        code, out, _ = self.train_with(2.0, 2.08)
+        self.assertEqual(code, 1)
+        self.assertIn("training, single                      FAILED  linear 2.08 / 2.08 (CPU 2 / 2)", out)
+        self.assertIn("training, single, bf16                ok      linear", out)
+        self.assertIn("training, single, fp16                ok      simplenet", out)
+        self.assertEqual(self.train_with(2.0, "NaN")[0], 1)
+
+    def test_a_resnet_that_has_not_learnt_its_batch_is_a_failure_under_every_strategy(self):
+        for loss in [2.3, "NaN"]:
+            code, out, _ = self.train_with(2.0, 2.001, loss)
+            self.assertEqual(code, 1)
+            self.assertIn("\n0 ok, ", out)
+
+    def test_speed_and_busbw_below_what_is_wanted_are_failures(self):
+        machine = checks.Machine(self.build, 2, False, self.build)
+        self.addCleanup(setattr, speeds, "bench", speeds.bench)
+        self.addCleanup(setattr, speeds, "loop", speeds.loop)
+        speeds.loop = lambda machine, sizes: [1.0 for _ in sizes]
+        for seconds, good in [(1.01, True), (1.05, False)]:
+            speeds.bench = lambda machine, sizes: [seconds for _ in sizes]
+            self.assertEqual(all(result.good for result in checks.busbw(machine)), good)
+
+    def test_a_graph_that_replays_too_little_or_learns_something_else_is_a_failure(self):
+        machine = checks.Machine(self.build, 1, True, self.build)
+        self.addCleanup(setattr, speeds, "trained_by", speeds.trained_by)
+        for replayed, loss, good in [(17, 2.01, True), (16, 2.01, False), (17, 2.1, False)]:
+            speeds.trained_by = lambda machine, kind, graph, steps: (300.0, replayed, loss) if graph else (100.0, 0, 2.0)
+            results = list(checks.graphs(machine))
+            self.assertEqual([result.good for result in results], [good, good])
+            self.assertIn("300 images/s, without 100, ratio 3.00", results[0].told)
+
+    def test_the_figures_are_kept(self):
+        self.program("ddprun-conformance", "echo fine")
+        path = self.build / "figures.json"
+        self.check("--only", "conformance", "--json", path)
+        self.assertEqual(json.loads(path.read_text())["results"][0]["told"], "fine")
+
+
+unittest.main()
