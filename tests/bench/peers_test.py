@@ -86,8 +86,11 @@ class Peers(unittest.TestCase):
     def test_a_program_that_hangs_is_ended_with_its_children(self):
         path = self.folder / "pid"
         script = f'trap "" TERM; sleep 100 & echo $! > "{path}.new"; mv "{path}.new" "{path}"; wait; wait'
-        with mock.patch.object(running, "GRACE", 0.2), self.assertRaisesRegex(running.Failed, "took more than 1 s"):
-            running.run(["sh", "-c", script], 1)
+        for limit in (1, 5, 30):  # the longer ones for a shell that has not started its child by then
+            with mock.patch.object(running, "GRACE", 0.2), self.assertRaisesRegex(running.Failed, f"than {limit} s"):
+                running.run(["sh", "-c", script], limit)
+            if path.exists():
+                break
         child = path.read_text().strip()
         state = pathlib.Path("/proc", child, "stat")
         deadline = time.monotonic() + 10
