@@ -78,6 +78,7 @@ class Failures(unittest.TestCase):
     def test_all_gpus_are_tested_where_there_are_several(self):
         self.program("ddprun-conformance", 'echo "$*"')
         _, out, _ = self.check("--only", "conformance", "--gpus", 4)
+        self.assertEqual(out.count("--fault-deadline 5000"), 2)
         self.assertIn("conformance of nccl, 4 GPUs", out)
         self.assertIn("--ranks 2,4", out)
 
