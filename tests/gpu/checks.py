@@ -92,6 +92,8 @@ def strategies(machine):
         Strategy("dp", "dp", 1, f"strategy.devices = {machine.ranks}"),
         Strategy("ddp, nccl", "ddp", machine.ranks, nccl),
         Strategy("ddp, nccl, bf16", "ddp", machine.ranks, nccl + '\ntrain.amp = "bf16"', HALF),
+        *(Strategy(f"ddp, nccl, {name}", "ddp", machine.ranks, f"{nccl}\ncomm.options.verify = true\n"
+                   f'comm.algorithm = "{name}"') for name in ["ring", "tree"]),
         Strategy("ddp, gloo through the host", "ddp", machine.ranks, gloo),
     ]
 

@@ -101,6 +101,7 @@ class Failures(unittest.TestCase):
         """A ddprun whose every run leaves these test losses, and ResNet-18's this training loss."""
         self.program("ddprun", f"""
             grep -q '"cpu"' "$2" && loss={on_cpu} || loss={on_gpu}
+            cat "$2" >>{self.build}/configs
             grep -q resnet18 "$2" && learnt={by_heart} || learnt=$loss
             mkdir -p {self.build}/r && : >{self.build}/r/steps-rank0.jsonl
             echo "{{\\"train.loss\\": $learnt, \\"test.loss\\": $loss}}" >{self.build}/r/summary.json
@@ -115,6 +116,13 @@ class Failures(unittest.TestCase):
         self.assertIn("training, single, bf16                ok      linear", out)
         self.assertIn("training, single, fp16                ok      simplenet", out)
         self.assertEqual(self.train_with(2.0, "NaN")[0], 1)
+
+    def test_ring_and_tree_are_forced_and_verified_from_what_nccl_tells(self):
+        _, out, _ = self.train_with(2.0, 2.0)
+        configs = (self.build / "configs").read_text()
+        for name in ["ring", "tree"]:
+            self.assertIn(f"training, ddp, nccl, {name}", out)
+            self.assertIn(f'comm.options.verify = true\ncomm.algorithm = "{name}"\n', configs)
 
     def test_a_resnet_that_has_not_learnt_its_batch_is_a_failure_under_every_strategy(self):
         for loss in [2.3, "NaN"]:
