@@ -19,6 +19,7 @@ std::string describe(const comm::Capabilities& capabilities) {
   add(capabilities.cuda, "cuda");
   add(capabilities.blocking, "blocking");
   add(capabilities.stream_ordered, "stream-ordered");
+  add(capabilities.capture, "capture");
   add(capabilities.alloc, "alloc");
   text += "; algorithms auto";
   for (const comm::Algorithm& algorithm : capabilities.algorithms) text += " " + algorithm.name;

@@ -50,6 +50,7 @@ struct Capabilities {
   bool cuda = false;
   bool blocking = false;  // a collective has ended when its call returns
   bool stream_ordered = false;
+  bool capture = false;                // such a collective may be part of a CUDA graph
   bool alloc = false;                  // allocate() gives memory that moves faster than malloc's
   Memory alloc_memory = Memory::host;  // what allocate() gives
   std::vector<Algorithm> algorithms;

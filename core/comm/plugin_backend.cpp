@@ -210,6 +210,7 @@ Capabilities capabilities_of(const ddprun_comm_plugin& plugin) {
                             .cuda = has(DDPRUN_CAP_CUDA),
                             .blocking = has(DDPRUN_CAP_BLOCKING),
                             .stream_ordered = has(DDPRUN_CAP_STREAM_ORDERED),
+                            .capture = has(DDPRUN_CAP_STREAM_ORDERED) && has(DDPRUN_CAP_CAPTURE),
                             .alloc = has(DDPRUN_CAP_ALLOC),
                             .alloc_memory = has(DDPRUN_CAP_HOST) ? Memory::host : Memory::cuda,
                             .algorithms = {}};

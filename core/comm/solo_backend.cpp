@@ -37,6 +37,7 @@ class SoloBackend : public CallBackend {
                              .cuda = true,
                              .blocking = true,
                              .stream_ordered = true,
+                             .capture = true,
                              .alloc = false,
                              .alloc_memory = Memory::host,
                              .algorithms = {{"identity", kAll, kAll}}};

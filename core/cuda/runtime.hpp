@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 
 namespace ddprun::cuda {
@@ -31,6 +32,12 @@ class Runtime {
   std::shared_ptr<void> make_stream() const;
   // Blocks until all that the stream holds is done.
   void synchronize(void* stream) const;
+
+  // Records what `work` gives to the stream, instead of doing it, as a cudaGraphExec_t that goes before the runtime.
+  // Captured thread-locally: other threads may use the GPU meanwhile. Throws what `work` throws.
+  std::shared_ptr<void> capture(void* stream, const std::function<void()>& work) const;
+  // Queues it on the stream. The graph lives until that is done.
+  void replay(void* graph, void* stream) const;
 
  private:
   struct Functions;

@@ -93,11 +93,12 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
     }
     if (const auto fault = comm::memory_fault(*made.comm->table, memory, staged)) {
       faults.add({ExitCode::plugin, config::fault(sources, "comm.backend", *fault)});
-    } else if (experiment.train.cuda_graph && !comm::capabilities_of(*made.comm->table).stream_ordered) {
-      faults.add({ExitCode::usage,
-                  config::fault(sources, "train.cuda_graph",
-                                "needs a backend that is ordered on streams, and \"" + experiment.comm.backend +
-                                    "\" makes the host wait; use comm.backend = \"nccl\", or set it to false")});
+    } else if (experiment.train.cuda_graph && !comm::capabilities_of(*made.comm->table).capture) {
+      faults.add(
+          {ExitCode::usage,
+           config::fault(sources, "train.cuda_graph",
+                         "needs a backend whose collectives can be part of a CUDA graph, and those of \"" +
+                             experiment.comm.backend + "\" cannot; use comm.backend = \"nccl\", or set it to false")});
     }
   }
   collect(faults, sources, "model.name", [&] {
@@ -105,9 +106,8 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
   });
   collect(faults, sources, "data.name", [&] {
     made.dataset_plugin = data::find_dataset(experiment.data.name, registry);
-    made.data = data::open_splits(
-        *made.dataset_plugin.table,
-        {experiment.data.root, experiment.data.options, static_cast<uint64_t>(experiment.experiment.seed)});
+    made.data = data::open_splits(*made.dataset_plugin.table, {experiment.data.root, experiment.data.options,
+                                                               static_cast<uint64_t>(experiment.experiment.seed)});
   });
   if (made.data.train != nullptr && made.data.test == nullptr && experiment.train.evaluate) {
     faults.add({ExitCode::usage, config::fault(sources, "train.evaluate",
@@ -127,7 +127,8 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
     }
   }
   if (made.model != nullptr && experiment.strategy.kind == "dp") {
-    for (int64_t device = 1; device < experiment.strategy.devices; ++device) made.replicas.push_back(create_model(made));
+    for (int64_t device = 1; device < experiment.strategy.devices; ++device)
+      made.replicas.push_back(create_model(made));
   }
   // A run that goes on has weights of its own.
   if (made.model != nullptr && !experiment.model.weights.empty() && experiment.checkpoint.resume.empty()) {

@@ -70,10 +70,11 @@ std::unique_ptr<comm::CommBackend> join_backend(const Assembly& assembly, launch
   if (!device.is_cpu()) backend = train::staged(std::move(backend), device, options.deadline);
   if (settings.check == "off") return backend;
   if (world.source != launch::Source::own && assembly.experiment().train.cuda_graph) {
-    throw Error(ExitCode::usage,
-                config::fault(assembly.loaded.sources, "comm.check",
-                              "compares calls over the backend itself where another launcher has started the ranks, which "
-                              "a CUDA graph cannot record; set it to \"off\", or train.cuda_graph = false"));
+    throw Error(
+        ExitCode::usage,
+        config::fault(assembly.loaded.sources, "comm.check",
+                      "compares calls over the backend itself where another launcher has started the ranks, which "
+                      "a CUDA graph cannot record; set it to \"off\", or train.cuda_graph = false"));
   }
   // Ranks of one host compare their calls in shared memory; across hosts, through the backend itself.
   auto exchange = world.source == launch::Source::own

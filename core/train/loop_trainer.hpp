@@ -63,8 +63,8 @@ class LoopTrainer : public Trainer {
   virtual void barrier() {}
   // Throws where the group has failed, and this rank may hold what an aborted collective left. Asks no other rank.
   virtual void throw_if_failed() {}
-  // Work that this rank does by itself, or an empty function; the others wait until it is done, for as long as it takes.
-  // In words: "rank 1 has been <doing>".
+  // Work that this rank does by itself, or an empty function; the others wait until it is done, for as long as it
+  // takes. In words: "rank 1 has been <doing>".
   virtual void alone(const std::string& doing, const std::function<void()>& work) {
     (void)doing;
     if (work) work();

@@ -1,7 +1,8 @@
 #include "algorithms.hpp"
 
-#include <cstdlib>
 #include <mutex>
+
+#include "environment.hpp"
 
 namespace ddprun::nccl_backend {
 namespace {
@@ -43,14 +44,14 @@ AlgorithmScope::AlgorithmScope(std::string value) {
                                           state.value + "\", this one needs \"" + value +
                                           "\": join one after the other");
   }
-  const char* const before = std::getenv(kVariable);
-  if (state.holders == 0 && before != nullptr && !value.empty() && value != before) {
-    throw Failure(DDPRUN_UNSUPPORTED, std::string("NCCL_ALGO=\"") + before + "\" in the environment contradicts \"" +
-                                          value + "\", which comm.algorithm and comm.deterministic ask for: unset it");
+  const auto before = variable(kVariable);
+  if (state.holders == 0 && before && !value.empty() && value != before) {
+    throw Failure(DDPRUN_UNSUPPORTED, "NCCL_ALGO=\"" + *before + "\" in the environment contradicts \"" + value +
+                                          "\", which comm.algorithm and comm.deterministic ask for: unset it");
   }
   if (state.holders == 0) {
-    state.is_ours = before == nullptr && !value.empty();
-    if (state.is_ours) setenv(kVariable, value.c_str(), 1);
+    state.is_ours = !before && !value.empty();
+    if (state.is_ours) set_variable(kVariable, value);
     state.value = std::move(value);
   }
   ++state.holders;
@@ -59,7 +60,7 @@ AlgorithmScope::AlgorithmScope(std::string value) {
 AlgorithmScope::~AlgorithmScope() {
   Shared& state = shared();
   const std::lock_guard lock(state.mutex);
-  if (--state.holders == 0 && state.is_ours) unsetenv(kVariable);
+  if (--state.holders == 0 && state.is_ours) unset_variable(kVariable);
 }
 
 }  // namespace ddprun::nccl_backend

@@ -56,11 +56,15 @@ NcclCommunicator::NcclCommunicator(const Host& host)
 
 std::shared_ptr<Session> NcclCommunicator::joined() const {
   const OnDevice here(device_.ordinal);
+  // The GPU's context takes its time, which differs: it is made before the ranks wait for one another in NCCL.
+  check("using the device", cudaFree(nullptr));
   const std::string forced = forced_algorithm(host_.algorithm(), host_.deterministic());
   if (meet(host_, device_, settings_, forced)) stay_on_loopback(host_);
   host_.log(host_.rank() == 0 ? DDPRUN_LOG_INFO : DDPRUN_LOG_DEBUG, device_.versions);
   const AlgorithmScope scope(forced);
-  return Session::join(host_, device_, exchange_id(host_));
+  // Past this, every rank has written what it has to into the environment, and NCCL may read it.
+  const auto places = host::places_of(host_);
+  return Session::join(host_, device_, places, exchange_id(host_));
 }
 
 template <class Launch>

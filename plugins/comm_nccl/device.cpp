@@ -3,10 +3,10 @@
 #include <link.h>
 #include <nccl.h>
 
-#include <cstdlib>
 #include <set>
 #include <string_view>
 
+#include "environment.hpp"
 #include "failures.hpp"
 
 namespace ddprun::nccl_backend {
@@ -76,8 +76,8 @@ int driver_version(int runtime) {
 void require_device(int ordinal) {
   int count = 0;
   const cudaError_t result = cudaGetDeviceCount(&count);
-  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  const std::string limit = visible == nullptr ? "" : std::string(" (CUDA_VISIBLE_DEVICES=") + visible + ")";
+  const auto visible = variable("CUDA_VISIBLE_DEVICES");
+  const std::string limit = visible ? " (CUDA_VISIBLE_DEVICES=" + *visible + ")" : "";
   if (result == cudaErrorNoDevice || (result == cudaSuccess && count == 0)) {
     refuse("an NVIDIA driver, but no device" + limit + ": NCCL needs a GPU");
   }

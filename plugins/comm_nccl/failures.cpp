@@ -18,7 +18,9 @@ struct Known {
   const char* hint;
 };
 constexpr Known kKnown[] = {
-    {"Duplicate GPU", DDPRUN_INVALID, "give each rank a GPU of its own: launch.nproc is at most the number of GPUs"},
+    {"Duplicate GPU", DDPRUN_INVALID,
+     "give each rank a GPU of its own: launch.nproc is at most the number of GPUs; for tests: "
+     "comm.options.share_gpu = true"},
     {"out of memory", DDPRUN_NO_MEMORY, kMemory},
     {"no algorithm/protocol", DDPRUN_UNSUPPORTED,
      "NCCL has not this algorithm for this call on this machine: comm.algorithm = \"auto\" lets it choose"},

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "environment.hpp"
 #include "failures.hpp"
 
 namespace ddprun::nccl_backend {
@@ -37,7 +38,8 @@ bool meet(const Host& host, const Device& device, const Settings& settings, cons
   const auto hosts = host.allgather(host_id());
   const auto buses = host.allgather(device.bus);
   // Ranks that differ here would wait for one another for ever, or compute with different algorithms.
-  const std::string ask = "NCCL " + joined_version() + ", NCCL_ALGO \"" + forced + "\"";
+  const std::string algorithm = forced.empty() ? variable("NCCL_ALGO").value_or("") : forced;
+  const std::string ask = "NCCL " + joined_version() + ", NCCL_ALGO \"" + algorithm + "\"";
   const auto asks = host.allgather(ask);
   bool one_host = true;
   for (int rank = 0; rank < host.size(); ++rank) {
@@ -50,7 +52,8 @@ bool meet(const Host& host, const Device& device, const Settings& settings, cons
       if (hosts[other] != hosts[rank] || buses[other] != buses[rank]) continue;
       throw Failure(DDPRUN_INVALID, "ranks " + std::to_string(other) + " and " + std::to_string(rank) +
                                         " use one GPU (" + buses[rank] +
-                                        "): give each a GPU of its own; launch.nproc is at most the number of GPUs");
+                                        "): give each one of its own; launch.nproc is at most the number of GPUs "
+                                        "(for tests: comm.options.share_gpu = true)");
     }
   }
   return one_host;

@@ -12,7 +12,7 @@ using namespace ddprun;
 constexpr char kLibrary[] = "nccl " DDPRUN_TEXT(NCCL_MAJOR) "." DDPRUN_TEXT(NCCL_MINOR) "." DDPRUN_TEXT(NCCL_PATCH);
 
 constexpr CommPluginInfo kNccl = {"nccl", "0.1.0", kLibrary,
-                                  DDPRUN_CAP_CUDA | DDPRUN_CAP_STREAM_ORDERED | DDPRUN_CAP_ALLOC,
+                                  DDPRUN_CAP_CUDA | DDPRUN_CAP_STREAM_ORDERED | DDPRUN_CAP_ALLOC | DDPRUN_CAP_CAPTURE,
                                   nccl_backend::kAlgorithms};
 
 constexpr beside::Library kBackend = {&kNccl, "libddprun_nccl_backend.so", "ddprun_nccl_backend_make",

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <string_view>
 
 #include "ddprun/words.hpp"
+#include "environment.hpp"
 #include "settings.hpp"
 
 namespace ddprun::nccl_backend {
@@ -36,16 +36,15 @@ Report::Report(const Host& host, bool wanted)
   }
   file_ = debug_memory();
   const std::string path = "/proc/self/fd/" + std::to_string(file_);
-  const char* const now = std::getenv("NCCL_DEBUG_FILE");
-  const bool is_ours = now != nullptr && now == path;  // of an earlier communicator
-  for (const char* const variable : {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"}) {
-    if (is_ours || std::getenv(variable) == nullptr) continue;
-    throw Failure(DDPRUN_INVALID, std::string(kWhy) + " needs NCCL's debug lines for itself: leave " + variable +
+  const bool is_ours = variable("NCCL_DEBUG_FILE") == path;  // of an earlier communicator
+  for (const char* const name : {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"}) {
+    if (is_ours || !variable(name)) continue;
+    throw Failure(DDPRUN_INVALID, std::string(kWhy) + " needs NCCL's debug lines for itself: leave " + name +
                                       " and comm.options.debug unset");
   }
-  set_variable("NCCL_DEBUG", "INFO", kWhy);
-  set_variable("NCCL_DEBUG_SUBSYS", "TUNING", kWhy);
-  set_variable("NCCL_DEBUG_FILE", path, kWhy);
+  fix_variable("NCCL_DEBUG", "INFO", kWhy);
+  fix_variable("NCCL_DEBUG_SUBSYS", "TUNING", kWhy);
+  fix_variable("NCCL_DEBUG_FILE", path, kWhy);
   read_ = lseek(file_, 0, SEEK_END);
 }
 

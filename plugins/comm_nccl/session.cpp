@@ -17,9 +17,10 @@ void pause(int turn) {
 
 }  // namespace
 
-std::shared_ptr<Session> Session::join(const Host& host, const Device& device, const ncclUniqueId& id) {
+std::shared_ptr<Session> Session::join(const Host& host, const Device& device, const std::vector<host::Place>& places,
+                                       const ncclUniqueId& id) {
   const OnDevice here(device.ordinal);
-  const std::shared_ptr<Session> self(new Session(host, device));
+  const std::shared_ptr<Session> self(new Session(host, device, places));
   const std::shared_ptr<Session> owner(self.get(), [self](Session*) { self->close(); });
   // The most urgent stream there is, so that the pieces of a collective get on between those of a kernel.
   int least = 0;
@@ -69,7 +70,7 @@ void Session::settle(const char* name, ncclResult_t result) {
   }
   if (result != ncclSuccess) fail(failure_of(name, result, ncclGetLastError(nullptr)));
   const std::lock_guard lock(mutex_);
-  doing_ = "between two collectives";
+  doing_ = kIdle;
 }
 
 Flight& Session::take() {

@@ -18,6 +18,7 @@
 
 #include "device.hpp"
 #include "flight.hpp"
+#include "host/liveness.hpp"
 
 namespace ddprun::nccl_backend {
 
@@ -25,9 +26,10 @@ namespace ddprun::nccl_backend {
 // has got on. Ending it takes it out first. So nobody waits for NCCL but the thread.
 class Session {
  public:
-  // Joins all ranks; at most host.deadline(). Throws Failure. Leaves when the result goes, which waits neither for a
-  // peer nor for the GPU longer than a second: then it stays behind with its thread.
-  static std::shared_ptr<Session> join(const Host& host, const Device& device, const ncclUniqueId& id);
+  // Joins all ranks, which are at these places; at most host.deadline(). Throws Failure. Leaves when the result goes,
+  // which waits neither for a peer nor for the GPU longer than a second: then it stays behind with its thread.
+  static std::shared_ptr<Session> join(const Host& host, const Device& device, const std::vector<host::Place>& places,
+                                       const ncclUniqueId& id);
   ~Session() = default;
 
   // Runs call(ncclComm_t), and waits until NCCL has taken it. `name` is of static storage. Throws Failure, the first of
@@ -58,7 +60,10 @@ class Session {
   void abort() noexcept;
 
  private:
-  Session(const Host& host, const Device& device) : host_(host), device_(device) {}
+  static constexpr char kIdle[] = "between two collectives";
+
+  Session(const Host& host, const Device& device, const std::vector<host::Place>& places)
+      : host_(host), device_(device), peers_(places, host.rank()) {}
 
   template <class Call>
   ncclResult_t begin(const char* name, Call&& call) {
@@ -77,12 +82,14 @@ class Session {
   void watch();
   std::optional<Failure> trouble(Clock::time_point now);
   std::optional<Failure> trouble_of_flights(Clock::time_point now);
+  std::optional<Failure> trouble_of_peers(Clock::time_point now);
   void end(Lock& lock);
   void leave(Lock& lock);
   void free_everything() noexcept;
 
   const Host host_;
   const Device device_;
+  const host::Liveness peers_;
   std::atomic<bool> aborted_{false};
   cudaStream_t stream_ = nullptr;
   int32_t* word_ = nullptr;
@@ -90,7 +97,8 @@ class Session {
   std::mutex mutex_;  // what follows
   std::condition_variable changed_;
   ncclComm_t comm_ = nullptr;
-  const char* doing_ = "joining";
+  const char* doing_ = "joining";               // in NCCL, or kIdle
+  std::optional<Clock::time_point> peer_gone_;  // since when one that is waited for has been
   std::optional<Failure> failure_;
   std::vector<std::unique_ptr<Flight>> flights_;
   std::vector<Flight*> free_;

@@ -1,8 +1,9 @@
 #include "settings.hpp"
 
-#include <cstdlib>
 #include <map>
 #include <mutex>
+
+#include "environment.hpp"
 
 namespace ddprun::nccl_backend {
 namespace {
@@ -35,18 +36,17 @@ bool switch_of(const Host& host, const char* option) {
 
 }  // namespace
 
-void set_variable(const std::string& variable, const std::string& value, const std::string& why) {
+void fix_variable(const std::string& name, const std::string& value, const std::string& why) {
   static std::mutex mutex;
   static std::map<std::string, std::string> fixed;
   const std::lock_guard lock(mutex);
-  const auto [entry, is_new] = fixed.emplace(variable, value);
+  const auto [entry, is_new] = fixed.emplace(name, value);
   if (!is_new && entry->second != value) {
-    throw Failure(DDPRUN_UNSUPPORTED, why + ": NCCL reads " + variable + " once per process, and it has been \"" +
+    throw Failure(DDPRUN_UNSUPPORTED, why + ": NCCL reads " + name + " once per process, and it has been \"" +
                                           entry->second + "\" for an earlier communicator; \"" + value +
                                           "\" needs a new process");
   }
-  const char* const now = std::getenv(variable.c_str());
-  if (is_new && (now == nullptr || value != now)) setenv(variable.c_str(), value.c_str(), 1);
+  if (is_new) set_variable(name, value);
 }
 
 Settings Settings::of(const Host& host) {
@@ -57,19 +57,19 @@ Settings Settings::of(const Host& host) {
     const std::string value = host.option(option, "");
     if (value.empty()) continue;
     const std::string as_nccl_has_it = !is_switch ? value : std::string(1, switch_of(host, option) ? '1' : '0');
-    set_variable(name, as_nccl_has_it, std::string("comm.options.") + option);
+    fix_variable(name, as_nccl_has_it, std::string("comm.options.") + option);
   }
   // NCCL refuses two ranks of one host on one GPU; by this it takes them for ranks of different hosts.
   if (settings.share_gpu) {
-    set_variable("NCCL_HOSTID", "ddprun-rank-" + std::to_string(host.rank()), "comm.options.share_gpu");
+    fix_variable("NCCL_HOSTID", "ddprun-rank-" + std::to_string(host.rank()), "comm.options.share_gpu");
   }
   return settings;
 }
 
 void stay_on_loopback(const Host& host) {
-  constexpr char variable[] = "NCCL_SOCKET_IFNAME";
-  if (std::getenv(variable) != nullptr) return;
-  set_variable(variable, "=lo", "a group of ranks on one host");
+  constexpr char kName[] = "NCCL_SOCKET_IFNAME";
+  if (variable(kName)) return;
+  fix_variable(kName, "=lo", "a group of ranks on one host");
   host.log(DDPRUN_LOG_DEBUG, "all ranks are on one host: NCCL_SOCKET_IFNAME is \"=lo\"");
 }
 

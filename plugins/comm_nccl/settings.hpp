@@ -18,7 +18,7 @@ struct Settings {
 
 // Sets one of NCCL's variables for the rest of the process. Throws Failure(DDPRUN_UNSUPPORTED) where an earlier
 // communicator has set it otherwise. `why` stands in that line: "comm.options.debug".
-void set_variable(const std::string& variable, const std::string& value, const std::string& why);
+void fix_variable(const std::string& name, const std::string& value, const std::string& why);
 
 // Keeps the ranks of one host on its loopback interface, where neither the options nor the environment name another:
 // nothing listens to the network. To be called by all ranks, before NCCL makes an id.

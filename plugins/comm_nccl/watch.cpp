@@ -7,11 +7,14 @@ using namespace std::chrono_literals;
 
 constexpr auto kLook = 10ms;   // between two looks: what a fault costs at least
 constexpr auto kLeaving = 1s;  // for what is under way, and for NCCL to part from its peers
+// From a peer's end on, for what it still sent to arrive: a rank that has its result may leave before others have
+// theirs.
+constexpr auto kFarewell = 500ms;
 
 }  // namespace
 
 void Session::watch() {
-  const OnDevice here(device_.ordinal);
+  cudaSetDevice(device_.ordinal);  // for good: going back would make a context on the first GPU
   Lock lock(mutex_);
   while (!closing_) {
     changed_.wait_for(lock, kLook);
@@ -33,7 +36,8 @@ std::optional<Failure> Session::trouble(Clock::time_point now) {
   if (state != ncclSuccess && state != ncclInProgress) {
     return failure_of(under_way_.empty() ? doing_ : under_way_.front()->name, state, ncclGetLastError(comm_));
   }
-  return trouble_of_flights(now);
+  if (auto fault = trouble_of_flights(now)) return fault;
+  return trouble_of_peers(now);
 }
 
 // The deadline of a collective counts from when the GPU has come to it: the one before has ended, and so has what the
@@ -53,6 +57,22 @@ std::optional<Failure> Session::trouble_of_flights(Clock::time_point now) {
     under_way_.pop_front();
   }
   return std::nullopt;
+}
+
+// NCCL sees a peer's end by its sockets only. A kernel that talks to the peer's memory, and a rank that waits for the
+// peer to connect in the first collective, would wait until the deadline.
+std::optional<Failure> Session::trouble_of_peers(Clock::time_point now) {
+  const bool in_nccl = doing_ != kIdle;
+  const bool on_gpu = !under_way_.empty() && under_way_.front()->begun;
+  const int gone = in_nccl || on_gpu ? peers_.first_ended() : -1;
+  if (gone < 0) {
+    peer_gone_.reset();
+    return std::nullopt;
+  }
+  if (!peer_gone_) peer_gone_ = now;
+  if (now - *peer_gone_ < kFarewell) return std::nullopt;
+  const char* const name = in_nccl ? doing_ : under_way_.front()->name;
+  return Failure(DDPRUN_PEER_LOST, std::string(name) + ": rank " + std::to_string(gone) + " has ended");
 }
 
 // By this the kernels of this rank end, whatever their peers do, and whoever waits for the stream goes on.

@@ -1,7 +1,6 @@
 #include "messages.hpp"
 
 #include <algorithm>
-#include <sstream>
 #include <thread>
 
 #include "complaints.hpp"
@@ -15,22 +14,9 @@ constexpr ucp_tag_t kOfCollective = ucp_tag_t{1} << kKindShift, kNotice = ucp_ta
 constexpr ucp_tag_t kAllBits = ~ucp_tag_t{0}, kKindBits = ucp_tag_t{15} << kKindShift;
 constexpr uint32_t kNumbers = 1u << (kKindShift - kNumberShift);
 
-std::vector<Place> places_of(const Host& host) {
-  const Place mine = place_of_this_process();
-  std::vector<Place> places;
-  for (const auto& text :
-       host.allgather(std::to_string(mine.pid) + " " + std::to_string(mine.started) + " " + mine.host)) {
-    std::istringstream fields(text);
-    Place& place = places.emplace_back();
-    fields >> place.pid >> place.started >> std::ws;
-    std::getline(fields, place.host);
-  }
-  return places;
-}
-
-std::vector<bool> beside(const std::vector<Place>& places, int self) {
+std::vector<bool> beside(const std::vector<host::Place>& places, int self) {
   std::vector<bool> are;
-  for (const auto& place : places) are.push_back(share_host(place, places[static_cast<std::size_t>(self)]));
+  for (const auto& place : places) are.push_back(host::share_host(place, places[static_cast<std::size_t>(self)]));
   are[static_cast<std::size_t>(self)] = true;
   return are;
 }
@@ -52,7 +38,7 @@ ucp_request_param_t in_memory(int32_t memory) {
 
 Messages::Messages(const Host& host)
     : host_(host),
-      places_(places_of(host)),
+      places_(host::places_of(host)),
       liveness_(places_, host.rank()),
       beside_(beside(places_, host.rank())),
       chosen_(Transports::of(host, number_of(beside_) == host.size())),
@@ -218,10 +204,7 @@ int Messages::lost() {
 }
 
 int Messages::ended() const noexcept {
-  for (int rank = 0; rank < host_.size(); ++rank) {
-    if (liveness_.has_ended(rank)) return rank;
-  }
-  return -1;
+  return liveness_.first_ended();
 }
 
 // Takes in what has arrived.

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "context.hpp"
-#include "liveness.hpp"
+#include "host/liveness.hpp"
 #include "peers.hpp"
 #include "wait.hpp"
 
@@ -84,8 +84,8 @@ class Messages {
   ucp_tag_t tag(int label, int source) const noexcept;
 
   const Host host_;
-  const std::vector<Place> places_;
-  const Liveness liveness_;
+  const std::vector<host::Place> places_;
+  const host::Liveness liveness_;
   const std::vector<bool> beside_;  // by rank: on this host
   const Transports chosen_;
   Waiter waiter_;

@@ -5,20 +5,20 @@
 #include <new>
 #include <utility>
 
-#include "host_group.hpp"
+#include "host/identity.hpp"
 
 namespace ddprun::ucx_backend {
 
 // What a rank tells the others as it joins.
 struct SharedGroup::Hello {
-  std::array<char, 104> host{};  // host_identity(), with its final 0
+  std::array<char, 104> host{};  // host::identity(), with its final 0
   SegmentKey area;
 };
 
 SharedGroup::SharedGroup(const Host& host, const std::string& forbidden, std::function<int()> lost)
     : rank_(host.rank()), why_not_(forbidden) {
   Hello mine;
-  const std::string identity = host_identity();
+  const std::string identity = host::identity();
   identity.copy(mine.host.data(), mine.host.size() - 1);
   try {
     if (why_not_.empty()) segment_ = std::make_unique<Segment>(sizeof(Area));

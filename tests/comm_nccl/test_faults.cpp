@@ -1,9 +1,16 @@
 // What fails, hangs or is told to stop while comm_nccl joins and communicates, and how long that takes.
 #include <doctest/doctest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
 #include <thread>
+#include <utility>
 
 #include "comm_nccl/process.hpp"
+#include "host/liveness.hpp"
 
 namespace ddprun::testing {
 namespace {
@@ -12,7 +19,7 @@ using comm::Op;
 using namespace std::chrono_literals;
 
 // Far longer than any of it takes, far shorter than the deadlines that must not be waited for.
-constexpr auto kSoon = 5s;
+constexpr auto kSoon = 30s;
 
 comm::JoinOptions within(std::chrono::milliseconds deadline) {
   auto options = options_of(2);
@@ -153,6 +160,91 @@ TEST_CASE("a fault that NCCL finds while nobody calls it is what the next call s
       "5: nccl: rank 0: allreduce 1 (float32 x 3, sum, cuda): peer lost: between two collectives: NCCL: remote error: "
       "NET/Socket : "
       "socketProgress: Connection closed by remote peer 10.0.0.2<4711>; a peer has ended; its own last line says why");
+}
+
+// Rank 1 of two is a process that does nothing, of which NCCL says nothing.
+class SilentPeer {
+ public:
+  SilentPeer() {
+    const auto [out, in] = pipe_of();
+    pid_ = fork();
+    if (pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const host::Place mine = host::place_of_this_process();
+      const std::string text = std::to_string(mine.pid) + " " + std::to_string(mine.started) + " " + mine.host;
+      if (write(in, text.data(), text.size()) < 0) _exit(1);
+      for (;;) pause();
+    }
+    char text[200];
+    place_.assign(text, static_cast<std::size_t>(std::max<ssize_t>(read(out, text, sizeof text), 0)));
+    close(out);
+    close(in);
+  }
+  ~SilentPeer() { end(); }
+
+  comm::JoinOptions options() const {
+    auto options = within(60s);
+    options.allgather = [echo = options.allgather, place = place_](std::string_view mine) {
+      auto all = echo(mine);
+      if (mine.starts_with(std::to_string(getpid()) + " ")) all[1] = place;
+      return all;
+    };
+    return options;
+  }
+
+  void end() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(std::exchange(pid_, 0), nullptr, 0);
+  }
+
+ private:
+  static std::pair<int, int> pipe_of() {
+    int ends[2];
+    if (pipe(ends) != 0) throw std::runtime_error("no pipe");
+    return {ends[0], ends[1]};
+  }
+
+  pid_t pid_;
+  std::string place_;
+};
+
+TEST_CASE("the end of a peer's process ends what waits for it, though NCCL sees nothing of it") {
+  CHECK(told([](Fake& state) {
+          SilentPeer peer;
+          const auto backend = comm::join(nccl(), peer.options());
+          state.gpu_hangs = true;
+          const std::string first = allreduced(*backend);
+          peer.end();
+          await(state, "ncclCommAbort");
+          return first + " | " + soon([&] { return allreduced(*backend); });
+        }) ==
+        "no error | 5: nccl: rank 0: allreduce 2 (float32 x 3, sum, cuda): peer lost: allreduce: rank 1 has ended");
+}
+
+TEST_CASE("so it does while NCCL takes its time to connect the ranks") {
+  CHECK(told([](Fake& state) {
+          SilentPeer peer;
+          const auto backend = comm::join(nccl(), peer.options());
+          state.turns = -1;
+          std::thread other([&] {
+            std::this_thread::sleep_for(50ms);
+            peer.end();
+          });
+          const std::string text = soon([&] { return allreduced(*backend); });
+          other.join();
+          return text;
+        }) == "5: nccl: rank 0: allreduce 1 (float32 x 3, sum, cuda): peer lost: allreduce: rank 1 has ended");
+}
+
+TEST_CASE("a peer that has left is no fault as long as nothing waits for it") {
+  CHECK(told([](Fake&) {
+          SilentPeer peer;
+          const auto backend = comm::join(nccl(), peer.options());
+          peer.end();
+          std::this_thread::sleep_for(800ms);
+          return allreduced(*backend);
+        }) == "no error");
 }
 
 TEST_CASE("what NCCL says becomes the status that it means, with a hint") {

@@ -1,7 +1,9 @@
 // How comm_nccl joins: NCCL's id, the machine that is not fit for it, and what all ranks must agree about.
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <filesystem>
 
 #include "comm_nccl/process.hpp"
 #include "support/temp_dir.hpp"
@@ -99,9 +101,8 @@ TEST_CASE("two ranks on one GPU are refused, unless share_gpu says so") {
   auto options = options_of(2);
   options.allgather = [](std::string_view mine) { return std::vector<std::string>(2, std::string(mine)); };
   CHECK(error_of_joining([](Fake&) {}, options) ==
-        "3: nccl: rank 0: joining 2 ranks: invalid: ranks 0 and 1 use one GPU (0000:01:00.0): give each a GPU of its "
-        "own; "
-        "launch.nproc is at most the number of GPUs");
+        "3: nccl: rank 0: joining 2 ranks: invalid: ranks 0 and 1 use one GPU (0000:01:00.0): give each one of its "
+        "own; launch.nproc is at most the number of GPUs (for tests: comm.options.share_gpu = true)");
   options.options = {{"share_gpu", "true"}};
   CHECK(told([&](Fake&) {
           const auto backend = comm::join(nccl(), options);
@@ -120,6 +121,23 @@ TEST_CASE("ranks whose NCCL would differ do not join") {
   CHECK(error_of_joining([](Fake&) {}, options) ==
         "4: nccl: rank 0: joining 2 ranks: mismatch: rank 1 has NCCL 22807, NCCL_ALGO \"\", rank 0 has NCCL 22809, "
         "NCCL_ALGO \"\"");
+  // What NCCL would take from the environment of one of them counts as well.
+  options.allgather = [echo](std::string_view mine) {
+    auto all = echo(mine);
+    if (mine.starts_with("NCCL ")) all[1].replace(all[1].find("tree"), 4, "ring");
+    return all;
+  };
+  CHECK(error_of_joining([](Fake&) { setenv("NCCL_ALGO", "tree", 1); }, options)
+            .ends_with("rank 1 has NCCL 22809, NCCL_ALGO \"ring\", rank 0 has NCCL 22809, NCCL_ALGO \"tree\""));
+}
+
+TEST_CASE("two copies of NCCL in one process are refused") {
+  const TempDir folder;
+  const std::string copy = folder.path() / "libnccl.so.9";
+  std::filesystem::copy_file(DDPRUN_FAKE_NCCL, copy);
+  const std::string error = error_of_joining([&](Fake&) { dlopen(copy.c_str(), RTLD_NOW | RTLD_LOCAL); }, options_of());
+  CHECK_MESSAGE(error.find("unsupported: this process has two copies of NCCL, ") != std::string::npos, error);
+  CHECK_MESSAGE(error.find(copy) != std::string::npos, error);
 }
 
 TEST_CASE("a table is listed without any of this") {

@@ -106,16 +106,23 @@ TEST_CASE("verify is refused where there is nothing to compare, or where NCCL re
 TEST_CASE("options become NCCL's variables") {
   CHECK(told([](Fake&) {
           auto options = options_of();
-          options.options = {{"debug", "info"},      {"debug_subsys", "INIT"}, {"interface", "eth0"},
-                             {"ib_disable", "true"}, {"ib_hca", "mlx5"},       {"p2p_disable", "false"}};
+          options.options = {{"debug", "info"},       {"debug_subsys", "INIT"}, {"debug_file", "/tmp/nccl"},
+                             {"interface", "eth0"},   {"ib_disable", "true"},   {"ib_hca", "mlx5"},
+                             {"p2p_disable", "false"}};
           comm::join(nccl(), options);
           std::string text;
-          for (const char* name : {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_SOCKET_IFNAME", "NCCL_IB_DISABLE",
-                                   "NCCL_IB_HCA", "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE"}) {
+          for (const char* name : {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE", "NCCL_SOCKET_IFNAME",
+                                   "NCCL_IB_DISABLE", "NCCL_IB_HCA", "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE"}) {
             text += variable(name) + " ";
           }
           return text;
-        }) == "info INIT eth0 1 mlx5 0 - ");
+        }) == "info INIT /tmp/nccl eth0 1 mlx5 0 - ");
+  CHECK(told([](Fake&) {
+          auto options = options_of();
+          options.options = {{"shm_disable", "true"}};
+          comm::join(nccl(), options);
+          return variable("NCCL_SHM_DISABLE");
+        }) == "1");
 }
 
 TEST_CASE("the ranks of one host stay on its loopback interface, unless another is named") {

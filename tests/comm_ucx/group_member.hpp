@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "comm/comm_backend.hpp"
-#include "comm_ucx/liveness.hpp"
 #include "comm_ucx/rank_host.hpp"
 #include "comm_ucx/shared_group.hpp"
+#include "host/liveness.hpp"
 #include "support/ranks.hpp"
 
 namespace ddprun::testing {
@@ -24,14 +24,9 @@ class GroupMember {
       : rank_(rank),
         as_host_(rank, "auto", deadline_ms),
         host_(as_host_.host()),
-        places_(gathered_places()),
+        places_(host::places_of(host_)),
         liveness_(places_, rank.rank()) {
-    group_ = std::make_unique<ucx_backend::SharedGroup>(host_, "", [this] {
-      for (int peer = 0; peer < rank_.size(); ++peer) {
-        if (liveness_.has_ended(peer)) return peer;
-      }
-      return -1;
-    });
+    group_ = std::make_unique<ucx_backend::SharedGroup>(host_, "", [this] { return liveness_.first_ended(); });
     if (!group_->is_usable()) throw std::runtime_error("the group is not usable: " + group_->why_not());
   }
 
@@ -44,26 +39,11 @@ class GroupMember {
   }
 
  private:
-  std::vector<ucx_backend::Place> gathered_places() {
-    const auto mine = ucx_backend::place_of_this_process();
-    const auto hosts = host_.allgather(mine.host);
-    struct Process {
-      int64_t pid;
-      uint64_t started;
-    };
-    const Process process = {mine.pid, mine.started};
-    std::vector<Process> processes(hosts.size());
-    host_.allgather(&process, sizeof process, processes.data());
-    std::vector<ucx_backend::Place> places;
-    for (std::size_t i = 0; i < hosts.size(); ++i) places.push_back({hosts[i], processes[i].pid, processes[i].started});
-    return places;
-  }
-
   Rank& rank_;
   RankHost as_host_;
   const Host host_;
-  const std::vector<ucx_backend::Place> places_;
-  const ucx_backend::Liveness liveness_;
+  const std::vector<host::Place> places_;
+  const host::Liveness liveness_;
   std::unique_ptr<ucx_backend::SharedGroup> group_;
 };
 

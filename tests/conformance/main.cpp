@@ -111,6 +111,8 @@ std::vector<Case> cases_of(const Settings& settings, int size, As as, bool thoro
   std::vector<Case> all;
   add_collective_cases(settings, size, all);
   add_usage_cases(settings, size, all);
+  add_lifetime_cases(all);
+  add_graph_cases(settings, all);
   add_fault_cases(settings, size, as, thorough, all);
   if (arguments.filters.empty()) return all;
   std::vector<Case> chosen;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,6 +24,10 @@ class Place {
   // Between the host and memory that a backend is given. get() first waits for what the stream holds.
   void put(void* memory, const void* host, std::size_t bytes) const;
   void get(void* host, const void* memory, std::size_t bytes) const;
+
+  // On a GPU: records what `work` gives to this place's stream as a CUDA graph, and queues such a graph there.
+  std::shared_ptr<void> capture(const std::function<void()>& work) const { return gpu_->capture(stream_.get(), work); }
+  void replay(const std::shared_ptr<void>& graph) const { gpu_->replay(graph.get(), stream_.get()); }
 
  private:
   friend class Image;

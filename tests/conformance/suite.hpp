@@ -113,6 +113,10 @@ struct Skipped {
 void add_collective_cases(const Settings& settings, int size, std::vector<Case>& cases);
 // How communicators behave beyond one collective.
 void add_usage_cases(const Settings& settings, int size, std::vector<Case>& cases);
+// How communicators come and go.
+void add_lifetime_cases(std::vector<Case>& cases);
+// Collectives in CUDA graphs, of a plugin that declares them.
+void add_graph_cases(const Settings& settings, std::vector<Case>& cases);
 // A rank that stays away, an abort, a death. `thorough`: for every collective; else for allreduce only.
 void add_fault_cases(const Settings& settings, int size, testing::As as, bool thorough, std::vector<Case>& cases);
 

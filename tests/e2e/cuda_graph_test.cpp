@@ -195,8 +195,9 @@ TEST_CASE("what cannot be recorded is refused before anything starts") {
   const auto blocking = runs.start_on_gpus(kGloo + kGraph + Settings{"comm.stage_through_host=true"});
   CHECK(blocking.code == 2);
   CHECK_MESSAGE(last_line(blocking.err) == place +
-                                               "needs a backend that is ordered on streams, and \"gloo\" makes the "
-                                               "host wait; use comm.backend = \"nccl\", or set it to false",
+                                               "needs a backend whose collectives can be part of a CUDA graph, and "
+                                               "those of \"gloo\" cannot; use comm.backend = \"nccl\", or set it to "
+                                               "false",
                 blocking.err);
   const auto parts = runs.start_on_gpus(kDp + kGraph);
   CHECK(parts.code == 2);

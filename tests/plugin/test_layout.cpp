@@ -267,7 +267,7 @@ TEST_CASE("the numbers of statuses, dtypes, ops, memories and capabilities are t
   CHECK(std::vector<int>{DDPRUN_LOG_DEBUG, DDPRUN_LOG_INFO, DDPRUN_LOG_WARNING, DDPRUN_LOG_ERROR} ==
         std::vector<int>{0, 1, 2, 3});
   CHECK(std::vector<int>{DDPRUN_CAP_HOST, DDPRUN_CAP_CUDA, DDPRUN_CAP_BLOCKING, DDPRUN_CAP_STREAM_ORDERED,
-                         DDPRUN_CAP_ALLOC} == std::vector<int>{1, 2, 4, 8, 16});
+                         DDPRUN_CAP_ALLOC, DDPRUN_CAP_CAPTURE} == std::vector<int>{1, 2, 4, 8, 16, 32});
   CHECK(std::vector<int>{DDPRUN_DATASET_OK, DDPRUN_DATASET_INVALID, DDPRUN_DATASET_FAILURE} ==
         std::vector<int>{0, 1, 2});
   CHECK(std::vector<int>{DDPRUN_ELEMENT_FLOAT32, DDPRUN_ELEMENT_INT64} == std::vector<int>{0, 1});

@@ -62,7 +62,10 @@ enum {
   DDPRUN_CAP_CUDA = 1 << 1,           /* takes CUDA memory */
   DDPRUN_CAP_BLOCKING = 1 << 2,       /* a collective has ended, well or not, when its call returns */
   DDPRUN_CAP_STREAM_ORDERED = 1 << 3, /* a collective is ordered on ddprun_collective.stream, as CUDA work is */
-  DDPRUN_CAP_ALLOC = 1 << 4           /* alloc and free are set and give memory that moves faster than malloc's */
+  DDPRUN_CAP_ALLOC = 1 << 4,          /* alloc and free are set and give memory that moves faster than malloc's */
+  DDPRUN_CAP_CAPTURE = 1 << 5         /* with STREAM_ORDERED: a collective on a stream that is being captured into a CUDA
+                                       * graph becomes part of that, and runs in each of its replays. Its call and wait
+                                       * return as ever; how long a replay may take is for the host to watch */
 };
 
 /* Log levels for ddprun_comm_host.log. */
@@ -167,7 +170,8 @@ typedef struct ddprun_comm_plugin {
   /* *done becomes 1 when wait would return at once. */
   ddprun_status (*test)(ddprun_comm*, ddprun_request*, int32_t* done);
   /* Waits at most timeout_ms; the request is released whatever the answer. `served` (optional) is filled on DDPRUN_OK.
-   * On stream-ordered backends DDPRUN_OK means: ordered on the stream. */
+   * On stream-ordered backends DDPRUN_OK means: ordered on the stream. What fails there later is the answer of the next
+   * call; an allreduce with count 0 is one that asks no peer, by which the host looks for such a failure. */
   ddprun_status (*wait)(ddprun_comm*, ddprun_request*, uint32_t timeout_ms, ddprun_comm_served* served);
   /* Ends every blocked and every later call with DDPRUN_ABORTED. Any thread, any number of times; never blocks. */
   void (*abort)(ddprun_comm*);

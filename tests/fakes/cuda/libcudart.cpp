@@ -9,8 +9,8 @@
 #include <map>
 #include <thread>
 
+#include "cudart.hpp"
 #include "fakes/cuda/fake.hpp"
-#include "gpu_graph.hpp"
 
 extern "C" ddprun::testing::Fake* ddprun_fake() {
   static auto* const fake = new ddprun::testing::Fake;
@@ -20,6 +20,7 @@ extern "C" ddprun::testing::Fake* ddprun_fake() {
 namespace {
 
 namespace gpu = ddprun::fake_gpu;
+using namespace ddprun::fake_cudart;
 using ddprun::testing::Fake;
 
 Fake& fake() {
@@ -29,16 +30,6 @@ Fake& fake() {
 thread_local cudaError_t last = cudaSuccess;
 thread_local std::string race;
 
-cudaError_t failed(cudaError_t error) {
-  return last = error;
-}
-
-template <class Handle>
-std::int64_t number_of(Handle handle) {
-  return static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(handle));
-}
-
-// Handles are small numbers, so that a test can tell them apart.
 template <class Handle>
 Handle next_handle(int& counter) {
   const std::lock_guard lock(fake().mutex);
@@ -47,10 +38,6 @@ Handle next_handle(int& counter) {
 
 std::string text(const char* kind, const void* handle) {
   return std::string(kind) + std::to_string(number_of(handle));
-}
-
-gpu::Stream stream_of(cudaStream_t stream) {
-  return gpu::stream_of(number_of(stream), gpu::current_device());
 }
 
 // By their handles; one that was never recorded is done.
@@ -64,18 +51,6 @@ std::shared_ptr<gpu::Event> event_of(cudaEvent_t event) {
 
 void wait_while_it_hangs() {
   while (fake().gpu_hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
-// What gpu.hpp finds to race is an illegal access.
-template <class Call>
-cudaError_t answer(Call call) try {
-  call();
-  return cudaSuccess;
-} catch (const gpu::Race& found) {
-  race = found.what();
-  return failed(cudaErrorIllegalAddress);
-} catch (const gpu::Refused& refused) {
-  return failed(static_cast<cudaError_t>(refused.error));
 }
 
 // `work` on a stream, which reads or writes device memory.
@@ -107,6 +82,15 @@ cudaError_t make_stream(cudaStream_t* stream, int priority) {
 }
 
 }  // namespace
+
+cudaError_t ddprun::fake_cudart::failed(cudaError_t error) {
+  return last = error;
+}
+
+cudaError_t ddprun::fake_cudart::failed(const gpu::Race& found) {
+  race = found.what();
+  return failed(cudaErrorIllegalAddress);
+}
 
 extern "C" {
 

@@ -1,4 +1,4 @@
-#include "liveness.hpp"
+#include "host/liveness.hpp"
 
 #include <poll.h>
 #include <sys/syscall.h>
@@ -9,10 +9,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "ddprun/comm_plugin.hpp"
-#include "host_group.hpp"
+#include "host/identity.hpp"
 
-namespace ddprun::ucx_backend {
+namespace ddprun::host {
 namespace {
 
 // 0 if there is no such process.
@@ -35,7 +34,20 @@ uint64_t start_time(int64_t pid) {
 
 Place place_of_this_process() {
   const int64_t pid = getpid();
-  return {host_identity(), pid, start_time(pid)};
+  return {identity(), pid, start_time(pid)};
+}
+
+std::vector<Place> places_of(const Host& host) {
+  const Place mine = place_of_this_process();
+  std::vector<Place> places;
+  for (const auto& text :
+       host.allgather(std::to_string(mine.pid) + " " + std::to_string(mine.started) + " " + mine.host)) {
+    std::istringstream fields(text);
+    Place& place = places.emplace_back();
+    fields >> place.pid >> place.started >> std::ws;
+    std::getline(fields, place.host);
+  }
+  return places;
 }
 
 bool share_host(const Place& a, const Place& b) {
@@ -50,7 +62,7 @@ Liveness::Liveness(const std::vector<Place>& places, int self) : processes_(plac
     const auto process = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(theirs.pid), 0));
     if (process < 0 && errno != ESRCH) {
       throw Failure(DDPRUN_INTERNAL, "rank " + std::to_string(rank) + " cannot be watched: pidfd_open: " +
-                                         std::strerror(errno) + " (comm_ucx needs Linux 5.3 or later)");
+                                         std::strerror(errno) + " (this needs Linux 5.3 or later)");
     }
     processes_[rank] = process < 0 ? kEndedBefore : process;
     // The number may have been given to another process meanwhile.
@@ -74,4 +86,11 @@ bool Liveness::has_ended(int rank) const noexcept {
   return poll(&ended, 1, 0) > 0;
 }
 
-}  // namespace ddprun::ucx_backend
+int Liveness::first_ended() const noexcept {
+  for (std::size_t rank = 0; rank < processes_.size(); ++rank) {
+    if (has_ended(static_cast<int>(rank))) return static_cast<int>(rank);
+  }
+  return -1;
+}
+
+}  // namespace ddprun::host

@@ -1,10 +1,10 @@
-#include "host_group.hpp"
+#include "host/identity.hpp"
 
 #include <sys/stat.h>
 
 #include <fstream>
 
-namespace ddprun::ucx_backend {
+namespace ddprun::host {
 namespace {
 
 std::string namespace_of(const char* path) {
@@ -14,7 +14,7 @@ std::string namespace_of(const char* path) {
 
 }  // namespace
 
-std::string host_identity() {
+std::string identity() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   const std::string ipc = namespace_of("/proc/self/ns/ipc"), pid = namespace_of("/proc/self/ns/pid");
@@ -22,4 +22,4 @@ std::string host_identity() {
   return boot + " " + ipc + " " + pid;
 }
 
-}  // namespace ddprun::ucx_backend
+}  // namespace ddprun::host

@@ -1,20 +1,25 @@
-// Sees the processes of this host's ranks end. UCX does not say so where ranks talk through shared memory.
+// Sees the processes of this host's ranks end. Libraries whose ranks talk through memory do not say so: UCX over shared
+// memory, NCCL over NVLink.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace ddprun::ucx_backend {
+#include "ddprun/comm_plugin.hpp"
+
+namespace ddprun::host {
 
 // Where a rank runs.
 struct Place {
-  std::string host;  // host_identity(); "" is a host of its own
+  std::string host;  // identity(); "" is a host of its own
   int64_t pid = 0;
   uint64_t started = 0;  // of the process, in clock ticks since boot: tells it from a later one of the same number
 };
 
 Place place_of_this_process();
+// Collective: of all ranks, by their numbers.
+std::vector<Place> places_of(const Host& host);
 bool share_host(const Place& a, const Place& b);
 
 // One thread.
@@ -28,10 +33,12 @@ class Liveness {
 
   // True once that rank's process has ended. Never of ranks that are not watched, or are threads of this process.
   bool has_ended(int rank) const noexcept;
+  // The first of which that is true, or -1.
+  int first_ended() const noexcept;
 
  private:
   static constexpr int kNotWatched = -1, kEndedBefore = -2;
   std::vector<int> processes_;  // a pidfd for each rank
 };
 
-}  // namespace ddprun::ucx_backend
+}  // namespace ddprun::host

@@ -1,0 +1,38 @@
+// What the parts of the pretended runtime share.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <string>
+
+#include "gpu_graph.hpp"
+
+namespace ddprun::fake_cudart {
+
+// The error, which is also the thread's last one.
+cudaError_t failed(cudaError_t error);
+// ... of what gpu.hpp finds to race: an illegal access, told in its words.
+cudaError_t failed(const fake_gpu::Race& race);
+
+// Handles are small numbers, so that a test can tell them apart.
+template <class Handle>
+std::int64_t number_of(Handle handle) {
+  return static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(handle));
+}
+
+inline fake_gpu::Stream stream_of(cudaStream_t stream) {
+  return fake_gpu::stream_of(number_of(stream), fake_gpu::current_device());
+}
+
+template <class Call>
+cudaError_t answer(Call call) try {
+  call();
+  return cudaSuccess;
+} catch (const fake_gpu::Race& found) {
+  return failed(found);
+} catch (const fake_gpu::Refused& refused) {
+  return failed(static_cast<cudaError_t>(refused.error));
+}
+
+}  // namespace ddprun::fake_cudart
