@@ -148,6 +148,15 @@ class Failures(unittest.TestCase):
             self.assertEqual([result.good for result in results], [good, good])
             self.assertIn("300 images/s, without 100, ratio 3.00", results[0].told)
 
+    def test_the_loss_of_graphs_is_that_of_the_first_steps_they_replay(self):
+        machine = checks.Machine(self.build, 1, True, self.build)
+        self.addCleanup(setattr, speeds, "train", speeds.train)
+        losses = [9.0] * 3 + [2.0] * 10 + [7.0] * 7
+        rows = [{"total": 0.1, "loss": loss} | ({"graph": 0.1} if step >= 3 else {}) for step, loss in enumerate(losses)]
+        speeds.train = lambda *job: ({}, rows)
+        rate, replayed, loss = speeds.trained_by(machine, "single", True, 20)
+        self.assertEqual((round(rate), replayed, loss), (40, 17, 2.0))
+
     def test_the_figures_are_kept(self):
         self.program("ddprun-conformance", "echo fine")
         path = self.build / "figures.json"
