@@ -57,7 +57,7 @@ inline void move_to_network(Rank& rank) {
   detail::run_command("ip address add 10.83.0." + std::to_string(10 + rank.rank()) + "/24 dev " + device);
   detail::run_command("ip link set " + device + " up");
   rank.meet();
-  detail::run_command("timeout 5 sh -c 'until grep -q up /sys/class/net/" + device +
+  detail::run_command("timeout 60 sh -c 'until grep -q up /sys/class/net/" + device +
                       "/operstate; do sleep 0.01; done'");
   rank.meet();
 }
@@ -65,7 +65,7 @@ inline void move_to_network(Rank& rank) {
 // Why that does not work here, or "".
 inline std::string why_no_networks() {
   const auto outcomes =
-      run_ranks(2, As::processes, std::chrono::seconds(10), [](Rank& rank) { move_to_network(rank); });
+      run_ranks(2, As::processes, std::chrono::seconds(60), [](Rank& rank) { move_to_network(rank); });
   for (const Outcome& outcome : outcomes) {
     if (!outcome.ok()) return "no network namespaces (CAP_SYS_ADMIN, and `ip` of iproute2): " + outcome.describe();
   }
