@@ -1,11 +1,13 @@
 """The checks of tests/gpu/run without a GPU: one that fails is in the table and in the exit code."""
 
+import itertools
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -130,14 +132,27 @@ class Failures(unittest.TestCase):
             self.assertEqual(code, 1)
             self.assertIn("\n0 ok, ", out)
 
-    def test_speed_and_busbw_below_what_is_wanted_are_failures(self):
-        machine = checks.Machine(self.build, 2, False, self.build)
-        self.addCleanup(setattr, speeds, "bench", speeds.bench)
-        self.addCleanup(setattr, speeds, "loop", speeds.loop)
-        speeds.loop = lambda machine, sizes: [1.0 for _ in sizes]
-        for seconds, good in [(1.01, True), (1.05, False)]:
-            speeds.bench = lambda machine, sizes: [seconds for _ in sizes]
-            self.assertEqual(all(result.good for result in checks.busbw(machine)), good)
+    def busbw_of(self, *seconds):
+        """Of calls by ddprun, in turns, where the loop takes one second."""
+        machine, turn = checks.Machine(self.build, 2, False, self.build), itertools.cycle(seconds)
+        with unittest.mock.patch.multiple(speeds, loop=lambda machine, sizes, samples: [1.0 for _ in sizes],
+                                          bench=lambda machine, sizes, samples: [next(turn)] * len(sizes)):
+            return list(checks.busbw(machine))
+
+    def test_busbw_is_a_failure_where_its_whole_interval_is_below_what_is_wanted(self):
+        self.assertTrue(all(result.good for result in self.busbw_of(1.01)))
+        self.assertFalse(all(result.good for result in self.busbw_of(1.05)))
+        noisy = self.busbw_of(0.95, 1.1, 1.05)  # the median is 0.952, and three of nine are above
+        self.assertTrue(all(result.good for result in noisy))
+        self.assertIn("ratio 0.952, 0.909 to 1.053 (wanted 0.98)", noisy[-1].told)
+
+    def test_the_interval_of_a_median_is_the_sign_tests(self):
+        for count, cut in [(1, 0), (5, 0), (8, 0), (9, 1), (11, 1), (12, 2), (25, 7)]:  # of its tables
+            self.assertEqual(speeds.interval_of(range(count)), (cut, count - 1 - cut))
+
+    def test_a_sample_of_the_loop_is_the_slowest_ranks(self):
+        told = ["1024 10.0 11.0 14.0 14.5\n4096 20 21 22 23\n", "1024 10.5 10.8 12.0 15.0\n4096 20 21 22 23\n"]
+        self.assertEqual(speeds.slowest(told), [1.0 / 20, 1.0 / 20])  # at 1024: 0.5, 3.0 and 1.0
 
     def test_a_graph_that_replays_too_little_or_learns_something_else_is_a_failure(self):
         machine = checks.Machine(self.build, 1, True, self.build)

@@ -1,11 +1,11 @@
 // The loop of nccl-tests on the NCCL that ddprun uses (https://github.com/NVIDIA/nccl-tests): what allreduce can do
 // here.
 //
-//   nccl_loop RANK SIZE DEVICE ID_FILE ROUNDS BYTES...
+//   nccl_loop RANK SIZE DEVICE ID_FILE SAMPLES BYTES...
 //
 // One process per rank; rank 0 leaves NCCL's id in ID_FILE, which must not be there. Sums float32 in place. For each
-// size and round: a warm-up of 5 calls, then 20 calls on one stream and one wait. Rank 0 prints a line per size: bytes,
-// then the seconds of one call in each round.
+// size a warm-up of 5 calls, then samples of 20 calls on one stream and one wait. Each rank prints a line per size:
+// bytes, then the seconds of the host's steady clock at the end of the warm-up and of each sample.
 #include <cuda_runtime.h>
 #include <nccl.h>
 
@@ -66,22 +66,16 @@ class Loop {
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  // Seconds of one call.
-  double round(std::size_t bytes) {
-    run(bytes, kWarmup);
-    const auto begin = std::chrono::steady_clock::now();
-    run(bytes, kCalls);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / kCalls;
-  }
-
- private:
-  void run(std::size_t bytes, int calls) {
+  // Seconds of the steady clock, when they had ended.
+  double run(std::size_t bytes, int calls) {
     for (int call = 0; call < calls; ++call) {
       check("allreduce", ncclAllReduce(memory_, memory_, bytes / sizeof(float), ncclFloat, ncclSum, comm_, stream_));
     }
     check("allreduce", cudaStreamSynchronize(stream_));
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   }
 
+ private:
   ncclComm_t comm_ = nullptr;
   cudaStream_t stream_ = nullptr;
   void* memory_ = nullptr;
@@ -91,21 +85,19 @@ class Loop {
 
 int main(int argc, char** argv) {
   if (argc < 7) {
-    std::fprintf(stderr, "usage: nccl_loop RANK SIZE DEVICE ID_FILE ROUNDS BYTES...\n");
+    std::fprintf(stderr, "usage: nccl_loop RANK SIZE DEVICE ID_FILE SAMPLES BYTES...\n");
     return 2;
   }
-  const int rank = std::atoi(argv[1]), size = std::atoi(argv[2]), rounds = std::atoi(argv[5]);
+  const int rank = std::atoi(argv[1]), size = std::atoi(argv[2]), samples = std::atoi(argv[5]);
   check("the device", cudaSetDevice(std::atoi(argv[3])));
   std::size_t largest = 0;
   for (int i = 6; i < argc; ++i) largest = std::max<std::size_t>(largest, std::strtoull(argv[i], nullptr, 10));
   Loop loop(rank, size, exchange_id(rank, argv[4]), largest);
   for (int i = 6; i < argc; ++i) {
-    if (rank == 0) std::printf("%s", argv[i]);
-    for (int round = 0; round < rounds; ++round) {
-      const double seconds = loop.round(std::strtoull(argv[i], nullptr, 10));
-      if (rank == 0) std::printf(" %.9g", seconds);
-    }
-    if (rank == 0) std::printf("\n");
+    const std::size_t bytes = std::strtoull(argv[i], nullptr, 10);
+    std::printf("%s %.9f", argv[i], loop.run(bytes, kWarmup));
+    for (int sample = 0; sample < samples; ++sample) std::printf(" %.9f", loop.run(bytes, kCalls));
+    std::printf("\n");
   }
   return 0;
 }
