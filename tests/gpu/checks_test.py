@@ -3,6 +3,7 @@
 import itertools
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -38,8 +39,8 @@ class Failures(unittest.TestCase):
         self.program("ddprun-conformance", "echo 12 passed, 0 failed, 0 skipped")
         code, out, _ = self.check("--only", "conformance")
         self.assertEqual(code, 0)
-        self.assertIn("conformance of nccl, several ranks on one GPU  ok      12 passed", out)
-        self.assertIn("1 ok, 0 failed", out)
+        self.assertIn("conformance of nccl, one rank                     ok      12 passed", out)
+        self.assertIn("3 ok, 0 failed", out)
 
     def test_a_suite_that_fails_or_is_skipped_is_a_failure(self):
         for code in [6, 77]:
@@ -62,7 +63,7 @@ class Failures(unittest.TestCase):
     def test_a_command_that_is_ended_leaves_its_results_and_no_process(self):
         pid, figures = self.build / "pid", self.build / "figures.json"
         self.program("ddprun-conformance", f"""
-            case "$*" in *share_gpu*) echo the first; exit 0 ;; esac
+            case "$*" in *"--ranks 1"*) echo the first; exit 0 ;; esac
             echo $$ >{pid}.new; mv {pid}.new {pid}; exec sleep 60""")
         for end in ["terminate", "kill"]:
             with subprocess.Popen([sys.executable, HERE / "checks.py", "--build", self.build, "--gpus", "2", "--only",
@@ -71,16 +72,22 @@ class Failures(unittest.TestCase):
                 wait_until(pid.exists)
                 getattr(process, end)()
                 _, err = process.communicate(timeout=20)
-            self.assertIn("conformance of nccl, several ranks on one GPU  ok      the first\n", err)
+            self.assertIn("conformance of nccl, one rank  ok      the first\n", err)
             self.assertEqual([each["told"] for each in json.loads(figures.read_text())["results"]], ["the first"])
             wait_until(lambda: not is_there(int(pid.read_text())))
             pid.unlink()
             figures.unlink()
 
+    def test_three_ranks_on_one_gpu_run_some_cases_and_fewer_all(self):
+        self.program("ddprun-conformance", 'echo "$*"')
+        _, out, _ = self.check("--only", "conformance")
+        filters = {re.search(r"--ranks (\S+)", line)[1]: "--filter float32" in line for line in out.splitlines()[1:-1]}
+        self.assertEqual(filters, {"1": False, "2": False, "3": True})
+
     def test_all_gpus_are_tested_where_there_are_several(self):
         self.program("ddprun-conformance", 'echo "$*"')
         _, out, _ = self.check("--only", "conformance", "--gpus", 4)
-        self.assertEqual(out.count("--fault-deadline 5000"), 2)
+        self.assertEqual(out.count("--fault-deadline 5000"), 4)
         self.assertIn("conformance of nccl, 4 GPUs", out)
         self.assertIn("--ranks 2,4", out)
 
@@ -88,8 +95,8 @@ class Failures(unittest.TestCase):
         self.program("ddprun-conformance", 'echo "$*"')
         code, out, _ = self.check("--only", "ucx", "--ucx")  # there is no program to train with
         self.assertEqual(code, 1)
-        self.assertIn("conformance of ucx, several ranks on one GPU  ok ", out)
-        self.assertIn("--memory cuda --as processes", out)
+        self.assertIn("conformance of ucx, 2 ranks on one GPU           ok ", out)
+        self.assertIn("--memory cuda --ranks 2 --as processes", out)
         self.assertNotIn("ucx", checks.arguments([]).only)
         self.assertIn("ucx", checks.arguments(["--ucx"]).only)
 
@@ -97,7 +104,7 @@ class Failures(unittest.TestCase):
         self.program("ddprun-conformance", "echo fine")
         got, out, _ = self.check("--only", "training,busbw,conformance")  # there is no program to train with
         self.assertEqual(got, 1)
-        self.assertIn("1 ok, 2 failed", out)
+        self.assertIn("3 ok, 2 failed", out)
 
     def train_with(self, on_cpu, on_gpu, by_heart=0.1):
         """A ddprun whose every run leaves these test losses, and ResNet-18's this training loss."""
