@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -103,6 +104,39 @@ class Built(unittest.TestCase):
             flags = f"-idirafter {prefix}/include/{kind} -idirafter {prefix}/include"
             self.assertIn(f"-DCMAKE_CXX_FLAGS={flags}\n", (build / "configure.log").read_text())
 
+    def test_folders_are_told_to_cmake_from_the_root_and_the_wheels_headers_beside_torch(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program, environment = self.copied(folder, "jpeglib.h")  # which wants <cstdio> before it
+            where = {"env": with_torch(folder, "2.11.0+cu130", "13.0", 0) | environment, "cwd": folder}
+            packages = pathlib.Path(folder) / "packages"
+            packages.mkdir()
+            with zipfile.ZipFile(packages / "crt.whl", "w") as wheel:
+                wheel.writestr("nvidia/cu13/include/crt/host_config.h", "")
+            code, _, err = run("--build-only", "--python", sys.executable, "--build", "b", "--packages", "packages",
+                               "--ucx", "packages/../packages", program=program, **where)
+            self.assertEqual((code, "cannot be configured" in err), (2, True), err)
+            told = (pathlib.Path(folder) / "b" / "configure.log").read_text()
+            self.assertIn(f"/torch/../nvidia/cu13;{folder}/b/packages/nvidia/cu13;/usr/local/cuda\n", told)
+            self.assertIn(f"-DCMAKE_PREFIX_PATH={folder}/b/packages/usr\n", told)
+            self.assertIn(f"-DDDPRUN_UCX_DIR={folder}/packages\n", told)
+
+    def test_headers_of_two_cudas_are_not_mixed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def missing(number):
+                for name, header, cuda in [("torch", "cuda_runtime.h", 13000), ("system", "crt/host_config.h", number)]:
+                    include = pathlib.Path(folder) / name / "include"
+                    (include / header).parent.mkdir(parents=True, exist_ok=True)
+                    (include / header).touch()
+                    (include / "cuda_runtime_api.h").write_text(f"#define CUDART_VERSION  {cuda}\n")
+                done = subprocess.run(["cmake", f"-DDDPRUN_CUDA_DIR={folder}/torch;{folder}/system", "-P",
+                                       HERE.parents[1] / "cmake" / "DdprunNccl.cmake"], capture_output=True, text=True)
+                return done.stdout + done.stderr
+
+            self.assertIn("no include/cccl/nv/target in", missing(13000))
+            told = missing(12080)
+            self.assertIn(f"left out {folder}/system, which is of CUDA 12080", told)
+            self.assertIn("no include/crt/host_config.h in", told)
+
     def test_packages_become_a_prefix_that_links(self):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder) / "root"
@@ -118,7 +152,7 @@ class Built(unittest.TestCase):
             packages.mkdir()
             subprocess.check_call(["dpkg-deb", "-b", root, packages / "z.deb"], stdout=subprocess.DEVNULL)
             for _ in range(2):  # again, over what the first left
-                subprocess.check_call([HERE / "unpack", packages, unpacked])
+                subprocess.check_call([HERE / "unpack", packages, unpacked, sys.executable])
                 there = unpacked / "usr/lib/any"
                 self.assertTrue((there / "libz.so.1").samefile(there / "libz.so.1.2"))
                 self.assertEqual(os.readlink(there / "libz.so"), "libz.so.1.2")
