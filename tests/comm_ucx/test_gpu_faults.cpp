@@ -143,7 +143,7 @@ TEST_CASE("a GPU that fails ends the collective on its rank, and the others name
 }
 
 TEST_CASE("a GPU that never ends what it was given runs into the deadline, which says so") {
-  const auto faults = faults_of(2, [](Rank& rank) { reduce_on_gpu(rank, 0, "cuStreamQuery:600", 400); });
-  CHECK(faults[0] == std::to_string(DDPRUN_TIMEOUT) + " waited for the GPU to end reducing for 400 ms");
+  const auto faults = faults_of(2, [](Rank& rank) { reduce_on_gpu(rank, 0, "cuStreamQuery:600", 2000); });
+  CHECK(faults[0] == std::to_string(DDPRUN_TIMEOUT) + " waited for the GPU to end reducing for 2000 ms");
   CHECK_MESSAGE(faults[1].starts_with(std::to_string(DDPRUN_PEER_LOST)), faults[1]);
 }
