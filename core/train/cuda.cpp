@@ -75,7 +75,12 @@ std::string words_of(const c10::Error& error) {
     return text.substr(0, end == std::string::npos ? text.find('\n') : end + free.size()) +
            " Try a smaller data.batch_size, a larger train.accumulate, or train.amp = \"bf16\"";
   }
-  return text.starts_with("CUDA error") ? text.substr(0, text.find('\n')) : text;
+  if (!text.starts_with("CUDA error")) return text;
+  const std::string line = text.substr(0, text.find('\n'));
+  // Which is not the allocator's own: the driver's, for a context, a library's workspace or page-locked memory.
+  return line != "CUDA error: out of memory"
+             ? line
+             : line + ". Try a smaller data.batch_size or fewer ranks per GPU, and data.pin_memory = false";
 }
 
 }  // namespace ddprun::train

@@ -115,7 +115,7 @@ std::set<std::string> mapped_files(pid_t pid, const fs::path& within) {
     const std::size_t at = line.find('/');
     if (at == std::string::npos) continue;
     const std::string path = line.substr(at);
-    if (path.starts_with(within.string() + "/") || path.starts_with("/dev/shm/")) files.insert(path);
+    if (path.starts_with((within / "").string()) || path.starts_with("/dev/shm/")) files.insert(path);
   }
   return files;
 }

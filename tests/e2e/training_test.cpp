@@ -1,6 +1,9 @@
 // The features of a step, in runs of the program: what they leave in the run folder, and that they learn.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <csignal>
+
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
 
@@ -48,6 +51,24 @@ double end_of(const json& event) {
 }
 
 }  // namespace
+
+TEST_CASE("a run on the CPU loads nothing of CUDA") {
+  Workplace place;
+  Job job(place, place.training(place.config(kSimplenet), {"train.epochs=100000"}));
+  job.wait_for_steps();
+  for (const auto& [rank, pid] : job.ranks(2)) {
+    const auto files = mapped_files(pid, "/");
+    CHECK(std::any_of(files.begin(), files.end(),
+                      [](const std::string& file) { return contains(file, "libtorch_cpu"); }));
+    for (const std::string& file : files) {
+      for (const char* library : {"libtorch_cuda", "libcudart", "libcuda.so", "libcublas", "libcudnn", "libnccl"}) {
+        CHECK_MESSAGE(!contains(file, library), "rank ", rank, " has mapped ", file);
+      }
+    }
+  }
+  job.launcher().send(SIGTERM);
+  CHECK(job.launcher().wait().code == 143);
+}
 
 TEST_CASE("micro-batches end where the whole batch does, on two ranks") {
   Workplace place;
