@@ -1,5 +1,6 @@
 """The checks of tests/gpu/run without a GPU: one that fails is in the table and in the exit code."""
 
+import importlib.util
 import itertools
 import json
 import pathlib
@@ -184,6 +185,36 @@ class Failures(unittest.TestCase):
         path = self.build / "figures.json"
         self.check("--only", "conformance", "--json", path)
         self.assertEqual(json.loads(path.read_text())["results"][0]["told"], "fine")
+
+
+class Parity(unittest.TestCase):
+    """Of the file of the same name as one of bench/, which wants modules that not every Python has."""
+
+    def setUp(self):
+        wanted = dict.fromkeys(["numpy", "safetensors", "safetensors.numpy"], unittest.mock.MagicMock())
+        path = checks.ROOT / "tests" / "parity" / "comparison.py"
+        spec = importlib.util.spec_from_file_location("parity_comparison", path)
+        self.comparison = importlib.util.module_from_spec(spec)
+        with unittest.mock.patch.dict(sys.modules, wanted | {spec.name: self.comparison}):
+            spec.loader.exec_module(self.comparison)
+
+    def compare(self, right, exact):
+        """An epoch whose test has so many right answers of 100, where PyTorch has 90."""
+        with tempfile.TemporaryDirectory() as folder:
+            run = pathlib.Path(folder)
+            (run / "epochs.jsonl").write_text(json.dumps(
+                {"train.loss": 1.0, "train.loss_by_rank": [1.0], "test.loss": 1.0, "test.accuracy": right / 100}))
+            pythons = [{"steps": [{"epoch": 1, "loss": 1.0, "samples": 4}],
+                        "tests": [{"loss": 1.0, "right": 90, "samples": 100}]}]
+            self.comparison.compare_epochs(self.comparison.Measured(), run, pythons, exact)
+
+    def test_one_sample_may_fall_to_the_other_side_where_losses_need_not_be_equal(self):
+        self.compare(90, exact=True)
+        for right in [89, 90, 91]:
+            self.compare(right, exact=False)
+        for right, exact in [(89, True), (91, True), (88, False), (92, False)]:
+            with self.assertRaises(self.comparison.Mismatch):
+                self.compare(right, exact)
 
 
 unittest.main()
