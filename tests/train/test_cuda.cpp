@@ -5,19 +5,21 @@
 namespace ddprun::train {
 namespace {
 
+constexpr c10::SourceLocation kHere = {"here", __FILE__, __LINE__};
 constexpr char kAdvice[] = "\nCUDA kernel errors might be asynchronously reported at some other API call.\n";
 
 TEST_CASE("an error of CUDA is one line; where memory is out, it says what to try") {
-  CHECK(words_of(c10::Error(std::string("CUDA error: an illegal memory access was encountered") + kAdvice, "")) ==
+  CHECK(words_of(c10::Error(kHere, std::string("CUDA error: an illegal memory access was encountered") + kAdvice)) ==
         "CUDA error: an illegal memory access was encountered");
-  CHECK(words_of(c10::Error(std::string("CUDA error: out of memory") + kAdvice, "")) ==
+  CHECK(words_of(c10::Error(kHere, std::string("CUDA error: out of memory") + kAdvice)) ==
         "CUDA error: out of memory. Try a smaller data.batch_size or fewer ranks per GPU, and data.pin_memory = false");
-  CHECK(words_of(c10::OutOfMemoryError(
-            "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 1.00 GiB of which 512 MiB is free. More of it",
-            "")) ==
-        "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 1.00 GiB of which 512 MiB is free. Try a smaller "
-        "data.batch_size, a larger train.accumulate, or train.amp = \"bf16\"");
-  CHECK(words_of(c10::Error("mat1 and mat2 shapes cannot be multiplied", "")) ==
+  CHECK(
+      words_of(c10::OutOfMemoryError(
+          kHere,
+          "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 1.00 GiB of which 512 MiB is free. More of it")) ==
+      "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 1.00 GiB of which 512 MiB is free. Try a smaller "
+      "data.batch_size, a larger train.accumulate, or train.amp = \"bf16\"");
+  CHECK(words_of(c10::Error(kHere, "mat1 and mat2 shapes cannot be multiplied")) ==
         "mat1 and mat2 shapes cannot be multiplied");
 }
 
