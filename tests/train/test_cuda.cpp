@@ -6,12 +6,16 @@ namespace ddprun::train {
 namespace {
 
 constexpr c10::SourceLocation kHere = {"here", __FILE__, __LINE__};
-constexpr char kAdvice[] = "\nCUDA kernel errors might be asynchronously reported at some other API call.\n";
+
+c10::Error error_of_cuda(std::string line) {
+  line += "\nCUDA kernel errors might be asynchronously reported at some other API call.\n";
+  return {kHere, line};
+}
 
 TEST_CASE("an error of CUDA is one line; where memory is out, it says what to try") {
-  CHECK(words_of(c10::Error(kHere, std::string("CUDA error: an illegal memory access was encountered") + kAdvice)) ==
+  CHECK(words_of(error_of_cuda("CUDA error: an illegal memory access was encountered")) ==
         "CUDA error: an illegal memory access was encountered");
-  CHECK(words_of(c10::Error(kHere, std::string("CUDA error: out of memory") + kAdvice)) ==
+  CHECK(words_of(error_of_cuda("CUDA error: out of memory")) ==
         "CUDA error: out of memory. Try a smaller data.batch_size or fewer ranks per GPU, and data.pin_memory = false");
   CHECK(
       words_of(c10::OutOfMemoryError(
