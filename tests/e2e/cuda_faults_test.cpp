@@ -29,7 +29,7 @@ TEST_CASE("no GPU, or too few, is one line and exit code 3") {
 }
 
 TEST_CASE("a rank on a GPU that is killed or stopped ends the job with 5, and nothing is left") {
-  check_lost_rank(kOnGpu + kNccl + Settings{"comm.timeout=2s"});
+  check_lost_rank(kOnGpu + kNccl + Settings{"comm.timeout=20s"});
 }
 
 TEST_CASE("a loss that is no number is told of its step, though it is read later") {

@@ -20,7 +20,7 @@ const std::string kShort = R"(
 nproc = 2
 threads = 1
 [comm]
-timeout = "1500ms"
+timeout = "2s"
 [strategy]
 kind = "ddp"
 [model]
@@ -38,7 +38,7 @@ best = "test.loss"
 
 std::vector<std::string> with_slow_disk(int rank, const std::vector<std::string>& argv) {
   std::vector<std::string> command = {"/usr/bin/env", std::string("LD_PRELOAD=") + SLOW_DISK,
-                                      "DDPRUN_SLOW_DISK_RANK=" + std::to_string(rank), "DDPRUN_SLOW_DISK_MS=1000"};
+                                      "DDPRUN_SLOW_DISK_RANK=" + std::to_string(rank), "DDPRUN_SLOW_DISK_MS=1250"};
   command.insert(command.end(), argv.begin(), argv.end());
   return command;
 }
