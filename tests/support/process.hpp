@@ -85,7 +85,7 @@ class Process {
   std::string err() const { return joined_ ? out() : read(err_path()); }
 
   // Throws where it has not ended by then.
-  ProcessResult wait(std::chrono::milliseconds limit = std::chrono::seconds(30)) {
+  ProcessResult wait(std::chrono::milliseconds limit = std::chrono::seconds(50)) {
     int status = 0;
     if (!eventually([&] { return waitpid(pid_, &status, WNOHANG) == pid_; }, limit)) {
       throw std::runtime_error("still running after " + std::to_string(limit.count()) + " ms; it printed:\n" + out() +
