@@ -1,6 +1,7 @@
 """What tests/gpu/run holds a build to on a machine with GPUs. Prints one table; ends with 0 when all is as wanted, else 1.
 
-Usage: checks.py --build FOLDER --gpus N [--only NAME,...] [--ucx] [--quick] [--json FILE]. tests/gpu/run starts it.
+Usage: checks.py --build FOLDER --gpus N [--only NAME,...] [--models NAME,...] [--ucx] [--quick] [--json FILE].
+tests/gpu/run starts it.
 """
 
 import argparse
@@ -124,9 +125,10 @@ def told_of(losses):
 
 def beside_the_cpu(machine, chosen):
     """Every model under these strategies on the same batches: its losses are those of one process on the CPU."""
-    wanted = {model: losses_of(machine, model, "cpu", "single", 1, "") for model in MODELS}
+    wanted = {model: losses_of(machine, model, "cpu", "single", 1, "") for model in machine.models}
     for how in chosen:
-        losses = {model: losses_of(machine, model, "cuda", how.kind, how.nproc, how.more) for model in how.models}
+        losses = {model: losses_of(machine, model, "cuda", how.kind, how.nproc, how.more)
+                  for model in how.models if model in machine.models}
         told = ", ".join(f"{model} {told_of(each)} (CPU {told_of(wanted[model])})" for model, each in losses.items())
         good = all(is_near(model, each, wanted[model], how.tolerance) for model, each in losses.items())
         yield Result(f"training, {how.name}", told, good, {"losses": losses, "cpu": wanted})
@@ -189,6 +191,7 @@ def arguments(argv):
     parser.add_argument("--build", type=pathlib.Path)
     parser.add_argument("--gpus", type=int, default=1)
     parser.add_argument("--only")
+    parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--ucx", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=pathlib.Path)
@@ -196,6 +199,9 @@ def arguments(argv):
     args.only = args.only.split(",") if args.only is not None else ALWAYS + ["ucx"] * args.ucx
     if unknown := [name for name in args.only if name not in CHECKS]:
         parser.error(f"--only {','.join(unknown)}: expected some of {','.join(CHECKS)}")
+    args.models = args.models.split(",")
+    if unknown := [name for name in args.models if name not in MODELS]:
+        parser.error(f"--models {','.join(unknown)}: expected some of {','.join(MODELS)}")
     if "ucx" in args.only and not args.ucx:
         parser.error("--only ucx: name UCX's folder with --ucx")
     if args.json and not args.json.resolve().parent.is_dir():
@@ -220,7 +226,7 @@ def main(argv):
     running.logs = args.build / "logs"
     name = machine_name()
     with tempfile.TemporaryDirectory(prefix="ddprun-gpu-") as folder:
-        machine = Machine(args.build, args.gpus, args.quick, pathlib.Path(folder))
+        machine = Machine(args.build, args.gpus, args.quick, pathlib.Path(folder), args.models)
         found = (result for check in args.only for result in results_of(CHECKS[check], machine))
         results = collected(found, name, args.json)
     print(f"{os.uname().nodename}: {name}\n{table(results)}")

@@ -29,6 +29,7 @@ class Machine:
     gpus: int
     quick: bool
     folder: pathlib.Path
+    models: tuple = ("linear", "simplenet", "resnet18")  # that are trained beside the CPU
 
     @property
     def ranks(self):

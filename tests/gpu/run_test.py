@@ -45,6 +45,7 @@ class Arguments(unittest.TestCase):
         self.refused(2, "/nowhere: no such folder", "--packages", "/nowhere")
         self.refused(2, "/nowhere: no such folder", "--headers", "/nowhere")
         self.refused(2, "--only nothing: expected some of conformance,training,parity,speed,graphs,busbw,ucx", "--only", "nothing")
+        self.refused(2, "--models other: expected some of linear,simplenet,resnet18", "--models", "linear,other")
         self.refused(2, "--only ucx: name UCX's folder with --ucx", "--only", "ucx")
         self.refused(2, "/nowhere: no such folder", "--ucx", "/nowhere")
         self.refused(2, "--json /nowhere/x: no folder /nowhere", "--json", "/nowhere/x")
@@ -52,7 +53,7 @@ class Arguments(unittest.TestCase):
     def test_help_tells_the_options(self):
         code, out, _ = run("--help")
         self.assertEqual(code, 0)
-        for option in ["--python", "--packages", "--headers", "--ucx", "--build", "--json", "--only", "--quick", "--build-only"]:
+        for option in ["--python", "--packages", "--headers", "--ucx", "--build", "--json", "--only", "--models", "--quick", "--build-only"]:
             self.assertIn(option, out)
 
     def test_a_python_without_the_right_torch_and_a_machine_without_a_gpu_are_told_apart(self):
