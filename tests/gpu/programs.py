@@ -11,7 +11,7 @@ def script(path, text):
     return path
 
 
-def wait_until(true, seconds=20):
+def wait_until(true, seconds=60):
     end = time.monotonic() + seconds
     while not true():
         if time.monotonic() > end:
