@@ -14,7 +14,7 @@ TOML = re.compile(r"^toml")
 DLL = re.compile(r"^boost/dll")
 # From the ground up: a room includes only rooms to its left, and the sdk.
 ROOMS = ["base", "config", "plugin", "cuda", "launch", "comm", "record", "checkpoint", "data", "report", "bench", "fetch", "compare", "train", "run", "app"]
-SHARED = {"reduction", "beside"}  # what the communication plugins share
+SHARED = {"beside", "host", "reduction"}  # what the communication plugins share
 TORCH_ROOMS = {"train", "run", "app"}
 TORCH_ADAPTER = {"core/launch/tcp_store.cpp"}  # c10d's store, a target of its own
 

@@ -1,6 +1,7 @@
 #include "gpu.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -15,7 +16,14 @@ thread_local int device_of_thread = 0;
 // Streams of CUDA's own numbering from here on belong to one device each: see stream_of.
 constexpr Stream kPerDevice = 1000;
 
-void run_known(std::vector<std::function<void()>> actions) {
+// Runs what the host now knows. One thread at a time: what another has taken to run has run when this returns.
+void let_host_know(const Clock& clock) {
+  std::vector<std::function<void()>> actions;  // what they hold goes when it is the next one's turn
+  static auto& turns = *new std::mutex;
+  const std::lock_guard turn(turns);
+  Lock lock(state().mutex);
+  actions = state().host_knows(clock);
+  lock.unlock();
   for (const auto& action : actions) action();
 }
 
@@ -185,9 +193,8 @@ bool is_done(const Event& event) {
   Lock lock(state().mutex);
   state().host_asks(event.capture);
   if (!all_done(event.after)) return false;
-  auto actions = state().host_knows(event.clock);
   lock.unlock();
-  run_known(std::move(actions));
+  let_host_know(event.clock);
   return true;
 }
 
@@ -200,9 +207,8 @@ void synchronize(const Event& event) {
   Lock lock(state().mutex);
   state().host_asks(event.capture);
   state().wait(lock, event.after);
-  auto actions = state().host_knows(event.clock);
   lock.unlock();
-  run_known(std::move(actions));
+  let_host_know(event.clock);
 }
 
 void synchronize(Stream stream) {

@@ -1,6 +1,8 @@
 // That the pretended GPU finds what is not ordered, and takes what is.
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "gpu.hpp"
@@ -119,6 +121,21 @@ TEST_CASE("an action runs when the host has waited for what was queued before it
   CHECK_FALSE(ran);
   synchronize(kSide);
   CHECK(ran);
+}
+
+TEST_CASE("who has waited finds the action done, also where another thread had begun it") {
+  std::atomic<bool> begun = false, done = false;
+  begin(kSide);
+  when_known(kSide, [&] {
+    begun = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    done = true;
+  });
+  std::thread other([] { synchronize(kSide); });
+  while (!begun) std::this_thread::yield();
+  synchronize(kSide);
+  CHECK(done);
+  other.join();
 }
 
 TEST_CASE("the record is text, and can begin anew") {
