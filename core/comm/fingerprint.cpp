@@ -2,17 +2,16 @@
 
 #include <vector>
 
+#include "base/enumerated.hpp"
+
 namespace ddprun::comm {
 namespace {
 
 // "rank 1", "ranks 0 and 2", "ranks 0, 2 and 3".
 std::string name_ranks(const std::vector<std::size_t>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
-    text += std::to_string(ranks[i]);
-  }
-  return text;
+  std::vector<std::string> numbers;
+  for (const std::size_t rank : ranks) numbers.push_back(std::to_string(rank));
+  return (ranks.size() == 1 ? "rank " : "ranks ") + enumerated(numbers);
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <map>
 #include <tuple>
 
+#include "base/enumerated.hpp"
+
 namespace ddprun::launch {
 namespace {
 
@@ -57,12 +59,7 @@ std::string text(const std::vector<int>& ranks) {
     parts.push_back(std::to_string(ranks[first]));
     if (next - first > 1) parts.back() += " to " + std::to_string(ranks[next - 1]);
   }
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (i > 0) text += i + 1 < parts.size() ? ", " : " and ";
-    text += parts[i];
-  }
-  return text;
+  return (ranks.size() == 1 ? "rank " : "ranks ") + enumerated(parts);
 }
 
 bool is_known(int code) {

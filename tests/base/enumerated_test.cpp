@@ -1,0 +1,10 @@
+#include "base/enumerated.hpp"
+
+#include <doctest/doctest.h>
+
+TEST_CASE("words in a row are parted by commas, and the last by an and") {
+  CHECK(ddprun::enumerated({}).empty());
+  CHECK(ddprun::enumerated({"a"}) == "a");
+  CHECK(ddprun::enumerated({"a", "b"}) == "a and b");
+  CHECK(ddprun::enumerated({"a", "b", "c"}) == "a, b and c");
+}
