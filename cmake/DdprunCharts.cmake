@@ -14,7 +14,7 @@ set(DDPRUN_CHARTS_PYTHON "${ddprun_charts_python}" CACHE FILEPATH "Python with v
 set(ddprun_share ${PROJECT_BINARY_DIR}/share/ddprun)
 set(ddprun_share_files page.css page.js charts.py)
 foreach(file ${ddprun_share_files})
-  configure_file(${PROJECT_SOURCE_DIR}/core/report/share/${file} ${ddprun_share}/${file} COPYONLY)
+  configure_file(${PROJECT_SOURCE_DIR}/tools/report/share/${file} ${ddprun_share}/${file} COPYONLY)
 endforeach()
 list(TRANSFORM ddprun_share_files PREPEND ${ddprun_share}/)
 if(DDPRUN_CHARTS_PYTHON)

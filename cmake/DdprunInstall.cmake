@@ -26,7 +26,7 @@ install(FILES ${ddprun_share_files} DESTINATION share/ddprun)
 
 set_target_properties(ddprun_sdk PROPERTIES EXPORT_NAME sdk)
 target_compile_features(ddprun_sdk INTERFACE cxx_std_20)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/core/sdk/ddprun DESTINATION include)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/core/include/ddprun DESTINATION include)
 install(TARGETS ddprun_sdk EXPORT ddprun INCLUDES DESTINATION include)
 install(EXPORT ddprun NAMESPACE ddprun:: FILE ddprunTargets.cmake DESTINATION ${package})
 

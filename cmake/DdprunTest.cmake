@@ -22,7 +22,7 @@ function(ddprun_add_test room)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;USES;NEEDS;LABELS")
   set(target test_${room})
   add_executable(${target} ${arg_SOURCES} ${PROJECT_SOURCE_DIR}/tests/support/main.cpp)
-  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR})
   target_link_libraries(${target} PRIVATE ${arg_USES} doctest::doctest ddprun_flags)
   target_compile_definitions(${target} PRIVATE DDPRUN_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                                DDPRUN_BINARY_DIR="${PROJECT_BINARY_DIR}")

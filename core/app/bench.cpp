@@ -1,7 +1,7 @@
-#include "bench/bench.hpp"
+#include "tools/bench/bench.hpp"
 
 #include "app/command_line.hpp"
-#include "bench/rank.hpp"
+#include "tools/bench/rank.hpp"
 #include "launch/world.hpp"
 
 namespace ddprun::app {

@@ -3,7 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "bench/plan.hpp"
+#include "tools/bench/plan.hpp"
 
 namespace ddprun::app {
 

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "bench/plan.hpp"
-#include "compare/request.hpp"
-#include "compare/sweep.hpp"
-#include "report/export.hpp"
-#include "report/report.hpp"
+#include "tools/bench/plan.hpp"
+#include "tools/compare/request.hpp"
+#include "tools/compare/sweep.hpp"
+#include "tools/report/export.hpp"
+#include "tools/report/report.hpp"
 
 namespace ddprun::app {
 

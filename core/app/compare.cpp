@@ -1,4 +1,4 @@
-#include "compare/compare.hpp"
+#include "tools/compare/compare.hpp"
 
 #include "app/compare_options.hpp"
 

@@ -1,8 +1,8 @@
 #include <cstdio>
 
 #include "app/commands.hpp"
-#include "ddprun/words.hpp"
-#include "fetch/fetch.hpp"
+#include "ddprun/plugin/words.hpp"
+#include "tools/data/fetch.hpp"
 
 namespace ddprun::app {
 

@@ -8,10 +8,10 @@
 #include "config/experiment.hpp"
 #include "data/plugin_dataset.hpp"
 #include "data/survey.hpp"
-#include "report/dataset_sheet.hpp"
-#include "report/picture.hpp"
-#include "report/png.hpp"
-#include "report/terminal.hpp"
+#include "tools/report/dataset_sheet.hpp"
+#include "tools/report/picture.hpp"
+#include "tools/report/png.hpp"
+#include "console/terminal.hpp"
 
 namespace ddprun::app {
 namespace {

@@ -1,9 +1,9 @@
-#include "run/evaluate.hpp"
+#include "app/run/evaluate.hpp"
 #include "app/command_line.hpp"
 #include "base/log.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
-#include "run/assembly.hpp"
+#include "app/run/assembly.hpp"
 
 namespace ddprun::app {
 namespace {

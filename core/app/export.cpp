@@ -1,4 +1,4 @@
-#include "report/export.hpp"
+#include "tools/report/export.hpp"
 
 #include <cstdio>
 

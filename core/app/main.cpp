@@ -11,10 +11,10 @@
 #include "app/process.hpp"
 #include "app/report_options.hpp"
 #include "base/log.hpp"
-#include "ddprun/words.hpp"
-#include "fetch/catalogue.hpp"
+#include "ddprun/plugin/words.hpp"
+#include "tools/data/catalogue.hpp"
 #include "launch/supervisor.hpp"
-#include "train/cuda.hpp"
+#include "train/device/cuda.hpp"
 
 namespace {
 

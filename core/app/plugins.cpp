@@ -3,8 +3,8 @@
 #include "app/commands.hpp"
 #include "comm/plugin_backend.hpp"
 #include "data/datasets.hpp"
-#include "ddprun/words.hpp"
-#include "report/table.hpp"
+#include "ddprun/plugin/words.hpp"
+#include "console/table.hpp"
 
 namespace ddprun::app {
 namespace {

@@ -1,4 +1,4 @@
-#include "report/report.hpp"
+#include "tools/report/report.hpp"
 
 #include <cstdio>
 

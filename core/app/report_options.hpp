@@ -3,8 +3,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "report/export.hpp"
-#include "report/report.hpp"
+#include "tools/report/export.hpp"
+#include "tools/report/report.hpp"
 
 namespace ddprun::app {
 

@@ -1,4 +1,4 @@
-#include "compare/sweep.hpp"
+#include "tools/compare/sweep.hpp"
 
 #include "app/compare_options.hpp"
 

@@ -7,10 +7,10 @@
 #include "config/text.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
-#include "run/assembly.hpp"
-#include "run/devices.hpp"
-#include "run/rank.hpp"
-#include "run/resume.hpp"
+#include "app/run/assembly.hpp"
+#include "app/run/devices.hpp"
+#include "app/run/rank.hpp"
+#include "app/run/resume.hpp"
 
 namespace ddprun::app {
 namespace {

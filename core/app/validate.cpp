@@ -1,8 +1,8 @@
 #include <cstdio>
 
 #include "app/commands.hpp"
-#include "run/assembly.hpp"
-#include "run/resume.hpp"
+#include "app/run/assembly.hpp"
+#include "app/run/resume.hpp"
 
 namespace ddprun::app {
 

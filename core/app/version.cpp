@@ -3,7 +3,7 @@
 #include "app/commands.hpp"
 #include "base/version.hpp"
 #include "data/datasets.hpp"
-#include "train/model_loader.hpp"
+#include "train/loop/model_loader.hpp"
 
 namespace ddprun::app {
 

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "comm/pattern.hpp"
-#include "ddprun/detail/mix.hpp"
+#include "ddprun/plugin/detail/mix.hpp"
 
 namespace ddprun::comm {
 namespace {

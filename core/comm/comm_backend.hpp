@@ -11,7 +11,7 @@
 
 namespace ddprun::comm {
 
-// Same values as in ddprun/comm_plugin.h.
+// Same values as in ddprun/plugin/comm_plugin.h.
 enum class DType : int32_t { float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8 };
 enum class Op : int32_t { sum, min, max, product, avg };
 enum class Memory : int32_t { host, cuda };

@@ -7,7 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "ddprun/detail/mix.hpp"
+#include "ddprun/plugin/detail/mix.hpp"
 
 namespace ddprun::comm {
 namespace {

@@ -8,7 +8,7 @@
 #include "comm/call.hpp"
 #include "comm/communicator.hpp"
 #include "comm/pages.hpp"
-#include "ddprun/words.hpp"
+#include "ddprun/plugin/words.hpp"
 #include "plugin/call.hpp"
 
 namespace ddprun::comm {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "comm/comm_backend.hpp"
-#include "ddprun/comm_plugin.h"
+#include "ddprun/plugin/comm_plugin.h"
 
 namespace ddprun::comm {
 

@@ -4,7 +4,7 @@
 
 #include "config/keys.hpp"
 #include "config/text.hpp"
-#include "ddprun/words.hpp"
+#include "ddprun/plugin/words.hpp"
 
 namespace ddprun::config {
 namespace {

@@ -1,6 +1,6 @@
 #include "config/text.hpp"
 #include "config/value.hpp"
-#include "ddprun/words.hpp"
+#include "ddprun/plugin/words.hpp"
 
 namespace ddprun::config {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "base/error.hpp"
 #include "data/byte_file.hpp"
-#include "ddprun/dataset_plugin.hpp"
-#include "ddprun/words.hpp"
+#include "ddprun/plugin/dataset_plugin.hpp"
+#include "ddprun/plugin/words.hpp"
 
 namespace ddprun::data {
 namespace {

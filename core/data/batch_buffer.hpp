@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "data/loader.hpp"
-#include "ddprun/dataset_plugin.hpp"
+#include "ddprun/plugin/dataset_plugin.hpp"
 
 namespace ddprun::data {
 

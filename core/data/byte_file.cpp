@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "base/error.hpp"
-#include "ddprun/dataset_plugin.hpp"
+#include "ddprun/plugin/dataset_plugin.hpp"
 
 namespace ddprun::data {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "ddprun/detail/mix.hpp"
+#include "ddprun/plugin/detail/mix.hpp"
 
 namespace ddprun::data {
 namespace {

@@ -8,7 +8,7 @@
 #include "data/linear.hpp"
 #include "data/plugin_dataset.hpp"
 #include "data/synthetic.hpp"
-#include "ddprun/words.hpp"
+#include "ddprun/plugin/words.hpp"
 
 namespace ddprun::data {
 namespace {

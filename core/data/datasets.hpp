@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "ddprun/dataset_plugin.hpp"
+#include "ddprun/plugin/dataset_plugin.hpp"
 #include "plugin/registry.hpp"
 
 namespace ddprun::data {
@@ -56,7 +56,7 @@ std::vector<plugin::Listed> list_plugins(const plugin::Registry& registry);
 //                  train (data_batch_1.bin to data_batch_5.bin) and test (test_batch.bin): names of files, with commas
 //                  between them.
 //   (images)       image_size (0: as the files have it), resize ("image" or "tensor"), mean, std: see
-//                  ddprun/image_transform.hpp; random_crop (0), random_flip (false): for the training split only;
+//                  ddprun/plugin/image_transform.hpp; random_crop (0), random_flip (false): for the training split only;
 //                  samples, test_samples (all): only the first so many.
 //   synthetic      Noise in the shape of images, for benchmarks; a sample depends on seed and index alone. Options:
 //                  shape ("3x224x224"), classes (1000), samples (10000), test_samples (1000), seed (the experiment's).

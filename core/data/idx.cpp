@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "data/byte_file.hpp"
-#include "ddprun/dataset_plugin.hpp"
+#include "ddprun/plugin/dataset_plugin.hpp"
 
 namespace ddprun::data {
 namespace {

@@ -1,7 +1,7 @@
 // Images and labels in IDX files: MNIST, Fashion-MNIST, and a user's own. See open_dataset for what they take.
 #pragma once
 
-#include "ddprun/dataset_plugin.hpp"
+#include "ddprun/plugin/dataset_plugin.hpp"
 
 namespace ddprun::data {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "ddprun/dataset_options.hpp"
-#include "ddprun/dataset_plugin.hpp"
-#include "ddprun/image_transform.hpp"
+#include "ddprun/plugin/dataset_options.hpp"
+#include "ddprun/plugin/dataset_plugin.hpp"
+#include "ddprun/plugin/image_transform.hpp"
 
 namespace ddprun::data {
 

@@ -1,7 +1,7 @@
 #include "data/linear.hpp"
 
 #include "data/random.hpp"
-#include "ddprun/dataset_options.hpp"
+#include "ddprun/plugin/dataset_options.hpp"
 
 namespace ddprun::data {
 namespace {

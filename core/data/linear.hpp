@@ -1,7 +1,7 @@
 // The straight line with noise that the tutorials fit. See open_dataset for its options.
 #pragma once
 
-#include "ddprun/dataset_plugin.hpp"
+#include "ddprun/plugin/dataset_plugin.hpp"
 
 namespace ddprun::data {
 

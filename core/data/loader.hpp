@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "ddprun/dataset_plugin.hpp"
+#include "ddprun/plugin/dataset_plugin.hpp"
 
 namespace ddprun::data {
 

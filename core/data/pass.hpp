@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "ddprun/dataset_plugin.hpp"
+#include "ddprun/plugin/dataset_plugin.hpp"
 
 namespace ddprun::data {
 

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "ddprun/words.hpp"
+#include "ddprun/plugin/words.hpp"
 #include "plugin/call.hpp"
 
 namespace ddprun::data {

@@ -6,7 +6,7 @@
 #include <numbers>
 #include <random>
 
-#include "ddprun/detail/mix.hpp"
+#include "ddprun/plugin/detail/mix.hpp"
 
 namespace ddprun::data {
 

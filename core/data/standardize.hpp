@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ddprun/dataset_plugin.hpp"
+#include "ddprun/plugin/dataset_plugin.hpp"
 
 namespace ddprun::data {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ddprun/dataset_plugin.hpp"
+#include "ddprun/plugin/dataset_plugin.hpp"
 
 namespace ddprun::data {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "data/random.hpp"
-#include "ddprun/dataset_options.hpp"
+#include "ddprun/plugin/dataset_options.hpp"
 
 namespace ddprun::data {
 namespace {

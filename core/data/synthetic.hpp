@@ -1,7 +1,7 @@
 // Noise in the shape of images, so cheap to fetch that a benchmark measures everything else. See open_dataset.
 #pragma once
 
-#include "ddprun/dataset_plugin.hpp"
+#include "ddprun/plugin/dataset_plugin.hpp"
 
 namespace ddprun::data {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "ddprun/words.hpp"
+#include "ddprun/plugin/words.hpp"
 
 namespace ddprun::plugin {
 namespace {

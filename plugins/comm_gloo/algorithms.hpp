@@ -9,7 +9,7 @@
 #include <memory>
 #include <string_view>
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 #include "scratch.hpp"
 
 namespace ddprun::gloo_backend {
@@ -21,7 +21,7 @@ struct Run {
   uint32_t tag;
 };
 
-// Gloo's ring (reduce-scatter, then allgather, in segments), with the reductions of plugins/reduction.
+// Gloo's ring (reduce-scatter, then allgather, in segments), with the reductions of plugins/lib/reduction.
 void ring_allreduce(const Run& run, const ddprun_collective& call);
 // Up and down the binomial tree of topology.hpp, root 0. Fewer messages than the ring, more bytes: for small vectors.
 void tree_allreduce(const Run& run, const ddprun_collective& call);

@@ -1,7 +1,7 @@
 // The algorithms that the plugin declares, and which of them "auto" takes.
 #pragma once
 
-#include "ddprun/tuning.hpp"
+#include "ddprun/plugin/tuning.hpp"
 
 namespace ddprun::gloo_backend {
 

@@ -6,7 +6,7 @@
 
 #include "algorithms.hpp"
 #include "choice.hpp"
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 #include "mesh.hpp"
 
 namespace ddprun::gloo_backend {

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 #include "sockets.hpp"
 
 namespace ddprun::gloo_backend {

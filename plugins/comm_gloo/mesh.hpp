@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 #include "lifeline.hpp"
 
 namespace ddprun::gloo_backend {

@@ -5,7 +5,7 @@
 #include <gloo/types.h>
 
 #include "algorithms.hpp"
-#include "ddprun/topology.hpp"
+#include "ddprun/plugin/topology.hpp"
 #include "reduction/reduce.hpp"
 #include "segments.hpp"
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "ddprun/comm_plugin.hpp"
-#include "ddprun/topology.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
+#include "ddprun/plugin/topology.hpp"
 
 namespace ddprun::gloo_backend {
 

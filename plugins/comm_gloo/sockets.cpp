@@ -8,7 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 
 namespace ddprun::gloo_backend {
 namespace {

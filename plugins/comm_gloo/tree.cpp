@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "algorithms.hpp"
-#include "ddprun/topology.hpp"
+#include "ddprun/plugin/topology.hpp"
 #include "reduction/reduce.hpp"
 #include "segments.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 
 namespace ddprun::nccl_backend {
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "algorithms.hpp"
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 #include "device.hpp"
 #include "report.hpp"
 #include "session.hpp"

@@ -1,6 +1,6 @@
 #include "failures.hpp"
 
-#include "ddprun/words.hpp"
+#include "ddprun/plugin/words.hpp"
 
 namespace ddprun::nccl_backend {
 namespace {

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <string>
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 
 namespace ddprun::nccl_backend {
 

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <optional>
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 #include "failures.hpp"
 
 namespace ddprun::nccl_backend {

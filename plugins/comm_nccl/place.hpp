@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 #include "device.hpp"
 #include "settings.hpp"
 

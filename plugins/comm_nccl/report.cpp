@@ -8,7 +8,7 @@
 #include <array>
 #include <string_view>
 
-#include "ddprun/words.hpp"
+#include "ddprun/plugin/words.hpp"
 #include "environment.hpp"
 #include "settings.hpp"
 

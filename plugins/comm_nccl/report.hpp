@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 
 namespace ddprun::nccl_backend {
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 #include "pipeline.hpp"
 
 namespace ddprun::ucx_backend {

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 
 namespace ddprun::ucx_backend {
 namespace {

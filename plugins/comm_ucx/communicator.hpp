@@ -9,7 +9,7 @@
 
 #include "algorithms.hpp"
 #include "choice.hpp"
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 #include "gpu.hpp"
 #include "host_space.hpp"
 #include "messages.hpp"

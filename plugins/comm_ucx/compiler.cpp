@@ -8,7 +8,7 @@
 #include <memory>
 #include <mutex>
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 #include "kernel_text.hpp"
 
 namespace ddprun::ucx_backend {
@@ -89,7 +89,7 @@ constexpr To bit_cast(const From& from) {
 }
 }
 )";
-constexpr const char* kNames[] = {"ddprun/comm_plugin.h", "reduction/float16.hpp", "bit", "cstdint", "stdint.h"};
+constexpr const char* kNames[] = {"ddprun/plugin/comm_plugin.h", "reduction/float16.hpp", "bit", "cstdint", "stdint.h"};
 constexpr const char* kTexts[] = {kCommPluginText, kFloat16Text, kBit, "#include \"stdint.h\"\n", kIntegers};
 static_assert(std::size(kNames) == std::size(kTexts));
 

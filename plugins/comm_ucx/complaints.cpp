@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 
 namespace ddprun::ucx_backend {
 namespace {

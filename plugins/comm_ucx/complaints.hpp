@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "ddprun/comm_plugin.h"
+#include "ddprun/plugin/comm_plugin.h"
 
 namespace ddprun::ucx_backend {
 

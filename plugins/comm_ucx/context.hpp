@@ -6,7 +6,7 @@
 #include <chrono>
 #include <string>
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 
 namespace ddprun::ucx_backend {
 

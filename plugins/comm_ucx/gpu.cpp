@@ -1,6 +1,6 @@
 #include "gpu.hpp"
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 
 namespace ddprun::ucx_backend {
 

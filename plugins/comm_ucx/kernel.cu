@@ -1,6 +1,6 @@
-// to = a op b in a GPU's memory, with the bits of plugins/reduction. NVRTC compiles this text at run time, with the two
+// to = a op b in a GPU's memory, with the bits of plugins/lib/reduction. NVRTC compiles this text at run time, with the two
 // headers that it includes; no other is there. Tests compile it for the host as well.
-#include "ddprun/comm_plugin.h"
+#include "ddprun/plugin/comm_plugin.h"
 #include "reduction/float16.hpp"
 
 namespace ddprun::reduction {

@@ -4,7 +4,7 @@
 namespace ddprun::ucx_backend {
 
 extern const char kKernelText[];
-extern const char kCommPluginText[];  // ddprun/comm_plugin.h
+extern const char kCommPluginText[];  // ddprun/plugin/comm_plugin.h
 extern const char kFloat16Text[];     // reduction/float16.hpp
 
 }  // namespace ddprun::ucx_backend

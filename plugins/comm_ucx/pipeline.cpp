@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ddprun/topology.hpp"
+#include "ddprun/plugin/topology.hpp"
 
 namespace ddprun::ucx_backend {
 namespace {

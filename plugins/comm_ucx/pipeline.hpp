@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 #include "memory_space.hpp"
 #include "messages.hpp"
 

@@ -1,5 +1,5 @@
 #include "algorithms.hpp"
-#include "ddprun/topology.hpp"
+#include "ddprun/plugin/topology.hpp"
 
 namespace ddprun::ucx_backend {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 
 namespace ddprun::ucx_backend {
 namespace {

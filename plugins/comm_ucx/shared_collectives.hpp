@@ -18,7 +18,7 @@
 
 #include "allocation.hpp"
 #include "area.hpp"
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 #include "wait.hpp"
 
 namespace ddprun::ucx_backend {

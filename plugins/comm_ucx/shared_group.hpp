@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "allocation.hpp"
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 #include "segment.hpp"
 #include "shared_collectives.hpp"
 #include "wait.hpp"

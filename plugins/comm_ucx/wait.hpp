@@ -7,7 +7,7 @@
 #include <functional>
 #include <optional>
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 
 namespace ddprun::ucx_backend {
 

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "support/read_file.hpp"
-#include "support/temp_dir.hpp"
+#include "tools/conformance/temp_dir.hpp"
 
 namespace ddprun {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "comm/plugin_backend.hpp"
 #include "plugin/registry.hpp"
-#include "support/ranks.hpp"
+#include "tools/conformance/ranks.hpp"
 
 namespace ddprun::comm {
 

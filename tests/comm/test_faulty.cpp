@@ -5,7 +5,7 @@
 #include "comm/faulty_backend.hpp"
 #include "comm/solo_backend.hpp"
 #include "support/error_of.hpp"
-#include "support/ranks.hpp"
+#include "tools/conformance/ranks.hpp"
 
 namespace ddprun::comm {
 

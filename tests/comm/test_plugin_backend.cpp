@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 #include "joined.hpp"
 #include "support/error_of.hpp"
 

@@ -7,8 +7,8 @@
 
 #include "comm/shared_board.hpp"
 #include "support/error_of.hpp"
-#include "support/ranks.hpp"
-#include "support/temp_dir.hpp"
+#include "tools/conformance/ranks.hpp"
+#include "tools/conformance/temp_dir.hpp"
 
 namespace ddprun::comm {
 namespace {

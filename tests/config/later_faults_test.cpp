@@ -1,7 +1,7 @@
 // What other rooms ask of this one after load(): faults of their own, suggestions, the keys without use.
 #include <doctest/doctest.h>
 
-#include "ddprun/words.hpp"
+#include "ddprun/plugin/words.hpp"
 #include "written.hpp"
 
 using namespace ddprun;

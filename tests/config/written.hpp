@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "config/experiment.hpp"
-#include "support/temp_dir.hpp"
+#include "tools/conformance/temp_dir.hpp"
 
 namespace ddprun::testing {
 

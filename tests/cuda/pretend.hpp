@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "support/error_of.hpp"
-#include "support/ranks.hpp"
+#include "tools/conformance/ranks.hpp"
 
 namespace ddprun::testing {
 

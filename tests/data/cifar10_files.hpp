@@ -6,7 +6,7 @@
 #include <string>
 
 #include "data/idx_files.hpp"
-#include "support/temp_dir.hpp"
+#include "tools/conformance/temp_dir.hpp"
 
 namespace ddprun::testing {
 

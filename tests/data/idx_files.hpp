@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "support/temp_dir.hpp"
+#include "tools/conformance/temp_dir.hpp"
 
 namespace ddprun::testing {
 

@@ -1,4 +1,4 @@
-// Prints the samples that ddprun/image_transform.hpp makes, for image_parity.py. Each case on stdin is a line,
+// Prints the samples that ddprun/plugin/image_transform.hpp makes, for image_parity.py. Each case on stdin is a line,
 //   KIND SIZE CHANNELS HEIGHT WIDTH MEAN STD    (KIND: image or tensor; MEAN and STD with commas between channels)
 // and then the picture's bytes; each answer on stdout is the sample as float32 of this machine.
 #include <iostream>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ddprun/image_transform.hpp"
+#include "ddprun/plugin/image_transform.hpp"
 
 namespace {
 

@@ -1,4 +1,4 @@
-"""Compares ddprun/image_transform.hpp with the installed Pillow, torchvision and torch.
+"""Compares ddprun/plugin/image_transform.hpp with the installed Pillow, torchvision and torch.
 
 Usage: image_parity.py IMAGE_DUMP. `resize = image` must be bit for bit Resize(PIL), ToTensor, Normalize; `resize = tensor`
 ToTensor, interpolate(bilinear), Normalize within 1e-6. Ends with 0 when all agree, 1 at the first case that does not, 77

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "data/cifar10_files.hpp"
-#include "ddprun/dataset_plugin.hpp"
+#include "ddprun/plugin/dataset_plugin.hpp"
 
 using namespace ddprun;
 using namespace ddprun::data;

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "e2e/program.hpp"
-#include "fetch/server.hpp"
+#include "tools/data/server.hpp"
 
 using namespace ddprun::e2e;
 using namespace ddprun::testing;

@@ -1,7 +1,7 @@
 // Training on pictures in folders, and what a damaged one among them costs.
 #include <doctest/doctest.h>
 
-#include "datasets/pictures.hpp"
+#include "plugins/datasets/pictures.hpp"
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-#include "conformance/leftovers.hpp"
+#include "tools/conformance/leftovers.hpp"
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
 

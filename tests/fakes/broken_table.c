@@ -2,7 +2,7 @@
  * FAKE_... definitions of CMakeLists.txt. */
 #include <stddef.h>
 
-#include "ddprun/comm_plugin.h"
+#include "ddprun/plugin/comm_plugin.h"
 
 static ddprun_status create(const ddprun_comm_host* host, ddprun_comm** out) {
   (void)host;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ddprun/dataset_entry.h"
+#include "ddprun/plugin/dataset_entry.h"
 
 struct ddprun_dataset {
   int64_t size;

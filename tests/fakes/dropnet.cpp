@@ -1,7 +1,7 @@
 // A model with all that a resumed run can lose: dropout's random masks, and the running statistics of a BatchNorm.
-#include "ddprun/classifier.hpp"
-#include "ddprun/model_options.hpp"
-#include "ddprun/model_shape.hpp"
+#include "ddprun/plugin/classifier.hpp"
+#include "ddprun/plugin/model_options.hpp"
+#include "ddprun/plugin/model_shape.hpp"
 
 namespace {
 

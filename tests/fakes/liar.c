@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ddprun/dataset_entry.h"
+#include "ddprun/plugin/dataset_entry.h"
 
 struct ddprun_dataset {
   char lie[32];

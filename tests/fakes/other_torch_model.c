@@ -1,7 +1,7 @@
 /* A model plugin that says it was built for another Torch. Needs none itself, since it is refused before it is used. */
 #include <stddef.h>
 
-#include "ddprun/model_entry.h"
+#include "ddprun/plugin/model_entry.h"
 
 static void* create(const void* context, char* error, uint64_t error_size) {
   (void)context;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 
 namespace fakes {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 #include "shared_slots.hpp"
 
 namespace fakes {

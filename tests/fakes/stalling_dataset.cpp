@@ -2,7 +2,7 @@
 #include <chrono>
 #include <thread>
 
-#include "ddprun/dataset_options.hpp"
+#include "ddprun/plugin/dataset_options.hpp"
 
 namespace {
 

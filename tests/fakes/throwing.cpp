@@ -3,7 +3,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "ddprun/comm_plugin.h"
+#include "ddprun/plugin/comm_plugin.h"
 
 namespace {
 

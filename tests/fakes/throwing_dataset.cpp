@@ -3,7 +3,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "ddprun/dataset_entry.h"
+#include "ddprun/plugin/dataset_entry.h"
 
 struct ddprun_dataset {
   bool describe = false;

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "launch/oom_kills.hpp"
-#include "support/temp_dir.hpp"
+#include "tools/conformance/temp_dir.hpp"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "launch/files.hpp"
-#include "support/temp_dir.hpp"
+#include "tools/conformance/temp_dir.hpp"
 
 namespace {
 

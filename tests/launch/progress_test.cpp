@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "support/temp_dir.hpp"
+#include "tools/conformance/temp_dir.hpp"
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include "launch/text.hpp"
 #include "launch/unique_fd.hpp"
 #include "support/process.hpp"
-#include "support/temp_dir.hpp"
+#include "tools/conformance/temp_dir.hpp"
 
 namespace {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "ddprun/comm_plugin.h"
-#include "ddprun/dataset_entry.h"
-#include "ddprun/model_entry.h"
+#include "ddprun/plugin/comm_plugin.h"
+#include "ddprun/plugin/dataset_entry.h"
+#include "ddprun/plugin/model_entry.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 #include "plugin/registry.hpp"
 #include "support/error_of.hpp"
-#include "support/temp_dir.hpp"
+#include "tools/conformance/temp_dir.hpp"
 
 namespace ddprun::plugin {
 namespace {

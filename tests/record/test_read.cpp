@@ -11,7 +11,7 @@
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
-#include "support/temp_dir.hpp"
+#include "tools/conformance/temp_dir.hpp"
 
 using namespace ddprun;
 using namespace ddprun::record;

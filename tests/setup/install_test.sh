@@ -14,7 +14,7 @@ cmake --install "$build" --prefix "$box/first" >"$box/install.log"
 prefix=$box/moved
 mv "$box/first" "$prefix"
 
-for file in bin/ddprun lib/libddprun.so lib/ddprun/libddprun_comm_gloo.so include/ddprun/comm_plugin.h \
+for file in bin/ddprun lib/libddprun.so lib/ddprun/libddprun_comm_gloo.so include/ddprun/plugin/comm_plugin.h \
   lib/cmake/ddprun/ddprunConfig.cmake share/ddprun/{vega.js,page.css,page.js,charts.py}; do
   [[ -e $prefix/$file ]] || fail "the prefix has no $file"
 done

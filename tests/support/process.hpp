@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "support/temp_dir.hpp"
+#include "tools/conformance/temp_dir.hpp"
 
 namespace ddprun::testing {
 

@@ -6,8 +6,8 @@
 
 #include "data/datasets.hpp"
 #include "small_models.hpp"
-#include "train/reducer.hpp"
-#include "train/trainer.hpp"
+#include "train/reduce/reducer.hpp"
+#include "train/loop/trainer.hpp"
 
 namespace ddprun::train {
 

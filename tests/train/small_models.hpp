@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "ddprun/model_plugin.hpp"
-#include "train/parameters.hpp"
+#include "ddprun/plugin/model_plugin.hpp"
+#include "train/loop/parameters.hpp"
 
 namespace ddprun::train {
 

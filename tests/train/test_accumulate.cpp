@@ -4,8 +4,8 @@
 #include "comm/solo_backend.hpp"
 #include "counting_backend.hpp"
 #include "fit.hpp"
-#include "train/micro_batches.hpp"
-#include "train/reducer.hpp"
+#include "train/loop/micro_batches.hpp"
+#include "train/reduce/reducer.hpp"
 
 namespace ddprun::train {
 namespace {

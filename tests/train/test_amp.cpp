@@ -6,7 +6,7 @@
 
 #include "comm/joined.hpp"
 #include "fit.hpp"
-#include "train/amp.hpp"
+#include "train/optim/amp.hpp"
 
 namespace ddprun::train {
 namespace {

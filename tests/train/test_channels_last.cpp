@@ -2,9 +2,9 @@
 
 #include "comm/joined.hpp"
 #include "small_models.hpp"
-#include "train/channels_last.hpp"
-#include "train/reducer.hpp"
-#include "train/replica.hpp"
+#include "train/device/channels_last.hpp"
+#include "train/reduce/reducer.hpp"
+#include "train/loop/replica.hpp"
 
 namespace ddprun::train {
 namespace {

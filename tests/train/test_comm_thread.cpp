@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "train/comm_thread.hpp"
+#include "train/reduce/comm_thread.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -1,6 +1,6 @@
 // What a user is told of an error of CUDA's, as LibTorch words it.
 #include "support/torch_test.hpp"
-#include "train/cuda.hpp"
+#include "train/device/cuda.hpp"
 
 namespace ddprun::train {
 namespace {

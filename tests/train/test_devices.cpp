@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "support/error_of.hpp"
-#include "support/ranks.hpp"
-#include "train/device_memory.hpp"
-#include "train/device_threads.hpp"
+#include "tools/conformance/ranks.hpp"
+#include "train/device/device_memory.hpp"
+#include "train/device/device_threads.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -3,7 +3,7 @@
 #include "comm/joined.hpp"
 #include "fit.hpp"
 #include "support/error_of.hpp"
-#include "train/early_stop.hpp"
+#include "train/loop/early_stop.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "touch_pages.hpp"
-#include "train/fault_meter.hpp"
+#include "train/loop/fault_meter.hpp"
 
 using ddprun::testing::touch_pages;
 using ddprun::train::FaultMeter;

@@ -1,7 +1,7 @@
 #include "support/torch_test.hpp"
 
 #include "data/opening.hpp"
-#include "train/feed.hpp"
+#include "train/loop/feed.hpp"
 
 namespace ddprun::train {
 namespace {

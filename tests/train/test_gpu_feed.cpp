@@ -5,8 +5,8 @@
 
 #include "base/error.hpp"
 #include "data/memory_dataset.hpp"
-#include "train/feed.hpp"
-#include "train/streams.hpp"
+#include "train/loop/feed.hpp"
+#include "train/device/streams.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -9,8 +9,8 @@
 #include "counting_backend.hpp"
 #include "fit.hpp"
 #include "support/error_of.hpp"
-#include "train/fused.hpp"
-#include "train/optimizer_state.hpp"
+#include "train/optim/fused.hpp"
+#include "train/optim/optimizer_state.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "train/grad_scaler.hpp"
+#include "train/optim/grad_scaler.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -4,11 +4,11 @@
 #include "small_models.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
-#include "support/temp_dir.hpp"
-#include "train/adam.hpp"
-#include "train/file_tensors.hpp"
-#include "train/fused.hpp"
-#include "train/optimizer_state.hpp"
+#include "tools/conformance/temp_dir.hpp"
+#include "train/optim/adam.hpp"
+#include "train/loop/file_tensors.hpp"
+#include "train/optim/fused.hpp"
+#include "train/optim/optimizer_state.hpp"
 
 namespace ddprun::train {
 namespace {

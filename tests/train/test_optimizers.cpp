@@ -1,6 +1,6 @@
 #include "support/torch_test.hpp"
 
-#include "train/optimizers.hpp"
+#include "train/optim/optimizers.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -8,9 +8,9 @@
 #include "comm/solo_backend.hpp"
 #include "fit.hpp"
 #include "record/read.hpp"
-#include "support/temp_dir.hpp"
-#include "train/parity_reducer.hpp"
-#include "train/tensor_print.hpp"
+#include "tools/conformance/temp_dir.hpp"
+#include "train/reduce/parity_reducer.hpp"
+#include "train/loop/tensor_print.hpp"
 
 namespace ddprun::train {
 namespace {

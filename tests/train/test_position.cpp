@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "support/error_of.hpp"
-#include "train/measure.hpp"
-#include "train/position.hpp"
+#include "train/loop/measure.hpp"
+#include "train/loop/position.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -4,7 +4,7 @@
 #include "comm/solo_backend.hpp"
 #include "small_models.hpp"
 #include "support/error_of.hpp"
-#include "train/reducer.hpp"
+#include "train/reduce/reducer.hpp"
 
 namespace ddprun::train {
 namespace {

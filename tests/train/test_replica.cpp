@@ -2,7 +2,7 @@
 
 #include "comm/joined.hpp"
 #include "small_models.hpp"
-#include "train/replica.hpp"
+#include "train/loop/replica.hpp"
 
 namespace ddprun::train {
 namespace {

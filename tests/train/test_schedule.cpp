@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "fit.hpp"
-#include "train/schedule.hpp"
+#include "train/optim/schedule.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "comm/joined.hpp"
 #include "fit.hpp"
-#include "train/reducer.hpp"
-#include "train/tracer.hpp"
+#include "train/reduce/reducer.hpp"
+#include "train/loop/tracer.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -5,7 +5,7 @@
 #include "comm/joined.hpp"
 #include "fit.hpp"
 #include "support/error_of.hpp"
-#include "train/reducer.hpp"
+#include "train/reduce/reducer.hpp"
 
 namespace ddprun::train {
 namespace {

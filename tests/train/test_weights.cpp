@@ -10,10 +10,10 @@
 #include "checkpoint/safetensors.hpp"
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
-#include "support/temp_dir.hpp"
-#include "train/parameters.hpp"
-#include "train/tensor_buffer.hpp"
-#include "train/weights.hpp"
+#include "tools/conformance/temp_dir.hpp"
+#include "train/loop/parameters.hpp"
+#include "train/reduce/tensor_buffer.hpp"
+#include "train/loop/weights.hpp"
 
 using namespace ddprun;
 using namespace ddprun::testing;

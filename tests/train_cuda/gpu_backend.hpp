@@ -6,8 +6,8 @@
 
 #include "comm/call.hpp"
 #include "comm/joined.hpp"
-#include "train/staged_backend.hpp"
-#include "train/streams.hpp"
+#include "train/reduce/staged_backend.hpp"
+#include "train/device/streams.hpp"
 
 namespace ddprun::testing {
 

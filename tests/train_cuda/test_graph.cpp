@@ -8,10 +8,10 @@
 #include "comm/call.hpp"
 #include "comm/solo_backend.hpp"
 #include "support/error_of.hpp"
-#include "train/device_graph.hpp"
+#include "train/device/device_graph.hpp"
 #include "train/fit.hpp"
-#include "train/fused.hpp"
-#include "train/optimizer_state.hpp"
+#include "train/optim/fused.hpp"
+#include "train/optim/optimizer_state.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -4,11 +4,11 @@
 #include "comm/solo_backend.hpp"
 #include "record/read.hpp"
 #include "support/error_of.hpp"
-#include "support/temp_dir.hpp"
-#include "train/parity_reducer.hpp"
-#include "train/reducer.hpp"
+#include "tools/conformance/temp_dir.hpp"
+#include "train/reduce/parity_reducer.hpp"
+#include "train/reduce/reducer.hpp"
 #include "train/small_models.hpp"
-#include "train/staged_backend.hpp"
+#include "train/reduce/staged_backend.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -2,9 +2,9 @@
 #include "gpu_backend.hpp"
 
 #include "support/error_of.hpp"
-#include "train/replica.hpp"
+#include "train/loop/replica.hpp"
 #include "train/small_models.hpp"
-#include "train/tensor_print.hpp"
+#include "train/loop/tensor_print.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -4,8 +4,8 @@
 #include "comm/checked_backend.hpp"
 #include "support/error_of.hpp"
 #include "train/small_models.hpp"
-#include "train/staged_backend.hpp"
-#include "train/tensor_buffer.hpp"
+#include "train/reduce/staged_backend.hpp"
+#include "train/reduce/tensor_buffer.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -1,9 +1,9 @@
 // One step as a graph, recorded by LibTorch on the pretended GPU: what it computes, and what cannot be recorded.
 #include "fakes/cuda/torch_test.hpp"
 
-#include "train/device_graph.hpp"
-#include "train/step_graph.hpp"
-#include "train/streams.hpp"
+#include "train/device/device_graph.hpp"
+#include "train/device/step_graph.hpp"
+#include "train/device/streams.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -9,8 +9,8 @@
 #include <system_error>
 #include <utility>
 
-#include "ddprun/dataset_plugin.hpp"
-#include "ddprun/words.hpp"
+#include "ddprun/plugin/dataset_plugin.hpp"
+#include "ddprun/plugin/words.hpp"
 
 namespace ddprun::image_folder {
 namespace {

@@ -9,7 +9,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "ddprun/dataset_plugin.hpp"
+#include "ddprun/plugin/dataset_plugin.hpp"
 #include "jpeg_decoder.hpp"
 #include "png_decoder.hpp"
 

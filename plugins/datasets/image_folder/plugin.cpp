@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "ddprun/dataset_options.hpp"
-#include "ddprun/image_transform.hpp"
+#include "ddprun/plugin/dataset_options.hpp"
+#include "ddprun/plugin/image_transform.hpp"
 #include "folder.hpp"
 #include "picture.hpp"
 

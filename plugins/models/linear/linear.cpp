@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "ddprun/model_options.hpp"
-#include "ddprun/model_plugin.hpp"
-#include "ddprun/model_shape.hpp"
+#include "ddprun/plugin/model_options.hpp"
+#include "ddprun/plugin/model_plugin.hpp"
+#include "ddprun/plugin/model_shape.hpp"
 
 namespace {
 

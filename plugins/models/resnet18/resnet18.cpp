@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "ddprun/classifier.hpp"
-#include "ddprun/model_options.hpp"
-#include "ddprun/model_shape.hpp"
+#include "ddprun/plugin/classifier.hpp"
+#include "ddprun/plugin/model_options.hpp"
+#include "ddprun/plugin/model_shape.hpp"
 #include "network.hpp"
 
 namespace {

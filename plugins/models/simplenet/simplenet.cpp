@@ -1,9 +1,9 @@
 // simplenet: the multi-layer perceptron of the MNIST tutorials: flatten, fc1, ReLU, fc2; cross entropy.
 #include <cstdint>
 
-#include "ddprun/classifier.hpp"
-#include "ddprun/model_options.hpp"
-#include "ddprun/model_shape.hpp"
+#include "ddprun/plugin/classifier.hpp"
+#include "ddprun/plugin/model_options.hpp"
+#include "ddprun/plugin/model_shape.hpp"
 
 namespace {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 
 // What a compiler for GPUs brings.
 #define __global__

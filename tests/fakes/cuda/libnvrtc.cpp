@@ -31,7 +31,7 @@ extern "C" {
 int nvrtcCreateProgram(Program** program, const char* text, const char*, int headers, const char* const*,
                        const char* const* names) {
   const std::vector<std::string> given(names, names + headers);
-  for (const char* needed : {"ddprun/comm_plugin.h", "reduction/float16.hpp"}) {
+  for (const char* needed : {"ddprun/plugin/comm_plugin.h", "reduction/float16.hpp"}) {
     if (std::find(given.begin(), given.end(), needed) == given.end()) return kInvalidInput;
   }
   *program = new Program{text_of(DDPRUN_KERNEL) == text, ""};

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gpu_graph.hpp"
-#include "support/ranks.hpp"
+#include "tools/conformance/ranks.hpp"
 
 namespace ddprun::testing {
 namespace {

@@ -1,5 +1,5 @@
 // A data set of one number a sample, and whether it is even.
-#include "ddprun/dataset_options.hpp"
+#include "ddprun/plugin/dataset_options.hpp"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // A backend for a world of one rank: every collective is a copy.
 #include <cstring>
 
-#include "ddprun/comm_plugin.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 
 class Lone : public ddprun::Communicator {
  public:

@@ -1,0 +1,179 @@
+#include "app/run/assembly.hpp"
+
+#include <sched.h>
+
+#include "base/error.hpp"
+#include "comm/plugin_backend.hpp"
+#include "data/plugin_dataset.hpp"
+#include "app/run/devices.hpp"
+#include "app/run/resume.hpp"
+#include "app/run/training_data.hpp"
+#include "train/device/channels_last.hpp"
+#include "train/loop/weights.hpp"
+
+namespace ddprun::run {
+namespace {
+
+// Faults that were found, to be told together.
+class Faults {
+ public:
+  void add(const Error& error) {
+    if (!code_) code_ = error.code();
+    if (!text_.empty()) text_ += "\n";
+    text_ += error.what();
+  }
+  void throw_if_any() const {
+    if (code_) throw Error(*code_, text_);
+  }
+
+ private:
+  std::optional<ExitCode> code_;
+  std::string text_;
+};
+
+// Runs `part` and keeps its fault, with the place of `key` in front.
+template <class Part>
+void collect(Faults& faults, const config::Sources& sources, const std::string& key, Part part) {
+  try {
+    part();
+  } catch (const data::DatasetError& error) {
+    faults.add({error.code(), config::fault(sources, "data." + error.key(), error.what())});
+  } catch (const Error& error) {
+    faults.add({error.code(), config::fault(sources, key, error.what())});
+  }
+}
+
+// A model that refuses an option begins with its name ("model.options.hidden = ..."): that is the place. Else it is the
+// model that does not suit.
+std::string model_fault(const config::Sources& sources, const std::string& reason) {
+  const std::string option = reason.substr(0, reason.find_first_of(": "));
+  if (sources.given(option)) return sources.where(option) + ": " + reason;
+  return config::fault(sources, "model.name", reason);
+}
+
+train::ModelPtr create_model(const Assembly& assembly) {
+  const Dataset& dataset = *assembly.data.train;
+  ModelContext context;
+  context.options = assembly.experiment().model.options;
+  context.input_shape = dataset.input().shape;
+  context.classes = static_cast<int64_t>(dataset.classes().size());
+  torch::manual_seed(static_cast<uint64_t>(assembly.experiment().experiment.seed));
+  train::ModelPtr model = train::make_model(assembly.model_plugin, context);
+  if (assembly.experiment().train.channels_last) train::use_channels_last(model->module());
+  return model;
+}
+
+std::string channels_last_fault(const Dataset& dataset) {
+  const std::size_t dimensions = dataset.input().shape.size();
+  if (dimensions == 3) return "";
+  return "is for pictures (channels, height, width), but a sample of this data set has " + std::to_string(dimensions) +
+         (dimensions == 1 ? " dimension" : " dimensions") + "; set it to false";
+}
+
+}  // namespace
+
+std::size_t main_device(const config::Experiment& experiment) {
+  return experiment.strategy.kind == "dp" ? static_cast<std::size_t>(experiment.strategy.main_device) : 0;
+}
+
+Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
+  Assembly made{std::move(loaded), {}, {}, {}, {}, {}, {}, {}, {}};
+  const config::Experiment& experiment = made.experiment();
+  const config::Sources& sources = made.loaded.sources;
+  Faults faults;
+  if (experiment.strategy.kind == "ddp") {
+    collect(faults, sources, "comm.backend", [&] { made.comm = registry.comm(experiment.comm.backend); });
+  }
+  if (made.comm) {
+    const comm::Memory memory = experiment.launch.device == "cuda" ? comm::Memory::cuda : comm::Memory::host;
+    const bool staged = experiment.comm.stage_through_host;
+    const comm::Memory given = comm::memory_given(*made.comm->table, memory, staged);
+    if (const auto fault = comm::algorithm_fault(*made.comm->table, experiment.comm.algorithm, given)) {
+      faults.add({ExitCode::usage, config::fault(sources, "comm.algorithm", *fault)});
+    }
+    if (const auto fault = comm::memory_fault(*made.comm->table, memory, staged)) {
+      faults.add({ExitCode::plugin, config::fault(sources, "comm.backend", *fault)});
+    } else if (experiment.train.cuda_graph && !comm::capabilities_of(*made.comm->table).capture) {
+      faults.add(
+          {ExitCode::usage,
+           config::fault(sources, "train.cuda_graph",
+                         "needs a backend whose collectives can be part of a CUDA graph, and those of \"" +
+                             experiment.comm.backend + "\" cannot; use comm.backend = \"nccl\", or set it to false")});
+    }
+  }
+  collect(faults, sources, "model.name", [&] {
+    made.model_plugin = registry.model(experiment.model.name, train::torch_version(), train::cxx11_abi());
+  });
+  collect(faults, sources, "data.name", [&] {
+    made.dataset_plugin = data::find_dataset(experiment.data.name, registry);
+    made.data = data::open_splits(*made.dataset_plugin.table, {experiment.data.root, experiment.data.options,
+                                                               static_cast<uint64_t>(experiment.experiment.seed)});
+  });
+  if (made.data.train != nullptr && made.data.test == nullptr && experiment.train.evaluate) {
+    faults.add({ExitCode::usage, config::fault(sources, "train.evaluate",
+                                               "data set \"" + std::string(made.dataset_plugin.table->name) +
+                                                   "\" has no test split here; set it to false")});
+  }
+  if (made.data.train != nullptr && experiment.train.channels_last) {
+    if (const std::string fault = channels_last_fault(*made.data.train); !fault.empty()) {
+      faults.add({ExitCode::usage, config::fault(sources, "train.channels_last", fault)});
+    }
+  }
+  if (made.model_plugin.table != nullptr && made.data.train != nullptr) {
+    try {
+      made.model = create_model(made);
+    } catch (const Error& error) {
+      faults.add({error.code(), model_fault(sources, error.what())});
+    }
+  }
+  if (made.model != nullptr && experiment.strategy.kind == "dp") {
+    for (int64_t device = 1; device < experiment.strategy.devices; ++device)
+      made.replicas.push_back(create_model(made));
+  }
+  // A run that goes on has weights of its own.
+  if (made.model != nullptr && !experiment.model.weights.empty() && experiment.checkpoint.resume.empty()) {
+    collect(faults, sources, "model.weights",
+            [&] { train::load_weights(made.model->module(), experiment.model.weights); });
+  }
+  faults.throw_if_any();
+  return made;
+}
+
+int64_t check(const config::Loaded& loaded, const plugin::Registry& registry, int world) {
+  torch::set_num_threads(1);
+  const int64_t batch = rank_batch(loaded, world);
+  Assembly assembly = assemble(loaded, registry);
+  check_training_data(assembly, world);
+  prepare_resume(assembly, world);
+  return batch;
+}
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+int ranks_of(const config::Loaded& loaded) {
+  const config::Experiment& experiment = loaded.experiment;
+  if (experiment.strategy.kind != "ddp") return 1;
+  if (experiment.launch.nproc > 0) return static_cast<int>(experiment.launch.nproc);
+  if (experiment.launch.device == "cpu") return usable_cores();
+  const std::size_t named = experiment.launch.devices.size();
+  return named > 0 ? static_cast<int>(named) : gpu_count(loaded);
+}
+
+int64_t rank_batch(const config::Loaded& loaded, int world) {
+  const auto& data = loaded.experiment.data;
+  const int64_t ranks = data.batch_per == "rank" ? 1 : world;
+  if (const std::string fault = config::batch_fault(data.batch_size, ranks); !fault.empty()) {
+    throw Error(ExitCode::usage, config::fault(loaded.sources, "data.batch_size", fault));
+  }
+  const int64_t batch = data.batch_size / ranks;
+  if (const std::string fault = config::accumulate_fault(loaded.experiment.train.accumulate, batch); !fault.empty()) {
+    throw Error(ExitCode::usage, config::fault(loaded.sources, "train.accumulate", fault));
+  }
+  return batch;
+}
+
+}  // namespace ddprun::run

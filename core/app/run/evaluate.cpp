@@ -1,0 +1,120 @@
+#include "app/run/evaluate.hpp"
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "console/console.hpp"
+#include "app/run/devices.hpp"
+#include "app/run/resume.hpp"
+#include "app/run/strategy.hpp"
+#include "app/run/threads.hpp"
+#include "app/run/training_data.hpp"
+#include "train/device/cuda.hpp"
+#include "train/optim/optimizers.hpp"
+#include "train/loop/weights.hpp"
+
+namespace ddprun::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Nobody looks at an evaluation's phases.
+class Unobserved final : public train::Observer {
+ public:
+  void phase(launch::Phase, int64_t, int) override {}
+  void step(const record::StepRecord&, int64_t, int64_t) override {}
+  void epoch(const record::EpochRecord&) override {}
+  bool stop_after(int64_t) override { return false; }
+};
+
+struct Loaded {
+  Assembly assembly;
+  checkpoint::Metadata metadata;
+};
+
+// The model with the checkpoint's weights, and what its file says.
+Loaded load(config::Loaded loaded, const std::string& checkpoint, const plugin::Registry& registry) {
+  loaded.experiment.train.evaluate = true;  // whatever the training did
+  loaded.experiment.model.weights.clear();
+  Loaded made{assemble(std::move(loaded), registry), {}};
+  made.metadata = train::load_weights(made.assembly.model->module(), checkpoint);
+  const auto by = made.metadata.find(kStandardize);
+  if (by != made.metadata.end()) {
+    made.assembly.standardization = data::read_standardization(by->second);
+  } else if (made.assembly.experiment().data.standardize) {
+    throw Error(ExitCode::usage, checkpoint +
+                                     ": holds no standardisation, and data.standardize = true; evaluate it "
+                                     "with --set data.standardize=false, or take a checkpoint that does");
+  }
+  return made;
+}
+
+// ", step 469, epoch 1"; "" for a file of Python's.
+std::string place_of(const checkpoint::Metadata& metadata) {
+  const auto step = metadata.find("step"), epoch = metadata.find("epoch");
+  if (step == metadata.end() || epoch == metadata.end()) return "";
+  return ", step " + step->second + ", epoch " + epoch->second;
+}
+
+train::Evaluation evaluate(Assembly& assembly, Group& group, const launch::World& world) {
+  const auto test = test_feed(assembly, world);
+  const auto parameters = train::trainable_parameters(assembly.model->module());
+  const auto optimizer = train::make_optimizer(assembly.experiment(), parameters, world.size);
+  const auto reducer = make_reducer(assembly, group, {});
+  Unobserved observer;
+  train::Parts parts{*assembly.model, *optimizer, *test, test.get(), observer, nullptr, {}};
+  parts.step.channels_last = assembly.experiment().train.channels_last;
+  return make_trainer(parts, assembly, group, reducer.get())->evaluate();
+}
+
+}  // namespace
+
+Evaluated find_evaluated(const std::string& checkpoint, const std::string& config) {
+  if (!fs::exists(checkpoint)) throw Error(ExitCode::usage, checkpoint + ": no such file or folder");
+  const std::string file = fs::is_directory(checkpoint) ? newest_commit(checkpoint).path : checkpoint;
+  if (!config.empty()) return {file, config};
+  const fs::path beside = fs::absolute(file).parent_path().parent_path() / "config.toml";
+  if (!fs::exists(beside)) {
+    throw Error(ExitCode::usage, checkpoint + ": no config.toml of a run belongs to it; give --config");
+  }
+  return {file, beside.string()};
+}
+
+void check_evaluation(const config::Loaded& loaded, const std::string& checkpoint, const plugin::Registry& registry,
+                      int world) {
+  torch::set_num_threads(1);
+  check_devices(loaded, world);
+  rank_batch(loaded, world);
+  load(loaded, checkpoint, registry);
+}
+
+void run_evaluation(config::Loaded loaded, const std::string& checkpoint, const launch::World& world,
+                    const plugin::Registry& registry) {
+  const std::vector<torch::Device> devices = choose_devices(loaded, world);
+  auto [assembly, metadata] = load(std::move(loaded), checkpoint, registry);
+  use_threads(assembly.experiment(), world);
+  standardize_data(assembly);
+  place_models(assembly, devices);
+  Group group = join_group(assembly, world);
+  train::Evaluation result;
+  try {
+    result = evaluate(assembly, group, world);
+  } catch (const c10::Error& error) {
+    throw Error(ExitCode::failure, train::words_of(error));
+  }
+  if (!std::isfinite(result.loss))
+    throw Error(ExitCode::failure, checkpoint + ": the loss on the test set is not finite");
+  if (world.rank != 0) return;
+  record::Summary summary;
+  summary.test_loss = result.loss;
+  summary.test_accuracy = result.accuracy;
+  summary.world = world.size;
+  const std::string text = "checkpoint " + checkpoint + place_of(metadata) + "\n" + std::to_string(result.samples) +
+                           " test samples\n" + report::summary_table(summary);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace ddprun::run

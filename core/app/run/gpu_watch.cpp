@@ -1,0 +1,32 @@
+#include "app/run/gpu_watch.hpp"
+
+#include "cuda/driver.hpp"
+#include "train/device/gpu_memory.hpp"
+
+namespace ddprun::run {
+
+GpuWatch::GpuWatch(std::vector<torch::Device> gpus, record::Recorder& recorder) : recorder_(recorder) {
+  for (const torch::Device gpu : gpus) {
+    gpus_.push_back({gpu, cuda::gpus().at(static_cast<std::size_t>(gpu.index())).bus_id});
+    train::reset_peak_memory(gpu);
+  }
+}
+
+void GpuWatch::look(int64_t step) {
+  for (const Watched& gpu : gpus_) {
+    const cuda::GpuSample sample = nvml_.sample(gpu.bus_id);
+    const train::GpuMemory peak = train::peak_memory(gpu.device);
+    record::GpuRecord record;
+    record.step = step;
+    record.device = gpu.device.index();
+    record.allocated = peak.allocated;
+    record.reserved = peak.reserved;
+    record.utilization = sample.utilization;
+    record.memory_used = sample.memory_used;
+    record.temperature = sample.temperature;
+    record.power = sample.power;
+    recorder_.gpu(record);
+  }
+}
+
+}  // namespace ddprun::run

@@ -1,0 +1,119 @@
+#include "app/run/group.hpp"
+
+#include <cmath>
+#include <sstream>
+
+#include "base/error.hpp"
+#include "base/version.hpp"
+#include "comm/checked_backend.hpp"
+#include "comm/over_store.hpp"
+#include "comm/shared_board.hpp"
+#include "comm/solo_backend.hpp"
+#include "launch/tcp_store.hpp"
+#include "train/reduce/staged_backend.hpp"
+
+namespace ddprun::run {
+namespace {
+
+// What must be equal on all ranks, one `name = value` a line.
+std::string identity(const Assembly& assembly) {
+  std::string text = std::string("ddprun = ") + version() + "\ntorch = " + train::torch_version() + "\n";
+  text += std::string("model plugin = ") + assembly.model_plugin.table->version + "\n";
+  text += std::string("data set = ") + assembly.dataset_plugin.table->version + "\n";
+  if (assembly.comm) {
+    text += std::string("comm plugin = ") + assembly.comm->table->version + ", " + assembly.comm->table->library + "\n";
+  }
+  return text + config::to_toml(assembly.experiment());
+}
+
+// `[optimizer] "lr = 0.1" and "lr = 0.2"`: the first lines that differ, below the table that they stand in.
+std::string first_difference(const std::string& a, const std::string& b) {
+  std::istringstream left(a), right(b);
+  std::string line_a, line_b, table;
+  while (true) {
+    const bool more_a = static_cast<bool>(std::getline(left, line_a));
+    const bool more_b = static_cast<bool>(std::getline(right, line_b));
+    if (!more_a && !more_b) return {};
+    if (!more_a) line_a = "nothing";
+    if (!more_b) line_b = "nothing";
+    if (line_a != line_b) return table + "\"" + line_a + "\" and \"" + line_b + "\"";
+    if (line_a.starts_with('[')) table = line_a + " ";
+  }
+}
+
+void compare_identities(const Assembly& assembly, launch::Store& store, const launch::World& world,
+                        std::chrono::milliseconds timeout) {
+  const auto all = launch::allgather(store, "identity", world.rank, world.size, identity(assembly), timeout);
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    throw Error(ExitCode::rendezvous, "rank 0 and rank " + std::to_string(rank) +
+                                          " do not run the same experiment: " + first_difference(all[0], all[rank]) +
+                                          "; start all ranks with the same config and program");
+  }
+}
+
+std::unique_ptr<comm::CommBackend> join_backend(const Assembly& assembly, launch::Store& store,
+                                                const launch::World& world) {
+  const auto& settings = assembly.experiment().comm;
+  comm::JoinOptions options;
+  options.rank = world.rank;
+  options.size = world.size;
+  options.deadline = milliseconds(settings.timeout);
+  options.algorithm = settings.algorithm;
+  options.deterministic = settings.deterministic;
+  options.options = settings.options;
+  const torch::Device device = assembly.device();
+  const bool on_gpu = !device.is_cpu() && comm::memory_given(*assembly.comm->table, comm::Memory::cuda,
+                                                             settings.stage_through_host) == comm::Memory::cuda;
+  if (on_gpu) options.device = device.index();
+  auto backend = comm::join_over(store, *assembly.comm->table, options);
+  if (!device.is_cpu()) backend = train::staged(std::move(backend), device, options.deadline);
+  if (settings.check == "off") return backend;
+  if (world.source != launch::Source::own && assembly.experiment().train.cuda_graph) {
+    throw Error(
+        ExitCode::usage,
+        config::fault(assembly.loaded.sources, "comm.check",
+                      "compares calls over the backend itself where another launcher has started the ranks, which "
+                      "a CUDA graph cannot record; set it to \"off\", or train.cuda_graph = false"));
+  }
+  // Ranks of one host compare their calls in shared memory; across hosts, through the backend itself.
+  auto exchange = world.source == launch::Source::own
+                      ? comm::shared_board(comm::map_board(world.job_dir + "/board", world.size), world.rank)
+                      : comm::exchange_over(*backend);
+  return comm::checked(std::move(backend), std::move(exchange), options.deadline);
+}
+
+}  // namespace
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(std::llround(seconds * 1000));
+}
+
+Group join_group(const Assembly& assembly, const launch::World& world) {
+  Group group;
+  const bool ddp = assembly.experiment().strategy.kind == "ddp";
+  if (world.size == 1) {
+    if (ddp) group.backend = comm::solo();
+    return group;
+  }
+  const auto timeout = milliseconds(assembly.experiment().launch.timeout);
+  if (world.source == launch::Source::own) {
+    group.store = launch::folder_store(world.job_dir);
+    group.progress = launch::ProgressBoard::open(world.job_dir, world.size);
+    group.progress->set(world.rank, {0, launch::Phase::rendezvous, -1});
+  } else {
+    group.store = launch::tcp_store(world, timeout);
+  }
+  compare_identities(assembly, *group.store, world, timeout);
+  group.backend = join_backend(assembly, *group.store, world);
+  return group;
+}
+
+std::string share(Group& group, const launch::World& world, const std::string& key, const std::string& text,
+                  std::chrono::milliseconds timeout) {
+  if (group.store == nullptr) return text;
+  if (world.rank == 0) group.store->set(key, text);
+  return group.store->get(key, timeout);
+}
+
+}  // namespace ddprun::run

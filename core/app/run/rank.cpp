@@ -1,0 +1,184 @@
+#include "app/run/rank.hpp"
+
+#include <cstdio>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/log.hpp"
+#include "cuda/driver.hpp"
+#include "launch/supervisor.hpp"
+#include "record/environment.hpp"
+#include "record/recorder.hpp"
+#include "record/run_dir.hpp"
+#include "console/console.hpp"
+#include "app/run/assembly.hpp"
+#include "app/run/devices.hpp"
+#include "app/run/gpu_watch.hpp"
+#include "app/run/group.hpp"
+#include "app/run/memory.hpp"
+#include "app/run/resume.hpp"
+#include "app/run/session.hpp"
+#include "app/run/threads.hpp"
+#include "app/run/tracing.hpp"
+#include "app/run/training_data.hpp"
+#include "train/device/cuda.hpp"
+
+namespace ddprun::run {
+namespace {
+
+std::string device_text(const Assembly& assembly, const launch::World& world) {
+  std::string text;
+  for (const torch::Device device : assembly.devices) {
+    text += (text.empty() ? "" : ", ") + train::device_text(device);
+    if (device.is_cpu()) break;  // the same for all
+  }
+  return assembly.device().is_cpu() || world.size == 1 ? text : text + " of rank 0";
+}
+
+report::Banner describe(const Assembly& assembly, const launch::World& world, const train::Feed& feed, int64_t threads,
+                        const std::string& run_dir) {
+  const config::Experiment& experiment = assembly.experiment();
+  report::Banner banner;
+  banner.name = experiment.experiment.name;
+  banner.model = experiment.model.name;
+  for (const auto& parameter : assembly.model->module().parameters()) banner.parameters += parameter.numel();
+  banner.data = experiment.data.name;
+  banner.train_samples = assembly.data.train->size();
+  banner.test_samples = experiment.train.evaluate ? assembly.data.test->size() : 0;
+  banner.strategy = experiment.strategy.kind;
+  if (assembly.comm) {
+    banner.backend = world.size == 1 ? "solo" : assembly.comm->table->name;
+    banner.algorithm = experiment.comm.algorithm;
+  }
+  banner.world = world.size;
+  banner.rank_batch = feed.batch_size();
+  banner.global_batch = feed.batch_size() * world.size;
+  banner.device = device_text(assembly, world);
+  banner.threads = threads;
+  if (experiment.strategy.kind == "dp") banner.devices = experiment.strategy.devices;
+  banner.gpu_present = !assembly.device().is_cpu() || cuda::driver_installed();
+  banner.epochs = experiment.train.epochs.value_or(0);
+  banner.steps = experiment.train.steps.value_or(0);
+  banner.steps_per_epoch = feed.steps();
+  banner.seed = experiment.experiment.seed;
+  banner.run_dir = run_dir;
+  return banner;
+}
+
+std::map<std::string, std::string> versions(const Assembly& assembly) {
+  std::map<std::string, std::string> extra{{"torch", train::torch_version()},
+                                           {"plugin.model", assembly.model_plugin.path},
+                                           {"plugin.model.version", assembly.model_plugin.table->version}};
+  if (!assembly.dataset_plugin.path.empty()) {
+    extra["plugin.dataset"] = assembly.dataset_plugin.path;
+    extra["plugin.dataset.version"] = assembly.dataset_plugin.table->version;
+  }
+  if (assembly.comm) {
+    extra["plugin.comm"] = assembly.comm->path;
+    extra["plugin.comm.version"] = assembly.comm->table->version;
+    extra["plugin.comm.library"] = assembly.comm->table->library;
+  }
+  if (!assembly.device().is_cpu()) extra.merge(train::cuda_environment());
+  return extra;
+}
+
+// Tells our own launcher at once, while model, data and backend still stand: unwinding takes its time, and the peers'
+// echoes must not come first. Elsewhere nobody knows the place, so the error says it.
+[[noreturn]] void fail(const launch::World& world, const RunObserver& observer, ExitCode code,
+                       const std::string& what) {
+  launch::report_failure(world.job_dir, world.rank, code, what);
+  if (!world.job_dir.empty()) throw Error(code, what);
+  const std::string who = world.size > 1 ? "rank " + std::to_string(world.rank) + " " : "";
+  throw Error(code, who + observer.where() + ": " + what);
+}
+
+record::Summary fit(Session& session, Group& group, const launch::World& world, const std::string& run_dir,
+                    std::chrono::milliseconds timeout) {
+  try {
+    record::Summary summary = session.trainer().fit();
+    if (session.tracer() != nullptr) write_trace(*session.tracer(), group, world, run_dir, timeout);
+    return summary;
+  } catch (const Error& error) {
+    fail(world, session.observer(), error.code(), error.what());
+  } catch (const c10::Error& error) {
+    fail(world, session.observer(), ExitCode::failure, train::words_of(error));
+  } catch (const std::bad_alloc&) {
+    fail(world, session.observer(), ExitCode::failure, "out of memory");
+  } catch (const std::exception& error) {
+    fail(world, session.observer(), ExitCode::failure, error.what());
+  }
+}
+
+void complete(record::Summary& summary, const Assembly& assembly, const launch::World& world) {
+  const config::Experiment& experiment = assembly.experiment();
+  summary.seed = experiment.experiment.seed;
+  summary.model = experiment.model.name;
+  summary.data = experiment.data.name;
+  summary.strategy = experiment.strategy.kind;
+  if (assembly.comm) summary.backend = world.size == 1 ? "solo" : assembly.comm->table->name;
+}
+
+void print_results(const record::Summary& summary, const std::string& run_dir) {
+  const std::string text =
+      report::summary_table(summary) + report::learned_line(summary.learned) + "run folder: " + run_dir + "\n";
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+std::string prepare_run_dir(config::Experiment experiment, int world) {
+  if (experiment.strategy.kind == "ddp") experiment.launch.nproc = world;
+  std::string run_dir = record::make_run_dir(experiment.experiment.output, experiment.experiment.name);
+  replace_file(run_dir + "/config.toml", config::to_toml(experiment));
+  return run_dir;
+}
+
+std::string log_dir(const config::Experiment& experiment, const std::string& run_dir) {
+  return experiment.launch.log_dir.empty() ? run_dir : experiment.launch.log_dir;
+}
+
+void run_rank(RankOptions options, const plugin::Registry& registry) {
+  keep_freed_memory();
+  const launch::World& world = options.world;
+  const std::vector<torch::Device> devices = choose_devices(options.loaded, world);
+  Assembly assembly = assemble(std::move(options.loaded), registry);
+  check_training_data(assembly, world.size);
+  prepare_resume(assembly, world.size);
+  standardize_data(assembly);
+  place_models(assembly, devices);
+  const config::Experiment& experiment = assembly.experiment();
+  const int64_t threads = use_threads(experiment, world);
+  Group group = join_group(assembly, world);
+  if (options.run_dir.empty()) {
+    const std::string made = world.rank == 0 ? prepare_run_dir(experiment, world.size) : "";
+    options.run_dir = share(group, world, "run_dir", made, milliseconds(experiment.launch.timeout));
+  }
+  if (options.own_log)
+    log::also_to(log_dir(experiment, options.run_dir) + "/rank" + std::to_string(world.rank) + ".log");
+
+  record::Recorder recorder(options.run_dir, world.rank);
+  if (world.rank == 0) record::write_environment(options.run_dir, record::collect_environment(versions(assembly)));
+  std::optional<GpuWatch> gpus;
+  if (assembly.device().is_cuda()) gpus.emplace(devices, recorder);
+  Session session(assembly, group, world, recorder,
+                  {world.rank, world.size, experiment.log.every, experiment.train.epochs.value_or(0),
+                   group.progress.get(), options.stop, gpus ? &*gpus : nullptr});
+  if (world.rank == 0) {
+    log::plain(report::banner(describe(assembly, world, session.feed(), threads, options.run_dir)));
+  }
+  if (world.rank == 0 && assembly.resume) log::info(assembly.resume->told);
+  // Initial weights were drawn from the seed, equal on all ranks; what is random from here on differs between them.
+  torch::manual_seed(static_cast<uint64_t>(experiment.experiment.seed + world.rank));
+
+  const auto timeout = milliseconds(experiment.comm.timeout);
+  record::Summary summary = fit(session, group, world, options.run_dir, timeout);
+  complete(summary, assembly, world);
+  recorder.summary(summary);
+  if (world.rank == 0) print_results(summary, options.run_dir);
+  if (world.rank == 0 && summary.stopped == "interrupted") {
+    log::always("to go on: " + options.command + " --set checkpoint.resume=" + options.run_dir);
+  }
+}
+
+}  // namespace ddprun::run

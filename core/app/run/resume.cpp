@@ -1,0 +1,248 @@
+#include "app/run/resume.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/version.hpp"
+#include "config/continuation.hpp"
+#include "record/run_dir.hpp"
+#include "train/loop/position.hpp"
+#include "train/loop/weights.hpp"
+
+namespace ddprun::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kKey = "checkpoint.resume", kConfig = "config.";
+
+// The run folders of a name, newest first.
+std::vector<fs::path> runs_of(const config::Experiment::Identity& experiment) {
+  std::vector<std::tuple<std::string, int64_t, fs::path>> found;
+  std::error_code fault;
+  for (fs::directory_iterator at(experiment.output, fault), end; !fault && at != end; at.increment(fault)) {
+    const auto parts = record::parse_run_name(at->path().filename().string());
+    if (parts && parts->name == experiment.name) found.emplace_back(parts->time, parts->number, at->path());
+  }
+  std::sort(found.rbegin(), found.rend());
+  std::vector<fs::path> runs;
+  for (auto& [time, number, path] : found) runs.push_back(std::move(path));
+  return runs;
+}
+
+checkpoint::Commit latest_commit(const config::Experiment::Identity& experiment) {
+  for (const fs::path& run : runs_of(experiment)) {
+    const auto commits = checkpoint::list_commits((run / "checkpoints").string());
+    if (!commits.empty()) return newest_commit(run.string());
+  }
+  throw Error(ExitCode::usage, "no run of \"" + experiment.name + "\" with a checkpoint lies in " + experiment.output +
+                                   "; leave it out for a run from the beginning, or name a run folder");
+}
+
+// Runs `part` and puts the place in the config before its fault.
+template <class Part>
+auto at_key(const config::Sources& sources, Part part) {
+  try {
+    return part();
+  } catch (const Error& error) {
+    throw Error(error.code(), config::fault(sources, kKey, error.what()));
+  }
+}
+
+std::string several(int64_t count, const std::string& thing) {
+  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
+}
+
+bool complete(const checkpoint::File& state) {
+  return train::whole_of(state, "step_of_epoch") >= train::whole_of(state, "steps_per_epoch");
+}
+
+std::string word(const checkpoint::File& file, const std::string& key) {
+  const auto found = file.metadata.find(key);
+  return found == file.metadata.end() ? "" : found->second;
+}
+
+// One commit, looked at as a whole.
+class Candidate {
+ public:
+  Candidate(Assembly& assembly, int world) : assembly_(assembly), world_(world) {
+    const std::string& path = assembly.experiment().checkpoint.resume;
+    const auto commit = checkpoint::commit_of(path);
+    if (!commit || !fs::exists(checkpoint::state_path(*commit, 0))) {
+      throw Error(ExitCode::usage,
+                  path + ": weights without the state of a run; model.weights starts a new run from them");
+    }
+    commit_ = *commit;
+    shared_ = checkpoint::read_safetensors(checkpoint::state_path(commit_, 0));
+    world_then_ = train::whole_of(shared_, "world");
+  }
+
+  // All that speaks against it, a line each.
+  std::string faults() {
+    compare_keys();
+    compare_batch();
+    check_epoch();
+    check_end();
+    return faults_;
+  }
+
+  void take() {
+    const checkpoint::Metadata metadata = train::load_weights(assembly_.model->module(), commit_.path);
+    const auto run = metadata.find("run");
+    for (int64_t rank = 0; rank < world_then_; ++rank) {
+      const checkpoint::File state =
+          checkpoint::read_safetensors(checkpoint::state_path(commit_, static_cast<int>(rank)));
+      if (run == metadata.end() || word(state, "run") != run->second) {
+        throw Error(ExitCode::usage, state.path + ": not of the same run as " + commit_.path);
+      }
+    }
+    assembly_.resume = Resume{{commit_, same_world()}, told()};
+    if (const auto by = metadata.find(kStandardize); by != metadata.end()) {
+      assembly_.standardization = data::read_standardization(by->second);
+    }
+  }
+
+ private:
+  bool same_world() const { return world_then_ == world_; }
+
+  void refuse(const std::string& key, const std::string& what) {
+    if (!faults_.empty()) faults_ += "\n";
+    faults_ += config::fault(assembly_.loaded.sources, key, what);
+  }
+
+  // Visits what has changed: key, value then, value now.
+  template <class Visit>
+  void for_each_change(Visit visit) const {
+    const auto now = config::key_values(assembly_.experiment());
+    for (const auto& [word, then] : shared_.metadata) {
+      if (!word.starts_with(kConfig)) continue;
+      const auto found = now.find(word.substr(kConfig.size()));
+      if (found != now.end() && found->second != then) visit(found->first, then, found->second);
+    }
+  }
+
+  void compare_keys() {
+    for_each_change([&](const std::string& key, const std::string& then, const std::string&) {
+      if (config::change_of(key) != config::Change::refused) return;
+      refuse(key, "the run of " + commit_.path + " has " + then +
+                      ", and with another value it would not be that run; give it that value, or start a new run from "
+                      "its weights with model.weights");
+    });
+  }
+
+  void compare_batch() {
+    const int64_t then = train::whole_of(shared_, "batch"), samples = train::whole_of(shared_, "samples");
+    const int64_t now = rank_batch(assembly_.loaded, world_) * world_;
+    if (now != then) {
+      refuse("data.batch_size", "makes a global batch of " + std::to_string(now) + ", and the run of " + commit_.path +
+                                    " has " + std::to_string(then));
+    }
+    const int64_t here = assembly_.data.train->size();
+    if (here != samples) {
+      refuse("data.name", "has " + several(here, "training sample") + " here, and " + std::to_string(samples) +
+                              " in the run of " + commit_.path);
+    }
+  }
+
+  void check_epoch() {
+    if (same_world() || complete(shared_)) return;
+    refuse("launch.nproc", commit_.path + " lies in the middle of an epoch, which only as many ranks can finish; use " +
+                               std::to_string(world_then_) + end_of_epoch());
+  }
+
+  // ", or ...": the newest commit before it that any number of ranks can go on from.
+  std::string end_of_epoch() const {
+    auto commits = checkpoint::list_commits(fs::path(commit_.path).parent_path().string());
+    std::reverse(commits.begin(), commits.end());
+    for (const checkpoint::Commit& commit : commits) {
+      const std::string state = checkpoint::state_path(commit, 0);
+      if (commit.step >= commit_.step || !fs::exists(state)) continue;
+      if (complete(checkpoint::read_safetensors(state))) return ", or " + kKey + " = \"" + commit.path + "\"";
+    }
+    return "";
+  }
+
+  void check_end() {
+    const auto& plan = assembly_.experiment().train;
+    const int64_t epochs = train::whole_of(shared_, "epoch") + (complete(shared_) ? 1 : 0);
+    const int64_t steps = train::whole_of(shared_, "step");
+    const std::string what = "nothing is left to train: " + commit_.path + " has ";
+    if (plan.epochs && epochs >= *plan.epochs) {
+      refuse("train.epochs", what + several(epochs, "epoch") + "; give more, or see it with ddprun evaluate");
+    }
+    if (plan.steps && steps >= *plan.steps) {
+      refuse("train.steps", what + several(steps, "step") + "; give more, or see it with ddprun evaluate");
+    }
+  }
+
+  std::string told() const {
+    std::string text = "going on from " + commit_.path + ": step " + std::to_string(commit_.step) + ", " +
+                       (complete(shared_) ? "at the end of" : "in the middle of") + " epoch " +
+                       std::to_string(train::whole_of(shared_, "epoch") + 1);
+    std::string changes;
+    for_each_change([&](const std::string& key, const std::string& then, const std::string& now) {
+      if (config::change_of(key) != config::Change::told) return;
+      changes += (changes.empty() ? "" : ", ") + key + " = " + (now.empty() ? "not given" : now) + " (was " +
+                 (then.empty() ? "not given" : then) + ")";
+    });
+    if (!changes.empty()) text += "; with " + changes;
+    if (same_world()) return text;
+    return text + "; on " + several(world_, "rank") + " (were " + std::to_string(world_then_) +
+           "): not bit for bit what those would compute";
+  }
+
+  Assembly& assembly_;
+  const int world_;
+  checkpoint::Commit commit_;
+  checkpoint::File shared_;  // rank 0's state
+  int64_t world_then_ = 0;
+  std::string faults_;
+};
+
+}  // namespace
+
+checkpoint::Commit newest_commit(const std::string& folder) {
+  const fs::path inner = fs::path(folder) / "checkpoints";
+  const std::string dir = fs::is_directory(inner) ? inner.string() : folder;
+  checkpoint::remove_left_overs(dir);
+  const auto commits = checkpoint::list_commits(dir);
+  if (commits.empty()) throw Error(ExitCode::usage, folder + ": holds no checkpoint");
+  return commits.back();
+}
+
+void find_resume(config::Loaded& loaded) {
+  std::string& resume = loaded.experiment.checkpoint.resume;
+  if (resume.empty()) return;
+  resume = at_key(loaded.sources, [&] {
+    if (resume == "latest") return latest_commit(loaded.experiment.experiment).path;
+    if (fs::is_directory(resume)) return newest_commit(resume).path;
+    if (fs::exists(resume)) return resume;
+    throw Error(ExitCode::usage, "no such file or folder; give a checkpoint, a run folder or \"latest\"");
+  });
+}
+
+void prepare_resume(Assembly& assembly, int world) {
+  if (assembly.experiment().checkpoint.resume.empty()) return;
+  const std::string faults = at_key(assembly.loaded.sources, [&] {
+    Candidate candidate(assembly, world);
+    const std::string found = candidate.faults();
+    if (found.empty()) candidate.take();
+    return found;
+  });
+  if (!faults.empty()) throw Error(ExitCode::usage, faults);
+}
+
+checkpoint::Metadata state_metadata(const Assembly& assembly, const std::string& run_dir, int world,
+                                    int64_t steps_per_epoch) {
+  checkpoint::Metadata metadata{{"ddprun", version()},
+                                {"run", fs::path(run_dir).filename().string()},
+                                {"world", std::to_string(world)},
+                                {"batch", std::to_string(rank_batch(assembly.loaded, world) * world)},
+                                {"samples", std::to_string(assembly.data.train->size())},
+                                {"steps_per_epoch", std::to_string(steps_per_epoch)}};
+  for (const auto& [key, value] : config::key_values(assembly.experiment())) metadata[kConfig + key] = value;
+  return metadata;
+}
+
+}  // namespace ddprun::run

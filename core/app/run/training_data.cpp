@@ -1,0 +1,156 @@
+#include "app/run/training_data.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "data/curriculum.hpp"
+#include "data/datasets.hpp"
+#include "data/difficulty.hpp"
+#include "app/run/step_options.hpp"
+#include "app/run/tracing.hpp"
+
+namespace ddprun::run {
+namespace {
+
+constexpr int kMostAutoWorkers = 8;
+
+int workers_of(const config::Experiment& experiment) {
+  const int64_t workers = experiment.data.workers;
+  return workers < 0 ? std::min(usable_cores(), kMostAutoWorkers) : static_cast<int>(workers);
+}
+
+data::LoaderOptions loader_of(const config::Experiment& experiment) {
+  return {workers_of(experiment), static_cast<int>(experiment.data.prefetch), {}};
+}
+
+train::Target target_of(const Assembly& assembly) {
+  return {assembly.device(), assembly.experiment().data.pin_memory};
+}
+
+data::Last last_of(const config::Experiment& experiment) {
+  if (experiment.data.last == "drop") return data::Last::drop;
+  return experiment.data.last == "exact" ? data::Last::exact : data::Last::pad;
+}
+
+// Runs `part` and puts the place in the config before its fault.
+template <class Part>
+auto of_data(const Assembly& assembly, Part part) {
+  try {
+    return part();
+  } catch (const data::DatasetError& error) {
+    throw Error(error.code(), config::fault(assembly.loaded.sources, "data." + error.key(), error.what()));
+  }
+}
+
+// The sampler of any rank.
+using SamplerOf = std::function<std::unique_ptr<data::Sampler>(int rank)>;
+
+void refuse_empty_epochs(const Assembly& assembly, int world) {
+  const int64_t samples = assembly.data.train->size();
+  if (assembly.experiment().data.last != "drop" || samples >= world) return;
+  throw Error(ExitCode::usage,
+              config::fault(assembly.loaded.sources, "data.last",
+                            "leaves nothing to train on: " + std::to_string(samples) +
+                                (samples == 1 ? " sample for " : " samples for ") + std::to_string(world) +
+                                " ranks; use \"pad\" or \"exact\", or fewer ranks"));
+}
+
+std::vector<double> difficulties(const Assembly& assembly) {
+  const config::Experiment& experiment = assembly.experiment();
+  return of_data(assembly, [&] {
+    return data::difficulties(experiment.data.difficulty, *assembly.data.train, workers_of(experiment));
+  });
+}
+
+SamplerOf curriculum_samplers(const Assembly& assembly, int world) {
+  const config::Experiment& experiment = assembly.experiment();
+  const auto seed = static_cast<uint64_t>(experiment.experiment.seed);
+  data::Curriculum curriculum{difficulties(assembly), experiment.data.curriculum_start,
+                              experiment.data.curriculum_epochs};
+  return [=, last = last_of(experiment)](int rank) {
+    return data::curriculum_sampler(curriculum, rank, world, seed, last);
+  };
+}
+
+SamplerOf train_samplers(const Assembly& assembly, int world) {
+  const config::Experiment& experiment = assembly.experiment();
+  const auto& data = experiment.data;
+  const auto seed = static_cast<uint64_t>(experiment.experiment.seed);
+  const int64_t samples = assembly.data.train->size();
+  if (data.sampler == "curriculum") return curriculum_samplers(assembly, world);
+  if (data.sampler == "distributed" || (data.sampler == "auto" && experiment.strategy.kind == "ddp")) {
+    return [=, shuffle = data.shuffle, last = last_of(experiment)](int rank) {
+      return data::distributed_sampler(samples, rank, world, seed, shuffle, last);
+    };
+  }
+  const bool random = data.sampler == "random" || (data.sampler == "auto" && data.shuffle);
+  return [=](int) { return random ? data::random_sampler(samples, seed) : data::sequential_sampler(samples); };
+}
+
+// A curriculum's epochs are as long as those of a distributed sampler.
+int64_t steps_per_epoch(const Assembly& assembly, int world) {
+  const auto& data = assembly.experiment().data;
+  const int64_t batch = rank_batch(assembly.loaded, world);
+  if (data.sampler != "curriculum") return train::steps_of_epoch(*train_samplers(assembly, world)(0), batch, world);
+  const int64_t samples = assembly.data.train->size();
+  const auto sampler = data::distributed_sampler(samples, 0, world, 0, false, last_of(assembly.experiment()));
+  return train::steps_of_epoch(*sampler, batch, world);
+}
+
+void set_up_shares(const Assembly& assembly, const SamplerOf& sampler_of, int world, train::Feed& feed) {
+  const auto& data = assembly.experiment().data;
+  if (data.shares.empty() && data.balance_steps == 0) return;
+  std::vector<std::unique_ptr<data::Sampler>> samplers;
+  for (int rank = 0; rank < world; ++rank) samplers.push_back(sampler_of(rank));
+  feed.know_all_ranks(std::move(samplers));
+  feed.set_shares({data.shares.begin(), data.shares.end()});
+}
+
+}  // namespace
+
+void standardize_data(Assembly& assembly) {
+  const config::Experiment& experiment = assembly.experiment();
+  if (!experiment.data.standardize && !assembly.standardization) return;
+  of_data(assembly, [&] {
+    if (!assembly.standardization) {
+      assembly.standardization = data::fit_standardization(*assembly.data.train, workers_of(experiment));
+    }
+    for (auto* split : {&assembly.data.train, &assembly.data.test}) {
+      if (*split != nullptr) *split = data::standardized(std::move(*split), *assembly.standardization);
+    }
+  });
+}
+
+void check_training_data(const Assembly& assembly, int world) {
+  const auto& data = assembly.experiment().data;
+  refuse_empty_epochs(assembly, world);
+  if (const std::string fault = config::shares_fault(data.shares, world); !fault.empty()) {
+    throw Error(ExitCode::usage, config::fault(assembly.loaded.sources, "data.shares", fault));
+  }
+  // Magnitudes are measured by a pass over the data, and have no faults of their own.
+  if (data.sampler == "curriculum" && data.difficulty != data::kMagnitude) difficulties(assembly);
+  const int64_t steps = steps_per_epoch(assembly, world);
+  step_options(assembly.loaded, world, steps);
+  steps_to_trace(assembly.loaded, steps);
+}
+
+std::unique_ptr<train::Feed> test_feed(const Assembly& assembly, const launch::World& world) {
+  const int64_t batch = rank_batch(assembly.loaded, world.size);
+  auto sampler =
+      data::distributed_sampler(assembly.data.test->size(), world.rank, world.size, 0, false, data::Last::exact);
+  return std::make_unique<train::Feed>(*assembly.data.test, std::move(sampler), batch, world.rank, world.size,
+                                       loader_of(assembly.experiment()), target_of(assembly));
+}
+
+Feeds make_feeds(const Assembly& assembly, const launch::World& world) {
+  const SamplerOf sampler_of = train_samplers(assembly, world.size);
+  const int64_t batch = rank_batch(assembly.loaded, world.size);
+  Feeds feeds;
+  feeds.train = std::make_unique<train::Feed>(*assembly.data.train, sampler_of(world.rank), batch, world.rank,
+                                              world.size, loader_of(assembly.experiment()), target_of(assembly));
+  set_up_shares(assembly, sampler_of, world.size, *feeds.train);
+  if (assembly.experiment().train.evaluate) feeds.test = test_feed(assembly, world);
+  return feeds;
+}
+
+}  // namespace ddprun::run

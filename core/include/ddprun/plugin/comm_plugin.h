@@ -1,0 +1,191 @@
+/* ddprun/plugin/comm_plugin.h: the C ABI of a communication backend.
+ *
+ * A backend is a shared library that exports exactly one symbol, the constant `ddprun_comm_plugin_v1` of type
+ * `ddprun_comm_plugin`. Nothing here needs C++, torch or a particular compiler: fixed-width integers, pointers, functions.
+ *
+ * Rules of the border:
+ *   - Every struct opens with its own size, and grows only at its end. A reader looks at no field beyond struct_size.
+ *   - What one side allocates, that side frees. Strings returned by a plugin stay valid as each function says.
+ *   - No exception crosses. Every failure is a ddprun_status, its text is in last_error (or, from create, in host->error).
+ *   - A field marked (optional) may be null; all others must be set.
+ * Changing the layout of anything here means a new number in the symbol's name; tests/plugin holds the layout to that.
+ */
+#ifndef DDPRUN_COMM_PLUGIN_H
+#define DDPRUN_COMM_PLUGIN_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DDPRUN_COMM_ABI 1
+#define DDPRUN_COMM_ENTRY "ddprun_comm_plugin_v1"
+
+/* The outcome of a call. */
+typedef int32_t ddprun_status;
+enum {
+  DDPRUN_OK = 0,
+  DDPRUN_INVALID = 1,     /* arguments or options that can never work; nothing was sent */
+  DDPRUN_UNSUPPORTED = 2, /* a dtype, op, algorithm or memory kind that the backend has not declared */
+  DDPRUN_TIMEOUT = 3,     /* the deadline passed; the communicator can only be aborted and destroyed now */
+  DDPRUN_PEER_LOST = 4,   /* a peer's connection ended; the communicator can only be aborted and destroyed now */
+  DDPRUN_ABORTED = 5,     /* abort was called, or the host's abort flag was raised */
+  DDPRUN_MISMATCH = 6,    /* the ranks called different collectives */
+  DDPRUN_NO_MEMORY = 7,
+  DDPRUN_INTERNAL = 8     /* anything else: the library underneath failed */
+};
+
+/* Element types. bfloat16 and float16 are passed as 16-bit patterns. */
+enum {
+  DDPRUN_FLOAT16 = 0,
+  DDPRUN_BFLOAT16 = 1,
+  DDPRUN_FLOAT32 = 2,
+  DDPRUN_FLOAT64 = 3,
+  DDPRUN_INT8 = 4,
+  DDPRUN_INT16 = 5,
+  DDPRUN_INT32 = 6,
+  DDPRUN_INT64 = 7,
+  DDPRUN_UINT8 = 8,
+  DDPRUN_DTYPE_COUNT = 9
+};
+
+/* Reductions. Integers wrap modulo 2^n. AVG is the sum divided by the number of ranks, for floating types only. */
+enum { DDPRUN_SUM = 0, DDPRUN_MIN = 1, DDPRUN_MAX = 2, DDPRUN_PRODUCT = 3, DDPRUN_AVG = 4, DDPRUN_OP_COUNT = 5 };
+
+/* Where a buffer lies. */
+enum { DDPRUN_HOST = 0, DDPRUN_CUDA = 1 };
+
+/* Capability bits of a plugin. */
+enum {
+  DDPRUN_CAP_HOST = 1 << 0,           /* takes host memory */
+  DDPRUN_CAP_CUDA = 1 << 1,           /* takes CUDA memory */
+  DDPRUN_CAP_BLOCKING = 1 << 2,       /* a collective has ended, well or not, when its call returns */
+  DDPRUN_CAP_STREAM_ORDERED = 1 << 3, /* a collective is ordered on ddprun_collective.stream, as CUDA work is */
+  DDPRUN_CAP_ALLOC = 1 << 4,          /* alloc and free are set and give memory that moves faster than malloc's */
+  DDPRUN_CAP_CAPTURE = 1 << 5         /* with STREAM_ORDERED: a collective on a stream that is being captured into a CUDA
+                                       * graph becomes part of that, and runs in each of its replays. Its call and wait
+                                       * return as ever; how long a replay may take is for the host to watch */
+};
+
+/* Log levels for ddprun_comm_host.log. */
+enum { DDPRUN_LOG_DEBUG = 0, DDPRUN_LOG_INFO = 1, DDPRUN_LOG_WARNING = 2, DDPRUN_LOG_ERROR = 3 };
+
+/* An allreduce algorithm that the plugin offers under a name ("ring", "tree", or one of its own), with what it takes.
+ * The masks have bit (1 << DDPRUN_FLOAT32) and so on. "auto" is never listed: every plugin accepts it. */
+typedef struct ddprun_comm_algorithm {
+  uint32_t struct_size;
+  uint32_t dtypes;
+  uint32_t ops;
+  uint32_t memory; /* bit (1 << DDPRUN_HOST) and so on; 0: all that the plugin takes */
+  const char* name;
+} ddprun_comm_algorithm;
+
+/* One `comm.options` entry, as text. */
+typedef struct ddprun_comm_option {
+  const char* key;
+  const char* value;
+} ddprun_comm_option;
+
+/* What the host hands to create. Lives as long as the create call, except context, the functions and abort_flag, which
+ * live as long as the communicator. */
+typedef struct ddprun_comm_host {
+  uint32_t struct_size;
+  int32_t rank;
+  int32_t size;
+  int32_t device;             /* CUDA ordinal, or -1 for host memory */
+  uint32_t deadline_ms;       /* longest time for create, and for one collective */
+  int32_t deterministic;      /* not 0: the order of summation must not vary from run to run */
+  const char* algorithm;      /* "auto" or a name from the plugin's list */
+  const ddprun_comm_option* options;
+  uint32_t option_count;
+  uint32_t error_size;
+  char* error;                /* create writes why it failed here, at most error_size bytes with the final 0 */
+  void* context;              /* first argument of the two functions below */
+  const int32_t* abort_flag;  /* turns from 0 to 1 once; read it atomically while waiting */
+  /* Writes one line to the run's log. Any thread. */
+  void (*log)(void* context, int32_t level, const char* message);
+  /* Out of band and blocking, during create only, by the thread that called create: gathers `bytes` bytes of every rank
+   * into recv (size * bytes), in rank order. Every rank must call it with the same `bytes`. */
+  ddprun_status (*allgather)(void* context, const void* send, uint64_t bytes, void* recv);
+} ddprun_comm_host;
+
+/* One collective. Buffers must not overlap, except exactly in place:
+ *   allreduce       send: count, recv: count                    in place: send == recv
+ *   broadcast       recv: count; send unused                    from `root` to all
+ *   allgather       send: count, recv: count * size             in place: send == recv + rank * count
+ *   reduce_scatter  send: count * size, recv: count             in place: recv == send + rank * count
+ *   barrier         no buffers
+ * count is in elements, may be 0, and is equal on all ranks. The caller keeps the buffers alive until wait returns. */
+typedef struct ddprun_collective {
+  uint32_t struct_size;
+  int32_t dtype;
+  int32_t op;      /* allreduce and reduce_scatter */
+  int32_t root;    /* broadcast */
+  int32_t memory;  /* DDPRUN_HOST or DDPRUN_CUDA */
+  int32_t reserved;
+  const void* send;
+  void* recv;
+  uint64_t count;
+  void* stream;    /* cudaStream_t for stream-ordered backends, else null */
+} ddprun_collective;
+
+/* What served a request. The strings belong to the plugin and live as long as the communicator. */
+typedef struct ddprun_comm_served {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char* algorithm;
+  const char* transport;
+} ddprun_comm_served;
+
+typedef struct ddprun_comm ddprun_comm;       /* the plugin's communicator */
+typedef struct ddprun_request ddprun_request; /* the plugin's request */
+
+/* Threads: one thread at a time calls into a communicator, abort excepted. Two communicators are independent. */
+typedef ddprun_status (*ddprun_collective_fn)(ddprun_comm*, const ddprun_collective*, ddprun_request**);
+
+typedef struct ddprun_comm_plugin {
+  uint32_t struct_size;
+  uint32_t abi;                /* DDPRUN_COMM_ABI */
+  const char* name;            /* "gloo": the <name> of libddprun_comm_<name>.so */
+  const char* version;         /* of the plugin */
+  const char* library;         /* the library underneath and its version: "gloo 0.5", or "" */
+  uint64_t capabilities;       /* DDPRUN_CAP_... */
+  const ddprun_comm_algorithm* algorithms; /* for allreduce, at least one */
+  uint32_t algorithm_count;
+  uint32_t reserved;
+
+  /* Joins all ranks into a communicator. Blocks, at most host->deadline_ms. On failure *out stays untouched. */
+  ddprun_status (*create)(const ddprun_comm_host* host, ddprun_comm** out);
+  /* Frees it. Never communicates, never blocks on a peer. */
+  void (*destroy)(ddprun_comm*);
+
+  /* Each starts a collective and, on DDPRUN_OK, gives a request that must be waited for. On failure there is no request. */
+  ddprun_collective_fn allreduce;
+  ddprun_collective_fn broadcast;
+  ddprun_collective_fn allgather;
+  ddprun_collective_fn reduce_scatter;
+  ddprun_collective_fn barrier;
+
+  /* *done becomes 1 when wait would return at once. */
+  ddprun_status (*test)(ddprun_comm*, ddprun_request*, int32_t* done);
+  /* Waits at most timeout_ms; the request is released whatever the answer. `served` (optional) is filled on DDPRUN_OK.
+   * On stream-ordered backends DDPRUN_OK means: ordered on the stream. What fails there later is the answer of the next
+   * call; an allreduce with count 0 is one that asks no peer, by which the host looks for such a failure. */
+  ddprun_status (*wait)(ddprun_comm*, ddprun_request*, uint32_t timeout_ms, ddprun_comm_served* served);
+  /* Ends every blocked and every later call with DDPRUN_ABORTED. Any thread, any number of times; never blocks. */
+  void (*abort)(ddprun_comm*);
+  /* Why the last call on this communicator failed, one line. Valid until the next call on it. */
+  const char* (*last_error)(ddprun_comm*);
+
+  /* (optional, both or none) Memory that this backend moves fastest; page-aligned. Host memory, but CUDA memory of a
+   * backend that takes no other. Collective: all ranks call alloc with the same size in the same order. free is local,
+   * and destroy frees what is left. */
+  ddprun_status (*alloc)(ddprun_comm*, uint64_t bytes, void** out);
+  void (*free)(ddprun_comm*, void* memory);
+} ddprun_comm_plugin;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,86 @@
+#include "train/device/cuda.hpp"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <dlfcn.h>
+
+#include <mutex>
+
+#include "base/error.hpp"
+#include "cuda/driver.hpp"
+
+namespace ddprun::train {
+namespace {
+
+constexpr const char* kLibrary = "libtorch_cuda.so";
+
+// Looked for where LD_LIBRARY_PATH says, then beside the libtorch_cpu.so that this program is linked with. Other
+// libraries of LibTorch look its symbols up in it, hence global.
+void open_library() {
+  if (dlopen(kLibrary, RTLD_NOW | RTLD_GLOBAL) != nullptr) return;
+  const char* const why = dlerror();
+  throw Error(ExitCode::plugin, std::string("this LibTorch has no CUDA: ") + (why == nullptr ? kLibrary : why) +
+                                    "; on a machine with NVIDIA's driver ./ddprun installs one that has, or set "
+                                    "DDPRUN_TORCH_DIR to one and build again");
+}
+
+}  // namespace
+
+void load_cuda() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    cuda::gpus();
+    open_library();
+    // LibTorch keeps the first answer: here for good, or never.
+    if (!torch::globalContext().hasCUDA()) {
+      throw Error(ExitCode::plugin, std::string(kLibrary) +
+                                        " was loaded, and LibTorch still has no CUDA: it was asked "
+                                        "for it before, or is of another version");
+    }
+  });
+}
+
+torch::Device choose_device(const std::string& device, int index) {
+  if (device == "cpu") return torch::kCPU;
+  load_cuda();
+  const torch::Device chosen(torch::kCUDA, static_cast<c10::DeviceIndex>(index));
+  make_current(chosen);
+  return chosen;
+}
+
+void make_current(torch::Device device) {
+  if (!device.is_cpu()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+}
+
+std::string device_text(torch::Device device) {
+  if (device.is_cpu()) return "cpu";
+  return device.str() + " (" + cuda::gpus().at(static_cast<std::size_t>(device.index())).name + ")";
+}
+
+std::map<std::string, std::string> cuda_environment() {
+  std::map<std::string, std::string> found{{"cuda.driver", cuda::driver_version()}};
+  const auto& context = torch::globalContext();
+  if (context.hasCUDART()) found["cuda.runtime"] = std::to_string(context.versionCUDART());
+  if (context.hasCuDNN()) found["cudnn"] = std::to_string(context.versionCuDNN());
+  for (std::size_t number = 0; number < cuda::gpus().size(); ++number) {
+    found["gpu." + std::to_string(number)] = cuda::gpus()[number].name;
+  }
+  return found;
+}
+
+std::string words_of(const c10::Error& error) {
+  const std::string text = error.what_without_backtrace();
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) {
+    const std::string free = " is free.";
+    const auto end = text.find(free);
+    return text.substr(0, end == std::string::npos ? text.find('\n') : end + free.size()) +
+           " Try a smaller data.batch_size, a larger train.accumulate, or train.amp = \"bf16\"";
+  }
+  if (!text.starts_with("CUDA error")) return text;
+  const std::string line = text.substr(0, text.find('\n'));
+  // Which is not the allocator's own: the driver's, for a context, a library's workspace or page-locked memory.
+  return line != "CUDA error: out of memory"
+             ? line
+             : line + ". Try a smaller data.batch_size or fewer ranks per GPU, and data.pin_memory = false";
+}
+
+}  // namespace ddprun::train

@@ -1,0 +1,58 @@
+#include "train/device/streams.hpp"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include "base/error.hpp"
+
+namespace ddprun::train {
+namespace {
+
+using Guard = c10::impl::VirtualGuardImpl;
+
+// LibTorch before 2.11 builds a ddprun for CPUs.
+template <class AnyGuard>
+void* native_handle(const AnyGuard& guard, const c10::Stream& stream) {
+  if constexpr (requires { guard.getStreamNativeHandle(stream); }) {
+    return guard.getStreamNativeHandle(stream);
+  } else {
+    throw Error(ExitCode::plugin, "launch.device = \"cuda\" needs Torch 2.11 or later; this ddprun was built with " +
+                                      std::string(TORCH_VERSION));
+  }
+}
+
+}  // namespace
+
+c10::Stream current_stream(torch::Device device) {
+  return Guard(device.type()).getStream(device);
+}
+
+c10::Stream side_stream(torch::Device device, bool high_priority) {
+  return Guard(device.type()).getStreamFromGlobalPool(device, high_priority);
+}
+
+void leave_default_stream(torch::Device device) {
+  Guard(device.type()).exchangeStream(side_stream(device));
+}
+
+void* handle(const c10::Stream& stream) {
+  return native_handle(Guard(stream.device_type()), stream);
+}
+
+c10::Event ordering_event(torch::Device device) {
+  return c10::Event(device.type(), c10::EventFlag::PYTORCH_DEFAULT);
+}
+
+c10::Event timing_event(torch::Device device) {
+  return c10::Event(device.type(), c10::EventFlag::BACKEND_DEFAULT);
+}
+
+void keep_for(const torch::Tensor& tensor, const c10::Stream& stream) {
+  Guard(stream.device_type()).recordDataPtrOnStream(tensor.storage().data_ptr(), stream);
+}
+
+void synchronize(torch::Device device) {
+  if (device.is_cpu()) return;
+  Guard(device.type()).synchronizeDevice(device.index());
+}
+
+}  // namespace ddprun::train

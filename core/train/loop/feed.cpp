@@ -1,0 +1,120 @@
+#include "train/loop/feed.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "data/shares.hpp"
+#include "train/device/upload.hpp"
+
+namespace ddprun::train {
+namespace {
+
+torch::Tensor view(void* memory, int64_t size, const Field& field) {
+  std::vector<int64_t> shape{size};
+  shape.insert(shape.end(), field.shape.begin(), field.shape.end());
+  const auto type = field.type == ElementType::float32 ? torch::kFloat32 : torch::kInt64;
+  return torch::from_blob(memory, shape, torch::TensorOptions().dtype(type));
+}
+
+// Page-locked memory comes from LibTorch, whose copies know it.
+std::shared_ptr<std::byte> page_locked(std::size_t bytes) {
+  const auto options = torch::TensorOptions().dtype(torch::kUInt8).pinned_memory(true);
+  const auto memory = std::make_shared<torch::Tensor>(torch::empty({static_cast<int64_t>(bytes)}, options));
+  return {memory, static_cast<std::byte*>(memory->data_ptr())};
+}
+
+data::LoaderOptions in_memory_for(const Target& target, data::LoaderOptions loader) {
+  if (!target.device.is_cpu() && target.pinned) loader.memory = page_locked;
+  return loader;
+}
+
+}  // namespace
+
+int64_t steps_of_epoch(const data::Sampler& sampler, int64_t batch_size, int world) {
+  int64_t steps = 0;
+  for (int rank = 0; rank < world; ++rank) {
+    steps = std::max(steps, (sampler.size(rank) + batch_size - 1) / batch_size);
+  }
+  return steps;
+}
+
+Feed::Feed(const Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank, int world,
+           data::LoaderOptions loader, Target target)
+    : dataset_(dataset),
+      sampler_(std::move(sampler)),
+      batch_size_(batch_size),
+      rank_(rank),
+      world_(world),
+      steps_(steps_of_epoch(*sampler_, batch_size, world)),
+      loader_(data::make_loader(dataset, in_memory_for(target, std::move(loader)))),
+      upload_(target.device.is_cpu() ? nullptr : std::make_unique<Upload>(target.device)) {}
+
+Feed::Feed(Feed&&) noexcept = default;
+Feed::~Feed() = default;
+
+int64_t Feed::samples_of(int rank, int64_t step) const {
+  return std::clamp<int64_t>(sampler_->size(rank) - step * batch_size_, 0, batch_size_);
+}
+
+// Of every rank.
+std::vector<int64_t> Feed::sizes(int64_t step) const {
+  std::vector<int64_t> sizes;
+  for (int rank = 0; rank < world_; ++rank) sizes.push_back(samples_of(rank, step));
+  if (shares_.empty()) return sizes;
+  return data::apportion(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}), shares_);
+}
+
+// Of this rank, one for each step of the epoch.
+data::Batches Feed::batches(int64_t epoch) const {
+  const auto of = [&](const data::Sampler& sampler) {
+    data::Batches batches = data::cut_batches(sampler.indices(epoch), batch_size_, false);
+    batches.resize(static_cast<std::size_t>(steps_));
+    return batches;
+  };
+  if (shares_.empty()) return of(*sampler_);
+  std::vector<data::Batches> all;
+  for (const auto& sampler : samplers_) all.push_back(of(*sampler));
+  return data::share_out(all, rank_, shares_);
+}
+
+void Feed::start(int64_t epoch, int64_t from_step) {
+  ahead_.reset();
+  if (upload_) upload_->wait();
+  step_ = std::min(from_step, steps_);
+  data::Batches mine = batches(epoch);
+  mine.erase(mine.begin(), mine.begin() + step_);
+  loader_->start(std::move(mine), epoch);
+}
+
+bool Feed::next(TensorBatch& batch) {
+  if (!upload_) return load(batch);
+  if (!ahead_) ahead_ = fetch();
+  if (!ahead_) return false;
+  upload_->hand_out(*ahead_);
+  batch = *std::exchange(ahead_, std::nullopt);
+  if (loader_->ready()) ahead_ = fetch();
+  return true;
+}
+
+// The next batch, on its way to the GPU.
+std::optional<TensorBatch> Feed::fetch() {
+  upload_->wait();  // for the copy of the batch before, a step ago: the loader is about to use its memory again
+  TensorBatch batch;
+  if (!load(batch)) return std::nullopt;
+  return upload_->begin(batch);
+}
+
+bool Feed::load(TensorBatch& batch) {
+  data::Batch loaded;
+  if (!loader_->next(loaded)) return false;
+  const std::vector<int64_t> all = sizes(step_++);
+  const int64_t total = std::accumulate(all.begin(), all.end(), int64_t{0});
+  batch.size = loaded.size;
+  batch.weight = static_cast<double>(loaded.size) * world_ / static_cast<double>(total);
+  batch.input = view(loaded.inputs, loaded.size, dataset_.input());
+  batch.target = view(loaded.targets, loaded.size, dataset_.target());
+  return true;
+}
+
+}  // namespace ddprun::train

@@ -1,0 +1,87 @@
+// Feed: a data set, as one rank's tensors, batch by batch.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "data/loader.hpp"
+#include "data/sampler.hpp"
+#include "ddprun/plugin/dataset_plugin.hpp"
+
+namespace ddprun::train {
+
+class Upload;
+
+// One rank's part of one step. On a CPU the tensors are views of the loader's memory, valid until the next call of
+// next(); on a GPU they keep memory of their own.
+struct TensorBatch {
+  torch::Tensor input;   // [size, input shape...]
+  torch::Tensor target;  // [size, target shape...]
+  int64_t size = 0;      // 0: the other ranks have samples in this step, this one has none (last = "exact")
+  // What the loss is to be multiplied with, so that the average of the ranks' gradients is that of all samples of the
+  // step: size * world / (samples of all ranks). 1 where all ranks have equally many.
+  double weight = 1;
+};
+
+// Where batches are to be.
+struct Target {
+  torch::Device device = torch::kCPU;
+  bool pinned = true;  // for a GPU: the loader's memory is page-locked, so that copies go on beside everything else
+};
+
+// Of an epoch, equal on all ranks: as many as the rank with the most samples needs. `batch_size` is a rank's.
+int64_t steps_of_epoch(const data::Sampler& sampler, int64_t batch_size, int world);
+
+// One thread. The data set must outlive it.
+class Feed {
+ public:
+  Feed(const Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank, int world,
+       data::LoaderOptions loader, Target target = {});
+  Feed(Feed&&) noexcept;
+  ~Feed();
+
+  // Steps of an epoch; equal on all ranks.
+  int64_t steps() const { return steps_; }
+  int64_t batch_size() const { return batch_size_; }
+  const Dataset& dataset() const { return dataset_; }
+
+  // Begins an epoch (from 0) at one of its steps (from 0): what lies before it is neither chosen nor loaded. Loading
+  // goes on in the background from here.
+  void start(int64_t epoch, int64_t from_step = 0);
+  // The samplers of all ranks, in their order: set_shares() needs them.
+  void know_all_ranks(std::vector<std::unique_ptr<data::Sampler>> samplers) { samplers_ = std::move(samplers); }
+  // Shares the samples of each step, which stay the same, among the ranks by weight, from the next start() on; empty:
+  // as the sampler does. Equal on all ranks.
+  void set_shares(std::vector<double> weights) { shares_ = std::move(weights); }
+  const std::vector<double>& shares() const { return shares_; }
+
+  // The next step's batch, or false at the end of the epoch. For a GPU: its copy may still be under way, on a stream of
+  // its own; the device's current stream waits for it, this thread does not. Where the batch after it is fetched
+  // already, its copy begins too. Throws what the data set threw.
+  bool next(TensorBatch& batch);
+
+ private:
+  bool load(TensorBatch& batch);
+  std::optional<TensorBatch> fetch();
+  int64_t samples_of(int rank, int64_t step) const;
+  std::vector<int64_t> sizes(int64_t step) const;
+  data::Batches batches(int64_t epoch) const;
+
+  const Dataset& dataset_;
+  std::unique_ptr<data::Sampler> sampler_;
+  std::vector<std::unique_ptr<data::Sampler>> samplers_;  // of all ranks, or none
+  std::vector<double> shares_;                            // by rank; empty: equal
+  int64_t batch_size_;
+  int rank_;
+  int world_;
+  int64_t steps_;
+  int64_t step_ = 0;  // of the epoch, from 0
+  std::unique_ptr<data::Loader> loader_;
+  std::unique_ptr<Upload> upload_;    // to a GPU; else null
+  std::optional<TensorBatch> ahead_;  // its copy has begun
+};
+
+}  // namespace ddprun::train

@@ -1,0 +1,23 @@
+#include "train/loop/model_loader.hpp"
+
+#include <array>
+
+#include "base/error.hpp"
+
+namespace ddprun::train {
+
+std::string torch_version() {
+  return TORCH_VERSION;
+}
+int cxx11_abi() {
+  return _GLIBCXX_USE_CXX11_ABI;
+}
+
+ModelPtr make_model(const plugin::ModelPlugin& plugin, const ModelContext& context) {
+  std::array<char, 1024> error{};
+  void* model = plugin.table->create(&context, error.data(), error.size());
+  if (model == nullptr) throw Error(ExitCode::usage, error.data());
+  return ModelPtr(static_cast<Model*>(model), {plugin.table->destroy});
+}
+
+}  // namespace ddprun::train

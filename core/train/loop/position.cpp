@@ -1,0 +1,63 @@
+#include "train/loop/position.hpp"
+
+#include <array>
+#include <charconv>
+
+#include "base/error.hpp"
+
+namespace ddprun::train {
+namespace {
+
+const std::string kNumber = "number.";
+
+template <class Number>
+Number number_of(const checkpoint::File& file, const std::string& key) {
+  const auto found = file.metadata.find(key);
+  Number value{};
+  if (found != file.metadata.end()) {
+    const char* const last = found->second.data() + found->second.size();
+    const auto [end, error] = std::from_chars(found->second.data(), last, value);
+    if (error == std::errc() && end == last) return value;
+  }
+  throw Error(ExitCode::usage, file.path + ": \"" + key + "\" is missing or no number: not a state of this ddprun");
+}
+
+}  // namespace
+
+std::string exact_text(double value) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
+
+void write_position(const Position& position, checkpoint::Metadata& metadata) {
+  metadata["step"] = std::to_string(position.step);
+  metadata["epoch"] = std::to_string(position.epoch);
+  metadata["step_of_epoch"] = std::to_string(position.step_of_epoch);
+  metadata["epoch.loss"] = exact_text(position.totals.loss);
+  metadata["epoch.correct"] = exact_text(position.totals.correct);
+  metadata["epoch.samples"] = std::to_string(position.totals.samples);
+  for (const auto& [name, value] : position.numbers) metadata[kNumber + name] = exact_text(value);
+}
+
+Position read_position(const checkpoint::File& file) {
+  Position position;
+  position.step = whole_of(file, "step");
+  position.epoch = whole_of(file, "epoch");
+  position.step_of_epoch = whole_of(file, "step_of_epoch");
+  position.totals = {number_of<double>(file, "epoch.loss"), number_of<double>(file, "epoch.correct"),
+                     whole_of(file, "epoch.samples")};
+  for (const auto& [key, text] : file.metadata) {
+    if (key.starts_with(kNumber)) position.numbers[key.substr(kNumber.size())] = number_of<double>(file, key);
+  }
+  return position;
+}
+
+int64_t whole_of(const checkpoint::File& file, const std::string& key) {
+  return number_of<int64_t>(file, key);
+}
+
+double double_of(const checkpoint::File& file, const std::string& key) {
+  return number_of<double>(file, key);
+}
+
+}  // namespace ddprun::train

@@ -1,0 +1,161 @@
+#include "train/loop/run_checkpointer.hpp"
+
+#include <filesystem>
+#include <map>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "ddprun/plugin/detail/mix.hpp"
+#include "train/loop/file_tensors.hpp"
+#include "train/optim/optimizer_state.hpp"
+#include "train/reduce/reducer.hpp"
+#include "train/loop/weights.hpp"
+
+namespace ddprun::train {
+namespace {
+
+using checkpoint::File;
+
+const std::string kRandom = "random.cpu", kRandomOfGpu = "random.cuda.", kOrder = "reducer.order", kBuffer = "buffer.",
+                  kOptimizer = "optimizer.";
+
+class RunCheckpointer final : public Checkpointer {
+ public:
+  RunCheckpointer(Kept kept, CheckpointerOptions options) : kept_(kept), options_(std::move(options)) {}
+
+  Position restore() override {
+    if (!options_.resume) return {};
+    const torch::NoGradGuard no_grad;
+    const File shared = checkpoint::read_safetensors(checkpoint::state_path(options_.resume->commit, 0));
+    load_optimizer_state(kept_.optimizer, kept_.parameters, shared, kOptimizer);
+    if (kept_.reducer != nullptr) order_ = order_in(shared);
+    Position position = options_.resume->same_world ? restore_own(shared) : restore_at_epoch(shared);
+    if (kept_.rank == 0) take_over_best(position);
+    return position;
+  }
+
+  // Sums over three ranks and more depend on where in a bucket a gradient lies.
+  void restore_together() override {
+    if (!order_.empty()) kept_.reducer->follow(order_);
+  }
+
+  void save_state(const Position& position) override {
+    FileTensors tensors;
+    for (const auto& [name, generator] : generators()) tensors.add(name, generator.get_state());
+    if (kept_.rank == 0) {
+      tensors.add(optimizer_state(kept_.optimizer, kept_.parameters), kOptimizer);
+      if (kept_.reducer != nullptr) tensors.add(kOrder, torch::tensor(kept_.reducer->order(), torch::kInt64));
+    } else if (kept_.own_buffers) {
+      tensors.add(buffers(kept_.module), kBuffer);
+    }
+    checkpoint::Metadata metadata = options_.state_metadata;
+    write_position(position, metadata);
+    checkpoint::save_state(options_.dir, position.step, kept_.rank, tensors.views(), metadata);
+  }
+
+  void save(int64_t step, int64_t epochs) override {
+    save_weights(kept_.module, *options_.folder, step, epochs, options_.metadata);
+  }
+
+  void save_best(int64_t step, int64_t epochs, double value) override {
+    FileTensors tensors;
+    tensors.add(state(kept_.module));
+    checkpoint::Metadata metadata = options_.metadata;
+    metadata["best"] = options_.best;
+    metadata[kBestValue] = exact_text(value);
+    options_.folder->save_best(step, epochs, tensors.views(), metadata);
+  }
+
+ private:
+  // Those that this rank draws from, under their names in a file.
+  std::map<std::string, at::Generator> generators() const {
+    std::map<std::string, at::Generator> all{{kRandom, at::detail::getDefaultCPUGenerator()}};
+    for (const torch::Device gpu : kept_.gpus) {
+      all.emplace(kRandomOfGpu + std::to_string(all.size() - 1), torch::globalContext().defaultGenerator(gpu));
+    }
+    return all;
+  }
+
+  Position restore_own(const File& shared) {
+    if (kept_.rank == 0) return restore_rank(shared);
+    return restore_rank(checkpoint::read_safetensors(checkpoint::state_path(options_.resume->commit, kept_.rank)));
+  }
+
+  Position restore_rank(const File& file) {
+    for (auto& [name, generator] : generators()) {
+      const checkpoint::Tensor* const kept = find_tensor(file, name);
+      if (kept == nullptr && name != kRandom) continue;  // of a run on another device
+      generator.set_state(tensor_like(generator.get_state(), file, file.at(name)));
+    }
+    if (kept_.rank != 0 && kept_.own_buffers) {
+      for (const NamedTensor& buffer : buffers(kept_.module)) {
+        torch::Tensor(buffer.tensor).copy_(tensor_like(buffer.tensor, file, file.at(kBuffer + buffer.name)));
+      }
+    }
+    return read_position(file);
+  }
+
+  // The commit is an epoch's end, whose totals rank 0 takes for all. The seed is new, else the masks of the first epoch
+  // would come again.
+  Position restore_at_epoch(const File& shared) {
+    Position position = read_position(shared);
+    const auto ranks = static_cast<int>(whole_of(shared, "world"));
+    for (int rank = 1; rank < ranks; ++rank) {
+      const File other = checkpoint::read_safetensors(checkpoint::state_path(options_.resume->commit, rank));
+      position.totals += read_position(other).totals;
+    }
+    if (kept_.rank != 0) position.totals = {};
+    for (int rank = 0; rank < ranks; ++rank) position.numbers.erase(share_name(rank));
+    const auto step = static_cast<uint64_t>(position.step), rank = static_cast<uint64_t>(kept_.rank);
+    torch::manual_seed(mix(options_.seed ^ mix(step ^ mix(rank))));
+    return position;
+  }
+
+  std::vector<int64_t> order_in(const File& shared) const {
+    const checkpoint::Tensor* const found = find_tensor(shared, kOrder);
+    if (found == nullptr || found->shape == std::vector<int64_t>{0}) return {};  // of strategy single
+    const auto count = static_cast<int64_t>(kept_.parameters.size());
+    const torch::Tensor order = tensor_like(torch::empty({count}, torch::kInt64), shared, *found);
+    return {order.data_ptr<int64_t>(), order.data_ptr<int64_t>() + count};
+  }
+
+  // The best so far goes with the run; one that a later step has replaced is not to be had any more. The file says
+  // which it is, not the position, which is of before the commit's own epoch was judged.
+  void take_over_best(Position& position) {
+    if (options_.best.empty()) return;
+    const std::string path =
+        checkpoint::best_path(std::filesystem::path(options_.resume->commit.path).parent_path().string());
+    if (!std::filesystem::exists(path)) return;
+    const File best = checkpoint::read_safetensors(path);
+    const auto measure = best.metadata.find("best");
+    if (measure == best.metadata.end() || measure->second != options_.best || whole_of(best, "step") > position.step) {
+      position.numbers.erase(kBestValue);
+      position.numbers.erase(kBestEpoch);
+      log::warning(path + " is of a later step, or of another measure: the best is looked for anew");
+      return;
+    }
+    position.numbers[kBestValue] = double_of(best, kBestValue);
+    position.numbers[kBestEpoch] = static_cast<double>(whole_of(best, "epoch"));
+    copy_best(best);
+  }
+
+  void copy_best(const File& best) {
+    std::vector<checkpoint::TensorView> views;
+    for (const checkpoint::Tensor& tensor : best.tensors) {
+      views.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.data.data(), tensor.data.size()});
+    }
+    options_.folder->save_best(whole_of(best, "step"), whole_of(best, "epoch"), views, best.metadata);
+  }
+
+  const Kept kept_;
+  const CheckpointerOptions options_;
+  std::vector<int64_t> order_;  // of the buckets, in the run that goes on; empty where that had none
+};
+
+}  // namespace
+
+std::unique_ptr<Checkpointer> run_checkpointer(Kept kept, CheckpointerOptions options) {
+  return std::make_unique<RunCheckpointer>(kept, std::move(options));
+}
+
+}  // namespace ddprun::train

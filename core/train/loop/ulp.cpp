@@ -1,0 +1,25 @@
+#include "train/loop/ulp.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace ddprun::train {
+namespace {
+
+// The distance from a float32 that is not negative to the next; that of the smallest one for zero.
+double unit_of(float magnitude) {
+  return static_cast<double>(std::nextafter(magnitude, std::numeric_limits<float>::infinity())) - magnitude;
+}
+
+}  // namespace
+
+void UlpDistance::add(float reduced, double reference, double magnitude) {
+  const double apart = std::abs(static_cast<double>(reduced) - static_cast<float>(reference));
+  const double distance = apart / unit_of(static_cast<float>(magnitude));
+  max_ = std::max(max_, distance);
+  sum_ += distance;
+  ++count_;
+}
+
+}  // namespace ddprun::train

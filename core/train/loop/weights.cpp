@@ -1,0 +1,111 @@
+#include "train/loop/weights.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "base/error.hpp"
+#include "checkpoint/safetensors.hpp"
+#include "ddprun/plugin/model_shape.hpp"
+#include "train/loop/file_tensors.hpp"
+#include "train/loop/parameters.hpp"
+#include "train/reduce/tensor_buffer.hpp"
+
+namespace ddprun::train {
+namespace {
+
+constexpr std::size_t kMostTold = 2;     // of each sort
+const std::string kWrapped = "module.";  // what DistributedDataParallel puts before each name
+
+// `F32 [64, 3, 7, 7]`
+std::string kind(const std::string& dtype, const std::vector<int64_t>& shape) {
+  return dtype + " " + shape_text(shape);
+}
+
+// What keeps the file from being the module's state, a phrase each.
+struct Differences {
+  std::vector<std::string> missing, other, foreign;
+  bool none() const { return missing.empty() && other.empty() && foreign.empty(); }
+};
+
+Differences differences(const std::vector<NamedTensor>& wanted, const checkpoint::File& file) {
+  std::map<std::string, const checkpoint::Tensor*> rest;
+  for (const checkpoint::Tensor& tensor : file.tensors) rest[tensor.name] = &tensor;
+  Differences found;
+  for (const NamedTensor& item : wanted) {
+    const auto here = rest.find(item.name);
+    if (here == rest.end()) {
+      found.missing.push_back("\"" + item.name + "\" is missing");
+      continue;
+    }
+    const std::string want = kind(safetensors_dtype(item.tensor), item.tensor.sizes().vec());
+    const std::string has = kind(here->second->dtype, here->second->shape);
+    if (has != want) found.other.push_back("\"" + item.name + "\" is " + has + ", and the model's is " + want);
+    rest.erase(here);
+  }
+  for (const auto& [name, tensor] : rest) {
+    found.foreign.push_back(checkpoint::quoted_name(name) + " is not the model's");
+  }
+  return found;
+}
+
+std::string told(const Differences& differences) {
+  std::string text;
+  std::size_t left = 0;
+  for (const auto* sort : {&differences.missing, &differences.other, &differences.foreign}) {
+    const std::size_t count = std::min(sort->size(), kMostTold);
+    for (std::size_t i = 0; i < count; ++i) text += (text.empty() ? "" : "; ") + sort->at(i);
+    left += sort->size() - count;
+  }
+  return left == 0 ? text : text + "; and " + std::to_string(left) + " more";
+}
+
+// Whether the names are the model's behind the prefix of a wrapped module.
+bool wrapped(const std::vector<NamedTensor>& wanted, const checkpoint::File& file) {
+  std::set<std::string> names;
+  for (const checkpoint::Tensor& tensor : file.tensors) names.insert(tensor.name);
+  return std::all_of(wanted.begin(), wanted.end(),
+                     [&](const NamedTensor& item) { return names.contains(kWrapped + item.name); });
+}
+
+// A network with such a value computes nothing but NaN, and the loss would be blamed.
+void refuse_infinite(const std::string& path, const std::string& name, const torch::Tensor& tensor) {
+  if (!tensor.is_floating_point() || tensor.isfinite().all().item<bool>()) return;
+  throw Error(ExitCode::usage, path + ": tensor \"" + name + "\" holds a value that is NaN or infinite");
+}
+
+}  // namespace
+
+checkpoint::Metadata load_weights(const torch::nn::Module& module, const std::string& path) {
+  const torch::NoGradGuard no_grad;
+  const std::vector<NamedTensor> wanted = state(module);
+  checkpoint::File file = checkpoint::read_safetensors(path, false);
+  if (const Differences found = differences(wanted, file); !found.none()) {
+    if (wrapped(wanted, file)) {
+      throw Error(ExitCode::usage, path + ": every name begins with \"" + kWrapped +
+                                       "\": these are the weights of a DistributedDataParallel; save model.module's "
+                                       "state_dict instead");
+    }
+    throw Error(ExitCode::usage, path + ": these are not the weights of this model: " + told(found));
+  }
+  std::map<std::string, torch::Tensor> loaded;
+  for (checkpoint::Tensor& tensor : file.tensors) {
+    const auto here =
+        std::find_if(wanted.begin(), wanted.end(), [&](const NamedTensor& item) { return item.name == tensor.name; });
+    loaded[tensor.name] = torch::from_blob(tensor.data.data(), tensor.shape, here->tensor.dtype());
+    refuse_infinite(path, tensor.name, loaded[tensor.name]);
+  }
+  for (const NamedTensor& item : wanted) torch::Tensor(item.tensor).copy_(loaded.at(item.name));
+  return file.metadata;
+}
+
+void save_weights(const torch::nn::Module& module, checkpoint::CheckpointFolder& folder, int64_t step, int64_t epoch,
+                  const checkpoint::Metadata& metadata) {
+  FileTensors tensors;
+  tensors.add(state(module));
+  folder.save(step, epoch, tensors.views(), metadata);
+}
+
+}  // namespace ddprun::train

@@ -1,0 +1,200 @@
+#include "train/optim/fused.hpp"
+
+#include <map>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "train/optim/adam_state.hpp"
+
+namespace ddprun::train {
+namespace {
+
+namespace optim = torch::optim;
+
+// The kernels walk through memory and take for granted that a gradient lies as its parameter does.
+torch::Tensor laid_as(const torch::Tensor& parameter, const torch::Tensor& gradient) {
+  if (gradient.strides() == parameter.strides()) return gradient;
+  return torch::empty_like(parameter).copy_(gradient);
+}
+
+// Calls take(parameter, gradient) for every parameter that has a gradient.
+template <class Take>
+void for_each_gradient(optim::OptimizerParamGroup& group, Take&& take) {
+  for (torch::Tensor& parameter : group.params()) {
+    if (parameter.grad().defined()) take(parameter, laid_as(parameter, parameter.grad()));
+  }
+}
+
+class FusedSgd final : public optim::SGD, public FusedOptimizer {
+ public:
+  using SGD::SGD;
+
+  void skip_where(const torch::Tensor& overflow) override { skip_ = overflow; }
+  void stay_on_device(std::optional<torch::Tensor> rate) override { rate_ = std::move(rate); }
+  void settle() override {}
+
+  torch::Tensor step(LossClosure closure) override {
+    const torch::Tensor loss = closure ? closure() : torch::Tensor();
+    const torch::NoGradGuard no_grad;
+    for (auto& group : param_groups_) {
+      const auto& options = static_cast<const optim::SGDOptions&>(group.options());
+      const bool has_momentum = options.momentum() != 0;
+      Lists first, later;  // a parameter's first gradient becomes its momentum
+      for_each_gradient(group, [&](const torch::Tensor& parameter, torch::Tensor gradient) {
+        // A first step that may be skipped adds to a momentum of zeros instead.
+        const bool is_first = has_momentum && !skip_ && state_.count(parameter.unsafeGetTensorImpl()) == 0;
+        Lists& lists = is_first ? first : later;
+        lists.parameters.push_back(parameter);
+        lists.gradients.push_back(std::move(gradient));
+        if (has_momentum) lists.momenta.push_back(momentum_of(parameter));
+      });
+      update(first, options, true);
+      update(later, options, false);
+    }
+    return loss;
+  }
+
+ private:
+  struct Lists {
+    std::vector<torch::Tensor> parameters, gradients, momenta;
+  };
+
+  torch::Tensor momentum_of(const torch::Tensor& parameter) {
+    auto& state = state_[parameter.unsafeGetTensorImpl()];
+    if (state == nullptr) {
+      auto made = std::make_unique<optim::SGDParamState>();
+      made->momentum_buffer(skip_ ? torch::zeros_like(parameter) : torch::empty_like(parameter));
+      state = std::move(made);
+    }
+    return static_cast<optim::SGDParamState&>(*state).momentum_buffer();
+  }
+
+  void update(Lists& lists, const optim::SGDOptions& options, bool is_first_step) const {
+    if (lists.parameters.empty()) return;
+    constexpr bool maximize = false;
+    const auto update = [&](const auto& rate) {
+      at::_fused_sgd_(lists.parameters, lists.gradients, lists.momenta, options.weight_decay(), options.momentum(),
+                      rate, options.dampening(), options.nesterov(), maximize, is_first_step, {}, skip_);
+    };
+    rate_ ? update(*rate_) : update(options.lr());
+  }
+
+  std::optional<torch::Tensor> skip_, rate_;
+};
+
+template <class Base, class Options, class State>
+class FusedAdam final : public Base, public FusedOptimizer {
+ public:
+  using Base::Base;
+
+  void skip_where(const torch::Tensor& overflow) override {
+    skip_ = overflow;
+    on_device_ = true;
+  }
+
+  void stay_on_device(std::optional<torch::Tensor> rate) override {
+    rate_ = std::move(rate);
+    on_device_ = true;
+  }
+
+  void settle() override {
+    if (counts_.empty()) return;
+    std::vector<torch::Tensor> counts;
+    for (const auto& [parameter, count] : counts_) counts.push_back(count);
+    const torch::Tensor on_host = torch::stack(counts).cpu();
+    const float* count = on_host.const_data_ptr<float>();
+    for (const auto& item : counts_) {
+      static_cast<State&>(*this->state_.at(item.first)).step(static_cast<int64_t>(*count++));
+    }
+  }
+
+  torch::Tensor step(optim::Optimizer::LossClosure closure) override {
+    const torch::Tensor loss = closure ? closure() : torch::Tensor();
+    const torch::NoGradGuard no_grad;
+    for (auto& group : this->param_groups_) {
+      Lists lists;
+      for_each_gradient(group, [&](const torch::Tensor& parameter, torch::Tensor gradient) {
+        State& state = adam_state<State>(this->state_, parameter);
+        lists.parameters.push_back(parameter);
+        lists.gradients.push_back(std::move(gradient));
+        lists.means.push_back(state.exp_avg());
+        lists.squares.push_back(state.exp_avg_sq());
+        if (on_device_) {
+          lists.steps.push_back(count_on_device(parameter, state));
+        } else {
+          state.step(state.step() + 1);
+          lists.steps.push_back(lists.counter(state.step(), parameter.device()));
+        }
+      });
+      update(lists, static_cast<const Options&>(group.options()));
+    }
+    return loss;
+  }
+
+ private:
+  struct Lists {
+    std::vector<torch::Tensor> parameters, gradients, means, squares, steps;
+    std::map<int64_t, torch::Tensor> counters;
+
+    // The kernel takes a parameter's number of steps as a tensor; as a rule all have the same.
+    torch::Tensor counter(int64_t step, torch::Device device) {
+      torch::Tensor& counter = counters[step];
+      if (!counter.defined()) counter = count_of(step, device);
+      return counter;
+    }
+  };
+
+  static torch::Tensor count_of(int64_t steps, torch::Device device) {
+    return torch::full({}, static_cast<double>(steps), torch::TensorOptions(device).dtype(torch::kFloat32));
+  }
+
+  // Only the device knows the number, where steps are skipped or replayed.
+  torch::Tensor count_on_device(const torch::Tensor& parameter, const State& state) {
+    torch::Tensor& count = counts_[parameter.unsafeGetTensorImpl()];
+    if (!count.defined()) count = count_of(state.step(), parameter.device());
+    return count;
+  }
+
+  void update(Lists& lists, const Options& options) const {
+    if (lists.parameters.empty()) return;
+    if (on_device_) at::_foreach_add_(lists.steps, 1);
+    const auto call = [](const auto&... arguments) {
+      if constexpr (std::is_same_v<Base, optim::AdamW>) {
+        at::_fused_adamw_(arguments...);
+      } else {
+        at::_fused_adam_(arguments...);
+      }
+    };
+    constexpr bool amsgrad = false, maximize = false;
+    const auto update = [&](const auto& rate) {
+      const double beta1 = std::get<0>(options.betas()), beta2 = std::get<1>(options.betas());
+      call(lists.parameters, lists.gradients, lists.means, lists.squares, at::TensorList(), lists.steps, rate, beta1,
+           beta2, options.weight_decay(), options.eps(), amsgrad, maximize, std::optional<torch::Tensor>(), skip_);
+    };
+    rate_ ? update(*rate_) : update(options.lr());
+    if (skip_) at::_foreach_add_(lists.steps, *skip_, -1);
+  }
+
+  std::optional<torch::Tensor> skip_, rate_;
+  bool on_device_ = false;                 // the numbers of steps
+  std::map<void*, torch::Tensor> counts_;  // by parameter, as its state
+};
+
+}  // namespace
+
+std::unique_ptr<optim::Optimizer> fused_sgd(std::vector<torch::Tensor> parameters, optim::SGDOptions options) {
+  return std::make_unique<FusedSgd>(std::move(parameters), std::move(options));
+}
+
+std::unique_ptr<optim::Optimizer> fused_adam(std::vector<torch::Tensor> parameters, optim::AdamOptions options) {
+  using Adam = FusedAdam<optim::Adam, optim::AdamOptions, optim::AdamParamState>;
+  return std::make_unique<Adam>(std::move(parameters), std::move(options));
+}
+
+std::unique_ptr<optim::Optimizer> fused_adamw(std::vector<torch::Tensor> parameters, optim::AdamWOptions options) {
+  using AdamW = FusedAdam<optim::AdamW, optim::AdamWOptions, optim::AdamWParamState>;
+  return std::make_unique<AdamW>(std::move(parameters), std::move(options));
+}
+
+}  // namespace ddprun::train

@@ -1,0 +1,107 @@
+#include "train/optim/optimizer_state.hpp"
+
+#include "base/error.hpp"
+#include "train/loop/file_tensors.hpp"
+
+namespace ddprun::train {
+namespace {
+
+namespace optim = torch::optim;
+
+const std::string kMomentum = ".momentum_buffer", kMean = ".exp_avg", kSquare = ".exp_avg_sq", kStep = ".step";
+
+torch::Tensor counter(int64_t step) {
+  return torch::full({}, step, torch::kInt64);
+}
+
+template <class State>
+void append_adam(std::vector<NamedTensor>& list, const std::string& name, optim::OptimizerParamState& kept) {
+  auto& state = static_cast<State&>(kept);
+  list.push_back({name + kMean, state.exp_avg()});
+  list.push_back({name + kSquare, state.exp_avg_sq()});
+  list.push_back({name + kStep, counter(state.step())});
+}
+
+// The parts of one parameter's state in a file.
+class Parts {
+ public:
+  Parts(const checkpoint::File& file, std::string name) : file_(file), name_(std::move(name)) {}
+
+  bool has(const std::string& part) const { return find_tensor(file_, name_ + part) != nullptr; }
+  torch::Tensor get(const std::string& part, const torch::Tensor& like) const {
+    return tensor_like(like, file_, file_.at(name_ + part));
+  }
+
+ private:
+  const checkpoint::File& file_;
+  const std::string name_;
+};
+
+template <class State>
+std::unique_ptr<optim::OptimizerParamState> adam_of(const Parts& parts, const torch::Tensor& parameter) {
+  if (!parts.has(kStep) && !parts.has(kMean)) return nullptr;
+  auto state = std::make_unique<State>();
+  state->exp_avg(parts.get(kMean, parameter));
+  state->exp_avg_sq(parts.get(kSquare, parameter));
+  state->step(parts.get(kStep, counter(0)).template item<int64_t>());
+  return state;
+}
+
+std::unique_ptr<optim::OptimizerParamState> sgd_of(const Parts& parts, const torch::Tensor& parameter) {
+  if (!parts.has(kMomentum)) return nullptr;
+  auto state = std::make_unique<optim::SGDParamState>();
+  state->momentum_buffer(parts.get(kMomentum, parameter));
+  return state;
+}
+
+std::unique_ptr<optim::OptimizerParamState> state_of(const optim::Optimizer& optimizer, const Parts& parts,
+                                                     const torch::Tensor& parameter) {
+  if (dynamic_cast<const optim::SGD*>(&optimizer) != nullptr) return sgd_of(parts, parameter);
+  if (dynamic_cast<const optim::Adam*>(&optimizer) != nullptr) {
+    return adam_of<optim::AdamParamState>(parts, parameter);
+  }
+  if (dynamic_cast<const optim::AdamW*>(&optimizer) != nullptr) {
+    return adam_of<optim::AdamWParamState>(parts, parameter);
+  }
+  throw Error(ExitCode::failure, "the state of this kind of optimizer cannot be kept");
+}
+
+}  // namespace
+
+std::vector<NamedTensor> optimizer_state(optim::Optimizer& optimizer, const std::vector<NamedTensor>& parameters) {
+  std::vector<NamedTensor> list;
+  for (const NamedTensor& parameter : parameters) {
+    const auto found = optimizer.state().find(parameter.tensor.unsafeGetTensorImpl());
+    if (found == optimizer.state().end() || found->second == nullptr) continue;
+    optim::OptimizerParamState& state = *found->second;
+    if (auto* sgd = dynamic_cast<optim::SGDParamState*>(&state)) {
+      if (sgd->momentum_buffer().defined()) list.push_back({parameter.name + kMomentum, sgd->momentum_buffer()});
+    } else if (dynamic_cast<optim::AdamParamState*>(&state) != nullptr) {
+      append_adam<optim::AdamParamState>(list, parameter.name, state);
+    } else if (dynamic_cast<optim::AdamWParamState*>(&state) != nullptr) {
+      append_adam<optim::AdamWParamState>(list, parameter.name, state);
+    } else {
+      throw Error(ExitCode::failure, "the state of this kind of optimizer cannot be kept");
+    }
+  }
+  return list;
+}
+
+void load_optimizer_state(optim::Optimizer& optimizer, const std::vector<NamedTensor>& parameters,
+                          const checkpoint::File& file, const std::string& prefix) {
+  const torch::NoGradGuard no_grad;
+  std::vector<std::unique_ptr<optim::OptimizerParamState>> states;
+  for (const NamedTensor& parameter : parameters) {
+    states.push_back(state_of(optimizer, Parts(file, prefix + parameter.name), parameter.tensor));
+  }
+  for (std::size_t index = 0; index < parameters.size(); ++index) {
+    auto* const key = parameters[index].tensor.unsafeGetTensorImpl();
+    if (states[index] == nullptr) {
+      optimizer.state().erase(key);
+    } else {
+      optimizer.state()[key] = std::move(states[index]);
+    }
+  }
+}
+
+}  // namespace ddprun::train

@@ -1,0 +1,57 @@
+#include "train/reduce/bucket.hpp"
+
+#include "train/reduce/tensor_buffer.hpp"
+
+namespace ddprun::train {
+namespace {
+
+torch::Tensor allocate(comm::CommBackend& backend, const BucketPlan& plan, const torch::Tensor& parameter) {
+  const comm::Capabilities& can = backend.capabilities();
+  const auto elements = static_cast<int64_t>(plan.elements);
+  const bool gives_cuda = can.alloc && can.alloc_memory == comm::Memory::cuda;
+  if (parameter.is_cuda() && !gives_cuda) return torch::empty({elements}, parameter.options().requires_grad(false));
+  std::shared_ptr<void> memory = backend.allocate(plan.elements * comm::size_of(plan.dtype));
+  void* data = memory.get();
+  // The tensor, and every gradient that is a view of it, keeps the memory.
+  return at::for_blob(data, {elements})
+      .deleter([owner = std::move(memory)](void*) mutable { owner.reset(); })
+      .options(parameter.options().requires_grad(false))
+      .target_device(parameter.device())
+      .make_tensor();
+}
+
+}  // namespace
+
+Bucket::Bucket(comm::CommBackend& backend, const BucketPlan& plan, const std::vector<NamedTensor>& parameters)
+    : plan_(plan), flat_(allocate(backend, plan, parameters.at(plan.slots.at(0).parameter).tensor)) {
+  for (const Slot& slot : plan_.slots) {
+    const torch::Tensor& parameter = parameters.at(slot.parameter).tensor;
+    const torch::Tensor part = flat_.narrow(0, static_cast<int64_t>(slot.offset), parameter.numel());
+    // The parameter's own strides where they fill memory without holes, so that the optimizer runs over both alike.
+    views_.push_back(parameter.is_non_overlapping_and_dense() ? part.as_strided(parameter.sizes(), parameter.strides())
+                                                              : part.view(parameter.sizes()));
+  }
+}
+
+void Bucket::take(std::size_t slot, const torch::Tensor& parameter, const torch::Tensor& scale) {
+  const torch::NoGradGuard no_grad;
+  torch::Tensor& view = views_.at(slot);
+  torch::Tensor& gradient = parameter.mutable_grad();
+  at::mul_out(view, gradient, scale);
+  if (gradient.data_ptr() != view.data_ptr()) gradient = view;
+}
+
+void Bucket::take_zero(std::size_t slot, const torch::Tensor& parameter) {
+  const torch::NoGradGuard no_grad;
+  torch::Tensor& view = views_.at(slot);
+  view.zero_();
+  parameter.mutable_grad() = view;
+}
+
+void Bucket::allreduce(comm::CommBackend& backend, std::chrono::milliseconds timeout) {
+  const auto begin = std::chrono::steady_clock::now();
+  served_ = backend.allreduce(flat_.data_ptr(), as_buffer(flat_), comm::Op::sum)->wait(timeout);
+  transfer_ = {flat_.nbytes(), begin, std::chrono::steady_clock::now()};
+}
+
+}  // namespace ddprun::train

@@ -1,0 +1,45 @@
+// One bucket: memory of the backend, or of the GPU where the backend gives none there, with a view into it for each
+// gradient.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <vector>
+
+#include "comm/comm_backend.hpp"
+#include "train/reduce/bucket_plan.hpp"
+#include "train/loop/parameters.hpp"
+#include "train/reduce/transfer.hpp"
+
+namespace ddprun::train {
+
+class Bucket {
+ public:
+  // Collective (it allocates from the backend).
+  Bucket(comm::CommBackend& backend, const BucketPlan& plan, const std::vector<NamedTensor>& parameters);
+
+  // Takes the gradient of a slot's parameter into the bucket, times `scale` (a wrapped number, so that it takes part in
+  // the gradient's own type), and makes the bucket's view the gradient. Where it already is one, it is scaled in place.
+  void take(std::size_t slot, const torch::Tensor& parameter, const torch::Tensor& scale);
+  // Makes the gradient zero, for a parameter that had none.
+  void take_zero(std::size_t slot, const torch::Tensor& parameter);
+
+  // Sums the bucket over the ranks and waits for it; with a stream-ordered backend, queues that on the current stream.
+  void allreduce(comm::CommBackend& backend, std::chrono::milliseconds timeout);
+  // What served the last allreduce, and what the call moved when.
+  const comm::Served& served() const { return served_; }
+  const Transfer& transfer() const { return transfer_; }
+
+  const BucketPlan& plan() const { return plan_; }
+  torch::Device device() const { return flat_.device(); }
+  std::size_t bytes() const { return flat_.nbytes(); }
+
+ private:
+  BucketPlan plan_;
+  torch::Tensor flat_;
+  std::vector<torch::Tensor> views_;  // by slot
+  comm::Served served_;
+  Transfer transfer_;
+};
+
+}  // namespace ddprun::train

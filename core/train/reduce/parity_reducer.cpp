@@ -1,0 +1,93 @@
+#include "train/reduce/parity_reducer.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "train/reduce/tensor_buffer.hpp"
+
+namespace ddprun::train {
+namespace {
+
+constexpr int64_t kPiece = 1 << 18;  // elements of a rank that are gathered at a time: 1 MiB
+
+class ParityReducer final : public Reducer {
+ public:
+  ParityReducer(std::unique_ptr<Reducer> inner, comm::CommBackend& backend, std::vector<NamedTensor> parameters,
+                ParityLog& log, std::chrono::milliseconds timeout)
+      : inner_(std::move(inner)),
+        backend_(backend),
+        parameters_(std::move(parameters)),
+        log_(log),
+        timeout_(timeout),
+        local_(parameters_.size()) {}
+
+  void add(std::size_t parameter) override {
+    if (log_.wanted()) local_.at(parameter) = parameters_.at(parameter).tensor.grad().detach().clone();
+    inner_->add(parameter);
+  }
+
+  void finalize() override {
+    inner_->finalize();
+    if (!log_.wanted()) return;
+    std::vector<UlpDistance> distances;
+    for (std::size_t parameter = 0; parameter < parameters_.size(); ++parameter) {
+      distances.push_back(measure(parameters_[parameter].tensor, local_[parameter]));
+      local_[parameter].reset();
+    }
+    log_.note_distances(std::move(distances));
+  }
+
+  const comm::Served& served() const override { return inner_->served(); }
+  void take_times(bool on) override { inner_->take_times(on); }
+  std::vector<Transfer> transfers() const override { return inner_->transfers(); }
+  TransferTotals totals() const override { return inner_->totals(); }
+  std::vector<int64_t> order() const override { return inner_->order(); }
+  void follow(const std::vector<int64_t>& order) override { inner_->follow(order); }
+
+ private:
+  // local: undefined where this rank had no gradient, which counts as zero.
+  UlpDistance measure(const torch::Tensor& parameter, const torch::Tensor& local) {
+    UlpDistance distance;
+    if (parameter.scalar_type() != torch::kFloat32) return distance;
+    const torch::Tensor mine = (local.defined() ? local : torch::zeros_like(parameter)).cpu().contiguous().view({-1});
+    const torch::Tensor reduced = parameter.grad().detach().cpu().contiguous().view({-1});
+    for (int64_t begin = 0; begin < mine.numel(); begin += kPiece) {
+      const int64_t count = std::min(kPiece, mine.numel() - begin);
+      measure_piece(mine.narrow(0, begin, count), reduced.narrow(0, begin, count), distance);
+    }
+    return distance;
+  }
+
+  void measure_piece(const torch::Tensor& mine, const torch::Tensor& reduced, UlpDistance& distance) {
+    const torch::Tensor all = torch::empty({backend_.size(), mine.numel()});
+    backend_.allgather(mine.data_ptr(), as_buffer(all))->wait(timeout_);
+    const float* values = all.data_ptr<float>();
+    const float* got = reduced.data_ptr<float>();
+    for (int64_t i = 0; i < mine.numel(); ++i) {
+      double sum = 0, magnitudes = 0;
+      for (int rank = 0; rank < backend_.size(); ++rank) {
+        const double term = values[rank * mine.numel() + i];
+        sum += term;
+        magnitudes += std::abs(term);
+      }
+      distance.add(got[i], sum / backend_.size(), magnitudes / backend_.size());
+    }
+  }
+
+  const std::unique_ptr<Reducer> inner_;
+  comm::CommBackend& backend_;
+  const std::vector<NamedTensor> parameters_;
+  ParityLog& log_;
+  const std::chrono::milliseconds timeout_;
+  std::vector<torch::Tensor> local_;  // by parameter, of the step under way
+};
+
+}  // namespace
+
+std::unique_ptr<Reducer> parity_reducer(std::unique_ptr<Reducer> inner, comm::CommBackend& backend,
+                                        std::vector<NamedTensor> parameters, ParityLog& log,
+                                        std::chrono::milliseconds timeout) {
+  return std::make_unique<ParityReducer>(std::move(inner), backend, std::move(parameters), log, timeout);
+}
+
+}  // namespace ddprun::train

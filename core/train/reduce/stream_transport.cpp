@@ -1,0 +1,118 @@
+#include <deque>
+
+#include "train/reduce/bucket_transport.hpp"
+#include "train/device/streams.hpp"
+
+namespace ddprun::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kUnread = 3;  // steps whose times are not read yet: more than a host runs ahead of its GPU
+
+struct Timed {
+  explicit Timed(torch::Device device)
+      : ready(ordering_event(device)), begin(timing_event(device)), end(timing_event(device)) {}
+
+  std::size_t bytes = 0;
+  c10::Event ready, begin, end;
+};
+using TimedStep = std::vector<Timed>;
+
+// Waits for its end, where it is not over.
+double seconds_of(const TimedStep& step) {
+  double seconds = 0;
+  for (const Timed& timed : step) {
+    if (!timed.end.query()) timed.end.synchronize();
+    seconds += timed.begin.elapsedTime(timed.end) / 1000;
+  }
+  return seconds;
+}
+
+Clock::duration milliseconds(double count) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(count));
+}
+
+class StreamTransport final : public BucketTransport {
+ public:
+  StreamTransport(comm::CommBackend& backend, std::vector<Bucket>& buckets, std::chrono::milliseconds timeout)
+      : backend_(backend),
+        buckets_(buckets),
+        timeout_(timeout),
+        device_(buckets.at(0).device()),
+        side_(side_stream(device_, true)) {}
+
+  void start(std::size_t bucket) override {
+    if (bucket == 0) begin_step();
+    Timed& timed = step()[bucket];
+    timed.bytes = buckets_[bucket].bytes();
+    timed.ready.record(current_stream(device_));
+    timed.ready.block(side_);
+    const c10::StreamGuard on_side(side_);
+    if (measures_) timed.begin.record(side_);
+    buckets_[bucket].allreduce(backend_, timeout_);
+    timed.end.record(side_);
+  }
+
+  void finish(std::size_t bucket) override { step()[bucket].end.block(current_stream(device_)); }
+
+  void take_times(bool on) override { measures_ = on; }
+
+  std::vector<Transfer> transfers() const override {
+    if (steps_.empty()) return {};
+    c10::Event now = timing_event(device_);
+    now.record(side_);
+    now.synchronize();
+    const Clock::time_point host_now = Clock::now();
+    const auto time_of = [&](const c10::Event& event) { return host_now - milliseconds(event.elapsedTime(now)); };
+    std::vector<Transfer> transfers;
+    for (const Timed& timed : steps_.back())
+      transfers.push_back({timed.bytes, time_of(timed.begin), time_of(timed.end)});
+    return transfers;
+  }
+
+  double seconds() const override {
+    double seconds = seconds_;
+    for (const TimedStep& step : steps_) seconds += seconds_of(step);
+    return seconds;
+  }
+
+ private:
+  TimedStep& step() { return measures_ ? steps_.back() : unmeasured_; }
+
+  void begin_step() {
+    if (!measures_) return fit(unmeasured_);
+    TimedStep step;
+    if (steps_.size() == kUnread) {
+      step = std::move(steps_.front());
+      steps_.pop_front();
+      seconds_ += seconds_of(step);
+    }
+    fit(step);
+    steps_.push_back(std::move(step));
+  }
+
+  void fit(TimedStep& step) const {
+    while (step.size() > buckets_.size()) step.pop_back();
+    while (step.size() < buckets_.size()) step.emplace_back(device_);
+  }
+
+  comm::CommBackend& backend_;
+  std::vector<Bucket>& buckets_;
+  const std::chrono::milliseconds timeout_;
+  const torch::Device device_;
+  const c10::Stream side_;
+  bool measures_ = true;
+  TimedStep unmeasured_;
+  std::deque<TimedStep> steps_;  // newest last
+  double seconds_ = 0;           // of the steps before these
+};
+
+}  // namespace
+
+std::unique_ptr<BucketTransport> stream_transport(comm::CommBackend& backend, std::vector<Bucket>& buckets,
+                                                  std::chrono::milliseconds timeout) {
+  return std::make_unique<StreamTransport>(backend, buckets, timeout);
+}
+
+}  // namespace ddprun::train

@@ -1,0 +1,68 @@
+#include "train/reduce/bucket_transport.hpp"
+#include "train/reduce/comm_thread.hpp"
+#include "train/device/streams.hpp"
+
+namespace ddprun::train {
+namespace {
+
+class ThreadTransport final : public BucketTransport {
+ public:
+  ThreadTransport(comm::CommBackend& backend, std::vector<Bucket>& buckets, std::chrono::milliseconds timeout)
+      : backend_(backend), buckets_(buckets), timeout_(timeout) {}
+
+  void start(std::size_t bucket) override {
+    if (bucket == 0 && thread_ != nullptr) thread_->reset();
+    if (buckets_[bucket].device().is_cuda()) mark_ready(bucket);
+    if (is_last(bucket)) return;
+    if (thread_ == nullptr) thread_ = std::make_unique<CommThread>();
+    thread_->submit([this, bucket] { run(bucket); });
+  }
+
+  void finish(std::size_t bucket) override {
+    if (!is_last(bucket)) return thread_->wait(bucket + 1);
+    run(bucket);
+    transfers_.clear();
+    for (const Bucket& done : buckets_) {
+      transfers_.push_back(done.transfer());
+      seconds_ += done.transfer().seconds();
+    }
+  }
+
+  std::vector<Transfer> transfers() const override { return transfers_; }
+  double seconds() const override { return seconds_; }
+
+ private:
+  bool is_last(std::size_t bucket) const { return bucket + 1 == buckets_.size(); }
+
+  void mark_ready(std::size_t bucket) {
+    const torch::Device device = buckets_[bucket].device();
+    if (bucket == 0) side_.emplace(side_stream(device));
+    while (ready_.size() < buckets_.size()) ready_.push_back(ordering_event(device));
+    ready_[bucket].record(current_stream(device));
+  }
+
+  void run(std::size_t bucket) {
+    if (!buckets_[bucket].device().is_cuda()) return buckets_[bucket].allreduce(backend_, timeout_);
+    ready_[bucket].synchronize();
+    const c10::StreamGuard on_side(*side_);  // where copies wait for no kernel of backward
+    buckets_[bucket].allreduce(backend_, timeout_);
+  }
+
+  comm::CommBackend& backend_;
+  std::vector<Bucket>& buckets_;
+  const std::chrono::milliseconds timeout_;
+  std::vector<Transfer> transfers_;
+  double seconds_ = 0;
+  std::optional<c10::Stream> side_;     // on a GPU
+  std::vector<c10::Event> ready_;       // on a GPU, by bucket
+  std::unique_ptr<CommThread> thread_;  // last: its jobs use the rest
+};
+
+}  // namespace
+
+std::unique_ptr<BucketTransport> thread_transport(comm::CommBackend& backend, std::vector<Bucket>& buckets,
+                                                  std::chrono::milliseconds timeout) {
+  return std::make_unique<ThreadTransport>(backend, buckets, timeout);
+}
+
+}  // namespace ddprun::train

@@ -1,0 +1,32 @@
+// plugins/lib/reduction: the arithmetic of the communication backends, for each dtype and op of the plugin contract.
+// No transport and no thread in here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ddprun/plugin/comm_plugin.h"
+
+namespace ddprun::reduction {
+
+// Of all functions here:
+//   - Vectors have `count` elements and may lie at any address.
+//   - Integers wrap modulo 2^n. float16 and bfloat16 are computed in float32 and rounded to nearest even.
+//   - min and max give a NaN where either operand is one, as sum and product do.
+//   - Results are equal bit for bit on every processor, except for which NaN a NaN is.
+//   - DDPRUN_AVG reduces as DDPRUN_SUM; divide() follows on the complete sum.
+//   - Any thread; nothing is thrown or allocated. dtype and op are valid: the adapter has checked them.
+
+// to[i] = a[i] op b[i]. `to` may be a or b, but must not overlap them otherwise.
+using Reduce = void (*)(void* to, const void* a, const void* b, std::size_t count);
+Reduce reduce_function(int32_t dtype, int32_t op);
+
+// to[t][i] = from[0][i] op from[1][i] op ..., in this order, for every t < to_count; from_count >= 1. float16 and
+// bfloat16 are rounded once, at the end. Vectors of `to` may be vectors of `from`, but must not overlap them otherwise.
+void reduce_all(void* const* to, int to_count, const void* const* from, int from_count, int32_t dtype, int32_t op,
+                std::size_t count);
+
+// values[i] /= ranks, for the floating dtypes.
+void divide(void* values, int32_t dtype, std::size_t count, int ranks);
+
+}  // namespace ddprun::reduction

@@ -1,0 +1,65 @@
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "console/units.hpp"
+
+using namespace ddprun::report;
+
+TEST_CASE("times keep three digits and change their unit where a fourth would appear") {
+  CHECK(human_time(0) == "0 s");
+  CHECK(human_time(5.32e-7) == "532 ns");
+  CHECK(human_time(9.996e-7) == "1.00 us");
+  CHECK(human_time(4.214e-6) == "4.21 us");
+  CHECK(human_time(99.96e-6) == "100 us");
+  CHECK(human_time(0.0123) == "12.3 ms");
+  CHECK(human_time(0.9994) == "999 ms");
+  CHECK(human_time(0.9996) == "1.00 s");
+  CHECK(human_time(9.996) == "10.0 s");
+  CHECK(human_time(59.94) == "59.9 s");
+  CHECK(human_time(59.96) == "1 min 00 s");
+  CHECK(human_time(125) == "2 min 05 s");
+  CHECK(human_time(3599.6) == "1 h 00 min");
+  CHECK(human_time(3725) == "1 h 02 min");
+  CHECK(human_time(-0.5) == "-500 ms");
+}
+
+TEST_CASE("what is left is told in whole seconds, and nothing where it is over or unknown") {
+  CHECK(human_time_left(0.2) == "1 s left");
+  CHECK(human_time_left(59) == "59 s left");
+  CHECK(human_time_left(59.5) == "1 min 00 s left");
+  CHECK(human_time_left(3725) == "1 h 02 min left");
+  CHECK(human_time_left(0) == "");
+  CHECK(human_time_left(-1) == "");
+  CHECK(human_time_left(std::numeric_limits<double>::quiet_NaN()) == "");
+}
+
+TEST_CASE("what is not a number is a dash") {
+  CHECK(human_time(std::numeric_limits<double>::quiet_NaN()) == "-");
+  CHECK(human_rate(std::numeric_limits<double>::infinity()) == "-");
+}
+
+TEST_CASE("bytes count in powers of 1024") {
+  CHECK(human_bytes(0) == "0 B");
+  CHECK(human_bytes(1023) == "1023 B");
+  CHECK(human_bytes(1536) == "1.50 KiB");
+  CHECK(human_bytes(25 << 20) == "25.0 MiB");
+  CHECK(human_bytes((int64_t{1} << 30) - 1) == "1.00 GiB");
+  CHECK(human_bytes(int64_t{5000} << 40) == "5000 TiB");
+}
+
+TEST_CASE("counts part their thousands") {
+  CHECK(human_count(0) == "0");
+  CHECK(human_count(999) == "999");
+  CHECK(human_count(1000) == "1,000");
+  CHECK(human_count(60000) == "60,000");
+  CHECK(human_count(1234567) == "1,234,567");
+  CHECK(human_count(-1234) == "-1,234");
+  CHECK(human_count(-123) == "-123");
+}
+
+TEST_CASE("rates are in samples per second, with decimals where they are low") {
+  CHECK(human_rate(61234.4) == "61,234 samples/s");
+  CHECK(human_rate(12.34) == "12.3 samples/s");
+  CHECK(human_rate(99.96) == "100 samples/s");
+}

@@ -1,0 +1,93 @@
+// A test of comm_nccl in a process of its own, as NCCL keeps its settings for as long as a process lives, with the fake
+// libraries loaded before the plugin looks for the real ones.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/plugin_backend.hpp"
+#include "fakes/cuda/fake.hpp"
+#include "plugin/registry.hpp"
+#include "support/error_of.hpp"
+#include "tools/conformance/ranks.hpp"
+
+namespace ddprun::testing {
+
+// The fakes of this process, on a machine with four GPUs.
+inline Fake& fake() {
+  setenv("DDPRUN_FAKE_GPUS", "4", 1);
+  for (const char* const path : {DDPRUN_FAKE_CUDART, DDPRUN_FAKE_NCCL}) {
+    if (dlopen(path, RTLD_NOW | RTLD_GLOBAL) == nullptr) throw std::runtime_error(dlerror());
+  }
+  void* const state = dlsym(RTLD_DEFAULT, "ddprun_fake");
+  if (state == nullptr) throw std::runtime_error("no ddprun_fake");
+  return *reinterpret_cast<decltype(&ddprun_fake)>(state)();
+}
+
+inline const ddprun_comm_plugin& nccl() {
+  return *plugin::Registry({}).comm(DDPRUN_NCCL).table;
+}
+
+// Rank 0 of `size`; the others are echoes of it, each with a GPU of its own.
+inline comm::JoinOptions options_of(int size = 1) {
+  comm::JoinOptions options{.rank = 0, .size = size, .device = 0, .deadline = std::chrono::seconds(20)};
+  options.allgather = [size](std::string_view mine) {
+    std::vector<std::string> all(static_cast<std::size_t>(size), std::string(mine));
+    if (!mine.starts_with("0000:")) return all;
+    for (int rank = 1; rank < size; ++rank) all[static_cast<std::size_t>(rank)][6] = static_cast<char>('1' + rank);
+    return all;
+  };
+  return options;
+}
+
+// What body(fake()) returns in a process of its own, or how that ended.
+inline std::string told(const std::function<std::string(Fake&)>& body) {
+  const auto outcomes = run_ranks(1, As::processes, std::chrono::seconds(30), [&](Rank& rank) {
+    fake().alone = true;
+    rank.report(body(fake()));
+  });
+  const Outcome& outcome = outcomes.front();
+  return outcome.ok() && !outcome.records.empty() ? outcome.records.front() : outcome.describe();
+}
+
+// What joining says, in a process of its own whose fakes were prepared.
+inline std::string error_of_joining(const std::function<void(Fake&)>& prepare, const comm::JoinOptions& options) {
+  return told([&](Fake& state) {
+    prepare(state);
+    return error_of([&] { comm::join(nccl(), options); });
+  });
+}
+
+// The calls that were recorded from `first` on, a line each.
+inline std::string calls(Fake& state, std::size_t first = 0) {
+  const std::lock_guard lock(state.mutex);
+  std::string text;
+  for (std::size_t i = first; i < state.calls.size(); ++i) text += state.calls[i] + "\n";
+  return text;
+}
+inline std::size_t count_of_calls(Fake& state) {
+  const std::lock_guard lock(state.mutex);
+  return state.calls.size();
+}
+
+// The stream that the pretended runtime says is being captured.
+constexpr uintptr_t kCaptured = 99;
+
+// count float32 elements in memory that is never looked at, on the stream `stream`.
+inline comm::Buffer on_stream(std::size_t count, uintptr_t stream, comm::DType dtype = comm::DType::float32) {
+  static double elements[64];
+  return {.data = elements,
+          .count = count,
+          .dtype = dtype,
+          .memory = comm::Memory::cuda,
+          .stream = reinterpret_cast<void*>(stream)};
+}
+
+}  // namespace ddprun::testing

@@ -1,0 +1,134 @@
+// Which calls of NCCL and CUDA serve a collective, in which order, and that none of them waits for the GPU.
+#include <doctest/doctest.h>
+
+#include "plugins/comm_nccl/process.hpp"
+
+namespace ddprun::testing {
+namespace {
+
+using comm::DType;
+using comm::Op;
+using namespace std::chrono_literals;
+
+// The calls of body(backend), after two ranks have joined.
+std::string calls_of(const std::function<void(comm::CommBackend&)>& body) {
+  return told([&](Fake& state) {
+    const auto backend = comm::join(nccl(), options_of(2));
+    const std::size_t first = count_of_calls(state);
+    body(*backend);
+    return calls(state, first);
+  });
+}
+
+TEST_CASE("an allreduce is ordered on the caller's stream by two events, and wait does not block") {
+  CHECK(calls_of([](comm::CommBackend& backend) {
+          fake().gpu_hangs = true;  // the GPU does not get there; the host goes on
+          const auto buffer = on_stream(7, 5);
+          const auto request = backend.allreduce(buffer.data, buffer, Op::sum);
+          if (!request->test()) throw std::runtime_error("test: not done");
+          const auto served = request->wait(0ms);
+          if (served.algorithm != "nccl") throw std::runtime_error(served.algorithm);
+          fake().gpu_hangs = false;
+        }) ==
+        "stream 5 records event 1\n"
+        "stream 1500 waits for event 1\n"
+        "ncclAllReduce count 7 type 7 op 0 stream 1500\n"
+        "stream 1500 records event 2\n"
+        "stream 5 waits for event 2\n");
+}
+
+TEST_CASE("a collective that NCCL takes late is entered when it has been taken") {
+  CHECK(calls_of([](comm::CommBackend& backend) {
+          fake().turns = 20;
+          const auto buffer = on_stream(1, 5);
+          backend.allreduce(buffer.data, buffer, Op::sum)->wait(1s);
+        }) ==
+        "stream 5 records event 1\n"
+        "stream 1500 waits for event 1\n"
+        "ncclAllReduce count 1 type 7 op 0 stream 1500\n"
+        "stream 1500 records event 2\n"
+        "stream 5 waits for event 2\n");
+}
+
+// The calls of NCCL alone.
+std::string nccl_calls(const std::string& text) {
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at) + 1;
+    if (text.compare(at, 4, "nccl") == 0) result += text.substr(at, end - at);
+    at = end;
+  }
+  return result;
+}
+
+TEST_CASE("every dtype and op becomes NCCL's") {
+  const std::pair<DType, int> dtypes[] = {{DType::float16, 6}, {DType::bfloat16, 9}, {DType::float32, 7},
+                                          {DType::float64, 8}, {DType::int8, 0},     {DType::int32, 2},
+                                          {DType::int64, 4},   {DType::uint8, 1}};
+  for (const auto& [dtype, number] : dtypes) {
+    const std::string text = calls_of([dtype = dtype](comm::CommBackend& backend) {
+      const auto buffer = on_stream(3, 5, dtype);
+      backend.allreduce(buffer.data, buffer, Op::max)->wait(1s);
+    });
+    CHECK(nccl_calls(text) == "ncclAllReduce count 3 type " + std::to_string(number) + " op 2 stream 1500\n");
+  }
+  const std::pair<Op, int> ops[] = {{Op::sum, 0}, {Op::product, 1}, {Op::max, 2}, {Op::min, 3}, {Op::avg, 4}};
+  for (const auto& [op, number] : ops) {
+    const std::string text = calls_of([op = op](comm::CommBackend& backend) {
+      const auto buffer = on_stream(3, 5);
+      backend.allreduce(buffer.data, buffer, op)->wait(1s);
+    });
+    CHECK(nccl_calls(text) == "ncclAllReduce count 3 type 7 op " + std::to_string(number) + " stream 1500\n");
+  }
+}
+
+TEST_CASE("int16 is moved as bytes, and not reduced") {
+  CHECK(nccl_calls(calls_of([](comm::CommBackend& backend) {
+          backend.broadcast(on_stream(3, 5, DType::int16), 1)->wait(1s);
+        })) == "ncclBroadcast count 6 type 1 op 1 stream 1500\n");
+  CHECK(calls_of([](comm::CommBackend& backend) {
+          const auto buffer = on_stream(3, 5, DType::int16);
+          const std::string error = error_of([&] { backend.allreduce(buffer.data, buffer, Op::sum); });
+          fake().record(error);
+        }).find("takes sum of int16") != std::string::npos);
+}
+
+TEST_CASE("the other collectives, and one of no elements") {
+  static double other[64];
+  CHECK(nccl_calls(calls_of([](comm::CommBackend& backend) {
+          backend.allgather(other, on_stream(4, 5))->wait(1s);
+          backend.reduce_scatter(other, on_stream(2, 5), Op::avg)->wait(1s);
+          backend.barrier()->wait(1s);
+          backend.allreduce(other, on_stream(0, 5), Op::sum)->wait(1s);
+        })) ==
+        "ncclAllGather count 8 type 1 op 0 stream 1500\n"
+        "ncclReduceScatter count 2 type 7 op 4 stream 1500\n"
+        "ncclAllReduce count 1 type 2 op 0 stream 1500\n");
+}
+
+TEST_CASE("memory comes from NCCL, is registered, and waits for the GPU before it goes") {
+  CHECK(calls_of([](comm::CommBackend& backend) {
+          const auto memory = backend.allocate(5000);
+          if (reinterpret_cast<uintptr_t>(memory.get()) % 4096 != 0) throw std::runtime_error("not page-aligned");
+        }) ==
+        "ncclMemAlloc 5000\n"
+        "ncclCommRegister 5000\n"
+        "cudaDeviceSynchronize\n"
+        "ncclCommDeregister\n"
+        "ncclMemFree\n");
+}
+
+TEST_CASE("a stream that is captured into a graph is forked to NCCL's and joined again") {
+  CHECK(calls_of([](comm::CommBackend& backend) {
+          const auto buffer = on_stream(3, kCaptured);
+          backend.allreduce(buffer.data, buffer, Op::sum)->wait(1s);
+        }) ==
+        "stream 99 records event 1\n"
+        "stream 1500 waits for event 1\n"
+        "ncclAllReduce count 3 type 7 op 0 stream 1500\n"
+        "stream 1500 records event 2\n"
+        "stream 99 waits for event 2\n");
+}
+
+}  // namespace
+}  // namespace ddprun::testing

@@ -1,0 +1,170 @@
+// Algorithms that are forced, options that become NCCL's variables, and what NCCL's own report is compared with.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+
+#include "plugins/comm_nccl/process.hpp"
+
+namespace ddprun::testing {
+namespace {
+
+using comm::Op;
+using namespace std::chrono_literals;
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "-" : value;
+}
+
+// What NCCL_ALGO is while NCCL joins, and afterwards.
+std::string algorithm_of(const std::string& algorithm, bool deterministic) {
+  return told([&](Fake& state) {
+    auto options = options_of();
+    options.algorithm = algorithm;
+    options.deterministic = deterministic;
+    const auto backend = comm::join(nccl(), options);
+    const std::string text = calls(state);
+    const std::string mark = "NCCL_ALGO ";
+    const std::size_t at = text.find(mark) + mark.size();
+    return text.substr(at, text.find('\n', at) - at) + ", then " + variable("NCCL_ALGO");
+  });
+}
+
+TEST_CASE("ring and tree are forced for allreduce alone, and only while joining") {
+  CHECK(algorithm_of("ring", false) == "allreduce:ring, then -");
+  CHECK(algorithm_of("tree", false) == "allreduce:tree, then -");
+  CHECK(algorithm_of("auto", false) == "-, then -");
+  CHECK(algorithm_of("nccl", false) == "-, then -");
+  CHECK(algorithm_of("tree", true) == "allreduce:tree;reducescatter:ring, then -");
+  CHECK(algorithm_of("auto", true) == "allreduce:ring,tree;reducescatter:ring, then -");
+}
+
+TEST_CASE("an environment that says otherwise is refused; one that says the same is left as it is") {
+  CHECK(told([](Fake&) {
+          setenv("NCCL_ALGO", "tree", 1);
+          auto options = options_of();
+          options.algorithm = "ring";
+          return error_of([&] { comm::join(nccl(), options); });
+        }) ==
+        "3: nccl: rank 0: joining 1 rank: unsupported: NCCL_ALGO=\"tree\" in the environment contradicts "
+        "\"allreduce:ring\", which comm.algorithm and comm.deterministic ask for: unset it");
+  CHECK(told([](Fake&) {
+          setenv("NCCL_ALGO", "allreduce:ring", 1);
+          auto options = options_of();
+          options.algorithm = "ring";
+          comm::join(nccl(), options);
+          return variable("NCCL_ALGO");
+        }) == "allreduce:ring");
+}
+
+TEST_CASE("an algorithm that is asked for is what serves") {
+  CHECK(told([](Fake&) {
+          auto options = options_of(2);
+          options.algorithm = "tree";
+          const auto backend = comm::join(nccl(), options);
+          const auto buffer = on_stream(3, 5);
+          return backend->allreduce(buffer.data, buffer, Op::sum)->wait(1s).algorithm;
+        }) == "tree");
+}
+
+std::string verified(const std::string& reported) {
+  return told([&](Fake& state) {
+    auto options = options_of(2);
+    options.algorithm = "ring";
+    options.options = {{"verify", "true"}};
+    const auto backend = comm::join(nccl(), options);
+    return error_of([&] {
+      for (int i = 0; i < 3; ++i) {
+        {
+          const std::lock_guard lock(state.mutex);
+          state.reported = i == 2 ? reported : "RING";
+        }
+        const auto buffer = on_stream(3, 5);
+        backend->allreduce(buffer.data, buffer, Op::sum)->wait(1s);
+      }
+    });
+  });
+}
+
+TEST_CASE("verify compares with what NCCL reports, of every allreduce") {
+  const std::string begin = "1: nccl: rank 0: allreduce 3 (float32 x 3, sum, cuda): internal error: allreduce: ";
+  CHECK(verified("RING") == "no error");
+  CHECK(verified("TREE") == begin + "comm.algorithm = \"ring\", but NCCL reports \"TREE\"");
+  CHECK(verified("nothing") == begin + "NCCL does not report which algorithm served it");
+}
+
+TEST_CASE("verify is refused where there is nothing to compare, or where NCCL reports to somebody else") {
+  auto options = options_of(2);
+  options.options = {{"verify", "true"}};
+  CHECK(error_of_joining([](Fake&) {}, options).find("invalid: comm.options.verify compares") != std::string::npos);
+  options.algorithm = "ring";
+  CHECK(error_of_joining([](Fake&) { setenv("NCCL_DEBUG", "WARN", 1); }, options)
+            .find("invalid: comm.options.verify needs NCCL's debug lines for itself: leave NCCL_DEBUG") !=
+        std::string::npos);
+}
+
+TEST_CASE("options become NCCL's variables") {
+  CHECK(told([](Fake&) {
+          auto options = options_of();
+          options.options = {{"debug", "info"},       {"debug_subsys", "INIT"}, {"debug_file", "/tmp/nccl"},
+                             {"interface", "eth0"},   {"ib_disable", "true"},   {"ib_hca", "mlx5"},
+                             {"p2p_disable", "false"}};
+          comm::join(nccl(), options);
+          std::string text;
+          for (const char* name : {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE", "NCCL_SOCKET_IFNAME",
+                                   "NCCL_IB_DISABLE", "NCCL_IB_HCA", "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE"}) {
+            text += variable(name) + " ";
+          }
+          return text;
+        }) == "info INIT /tmp/nccl eth0 1 mlx5 0 - ");
+  CHECK(told([](Fake&) {
+          auto options = options_of();
+          options.options = {{"shm_disable", "true"}};
+          comm::join(nccl(), options);
+          return variable("NCCL_SHM_DISABLE");
+        }) == "1");
+}
+
+TEST_CASE("the ranks of one host stay on its loopback interface, unless another is named") {
+  CHECK(told([](Fake&) {
+          comm::join(nccl(), options_of(2));
+          return variable("NCCL_SOCKET_IFNAME");
+        }) == "=lo");
+  CHECK(told([](Fake&) {
+          setenv("NCCL_SOCKET_IFNAME", "eth1", 1);
+          comm::join(nccl(), options_of(2));
+          return variable("NCCL_SOCKET_IFNAME");
+        }) == "eth1");
+  CHECK(told([](Fake&) {  // the other one is on another host
+          auto options = options_of(2);
+          const auto echo = options.allgather;
+          options.allgather = [echo, round = 0](std::string_view mine) mutable {
+            auto all = echo(mine);
+            if (++round == 2) all[1][0] = static_cast<char>(all[1][0] ^ 1);
+            return all;
+          };
+          comm::join(nccl(), options);
+          return variable("NCCL_SOCKET_IFNAME");
+        }) == "-");
+}
+
+TEST_CASE("an option that is unknown, no switch, or other than before in this process is refused") {
+  const std::string begin = "3: nccl: rank 0: joining 1 rank: ";
+  auto options = options_of();
+  options.options = {{"interfaces", "eth0"}};
+  CHECK(error_of_joining([](Fake&) {}, options).starts_with(begin + "invalid: unknown option comm.options.interfaces"));
+  options.options = {{"ib_disable", "1"}};
+  CHECK(error_of_joining([](Fake&) {}, options) ==
+        begin + "invalid: comm.options.ib_disable = \"1\": expected true or false");
+  CHECK(told([&](Fake&) {
+          options.options = {{"debug", "warn"}};
+          comm::join(nccl(), options);
+          options.options = {{"debug", "info"}};
+          return error_of([&] { comm::join(nccl(), options); });
+        }) == begin +
+                  "unsupported: comm.options.debug: NCCL reads NCCL_DEBUG once per process, and it has been \"warn\" "
+                  "for an earlier communicator; \"info\" needs a new process");
+}
+
+}  // namespace
+}  // namespace ddprun::testing

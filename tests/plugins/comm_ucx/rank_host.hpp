@@ -1,0 +1,69 @@
+// A test's rank as the host of a backend: the other side of ddprun_comm_host.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <string>
+
+#include "comm/comm_backend.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
+#include "tools/conformance/ranks.hpp"
+
+namespace ddprun::testing {
+
+class RankHost {
+ public:
+  // device: CUDA ordinal, or -1 for host memory.
+  RankHost(Rank& rank, std::string algorithm, uint32_t deadline_ms, int device = -1)
+      : rank_(rank), algorithm_(std::move(algorithm)), deadline_ms_(deadline_ms), device_(device) {}
+  RankHost(const RankHost&) = delete;
+  RankHost& operator=(const RankHost&) = delete;
+
+  // Refers to this object.
+  Host host() {
+    ddprun_comm_host host = {};
+    host.struct_size = sizeof host;
+    host.rank = rank_.rank();
+    host.size = rank_.size();
+    host.device = device_;
+    host.deadline_ms = deadline_ms_;
+    host.algorithm = algorithm_.c_str();
+    host.context = &rank_;
+    host.abort_flag = reinterpret_cast<const int32_t*>(&flag_);
+    host.log = [](void*, int32_t, const char*) {};
+    host.allgather = gather;
+    return Host(host);
+  }
+  void raise_abort_flag() { flag_ = 1; }
+
+ private:
+  static ddprun_status gather(void* context, const void* send, uint64_t bytes, void* recv) {
+    try {
+      static_cast<Rank*>(context)->allgather(send, bytes, recv);
+      return DDPRUN_OK;
+    } catch (const std::exception&) {
+      return DDPRUN_TIMEOUT;
+    }
+  }
+
+  Rank& rank_;
+  const std::string algorithm_;
+  const uint32_t deadline_ms_;
+  const int device_;
+  std::atomic<int32_t> flag_{0};
+};
+
+// The arguments of an allreduce, as the C table has them.
+inline ddprun_collective allreduce_of(comm::DType dtype, comm::Op op, const void* send, void* recv, std::size_t count) {
+  ddprun_collective call = {};
+  call.struct_size = sizeof call;
+  call.dtype = static_cast<int32_t>(dtype);
+  call.op = static_cast<int32_t>(op);
+  call.send = send;
+  call.recv = recv;
+  call.count = count;
+  return call;
+}
+
+}  // namespace ddprun::testing

@@ -1,0 +1,26 @@
+// The plugin without the library that brings UCX.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "comm/plugin_backend.hpp"
+#include "plugin/registry.hpp"
+#include "support/error_of.hpp"
+#include "tools/conformance/temp_dir.hpp"
+
+namespace ddprun::testing {
+namespace {
+
+TEST_CASE("a library that is missing is named, with what to do; the plugin is listed all the same") {
+  const TempDir folder;
+  const auto alone = folder.path() / "libddprun_comm_ucx.so";
+  std::filesystem::copy_file(DDPRUN_UCX, alone);
+  const auto& table = *plugin::Registry({}).comm(alone).table;
+  CHECK(std::string(table.name) == "ucx");
+  CHECK(error_of([&] { comm::join(table, {}); })
+            .starts_with("3: ucx: rank 0: joining 1 rank: unsupported: a library is missing: " +
+                         (folder.path() / "libddprun_ucx_backend.so").string() + ": cannot open shared object file"));
+}
+
+}  // namespace
+}  // namespace ddprun::testing

@@ -1,0 +1,288 @@
+// The allreduce of ranks that share memory, against the reference of the conformance suite.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "plugins/comm_ucx/group_member.hpp"
+#include "tools/conformance/arithmetic.hpp"
+
+using namespace ddprun::testing;
+using ddprun::conformance::accepts;
+using ddprun::conformance::fill;
+using ddprun::conformance::load;
+using std::chrono::seconds;
+
+namespace {
+
+constexpr std::size_t kLargest = 700'001;  // elements: several chunks of every dtype
+
+std::size_t bytes_of(DType dtype) {
+  return ddprun::size_of(static_cast<int32_t>(dtype));
+}
+
+// A guard of so many bytes stands before and behind each buffer.
+constexpr std::size_t kGuard = 64;
+constexpr std::byte kUntouched{0xa5};
+
+enum class From { allocated, elsewhere };
+
+// Where the vectors of a test lie: in a whole allocation, at an offset within one, or in memory of the rank's own.
+class Buffer {
+ public:
+  Buffer(GroupMember& member, From from) {
+    if (from == From::allocated) {
+      data_ = static_cast<std::byte*>(member.group().alloc(kBytes));
+    } else {
+      own_.resize(kBytes);
+      data_ = own_.data();
+    }
+  }
+  // `bytes` bytes, `offset` behind the guard, all untouched.
+  std::byte* take(std::size_t offset, std::size_t bytes) {
+    first_ = data_ + offset;
+    std::memset(first_, static_cast<int>(kUntouched), bytes + 2 * kGuard);
+    bytes_ = bytes;
+    return first_ + kGuard;
+  }
+  bool guards_hold() const {
+    const auto is_untouched = [](std::byte value) { return value == kUntouched; };
+    return std::all_of(first_, first_ + kGuard, is_untouched) &&
+           std::all_of(first_ + kGuard + bytes_, first_ + 2 * kGuard + bytes_, is_untouched);
+  }
+
+ private:
+  static constexpr std::size_t kBytes = kLargest * 8 + (1 << 16);
+  std::byte* data_;
+  std::byte* first_ = nullptr;
+  std::size_t bytes_ = 0;
+  std::vector<std::byte> own_;
+};
+
+struct Case {
+  DType dtype;
+  Op op;
+  std::size_t count;
+  bool in_place;
+  std::size_t offset = 0;
+  uint64_t seed = 1;
+
+  std::string text() const {
+    return "dtype " + std::to_string(static_cast<int>(dtype)) + " op " + std::to_string(static_cast<int>(op)) +
+           " count " + std::to_string(count) + (in_place ? " in place" : "") + " offset " + std::to_string(offset);
+  }
+};
+
+void run_case(Rank& rank, GroupMember& member, Buffer& first, Buffer& second, const Case& test) {
+  const std::size_t bytes = test.count * bytes_of(test.dtype);
+  std::byte* send = first.take(test.offset, bytes);
+  std::byte* recv = test.in_place ? send : second.take(test.offset, bytes);
+  fill(test.dtype, test.op, test.seed, rank.rank(), 0, test.count, send);
+  const std::vector<std::byte> sent(send, send + bytes);
+  member.allreduce(test.dtype, test.op, send, recv, test.count);
+  // Large vectors are compared at some places, the seams between slices and chunks among them.
+  const std::size_t stride = test.count > 20'000 ? 61 : 1;
+  for (std::size_t i = 0; i < test.count; i += i + 200 < test.count ? stride : 1) {
+    const auto expected = ddprun::conformance::reduce(test.dtype, test.op, test.seed, rank.size(), i);
+    const auto got = load(test.dtype, recv, i);
+    if (!accepts(test.dtype, expected, got)) {
+      throw std::runtime_error(test.text() + ": element " + std::to_string(i) + ": expected " +
+                               to_text(test.dtype, expected.value) + ", got " + to_text(test.dtype, got));
+    }
+  }
+  if (!test.in_place && !std::equal(sent.begin(), sent.end(), send))
+    throw std::runtime_error(test.text() + ": send changed");
+  if (!first.guards_hold() || (!test.in_place && !second.guards_hold())) {
+    throw std::runtime_error(test.text() + ": written beyond the vector");
+  }
+  std::size_t digest = std::hash<std::string_view>()({reinterpret_cast<const char*>(recv), bytes});
+  std::vector<std::size_t> digests(rank.size());
+  rank.allgather(&digest, sizeof digest, digests.data());
+  if (std::count(digests.begin(), digests.end(), digest) != rank.size()) {
+    throw std::runtime_error(test.text() + ": the ranks' results differ");
+  }
+}
+
+bool is_defined(DType dtype, Op op) {
+  return op != Op::avg || ddprun::conformance::is_floating(dtype);
+}
+
+template <class Body>
+void for_each_dtype_and_op(const Body& body) {
+  for (int dtype = 0; dtype < DDPRUN_DTYPE_COUNT; ++dtype) {
+    for (int op = 0; op < DDPRUN_OP_COUNT; ++op) {
+      if (is_defined(static_cast<DType>(dtype), static_cast<Op>(op)))
+        body(static_cast<DType>(dtype), static_cast<Op>(op));
+    }
+  }
+}
+
+std::string ran(int size, As as, const std::function<void(Rank&)>& body) {
+  return failures(run_ranks(size, as, seconds(100), body));
+}
+
+}  // namespace
+
+TEST_CASE("every dtype and op, inline, direct and staged") {
+  for (const int size : {1, 2, 3, 5}) {
+    CAPTURE(size);
+    CHECK(ran(size, As::processes, [](Rank& rank) {
+            GroupMember member(rank);
+            Buffer allocated(member, From::allocated), other(member, From::allocated);
+            Buffer own(member, From::elsewhere), other_own(member, From::elsewhere);
+            uint64_t seed = 0;
+            for_each_dtype_and_op([&](DType dtype, Op op) {
+              for (const std::size_t count : {5, 9'001, 300'007}) {
+                const bool in_place = ++seed % 2 == 0;
+                run_case(rank, member, allocated, other, {dtype, op, count, in_place, 0, seed});
+                run_case(rank, member, own, other_own, {dtype, op, count, in_place, 0, seed});
+              }
+            });
+          }) == "");
+  }
+}
+
+TEST_CASE("every count around the seams of slices, chunks and mailboxes") {
+  const std::vector<std::size_t> counts = {0,      1,      2,       31,      32,      33,      63,      65,     1023,
+                                           1024,   2047,   2048,    2049,    2050,    4095,    4097,    65'535, 65'536,
+                                           65'537, 65'600, 131'071, 131'072, 131'073, 131'105, kLargest};
+  for (const int size : {1, 2, 3, 4, 5}) {
+    CAPTURE(size);
+    CHECK(ran(size, As::processes, [&](Rank& rank) {
+            GroupMember member(rank);
+            Buffer allocated(member, From::allocated), other(member, From::allocated);
+            Buffer own(member, From::elsewhere), other_own(member, From::elsewhere);
+            for (const std::size_t count : counts) {
+              for (const bool in_place : {true, false}) {
+                run_case(rank, member, allocated, other, {DType::float32, Op::sum, count, in_place});
+                run_case(rank, member, own, other_own, {DType::float32, Op::sum, count, in_place});
+              }
+            }
+          }) == "");
+  }
+}
+
+TEST_CASE("vectors may lie anywhere, elsewhere on each rank, and on some ranks in allocations only") {
+  for (const int size : {2, 3}) {
+    CAPTURE(size);
+    CHECK(ran(size, As::processes, [](Rank& rank) {
+            GroupMember member(rank);
+            Buffer allocated(member, From::allocated), other(member, From::allocated);
+            Buffer own(member, From::elsewhere), other_own(member, From::elsewhere);
+            for (const std::size_t count : {100, 20'000, 300'000}) {
+              for (const bool in_place : {true, false}) {
+                Case test = {DType::float32, Op::sum, count, in_place};
+                test.offset = 4 * static_cast<std::size_t>(rank.rank() + 1);
+                run_case(rank, member, allocated, other, test);
+                run_case(rank, member, rank.rank() == 0 ? own : allocated, other, test);
+                run_case(rank, member, allocated, rank.rank() == 1 ? own : other, test);
+                run_case(rank, member, own, allocated, test);
+                // Allocations taken in another order on each rank.
+                run_case(rank, member, rank.rank() == 0 ? allocated : other, rank.rank() == 0 ? other : allocated,
+                         test);
+              }
+            }
+          }) == "");
+  }
+}
+
+TEST_CASE("many collectives of changing ways follow one another without a pause") {
+  for (const int size : {2, 4}) {
+    CAPTURE(size);
+    CHECK(ran(size, As::processes, [](Rank& rank) {
+            GroupMember member(rank);
+            constexpr std::size_t kCounts[] = {1, 3'000, 512, 200'000, 70'000, 2'048, 2'049};
+            auto* shared = static_cast<int32_t*>(member.group().alloc(200'000 * sizeof(int32_t)));
+            std::vector<int32_t> own(200'000);
+            for (int round = 0; round < 700; ++round) {
+              const std::size_t count = kCounts[round % 7];
+              int32_t* data = round % 3 == 0 ? own.data() : shared;
+              for (std::size_t i = 0; i < count; ++i) data[i] = round + rank.rank() * static_cast<int32_t>(i);
+              member.allreduce(DType::int32, Op::sum, data, data, count);
+              const int32_t ranks = rank.size(), pairs = ranks * (ranks - 1) / 2;
+              for (std::size_t i = 0; i < count; ++i) {
+                if (data[i] != ranks * round + pairs * static_cast<int32_t>(i)) {
+                  throw std::runtime_error("round " + std::to_string(round) + " element " + std::to_string(i));
+                }
+              }
+            }
+          }) == "");
+  }
+}
+
+TEST_CASE("a broadcast within the host reaches every rank, from every rank") {
+  for (const int size : {1, 2, 3}) {
+    CAPTURE(size);
+    CHECK(ran(size, As::processes, [](Rank& rank) {
+            GroupMember member(rank);
+            for (const std::size_t count : {0, 1, 1'000'003}) {
+              for (int root = 0; root < rank.size(); ++root) {
+                std::vector<uint8_t> data(count, static_cast<uint8_t>(rank.rank() + 1));
+                member.group().spread(data.data(), count, root);
+                if (std::count(data.begin(), data.end(), root + 1) != static_cast<long>(count)) {
+                  throw std::runtime_error("from rank " + std::to_string(root));
+                }
+              }
+            }
+          }) == "");
+  }
+}
+
+TEST_CASE("threads of one process are ranks like others") {
+  CHECK(ran(3, As::threads, [](Rank& rank) {
+          GroupMember member(rank);
+          Buffer allocated(member, From::allocated), other(member, From::elsewhere);
+          for (const std::size_t count : {10, 5'000, 300'000}) {
+            run_case(rank, member, allocated, other, {DType::float32, Op::sum, count, true});
+            run_case(rank, member, other, allocated, {DType::float32, Op::avg, count, false});
+          }
+        }) == "");
+}
+
+TEST_CASE("alloc gives zeroed whole pages again and again, and free gives them back in any order") {
+  CHECK(ran(3, As::processes, [](Rank& rank) {
+          GroupMember member(rank);
+          std::vector<int32_t*> kept;
+          for (int round = 0; round < 150; ++round) {
+            const std::size_t count = 1 + 5'000 * static_cast<std::size_t>(round % 4);
+            auto* data = static_cast<int32_t*>(member.group().alloc(count * sizeof(int32_t)));
+            if (reinterpret_cast<uintptr_t>(data) % 4096 != 0) throw std::runtime_error("not aligned to a page");
+            if (std::count(data, data + count, 0) != static_cast<long>(count)) throw std::runtime_error("not zero");
+            std::fill_n(data, count, round);
+            member.allreduce(DType::int32, Op::sum, data, data, count);
+            if (std::count(data, data + count, 3 * round) != static_cast<long>(count)) throw std::runtime_error("sum");
+            kept.push_back(data);
+            // Each rank frees another one of its buffers, at its own time.
+            if (round % (rank.rank() + 2) != 0) continue;
+            const auto gone = kept.begin() + round % static_cast<int>(kept.size());
+            member.group().free(*gone);
+            kept.erase(gone);
+          }
+          if (member.group().alloc(0) == nullptr) throw std::runtime_error("no memory of no bytes");
+        }) == "");
+}
+
+TEST_CASE("ranks that call different collectives are told so, and may go on") {
+  CHECK(ran(2, As::processes, [](Rank& rank) {
+          GroupMember member(rank);
+          std::vector<float> data(100'000, 1);
+          const auto expect_mismatch = [&](DType dtype, Op op, std::size_t count) {
+            try {
+              member.allreduce(dtype, op, data.data(), data.data(), count);
+              throw std::runtime_error("not seen");
+            } catch (const ddprun::Failure& failure) {
+              if (failure.status() != DDPRUN_MISMATCH) throw;
+            }
+          };
+          const bool first = rank.rank() == 0;
+          expect_mismatch(DType::float32, Op::sum, first ? 10 : 11);
+          expect_mismatch(DType::float32, Op::sum, first ? 10 : 100'000);
+          expect_mismatch(first ? DType::float32 : DType::int32, Op::sum, 50'000);
+          expect_mismatch(DType::float32, first ? Op::max : Op::min, 50'000);
+          std::fill(data.begin(), data.end(), 1);
+          member.allreduce(DType::float32, Op::sum, data.data(), data.data(), data.size());
+          if (std::count(data.begin(), data.end(), 2) != 100'000) throw std::runtime_error("sum");
+        }) == "");
+}

@@ -1,0 +1,164 @@
+// The communicator where ranks share memory with some of the others only, or with none: each "host" is an IPC namespace
+// of its own, with or without a network of its own.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "comm_ucx/communicator.hpp"
+#include "plugins/comm_ucx/rank_host.hpp"
+#include "tools/conformance/arithmetic.hpp"
+#include "tools/conformance/networks.hpp"
+
+using namespace ddprun::testing;
+using ddprun::Failure;
+using ddprun::comm::DType;
+using ddprun::comm::Op;
+using ddprun::ucx_backend::UcxCommunicator;
+using std::chrono::seconds;
+
+namespace {
+
+// hosts[rank]: which host it is on. The first rank of each makes it, the others join.
+void move_to_host(Rank& rank, const std::vector<int>& hosts) {
+  const auto first = static_cast<int>(std::find(hosts.begin(), hosts.end(), hosts[rank.rank()]) - hosts.begin());
+  const bool is_first = first == rank.rank();
+  if (is_first && unshare(CLONE_NEWIPC) != 0) throw std::runtime_error("unshare failed");
+  std::vector<pid_t> pids(hosts.size());
+  const pid_t mine = getpid();
+  rank.allgather(&mine, sizeof mine, pids.data());
+  if (!is_first) {
+    const int space = open(("/proc/" + std::to_string(pids[first]) + "/ns/ipc").c_str(), O_RDONLY | O_CLOEXEC);
+    if (space < 0 || setns(space, CLONE_NEWIPC) != 0) throw std::runtime_error("setns failed");
+    close(space);
+  }
+  rank.meet();
+}
+
+bool may_make_hosts() {
+  const auto outcomes = run_ranks(1, As::processes, seconds(10), [](Rank& rank) { move_to_host(rank, {0}); });
+  if (failures(outcomes).empty()) return true;
+  std::puts("skipped: this user may not make IPC namespaces (unshare: CAP_SYS_ADMIN)");
+  return false;
+}
+
+bool may_make_networks() {
+  const std::string why = why_no_networks();
+  if (!why.empty()) std::printf("skipped: %s\n", why.c_str());
+  return why.empty();
+}
+
+const std::vector<std::vector<int>> kWorlds = {{0, 0, 1, 1}, {0, 1, 0, 1, 1}, {0, 1, 2, 2}, {0, 1}};
+
+void check_sum(Rank& rank, UcxCommunicator& communicator, DType dtype, Op op, std::size_t count, std::byte* send,
+               std::byte* recv, const std::string& algorithm = "shared") {
+  ddprun::conformance::fill(dtype, op, 7, rank.rank(), 0, count, send);
+  const auto call = allreduce_of(dtype, op, send, recv, count);
+  const auto& request = communicator.allreduce(call);
+  if (request.algorithm != algorithm) throw std::runtime_error(std::string("served by ") + request.algorithm);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto expected = ddprun::conformance::reduce(dtype, op, 7, rank.size(), i);
+    if (ddprun::conformance::accepts(dtype, expected, ddprun::conformance::load(dtype, recv, i))) continue;
+    throw std::runtime_error("count " + std::to_string(count) + " element " + std::to_string(i));
+  }
+  std::size_t digest =
+      std::hash<std::string_view>()({reinterpret_cast<const char*>(recv), count * ddprun::size_of(call.dtype)});
+  std::vector<std::size_t> digests(rank.size());
+  rank.allgather(&digest, sizeof digest, digests.data());
+  if (std::count(digests.begin(), digests.end(), digest) != rank.size()) throw std::runtime_error("the ranks differ");
+}
+
+}  // namespace
+
+TEST_CASE("shared reduces within each host, between their first ranks, and within each host again") {
+  if (!may_make_hosts()) return;
+  for (const auto& hosts : kWorlds) {
+    CAPTURE(hosts.size());
+    CHECK(failures(run_ranks(static_cast<int>(hosts.size()), As::processes, seconds(100), [&](Rank& rank) {
+            move_to_host(rank, hosts);
+            RankHost host(rank, "shared", 20'000);
+            UcxCommunicator communicator(host.host());
+            constexpr std::size_t kBytes = 8 * 100'003;
+            auto* shared = static_cast<std::byte*>(communicator.alloc(kBytes));
+            std::vector<std::byte> own(kBytes);
+            for (const std::size_t count : {0, 1, 1'000, 5'003, 100'003}) {
+              for (const Op op : {Op::sum, Op::avg, Op::max}) {
+                check_sum(rank, communicator, DType::float32, op, count, own.data(), own.data());
+                check_sum(rank, communicator, DType::float64, op, count, shared, shared);
+                check_sum(rank, communicator, DType::bfloat16, op, count, own.data(), shared);
+              }
+            }
+          })) == "");
+  }
+}
+
+TEST_CASE("a rank that dies on one host is named on the others") {
+  if (!may_make_hosts()) return;
+  const auto outcomes = run_ranks(4, As::processes, seconds(60), [](Rank& rank) {
+    move_to_host(rank, {0, 0, 1, 1});
+    RankHost host(rank, "auto", 20'000);
+    UcxCommunicator communicator(host.host());
+    std::vector<std::byte> data(4 * 100'000);
+    check_sum(rank, communicator, DType::float32, Op::sum, 100'000, data.data(), data.data());
+    if (rank.rank() == 3) raise(SIGKILL);
+    ddprun_collective call = {};
+    call.dtype = DDPRUN_FLOAT32;
+    call.send = call.recv = data.data();
+    call.count = 100'000;
+    try {
+      communicator.allreduce(call);
+    } catch (const Failure& failure) {
+      rank.report(std::to_string(failure.status()) + " " + failure.what());
+    }
+  });
+  for (const int other : {0, 1, 2}) {
+    REQUIRE(outcomes[other].records.size() == 1);
+    CHECK(outcomes[other].records[0] == std::to_string(DDPRUN_PEER_LOST) + " allreduce: rank 3 is gone");
+  }
+}
+
+TEST_CASE("two ranks in network namespaces talk over TCP, and see one another die") {
+  if (!may_make_networks()) return;
+  for (const std::string algorithm : {"ring", "tree"}) {
+    CAPTURE(algorithm);
+    const auto outcomes = run_ranks(2, As::processes, seconds(60), [&](Rank& rank) {
+      move_to_network(rank);
+      RankHost host(rank, algorithm, 20'000);
+      UcxCommunicator communicator(host.host());
+      std::vector<std::byte> send(4 * 1'000'003), recv(send.size());
+      for (const std::size_t count : {1, 1'000, 1'000'003}) {
+        check_sum(rank, communicator, DType::float32, Op::sum, count, send.data(), recv.data(), algorithm);
+      }
+      rank.report(communicator.barrier().transport);
+      if (rank.rank() == 1) raise(SIGKILL);
+      try {
+        communicator.barrier();
+      } catch (const Failure& failure) {
+        rank.report(std::to_string(failure.status()));
+      }
+    });
+    CHECK(outcomes[0].describe() == "rank 0: finished");
+    CHECK(outcomes[0].records == std::vector<std::string>{"tcp", std::to_string(DDPRUN_PEER_LOST)});
+  }
+}
+
+TEST_CASE("shared is refused where ranks of one host may not share memory") {
+  CHECK(failures(run_ranks(2, As::processes, seconds(60), [](Rank& rank) {
+          setenv("UCX_TLS", "tcp,self", 1);
+          RankHost host(rank, "shared", 20'000);
+          try {
+            UcxCommunicator communicator(host.host());
+            throw std::runtime_error("not refused");
+          } catch (const Failure& failure) {
+            if (failure.status() != DDPRUN_UNSUPPORTED) throw;
+          }
+        })) == "");
+}

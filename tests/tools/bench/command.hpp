@@ -1,0 +1,59 @@
+// `ddprun bench` as a test starts it, and what it printed.
+#pragma once
+
+#include <filesystem>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/process.hpp"
+#include "tools/conformance/temp_dir.hpp"
+
+namespace ddprun::bench {
+
+inline constexpr const char* kFakes = DDPRUN_BINARY_DIR "/tests/fakes";
+inline constexpr const char* kPlugins = DDPRUN_BINARY_DIR "/lib/ddprun";
+
+// A private place for job folders, so that what is left there was left by this test.
+class Place {
+ public:
+  Place() { std::filesystem::create_directory(folder_.path() / "tmp"); }
+
+  // `variables`: of the environment, "NAME=value".
+  testing::ProcessResult run(std::vector<std::string> arguments, std::vector<std::string> variables = {}) const {
+    arguments.insert(arguments.begin(), BENCH_TOOL);
+    arguments.insert(arguments.end(), {"--plugin-path", kPlugins, "--plugin-path", kFakes});
+    const std::string temporary = (folder_.path() / "tmp").string();
+    variables.push_back("XDG_RUNTIME_DIR=" + temporary);
+    return testing::Process(arguments, variables).wait(std::chrono::seconds(60));
+  }
+  std::string file(const std::string& name) const { return (folder_.path() / name).string(); }
+  bool is_clean() const { return std::filesystem::is_empty(folder_.path() / "tmp"); }
+
+ private:
+  testing::TempDir folder_;
+};
+
+// The lines of all tables, as words, without headers.
+inline std::vector<std::vector<std::string>> rows_of(const std::string& out) {
+  std::vector<std::vector<std::string>> rows;
+  std::istringstream lines(out);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::vector<std::string> row{std::istream_iterator<std::string>(words), {}};
+    if (!row.empty() && row[0] != "#" && row[0] != "size") rows.push_back(row);
+  }
+  return rows;
+}
+
+inline const std::vector<std::string> kQuick = {"-b", "64", "-e", "4K", "-f",       "8",
+                                                "-n", "3",  "-w", "1",  "--rounds", "2"};
+
+inline std::vector<std::string> quick(const std::vector<std::string>& more) {
+  std::vector<std::string> all = kQuick;
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+}  // namespace ddprun::bench

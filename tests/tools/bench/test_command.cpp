@@ -1,0 +1,147 @@
+// `ddprun bench` on ranks that are real processes, over Gloo and over fakes. Nothing here looks at how fast they were.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tools/bench/command.hpp"
+#include "ddprun/plugin/tuning.hpp"
+#include "support/contains.hpp"
+#include "support/read_file.hpp"
+
+namespace ddprun::bench {
+namespace {
+
+using namespace testing;
+using nlohmann::json;
+
+TEST_CASE("every collective, size, algorithm and place has its line, and nothing is left behind") {
+  const Place place;
+  const auto result = place.run(quick({"--backend", "gloo", "--algorithm", "ring,tree", "--collective",
+                                       "allreduce,broadcast,allgather,reduce_scatter", "--json", place.file("json")}));
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(contains(result.out, "size  count  type   redop"));
+  const auto rows = rows_of(result.out);
+  CHECK(rows.size() == 3 * 2 * (2 + 1 + 2 + 2));
+  for (const auto& row : rows) {
+    REQUIRE(row.size() == 15);
+    CHECK(row[2] == "float");
+    CHECK(row[4] == "gloo");
+    CHECK(row[7] == "malloc");
+    CHECK(std::stod(row[9]) > 0);
+    CHECK(std::stod(row[11]) <= std::stod(row[9]));
+    CHECK(row[14] == "0");
+  }
+  CHECK(rows[0][6] == "ring/tcp");
+  CHECK(rows[2][6] == "tree/tcp");
+
+  const json document = json::parse(read_file(place.file("json")));
+  CHECK(document.at("ddprun_bench") == 1);
+  CHECK(document.at("environment").at("plugin.gloo.version").is_string());
+  CHECK(document.at("command").at(0) == std::filesystem::canonical(BENCH_TOOL).string());
+  REQUIRE(document.at("rows").size() == rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const json& row = document["rows"][i];
+    CHECK(std::to_string(row.at("size").get<int>()) == rows[i][0]);
+    CHECK(row.at("wrong") == 0);
+    REQUIRE(row.at("rounds").size() == 2);
+    for (const json& round : row["rounds"]) CHECK(round.at("samples").size() == 3);
+  }
+  CHECK(place.is_clean());
+}
+
+TEST_CASE("types and operations have the names of nccl-tests") {
+  const auto result = Place().run(quick({"--backend", "good", "-o", "product", "-d", "float64", "--ranks", "1,3"}));
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  const auto rows = rows_of(result.out);
+  CHECK(rows.size() == 2 * 3 * 2);
+  for (const auto& row : rows) {
+    CHECK(row[2] == "double");
+    CHECK(row[3] == "prod");
+    CHECK(row[14] == "0");
+  }
+}
+
+TEST_CASE("a wrong result is counted in its line, and the exit code is 6") {
+  const auto result = Place().run(quick({"--backend", "good,off_by_one"}));
+  CHECK(result.code == 6);
+  for (const auto& row : rows_of(result.out)) CHECK(row[14] == (row[4] == "off_by_one" ? "4" : "0"));
+  CHECK(contains(result.err, "off_by_one auto, 2 ranks: allreduce of 64 bytes out of place: 4 wrong elements"));
+  CHECK_FALSE(contains(result.err, "good auto"));
+}
+
+TEST_CASE("without checks nothing is said of them") {
+  const auto result = Place().run(quick({"--backend", "off_by_one", "-c", "0"}));
+  CHECK(result.code == 0);
+  for (const auto& row : rows_of(result.out)) CHECK(row[14] == "N/A");
+}
+
+TEST_CASE("a bus bandwidth that is not reached is exit code 6, told for the largest size") {
+  const Place place;
+  CHECK(place.run(quick({"--min-busbw", "0.0000001"})).code == 0);
+  const auto missed = place.run(quick({"--min-busbw", "1000000"}));
+  CHECK(missed.code == 6);
+  CHECK(contains(missed.err, "allreduce of 4096 bytes in place: busbw "));
+  CHECK_FALSE(contains(missed.err, "of 512 bytes"));
+}
+
+TEST_CASE("a table is written that auto takes back") {
+  const Place place;
+  const std::string table = place.file("table");
+  const auto tuned = place.run(quick({"--tune", table}));
+  REQUIRE_MESSAGE(tuned.code == 0, tuned.err);
+  const Tuning tuning = Tuning::parse(read_file(table), "gloo");
+  const auto taken = place.run(quick({"--option", "tuning=" + table}));
+  REQUIRE_MESSAGE(taken.code == 0, taken.err);
+  for (const auto& row : rows_of(taken.out)) CHECK(row[6] == tuning.algorithm(2, std::stoull(row[0])) + "/tcp");
+
+  // The same the other way round: the table decides, and not what gloo would take by itself.
+  for (const std::string algorithm : {"ring", "tree"}) {
+    std::ofstream(table) << "ddprun-tuning 1\ngloo max max " << algorithm << "\n";
+    for (const auto& row : rows_of(place.run(quick({"--option", "gloo.tuning=" + table})).out)) {
+      CHECK(row[6] == algorithm + "/tcp");
+    }
+  }
+}
+
+TEST_CASE("a table that gloo cannot use ends with 3 and the reason") {
+  const Place place;
+  const std::string table = place.file("table");
+  const auto refused = [&](const std::string& reason) {
+    const auto result = place.run(quick({"--option", "tuning=" + table}));
+    CHECK(result.code == 3);
+    CHECK_MESSAGE(contains(result.err, "comm.options.tuning = \"" + table + "\": " + reason), result.err);
+  };
+  refused("cannot be read");
+  std::ofstream(table) << "ddprun-tuning 1\ngloo 2 max star\n";
+  refused("names \"star\", which gloo has not");
+  std::ofstream(table) << "ddprun-tuning 1\ngloo 2 many ring\n";
+  refused("line 2: \"many\": expected a number from 1, or max");
+}
+
+TEST_CASE("what is asked wrongly is one line, and starts nothing") {
+  const Place place;
+  const auto refused = [&](std::vector<std::string> arguments, int code, const std::string& expected) {
+    const auto result = place.run(std::move(arguments));
+    CHECK(result.code == code);
+    CHECK(result.out.empty());
+    CHECK(contains(result.err, expected));
+    CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+  };
+  refused({"-b", "x"}, 2, "-b x: expected a number of bytes");
+  refused({"--algorithm", "rign"}, 2, "--algorithm rign: gloo: expected \"auto\"");
+  refused({"--backend", "nobody"}, 3, "nobody");
+  refused({"--task", "0:0:/nowhere"}, 2, "--task is for the ranks");
+  CHECK(place.is_clean());
+}
+
+TEST_CASE("a rank that fails ends the benchmark with its code, and the variant is named") {
+  const auto result = Place().run(quick({"--option", "nonsense=1"}));
+  CHECK(result.code == 3);
+  CHECK(contains(result.err, "ended in round 1: gloo auto, 2 ranks"));
+  CHECK(rows_of(result.out).empty());
+}
+
+}  // namespace
+}  // namespace ddprun::bench

@@ -1,0 +1,114 @@
+// `ddprun bench` on GPUs that the tests' own driver and CUDA runtime pretend, with backends for CUDA memory.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tools/bench/command.hpp"
+#include "support/contains.hpp"
+#include "support/read_file.hpp"
+
+namespace ddprun::bench {
+namespace {
+
+using namespace testing;
+using nlohmann::json;
+
+constexpr const char* kGpuFakes = DDPRUN_BINARY_DIR "/tests/fakes/gpu";
+
+ProcessResult run(const Place& place, std::vector<std::string> arguments, const std::string& gpus = "2") {
+  arguments.insert(arguments.end(), {"--plugin-path", kGpuFakes});
+  return place.run(std::move(arguments),
+                   {"LD_LIBRARY_PATH=" DDPRUN_BINARY_DIR "/tests/fakes/cuda", "DDPRUN_FAKE_GPUS=" + gpus});
+}
+
+TEST_CASE("every collective is checked on a GPU, and the device is in the records") {
+  const Place place;
+  const auto result = run(place, quick({"--device", "cuda", "--backend", "good_gpu", "--collective",
+                                        "allreduce,broadcast,allgather,reduce_scatter", "--json", place.file("json")}));
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(contains(result.out, "# gpu.0 Fake GPU 0, 8192 MiB\n# gpu.1 Fake GPU 1, 16384 MiB\n"));
+  CHECK(contains(result.out, "# driver for CUDA 13.0\n"));
+  CHECK(contains(result.out, "buffers on device cuda;"));
+  const auto rows = rows_of(result.out);
+  CHECK(rows.size() == 3 * (2 + 1 + 2 + 2));
+  for (const auto& row : rows) {
+    REQUIRE(row.size() == 15);
+    CHECK(row[7] == "cuda");
+    CHECK(row[14] == "0");
+  }
+  const json document = json::parse(read_file(place.file("json")));
+  CHECK(document.at("settings").at("device") == "cuda");
+  for (const json& row : document.at("rows")) {
+    CHECK(row.at("device") == "cuda");
+    for (const json& round : row.at("rounds")) CHECK(round.at("batch") == 20);
+  }
+  CHECK(place.is_clean());
+}
+
+// Where the build has it (tests/bench/CMakeLists.txt).
+TEST_CASE("ucx is measured on GPUs with the algorithms that take their memory") {
+  const std::string ucx = DDPRUN_UCX, fakes = DDPRUN_BINARY_DIR "/tests/fakes/cuda";
+  if (ucx.empty()) {
+    MESSAGE("skipped: this build has no comm_ucx, or has sanitizers, beside which nothing is preloaded");
+    return;
+  }
+  const Place place;
+  const std::vector<std::string> pretended = {"LD_LIBRARY_PATH=" + fakes,
+                                              "LD_PRELOAD=" + fakes + "/libfake_ucx_cuda.so", "UCX_MODULES=^cuda"};
+  const auto result =
+      place.run(quick({"--device", "cuda", "--backend", ucx, "--algorithm", "ring,tree", "--collective", "allreduce"}),
+                pretended);
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  const auto rows = rows_of(result.out);
+  CHECK(rows.size() == 2 * 3 * 2);
+  for (const auto& row : rows) CHECK(row.at(14) == "0");
+  const auto refused = place.run(quick({"--device", "cuda", "--backend", ucx, "--algorithm", "shared"}), pretended);
+  CHECK(refused.code == 2);
+  CHECK_MESSAGE(contains(refused.err, "ucx: takes host memory only, and the buffers are on a GPU: expected \"auto\""),
+                refused.err);
+  CHECK(place.run(quick({"--device", "cuda", "--backend", ucx, "--tune", place.file("table")}), pretended).code == 0);
+  CHECK(contains(read_file(place.file("table")), "ucx 2 max "));
+  CHECK(place.is_clean());
+}
+
+TEST_CASE("a result that is wrong on a GPU is found out") {
+  const auto result = run(Place(), quick({"--device", "cuda", "--backend", "off_by_one_gpu"}));
+  CHECK(result.code == 6);
+  for (const auto& row : rows_of(result.out)) CHECK(row[14] == "4");
+}
+
+TEST_CASE("--devices says which GPU each rank takes, and may name one again") {
+  const Place place;
+  const auto result =
+      run(place, quick({"--device", "cuda", "--devices", "1,1,1", "--ranks", "3", "--backend", "good_gpu"}));
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(contains(result.out, "# gpu.1 Fake GPU 1"));
+  CHECK_FALSE(contains(result.out, "# gpu.0"));
+}
+
+TEST_CASE("what does not fit the machine or the backend is one line, and starts nothing") {
+  const Place place;
+  const auto refused = [&](std::vector<std::string> arguments, int code, const std::string& expected,
+                           const std::string& gpus = "2") {
+    const auto result = run(place, std::move(arguments), gpus);
+    CHECK(result.code == code);
+    CHECK(result.out.empty());
+    CHECK_MESSAGE(contains(result.err, expected), result.err);
+    CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+  };
+  refused({"--device", "gpu"}, 2, "--device gpu: expected \"cpu\" or \"cuda\"");
+  refused({"--devices", "0,0"}, 2, "--devices 0,0: expected --device cuda beside it");
+  refused({"--device", "cuda"}, 3, "gloo takes no CUDA memory: measure it with --device cpu");
+  refused({"--backend", "good_gpu"}, 3, "good_gpu takes no host memory: measure it with --device cuda");
+  refused({"--device", "cuda", "--backend", "good_gpu", "--ranks", "2,3"}, 3,
+          "--ranks 3: this machine has 2 GPUs: name the GPU of each rank in --devices");
+  refused({"--device", "cuda", "--backend", "good_gpu", "--devices", "0"}, 2, "--ranks 2: --devices names fewer GPUs");
+  refused({"--device", "cuda", "--backend", "good_gpu", "--devices", "0,5"}, 3,
+          "--devices: no GPU 5: this machine has 2 GPUs, counted from 0");
+  refused({"--device", "cuda", "--backend", "good_gpu"}, 3, "--device cuda: an NVIDIA driver, but no device", "0");
+  CHECK(place.is_clean());
+}
+
+}  // namespace
+}  // namespace ddprun::bench

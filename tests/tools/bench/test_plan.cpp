@@ -1,0 +1,137 @@
+#include <doctest/doctest.h>
+
+#include "tools/bench/plan.hpp"
+#include "tools/bench/words.hpp"
+#include "support/contains.hpp"
+#include "support/error_of.hpp"
+
+namespace ddprun::bench {
+namespace {
+
+using testing::contains;
+using testing::error_of;
+
+plugin::Registry fakes() {
+  return plugin::Registry({DDPRUN_BINARY_DIR "/tests/fakes"});
+}
+
+Request request() {
+  Request request;
+  request.backends = {"good"};
+  return request;
+}
+
+TEST_CASE("sizes have the suffixes of nccl-tests") {
+  CHECK(parse_bytes("-b", "4") == 4);
+  CHECK(parse_bytes("-b", "3K") == 3072);
+  CHECK(parse_bytes("-b", "3k") == 3072);
+  CHECK(parse_bytes("-b", "64M") == 64 << 20);
+  CHECK(parse_bytes("-b", "2G") == std::size_t{2} << 30);
+  for (const char* bad : {"", "0", "-1", "4KB", "1.5M", "K", "2048G", "99999999999999999999"}) {
+    CAPTURE(bad);
+    CHECK(error_of([&] { parse_bytes("-b", bad); }) ==
+          "2: -b " + std::string(bad) + ": expected a number of bytes from 1 to 1024G, such as 4, 64K, 1M or 2G");
+  }
+}
+
+TEST_CASE("names are those of nccl-tests, or PyTorch's") {
+  CHECK(parse_dtype("half") == comm::DType::float16);
+  CHECK(parse_dtype("float16") == comm::DType::float16);
+  CHECK(parse_dtype("float") == comm::DType::float32);
+  CHECK(parse_dtype("bfloat16") == comm::DType::bfloat16);
+  CHECK(parse_op("prod") == comm::Op::product);
+  CHECK(contains(error_of([] { parse_dtype("flaot"); }), "(did you mean \"float\"?)"));
+  CHECK(contains(error_of([] { parse_collective("all_reduce"); }), "(did you mean \"allreduce\"?)"));
+}
+
+TEST_CASE("from the smallest size to the largest, by factor or by step") {
+  Request by_factor = request();
+  by_factor.max_bytes = "300";
+  CHECK(plan_of(by_factor, fakes()).sizes == std::vector<std::size_t>{4, 16, 64, 256});
+  Request by_step = request();
+  by_step.max_bytes = "16";
+  by_step.step_bytes = std::string("6");
+  CHECK(plan_of(by_step, fakes()).sizes == std::vector<std::size_t>{4, 10, 16});
+}
+
+TEST_CASE("sizes that are listed are the only ones") {
+  Request listed = request();
+  listed.sizes = {"12", "1K", "45M"};
+  CHECK(plan_of(listed, fakes()).sizes == std::vector<std::size_t>{12, 1024, 45 << 20});
+}
+
+TEST_CASE("every backend, algorithm and number of ranks is a variant") {
+  Request two = request();
+  two.algorithms = {"slots", "auto"};
+  two.ranks = {2, 3};
+  two.options = {"a=1", "good.b=2"};
+  const Plan plan = plan_of(two, fakes());
+  REQUIRE(plan.variants.size() == 4);
+  CHECK(plan.variants[0].text() == "good slots, 2 ranks");
+  CHECK(plan.variants[3].text() == "good auto, 3 ranks");
+  CHECK(plan.variants[3].options == std::map<std::string, std::string>{{"a", "1"}, {"b", "2"}});
+}
+
+TEST_CASE("buffers of the backend stand beside malloc's where it has its own") {
+  Plan plan = plan_of(request(), fakes());
+  plan.collectives = {comm::Kind::allreduce, comm::Kind::broadcast};
+  plan.sizes = {4};
+  CHECK(cases_of(plan, plan.variants[0]).size() == 2 + 1);  // a broadcast has one buffer: there is only in place
+  ddprun_comm_plugin with_alloc = *plan.variants[0].plugin.table;
+  with_alloc.capabilities |= DDPRUN_CAP_ALLOC;
+  plan.variants[0].plugin.table = &with_alloc;
+  const auto cases = cases_of(plan, plan.variants[0]);
+  REQUIRE(cases.size() == 2 * (2 + 1));
+  CHECK(cases[0].source == comm::Source::backend);
+  CHECK(cases[2].source == comm::Source::malloc);
+  CHECK(cases[4].kind == comm::Kind::broadcast);
+  CHECK(cases[4].in_place);
+}
+
+// Changes a request that is right, and looks at what is said of it.
+template <class Change>
+void check_refused(Change change, const std::string& expected) {
+  Request wrong = request();
+  change(wrong);
+  CHECK(error_of([&] { plan_of(wrong, fakes()); }) == expected);
+}
+
+TEST_CASE("what cannot be measured is refused in one line") {
+  check_refused([](Request& r) { r.max_bytes = std::string("3"); }, "2: -e 3: expected at least -b (4)");
+  check_refused([](Request& r) { r.factor = 1; }, "2: -f 1: expected a number from 2");
+  check_refused(
+      [](Request& r) {
+        r.sizes = {"4", "4X"};
+      },
+      "2: --sizes 4X: expected a number of bytes from 1 to 1024G, such as 4, 64K, 1M or 2G");
+  check_refused(
+      [](Request& r) {
+        r.sizes = {"1K", "1024"};
+      },
+      "2: --sizes 1K,1024: expected each size larger than the one before");
+  check_refused([](Request& r) { r.iterations = 0; }, "2: -n 0: expected a number from 1");
+  check_refused([](Request& r) { r.checks = -1; }, "2: -c -1: expected a number from 0");
+  check_refused([](Request& r) { r.ranks = {2, 2}; }, "2: --ranks 2,2: expected each value once");
+  check_refused([](Request& r) { r.ranks = {0}; }, "2: --ranks 0: expected numbers from 1 to 1024");
+  check_refused([](Request& r) { r.root = 2; }, "2: -r 2: expected a rank of every group of --ranks");
+  check_refused([](Request& r) { r.algorithms = {"slot"}; },
+                "2: --algorithm slot: good: expected \"auto\" or \"slots\" (did you mean \"slots\"?)");
+  check_refused([](Request& r) { r.options = {"x"}; }, "2: --option x: expected KEY=VALUE or BACKEND.KEY=VALUE");
+  check_refused([](Request& r) { r.options = {"god.x=1"}; },
+                "2: --option god: expected \"good\" (did you mean \"good\"?)");
+  check_refused([](Request& r) { r.dtype = "half"; }, "2: -d half -o sum: good, algorithm auto, does not take them");
+  check_refused(
+      [](Request& r) {
+        r.tune = "table";
+        r.collectives = {"broadcast"};
+      },
+      "2: --tune broadcast: expected allreduce alone, which is what algorithms are for");
+  CHECK(error_of([] {
+          Request unknown;
+          unknown.backends = {"nobody"};
+          plan_of(unknown, fakes());
+        }).starts_with("3: "));
+}
+
+}  // namespace
+}  // namespace ddprun::bench

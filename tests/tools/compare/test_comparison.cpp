@@ -1,0 +1,153 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tools/compare/comparison.hpp"
+#include "tools/compare/output.hpp"
+#include "tools/compare/page.hpp"
+#include "tools/compare/speedup.hpp"
+#include "tools/compare/tables.hpp"
+#include "support/contains.hpp"
+
+using namespace ddprun::compare;
+using ddprun::testing::contains;
+
+namespace {
+
+Figures some_figures(double step) {
+  Figures figures;
+  figures.step = step;
+  figures.total_time = 100 * step;
+  figures.throughput = 128 / step;
+  figures.split = {0.1 * step, 0.3 * step, 0.4 * step, 0.1 * step, 0.05 * step, 0.05 * step};
+  figures.step_times = {step, 1.1 * step, 0.9 * step};
+  figures.losses = {2, 1, 0.5};
+  figures.samples = 1280;
+  return figures;
+}
+
+Member some_member(const std::string& name, const std::vector<double>& steps) {
+  Member member;
+  member.variant.name = name;
+  for (const double step : steps) {
+    member.runs.push_back(some_figures(step));
+    member.dirs.push_back("runs/" + name);
+  }
+  return member;
+}
+
+// b is 10 % slower than a, c is a with noise, and a has a twin.
+Comparison some_comparison() {
+  Comparison comparison;
+  comparison.members = {
+      some_member("a", {1.00, 1.01, 0.99, 1.00, 1.01}), some_member("a (twin)", {1.01, 0.99, 1.00, 1.00, 1.00}),
+      some_member("b", {1.10, 1.12, 1.09, 1.10, 1.11}), some_member("c", {0.98, 1.03, 1.00, 0.99, 1.02})};
+  comparison.members[1].twin = true;
+  comparison.members[2].variant.loaded.experiment.comm.algorithm = "tree";
+  comparison.environment = {{"ddprun", "0.1.0"}, {"host", "<here>"}};
+  return comparison;
+}
+
+}  // namespace
+
+TEST_CASE("each variant is judged against the first, and the twin apart") {
+  Comparison comparison = some_comparison();
+  judge(comparison, {parse_gate("b/a <= 1.05", names_of(comparison.members)),
+                     parse_gate("b/a <= 1.2", names_of(comparison.members))});
+  REQUIRE(comparison.against.size() == 3);
+  CHECK(comparison.against[0].verdict == Verdict::unclear);
+  CHECK(comparison.against[0].adjusted_p == comparison.against[0].ratio.p);
+  CHECK(comparison.against[1].verdict == Verdict::slower);
+  CHECK(comparison.against[1].adjusted_p == doctest::Approx(2 * comparison.against[1].ratio.p));
+  CHECK(comparison.against[2].verdict == Verdict::unclear);
+  CHECK(comparison.differing == std::vector<std::string>{"comm.algorithm"});
+  CHECK(comparison.ceiling == "a: 40 % backward, 10 % exposed communication: a faster backend gains at most 11 %.");
+  CHECK_FALSE(comparison.gates[0].held);
+  CHECK(comparison.gates[1].held);
+  CHECK(comparison.loss_repeats.size() == 4);
+}
+
+TEST_CASE("sentences say how much, how sure, and from how many runs") {
+  Comparison comparison = some_comparison();
+  judge(comparison, {});
+  CHECK(
+      contains(sentence(comparison, comparison.against[1]), "b is 10.0 % slower than a (step time ratio 1.100, 95 % "));
+  CHECK(contains(sentence(comparison, comparison.against[1]), "5 runs each)."));
+  CHECK(contains(sentence(comparison, comparison.against[2]),
+                 "c and a: no difference that this number of runs can show (step time ratio"));
+  comparison.interleaved = false;
+  comparison.members[2].runs.resize(2);
+  judge(comparison, {});
+  CHECK(contains(sentence(comparison, comparison.against[1]), "2 and 5 runs, not interleaved)."));
+  comparison.against[2].ratio = {1.05, 1.01, 1.09, 0.03};
+  comparison.against[2].verdict = Verdict::unclear;
+  CHECK(contains(sentence(comparison, comparison.against[2]), "among several comparisons chance gives one like it"));
+}
+
+TEST_CASE("the speed-up table with the tutorials' own figures gives the tutorials' own results") {
+  Figures one, two;
+  one.throughput = 1952.69;
+  two.throughput = 3029.55;
+  const Speedup gain = speedup_of(one, two, 2);
+  CHECK(gain.speedup == doctest::Approx(1.55).epsilon(0.002));
+  CHECK(gain.efficiency == doctest::Approx(0.776).epsilon(0.002));
+  CHECK(gain.time_saved == doctest::Approx(1 - 16.64 / 25.74).epsilon(0.01));
+  CHECK(std::string(bound_of({0.0034, 0.03, 0.03, 0, 0.0022, 0})) == "compute-bound");
+  CHECK(std::string(bound_of({0.5, 0.1, 0.1, 0.2, 0, 0})) == "data-bound");
+  CHECK(std::string(bound_of({0.1, 0.1, 0.1, 0.5, 0, 0})) == "communication-bound");
+
+  Comparison comparison = some_comparison();
+  CHECK((judge(comparison, {}), speedup_tables(comparison).empty()));
+  auto& dp = comparison.members[2].variant.loaded.experiment.strategy;
+  dp.kind = "dp";
+  dp.devices = 3;
+  const auto tables = speedup_tables(comparison);
+  REQUIRE(tables.size() == 1);
+  const std::string text = tables[0].table.text();
+  for (const char* part : {"b (3 workers)", "0.91x", "3.00x", "30.3 %", "25.74 s", "16.64 s", "1.55x", "96.8 %"}) {
+    CHECK_MESSAGE(contains(text, part), text);
+  }
+}
+
+TEST_CASE("everything is written: text, JSON, page") {
+  Comparison comparison = some_comparison();
+  comparison.members[3].runs[0].losses[1] = NAN;
+  comparison.unfair = {"data.name: \"a\" in a, \"b\" in b"};
+  judge(comparison, {parse_gate("3/1 <= 1", names_of(comparison.members))});
+  const std::string out = text(comparison);
+  for (const char* part :
+       {"Verdict", "slower", "Noise floor: a (twin) and a", "Other work: data.name", "gate '3/1 <= 1'"}) {
+    CHECK_MESSAGE(contains(out, part), out);
+  }
+  const auto object = nlohmann::json::parse(to_json(comparison));
+  CHECK(object.at("variants").size() == 4);
+  CHECK(object.at("variants")[2].at("median").at("step") == doctest::Approx(1.10));
+  CHECK(object.at("variants")[0].at("median").at("comm.busbw").is_null());
+  CHECK(object.at("against_first")[1].at("verdict") == "slower");
+  CHECK(object.at("gates")[0].at("holds") == false);
+
+  const auto page = page_of(comparison);
+  CHECK(page.title == "Comparison: a, a (twin), b, c");
+  std::vector<std::string> charts;
+  for (const auto& section : page.sections) {
+    for (const auto& chart : section.charts) {
+      charts.push_back(chart.title);
+      CHECK_FALSE(nlohmann::json::parse(ddprun::report::vega_lite(chart)).empty());
+    }
+  }
+  CHECK(charts == std::vector<std::string>{"Total time", "Average batch", "Throughput", "Performance gain",
+                                           "Parts of the average step", "Parts of the average step in per cent",
+                                           "Training loss", "Step time over steps", "Distribution of step times"});
+}
+
+TEST_CASE("one run of each says so, and has no interval anywhere") {
+  Comparison comparison;
+  comparison.members = {some_member("a", {1}), some_member("b", {2})};
+  judge(comparison, {});
+  const std::string out = text(comparison);
+  CHECK(contains(out, "A single run has no spread"));
+  CHECK_FALSE(contains(out, "inf"));
+  CHECK(nlohmann::json::parse(to_json(comparison)).at("against_first")[0].at("step_ratio").at("high").is_null());
+  CHECK_FALSE(contains(ddprun::report::vega_lite(page_of(comparison).sections[0].charts[3]), "inf"));
+}

@@ -1,0 +1,131 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "tools/compare/ceiling.hpp"
+#include "tools/compare/figures.hpp"
+#include "support/contains.hpp"
+#include "support/error_of.hpp"
+
+using namespace ddprun;
+using namespace ddprun::compare;
+using ddprun::testing::contains;
+using ddprun::testing::error_of;
+
+namespace {
+
+// Two ranks, `steps` steps; the first is slow, as the first always is. Rank 1 takes twice rank 0's time.
+record::Run some_run(int64_t steps) {
+  record::Run run;
+  run.dir = "run";
+  run.steps.resize(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    for (int64_t number = 1; number <= steps; ++number) {
+      record::StepRecord step;
+      step.step = number;
+      step.samples = 10;
+      step.loss = static_cast<double>(number + rank);
+      const double scale = (rank + 1) * (number == 1 ? 100.0 : 1.0);
+      step.data = 0.01 * scale;
+      step.forward = 0.02 * scale;
+      step.backward = 0.03 * scale;
+      step.comm = 0.015 * scale;
+      step.optimizer = 0.005 * scale;
+      step.total = 0.1 * scale;
+      run.steps[static_cast<std::size_t>(rank)].push_back(step);
+    }
+  }
+  run.summary.peak_memory_bytes = 1000;
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("figures are those of the slowest rank, without the warm-up") {
+  const Figures figures = figures_of(some_run(5), 1);
+  CHECK(figures.total_time == doctest::Approx(0.8));
+  CHECK(figures.step == doctest::Approx(0.2));
+  CHECK(figures.samples == 80);
+  CHECK(figures.throughput == doctest::Approx(100));
+  CHECK(figures.split.data == doctest::Approx(0.02));
+  CHECK(figures.split.comm == doctest::Approx(0.03));
+  CHECK(figures.split.other == doctest::Approx(0.04));
+  CHECK(figures.split.total() == doctest::Approx(figures.step));
+  CHECK(figures.split.compute() == doctest::Approx(0.15));
+  CHECK(figures.step_times.size() == 4);
+  CHECK(figures.first_step == 2);
+  CHECK(figures.losses == std::vector<double>{1.5, 2.5, 3.5, 4.5, 5.5});
+  CHECK(figures.peak_memory == 1000);
+  CHECK(std::isnan(figures.busbw));
+  CHECK(figures.dp.empty());
+}
+
+TEST_CASE("losses are means over samples, and a rank without any does not count") {
+  record::Run run = some_run(2);
+  run.steps[0][0].samples = 30;
+  run.steps[1][1].samples = 0;
+  run.steps[1][1].loss = record::kAbsent;
+  CHECK(figures_of(run, 0).losses == std::vector<double>{1.25, 2});
+}
+
+TEST_CASE("a run with nothing left is refused") {
+  CHECK(error_of([] { figures_of(some_run(3), 3); }) ==
+        "2: run: the run has 3 steps, and 3 are left out as warm-up; train longer, or lower --warmup-steps");
+  record::Run run = some_run(3);
+  run.steps[1].pop_back();
+  CHECK(contains(error_of([&] { figures_of(run, 0); }), "different numbers of steps"));
+}
+
+TEST_CASE("of replayed steps no part is told apart, and none is taken for nothing") {
+  record::Run run = some_run(5);
+  for (auto& of_rank : run.steps) {
+    for (std::size_t i = 3; i < of_rank.size(); ++i) {
+      record::StepRecord& step = of_rank[i];
+      step.graph = step.total - step.data;
+      step.forward = step.backward = step.comm = step.optimizer = record::kAbsent;
+    }
+  }
+  const Split split = figures_of(run, 1).split;  // half of its steps are replayed
+  CHECK(split.forward == doctest::Approx(0.02));
+  CHECK(split.graph == doctest::Approx(0.09));
+  CHECK(split.total() == doctest::Approx(0.2));
+  CHECK(std::string(parts_of_step({Split{}, split}).at(5).name) == "CUDA graph");
+  CHECK(parts_of_step({Split{}}).size() == 6);
+  CHECK(ceiling_of(split, lever_of({"comm.backend"})) ==
+        "45 % CUDA graph: what a faster backend could gain is not known, for no time is told apart in a CUDA graph.");
+  CHECK(ceiling_of(split, lever_of({"data.workers"})) ==
+        "45 % CUDA graph, 10 % data wait: faster loading gains at most 11 %.");
+}
+
+TEST_CASE("the typical run has the median of each figure") {
+  std::vector<Figures> runs(3, figures_of(some_run(5), 1));
+  runs[0].step = 0.3;
+  runs[1].step = 0.1;
+  runs[1].step_times = {0.1};
+  runs[2].step_times = {0.7};
+  runs[0].split.data = 0.9;
+  runs[0].busbw = 5;
+  const Typical typical = typical_of(runs);
+  CHECK(typical.figures.step == doctest::Approx(0.2));
+  CHECK(typical.step_low == doctest::Approx(0.15));
+  CHECK(typical.step_high == doctest::Approx(0.25));
+  CHECK(typical.figures.step_times == std::vector<double>{0.7});
+  CHECK(typical.figures.split.data == doctest::Approx(0.02));
+  CHECK(typical.figures.busbw == 5);
+}
+
+TEST_CASE("the ceiling of a change") {
+  Split split{0.62, 0.1, 0.1, 0.03, 0.05, 0.1};
+  const Lever backend = lever_of({"comm.algorithm", "comm.backend"});
+  CHECK(ceiling_of(split, backend) == "62 % data wait, 3 % exposed communication: a faster backend gains at most 3 %.");
+  CHECK(ceiling_of(split, lever_of({"data.workers"})) ==
+        "62 % data wait: faster loading makes a step at most 2.6 times as fast.");
+  CHECK(ceiling_of(split, lever_of({"optimizer.fused"})) ==
+        "62 % data wait, 5 % optimizer: a faster optimizer gains at most 5 %.");
+  CHECK(lever_of({"strategy.kind", "comm.backend"}).part == &Split::comm);
+  split = {0, 0.5, 0.5, 0, 0, 0};
+  CHECK(ceiling_of(split, backend) == "50 % forward, 0.0 % exposed communication: a faster backend gains nothing.");
+  split = {0, 0.02, 0.03, 0.95, 0, 0};
+  CHECK(ceiling_of(split, backend) ==
+        "95 % exposed communication: a faster backend makes a step at most 20 times as fast.");
+}

@@ -1,0 +1,132 @@
+// How the suite judges: cases that end in every way, with the plugin that works.
+#include <doctest/doctest.h>
+#include <sys/shm.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+
+#include "tools/conformance/runner.hpp"
+
+using namespace ddprun::conformance;
+using ddprun::testing::As;
+using ddprun::testing::TempDir;
+using State = Result::State;
+
+namespace {
+
+std::vector<Result> results_of(const std::vector<Case>& cases, const TempDir& shared_memory = TempDir()) {
+  Settings settings;
+  settings.plugin = ddprun::plugin::Registry({}).comm(DDPRUN_GOOD_FAKE);
+  settings.capabilities = ddprun::comm::capabilities_of(*settings.plugin.table);
+  Leftovers leftovers(shared_memory.path());
+  std::vector<Result> results;
+  run_cases(settings, 2, As::processes, cases, leftovers, [&](const Result& one) { results.push_back(one); });
+  return results;
+}
+
+Case simple(const std::string& name, std::function<void(Context&)> body) {
+  return {.group = "test", .name = name, .body = std::move(body)};
+}
+
+void use(Context& context) {
+  context.wait(context.shared("auto").barrier());
+}
+
+}  // namespace
+
+TEST_CASE("a case that fails on one rank fails, names the rank, and lets the others run") {
+  const auto results = results_of({simple("one", use),
+                                   simple("two",
+                                          [](Context& context) {
+                                            if (context.rank() == 1) context.fail("no good");
+                                            use(context);
+                                          }),
+                                   simple("three", use)});
+  REQUIRE(results.size() == 4);
+  CHECK(results[0].state == State::passed);
+  CHECK(results[1].state == State::failed);
+  CHECK(results[1].text == "rank 1: no good");
+  CHECK(results[2].state == State::passed);
+  CHECK(results[3].state == State::passed);
+}
+
+TEST_CASE("a crash fails its case, and the cases behind it run in a new world") {
+  const auto results = results_of({simple("one", use),
+                                   simple("crash",
+                                          [](Context& context) {
+                                            if (context.rank() == 0) raise(SIGKILL);
+                                            context.ranks().meet();
+                                          }),
+                                   simple("three", use)});
+  REQUIRE(results.size() == 4);
+  CHECK(results[0].state == State::passed);
+  CHECK(results[1].state == State::failed);
+  CHECK(results[1].text == "rank 0: killed by signal 9 (Killed)");
+  CHECK(results[2].state == State::passed);
+}
+
+TEST_CASE("a case that hangs is ended by its alarm and told as such") {
+  const auto results = results_of({simple("hangs", [](Context& context) {
+    if (context.rank() == 0) raise(SIGALRM);  // what the kernel sends after kCaseSeconds
+  })});
+  CHECK(results[0].state == State::failed);
+  CHECK(results[0].text == "rank 0: hung: did not end the case within 90 s, and was killed");
+}
+
+TEST_CASE("an exception fails its case with its text") {
+  const auto results = results_of({simple("throws", [](Context&) { throw std::runtime_error("oh"); })});
+  CHECK(results[0].state == State::failed);
+  CHECK(results[0].text == "rank 0: threw: oh\nrank 1: threw: oh");
+}
+
+TEST_CASE("different bits on the ranks fail a case") {
+  const auto results = results_of({simple("drift", [](Context& context) {
+    const int mine = context.rank();
+    context.digest(&mine, sizeof mine);
+  })});
+  CHECK(results[0].state == State::failed);
+  CHECK(results[0].text == "rank 1: its result has other bits than that of rank 0");
+}
+
+TEST_CASE("a rank that was to die and did not fails its case; one that did passes it") {
+  const auto dying = [](bool really) {
+    return Case{.group = "test",
+                .name = "death",
+                .body =
+                    [=](Context& context) {
+                      if (really && context.is_last()) raise(SIGKILL);
+                    },
+                .own_world = true,
+                .last_rank_dies = true};
+  };
+  const auto results = results_of({dying(true), dying(false)});
+  CHECK(results[0].state == State::passed);
+  CHECK(results[1].state == State::failed);
+}
+
+TEST_CASE("a skip is told as one") {
+  const auto results = results_of({simple("skips", [](Context& context) { context.skip("cannot"); })});
+  CHECK(results[0].state == State::skipped);
+  CHECK(results[0].text == "cannot");
+}
+
+TEST_CASE("files and segments that a rank leaves behind are found") {
+  const TempDir shared_memory;
+  const std::string shared = shared_memory.path() / "segment";
+  const auto results = results_of({simple("litters",
+                                          [&](Context& context) {
+                                            if (context.rank() != 0) return;
+                                            std::ofstream(std::string(std::getenv("TMPDIR")) + "/litter") << "x";
+                                            std::ofstream(shared) << "x";
+                                            context.note(std::to_string(shmget(IPC_PRIVATE, 4096, 0600)));
+                                          })},
+                                  shared_memory);
+  const Result& end = results.back();
+  CHECK(end.state == State::failed);
+  const int segment = std::stoi(results[0].notes.at(0));
+  CHECK(end.text.find("/litter") != std::string::npos);
+  CHECK(end.text.find(shared) != std::string::npos);
+  CHECK(end.text.find("System V segment " + std::to_string(segment) + " of 4096 bytes") != std::string::npos);
+  shmctl(segment, IPC_RMID, nullptr);
+}

@@ -1,0 +1,40 @@
+// server.py for one test: started on a folder of files, asked afterwards what it was asked for.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "support/process.hpp"
+#include "support/read_file.hpp"
+#include "tools/conformance/temp_dir.hpp"
+
+namespace ddprun::testing {
+
+class Server {
+ public:
+  explicit Server(const std::filesystem::path& folder)
+      : process_({DDPRUN_SYSTEM_PYTHON, DDPRUN_SOURCE_DIR "/tests/fetch/server.py", folder.string(), log_path()}, {}) {
+    setenv("no_proxy", "127.0.0.1", 1);  // the host's proxy cannot reach the server of a test
+    const auto ready = [this] { return process_.out().ends_with('\n'); };
+    if (!eventually(ready)) throw std::runtime_error("the server does not start: " + process_.err());
+    port_ = process_.out().substr(0, process_.out().size() - 1);
+  }
+
+  // The base of files that are served as `behaviour` has it: "http://127.0.0.1:1234/plain/".
+  std::string base(const std::string& behaviour) const { return "http://127.0.0.1:" + port_ + "/" + behaviour + "/"; }
+  // "/plain/name - 200 100", for each request so far: path, Range, status, bytes of the body.
+  std::vector<std::string> requests() const {
+    return std::filesystem::exists(log_path()) ? read_lines(log_path()) : std::vector<std::string>{};
+  }
+
+ private:
+  std::string log_path() const { return (folder_.path() / "log").string(); }
+
+  TempDir folder_;
+  Process process_;
+  std::string port_;
+};
+
+}  // namespace ddprun::testing

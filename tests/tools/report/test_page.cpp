@@ -1,0 +1,84 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tools/report/page.hpp"
+#include "tools/report/some_page.hpp"
+#include "support/contains.hpp"
+#include "support/process.hpp"
+#include "support/read_file.hpp"
+
+using namespace ddprun;
+using ddprun::testing::contains;
+
+namespace {
+
+const report::PageAssets kAssets = {"/* style */", "/* script */", "/* vega */"};
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("no text of a page becomes markup, and no element ends early") {
+  const std::string html = report::to_html(testing::some_page(), kAssets);
+  CHECK_FALSE(contains(html, "<script>document"));
+  CHECK(count(html, "</script>") == 3);
+  CHECK(count(html, "<!--") == 0);
+  CHECK(contains(html, "&lt;/script&gt;&lt;script&gt;"));
+  CHECK(contains(html, "&quot;x&quot;"));
+}
+
+TEST_CASE("the charts are one JSON document, with both themes") {
+  const std::string html = report::to_html(testing::some_page(), kAssets);
+  const std::string begin = "<script type=\"application/json\" id=\"charts\">";
+  const std::size_t from = html.find(begin) + begin.size();
+  const auto charts = nlohmann::json::parse(html.substr(from, html.find("</script>", from) - from));
+  CHECK(charts["charts"].size() == 10);
+  CHECK(charts["charts"].size() == count(html, "class=\"drawing\""));
+  CHECK(charts["charts"].size() == count(html, "<details>"));
+  CHECK(charts["light"].is_object());
+  CHECK(charts["dark"].is_object());
+}
+
+TEST_CASE("a half chart that no other stands beside takes the whole width") {
+  report::Page page;
+  report::Section section;
+  for (const bool half : {true, true, true, false, true}) {
+    section.charts.push_back(testing::some_bars());
+    section.charts.back().half = half;
+  }
+  page.sections.push_back(section);
+  const std::string html = report::to_html(page, kAssets);
+  CHECK(count(html, "class=\"half\"") == 2);
+  CHECK(count(html, "class=\"whole\"") == 3);
+}
+
+TEST_CASE("a page without charts is one, too") {
+  report::Page page;
+  page.title = "Empty";
+  CHECK(contains(report::to_html(page, kAssets), R"("charts":[)"));
+}
+
+TEST_CASE("a page forbids itself every connection") {
+  const std::string html = report::to_html(testing::some_page(), kAssets);
+  CHECK(contains(html, "default-src 'none'"));
+  CHECK_FALSE(contains(html, "src=\"http"));
+}
+
+TEST_CASE("a program without its share folder says what is missing, and writes nothing") {
+  const testing::TempDir folder;
+  std::filesystem::create_directory(folder.path() / "bin");
+  const auto program = folder.path() / "bin" / "page_tool", page = folder.path() / "page.html";
+  std::filesystem::copy_file(PAGE_TOOL, program);
+  testing::Process process({program.string(), page.string()}, {});
+  const auto ended = process.wait();
+  CHECK(ended.code == 1);
+  CHECK(contains(ended.err, "cannot read " + (folder.path() / "share/ddprun/page.css").string() + ": No such file"));
+  CHECK(contains(ended.err, "./ddprun"));
+  CHECK_FALSE(std::filesystem::exists(page));
+}

@@ -1,0 +1,142 @@
+#include "tools/bench/output.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "tools/bench/words.hpp"
+#include "cuda/driver.hpp"
+#include "tools/report/bench_table.hpp"
+
+namespace ddprun::bench {
+namespace {
+
+using nlohmann::ordered_json;
+
+const char* name_of(const Plan& plan, comm::Source source) {
+  if (source == comm::Source::backend) return "plugin";
+  return plan.memory == comm::Memory::cuda ? "cuda" : "malloc";
+}
+
+std::string op_of(const Plan& plan, comm::Kind kind) {
+  const bool reduces = kind == comm::Kind::allreduce || kind == comm::Kind::reduce_scatter;
+  return reduces ? op_name(plan.op) : "none";
+}
+
+report::BenchLine line_of(const Plan& plan, const Row& row) {
+  report::BenchLine line;
+  line.bytes = row.bytes();
+  line.count = row.count();
+  line.type = type_name(plan.dtype);
+  line.op = op_of(plan, row.what.kind);
+  line.backend = row.variant->plugin.table->name;
+  line.algorithm = row.variant->algorithm;
+  line.served = row.served().algorithm + "/" + row.served().transport;
+  line.buffer = name_of(plan, row.what.source);
+  line.in_place = row.what.in_place;
+  line.median = row.quantile(0.5);
+  line.p95 = row.quantile(0.95);
+  line.least = row.quantile(0);
+  line.algbw = row.algbw();
+  line.busbw = row.busbw();
+  if (plan.benchmark.checks > 0) line.wrong = row.wrong();
+  return line;
+}
+
+const char* device_name(const Plan& plan) {
+  return plan.memory == comm::Memory::cuda ? "cuda" : "cpu";
+}
+
+// The GPUs that ranks use, and their driver.
+void add_gpus(const Plan& plan, std::map<std::string, std::string>& extra) {
+  if (plan.memory == comm::Memory::host) return;
+  extra["driver"] = "for CUDA " + cuda::driver_version();
+  for (const Variant& variant : plan.variants) {
+    for (int rank = 0; rank < variant.ranks; ++rank) {
+      const int device = device_of(plan, rank);
+      const cuda::Gpu& gpu = cuda::gpus().at(static_cast<std::size_t>(device));
+      extra["gpu." + std::to_string(device)] = gpu.name + ", " + std::to_string(gpu.memory_bytes >> 20) + " MiB";
+    }
+  }
+}
+
+ordered_json settings_of(const Plan& plan) {
+  return {{"device", device_name(plan)},          {"devices", plan.devices},         {"rounds", plan.rounds},
+          {"iterations", plan.benchmark.samples}, {"warmup", plan.benchmark.warmup}, {"checks", plan.benchmark.checks}};
+}
+
+ordered_json json_of(const Plan& plan, const Row& row) {
+  ordered_json object = {{"collective", comm::name_of(row.what.kind)},
+                         {"ranks", row.variant->ranks},
+                         {"size", row.bytes()},
+                         {"count", row.count()},
+                         {"type", type_name(plan.dtype)},
+                         {"redop", op_of(plan, row.what.kind)},
+                         {"root", plan.root},
+                         {"backend", row.variant->plugin.table->name},
+                         {"algorithm", row.variant->algorithm},
+                         {"served", {{"algorithm", row.served().algorithm}, {"transport", row.served().transport}}},
+                         {"device", device_name(plan)},
+                         {"buffer", name_of(plan, row.what.source)},
+                         {"in_place", row.what.in_place},
+                         {"median", row.quantile(0.5)},
+                         {"p95", row.quantile(0.95)},
+                         {"min", row.quantile(0)},
+                         {"algbw", row.algbw()},
+                         {"busbw", row.busbw()}};
+  object["wrong"] = plan.benchmark.checks > 0 ? ordered_json(row.wrong()) : ordered_json();
+  for (const comm::BenchmarkResult& round : row.rounds) {
+    object["rounds"].push_back({{"batch", round.batch}, {"samples", round.seconds}});
+  }
+  return object;
+}
+
+}  // namespace
+
+record::Environment environment_of(const Plan& plan) {
+  std::map<std::string, std::string> extra;
+  for (const Variant& variant : plan.variants) {
+    const std::string key = std::string("plugin.") + variant.plugin.table->name;
+    extra[key] = variant.plugin.path;
+    extra[key + ".version"] = variant.plugin.table->version;
+    extra[key + ".library"] = variant.plugin.table->library;
+  }
+  add_gpus(plan, extra);
+  return record::collect_environment(extra);
+}
+
+std::string text(const Plan& plan, const std::vector<Row>& rows, const record::Environment& environment) {
+  std::string text = "# ddprun " + environment.ddprun + " on " + environment.host + ": " + environment.cpu_model +
+                     ", " + std::to_string(environment.cores) + " cores for the ranks, which are not pinned; load " +
+                     environment.load + "\n";
+  for (const auto& [key, value] : environment.extra) text += "# " + key + " " + value + "\n";
+  text += "# " + std::to_string(plan.rounds) + " rounds of " + std::to_string(plan.benchmark.samples) +
+          " samples; buffers on device " + device_name(plan) +
+          "; size in bytes; median, p95 and min in us; algbw and busbw in GB/s at the median\n";
+  std::vector<report::BenchLine> lines;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Row& row = rows[i];
+    lines.push_back(line_of(plan, row));
+    const bool last = i + 1 == rows.size();
+    const auto same = [&](const Row& next) {
+      return next.what.kind == row.what.kind && next.variant->ranks == row.variant->ranks;
+    };
+    if (!last && same(rows[i + 1])) continue;
+    const int ranks = row.variant->ranks;
+    text += std::string("\n# ") + comm::name_of(row.what.kind) + ", " + std::to_string(ranks) +
+            (ranks == 1 ? " rank\n" : " ranks\n") + report::bench_table(lines);
+    lines.clear();
+  }
+  return text;
+}
+
+std::string to_json(const Plan& plan, const std::vector<Row>& rows, const record::Environment& environment,
+                    const std::vector<std::string>& command) {
+  ordered_json object = {{"ddprun_bench", 1},
+                         {"command", command},
+                         {"environment", ordered_json::parse(record::to_json(environment))},
+                         {"settings", settings_of(plan)},
+                         {"rows", ordered_json::array()}};
+  for (const Row& row : rows) object["rows"].push_back(json_of(plan, row));
+  return object.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace ddprun::bench

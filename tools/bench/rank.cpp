@@ -1,0 +1,85 @@
+#include "tools/bench/rank.hpp"
+
+#include <charconv>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "tools/bench/words.hpp"
+#include "comm/over_store.hpp"
+
+namespace ddprun::bench {
+namespace {
+
+using nlohmann::json;
+
+// A world of one has a store as well: the benchmark's own allgathers go through it.
+std::vector<comm::BenchmarkResult> measure(const Plan& plan, const Task& task, const launch::World& world) {
+  const Variant& variant = plan.variants.at(task.variant);
+  const auto store = launch::folder_store(world.job_dir);
+  comm::JoinOptions join;
+  join.rank = world.rank;
+  join.size = world.size;
+  join.device = device_of(plan, world.rank);
+  join.deadline = plan.benchmark.timeout;
+  join.algorithm = variant.algorithm;
+  join.options = variant.options;
+  const auto backend = comm::join_over(*store, *variant.plugin.table, join);
+
+  comm::BenchmarkOptions options = plan.benchmark;
+  options.device = join.device;
+  options.seed = static_cast<uint64_t>(task.round);
+  const auto gather = comm::gather_over(*store, "bench", world.rank, world.size, plan.benchmark.timeout);
+  comm::Benchmark benchmark(*backend, gather, options, plan.sizes.back());
+  std::vector<comm::BenchmarkResult> results;
+  for (const comm::BenchmarkCase& what : cases_of(plan, variant)) results.push_back(benchmark.measure(what));
+  return results;
+}
+
+}  // namespace
+
+std::string Task::text() const {
+  return std::to_string(round) + ":" + std::to_string(variant) + ":" + path;
+}
+
+Task Task::parse(const std::string& text) {
+  Task task;
+  const char* const end = text.data() + text.size();
+  const auto round = std::from_chars(text.data(), end, task.round);
+  const auto variant = round.ptr < end ? std::from_chars(round.ptr + 1, end, task.variant) : round;
+  if (round.ec != std::errc() || variant.ec != std::errc() || variant.ptr == end || *variant.ptr != ':') {
+    refuse("--task", text, "ROUND:VARIANT:PATH, which ddprun bench gives its own ranks");
+  }
+  task.path.assign(variant.ptr + 1, end);
+  return task;
+}
+
+void run_rank(const Plan& plan, const Task& task, const launch::World& world) {
+  if (task.variant >= plan.variants.size()) refuse("--task", task.text(), "a variant of this plan");
+  const auto results = measure(plan, task, world);
+  if (world.rank != 0) return;
+  json list = json::array();
+  for (const comm::BenchmarkResult& result : results) {
+    list.push_back({{"seconds", result.seconds},
+                    {"batch", result.batch},
+                    {"wrong", result.wrong},
+                    {"algorithm", result.served.algorithm},
+                    {"transport", result.served.transport}});
+  }
+  replace_file(task.path, list.dump());
+}
+
+std::vector<comm::BenchmarkResult> read_results(const std::string& path) try {
+  std::ifstream file(path);
+  std::vector<comm::BenchmarkResult> results;
+  for (const json& entry : json::parse(file)) {
+    results.push_back(
+        {entry.at("seconds"), entry.at("batch"), entry.at("wrong"), {entry.at("algorithm"), entry.at("transport")}});
+  }
+  return results;
+} catch (const json::exception& error) {
+  throw Error(ExitCode::failure, "cannot read the results of the ranks in " + path + ": " + error.what());
+}
+
+}  // namespace ddprun::bench

@@ -1,0 +1,28 @@
+// One rank of one variant in one round.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/bench/plan.hpp"
+#include "launch/world.hpp"
+
+namespace ddprun::bench {
+
+// What a launcher asks of its ranks: which variant, in which round, and where rank 0 leaves the results.
+struct Task {
+  int64_t round = 0;
+  std::size_t variant = 0;
+  std::string path;
+
+  std::string text() const;                    // one word of a command line
+  static Task parse(const std::string& text);  // throws Error(usage)
+};
+
+// Joins, measures every case of the variant, and writes what read_results() reads. Collective. Throws Error.
+void run_rank(const Plan& plan, const Task& task, const launch::World& world);
+
+// In the order of cases_of(). Throws Error(failure).
+std::vector<comm::BenchmarkResult> read_results(const std::string& path);
+
+}  // namespace ddprun::bench

@@ -1,0 +1,170 @@
+#include "tools/compare/compare.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/file.hpp"
+#include "base/log.hpp"
+#include "tools/compare/earlier.hpp"
+#include "tools/compare/fairness.hpp"
+#include "tools/compare/measure.hpp"
+#include "tools/compare/output.hpp"
+#include "tools/compare/page.hpp"
+#include "tools/compare/page_file.hpp"
+#include "tools/compare/space.hpp"
+#include "tools/compare/tables.hpp"
+#include "record/run_dir.hpp"
+
+namespace ddprun::compare {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ExitCode::usage, "compare: " + what);
+}
+
+bool all_folders(const std::vector<std::string>& inputs) {
+  return !inputs.empty() && std::all_of(inputs.begin(), inputs.end(),
+                                        [](const std::string& input) { return std::filesystem::is_directory(input); });
+}
+
+bool reads_earlier_runs(const Request& request) {
+  return !request.runs.empty() || all_folders(request.inputs);
+}
+
+void check_numbers(const Request& request) {
+  if (request.repeats < 1) refuse("--repeats " + std::to_string(request.repeats) + ": expected at least 1");
+  if (request.precision && request.max_repeats < request.repeats) {
+    refuse("--max-repeats " + std::to_string(request.max_repeats) + " is below --repeats " +
+           std::to_string(request.repeats));
+  }
+  if (request.warmup_steps < 0) refuse("--warmup-steps: expected at least 0");
+  if (request.parity_steps < 0) refuse("--parity-steps: expected at least 0");
+}
+
+// Exactly one way of naming what is compared.
+void check_sources(const Request& request) {
+  const int sources =
+      (request.inputs.empty() ? 0 : 1) + (request.config.empty() ? 0 : 1) + (request.runs.empty() ? 0 : 1);
+  if (sources != 1) {
+    refuse("expected two or more configs, or --config FILE with --vary KEY=VALUE,VALUE, or two or more run folders");
+  }
+  if (!request.config.empty() && request.vary.empty()) refuse("--config: nothing varies; add --vary KEY=VALUE,VALUE");
+  if (request.config.empty() && !request.vary.empty()) refuse("--vary needs --config FILE");
+  if (!reads_earlier_runs(request)) return;
+  if (request.twin) refuse("--aa makes runs; earlier runs have no twin");
+  if (request.precision) refuse("--precision makes runs until it is reached; earlier runs are as many as there are");
+  if (!request.overrides.empty()) refuse("--set changes runs to be made; these have been made");
+}
+
+std::vector<Variant> variants_of(const Request& request) {
+  std::vector<Variant> variants;
+  if (request.config.empty()) {
+    variants = variants_of_files(request.inputs, request.overrides);
+  } else {
+    variants = variants_of_overrides(request.config, trials_of(request.vary, std::nullopt, 0), request.overrides);
+  }
+  if (variants.size() < 2 && !request.twin)
+    refuse("there is one variant; give a second, or --aa to compare it with itself");
+  return variants;
+}
+
+std::vector<Member> members_of(const std::vector<Variant>& variants, bool twin) {
+  std::vector<Member> members;
+  for (const Variant& variant : variants) members.emplace_back().variant = variant;
+  if (!twin) return members;
+  Member second;
+  second.variant = variants.front();
+  second.variant.name += " (twin)";
+  second.twin = true;
+  members.insert(members.begin() + 1, second);
+  return members;
+}
+
+void check_fairness(const std::vector<Member>& members, bool allow_different, Comparison& comparison) {
+  std::vector<Variant> variants;
+  for (const Member& member : members) variants.push_back(member.variant);
+  if (!allow_different) require_fair(variants);
+  comparison.unfair = unfair_differences(variants);
+}
+
+std::vector<Gate> gates_of(const Request& request, const std::vector<Member>& members) {
+  std::vector<Gate> gates;
+  for (const std::string& gate : request.gates) gates.push_back(parse_gate(gate, names_of(members)));
+  return gates;
+}
+
+ExitCode tell(const Comparison& comparison, const PageFile& page, const std::string& folder) {
+  replace_file(folder + "/compare.json", to_json(comparison));
+  page.write(folder, page_of(comparison));
+  const std::string out = text(comparison) + "\ncomparison folder: " + folder + "\n";
+  std::fwrite(out.data(), 1, out.size(), stdout);
+  std::fflush(stdout);
+  ExitCode code = ExitCode::ok;
+  for (const GateResult& result : comparison.gates) {
+    if (result.held) continue;
+    log::error("compare: " + text(result));
+    code = ExitCode::gate;
+  }
+  return code;
+}
+
+std::string folder_of_earlier(const Request& request, const Comparison& comparison) {
+  const std::string& output = request.running.output;
+  return record::make_run_dir(
+      output.empty() ? comparison.members.front().variant.loaded.experiment.experiment.output : output, "compare");
+}
+
+ExitCode compare_earlier(const Request& request, const PageFile& page, Comparison& comparison) {
+  comparison.interleaved = false;
+  comparison.members = request.runs.empty() ? members_of_folders(request.inputs, request.warmup_steps)
+                                            : members_of_groups(request.runs, request.warmup_steps);
+  check_fairness(comparison.members, request.allow_different, comparison);
+  const std::vector<Gate> gates = gates_of(request, comparison.members);
+  comparison.environment = record::read_environment(comparison.members.front().dirs.front());
+  judge(comparison, gates);
+  return tell(comparison, page, folder_of_earlier(request, comparison));
+}
+
+ExitCode compare_new(const Request& request, const PageFile& page, Comparison& comparison) {
+  const std::vector<Variant> variants = variants_of(request);
+  comparison.members = members_of(variants, request.twin);
+  check_fairness(comparison.members, request.allow_different, comparison);
+  const std::vector<Gate> gates = gates_of(request, comparison.members);
+  Runner runner(request.running, "compare", variants.front());
+  runner.validate(variants);
+  measure(runner, request, comparison);
+  if (request.parity_steps > 0) measure_parity(runner, request, comparison);
+  judge(comparison, gates);
+  return tell(comparison, page, runner.folder());
+}
+
+}  // namespace
+
+double parse_share(const std::string& option, const std::string& text) {
+  const bool percent = text.ends_with('%');
+  const std::string digits = percent ? text.substr(0, text.size() - 1) : text;
+  double number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const double share = percent ? number / 100 : number;
+  const bool read = error == std::errc() && end == digits.data() + digits.size();
+  if (!read || !(share > 0) || !(share < 1)) {
+    throw Error(ExitCode::usage, option + " " + text + ": expected a share between 0 and 1, as 2% or 0.02");
+  }
+  return share;
+}
+
+ExitCode run(const Request& request) {
+  check_numbers(request);
+  check_sources(request);
+  const PageFile page;
+  Comparison comparison;
+  comparison.warmup_steps = request.warmup_steps;
+  comparison.seed = request.seed;
+  return reads_earlier_runs(request) ? compare_earlier(request, page, comparison)
+                                     : compare_new(request, page, comparison);
+}
+
+}  // namespace ddprun::compare

@@ -1,0 +1,73 @@
+// A comparison as data: what ran, what it measured, what that says.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/compare/figures.hpp"
+#include "tools/compare/gate.hpp"
+#include "tools/compare/parity.hpp"
+#include "tools/compare/statistics.hpp"
+#include "tools/compare/variant.hpp"
+
+namespace ddprun::compare {
+
+// One variant with its runs. Where the runs were interleaved, runs[i] is that of round i.
+struct Member {
+  Variant variant;
+  bool twin = false;              // of the first variant (A/A)
+  std::vector<std::string> dirs;  // run folders
+  std::vector<Figures> runs;
+  Typical typical;
+  std::vector<std::string> parity_dirs;
+  std::vector<ParityRun> parity_runs;
+  VariantParity parity;
+};
+
+// One variant against the first.
+struct Against {
+  std::size_t member = 1;
+  Ratio ratio;            // of the average steps: below 1 is faster than the first
+  double adjusted_p = 1;  // by Holm, over all comparisons but that with a twin
+  Verdict verdict = Verdict::unclear;
+  PairParity parity;
+};
+
+struct GateResult {
+  Gate gate;
+  Ratio ratio;
+  bool held = false;
+};
+
+struct Comparison {
+  std::vector<Member> members;
+  bool interleaved = true;  // false: made of earlier runs
+  int64_t warmup_steps = 0;
+  uint64_t seed = 0;                      // of the bootstrap
+  std::vector<std::string> differing;     // keys
+  std::vector<std::string> unfair;        // unfair_differences(), allowed by --allow-different
+  std::vector<Against> against;           // all members but the first
+  std::vector<std::string> loss_repeats;  // names of variants whose runs had equal losses, bit for bit
+  std::vector<std::string> loss_varies;   // and of those whose had not
+  std::vector<GateResult> gates;
+  std::string ceiling;                             // one sentence
+  std::map<std::string, std::string> environment;  // of the first run
+};
+
+// The ratio of two members' steps: by rounds where the runs were interleaved, else of groups.
+Ratio ratio_of(const Comparison& comparison, std::size_t over, std::size_t under);
+
+// Of the members' typical runs.
+std::vector<Split> splits_of(const Comparison& comparison);
+
+// Fills in all that follows from the members' runs: typical figures, ratios, verdicts, parity, ceiling, gates.
+void judge(Comparison& comparison, const std::vector<Gate>& gates);
+
+// "ring is 4.2 % slower than tree (ratio 1.042, 95 % interval 1.013 to 1.071, 5 runs each)."
+std::string sentence(const Comparison& comparison, const Against& against);
+
+std::vector<std::string> names_of(const std::vector<Member>& members);
+
+}  // namespace ddprun::compare

@@ -1,0 +1,107 @@
+#include "tools/compare/earlier.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/error.hpp"
+
+namespace ddprun::compare {
+namespace {
+
+using Settings = std::map<std::string, std::string>;
+
+// Without the name and place of a run, which say nothing of what it did.
+Settings configuration_of(const Variant& variant) {
+  Settings settings = settings_of(variant.loaded.experiment);
+  std::erase_if(settings, [](const auto& setting) {
+    return setting.first == "experiment.name" || setting.first == "experiment.output";
+  });
+  return settings;
+}
+
+Variant variant_of(const record::Run& run) {
+  Variant variant;
+  variant.file = run.config;
+  variant.loaded = config::load(run.config, {});
+  variant.name = variant.loaded.experiment.experiment.name;
+  return variant;
+}
+
+void add_run(Member& member, const record::Run& run, int64_t warmup_steps) {
+  member.dirs.push_back(run.dir);
+  member.runs.push_back(figures_of(run, warmup_steps));
+  ParityRun parity = record::read_parity(run.dir, static_cast<int>(run.steps.size()));
+  if (parity.empty()) return;
+  member.parity_dirs.push_back(run.dir);
+  member.parity_runs.push_back(std::move(parity));
+}
+
+void require_same(const Member& member, const record::Run& run) {
+  const Settings first = configuration_of(member.variant), next = configuration_of(variant_of(run));
+  for (const auto& [key, value] : first) {
+    const auto other = next.find(key);
+    if (other != next.end() && other->second == value) continue;
+    throw Error(ExitCode::usage, run.dir + ": " + key + " is not that of " + member.dirs.front() +
+                                     "; the runs of one group have one configuration");
+  }
+}
+
+void make_names_unique(std::vector<Member>& members) {
+  std::set<std::string> names;
+  for (const Member& member : members) names.insert(member.variant.name);
+  if (names.size() == members.size()) return;
+  for (Member& member : members) {
+    const std::filesystem::path dir = std::filesystem::path(member.dirs.front()).lexically_normal();
+    member.variant.name = (dir.has_filename() ? dir : dir.parent_path()).filename().string();
+  }
+}
+
+void require_two(const std::vector<Member>& members) {
+  if (members.size() >= 2) return;
+  throw Error(ExitCode::usage, "compare: the runs have one configuration; give runs of at least two");
+}
+
+}  // namespace
+
+std::vector<Member> members_of_groups(const std::vector<std::vector<std::string>>& groups, int64_t warmup_steps) {
+  std::vector<Member> members;
+  for (const auto& group : groups) {
+    Member member;
+    for (const std::string& dir : group) {
+      const record::Run run = record::read_run(dir);
+      if (member.dirs.empty()) {
+        member.variant = variant_of(run);
+      } else {
+        require_same(member, run);
+      }
+      add_run(member, run, warmup_steps);
+    }
+    members.push_back(std::move(member));
+  }
+  if (members.size() < 2) throw Error(ExitCode::usage, "--runs: give it once for each variant, at least twice");
+  make_names_unique(members);
+  return members;
+}
+
+std::vector<Member> members_of_folders(const std::vector<std::string>& folders, int64_t warmup_steps) {
+  std::vector<Member> members;
+  for (const std::string& dir : folders) {
+    const record::Run run = record::read_run(dir);
+    const Variant variant = variant_of(run);
+    const auto same = std::find_if(members.begin(), members.end(), [&](const Member& member) {
+      return configuration_of(member.variant) == configuration_of(variant);
+    });
+    if (same != members.end()) {
+      add_run(*same, run, warmup_steps);
+      continue;
+    }
+    members.emplace_back().variant = variant;
+    add_run(members.back(), run, warmup_steps);
+  }
+  require_two(members);
+  make_names_unique(members);
+  return members;
+}
+
+}  // namespace ddprun::compare

@@ -1,0 +1,79 @@
+#include "tools/compare/fairness.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.hpp"
+
+namespace ddprun::compare {
+namespace {
+
+// How the samples are loaded and shared out, not which they are; the batch is compared as a whole.
+const std::set<std::string> kLoading = {"data.workers", "data.prefetch",   "data.pin_memory",
+                                        "data.shares",  "data.batch_size", "data.batch_per"};
+
+bool decides_the_work(const std::string& key) {
+  if (key == "experiment.seed" || key == "train.epochs" || key == "train.steps") return true;
+  return key.starts_with("data.") && !kLoading.contains(key);
+}
+
+// A value for each variant, and their names.
+std::string line_of(const std::string& what, const std::vector<Variant>& variants,
+                    const std::vector<std::string>& values) {
+  std::string line = what + ":";
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    line += (i == 0 ? " " : ", ") + values[i] + " in " + variants[i].name;
+  }
+  return line;
+}
+
+bool all_equal(const std::vector<std::string>& values) {
+  return std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
+}
+
+// By key, the value that each variant gives it; "-" where it has no such key.
+std::map<std::string, std::vector<std::string>> values_by_key(const std::vector<Variant>& variants) {
+  std::map<std::string, std::vector<std::string>> values;
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    for (const auto& [key, value] : settings_of(variants[i].loaded.experiment)) {
+      auto& of_key = values[key];
+      of_key.resize(variants.size(), "-");
+      of_key[i] = value;
+    }
+  }
+  return values;
+}
+
+}  // namespace
+
+std::vector<std::string> unfair_differences(const std::vector<Variant>& variants) {
+  std::vector<std::string> lines;
+  std::vector<std::string> batches;
+  for (const Variant& variant : variants) {
+    batches.push_back(std::to_string(global_batch_of(variant.loaded.experiment)));
+  }
+  if (!all_equal(batches)) lines.push_back(line_of("global batch", variants, batches));
+  for (const auto& [key, values] : values_by_key(variants)) {
+    if (decides_the_work(key) && !all_equal(values)) lines.push_back(line_of(key, variants, values));
+  }
+  return lines;
+}
+
+void require_fair(const std::vector<Variant>& variants) {
+  const std::vector<std::string> differences = unfair_differences(variants);
+  if (differences.empty()) return;
+  std::string text = "compare: the variants do not do the same work; make it equal, or add --allow-different";
+  for (const std::string& line : differences) text += "\n  " + line;
+  throw Error(ExitCode::usage, text);
+}
+
+std::vector<std::string> keys_that_differ(const std::vector<Variant>& variants) {
+  std::vector<std::string> keys;
+  for (const auto& [key, values] : values_by_key(variants)) {
+    if (key != "experiment.name" && key != "experiment.output" && !all_equal(values)) keys.push_back(key);
+  }
+  return keys;
+}
+
+}  // namespace ddprun::compare

@@ -1,0 +1,172 @@
+#include "tools/compare/figures.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "base/error.hpp"
+#include "tools/compare/statistics.hpp"
+#include "record/statistics.hpp"
+
+namespace ddprun::compare {
+namespace {
+
+using record::StepRecord;
+using Steps = std::vector<StepRecord>;
+
+void require_steps(const record::Run& run, int64_t warmup_steps) {
+  const auto steps = static_cast<int64_t>(run.steps.front().size());
+  for (const Steps& of_rank : run.steps) {
+    if (static_cast<int64_t>(of_rank.size()) == steps) continue;
+    throw Error(ExitCode::usage, run.dir + ": its ranks recorded different numbers of steps");
+  }
+  if (steps > warmup_steps) return;
+  throw Error(ExitCode::usage, run.dir + ": the run has " + std::to_string(steps) + " steps, and " +
+                                   std::to_string(warmup_steps) +
+                                   " are left out as warm-up; train longer, or lower --warmup-steps");
+}
+
+double time_of(const Steps& steps, std::size_t first) {
+  double seconds = 0;
+  for (std::size_t i = first; i < steps.size(); ++i) seconds += steps[i].total;
+  return seconds;
+}
+
+const Steps& slowest_rank(const record::Run& run, std::size_t first) {
+  return *std::max_element(run.steps.begin(), run.steps.end(),
+                           [&](const Steps& a, const Steps& b) { return time_of(a, first) < time_of(b, first); });
+}
+
+double average(const Steps& steps, std::size_t first, double StepRecord::*member) {
+  double sum = 0;
+  for (std::size_t i = first; i < steps.size(); ++i) sum += steps[i].*member;
+  return sum / static_cast<double>(steps.size() - first);
+}
+
+// A step without this part spent no time in it.
+double average_part(const Steps& steps, std::size_t first, double StepRecord::*member) {
+  double sum = 0;
+  for (std::size_t i = first; i < steps.size(); ++i) sum += std::isnan(steps[i].*member) ? 0 : steps[i].*member;
+  return sum / static_cast<double>(steps.size() - first);
+}
+
+Split split_of(const Steps& steps, std::size_t first) {
+  Split split;
+  split.data = average(steps, first, &StepRecord::data);
+  split.forward = average_part(steps, first, &StepRecord::forward);
+  split.backward = average_part(steps, first, &StepRecord::backward);
+  split.comm = average_part(steps, first, &StepRecord::comm);
+  split.optimizer = average_part(steps, first, &StepRecord::optimizer);
+  split.graph = average_part(steps, first, &StepRecord::graph);
+  split.other = average(steps, first, &StepRecord::total) - split.total();
+  return split;
+}
+
+// The mean over the samples of all ranks; of ranks without samples in a step there is no loss.
+std::vector<double> losses_of(const record::Run& run) {
+  std::vector<double> losses;
+  for (std::size_t step = 0; step < run.steps.front().size(); ++step) {
+    double sum = 0, samples = 0;
+    for (const Steps& of_rank : run.steps) {
+      if (of_rank[step].samples <= 0) continue;
+      sum += of_rank[step].loss * static_cast<double>(of_rank[step].samples);
+      samples += static_cast<double>(of_rank[step].samples);
+    }
+    losses.push_back(samples > 0 ? sum / samples : record::kAbsent);
+  }
+  return losses;
+}
+
+double or_absent(int64_t value) {
+  return value < 0 ? record::kAbsent : static_cast<double>(value);
+}
+
+template <class Get>
+double median_over(const std::vector<Figures>& runs, Get get) {
+  std::vector<double> values;
+  for (const Figures& run : runs) {
+    if (std::isfinite(get(run))) values.push_back(get(run));
+  }
+  return median(values);
+}
+
+const Figures& run_of_median_step(const std::vector<Figures>& runs) {
+  std::vector<const Figures*> sorted;
+  for (const Figures& run : runs) sorted.push_back(&run);
+  std::sort(sorted.begin(), sorted.end(), [](const Figures* a, const Figures* b) { return a->step < b->step; });
+  return *sorted[(sorted.size() - 1) / 2];
+}
+
+}  // namespace
+
+std::vector<PartOfStep> parts_of_step(const std::vector<Split>& splits) {
+  std::vector<PartOfStep> parts = {{"data wait", &Split::data},
+                                   {"forward", &Split::forward},
+                                   {"backward", &Split::backward},
+                                   {"exposed communication", &Split::comm},
+                                   {"optimizer", &Split::optimizer}};
+  const auto replayed = [](const Split& split) { return split.graph > 0; };
+  if (std::any_of(splits.begin(), splits.end(), replayed)) parts.push_back({"CUDA graph", &Split::graph});
+  parts.push_back({"other", &Split::other});
+  return parts;
+}
+
+Figures figures_of(const record::Run& run, int64_t warmup_steps) {
+  require_steps(run, warmup_steps);
+  const auto first = static_cast<std::size_t>(warmup_steps);
+  const Steps& slowest = slowest_rank(run, first);
+  Figures figures;
+  figures.total_time = time_of(slowest, first);
+  figures.step = average(slowest, first, &StepRecord::total);
+  figures.split = split_of(slowest, first);
+  for (const auto& [name, member] : {std::pair("scatter", &StepRecord::scatter),
+                                     {"replicate", &StepRecord::replicate},
+                                     {"gather", &StepRecord::gather},
+                                     {"reduce", &StepRecord::reduce}}) {
+    const double time = average(slowest, first, member);
+    if (std::isfinite(time)) figures.dp[name] = time;
+  }
+  for (std::size_t i = first; i < slowest.size(); ++i) figures.step_times.push_back(slowest[i].total);
+  for (const Steps& of_rank : run.steps) {
+    for (std::size_t i = first; i < of_rank.size(); ++i) figures.samples += of_rank[i].samples;
+  }
+  figures.first_step = slowest[first].step;
+  figures.throughput = static_cast<double>(figures.samples) / figures.total_time;
+  figures.losses = losses_of(run);
+  figures.comm_bytes = or_absent(run.summary.comm_bytes);
+  figures.comm_time = run.summary.comm_time;
+  figures.busbw = run.summary.comm_busbw;
+  figures.peak_memory = or_absent(run.summary.peak_memory_bytes);
+  figures.test_loss = run.summary.test_loss;
+  figures.test_accuracy = run.summary.test_accuracy;
+  figures.algorithm = run.summary.algorithm;
+  figures.transport = run.summary.transport;
+  return figures;
+}
+
+Typical typical_of(const std::vector<Figures>& runs) {
+  Typical typical;
+  Figures& figures = typical.figures;
+  figures = run_of_median_step(runs);
+  for (double Figures::*member :
+       {&Figures::total_time, &Figures::step, &Figures::throughput, &Figures::comm_bytes, &Figures::comm_time,
+        &Figures::busbw, &Figures::peak_memory, &Figures::test_loss, &Figures::test_accuracy}) {
+    figures.*member = median_over(runs, [&](const Figures& run) { return run.*member; });
+  }
+  for (const PartOfStep& part : parts_of_step({figures.split})) {
+    figures.split.*part.member = median_over(runs, [&](const Figures& run) { return run.split.*part.member; });
+  }
+  for (auto& [name, time] : figures.dp) {
+    time = median_over(runs, [&, key = name](const Figures& run) {
+      const auto found = run.dp.find(key);
+      return found == run.dp.end() ? record::kAbsent : found->second;
+    });
+  }
+  std::vector<double> steps;
+  for (const Figures& run : runs) steps.push_back(run.step);
+  typical.step_low = record::quantile(steps, 0.25);
+  typical.step_high = record::quantile(steps, 0.75);
+  return typical;
+}
+
+}  // namespace ddprun::compare

@@ -1,0 +1,76 @@
+#include "tools/compare/gate.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "base/error.hpp"
+#include "ddprun/plugin/words.hpp"
+
+namespace ddprun::compare {
+namespace {
+
+[[noreturn]] void refuse(const std::string& text, const std::string& what) {
+  throw Error(ExitCode::usage, "--gate '" + text + "': " + what + "; as in 'b/a <= 1.02'");
+}
+
+std::string trimmed(const std::string& text) {
+  const std::size_t begin = text.find_first_not_of(' ');
+  if (begin == std::string::npos) return "";
+  return text.substr(begin, text.find_last_not_of(' ') - begin + 1);
+}
+
+template <class Number>
+std::optional<Number> number_of(const std::string& text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::optional<std::size_t> find_variant(const std::string& word, const std::vector<std::string>& names) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == word) return i;
+  }
+  const auto number = number_of<std::size_t>(word);
+  if (number && *number >= 1 && *number <= names.size()) return *number - 1;
+  return std::nullopt;
+}
+
+// Names may hold slashes: the one that has a variant on both sides is the division.
+bool read_ratio(const std::string& text, const std::vector<std::string>& names, Gate& gate) {
+  for (std::size_t slash = text.find('/'); slash != std::string::npos; slash = text.find('/', slash + 1)) {
+    const auto over = find_variant(trimmed(text.substr(0, slash)), names);
+    const auto under = find_variant(trimmed(text.substr(slash + 1)), names);
+    if (!over || !under) continue;
+    gate.over = *over;
+    gate.under = *under;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Gate parse_gate(const std::string& text, const std::vector<std::string>& names) {
+  Gate gate;
+  gate.text = text;
+  const std::size_t sign = text.find_first_of("<>");
+  if (sign == std::string::npos) refuse(text, "expected <= or >=");
+  gate.at_most = text[sign] == '<';
+  const std::size_t after = sign + (text[sign + 1] == '=' ? 2 : 1);
+  const auto bound = number_of<double>(trimmed(text.substr(after)));
+  if (!bound || !std::isfinite(*bound) || *bound <= 0) refuse(text, "expected a number above 0 behind the sign");
+  gate.bound = *bound;
+  if (!read_ratio(trimmed(text.substr(0, sign)), names, gate)) {
+    refuse(text, "expected VARIANT/VARIANT before the sign, of " + quoted_list(names) + " or their numbers from 1");
+  }
+  if (gate.over == gate.under) refuse(text, "a variant is compared with itself");
+  return gate;
+}
+
+bool holds(const Gate& gate, const Ratio& ratio) {
+  return gate.at_most ? ratio.high <= gate.bound : ratio.low >= gate.bound;
+}
+
+}  // namespace ddprun::compare

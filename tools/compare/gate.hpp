@@ -1,0 +1,28 @@
+// `--gate 'b/a <= 1.02'`: a comparison that a script can rely on.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "tools/compare/statistics.hpp"
+
+namespace ddprun::compare {
+
+// The ratio of the step times of two variants, and its bound.
+struct Gate {
+  std::string text;
+  std::size_t over = 0, under = 0;  // variants
+  bool at_most = true;              // else at least
+  double bound = 1;
+};
+
+// "b/a <= 1.02", "2/1 < 0.95", ">=" and ">" likewise; variants by name or by number from 1. Throws Error(usage) with
+// what was expected.
+Gate parse_gate(const std::string& text, const std::vector<std::string>& names);
+
+// Holds when the whole 95 % interval keeps the bound: that it does is shown, not only not refuted. So a gate never
+// passes for want of runs.
+bool holds(const Gate& gate, const Ratio& ratio);
+
+}  // namespace ddprun::compare

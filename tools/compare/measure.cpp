@@ -1,0 +1,106 @@
+#include "tools/compare/measure.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "tools/compare/order.hpp"
+#include "console/units.hpp"
+
+namespace ddprun::compare {
+namespace {
+
+constexpr int64_t kParityRuns = 2;  // of each variant: do they give the same bits?
+
+class Rounds {
+ public:
+  Rounds(Runner& runner, const Request& request, Comparison& comparison)
+      : runner_(runner), request_(request), comparison_(comparison) {}
+
+  void run() {
+    expect(request_.repeats);
+    for (int64_t round = 0; round < request_.repeats; ++round) run(round);
+    if (!request_.precision) return;
+    for (int64_t round = request_.repeats; round < request_.max_repeats && too_wide(); ++round) {
+      expect(round + 1);
+      run(round);
+    }
+  }
+
+ private:
+  void expect(int64_t rounds) {
+    rounds_ = rounds;
+    const auto members = static_cast<int64_t>(comparison_.members.size());
+    const auto twins = std::count_if(comparison_.members.begin(), comparison_.members.end(),
+                                     [](const Member& member) { return member.twin; });
+    runner_.expect(rounds * members + (request_.parity_steps > 0 ? kParityRuns * (members - twins) : 0));
+  }
+
+  void run(int64_t round) {
+    for (const std::size_t at : turn_order(comparison_.members.size(), static_cast<std::size_t>(round))) {
+      Member& member = comparison_.members[at];
+      const std::string label = fmt::format("round {} of {}: {}", round + 1, rounds_, member.variant.name);
+      const record::Run run = record::read_run(runner_.must_run(member.variant, label));
+      if (comparison_.environment.empty()) comparison_.environment = run.environment;
+      member.dirs.push_back(run.dir);
+      member.runs.push_back(figures_of(run, request_.warmup_steps));
+      runner_.tell(fmt::format("{}: {} a step", label, report::human_time(member.runs.back().step)));
+    }
+  }
+
+  bool too_wide() {
+    for (std::size_t i = 1; i < comparison_.members.size(); ++i) {
+      const Ratio ratio = ratio_of(comparison_, i, 0);
+      if (!(ratio.half_width() <= *request_.precision * ratio.value)) return true;
+    }
+    return false;
+  }
+
+  Runner& runner_;
+  const Request& request_;
+  Comparison& comparison_;
+  int64_t rounds_ = 0;
+};
+
+int64_t number_of(const std::string& text) {
+  int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+// The variant for a run of so many steps, or of one more than the warm-up of its learning rate takes.
+Variant short_variant(Variant variant, int64_t steps) {
+  const auto settings = settings_of(variant.loaded.experiment);
+  const auto warmup = settings.find("train.warmup");
+  if (warmup != settings.end()) steps = std::max(steps, number_of(warmup->second) + 1);
+  // Two that are both given on the command line would contradict each other.
+  std::erase_if(variant.overrides, [](const std::string& override_) {
+    return override_.starts_with("train.epochs=") || override_.starts_with("train.steps=");
+  });
+  variant.overrides.push_back(fmt::format("train.steps={}", steps));
+  return variant;
+}
+
+}  // namespace
+
+void measure(Runner& runner, const Request& request, Comparison& comparison) {
+  Rounds(runner, request, comparison).run();
+}
+
+void measure_parity(Runner& runner, const Request& request, Comparison& comparison) {
+  for (Member& member : comparison.members) {
+    if (member.twin) continue;
+    const Variant variant = short_variant(member.variant, request.parity_steps);
+    for (int64_t number = 1; number <= kParityRuns; ++number) {
+      const std::string label = fmt::format("parity run {} of {}: {}", number, kParityRuns, member.variant.name);
+      const std::string dir = runner.must_run(
+          variant, label, {fmt::format("log.parity_steps={}", request.parity_steps), "train.evaluate=false"});
+      member.parity_dirs.push_back(dir);
+      member.parity_runs.push_back(record::read_parity(dir, static_cast<int>(record::read_summary(dir).world)));
+      runner.tell(label);
+    }
+  }
+}
+
+}  // namespace ddprun::compare

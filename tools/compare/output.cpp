@@ -1,0 +1,119 @@
+#include "tools/compare/output.hpp"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace ddprun::compare {
+namespace {
+
+using nlohmann::ordered_json;
+
+// JSON knows neither NaN nor infinity.
+ordered_json number(double value) {
+  return std::isfinite(value) ? ordered_json(value) : ordered_json();
+}
+
+ordered_json json_of(const Split& split) {
+  return {{"data", split.data},  {"forward", split.forward},     {"backward", split.backward},
+          {"comm", split.comm},  {"optimizer", split.optimizer}, {"other", split.other},
+          {"graph", split.graph}};
+}
+
+ordered_json json_of(const Figures& figures) {
+  ordered_json object = {{"total_time", figures.total_time},
+                         {"step", figures.step},
+                         {"throughput", figures.throughput},
+                         {"samples", figures.samples},
+                         {"split", json_of(figures.split)},
+                         {"comm.bytes", number(figures.comm_bytes)},
+                         {"comm.time", number(figures.comm_time)},
+                         {"comm.busbw", number(figures.busbw)},
+                         {"peak_memory_bytes", number(figures.peak_memory)},
+                         {"test.loss", number(figures.test_loss)},
+                         {"test.accuracy", number(figures.test_accuracy)},
+                         {"algorithm", figures.algorithm},
+                         {"transport", figures.transport}};
+  for (const auto& [name, time] : figures.dp) object["split"][name] = time;
+  return object;
+}
+
+ordered_json json_of(const Ratio& ratio) {
+  return {{"value", ratio.value}, {"low", number(ratio.low)}, {"high", number(ratio.high)}, {"p", number(ratio.p)}};
+}
+
+ordered_json json_of(const std::optional<Parting>& parting) {
+  if (!parting) return {};
+  return {{"step", parting->step},
+          {"parameter", parting->parameter},
+          {"tensor", parting->tensor},
+          {"distance", number(parting->distance)}};
+}
+
+ordered_json json_of(const VariantParity& parity) {
+  return {{"steps", parity.steps},
+          {"ranks", parity.ranks},
+          {"ranks_part", json_of(parity.ranks_part)},
+          {"runs_equal", parity.repeats ? ordered_json(*parity.repeats) : ordered_json()},
+          {"runs_part", json_of(parity.runs_part)},
+          {"ulp", {{"max", number(parity.ulp_max)}, {"mean", number(parity.ulp_mean)}}}};
+}
+
+ordered_json json_of(const PairParity& parity) {
+  return {{"tensor_steps", parity.tensor_steps},
+          {"identical", parity.identical},
+          {"parts", json_of(parity.parts)},
+          {"largest_distance", parity.largest_distance},
+          {"loss_steps", parity.loss_steps},
+          {"first_other_loss", parity.first_other_loss},
+          {"first_parted_loss", parity.first_parted_loss},
+          {"largest_loss_distance", number(parity.largest_loss_distance)}};
+}
+
+ordered_json json_of(const Member& member) {
+  ordered_json object = {{"name", member.variant.name},
+                         {"config", member.variant.file},
+                         {"overrides", member.variant.overrides},
+                         {"twin", member.twin},
+                         {"median", json_of(member.typical.figures)},
+                         {"step_quartiles", {member.typical.step_low, member.typical.step_high}},
+                         {"runs", ordered_json::array()},
+                         {"parity_runs", member.parity_dirs},
+                         {"parity", json_of(member.parity)}};
+  for (std::size_t i = 0; i < member.runs.size(); ++i) {
+    object["runs"].push_back(json_of(member.runs[i]));
+    object["runs"].back()["folder"] = member.dirs[i];
+  }
+  return object;
+}
+
+}  // namespace
+
+std::string to_json(const Comparison& comparison) {
+  ordered_json object = {{"ddprun_compare", 1},
+                         {"interleaved", comparison.interleaved},
+                         {"warmup_steps", comparison.warmup_steps},
+                         {"seed", comparison.seed},
+                         {"environment", comparison.environment},
+                         {"differing_keys", comparison.differing},
+                         {"other_work", comparison.unfair},
+                         {"ceiling", comparison.ceiling},
+                         {"variants", ordered_json::array()},
+                         {"against_first", ordered_json::array()},
+                         {"gates", ordered_json::array()}};
+  for (const Member& member : comparison.members) object["variants"].push_back(json_of(member));
+  for (const Against& against : comparison.against) {
+    object["against_first"].push_back({{"name", comparison.members[against.member].variant.name},
+                                       {"step_ratio", json_of(against.ratio)},
+                                       {"adjusted_p", number(against.adjusted_p)},
+                                       {"verdict", text(against.verdict)},
+                                       {"sentence", sentence(comparison, against)},
+                                       {"parity", json_of(against.parity)}});
+  }
+  for (const GateResult& result : comparison.gates) {
+    object["gates"].push_back(
+        {{"gate", result.gate.text}, {"step_ratio", json_of(result.ratio)}, {"holds", result.held}});
+  }
+  return object.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace ddprun::compare

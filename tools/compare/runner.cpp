@@ -1,0 +1,145 @@
+#include "tools/compare/runner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "base/log.hpp"
+#include "config/text.hpp"
+#include "record/run_dir.hpp"
+#include "console/units.hpp"
+
+namespace ddprun::compare {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+[[noreturn]] void stop(const ProcessEnd& end, const std::string& label, const std::string& folder) {
+  const bool interrupted = end.ending == Ending::interrupted;
+  throw Error(
+      interrupted ? ExitCode::interrupted : ExitCode::terminated,
+      fmt::format("{} in {}; the runs so far lie in {}", interrupted ? "interrupted" : "terminated", label, folder));
+}
+
+std::string cause_of(const RunEnd& end) {
+  if (end.process.ending == Ending::timed_out) return "it took longer than --timeout";
+  const std::string last = last_line_of(end.log);
+  return last.empty() ? fmt::format("exit code {}", end.process.code) : last;
+}
+
+ExitCode code_of(const RunEnd& end) {
+  const int code = end.process.code;
+  return code >= 1 && code <= 6 ? static_cast<ExitCode>(code) : ExitCode::failure;
+}
+
+}  // namespace
+
+Runner::Runner(const Running& running, const std::string& kind, const Variant& first) : running_(running) {
+  const std::string output = running.output.empty() ? first.loaded.experiment.experiment.output : running.output;
+  folder_ = record::make_run_dir(output, kind);
+  for (const char* part : {"runs", "logs"}) fs::create_directories(fs::path(folder_) / part);
+}
+
+ProcessPlan Runner::plan_of(const std::vector<std::string>& arguments, const std::string& log) const {
+  ProcessPlan plan;
+  plan.command = {running_.program};
+  plan.command.insert(plan.command.end(), arguments.begin(), arguments.end());
+  for (const std::string& path : running_.plugin_paths)
+    plan.command.insert(plan.command.end(), {"--plugin-path", path});
+  plan.log = log;
+  plan.echo = running_.verbose;
+  return plan;
+}
+
+void Runner::validate(const std::vector<Variant>& variants) {
+  for (const Variant& variant : variants) {
+    std::vector<std::string> arguments = {"validate", variant.file};
+    for (const std::string& override_ : variant.overrides) arguments.insert(arguments.end(), {"--set", override_});
+    const std::string log = folder_ + "/logs/validate-" + folder_name(variant.name) + ".log";
+    const RunEnd end{run_process(plan_of(arguments, log)), "", log};
+    const bool asked = end.process.ending == Ending::interrupted || end.process.ending == Ending::terminated;
+    if (asked) stop(end.process, "the check of " + variant.name, folder_);
+    if (end.process.code != 0) throw Error(code_of(end), cause_of(end));
+  }
+}
+
+RunEnd Runner::run(const Variant& variant, const std::string& label, const std::vector<std::string>& more_overrides,
+                   const EndEarly& end_early) {
+  std::vector<std::string> arguments = {"--config", variant.file};
+  const auto set = [&](const std::string& override_) { arguments.insert(arguments.end(), {"--set", override_}); };
+  for (const std::string& override_ : variant.overrides) set(override_);
+  set("experiment.name=" + config::quoted(folder_name(variant.name)));
+  set("experiment.output=" + config::quoted(folder_ + "/runs"));
+  for (const std::string& override_ : more_overrides) set(override_);
+
+  RunEnd end;
+  end.log = fmt::format("{}/logs/{:03}-{}.log", folder_, done_ + 1, folder_name(variant.name));
+  ProcessPlan plan = plan_of(arguments, end.log);
+  if (running_.timeout > 0) plan.timeout = std::chrono::milliseconds(static_cast<int64_t>(running_.timeout * 1000));
+  start_ = Clock::now();
+  plan.end_early = [&] {
+    draw(label);
+    if (end.dir.empty()) end.dir = new_run_dir();
+    return end_early && end_early(end.dir);
+  };
+  end.process = run_process(plan);
+  bar_.clear();
+  if (end.dir.empty()) end.dir = new_run_dir();
+  if (!end.dir.empty()) seen_.push_back(end.dir);
+  ++done_;
+  seconds_ += since(start_);
+  if (end.process.ending == Ending::interrupted || end.process.ending == Ending::terminated) {
+    stop(end.process, label, folder_);
+  }
+  return end;
+}
+
+std::string Runner::must_run(const Variant& variant, const std::string& label,
+                             const std::vector<std::string>& more_overrides) {
+  const RunEnd end = run(variant, label, more_overrides);
+  if (end.process.ending == Ending::exited && end.process.code == 0 && !end.dir.empty()) return end.dir;
+  throw Error(code_of(end), fmt::format("{}: {}; its log: {}", label, cause_of(end), end.log));
+}
+
+void Runner::tell(const std::string& line) {
+  if (running_.quiet) return;
+  bar_.clear();
+  log::info(line);
+}
+
+void Runner::draw(const std::string& label) {
+  if (running_.quiet || running_.verbose) return;
+  std::string left;
+  if (done_ > 0 && expected_ > done_) {
+    const double each = seconds_ / static_cast<double>(done_);
+    const double seconds = std::max(0.0, each * static_cast<double>(expected_ - done_) - since(start_));
+    left = "  " + report::human_time(seconds) + " left";
+  }
+  bar_.show(label + "  ", done_, std::max(expected_, done_ + 1), left);
+}
+
+std::string Runner::new_run_dir() const {
+  for (const auto& entry : fs::directory_iterator(fs::path(folder_) / "runs")) {
+    const std::string path = entry.path().string();
+    if (std::find(seen_.begin(), seen_.end(), path) == seen_.end()) return path;
+  }
+  return "";
+}
+
+std::string last_line_of(const std::string& path) {
+  std::ifstream file(path);
+  std::string last;
+  for (std::string line; std::getline(file, line);) {
+    if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
+  }
+  return last;
+}
+
+}  // namespace ddprun::compare

@@ -1,0 +1,204 @@
+#include "tools/compare/tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "console/units.hpp"
+
+namespace ddprun::compare {
+namespace {
+
+using report::Align;
+using report::human_time;
+using report::Table;
+
+std::string number(double value, int digits) {
+  return std::isfinite(value) ? fmt::format("{:.{}f}", value, digits) : "-";
+}
+
+std::string bytes(double value) {
+  return std::isfinite(value) ? report::human_bytes(static_cast<int64_t>(value)) : "-";
+}
+
+std::string bandwidth(double value) {
+  return std::isfinite(value) ? fmt::format("{:.2f} GB/s", value * 1e-9) : "-";
+}
+
+std::vector<Table::Column> column_for_each(const std::string& first, const std::vector<Member>& members) {
+  std::vector<Table::Column> columns = {{first, Align::left}};
+  for (const Member& member : members) columns.push_back({member.variant.name, Align::right});
+  return columns;
+}
+
+std::string served(const Figures& figures) {
+  if (figures.algorithm.empty()) return "-";
+  return figures.algorithm + (figures.transport.empty() ? "" : "/" + figures.transport);
+}
+
+// Steps 1, 2, 5, 10, 20, 50, ... and the last.
+std::vector<std::size_t> some_steps(std::size_t steps) {
+  std::vector<std::size_t> chosen;
+  for (std::size_t decade = 1; decade <= steps; decade *= 10) {
+    for (const std::size_t times : {1, 2, 5}) {
+      if (decade * times < steps) chosen.push_back(decade * times);
+    }
+  }
+  if (steps > 0) chosen.push_back(steps);
+  return chosen;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+}  // namespace
+
+report::TitledTable figures_table(const Comparison& comparison) {
+  Table table({{"variant", Align::left},
+               {"runs", Align::right},
+               {"total time", Align::right},
+               {"average step", Align::right},
+               {"quartiles", Align::right},
+               {"throughput", Align::right},
+               {"allreduced", Align::right},
+               {"busbw", Align::right},
+               {"served", Align::left},
+               {"peak memory", Align::right}});
+  for (const Member& member : comparison.members) {
+    const Figures& figures = member.typical.figures;
+    table.row({member.variant.name, std::to_string(member.runs.size()), human_time(figures.total_time),
+               human_time(figures.step),
+               human_time(member.typical.step_low) + " .. " + human_time(member.typical.step_high),
+               report::human_rate(figures.throughput), bytes(figures.comm_bytes), bandwidth(figures.busbw),
+               served(figures), bytes(figures.peak_memory)});
+  }
+  return {fmt::format("Medians over runs; the slowest rank counts; the first {} steps are left out",
+                      comparison.warmup_steps),
+          table};
+}
+
+report::TitledTable split_table(const Comparison& comparison) {
+  Table table(column_for_each("of the average step", comparison.members));
+  for (const PartOfStep& part : parts_of_step(splits_of(comparison))) {
+    std::vector<std::string> cells = {part.name};
+    for (const Member& member : comparison.members) {
+      const Split& split = member.typical.figures.split;
+      cells.push_back(human_time(split.*part.member) +
+                      fmt::format("  {:5.1f} %", 100 * (split.*part.member) / split.total()));
+    }
+    table.row(cells);
+  }
+  for (const char* part : {"scatter", "replicate", "gather", "reduce"}) {
+    std::vector<std::string> cells = {std::string("of it ") + part + " (dp)"};
+    bool any = false;
+    for (const Member& member : comparison.members) {
+      const auto& dp = member.typical.figures.dp;
+      const auto found = dp.find(part);
+      any = any || found != dp.end();
+      cells.push_back(found == dp.end() ? "-" : human_time(found->second));
+    }
+    if (any) table.row(cells);
+  }
+  return {"Where a step's time goes", table};
+}
+
+report::TitledTable verdict_table(const Comparison& comparison) {
+  const std::string& base = comparison.members.front().variant.name;
+  Table table({{"against " + base, Align::left},
+               {"step time ratio", Align::right},
+               {"95 % interval", Align::right},
+               {"p", Align::right},
+               {"verdict", Align::left}});
+  for (const Against& against : comparison.against) {
+    const Ratio& ratio = against.ratio;
+    const bool bounded = std::isfinite(ratio.high);
+    table.row({comparison.members[against.member].variant.name, number(ratio.value, 3),
+               bounded ? fmt::format("{:.3f} .. {:.3f}", ratio.low, ratio.high) : "-",
+               bounded ? fmt::format("{:.3f}", against.adjusted_p) : "-", text(against.verdict)});
+  }
+  return {comparison.interleaved ? "Verdict" : "Verdict (runs not interleaved)", table};
+}
+
+report::TitledTable loss_table(const Comparison& comparison) {
+  Table table(column_for_each("loss at step", comparison.members));
+  std::size_t longest = 0;
+  for (const Member& member : comparison.members) longest = std::max(longest, member.runs.front().losses.size());
+  for (const std::size_t step : some_steps(longest)) {
+    std::vector<std::string> cells = {std::to_string(step)};
+    for (const Member& member : comparison.members) {
+      const auto& losses = member.runs.front().losses;
+      cells.push_back(step <= losses.size() ? number(losses[step - 1], 6) : "-");
+    }
+    table.row(cells);
+  }
+  std::vector<std::string> test = {"test"};
+  for (const Member& member : comparison.members) test.push_back(number(member.typical.figures.test_loss, 6));
+  table.row(test);
+  return {"Losses of the first run of each, means over the samples of all ranks", table};
+}
+
+std::vector<std::string> answers(const Comparison& comparison) {
+  std::vector<std::string> lines;
+  for (const Against& against : comparison.against) {
+    const bool twin = comparison.members[against.member].twin;
+    lines.push_back((twin ? "Noise floor: " : "") + sentence(comparison, against));
+  }
+  lines.push_back("Why not faster? " + comparison.ceiling);
+  return lines;
+}
+
+std::vector<std::string> warnings(const Comparison& comparison) {
+  std::vector<std::string> lines;
+  if (!comparison.interleaved) {
+    lines.push_back("These runs were not interleaved: what changed on the machine between them is in their ratios.");
+  }
+  for (const std::string& line : comparison.unfair) lines.push_back("Other work: " + line + ".");
+  const bool alone = std::any_of(comparison.members.begin(), comparison.members.end(),
+                                 [](const Member& member) { return member.runs.size() < 2; });
+  if (alone) lines.push_back("A single run has no spread: no interval, and no verdict.");
+  for (const Against& against : comparison.against) {
+    if (comparison.members[against.member].twin && against.verdict != Verdict::unclear) {
+      lines.push_back("A variant differs from its twin: the machine is not quiet enough for this comparison.");
+    }
+  }
+  return lines;
+}
+
+std::vector<std::pair<std::string, std::vector<std::string>>> parity_sentences(const Comparison& comparison) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> all;
+  for (const Member& member : comparison.members) {
+    const std::vector<std::string> lines = sentences(member.parity);
+    if (!lines.empty()) all.emplace_back(member.variant.name, lines);
+  }
+  const std::string& base = comparison.members.front().variant.name;
+  for (const Against& against : comparison.against) {
+    all.emplace_back(comparison.members[against.member].variant.name + " against " + base, sentences(against.parity));
+  }
+  if (!comparison.loss_repeats.empty()) {
+    all.emplace_back("losses equal bit for bit in all runs", std::vector{listed(comparison.loss_repeats)});
+  }
+  if (!comparison.loss_varies.empty()) {
+    all.emplace_back("losses that vary from run to run", std::vector{listed(comparison.loss_varies)});
+  }
+  return all;
+}
+
+std::string text(const GateResult& result) {
+  std::string line = fmt::format("gate '{}' {}: {:.3f}", result.gate.text, result.held ? "holds" : "does not hold",
+                                 result.ratio.value);
+  if (std::isfinite(result.ratio.high)) {
+    line += fmt::format(", 95 % interval {:.3f} to {:.3f}", result.ratio.low, result.ratio.high);
+  } else {
+    line += ", and a single run has no interval";
+  }
+  const bool value_keeps =
+      result.gate.at_most ? result.ratio.value <= result.gate.bound : result.ratio.value >= result.gate.bound;
+  if (!result.held && value_keeps) line += "; more runs may show it";
+  return line;
+}
+
+}  // namespace ddprun::compare

@@ -1,0 +1,178 @@
+#include "tools/compare/variant.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <set>
+#include <sstream>
+
+#include "base/error.hpp"
+#include "record/environment.hpp"
+
+namespace ddprun::compare {
+namespace {
+
+// Loads each; the faults of all are told together, one that several have only once.
+class Loader {
+ public:
+  void load(Variant& variant) {
+    try {
+      variant.loaded = config::load(variant.file, variant.overrides);
+    } catch (const Error& error) {
+      std::istringstream lines(error.what());
+      for (std::string line; std::getline(lines, line);) {
+        if (told_.insert(line).second) faults_ += (faults_.empty() ? "" : "\n") + line;
+      }
+    }
+  }
+  void raise() const {
+    if (!faults_.empty()) throw Error(ExitCode::usage, faults_);
+  }
+
+ private:
+  std::string faults_;
+  std::set<std::string> told_;
+};
+
+std::vector<Variant> loaded(std::vector<Variant> variants) {
+  Loader loader;
+  for (Variant& variant : variants) loader.load(variant);
+  loader.raise();
+  return variants;
+}
+
+bool all_differ(const std::vector<std::string>& names) {
+  return std::set<std::string>(names.begin(), names.end()).size() == names.size();
+}
+
+// "ring", but "lr=0.1" and "nesterov=true": numbers, true and false say nothing without their key.
+std::string part_of_name(const std::string& override_) {
+  const std::size_t equals = override_.find('=');
+  const std::string value = override_.substr(equals + 1);
+  const bool is_word = !value.empty() && std::isalpha(static_cast<unsigned char>(value[0])) != 0;
+  if (is_word && value != "true" && value != "false") return value;
+  const std::string key = override_.substr(0, equals);
+  const std::size_t dot = key.rfind('.');
+  return (dot == std::string::npos ? key : key.substr(dot + 1)) + "=" + value;
+}
+
+std::string name_of(const std::vector<std::string>& overrides, bool with_keys) {
+  std::string name;
+  for (const std::string& override_ : overrides) {
+    name += (name.empty() ? "" : " ") + (with_keys ? override_ : part_of_name(override_));
+  }
+  return name.empty() ? "as it is" : name;
+}
+
+std::vector<std::string> names_of_files(const std::vector<std::string>& files) {
+  std::vector<std::string> stems, paths;
+  for (const std::string& file : files) {
+    stems.push_back(std::filesystem::path(file).stem().string());
+    paths.push_back(file);
+  }
+  if (all_differ(stems)) return stems;
+  if (all_differ(paths)) return paths;
+  throw Error(ExitCode::usage, "a config is given twice; --aa compares a variant with itself");
+}
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  char quote = 0;
+  for (const char c : text) {
+    if (c == ',' && depth == 0 && quote == 0) {
+      parts.emplace_back();
+      continue;
+    }
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else {
+      depth += (c == '[' || c == '{') - (c == ']' || c == '}');
+    }
+    parts.back() += c;
+  }
+  return parts;
+}
+
+}  // namespace
+
+Vary parse_vary(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == 0 || equals == std::string::npos) {
+    throw Error(ExitCode::usage, "--vary " + text + ": expected KEY=VALUE,VALUE,... as in comm.algorithm=ring,tree");
+  }
+  Vary vary{text.substr(0, equals), split_at_commas(text.substr(equals + 1))};
+  const auto is_empty = [](const std::string& value) { return value.empty(); };
+  if (std::any_of(vary.values.begin(), vary.values.end(), is_empty)) {
+    throw Error(ExitCode::usage, "--vary " + text + ": a value is empty");
+  }
+  if (!all_differ(vary.values)) throw Error(ExitCode::usage, "--vary " + text + ": a value comes twice");
+  return vary;
+}
+
+std::vector<Variant> variants_of_files(const std::vector<std::string>& files, const std::vector<std::string>& common) {
+  const std::vector<std::string> names = names_of_files(files);
+  std::vector<Variant> variants;
+  for (std::size_t i = 0; i < files.size(); ++i) variants.push_back({names[i], files[i], common, {}});
+  return loaded(std::move(variants));
+}
+
+std::vector<Variant> variants_of_overrides(const std::string& file,
+                                           const std::vector<std::vector<std::string>>& overrides,
+                                           const std::vector<std::string>& common) {
+  std::vector<std::string> names;
+  for (const bool with_keys : {false, true}) {
+    names.clear();
+    for (const auto& own : overrides) names.push_back(name_of(own, with_keys));
+    if (all_differ(names)) break;
+  }
+  if (!all_differ(names)) throw Error(ExitCode::usage, "two variants of " + file + " are the same: " + names[0]);
+  std::vector<Variant> variants;
+  for (std::size_t i = 0; i < overrides.size(); ++i) {
+    Variant variant{names[i], file, common, {}};
+    variant.overrides.insert(variant.overrides.end(), overrides[i].begin(), overrides[i].end());
+    variants.push_back(std::move(variant));
+  }
+  return loaded(std::move(variants));
+}
+
+std::map<std::string, std::string> settings_of(const config::Experiment& experiment) {
+  std::map<std::string, std::string> settings;
+  std::istringstream lines(config::to_toml(experiment));
+  std::string table;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t equals = line.find(" = ");
+    if (line.starts_with("[")) {
+      table = line.substr(1, line.size() - 2) + ".";
+    } else if (equals != std::string::npos) {
+      settings[table + line.substr(0, equals)] = line.substr(equals + 3);
+    }
+  }
+  return settings;
+}
+
+int64_t ranks_of(const config::Experiment& experiment) {
+  if (experiment.strategy.kind != "ddp") return 1;
+  return experiment.launch.nproc > 0 ? experiment.launch.nproc : record::collect_environment({}).cores;
+}
+
+int64_t workers_of(const config::Experiment& experiment) {
+  return experiment.strategy.kind == "dp" ? experiment.strategy.devices : ranks_of(experiment);
+}
+
+int64_t global_batch_of(const config::Experiment& experiment) {
+  const int64_t batch = experiment.data.batch_size;
+  return experiment.data.batch_per == "rank" ? batch * ranks_of(experiment) : batch;
+}
+
+std::string folder_name(const std::string& name) {
+  std::string text = name;
+  const auto is_other = [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '_' && c != '-'; };
+  std::replace_if(text.begin(), text.end(), is_other, '-');
+  if (text.starts_with('.')) text[0] = '-';
+  return text;
+}
+
+}  // namespace ddprun::compare

@@ -1,0 +1,219 @@
+// What becomes of the others when a rank stays away, when they are told to stop, and when a rank dies. The last rank is
+// always the one that is not there; each case has a world of its own, because none can be used afterwards.
+#include <atomic>
+#include <csignal>
+#include <memory>
+#include <thread>
+
+#include "tools/conformance/collective.hpp"
+#include "tools/conformance/suite.hpp"
+
+namespace ddprun::conformance {
+namespace {
+
+using testing::As;
+
+// A collective that cannot end without the last rank, and its name.
+struct Victim {
+  std::string name;
+  std::string algorithm;
+  Collective what;
+};
+
+std::vector<Victim> victims(const Settings& settings, int size, bool thorough) {
+  std::vector<Victim> all;
+  const auto add = [&](const std::string& algorithm, Kind kind) {
+    all.push_back({std::string(comm::name_of(kind)) + " " + algorithm,
+                   algorithm,
+                   {.kind = kind,
+                    .dtype = common_dtype(settings, algorithm),
+                    .op = common_op(settings, algorithm),
+                    .root = size - 1,
+                    .count = 10'000}});
+  };
+  add("auto", Kind::allreduce);
+  if (!thorough) return all;
+  for (const auto& algorithm : settings.capabilities.algorithms) add(algorithm.name, Kind::allreduce);
+  for (const Kind kind : {Kind::broadcast, Kind::allgather, Kind::reduce_scatter, Kind::barrier}) add("auto", kind);
+  return all;
+}
+
+// How a blocked call ended on one rank.
+struct End {
+  bool threw = false;
+  ExitCode code = ExitCode::ok;
+  std::string text;
+  milliseconds took{0};
+
+  bool says(const char* status) const { return text.find(std::string(status) + ": ") != std::string::npos; }
+};
+
+template <class Function>
+End watch(Function function) {
+  End end;
+  const auto start = Clock::now();
+  try {
+    function();
+  } catch (const Error& error) {
+    end = {true, error.code(), error.what()};
+  } catch (const std::exception& error) {
+    end = {true, ExitCode::failure, error.what()};
+  }
+  end.took = std::chrono::duration_cast<milliseconds>(Clock::now() - start);
+  return end;
+}
+
+std::string text_of(milliseconds time) {
+  return std::to_string(time.count()) + " ms";
+}
+
+// It must have ended with an error of the ranks' (5), soon enough.
+void judge(Context& context, const End& end, milliseconds latest) {
+  if (!end.threw) return context.fail("the call ended as if all were well");
+  if (end.code != ExitCode::peer) {
+    context.fail("expected timeout, peer lost or aborted (exit code 5), got exit code " +
+                 std::to_string(static_cast<int>(end.code)) + ": " + end.text);
+  }
+  if (end.took > latest) context.fail("ended after " + text_of(end.took) + ", expected within " + text_of(latest));
+}
+
+void deadline(Context& context, const Victim& victim) {
+  const auto limit = context.settings().fault_deadline;
+  context.ranks().meet();  // the deadline is that of joining too: no rank is still to be started then
+  const auto backend = context.join({.algorithm = victim.algorithm, .deadline = limit});
+  context.ranks().meet();
+  if (!context.is_last()) {
+    const End end = watch([&] { run_plain(context, *backend, victim.what, limit); });
+    judge(context, end, limit + context.settings().slack);
+    // A quarter, because the first rank to give up takes its neighbours with it, also one that came later to the call.
+    if (end.threw && end.took < limit / 4) {
+      context.fail("gave up after " + text_of(end.took) + " of " + text_of(limit) + ": " + end.text);
+    }
+    if (end.threw && !end.says("timeout") && !end.says("peer lost")) {
+      context.fail("expected timeout or peer lost, got: " + end.text);
+    }
+  }
+  context.ranks().meet();
+}
+
+enum class AbortBy { call, flag };
+
+void abort_blocked(Context& context, const Victim& victim, AbortBy by) {
+  const auto flag = std::make_shared<std::atomic<int32_t>>(0);
+  const auto backend = context.join({.algorithm = victim.algorithm, .abort_flag = flag});
+  context.ranks().meet();
+  if (!context.is_last()) {
+    std::thread other([&] {
+      std::this_thread::sleep_for(milliseconds(150));
+      if (by == AbortBy::flag) {
+        *flag = 1;
+      } else {
+        backend->abort();
+        backend->abort();  // any number of times
+      }
+    });
+    const End end = watch([&] { run_plain(context, *backend, victim.what, context.settings().deadline); });
+    other.join();
+    judge(context, end, context.settings().slack);
+    // A neighbour that was aborted first may have been seen leaving.
+    if (end.threw && !end.says("aborted") && !end.says("peer lost")) context.fail("expected aborted, got: " + end.text);
+    const End later = watch([&] { run_plain(context, *backend, victim.what, context.settings().deadline); });
+    judge(context, later, context.settings().slack);
+    if (later.threw && !later.says("aborted")) context.fail("a later call: expected aborted, got: " + later.text);
+  }
+  context.ranks().meet();
+}
+
+void abort_idle(Context& context) {
+  const auto backend = context.join({});
+  context.ranks().meet();
+  backend->abort();
+  const End end = watch([&] { run_plain(context, *backend, {.kind = Kind::barrier}, context.settings().deadline); });
+  judge(context, end, context.settings().slack);
+  if (end.threw && !end.says("aborted")) context.fail("expected aborted, got: " + end.text);
+}
+
+[[noreturn]] void die() {
+  raise(SIGKILL);
+  std::abort();
+}
+
+// The last rank dies while the others wait for it.
+void death_while_awaited(Context& context, const Victim& victim) {
+  const auto backend = context.join({.algorithm = victim.algorithm});
+  context.ranks().meet();
+  if (context.is_last()) {
+    std::this_thread::sleep_for(milliseconds(150));
+    die();
+  }
+  const End end = watch([&] { run_plain(context, *backend, victim.what, context.settings().deadline); });
+  judge(context, end, context.settings().slack);
+}
+
+// The last rank dies somewhere in a stream of collectives.
+void death_amid(Context& context, const Victim& victim) {
+  const auto backend = context.join({.algorithm = victim.algorithm});
+  context.ranks().meet();
+  std::thread clock([&] {
+    std::this_thread::sleep_for(milliseconds(150));
+    if (context.is_last()) die();
+  });
+  Collective what = victim.what;
+  what.count = 100'000;
+  const auto give_up = Clock::now() + context.settings().deadline;
+  End end;
+  while (!end.threw && Clock::now() < give_up) {
+    end = watch([&] { run_plain(context, *backend, what, context.settings().deadline); });
+  }
+  clock.join();
+  judge(context, end, context.settings().slack);
+}
+
+// The last rank has told where it can be reached, and dies before anyone could reach it.
+void death_while_joining(Context& context) {
+  const auto limit = context.settings().fault_deadline;
+  int gathers = 0;
+  const End end = watch([&] {
+    context.join({.deadline = limit, .before_gather = [&] {
+                    if (++gathers == 2 && context.is_last()) die();
+                  }});
+    if (context.is_last()) die();
+  });
+  if (context.is_last()) die();
+  if (end.took > limit + context.settings().slack) {
+    context.fail("joining ended after " + text_of(end.took) + ", its deadline was " + text_of(limit));
+  }
+}
+
+}  // namespace
+
+void add_fault_cases(const Settings& settings, int size, As as, bool thorough, std::vector<Case>& cases) {
+  const auto add = [&](const std::string& group, const std::string& name, std::function<void(Context&)> body,
+                       bool last_rank_dies = false) {
+    cases.push_back({.group = group,
+                     .name = group + ": " + name,
+                     .body = std::move(body),
+                     .own_world = true,
+                     .last_rank_dies = last_rank_dies});
+  };
+  add("abort", "every call after it is refused", abort_idle);
+  if (size == 1) return;
+  for (const auto& victim : victims(settings, size, thorough)) {
+    add("deadline", victim.name + ", one rank stays away", [=](Context& context) { deadline(context, victim); });
+    add("abort", victim.name + ", blocked", [=](Context& context) { abort_blocked(context, victim, AbortBy::call); });
+    add("abort", victim.name + ", blocked, by the host's flag",
+        [=](Context& context) { abort_blocked(context, victim, AbortBy::flag); });
+    if (as == As::threads) continue;
+    add(
+        "death", victim.name + ", while awaited", [=](Context& context) { death_while_awaited(context, victim); },
+        true);
+    if (victim.what.kind == Kind::allreduce) {
+      add(
+          "death", victim.name + ", amid a stream of calls", [=](Context& context) { death_amid(context, victim); },
+          true);
+    }
+  }
+  if (as == As::processes) add("death", "while joining", death_while_joining, true);
+}
+
+}  // namespace ddprun::conformance

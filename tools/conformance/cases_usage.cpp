@@ -1,0 +1,287 @@
+// How a communicator may be used: many at once, again and again, with nothing in it, with more than it takes.
+#include <algorithm>
+#include <cmath>
+#include <condition_variable>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "tools/conformance/collective.hpp"
+#include "tools/conformance/suite.hpp"
+
+namespace ddprun::conformance {
+namespace {
+
+// What both a float reduction and a byte movement find easy; several cases mix them.
+std::vector<Collective> mixed_calls(const Settings& settings, const std::string& algorithm, int size, int rounds) {
+  const auto dtype = common_dtype(settings, algorithm);
+  const auto op = common_op(settings, algorithm);
+  std::vector<Collective> calls;
+  for (int round = 0; round < rounds; ++round) {
+    const auto count = static_cast<std::size_t>(round * 37 % 211);
+    const bool in_place = round % 2 == 1;
+    constexpr Kind kKinds[] = {Kind::allreduce, Kind::broadcast, Kind::allreduce, Kind::allgather,
+                               Kind::reduce_scatter};
+    calls.push_back({.kind = kKinds[round % 5],
+                     .dtype = dtype,
+                     .op = op,
+                     .root = round % size,
+                     .count = count,
+                     .in_place = in_place});
+  }
+  return calls;
+}
+
+// Does a piece of work, at once or when it is its turn.
+using Around = std::function<void(const std::function<void()>&)>;
+
+// Runs all calls, whatever comes of one, and returns the first fault.
+std::string run_all(
+    Context& context, comm::CommBackend& backend, const std::vector<Collective>& calls, uint64_t seed,
+    const Around& around = [](const auto& work) { work(); }) {
+  std::string fault;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    Checked checked;
+    around([&] { checked = run_checked(context, backend, calls[i], seed + i * 1000); });
+    if (!fault.empty() || checked.fault.empty()) continue;
+    fault = "call " + std::to_string(i) + " (" + comm::name_of(calls[i].kind) + " " + describe(calls[i]) +
+            "): " + checked.fault;
+  }
+  return fault;
+}
+
+// Two threads, 0 and 1, that work in turn until one has left.
+class Turns {
+ public:
+  void take(int which, const std::function<void()>& work) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return next_ == which || alone_; });
+    const std::unique_ptr<Turns, void (*)(Turns*)> passes_on(this, [](Turns* self) {
+      self->next_ = 1 - self->next_;
+      self->changed_.notify_all();
+    });
+    next_ = which;
+    work();
+  }
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    alone_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int next_ = 0;
+  bool alone_ = false;
+};
+
+void judge(Context& context, const std::string& fault) {
+  if (!fault.empty()) context.fail(fault);
+}
+
+// "" when it throws Error(plugin), as what cannot be served must.
+template <class Function>
+std::string must_refuse(const std::string& what, Function function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::plugin) return "";
+    return what + " was refused with the wrong kind of error: " + error.what();
+  }
+  return what + " was not refused";
+}
+
+// Ranks that share a GPU take turns on it, which makes each call take milliseconds.
+void many_small(Context& context) {
+  const int rounds = context.settings().memory == comm::Memory::host ? 300 : 100;
+  for (const auto& algorithm : algorithms_of(context.settings())) {
+    const auto calls = mixed_calls(context.settings(), algorithm, context.size(), rounds);
+    judge(context, run_all(context, context.shared(algorithm), calls, 11));
+  }
+}
+
+void several_under_way(Context& context) {
+  auto& backend = context.shared("auto");
+  const auto dtype = common_dtype(context.settings(), "auto");
+  const auto op = common_op(context.settings(), "auto");
+  constexpr std::size_t kCount = 5000;
+  std::vector<std::vector<unsigned char>> buffers(4, std::vector<unsigned char>(kCount * comm::size_of(dtype)));
+  std::vector<Image> images;
+  std::vector<comm::RequestPtr> requests;
+  for (uint64_t i = 0; i < 4; ++i) {
+    fill(dtype, op, i, context.rank(), 0, kCount, buffers[i].data());
+    const Image& image = images.emplace_back(context.place(), buffers[i].data(), buffers[i].size());
+    image.put();
+    void* const memory = image.at(buffers[i].data());
+    requests.push_back(backend.allreduce(memory, context.place().buffer(memory, kCount, dtype), op));
+  }
+  for (uint64_t i = 0; i < 4; ++i) {
+    const auto give_up = Clock::now() + context.settings().deadline;
+    while (!requests[i]->test() && Clock::now() < give_up) std::this_thread::yield();
+    context.wait(requests[i]);
+    images[i].get();
+    for (std::size_t j = 0; j < kCount; ++j) {
+      const auto expected = reduce(dtype, op, i, context.size(), j);
+      if (accepts(dtype, expected, load(dtype, buffers[i].data(), j))) continue;
+      return context.fail("request " + std::to_string(i) + ", element " + std::to_string(j) + ": expected " +
+                          to_text(dtype, expected.value) + ", got " +
+                          to_text(dtype, load(dtype, buffers[i].data(), j)));
+    }
+  }
+}
+
+// On a GPU by turns: libraries may not have two communicators of one GPU at work at once, as the kernels of each wait
+// for peers and may keep the other's from running (NCCL's guide, "Using multiple NCCL communicators concurrently").
+void two_communicators(Context& context) {
+  Turns turns;
+  std::string faults[2];
+  const auto work = [&](int which) {
+    const Around around = [&](const std::function<void()>& one) {
+      context.settings().capabilities.stream_ordered ? turns.take(which, one) : one();
+    };
+    try {
+      std::unique_ptr<comm::CommBackend> backend;
+      around([&] { backend = context.join({.channel = 1 + which}); });
+      const auto calls = mixed_calls(context.settings(), "auto", context.size(), which == 0 ? 150 : 120);
+      faults[which] = run_all(context, *backend, calls, 100'000 * static_cast<uint64_t>(which + 1), around);
+      turns.leave();
+      context.ranks().meet(1 + which);  // leaves together, so that nobody sees a peer's end as a loss
+    } catch (const std::exception& error) {
+      faults[which] = error.what();
+      turns.leave();
+    }
+  };
+  std::thread other(work, 1);
+  work(0);
+  other.join();
+  for (int which = 0; which < 2; ++which) {
+    if (!faults[which].empty()) context.fail("communicator " + std::to_string(which) + ": " + faults[which]);
+  }
+}
+
+void null_when_empty(Context& context) {
+  auto& backend = context.shared("auto");
+  const auto dtype = common_dtype(context.settings(), "auto");
+  const auto op = common_op(context.settings(), "auto");
+  const comm::Buffer nothing = context.place().buffer(nullptr, 0, dtype);
+  context.wait(backend.allreduce(nullptr, nothing, op));
+  context.wait(backend.broadcast(nothing, 0));
+  context.wait(backend.allgather(nullptr, nothing));
+  context.wait(backend.reduce_scatter(nullptr, nothing, op));
+}
+
+void refuses_undeclared(Context& context) {
+  for (const auto& algorithm : algorithms_of(context.settings())) {
+    auto& backend = context.shared(algorithm);
+    for (int dtype = 0; dtype < kDTypes; ++dtype) {
+      for (int op = 0; op < kOps; ++op) {
+        const auto d = static_cast<DType>(dtype);
+        const auto o = static_cast<Op>(op);
+        if (takes(context.settings(), algorithm, d, o)) continue;
+        double memory[2] = {};
+        const Image image(context.place(), memory, sizeof memory);
+        judge(context, must_refuse(algorithm + " allreduce " + comm::name_of(o) + " of " + comm::name_of(d), [&] {
+                context.wait(
+                    backend.allreduce(image.at(&memory[0]), context.place().buffer(image.at(&memory[1]), 1, d), o));
+              }));
+      }
+    }
+    context.wait(backend.barrier());  // a refusal leaves the communicator well
+  }
+}
+
+void refuses_unknown_option(Context& context) {
+  judge(context, must_refuse("the option no_such_option", [&] { context.join({.extra = {{"no_such_option", "1"}}}); }));
+}
+
+// Bits of five allreduces of the same numbers, on two communicators made with `deterministic`.
+void repeats(Context& context, const std::string& algorithm) {
+  const auto dtype = common_dtype(context.settings(), algorithm);
+  const auto op = common_op(context.settings(), algorithm);
+  constexpr std::size_t kCount = 65'537;
+  std::vector<unsigned char> send(kCount * comm::size_of(dtype));
+  std::vector<unsigned char> first;
+  fill(dtype, op, 5, context.rank(), 0, kCount, send.data());
+  const Image image(context.place(), send.data(), send.size());
+  image.put();
+  for (int joined = 0; joined < 2; ++joined) {
+    const auto backend = context.join({.algorithm = algorithm, .deterministic = true});
+    for (int run = 0; run < 5; ++run) {
+      std::vector<unsigned char> recv(send.size());
+      const Image result(context.place(), recv.data(), recv.size());
+      const comm::Buffer buffer = context.place().buffer(result.at(recv.data()), kCount, dtype);
+      context.wait(backend->allreduce(image.at(send.data()), buffer, op));
+      result.get();
+      if (first.empty()) first = recv;
+      if (recv != first) context.fail("run " + std::to_string(joined * 5 + run) + " differs from the first");
+    }
+    context.ranks().meet();
+  }
+  context.digest(first.data(), first.size());
+}
+
+// NaN is the backend's own affair: what it does is told and not judged.
+void nan_of(Context& context, Op op) {
+  const auto dtype = common_dtype(context.settings(), "auto");
+  std::string told;
+  for (int from = 0; from < context.size(); ++from) {
+    double numbers[2] = {};  // sent, received
+    store(dtype, {context.rank() == from ? std::numeric_limits<long double>::quiet_NaN() : 1.0L, 0}, numbers, 0);
+    const Image image(context.place(), numbers, sizeof numbers);
+    image.put();
+    const comm::Buffer recv = context.place().buffer(image.at(&numbers[1]), 1, dtype);
+    context.wait(context.shared("auto").allreduce(image.at(&numbers[0]), recv, op));
+    image.get();
+    const bool propagates = std::isnan(load(dtype, &numbers[1], 0).real);
+    told += (from > 0 ? ", " : "") + std::string(propagates ? "kept" : "lost") + " from rank " + std::to_string(from);
+  }
+  if (context.rank() == 0) context.note(told);
+}
+
+void allocated_memory(Context& context) {
+  auto& backend = context.shared("auto");
+  const auto dtype = common_dtype(context.settings(), "auto");
+  const auto op = common_op(context.settings(), "auto");
+  for (const std::size_t count : {std::size_t{1}, std::size_t{100'000}}) {
+    std::vector<unsigned char> content(count * comm::size_of(dtype));
+    const auto memory = backend.allocate(content.size());
+    if (reinterpret_cast<std::uintptr_t>(memory.get()) % 4096 != 0) context.fail("the memory is not page-aligned");
+    fill(dtype, op, 9, context.rank(), 0, count, content.data());
+    context.place().put(memory.get(), content.data(), content.size());
+    context.wait(backend.allreduce(memory.get(), context.place().buffer(memory.get(), count, dtype), op));
+    context.place().get(content.data(), memory.get(), content.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      if (accepts(dtype, reduce(dtype, op, 9, context.size(), i), load(dtype, content.data(), i))) continue;
+      return context.fail("element " + std::to_string(i) + " is wrong");
+    }
+  }
+}
+
+}  // namespace
+
+void add_usage_cases(const Settings& settings, int, std::vector<Case>& cases) {
+  const auto add = [&](const std::string& name, std::function<void(Context&)> body) {
+    cases.push_back({.group = "usage", .name = name, .body = std::move(body)});
+  };
+  add("hundreds of small collectives in a row, of varying sizes and kinds", many_small);
+  add("four allreduces under way at once", several_under_way);
+  add("two communicators at once, from two threads", two_communicators);
+  add("null buffers with count 0", null_when_empty);
+  add("what is not declared is refused", refuses_undeclared);
+  add("an unknown option is refused", refuses_unknown_option);
+  for (const auto& algorithm : algorithms_of(settings)) {
+    add("ten deterministic runs under " + algorithm + " give the same bits",
+        [=](Context& context) { repeats(context, algorithm); });
+  }
+  if (settings.capabilities.alloc) add("memory of the backend's own", allocated_memory);
+  const auto dtype = common_dtype(settings, "auto");
+  for (const Op op : {Op::sum, Op::min, Op::max}) {
+    if (!is_floating(dtype) || !takes(settings, "auto", dtype, op)) continue;
+    add(std::string("NaN under ") + comm::name_of(op), [=](Context& context) { nan_of(context, op); });
+  }
+}
+
+}  // namespace ddprun::conformance

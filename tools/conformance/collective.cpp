@@ -1,0 +1,177 @@
+#include "tools/conformance/collective.hpp"
+
+#include "tools/conformance/guarded.hpp"
+
+namespace ddprun::conformance {
+namespace {
+
+// The buffers of a collective on one rank, and what they held before.
+class Buffers {
+ public:
+  Buffers(const Place& place, const Collective& what, int rank, int size)
+      : what_(what),
+        element_(comm::size_of(what.dtype)),
+        send_count_(what.kind == Kind::reduce_scatter ? what.count * size : what.count),
+        recv_count_(what.kind == Kind::allgather ? what.count * size : what.count),
+        block_(static_cast<std::size_t>(rank) * what.count * element_),
+        // In place the larger buffer holds both. Out of place, both lie one element off a cache line.
+        send_(what.in_place && what.kind == Kind::allgather ? 0 : send_count_ * element_, shift()),
+        recv_(what.in_place && what.kind != Kind::allgather ? 0 : recv_count_ * element_, shift()),
+        send_image_(place, send_.whole(), send_.whole_bytes()),
+        recv_image_(place, recv_.whole(), recv_.whole_bytes()) {}
+
+  std::size_t send_count() const { return send_count_; }
+  std::size_t recv_count() const { return recv_count_; }
+  unsigned char* send() {
+    return what_.in_place && what_.kind == Kind::allgather ? recv_.data() + block_ : send_.data();
+  }
+  unsigned char* recv() {
+    if (!what_.in_place || what_.kind == Kind::allgather) return recv_.data();
+    return what_.kind == Kind::reduce_scatter ? send_.data() + block_ : send_.data();
+  }
+
+  // The same, as a backend is given them.
+  void* send_memory() {
+    return (what_.in_place && what_.kind == Kind::allgather ? recv_image_ : send_image_).at(send());
+  }
+  void* recv_memory() {
+    return (!what_.in_place || what_.kind == Kind::allgather ? recv_image_ : send_image_).at(recv());
+  }
+
+  // Before the collective, and after it.
+  void put() {
+    before_ = send_.copy();
+    send_image_.put();
+    recv_image_.put();
+  }
+  void get() {
+    send_image_.get();
+    recv_image_.get();
+  }
+  std::string fault() const {
+    if (!send_.intact() || !recv_.intact()) return "wrote outside the buffers";
+    if (!what_.in_place && !send_.holds(before_)) return "changed send";
+    return "";
+  }
+
+ private:
+  std::size_t shift() const { return what_.in_place ? 0 : element_; }
+
+  Collective what_;
+  std::size_t element_;
+  std::size_t send_count_;
+  std::size_t recv_count_;
+  std::size_t block_;
+  Guarded send_;
+  Guarded recv_;
+  Image send_image_;
+  Image recv_image_;
+  std::vector<unsigned char> before_;
+};
+
+// Counts wrong elements and describes the first.
+class Mistakes {
+ public:
+  explicit Mistakes(DType dtype) : dtype_(dtype) {}
+
+  void check(std::size_t index, const Expected& expected, const Value& got) {
+    ++checked_;
+    if (accepts(dtype_, expected, got)) return;
+    if (wrong_++ > 0) return;
+    first_ = "element " + std::to_string(index) + ": expected " + to_text(dtype_, expected.value);
+    if (expected.bound > 0) first_ += " (off by at most " + to_text(DType::float64, {expected.bound, 0}) + ")";
+    first_ += ", got " + to_text(dtype_, got);
+  }
+  std::string text() const {
+    if (wrong_ == 0) return "";
+    return first_ + "; wrong are " + std::to_string(wrong_) + " of " + std::to_string(checked_) + " elements";
+  }
+
+ private:
+  DType dtype_;
+  std::size_t checked_ = 0;
+  std::size_t wrong_ = 0;
+  std::string first_;
+};
+
+// Where the digests tell that all ranks hold the same bits, they share the work on a large result: each checks every
+// `stride`-th element, from its own rank on.
+constexpr std::size_t kShared = 100'000;
+
+// What rank `rank` must hold in element `index` of recv.
+Expected expected_at(const Collective& what, uint64_t seed, int rank, int size, std::size_t index) {
+  switch (what.kind) {
+    case Kind::allreduce: return reduce(what.dtype, what.op, seed, size, index);
+    case Kind::reduce_scatter: {
+      return reduce(what.dtype, what.op, seed, size, static_cast<std::size_t>(rank) * what.count + index);
+    }
+    case Kind::allgather: {
+      const int from = static_cast<int>(index / what.count);
+      return {contribution(what.dtype, what.op, seed, from, index % what.count), 0};
+    }
+    default: return {contribution(what.dtype, what.op, seed, what.root, index), 0};
+  }
+}
+
+comm::RequestPtr start(const Place& place, comm::CommBackend& backend, const Collective& what, Buffers& buffers) {
+  const void* const send = buffers.send_memory();
+  const comm::Buffer buffer = place.buffer(buffers.recv_memory(), buffers.recv_count(), what.dtype);
+  switch (what.kind) {
+    case Kind::allreduce: return backend.allreduce(send, buffer, what.op);
+    case Kind::broadcast: return backend.broadcast(buffer, what.root);
+    case Kind::allgather: return backend.allgather(send, buffer);
+    case Kind::reduce_scatter: return backend.reduce_scatter(send, buffer, what.op);
+    default: return backend.barrier();
+  }
+}
+
+}  // namespace
+
+std::string describe(const Collective& what) {
+  if (what.kind == Kind::barrier) return "";
+  std::string text = comm::name_of(what.dtype);
+  if (what.kind == Kind::allreduce || what.kind == Kind::reduce_scatter) text += std::string(" ") + name_of(what.op);
+  if (what.kind == Kind::broadcast) text += " root " + std::to_string(what.root);
+  text += " count " + std::to_string(what.count);
+  if (what.kind != Kind::broadcast) text += what.in_place ? " in place" : " out of place";
+  return text;
+}
+
+Checked run_checked(Context& context, comm::CommBackend& backend, const Collective& what, uint64_t seed,
+                    Context* digest) {
+  const int rank = context.rank();
+  Collective in_form = what;
+  in_form.in_place |= what.kind == Kind::broadcast;  // it has one buffer
+  Buffers buffers(context.place(), in_form, rank, context.size());
+  if (what.kind != Kind::broadcast || rank == what.root) {
+    fill(what.dtype, what.op, seed, rank, 0, buffers.send_count(), buffers.send());
+  }
+  buffers.put();
+
+  Checked result;
+  result.served = context.wait(start(context.place(), backend, what, buffers));
+  buffers.get();
+
+  const bool same_on_all = digest != nullptr && what.kind != Kind::reduce_scatter;
+  const bool shared = same_on_all && buffers.recv_count() >= kShared;
+  const std::size_t stride = shared ? static_cast<std::size_t>(context.size()) : 1;
+  Mistakes mistakes(what.dtype);
+  for (std::size_t i = shared ? static_cast<std::size_t>(rank) : 0; i < buffers.recv_count(); i += stride) {
+    mistakes.check(i, expected_at(what, seed, rank, context.size(), i), load(what.dtype, buffers.recv(), i));
+  }
+  result.fault = mistakes.text();
+  if (result.fault.empty()) result.fault = buffers.fault();
+  if (same_on_all) {
+    digest->digest(buffers.recv(), buffers.recv_count() * comm::size_of(what.dtype));
+  }
+  return result;
+}
+
+void run_plain(Context& context, comm::CommBackend& backend, const Collective& what, milliseconds timeout) {
+  Buffers buffers(context.place(), what, context.rank(), context.size());
+  start(context.place(), backend, what, buffers)->wait(timeout);
+  // On a stream nothing has happened yet: the barrier tells how it went.
+  if (context.settings().capabilities.stream_ordered) backend.barrier()->wait(timeout);
+}
+
+}  // namespace ddprun::conformance

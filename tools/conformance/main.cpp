@@ -1,0 +1,281 @@
+// ddprun-conformance: tests any communication plugin against the contract of ddprun/plugin/comm_plugin.h.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iomanip>
+#include <iostream>
+
+#include "base/error.hpp"
+#include "tools/conformance/gpus.hpp"
+#include "tools/conformance/runner.hpp"
+#include "tools/conformance/networks.hpp"
+
+namespace ddprun::conformance {
+namespace {
+
+using testing::As;
+
+struct Arguments {
+  std::string plugin;
+  std::vector<std::string> plugin_path;
+  std::vector<int> ranks{1, 2, 3, 5};
+  std::string as = "both";
+  std::string memory;
+  std::vector<int> devices;
+  std::vector<std::string> options;
+  std::vector<std::string> filters;
+  bool networks = false;
+  bool large = false;
+  bool list = false;
+  bool verbose = false;
+  unsigned deadline_ms = 20'000;
+  unsigned fault_deadline_ms = 1'000;
+  unsigned slack_ms = 3'000;
+};
+
+void declare(CLI::App& app, Arguments& arguments) {
+  app.add_option("--plugin", arguments.plugin, "Plugin to test: a name (\"gloo\") or a path")->required();
+  app.add_option("--plugin-path", arguments.plugin_path, "Folder to look for a name in; may be given again");
+  app.add_option("--ranks", arguments.ranks, "World sizes, 1 to 16 (1,2,3,5)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 16));
+  app.add_option("--as", arguments.as, "What a rank is (both); a death is tested with processes only")
+      ->check(CLI::IsMember({"processes", "threads", "both"}));
+  app.add_option("--memory", arguments.memory, "Where the buffers are (what the plugin takes; host, where both)")
+      ->check(CLI::IsMember({"host", "cuda"}));
+  app.add_option("--device", arguments.devices,
+                 "GPU of each rank under --memory cuda, as CUDA counts them; one for all ranks (a rank's own number)")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 1023));
+  app.add_option("--option", arguments.options, "Option for the plugin, key=value; may be given again");
+  app.add_option("--filter", arguments.filters, "Run only cases with this text in their name; may be given again");
+  app.add_flag("--networks", arguments.networks,
+               "Put each rank into a network namespace of its own (with --as processes; CAP_SYS_ADMIN); ends with 77 "
+               "where that is not allowed");
+  app.add_flag("--large", arguments.large, "A million elements with every dtype and op, not only with some");
+  app.add_flag("--list", arguments.list, "Print the names of the cases and run none");
+  app.add_flag("--verbose", arguments.verbose, "Print every case, not only those that fail");
+  app.add_option("--deadline", arguments.deadline_ms, "Milliseconds for a collective that should end well (20000)");
+  app.add_option("--fault-deadline", arguments.fault_deadline_ms, "Milliseconds for one that should time out (1000)");
+  app.add_option("--slack", arguments.slack_ms, "Milliseconds granted to a busy machine beyond the contract (3000)");
+}
+
+comm::Memory memory_from(const Arguments& arguments, const Settings& settings) {
+  const auto& capabilities = settings.capabilities;
+  const bool host = arguments.memory.empty() ? capabilities.host : arguments.memory == "host";
+  if (host ? capabilities.host : capabilities.cuda) return host ? comm::Memory::host : comm::Memory::cuda;
+  throw Error(ExitCode::usage, "--memory " + arguments.memory + ": " + settings.plugin.table->name + " takes " +
+                                   (host ? "CUDA" : "host") + " memory only");
+}
+
+// Leaves what the plugin takes and gives of the buffers' memory. Returns the names of the other algorithms.
+std::vector<std::string> without_algorithms_of_other_memory(Settings& settings) {
+  comm::Capabilities& can = settings.capabilities;
+  std::vector<std::string> names;
+  std::erase_if(can.algorithms, [&](const comm::Algorithm& algorithm) {
+    if (!algorithm.takes(settings.memory)) names.push_back(algorithm.name);
+    return !algorithm.takes(settings.memory);
+  });
+  can.alloc = can.alloc && can.alloc_memory == settings.memory;
+  return names;
+}
+
+Settings settings_from(const Arguments& arguments) {
+  Settings settings;
+  for (const auto& option : arguments.options) {
+    const auto equals = option.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw Error(ExitCode::usage, "--option " + option + ": expected key=value");
+    }
+    settings.options[option.substr(0, equals)] = option.substr(equals + 1);
+  }
+  if (arguments.networks && arguments.as != testing::name_of(As::processes)) {
+    throw Error(ExitCode::usage, "--networks: ranks that are threads share one network; add --as processes");
+  }
+  settings.networks = arguments.networks;
+  settings.large = arguments.large;
+  settings.deadline = milliseconds(arguments.deadline_ms);
+  settings.fault_deadline = milliseconds(arguments.fault_deadline_ms);
+  settings.slack = milliseconds(arguments.slack_ms);
+  settings.plugin = plugin::Registry::standard(arguments.plugin_path).comm(arguments.plugin);
+  settings.capabilities = comm::capabilities_of(*settings.plugin.table);
+  settings.memory = memory_from(arguments, settings);
+  settings.devices = arguments.devices;
+  if (settings.memory == comm::Memory::host && !arguments.devices.empty()) {
+    throw Error(ExitCode::usage, "--device: the buffers are in host memory; add --memory cuda");
+  }
+  return settings;
+}
+
+// One world's cases, filtered.
+std::vector<Case> cases_of(const Settings& settings, int size, As as, bool thorough, const Arguments& arguments) {
+  std::vector<Case> all;
+  add_collective_cases(settings, size, all);
+  add_usage_cases(settings, size, all);
+  add_lifetime_cases(all);
+  add_graph_cases(settings, all);
+  add_fault_cases(settings, size, as, thorough, all);
+  if (arguments.filters.empty()) return all;
+  std::vector<Case> chosen;
+  for (auto& one : all) {
+    const std::string name = world_name(size, as) + ": " + one.name;
+    const auto in_name = [&](const std::string& text) { return name.find(text) != std::string::npos; };
+    if (std::any_of(arguments.filters.begin(), arguments.filters.end(), in_name)) chosen.push_back(std::move(one));
+  }
+  return chosen;
+}
+
+// Prints what comes in, and counts it.
+class Report {
+ public:
+  explicit Report(bool verbose) : verbose_(verbose) {}
+
+  void add(const Result& result) {
+    const std::string name = result.world + ": " + result.name;
+    for (const auto& note : result.notes) notes_.push_back(name + ": " + note);
+    switch (result.state) {
+      case Result::State::passed:
+        ++passed_;
+        ++line_of(result.group).passed;
+        if (verbose_) std::cout << "passed  " << name << '\n';
+        break;
+      case Result::State::skipped: skip(name + ": " + result.text, 1); break;
+      case Result::State::failed:
+        ++failed_;
+        ++line_of(result.group).failed;
+        std::cout << "FAILED  " << name << '\n' << indented(result.text) << std::flush;
+    }
+  }
+
+  void skip(const std::string& what, std::size_t combinations) {
+    skips_.push_back(what);
+    skipped_ += combinations;
+  }
+
+  // Prints the table's lines for a world, in the order in which its groups first came.
+  void end_world(const std::string& world) {
+    for (const auto& line : lines_) {
+      std::cout << std::left << std::setw(20) << world << std::setw(24) << line.group << std::right << std::setw(6)
+                << line.passed << " passed";
+      if (line.failed > 0) std::cout << std::setw(6) << line.failed << " FAILED";
+      std::cout << '\n';
+    }
+    std::cout << std::flush;
+    lines_.clear();
+  }
+
+  ExitCode close() {
+    for (const auto& note : notes_) std::cout << "note: " << note << '\n';
+    for (const auto& skip : skips_) std::cout << "skipped: " << skip << '\n';
+    std::cout << passed_ << " passed, " << failed_ << " failed, " << skipped_ << " skipped" << std::endl;
+    return failed_ == 0 ? ExitCode::ok : ExitCode::gate;
+  }
+
+ private:
+  struct Line {
+    std::string group;
+    std::size_t passed = 0;
+    std::size_t failed = 0;
+  };
+
+  Line& line_of(const std::string& group) {
+    const auto found =
+        std::find_if(lines_.begin(), lines_.end(), [&](const Line& line) { return line.group == group; });
+    return found != lines_.end() ? *found : lines_.emplace_back(Line{.group = group});
+  }
+
+  static std::string indented(const std::string& text) {
+    std::string result = "        ";
+    for (const char c : text) result += c == '\n' ? "\n        " : std::string(1, c);
+    return result + '\n';
+  }
+
+  bool verbose_;
+  std::size_t passed_ = 0;
+  std::size_t failed_ = 0;
+  std::size_t skipped_ = 0;
+  std::vector<Line> lines_;
+  std::vector<std::string> notes_;
+  std::vector<std::string> skips_;
+};
+
+void print_plugin(const Settings& settings) {
+  const auto& table = *settings.plugin.table;
+  std::cout << table.name << ' ' << table.version;
+  if (*table.library != '\0') std::cout << " (" << table.library << ')';
+  std::cout << ", " << settings.plugin.path << '\n' << std::flush;
+}
+
+// What ctest takes for a skip.
+constexpr auto kSkipped = static_cast<ExitCode>(77);
+
+ExitCode run(const Arguments& arguments) {
+  Settings settings = settings_from(arguments);
+  const auto of_other_memory = without_algorithms_of_other_memory(settings);
+  print_plugin(settings);
+  const Gpus gpus = settings.memory == comm::Memory::host ? Gpus{} : find_gpus(settings);
+  if (!gpus.missing.empty()) {
+    std::cout << "skipped: no CUDA memory: " << gpus.missing << '\n';
+    return kSkipped;
+  }
+  Leftovers leftovers;
+  Report report(arguments.verbose);
+  for (const auto& skipped : undeclared(settings)) report.skip(skipped.what + ": not declared", skipped.combinations);
+  for (const auto& name : of_other_memory) report.skip("allreduce " + name + ": does not take such memory", 1);
+  std::size_t chosen = 0, left_out = 0;
+  for (const As as : {As::processes, As::threads}) {
+    if (arguments.as != "both" && arguments.as != testing::name_of(as)) continue;
+    bool thorough = true;  // in the first world with a peer to lose
+    for (const int size : arguments.ranks) {
+      if (const std::string why = why_no_world(settings, gpus, size); !why.empty()) {
+        report.skip(world_name(size, as) + ": " + why, 1);
+        ++left_out;
+        continue;
+      }
+      const auto cases = cases_of(settings, size, as, thorough, arguments);
+      thorough = thorough && size == 1;
+      chosen += cases.size();
+      if (arguments.list) {
+        for (const auto& one : cases) std::cout << world_name(size, as) << ": " << one.name << '\n';
+      } else if (!cases.empty()) {
+        run_cases(settings, size, as, cases, leftovers, [&](const Result& result) { report.add(result); });
+        report.end_world(world_name(size, as));
+      }
+    }
+  }
+  if (chosen == 0 && left_out > 0) {
+    report.close();
+    return kSkipped;
+  }
+  if (chosen == 0) throw Error(ExitCode::usage, "--filter: no case has this in its name; --list prints the names");
+  return arguments.list ? ExitCode::ok : report.close();
+}
+
+}  // namespace
+}  // namespace ddprun::conformance
+
+int main(int argc, char** argv) {
+  using namespace ddprun;
+  CLI::App app{
+      "Tests a communication plugin of ddprun against the contract. Exit codes: 0 all passed, 2 usage, 3 plugin "
+      "not found or refused, 6 a case failed, 77 skipped."};
+  conformance::Arguments arguments;
+  conformance::declare(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::usage);
+  }
+  try {
+    if (const std::string why = arguments.networks ? testing::why_no_networks() : ""; !why.empty()) {
+      std::cout << "skipped: " << why << '\n';
+      return static_cast<int>(conformance::kSkipped);
+    }
+    return static_cast<int>(conformance::run(arguments));
+  } catch (const Error& error) {
+    std::cerr << "ddprun-conformance: " << error.what() << '\n';
+    return static_cast<int>(error.code());
+  } catch (const std::exception& error) {
+    std::cerr << "ddprun-conformance: " << error.what() << '\n';
+    return static_cast<int>(ExitCode::failure);
+  }
+}

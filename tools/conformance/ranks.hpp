@@ -1,0 +1,333 @@
+// Runs a test's ranks, as processes or as threads, under a deadline: none outlives the call, whatever it does. Threads
+// run in one child process of their own, so that they too can be killed. For tests of one thread only, because it
+// forks.
+#pragma once
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/error.hpp"
+#include "tools/conformance/exchange.hpp"
+
+namespace ddprun::testing {
+
+using Clock = std::chrono::steady_clock;
+
+enum class As { processes, threads };
+inline const char* name_of(As as) {
+  return as == As::processes ? "processes" : "threads";
+}
+
+// How a rank ended, and what it told.
+struct Outcome {
+  enum class End { finished, threw, exited, killed, hung };
+  int rank = 0;
+  pid_t pid = 0;  // of its process; one for all ranks that are threads
+  End end = End::hung;
+  int number = 0;     // threw: ExitCode of a ddprun::Error, else -1; exited: the exit status; killed: the signal
+  std::string error;  // threw: what()
+  bool left_processes = false;       // its process started others that outlived it; they were killed
+  std::vector<std::string> records;  // what it reported, in order, up to its end
+
+  bool ok() const { return end == End::finished; }
+  // "rank 2: killed by signal 9 (Killed)"
+  std::string describe() const {
+    const std::string who = "rank " + std::to_string(rank) + ": ";
+    switch (end) {
+      case End::finished: return who + "finished";
+      case End::threw: return who + "threw: " + error;
+      case End::exited: return who + "exited with status " + std::to_string(number);
+      case End::killed: return who + "killed by signal " + std::to_string(number) + " (" + strsignal(number) + ")";
+      case End::hung: return who + "did not end before its deadline and was killed";
+    }
+    return who;
+  }
+};
+
+// A rank's view of its world, for the body of the test. report() may be called by any thread; allgather() and meet() by
+// one thread at a time on each channel.
+class Rank {
+ public:
+  Rank(int rank, int size, Exchange& exchange, int pipe, Clock::time_point deadline)
+      : rank_(rank), size_(size), exchange_(exchange), pipe_(pipe), deadline_(deadline) {}
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  Clock::time_point deadline() const { return deadline_; }
+
+  // Out of band: `bytes` bytes of every rank into recv, in rank order. Throws std::runtime_error when a peer does not
+  // come.
+  void allgather(const void* send, std::size_t bytes, void* recv, int channel = 0) {
+    exchange_.allgather(channel, rank_, ++rounds_.at(channel), send, bytes, recv, deadline_);
+  }
+  // Out of band: returns when all ranks have called it.
+  void meet(int channel = 0) { allgather(nullptr, 0, nullptr, channel); }
+
+  // Puts a record into this rank's Outcome; it arrives even if the rank is killed right after.
+  void report(std::string_view record) { send('R', record); }
+
+ private:
+  friend class World;
+
+  // A frame: its kind, the length of its text, the text.
+  void send(char kind, std::string_view text) {
+    const auto length = static_cast<uint32_t>(text.size());
+    std::string frame(1, kind);
+    frame.append(reinterpret_cast<const char*>(&length), sizeof length).append(text);
+    const std::lock_guard lock(mutex_);
+    for (std::size_t done = 0; done < frame.size();) {
+      const ssize_t written = write(pipe_, frame.data() + done, frame.size() - done);
+      if (written < 0 && errno != EINTR) return;  // the test is gone, and so are we in a moment
+      if (written > 0) done += static_cast<std::size_t>(written);
+    }
+  }
+
+  void run(const std::function<void(Rank&)>& body) {
+    try {
+      body(*this);
+      send('F', "");
+    } catch (const Error& error) {
+      send('E', std::to_string(static_cast<int>(error.code())) + " " + error.what());
+    } catch (const std::exception& error) {
+      send('E', std::string("-1 ") + error.what());
+    } catch (...) {
+      send('E', "-1 an exception of unknown type");
+    }
+    close(pipe_);
+  }
+
+  int rank_;
+  int size_;
+  Exchange& exchange_;
+  int pipe_;
+  Clock::time_point deadline_;
+  std::array<uint32_t, Exchange::kChannels> rounds_{};
+  std::mutex mutex_;
+};
+
+// The parent's side of run_ranks().
+class World {
+ public:
+  World(int size, As as, std::chrono::milliseconds deadline)
+      : size_(size), as_(as), deadline_(Clock::now() + deadline), exchange_(size), outcomes_(size), streams_(size) {}
+
+  std::vector<Outcome> run(const std::function<void(Rank&)>& body) {
+    start(body);
+    listen();
+    for (auto& child : children_) reap(child);
+    for (int rank = 0; rank < size_; ++rank) judge(outcomes_[rank], child_of(rank));
+    return std::move(outcomes_);
+  }
+
+ private:
+  struct Child {
+    pid_t pid = 0;
+    bool ended = false;  // and so has a status
+    bool hung = false;
+    bool left_processes = false;
+    int status = 0;
+  };
+  struct Stream {
+    int fd = -1;
+    std::string text;  // read, but not yet a whole frame
+  };
+
+  Child& child_of(int rank) { return children_[as_ == As::processes ? rank : 0]; }
+
+  void start(const std::function<void(Rank&)>& body) {
+    std::vector<std::array<int, 2>> pipes(size_);
+    for (auto& ends : pipes) {
+      if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("ranks: pipe failed");
+    }
+    std::fflush(nullptr);  // else a child would write the parent's buffered text a second time
+    const pid_t parent = getpid();
+    for (int child = 0; child < (as_ == As::processes ? size_ : 1); ++child) {
+      const pid_t pid = fork();
+      if (pid < 0) throw std::runtime_error("ranks: fork failed");
+      if (pid == 0) become_child(child, parent, pipes, body);
+      setpgid(pid, pid);  // both sides say so, because either may be first
+      children_.push_back({.pid = pid});
+    }
+    for (int rank = 0; rank < size_; ++rank) {
+      outcomes_[rank].rank = rank;
+      outcomes_[rank].pid = child_of(rank).pid;
+      close(pipes[rank][1]);
+      fcntl(pipes[rank][0], F_SETFL, O_NONBLOCK);
+      streams_[rank].fd = pipes[rank][0];
+    }
+  }
+
+  [[noreturn]] void become_child(int child, pid_t parent, const std::vector<std::array<int, 2>>& pipes,
+                                 const std::function<void(Rank&)>& body) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    setpgid(0, 0);  // so that what a rank starts can be killed with it
+    std::signal(SIGPIPE, SIG_IGN);
+    for (int rank = 0; rank < size_; ++rank) {
+      close(pipes[rank][0]);
+      if (as_ == As::processes && rank != child) close(pipes[rank][1]);
+    }
+    if (as_ == As::processes) {
+      Rank(child, size_, exchange_, pipes[child][1], deadline_).run(body);
+    } else {
+      std::vector<std::thread> threads;
+      for (int rank = 0; rank < size_; ++rank) {
+        threads.emplace_back([&, rank] { Rank(rank, size_, exchange_, pipes[rank][1], deadline_).run(body); });
+      }
+      for (auto& thread : threads) thread.join();
+    }
+    std::fflush(nullptr);
+    _exit(0);  // not exit: the parent's atexit handlers and the test framework's are none of ours
+  }
+
+  // Reads all records until every rank has closed its pipe, or has ended, or the deadline comes.
+  void listen() {
+    constexpr int kLookMilliseconds = 20;  // a process that a rank left behind may hold the rank's pipe open
+    for (int open = size_; open > 0 && Clock::now() < deadline_;) {
+      std::vector<pollfd> polled;
+      for (const auto& stream : streams_) polled.push_back({stream.fd, POLLIN, 0});
+      poll(polled.data(), polled.size(), kLookMilliseconds);
+      for (int rank = 0; rank < size_; ++rank) {
+        if (streams_[rank].fd < 0) continue;
+        const bool ended = has_ended(child_of(rank));  // asked before reading, so that nothing written before is missed
+        if (read_all(rank) || ended) {
+          close_stream(rank);
+          --open;
+        }
+      }
+    }
+    for (int rank = 0; rank < size_; ++rank) close_stream(rank);
+  }
+
+  // Reads what there is; true when the rank has closed its end.
+  bool read_all(int rank) {
+    std::array<char, 1 << 14> chunk;
+    Stream& stream = streams_[rank];
+    while (true) {
+      const ssize_t count = read(stream.fd, chunk.data(), chunk.size());
+      if (count == 0) return true;
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) return errno != EAGAIN;
+      stream.text.append(chunk.data(), static_cast<std::size_t>(count));
+      take_frames(rank);
+    }
+  }
+
+  void close_stream(int rank) {
+    Stream& stream = streams_[rank];
+    if (stream.fd < 0) return;
+    close(stream.fd);
+    stream.fd = -1;
+    if (!outcomes_[rank].ok()) exchange_.give_up();  // the others need not wait for it
+  }
+
+  void take_frames(int rank) {
+    constexpr std::size_t header = 1 + sizeof(uint32_t);
+    std::string& text = streams_[rank].text;
+    Outcome& outcome = outcomes_[rank];
+    std::size_t at = 0;
+    while (text.size() - at >= header) {
+      uint32_t length = 0;
+      std::memcpy(&length, text.data() + at + 1, sizeof length);
+      if (text.size() - at - header < length) break;
+      std::string body = text.substr(at + header, length);
+      if (text[at] == 'R') outcome.records.push_back(std::move(body));
+      if (text[at] == 'F') outcome.end = Outcome::End::finished;
+      if (text[at] == 'E') {
+        outcome.end = Outcome::End::threw;
+        outcome.number = std::stoi(body);
+        outcome.error = body.substr(body.find(' ') + 1);
+      }
+      at += header + length;
+    }
+    text.erase(0, at);
+  }
+
+  // Asks without waiting, and keeps the wait status of a child that has ended.
+  static bool has_ended(Child& child) {
+    if (!child.ended) child.ended = waitpid(child.pid, &child.status, WNOHANG) == child.pid;
+    return child.ended;
+  }
+
+  // Waits for the child; one that is still there at the deadline is killed.
+  void reap(Child& child) {
+    while (!has_ended(child) && !child.hung) {
+      child.hung = Clock::now() > deadline_;
+      if (!child.hung) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    if (child.hung) {
+      kill(child.pid, SIGKILL);
+      waitpid(child.pid, &child.status, 0);
+    }
+    child.left_processes = end_group(child.pid);
+  }
+
+  // Kills what is left of the child's process group; true when it had to. What ends of itself just now is let go.
+  static bool end_group(pid_t child) {
+    const auto grace = Clock::now() + std::chrono::milliseconds(300);
+    while (kill(-child, 0) == 0) {
+      if (Clock::now() > grace) return kill(-child, SIGKILL) == 0;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
+
+  // Joins what a rank said of its end with what became of its process.
+  void judge(Outcome& outcome, const Child& child) const {
+    const bool said = outcome.end != Outcome::End::hung;
+    outcome.left_processes = child.left_processes;
+    if (child.hung) {
+      if (as_ == As::processes || !said) outcome.end = Outcome::End::hung;
+    } else if (WIFSIGNALED(child.status)) {
+      outcome.end = Outcome::End::killed;
+      outcome.number = WTERMSIG(child.status);
+    } else if (WEXITSTATUS(child.status) != 0 || !said) {
+      outcome.end = Outcome::End::exited;
+      outcome.number = WEXITSTATUS(child.status);
+    }
+  }
+
+  int size_;
+  As as_;
+  Clock::time_point deadline_;
+  Exchange exchange_;
+  std::vector<Outcome> outcomes_;
+  std::vector<Stream> streams_;
+  std::vector<Child> children_;
+};
+
+// Runs body once per rank and returns how each ended, in rank order. The body reports by Rank::report or by throwing:
+// doctest's macros do not reach the test from another process.
+inline std::vector<Outcome> run_ranks(int size, As as, std::chrono::milliseconds deadline,
+                                      const std::function<void(Rank&)>& body) {
+  return World(size, as, deadline).run(body);
+}
+
+// All that went wrong, one line a rank; empty when every rank finished. For CHECK(failures(outcomes) == "").
+inline std::string failures(const std::vector<Outcome>& outcomes) {
+  std::string text;
+  for (const auto& outcome : outcomes) {
+    if (!outcome.ok()) text += outcome.describe() + "\n";
+  }
+  return text;
+}
+
+}  // namespace ddprun::testing

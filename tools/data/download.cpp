@@ -1,0 +1,177 @@
+#include "tools/data/download.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <memory>
+
+#include "base/file.hpp"
+#include "launch/unique_fd.hpp"
+#include "console/units.hpp"
+
+namespace ddprun::fetch {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds kLookAgain{200};
+constexpr int kMostDoublings = 4;
+
+std::string sums(const std::string& expected, const std::string& got) {
+  return "SHA-256 expected " + expected + ", got " + got;
+}
+
+bool exists(const std::string& path) {
+  std::error_code fault;
+  const bool there = fs::exists(path, fault);
+  if (fault) throw_file_error("look at", path, fault.value());
+  return there;
+}
+
+void verify(const std::string& path, const RemoteFile& file, Stop& stop) {
+  const launch::UniqueFd opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!opened) throw_file_error("open", path, errno);
+  Sha256 sum;
+  sum.update_from(opened.get(), path, [&] { stop.check(); });
+  if (sum.hex() == file.sha256) return;
+  throw Error(ExitCode::usage, path + " is there, but it is not the published file: " + sums(file.sha256, sum.hex()) +
+                                   "; move it away and run the command again");
+}
+
+class Download {
+ public:
+  Download(const RemoteFile& file, const std::string& folder, const Limits& limits, Stop& stop, Listener& listener)
+      : file_(file),
+        folder_(folder),
+        path_((fs::path(folder) / file.name).string()),
+        limits_(limits),
+        stop_(stop),
+        listener_(listener) {}
+
+  Outcome run(const std::vector<std::string>& urls) {
+    stop_.check();
+    std::error_code fault;
+    fs::create_directories(folder_, fault);
+    if (fault) throw_file_error("create folder", folder_, fault.value());
+    if (!claim()) {
+      verify(path_, file_, stop_);
+      return Outcome::already_verified;
+    }
+    const Outcome outcome = fill(urls);
+    part_->finish();
+    return outcome;
+  }
+
+ private:
+  // Locks the part. False: the file itself is there.
+  bool claim() {
+    for (bool told = false; !exists(path_); told = true) {
+      part_ = PartFile::lock(path_, [this] { stop_.check(); });
+      if (part_ && !exists(path_)) return true;
+      if (part_) {
+        part_->remove();  // made in the moment in which another process put the file there
+        return false;
+      }
+      if (!told) listener_.says("another process fetches it into " + folder_ + "; waiting for that");
+      if (const auto code = stop_.within(kLookAgain)) throw Error(*code, word(*code));
+    }
+    return false;
+  }
+
+  // Until the part is the file.
+  Outcome fill(const std::vector<std::string>& urls) {
+    if (part_->bytes() >= file_.bytes) {
+      if (is_published()) return Outcome::part_was_whole;
+      start_again(part_->path() + (part_->bytes() > file_.bytes ? " is longer than the file" : " is damaged"));
+    }
+    std::string reasons;
+    for (const std::string& url : urls) {
+      const std::string reason = bring_from(url);
+      if (reason.empty()) return Outcome::downloaded;
+      reasons += (reasons.empty() ? "" : "; ") + url + ": " + reason;
+      if (&url != &urls.back()) listener_.says(url + ": " + reason + "; trying the next source");
+    }
+    if (part_->bytes() == 0) part_->remove();
+    throw Error(ExitCode::failure, "cannot download " + file_.name + ": " + reasons +
+                                       "; try --mirror URL, or put the file into " + folder_ + " by hand");
+  }
+
+  bool is_published() const { return part_->sha256() == file_.sha256; }
+
+  void start_again(const std::string& why) {
+    listener_.says(why + "; starting from the beginning");
+    part_->restart();
+  }
+
+  // Fills the part and compares the sum. Returns why that URL is given up; empty: the part is the file.
+  std::string bring_from(const std::string& url) {
+    while (true) {
+      const bool has_others = part_->bytes() > 0;  // bytes of an earlier attempt, or of another source
+      const std::string reason = take_from(url);
+      if (!reason.empty() || is_published()) return reason;
+      const std::string wrong = sums(file_.sha256, part_->sha256());
+      if (!has_others) {
+        part_->restart();
+        return "it sends another file than the published one: " + wrong;
+      }
+      start_again("what was here before " + url + " went on with it seems to be damaged (" + wrong + ")");
+    }
+  }
+
+  // Requests until the part is full. Returns why that URL is given up; empty: the part is full.
+  std::string take_from(const std::string& url) {
+    listener_.begins(url, part_->bytes());
+    bool answered = false;
+    for (int attempt = 1;;) {
+      const int64_t before = part_->bytes();
+      const Ending ending =
+          transfer(url, *part_, file_.bytes, limits_, stop_, [&](int64_t bytes) { listener_.grows(bytes); });
+      if (ending.kind == Ending::Kind::whole) return "";
+      if (ending.kind == Ending::Kind::stopped) leave(*stop_.asked());
+      if (ending.kind == Ending::Kind::cut) answered = true;
+      // A host that has answered before may be back in a moment; one that never did is not asked again.
+      if (ending.kind == Ending::Kind::failed || !answered) return ending.reason;
+      attempt = part_->bytes() - before >= limits_.progress ? 1 : attempt + 1;
+      if (attempt > limits_.attempts) {
+        return ending.reason + " (" + std::to_string(limits_.attempts) + " attempts)";
+      }
+      wait(url, ending.reason, attempt);
+    }
+  }
+
+  void wait(const std::string& url, const std::string& reason, int attempt) {
+    const auto time = limits_.backoff * (1 << std::clamp(attempt - 2, 0, kMostDoublings));
+    listener_.says(url + ": " + reason + "; trying again in " +
+                   report::human_time(std::chrono::duration<double>(time).count()) + ", after byte " +
+                   std::to_string(part_->bytes()));
+    if (const auto code = stop_.within(time)) leave(*code);
+  }
+
+  [[noreturn]] void leave(ExitCode code) {
+    if (part_->bytes() == 0) {
+      part_->remove();
+      throw Error(code, word(code));
+    }
+    throw Error(code, word(code) + ": " + part_->path() + " holds " + report::human_bytes(part_->bytes()) + " of " +
+                          report::human_bytes(file_.bytes) + "; the same command goes on from there");
+  }
+
+  const RemoteFile& file_;
+  const std::string folder_;
+  const std::string path_;
+  const Limits& limits_;
+  Stop& stop_;
+  Listener& listener_;
+  std::unique_ptr<PartFile> part_;
+};
+
+}  // namespace
+
+Outcome download(const RemoteFile& file, const std::string& folder, const std::vector<std::string>& urls,
+                 const Limits& limits, Stop& stop, Listener& listener) {
+  return Download(file, folder, limits, stop, listener).run(urls);
+}
+
+}  // namespace ddprun::fetch

@@ -1,0 +1,47 @@
+// One request over libcurl, into a part file. It asks for what the part misses and believes nothing that does not fit.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "tools/data/part_file.hpp"
+#include "tools/data/stop.hpp"
+
+namespace ddprun::fetch {
+
+struct Limits {
+  std::chrono::milliseconds connect{15'000};  // until a connection stands
+  std::chrono::seconds stall{30};             // without a byte, then the connection counts as cut; at least 1
+  int attempts = 5;                           // in a row that each brought less than `progress`
+  int64_t progress = 1 << 20;                 // bytes
+  std::chrono::milliseconds backoff{500};     // before the second of them; doubles from one to the next
+};
+
+// How a request ended.
+struct Ending {
+  enum class Kind {
+    whole,        // the part holds all the bytes
+    cut,          // a connection or a server broke; the part keeps what came, and the next request may go on from there
+    unreachable,  // no connection came about
+    failed,       // the same request would end so again
+    stopped,      // by a signal
+  };
+  Kind kind = Kind::whole;
+  std::string reason;  // "HTTP 404", or libcurl's words
+};
+
+// Called when bytes have come and some times a second: bytes in the part.
+using OnBytes = std::function<void(int64_t)>;
+
+// Requests `url` (http, https or file) for what `part` misses of `bytes`: with a Range when it holds some already.
+// Redirections are followed, to http and https only; proxies are those of the environment, as curl takes them.
+//
+// A server that sends the whole file all the same makes the part start again. One that announces another size than
+// `bytes` fails before a byte is written, and one that sends more than `bytes` fails there, and the part is emptied.
+// Throws Error(failure) where the part cannot be written. One thread.
+Ending transfer(const std::string& url, PartFile& part, int64_t bytes, const Limits& limits, Stop& stop,
+                const OnBytes& on_bytes);
+
+}  // namespace ddprun::fetch

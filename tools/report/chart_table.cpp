@@ -1,0 +1,134 @@
+// The figures of a chart in rows.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "record/statistics.hpp"
+#include "tools/report/chart.hpp"
+#include "console/units.hpp"
+
+namespace ddprun::report {
+namespace {
+
+std::string cell_of(const BarSeries& series, std::size_t group) {
+  std::string cell = figure(series.values[group]);
+  if (!series.low.empty()) cell += fmt::format(" [{}, {}]", figure(series.low[group]), figure(series.high[group]));
+  return cell;
+}
+
+Table rows_of(const Bars& bars) {
+  std::vector<Table::Column> columns = {{""}};
+  for (const BarSeries& one : bars.series) {
+    columns.push_back({bars.series.size() == 1 ? bars.value.title : one.name, Align::right});
+  }
+  Table table(columns);
+  for (std::size_t group = 0; group < bars.groups.size(); ++group) {
+    std::vector<std::string> row = {bars.groups[group]};
+    for (const BarSeries& one : bars.series) row.push_back(cell_of(one, group));
+    table.row(row);
+  }
+  return table;
+}
+
+Table rows_of(const Shares& shares) {
+  std::vector<Table::Column> columns = {{"per cent"}};
+  for (const BarSeries& one : shares.series) columns.push_back({one.name, Align::right});
+  Table table(columns);
+  for (std::size_t group = 0; group < shares.groups.size(); ++group) {
+    double sum = 0;
+    for (const BarSeries& one : shares.series) sum += std::isfinite(one.values[group]) ? one.values[group] : 0;
+    std::vector<std::string> row = {shares.groups[group]};
+    for (const BarSeries& one : shares.series) {
+      const double value = one.values[group];
+      row.push_back(std::isfinite(value) && sum > 0 ? fmt::format("{:.1f}", 100 * value / sum) : "-");
+    }
+    table.row(row);
+  }
+  return table;
+}
+
+// A row for each x that any series has.
+Table rows_of(const Lines& lines) {
+  std::vector<Table::Column> columns = {{lines.x.title, Align::right}};
+  std::vector<double> xs;
+  for (const LineSeries& series : lines.series) {
+    columns.push_back({lines.series.size() == 1 ? lines.y.title : series.name, Align::right});
+    for (const Point point : series.points) xs.push_back(point.x);
+  }
+  std::sort(xs.begin(), xs.end());
+  xs.erase(std::unique(xs.begin(), xs.end()), xs.end());
+  Table table(columns);
+  for (const double x : xs) {
+    std::vector<std::string> row = {lines.x.bytes ? human_bytes(std::llround(x)) : figure(x)};
+    for (const LineSeries& series : lines.series) {
+      const auto point = std::find_if(series.points.begin(), series.points.end(), [&](Point p) { return p.x == x; });
+      row.push_back(point == series.points.end() ? "-" : figure(point->y));
+    }
+    table.row(row);
+  }
+  return table;
+}
+
+Table rows_of(const Histogram& histogram) {
+  constexpr Align kRight = Align::right;
+  Table table({{histogram.x.title},
+               {"values", kRight},
+               {"min", kRight},
+               {"median", kRight},
+               {"p95", kRight},
+               {"p99", kRight},
+               {"max", kRight}});
+  for (const BarSeries& series : histogram.series) {
+    std::vector<std::string> row = {series.name, human_count(static_cast<int64_t>(series.values.size()))};
+    for (const double share : {0.0, 0.5, 0.95, 0.99, 1.0})
+      row.push_back(figure(record::quantile(series.values, share)));
+    table.row(row);
+  }
+  return table;
+}
+
+Table rows_of(const Timeline& timeline) {
+  Table table({{""}, {"span"}, {"from", Align::right}, {"to", Align::right}, {timeline.time.title, Align::right}});
+  for (const Span& span : timeline.spans) {
+    table.row(
+        {timeline.lanes[span.lane], span.label, figure(span.begin), figure(span.end), figure(span.end - span.begin)});
+  }
+  return table;
+}
+
+Unit unit_of(double largest, const std::vector<std::pair<const char*, double>>& units) {
+  for (const auto& [name, size] : units) {
+    if (largest >= size) return {name, 1 / size};
+  }
+  return {units.back().first, 1 / units.back().second};
+}
+
+}  // namespace
+
+Table table_of(const Chart& chart) {
+  return chart.table ? *chart.table : std::visit([](const auto& content) { return rows_of(content); }, chart.content);
+}
+
+std::string figure(double value) {
+  if (!std::isfinite(value)) return "-";
+  const double size = std::abs(value);
+  if (value == std::round(value) && size < 1e15) return human_count(std::llround(value));
+  if (size >= 999.95) return size < 1e15 ? human_count(std::llround(value)) : fmt::format("{:.3e}", value);
+  return fmt::format("{:#.4g}", value);
+}
+
+Unit unit_of_seconds(double largest) {
+  return unit_of(largest, {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}});
+}
+
+Unit unit_of_bytes_per_second(double largest) {
+  return unit_of(largest, {{"GB/s", 1e9}, {"MB/s", 1e6}, {"kB/s", 1e3}});
+}
+
+Unit unit_of_bytes(double largest) {
+  constexpr double kKibi = 1024;
+  return unit_of(largest, {{"GiB", kKibi * kKibi * kKibi}, {"MiB", kKibi * kKibi}, {"KiB", kKibi}, {"B", 1}});
+}
+
+}  // namespace ddprun::report

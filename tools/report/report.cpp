@@ -1,0 +1,90 @@
+#include "tools/report/report.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "record/read.hpp"
+#include "record/text_lines.hpp"
+#include "tools/report/bench_page.hpp"
+#include "tools/report/drawings.hpp"
+#include "tools/report/run_page.hpp"
+
+namespace ddprun::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path place_of(const Request& request) {
+  if (fs::is_directory(request.out))
+    throw Error(ExitCode::usage, "--out " + request.out + ": is a folder; name a file in it");
+  if (!request.out.empty()) return request.out;
+  const bool one_folder = request.paths.size() == 1 && fs::is_directory(request.paths[0]);
+  return one_folder ? fs::path(request.paths[0]) / "report.html" : fs::path("report.html");
+}
+
+// Where `ddprun compare` or `ddprun sweep` has left its page.
+std::optional<std::string> page_made(const Request& request) {
+  if (request.paths.size() != 1) return std::nullopt;
+  const fs::path folder = request.paths[0];
+  if (!fs::exists(folder / "compare.json") && !fs::exists(folder / "sweep.json")) return std::nullopt;
+  fs::path page = folder / "report.html";
+  if (!fs::exists(page)) {
+    throw Error(ExitCode::usage,
+                folder.string() + ": has no report.html: what pages are drawn with was not there when it was made");
+  }
+  return page.string();
+}
+
+// Gives the paths of the page and of the drawings.
+std::vector<std::string> draw(const Request& request, const fs::path& place,
+                              const std::vector<std::string>& specifications) {
+  std::vector<Drawing> kinds;
+  if (request.png) kinds.push_back(Drawing::png);
+  if (request.svg) kinds.push_back(Drawing::svg);
+  std::vector<std::string> paths = {place.string()};
+  if (kinds.empty()) return paths;
+  fs::path folder = place;
+  folder.replace_filename(place.stem().string() + "-charts");
+  const auto drawings = write_drawings(folder.string(), specifications, kinds);
+  paths.insert(paths.end(), drawings.begin(), drawings.end());
+  return paths;
+}
+
+}  // namespace
+
+Page page_of(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    if (!fs::exists(path)) throw Error(ExitCode::usage, path + ": no such file or folder");
+  }
+  const auto folders =
+      std::count_if(paths.begin(), paths.end(), [](const auto& path) { return fs::is_directory(path); });
+  if (folders == 0) return bench_page(paths);
+  if (static_cast<std::size_t>(folders) < paths.size()) {
+    throw Error(ExitCode::usage,
+                "ddprun report: expected either folders of runs or files of `ddprun bench --json`, not both");
+  }
+  std::vector<record::Run> runs;
+  for (const std::string& path : paths) runs.push_back(record::read_run(path));
+  return run_page(std::move(runs));
+}
+
+std::vector<std::string> write(const Request& request, const Page& page) {
+  const fs::path place = place_of(request);
+  auto paths = draw(request, place, specifications(page));
+  write_page(place.string(), page);
+  return paths;
+}
+
+std::vector<std::string> make(const Request& request) {
+  const auto made = page_made(request);
+  if (!made) return write(request, page_of(request.paths));
+  const fs::path place = place_of(request);
+  auto paths = draw(request, place, specifications_in(*made));
+  if (place != *made) replace_file(place.string(), record::text_of(*made));
+  return paths;
+}
+
+}  // namespace ddprun::report

@@ -1,0 +1,231 @@
+#include "tools/report/run_charts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+
+#include "record/run_dir.hpp"
+#include "record/statistics.hpp"
+#include "console/units.hpp"
+
+namespace ddprun::report {
+namespace {
+
+constexpr std::size_t kMostPoints = 400;  // of a line over steps
+constexpr std::size_t kMostRanks = 4;     // that have a line each
+
+using record::EpochRecord;
+using record::StepRecord;
+
+Axis epochs() {
+  return {"epoch", Scale::linear, true};
+}
+Axis steps() {
+  return {"step", Scale::linear, true};
+}
+
+bool has_points(const Lines& lines) {
+  return std::any_of(lines.series.begin(), lines.series.end(), [](const LineSeries& s) { return !s.points.empty(); });
+}
+
+// Lines without points would stand in the legend.
+void add(Lines& lines, const std::string& name, std::vector<Point> points) {
+  std::erase_if(points, [](Point point) { return !std::isfinite(point.y); });
+  if (!points.empty()) lines.series.push_back({name, std::move(points), false});
+}
+
+std::vector<Point> over_epochs(const record::Run& run, const std::function<double(const EpochRecord&)>& value) {
+  std::vector<Point> points;
+  for (const EpochRecord& epoch : run.epochs) points.push_back({static_cast<double>(epoch.epoch), value(epoch)});
+  return points;
+}
+
+struct Curve {
+  const char* name;  // "train", "test"
+  std::function<double(const EpochRecord&)> value;
+};
+
+// Of one run a chart with all the curves, of several a chart a curve.
+void add_curves(std::vector<Chart>& charts, const std::vector<NamedRun>& runs, const std::string& title,
+                const std::string& unit, const std::vector<Curve>& curves) {
+  const auto add_chart = [&](const std::string& of, const Lines& lines) {
+    if (has_points(lines)) charts.push_back(half_chart(of, "", lines));
+  };
+  if (runs.size() == 1) {
+    Lines lines{epochs(), {unit}, {}, false};
+    for (const Curve& curve : curves) add(lines, curve.name, over_epochs(runs[0].run, curve.value));
+    return add_chart(title, lines);
+  }
+  for (const Curve& curve : curves) {
+    Lines lines{epochs(), {unit}, {}, false};
+    for (const NamedRun& run : runs) add(lines, run.name, over_epochs(run.run, curve.value));
+    add_chart(fmt::format("{}, {}", title, curve.name), lines);
+  }
+}
+
+// Of every step, from the records of all ranks.
+std::vector<Point> over_steps(const record::Run& run,
+                              const std::function<double(const std::vector<const StepRecord*>&)>& value) {
+  std::vector<Point> points;
+  for (std::size_t i = 0; i < run.steps[0].size(); ++i) {
+    std::vector<const StepRecord*> ranks;
+    for (const auto& rank : run.steps) {
+      if (i < rank.size()) ranks.push_back(&rank[i]);
+    }
+    points.push_back({static_cast<double>(run.steps[0][i].step), value(ranks)});
+  }
+  return points;
+}
+
+// Over the samples of all ranks.
+double mean_loss(const std::vector<const StepRecord*>& ranks) {
+  double sum = 0, samples = 0;
+  for (const StepRecord* step : ranks) {
+    sum += step->loss * static_cast<double>(step->samples);
+    samples += static_cast<double>(step->samples);
+  }
+  return sum / samples;
+}
+
+double slowest(const std::vector<const StepRecord*>& ranks) {
+  double most = 0;
+  for (const StepRecord* step : ranks) most = std::max(most, step->total);
+  return most;
+}
+
+// "runs/a", "runs/a/" and "." in it are all called "a".
+std::string last_part(const std::string& dir) {
+  const auto path = std::filesystem::absolute(dir).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+struct Measured {
+  std::string name;
+  std::vector<Point> points;
+};
+
+std::string note_on(std::size_t window) {
+  return window <= 1 ? "" : fmt::format("Each point is the median of {} steps.", window);
+}
+
+Chart chart_over_steps(const std::string& title, const std::string& unit, const std::vector<Measured>& measured,
+                       const std::string& note, double factor) {
+  Lines lines{steps(), {unit}, {}, false};
+  std::size_t longest = 1;
+  for (const Measured& one : measured) {
+    std::size_t window = 1;
+    std::vector<Point> points = thinned(one.points, kMostPoints, window);
+    for (Point& point : points) point.y *= factor;
+    add(lines, one.name, points);
+    longest = std::max(longest, window);
+  }
+  std::string whole_note = note_on(longest);
+  if (!note.empty() && !whole_note.empty()) whole_note += ' ';
+  return half_chart(title, whole_note + note, lines);
+}
+
+std::vector<Measured> measured_times(const std::vector<NamedRun>& runs) {
+  std::vector<Measured> measured;
+  const auto& ranks = runs[0].run.steps;
+  if (runs.size() == 1 && ranks.size() > 1 && ranks.size() <= kMostRanks) {
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      measured.push_back({fmt::format("rank {}", rank), {}});
+      for (const StepRecord& step : ranks[rank]) {
+        measured.back().points.push_back({static_cast<double>(step.step), step.total});
+      }
+    }
+    return measured;
+  }
+  for (const NamedRun& run : runs) measured.push_back({run.name, over_steps(run.run, slowest)});
+  return measured;
+}
+
+// The name of a run's folder as it is told: without the time, but with what tells it from another of the same time.
+std::string without_time(const std::string& folder) {
+  const auto parts = record::parse_run_name(folder);
+  if (!parts) return folder;
+  return parts->number == 1 ? parts->name : fmt::format("{}-{}", parts->name, parts->number);
+}
+
+}  // namespace
+
+std::vector<NamedRun> named(std::vector<record::Run> runs) {
+  std::vector<std::string> longer, shorter;
+  for (const record::Run& run : runs) {
+    longer.push_back(last_part(run.dir));
+    shorter.push_back(without_time(longer.back()));
+  }
+  const auto differ = [](std::vector<std::string> names) {
+    std::sort(names.begin(), names.end());
+    return std::adjacent_find(names.begin(), names.end()) == names.end();
+  };
+  std::vector<NamedRun> all;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const std::string name = differ(shorter) ? shorter[i] : differ(longer) ? longer[i] : runs[i].dir;
+    all.push_back({name, std::move(runs[i])});
+  }
+  return all;
+}
+
+std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most, std::size_t& window) {
+  window = (points.size() + most - 1) / most;
+  if (window <= 1) return points;
+  std::vector<Point> kept;
+  for (std::size_t begin = 0; begin < points.size(); begin += window) {
+    const std::size_t end = std::min(points.size(), begin + window);
+    std::vector<double> values;
+    for (std::size_t i = begin; i < end; ++i) values.push_back(points[i].y);
+    kept.push_back({points[begin + (end - begin) / 2].x, record::quantile(values, 0.5)});
+  }
+  return kept;
+}
+
+std::vector<Chart> learning_charts(const std::vector<NamedRun>& runs) {
+  std::vector<Chart> charts;
+  add_curves(charts, runs, "Loss", "loss",
+             {{"train", [](const EpochRecord& epoch) { return epoch.train_loss; }},
+              {"test", [](const EpochRecord& epoch) { return epoch.test_loss; }}});
+  add_curves(charts, runs, "Accuracy", "accuracy (%)",
+             {{"train", [](const EpochRecord& epoch) { return 100 * epoch.train_accuracy; }},
+              {"test", [](const EpochRecord& epoch) { return 100 * epoch.test_accuracy; }}});
+  std::vector<Measured> losses, rates;
+  bool rate_changes = false;
+  for (const NamedRun& run : runs) {
+    if (run.run.steps.empty() || run.run.steps[0].empty()) continue;
+    losses.push_back({run.name, over_steps(run.run, mean_loss)});
+    rates.push_back({run.name, over_steps(run.run, [](const auto& ranks) { return ranks[0]->lr; })});
+    for (const Point& rate : rates.back().points) {
+      rate_changes = rate_changes || (std::isfinite(rate.y) && rate.y != rates.back().points[0].y);
+    }
+  }
+  Chart loss = chart_over_steps("Training loss over steps", "loss", losses, "", 1);
+  if (has_points(std::get<Lines>(loss.content))) charts.push_back(std::move(loss));
+  if (rate_changes) charts.push_back(chart_over_steps("Learning rate", "learning rate", rates, "", 1));
+  return charts;
+}
+
+std::vector<Chart> step_time_charts(const std::vector<NamedRun>& runs) {
+  std::vector<double> all;
+  const std::vector<Measured> measured = measured_times(runs);
+  for (const Measured& one : measured) {
+    for (const Point point : one.points) all.push_back(point.y);
+  }
+  if (all.empty()) return {};
+  const Unit unit = unit_of_seconds(record::quantile(all, 0.5));
+  const std::string title = fmt::format("step time ({})", unit.name);
+  const bool by_rank = runs.size() == 1 && measured.size() > 1;
+  const std::string note = by_rank || runs[0].run.steps.size() == 1 ? "" : "The slowest rank of each step counts.";
+  Histogram histogram{{title}, {}};
+  for (const Measured& one : measured) {
+    histogram.series.push_back({one.name, {}, {}, {}});
+    for (const Point point : one.points) histogram.series.back().values.push_back(point.y * unit.factor);
+  }
+  return {
+      chart_over_steps("Step time", title, measured, note, unit.factor),
+      half_chart("Distribution of the step time", "All steps; the last bin holds what took longer still.", histogram)};
+}
+
+}  // namespace ddprun::report

@@ -1,0 +1,63 @@
+#include "tools/report/run_page.hpp"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "tools/report/run_charts.hpp"
+#include "tools/report/trace.hpp"
+
+namespace ddprun::report {
+namespace {
+
+void append(std::vector<Chart>& charts, std::vector<Chart> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(charts));
+}
+
+// A section without content is left out.
+void add(Page& page, Section section) {
+  if (!section.charts.empty() || !section.tables.empty()) page.sections.push_back(std::move(section));
+}
+
+Section results(const std::vector<NamedRun>& runs) {
+  return {"Results", {}, {results_table(runs)}, scaling_charts(runs)};
+}
+
+Section time(const std::vector<NamedRun>& runs) {
+  Section section{"Time", {}, {}, split_charts(runs)};
+  append(section.charts, device_charts(runs));
+  append(section.charts, step_time_charts(runs));
+  for (const NamedRun& run : runs) {
+    if (run.run.steps.size() > 1) section.tables.push_back(ranks_table(run));
+    if (!run.run.gpus.empty()) section.tables.push_back(gpus_table(run));
+  }
+  return section;
+}
+
+Section traces(const std::vector<NamedRun>& runs) {
+  Section section{"A step, moment by moment", {}, {}, {}};
+  for (const NamedRun& run : runs) {
+    auto chart = step_timeline(run.run.dir);
+    if (!chart) continue;
+    if (runs.size() > 1) chart->title = run.name + ": " + chart->title;
+    section.charts.push_back(std::move(*chart));
+  }
+  return section;
+}
+
+}  // namespace
+
+Page run_page(std::vector<record::Run> all) {
+  const std::vector<NamedRun> runs = named(std::move(all));
+  Page page;
+  page.title = runs.size() == 1 ? runs[0].name : fmt::format("{} runs", runs.size());
+  for (const NamedRun& run : runs) page.paragraphs.push_back(summary_sentence(run));
+  add(page, results(runs));
+  add(page, {"Learning", {}, {}, learning_charts(runs)});
+  add(page, time(runs));
+  add(page, traces(runs));
+  add(page, {"Versions and machine", {}, {environment_table(runs)}, {}});
+  return page;
+}
+
+}  // namespace ddprun::report

@@ -1,0 +1,232 @@
+// Runs in words and tables.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "record/statistics.hpp"
+#include "tools/report/run_charts.hpp"
+#include "console/units.hpp"
+
+namespace ddprun::report {
+namespace {
+
+using record::StepRecord;
+using record::Summary;
+
+std::string percent(double share) {
+  return std::isfinite(share) ? fmt::format("{:.2f} %", 100 * share) : "";
+}
+std::string loss(double value) {
+  return std::isfinite(value) ? fmt::format("{:.4f}", value) : "";
+}
+std::string time(double seconds) {
+  return std::isfinite(seconds) ? human_time(seconds) : "";
+}
+std::string count(int64_t number) {
+  return number < 0 ? "" : human_count(number);
+}
+std::string bytes(int64_t number) {
+  return number < 0 ? "" : human_bytes(number);
+}
+
+std::string served(const Summary& summary) {
+  std::string text = summary.backend;
+  if (!summary.algorithm.empty()) text += " " + summary.algorithm;
+  if (!summary.transport.empty()) text += " over " + summary.transport;
+  return text;
+}
+
+std::string rate(double bytes_per_second) {
+  if (!std::isfinite(bytes_per_second)) return "";
+  const Unit unit = unit_of_bytes_per_second(bytes_per_second);
+  return figure(bytes_per_second * unit.factor) + " " + unit.name;
+}
+
+std::string learned(const Summary& summary) {
+  std::string text;
+  for (const auto& [name, value] : summary.learned)
+    text += fmt::format("{}{} {:.4f}", text.empty() ? "" : ", ", name, value);
+  return text;
+}
+
+// Names and values that are empty where nothing was measured.
+struct Line {
+  const char* name;
+  std::function<std::string(const Summary&)> value;
+};
+
+const std::vector<Line> kLines = {
+    {"model", [](const Summary& s) { return s.model; }},
+    {"data", [](const Summary& s) { return s.data; }},
+    {"strategy", [](const Summary& s) { return s.strategy; }},
+    {"communication", served},
+    {"ranks", [](const Summary& s) { return count(s.world); }},
+    {"devices", [](const Summary& s) { return count(s.devices); }},
+    {"global batch", [](const Summary& s) { return count(s.batch); }},
+    {"epochs", [](const Summary& s) { return count(s.epochs); }},
+    {"steps", [](const Summary& s) { return count(s.steps); }},
+    {"seed", [](const Summary& s) { return s.seed < 0 ? "" : std::to_string(s.seed); }},
+    {"stopped", [](const Summary& s) { return s.stopped == "early_stop" ? "early" : s.stopped; }},
+    {"test accuracy", [](const Summary& s) { return percent(s.test_accuracy); }},
+    {"test loss", [](const Summary& s) { return loss(s.test_loss); }},
+    {"training loss", [](const Summary& s) { return loss(s.train_loss); }},
+    {"learned", learned},
+    {"best epoch", [](const Summary& s) { return count(s.best_epoch); }},
+    {"total time", [](const Summary& s) { return time(s.total_time); }},
+    {"average step", [](const Summary& s) { return time(s.avg_batch_time); }},
+    {"throughput", [](const Summary& s) { return std::isfinite(s.throughput) ? human_rate(s.throughput) : ""; }},
+    {"gradients per step", [](const Summary& s) { return bytes(s.comm_bytes); }},
+    {"allreduces per step, hidden or not", [](const Summary& s) { return time(s.comm_time); }},
+    {"busbw", [](const Summary& s) { return rate(s.comm_busbw); }},
+    {"peak memory of a rank", [](const Summary& s) { return bytes(s.peak_memory_bytes); }},
+    {"page faults per step",
+     [](const Summary& s) { return std::isfinite(s.page_faults) ? fmt::format("{:.1f}", s.page_faults) : ""; }}};
+
+std::vector<Table::Column> columns_of(const std::vector<NamedRun>& runs, Align align) {
+  std::vector<Table::Column> columns = {{""}};
+  for (const NamedRun& run : runs) columns.push_back({runs.size() == 1 ? "" : run.name, align});
+  return columns;
+}
+
+// A step without this part spent no time in it.
+double mean(const std::vector<StepRecord>& steps, double StepRecord::*member) {
+  double sum = 0;
+  for (const StepRecord& step : steps) sum += std::isnan(step.*member) ? 0 : step.*member;
+  return sum / static_cast<double>(steps.size());
+}
+
+double p95(const std::vector<StepRecord>& steps) {
+  std::vector<double> times;
+  for (const StepRecord& step : steps) times.push_back(step.total);
+  return record::quantile(times, 0.95);
+}
+
+struct Mean {
+  double sum = 0;
+  int64_t count = 0;
+  void add(double value) {
+    sum += value;
+    ++count;
+  }
+  double mean() const { return sum / static_cast<double>(count); }
+};
+
+// One GPU of one rank, over its samples.
+struct GpuTotals {
+  Mean busy, power;
+  int64_t allocated = -1, reserved = -1, memory_used = -1, temperature = -1;  // the most
+
+  void add(const record::GpuRecord& sample) {
+    if (sample.utilization >= 0) busy.add(static_cast<double>(sample.utilization));
+    if (std::isfinite(sample.power)) power.add(sample.power);
+    allocated = std::max(allocated, sample.allocated);
+    reserved = std::max(reserved, sample.reserved);
+    memory_used = std::max(memory_used, sample.memory_used);
+    temperature = std::max(temperature, sample.temperature);
+  }
+};
+
+}  // namespace
+
+std::string summary_sentence(const NamedRun& run) {
+  const Summary& s = run.run.summary;
+  std::string text = fmt::format("{}: {} on {}, {}", run.name, s.model, s.data, s.strategy);
+  if (!served(s).empty()) text += " over " + served(s);
+  if (s.world > 0) text += fmt::format(", {} rank{}", s.world, s.world == 1 ? "" : "s");
+  if (s.devices > 0) text += fmt::format(", {} devices", s.devices);
+  const char* before = ": ";
+  const auto add = [&](const std::string& what, const std::string& value) {
+    if (value.empty()) return;
+    text += before + what + value;
+    before = ", ";
+  };
+  add("test accuracy ", percent(s.test_accuracy));
+  if (!std::isfinite(s.test_accuracy)) add("test loss ", loss(s.test_loss));
+  add("", std::isfinite(s.throughput) ? human_rate(s.throughput) : "");
+  add("total time ", time(s.total_time));
+  if (!s.stopped.empty()) text += s.stopped == "early_stop" ? "; stopped early" : "; " + s.stopped;
+  return text + ".";
+}
+
+TitledTable results_table(const std::vector<NamedRun>& runs) {
+  Table table(columns_of(runs, Align::right));
+  for (const Line& line : kLines) {
+    std::vector<std::string> row = {line.name};
+    for (const NamedRun& run : runs) row.push_back(line.value(run.run.summary));
+    if (std::any_of(row.begin() + 1, row.end(), [](const std::string& cell) { return !cell.empty(); })) table.row(row);
+  }
+  return {"", table};
+}
+
+TitledTable ranks_table(const NamedRun& run) {
+  constexpr Align kRight = Align::right;
+  std::vector<Table::Column> columns = {{"rank", kRight},     {"steps", kRight},         {"average", kRight},
+                                        {"p95", kRight},      {"data wait", kRight},     {"forward", kRight},
+                                        {"backward", kRight}, {"communication", kRight}, {"optimizer", kRight}};
+  const bool graph = std::isfinite(run.run.summary.split.graph);
+  if (graph) columns.push_back({"CUDA graph", kRight});
+  Table table(columns);
+  for (std::size_t rank = 0; rank < run.run.steps.size(); ++rank) {
+    const auto& steps = run.run.steps[rank];
+    if (steps.empty()) continue;
+    std::vector<std::string> cells = {std::to_string(rank),
+                                      human_count(static_cast<int64_t>(steps.size())),
+                                      human_time(mean(steps, &StepRecord::total)),
+                                      human_time(p95(steps)),
+                                      human_time(mean(steps, &StepRecord::data)),
+                                      human_time(mean(steps, &StepRecord::forward)),
+                                      human_time(mean(steps, &StepRecord::backward)),
+                                      human_time(mean(steps, &StepRecord::comm)),
+                                      human_time(mean(steps, &StepRecord::optimizer))};
+    if (graph) cells.push_back(human_time(mean(steps, &StepRecord::graph)));
+    table.row(cells);
+  }
+  return {"The average step of each rank" + (run.name.empty() ? "" : ", " + run.name), table};
+}
+
+TitledTable gpus_table(const NamedRun& run) {
+  constexpr Align kRight = Align::right;
+  Table table({{"rank", kRight},
+               {"GPU", kRight},
+               {"busy", kRight},
+               {"tensors, peak", kRight},
+               {"taken for them", kRight},
+               {"memory used, peak", kRight},
+               {"temperature, peak", kRight},
+               {"power", kRight}});
+  for (std::size_t rank = 0; rank < run.run.gpus.size(); ++rank) {
+    std::map<int64_t, GpuTotals> totals;
+    for (const record::GpuRecord& sample : run.run.gpus[rank]) totals[sample.device].add(sample);
+    for (const auto& [device, gpu] : totals) {
+      table.row({std::to_string(rank), std::to_string(device),
+                 gpu.busy.count > 0 ? fmt::format("{:.0f} %", gpu.busy.mean()) : "", bytes(gpu.allocated),
+                 bytes(gpu.reserved), bytes(gpu.memory_used),
+                 gpu.temperature < 0 ? "" : fmt::format("{} C", gpu.temperature),
+                 gpu.power.count > 0 ? fmt::format("{:.0f} W", gpu.power.mean()) : ""});
+    }
+  }
+  return {"GPUs" + (run.name.empty() ? "" : ", " + run.name), table};
+}
+
+TitledTable environment_table(const std::vector<NamedRun>& runs) {
+  std::set<std::string> keys;
+  for (const NamedRun& run : runs) {
+    for (const auto& [key, value] : run.run.environment) keys.insert(key);
+  }
+  Table table(columns_of(runs, Align::left));
+  for (const std::string& key : keys) {
+    std::vector<std::string> row = {key};
+    for (const NamedRun& run : runs) {
+      const auto found = run.run.environment.find(key);
+      row.push_back(found == run.run.environment.end() ? "" : found->second);
+    }
+    table.row(row);
+  }
+  return {"", table};
+}
+
+}  // namespace ddprun::report
