@@ -39,7 +39,7 @@ Part part_of(std::size_t count, int rank, int ranks) {
 
 // What all ranks map; made before they are.
 struct Host {
-  Host(int count, std::size_t floats, std::size_t samples) : ranks(count), barrier(count), board(count, samples + 1) {
+  Host(int count, std::size_t floats, std::size_t samples) : ranks(count), barrier(count), table(count, samples + 1) {
     for (int rank = 0; rank < ranks; ++rank) {
       vectors.push_back(static_cast<float*>(peers::shared_memory(floats * sizeof(float))));
       small_slots.push_back(static_cast<float*>(peers::shared_memory(2 * kSmall * sizeof(float))));
@@ -48,7 +48,7 @@ struct Host {
 
   const int ranks;
   SpinBarrier barrier;
-  peers::Board board;
+  peers::Board table;
   std::vector<float*> vectors;      // of each rank: its buffer (shared), or its two slots (staged)
   std::vector<float*> small_slots;  // of each rank: two
 };
@@ -60,7 +60,7 @@ class Rank {
   const int rank, size;
   void prepare(float*, std::size_t) {}
   void barrier() { host_.barrier.wait(rank); }
-  std::vector<int64_t> gather(const std::vector<int64_t>& mine) { return host_.board.gather(rank, mine); }
+  std::vector<int64_t> gather(const std::vector<int64_t>& mine) { return host_.table.gather(rank, mine); }
 
  protected:
   float* vector_of(int peer) const { return host_.vectors[static_cast<std::size_t>(peer)]; }

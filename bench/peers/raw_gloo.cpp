@@ -31,7 +31,7 @@ std::shared_ptr<gloo::rendezvous::Context> connect(const std::string& folder, in
 
 // What all ranks need to meet; made before they are.
 struct Meeting {
-  Meeting(int count, std::size_t samples) : ranks(count), board(count, samples + 1) {
+  Meeting(int count, std::size_t samples) : ranks(count), table(count, samples + 1) {
     std::string name = std::filesystem::temp_directory_path() / "ddprun-peer-XXXXXX";
     if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make " + name);
     folder = name;
@@ -45,7 +45,7 @@ struct Meeting {
   Meeting& operator=(const Meeting&) = delete;
 
   const int ranks;
-  peers::Board board;
+  peers::Board table;
   std::filesystem::path folder;
 };
 
@@ -56,7 +56,7 @@ class RawGloo {
       : rank(own),
         size(meeting.ranks),
         is_ring_(algorithm == "ring"),
-        board_(meeting.board),
+        board_(meeting.table),
         calls_(connect(meeting.folder / "calls", rank, size)),
         barriers_(connect(meeting.folder / "barriers", rank, size)) {
     if (algorithm != "halving_doubling_poll") return;

@@ -1,4 +1,4 @@
-// app: the command. One file per subcommand; what they do lives in the rooms below.
+// app: the command. One file per subcommand; what they do lives in the modules below.
 #pragma once
 
 #include <cstdint>

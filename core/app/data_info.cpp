@@ -30,7 +30,7 @@ Source source_of_config(const Arguments& arguments) {
   return {{experiment.data.name,
            {experiment.data.root, experiment.data.options, static_cast<uint64_t>(experiment.experiment.seed)}},
           [sources = loaded.sources](const std::string& key, const std::string& reason) {
-            return config::fault(sources, "data." + key, reason);
+            return config::error(sources, "data." + key, reason);
           }};
 }
 

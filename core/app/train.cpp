@@ -93,7 +93,7 @@ void name_unused_keys(const config::Loaded& loaded) {
 // Started side by side, they would each train the whole, and think themselves alone.
 void refuse_company_of_one_process(const config::Loaded& loaded, const launch::World& world) {
   if (loaded.experiment.strategy.kind == "ddp" || world.size == 1) return;
-  throw Error(ExitCode::usage, config::fault(loaded.sources, "strategy.kind",
+  throw Error(ExitCode::usage, config::error(loaded.sources, "strategy.kind",
                                              "trains in one process, and " + std::to_string(world.size) +
                                                  " were started; use strategy.kind = \"ddp\", or start one"));
 }

@@ -1,4 +1,4 @@
-// base: what every room may use: the error that carries its exit code, and the log.
+// base: what every module may use: the error that carries its exit code, and the log.
 #pragma once
 
 #include <stdexcept>

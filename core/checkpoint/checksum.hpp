@@ -1,4 +1,4 @@
-// The checksums that our safetensors files carry in their metadata. Internal to this room.
+// The checksums that our safetensors files carry in their metadata. Internal to this module.
 #pragma once
 
 #include <cstddef>

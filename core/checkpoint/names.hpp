@@ -1,4 +1,4 @@
-// What the files of a checkpoint folder are called. Internal to this room.
+// What the files of a checkpoint folder are called. Internal to this module.
 #pragma once
 
 #include <cstdint>

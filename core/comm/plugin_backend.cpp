@@ -225,7 +225,7 @@ Capabilities capabilities_of(const ddprun_comm_plugin& plugin) {
   return capabilities;
 }
 
-std::optional<std::string> algorithm_fault(const ddprun_comm_plugin& plugin, const std::string& algorithm,
+std::optional<std::string> algorithm_error(const ddprun_comm_plugin& plugin, const std::string& algorithm,
                                            Memory memory) {
   std::vector<std::string> names{"auto"};
   std::string why;
@@ -241,7 +241,7 @@ std::optional<std::string> algorithm_fault(const ddprun_comm_plugin& plugin, con
   return why + expected_one_of(algorithm, names);
 }
 
-std::optional<std::string> memory_fault(const ddprun_comm_plugin& plugin, Memory memory, bool staged) {
+std::optional<std::string> memory_error(const ddprun_comm_plugin& plugin, Memory memory, bool staged) {
   const Capabilities capabilities = capabilities_of(plugin);
   if (memory == Memory::host && !capabilities.host) {
     return "takes CUDA memory, and the tensors are on the CPU; set launch.device = \"cuda\", or take another backend";
@@ -259,7 +259,7 @@ Memory memory_given(const ddprun_comm_plugin& plugin, Memory memory, bool staged
 
 std::unique_ptr<CommBackend> join(const ddprun_comm_plugin& plugin, const JoinOptions& options) {
   const Memory memory = options.device < 0 ? Memory::host : Memory::cuda;
-  if (const auto fault = algorithm_fault(plugin, options.algorithm, memory)) {
+  if (const auto fault = algorithm_error(plugin, options.algorithm, memory)) {
     throw Error(ExitCode::plugin,
                 std::string(plugin.name) + ": comm.algorithm = \"" + options.algorithm + "\": " + *fault);
   }

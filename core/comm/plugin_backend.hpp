@@ -37,12 +37,12 @@ Capabilities capabilities_of(const ddprun_comm_plugin& plugin);
 // What is wrong with asking this plugin for an algorithm over buffers in such memory: `expected "auto", "ring" or
 // "tree" (did you mean "ring"?)`; nothing where it is "auto" or declared for it. Creates nothing, so that a config can
 // be checked without ranks.
-std::optional<std::string> algorithm_fault(const ddprun_comm_plugin& plugin, const std::string& algorithm,
+std::optional<std::string> algorithm_error(const ddprun_comm_plugin& plugin, const std::string& algorithm,
                                            Memory memory);
 
 // What is wrong with giving this plugin buffers in host or in CUDA memory, with what to do, as text behind the name of
 // the key comm.backend; nothing where it takes them. `staged`: copies through page-locked host memory are allowed.
-std::optional<std::string> memory_fault(const ddprun_comm_plugin& plugin, Memory memory, bool staged);
+std::optional<std::string> memory_error(const ddprun_comm_plugin& plugin, Memory memory, bool staged);
 
 // Where the buffers are that this plugin is given for tensors in `memory`: in the host's where those of a GPU are to be
 // copied through it (`staged`) and the plugin takes it.

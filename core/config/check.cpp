@@ -9,8 +9,8 @@ namespace {
 
 class Check {
  public:
-  Check(const Experiment& experiment, const Sources& sources, Faults& faults)
-      : e_(experiment), sources_(sources), faults_(faults) {}
+  Check(const Experiment& experiment, const Sources& sources, Errors& errors)
+      : e_(experiment), sources_(sources), faults_(errors) {}
 
   void name_makes_a_folder() {
     constexpr std::size_t longest = 200;  // a file name has 255 bytes, and the time follows
@@ -28,7 +28,7 @@ class Check {
   }
 
   void ranks_divide_the_batch() {
-    const std::string fault = batch_fault(e_.data.batch_size, std::max<int64_t>(1, e_.launch.nproc));
+    const std::string fault = batch_error(e_.data.batch_size, std::max<int64_t>(1, e_.launch.nproc));
     refuse(e_.strategy.kind == "ddp" && e_.data.batch_per == "global" && !fault.empty(),
            {"data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"}, fault);
   }
@@ -54,7 +54,7 @@ class Check {
   void micro_batches_have_samples() {
     const bool shared = e_.strategy.kind == "ddp" && e_.data.batch_per == "global";
     const int64_t ranks = shared ? std::max<int64_t>(1, e_.launch.nproc) : 1;  // auto is known later
-    const std::string fault = accumulate_fault(e_.train.accumulate, e_.data.batch_size / ranks);
+    const std::string fault = accumulate_error(e_.train.accumulate, e_.data.batch_size / ranks);
     refuse(!fault.empty(), {"train.accumulate", "data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"},
            fault);
   }
@@ -69,7 +69,7 @@ class Check {
            "needs train.step_epochs, the epochs between two reductions of the learning rate");
     refuse(e_.train.schedule == "cosine" && e_.train.min_lr > e_.optimizer.lr,
            {"train.min_lr", "train.schedule", "optimizer.lr"}, "is above optimizer.lr, from which the rate falls");
-    const std::string fault = warmup_fault(e_.train.warmup, e_.train.steps.value_or(0));
+    const std::string fault = warmup_error(e_.train.warmup, e_.train.steps.value_or(0));
     refuse(e_.train.steps && !fault.empty(), {"train.warmup", "train.steps"}, fault);
   }
 
@@ -82,7 +82,7 @@ class Check {
     const bool ddp = e_.strategy.kind == "ddp";
     refuse(ddp && !e_.data.shares.empty() && e_.data.balance_steps > 0, {"data.balance_steps", "data.shares"},
            "data.shares is given too; give one of the two");
-    const std::string fault = e_.launch.nproc > 0 ? shares_fault(e_.data.shares, e_.launch.nproc) : "";  // auto: later
+    const std::string fault = e_.launch.nproc > 0 ? batch_weights_error(e_.data.shares, e_.launch.nproc) : "";  // auto: later
     refuse(ddp && !fault.empty(), {"data.shares", "launch.nproc", "strategy.kind"}, fault);
   }
 
@@ -131,13 +131,13 @@ class Check {
 
   const Experiment& e_;
   const Sources& sources_;
-  Faults& faults_;
+  Errors& faults_;
 };
 
 }  // namespace
 
-void check_together(const Experiment& experiment, const Sources& sources, Faults& faults) {
-  Check check(experiment, sources, faults);
+void check_together(const Experiment& experiment, const Sources& sources, Errors& errors) {
+  Check check(experiment, sources, errors);
   check.name_makes_a_folder();
   check.ddp_shares_the_data();
   check.ranks_divide_the_batch();
@@ -153,7 +153,7 @@ void check_together(const Experiment& experiment, const Sources& sources, Faults
   check.a_graph_can_be_replayed();
 }
 
-std::string batch_fault(int64_t batch_size, int64_t ranks) {
+std::string batch_error(int64_t batch_size, int64_t ranks) {
   if (batch_size % ranks == 0) return "";
   const int64_t below = batch_size / ranks * ranks;
   const std::string sizes = (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + ranks);
@@ -161,19 +161,19 @@ std::string batch_fault(int64_t batch_size, int64_t ranks) {
          ", or data.batch_per = \"rank\"";
 }
 
-std::string shares_fault(const std::vector<int64_t>& shares, int64_t ranks) {
+std::string batch_weights_error(const std::vector<int64_t>& shares, int64_t ranks) {
   if (shares.empty() || static_cast<int64_t>(shares.size()) == ranks) return "";
   return "has " + std::to_string(shares.size()) + " weights for " + std::to_string(ranks) +
          (ranks == 1 ? " rank" : " ranks") + "; give one for each";
 }
 
-std::string accumulate_fault(int64_t accumulate, int64_t rank_batch) {
+std::string accumulate_error(int64_t accumulate, int64_t rank_batch) {
   if (accumulate <= std::max<int64_t>(1, rank_batch)) return "";
   return "is more micro-batches than a rank has samples in a step, which is " + std::to_string(rank_batch) +
          "; use at most that, or a larger data.batch_size";
 }
 
-std::string warmup_fault(int64_t warmup, int64_t steps) {
+std::string warmup_error(int64_t warmup, int64_t steps) {
   if (warmup < steps || warmup == 0) return "";
   return "leaves nothing of the run, which has " + std::to_string(steps) + " steps; use fewer";
 }

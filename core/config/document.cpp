@@ -8,7 +8,7 @@
 
 namespace ddprun::config {
 
-Document::Document(const std::string& path, Faults& faults) : path_(path), faults_(faults) {
+Document::Document(const std::string& path, Errors& errors) : path_(path), faults_(errors) {
   try {
     parsed_.push_back(parse_toml(read_file(path), path));
   } catch (const toml::parse_error& error) {

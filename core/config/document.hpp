@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "config/faults.hpp"
+#include "config/errors.hpp"
 #include "config/keys.hpp"
 
 namespace ddprun::config {
@@ -22,11 +22,11 @@ struct Written {
   Place place;
 };
 
-// Keys that the scheme does not know, and tables that are not tables, are faults; all else is in written().
+// Keys that the scheme does not know, and tables that are not tables, are errors; all else is in written().
 class Document {
  public:
   // Reads the file. Throws Error(usage) when it cannot be read or its syntax is wrong.
-  Document(const std::string& path, Faults& faults);
+  Document(const std::string& path, Errors& errors);
   // "table.key=value", number `index` of the command line. A later value replaces an earlier one.
   void apply(const std::string& override, int64_t index);
 
@@ -46,7 +46,7 @@ class Document {
   Place at(const toml::source_region& source) const;
 
   std::string path_;
-  Faults& faults_;
+  Errors& faults_;
   std::deque<toml::table> parsed_;  // owns the nodes: the file first, then the overrides
   std::map<std::string, Written> written_;
 };

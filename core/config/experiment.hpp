@@ -1,4 +1,4 @@
-// config: TOML to plain structs, and back. The only room that sees a toml type.
+// config: TOML to plain structs, and back. The only module that sees a toml type.
 #pragma once
 
 #include <cstdint>
@@ -186,7 +186,7 @@ struct Loaded {
 // Reads and checks a file, after applying overrides ("comm.algorithm=ring"; the value in TOML syntax, or a bare word
 // taken as a string; later ones win; train.epochs and train.steps replace each other). Fills in experiment.name (the
 // file's stem) and train.epochs (1) where they are not given. Throws Error(usage) with one line per fault,
-// `file:line:column: key = value: what; what to do`, all semantic faults at once and in the order of the file; toml++
+// `file:line:column: key = value: what; what to do`, all semantic errors at once and in the order of the file; toml++
 // stops at the first fault of syntax. Keys of the scheme that this version does not build yet are refused ("not in this
 // version") unless they hold their default. Opens no other file than `path`.
 Loaded load(const std::string& path, const std::vector<std::string>& overrides);
@@ -197,21 +197,21 @@ std::vector<std::string> unused_keys(const Experiment& experiment, const Sources
 
 // What is wrong with a global batch that so many ranks do not divide; "" where they do. load() says it where
 // launch.nproc is given; whoever learns the number of ranks later says it then.
-std::string batch_fault(int64_t batch_size, int64_t ranks);
+std::string batch_error(int64_t batch_size, int64_t ranks);
 
 // What is wrong with so many micro-batches of a rank's part of the batch; "" where each has a sample, or where there is
 // only one.
-std::string accumulate_fault(int64_t accumulate, int64_t rank_batch);
+std::string accumulate_error(int64_t accumulate, int64_t rank_batch);
 
 // What is wrong with so many steps of warm-up in a run of so many; "" where some are left.
-std::string warmup_fault(int64_t warmup, int64_t steps);
+std::string warmup_error(int64_t warmup, int64_t steps);
 
 // What is wrong with shares of so many ranks; "" where there is one for each, or none at all.
-std::string shares_fault(const std::vector<int64_t>& shares, int64_t ranks);
+std::string batch_weights_error(const std::vector<int64_t>& shares, int64_t ranks);
 
-// One line in the form of load's for a fault found outside this room: `where: key = value: what`. For a key that is not
+// One line in the form of load's for a fault found outside this module: `where: key = value: what`. For a key that is not
 // written down, the default's value.
-std::string fault(const Sources& sources, const std::string& key, const std::string& what);
+std::string error(const Sources& sources, const std::string& key, const std::string& what);
 
 // The whole experiment as TOML, every key written (of epochs and steps, the one that is set); load() of it gives the
 // same experiment.

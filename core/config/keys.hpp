@@ -90,7 +90,7 @@ const Key* find_key(const std::string& full_name);
 bool is_table(const std::string& name);
 bool holds_options(const Key& key);
 
-// What the key takes, for faults and documents: `an integer from 1 to 1024 or "auto"`.
+// What the key takes, for errors and documents: `an integer from 1 to 1024 or "auto"`.
 std::string expectation(const Key& key);
 
 }  // namespace ddprun::config

@@ -16,27 +16,27 @@ void check_schema_version(const Document& document) {
   const Written& written = found->second;
   const auto version = written.value->value_exact<int64_t>();
   if (!version || *version == Experiment{}.schema_version) return;
-  Faults other_scheme;
+  Errors other_scheme;
   other_scheme.add_key(written.place, "schema_version",
                        "this ddprun reads schema_version 1; use the ddprun that the file was written for");
   other_scheme.raise();
 }
 
-void read_all(const Document& document, Loaded& loaded, Faults& faults) {
+void read_all(const Document& document, Loaded& loaded, Errors& errors) {
   for (const auto& [name, written] : document.written()) {
     const std::string wrong = written.option
                                   ? read_option(*written.key, *written.option, *written.value, loaded.experiment)
                                   : read_value(*written.key, *written.value, loaded.experiment);
-    if (!wrong.empty()) faults.add_key(written.place, name, wrong);
+    if (!wrong.empty()) errors.add_key(written.place, name, wrong);
     loaded.sources.note(name, written.place);
   }
 }
 
-void check_missing(const Sources& sources, Faults& faults) {
+void check_missing(const Sources& sources, Errors& errors) {
   for (const Key& key : keys()) {
     const std::string name = key.full_name();
-    if (!key.required || sources.given(name) || !faults.sound(key.table)) continue;
-    faults.add_key({.where = sources.file(), .value = ""}, name,
+    if (!key.required || sources.given(name) || !errors.sound(key.table)) continue;
+    errors.add_key({.where = sources.file(), .value = ""}, name,
                    "missing; give it under [" + key.table + "], as in " + key.example);
   }
 }
@@ -49,17 +49,17 @@ void fill_in(const std::string& path, Experiment& experiment) {
 }  // namespace
 
 Loaded load(const std::string& path, const std::vector<std::string>& overrides) {
-  Faults faults;
-  Document document(path, faults);
+  Errors errors;
+  Document document(path, errors);
   for (std::size_t i = 0; i < overrides.size(); ++i) document.apply(overrides[i], static_cast<int64_t>(i));
   check_schema_version(document);
 
   Loaded loaded{{}, Sources(path)};
-  read_all(document, loaded, faults);
-  check_missing(loaded.sources, faults);
+  read_all(document, loaded, errors);
+  check_missing(loaded.sources, errors);
   fill_in(path, loaded.experiment);
-  check_together(loaded.experiment, loaded.sources, faults);
-  faults.raise();
+  check_together(loaded.experiment, loaded.sources, errors);
+  errors.raise();
   return loaded;
 }
 

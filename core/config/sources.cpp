@@ -1,5 +1,5 @@
-// Where keys are written, and the faults and notes that are told about them after load().
-#include "config/faults.hpp"
+// Where keys are written, and the errors and notes that are told about them after load().
+#include "config/errors.hpp"
 #include "config/value.hpp"
 
 namespace ddprun::config {
@@ -44,9 +44,9 @@ Place place_of(const Sources& sources, const std::string& key) {
   return place;
 }
 
-std::string fault(const Sources& sources, const std::string& key, const std::string& what) {
+std::string error(const Sources& sources, const std::string& key, const std::string& what) {
   const Place place = place_of(sources, key);
-  return place.where + ": " + fault_text(place, key, what);
+  return place.where + ": " + error_text(place, key, what);
 }
 
 std::vector<std::string> unused_keys(const Experiment& experiment, const Sources& sources) {

@@ -1,4 +1,4 @@
-// How values and words are spelled, in faults, documents and to_toml(). No toml type.
+// How values and words are spelled, in errors, documents and to_toml(). No toml type.
 #pragma once
 
 #include <optional>

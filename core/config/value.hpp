@@ -19,7 +19,7 @@ std::string read_option(const Key& key, const std::string& option, const toml::n
 // The member as a TOML value, on one line; "" for an optional that has none.
 std::string value_text(const Key& key, Experiment& experiment);
 
-// A value as the file has it, for faults: on one line; tables and long texts are only named ("a table").
+// A value as the file has it, for errors: on one line; tables and long texts are only named ("a table").
 std::string node_text(const toml::node& node);
 
 }  // namespace ddprun::config

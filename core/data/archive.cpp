@@ -103,7 +103,7 @@ class TarReader {
          "); fetch it again");
   }
 
-  [[noreturn]] void fail(const std::string& what) const { throw DatasetFault("root", path_ + ": " + what); }
+  [[noreturn]] void fail(const std::string& what) const { throw InvalidDataset("root", path_ + ": " + what); }
 
   // The next bytes of the unpacked archive; none at its end.
   const std::vector<uint8_t>& refill() {
@@ -148,7 +148,7 @@ std::map<std::string, std::vector<uint8_t>> read_members(const std::string& path
   while (reader.next()) {
     if (std::find(names.begin(), names.end(), reader.name()) == names.end()) continue;
     if (members.contains(reader.name())) {
-      throw DatasetFault("root", path + ": holds the member " + quoted(reader.name()) + " twice");
+      throw InvalidDataset("root", path + ": holds the member " + quoted(reader.name()) + " twice");
     }
     members.emplace(reader.name(), reader.read());
   }

@@ -16,7 +16,7 @@ struct ArchiveLimits {
 };
 
 // The members that are called `names`, each name exactly as in the archive; one that is not there is left out. One pass
-// over the archive, to its end, so that its checksum is compared. Throws DatasetFault("root") that begins with `path`:
+// over the archive, to its end, so that its checksum is compared. Throws InvalidDataset("root") that begins with `path`:
 // for a damaged archive, for one beyond the limits, for a member that is there twice, and for any member, wanted or
 // not, that is a link or a device, or whose name is absolute or holds "..": no archive of a data set has those.
 std::map<std::string, std::vector<uint8_t>> read_members(const std::string& path, const std::vector<std::string>& names,

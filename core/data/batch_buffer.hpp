@@ -1,4 +1,4 @@
-// The memory of one batch, taken once and used for many. Private to the room.
+// The memory of one batch, taken once and used for many. Private to the module.
 #pragma once
 
 #include <atomic>

@@ -21,8 +21,8 @@ std::string find_file(const std::string& plain) {
     std::error_code error;
     const auto status = std::filesystem::status(path, error);
     if (status.type() == std::filesystem::file_type::not_found) continue;
-    if (error) throw DatasetFault("root", path + ": " + error.message());
-    if (status.type() != std::filesystem::file_type::regular) throw DatasetFault("root", path + ": is no regular file");
+    if (error) throw InvalidDataset("root", path + ": " + error.message());
+    if (status.type() != std::filesystem::file_type::regular) throw InvalidDataset("root", path + ": is no regular file");
     return path;
   }
   return "";
@@ -37,12 +37,12 @@ void check_root(const std::string& root, const std::string& advice) {
   std::error_code error;
   const auto type = std::filesystem::status(root, error).type();
   if (type == std::filesystem::file_type::directory) return;
-  if (type == std::filesystem::file_type::not_found) throw DatasetFault("root", root + ": no such folder; " + advice);
-  throw DatasetFault("root", root + ": " + (error ? error.message() : "is no folder; give the folder that it is in"));
+  if (type == std::filesystem::file_type::not_found) throw InvalidDataset("root", root + ": no such folder; " + advice);
+  throw InvalidDataset("root", root + ": " + (error ? error.message() : "is no folder; give the folder that it is in"));
 }
 
 ByteFile::ByteFile(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "rbe"), std::fclose) {
-  if (!file_) throw DatasetFault("root", path + ": cannot open: " + std::strerror(errno));
+  if (!file_) throw InvalidDataset("root", path + ": cannot open: " + std::strerror(errno));
   refill();
   packed_ = stream_.avail_in >= 2 && buffer_[0] == 0x1f && buffer_[1] == 0x8b;
   if (packed_ && inflateInit2(&stream_, gzip_window) != Z_OK) {
@@ -101,7 +101,7 @@ void ByteFile::refill() {
   errno = 0;
   const std::size_t got = std::fread(buffer_.data(), 1, buffer_.size(), file_.get());
   if (got == 0 && std::ferror(file_.get())) {
-    throw DatasetFault("root", path_ + ": offset " + std::to_string(file_read_) + ": " + std::strerror(errno));
+    throw InvalidDataset("root", path_ + ": offset " + std::to_string(file_read_) + ": " + std::strerror(errno));
   }
   file_read_ += got;
   stream_.next_in = buffer_.data();
@@ -110,7 +110,7 @@ void ByteFile::refill() {
 
 void ByteFile::fail_packed(const std::string& what) const {
   const std::size_t offset = file_read_ - stream_.avail_in;
-  throw DatasetFault("root", path_ + ": offset " + std::to_string(offset) + " of the packed file: " + what);
+  throw InvalidDataset("root", path_ + ": offset " + std::to_string(offset) + " of the packed file: " + what);
 }
 
 }  // namespace ddprun::data

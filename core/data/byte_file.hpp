@@ -1,4 +1,4 @@
-// A file that is read as bytes from front to back, unpacked when it is gzip. Private to the room.
+// A file that is read as bytes from front to back, unpacked when it is gzip. Private to the module.
 #pragma once
 
 #include <zlib.h>
@@ -13,17 +13,17 @@
 
 namespace ddprun::data {
 
-// `plain`, or else `plain` + ".gz", whichever is there; empty when neither is. Throws DatasetFault("root") where it is
+// `plain`, or else `plain` + ".gz", whichever is there; empty when neither is. Throws InvalidDataset("root") where it is
 // no regular file or cannot be looked at.
 std::string find_file(const std::string& plain);
 
 // How to get the files of a data set that `ddprun data fetch` knows by this name.
 std::string fetch_advice(const std::string& name, const std::string& root, const std::string& default_root);
 
-// Throws DatasetFault("root") unless `root` is a folder; where nothing is there, with `advice`.
+// Throws InvalidDataset("root") unless `root` is a folder; where nothing is there, with `advice`.
 void check_root(const std::string& root, const std::string& advice);
 
-// Whether a file is gzip is seen from its first two bytes, not from its name. One thread. Throws DatasetFault("root")
+// Whether a file is gzip is seen from its first two bytes, not from its name. One thread. Throws InvalidDataset("root")
 // with the path, and the offset in the packed file where packed data is damaged.
 class ByteFile {
  public:

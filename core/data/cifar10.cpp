@@ -25,7 +25,7 @@ const std::string archive_name = "cifar-10-binary.tar.gz";
 using Files = std::map<std::string, std::vector<uint8_t>>;  // name -> records
 
 [[noreturn]] void fail(const std::string& path, std::size_t offset, const std::string& what) {
-  throw DatasetFault("root", path + ": offset " + std::to_string(offset) + ": " + what);
+  throw InvalidDataset("root", path + ": offset " + std::to_string(offset) + ": " + what);
 }
 
 std::vector<std::string> file_names(const DatasetOptions& options, const std::string& key,
@@ -75,7 +75,7 @@ void add_archived_files(const std::string& archive, const std::vector<std::strin
   auto found = read_members(archive, members, {most_file_bytes, most_archive_bytes});
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto member = found.find(members[i]);
-    if (member == found.end()) throw DatasetFault("root", archive + ": holds no member " + members[i]);
+    if (member == found.end()) throw InvalidDataset("root", archive + ": holds no member " + members[i]);
     check_cifar10_records(member->second, archive + ": " + members[i]);
     files[names[i]] = std::move(member->second);
   }
@@ -88,7 +88,7 @@ Files read_files(const std::string& root, const std::string& advice, const std::
   if (missing.empty()) return files;
   const std::string archive = (std::filesystem::path(root) / archive_name).string();
   if (find_file(archive).empty()) {
-    throw DatasetFault("root", "found neither " + missing[0] + " nor " + missing[0] + ".gz in " + root + " or " +
+    throw InvalidDataset("root", "found neither " + missing[0] + " nor " + missing[0] + ".gz in " + root + " or " +
                                    (std::filesystem::path(root) / folder).string() + ", nor " + archive + "; " +
                                    advice + "; or name files that are there in options.train and options.test");
   }

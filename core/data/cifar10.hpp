@@ -13,7 +13,7 @@ namespace ddprun::data {
 Splits open_cifar10(const DatasetContext& context);
 
 // Checks that `bytes`, a whole file, are records: one or more, none cut off, labels from 0 to 9. Pure, safe for any
-// bytes. Throws DatasetFault("root") that begins with `path` and the offset. Private to the room.
+// bytes. Throws InvalidDataset("root") that begins with `path` and the offset. Private to the module.
 void check_cifar10_records(std::span<const uint8_t> bytes, const std::string& path);
 
 }  // namespace ddprun::data

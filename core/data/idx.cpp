@@ -12,7 +12,7 @@ constexpr uint32_t unsigned_bytes = 0x08;
 constexpr std::size_t most_values = std::size_t{8} << 30;
 
 [[noreturn]] void fail(const std::string& path, std::size_t offset, const std::string& what) {
-  throw DatasetFault("root", path + ": offset " + std::to_string(offset) + ": " + what);
+  throw InvalidDataset("root", path + ": offset " + std::to_string(offset) + ": " + what);
 }
 
 uint32_t big_endian(std::span<const uint8_t> bytes, std::size_t offset) {

@@ -1,5 +1,5 @@
 // IDX, the file format of MNIST (LeCun, Cortes and Burges): two zero bytes, the element type, the number of dimensions,
-// each extent as 32 bits big-endian, then the values. Private to the room.
+// each extent as 32 bits big-endian, then the values. Private to the module.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ constexpr std::size_t idx_header_bytes(int dimensions) {
 }
 
 // Reads the header at the front of `bytes`: unsigned bytes in so many dimensions, none of them empty. Pure, and safe
-// for any bytes. Throws DatasetFault("root") that begins with `path` and the offset.
+// for any bytes. Throws InvalidDataset("root") that begins with `path` and the offset.
 IdxHeader parse_idx_header(std::span<const uint8_t> bytes, int dimensions, const std::string& path);
 
 // A whole file, header and values, checked.

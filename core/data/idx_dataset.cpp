@@ -20,7 +20,7 @@ struct Source {
 std::string path_of(const Source& source, const std::string& name) {
   const std::string plain = (std::filesystem::path(source.root) / name).string();
   const std::string path = find_file(plain);
-  if (path.empty()) throw DatasetFault("root", "found neither " + plain + " nor " + plain + ".gz; " + source.advice);
+  if (path.empty()) throw InvalidDataset("root", "found neither " + plain + " nor " + plain + ".gz; " + source.advice);
   return path;
 }
 
@@ -35,7 +35,7 @@ Files read_split(const Source& source, const std::string& split) {
   const int64_t images = files.images.header.extents[0];
   const int64_t labels = files.labels.header.extents[0];
   if (images != labels) {
-    throw DatasetFault("root", files.labels.path + ": offset 4: " + std::to_string(labels) + " labels for the " +
+    throw InvalidDataset("root", files.labels.path + ": offset 4: " + std::to_string(labels) + " labels for the " +
                                    std::to_string(images) + " images in " + files.images.path);
   }
   return files;
@@ -46,7 +46,7 @@ void check_labels(const IdxFile& file, std::size_t classes) {
   const auto wrong = std::find_if(labels.begin(), labels.end(), [&](uint8_t label) { return label >= classes; });
   if (wrong == labels.end()) return;
   const auto offset = file.header.bytes + static_cast<std::size_t>(wrong - labels.begin());
-  throw DatasetFault("root", file.path + ": offset " + std::to_string(offset) + ": label " + std::to_string(*wrong) +
+  throw InvalidDataset("root", file.path + ": offset " + std::to_string(offset) + ": label " + std::to_string(*wrong) +
                                  " in a data set of " + std::to_string(classes) + " classes (0 to " +
                                  std::to_string(classes - 1) + ")");
 }
@@ -56,7 +56,7 @@ void check_same_shape(const IdxFile& train, const IdxFile& test) {
     const int64_t train_extent = train.header.extents[i];
     const int64_t test_extent = test.header.extents[i];
     if (train_extent == test_extent) continue;
-    throw DatasetFault("root", test.path + ": offset " + std::to_string(4 + 4 * i) + ": images with " +
+    throw InvalidDataset("root", test.path + ": offset " + std::to_string(4 + 4 * i) + ": images with " +
                                    std::to_string(test_extent) + (i == 1 ? " rows" : " columns") + ", where " +
                                    train.path + " has " + std::to_string(train_extent));
   }
@@ -124,7 +124,7 @@ Splits open_idx(const DatasetContext& context) {
   const DatasetOptions options("idx", context, image_split_names({"classes"}));
   const ImageSplitOptions image = read_image_split_options(options, {}, 1);
   const int64_t classes = options.integer("classes", 0, 1, most_classes);
-  if (context.root.empty()) throw DatasetFault("root", "expected the folder of " + four_files + ", plain or .gz");
+  if (context.root.empty()) throw InvalidDataset("root", "expected the folder of " + four_files + ", plain or .gz");
   const Source source{context.root, "put " + four_files + " there, plain or .gz"};
   check_root(source.root, source.advice);
   Files train = read_split(source, "train");

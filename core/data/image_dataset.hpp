@@ -29,12 +29,12 @@ struct ImageSplitOptions {
 // The keys that read_image_split_options reads, and `more`.
 std::vector<std::string> image_split_names(const std::vector<std::string>& more);
 
-// Throws DatasetFault that names the key.
+// Throws InvalidDataset that names the key.
 ImageSplitOptions read_image_split_options(const DatasetOptions& options, const ImageOptions& defaults,
                                            int64_t channels);
 
 // Both splits; crop and flip are for the training split alone, and drawn from `seed`. There is a label for each
-// picture, below classes.size(). Throws DatasetFault("options.samples" or "options.test_samples") when there are not so
+// picture, below classes.size(). Throws InvalidDataset("options.samples" or "options.test_samples") when there are not so
 // many.
 Splits make_image_splits(ByteImages train, ByteImages test, const ImageSplitOptions& options, uint64_t seed,
                          const std::vector<std::string>& classes);

@@ -1,4 +1,4 @@
-// One pass over the inputs of a whole data set. Private to the room.
+// One pass over the inputs of a whole data set. Private to the module.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Random numbers that are the same on every machine, for data that is computed. Private to the room.
+// Random numbers that are the same on every machine, for data that is computed. Private to the module.
 #pragma once
 
 #include <cmath>

@@ -25,10 +25,10 @@ std::vector<int64_t> parse_shape(const std::string& text) {
     int64_t extent = 0;
     const auto [stop, error] = std::from_chars(at, end, extent);
     if (error != std::errc() || extent < 1 || (stop != end && *stop != 'x')) {
-      throw DatasetFault("options.shape", "expected extents of 1 or more with x between them, such as \"3x224x224\"");
+      throw InvalidDataset("options.shape", "expected extents of 1 or more with x between them, such as \"3x224x224\"");
     }
     if (extent > most_elements / elements) {
-      throw DatasetFault("options.shape", "more than " + std::to_string(most_elements) + " elements in a sample");
+      throw InvalidDataset("options.shape", "more than " + std::to_string(most_elements) + " elements in a sample");
     }
     elements *= extent;
     shape.push_back(extent);

@@ -1,4 +1,4 @@
-// The job's private folder: keys, failure records and the progress board, for the ranks of one host.
+// The job's private folder: keys, failure records and the progress table, for the ranks of one host.
 #pragma once
 
 #include <string>

@@ -16,7 +16,7 @@
 namespace ddprun::launch {
 namespace {
 
-static_assert(std::atomic<uint64_t>::is_always_lock_free, "the board is shared between processes");
+static_assert(std::atomic<uint64_t>::is_always_lock_free, "the table is shared between processes");
 
 constexpr uint64_t kMagic = 0x3170676f72706464;  // "ddprogp1"
 
@@ -47,10 +47,10 @@ Progress unpack(uint64_t word) {
 }
 
 [[noreturn]] void fail(const std::string& path, const char* what) {
-  throw Error(ExitCode::rendezvous, "progress board " + path + ": " + what + ": " + std::strerror(errno));
+  throw Error(ExitCode::rendezvous, "progress table " + path + ": " + what + ": " + std::strerror(errno));
 }
 
-class MappedBoard : public ProgressBoard {
+class MappedBoard : public ProgressTable {
  public:
   MappedBoard(const std::string& path, int size, bool create) : size_(size), bytes_(bytes_for(size)) {
     const UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT | O_EXCL : 0), 0600));
@@ -95,13 +95,13 @@ class MappedBoard : public ProgressBoard {
 
  private:
   static std::size_t bytes_for(int size) {
-    if (size < 1) throw Error(ExitCode::rendezvous, "progress board: a job has at least one rank");
+    if (size < 1) throw Error(ExitCode::rendezvous, "progress table: a job has at least one rank");
     return sizeof(Header) + static_cast<std::size_t>(size) * sizeof(Slot);
   }
 
   [[noreturn]] void refuse(const std::string& path) const {
     throw Error(ExitCode::rendezvous,
-                "progress board " + path + ": made for another number of ranks than " + std::to_string(size_));
+                "progress table " + path + ": made for another number of ranks than " + std::to_string(size_));
   }
 
   // Why no rank can pass the chosen step: all of it is decided in one word. While the door is open, a rank that begins
@@ -119,7 +119,7 @@ class MappedBoard : public ProgressBoard {
 
   Header& header() const { return *std::launder(reinterpret_cast<Header*>(memory_)); }
   Slot& slot(int rank) const {
-    if (rank < 0 || rank >= size_) throw Error(ExitCode::rendezvous, "progress board: no rank " + std::to_string(rank));
+    if (rank < 0 || rank >= size_) throw Error(ExitCode::rendezvous, "progress table: no rank " + std::to_string(rank));
     return reinterpret_cast<Slot*>(memory_ + sizeof(Header))[rank];
   }
 
@@ -154,11 +154,11 @@ const char* name_of(Phase phase) {
   return "unknown";
 }
 
-std::unique_ptr<ProgressBoard> ProgressBoard::create(const std::string& job_dir, int size) {
+std::unique_ptr<ProgressTable> ProgressTable::create(const std::string& job_dir, int size) {
   return std::make_unique<MappedBoard>(path_in(job_dir), size, true);
 }
 
-std::unique_ptr<ProgressBoard> ProgressBoard::open(const std::string& job_dir, int size) {
+std::unique_ptr<ProgressTable> ProgressTable::open(const std::string& job_dir, int size) {
   return std::make_unique<MappedBoard>(path_in(job_dir), size, false);
 }
 

@@ -34,12 +34,12 @@ struct Progress {
 
 // A file of fixed size in the job's folder, mapped shared. Stores and loads are relaxed atomics: cheap enough for each
 // phase of each step. Any thread.
-class ProgressBoard {
+class ProgressTable {
  public:
   // The launcher makes it; ranks open it. Both throw Error(rendezvous).
-  static std::unique_ptr<ProgressBoard> create(const std::string& job_dir, int size);
-  static std::unique_ptr<ProgressBoard> open(const std::string& job_dir, int size);
-  virtual ~ProgressBoard() = default;
+  static std::unique_ptr<ProgressTable> create(const std::string& job_dir, int size);
+  static std::unique_ptr<ProgressTable> open(const std::string& job_dir, int size);
+  virtual ~ProgressTable() = default;
 
   virtual void set(int rank, Progress progress) = 0;
   virtual Progress get(int rank) const = 0;

@@ -36,8 +36,8 @@ std::vector<std::string> environment_of(int rank, int count, const std::string& 
 }  // namespace
 
 RankProcesses::RankProcesses(const std::vector<std::string>& command, int count, std::string folder,
-                             const ProgressBoard& board, Guardian& guardian)
-    : folder_(std::move(folder)), board_(board), guardian_(guardian) {
+                             const ProgressTable& table, Guardian& guardian)
+    : folder_(std::move(folder)), board_(table), guardian_(guardian) {
   try {
     for (int rank = 0; rank < count; ++rank) {
       ranks_.push_back({spawn(command, environment_of(rank, count, folder_)), {}, {}});

@@ -18,9 +18,9 @@ class RankProcesses {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Starts `count` of them. `folder` is the job's, `board` and `guardian` outlive this. Throws Error(failure) where one
+  // Starts `count` of them. `folder` is the job's, `table` and `guardian` outlive this. Throws Error(failure) where one
   // cannot be started; then none is left.
-  RankProcesses(const std::vector<std::string>& command, int count, std::string folder, const ProgressBoard& board,
+  RankProcesses(const std::vector<std::string>& command, int count, std::string folder, const ProgressTable& table,
                 Guardian& guardian);
   // Whatever is left of them is killed.
   ~RankProcesses();
@@ -60,7 +60,7 @@ class RankProcesses {
   std::optional<Failure> reported(int rank) const;
 
   const std::string folder_;
-  const ProgressBoard& board_;
+  const ProgressTable& board_;
   Guardian& guardian_;
   std::vector<Rank> ranks_;
   bool failed_ = false;

@@ -56,7 +56,7 @@ class Supervisor {
       Signals signals;
       remove_stale_job_folders(job_folder_base());
       JobFolder folder;
-      board_ = ProgressBoard::create(folder.path(), job_.nproc);
+      board_ = ProgressTable::create(folder.path(), job_.nproc);
       Guardian guardian(folder.path());
       FolderWatch reports(folder.path());
       // A fault of our own (no descriptor, no memory) leaves nobody behind either: their end is that of `ranks`.
@@ -225,7 +225,7 @@ class Supervisor {
   JobOutput output_;
   const std::string oom_file_;
   const std::optional<int64_t> oom_before_;
-  std::unique_ptr<ProgressBoard> board_;
+  std::unique_ptr<ProgressTable> board_;
   RankProcesses* ranks_ = nullptr;
   bool failing_ = false;
   bool warned_ = false;

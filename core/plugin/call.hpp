@@ -1,4 +1,4 @@
-// Calls into a plugin, for the rooms that hold its table.
+// Calls into a plugin, for the modules that hold its table.
 #pragma once
 
 #include <exception>

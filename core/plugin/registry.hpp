@@ -1,5 +1,5 @@
 // plugin: finds plugins by name or path, opens them with Boost.DLL, and checks their ABI before anything is called. The
-// only room that knows shared libraries. Torch-free; plugins are never unloaded.
+// only module that knows shared libraries. Torch-free; plugins are never unloaded.
 #pragma once
 
 #include <string>

@@ -82,7 +82,7 @@ void append(std::string& out, const Record& record) {
   for_each_field(record, [&](std::string_view key, const auto& value) { object.add(key, value); });
 }
 
-nlohmann::ordered_json object_of(const TensorPrint& print) {
+nlohmann::ordered_json object_of(const TensorDigest& print) {
   return {{"hash", print.hash}, {"norm", print.norm}, {"sketch", print.sketch}};
 }
 

@@ -1,4 +1,4 @@
-// Members out of a JSON object, with the place of what does not fit. Only for this room's .cpp files: includes
+// Members out of a JSON object, with the place of what does not fit. Only for this module's .cpp files: includes
 // nlohmann.
 #pragma once
 

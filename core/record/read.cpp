@@ -71,10 +71,10 @@ GpuRecord gpu_of(const json& object, const std::string& place) {
   return flat_record<GpuRecord>(object, place);
 }
 
-TensorPrint print_of(const json& object, const char* key, const std::string& place) {
+TensorDigest print_of(const json& object, const char* key, const std::string& place) {
   const json& print = require(object, key, place);
   const std::string inside = place + ": " + key;
-  TensorPrint result;
+  TensorDigest result;
   for (const char* part : {"hash", "norm", "sketch"}) require(print, part, inside);
   read_value(print, "hash", result.hash, inside);
   read_value(print, "norm", result.norm, inside);

@@ -103,7 +103,7 @@ struct Summary {
 };
 
 // What a tensor held, short enough to be written for every parameter.
-struct TensorPrint {
+struct TensorDigest {
   std::string hash;  // 16 hexadecimal digits; equal for equal bytes
   double norm = 0;   // Euclidean
   // sketch[k] = sum over i of sign_k(i) * x_i with fixed pseudo-random signs, the same in every run: the mean over k of
@@ -116,8 +116,8 @@ struct ParityRecord {
   int64_t step = 1;  // global, from 1
   std::string parameter;
   int64_t elements = 0;
-  TensorPrint gradient;  // as the optimizer gets it
-  TensorPrint value;     // after the optimizer step
+  TensorDigest gradient;  // as the optimizer gets it
+  TensorDigest value;     // after the optimizer step
   // ddp: distance of the reduced gradient's elements from the float64 mean of all ranks' local ones, in units in the
   // last place of float32.
   double ulp_max = kAbsent, ulp_mean = kAbsent;

@@ -26,12 +26,12 @@ template <class Body>
 void GlooCommunicator::over_mesh(const char* name, Body&& body) {
   if (failure_) throw *failure_;
   const NoSigpipe quiet;
-  mesh_.lifeline().begin();
+  mesh_.watchdog().begin();
   try {
     body(Run{mesh_.context(), scratch_, tag_++});
   } catch (const ConnectionLost& lost) {
     const std::string peer = "rank " + std::to_string(lost.peer());
-    if (mesh_.lifeline().is_late()) {
+    if (mesh_.watchdog().is_late()) {
       fail(name, DDPRUN_TIMEOUT,
            "no answer from " + peer + " within " + std::to_string(host_.deadline().count()) + " ms (" + lost.what() +
                ")");
@@ -100,7 +100,7 @@ Request& GlooCommunicator::barrier() {
 }
 
 void GlooCommunicator::abort() noexcept {
-  mesh_.lifeline().abort();
+  mesh_.watchdog().abort();
 }
 
 }  // namespace ddprun::gloo_backend

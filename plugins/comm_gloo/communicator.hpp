@@ -1,5 +1,5 @@
 // comm_gloo: collectives over TCP with Gloo. This class picks the algorithm and turns Gloo's failures into statuses;
-// mesh.hpp connects, algorithms.hpp moves the data, lifeline.hpp ends what would hang.
+// mesh.hpp connects, algorithms.hpp moves the data, connection_watchdog.hpp ends what would hang.
 #pragma once
 
 #include <optional>

@@ -84,13 +84,13 @@ std::vector<Address> exchange(const Host& host, bool polls, ForRank&& for_rank) 
 }
 
 // True once the time for joining has ended, by the host's abort flag or by itself; false when told to stop.
-bool wait_for_end(const std::stop_token& stop, const Host& host, const Lifeline& lifeline) {
+bool wait_for_end(const std::stop_token& stop, const Host& host, const ConnectionWatchdog& watchdog) {
   constexpr std::chrono::milliseconds kLook(20);
   std::mutex mutex;
   std::condition_variable_any never;
   std::unique_lock lock(mutex);
-  while (!stop.stop_requested() && !host.aborted() && !lifeline.is_over()) {
-    never.wait_for(lock, stop, std::min(kLook, lifeline.remaining()), [] { return false; });
+  while (!stop.stop_requested() && !host.aborted() && !watchdog.is_over()) {
+    never.wait_for(lock, stop, std::min(kLook, watchdog.remaining()), [] { return false; });
   }
   return !stop.stop_requested();
 }
@@ -103,7 +103,7 @@ bool is_set(const Host& host, std::string_view option) {
 
 }  // namespace
 
-Mesh::Mesh(const Host& host) : polls_(is_set(host, "busy_poll")), lifeline_(host) {
+Mesh::Mesh(const Host& host) : polls_(is_set(host, "busy_poll")), watchdog_(host) {
   const NoSigpipe quiet;
   device_ = make_device(host);
   pairs_ = device_->createContext(host.rank(), host.size());
@@ -111,14 +111,14 @@ Mesh::Mesh(const Host& host) : polls_(is_set(host, "busy_poll")), lifeline_(host
   try {
     serve(connect(host));
   } catch (const gloo::IoException& error) {
-    const auto status = lifeline_.is_late() ? DDPRUN_TIMEOUT : DDPRUN_PEER_LOST;
+    const auto status = watchdog_.is_late() ? DDPRUN_TIMEOUT : DDPRUN_PEER_LOST;
     throw Failure(status, std::string("the ranks could not connect: ") + without_location(error.what()));
   }
   context_->setTimeout(host.deadline());
 }
 
 Mesh::~Mesh() {
-  lifeline_.stop();
+  watchdog_.stop();
 }
 
 std::vector<Descriptor> Mesh::connect(const Host& host) {
@@ -138,7 +138,7 @@ std::vector<Descriptor> Mesh::connect(const Host& host) {
 
 void Mesh::connect_pairs(const Host& host, const std::vector<Address>& addresses) {
   const std::jthread guard([&](const std::stop_token& stop) {
-    if (!wait_for_end(stop, host, lifeline_)) return;
+    if (!wait_for_end(stop, host, watchdog_)) return;
     for (int rank = 0; rank < host.size(); ++rank) {
       if (rank != host.rank()) pairs_->getPair(rank)->close();
     }
@@ -149,7 +149,7 @@ void Mesh::connect_pairs(const Host& host, const std::vector<Address>& addresses
     pair->connect(addresses[static_cast<std::size_t>(rank)]);
     // A pair that was closed meanwhile does not complain.
     if (host.aborted()) throw Failure(DDPRUN_ABORTED, "aborted");
-    if (lifeline_.is_over())
+    if (watchdog_.is_over())
       throw Failure(DDPRUN_TIMEOUT, "rank " + std::to_string(rank) + " could not be reached within " +
                                         std::to_string(host.deadline().count()) + " ms");
     if (polls_) pair->setSync(true, true);
@@ -160,15 +160,15 @@ void Mesh::serve(std::vector<Descriptor> sockets) {
   std::shared_ptr<gloo::transport::Context> transport;
   std::function<bool(int)> closed;
   if (polls_) {
-    transport = std::make_shared<PollingContext>(pairs_, std::make_unique<PollingLinks>(lifeline_, *pairs_, sockets));
+    transport = std::make_shared<PollingContext>(pairs_, std::make_unique<PollingLinks>(watchdog_, *pairs_, sockets));
     closed = [](int) { return true; };  // whoever waits sees it by itself
   } else {
-    transport = std::make_shared<InterruptibleContext>(lifeline_, pairs_);
+    transport = std::make_shared<InterruptibleContext>(watchdog_, pairs_);
     probe_ = pairs_->createUnboundBuffer(nullptr, 0);
     closed = [this](int rank) { return is_closed(rank); };
   }
   context_ = std::make_shared<Context>(device_, std::move(transport));
-  lifeline_.watch(std::move(sockets), std::move(closed));
+  watchdog_.watch(std::move(sockets), std::move(closed));
 }
 
 // Gloo does not say whether a pair is closed, but does not receive on one that is: it throws IoException if the peer
@@ -185,7 +185,7 @@ bool Mesh::is_closed(int rank) {
 }
 
 void Mesh::close() noexcept {
-  lifeline_.cut();
+  watchdog_.cut();
   try {
     context_->closeConnections();
   } catch (const std::exception&) {

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "ddprun/plugin/comm_plugin.hpp"
-#include "lifeline.hpp"
+#include "connection_watchdog.hpp"
 
 namespace ddprun::gloo_backend {
 
-// Not to be moved. One thread at a time, but for what Lifeline allows.
+// Not to be moved. One thread at a time, but for what ConnectionWatchdog allows.
 class Mesh {
  public:
   // Collective; blocks until all connections stand, at most host.deadline(), or until the host's abort flag is raised.
@@ -23,9 +23,9 @@ class Mesh {
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
 
-  // For Gloo's algorithms: all waits of its buffers end as the lifeline says.
+  // For Gloo's algorithms: all waits of its buffers end as the watchdog says.
   const std::shared_ptr<gloo::Context>& context() const noexcept { return context_; }
-  Lifeline& lifeline() noexcept { return lifeline_; }
+  ConnectionWatchdog& watchdog() noexcept { return watchdog_; }
 
   // After a failure: ends all connections and takes user memory away from Gloo's thread. 20 ms per connection at most.
   void close() noexcept;
@@ -39,7 +39,7 @@ class Mesh {
   bool is_closed(int rank);
 
   const bool polls_;
-  Lifeline lifeline_;
+  ConnectionWatchdog watchdog_;
   std::shared_ptr<gloo::transport::Device> device_;
   std::shared_ptr<gloo::transport::Context> pairs_;
   std::shared_ptr<gloo::Context> context_;

@@ -39,7 +39,7 @@ class PollingBuffer final : public UnboundBuffer {
     if (rank != nullptr) *rank = receives_from_;
     return true;
   }
-  // The lifeline ends waits by ending the connections.
+  // The watchdog ends waits by ending the connections.
   void abortWaitRecv() override {}
   void abortWaitSend() override {}
 
@@ -53,8 +53,8 @@ class PollingBuffer final : public UnboundBuffer {
 
 }  // namespace
 
-PollingLinks::PollingLinks(Lifeline& lifeline, gloo::transport::Context& pairs, const std::vector<Descriptor>& sockets)
-    : lifeline_(lifeline), links_(sockets.size()), polled_(sockets.size()) {
+PollingLinks::PollingLinks(ConnectionWatchdog& watchdog, gloo::transport::Context& pairs, const std::vector<Descriptor>& sockets)
+    : watchdog_(watchdog), links_(sockets.size()), polled_(sockets.size()) {
   for (std::size_t rank = 0; rank < sockets.size(); ++rank) {
     sockets_.push_back(sockets[rank].get());
     if (sockets_[rank] >= 0) links_[rank] = std::make_unique<PollingLink>(*pairs.getPair(static_cast<int>(rank)));
@@ -80,8 +80,8 @@ void PollingLinks::receive(int from, std::byte* to, std::size_t bytes, int* done
 
 void PollingLinks::wait(int* done, int peer) {
   while (*done == 0) {
-    if (lifeline_.is_aborted()) throw ConnectionLost(peer, "aborted");
-    if (lifeline_.is_over()) throw ConnectionLost(peer, "nothing came");
+    if (watchdog_.is_aborted()) throw ConnectionLost(peer, "aborted");
+    if (watchdog_.is_over()) throw ConnectionLost(peer, "nothing came");
     turn();
   }
   --*done;

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "lifeline.hpp"
+#include "connection_watchdog.hpp"
 #include "polling_link.hpp"
 
 namespace ddprun::gloo_backend {
@@ -18,8 +18,8 @@ namespace ddprun::gloo_backend {
 class PollingLinks {
  public:
   // All pairs are connected and in synchronous mode; sockets[rank] is that of the pair, none for this rank. The
-  // lifeline and the pairs outlive this.
-  PollingLinks(Lifeline& lifeline, gloo::transport::Context& pairs, const std::vector<Descriptor>& sockets);
+  // watchdog and the pairs outlive this.
+  PollingLinks(ConnectionWatchdog& watchdog, gloo::transport::Context& pairs, const std::vector<Descriptor>& sockets);
 
   // Throw ConnectionLost.
   void send(int to, const std::byte* from, std::size_t bytes, int* done);
@@ -32,7 +32,7 @@ class PollingLinks {
   void step(int peer, Step&& step_on);
   void turn();
 
-  Lifeline& lifeline_;
+  ConnectionWatchdog& watchdog_;
   std::vector<std::unique_ptr<PollingLink>> links_;  // by rank; none for this one
   std::vector<int> sockets_;                         // likewise
   std::vector<pollfd> polled_;                       // likewise; -1 while nothing is expected

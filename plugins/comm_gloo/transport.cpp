@@ -9,16 +9,16 @@ std::string without_location(const std::string& text) {
   return text.starts_with('[') && end != std::string::npos ? text.substr(end + 2) : text;
 }
 
-InterruptibleBuffer::InterruptibleBuffer(Lifeline& lifeline, std::unique_ptr<gloo::transport::UnboundBuffer> inner)
-    : UnboundBuffer(inner->ptr, inner->size), lifeline_(lifeline), inner_(std::move(inner)) {
-  lifeline_.add(this);
+InterruptibleBuffer::InterruptibleBuffer(ConnectionWatchdog& watchdog, std::unique_ptr<gloo::transport::UnboundBuffer> inner)
+    : UnboundBuffer(inner->ptr, inner->size), watchdog_(watchdog), inner_(std::move(inner)) {
+  watchdog_.add(this);
 }
 
 InterruptibleBuffer::~InterruptibleBuffer() {
-  lifeline_.remove(this);
+  watchdog_.remove(this);
 }
 
-// The order matters: the lifeline notes an abort or a loss first and ends waits second, and Gloo remembers an ended
+// The order matters: the watchdog notes an abort or a loss first and ends waits second, and Gloo remembers an ended
 // wait until the next one. So whatever comes after the two looks ends the wait.
 template <class Wait>
 void InterruptibleBuffer::wait(const std::atomic<int>& peer, Wait&& wait_for) {
@@ -26,10 +26,10 @@ void InterruptibleBuffer::wait(const std::atomic<int>& peer, Wait&& wait_for) {
   const int rank = peer;
   try {
     do {
-      if (lifeline_.is_aborted()) throw ConnectionLost(rank, "aborted");
-    } while (!wait_for(lifeline_.is_lost(rank) ? kDelivered : lifeline_.remaining()));
+      if (watchdog_.is_aborted()) throw ConnectionLost(rank, "aborted");
+    } while (!wait_for(watchdog_.is_lost(rank) ? kDelivered : watchdog_.remaining()));
   } catch (const gloo::IoException& error) {
-    const bool cut_short = lifeline_.is_lost(rank);
+    const bool cut_short = watchdog_.is_lost(rank);
     throw ConnectionLost(rank, cut_short ? "the connection ended within a message" : without_location(error.what()));
   }
 }
@@ -71,11 +71,11 @@ void InterruptibleBuffer::end_waits(int peer) noexcept {
   if (peer == kAllPeers || sends_to_ == peer) inner_->abortWaitSend();
 }
 
-InterruptibleContext::InterruptibleContext(Lifeline& lifeline, std::shared_ptr<gloo::transport::Context> inner)
-    : Context(inner->rank, inner->size), lifeline_(lifeline), inner_(std::move(inner)) {}
+InterruptibleContext::InterruptibleContext(ConnectionWatchdog& watchdog, std::shared_ptr<gloo::transport::Context> inner)
+    : Context(inner->rank, inner->size), watchdog_(watchdog), inner_(std::move(inner)) {}
 
 std::unique_ptr<gloo::transport::UnboundBuffer> InterruptibleContext::createUnboundBuffer(void* data, size_t bytes) {
-  return std::make_unique<InterruptibleBuffer>(lifeline_, inner_->createUnboundBuffer(data, bytes));
+  return std::make_unique<InterruptibleBuffer>(watchdog_, inner_->createUnboundBuffer(data, bytes));
 }
 
 }  // namespace ddprun::gloo_backend

@@ -1,4 +1,4 @@
-// Gloo's transport with waits that end: a transport::Context whose buffers obey the lifeline. Gloo's own algorithms run
+// Gloo's transport with waits that end: a transport::Context whose buffers obey the watchdog. Gloo's own algorithms run
 // on it unchanged.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "lifeline.hpp"
+#include "connection_watchdog.hpp"
 
 namespace ddprun::gloo_backend {
 
@@ -28,10 +28,10 @@ class ConnectionLost : public std::runtime_error {
 std::string without_location(const std::string& text);
 
 // Delegates to a buffer of Gloo. In each direction there is one peer at a time: another one only after all is waited
-// for. Timeouts that are passed in are ignored: the lifeline has the collective's deadline. One thread.
+// for. Timeouts that are passed in are ignored: the watchdog has the collective's deadline. One thread.
 class InterruptibleBuffer final : public gloo::transport::UnboundBuffer, public Interruptible {
  public:
-  InterruptibleBuffer(Lifeline& lifeline, std::unique_ptr<gloo::transport::UnboundBuffer> inner);
+  InterruptibleBuffer(ConnectionWatchdog& watchdog, std::unique_ptr<gloo::transport::UnboundBuffer> inner);
   ~InterruptibleBuffer() override;
 
   // Throw ConnectionLost.
@@ -52,7 +52,7 @@ class InterruptibleBuffer final : public gloo::transport::UnboundBuffer, public 
   template <class Wait>
   void wait(const std::atomic<int>& peer, Wait&& wait_for);
 
-  Lifeline& lifeline_;
+  ConnectionWatchdog& watchdog_;
   const std::unique_ptr<gloo::transport::UnboundBuffer> inner_;
   std::atomic<int> sends_to_{kAllPeers};
   std::atomic<int> receives_from_{kAllPeers};
@@ -61,13 +61,13 @@ class InterruptibleBuffer final : public gloo::transport::UnboundBuffer, public 
 // Both references outlive it.
 class InterruptibleContext final : public gloo::transport::Context {
  public:
-  InterruptibleContext(Lifeline& lifeline, std::shared_ptr<gloo::transport::Context> inner);
+  InterruptibleContext(ConnectionWatchdog& watchdog, std::shared_ptr<gloo::transport::Context> inner);
   std::unique_ptr<gloo::transport::Pair>& getPair(int rank) override { return inner_->getPair(rank); }
   std::unique_ptr<gloo::transport::Pair>& createPair(int rank) override { return inner_->createPair(rank); }
   std::unique_ptr<gloo::transport::UnboundBuffer> createUnboundBuffer(void* data, size_t bytes) override;
 
  private:
-  Lifeline& lifeline_;
+  ConnectionWatchdog& watchdog_;
   const std::shared_ptr<gloo::transport::Context> inner_;
 };
 

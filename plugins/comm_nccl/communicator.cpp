@@ -68,7 +68,7 @@ std::shared_ptr<Session> NcclCommunicator::joined() const {
 }
 
 template <class Launch>
-void NcclCommunicator::queue(Flight& flight, Launch&& launch) {
+void NcclCommunicator::queue(InflightOp& flight, Launch&& launch) {
   session_->run(flight.name, [&](ncclComm_t comm) { return launch(comm, session_->stream()); });
   if (const auto result = cudaEventRecord(flight.done.get(), session_->stream()); result != cudaSuccess) {
     session_->fail(failure_of(flight.name, result));
@@ -86,7 +86,7 @@ Request& NcclCommunicator::start(const char* name, const char* algorithm, const 
   }
   const OnDevice here(device_.ordinal);
   const bool captured = is_captured(stream_of(call));
-  Flight& flight = session_->take();
+  InflightOp& flight = session_->take();
   flight.is_captured = captured;
   flight.name = name;
   flight.algorithm = algorithm;
@@ -129,7 +129,7 @@ Request& NcclCommunicator::reduce_scatter(const ddprun_collective& call) {
 // On no stream of the caller's: it is the processes that meet, so wait blocks.
 Request& NcclCommunicator::barrier() {
   const OnDevice here(device_.ordinal);
-  Flight& flight = session_->take();
+  InflightOp& flight = session_->take();
   flight.name = "barrier";
   flight.algorithm = flight.transport = "nccl";
   flight.is_barrier = true;
@@ -142,16 +142,16 @@ Request& NcclCommunicator::barrier() {
 bool NcclCommunicator::test(Request& request) {
   session_->throw_if_failed();
   if (&request == &nothing_) return true;
-  const auto& flight = static_cast<const Flight&>(request);
+  const auto& flight = static_cast<const InflightOp&>(request);
   return !flight.is_barrier || flight.done.state() != cudaErrorNotReady;
 }
 
 void NcclCommunicator::wait(Request& request, std::chrono::milliseconds timeout) {
   if (&request == &nothing_) return session_->throw_if_failed();
-  auto& flight = static_cast<Flight&>(request);
+  auto& flight = static_cast<InflightOp&>(request);
   const OnDevice here(device_.ordinal);
-  const auto release = [this](Flight* waited) { session_->release(*waited); };
-  const std::unique_ptr<Flight, decltype(release)> taken_back(&flight, release);
+  const auto release = [this](InflightOp* waited) { session_->release(*waited); };
+  const std::unique_ptr<InflightOp, decltype(release)> taken_back(&flight, release);
   session_->throw_if_failed();
   if (flight.is_barrier) return session_->wait_for(flight, timeout);
   if (const auto result = cudaStreamWaitEvent(flight.stream, flight.done.get(), 0); result != cudaSuccess) {

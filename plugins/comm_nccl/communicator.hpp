@@ -35,7 +35,7 @@ class NcclCommunicator final : public Communicator {
   template <class Launch>
   Request& start(const char* name, const char* algorithm, const ddprun_collective& call, Launch&& launch);
   template <class Launch>
-  void queue(Flight& flight, Launch&& launch);
+  void queue(InflightOp& flight, Launch&& launch);
 
   const Host host_;
   const Settings settings_;

@@ -1,7 +1,7 @@
 #include <nccl.h>
 
 #include "algorithms.hpp"
-#include "beside/communicator.hpp"
+#include "lazy/communicator.hpp"
 
 namespace {
 
@@ -15,11 +15,11 @@ constexpr CommPluginInfo kNccl = {"nccl", "0.1.0", kLibrary,
                                   DDPRUN_CAP_CUDA | DDPRUN_CAP_STREAM_ORDERED | DDPRUN_CAP_ALLOC | DDPRUN_CAP_CAPTURE,
                                   nccl_backend::kAlgorithms};
 
-constexpr beside::Library kBackend = {&kNccl, "libddprun_nccl_backend.so", "ddprun_nccl_backend_make",
+constexpr lazy::Library kBackend = {&kNccl, "libddprun_nccl_backend.so", "ddprun_nccl_backend_make",
                                       "install it again, name its folder in LD_LIBRARY_PATH, or build again with "
                                       "DDPRUN_NCCL_DIR and DDPRUN_CUDA_DIR"};
 
-class Nccl final : public beside::Forwarder {
+class Nccl final : public lazy::Forwarder {
  public:
   explicit Nccl(const Host& host) : Forwarder(kBackend, host) {}
 };

@@ -73,33 +73,33 @@ void Session::settle(const char* name, ncclResult_t result) {
   doing_ = kIdle;
 }
 
-Flight& Session::take() {
+InflightOp& Session::take() {
   const std::lock_guard lock(mutex_);
   if (failure_) throw *failure_;
   if (free_.empty()) {
-    flights_.push_back(std::make_unique<Flight>());
+    flights_.push_back(std::make_unique<InflightOp>());
     free_.push_back(flights_.back().get());
   }
-  Flight& flight = *free_.back();
+  InflightOp& flight = *free_.back();
   free_.pop_back();
   flight.is_barrier = flight.is_captured = flight.is_waited = flight.has_ended = false;
   flight.begun.reset();
   return flight;
 }
 
-void Session::enter(Flight& flight) {
+void Session::enter(InflightOp& flight) {
   const std::lock_guard lock(mutex_);
   flight.has_ended = flight.is_captured;
   if (!flight.is_captured) under_way_.push_back(&flight);
 }
 
-void Session::release(Flight& flight) noexcept {
+void Session::release(InflightOp& flight) noexcept {
   const std::lock_guard lock(mutex_);
   flight.is_waited = true;
   if (flight.has_ended) free_.push_back(&flight);
 }
 
-void Session::wait_for(const Flight& flight, std::chrono::milliseconds timeout) {
+void Session::wait_for(const InflightOp& flight, std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
   cudaError_t state = flight.done.state();
   for (int turn = 0; state == cudaErrorNotReady; ++turn) {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "device.hpp"
-#include "flight.hpp"
+#include "inflight_op.hpp"
 #include "host/liveness.hpp"
 
 namespace ddprun::nccl_backend {
@@ -41,12 +41,12 @@ class Session {
 
   // A flight that nobody uses. Then the caller enters it, in the order of the stream, and releases it when it was
   // waited for.
-  Flight& take();
-  void enter(Flight& flight);
-  void release(Flight& flight) noexcept;
+  InflightOp& take();
+  void enter(InflightOp& flight);
+  void release(InflightOp& flight) noexcept;
 
   // Blocks until the GPU has come by the flight's end. Throws Failure.
-  void wait_for(const Flight& flight, std::chrono::milliseconds timeout);
+  void wait_for(const InflightOp& flight, std::chrono::milliseconds timeout);
 
   // Memory that NCCL has made and registered. Throws Failure. free waits for the GPU, as cudaFree does.
   void* alloc(uint64_t bytes);
@@ -100,9 +100,9 @@ class Session {
   const char* doing_ = "joining";               // in NCCL, or kIdle
   std::optional<Clock::time_point> peer_gone_;  // since when one that is waited for has been
   std::optional<Failure> failure_;
-  std::vector<std::unique_ptr<Flight>> flights_;
-  std::vector<Flight*> free_;
-  std::deque<Flight*> under_way_;     // in the order of our stream
+  std::vector<std::unique_ptr<InflightOp>> flights_;
+  std::vector<InflightOp*> free_;
+  std::deque<InflightOp*> under_way_;     // in the order of our stream
   std::map<void*, void*> allocated_;  // with NCCL's handle
   bool closing_ = false;
   bool has_left_ = false;

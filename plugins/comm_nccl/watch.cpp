@@ -44,7 +44,7 @@ std::optional<Failure> Session::trouble(Clock::time_point now) {
 // caller had queued.
 std::optional<Failure> Session::trouble_of_flights(Clock::time_point now) {
   while (!under_way_.empty()) {
-    Flight& flight = *under_way_.front();
+    InflightOp& flight = *under_way_.front();
     const cudaError_t state = flight.done.state();
     if (state == cudaErrorNotReady) {
       if (!flight.begun && (flight.is_barrier || flight.ready.state() == cudaSuccess)) flight.begun = now;

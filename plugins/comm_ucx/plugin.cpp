@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "beside/communicator.hpp"
+#include "lazy/communicator.hpp"
 #include "choice.hpp"
 
 namespace {
@@ -18,7 +18,7 @@ constexpr uint64_t kCapabilities =
     DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_ALLOC | (DDPRUN_UCX_CUDA ? DDPRUN_CAP_CUDA : 0);
 constexpr CommPluginInfo kUcx = {"ucx", "0.1.0", kLibrary, kCapabilities, ucx_backend::kAlgorithms};
 
-constexpr beside::Library kBackend = {
+constexpr lazy::Library kBackend = {
     &kUcx, "libddprun_ucx_backend.so", "ddprun_ucx_backend_make",
     "install it again, name its folder in LD_LIBRARY_PATH, or build again with DDPRUN_UCX_DIR"};
 
@@ -33,7 +33,7 @@ const Host& without_hooks(const Host& host) {
   return host;
 }
 
-class Ucx final : public beside::Forwarder {
+class Ucx final : public lazy::Forwarder {
  public:
   explicit Ucx(const Host& host) : Forwarder(kBackend, without_hooks(host)) {}
 };

@@ -2,7 +2,7 @@
 
 #include "comm/benchmark.hpp"
 #include "comm/joined.hpp"
-#include "comm/solo_backend.hpp"
+#include "comm/single_process_backend.hpp"
 
 namespace ddprun::comm {
 namespace {
@@ -97,7 +97,7 @@ TEST_CASE("sizes, counts and busbw are those of nccl-tests") {
 }
 
 TEST_CASE("a case has as many calls as its options say, and its buffers serve the next one too") {
-  Counting backend(solo());
+  Counting backend(single_process_backend());
   Benchmark benchmark(backend, alone_gather, {.samples = 7, .warmup = 3, .checks = 2}, 1 << 20);
   const auto result = benchmark.measure(case_of(Kind::allreduce, 1 << 20, false));
   CHECK(result.seconds.size() == 7);
@@ -115,7 +115,7 @@ TEST_CASE("a case has as many calls as its options say, and its buffers serve th
 }
 
 TEST_CASE("calls too short for the clock are timed in batches") {
-  Counting backend(solo());
+  Counting backend(single_process_backend());
   Benchmark benchmark(backend, alone_gather, {.samples = 2, .warmup = 10, .checks = 0}, 4);
   CHECK(benchmark.measure(case_of(Kind::allreduce, 4, true)).batch > 1);
 }
@@ -124,12 +124,12 @@ TEST_CASE("results that are right are told from those of an earlier call") {
   for (const bool in_place : {false, true}) {
     for (const Kind kind : kKinds) {
       CAPTURE(name_of(kind));
-      Counting good(solo());
+      Counting good(single_process_backend());
       Benchmark right(good, alone_gather, {.samples = 1, .warmup = 0, .checks = 3}, 4096);
       CHECK(right.measure(case_of(kind, 4096, in_place)).wrong == 0);
     }
     if (in_place) continue;  // for a rank alone, to do nothing is right then
-    Stale stale(solo());
+    Stale stale(single_process_backend());
     Benchmark wrong(stale, alone_gather, {.samples = 1, .warmup = 0, .checks = 3}, 4096);
     CHECK(wrong.measure(case_of(Kind::allreduce, 4096, false)).wrong > 2 * 1000);
   }

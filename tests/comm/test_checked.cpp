@@ -6,9 +6,9 @@
 #include <thread>
 #include <vector>
 
-#include "comm/board_memory.hpp"
+#include "comm/table_memory.hpp"
 #include "comm/checked_backend.hpp"
-#include "comm/shared_board.hpp"
+#include "comm/shared_table.hpp"
 #include "joined.hpp"
 #include "support/error_of.hpp"
 #include "support/process.hpp"
@@ -30,29 +30,29 @@ using testing::TempDir;
 constexpr auto kDeadline = 60s;
 
 // Where the fingerprints meet.
-enum class Over { board, backend };
+enum class Over { table, backend };
 
-std::unique_ptr<CommBackend> join_checked(Rank& rank, Over over, const std::shared_ptr<BoardMemory>& board,
+std::unique_ptr<CommBackend> join_checked(Rank& rank, Over over, const std::shared_ptr<TableMemory>& table,
                                           std::chrono::milliseconds deadline = kDeadline) {
   auto inner = join_good(rank);
-  auto exchange = over == Over::board ? shared_board(board, rank.rank()) : exchange_over(*inner);
+  auto exchange = over == Over::table ? shared_table(table, rank.rank()) : exchange_over(*inner);
   return checked(std::move(inner), std::move(exchange), deadline);
 }
 
 std::vector<Outcome> run_with_board(int size, As as,
-                                    const std::function<void(Rank&, const std::shared_ptr<BoardMemory>&)>& body) {
+                                    const std::function<void(Rank&, const std::shared_ptr<TableMemory>&)>& body) {
   const TempDir folder;
-  const std::string path = (folder.path() / "board").string();
+  const std::string path = (folder.path() / "table").string();
   // Threads share one mapping, so that ThreadSanitizer sees all that they do to it; processes map for themselves.
-  const auto shared = as == As::threads ? map_board(path, size) : nullptr;
-  return run_ranks(size, as, kDeadline, [&](Rank& rank) { body(rank, shared ? shared : map_board(path, size)); });
+  const auto shared = as == As::threads ? map_table(path, size) : nullptr;
+  return run_ranks(size, as, kDeadline, [&](Rank& rank) { body(rank, shared ? shared : map_table(path, size)); });
 }
 
 // Runs the ranks as checked backends; what body throws is the outcome's error.
 std::vector<Outcome> run_checked(int size, As as, Over over, const std::function<void(Rank&, CommBackend&)>& body,
                                  std::chrono::milliseconds deadline = kDeadline) {
-  return run_with_board(size, as, [&](Rank& rank, const std::shared_ptr<BoardMemory>& board) {
-    const auto backend = join_checked(rank, over, board, deadline);
+  return run_with_board(size, as, [&](Rank& rank, const std::shared_ptr<TableMemory>& table) {
+    const auto backend = join_checked(rank, over, table, deadline);
     body(rank, *backend);
   });
 }
@@ -126,7 +126,7 @@ const std::vector<Disagreement> kDisagreements = {
 }  // namespace
 
 TEST_CASE("ranks that disagree are stopped before data moves, and all of them are told who called what") {
-  for (const Over over : {Over::board, Over::backend}) {
+  for (const Over over : {Over::table, Over::backend}) {
     for (const As as : {As::processes, As::threads}) {
       for (const Disagreement& disagreement : kDisagreements) {
         CAPTURE(disagreement.what);
@@ -143,7 +143,7 @@ TEST_CASE("ranks that disagree are stopped before data moves, and all of them ar
 }
 
 TEST_CASE("ranks that agree get what the inner backend gives") {
-  for (const Over over : {Over::board, Over::backend}) {
+  for (const Over over : {Over::table, Over::backend}) {
     for (const As as : {As::processes, As::threads}) {
       const auto outcomes = run_checked(3, as, over, [](Rank& rank, CommBackend& backend) {
         for (int turn = 0; turn < 100; ++turn) {
@@ -160,7 +160,7 @@ TEST_CASE("ranks that agree get what the inner backend gives") {
 }
 
 TEST_CASE("ranks that called the same are named together") {
-  const auto outcomes = run_checked(4, As::processes, Over::board, [](Rank& rank, CommBackend& backend) {
+  const auto outcomes = run_checked(4, As::processes, Over::table, [](Rank& rank, CommBackend& backend) {
     Called{.count = rank.rank() == 1 ? 5U : 4U}(backend);
   });
   CHECK(outcomes[3].error ==
@@ -169,7 +169,7 @@ TEST_CASE("ranks that called the same are named together") {
 }
 
 TEST_CASE("after a disagreement the communicator serves no more") {
-  const auto outcomes = run_checked(2, As::threads, Over::board, [](Rank& rank, CommBackend& backend) {
+  const auto outcomes = run_checked(2, As::threads, Over::table, [](Rank& rank, CommBackend& backend) {
     error_of([&] { Called{.count = rank.rank() == 1 ? 5U : 4U}(backend); });
     backend.barrier();
   });
@@ -180,7 +180,7 @@ TEST_CASE("after a disagreement the communicator serves no more") {
 }
 
 TEST_CASE("a rank that leaves without the last collective is named") {
-  const auto outcomes = run_checked(2, As::threads, Over::board, [](Rank& rank, CommBackend& backend) {
+  const auto outcomes = run_checked(2, As::threads, Over::table, [](Rank& rank, CommBackend& backend) {
     Called{}(backend);
     if (rank.rank() == 0) Called{.count = 9}(backend);
   });
@@ -190,7 +190,7 @@ TEST_CASE("a rank that leaves without the last collective is named") {
 }
 
 TEST_CASE("a rank that dies is named by those who wait for it") {
-  const auto outcomes = run_checked(2, As::processes, Over::board, [](Rank& rank, CommBackend& backend) {
+  const auto outcomes = run_checked(2, As::processes, Over::table, [](Rank& rank, CommBackend& backend) {
     if (rank.rank() == 1) std::raise(SIGKILL);
     Called{}(backend);
   });
@@ -205,7 +205,7 @@ TEST_CASE("a rank that does not come in time is named with where it is") {
     if (rank.rank() == 0) rank.report(error_of([&] { Called{}(backend); }));
     rank.meet(1);
   };
-  const auto outcomes = run_checked(2, As::processes, Over::board, body, 2s);
+  const auto outcomes = run_checked(2, As::processes, Over::table, body, 2s);
   CHECK(failures(outcomes) == "");
   CHECK(outcomes[0].records ==
         std::vector<std::string>{"5: good: rank 0: allreduce 2 (float32 x 4, sum): timeout: rank "
@@ -214,14 +214,14 @@ TEST_CASE("a rank that does not come in time is named with where it is") {
 
 TEST_CASE("an abort from another thread ends the wait, and is told to the peers") {
   for (const As as : {As::processes, As::threads}) {
-    const auto outcomes = run_with_board(2, as, [](Rank& rank, const std::shared_ptr<BoardMemory>& board) {
-      const auto backend = join_checked(rank, Over::board, board);
+    const auto outcomes = run_with_board(2, as, [](Rank& rank, const std::shared_ptr<TableMemory>& table) {
+      const auto backend = join_checked(rank, Over::table, table);
       if (rank.rank() == 1) {
         rank.meet(1);  // not before the other has been thrown out
         return Called{}(*backend);
       }
       std::thread other([&] {
-        eventually([&] { return board->members()[0].slots[1].sequence == 1; });  // the call has begun
+        eventually([&] { return table->members()[0].slots[1].sequence == 1; });  // the call has begun
         backend->abort();
       });
       rank.report(error_of([&] { Called{}(*backend); }));

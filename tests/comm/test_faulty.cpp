@@ -3,7 +3,7 @@
 #include <csignal>
 
 #include "comm/faulty_backend.hpp"
-#include "comm/solo_backend.hpp"
+#include "comm/single_process_backend.hpp"
 #include "support/error_of.hpp"
 #include "tools/conformance/ranks.hpp"
 
@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 using testing::error_of;
 
 TEST_CASE("a fault happens at its collective and at no other") {
-  const auto backend = faulty(solo(), {{2, Fail{ExitCode::peer, "a test's fault"}}});
+  const auto backend = faulty(single_process_backend(), {{2, Fail{ExitCode::peer, "a test's fault"}}});
   float value = 3.0F;
   CHECK(error_of([&] { backend->barrier()->wait(1s); }) == "no error");
   CHECK(error_of([&] {
@@ -23,7 +23,7 @@ TEST_CASE("a fault happens at its collective and at no other") {
 }
 
 TEST_CASE("a delayed collective begins no sooner than its delay, and then gives the right values") {
-  const auto backend = faulty(solo(), {{1, Delay{30ms}}});
+  const auto backend = faulty(single_process_backend(), {{1, Delay{30ms}}});
   const float send = 3.0F;
   float recv = 0.0F;
   const auto begin = std::chrono::steady_clock::now();
@@ -34,7 +34,7 @@ TEST_CASE("a delayed collective begins no sooner than its delay, and then gives 
 
 TEST_CASE("a rank that dies, dies by SIGKILL at its collective") {
   const auto outcomes = testing::run_ranks(1, testing::As::processes, 20s, [](testing::Rank& rank) {
-    const auto backend = faulty(solo(), {{2, Die{}}});
+    const auto backend = faulty(single_process_backend(), {{2, Die{}}});
     backend->barrier()->wait(1s);
     rank.report("lived through the first");
     backend->barrier()->wait(1s);

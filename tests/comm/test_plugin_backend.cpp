@@ -84,9 +84,9 @@ TEST_CASE("capabilities are what the plugin declares") {
 }
 
 TEST_CASE("an algorithm that the plugin has not declared is named with what there is") {
-  CHECK_FALSE(algorithm_fault(fake("good"), "auto", Memory::host));
-  CHECK_FALSE(algorithm_fault(fake("good"), "slots", Memory::host));
-  CHECK(algorithm_fault(fake("good"), "slot", Memory::host) ==
+  CHECK_FALSE(algorithm_error(fake("good"), "auto", Memory::host));
+  CHECK_FALSE(algorithm_error(fake("good"), "slots", Memory::host));
+  CHECK(algorithm_error(fake("good"), "slot", Memory::host) ==
         "expected \"auto\" or \"slots\" (did you mean \"slots\"?)");
   auto options = alone();
   options.algorithm = "ring";
@@ -103,14 +103,14 @@ TEST_CASE("an algorithm that does not take the memory is told of, with those tha
   both.algorithms = algorithms;
   both.algorithm_count = 3;
   for (const Memory memory : {Memory::host, Memory::cuda}) {
-    CHECK_FALSE(algorithm_fault(both, "auto", memory));
-    CHECK_FALSE(algorithm_fault(both, "ring", memory));
+    CHECK_FALSE(algorithm_error(both, "auto", memory));
+    CHECK_FALSE(algorithm_error(both, "ring", memory));
   }
-  CHECK_FALSE(algorithm_fault(both, "here", Memory::host));
-  CHECK_FALSE(algorithm_fault(both, "there", Memory::cuda));
-  CHECK(algorithm_fault(both, "here", Memory::cuda).value_or("").starts_with(
+  CHECK_FALSE(algorithm_error(both, "here", Memory::host));
+  CHECK_FALSE(algorithm_error(both, "there", Memory::cuda));
+  CHECK(algorithm_error(both, "here", Memory::cuda).value_or("").starts_with(
       "takes host memory only, and the buffers are on a GPU: expected \"auto\", \"ring\" or \"there\""));
-  CHECK(algorithm_fault(both, "there", Memory::host).value_or("").starts_with(
+  CHECK(algorithm_error(both, "there", Memory::host).value_or("").starts_with(
       "takes CUDA memory only, and the buffers are in the host's: expected \"auto\", \"ring\" or \"here\""));
 }
 
@@ -130,18 +130,18 @@ TEST_CASE("memory that the plugin does not take is told of, with what to do") {
   cuda.capabilities = DDPRUN_CAP_CUDA | DDPRUN_CAP_STREAM_ORDERED | DDPRUN_CAP_ALLOC;
   both.capabilities = DDPRUN_CAP_HOST | DDPRUN_CAP_CUDA | DDPRUN_CAP_ALLOC;
   for (const bool staged : {false, true}) {
-    CHECK_FALSE(memory_fault(host, Memory::host, staged));
-    CHECK_FALSE(memory_fault(cuda, Memory::cuda, staged));
-    CHECK_FALSE(memory_fault(both, Memory::host, staged));
-    CHECK_FALSE(memory_fault(both, Memory::cuda, staged));
-    CHECK(memory_fault(cuda, Memory::host, staged) ==
+    CHECK_FALSE(memory_error(host, Memory::host, staged));
+    CHECK_FALSE(memory_error(cuda, Memory::cuda, staged));
+    CHECK_FALSE(memory_error(both, Memory::host, staged));
+    CHECK_FALSE(memory_error(both, Memory::cuda, staged));
+    CHECK(memory_error(cuda, Memory::host, staged) ==
           "takes CUDA memory, and the tensors are on the CPU; set launch.device = \"cuda\", or take another backend");
   }
   CHECK(
-      memory_fault(host, Memory::cuda, false) ==
+      memory_error(host, Memory::cuda, false) ==
       "takes host memory, and the tensors are on a GPU (launch.device); use \"nccl\", or let ddprun copy them through "
       "the host with comm.stage_through_host = true");
-  CHECK_FALSE(memory_fault(host, Memory::cuda, true));
+  CHECK_FALSE(memory_error(host, Memory::cuda, true));
   CHECK(capabilities_of(cuda).alloc_memory == Memory::cuda);
   CHECK(capabilities_of(both).alloc_memory == Memory::host);
 }

@@ -120,11 +120,11 @@ TEST_CASE("a list in place of an option's string: how it is written is told, unl
     return text.substr(text.find("]: ") + 3);
   };
   const std::string expected = "expected a string, a number, true or false";
-  CHECK(fault("[0.5, 0.25, 1]") == expected + "; a list is written as \"0.5, 0.25, 1\"");
-  CHECK(fault("[\"a.bin\", \"b.bin\"]") == expected + "; a list is written as \"a.bin, b.bin\"");
-  CHECK(fault("[]") == expected);
+  CHECK(error("[0.5, 0.25, 1]") == expected + "; a list is written as \"0.5, 0.25, 1\"");
+  CHECK(error("[\"a.bin\", \"b.bin\"]") == expected + "; a list is written as \"a.bin, b.bin\"");
+  CHECK(error("[]") == expected);
   CHECK(faults_of("[data.options]\nmean = [[1]]" + required).ends_with("false"));
-  CHECK(fault("[\"" + std::string(79, 'a') + "\", 1]") == expected);
+  CHECK(error("[\"" + std::string(79, 'a') + "\", 1]") == expected);
 }
 
 TEST_CASE("what a later version will take is refused, and what to use instead is told") {
@@ -203,7 +203,7 @@ TEST_CASE("a name that makes no folder is refused") {
   CHECK_THROWS_AS(ddprun::config::load(dir.write("x\xff.toml", required), {}), ddprun::Error);
 }
 
-TEST_CASE("all faults are told at once, in the order of the file, the overrides last") {
+TEST_CASE("all errors are told at once, in the order of the file, the overrides last") {
   CHECK(
       faults_of("[train]\nepochs = 0\n[comm]\ntimeout = 3\nbakcend = \"x\"\n[data]\nlast = \"pda\"\n[log]\nevery = 0\n",
                 {"log.level=loud", "optimizer.lr=-1"}) ==

@@ -79,10 +79,10 @@ TEST_CASE("random files and overrides load or give a usage error, whose every li
     const std::string text = *hostile_text();
     const auto overrides = *rc::gen::container<std::vector<std::string>>(
         rc::gen::map(hostile_text(), [](const std::string& value) { return "comm.options.x=" + value; }));
-    const std::string faults = faults_of(text, overrides);
-    RC_ASSERT(faults != "wrong exit code");
-    for (std::size_t begin = 0; begin < faults.size();) {
-      const std::string line = faults.substr(begin, faults.find('\n', begin) - begin);
+    const std::string errors = faults_of(text, overrides);
+    RC_ASSERT(errors != "wrong exit code");
+    for (std::size_t begin = 0; begin < errors.size();) {
+      const std::string line = errors.substr(begin, errors.find('\n', begin) - begin);
       RC_ASSERT(line.starts_with("exp.toml:") || line.starts_with("--set "));
       begin += line.size() + 1;
     }

@@ -1,4 +1,4 @@
-// What other rooms ask of this one after load(): faults of their own, suggestions, the keys without use.
+// What other modules ask of this one after load(): errors of their own, suggestions, the keys without use.
 #include <doctest/doctest.h>
 
 #include "ddprun/plugin/words.hpp"
@@ -11,17 +11,17 @@ using testing::required;
 TEST_CASE("a fault found later points at the key's place, with its value") {
   const config::Sources sources =
       load_text("[comm]\nalgorithm = \"rign\"\noptions.speed = 3" + required, {"comm.backend=glo"}).sources;
-  CHECK(config::fault(sources, "comm.algorithm", expected_one_of("rign", {"auto", "ring", "tree"})) ==
+  CHECK(config::error(sources, "comm.algorithm", expected_one_of("rign", {"auto", "ring", "tree"})) ==
         sources.file() +
             ":2:13: comm.algorithm = \"rign\": expected \"auto\", \"ring\" or \"tree\" (did you mean \"ring\"?)");
-  CHECK(config::fault(sources, "comm.options.speed", "unknown") ==
+  CHECK(config::error(sources, "comm.options.speed", "unknown") ==
         sources.file() + ":3:17: comm.options.speed = 3: unknown");
-  CHECK(config::fault(sources, "comm.backend", "not found") ==
+  CHECK(config::error(sources, "comm.backend", "not found") ==
         "--set comm.backend=glo: comm.backend = \"glo\": not found");
-  CHECK(config::fault(sources, "launch.nproc", "too few") ==
+  CHECK(config::error(sources, "launch.nproc", "too few") ==
         sources.file() + ": launch.nproc = 1 (the default): too few");
-  CHECK(config::fault(sources, "data.root", "needed") == sources.file() + ": data.root: needed");
-  CHECK(config::fault(sources, "model.options.depth", "needed") == sources.file() + ": model.options.depth: needed");
+  CHECK(config::error(sources, "data.root", "needed") == sources.file() + ": data.root: needed");
+  CHECK(config::error(sources, "model.options.depth", "needed") == sources.file() + ": model.options.depth: needed");
 }
 
 TEST_CASE("keys that the strategy or the optimizer does not use are named") {

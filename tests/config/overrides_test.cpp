@@ -57,21 +57,21 @@ TEST_CASE("train.steps on the command line replaces train.epochs of the file, an
         "--set train.steps=7: train.steps = 7: train.epochs is given too; give one of the two");
 }
 
-TEST_CASE("faults of overrides point at the override") {
+TEST_CASE("errors of overrides point at the override") {
   const auto fault = [](const std::string& override) { return faults_of(required, {override}); };
-  CHECK(fault("launch") == "--set launch: expected table.key=value on one line, as in --set launch.nproc=2");
-  CHECK(fault("launch.nproc=\n2") ==
+  CHECK(error("launch") == "--set launch: expected table.key=value on one line, as in --set launch.nproc=2");
+  CHECK(error("launch.nproc=\n2") ==
         "--set \"launch.nproc=\\n2\": expected table.key=value on one line, as in --set launch.nproc=2");
-  CHECK(fault("lunch.nproc=2") == "--set lunch.nproc=2: lunch: unknown table (did you mean \"launch\"?)");
-  CHECK(fault("launch.nprco=2") == "--set launch.nprco=2: launch.nprco: unknown key (did you mean \"nproc\"?)");
-  CHECK(fault("nproc=2") == "--set nproc=2: nproc: unknown key outside a table (did you mean \"launch.nproc\"?)");
-  CHECK(fault("launch.nproc.x=2") == "--set launch.nproc.x=2: expected table.key=value, or table.options.name=value");
-  CHECK(fault("comm.options.=2") == "--set comm.options.=2: expected table.key=value, or table.options.name=value");
-  CHECK(fault("data.root=") == "--set data.root=: no value; write \"\" for an empty string");
-  CHECK(fault("data.batch_size=many") ==
+  CHECK(error("lunch.nproc=2") == "--set lunch.nproc=2: lunch: unknown table (did you mean \"launch\"?)");
+  CHECK(error("launch.nprco=2") == "--set launch.nprco=2: launch.nprco: unknown key (did you mean \"nproc\"?)");
+  CHECK(error("nproc=2") == "--set nproc=2: nproc: unknown key outside a table (did you mean \"launch.nproc\"?)");
+  CHECK(error("launch.nproc.x=2") == "--set launch.nproc.x=2: expected table.key=value, or table.options.name=value");
+  CHECK(error("comm.options.=2") == "--set comm.options.=2: expected table.key=value, or table.options.name=value");
+  CHECK(error("data.root=") == "--set data.root=: no value; write \"\" for an empty string");
+  CHECK(error("data.batch_size=many") ==
         "--set data.batch_size=many: data.batch_size = \"many\": expected an integer from 1 to 16777216");
-  CHECK(fault("data.root=\"x").starts_with("--set data.root=\"x: Error while parsing"));
-  CHECK(fault("data.root=x\xff") == "--set data.root=x\xff: Encountered invalid utf-8 sequence");
-  CHECK(fault("launch.device=gpu") ==
+  CHECK(error("data.root=\"x").starts_with("--set data.root=\"x: Error while parsing"));
+  CHECK(error("data.root=x\xff") == "--set data.root=x\xff: Encountered invalid utf-8 sequence");
+  CHECK(error("launch.device=gpu") ==
         "--set launch.device=gpu: launch.device = \"gpu\": expected \"cpu\" or \"cuda\"");
 }

@@ -1,4 +1,4 @@
-// Loads experiments from text, for the tests of this room.
+// Loads experiments from text, for the tests of this module.
 #pragma once
 
 #include <string>

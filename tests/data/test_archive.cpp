@@ -24,7 +24,7 @@ std::string outcome(const std::string& bytes, const ArchiveLimits& allowed = lim
   try {
     const auto members = read_members(path, {"wanted"}, allowed);
     return members.contains("wanted") ? "read: " + text(members.at("wanted")) : "not there";
-  } catch (const DatasetFault& error) {
+  } catch (const InvalidDataset& error) {
     const std::string what = error.what();
     if (error.key() != "root" || !what.starts_with(path)) return "another fault: " + what;
     return what.substr(path.size());

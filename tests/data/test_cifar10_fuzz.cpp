@@ -18,7 +18,7 @@ bool readable(const std::string& bytes) {
   try {
     check_cifar10_records(file, "file");
     return true;
-  } catch (const DatasetFault& error) {
+  } catch (const InvalidDataset& error) {
     RC_ASSERT(std::string(error.what()).starts_with("file: offset "));
     return false;
   }
@@ -31,7 +31,7 @@ void read_or_refuse(const TempDir& folder, const std::string& bytes) {
     for (const auto& [name, member] : read_members(path, {"a", "b"}, {20'000, 200'000})) {
       RC_ASSERT(member.size() <= std::size_t{20'000});
     }
-  } catch (const DatasetFault& error) {
+  } catch (const InvalidDataset& error) {
     RC_ASSERT(std::string(error.what()).starts_with(path + ": "));
   }
 }

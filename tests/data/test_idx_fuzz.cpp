@@ -19,7 +19,7 @@ bool readable(const std::vector<uint8_t>& bytes, int dimensions) {
     check_idx_values(bytes, header, "values", "file");
     RC_ASSERT(header.bytes + header.values == bytes.size());
     return true;
-  } catch (const DatasetFault& error) {
+  } catch (const InvalidDataset& error) {
     RC_ASSERT(std::string(error.what()).starts_with("file: offset "));
     return false;
   }
@@ -60,7 +60,7 @@ TEST_CASE("a flipped byte anywhere in a small packed file is read or refused, ne
     std::string outcome;
     try {
       outcome = read_idx(path, 3, "values").values().size() == 30 ? "read" : "read wrongly";
-    } catch (const DatasetFault& error) {
+    } catch (const InvalidDataset& error) {
       outcome = error.what();
     }
     CHECK((outcome == "read" || outcome.starts_with(path + ": offset ")));

@@ -1,4 +1,4 @@
-// Runs whose steps are replayed as a CUDA graph, on GPUs that are pretended: they end where the same runs without end.
+// Runs whose steps are replayed as a CUDA graph, on GPUs that are fake: they end where the same runs without end.
 #include <filesystem>
 #include <fstream>
 

@@ -1,4 +1,4 @@
-// Training on GPUs, on a machine without one: the pretended ones compute what the CPU does and find what streams do not
+// Training on GPUs, on a machine without one: the fake ones compute what the CPU does and find what streams do not
 // order. So a run has the CPU's losses and weights, to the bit.
 #include "e2e/gpu_runs.hpp"
 

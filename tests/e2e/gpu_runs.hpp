@@ -109,7 +109,7 @@ class Runs {
   ProcessResult start_on_gpus(const Settings& settings, const Settings& variables = {}) {
     return place_.run(with_gpus(argv(settings + kOnGpu), variables));
   }
-  // What the pretended GPUs of the last run remember, one text for each process.
+  // What the fake GPUs of the last run remember, one text for each process.
   std::vector<std::string> records() const {
     std::vector<std::string> texts;
     for (const auto& entry : std::filesystem::directory_iterator(place_.folder())) {

@@ -121,7 +121,7 @@ TEST_CASE("a world of one under ddp runs solo and gives the bits of strategy sin
   const std::string config = place.config(kSimplenet + "name = \"sgd\"\nlr = 0.05\n");
   const Trained alone = train_alone(place, config);
   const Trained solo = train(place, config, 1, {});
-  CHECK(solo.summary.at("backend") == "solo");
+  CHECK(solo.summary.at("backend") == "single-process");
   CHECK(solo.summary.at("strategy") == "ddp");
   CHECK(solo.losses == alone.losses);
   CHECK(solo.weights == alone.weights);

@@ -10,7 +10,7 @@ namespace {
 const Settings kUcx = {"strategy.kind=ddp", "launch.nproc=2", "comm.backend=ucx"};
 const Settings kStaged = {"comm.stage_through_host=true"};
 
-// A UCX that says that it takes CUDA memory; its own modules for CUDA would find the pretended driver.
+// A UCX that says that it takes CUDA memory; its own modules for CUDA would find the fake driver.
 Settings cuda_aware() {
   const std::string fakes = DDPRUN_BINARY_DIR "/tests/fakes/cuda";
   return {"LD_PRELOAD=" + fakes + "/libcudart.so.13:" + fakes + "/libfake_ucx_cuda.so", "UCX_MODULES=^cuda"};

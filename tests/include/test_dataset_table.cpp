@@ -13,7 +13,7 @@
 namespace {
 
 using ddprun::DatasetContext;
-using ddprun::DatasetFault;
+using ddprun::InvalidDataset;
 
 // What the data set does, and what it saw: told and read by a test.
 struct Script {
@@ -187,7 +187,7 @@ TEST_CASE("a fault that the user can mend keeps its key, in open and in fetch") 
   CHECK(refused.reason() == "expected a whole number from 1 to 9");
   CHECK(refused.train == nullptr);
 
-  Opened opened(fetching([] { throw DatasetFault("root", "a/folder/5.png: byte 12: no PNG"); }));
+  Opened opened(fetching([] { throw InvalidDataset("root", "a/folder/5.png: byte 12: no PNG"); }));
   float input = 0;
   int64_t target = 0;
   CHECK(fetch(opened, {5}, &input, &target) == DDPRUN_DATASET_INVALID);
@@ -222,7 +222,7 @@ TEST_CASE("any other exception is a failure with its words, and none crosses the
 
 TEST_CASE("texts that are too long are cut, between characters, and end in a zero") {
   const auto cut = [](const std::string& key, const std::string& reason) {
-    const Opened opened(opening([&](const DatasetContext&) { throw DatasetFault(key, reason); }));
+    const Opened opened(opening([&](const DatasetContext&) { throw InvalidDataset(key, reason); }));
     return std::pair{opened.key(), opened.reason()};
   };
   CHECK(cut(std::string(127, 'k'), std::string(1023, 'r')) == std::pair{std::string(127, 'k'), std::string(1023, 'r')});

@@ -72,7 +72,7 @@ std::string fault(const std::map<std::string, std::string>& values, int64_t chan
   const DatasetContext context{"", values, 0};
   try {
     read_image_options(DatasetOptions("pictures", context, image_option_names()), {}, channels);
-  } catch (const DatasetFault& error) {
+  } catch (const InvalidDataset& error) {
     return error.key() + ": " + error.what();
   }
   return "read";

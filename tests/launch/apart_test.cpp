@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "launch/apart.hpp"
+#include "launch/subprocess.hpp"
 
 using namespace ddprun;
 
@@ -17,7 +17,7 @@ namespace {
 // "3: text" of the error that the question ends in.
 std::string told(const std::function<int64_t()>& work) {
   try {
-    launch::ask_apart(work);
+    launch::run_in_subprocess(work);
     return "no error";
   } catch (const Error& error) {
     return std::to_string(static_cast<int>(error.code())) + ": " + error.what();
@@ -28,14 +28,14 @@ std::string told(const std::function<int64_t()>& work) {
 
 TEST_CASE("the answer comes from another process, which leaves nothing here") {
   int touched = 0;
-  const int64_t pid = launch::ask_apart([&] {
+  const int64_t pid = launch::run_in_subprocess([&] {
     touched = 1;
     return static_cast<int64_t>(::getpid());
   });
   CHECK(pid != ::getpid());
   CHECK(touched == 0);
   CHECK(::kill(static_cast<pid_t>(pid), 0) == -1);
-  CHECK(launch::ask_apart([] { return INT64_MIN; }) == INT64_MIN);
+  CHECK(launch::run_in_subprocess([] { return INT64_MIN; }) == INT64_MIN);
 }
 
 TEST_CASE("an error comes back with its code and all of its text") {

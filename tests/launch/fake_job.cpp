@@ -29,7 +29,7 @@ using std::chrono::milliseconds;
 struct Self {
   World world;
   std::unique_ptr<Store> store;
-  std::unique_ptr<ProgressBoard> board;
+  std::unique_ptr<ProgressTable> table;
 };
 
 void print(FILE* stream, const std::string& text) {
@@ -48,11 +48,11 @@ void pause_for(const std::string& ms) {
 // Steps as a trainer makes them: publish, work, meet the others, look whether to stop.
 void train(Self& self, long steps) {
   for (long step = 1; step <= steps; ++step) {
-    self.board->set(self.world.rank, {step, Phase::forward, -1});
+    self.table->set(self.world.rank, {step, Phase::forward, -1});
     std::this_thread::sleep_for(milliseconds(1 + (step + self.world.rank) % 3));
-    self.board->set(self.world.rank, {step, Phase::allreduce, 0});
+    self.table->set(self.world.rank, {step, Phase::allreduce, 0});
     allgather(*self.store, "step" + std::to_string(step), self.world.rank, self.world.size, "", milliseconds(60000));
-    const auto last = self.board->stop_after();
+    const auto last = self.table->stop_after();
     if (last != 0 && step >= last) {
       print(stdout, "stopped after " + std::to_string(step) + "\n");
       return;
@@ -76,7 +76,7 @@ void start_grandchild(const std::string& file) {
 
 void place(Self& self, const std::string& step_and_bucket) {
   const std::size_t comma = step_and_bucket.find(',');
-  self.board->set(self.world.rank,
+  self.table->set(self.world.rank,
                   {std::stol(step_and_bucket), Phase::allreduce, std::stoi(step_and_bucket.substr(comma + 1))});
 }
 
@@ -109,7 +109,7 @@ const std::map<std::string, Action>& actions() {
       {"get", [](Self& self, const std::string& key) { self.store->get(key, milliseconds(60000)); }},
       {"stop",
        [](Self& self, const std::string&) {
-         while (self.board->stop_after() == 0) pause_for("1");
+         while (self.table->stop_after() == 0) pause_for("1");
        }},
       {"train", [](Self& self, const std::string& steps) { train(self, std::stol(steps)); }},
       {"grandchild", [](Self&, const std::string& file) { start_grandchild(file); }},
@@ -130,7 +130,7 @@ void run_step(Self& self, const std::string& step) {
 
 int run_rank(const World& world, int argc, char** argv) try {
   follow_launcher();
-  Self self{world, folder_store(world.job_dir), ProgressBoard::open(world.job_dir, world.size)};
+  Self self{world, folder_store(world.job_dir), ProgressTable::open(world.job_dir, world.size)};
   for (int i = 4; i < argc; ++i) run_step(self, argv[i]);
   return 0;
 } catch (const Error& error) {

@@ -17,10 +17,10 @@ using namespace ddprun;
 using namespace ddprun::launch;
 using ddprun::testing::TempDir;
 
-TEST_CASE("what a rank sets, another mapping of the board reads") {
+TEST_CASE("what a rank sets, another mapping of the table reads") {
   const TempDir folder;
-  const auto launcher = ProgressBoard::create(folder.path(), 3);
-  const auto rank = ProgressBoard::open(folder.path(), 3);
+  const auto launcher = ProgressTable::create(folder.path(), 3);
+  const auto rank = ProgressTable::open(folder.path(), 3);
   const Progress states[] = {{0, Phase::start, -1}, {57, Phase::allreduce, 2}, {1LL << 39, Phase::done, 65533}};
   for (const Progress& state : states) {
     rank->set(2, state);
@@ -32,39 +32,39 @@ TEST_CASE("what a rank sets, another mapping of the board reads") {
   }
 }
 
-TEST_CASE("a board for another number of ranks, or none, is refused") {
+TEST_CASE("a table for another number of ranks, or none, is refused") {
   const TempDir folder;
-  CHECK_THROWS_AS(ProgressBoard::open(folder.path(), 2), Error);
-  const auto board = ProgressBoard::create(folder.path(), 2);
-  CHECK_THROWS_AS(ProgressBoard::open(folder.path(), 3), Error);
-  CHECK_THROWS_AS(ProgressBoard::create(folder.path(), 2), Error);
-  CHECK_THROWS_AS(board->get(2), Error);
+  CHECK_THROWS_AS(ProgressTable::open(folder.path(), 2), Error);
+  const auto table = ProgressTable::create(folder.path(), 2);
+  CHECK_THROWS_AS(ProgressTable::open(folder.path(), 3), Error);
+  CHECK_THROWS_AS(ProgressTable::create(folder.path(), 2), Error);
+  CHECK_THROWS_AS(table->get(2), Error);
   folder.write("progress", std::string(std::filesystem::file_size(folder.path() / "progress"), 'x'));
-  CHECK_THROWS_AS(ProgressBoard::open(folder.path(), 2), Error);
+  CHECK_THROWS_AS(ProgressTable::open(folder.path(), 2), Error);
 }
 
 TEST_CASE("nobody is to stop until it is requested; then it stays with one step after the latest begun") {
   const TempDir folder;
-  const auto board = ProgressBoard::create(folder.path(), 2);
-  board->set(0, {7, Phase::forward, -1});
-  board->set(1, {6, Phase::allreduce, 0});
-  CHECK(board->stop_after() == 0);
-  CHECK(board->request_stop() == 8);
-  board->set(0, {8, Phase::forward, -1});
-  CHECK(board->request_stop() == 8);
-  CHECK(ProgressBoard::open(folder.path(), 2)->stop_after() == 8);
+  const auto table = ProgressTable::create(folder.path(), 2);
+  table->set(0, {7, Phase::forward, -1});
+  table->set(1, {6, Phase::allreduce, 0});
+  CHECK(table->stop_after() == 0);
+  CHECK(table->request_stop() == 8);
+  table->set(0, {8, Phase::forward, -1});
+  CHECK(table->request_stop() == 8);
+  CHECK(ProgressTable::open(folder.path(), 2)->stop_after() == 8);
 }
 
 // The ranks are not in lockstep here except for what an allreduce gives: none ends a step before all have begun it.
 void stop_at_some_moment(int ranks, std::chrono::microseconds moment) {
   const TempDir folder;
-  const auto board = ProgressBoard::create(folder.path(), ranks);
+  const auto table = ProgressTable::create(folder.path(), ranks);
   std::barrier allreduce(ranks);
   std::vector<int64_t> stopped_after(static_cast<std::size_t>(ranks));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
-      const auto mine = ProgressBoard::open(folder.path(), ranks);
+      const auto mine = ProgressTable::open(folder.path(), ranks);
       for (int64_t step = 1;; ++step) {
         mine->set(rank, {step, Phase::forward, -1});
         allreduce.arrive_and_wait();
@@ -76,7 +76,7 @@ void stop_at_some_moment(int ranks, std::chrono::microseconds moment) {
     });
   }
   std::this_thread::sleep_for(moment);
-  const int64_t last = board->request_stop();
+  const int64_t last = table->request_stop();
   for (std::thread& thread : threads) thread.join();
   for (const int64_t step : stopped_after) REQUIRE(step == last);
 }

@@ -97,12 +97,12 @@ struct Fit {
     model = std::make_unique<ModelType>();
     model->module().to(device);
     optimizer = std::make_unique<torch::optim::SGD>(model->module().parameters(), 0.05);
-    feed = std::make_unique<Feed>(train_data, data::distributed_sampler(samples, rank, world, 5, true, last), batch,
+    loader = std::make_unique<DataLoader>(train_data, data::distributed_sampler(samples, rank, world, 5, true, last), batch,
                                   rank, world, data::LoaderOptions{1, 2}, Target{device});
-    test = std::make_unique<Feed>(test_data, data::distributed_sampler(7, rank, world, 0, false, data::Last::exact), 2,
+    test = std::make_unique<DataLoader>(test_data, data::distributed_sampler(7, rank, world, 0, false, data::Last::exact), 2,
                                   rank, world, data::LoaderOptions{0, 2}, Target{device});
   }
-  Parts parts(Plan plan) { return {*model, *optimizer, *feed, test.get(), notes, &saved, plan, step, nullptr, graph}; }
+  Parts parts(Plan plan) { return {*model, *optimizer, *loader, test.get(), notes, &saved, plan, step, nullptr, graph}; }
   record::Summary run_single(Plan plan) { return single_trainer(parts(plan))->fit(); }
   record::Summary run_ddp(Plan plan, comm::CommBackend& backend, DdpOptions options = {}) {
     const auto reducer = bucketed_reducer(backend, trainable_parameters(model->module()), {});
@@ -118,7 +118,7 @@ struct Fit {
   int rank, world;
   std::unique_ptr<ModelType> model;
   std::unique_ptr<torch::optim::Optimizer> optimizer;
-  std::unique_ptr<Feed> feed, test;
+  std::unique_ptr<DataLoader> loader, test;
   Notes notes;
   Saved saved;
   StepOptions step;

@@ -1,7 +1,7 @@
 #include "support/torch_test.hpp"
 
 #include "comm/joined.hpp"
-#include "comm/solo_backend.hpp"
+#include "comm/single_process_backend.hpp"
 #include "counting_backend.hpp"
 #include "fit.hpp"
 #include "train/loop/micro_batches.hpp"
@@ -109,7 +109,7 @@ TEST_CASE("a parameter that only an earlier micro-batch used is reduced with the
   Fit<SpareModel> fit(0, 1, 12, 12, data::Last::exact);
   fit.step.accumulate = 2;
   const torch::Tensor before = fit.weights();
-  const auto backend = comm::solo();
+  const auto backend = comm::single_process_backend();
   fit.run_ddp(steps(1), *backend);
   CHECK(torch::equal(fit.weights(), alone.weights()));
   CHECK_FALSE(torch::equal(fit.weights().slice(0, 3, 6), before.slice(0, 3, 6)));  // those of "spare"

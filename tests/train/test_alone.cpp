@@ -1,4 +1,4 @@
-#include "train/loop/alone.hpp"
+#include "train/loop/heartbeat_barrier.hpp"
 
 #include <doctest/doctest.h>
 
@@ -50,7 +50,7 @@ TEST_CASE("work of one rank may take longer than the others would wait in a coll
                 done = true;
               };
             }
-            do_alone(*backend, kTimeout, "at work", work);
+            run_with_heartbeat(*backend, kTimeout, "at work", work);
             if (rank.rank() == worker && !done) throw std::runtime_error("the work was not done");
             agree(*backend);
           })) == "");
@@ -62,7 +62,7 @@ TEST_CASE("all ranks may be at work, for different times, and again and again") 
           const auto backend = join(rank);
           for (int round = 0; round < 3; ++round) {
             const auto time = (rank.rank() + round) % 3 * (5 * kTimeout / 8);
-            do_alone(*backend, kTimeout, "at work", [&] { std::this_thread::sleep_for(time); });
+            run_with_heartbeat(*backend, kTimeout, "at work", [&] { std::this_thread::sleep_for(time); });
             agree(*backend);
           }
         })) == "");
@@ -78,7 +78,7 @@ TEST_CASE("what the work throws is thrown, by its rank alone, and the others do 
         throw Error(ExitCode::failure, "no space");
       };
     }
-    do_alone(*backend, kTimeout, "at work", work);
+    run_with_heartbeat(*backend, kTimeout, "at work", work);
   });
   CHECK(outcomes[0].describe() == "rank 0: threw: no space");
   CHECK(outcomes[1].end == Outcome::End::threw);
@@ -95,7 +95,7 @@ TEST_CASE("a rank that dies at its work is noticed") {
         raise(SIGKILL);
       };
     }
-    do_alone(*backend, kTimeout, "at work", work);
+    run_with_heartbeat(*backend, kTimeout, "at work", work);
   });
   CHECK(outcomes[0].end == Outcome::End::killed);
   CHECK(outcomes[1].end == Outcome::End::threw);
@@ -109,7 +109,7 @@ TEST_CASE("a rank that does not come to the end of its work is waited for ten ti
     std::function<void()> work;
     if (rank.rank() == 1) work = [&] { rank.meet(); };  // ends when the others have given up
     try {
-      do_alone(*backend, timeout, "at work", work);
+      run_with_heartbeat(*backend, timeout, "at work", work);
     } catch (const Error&) {
       if (rank.rank() != 1) rank.meet();
       throw;
@@ -130,7 +130,7 @@ TEST_CASE("a rank that is at work when another dies ends its work, and tells of 
   const auto outcomes = run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
     const auto backend = join(rank);
     if (rank.rank() == 1) raise(SIGKILL);
-    do_alone(*backend, kTimeout, "at work", [&] {
+    run_with_heartbeat(*backend, kTimeout, "at work", [&] {
       sleep();
       rank.report("done");
     });

@@ -128,10 +128,10 @@ torch::Tensor running_mean(Model& model) {
 
 TEST_CASE("with BatchNorm each device has statistics of its own, and the main device's are kept") {
   Fit<NormModel> sizes(0, 1, 20, 10, data::Last::pad);
-  sizes.feed->start(0);
+  sizes.loader->start(0);
   TensorBatch batch;
   std::vector<torch::Tensor> means;  // of each device's part: step 1 on the main one, step 1 on the other, step 2 ...
-  while (sizes.feed->next(batch)) {
+  while (sizes.loader->next(batch)) {
     for (const torch::Tensor& part : batch.input.chunk(2)) means.push_back(part.mean(0));
   }
   REQUIRE(means.size() == 4);

@@ -1,4 +1,4 @@
-// Strategy dp over pretended GPUs: what one device computes, and no stream that overtakes another.
+// Strategy dp over fake GPUs: what one device computes, and no stream that overtakes another.
 #include "fakes/cuda/torch_test.hpp"
 
 #include "fit.hpp"

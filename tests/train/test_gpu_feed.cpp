@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "data/memory_dataset.hpp"
-#include "train/loop/feed.hpp"
+#include "train/loop/data_loader.hpp"
 #include "train/device/streams.hpp"
 
 namespace ddprun::train {
@@ -23,8 +23,8 @@ testing::MemoryDataset<float, int64_t> numbers(int64_t count) {
   return {{2}, inputs, {}, targets};
 }
 
-Feed feed_of(const Dataset& dataset, int workers, Target target) {
-  return Feed(dataset, data::distributed_sampler(dataset.size(), 0, 1, 3, true, data::Last::exact), 4, 0, 1,
+DataLoader feed_of(const Dataset& dataset, int workers, Target target) {
+  return DataLoader(dataset, data::distributed_sampler(dataset.size(), 0, 1, 3, true, data::Last::exact), 4, 0, 1,
               {workers, 2, {}}, target);
 }
 
@@ -34,10 +34,10 @@ struct Seen {
 };
 
 // Works with each batch as a step does, on the device's current stream.
-Seen epoch_of(Feed& feed, int64_t epoch, int64_t from_step = 0) {
+Seen epoch_of(DataLoader& loader, int64_t epoch, int64_t from_step = 0) {
   Seen seen;
-  feed.start(epoch, from_step);
-  for (TensorBatch batch; feed.next(batch);) {
+  loader.start(epoch, from_step);
+  for (TensorBatch batch; loader.next(batch);) {
     seen.inputs.push_back(batch.input * 2);
     seen.targets.push_back(batch.target + 1);
     seen.weights.push_back(batch.weight);
@@ -59,7 +59,7 @@ TEST_CASE("a GPU gets the batches that a CPU gets") {
     for (const bool pinned : {true, false}) {
       CAPTURE(workers);
       CAPTURE(pinned);
-      Feed cpu = feed_of(dataset, workers, {}), gpu = feed_of(dataset, workers, {kGpu, pinned});
+      DataLoader cpu = feed_of(dataset, workers, {}), gpu = feed_of(dataset, workers, {kGpu, pinned});
       for (int64_t epoch = 0; epoch < 3; ++epoch) {
         const Seen expected = epoch_of(cpu, epoch, epoch), seen = epoch_of(gpu, epoch, epoch);
         check_equal(seen.inputs, expected.inputs);
@@ -73,19 +73,19 @@ TEST_CASE("a GPU gets the batches that a CPU gets") {
 TEST_CASE("a step without samples has a batch without rows on the GPU") {
   const auto dataset = numbers(5);
   // Of three steps, this rank has samples in two.
-  Feed feed(dataset, data::distributed_sampler(5, 1, 2, 3, true, data::Last::exact), 1, 1, 2, {0, 2, {}}, {kGpu, true});
-  feed.start(0);
+  DataLoader loader(dataset, data::distributed_sampler(5, 1, 2, 3, true, data::Last::exact), 1, 1, 2, {0, 2, {}}, {kGpu, true});
+  loader.start(0);
   TensorBatch batch;
-  for (int step = 0; step < 3; ++step) REQUIRE(feed.next(batch));
+  for (int step = 0; step < 3; ++step) REQUIRE(loader.next(batch));
   CHECK(batch.size == 0);
   CHECK(batch.input.sizes() == torch::IntArrayRef({0, 2}));
   CHECK(batch.input.device() == kGpu);
-  CHECK_FALSE(feed.next(batch));
+  CHECK_FALSE(loader.next(batch));
 }
 
 TEST_CASE("an epoch that begins anew in its middle gives only its own batches") {
   const auto dataset = numbers(64);
-  Feed cpu = feed_of(dataset, 2, {}), gpu = feed_of(dataset, 2, {kGpu, true});
+  DataLoader cpu = feed_of(dataset, 2, {}), gpu = feed_of(dataset, 2, {kGpu, true});
   TensorBatch batch;
   gpu.start(0);
   for (int step = 0; step < 5; ++step) REQUIRE(gpu.next(batch));
@@ -95,11 +95,11 @@ TEST_CASE("an epoch that begins anew in its middle gives only its own batches") 
 
 TEST_CASE("copies go from page-locked memory on a stream of their own, and the host does not wait in them") {
   const auto dataset = numbers(12);
-  Feed feed = feed_of(dataset, 0, {kGpu, true});
-  feed.start(0);
+  DataLoader loader = feed_of(dataset, 0, {kGpu, true});
+  loader.start(0);
   TensorBatch batch;
   ddprun_fake_gpu_forget();
-  REQUIRE(feed.next(batch));
+  REQUIRE(loader.next(batch));
   const std::string record = ddprun_fake_gpu_record();
   CHECK_MESSAGE(record.find("page-locked memory to cuda:0") != std::string::npos, record);
   CHECK_MESSAGE(record.find("cuda:0 stream 0 copies") == std::string::npos, record);
@@ -125,14 +125,14 @@ TEST_CASE("a sample that cannot be read is told at its own step") {
     const Dataset& inner_;
   } const failing(dataset);
   for (const int workers : {0, 1}) {
-    Feed feed(failing, data::sequential_sampler(16), 4, 0, 1, {workers, 4, {}}, {kGpu, true});
-    feed.start(0);
+    DataLoader loader(failing, data::sequential_sampler(16), 4, 0, 1, {workers, 4, {}}, {kGpu, true});
+    loader.start(0);
     TensorBatch batch;
-    REQUIRE(feed.next(batch));
-    REQUIRE(feed.next(batch));
+    REQUIRE(loader.next(batch));
+    REQUIRE(loader.next(batch));
     CHECK(batch.target.cpu().equal(torch::tensor({4, 5, 6, 7}, torch::kInt64)));
-    CHECK_THROWS_AS(feed.next(batch), Error);
-    REQUIRE(feed.next(batch));
+    CHECK_THROWS_AS(loader.next(batch), Error);
+    REQUIRE(loader.next(batch));
     CHECK(batch.target.cpu().equal(torch::tensor({12, 13, 14, 15}, torch::kInt64)));
   }
 }

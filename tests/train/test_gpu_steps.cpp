@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-#include "comm/solo_backend.hpp"
+#include "comm/single_process_backend.hpp"
 #include "counting_backend.hpp"
 #include "fit.hpp"
 #include "support/error_of.hpp"
@@ -174,7 +174,7 @@ TEST_CASE("within a step the host waits for nothing but the end of the step befo
 }
 
 TEST_CASE("nor does a rank of ddp wait, with buffers to keep in step") {
-  const auto backend = comm::solo();
+  const auto backend = comm::single_process_backend();
   auto fit = fit_on<NormModel>(kGpu);
   check_waits(records_of(fit, [&] { fit.run_ddp(steps(4), *backend); }));
   auto alone = fit_on<NormModel>(kGpu);
@@ -189,7 +189,7 @@ struct LostGroup final : comm::CountingBackend {
 };
 
 TEST_CASE("where a peer was lost it is told of, and not the loss that its gradients left behind") {
-  const auto solo = comm::solo();
+  const auto solo = comm::single_process_backend();
   LostGroup lost(*solo);
   const auto error_with = [](comm::CommBackend& backend, torch::Device device) {
     auto fit = fit_on<LineModel>(device);

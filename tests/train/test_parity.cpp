@@ -5,12 +5,12 @@
 #include <limits>
 
 #include "comm/joined.hpp"
-#include "comm/solo_backend.hpp"
+#include "comm/single_process_backend.hpp"
 #include "fit.hpp"
 #include "record/read.hpp"
 #include "tools/conformance/temp_dir.hpp"
 #include "train/reduce/parity_reducer.hpp"
-#include "train/loop/tensor_print.hpp"
+#include "train/loop/tensor_digest.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -130,7 +130,7 @@ class WrongReducer final : public Reducer {
 
 TEST_CASE("averages that are wrong are seen to be") {
   const TempDir dir;
-  const auto backend = comm::solo();
+  const auto backend = comm::single_process_backend();
   Fit<LineModel> fit(0, 1, 20, 5, data::Last::pad);
   ParityLog log(dir.path(), 0, parameters_of(fit), 1);
   auto wrong = std::make_unique<WrongReducer>(bucketed_reducer(*backend, parameters_of(fit), {}), parameters_of(fit));

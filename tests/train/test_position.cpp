@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "support/error_of.hpp"
-#include "train/loop/measure.hpp"
+#include "train/loop/metric.hpp"
 #include "train/loop/position.hpp"
 
 namespace ddprun::train {
@@ -46,9 +46,9 @@ TEST_CASE("losses are better lower, accuracies higher, and NaN than nothing") {
   record::EpochRecord epoch;
   epoch.test_loss = 0.5;
   epoch.train_accuracy = 0.75;
-  CHECK(measure_of(epoch, "test.loss") == 0.5);
-  CHECK(measure_of(epoch, "train.accuracy") == 0.75);
-  CHECK(std::isnan(measure_of(epoch, "test.accuracy")));
+  CHECK(metric_of(epoch, "test.loss") == 0.5);
+  CHECK(metric_of(epoch, "train.accuracy") == 0.75);
+  CHECK(std::isnan(metric_of(epoch, "test.accuracy")));
   CHECK(is_better("test.loss", 0.4, 0.5));
   CHECK_FALSE(is_better("test.loss", 0.5, 0.5));
   CHECK(is_better("test.accuracy", 0.6, 0.5));

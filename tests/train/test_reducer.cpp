@@ -1,7 +1,7 @@
 #include "support/torch_test.hpp"
 
 #include "comm/joined.hpp"
-#include "comm/solo_backend.hpp"
+#include "comm/single_process_backend.hpp"
 #include "small_models.hpp"
 #include "support/error_of.hpp"
 #include "train/reduce/reducer.hpp"
@@ -89,7 +89,7 @@ TEST_CASE("gradients become the average over the ranks, in one bucket and in man
 }
 
 TEST_CASE("gradients are views into the backend's memory, and stay valid when buckets are rebuilt") {
-  const auto backend = comm::solo();
+  const auto backend = comm::single_process_backend();
   Replica replica(*backend);
   replica.step(input_of(0, 0));  // rebuilds
   for (const auto& parameter : replica.parameters) CHECK(torch::isfinite(parameter.tensor.grad()).all().item<bool>());
@@ -101,7 +101,7 @@ TEST_CASE("gradients are views into the backend's memory, and stay valid when bu
 }
 
 TEST_CASE("a parameter without a gradient is named") {
-  const auto backend = comm::solo();
+  const auto backend = comm::single_process_backend();
   Replica replica(*backend, {}, true);
   CHECK(testing::error_of([&] { replica.step(input_of(0, 0)); }) ==
         "1: no gradient in this step for \"spare.weight\", \"spare.bias\": the loss does not depend on them; let the "
@@ -126,7 +126,7 @@ TEST_CASE("a parameter without a gradient counts as zero where that is asked for
 }
 
 TEST_CASE("a second backward in one step is refused") {
-  const auto backend = comm::solo();
+  const auto backend = comm::single_process_backend();
   Replica replica(*backend);
   loss_of(*replica.model, input_of(0, 0)).backward();
   CHECK(testing::error_of([&] { replica.reducer->add(0); }) ==
@@ -138,7 +138,7 @@ TEST_CASE("finalize reports the buckets that it waits for, in order") {
   ReducerOptions options;
   options.bucket_bytes = options.first_bucket_bytes = 1;
   options.on_wait = [&](int bucket) { waited.push_back(bucket); };
-  const auto backend = comm::solo();
+  const auto backend = comm::single_process_backend();
   Replica replica(*backend, options);
   replica.step(input_of(0, 0));
   CHECK(waited == std::vector<int>{0});  // nobody knows yet in which order gradients come

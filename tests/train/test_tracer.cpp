@@ -42,7 +42,7 @@ bool within(const Span& inner, const Span& outer, int64_t slack) {
 TEST_CASE("a traced step has its phases and operations, on our clock; other steps have nothing") {
   Fit<LineModel> fit(0, 1, 12, 4, data::Last::pad);
   Tracer tracer(fit.notes, {2, 4});
-  Parts parts{*fit.model, *fit.optimizer, *fit.feed, fit.test.get(), tracer, &fit.saved, epochs(2)};
+  Parts parts{*fit.model, *fit.optimizer, *fit.loader, fit.test.get(), tracer, &fit.saved, epochs(2)};
   single_trainer(parts)->fit();
   CHECK(fit.notes.steps.size() == 6);  // all news went on
   CHECK(fit.notes.epochs.size() == 2);
@@ -67,7 +67,7 @@ TEST_CASE("a traced step has its phases and operations, on our clock; other step
 TEST_CASE("nothing is traced where no step is chosen") {
   Fit<LineModel> fit(0, 1, 12, 4, data::Last::pad);
   Tracer tracer(fit.notes, {100});
-  Parts parts{*fit.model, *fit.optimizer, *fit.feed, fit.test.get(), tracer, &fit.saved, epochs(1)};
+  Parts parts{*fit.model, *fit.optimizer, *fit.loader, fit.test.get(), tracer, &fit.saved, epochs(1)};
   single_trainer(parts)->fit();
   CHECK(tracer.trace().spans.empty());
 }
@@ -82,7 +82,7 @@ TEST_CASE("each bucket's allreduce is a span with its bytes, in its step, and th
           options.on_wait = [&](int bucket) { tracer.waiting_for(bucket); };
           const auto reducer = bucketed_reducer(*backend, trainable_parameters(fit.model->module()), options);
           tracer.follow(*reducer);
-          Parts parts{*fit.model, *fit.optimizer, *fit.feed, fit.test.get(), tracer, &fit.saved, epochs(2)};
+          Parts parts{*fit.model, *fit.optimizer, *fit.loader, fit.test.get(), tracer, &fit.saved, epochs(2)};
           ddp_trainer(parts, *backend, *reducer, {})->fit();
 
           const auto spans = tracer.trace().spans;

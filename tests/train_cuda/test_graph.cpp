@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "comm/call.hpp"
-#include "comm/solo_backend.hpp"
+#include "comm/single_process_backend.hpp"
 #include "support/error_of.hpp"
 #include "train/device/device_graph.hpp"
 #include "train/fit.hpp"
@@ -56,7 +56,7 @@ struct Replayed {
 };
 
 void run(Replayed& one, bool ddp, const Plan& plan) {
-  const auto backend = comm::solo();
+  const auto backend = comm::single_process_backend();
   ddp ? one.fit.run_ddp(plan, *backend) : one.fit.run_single(plan);
 }
 
@@ -179,7 +179,7 @@ class Failing final : public comm::CallBackend {
   comm::RequestPtr start(const comm::Call& call) override { return comm::forward(*inner_, call); }
 
  private:
-  const std::unique_ptr<comm::CommBackend> inner_ = comm::solo();
+  const std::unique_ptr<comm::CommBackend> inner_ = comm::single_process_backend();
 };
 
 // What it records is done at once, and what it replays does not end by itself.

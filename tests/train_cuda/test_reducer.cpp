@@ -1,7 +1,7 @@
 // Buckets on GPUs, over a stream-ordered backend and through the host. The fake GPU throws where an event is missing.
 #include "gpu_backend.hpp"
 
-#include "comm/solo_backend.hpp"
+#include "comm/single_process_backend.hpp"
 #include "record/read.hpp"
 #include "support/error_of.hpp"
 #include "tools/conformance/temp_dir.hpp"
@@ -104,7 +104,7 @@ TEST_CASE("over a stream-ordered backend the host waits for nothing, and the buc
 
 TEST_CASE("a world of one reduces on its GPU without waiting") {
   CHECK(failures(run_ranks(1, As::processes, kDeadline, [&](testing::Rank&) {
-          const auto backend = comm::solo();
+          const auto backend = comm::single_process_backend();
           Replica expected(*backend, torch::kCPU, buckets_of(64));
           Replica replica(*backend, kGpu, buckets_of(64));
           for (int step = 0; step < 5; ++step) {

@@ -4,7 +4,7 @@
 #include "support/error_of.hpp"
 #include "train/loop/replica.hpp"
 #include "train/small_models.hpp"
-#include "train/loop/tensor_print.hpp"
+#include "train/loop/tensor_digest.hpp"
 
 namespace ddprun::train {
 namespace {

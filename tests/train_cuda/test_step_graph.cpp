@@ -1,4 +1,4 @@
-// One step as a graph, recorded by LibTorch on the pretended GPU: what it computes, and what cannot be recorded.
+// One step as a graph, recorded by LibTorch on the fake GPU: what it computes, and what cannot be recorded.
 #include "fakes/cuda/torch_test.hpp"
 
 #include "train/device/device_graph.hpp"

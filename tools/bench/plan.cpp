@@ -101,7 +101,7 @@ std::vector<std::string> algorithms_for(const plugin::CommPlugin& plugin, const 
     }
   }
   for (const std::string& algorithm : algorithms) {
-    if (const auto fault = comm::algorithm_fault(*plugin.table, algorithm, memory)) {
+    if (const auto fault = comm::algorithm_error(*plugin.table, algorithm, memory)) {
       throw Error(ExitCode::usage, "--algorithm " + algorithm + ": " + plugin.table->name + ": " + *fault);
     }
   }

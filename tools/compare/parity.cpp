@@ -8,7 +8,7 @@ namespace ddprun::compare {
 namespace {
 
 using record::ParityRecord;
-using record::TensorPrint;
+using record::TensorDigest;
 
 constexpr double kEpsilon = 0x1p-23;  // of float32
 constexpr double kMultiple = 256;
@@ -21,7 +21,7 @@ bool same_places(const std::vector<ParityRecord>& a, const std::vector<ParityRec
 
 // Calls look(record of a, tensor of a, tensor of b, its name) for every tensor in the order of training: in each step
 // all gradients, then all weights. Ends where it gives true.
-using Look = std::function<bool(const ParityRecord&, const TensorPrint&, const TensorPrint&, const char*)>;
+using Look = std::function<bool(const ParityRecord&, const TensorDigest&, const TensorDigest&, const char*)>;
 void for_each_tensor(const std::vector<ParityRecord>& a, const std::vector<ParityRecord>& b, const Look& look) {
   for (std::size_t begin = 0; begin < a.size();) {
     std::size_t end = begin;
@@ -40,7 +40,7 @@ void for_each_tensor(const std::vector<ParityRecord>& a, const std::vector<Parit
 std::optional<Parting> first_other(const std::vector<ParityRecord>& a, const std::vector<ParityRecord>& b) {
   if (!same_places(a, b)) return Parting{0, "", "list of parameters", 1};
   std::optional<Parting> parting;
-  for_each_tensor(a, b, [&](const ParityRecord& at, const TensorPrint& x, const TensorPrint& y, const char* tensor) {
+  for_each_tensor(a, b, [&](const ParityRecord& at, const TensorDigest& x, const TensorDigest& y, const char* tensor) {
     if (x.hash == y.hash) return false;
     parting = Parting{at.step, at.parameter, tensor, distance(x, y)};
     return true;
@@ -72,7 +72,7 @@ void compare_tensors(const std::vector<ParityRecord>& a, const std::vector<Parit
   if (a.empty() || !same_places(a, b)) return;
   parity.tensor_steps = steps_of(a);
   parity.identical = true;
-  for_each_tensor(a, b, [&](const ParityRecord& at, const TensorPrint& x, const TensorPrint& y, const char* tensor) {
+  for_each_tensor(a, b, [&](const ParityRecord& at, const TensorDigest& x, const TensorDigest& y, const char* tensor) {
     if (x.hash == y.hash) return false;
     parity.identical = false;
     const double apart = distance(x, y);
@@ -102,7 +102,7 @@ double rounding_bound(int64_t step) {
   return kMultiple * kEpsilon * static_cast<double>(step);
 }
 
-double distance(const TensorPrint& a, const TensorPrint& b) {
+double distance(const TensorDigest& a, const TensorDigest& b) {
   if (a.hash == b.hash) return 0;
   double squares = 0;
   const std::size_t signs = std::min(a.sketch.size(), b.sketch.size());

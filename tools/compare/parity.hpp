@@ -23,7 +23,7 @@ double rounding_bound(int64_t step);
 
 // Relative distance |a - b| / max(|a|, |b|), estimated from the sketches; 0 where the hashes are equal. With the 8
 // signs of a sketch the estimate is within a factor of 2 nearly always (its variance: Alon, Matias and Szegedy 1996).
-double distance(const record::TensorPrint& a, const record::TensorPrint& b);
+double distance(const record::TensorDigest& a, const record::TensorDigest& b);
 
 // Where two sequences of tensors differ.
 struct Parting {

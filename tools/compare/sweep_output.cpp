@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-double measure_of(const TrialResult& result, const std::string& by) {
+double metric_of(const TrialResult& result, const std::string& by) {
   return by == "test.loss" ? result.test_loss : by == "test.accuracy" ? result.test_accuracy : result.throughput;
 }
 
@@ -43,7 +43,7 @@ std::string key_of(const std::string& vary) {
 void sort_results(std::vector<TrialResult>& results, const std::string& by) {
   std::stable_sort(results.begin(), results.end(), [&](const TrialResult& a, const TrialResult& b) {
     if (a.outcome != b.outcome) return a.outcome < b.outcome;
-    const double x = measure_of(a, by), y = measure_of(b, by);
+    const double x = metric_of(a, by), y = metric_of(b, by);
     if (!std::isfinite(x) || !std::isfinite(y)) return std::isfinite(x);
     return by == "test.loss" ? x < y : x > y;
   });

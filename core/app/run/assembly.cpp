@@ -37,18 +37,18 @@ void collect(Faults& faults, const config::Sources& sources, const std::string& 
   try {
     part();
   } catch (const data::DatasetError& error) {
-    faults.add({error.code(), config::fault(sources, "data." + error.key(), error.what())});
+    faults.add({error.code(), config::error(sources, "data." + error.key(), error.what())});
   } catch (const Error& error) {
-    faults.add({error.code(), config::fault(sources, key, error.what())});
+    faults.add({error.code(), config::error(sources, key, error.what())});
   }
 }
 
 // A model that refuses an option begins with its name ("model.options.hidden = ..."): that is the place. Else it is the
 // model that does not suit.
-std::string model_fault(const config::Sources& sources, const std::string& reason) {
+std::string model_error(const config::Sources& sources, const std::string& reason) {
   const std::string option = reason.substr(0, reason.find_first_of(": "));
   if (sources.given(option)) return sources.where(option) + ": " + reason;
-  return config::fault(sources, "model.name", reason);
+  return config::error(sources, "model.name", reason);
 }
 
 train::ModelPtr create_model(const Assembly& assembly) {
@@ -63,7 +63,7 @@ train::ModelPtr create_model(const Assembly& assembly) {
   return model;
 }
 
-std::string channels_last_fault(const Dataset& dataset) {
+std::string channels_last_error(const Dataset& dataset) {
   const std::size_t dimensions = dataset.input().shape.size();
   if (dimensions == 3) return "";
   return "is for pictures (channels, height, width), but a sample of this data set has " + std::to_string(dimensions) +
@@ -88,15 +88,15 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
     const comm::Memory memory = experiment.launch.device == "cuda" ? comm::Memory::cuda : comm::Memory::host;
     const bool staged = experiment.comm.stage_through_host;
     const comm::Memory given = comm::memory_given(*made.comm->table, memory, staged);
-    if (const auto fault = comm::algorithm_fault(*made.comm->table, experiment.comm.algorithm, given)) {
-      faults.add({ExitCode::usage, config::fault(sources, "comm.algorithm", *fault)});
+    if (const auto fault = comm::algorithm_error(*made.comm->table, experiment.comm.algorithm, given)) {
+      faults.add({ExitCode::usage, config::error(sources, "comm.algorithm", *fault)});
     }
-    if (const auto fault = comm::memory_fault(*made.comm->table, memory, staged)) {
-      faults.add({ExitCode::plugin, config::fault(sources, "comm.backend", *fault)});
+    if (const auto fault = comm::memory_error(*made.comm->table, memory, staged)) {
+      faults.add({ExitCode::plugin, config::error(sources, "comm.backend", *fault)});
     } else if (experiment.train.cuda_graph && !comm::capabilities_of(*made.comm->table).capture) {
       faults.add(
           {ExitCode::usage,
-           config::fault(sources, "train.cuda_graph",
+           config::error(sources, "train.cuda_graph",
                          "needs a backend whose collectives can be part of a CUDA graph, and those of \"" +
                              experiment.comm.backend + "\" cannot; use comm.backend = \"nccl\", or set it to false")});
     }
@@ -110,20 +110,20 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
                                                                static_cast<uint64_t>(experiment.experiment.seed)});
   });
   if (made.data.train != nullptr && made.data.test == nullptr && experiment.train.evaluate) {
-    faults.add({ExitCode::usage, config::fault(sources, "train.evaluate",
+    faults.add({ExitCode::usage, config::error(sources, "train.evaluate",
                                                "data set \"" + std::string(made.dataset_plugin.table->name) +
                                                    "\" has no test split here; set it to false")});
   }
   if (made.data.train != nullptr && experiment.train.channels_last) {
-    if (const std::string fault = channels_last_fault(*made.data.train); !fault.empty()) {
-      faults.add({ExitCode::usage, config::fault(sources, "train.channels_last", fault)});
+    if (const std::string fault = channels_last_error(*made.data.train); !fault.empty()) {
+      faults.add({ExitCode::usage, config::error(sources, "train.channels_last", fault)});
     }
   }
   if (made.model_plugin.table != nullptr && made.data.train != nullptr) {
     try {
       made.model = create_model(made);
     } catch (const Error& error) {
-      faults.add({error.code(), model_fault(sources, error.what())});
+      faults.add({error.code(), model_error(sources, error.what())});
     }
   }
   if (made.model != nullptr && experiment.strategy.kind == "dp") {
@@ -166,12 +166,12 @@ int ranks_of(const config::Loaded& loaded) {
 int64_t rank_batch(const config::Loaded& loaded, int world) {
   const auto& data = loaded.experiment.data;
   const int64_t ranks = data.batch_per == "rank" ? 1 : world;
-  if (const std::string fault = config::batch_fault(data.batch_size, ranks); !fault.empty()) {
-    throw Error(ExitCode::usage, config::fault(loaded.sources, "data.batch_size", fault));
+  if (const std::string fault = config::batch_error(data.batch_size, ranks); !fault.empty()) {
+    throw Error(ExitCode::usage, config::error(loaded.sources, "data.batch_size", fault));
   }
   const int64_t batch = data.batch_size / ranks;
-  if (const std::string fault = config::accumulate_fault(loaded.experiment.train.accumulate, batch); !fault.empty()) {
-    throw Error(ExitCode::usage, config::fault(loaded.sources, "train.accumulate", fault));
+  if (const std::string fault = config::accumulate_error(loaded.experiment.train.accumulate, batch); !fault.empty()) {
+    throw Error(ExitCode::usage, config::error(loaded.sources, "train.accumulate", fault));
   }
   return batch;
 }

@@ -1,4 +1,4 @@
-// run: puts an experiment together from config, plugins, data and ranks, and runs one rank of it. The one room that
+// run: puts an experiment together from config, plugins, data and ranks, and runs one rank of it. The one module that
 // knows all the others.
 #pragma once
 

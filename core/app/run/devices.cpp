@@ -2,7 +2,7 @@
 
 #include "base/error.hpp"
 #include "cuda/driver.hpp"
-#include "launch/apart.hpp"
+#include "launch/subprocess.hpp"
 #include "train/device/cuda.hpp"
 #include "train/device/streams.hpp"
 
@@ -36,7 +36,7 @@ auto at_key(const config::Loaded& loaded, Work work) {
     return work();
   } catch (const Error& error) {
     const char* const key = loaded.sources.given("launch.devices") ? "launch.devices" : "launch.device";
-    throw Error(error.code(), config::fault(loaded.sources, key, error.what()));
+    throw Error(error.code(), config::error(loaded.sources, key, error.what()));
   }
 }
 
@@ -46,7 +46,7 @@ void check_devices(const config::Loaded& loaded, int ranks) {
   const config::Experiment& experiment = loaded.experiment;
   if (!on_gpus(experiment)) return;
   at_key(loaded, [&] {
-    return launch::ask_apart([&] {
+    return launch::run_in_subprocess([&] {
       for (int rank = 0; rank < ranks; ++rank) gpus_of(experiment, rank, ranks);
       return 0;
     });
@@ -55,7 +55,7 @@ void check_devices(const config::Loaded& loaded, int ranks) {
 
 int gpu_count(const config::Loaded& loaded) {
   return static_cast<int>(
-      at_key(loaded, [] { return launch::ask_apart([] { return static_cast<int64_t>(cuda::gpus().size()); }); }));
+      at_key(loaded, [] { return launch::run_in_subprocess([] { return static_cast<int64_t>(cuda::gpus().size()); }); }));
 }
 
 std::vector<torch::Device> choose_devices(const config::Loaded& loaded, const launch::World& world) {

@@ -59,7 +59,7 @@ std::string place_of(const checkpoint::Metadata& metadata) {
 }
 
 train::Evaluation evaluate(Assembly& assembly, Group& group, const launch::World& world) {
-  const auto test = test_feed(assembly, world);
+  const auto test = test_loader(assembly, world);
   const auto parameters = train::trainable_parameters(assembly.model->module());
   const auto optimizer = train::make_optimizer(assembly.experiment(), parameters, world.size);
   const auto reducer = make_reducer(assembly, group, {});

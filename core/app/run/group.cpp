@@ -7,8 +7,8 @@
 #include "base/version.hpp"
 #include "comm/checked_backend.hpp"
 #include "comm/over_store.hpp"
-#include "comm/shared_board.hpp"
-#include "comm/solo_backend.hpp"
+#include "comm/shared_table.hpp"
+#include "comm/single_process_backend.hpp"
 #include "launch/tcp_store.hpp"
 #include "train/reduce/staged_backend.hpp"
 
@@ -72,13 +72,13 @@ std::unique_ptr<comm::CommBackend> join_backend(const Assembly& assembly, launch
   if (world.source != launch::Source::own && assembly.experiment().train.cuda_graph) {
     throw Error(
         ExitCode::usage,
-        config::fault(assembly.loaded.sources, "comm.check",
+        config::error(assembly.loaded.sources, "comm.check",
                       "compares calls over the backend itself where another launcher has started the ranks, which "
                       "a CUDA graph cannot record; set it to \"off\", or train.cuda_graph = false"));
   }
   // Ranks of one host compare their calls in shared memory; across hosts, through the backend itself.
   auto exchange = world.source == launch::Source::own
-                      ? comm::shared_board(comm::map_board(world.job_dir + "/board", world.size), world.rank)
+                      ? comm::shared_table(comm::map_table(world.job_dir + "/table", world.size), world.rank)
                       : comm::exchange_over(*backend);
   return comm::checked(std::move(backend), std::move(exchange), options.deadline);
 }
@@ -93,13 +93,13 @@ Group join_group(const Assembly& assembly, const launch::World& world) {
   Group group;
   const bool ddp = assembly.experiment().strategy.kind == "ddp";
   if (world.size == 1) {
-    if (ddp) group.backend = comm::solo();
+    if (ddp) group.backend = comm::single_process_backend();
     return group;
   }
   const auto timeout = milliseconds(assembly.experiment().launch.timeout);
   if (world.source == launch::Source::own) {
     group.store = launch::folder_store(world.job_dir);
-    group.progress = launch::ProgressBoard::open(world.job_dir, world.size);
+    group.progress = launch::ProgressTable::open(world.job_dir, world.size);
     group.progress->set(world.rank, {0, launch::Phase::rendezvous, -1});
   } else {
     group.store = launch::tcp_store(world, timeout);

@@ -18,7 +18,7 @@ std::chrono::milliseconds milliseconds(double seconds);
 
 struct Group {
   std::unique_ptr<launch::Store> store;             // null for a world of one
-  std::unique_ptr<launch::ProgressBoard> progress;  // null unless our own launcher watches
+  std::unique_ptr<launch::ProgressTable> progress;  // null unless our own launcher watches
   std::unique_ptr<comm::CommBackend> backend;       // under ddp; solo for a world of one
 };
 

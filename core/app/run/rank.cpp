@@ -35,7 +35,7 @@ std::string device_text(const Assembly& assembly, const launch::World& world) {
   return assembly.device().is_cpu() || world.size == 1 ? text : text + " of rank 0";
 }
 
-report::Banner describe(const Assembly& assembly, const launch::World& world, const train::Feed& feed, int64_t threads,
+report::Banner describe(const Assembly& assembly, const launch::World& world, const train::DataLoader& loader, int64_t threads,
                         const std::string& run_dir) {
   const config::Experiment& experiment = assembly.experiment();
   report::Banner banner;
@@ -47,19 +47,19 @@ report::Banner describe(const Assembly& assembly, const launch::World& world, co
   banner.test_samples = experiment.train.evaluate ? assembly.data.test->size() : 0;
   banner.strategy = experiment.strategy.kind;
   if (assembly.comm) {
-    banner.backend = world.size == 1 ? "solo" : assembly.comm->table->name;
+    banner.backend = world.size == 1 ? "single-process" : assembly.comm->table->name;
     banner.algorithm = experiment.comm.algorithm;
   }
   banner.world = world.size;
-  banner.rank_batch = feed.batch_size();
-  banner.global_batch = feed.batch_size() * world.size;
+  banner.rank_batch = loader.batch_size();
+  banner.global_batch = loader.batch_size() * world.size;
   banner.device = device_text(assembly, world);
   banner.threads = threads;
   if (experiment.strategy.kind == "dp") banner.devices = experiment.strategy.devices;
   banner.gpu_present = !assembly.device().is_cpu() || cuda::driver_installed();
   banner.epochs = experiment.train.epochs.value_or(0);
   banner.steps = experiment.train.steps.value_or(0);
-  banner.steps_per_epoch = feed.steps();
+  banner.steps_per_epoch = loader.steps();
   banner.seed = experiment.experiment.seed;
   banner.run_dir = run_dir;
   return banner;
@@ -115,7 +115,7 @@ void complete(record::Summary& summary, const Assembly& assembly, const launch::
   summary.model = experiment.model.name;
   summary.data = experiment.data.name;
   summary.strategy = experiment.strategy.kind;
-  if (assembly.comm) summary.backend = world.size == 1 ? "solo" : assembly.comm->table->name;
+  if (assembly.comm) summary.backend = world.size == 1 ? "single-process" : assembly.comm->table->name;
 }
 
 void print_results(const record::Summary& summary, const std::string& run_dir) {
@@ -165,7 +165,7 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
                   {world.rank, world.size, experiment.log.every, experiment.train.epochs.value_or(0),
                    group.progress.get(), options.stop, gpus ? &*gpus : nullptr});
   if (world.rank == 0) {
-    log::plain(report::banner(describe(assembly, world, session.feed(), threads, options.run_dir)));
+    log::plain(report::banner(describe(assembly, world, session.loader(), threads, options.run_dir)));
   }
   if (world.rank == 0 && assembly.resume) log::info(assembly.resume->told);
   // Initial weights were drawn from the seed, equal on all ranks; what is random from here on differs between them.

@@ -46,7 +46,7 @@ auto at_key(const config::Sources& sources, Part part) {
   try {
     return part();
   } catch (const Error& error) {
-    throw Error(error.code(), config::fault(sources, kKey, error.what()));
+    throw Error(error.code(), config::error(sources, kKey, error.what()));
   }
 }
 
@@ -108,7 +108,7 @@ class Candidate {
 
   void refuse(const std::string& key, const std::string& what) {
     if (!faults_.empty()) faults_ += "\n";
-    faults_ += config::fault(assembly_.loaded.sources, key, what);
+    faults_ += config::error(assembly_.loaded.sources, key, what);
   }
 
   // Visits what has changed: key, value then, value now.

@@ -18,7 +18,7 @@ struct ObserverOptions {
   int world = 1;
   int64_t log_every = 50;
   int64_t epochs = 0;                         // 0: unknown (a run of steps)
-  launch::ProgressBoard* progress = nullptr;  // may be null
+  launch::ProgressTable* progress = nullptr;  // may be null
   const std::atomic<bool>* stop = nullptr;    // raised by a signal, in a run without launcher; may be null
   GpuWatch* gpus = nullptr;                   // asked with each line of the log; null on CPUs
 };

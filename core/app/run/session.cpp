@@ -16,8 +16,8 @@ Session::Session(Assembly& assembly, Group& group, const launch::World& world, r
       observer_(recorder, options),
       parameters_(train::trainable_parameters(assembly.model->module())),
       optimizer_(train::make_optimizer(experiment_, parameters_, world.size)),
-      feeds_(make_feeds(assembly, world)) {
-  if (std::vector<int64_t> steps = steps_to_trace(assembly.loaded, feeds_.train->steps()); !steps.empty()) {
+      loaders_(make_loaders(assembly, world)) {
+  if (std::vector<int64_t> steps = steps_to_trace(assembly.loaded, loaders_.train->steps()); !steps.empty()) {
     tracer_ = std::make_unique<train::Tracer>(observer_, std::move(steps));
   }
   if (const int64_t steps = experiment_.log.parity_steps; steps > 0) {
@@ -41,7 +41,7 @@ void Session::make_checkpointer(Assembly& assembly, const std::string& run_dir, 
     folder_ = std::make_unique<checkpoint::CheckpointFolder>(options.dir, experiment_.checkpoint.keep);
   }
   options.folder = folder_.get();
-  options.state_metadata = state_metadata(assembly, run_dir, world.size, feeds_.train->steps());
+  options.state_metadata = state_metadata(assembly, run_dir, world.size, loaders_.train->steps());
   options.metadata = {
       {"ddprun", version()}, {"model", experiment_.model.name}, {"run", options.state_metadata.at("run")}};
   if (assembly.standardization) options.metadata[kStandardize] = data::to_text(*assembly.standardization);
@@ -65,11 +65,11 @@ void Session::waiting_for(int bucket) {
 }
 
 train::Parts Session::parts(Assembly& assembly, int world) {
-  train::Parts parts{*assembly.model, *optimizer_, *feeds_.train, feeds_.test.get(), news(), checkpointer_.get(), {}};
+  train::Parts parts{*assembly.model, *optimizer_, *loaders_.train, loaders_.test.get(), news(), checkpointer_.get(), {}};
   parts.plan = {experiment_.train.epochs,     experiment_.train.steps,     experiment_.train.evaluate,
                 experiment_.checkpoint.every, experiment_.checkpoint.best, experiment_.data.balance_steps};
   parts.plan.early_stop = {experiment_.train.early_stop, experiment_.train.patience, experiment_.train.min_delta};
-  parts.step = step_options(assembly.loaded, world, feeds_.train->steps());
+  parts.step = step_options(assembly.loaded, world, loaders_.train->steps());
   parts.parity = parity_.get();
   parts.graph = graph_.get();
   return parts;

@@ -27,7 +27,7 @@ class Session {
 
   train::Trainer& trainer() { return *trainer_; }
   const train::Tracer* tracer() const { return tracer_.get(); }  // null unless the config asks for it
-  const train::Feed& feed() const { return *feeds_.train; }
+  const train::DataLoader& loader() const { return *loaders_.train; }
   const RunObserver& observer() const { return observer_; }
 
  private:
@@ -40,7 +40,7 @@ class Session {
   RunObserver observer_;
   const std::vector<train::NamedTensor> parameters_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
-  Feeds feeds_;
+  DataLoaders loaders_;
   std::unique_ptr<checkpoint::CheckpointFolder> folder_;  // on rank 0
   std::unique_ptr<train::Tracer> tracer_;                 // null unless the config asks for it
   std::unique_ptr<train::ParityLog> parity_;              // null unless the config asks for it

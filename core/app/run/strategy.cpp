@@ -23,7 +23,7 @@ std::unique_ptr<train::DeviceGraph> make_graph(const Assembly& assembly) {
   try {
     return train::make_device_graph();
   } catch (const Error& error) {
-    throw Error(error.code(), config::fault(assembly.loaded.sources, "train.cuda_graph", error.what()));
+    throw Error(error.code(), config::error(assembly.loaded.sources, "train.cuda_graph", error.what()));
   }
 }
 

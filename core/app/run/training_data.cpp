@@ -38,7 +38,7 @@ auto of_data(const Assembly& assembly, Part part) {
   try {
     return part();
   } catch (const data::DatasetError& error) {
-    throw Error(error.code(), config::fault(assembly.loaded.sources, "data." + error.key(), error.what()));
+    throw Error(error.code(), config::error(assembly.loaded.sources, "data." + error.key(), error.what()));
   }
 }
 
@@ -49,7 +49,7 @@ void refuse_empty_epochs(const Assembly& assembly, int world) {
   const int64_t samples = assembly.data.train->size();
   if (assembly.experiment().data.last != "drop" || samples >= world) return;
   throw Error(ExitCode::usage,
-              config::fault(assembly.loaded.sources, "data.last",
+              config::error(assembly.loaded.sources, "data.last",
                             "leaves nothing to train on: " + std::to_string(samples) +
                                 (samples == 1 ? " sample for " : " samples for ") + std::to_string(world) +
                                 " ranks; use \"pad\" or \"exact\", or fewer ranks"));
@@ -97,13 +97,13 @@ int64_t steps_per_epoch(const Assembly& assembly, int world) {
   return train::steps_of_epoch(*sampler, batch, world);
 }
 
-void set_up_shares(const Assembly& assembly, const SamplerOf& sampler_of, int world, train::Feed& feed) {
+void set_up_shares(const Assembly& assembly, const SamplerOf& sampler_of, int world, train::DataLoader& loader) {
   const auto& data = assembly.experiment().data;
   if (data.shares.empty() && data.balance_steps == 0) return;
   std::vector<std::unique_ptr<data::Sampler>> samplers;
   for (int rank = 0; rank < world; ++rank) samplers.push_back(sampler_of(rank));
-  feed.know_all_ranks(std::move(samplers));
-  feed.set_shares({data.shares.begin(), data.shares.end()});
+  loader.know_all_ranks(std::move(samplers));
+  loader.set_batch_weights({data.shares.begin(), data.shares.end()});
 }
 
 }  // namespace
@@ -124,8 +124,8 @@ void standardize_data(Assembly& assembly) {
 void check_training_data(const Assembly& assembly, int world) {
   const auto& data = assembly.experiment().data;
   refuse_empty_epochs(assembly, world);
-  if (const std::string fault = config::shares_fault(data.shares, world); !fault.empty()) {
-    throw Error(ExitCode::usage, config::fault(assembly.loaded.sources, "data.shares", fault));
+  if (const std::string fault = config::batch_weights_error(data.shares, world); !fault.empty()) {
+    throw Error(ExitCode::usage, config::error(assembly.loaded.sources, "data.shares", fault));
   }
   // Magnitudes are measured by a pass over the data, and have no faults of their own.
   if (data.sampler == "curriculum" && data.difficulty != data::kMagnitude) difficulties(assembly);
@@ -134,23 +134,23 @@ void check_training_data(const Assembly& assembly, int world) {
   steps_to_trace(assembly.loaded, steps);
 }
 
-std::unique_ptr<train::Feed> test_feed(const Assembly& assembly, const launch::World& world) {
+std::unique_ptr<train::DataLoader> test_loader(const Assembly& assembly, const launch::World& world) {
   const int64_t batch = rank_batch(assembly.loaded, world.size);
   auto sampler =
       data::distributed_sampler(assembly.data.test->size(), world.rank, world.size, 0, false, data::Last::exact);
-  return std::make_unique<train::Feed>(*assembly.data.test, std::move(sampler), batch, world.rank, world.size,
+  return std::make_unique<train::DataLoader>(*assembly.data.test, std::move(sampler), batch, world.rank, world.size,
                                        loader_of(assembly.experiment()), target_of(assembly));
 }
 
-Feeds make_feeds(const Assembly& assembly, const launch::World& world) {
+DataLoaders make_loaders(const Assembly& assembly, const launch::World& world) {
   const SamplerOf sampler_of = train_samplers(assembly, world.size);
   const int64_t batch = rank_batch(assembly.loaded, world.size);
-  Feeds feeds;
-  feeds.train = std::make_unique<train::Feed>(*assembly.data.train, sampler_of(world.rank), batch, world.rank,
+  DataLoaders loaders;
+  loaders.train = std::make_unique<train::DataLoader>(*assembly.data.train, sampler_of(world.rank), batch, world.rank,
                                               world.size, loader_of(assembly.experiment()), target_of(assembly));
-  set_up_shares(assembly, sampler_of, world.size, *feeds.train);
-  if (assembly.experiment().train.evaluate) feeds.test = test_feed(assembly, world);
-  return feeds;
+  set_up_shares(assembly, sampler_of, world.size, *loaders.train);
+  if (assembly.experiment().train.evaluate) loaders.test = test_loader(assembly, world);
+  return loaders;
 }
 
 }  // namespace ddprun::run

@@ -6,7 +6,7 @@
 #include "data/sampler.hpp"
 #include "launch/world.hpp"
 #include "app/run/assembly.hpp"
-#include "train/loop/feed.hpp"
+#include "train/loop/data_loader.hpp"
 
 namespace ddprun::run {
 
@@ -22,14 +22,14 @@ void check_training_data(const Assembly& assembly, int world);
 void standardize_data(Assembly& assembly);
 
 // Every test sample once, whatever the ranks: an average over padded samples would not be the model's accuracy.
-std::unique_ptr<train::Feed> test_feed(const Assembly& assembly, const launch::World& world);
+std::unique_ptr<train::DataLoader> test_loader(const Assembly& assembly, const launch::World& world);
 
-struct Feeds {
-  std::unique_ptr<train::Feed> train;
-  std::unique_ptr<train::Feed> test;  // null without evaluation
+struct DataLoaders {
+  std::unique_ptr<train::DataLoader> train;
+  std::unique_ptr<train::DataLoader> test;  // null without evaluation
 };
 
 // The assembly must outlive them. Starts threads. Throws as standardize_data() does.
-Feeds make_feeds(const Assembly& assembly, const launch::World& world);
+DataLoaders make_loaders(const Assembly& assembly, const launch::World& world);
 
 }  // namespace ddprun::run

@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "train/device/device_graph.hpp"
-#include "train/loop/feed.hpp"
+#include "train/loop/data_loader.hpp"
 #include "train/loop/step_results.hpp"
 
 namespace ddprun::train {

@@ -3,7 +3,7 @@
 
 #include <torch/torch.h>
 
-#include "train/loop/feed.hpp"
+#include "train/loop/data_loader.hpp"
 #include "train/device/streams.hpp"
 
 namespace ddprun::train {

@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "comm/benchmark.hpp"
 #include "comm/comm_backend.hpp"
-#include "train/loop/alone.hpp"
+#include "train/loop/heartbeat_barrier.hpp"
 #include "train/loop/loop_trainer.hpp"
 #include "train/loop/parameters.hpp"
 #include "train/reduce/reducer.hpp"
@@ -105,7 +105,7 @@ class DdpTrainer final : public LoopTrainer {
   void barrier() override { backend_.barrier()->wait(options_.timeout); }
   void throw_if_failed() override { backend_.throw_if_failed(); }
   void alone(const std::string& doing, const std::function<void()>& work) override {
-    do_alone(backend_, options_.timeout, doing, work);
+    run_with_heartbeat(backend_, options_.timeout, doing, work);
   }
   int rank() const override { return backend_.rank(); }
   int world() const override { return backend_.size(); }

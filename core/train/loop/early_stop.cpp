@@ -1,6 +1,6 @@
 #include "train/loop/early_stop.hpp"
 
-#include "train/loop/measure.hpp"
+#include "train/loop/metric.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -11,7 +11,7 @@ const std::string kBest = "early_stop.best", kWaited = "early_stop.waited";
 
 bool gives_up(const EarlyStop& rule, const record::EpochRecord& epoch, std::map<std::string, double>& numbers) {
   if (rule.measure.empty()) return false;
-  const double value = needed_measure(epoch, rule.measure, "train.early_stop");
+  const double value = needed_metric(epoch, rule.measure, "train.early_stop");
   const auto best = numbers.find(kBest);
   if (best == numbers.end() || is_better(rule.measure, value, best->second, rule.min_delta)) {
     numbers[kBest] = value;

@@ -10,7 +10,7 @@
 namespace ddprun::train {
 
 struct EarlyStop {
-  std::string measure;   // as of measure_of(); "": never
+  std::string measure;   // as of metric_of(); "": never
   int64_t patience = 3;  // epochs in a row without an improvement
   double min_delta = 0;  // an epoch improves when its measure is better than the best by more than this
 };

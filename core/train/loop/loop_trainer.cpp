@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "base/error.hpp"
-#include "data/shares.hpp"
+#include "data/batch_weights.hpp"
 #include "record/environment.hpp"
-#include "train/loop/measure.hpp"
+#include "train/loop/metric.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -62,7 +62,7 @@ void LoopTrainer::restore() {
   }
   if (scaler_) restore_scaler();
   step_ = first_step_ = at_.step;
-  use_shares();
+  use_batch_weights();
 }
 
 bool LoopTrainer::finished(int64_t epochs_done) const {
@@ -170,22 +170,22 @@ void LoopTrainer::balance(const record::StepRecord& record) {
   if (!speed_.due()) return;
   const std::vector<double> speeds = gather(speed_.speed());
   for (int rank = 0; rank < world(); ++rank) at_.numbers[share_name(rank)] = speeds[static_cast<std::size_t>(rank)];
-  use_shares();
+  use_batch_weights();
   parts_.train.start(at_.epoch, at_.step_of_epoch);
 }
 
 // Those that were measured, in this run or in the one that it goes on from.
-void LoopTrainer::use_shares() {
+void LoopTrainer::use_batch_weights() {
   if (parts_.plan.balance_steps == 0 || !at_.numbers.contains(share_name(0))) return;
   std::vector<double> shares;
   for (int rank = 0; rank < world(); ++rank) shares.push_back(at_.numbers.at(share_name(rank)));
-  parts_.train.set_shares(shares);
+  parts_.train.set_batch_weights(shares);
   parts_.observer.shares(data::apportion(parts_.train.batch_size() * world(), shares));
 }
 
 void LoopTrainer::keep_best(const record::EpochRecord& record) {
   const std::string& measure = parts_.plan.best;
-  const double value = needed_measure(record, measure, "checkpoint.best");
+  const double value = needed_metric(record, measure, "checkpoint.best");
   const auto best = at_.numbers.find(kBestValue);
   if (best != at_.numbers.end() && !is_better(measure, value, best->second)) return;
   at_.numbers[kBestValue] = value;
@@ -200,14 +200,14 @@ Evaluation LoopTrainer::evaluate() {
   parts_.observer.phase(Phase::evaluate, step_, -1);
   const torch::NoGradGuard no_grad;
   parts_.model.module().eval();
-  Feed& feed = *parts_.test;
-  feed.start(0);
+  DataLoader& loader = *parts_.test;
+  loader.start(0);
   // Summed where the model computes, in float64, and read once.
   torch::Tensor loss = torch::zeros({}, torch::TensorOptions(device_).dtype(torch::kFloat64));
   torch::Tensor right = torch::zeros_like(loss);
   int64_t samples = 0;
   TensorBatch batch;
-  while (feed.next(batch)) {
+  while (loader.next(batch)) {
     if (batch.size == 0) continue;
     const auto [output, mean_loss] = outcome_of(batch);
     loss.add_(mean_loss, batch.size);

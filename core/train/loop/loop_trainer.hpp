@@ -92,7 +92,7 @@ class LoopTrainer : public Trainer {
   std::function<void()> of_rank0(std::function<void()> work) const { return rank() == 0 ? std::move(work) : nullptr; }
   void restore();
   void balance(const record::StepRecord& record);
-  void use_shares();
+  void use_batch_weights();
   void settle(IssuedStep step);
   void settle_last();
   void tell(IssuedStep step);

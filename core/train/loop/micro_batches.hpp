@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "train/loop/feed.hpp"
+#include "train/loop/data_loader.hpp"
 
 namespace ddprun::train {
 

@@ -1,7 +1,7 @@
 #include "train/loop/parity_log.hpp"
 
 #include "record/json.hpp"
-#include "train/loop/tensor_print.hpp"
+#include "train/loop/tensor_digest.hpp"
 
 namespace ddprun::train {
 

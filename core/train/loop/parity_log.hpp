@@ -30,7 +30,7 @@ class ParityLog {
   const std::vector<NamedTensor> parameters_;
   int64_t steps_left_;
   OutputFile file_;
-  std::vector<record::TensorPrint> gradients_;
+  std::vector<record::TensorDigest> gradients_;
   std::vector<UlpDistance> distances_;
 };
 

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "train/reduce/tensor_buffer.hpp"
-#include "train/loop/tensor_print.hpp"
+#include "train/loop/tensor_digest.hpp"
 
 namespace ddprun::train {
 

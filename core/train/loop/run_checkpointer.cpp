@@ -21,7 +21,7 @@ const std::string kRandom = "random.cpu", kRandomOfGpu = "random.cuda.", kOrder 
 
 class RunCheckpointer final : public Checkpointer {
  public:
-  RunCheckpointer(Kept kept, CheckpointerOptions options) : kept_(kept), options_(std::move(options)) {}
+  RunCheckpointer(TrainingState kept, CheckpointerOptions options) : kept_(kept), options_(std::move(options)) {}
 
   Position restore() override {
     if (!options_.resume) return {};
@@ -147,14 +147,14 @@ class RunCheckpointer final : public Checkpointer {
     options_.folder->save_best(whole_of(best, "step"), whole_of(best, "epoch"), views, best.metadata);
   }
 
-  const Kept kept_;
+  const TrainingState kept_;
   const CheckpointerOptions options_;
   std::vector<int64_t> order_;  // of the buckets, in the run that goes on; empty where that had none
 };
 
 }  // namespace
 
-std::unique_ptr<Checkpointer> run_checkpointer(Kept kept, CheckpointerOptions options) {
+std::unique_ptr<Checkpointer> run_checkpointer(TrainingState kept, CheckpointerOptions options) {
   return std::make_unique<RunCheckpointer>(kept, std::move(options));
 }
 

@@ -25,7 +25,7 @@ struct ResumeFrom {
 };
 
 // What is kept; owned elsewhere, and alive as long as the checkpointer.
-struct Kept {
+struct TrainingState {
   const torch::nn::Module& module;
   torch::optim::Optimizer& optimizer;
   const std::vector<NamedTensor>& parameters;  // the optimizer's
@@ -50,6 +50,6 @@ struct CheckpointerOptions {
 // order of the buckets besides, those of other ranks their buffers where these differ. Throws what CheckpointFolder and
 // read_safetensors() throw. Files are the same whatever the device, and are read to any: one on which a GPU's random
 // state does not lie keeps its own.
-std::unique_ptr<Checkpointer> run_checkpointer(Kept kept, CheckpointerOptions options);
+std::unique_ptr<Checkpointer> run_checkpointer(TrainingState kept, CheckpointerOptions options);
 
 }  // namespace ddprun::train

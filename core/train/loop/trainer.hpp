@@ -12,7 +12,7 @@
 #include "record/records.hpp"
 #include "train/loop/checkpointer.hpp"
 #include "train/loop/early_stop.hpp"
-#include "train/loop/feed.hpp"
+#include "train/loop/data_loader.hpp"
 #include "train/loop/observer.hpp"
 #include "train/loop/step_options.hpp"
 
@@ -61,8 +61,8 @@ struct Plan {
 struct Parts {
   Model& model;
   torch::optim::Optimizer& optimizer;
-  Feed& train;
-  Feed* test;  // may be null: then Plan::evaluate is false
+  DataLoader& train;
+  DataLoader* test;  // may be null: then Plan::evaluate is false
   Observer& observer;
   Checkpointer* checkpointer;  // null, on all ranks: nothing is kept
   Plan plan;

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& reason) {
-  throw DatasetFault("root", path.string() + ": " + reason);
+  throw InvalidDataset("root", path.string() + ": " + reason);
 }
 
 bool is_folder(const fs::path& path) {
@@ -137,7 +137,7 @@ std::vector<Picture> scan_test(const fs::path& split, const std::vector<std::str
 
 Folder scan(const std::string& root) {
   const std::string layout = "expected <class>/*.png (.jpg, .jpeg), or train/<class>/ and test/<class>/ of the same";
-  if (root.empty()) throw DatasetFault("root", "the folder of the pictures; " + layout);
+  if (root.empty()) throw InvalidDataset("root", "the folder of the pictures; " + layout);
   const fs::path top(root);
   if (!is_folder(top)) refuse(top, "no such folder; " + layout);
   const fs::path test = is_folder(top / "test") ? top / "test" : top / "val";

@@ -22,7 +22,7 @@ struct Folder {
 // any of the three is itself the training split. A class's pictures are the files below its folder whose names end in
 // .png, .jpg or .jpeg, case aside. Classes and files come in the order of their names' bytes, files below subfolders by
 // the subfolder first: the order of ImageFolder, so that indices and targets are the same. Links are followed, out of
-// the root too; they may not lead back. Opens no file. Throws DatasetFault("root").
+// the root too; they may not lead back. Opens no file. Throws InvalidDataset("root").
 Folder scan(const std::string& root);
 
 }  // namespace ddprun::image_folder

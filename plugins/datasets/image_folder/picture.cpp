@@ -61,7 +61,7 @@ void decode(const std::string& path, Body body) {
     check_size(format.size);
     body(*decoder, format);
   } catch (const std::runtime_error& error) {
-    throw DatasetFault("root", path + ": " + error.what());
+    throw InvalidDataset("root", path + ": " + error.what());
   }
 }
 

@@ -42,7 +42,7 @@ struct Planes {
 };
 
 // The size, from the file's header alone; a kind of picture that read_planes would refuse is refused here. Any thread.
-// Throws DatasetFault("root") with the path and the reason: no regular file, larger than 256 MiB, neither PNG nor JPEG,
+// Throws InvalidDataset("root") with the path and the reason: no regular file, larger than 256 MiB, neither PNG nor JPEG,
 // damaged up to its pixels, more than 100 million pixels, CMYK.
 Size read_size(const std::string& path);
 

@@ -40,7 +40,7 @@ class ImageFolder : public Dataset {
       const Picture& picture = pictures_[static_cast<std::size_t>(index)];
       read_planes(picture.path, channels_, planes);
       if (size_ != Size{} && planes.size != size_) {
-        throw DatasetFault("root", picture.path + ": has changed its size since it was opened");
+        throw InvalidDataset("root", picture.path + ": has changed its size since it was opened");
       }
       transform_.apply({planes.values.data(), channels_, planes.size.height, planes.size.width}, index, epoch, input);
       input += input_.elements();

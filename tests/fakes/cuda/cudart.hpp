@@ -1,4 +1,4 @@
-// What the parts of the pretended runtime share.
+// What the parts of the fake runtime share.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,4 +1,4 @@
-// CUDA graphs on the pretended GPU. What streams are given between begin_capture() and end_capture() is remembered,
+// CUDA graphs on the fake GPU. What streams are given between begin_capture() and end_capture() is remembered,
 // and done by each replay. A real capture computes nothing; here kernels do run in it, for the shapes of what they
 // make, and its end puts back all memory that they wrote to. Whether the streams of a capture wait for each other is
 // held against clocks of its own, as they have no past and no future but in a replay.

@@ -1,4 +1,4 @@
-// For tests of LibTorch's CUDAGraph on the pretended device.
+// For tests of LibTorch's CUDAGraph on the fake device.
 #pragma once
 
 #include "torch_test.hpp"

@@ -1,4 +1,4 @@
-// The pretended runtime's graphs: those of gpu_graph.hpp, under handles.
+// The fake runtime's graphs: those of gpu_graph.hpp, under handles.
 #include <map>
 #include <memory>
 #include <mutex>

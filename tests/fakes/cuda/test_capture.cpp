@@ -1,4 +1,4 @@
-// That a capture on the pretended GPU takes what CUDA takes, refuses what CUDA refuses, and is done again by replays.
+// That a capture on the fake GPU takes what CUDA takes, refuses what CUDA refuses, and is done again by replays.
 #include <doctest/doctest.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// That the pretended GPU finds what is not ordered, and takes what is.
+// That the fake GPU finds what is not ordered, and takes what is.
 #include <doctest/doctest.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What replays of LibTorch's CUDAGraph compute on the pretended device: what eager steps do, to the bit.
+// What replays of LibTorch's CUDAGraph compute on the fake device: what eager steps do, to the bit.
 #include "graph_test.hpp"
 
 #include <thread>

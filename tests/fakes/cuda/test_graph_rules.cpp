@@ -1,4 +1,4 @@
-// What a capture of LibTorch's CUDAGraph takes and refuses on the pretended device, as on a GPU.
+// What a capture of LibTorch's CUDAGraph takes and refuses on the fake device, as on a GPU.
 #include "graph_test.hpp"
 
 #include <thread>

@@ -1,4 +1,4 @@
-// That the pretended NCCL reduces and moves, between processes, what NCCL would.
+// That the fake NCCL reduces and moves, between processes, what NCCL would.
 #include <cuda_runtime.h>
 #include <doctest/doctest.h>
 #include <nccl.h>

@@ -1,4 +1,4 @@
-// What models, losses and optimizers compute on the pretended device is what they compute on the CPU, bit for bit.
+// What models, losses and optimizers compute on the fake device is what they compute on the CPU, bit for bit.
 #include "torch_test.hpp"
 
 #include <ATen/autocast_mode.h>

@@ -1,4 +1,4 @@
-// Streams, events, copies and memory of the pretended device: what is not ordered is found, and what the host may not
+// Streams, events, copies and memory of the fake device: what is not ordered is found, and what the host may not
 // see yet it does not see.
 #include "torch_test.hpp"
 

@@ -41,7 +41,7 @@ CUDAGraph::~CUDAGraph() {
 void CUDAGraph::capture_begin(MempoolId_t, cudaStreamCaptureMode capture_mode) {
   TORCH_CHECK(!has_graph_exec_,
               "This CUDAGraph instance already owns a captured graph. To capture a new graph, create a new instance.");
-  TORCH_CHECK(capture_mode == cudaStreamCaptureModeThreadLocal, "a pretended GPU captures in thread-local mode only");
+  TORCH_CHECK(capture_mode == cudaStreamCaptureModeThreadLocal, "a fake GPU captures in thread-local mode only");
   const c10::Stream stream = current();
   TORCH_CHECK(stream.id() != 0,
               "CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok to replay them "

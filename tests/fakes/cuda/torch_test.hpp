@@ -1,4 +1,4 @@
-// For tests of the pretended CUDA under Torch: loaded before anything asks Torch whether CUDA is there, as the first
+// For tests of the fake CUDA under Torch: loaded before anything asks Torch whether CUDA is there, as the first
 // answer counts for the process.
 #pragma once
 

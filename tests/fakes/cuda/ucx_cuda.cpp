@@ -1,5 +1,5 @@
 // A CUDA-aware UCX without a GPU: put in front of the real one (LD_PRELOAD, or linked), it says that it takes CUDA
-// memory, which on the pretended GPU is the host's. It ends the process where UCX is used by a thread that has no
+// memory, which on the fake GPU is the host's. It ends the process where UCX is used by a thread that has no
 // current GPU, though the process uses one: the real UCX would fail there.
 #include <dlfcn.h>
 #include <ucp/api/ucp.h>

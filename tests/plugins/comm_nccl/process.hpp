@@ -77,7 +77,7 @@ inline std::size_t count_of_calls(Fake& state) {
   return state.calls.size();
 }
 
-// The stream that the pretended runtime says is being captured.
+// The stream that the fake runtime says is being captured.
 constexpr uintptr_t kCaptured = 99;
 
 // count float32 elements in memory that is never looked at, on the stream `stream`.

@@ -1,4 +1,4 @@
-// The kernel, as the pretended driver runs it, against the processor's reductions.
+// The kernel, as the fake driver runs it, against the processor's reductions.
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
@@ -45,7 +45,7 @@ void check_equal(int32_t dtype, const Bytes& gpu, const Bytes& host) {
   for (std::size_t i = 0; i < host.size(); i += size_of(dtype)) RC_ASSERT(are_equal(dtype, &gpu[i], &host[i]));
 }
 
-// Memory of the pretended GPU, which is the host's.
+// Memory of the fake GPU, which is the host's.
 class OnGpuVector {
  public:
   explicit OnGpuVector(const Bytes& content) : bytes_(content.size()) {

@@ -54,20 +54,20 @@ TEST_CASE("ucx is measured on GPUs with the algorithms that take their memory") 
     return;
   }
   const Place place;
-  const std::vector<std::string> pretended = {"LD_LIBRARY_PATH=" + fakes,
+  const std::vector<std::string> fake = {"LD_LIBRARY_PATH=" + fakes,
                                               "LD_PRELOAD=" + fakes + "/libfake_ucx_cuda.so", "UCX_MODULES=^cuda"};
   const auto result =
       place.run(quick({"--device", "cuda", "--backend", ucx, "--algorithm", "ring,tree", "--collective", "allreduce"}),
-                pretended);
+                fake);
   REQUIRE_MESSAGE(result.code == 0, result.err);
   const auto rows = rows_of(result.out);
   CHECK(rows.size() == 2 * 3 * 2);
   for (const auto& row : rows) CHECK(row.at(14) == "0");
-  const auto refused = place.run(quick({"--device", "cuda", "--backend", ucx, "--algorithm", "shared"}), pretended);
+  const auto refused = place.run(quick({"--device", "cuda", "--backend", ucx, "--algorithm", "shared"}), fake);
   CHECK(refused.code == 2);
   CHECK_MESSAGE(contains(refused.err, "ucx: takes host memory only, and the buffers are on a GPU: expected \"auto\""),
                 refused.err);
-  CHECK(place.run(quick({"--device", "cuda", "--backend", ucx, "--tune", place.file("table")}), pretended).code == 0);
+  CHECK(place.run(quick({"--device", "cuda", "--backend", ucx, "--tune", place.file("table")}), fake).code == 0);
   CHECK(contains(read_file(place.file("table")), "ucx 2 max "));
   CHECK(place.is_clean());
 }

@@ -9,13 +9,13 @@
 using namespace ddprun::compare;
 using ddprun::testing::contains;
 using record_t = ddprun::record::ParityRecord;
-using ddprun::record::TensorPrint;
+using ddprun::record::TensorDigest;
 
 namespace {
 
 // As the writer makes them: the hash tells equal from other, the sketch has signs that are fixed for each place.
-TensorPrint print_of(const std::vector<double>& values) {
-  TensorPrint print;
+TensorDigest print_of(const std::vector<double>& values) {
+  TensorDigest print;
   std::size_t hash = 1469598103934665603U;
   for (const double value : values) {
     hash = (hash ^ std::hash<double>()(value)) * 1099511628211U;

@@ -1,5 +1,5 @@
 // ddprun/plugin/dataset_options.hpp: reads `data.options`: text to checked values. What it refuses it refuses with a
-// DatasetFault that names the key and says what would be right.
+// InvalidDataset that names the key and says what would be right.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace ddprun {
 
-// The options of one data set. Every function throws DatasetFault that names the key.
+// The options of one data set. Every function throws InvalidDataset that names the key.
 class DatasetOptions {
  public:
   // Refuses keys that are not in `known`. `context` must outlive it.
@@ -93,11 +93,11 @@ class DatasetOptions {
   // For a data set that reads no files.
   void refuse_root() const {
     if (context_.root.empty()) return;
-    throw DatasetFault("root", "data set \"" + name_ + "\" is computed and reads no files; leave root out");
+    throw InvalidDataset("root", "data set \"" + name_ + "\" is computed and reads no files; leave root out");
   }
 
   [[noreturn]] static void refuse(const std::string& key, const std::string& reason) {
-    throw DatasetFault("options." + key, reason);
+    throw InvalidDataset("options." + key, reason);
   }
 
  private:

@@ -45,7 +45,7 @@ class Dataset {
   virtual const std::vector<std::string>& classes() const = 0;  // names; empty for regression
   // Writes the samples of `indices` one after another: inputs has indices.size() * input().bytes() bytes, targets
   // likewise; the memory is the caller's. A sample is a function of the data set's seed, `epoch` (from 0) and its index
-  // alone; a data set without randomness ignores the epoch. Throws DatasetFault that names file and offset when a
+  // alone; a data set without randomness ignores the epoch. Throws InvalidDataset that names file and offset when a
   // sample cannot be read, std::out_of_range for an index outside the data set.
   virtual void fetch(std::span<const int64_t> indices, int64_t epoch, void* inputs, void* targets) const = 0;
 };
@@ -65,9 +65,9 @@ struct DatasetContext {
 
 // A fault that the user can mend: of an option, a folder, a file. what() is the reason alone, in one line; the host
 // puts the place in the config before it. key() is the key at fault, below "data.": "root" or "options.samples".
-class DatasetFault : public std::runtime_error {
+class InvalidDataset : public std::runtime_error {
  public:
-  DatasetFault(std::string key, const std::string& reason) : std::runtime_error(reason), key_(std::move(key)) {}
+  InvalidDataset(std::string key, const std::string& reason) : std::runtime_error(reason), key_(std::move(key)) {}
   const std::string& key() const noexcept { return key_; }
 
  private:
@@ -87,7 +87,7 @@ inline void check_indices(std::span<const int64_t> indices, int64_t size) {
 #include "ddprun/plugin/detail/dataset_table.hpp"  // IWYU pragma: export
 
 // Defines the plugin's one exported symbol. `open` is a function Splits(const ddprun::DatasetContext&) that throws
-// DatasetFault; name, version and summary are string literals.
+// InvalidDataset; name, version and summary are string literals.
 #define DDPRUN_DATASET_PLUGIN(open, plugin_name, plugin_version, plugin_summary)                           \
   extern "C" __attribute__((visibility("default"))) const ddprun_dataset_plugin ddprun_dataset_plugin_v1 = \
       ::ddprun::detail::dataset_table<&open>(plugin_name, plugin_version, plugin_summary)

@@ -49,7 +49,7 @@ inline const std::vector<std::string>& image_option_names() {
 }
 
 // image_size (0 to 8192), resize ("image" or "tensor"), random_crop (the padding, 0 to 1024), random_flip (true or
-// false), mean and std (one number, or one per channel with commas between them). Throws DatasetFault.
+// false), mean and std (one number, or one per channel with commas between them). Throws InvalidDataset.
 ImageOptions read_image_options(const DatasetOptions& options, const ImageOptions& defaults, int64_t channels);
 
 // Makes samples. A crop is padded with zeros before the values are normalised, as RandomCrop(size, padding) does it to

@@ -42,7 +42,7 @@ int32_t guarded_dataset_call(ddprun_dataset_error* error, Body body) {
   try {
     body();
     return DDPRUN_DATASET_OK;
-  } catch (const DatasetFault& fault) {
+  } catch (const InvalidDataset& fault) {
     write_text(error->key, fault.key().c_str());
     write_text(error->reason, fault.what());
     return DDPRUN_DATASET_INVALID;

@@ -1,4 +1,4 @@
-#include "comm/solo_backend.hpp"
+#include "comm/single_process_backend.hpp"
 
 #include <atomic>
 #include <cstring>
@@ -10,7 +10,7 @@
 namespace ddprun::comm {
 namespace {
 
-class SoloBackend : public CallBackend {
+class SingleProcessBackend : public CallBackend {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
@@ -32,7 +32,7 @@ class SoloBackend : public CallBackend {
 
  private:
   static constexpr uint32_t kAll = ~0U;
-  std::string name_ = "solo";
+  std::string name_ = "single-process";
   Capabilities capabilities_{.host = true,
                              .cuda = true,
                              .blocking = true,
@@ -46,8 +46,8 @@ class SoloBackend : public CallBackend {
 
 }  // namespace
 
-std::unique_ptr<CommBackend> solo() {
-  return std::make_unique<SoloBackend>();
+std::unique_ptr<CommBackend> single_process_backend() {
+  return std::make_unique<SingleProcessBackend>();
 }
 
 }  // namespace ddprun::comm

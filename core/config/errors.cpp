@@ -1,4 +1,4 @@
-#include "config/faults.hpp"
+#include "config/errors.hpp"
 
 #include <algorithm>
 
@@ -6,20 +6,20 @@
 
 namespace ddprun::config {
 
-std::string fault_text(const Place& place, const std::string& key, const std::string& what) {
+std::string error_text(const Place& place, const std::string& key, const std::string& what) {
   return key + (place.value.empty() ? "" : " = " + place.value) + ": " + what;
 }
 
-void Faults::add(const Place& place, const std::string& text) {
+void Errors::add(const Place& place, const std::string& text) {
   lines_.push_back({place.order, place.where + ": " + text});
 }
 
-void Faults::add_key(const Place& place, const std::string& key, const std::string& what) {
-  add(place, fault_text(place, key, what));
+void Errors::add_key(const Place& place, const std::string& key, const std::string& what) {
+  add(place, error_text(place, key, what));
   unsound_.insert(key);
 }
 
-void Faults::raise() const {
+void Errors::raise() const {
   if (lines_.empty()) return;
   std::vector<Line> sorted = lines_;
   std::stable_sort(sorted.begin(), sorted.end(), [](const Line& a, const Line& b) { return a.order < b.order; });

@@ -1,4 +1,4 @@
-#include "train/loop/alone.hpp"
+#include "train/loop/heartbeat_barrier.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -103,7 +103,7 @@ class Proxy {
 
 }  // namespace
 
-void do_alone(comm::CommBackend& backend, milliseconds timeout, const std::string& doing,
+void run_with_heartbeat(comm::CommBackend& backend, milliseconds timeout, const std::string& doing,
               const std::function<void()>& work) {
   if (work) {
     Proxy proxy(backend, timeout, doing);

@@ -34,8 +34,8 @@ class Event {
 };
 
 // What a collective answers with. Used again and again: a step makes no event.
-struct Flight : Request {
-  Flight() : Request{"", ""} {}
+struct InflightOp : Request {
+  InflightOp() : Request{"", ""} {}
 
   Event ready;  // on the caller's stream: what it has queued before
   Event done;   // on our stream: the collective

@@ -1,4 +1,4 @@
-#include "train/loop/tensor_print.hpp"
+#include "train/loop/tensor_digest.hpp"
 
 #include <array>
 #include <cmath>
@@ -31,7 +31,7 @@ uint64_t hash_of(const torch::Tensor& tensor) {
   return std::hash<std::string_view>{}({static_cast<const char*>(bytes.data_ptr()), bytes.nbytes()});
 }
 
-record::TensorPrint print_of(const torch::Tensor& tensor) {
+record::TensorDigest print_of(const torch::Tensor& tensor) {
   const torch::Tensor values = tensor.detach().to(torch::kCPU, torch::kFloat64).contiguous();
   const double* value = values.data_ptr<double>();
   double squares = 0;

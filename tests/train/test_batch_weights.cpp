@@ -19,7 +19,7 @@ void know_all_ranks(Fit<LineModel>& fit, int64_t samples) {
   for (int rank = 0; rank < fit.world; ++rank) {
     samplers.push_back(data::distributed_sampler(samples, rank, fit.world, 5, true, data::Last::exact));
   }
-  fit.feed->know_all_ranks(std::move(samplers));
+  fit.loader->know_all_ranks(std::move(samplers));
 }
 
 TEST_CASE("ranks with unequal shares follow one rank, one without any sample included") {
@@ -31,7 +31,7 @@ TEST_CASE("ranks with unequal shares follow one rank, one without any sample inc
             const auto backend = comm::join_good(rank);
             Fit<LineModel> fit(rank.rank(), 3, 47, 2, data::Last::exact);
             know_all_ranks(fit, 47);
-            fit.feed->set_shares(shares);
+            fit.loader->set_batch_weights(shares);
             fit.run_ddp(epochs(2), *backend);
             const int64_t most =
                 std::lround(6 * shares[static_cast<std::size_t>(rank.rank())] / (shares[0] + shares[1] + shares[2]));

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm/solo_backend.hpp"
+#include "comm/single_process_backend.hpp"
 #include "support/error_of.hpp"
 
 namespace ddprun::comm {
@@ -20,7 +20,7 @@ Buffer buffer_of(std::vector<float>& values) {
 }  // namespace
 
 TEST_CASE("alone, every collective copies send to recv whatever the op") {
-  const auto backend = solo();
+  const auto backend = single_process_backend();
   const std::vector<float> send{1.5F, -2.0F, 3.25F};
   for (const Op op : {Op::sum, Op::min, Op::max, Op::product, Op::avg}) {
     std::vector<float> recv(3, 0.0F);
@@ -36,7 +36,7 @@ TEST_CASE("alone, every collective copies send to recv whatever the op") {
 }
 
 TEST_CASE("alone, in place changes nothing, and broadcast and barrier end at once") {
-  const auto backend = solo();
+  const auto backend = single_process_backend();
   std::vector<float> values{1.0F, 2.0F};
   backend->allreduce(values.data(), buffer_of(values), Op::sum)->wait(seconds(1));
   backend->broadcast(buffer_of(values), 0)->wait(seconds(1));
@@ -47,7 +47,7 @@ TEST_CASE("alone, in place changes nothing, and broadcast and barrier end at onc
 }
 
 TEST_CASE("alone, what no backend can do is refused as in company") {
-  const auto backend = solo();
+  const auto backend = single_process_backend();
   std::vector<float> values(4);
   int32_t number = 0;
   const Buffer integers{&number, 1, DType::int32};
@@ -67,14 +67,14 @@ TEST_CASE("alone, what no backend can do is refused as in company") {
 }
 
 TEST_CASE("alone, after an abort every call fails") {
-  const auto backend = solo();
+  const auto backend = single_process_backend();
   backend->abort();
   backend->abort();
   CHECK(error_of([&] { backend->barrier(); }) == "5: solo: rank 0: barrier 1: aborted");
 }
 
 TEST_CASE("memory of a backend that has no wish is whole pages") {
-  const auto backend = solo();
+  const auto backend = single_process_backend();
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{4096}, std::size_t{5000}}) {
     const auto memory = backend->allocate(bytes);
     CHECK(reinterpret_cast<uintptr_t>(memory.get()) % 4096 == 0);

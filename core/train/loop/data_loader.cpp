@@ -1,10 +1,10 @@
-#include "train/loop/feed.hpp"
+#include "train/loop/data_loader.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
-#include "data/shares.hpp"
+#include "data/batch_weights.hpp"
 #include "train/device/upload.hpp"
 
 namespace ddprun::train {
@@ -39,7 +39,7 @@ int64_t steps_of_epoch(const data::Sampler& sampler, int64_t batch_size, int wor
   return steps;
 }
 
-Feed::Feed(const Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank, int world,
+DataLoader::DataLoader(const Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank, int world,
            data::LoaderOptions loader, Target target)
     : dataset_(dataset),
       sampler_(std::move(sampler)),
@@ -50,15 +50,15 @@ Feed::Feed(const Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64
       loader_(data::make_loader(dataset, in_memory_for(target, std::move(loader)))),
       upload_(target.device.is_cpu() ? nullptr : std::make_unique<Upload>(target.device)) {}
 
-Feed::Feed(Feed&&) noexcept = default;
-Feed::~Feed() = default;
+DataLoader::DataLoader(DataLoader&&) noexcept = default;
+DataLoader::~DataLoader() = default;
 
-int64_t Feed::samples_of(int rank, int64_t step) const {
+int64_t DataLoader::samples_of(int rank, int64_t step) const {
   return std::clamp<int64_t>(sampler_->size(rank) - step * batch_size_, 0, batch_size_);
 }
 
 // Of every rank.
-std::vector<int64_t> Feed::sizes(int64_t step) const {
+std::vector<int64_t> DataLoader::sizes(int64_t step) const {
   std::vector<int64_t> sizes;
   for (int rank = 0; rank < world_; ++rank) sizes.push_back(samples_of(rank, step));
   if (shares_.empty()) return sizes;
@@ -66,7 +66,7 @@ std::vector<int64_t> Feed::sizes(int64_t step) const {
 }
 
 // Of this rank, one for each step of the epoch.
-data::Batches Feed::batches(int64_t epoch) const {
+data::Batches DataLoader::batches(int64_t epoch) const {
   const auto of = [&](const data::Sampler& sampler) {
     data::Batches batches = data::cut_batches(sampler.indices(epoch), batch_size_, false);
     batches.resize(static_cast<std::size_t>(steps_));
@@ -78,7 +78,7 @@ data::Batches Feed::batches(int64_t epoch) const {
   return data::share_out(all, rank_, shares_);
 }
 
-void Feed::start(int64_t epoch, int64_t from_step) {
+void DataLoader::start(int64_t epoch, int64_t from_step) {
   ahead_.reset();
   if (upload_) upload_->wait();
   step_ = std::min(from_step, steps_);
@@ -87,7 +87,7 @@ void Feed::start(int64_t epoch, int64_t from_step) {
   loader_->start(std::move(mine), epoch);
 }
 
-bool Feed::next(TensorBatch& batch) {
+bool DataLoader::next(TensorBatch& batch) {
   if (!upload_) return load(batch);
   if (!ahead_) ahead_ = fetch();
   if (!ahead_) return false;
@@ -98,14 +98,14 @@ bool Feed::next(TensorBatch& batch) {
 }
 
 // The next batch, on its way to the GPU.
-std::optional<TensorBatch> Feed::fetch() {
+std::optional<TensorBatch> DataLoader::fetch() {
   upload_->wait();  // for the copy of the batch before, a step ago: the loader is about to use its memory again
   TensorBatch batch;
   if (!load(batch)) return std::nullopt;
   return upload_->begin(batch);
 }
 
-bool Feed::load(TensorBatch& batch) {
+bool DataLoader::load(TensorBatch& batch) {
   data::Batch loaded;
   if (!loader_->next(loaded)) return false;
   const std::vector<int64_t> all = sizes(step_++);

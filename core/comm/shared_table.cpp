@@ -1,4 +1,4 @@
-#include "comm/shared_board.hpp"
+#include "comm/shared_table.hpp"
 
 #include <linux/futex.h>
 #include <sched.h>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "comm/board_memory.hpp"
+#include "comm/table_memory.hpp"
 #include "comm/process_watch.hpp"
 
 namespace ddprun::comm {
@@ -42,9 +42,9 @@ void wake_all(std::atomic<uint32_t>& word) {
   ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-class SharedBoard : public FingerprintExchange {
+class SharedTable : public FingerprintExchange {
  public:
-  SharedBoard(std::shared_ptr<BoardMemory> memory, int rank)
+  SharedTable(std::shared_ptr<TableMemory> memory, int rank)
       : memory_(std::move(memory)),
         rank_(static_cast<std::size_t>(rank)),
         members_(memory_->members()),
@@ -52,10 +52,10 @@ class SharedBoard : public FingerprintExchange {
         watches_(members_.size()) {
     int32_t taken_by = 0;
     if (members_[rank_].pid.compare_exchange_strong(taken_by, ::getpid())) return;
-    throw Error(ExitCode::rendezvous, "fingerprint board " + memory_->path() + ": rank " + std::to_string(rank) +
+    throw Error(ExitCode::rendezvous, "fingerprint table " + memory_->path() + ": rank " + std::to_string(rank) +
                                           " is taken by process " + std::to_string(taken_by));
   }
-  ~SharedBoard() override { leave(Presence::left); }
+  ~SharedTable() override { leave(Presence::left); }
 
   std::span<const Fingerprint> exchange(const Fingerprint& mine, std::chrono::milliseconds deadline) override {
     const auto sequence = static_cast<uint32_t>(mine.sequence);
@@ -64,7 +64,7 @@ class SharedBoard : public FingerprintExchange {
     // Each starts with its neighbour, so that not all poll the same line.
     for (std::size_t i = 1; i < ranks; ++i) {
       const std::size_t peer = (rank_ + i) % ranks;
-      BoardSlot& slot = members_[peer].slots[sequence % 2];
+      TableSlot& slot = members_[peer].slots[sequence % 2];
       if (!meet_soon(slot, sequence)) wait_for(peer, slot, sequence, deadline);
       require_not_aborted(peer);
       prints_[peer] = slot.print;
@@ -80,19 +80,19 @@ class SharedBoard : public FingerprintExchange {
   }
 
  private:
-  static bool is_there(const BoardSlot& slot, uint32_t sequence) {
+  static bool is_there(const TableSlot& slot, uint32_t sequence) {
     return slot.sequence.load(std::memory_order_acquire) == sequence;
   }
 
   void publish(const Fingerprint& mine, uint32_t sequence) {
-    BoardSlot& slot = members_[rank_].slots[sequence % 2];
+    TableSlot& slot = members_[rank_].slots[sequence % 2];
     slot.print = mine;
     // Sequentially consistent against wait_for: either it sees the number, or we see the sleeper.
     slot.sequence.store(sequence);
     if (slot.sleepers.load() > 0) wake_all(slot.sequence);
   }
 
-  static bool meet_soon(const BoardSlot& slot, uint32_t sequence) {
+  static bool meet_soon(const TableSlot& slot, uint32_t sequence) {
     for (int i = 0; i < kSpins; ++i) {
       if (is_there(slot, sequence)) return true;
       pause_cpu();
@@ -104,7 +104,7 @@ class SharedBoard : public FingerprintExchange {
     return false;
   }
 
-  void wait_for(std::size_t peer, BoardSlot& slot, uint32_t sequence, std::chrono::milliseconds deadline) {
+  void wait_for(std::size_t peer, TableSlot& slot, uint32_t sequence, std::chrono::milliseconds deadline) {
     const auto end = Clock::now() + deadline;
     while (!is_there(slot, sequence)) {
       if (aborted_) throw Error(ExitCode::peer, "aborted");
@@ -124,7 +124,7 @@ class SharedBoard : public FingerprintExchange {
 
   // Throws if the peer will never come. What it showed before it left or ended still counts, so its going is read
   // first.
-  void require_coming(std::size_t peer, const BoardSlot& slot, uint32_t sequence) {
+  void require_coming(std::size_t peer, const TableSlot& slot, uint32_t sequence) {
     const Presence presence = members_[peer].presence.load();
     const bool ended = has_ended(peer);
     if ((presence == Presence::here && !ended) || is_there(slot, sequence)) return;
@@ -156,12 +156,12 @@ class SharedBoard : public FingerprintExchange {
   void leave(Presence how) noexcept {
     Presence here = Presence::here;
     members_[rank_].presence.compare_exchange_strong(here, how);
-    for (BoardSlot& slot : members_[rank_].slots) wake_all(slot.sequence);
+    for (TableSlot& slot : members_[rank_].slots) wake_all(slot.sequence);
   }
 
-  std::shared_ptr<BoardMemory> memory_;
+  std::shared_ptr<TableMemory> memory_;
   std::size_t rank_;
-  std::span<BoardMember> members_;
+  std::span<TableMember> members_;
   std::vector<Fingerprint> prints_;
   std::vector<ProcessWatch> watches_;
   bool met_ = false;
@@ -170,8 +170,8 @@ class SharedBoard : public FingerprintExchange {
 
 }  // namespace
 
-std::unique_ptr<FingerprintExchange> shared_board(std::shared_ptr<BoardMemory> board, int rank) {
-  return std::make_unique<SharedBoard>(std::move(board), rank);
+std::unique_ptr<FingerprintExchange> shared_table(std::shared_ptr<TableMemory> table, int rank) {
+  return std::make_unique<SharedTable>(std::move(table), rank);
 }
 
 }  // namespace ddprun::comm

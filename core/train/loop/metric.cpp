@@ -1,4 +1,4 @@
-#include "train/loop/measure.hpp"
+#include "train/loop/metric.hpp"
 
 #include <cmath>
 #include <stdexcept>
@@ -7,7 +7,7 @@
 
 namespace ddprun::train {
 
-double measure_of(const record::EpochRecord& epoch, const std::string& measure) {
+double metric_of(const record::EpochRecord& epoch, const std::string& measure) {
   if (measure == "train.loss") return epoch.train_loss;
   if (measure == "train.accuracy") return epoch.train_accuracy;
   if (measure == "test.loss") return epoch.test_loss;
@@ -15,8 +15,8 @@ double measure_of(const record::EpochRecord& epoch, const std::string& measure) 
   throw std::logic_error("no such measure: " + measure);
 }
 
-double needed_measure(const record::EpochRecord& epoch, const std::string& measure, const std::string& key) {
-  const double value = measure_of(epoch, measure);
+double needed_metric(const record::EpochRecord& epoch, const std::string& measure, const std::string& key) {
+  const double value = metric_of(epoch, measure);
   if (!std::isnan(value)) return value;
   throw Error(ExitCode::usage,
               key + " = \"" + measure + "\": this model has no such measure; use \"test.loss\" or \"train.loss\"");

@@ -1,4 +1,4 @@
-#include "data/shares.hpp"
+#include "data/batch_weights.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "launch/apart.hpp"
+#include "launch/subprocess.hpp"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -58,7 +58,7 @@ std::string read_all(int pipe) {
 
 }  // namespace
 
-int64_t ask_apart(const std::function<int64_t()>& work) {
+int64_t run_in_subprocess(const std::function<int64_t()>& work) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(ExitCode::failure, std::string("no pipe: ") + std::strerror(errno));
   UniqueFd read_end(ends[0]), write_end(ends[1]);

@@ -10,7 +10,7 @@
 
 #include "ddprun/plugin/comm_plugin.hpp"
 
-namespace ddprun::beside {
+namespace ddprun::lazy {
 
 // What the library exports, under a name of its own: joins, as a communicator's constructor does. Collective; the
 // caller owns the result. Throws Failure.
@@ -59,4 +59,4 @@ class Forwarder : public Communicator {
   const std::unique_ptr<Communicator> inner_;
 };
 
-}  // namespace ddprun::beside
+}  // namespace ddprun::lazy

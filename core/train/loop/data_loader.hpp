@@ -1,4 +1,4 @@
-// Feed: a data set, as one rank's tensors, batch by batch.
+// DataLoader: a data set, as one rank's tensors, batch by batch.
 #pragma once
 
 #include <torch/torch.h>
@@ -36,12 +36,12 @@ struct Target {
 int64_t steps_of_epoch(const data::Sampler& sampler, int64_t batch_size, int world);
 
 // One thread. The data set must outlive it.
-class Feed {
+class DataLoader {
  public:
-  Feed(const Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank, int world,
+  DataLoader(const Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank, int world,
        data::LoaderOptions loader, Target target = {});
-  Feed(Feed&&) noexcept;
-  ~Feed();
+  DataLoader(DataLoader&&) noexcept;
+  ~DataLoader();
 
   // Steps of an epoch; equal on all ranks.
   int64_t steps() const { return steps_; }
@@ -51,11 +51,11 @@ class Feed {
   // Begins an epoch (from 0) at one of its steps (from 0): what lies before it is neither chosen nor loaded. Loading
   // goes on in the background from here.
   void start(int64_t epoch, int64_t from_step = 0);
-  // The samplers of all ranks, in their order: set_shares() needs them.
+  // The samplers of all ranks, in their order: set_batch_weights() needs them.
   void know_all_ranks(std::vector<std::unique_ptr<data::Sampler>> samplers) { samplers_ = std::move(samplers); }
   // Shares the samples of each step, which stay the same, among the ranks by weight, from the next start() on; empty:
   // as the sampler does. Equal on all ranks.
-  void set_shares(std::vector<double> weights) { shares_ = std::move(weights); }
+  void set_batch_weights(std::vector<double> weights) { shares_ = std::move(weights); }
   const std::vector<double>& shares() const { return shares_; }
 
   // The next step's batch, or false at the end of the epoch. For a GPU: its copy may still be under way, on a stream of

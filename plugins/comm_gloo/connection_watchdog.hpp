@@ -18,7 +18,7 @@
 
 namespace ddprun::gloo_backend {
 
-// A wait that the lifeline can end. end_wait: of the buffer's waits, those on `peer`, or all with kAllPeers; any
+// A wait that the watchdog can end. end_wait: of the buffer's waits, those on `peer`, or all with kAllPeers; any
 // thread.
 class Interruptible {
  public:
@@ -29,12 +29,12 @@ class Interruptible {
   ~Interruptible() = default;
 };
 
-class Lifeline {
+class ConnectionWatchdog {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit Lifeline(const Host& host);
-  ~Lifeline();
+  explicit ConnectionWatchdog(const Host& host);
+  ~ConnectionWatchdog();
 
   // Ends the thread. After it, neither `closed` nor a buffer is used any more.
   void stop() noexcept;

@@ -12,7 +12,7 @@ namespace ddprun::train {
 // Of the elements' bytes in logical order, whatever the strides; the same in every run of one build.
 uint64_t hash_of(const torch::Tensor& tensor);
 
-// Hash, norm and sketch of a tensor of floating point (record::TensorPrint says what they are), summed in float64.
-record::TensorPrint print_of(const torch::Tensor& tensor);
+// Hash, norm and sketch of a tensor of floating point (record::TensorDigest says what they are), summed in float64.
+record::TensorDigest print_of(const torch::Tensor& tensor);
 
 }  // namespace ddprun::train

@@ -1,4 +1,4 @@
-#include "lifeline.hpp"
+#include "connection_watchdog.hpp"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -14,7 +14,7 @@ constexpr int kHungUpMs = 1;  // the same while a connection has ended that Gloo
 
 }  // namespace
 
-Lifeline::Lifeline(const Host& host)
+ConnectionWatchdog::ConnectionWatchdog(const Host& host)
     : host_(host),
       deadline_(Clock::now() + host.deadline()),
       lost_(static_cast<std::size_t>(host.size())),
@@ -22,63 +22,63 @@ Lifeline::Lifeline(const Host& host)
   if (wake_.get() < 0) throw Failure(DDPRUN_INTERNAL, "no file descriptor left");
 }
 
-Lifeline::~Lifeline() {
+ConnectionWatchdog::~ConnectionWatchdog() {
   stop();
 }
 
-void Lifeline::stop() noexcept {
+void ConnectionWatchdog::stop() noexcept {
   if (!thread_.joinable()) return;
   stop_ = true;
   eventfd_write(wake_.get(), 1);
   thread_.join();
 }
 
-void Lifeline::watch(std::vector<Descriptor> sockets, std::function<bool(int)> closed) {
+void ConnectionWatchdog::watch(std::vector<Descriptor> sockets, std::function<bool(int)> closed) {
   sockets_ = std::move(sockets);
   closed_ = std::move(closed);
   watching_.store(true, std::memory_order_release);
-  thread_ = std::thread(&Lifeline::run, this);
+  thread_ = std::thread(&ConnectionWatchdog::run, this);
 }
 
-std::chrono::milliseconds Lifeline::remaining() const noexcept {
+std::chrono::milliseconds ConnectionWatchdog::remaining() const noexcept {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
   return std::max(left, std::chrono::milliseconds(1));
 }
 
-bool Lifeline::is_late() const noexcept {
+bool ConnectionWatchdog::is_late() const noexcept {
   const auto margin = std::min<Clock::duration>(host_.deadline() / 10, std::chrono::seconds(1));
   return Clock::now() + margin >= deadline_;
 }
 
-void Lifeline::add(Interruptible* buffer) {
+void ConnectionWatchdog::add(Interruptible* buffer) {
   const std::lock_guard lock(mutex_);
   buffers_.push_back(buffer);
 }
 
-void Lifeline::remove(Interruptible* buffer) noexcept {
+void ConnectionWatchdog::remove(Interruptible* buffer) noexcept {
   const std::lock_guard lock(mutex_);
   std::erase(buffers_, buffer);
 }
 
-void Lifeline::end_waits(int peer) noexcept {
+void ConnectionWatchdog::end_waits(int peer) noexcept {
   const std::lock_guard lock(mutex_);
   for (auto* buffer : buffers_) buffer->end_waits(peer);
 }
 
-void Lifeline::abort() noexcept {
+void ConnectionWatchdog::abort() noexcept {
   if (aborted_.exchange(true)) return;
   end_waits(Interruptible::kAllPeers);
   cut();
 }
 
-void Lifeline::cut() noexcept {
+void ConnectionWatchdog::cut() noexcept {
   if (!watching_.load(std::memory_order_acquire)) return;
   for (const auto& socket : sockets_) {
     if (socket.get() >= 0) shutdown(socket.get(), SHUT_RDWR);
   }
 }
 
-void Lifeline::run() {
+void ConnectionWatchdog::run() {
   std::vector<pollfd> polled;
   for (const auto& socket : sockets_) polled.push_back({socket.get(), POLLRDHUP, 0});  // poll ignores -1
   polled.push_back({wake_.get(), POLLIN, 0});

@@ -1,4 +1,4 @@
-#include "comm/board_memory.hpp"
+#include "comm/table_memory.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -15,7 +15,7 @@ namespace ddprun::comm {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, int error) {
-  throw Error(ExitCode::rendezvous, "fingerprint board " + path + ": " + std::strerror(error));
+  throw Error(ExitCode::rendezvous, "fingerprint table " + path + ": " + std::strerror(error));
 }
 
 // Gives the file its size. All ranks do: reserving the same range twice is harmless, and with the blocks reserved a
@@ -25,9 +25,9 @@ void reserve(int descriptor, const std::string& path, std::size_t bytes) {
   if (::fstat(descriptor, &status) != 0) fail(path, errno);
   const auto found = static_cast<std::size_t>(status.st_size);
   if (found != 0 && found != bytes) {
-    throw Error(ExitCode::rendezvous, "fingerprint board " + path + ": made for " +
-                                          std::to_string(found / sizeof(BoardMember)) + " ranks, not for " +
-                                          std::to_string(bytes / sizeof(BoardMember)));
+    throw Error(ExitCode::rendezvous, "fingerprint table " + path + ": made for " +
+                                          std::to_string(found / sizeof(TableMember)) + " ranks, not for " +
+                                          std::to_string(bytes / sizeof(TableMember)));
   }
   const int error = ::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
   if (error != 0) fail(path, error);
@@ -35,8 +35,8 @@ void reserve(int descriptor, const std::string& path, std::size_t bytes) {
 
 }  // namespace
 
-BoardMemory::BoardMemory(std::string path, int size) : path_(std::move(path)) {
-  const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(BoardMember);
+TableMemory::TableMemory(std::string path, int size) : path_(std::move(path)) {
+  const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(TableMember);
   const int descriptor = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (descriptor < 0) fail(path_, errno);
   void* memory = MAP_FAILED;
@@ -49,19 +49,19 @@ BoardMemory::BoardMemory(std::string path, int size) : path_(std::move(path)) {
     throw;
   }
   ::close(descriptor);
-  members_ = {static_cast<BoardMember*>(memory), static_cast<std::size_t>(size)};
+  members_ = {static_cast<TableMember*>(memory), static_cast<std::size_t>(size)};
 }
 
-BoardMemory::~BoardMemory() {
+TableMemory::~TableMemory() {
   ::munmap(members_.data(), members_.size_bytes());
 }
 
-void BoardMemory::remove_file() const noexcept {
+void TableMemory::remove_file() const noexcept {
   ::unlink(path_.c_str());
 }
 
-std::shared_ptr<BoardMemory> map_board(const std::string& path, int size) {
-  return std::make_shared<BoardMemory>(path, size);
+std::shared_ptr<TableMemory> map_table(const std::string& path, int size) {
+  return std::make_shared<TableMemory>(path, size);
 }
 
 }  // namespace ddprun::comm

@@ -1,4 +1,4 @@
-// Collects the faults of one load(), so that all are told at once, in the order of the file.
+// Collects the errors of one load(), so that all are told at once, in the order of the file.
 #pragma once
 
 #include <set>
@@ -10,9 +10,9 @@
 namespace ddprun::config {
 
 // "comm.algorithm = \"rign\": what", after the place.
-std::string fault_text(const Place& place, const std::string& key, const std::string& what);
+std::string error_text(const Place& place, const std::string& key, const std::string& what);
 
-class Faults {
+class Errors {
  public:
   // `text` follows the place: "launch.nprocs: unknown key".
   void add(const Place& place, const std::string& text);

@@ -5,7 +5,7 @@
 #include <random>
 #include <thread>
 
-#include "comm/shared_board.hpp"
+#include "comm/shared_table.hpp"
 #include "support/error_of.hpp"
 #include "tools/conformance/ranks.hpp"
 #include "tools/conformance/temp_dir.hpp"
@@ -24,7 +24,7 @@ using testing::TempDir;
 constexpr auto kDeadline = 60s;
 
 std::string board_in(const TempDir& folder) {
-  return (folder.path() / "board").string();
+  return (folder.path() / "table").string();
 }
 
 // What `rank` shows as its n-th, so that a fingerprint read too early, too late or torn is noticed.
@@ -53,20 +53,20 @@ TEST_CASE(
   for (const As as : {As::threads, As::processes}) {
     for (const int size : {1, 2, 5}) {
       const TempDir folder;
-      const auto shared = map_board(board_in(folder), size);
+      const auto shared = map_table(board_in(folder), size);
       const auto outcomes = run_ranks(size, as, kDeadline, [&](Rank& rank) {
-        const auto mine = as == As::threads ? shared : map_board(board_in(folder), size);
-        exchange_many(rank, *shared_board(mine, rank.rank()), 2000);
+        const auto mine = as == As::threads ? shared : map_table(board_in(folder), size);
+        exchange_many(rank, *shared_table(mine, rank.rank()), 2000);
       });
       CHECK(failures(outcomes) == "");
     }
   }
 }
 
-TEST_CASE("the board's file is gone once all ranks have met") {
+TEST_CASE("the table's file is gone once all ranks have met") {
   const TempDir folder;
   const auto outcomes = run_ranks(2, As::processes, kDeadline, [&](Rank& rank) {
-    const auto exchange = shared_board(map_board(board_in(folder), 2), rank.rank());
+    const auto exchange = shared_table(map_table(board_in(folder), 2), rank.rank());
     rank.meet();
     if (!std::filesystem::exists(board_in(folder))) throw std::runtime_error("no file while ranks may still come");
     rank.meet();
@@ -76,16 +76,16 @@ TEST_CASE("the board's file is gone once all ranks have met") {
   CHECK_FALSE(std::filesystem::exists(board_in(folder)));
 }
 
-TEST_CASE("a board that cannot serve is refused") {
+TEST_CASE("a table that cannot serve is refused") {
   const TempDir folder;
   const std::string path = board_in(folder);
-  const auto board = map_board(path, 2);
-  const auto exchange = shared_board(board, 1);
-  CHECK(error_of([&] { shared_board(board, 1); }) ==
-        "4: fingerprint board " + path + ": rank 1 is taken by process " + std::to_string(::getpid()));
-  CHECK(error_of([&] { map_board(path, 3); }) == "4: fingerprint board " + path + ": made for 2 ranks, not for 3");
-  const std::string nowhere = (folder.path() / "no" / "board").string();
-  CHECK(error_of([&] { map_board(nowhere, 2); }) == "4: fingerprint board " + nowhere + ": No such file or directory");
+  const auto table = map_table(path, 2);
+  const auto exchange = shared_table(table, 1);
+  CHECK(error_of([&] { shared_table(table, 1); }) ==
+        "4: fingerprint table " + path + ": rank 1 is taken by process " + std::to_string(::getpid()));
+  CHECK(error_of([&] { map_table(path, 3); }) == "4: fingerprint table " + path + ": made for 2 ranks, not for 3");
+  const std::string nowhere = (folder.path() / "no" / "table").string();
+  CHECK(error_of([&] { map_table(nowhere, 2); }) == "4: fingerprint table " + nowhere + ": No such file or directory");
 }
 
 }  // namespace ddprun::comm

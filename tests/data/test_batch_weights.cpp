@@ -5,7 +5,7 @@
 
 #include "data/loader.hpp"
 #include "data/sampler.hpp"
-#include "data/shares.hpp"
+#include "data/batch_weights.hpp"
 
 using namespace ddprun::data;
 
