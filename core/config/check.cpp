@@ -80,10 +80,11 @@ class Check {
 
   void shares_fit_the_ranks() {
     const bool ddp = e_.strategy.kind == "ddp";
-    refuse(ddp && !e_.data.shares.empty() && e_.data.balance_steps > 0, {"data.balance_steps", "data.shares"},
-           "data.shares is given too; give one of the two");
-    const std::string fault = e_.launch.nproc > 0 ? batch_weights_error(e_.data.shares, e_.launch.nproc) : "";  // auto: later
-    refuse(ddp && !fault.empty(), {"data.shares", "launch.nproc", "strategy.kind"}, fault);
+    refuse(ddp && !e_.data.batch_weights.empty() && e_.data.balance_steps > 0,
+           {"data.balance_steps", "data.batch_weights"}, "data.batch_weights is given too; give one of the two");
+    const std::string fault =
+        e_.launch.nproc > 0 ? batch_weights_error(e_.data.batch_weights, e_.launch.nproc) : "";  // auto: later
+    refuse(ddp && !fault.empty(), {"data.batch_weights", "launch.nproc", "strategy.kind"}, fault);
   }
 
   void a_graph_can_be_replayed() {
@@ -95,9 +96,10 @@ class Check {
            "is for strategies \"single\" and \"ddp\": the threads of \"dp\" cannot be recorded; set it to false");
     refuse(graph && !e_.optimizer.fused, {key, "optimizer.fused"},
            "needs optimizer.fused = true, which takes its numbers from the GPU");
-    refuse(graph && ddp && (!e_.data.shares.empty() || e_.data.balance_steps > 0),
-           {key, "data.shares", "data.balance_steps", "strategy.kind"},
-           "needs an equal part of each step for all ranks; leave out data.shares and data.balance_steps, or set it to "
+    refuse(graph && ddp && (!e_.data.batch_weights.empty() || e_.data.balance_steps > 0),
+           {key, "data.batch_weights", "data.balance_steps", "strategy.kind"},
+           "needs an equal part of each step for all ranks; leave out data.batch_weights and data.balance_steps, or "
+           "set it to "
            "false");
     refuse(graph && e_.log.parity_steps > 0, {key, "log.parity_steps"},
            "leaves log.parity_steps no gradients to look at; leave those out, or set it to false");
@@ -161,9 +163,9 @@ std::string batch_error(int64_t batch_size, int64_t ranks) {
          ", or data.batch_per = \"rank\"";
 }
 
-std::string batch_weights_error(const std::vector<int64_t>& shares, int64_t ranks) {
-  if (shares.empty() || static_cast<int64_t>(shares.size()) == ranks) return "";
-  return "has " + std::to_string(shares.size()) + " weights for " + std::to_string(ranks) +
+std::string batch_weights_error(const std::vector<int64_t>& batch_weights, int64_t ranks) {
+  if (batch_weights.empty() || static_cast<int64_t>(batch_weights.size()) == ranks) return "";
+  return "has " + std::to_string(batch_weights.size()) + " weights for " + std::to_string(ranks) +
          (ranks == 1 ? " rank" : " ranks") + "; give one for each";
 }
 

@@ -19,7 +19,7 @@ struct Rule {
 constexpr std::array rules{
     Rule{"experiment.seed", Change::refused},
     Rule{"optimizer.name", Change::refused},
-    Rule{"data.shares", Change::told},
+    Rule{"data.batch_weights", Change::told},
     Rule{"data.balance_steps", Change::told},
     Rule{"data.root", Change::free},
     Rule{"data.workers", Change::free},

@@ -86,7 +86,7 @@ struct Experiment {
     std::string difficulty = "magnitude";  // or a file of scores
     double curriculum_start = 0.2;
     int64_t curriculum_epochs = 1;
-    std::vector<int64_t> shares;  // by rank; empty: equal
+    std::vector<int64_t> batch_weights;  // by rank; empty: equal
     int64_t balance_steps = 0;
     bool standardize = false;
     Options options;
@@ -206,11 +206,11 @@ std::string accumulate_error(int64_t accumulate, int64_t rank_batch);
 // What is wrong with so many steps of warm-up in a run of so many; "" where some are left.
 std::string warmup_error(int64_t warmup, int64_t steps);
 
-// What is wrong with shares of so many ranks; "" where there is one for each, or none at all.
-std::string batch_weights_error(const std::vector<int64_t>& shares, int64_t ranks);
+// What is wrong with batch_weights of so many ranks; "" where there is one for each, or none at all.
+std::string batch_weights_error(const std::vector<int64_t>& batch_weights, int64_t ranks);
 
-// One line in the form of load's for a fault found outside this module: `where: key = value: what`. For a key that is not
-// written down, the default's value.
+// One line in the form of load's for a fault found outside this module: `where: key = value: what`. For a key that is
+// not written down, the default's value.
 std::string error(const Sources& sources, const std::string& key, const std::string& what);
 
 // The whole experiment as TOML, every key written (of epochs and steps, the one that is set); load() of it gives the

@@ -70,19 +70,20 @@ std::vector<Key> describe_learning() {
           .used_by(User::curriculum)
           .at_least(1)
           .doc("After so many epochs, in which the share grows linearly, it is all of them."),
-      DDPRUN_KEY(data.shares)
+      DDPRUN_KEY(data.batch_weights)
           .used_by(User::ddp)
           .between(1, 65536)
-          .default_means("equal shares")
+          .default_means("equal batch_weights")
           .doc("Load balance: a weight for each rank, as in `[2, 1]`, by which each step's global batch is shared out. "
                "The "
                "samples of a step stay the same, and so does the result but for rounding."),
       DDPRUN_KEY(data.balance_steps)
           .used_by(User::ddp)
           .at_least(0)
-          .doc("Load balance by measurement: after so many steps, the shares are those of the ranks' speeds in them. "
+          .doc("Load balance by measurement: after so many steps, the batch_weights are those of the ranks' speeds in "
+               "them. "
                "The log "
-               "and the summary (`shares`) tell them. 0: never."),
+               "and the summary (`batch_weights`) tell them. 0: never."),
       DDPRUN_KEY(data.standardize)
           .doc("Takes from each feature its mean and divides it by its standard deviation, both of the training set: "
                "one feature for each channel of a picture, else one for each element. Kept in the checkpoint."),

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "ddprun/records.hpp"
 #include "record/meters.hpp"
-#include "record/records.hpp"
 
 namespace ddprun::report {
 

@@ -134,26 +134,6 @@ std::string path_in(const std::string& job_dir) {
 
 }  // namespace
 
-const char* name_of(Phase phase) {
-  switch (phase) {
-    case Phase::start: return "start";
-    case Phase::rendezvous: return "rendezvous";
-    case Phase::setup: return "setup";
-    case Phase::data: return "data";
-    case Phase::forward: return "forward";
-    case Phase::backward: return "backward";
-    case Phase::allreduce: return "allreduce";
-    case Phase::broadcast: return "broadcast";
-    case Phase::barrier: return "barrier";
-    case Phase::optimizer: return "optimizer";
-    case Phase::graph: return "graph";
-    case Phase::evaluate: return "evaluate";
-    case Phase::checkpoint: return "checkpoint";
-    case Phase::done: return "done";
-  }
-  return "unknown";
-}
-
 std::unique_ptr<ProgressTable> ProgressTable::create(const std::string& job_dir, int size) {
   return std::make_unique<MappedBoard>(path_in(job_dir), size, true);
 }

@@ -1,30 +1,14 @@
-// What every rank is doing, in one page of memory that the launcher maps too: it names the step, phase and bucket of a
-// rank that died without a word, and carries the wish to stop at a common step.
+// What every rank is doing, in a small shared-memory table that the launcher maps too. The launcher reads there the
+// step, phase and bucket of a rank that died, and writes there the step after which all ranks stop.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
 
-namespace ddprun::launch {
+#include "ddprun/phase.hpp"
 
-enum class Phase : int32_t {
-  start,
-  rendezvous,
-  setup,
-  data,
-  forward,
-  backward,
-  allreduce,
-  broadcast,
-  barrier,
-  optimizer,
-  graph,  // all of a step's, where a GPU replays them as one
-  evaluate,
-  checkpoint,
-  done
-};
-const char* name_of(Phase phase);
+namespace ddprun::launch {
 
 struct Progress {
   int64_t step = 0;  // global step, from 1; 0 before the first

@@ -4,7 +4,7 @@
 #include <concepts>
 #include <type_traits>
 
-#include "record/records.hpp"
+#include "ddprun/records.hpp"
 
 namespace ddprun::record {
 
@@ -84,7 +84,7 @@ void for_each_field(Whole& summary, Field field) {
   field("world", summary.world);
   field("devices", summary.devices);
   field("batch", summary.batch);
-  field("shares", summary.shares);
+  field("samples_per_rank", summary.samples_per_rank);
   field("seed", summary.seed);
   field("model", summary.model);
   field("data", summary.data);

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "record/records.hpp"
+#include "ddprun/records.hpp"
 
 namespace ddprun::record {
 

@@ -1,7 +1,7 @@
 #include "record/json_value.hpp"
 
 #include "base/error.hpp"
-#include "record/records.hpp"
+#include "ddprun/records.hpp"
 
 namespace ddprun::record {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "record/records.hpp"
+#include "ddprun/records.hpp"
 
 namespace ddprun::record {
 

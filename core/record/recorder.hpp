@@ -1,12 +1,12 @@
-// Writes one rank's files into the run's folder: steps-rank<N>.jsonl, gpus-rank<N>.jsonl where it has GPUs, and on rank 0
-// epochs.jsonl and summary.json.
+// Writes one rank's files into the run's folder: steps-rank<N>.jsonl, gpus-rank<N>.jsonl where it has GPUs, and on rank
+// 0 epochs.jsonl and summary.json.
 #pragma once
 
 #include <optional>
 #include <string>
 
 #include "base/file.hpp"
-#include "record/records.hpp"
+#include "ddprun/records.hpp"
 
 namespace ddprun::record {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "record/records.hpp"
+#include "ddprun/records.hpp"
 
 namespace ddprun::record {
 

@@ -48,7 +48,8 @@ TEST_CASE("a wrong type is told at the value") {
         "exp.toml: model.name: missing; give it under [model], as in name = \"simplenet\"\n"
         "exp.toml:2:11: data.shuffle = \"yes\": expected true or false\n"
         "exp.toml:4:1: data.model: unknown key; [data] takes name, root, batch_size, batch_per, shuffle, workers, "
-        "prefetch, pin_memory, last, sampler, difficulty, curriculum_start, curriculum_epochs, shares, balance_steps, "
+        "prefetch, pin_memory, last, sampler, difficulty, curriculum_start, curriculum_epochs, batch_weights, "
+        "balance_steps, "
         "standardize, options");
   CHECK(faults_of("log.every = 1.5" + required) == "exp.toml:1:13: log.every = 1.5: expected an integer of at least 1");
   CHECK(faults_of("optimizer.lr = \"0.1\"" + required) ==
@@ -236,15 +237,15 @@ TEST_CASE("a best of the test set needs an evaluation") {
         "\"train.loss\"");
 }
 
-TEST_CASE("shares have a weight for each rank") {
+TEST_CASE("batch_weights have a weight for each rank") {
   const std::string ddp = "strategy.kind = 'ddp'\nlaunch.nproc = 2\nmodel.name = 'x'\ndata.name = 'x'\n";
-  CHECK(faults_of(ddp + "data.shares = [2, 1]") == "");
-  CHECK(faults_of(ddp + "data.shares = [2, 1, 1]") ==
-        "exp.toml:5:15: data.shares = [2, 1, 1]: has 3 weights for 2 ranks; give one for each");
-  CHECK(faults_of(ddp + "data.shares = [2, 0]") ==
-        "exp.toml:5:15: data.shares = [2, 0]: expected a list of integers from 1 to 65536");
-  CHECK(faults_of(ddp + "data.shares = [2, 1]\ndata.balance_steps = 5") ==
-        "exp.toml:6:22: data.balance_steps = 5: data.shares is given too; give one of the two");
+  CHECK(faults_of(ddp + "data.batch_weights = [2, 1]") == "");
+  CHECK(faults_of(ddp + "data.batch_weights = [2, 1, 1]") ==
+        "exp.toml:5:15: data.batch_weights = [2, 1, 1]: has 3 weights for 2 ranks; give one for each");
+  CHECK(faults_of(ddp + "data.batch_weights = [2, 0]") ==
+        "exp.toml:5:15: data.batch_weights = [2, 0]: expected a list of integers from 1 to 65536");
+  CHECK(faults_of(ddp + "data.batch_weights = [2, 1]\ndata.balance_steps = 5") ==
+        "exp.toml:6:22: data.balance_steps = 5: data.batch_weights is given too; give one of the two");
 }
 
 TEST_CASE("a fault has no echo: what would follow from a wrong value is not told") {

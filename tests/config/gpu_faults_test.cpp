@@ -64,10 +64,11 @@ TEST_CASE("steps are replayed on a GPU, under single and ddp") {
   CHECK(faults_of(graph + cuda + "\noptimizer.fused = false" + names) ==
         "exp.toml:1:20: train.cuda_graph = true: needs optimizer.fused = true, which takes its numbers from the GPU");
   const std::string unequal =
-      "exp.toml:1:20: train.cuda_graph = true: needs an equal part of each step for all ranks; leave out data.shares "
+      "exp.toml:1:20: train.cuda_graph = true: needs an equal part of each step for all ranks; leave out "
+      "data.batch_weights "
       "and "
       "data.balance_steps, or set it to false";
-  CHECK(faults_of(graph + ddp + "\ndata.batch_size = 8\ndata.shares = [1, 2]" + names) == unequal);
+  CHECK(faults_of(graph + ddp + "\ndata.batch_size = 8\ndata.batch_weights = [1, 2]" + names) == unequal);
   CHECK(faults_of(graph + ddp + "\ndata.batch_size = 8\ndata.balance_steps = 5" + names) == unequal);
   CHECK(faults_of(graph + cuda + "\nlog.parity_steps = 2" + names) ==
         "exp.toml:1:20: train.cuda_graph = true: leaves log.parity_steps no gradients to look at; leave those out, or "

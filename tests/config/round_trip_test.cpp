@@ -64,7 +64,7 @@ void give_gpus(config::Experiment& e) {
 }
 
 bool can_replay(const config::Experiment& e) {
-  return e.launch.device == "cuda" && e.strategy.kind != "dp" && e.optimizer.fused && e.data.shares.empty() &&
+  return e.launch.device == "cuda" && e.strategy.kind != "dp" && e.optimizer.fused && e.data.batch_weights.empty() &&
          e.data.balance_steps == 0 && e.log.parity_steps == 0 && e.log.trace_steps.empty();
 }
 

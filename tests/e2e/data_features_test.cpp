@@ -114,13 +114,13 @@ TEST_CASE("scores of a curriculum that are missing, too few or no numbers are to
 TEST_CASE("shares change who computes, not what is computed") {
   Runs runs;
   const auto equal = runs.train(kTwoRanks);
-  const auto unequal = runs.train(with(kTwoRanks, {"data.shares=[2, 1]"}));
+  const auto unequal = runs.train(with(kTwoRanks, {"data.batch_weights=[2, 1]"}));
   CHECK(steps_of(unequal, 0)[0].at("samples") == 16);
   CHECK(steps_of(unequal, 1)[0].at("samples") == 8);
   CHECK(distance(losses_of(equal, 2), losses_of(unequal, 2)) < 1e-5);
   CHECK(distance(weights_of(equal), weights_of(unequal)) < 1e-5);
-  CHECK(summary_of(unequal).at("shares") == nlohmann::json({16, 8}));
-  CHECK_FALSE(summary_of(equal).contains("shares"));
+  CHECK(summary_of(unequal).at("samples_per_rank") == nlohmann::json({16, 8}));
+  CHECK_FALSE(summary_of(equal).contains("samples_per_rank"));
 }
 
 TEST_CASE("measured shares are told, used from the next step on, and kept by a run that goes on") {
@@ -128,7 +128,7 @@ TEST_CASE("measured shares are told, used from the next step on, and kept by a r
   const auto settings = with(kTwoRanks, {"data.balance_steps=3"});
   const auto equal = runs.train(kTwoRanks);
   const auto balanced = runs.train(with(settings, {"train.steps=14"}));
-  const auto shares = summary_of(balanced).at("shares");
+  const auto shares = summary_of(balanced).at("samples_per_rank");
   CHECK(shares[0].get<int>() + shares[1].get<int>() == 24);
   CHECK(contains(runs.told, "shares of a step by the ranks' speeds: " + shares[0].dump() + ", " + shares[1].dump()));
   for (const int rank : {0, 1}) {
@@ -137,7 +137,7 @@ TEST_CASE("measured shares are told, used from the next step on, and kept by a r
     CHECK(steps[3].at("samples") == shares[static_cast<std::size_t>(rank)]);
   }
   const auto resumed = runs.train(with(settings, {"train.epochs=2", "checkpoint.resume=" + balanced.string()}));
-  CHECK(summary_of(resumed).at("shares") == shares);
+  CHECK(summary_of(resumed).at("samples_per_rank") == shares);
   CHECK(steps_of(resumed, 0)[0].at("samples") == shares[0]);
   CHECK(distance(weights_of(resumed), weights_of(equal)) < 1e-5);
 }

@@ -1,40 +1,42 @@
-// A whole fit of one rank on points that are computed, and what it told on the way.
+// A whole fit of one rank on points that are computed, and what it reported.
 #pragma once
 
 #include <cmath>
 #include <functional>
 
 #include "data/datasets.hpp"
-#include "small_models.hpp"
-#include "train/reduce/reducer.hpp"
-#include "train/loop/trainer.hpp"
+#include "train/loop/checkpointing.hpp"
+#include "train/loop/early_stop.hpp"
+#include "train/loop/load_balance.hpp"
+#include "train/loop/training_loop.hpp"
+#include "train/reduce/bucketed_reducer.hpp"
+#include "train/small_models.hpp"
 
 namespace ddprun::train {
 
-// Keeps what it is told, and can wish to stop.
-struct Notes final : Observer {
-  void phase(launch::Phase phase, int64_t step, int) override {
+// Keeps what a training reports, and can ask it to stop.
+struct Notes final : Callback {
+  void on_phase(Phase phase, int64_t step, int) override {
     phases.push_back(phase);
     phase_step = step;
     at_phase(phase, step);
   }
-  void step(const record::StepRecord& record, int64_t, int64_t) override {
+  void on_step_end(const record::StepRecord& record, int64_t, LoopState&) override {
     steps.push_back(record);
     at_step();
   }
-  void epoch(const record::EpochRecord& record) override { epochs.push_back(record); }
-  void shares(const std::vector<int64_t>& samples) override { told_shares = samples; }
-  bool stop_after(int64_t step) override { return stop_step > 0 && step >= stop_step; }
-  bool at_once(int64_t step) override { return step == step_at_once; }
+  void on_epoch_end(const record::EpochRecord& record, LoopState&) override { epochs.push_back(record); }
+  bool should_stop(int64_t step) override { return stop_step > 0 && step >= stop_step; }
+  bool needs_sync(int64_t step) override { return step == sync_step; }
   std::function<void()> at_step = [] {};
-  std::function<void(launch::Phase, int64_t)> at_phase = [](launch::Phase, int64_t) {};
-  std::vector<launch::Phase> phases;
+  std::function<void(Phase, int64_t)> at_phase = [](Phase, int64_t) {};
+  std::vector<Phase> phases;
   int64_t phase_step = 0;  // of the last phase
   std::vector<record::StepRecord> steps;
   std::vector<record::EpochRecord> epochs;
-  std::vector<int64_t> told_shares;
+  std::vector<int64_t> samples_per_rank;  // as LoadBalance reported them
   int64_t stop_step = 0;
-  int64_t step_at_once = 0;
+  int64_t sync_step = 0;
 };
 
 struct Saved final : Checkpointer {
@@ -46,6 +48,16 @@ struct Saved final : Checkpointer {
   Position begin;
   std::vector<Position> positions;
   std::vector<int64_t> steps, best;
+};
+
+// How far a fit goes, and what its callbacks do.
+struct Job {
+  std::optional<int64_t> epochs, steps;
+  bool evaluate = true;
+  int64_t checkpoint_every = 1;
+  std::string best = {};
+  int64_t balance_steps = 0;
+  EarlyStopRule early_stop = {};
 };
 
 // Regression of two features, made by hand: y = x0 - 2 x1.
@@ -97,16 +109,58 @@ struct Fit {
     model = std::make_unique<ModelType>();
     model->module().to(device);
     optimizer = std::make_unique<torch::optim::SGD>(model->module().parameters(), 0.05);
-    loader = std::make_unique<DataLoader>(train_data, data::distributed_sampler(samples, rank, world, 5, true, last), batch,
-                                  rank, world, data::LoaderOptions{1, 2}, Target{device});
-    test = std::make_unique<DataLoader>(test_data, data::distributed_sampler(7, rank, world, 0, false, data::Last::exact), 2,
-                                  rank, world, data::LoaderOptions{0, 2}, Target{device});
+    loader = std::make_unique<DataLoader>(train_data, data::distributed_sampler(samples, rank, world, 5, true, last),
+                                          batch, rank, world, data::LoaderOptions{1, 2}, Target{device});
+    test =
+        std::make_unique<DataLoader>(test_data, data::distributed_sampler(7, rank, world, 0, false, data::Last::exact),
+                                     2, rank, world, data::LoaderOptions{0, 2}, Target{device});
   }
-  Parts parts(Plan plan) { return {*model, *optimizer, *loader, test.get(), notes, &saved, plan, step, nullptr, graph}; }
-  record::Summary run_single(Plan plan) { return single_trainer(parts(plan))->fit(); }
-  record::Summary run_ddp(Plan plan, comm::CommBackend& backend, DdpOptions options = {}) {
-    const auto reducer = bucketed_reducer(backend, trainable_parameters(model->module()), {});
-    return ddp_trainer(parts(plan), backend, *reducer, options)->fit();
+  // Makes the trainer of such a job and gives it to `use`.
+  void with_trainer(const Job& job, Strategy& strategy, RankGroup ranks, const std::function<void(Trainer&)>& use) {
+    CheckpointCallback checkpoints(saved, job.checkpoint_every);
+    BestWeights best(saved, job.best);
+    LoadBalance balance(job.balance_steps, [this](const auto& samples) { notes.samples_per_rank = samples; });
+    EarlyStop early_stop(job.early_stop);
+    std::vector<Callback*> callbacks{&checkpoints};
+    if (job.balance_steps > 0) callbacks.push_back(&balance);
+    callbacks.push_back(&notes);
+    callbacks.insert(callbacks.end(), more.begin(), more.end());
+    if (!job.best.empty()) callbacks.push_back(&best);
+    if (!job.early_stop.metric.empty()) callbacks.push_back(&early_stop);
+    TrainingLoop loop({*model,
+                       *optimizer,
+                       strategy,
+                       ranks,
+                       *loader,
+                       test.get(),
+                       callbacks,
+                       {job.epochs, job.steps, job.evaluate},
+                       step,
+                       graph});
+    use(loop);
+  }
+  record::Summary fit(const Job& job, Strategy& strategy, RankGroup ranks = {}) {
+    record::Summary summary;
+    with_trainer(job, strategy, ranks, [&](Trainer& trainer) { summary = trainer.fit(); });
+    return summary;
+  }
+  Evaluation evaluate(Strategy& strategy, RankGroup ranks = {}) {
+    Evaluation evaluation;
+    with_trainer({1, std::nullopt}, strategy, ranks, [&](Trainer& trainer) { evaluation = trainer.evaluate(); });
+    return evaluation;
+  }
+
+  record::Summary run_single(const Job& job) { return fit(job, *single_strategy(*model)); }
+  // `wrap`: the reducer that autograd reports to, around the one that averages; none: that one.
+  record::Summary run_ddp(const Job& job, comm::CommBackend& backend, DdpOptions options = {},
+                          const std::function<std::unique_ptr<Reducer>(BucketedReducer&)>& wrap = {}) {
+    const RankGroup ranks(backend, std::chrono::seconds(30));
+    BucketedReducer reducer(backend, trainable_parameters(model->module()), reducer_options);
+    at_reducer(reducer);
+    const std::unique_ptr<Reducer> outer = wrap ? wrap(reducer) : nullptr;
+    Reducer& gradients = outer != nullptr ? *outer : static_cast<Reducer&>(reducer);
+    options.replays = graph != nullptr;
+    return fit(job, *ddp_strategy(*model, ranks, reducer, gradients, options), ranks);
   }
   torch::Tensor weights() {
     std::vector<torch::Tensor> flat;
@@ -122,11 +176,14 @@ struct Fit {
   Notes notes;
   Saved saved;
   StepOptions step;
+  ReducerOptions reducer_options;
+  std::function<void(BucketedReducer&)> at_reducer = [](BucketedReducer&) {};
+  std::vector<Callback*> more;  // besides those of the job
   DeviceGraph* graph = nullptr;
 };
 
-inline Plan epochs(int64_t count) {
-  return {count, std::nullopt, true, 1};
+inline Job epochs(int64_t count) {
+  return {count, std::nullopt};
 }
 
 }  // namespace ddprun::train

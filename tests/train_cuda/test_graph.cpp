@@ -142,8 +142,8 @@ TEST_CASE_FIXTURE(OnSideStream, "a rate that changes is that of its step in each
 TEST_CASE_FIXTURE(OnSideStream, "between replays the host waits for single events, and never for a stream") {
   Replayed one([](auto&) {});
   std::vector<std::string> records;
-  one.fit.notes.at_phase = [&](launch::Phase phase, int64_t) {
-    if (phase != launch::Phase::data) return;
+  one.fit.notes.at_phase = [&](Phase phase, int64_t) {
+    if (phase != Phase::data) return;
     records.emplace_back(ddprun_fake_gpu_record());
     ddprun_fake_gpu_forget();
   };
@@ -203,7 +203,7 @@ TEST_CASE_FIXTURE(OnSideStream, "a replay that does not end is aborted at the ti
         }) ==
         "5: the CUDA graph of a step has not ended within 200 ms: a rank that hangs or is gone, or a step that takes "
         "longer than comm.timeout");
-  CHECK((one.fit.notes.phases.back() == launch::Phase::graph));
+  CHECK((one.fit.notes.phases.back() == Phase::graph));
   CHECK(one.fit.notes.phase_step == 5);
 }
 
@@ -215,8 +215,8 @@ TEST_CASE_FIXTURE(OnSideStream, "what the backend says of a replay comes first, 
     backend.fails_at = ends ? 0 : 3;
     Replayed one([](auto&) {}, false);
     one.fit.graph = &graph;
-    one.fit.notes.at_phase = [&](launch::Phase phase, int64_t) {
-      const bool is_waited_for = phase == launch::Phase::graph && graph.work != nullptr;
+    one.fit.notes.at_phase = [&](Phase phase, int64_t) {
+      const bool is_waited_for = phase == Phase::graph && graph.work != nullptr;
       if (ends && is_waited_for) fake_gpu::finish(graph.work);
     };
     const DdpOptions options{true, 0, std::chrono::seconds(60)};

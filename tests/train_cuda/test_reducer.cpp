@@ -5,10 +5,11 @@
 #include "record/read.hpp"
 #include "support/error_of.hpp"
 #include "tools/conformance/temp_dir.hpp"
+#include "train/reduce/bucketed_reducer.hpp"
+#include "train/reduce/gradient_hooks.hpp"
 #include "train/reduce/parity_reducer.hpp"
-#include "train/reduce/reducer.hpp"
-#include "train/small_models.hpp"
 #include "train/reduce/staged_backend.hpp"
+#include "train/small_models.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -39,8 +40,8 @@ struct Replica {
     model = std::make_shared<TwoLayers>();
     model->to(device);
     parameters = trainable_parameters(*model);
-    reducer = bucketed_reducer(backend, parameters, options);
-    hooks = attach(*reducer, parameters);
+    reducer = std::make_unique<BucketedReducer>(backend, parameters, options);
+    hooks = std::make_unique<GradientHooks>(*reducer, parameters);
   }
   void step(const torch::Tensor& input) {
     forget_gradients(*model);
@@ -55,7 +56,7 @@ struct Replica {
   torch::Device device;
   std::shared_ptr<TwoLayers> model;
   std::vector<NamedTensor> parameters;
-  std::unique_ptr<Reducer> reducer;
+  std::unique_ptr<BucketedReducer> reducer;
   std::shared_ptr<void> hooks;
 };
 
@@ -78,8 +79,8 @@ TEST_CASE("gradients on GPUs become the very averages that the same ranks have o
                   require(have[i].equal(want[i]), replica.parameters[i].name + " in step " + std::to_string(step));
                 }
               }
-              require(replica.reducer->order() == expected.reducer->order(), "order");
-              require(replica.reducer->served().transport == (at_gpu ? "memory" : "memory via host"), "transport");
+              require(replica.reducer->bucket_order() == expected.reducer->bucket_order(), "order");
+              require(replica.reducer->executed().transport == (at_gpu ? "memory" : "memory via host"), "transport");
             })) == "");
     }
   }
@@ -186,7 +187,7 @@ TEST_CASE("distances from the exact mean are measured on GPUs as on CPUs") {
           ParityLog log(dir.path(), rank.rank(), replica.parameters, 2);
           replica.hooks.reset();
           replica.reducer = parity_reducer(std::move(replica.reducer), *backend, replica.parameters, log, kTimeout);
-          replica.hooks = attach(*replica.reducer, replica.parameters);
+          replica.hooks = std::make_unique<GradientHooks>(*replica.reducer, replica.parameters);
           for (int step = 1; step <= 2; ++step) {
             replica.step(input_of(rank.rank(), step).to(kGpu));
             log.note_gradients();

@@ -2,8 +2,8 @@
 #include "fakes/cuda/torch_test.hpp"
 
 #include "train/device/device_graph.hpp"
-#include "train/device/step_graph.hpp"
 #include "train/device/streams.hpp"
+#include "train/loop/step_graph.hpp"
 
 namespace ddprun::train {
 namespace {

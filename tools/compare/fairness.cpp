@@ -10,8 +10,8 @@ namespace ddprun::compare {
 namespace {
 
 // How the samples are loaded and shared out, not which they are; the batch is compared as a whole.
-const std::set<std::string> kLoading = {"data.workers", "data.prefetch",   "data.pin_memory",
-                                        "data.shares",  "data.batch_size", "data.batch_per"};
+const std::set<std::string> kLoading = {"data.workers",       "data.prefetch",   "data.pin_memory",
+                                        "data.batch_weights", "data.batch_size", "data.batch_per"};
 
 bool decides_the_work(const std::string& key) {
   if (key == "experiment.seed" || key == "train.epochs" || key == "train.steps") return true;

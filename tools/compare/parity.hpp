@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "record/records.hpp"
+#include "ddprun/records.hpp"
 
 namespace ddprun::compare {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "ddprun/records.hpp"
 #include "tools/compare/request.hpp"
 #include "tools/compare/variant.hpp"
-#include "record/records.hpp"
 
 namespace ddprun::compare {
 

@@ -4,30 +4,22 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "base/error.hpp"
-#include "console/console.hpp"
 #include "app/run/devices.hpp"
 #include "app/run/resume.hpp"
 #include "app/run/strategy.hpp"
 #include "app/run/threads.hpp"
 #include "app/run/training_data.hpp"
+#include "base/error.hpp"
+#include "console/console.hpp"
 #include "train/device/cuda.hpp"
-#include "train/optim/optimizers.hpp"
+#include "train/loop/training_loop.hpp"
 #include "train/loop/weights.hpp"
+#include "train/optim/optimizers.hpp"
 
 namespace ddprun::run {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Nobody looks at an evaluation's phases.
-class Unobserved final : public train::Observer {
- public:
-  void phase(launch::Phase, int64_t, int) override {}
-  void step(const record::StepRecord&, int64_t, int64_t) override {}
-  void epoch(const record::EpochRecord&) override {}
-  bool stop_after(int64_t) override { return false; }
-};
 
 struct Loaded {
   Assembly assembly;
@@ -58,15 +50,17 @@ std::string place_of(const checkpoint::Metadata& metadata) {
   return ", step " + step->second + ", epoch " + epoch->second;
 }
 
-train::Evaluation evaluate(Assembly& assembly, Group& group, const launch::World& world) {
+Evaluation evaluate(Assembly& assembly, Group& group, const launch::World& world) {
   const auto test = test_loader(assembly, world);
   const auto parameters = train::trainable_parameters(assembly.model->module());
   const auto optimizer = train::make_optimizer(assembly.experiment(), parameters, world.size);
-  const auto reducer = make_reducer(assembly, group, {});
-  Unobserved observer;
-  train::Parts parts{*assembly.model, *optimizer, *test, test.get(), observer, nullptr, {}};
-  parts.step.channels_last = assembly.experiment().train.channels_last;
-  return make_trainer(parts, assembly, group, reducer.get())->evaluate();
+  const auto reducer = make_reducer(assembly, group);
+  train::RankGroup ranks = rank_group(assembly, group);
+  const auto strategy = make_strategy(assembly, ranks, reducer.get(), reducer.get());
+  train::StepOptions step;
+  step.channels_last = assembly.experiment().train.channels_last;
+  train::TrainingLoop loop({*assembly.model, *optimizer, *strategy, ranks, *test, test.get(), {}, {}, step});
+  return loop.evaluate();
 }
 
 }  // namespace
@@ -98,7 +92,7 @@ void run_evaluation(config::Loaded loaded, const std::string& checkpoint, const 
   standardize_data(assembly);
   place_models(assembly, devices);
   Group group = join_group(assembly, world);
-  train::Evaluation result;
+  Evaluation result;
   try {
     result = evaluate(assembly, group, world);
   } catch (const c10::Error& error) {

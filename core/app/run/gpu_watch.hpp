@@ -1,4 +1,4 @@
-// Looks at a rank's GPUs now and then, for the records.
+// GpuWatch: records now and then what a rank's GPUs are doing.
 #pragma once
 
 #include <torch/torch.h>
@@ -8,17 +8,17 @@
 
 #include "cuda/nvml.hpp"
 #include "record/recorder.hpp"
+#include "train/loop/callback.hpp"
 
 namespace ddprun::run {
 
-// One thread. The recorder must outlive it.
-class GpuWatch {
+// With each line of the log. A look takes about a millisecond for each GPU, and does not wait for it.
+class GpuWatch final : public train::Callback {
  public:
-  // CUDA devices, all of this rank. Peaks of memory count from here on.
-  GpuWatch(std::vector<torch::Device> gpus, record::Recorder& recorder);
+  // CUDA devices, all of this rank. Peaks of memory count from here on. The recorder must outlive it.
+  GpuWatch(const std::vector<torch::Device>& gpus, record::Recorder& recorder, int64_t log_every);
 
-  // Records what each of them is at. Takes about a millisecond for each, and does not wait for them.
-  void look(int64_t step);
+  void on_step_end(const record::StepRecord& record, int64_t step_of_epoch, train::LoopState& state) override;
 
  private:
   struct Watched {
@@ -29,6 +29,7 @@ class GpuWatch {
   std::vector<Watched> gpus_;
   const cuda::Nvml nvml_;
   record::Recorder& recorder_;
+  const int64_t log_every_;
 };
 
 }  // namespace ddprun::run

@@ -100,7 +100,7 @@ Group join_group(const Assembly& assembly, const launch::World& world) {
   if (world.source == launch::Source::own) {
     group.store = launch::folder_store(world.job_dir);
     group.progress = launch::ProgressTable::open(world.job_dir, world.size);
-    group.progress->set(world.rank, {0, launch::Phase::rendezvous, -1});
+    group.progress->set(world.rank, {0, Phase::rendezvous, -1});
   } else {
     group.store = launch::tcp_store(world, timeout);
   }

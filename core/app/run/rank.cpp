@@ -2,18 +2,8 @@
 
 #include <cstdio>
 
-#include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/log.hpp"
-#include "cuda/driver.hpp"
-#include "launch/supervisor.hpp"
-#include "record/environment.hpp"
-#include "record/recorder.hpp"
-#include "record/run_dir.hpp"
-#include "console/console.hpp"
 #include "app/run/assembly.hpp"
 #include "app/run/devices.hpp"
-#include "app/run/gpu_watch.hpp"
 #include "app/run/group.hpp"
 #include "app/run/memory.hpp"
 #include "app/run/resume.hpp"
@@ -21,7 +11,17 @@
 #include "app/run/threads.hpp"
 #include "app/run/tracing.hpp"
 #include "app/run/training_data.hpp"
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/log.hpp"
+#include "console/console.hpp"
+#include "cuda/driver.hpp"
+#include "launch/supervisor.hpp"
+#include "record/environment.hpp"
+#include "record/recorder.hpp"
+#include "record/run_dir.hpp"
 #include "train/device/cuda.hpp"
+#include "train/loop/op_profiler.hpp"
 
 namespace ddprun::run {
 namespace {
@@ -35,8 +35,8 @@ std::string device_text(const Assembly& assembly, const launch::World& world) {
   return assembly.device().is_cpu() || world.size == 1 ? text : text + " of rank 0";
 }
 
-report::Banner describe(const Assembly& assembly, const launch::World& world, const train::DataLoader& loader, int64_t threads,
-                        const std::string& run_dir) {
+report::Banner describe(const Assembly& assembly, const launch::World& world, const train::DataLoader& loader,
+                        int64_t threads, const std::string& run_dir) {
   const config::Experiment& experiment = assembly.experiment();
   report::Banner banner;
   banner.name = experiment.experiment.name;
@@ -84,12 +84,11 @@ std::map<std::string, std::string> versions(const Assembly& assembly) {
 
 // Tells our own launcher at once, while model, data and backend still stand: unwinding takes its time, and the peers'
 // echoes must not come first. Elsewhere nobody knows the place, so the error says it.
-[[noreturn]] void fail(const launch::World& world, const RunObserver& observer, ExitCode code,
-                       const std::string& what) {
+[[noreturn]] void fail(const launch::World& world, const LauncherLink& link, ExitCode code, const std::string& what) {
   launch::report_failure(world.job_dir, world.rank, code, what);
   if (!world.job_dir.empty()) throw Error(code, what);
   const std::string who = world.size > 1 ? "rank " + std::to_string(world.rank) + " " : "";
-  throw Error(code, who + observer.where() + ": " + what);
+  throw Error(code, who + link.where() + ": " + what);
 }
 
 record::Summary fit(Session& session, Group& group, const launch::World& world, const std::string& run_dir,
@@ -99,13 +98,13 @@ record::Summary fit(Session& session, Group& group, const launch::World& world, 
     if (session.tracer() != nullptr) write_trace(*session.tracer(), group, world, run_dir, timeout);
     return summary;
   } catch (const Error& error) {
-    fail(world, session.observer(), error.code(), error.what());
+    fail(world, session.launcher_link(), error.code(), error.what());
   } catch (const c10::Error& error) {
-    fail(world, session.observer(), ExitCode::failure, train::words_of(error));
+    fail(world, session.launcher_link(), ExitCode::failure, train::words_of(error));
   } catch (const std::bad_alloc&) {
-    fail(world, session.observer(), ExitCode::failure, "out of memory");
+    fail(world, session.launcher_link(), ExitCode::failure, "out of memory");
   } catch (const std::exception& error) {
-    fail(world, session.observer(), ExitCode::failure, error.what());
+    fail(world, session.launcher_link(), ExitCode::failure, error.what());
   }
 }
 
@@ -140,6 +139,7 @@ std::string log_dir(const config::Experiment& experiment, const std::string& run
 
 void run_rank(RankOptions options, const plugin::Registry& registry) {
   keep_freed_memory();
+  train::silence_profiler();
   const launch::World& world = options.world;
   const std::vector<torch::Device> devices = choose_devices(options.loaded, world);
   Assembly assembly = assemble(std::move(options.loaded), registry);
@@ -159,11 +159,7 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
 
   record::Recorder recorder(options.run_dir, world.rank);
   if (world.rank == 0) record::write_environment(options.run_dir, record::collect_environment(versions(assembly)));
-  std::optional<GpuWatch> gpus;
-  if (assembly.device().is_cuda()) gpus.emplace(devices, recorder);
-  Session session(assembly, group, world, recorder,
-                  {world.rank, world.size, experiment.log.every, experiment.train.epochs.value_or(0),
-                   group.progress.get(), options.stop, gpus ? &*gpus : nullptr});
+  Session session(assembly, group, world, recorder, options.stop);
   if (world.rank == 0) {
     log::plain(report::banner(describe(assembly, world, session.loader(), threads, options.run_dir)));
   }

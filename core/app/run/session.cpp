@@ -1,37 +1,51 @@
 #include "app/run/session.hpp"
 
-#include "base/version.hpp"
 #include "app/run/resume.hpp"
 #include "app/run/step_options.hpp"
 #include "app/run/strategy.hpp"
 #include "app/run/tracing.hpp"
-#include "train/reduce/parity_reducer.hpp"
+#include "base/version.hpp"
 #include "train/loop/run_checkpointer.hpp"
+#include "train/reduce/parity_reducer.hpp"
 
 namespace ddprun::run {
 
 Session::Session(Assembly& assembly, Group& group, const launch::World& world, record::Recorder& recorder,
-                 ObserverOptions options)
+                 const std::atomic<bool>* stop)
     : experiment_(assembly.experiment()),
-      observer_(recorder, options),
+      ranks_(rank_group(assembly, group)),
       parameters_(train::trainable_parameters(assembly.model->module())),
       optimizer_(train::make_optimizer(experiment_, parameters_, world.size)),
-      loaders_(make_loaders(assembly, world)) {
-  if (std::vector<int64_t> steps = steps_to_trace(assembly.loaded, loaders_.train->steps()); !steps.empty()) {
-    tracer_ = std::make_unique<train::Tracer>(observer_, std::move(steps));
-  }
+      loaders_(make_loaders(assembly, world)),
+      launcher_link_(world.rank, group.progress.get(), stop),
+      record_writer_(recorder) {
   if (const int64_t steps = experiment_.log.parity_steps; steps > 0) {
     parity_ = std::make_unique<train::ParityLog>(recorder.run_dir(), world.rank, parameters_, steps);
   }
-  reducer_ = make_reducer(assembly, group, [this](int bucket) { waiting_for(bucket); });
-  if (parity_ != nullptr && reducer_ != nullptr) {
-    reducer_ = train::parity_reducer(std::move(reducer_), *group.backend, parameters_, *parity_,
-                                     milliseconds(experiment_.comm.timeout));
-  }
-  if (tracer_ != nullptr && reducer_ != nullptr) tracer_->follow(*reducer_);
+  make_reducers(assembly, group);
   make_checkpointer(assembly, recorder.run_dir(), world);
   graph_ = make_graph(assembly);
-  trainer_ = make_trainer(parts(assembly, world.size), assembly, group, reducer_.get());
+  Reducer* const gradients = parity_reducer_ != nullptr ? parity_reducer_.get() : reducer_.get();
+  strategy_ = make_strategy(assembly, ranks_, reducer_.get(), gradients);
+  const train::Plan plan{experiment_.train.epochs, experiment_.train.steps, experiment_.train.evaluate};
+  trainer_ = std::make_unique<train::TrainingLoop>(train::TrainerDeps{
+      .model = *assembly.model,
+      .optimizer = *optimizer_,
+      .strategy = *strategy_,
+      .ranks = ranks_,
+      .train = *loaders_.train,
+      .test = loaders_.test.get(),
+      .callbacks = make_callbacks(assembly, world, recorder),
+      .plan = plan,
+      .step = step_options(assembly.loaded, world.size, loaders_.train->steps()),
+      .graph = graph_.get(),
+  });
+}
+
+void Session::make_reducers(const Assembly& assembly, Group& group) {
+  reducer_ = make_reducer(assembly, group);
+  if (parity_ == nullptr || reducer_ == nullptr) return;
+  parity_reducer_ = train::parity_reducer(*reducer_, *group.backend, parameters_, *parity_, ranks_.timeout());
 }
 
 void Session::make_checkpointer(Assembly& assembly, const std::string& run_dir, const launch::World& world) {
@@ -54,25 +68,46 @@ void Session::make_checkpointer(Assembly& assembly, const std::string& run_dir, 
       {assembly.model->module(), *optimizer_, parameters_, reducer_.get(), world.rank, own_buffers, gpus}, options);
 }
 
-train::Observer& Session::news() {
-  if (tracer_ != nullptr) return *tracer_;
-  return observer_;
-}
+std::vector<train::Callback*> Session::make_callbacks(const Assembly& assembly, const launch::World& world,
+                                                      record::Recorder& recorder) {
+  const config::Experiment::Train& training = experiment_.train;
+  const int64_t log_every = experiment_.log.every, balance_steps = experiment_.data.balance_steps;
+  std::vector<train::Callback*> callbacks{&launcher_link_};
+  const auto add = [&](train::Callback* callback) { callbacks.push_back(callback); };
 
-void Session::waiting_for(int bucket) {
-  observer_.waiting_for(bucket);
-  if (tracer_ != nullptr) tracer_->waiting_for(bucket);
-}
-
-train::Parts Session::parts(Assembly& assembly, int world) {
-  train::Parts parts{*assembly.model, *optimizer_, *loaders_.train, loaders_.test.get(), news(), checkpointer_.get(), {}};
-  parts.plan = {experiment_.train.epochs,     experiment_.train.steps,     experiment_.train.evaluate,
-                experiment_.checkpoint.every, experiment_.checkpoint.best, experiment_.data.balance_steps};
-  parts.plan.early_stop = {experiment_.train.early_stop, experiment_.train.patience, experiment_.train.min_delta};
-  parts.step = step_options(assembly.loaded, world, loaders_.train->steps());
-  parts.parity = parity_.get();
-  parts.graph = graph_.get();
-  return parts;
+  checkpoints_ = std::make_unique<train::CheckpointCallback>(*checkpointer_, experiment_.checkpoint.every);
+  add(checkpoints_.get());
+  if (world.rank == 0) {
+    progress_ = std::make_unique<ConsoleProgress>(world.size, log_every, training.epochs.value_or(0));
+  }
+  if (balance_steps > 0) {
+    load_balance_ = std::make_unique<train::LoadBalance>(balance_steps, [this](const auto& samples) {
+      if (progress_ != nullptr) progress_->on_batch_weights(samples);
+    });
+    add(load_balance_.get());
+  }
+  add(&record_writer_);
+  if (assembly.device().is_cuda()) {
+    gpu_watch_ = std::make_unique<GpuWatch>(assembly.devices, recorder, log_every);
+    add(gpu_watch_.get());
+  }
+  if (progress_ != nullptr) add(progress_.get());
+  if (std::vector<int64_t> steps = steps_to_trace(assembly.loaded, loaders_.train->steps()); !steps.empty()) {
+    tracer_ = std::make_unique<train::Tracer>(std::move(steps));
+    if (reducer_ != nullptr) tracer_->trace_allreduces_of(*reducer_);
+    add(tracer_.get());
+  }
+  if (parity_ != nullptr) add(parity_.get());
+  if (!experiment_.checkpoint.best.empty()) {
+    best_weights_ = std::make_unique<train::BestWeights>(*checkpointer_, experiment_.checkpoint.best);
+    add(best_weights_.get());
+  }
+  if (!training.early_stop.empty()) {
+    early_stop_ = std::make_unique<train::EarlyStop>(
+        train::EarlyStopRule{training.early_stop, training.patience, training.min_delta});
+    add(early_stop_.get());
+  }
+  return callbacks;
 }
 
 }  // namespace ddprun::run

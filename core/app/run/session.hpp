@@ -1,53 +1,72 @@
-// What trains on one rank: all that an experiment needs beside the model, built and put together.
+// Session: all that trains on one rank besides the model, made from the config and put together.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
+#include "app/run/assembly.hpp"
+#include "app/run/callbacks.hpp"
+#include "app/run/gpu_watch.hpp"
+#include "app/run/group.hpp"
+#include "app/run/training_data.hpp"
 #include "checkpoint/folder.hpp"
 #include "record/recorder.hpp"
-#include "app/run/assembly.hpp"
-#include "app/run/group.hpp"
-#include "app/run/run_observer.hpp"
-#include "app/run/training_data.hpp"
 #include "train/device/device_graph.hpp"
-#include "train/optim/optimizers.hpp"
+#include "train/loop/checkpointing.hpp"
+#include "train/loop/early_stop.hpp"
+#include "train/loop/load_balance.hpp"
 #include "train/loop/parity_log.hpp"
-#include "train/reduce/reducer.hpp"
 #include "train/loop/tracer.hpp"
-#include "train/loop/trainer.hpp"
+#include "train/loop/training_loop.hpp"
+#include "train/optim/optimizers.hpp"
+#include "train/reduce/bucketed_reducer.hpp"
 
 namespace ddprun::run {
 
-// Members in the order in which they depend on one another. What it is made from must outlive it. One thread.
+// The members are in the order in which they depend on one another. What it is made from must outlive it. One thread.
 class Session {
  public:
+  // stop: raised by a signal in a run without launcher; may be null.
   Session(Assembly& assembly, Group& group, const launch::World& world, record::Recorder& recorder,
-          ObserverOptions options);
+          const std::atomic<bool>* stop);
 
-  train::Trainer& trainer() { return *trainer_; }
+  Trainer& trainer() { return *trainer_; }
   const train::Tracer* tracer() const { return tracer_.get(); }  // null unless the config asks for it
   const train::DataLoader& loader() const { return *loaders_.train; }
-  const RunObserver& observer() const { return observer_; }
+  const LauncherLink& launcher_link() const { return launcher_link_; }
 
  private:
+  void make_reducers(const Assembly& assembly, Group& group);
   void make_checkpointer(Assembly& assembly, const std::string& run_dir, const launch::World& world);
-  train::Observer& news();
-  void waiting_for(int bucket);
-  train::Parts parts(Assembly& assembly, int world);
+  // In the order in which they are called.
+  std::vector<train::Callback*> make_callbacks(const Assembly& assembly, const launch::World& world,
+                                               record::Recorder& recorder);
 
   const config::Experiment& experiment_;
-  RunObserver observer_;
+  train::RankGroup ranks_;
   const std::vector<train::NamedTensor> parameters_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   DataLoaders loaders_;
   std::unique_ptr<checkpoint::CheckpointFolder> folder_;  // on rank 0
-  std::unique_ptr<train::Tracer> tracer_;                 // null unless the config asks for it
-  std::unique_ptr<train::ParityLog> parity_;              // null unless the config asks for it
-  std::unique_ptr<train::Reducer> reducer_;               // under ddp
+  // Callbacks; null where the config does not ask for them.
+  LauncherLink launcher_link_;
+  RecordWriter record_writer_;
+  std::unique_ptr<ConsoleProgress> progress_;  // on rank 0
+  std::unique_ptr<GpuWatch> gpu_watch_;        // on a GPU
+  std::unique_ptr<train::Tracer> tracer_;
+  std::unique_ptr<train::ParityLog> parity_;
+  std::unique_ptr<train::CheckpointCallback> checkpoints_;
+  std::unique_ptr<train::BestWeights> best_weights_;
+  std::unique_ptr<train::LoadBalance> load_balance_;
+  std::unique_ptr<train::EarlyStop> early_stop_;
+
+  std::unique_ptr<train::BucketedReducer> reducer_;  // under ddp
+  std::unique_ptr<Reducer> parity_reducer_;          // under ddp, where parity is logged
   std::unique_ptr<train::Checkpointer> checkpointer_;
   std::unique_ptr<train::DeviceGraph> graph_;  // null unless the config asks for it; before the backend goes
-  std::unique_ptr<train::Trainer> trainer_;
+  std::unique_ptr<train::Strategy> strategy_;
+  std::unique_ptr<Trainer> trainer_;
 };
 
 }  // namespace ddprun::run

@@ -4,8 +4,12 @@
 
 namespace ddprun::run {
 
-std::unique_ptr<train::Reducer> make_reducer(const Assembly& assembly, Group& group,
-                                             std::function<void(int bucket)> on_wait) {
+train::RankGroup rank_group(const Assembly& assembly, const Group& group) {
+  if (group.backend == nullptr) return {};
+  return {*group.backend, milliseconds(assembly.experiment().comm.timeout)};
+}
+
+std::unique_ptr<train::BucketedReducer> make_reducer(const Assembly& assembly, const Group& group) {
   if (group.backend == nullptr) return nullptr;
   const auto& strategy = assembly.experiment().strategy;
   constexpr double kMiB = 1024 * 1024;
@@ -14,8 +18,8 @@ std::unique_ptr<train::Reducer> make_reducer(const Assembly& assembly, Group& gr
   options.first_bucket_bytes = static_cast<std::size_t>(strategy.first_bucket_mb * kMiB);
   options.unused = strategy.unused == "zero" ? train::Unused::zero : train::Unused::error;
   options.timeout = milliseconds(assembly.experiment().comm.timeout);
-  options.on_wait = std::move(on_wait);
-  return train::bucketed_reducer(*group.backend, train::trainable_parameters(assembly.model->module()), options);
+  return std::make_unique<train::BucketedReducer>(*group.backend, train::trainable_parameters(assembly.model->module()),
+                                                  options);
 }
 
 std::unique_ptr<train::DeviceGraph> make_graph(const Assembly& assembly) {
@@ -27,17 +31,18 @@ std::unique_ptr<train::DeviceGraph> make_graph(const Assembly& assembly) {
   }
 }
 
-std::unique_ptr<train::Trainer> make_trainer(train::Parts parts, const Assembly& assembly, Group& group,
-                                             train::Reducer* reducer) {
-  const auto& strategy = assembly.experiment().strategy;
+std::unique_ptr<train::Strategy> make_strategy(const Assembly& assembly, const train::RankGroup& ranks,
+                                               train::BucketedReducer* reducer, Reducer* gradients) {
+  const config::Experiment& experiment = assembly.experiment();
+  const auto& strategy = experiment.strategy;
   if (strategy.kind == "dp") {
     std::vector<Model*> others;
     for (const train::ModelPtr& replica : assembly.replicas) others.push_back(replica.get());
-    return train::dp_trainer(parts, others, static_cast<int>(strategy.main_device));
+    return train::dp_strategy(*assembly.model, others, static_cast<int>(strategy.main_device));
   }
-  if (group.backend == nullptr) return train::single_trainer(parts);
-  const auto timeout = milliseconds(assembly.experiment().comm.timeout);
-  return train::ddp_trainer(parts, *group.backend, *reducer, {strategy.sync_buffers, strategy.hash_every, timeout});
+  if (reducer == nullptr) return train::single_strategy(*assembly.model);
+  const train::DdpOptions options{strategy.sync_buffers, strategy.hash_every, experiment.train.cuda_graph};
+  return train::ddp_strategy(*assembly.model, ranks, *reducer, *gradients, options);
 }
 
 }  // namespace ddprun::run

@@ -1,4 +1,4 @@
-// From [strategy] of the config to the trainer that follows it.
+// From [strategy] of the config to the objects that carry it out.
 #pragma once
 
 #include <memory>
@@ -6,21 +6,24 @@
 #include "app/run/assembly.hpp"
 #include "app/run/group.hpp"
 #include "train/device/device_graph.hpp"
-#include "train/reduce/reducer.hpp"
-#include "train/loop/trainer.hpp"
+#include "train/loop/rank_group.hpp"
+#include "train/loop/strategy.hpp"
+#include "train/reduce/bucketed_reducer.hpp"
 
 namespace ddprun::run {
 
-// Of the assembly's model, under ddp; else null. `on_wait` as in ReducerOptions. Collective.
-std::unique_ptr<train::Reducer> make_reducer(const Assembly& assembly, Group& group,
-                                             std::function<void(int bucket)> on_wait);
+// The ranks that train together: those of the group's backend, or one where it has none.
+train::RankGroup rank_group(const Assembly& assembly, const Group& group);
 
-// Where train.cuda_graph asks for one, else null. Throws Error(plugin) that names the key where there is none to be
-// had.
+// For the assembly's model, under ddp; else null. Collective.
+std::unique_ptr<train::BucketedReducer> make_reducer(const Assembly& assembly, const Group& group);
+
+// Where train.cuda_graph asks for one; else null. Throws Error(plugin) that names the key where this build has none.
 std::unique_ptr<train::DeviceGraph> make_graph(const Assembly& assembly);
 
-// All arguments must outlive it; `reducer` is that of make_reducer().
-std::unique_ptr<train::Trainer> make_trainer(train::Parts parts, const Assembly& assembly, Group& group,
-                                             train::Reducer* reducer);
+// `reducer` is that of make_reducer(), and `gradients` the reducer that autograd reports to: the same, or one that
+// wraps it; both null but under ddp. All arguments must outlive the result.
+std::unique_ptr<train::Strategy> make_strategy(const Assembly& assembly, const train::RankGroup& ranks,
+                                               train::BucketedReducer* reducer, Reducer* gradients);
 
 }  // namespace ddprun::run

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "app/run/step_options.hpp"
+#include "app/run/tracing.hpp"
 #include "base/error.hpp"
 #include "data/curriculum.hpp"
 #include "data/datasets.hpp"
 #include "data/difficulty.hpp"
-#include "app/run/step_options.hpp"
-#include "app/run/tracing.hpp"
 
 namespace ddprun::run {
 namespace {
@@ -97,13 +97,13 @@ int64_t steps_per_epoch(const Assembly& assembly, int world) {
   return train::steps_of_epoch(*sampler, batch, world);
 }
 
-void set_up_shares(const Assembly& assembly, const SamplerOf& sampler_of, int world, train::DataLoader& loader) {
+void set_up_batch_weights(const Assembly& assembly, const SamplerOf& sampler_of, int world, train::DataLoader& loader) {
   const auto& data = assembly.experiment().data;
-  if (data.shares.empty() && data.balance_steps == 0) return;
+  if (data.batch_weights.empty() && data.balance_steps == 0) return;
   std::vector<std::unique_ptr<data::Sampler>> samplers;
   for (int rank = 0; rank < world; ++rank) samplers.push_back(sampler_of(rank));
   loader.know_all_ranks(std::move(samplers));
-  loader.set_batch_weights({data.shares.begin(), data.shares.end()});
+  loader.set_batch_weights({data.batch_weights.begin(), data.batch_weights.end()});
 }
 
 }  // namespace
@@ -124,8 +124,8 @@ void standardize_data(Assembly& assembly) {
 void check_training_data(const Assembly& assembly, int world) {
   const auto& data = assembly.experiment().data;
   refuse_empty_epochs(assembly, world);
-  if (const std::string fault = config::batch_weights_error(data.shares, world); !fault.empty()) {
-    throw Error(ExitCode::usage, config::error(assembly.loaded.sources, "data.shares", fault));
+  if (const std::string fault = config::batch_weights_error(data.batch_weights, world); !fault.empty()) {
+    throw Error(ExitCode::usage, config::error(assembly.loaded.sources, "data.batch_weights", fault));
   }
   // Magnitudes are measured by a pass over the data, and have no faults of their own.
   if (data.sampler == "curriculum" && data.difficulty != data::kMagnitude) difficulties(assembly);
@@ -139,16 +139,17 @@ std::unique_ptr<train::DataLoader> test_loader(const Assembly& assembly, const l
   auto sampler =
       data::distributed_sampler(assembly.data.test->size(), world.rank, world.size, 0, false, data::Last::exact);
   return std::make_unique<train::DataLoader>(*assembly.data.test, std::move(sampler), batch, world.rank, world.size,
-                                       loader_of(assembly.experiment()), target_of(assembly));
+                                             loader_of(assembly.experiment()), target_of(assembly));
 }
 
 DataLoaders make_loaders(const Assembly& assembly, const launch::World& world) {
   const SamplerOf sampler_of = train_samplers(assembly, world.size);
   const int64_t batch = rank_batch(assembly.loaded, world.size);
   DataLoaders loaders;
-  loaders.train = std::make_unique<train::DataLoader>(*assembly.data.train, sampler_of(world.rank), batch, world.rank,
-                                              world.size, loader_of(assembly.experiment()), target_of(assembly));
-  set_up_shares(assembly, sampler_of, world.size, *loaders.train);
+  loaders.train =
+      std::make_unique<train::DataLoader>(*assembly.data.train, sampler_of(world.rank), batch, world.rank, world.size,
+                                          loader_of(assembly.experiment()), target_of(assembly));
+  set_up_batch_weights(assembly, sampler_of, world.size, *loaders.train);
   if (assembly.experiment().train.evaluate) loaders.test = test_loader(assembly, world);
   return loaders;
 }

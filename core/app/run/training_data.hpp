@@ -3,17 +3,17 @@
 
 #include <memory>
 
+#include "app/run/assembly.hpp"
 #include "data/sampler.hpp"
 #include "launch/world.hpp"
-#include "app/run/assembly.hpp"
 #include "train/loop/data_loader.hpp"
 
 namespace ddprun::run {
 
 // What only the number of ranks, or a file that the config names, can tell of data.*. Throws Error(usage) with the
 // place in the config: where an epoch would have no step, as there are fewer samples than ranks, and the rest is
-// dropped; where data.shares are not one for each rank; where a curriculum's scores cannot be read; where the warm-up
-// or a step to trace lies beyond the run. Starts no thread.
+// dropped; where data.batch_weights are not one for each rank; where a curriculum's scores cannot be read; where the
+// warm-up or a step to trace lies beyond the run. Starts no thread.
 void check_training_data(const Assembly& assembly, int world);
 
 // With data.standardize: standardises both splits, by what assembly.standardization says of a checkpoint, else as fit

@@ -9,18 +9,19 @@
 namespace ddprun::train {
 namespace {
 
-constexpr const char* kLibrary = "libddprun_cuda_graph.so";
+constexpr const char* kGraphLibrary = "libddprun_cuda_graph.so";
 constexpr const char* kEntry = "ddprun_new_cuda_graph";
 
 using NewGraph = DeviceGraph*();
 
 NewGraph* entry() {
   // Never unloaded. Its own symbols are looked up in libtorch_cuda.so.
-  void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  void* const library = dlopen(kGraphLibrary, RTLD_NOW | RTLD_LOCAL);
   void* const found = library == nullptr ? nullptr : dlsym(library, kEntry);
   if (found != nullptr) return reinterpret_cast<NewGraph*>(found);
   const char* const why = dlerror();
-  throw Error(ExitCode::plugin, std::string("this ddprun has no CUDA graphs: ") + (why == nullptr ? kLibrary : why) +
+  throw Error(ExitCode::plugin, std::string("this ddprun has no CUDA graphs: ") +
+                                    (why == nullptr ? kGraphLibrary : why) +
                                     "; build it where CUDA's headers are, which ./ddprun installs on a machine with "
                                     "NVIDIA's driver, or set it to false");
 }

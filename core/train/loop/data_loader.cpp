@@ -39,8 +39,26 @@ int64_t steps_of_epoch(const data::Sampler& sampler, int64_t batch_size, int wor
   return steps;
 }
 
-DataLoader::DataLoader(const Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank, int world,
-           data::LoaderOptions loader, Target target)
+std::vector<TensorBatch> micro_batches(const TensorBatch& batch, int64_t count) {
+  const int64_t parts = std::min(count, batch.size);
+  if (parts <= 1) return {batch};
+  std::vector<TensorBatch> cut;
+  int64_t begin = 0;
+  for (int64_t part = 0; part < parts; ++part) {
+    const int64_t size = batch.size / parts + (part < batch.size % parts ? 1 : 0);
+    TensorBatch micro;
+    micro.input = batch.input.narrow(0, begin, size);
+    micro.target = batch.target.narrow(0, begin, size);
+    micro.size = size;
+    micro.weight = batch.weight * static_cast<double>(size) / static_cast<double>(batch.size);
+    cut.push_back(std::move(micro));
+    begin += size;
+  }
+  return cut;
+}
+
+DataLoader::DataLoader(const Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank,
+                       int world, data::LoaderOptions loader, Target target)
     : dataset_(dataset),
       sampler_(std::move(sampler)),
       batch_size_(batch_size),
@@ -61,8 +79,13 @@ int64_t DataLoader::samples_of(int rank, int64_t step) const {
 std::vector<int64_t> DataLoader::sizes(int64_t step) const {
   std::vector<int64_t> sizes;
   for (int rank = 0; rank < world_; ++rank) sizes.push_back(samples_of(rank, step));
-  if (shares_.empty()) return sizes;
-  return data::apportion(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}), shares_);
+  if (batch_weights_.empty()) return sizes;
+  return data::apportion(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}), batch_weights_);
+}
+
+std::vector<int64_t> DataLoader::samples_per_rank() const {
+  if (batch_weights_.empty()) return {};
+  return data::apportion(batch_size_ * world_, batch_weights_);
 }
 
 // Of this rank, one for each step of the epoch.
@@ -72,10 +95,10 @@ data::Batches DataLoader::batches(int64_t epoch) const {
     batches.resize(static_cast<std::size_t>(steps_));
     return batches;
   };
-  if (shares_.empty()) return of(*sampler_);
+  if (batch_weights_.empty()) return of(*sampler_);
   std::vector<data::Batches> all;
   for (const auto& sampler : samplers_) all.push_back(of(*sampler));
-  return data::share_out(all, rank_, shares_);
+  return data::share_out(all, rank_, batch_weights_);
 }
 
 void DataLoader::start(int64_t epoch, int64_t from_step) {

@@ -26,7 +26,13 @@ struct TensorBatch {
   double weight = 1;
 };
 
-// Where batches are to be.
+// Gradient accumulation: `count` parts of a batch in the order of its samples, sizes equal or one apart, the larger
+// first; one part per sample where there are fewer samples. Views of the batch's tensors. Each part's weight is the
+// batch's times its fraction of the samples: the sum over the parts of weight * gradient of the mean loss is the
+// weighted gradient of the whole batch's. The batch holds at least one sample.
+std::vector<TensorBatch> micro_batches(const TensorBatch& batch, int64_t count);
+
+// Where batches go.
 struct Target {
   torch::Device device = torch::kCPU;
   bool pinned = true;  // for a GPU: the loader's memory is page-locked, so that copies go on beside everything else
@@ -39,7 +45,7 @@ int64_t steps_of_epoch(const data::Sampler& sampler, int64_t batch_size, int wor
 class DataLoader {
  public:
   DataLoader(const Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank, int world,
-       data::LoaderOptions loader, Target target = {});
+             data::LoaderOptions loader, Target target = {});
   DataLoader(DataLoader&&) noexcept;
   ~DataLoader();
 
@@ -53,10 +59,11 @@ class DataLoader {
   void start(int64_t epoch, int64_t from_step = 0);
   // The samplers of all ranks, in their order: set_batch_weights() needs them.
   void know_all_ranks(std::vector<std::unique_ptr<data::Sampler>> samplers) { samplers_ = std::move(samplers); }
-  // Shares the samples of each step, which stay the same, among the ranks by weight, from the next start() on; empty:
+  // Divides the samples of each step, which stay the same, among the ranks by weight, from the next start() on; empty:
   // as the sampler does. Equal on all ranks.
-  void set_batch_weights(std::vector<double> weights) { shares_ = std::move(weights); }
-  const std::vector<double>& shares() const { return shares_; }
+  void set_batch_weights(std::vector<double> weights) { batch_weights_ = std::move(weights); }
+  // How many samples of a full step each rank has, in rank order; empty where no batch weights are set.
+  std::vector<int64_t> samples_per_rank() const;
 
   // The next step's batch, or false at the end of the epoch. For a GPU: its copy may still be under way, on a stream of
   // its own; the device's current stream waits for it, this thread does not. Where the batch after it is fetched
@@ -73,7 +80,7 @@ class DataLoader {
   const Dataset& dataset_;
   std::unique_ptr<data::Sampler> sampler_;
   std::vector<std::unique_ptr<data::Sampler>> samplers_;  // of all ranks, or none
-  std::vector<double> shares_;                            // by rank; empty: equal
+  std::vector<double> batch_weights_;                     // by rank; empty: equal
   int64_t batch_size_;
   int rank_;
   int world_;

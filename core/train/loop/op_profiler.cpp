@@ -25,8 +25,7 @@ int64_t now() {
 
 }  // namespace
 
-// The profiler's library tells of every GPU that is not there.
-OpProfiler::OpProfiler() {
+void silence_profiler() {
   constexpr int keep = 0;
   setenv("KINETO_LOG_LEVEL", "99", keep);
 }

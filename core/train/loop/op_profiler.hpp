@@ -7,13 +7,18 @@
 
 namespace ddprun::train {
 
-// Notes every operation of this thread, and of those that at::ThreadLocalState carries it to, between start() and
+// Keeps LibTorch's profiler from logging every GPU that is not there: sets KINETO_LOG_LEVEL in the environment, unless
+// the user did. Before the process has other threads, because they may read the environment meanwhile.
+void silence_profiler();
+
+// Records every operation of this thread, and of those that at::ThreadLocalState carries it to, between start() and
 // stop(). One thread; one profiler at a time in a process.
 class OpProfiler {
  public:
-  // Before other threads are there: it sets KINETO_LOG_LEVEL in the environment, unless the user did.
-  OpProfiler();
+  OpProfiler() = default;
   ~OpProfiler();
+  OpProfiler(const OpProfiler&) = delete;
+  OpProfiler& operator=(const OpProfiler&) = delete;
 
   void start();
   // The operations since start(), on threads numbered from kFirstThread, in the order in which they began. Their times

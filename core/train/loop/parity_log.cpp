@@ -10,7 +10,8 @@ ParityLog::ParityLog(const std::string& run_dir, int rank, std::vector<NamedTens
       steps_left_(steps),
       file_(run_dir + "/parity-rank" + std::to_string(rank) + ".jsonl") {}
 
-void ParityLog::note_gradients() {
+void ParityLog::before_optimizer_step(int64_t) {
+  if (!is_active()) return;
   gradients_.clear();
   for (const NamedTensor& parameter : parameters_) {
     const torch::Tensor& gradient = parameter.tensor.grad();
@@ -18,7 +19,8 @@ void ParityLog::note_gradients() {
   }
 }
 
-void ParityLog::write(int64_t step) {
+void ParityLog::after_optimizer_step(int64_t step) {
+  if (!is_active()) return;
   std::string lines;
   for (std::size_t index = 0; index < parameters_.size(); ++index) {
     const NamedTensor& parameter = parameters_[index];

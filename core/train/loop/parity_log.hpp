@@ -5,26 +5,27 @@
 #include <vector>
 
 #include "base/file.hpp"
-#include "record/records.hpp"
+#include "ddprun/records.hpp"
+#include "train/loop/callback.hpp"
 #include "train/loop/parameters.hpp"
 #include "train/loop/ulp.hpp"
 
 namespace ddprun::train {
 
-// One thread. Writing throws Error(failure) with path and errno's words.
-class ParityLog {
+// One thread. Writing throws Error(failure) with the path and errno's text.
+class ParityLog final : public Callback {
  public:
   // For so many steps of this run; the file is made at once.
   ParityLog(const std::string& run_dir, int rank, std::vector<NamedTensor> parameters, int64_t steps);
 
-  // Whether the step under way is one of them.
-  bool wanted() const { return steps_left_ > 0; }
-  // ddp: the distances of this step's reduced gradients, by parameter.
-  void note_distances(std::vector<UlpDistance> distances) { distances_ = std::move(distances); }
-  // When the gradients are those that the optimizer is about to use.
-  void note_gradients();
-  // After the optimizer: writes the step's lines.
-  void write(int64_t step);
+  // Whether the current step is logged.
+  bool is_active() const { return steps_left_ > 0; }
+  // Under ddp: the distances of this step's reduced gradients, by parameter.
+  void set_distances(std::vector<UlpDistance> distances) { distances_ = std::move(distances); }
+
+  void before_optimizer_step(int64_t step) override;
+  // Writes the step's lines.
+  void after_optimizer_step(int64_t step) override;
 
  private:
   const std::vector<NamedTensor> parameters_;

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "checkpoint/safetensors.hpp"
-#include "record/records.hpp"
+#include "ddprun/records.hpp"
 
 namespace ddprun::train {
 
@@ -34,9 +34,9 @@ struct EpochTotals {
 // Names of Position::numbers.
 inline const std::string kBestValue = "best.value", kBestEpoch = "best.epoch";
 
-// The measured speed of a rank.
-inline std::string share_name(int rank) {
-  return "share." + std::to_string(rank);
+// The measured speed of a rank, for the load balance.
+inline std::string speed_name(int rank) {
+  return "speed." + std::to_string(rank);
 }
 
 struct Position {

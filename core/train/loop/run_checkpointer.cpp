@@ -7,9 +7,9 @@
 #include "base/log.hpp"
 #include "ddprun/plugin/detail/mix.hpp"
 #include "train/loop/file_tensors.hpp"
-#include "train/optim/optimizer_state.hpp"
-#include "train/reduce/reducer.hpp"
 #include "train/loop/weights.hpp"
+#include "train/optim/optimizer_state.hpp"
+#include "train/reduce/bucketed_reducer.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -21,45 +21,45 @@ const std::string kRandom = "random.cpu", kRandomOfGpu = "random.cuda.", kOrder 
 
 class RunCheckpointer final : public Checkpointer {
  public:
-  RunCheckpointer(TrainingState kept, CheckpointerOptions options) : kept_(kept), options_(std::move(options)) {}
+  RunCheckpointer(TrainingState state, CheckpointerOptions options) : state_(state), options_(std::move(options)) {}
 
   Position restore() override {
     if (!options_.resume) return {};
     const torch::NoGradGuard no_grad;
     const File shared = checkpoint::read_safetensors(checkpoint::state_path(options_.resume->commit, 0));
-    load_optimizer_state(kept_.optimizer, kept_.parameters, shared, kOptimizer);
-    if (kept_.reducer != nullptr) order_ = order_in(shared);
+    load_optimizer_state(state_.optimizer, state_.parameters, shared, kOptimizer);
+    if (state_.reducer != nullptr) order_ = order_in(shared);
     Position position = options_.resume->same_world ? restore_own(shared) : restore_at_epoch(shared);
-    if (kept_.rank == 0) take_over_best(position);
+    if (state_.rank == 0) take_over_best(position);
     return position;
   }
 
   // Sums over three ranks and more depend on where in a bucket a gradient lies.
   void restore_together() override {
-    if (!order_.empty()) kept_.reducer->follow(order_);
+    if (!order_.empty()) state_.reducer->set_bucket_order(order_);
   }
 
   void save_state(const Position& position) override {
     FileTensors tensors;
     for (const auto& [name, generator] : generators()) tensors.add(name, generator.get_state());
-    if (kept_.rank == 0) {
-      tensors.add(optimizer_state(kept_.optimizer, kept_.parameters), kOptimizer);
-      if (kept_.reducer != nullptr) tensors.add(kOrder, torch::tensor(kept_.reducer->order(), torch::kInt64));
-    } else if (kept_.own_buffers) {
-      tensors.add(buffers(kept_.module), kBuffer);
+    if (state_.rank == 0) {
+      tensors.add(optimizer_state(state_.optimizer, state_.parameters), kOptimizer);
+      if (state_.reducer != nullptr) tensors.add(kOrder, torch::tensor(state_.reducer->bucket_order(), torch::kInt64));
+    } else if (state_.own_buffers) {
+      tensors.add(buffers(state_.module), kBuffer);
     }
     checkpoint::Metadata metadata = options_.state_metadata;
     write_position(position, metadata);
-    checkpoint::save_state(options_.dir, position.step, kept_.rank, tensors.views(), metadata);
+    checkpoint::save_state(options_.dir, position.step, state_.rank, tensors.views(), metadata);
   }
 
   void save(int64_t step, int64_t epochs) override {
-    save_weights(kept_.module, *options_.folder, step, epochs, options_.metadata);
+    save_weights(state_.module, *options_.folder, step, epochs, options_.metadata);
   }
 
   void save_best(int64_t step, int64_t epochs, double value) override {
     FileTensors tensors;
-    tensors.add(state(kept_.module));
+    tensors.add(train::state(state_.module));
     checkpoint::Metadata metadata = options_.metadata;
     metadata["best"] = options_.best;
     metadata[kBestValue] = exact_text(value);
@@ -70,15 +70,15 @@ class RunCheckpointer final : public Checkpointer {
   // Those that this rank draws from, under their names in a file.
   std::map<std::string, at::Generator> generators() const {
     std::map<std::string, at::Generator> all{{kRandom, at::detail::getDefaultCPUGenerator()}};
-    for (const torch::Device gpu : kept_.gpus) {
+    for (const torch::Device gpu : state_.gpus) {
       all.emplace(kRandomOfGpu + std::to_string(all.size() - 1), torch::globalContext().defaultGenerator(gpu));
     }
     return all;
   }
 
   Position restore_own(const File& shared) {
-    if (kept_.rank == 0) return restore_rank(shared);
-    return restore_rank(checkpoint::read_safetensors(checkpoint::state_path(options_.resume->commit, kept_.rank)));
+    if (state_.rank == 0) return restore_rank(shared);
+    return restore_rank(checkpoint::read_safetensors(checkpoint::state_path(options_.resume->commit, state_.rank)));
   }
 
   Position restore_rank(const File& file) {
@@ -87,8 +87,8 @@ class RunCheckpointer final : public Checkpointer {
       if (kept == nullptr && name != kRandom) continue;  // of a run on another device
       generator.set_state(tensor_like(generator.get_state(), file, file.at(name)));
     }
-    if (kept_.rank != 0 && kept_.own_buffers) {
-      for (const NamedTensor& buffer : buffers(kept_.module)) {
+    if (state_.rank != 0 && state_.own_buffers) {
+      for (const NamedTensor& buffer : buffers(state_.module)) {
         torch::Tensor(buffer.tensor).copy_(tensor_like(buffer.tensor, file, file.at(kBuffer + buffer.name)));
       }
     }
@@ -104,9 +104,9 @@ class RunCheckpointer final : public Checkpointer {
       const File other = checkpoint::read_safetensors(checkpoint::state_path(options_.resume->commit, rank));
       position.totals += read_position(other).totals;
     }
-    if (kept_.rank != 0) position.totals = {};
-    for (int rank = 0; rank < ranks; ++rank) position.numbers.erase(share_name(rank));
-    const auto step = static_cast<uint64_t>(position.step), rank = static_cast<uint64_t>(kept_.rank);
+    if (state_.rank != 0) position.totals = {};
+    for (int rank = 0; rank < ranks; ++rank) position.numbers.erase(speed_name(rank));
+    const auto step = static_cast<uint64_t>(position.step), rank = static_cast<uint64_t>(state_.rank);
     torch::manual_seed(mix(options_.seed ^ mix(step ^ mix(rank))));
     return position;
   }
@@ -114,7 +114,7 @@ class RunCheckpointer final : public Checkpointer {
   std::vector<int64_t> order_in(const File& shared) const {
     const checkpoint::Tensor* const found = find_tensor(shared, kOrder);
     if (found == nullptr || found->shape == std::vector<int64_t>{0}) return {};  // of strategy single
-    const auto count = static_cast<int64_t>(kept_.parameters.size());
+    const auto count = static_cast<int64_t>(state_.parameters.size());
     const torch::Tensor order = tensor_like(torch::empty({count}, torch::kInt64), shared, *found);
     return {order.data_ptr<int64_t>(), order.data_ptr<int64_t>() + count};
   }
@@ -147,15 +147,15 @@ class RunCheckpointer final : public Checkpointer {
     options_.folder->save_best(whole_of(best, "step"), whole_of(best, "epoch"), views, best.metadata);
   }
 
-  const TrainingState kept_;
+  const TrainingState state_;
   const CheckpointerOptions options_;
   std::vector<int64_t> order_;  // of the buckets, in the run that goes on; empty where that had none
 };
 
 }  // namespace
 
-std::unique_ptr<Checkpointer> run_checkpointer(TrainingState kept, CheckpointerOptions options) {
-  return std::make_unique<RunCheckpointer>(kept, std::move(options));
+std::unique_ptr<Checkpointer> run_checkpointer(TrainingState state, CheckpointerOptions options) {
+  return std::make_unique<RunCheckpointer>(state, std::move(options));
 }
 
 }  // namespace ddprun::train

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "checkpoint/folder.hpp"
-#include "train/loop/checkpointer.hpp"
+#include "train/loop/checkpointing.hpp"
 #include "train/loop/parameters.hpp"
 
 namespace ddprun::train {
 
-class Reducer;
+class BucketedReducer;
 
 // What a run goes on from.
 struct ResumeFrom {
@@ -29,7 +29,7 @@ struct TrainingState {
   const torch::nn::Module& module;
   torch::optim::Optimizer& optimizer;
   const std::vector<NamedTensor>& parameters;  // the optimizer's
-  Reducer* reducer = nullptr;                  // under ddp
+  BucketedReducer* reducer = nullptr;          // under ddp
   int rank = 0;
   bool own_buffers = false;              // every rank's buffers differ: strategy.sync_buffers = false
   std::vector<torch::Device> gpus = {};  // whose random states count: those of this rank, under dp of its replicas
@@ -50,6 +50,6 @@ struct CheckpointerOptions {
 // order of the buckets besides, those of other ranks their buffers where these differ. Throws what CheckpointFolder and
 // read_safetensors() throw. Files are the same whatever the device, and are read to any: one on which a GPU's random
 // state does not lie keeps its own.
-std::unique_ptr<Checkpointer> run_checkpointer(TrainingState kept, CheckpointerOptions options);
+std::unique_ptr<Checkpointer> run_checkpointer(TrainingState state, CheckpointerOptions options);
 
 }  // namespace ddprun::train

@@ -3,15 +3,34 @@
 
 #include <torch/torch.h>
 
+#include <chrono>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "record/records.hpp"
-#include "train/loop/stopwatch.hpp"
+#include "ddprun/records.hpp"
 #include "train/device/streams.hpp"
 
 namespace ddprun::train {
+
+// The host's clock; each lap is the time since the last one.
+class Stopwatch {
+ public:
+  // Seconds since construction or the last lap.
+  double lap() {
+    const auto now = Clock::now();
+    const double seconds = std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+    return seconds;
+  }
+  // Seconds since construction.
+  double total() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin_ = Clock::now();
+  Clock::time_point last_ = begin_;
+};
 
 // Of a step on a GPU: where the stream stood at its beginning (part: null) and at the end of each part.
 struct Mark {
@@ -45,8 +64,8 @@ class StepTimer {
   // Seconds of the host's clock since begin().
   double total() const { return watch_.total(); }
 
-  // Off: a GPU marks nothing. On at first.
-  void take_times(bool on) { measures_ = on; }
+  // Off: nothing is marked on a GPU. On at first.
+  void set_timing(bool on) { measures_ = on; }
 
   // The marks of the step that was begun last; none on a CPU.
   Marks take() { return std::exchange(marks_, {}); }

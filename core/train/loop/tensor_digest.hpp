@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "record/records.hpp"
+#include "ddprun/records.hpp"
 
 namespace ddprun::train {
 

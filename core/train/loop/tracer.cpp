@@ -7,9 +7,7 @@
 namespace ddprun::train {
 namespace {
 
-using launch::Phase;
-
-enum Thread : int64_t { kStep, kPhases, kAllreduce };
+enum Thread : int64_t { kStepThread, kPhaseThread, kAllreduceThread };
 
 int64_t nanoseconds(std::chrono::steady_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
@@ -22,43 +20,37 @@ int64_t now() {
 // The phases that a step is made of; others lie between steps.
 bool is_of_a_step(Phase phase) {
   return phase == Phase::data || phase == Phase::broadcast || phase == Phase::forward || phase == Phase::backward ||
-         phase == Phase::optimizer;
+         phase == Phase::allreduce || phase == Phase::optimizer;
 }
 
 }  // namespace
 
-void Tracer::phase(Phase phase, int64_t step, int bucket) {
-  inner_.phase(phase, step, bucket);
+void Tracer::on_phase(Phase phase, int64_t step, int bucket) {
   if (phase == Phase::data || !is_of_a_step(phase)) drop();  // a step that the epoch's end cut off
   if (phase == Phase::data && is_chosen(step)) {
     step_ = step;
     profiler_.start();
   }
-  begin_phase(launch::name_of(phase), bucket);
+  // The allreduces themselves are spans of their own thread: here this rank waits for one.
+  begin_phase(phase == Phase::allreduce ? "wait" : name_of(phase), bucket);
 }
 
-void Tracer::waiting_for(int bucket) {
-  begin_phase("wait", bucket);
+void Tracer::on_step_end(const record::StepRecord& record, int64_t, LoopState&) {
+  if (!profiler_.running()) return;
+  end_phase();
+  for (record::Span& span : profiler_.stop()) done_.push_back(std::move(span));
+  done_.push_back({"step " + std::to_string(record.step),
+                   phases_.front().begin,
+                   phases_.back().end,
+                   kStepThread,
+                   {{"step", record.step}, {"samples", record.samples}}});
+  add_allreduces(record.step);
+  done_.insert(done_.end(), phases_.begin(), phases_.end());
+  phases_.clear();
 }
 
-void Tracer::step(const record::StepRecord& record, int64_t step_of_epoch, int64_t steps_per_epoch) {
-  if (profiler_.running()) {
-    end_phase();
-    for (record::Span& span : profiler_.stop()) done_.push_back(std::move(span));
-    done_.push_back({"step " + std::to_string(record.step),
-                     phases_.front().begin,
-                     phases_.back().end,
-                     kStep,
-                     {{"step", record.step}, {"samples", record.samples}}});
-    add_allreduces(record.step);
-    done_.insert(done_.end(), phases_.begin(), phases_.end());
-    phases_.clear();
-  }
-  inner_.step(record, step_of_epoch, steps_per_epoch);
-}
-
-bool Tracer::at_once(int64_t step) {
-  return is_chosen(step) || inner_.at_once(step);
+bool Tracer::needs_sync(int64_t step) {
+  return is_chosen(step);
 }
 
 bool Tracer::is_chosen(int64_t step) const {
@@ -74,7 +66,7 @@ void Tracer::drop() {
 void Tracer::begin_phase(const std::string& name, int bucket) {
   if (!profiler_.running()) return;
   end_phase();
-  phases_.push_back({name, now(), 0, kPhases, {{"step", step_}}});
+  phases_.push_back({name, now(), 0, kPhaseThread, {{"step", step_}}});
   if (bucket >= 0) phases_.back().args.emplace_back("bucket", bucket);
   in_phase_ = true;
 }
@@ -91,13 +83,13 @@ void Tracer::add_allreduces(int64_t step) {
     done_.push_back({"allreduce",
                      nanoseconds(transfer.begin),
                      nanoseconds(transfer.end),
-                     kAllreduce,
+                     kAllreduceThread,
                      {{"step", step}, {"bucket", bucket++}, {"bytes", static_cast<int64_t>(transfer.bytes)}}});
   }
 }
 
 record::RankTrace Tracer::trace() const {
-  record::RankTrace trace{done_, {{kStep, "step"}, {kPhases, "phases"}, {kAllreduce, "allreduce"}}};
+  record::RankTrace trace{done_, {{kStepThread, "step"}, {kPhaseThread, "phases"}, {kAllreduceThread, "allreduce"}}};
   std::set<int64_t> others;
   for (const record::Span& span : done_) {
     if (span.thread >= OpProfiler::kFirstThread) others.insert(span.thread);

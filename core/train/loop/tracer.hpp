@@ -1,32 +1,28 @@
-// An observer that traces chosen steps and passes everything on to another.
+// Tracer: records what this rank does in chosen steps, for a timeline.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "record/trace.hpp"
-#include "train/loop/observer.hpp"
+#include "train/loop/callback.hpp"
 #include "train/loop/op_profiler.hpp"
-#include "train/reduce/reducer.hpp"
+#include "train/reduce/bucketed_reducer.hpp"
 
 namespace ddprun::train {
 
 // Of each chosen step: its phases, the allreduce of each bucket, and every operation of LibTorch. Costs nothing in the
 // other steps. One thread.
-class Tracer final : public Observer {
+class Tracer final : public Callback {
  public:
-  // steps: global ones, from 1. Both observers' answers are the inner one's. `inner` must outlive it.
-  Tracer(Observer& inner, std::vector<int64_t> steps) : inner_(inner), steps_(std::move(steps)) {}
+  // steps: global, from 1.
+  explicit Tracer(std::vector<int64_t> steps) : steps_(std::move(steps)) {}
   // Whose allreduces are traced; it must outlive the last step.
-  void follow(const Reducer& reducer) { reducer_ = &reducer; }
+  void trace_allreduces_of(const BucketedReducer& reducer) { reducer_ = &reducer; }
 
-  void phase(launch::Phase phase, int64_t step, int bucket) override;
-  // The reducer is about to wait for this bucket. Not passed on.
-  void waiting_for(int bucket);
-  void step(const record::StepRecord& record, int64_t step_of_epoch, int64_t steps_per_epoch) override;
-  bool at_once(int64_t step) override;
-  void epoch(const record::EpochRecord& record) override { inner_.epoch(record); }
-  bool stop_after(int64_t step) override { return inner_.stop_after(step); }
+  void on_phase(Phase phase, int64_t step, int bucket) override;
+  bool needs_sync(int64_t step) override;
+  void on_step_end(const record::StepRecord& record, int64_t step_of_epoch, LoopState& state) override;
 
   // What this rank did in the steps so far.
   record::RankTrace trace() const;
@@ -38,9 +34,8 @@ class Tracer final : public Observer {
   void end_phase();
   void add_allreduces(int64_t step);
 
-  Observer& inner_;
   const std::vector<int64_t> steps_;
-  const Reducer* reducer_ = nullptr;
+  const BucketedReducer* reducer_ = nullptr;
   OpProfiler profiler_;
   std::vector<record::Span> done_;    // of whole steps
   std::vector<record::Span> phases_;  // of the step under way; the last is open

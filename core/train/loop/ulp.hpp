@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "record/records.hpp"
+#include "ddprun/records.hpp"
 
 namespace ddprun::train {
 

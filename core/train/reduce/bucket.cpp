@@ -33,7 +33,7 @@ Bucket::Bucket(comm::CommBackend& backend, const BucketPlan& plan, const std::ve
   }
 }
 
-void Bucket::take(std::size_t slot, const torch::Tensor& parameter, const torch::Tensor& scale) {
+void Bucket::copy_in(std::size_t slot, const torch::Tensor& parameter, const torch::Tensor& scale) {
   const torch::NoGradGuard no_grad;
   torch::Tensor& view = views_.at(slot);
   torch::Tensor& gradient = parameter.mutable_grad();
@@ -41,7 +41,7 @@ void Bucket::take(std::size_t slot, const torch::Tensor& parameter, const torch:
   if (gradient.data_ptr() != view.data_ptr()) gradient = view;
 }
 
-void Bucket::take_zero(std::size_t slot, const torch::Tensor& parameter) {
+void Bucket::set_zero(std::size_t slot, const torch::Tensor& parameter) {
   const torch::NoGradGuard no_grad;
   torch::Tensor& view = views_.at(slot);
   view.zero_();
@@ -50,7 +50,7 @@ void Bucket::take_zero(std::size_t slot, const torch::Tensor& parameter) {
 
 void Bucket::allreduce(comm::CommBackend& backend, std::chrono::milliseconds timeout) {
   const auto begin = std::chrono::steady_clock::now();
-  served_ = backend.allreduce(flat_.data_ptr(), as_buffer(flat_), comm::Op::sum)->wait(timeout);
+  executed_ = backend.allreduce(flat_.data_ptr(), as_buffer(flat_), comm::Op::sum)->wait(timeout);
   transfer_ = {flat_.nbytes(), begin, std::chrono::steady_clock::now()};
 }
 

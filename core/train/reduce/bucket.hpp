@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "comm/comm_backend.hpp"
-#include "train/reduce/bucket_plan.hpp"
 #include "train/loop/parameters.hpp"
+#include "train/reduce/bucket_plan.hpp"
 #include "train/reduce/transfer.hpp"
 
 namespace ddprun::train {
@@ -18,16 +18,17 @@ class Bucket {
   // Collective (it allocates from the backend).
   Bucket(comm::CommBackend& backend, const BucketPlan& plan, const std::vector<NamedTensor>& parameters);
 
-  // Takes the gradient of a slot's parameter into the bucket, times `scale` (a wrapped number, so that it takes part in
-  // the gradient's own type), and makes the bucket's view the gradient. Where it already is one, it is scaled in place.
-  void take(std::size_t slot, const torch::Tensor& parameter, const torch::Tensor& scale);
+  // Copies the gradient of a slot's parameter into the bucket, times `scale` (a wrapped number, so that the
+  // product keeps the gradient's type), and makes the bucket's view the gradient. Where it already is one, it is scaled
+  // in place.
+  void copy_in(std::size_t slot, const torch::Tensor& parameter, const torch::Tensor& scale);
   // Makes the gradient zero, for a parameter that had none.
-  void take_zero(std::size_t slot, const torch::Tensor& parameter);
+  void set_zero(std::size_t slot, const torch::Tensor& parameter);
 
   // Sums the bucket over the ranks and waits for it; with a stream-ordered backend, queues that on the current stream.
   void allreduce(comm::CommBackend& backend, std::chrono::milliseconds timeout);
-  // What served the last allreduce, and what the call moved when.
-  const comm::Served& served() const { return served_; }
+  // What carried out the last allreduce, and what the call moved when.
+  const comm::Served& executed() const { return executed_; }
   const Transfer& transfer() const { return transfer_; }
 
   const BucketPlan& plan() const { return plan_; }
@@ -38,7 +39,7 @@ class Bucket {
   BucketPlan plan_;
   torch::Tensor flat_;
   std::vector<torch::Tensor> views_;  // by slot
-  comm::Served served_;
+  comm::Served executed_;
   Transfer transfer_;
 };
 

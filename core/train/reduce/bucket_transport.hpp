@@ -24,7 +24,7 @@ class BucketTransport {
   virtual void finish(std::size_t bucket) = 0;
 
   // Off, between two steps: what is queued is recorded into a CUDA graph, whose events tell no times. On at first.
-  virtual void take_times(bool on) { (void)on; }
+  virtual void set_timing(bool on) { (void)on; }
   // Of the last measured step whose buckets are all finished; and of all such steps. On a GPU they wait until they are
   // known.
   virtual std::vector<Transfer> transfers() const = 0;

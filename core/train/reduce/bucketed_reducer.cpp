@@ -1,3 +1,5 @@
+#include "train/reduce/bucketed_reducer.hpp"
+
 #include <ATen/ScalarOps.h>
 
 #include <algorithm>
@@ -6,8 +8,6 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "train/reduce/bucket_transport.hpp"
-#include "train/reduce/reducer.hpp"
 #include "train/reduce/tensor_buffer.hpp"
 
 namespace ddprun::train {
@@ -22,176 +22,150 @@ std::string joined(const std::set<std::string>& names) {
   return text;
 }
 
-class BucketedReducer final : public Reducer {
- public:
-  BucketedReducer(comm::CommBackend& backend, std::vector<NamedTensor> parameters, ReducerOptions options)
-      : backend_(backend),
-        parameters_(std::move(parameters)),
-        options_(std::move(options)),
-        scale_(at::native::wrapped_scalar_tensor(1.0 / backend.size())) {
-    // Before the first backward nobody knows the order in which gradients come: one bucket, as in
-    // DistributedDataParallel, whose sums are then ours to the last bit.
-    std::vector<std::size_t> order(parameters_.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    constexpr auto kNoCap = std::numeric_limits<std::size_t>::max();
-    build(order, kNoCap, kNoCap);
-  }
+std::vector<NamedTensor> at_least_one(std::vector<NamedTensor> parameters) {
+  if (parameters.empty()) throw Error(ExitCode::usage, "the model has no parameter that requires a gradient");
+  return parameters;
+}
 
-  ~BucketedReducer() override {
-    // A step that was left half way may have a collective under way that its peers never join.
-    if (started_ > 0) backend_.abort();
-  }
-
-  void add(std::size_t parameter) override {
-    if (added_.at(parameter)) {
-      throw Error(ExitCode::failure, "parameter \"" + parameters_[parameter].name +
-                                         "\" got its gradient twice in one step: run one backward per step");
-    }
-    const Place place = places_[parameter];
-    buckets_[place.bucket].take(place.slot, parameters_[parameter].tensor, scale_);
-    mark_added(parameter);
-  }
-
-  void finalize() override {
-    add_missing();
-    for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
-      if (options_.on_wait) options_.on_wait(static_cast<int>(bucket));
-      transport_->finish(bucket);
-    }
-    finish_step();
-  }
-
-  std::vector<int64_t> order() const override { return order_; }
-
-  void follow(const std::vector<int64_t>& order) override {
-    std::vector<bool> listed(parameters_.size(), false);
-    for (const int64_t index : order) {
-      const auto parameter = static_cast<std::size_t>(index);
-      if (parameter < listed.size()) listed[parameter] = true;
-    }
-    if (order.size() != listed.size() || std::find(listed.begin(), listed.end(), false) != listed.end()) {
-      throw Error(ExitCode::usage, "the order of the buckets does not list every parameter of the model once");
-    }
-    order_ = order;
-    build(std::vector<std::size_t>(order.begin(), order.end()), options_.first_bucket_bytes, options_.bucket_bytes);
-  }
-
-  const comm::Served& served() const override { return served_; }
-  void take_times(bool on) override { transport_->take_times(on); }
-  std::vector<Transfer> transfers() const override { return transport_->transfers(); }
-  TransferTotals totals() const override {
-    TransferTotals totals{0, transport_->seconds()};
-    for (const Bucket& bucket : buckets_) totals.bytes += bucket.bytes();
-    return totals;
-  }
-
- private:
-  struct Place {
-    std::size_t bucket = 0;
-    std::size_t slot = 0;
-  };
-
-  void build(const std::vector<std::size_t>& order, std::size_t first_cap, std::size_t cap) {
-    std::vector<ParameterInfo> infos;
-    for (const NamedTensor& parameter : parameters_) {
-      infos.push_back({static_cast<std::size_t>(parameter.tensor.numel()), dtype_of(parameter.tensor)});
-    }
-    buckets_.clear();
-    places_.resize(parameters_.size());
-    for (const BucketPlan& plan : plan_buckets(infos, order, first_cap, cap)) {
-      for (std::size_t slot = 0; slot < plan.slots.size(); ++slot) {
-        places_[plan.slots[slot].parameter] = {buckets_.size(), slot};
-      }
-      buckets_.emplace_back(backend_, plan, parameters_);
-    }
-    if (transport_ == nullptr) transport_ = make_transport();
-    begin_step();
-  }
-
-  void begin_step() {
-    added_.assign(parameters_.size(), false);
-    ready_order_.clear();
-    pending_.clear();
-    for (const Bucket& bucket : buckets_) pending_.push_back(bucket.plan().slots.size());
-    started_ = 0;
-  }
-
-  std::unique_ptr<BucketTransport> make_transport() {
-    const bool ordered = buckets_.at(0).device().is_cuda() && backend_.capabilities().stream_ordered;
-    return (ordered ? stream_transport : thread_transport)(backend_, buckets_, options_.timeout);
-  }
-
-  void mark_added(std::size_t parameter) {
-    added_[parameter] = true;
-    ready_order_.push_back(parameter);
-    --pending_[places_[parameter].bucket];
-    // Every rank must reduce the buckets in one order, so a full bucket waits for those before it.
-    while (started_ < buckets_.size() && pending_[started_] == 0) transport_->start(started_++);
-  }
-
-  void add_missing() {
-    std::string missing;
-    for (std::size_t parameter = 0; parameter < parameters_.size(); ++parameter) {
-      if (added_[parameter]) continue;
-      if (options_.unused == Unused::error) {
-        missing += (missing.empty() ? "\"" : ", \"") + parameters_[parameter].name + "\"";
-        continue;
-      }
-      const Place place = places_[parameter];
-      buckets_[place.bucket].take_zero(place.slot, parameters_[parameter].tensor);
-      mark_added(parameter);
-    }
-    if (!missing.empty()) {
-      throw Error(ExitCode::failure, "no gradient in this step for " + missing +
-                                         ": the loss does not depend on them; let the model use them, or set "
-                                         "strategy.unused = \"zero\"");
-    }
-  }
-
-  void finish_step() {
-    note_served();
-    if (!order_.empty()) {
-      begin_step();
-      return;
-    }
-    // Once: from now on the buckets follow the order that rank 0 saw. The gradients of this step stay valid, since each
-    // is a view that keeps its old bucket's memory.
-    std::vector<int64_t> order(ready_order_.begin(), ready_order_.end());
-    const comm::Buffer buffer{order.data(), order.size(), comm::DType::int64, comm::Memory::host, nullptr};
-    backend_.broadcast(buffer, 0)->wait(options_.timeout);
-    follow(order);
-  }
-
-  void note_served() {
-    std::set<std::string> algorithms, transports;
-    for (const Bucket& bucket : buckets_) {
-      algorithms.insert(bucket.served().algorithm);
-      transports.insert(bucket.served().transport);
-    }
-    served_ = {joined(algorithms), joined(transports)};
-  }
-
-  comm::CommBackend& backend_;
-  const std::vector<NamedTensor> parameters_;
-  const ReducerOptions options_;
-  const torch::Tensor scale_;
-  std::vector<Bucket> buckets_;
-  std::vector<Place> places_;             // by parameter
-  std::vector<bool> added_;               // by parameter, this step
-  std::vector<std::size_t> ready_order_;  // this step
-  std::vector<std::size_t> pending_;      // by bucket: gradients still to come
-  std::size_t started_ = 0;               // buckets of this step
-  std::vector<int64_t> order_;            // that the buckets follow; empty in the first step
-  comm::Served served_;
-  std::unique_ptr<BucketTransport> transport_;  // last: it uses the buckets
-};
+std::unique_ptr<BucketTransport> make_transport(comm::CommBackend& backend, std::vector<Bucket>& buckets,
+                                                std::chrono::milliseconds timeout) {
+  const bool ordered = buckets.at(0).device().is_cuda() && backend.capabilities().stream_ordered;
+  return (ordered ? stream_transport : thread_transport)(backend, buckets, timeout);
+}
 
 }  // namespace
 
-std::unique_ptr<Reducer> bucketed_reducer(comm::CommBackend& backend, std::vector<NamedTensor> parameters,
-                                          ReducerOptions options) {
-  if (parameters.empty()) throw Error(ExitCode::usage, "the model has no parameter that requires a gradient");
-  return std::make_unique<BucketedReducer>(backend, std::move(parameters), std::move(options));
+BucketedReducer::BucketedReducer(comm::CommBackend& backend, std::vector<NamedTensor> parameters,
+                                 ReducerOptions options)
+    : backend_(backend),
+      parameters_(at_least_one(std::move(parameters))),
+      options_(std::move(options)),
+      scale_(at::native::wrapped_scalar_tensor(1.0 / backend.size())) {
+  // Before the first backward nobody knows the order in which gradients come: one bucket, as in
+  // DistributedDataParallel, whose sums are then ours to the last bit.
+  std::vector<std::size_t> order(parameters_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  constexpr auto kNoCap = std::numeric_limits<std::size_t>::max();
+  build(order, kNoCap, kNoCap);
+}
+
+BucketedReducer::~BucketedReducer() {
+  // A step that was left half way may have a collective under way that its peers never join.
+  if (started_ > 0) backend_.abort();
+}
+
+void BucketedReducer::add(std::size_t parameter) {
+  if (added_.at(parameter)) {
+    throw Error(ExitCode::failure, "parameter \"" + parameters_[parameter].name +
+                                       "\" got its gradient twice in one step: run one backward per step");
+  }
+  const Place place = places_[parameter];
+  buckets_[place.bucket].copy_in(place.slot, parameters_[parameter].tensor, scale_);
+  mark_added(parameter);
+}
+
+void BucketedReducer::finalize() {
+  add_missing();
+  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
+    if (on_wait_) on_wait_(static_cast<int>(bucket));
+    transport_->finish(bucket);
+  }
+  finish_step();
+}
+
+void BucketedReducer::set_bucket_order(const std::vector<int64_t>& order) {
+  std::vector<bool> listed(parameters_.size(), false);
+  for (const int64_t index : order) {
+    const auto parameter = static_cast<std::size_t>(index);
+    if (parameter < listed.size()) listed[parameter] = true;
+  }
+  if (order.size() != listed.size() || std::find(listed.begin(), listed.end(), false) != listed.end()) {
+    throw Error(ExitCode::usage, "the order of the buckets does not list every parameter of the model once");
+  }
+  order_ = order;
+  build(std::vector<std::size_t>(order.begin(), order.end()), options_.first_bucket_bytes, options_.bucket_bytes);
+}
+
+TransferTotals BucketedReducer::totals() const {
+  TransferTotals totals{0, transport_->seconds()};
+  for (const Bucket& bucket : buckets_) totals.bytes += bucket.bytes();
+  return totals;
+}
+
+void BucketedReducer::build(const std::vector<std::size_t>& order, std::size_t first_cap, std::size_t cap) {
+  std::vector<ParameterInfo> infos;
+  for (const NamedTensor& parameter : parameters_) {
+    infos.push_back({static_cast<std::size_t>(parameter.tensor.numel()), dtype_of(parameter.tensor)});
+  }
+  buckets_.clear();
+  places_.resize(parameters_.size());
+  for (const BucketPlan& plan : plan_buckets(infos, order, first_cap, cap)) {
+    for (std::size_t slot = 0; slot < plan.slots.size(); ++slot) {
+      places_[plan.slots[slot].parameter] = {buckets_.size(), slot};
+    }
+    buckets_.emplace_back(backend_, plan, parameters_);
+  }
+  if (transport_ == nullptr) transport_ = make_transport(backend_, buckets_, options_.timeout);
+  begin_step();
+}
+
+void BucketedReducer::begin_step() {
+  added_.assign(parameters_.size(), false);
+  ready_order_.clear();
+  pending_.clear();
+  for (const Bucket& bucket : buckets_) pending_.push_back(bucket.plan().slots.size());
+  started_ = 0;
+}
+
+void BucketedReducer::mark_added(std::size_t parameter) {
+  added_[parameter] = true;
+  ready_order_.push_back(parameter);
+  --pending_[places_[parameter].bucket];
+  // Every rank must reduce the buckets in one order, so a full bucket waits for those before it.
+  while (started_ < buckets_.size() && pending_[started_] == 0) transport_->start(started_++);
+}
+
+void BucketedReducer::add_missing() {
+  std::string missing;
+  for (std::size_t parameter = 0; parameter < parameters_.size(); ++parameter) {
+    if (added_[parameter]) continue;
+    if (options_.unused == Unused::error) {
+      missing += (missing.empty() ? "\"" : ", \"") + parameters_[parameter].name + "\"";
+      continue;
+    }
+    const Place place = places_[parameter];
+    buckets_[place.bucket].set_zero(place.slot, parameters_[parameter].tensor);
+    mark_added(parameter);
+  }
+  if (!missing.empty()) {
+    throw Error(ExitCode::failure, "no gradient in this step for " + missing +
+                                       ": the loss does not depend on them; let the model use them, or set "
+                                       "strategy.unused = \"zero\"");
+  }
+}
+
+void BucketedReducer::finish_step() {
+  if (!order_.empty()) {
+    begin_step();
+    return;
+  }
+  first_executed_ = executed();
+  // Once: from now on the buckets follow the order that rank 0 saw. The gradients of this step stay valid, since each
+  // is a view that keeps its old bucket's memory.
+  std::vector<int64_t> order(ready_order_.begin(), ready_order_.end());
+  const comm::Buffer buffer{order.data(), order.size(), comm::DType::int64, comm::Memory::host, nullptr};
+  backend_.broadcast(buffer, 0)->wait(options_.timeout);
+  set_bucket_order(order);
+}
+
+comm::Served BucketedReducer::executed() const {
+  std::set<std::string> algorithms, transports;
+  for (const Bucket& bucket : buckets_) {
+    if (bucket.executed().algorithm.empty()) return first_executed_;
+    algorithms.insert(bucket.executed().algorithm);
+    transports.insert(bucket.executed().transport);
+  }
+  return {joined(algorithms), joined(transports)};
 }
 
 }  // namespace ddprun::train

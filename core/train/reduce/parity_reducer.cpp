@@ -12,9 +12,9 @@ constexpr int64_t kPiece = 1 << 18;  // elements of a rank that are gathered at 
 
 class ParityReducer final : public Reducer {
  public:
-  ParityReducer(std::unique_ptr<Reducer> inner, comm::CommBackend& backend, std::vector<NamedTensor> parameters,
-                ParityLog& log, std::chrono::milliseconds timeout)
-      : inner_(std::move(inner)),
+  ParityReducer(Reducer& inner, comm::CommBackend& backend, std::vector<NamedTensor> parameters, ParityLog& log,
+                std::chrono::milliseconds timeout)
+      : inner_(inner),
         backend_(backend),
         parameters_(std::move(parameters)),
         log_(log),
@@ -22,27 +22,20 @@ class ParityReducer final : public Reducer {
         local_(parameters_.size()) {}
 
   void add(std::size_t parameter) override {
-    if (log_.wanted()) local_.at(parameter) = parameters_.at(parameter).tensor.grad().detach().clone();
-    inner_->add(parameter);
+    if (log_.is_active()) local_.at(parameter) = parameters_.at(parameter).tensor.grad().detach().clone();
+    inner_.add(parameter);
   }
 
   void finalize() override {
-    inner_->finalize();
-    if (!log_.wanted()) return;
+    inner_.finalize();
+    if (!log_.is_active()) return;
     std::vector<UlpDistance> distances;
     for (std::size_t parameter = 0; parameter < parameters_.size(); ++parameter) {
       distances.push_back(measure(parameters_[parameter].tensor, local_[parameter]));
       local_[parameter].reset();
     }
-    log_.note_distances(std::move(distances));
+    log_.set_distances(std::move(distances));
   }
-
-  const comm::Served& served() const override { return inner_->served(); }
-  void take_times(bool on) override { inner_->take_times(on); }
-  std::vector<Transfer> transfers() const override { return inner_->transfers(); }
-  TransferTotals totals() const override { return inner_->totals(); }
-  std::vector<int64_t> order() const override { return inner_->order(); }
-  void follow(const std::vector<int64_t>& order) override { inner_->follow(order); }
 
  private:
   // local: undefined where this rank had no gradient, which counts as zero.
@@ -74,7 +67,7 @@ class ParityReducer final : public Reducer {
     }
   }
 
-  const std::unique_ptr<Reducer> inner_;
+  Reducer& inner_;
   comm::CommBackend& backend_;
   const std::vector<NamedTensor> parameters_;
   ParityLog& log_;
@@ -84,10 +77,9 @@ class ParityReducer final : public Reducer {
 
 }  // namespace
 
-std::unique_ptr<Reducer> parity_reducer(std::unique_ptr<Reducer> inner, comm::CommBackend& backend,
-                                        std::vector<NamedTensor> parameters, ParityLog& log,
-                                        std::chrono::milliseconds timeout) {
-  return std::make_unique<ParityReducer>(std::move(inner), backend, std::move(parameters), log, timeout);
+std::unique_ptr<Reducer> parity_reducer(Reducer& inner, comm::CommBackend& backend, std::vector<NamedTensor> parameters,
+                                        ParityLog& log, std::chrono::milliseconds timeout) {
+  return std::make_unique<ParityReducer>(inner, backend, std::move(parameters), log, timeout);
 }
 
 }  // namespace ddprun::train

@@ -6,17 +6,16 @@
 #include <vector>
 
 #include "comm/comm_backend.hpp"
+#include "ddprun/reducer.hpp"
 #include "train/loop/parity_log.hpp"
-#include "train/reduce/reducer.hpp"
 
 namespace ddprun::train {
 
-// While the log wants it, keeps a copy of every local gradient that is added, sums those of all ranks in float64 after
-// each finalize, and tells the log the distances. Gradients of another type than float32 have none. The local gradients
-// come over the backend in pieces, so that it takes one copy of the gradients and a few MiB. Reduces through `inner`.
-// All must outlive it. Collective, as `inner` is.
-std::unique_ptr<Reducer> parity_reducer(std::unique_ptr<Reducer> inner, comm::CommBackend& backend,
-                                        std::vector<NamedTensor> parameters, ParityLog& log,
-                                        std::chrono::milliseconds timeout);
+// Reduces through `inner`. While the log is active, it keeps a copy of every local gradient that is added, sums those
+// of all ranks in float64 after each finalize, and gives the log the distances of the reduced gradients from these
+// sums; float32 gradients only. The local gradients are gathered in pieces, so that this needs one copy of the
+// gradients and a few MiB. All arguments must outlive the result. Collective, as `inner` is.
+std::unique_ptr<Reducer> parity_reducer(Reducer& inner, comm::CommBackend& backend, std::vector<NamedTensor> parameters,
+                                        ParityLog& log, std::chrono::milliseconds timeout);
 
 }  // namespace ddprun::train

@@ -1,7 +1,7 @@
 #include <deque>
 
-#include "train/reduce/bucket_transport.hpp"
 #include "train/device/streams.hpp"
+#include "train/reduce/bucket_transport.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -56,7 +56,7 @@ class StreamTransport final : public BucketTransport {
 
   void finish(std::size_t bucket) override { step()[bucket].end.block(current_stream(device_)); }
 
-  void take_times(bool on) override { measures_ = on; }
+  void set_timing(bool on) override { measures_ = on; }
 
   std::vector<Transfer> transfers() const override {
     if (steps_.empty()) return {};

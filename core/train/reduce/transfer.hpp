@@ -15,9 +15,4 @@ struct Transfer {
   double seconds() const { return std::chrono::duration<double>(end - begin).count(); }
 };
 
-struct TransferTotals {
-  std::size_t bytes = 0;  // that each step allreduces
-  double seconds = 0;     // that the allreduces of all steps took, each by itself
-};
-
 }  // namespace ddprun::train

@@ -1,0 +1,80 @@
+#include "app/run/callbacks.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/log.hpp"
+#include "train/loop/data_loader.hpp"
+
+namespace ddprun::run {
+namespace {
+
+// The formatting functions end their text in a newline; the log adds its own.
+void print(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  log::plain(text);
+}
+
+}  // namespace
+
+bool is_line_due(int64_t log_every, int64_t step_of_epoch, int64_t steps_per_epoch) {
+  return log_every > 0 && (step_of_epoch % log_every == 0 || step_of_epoch == steps_per_epoch);
+}
+
+void ConsoleProgress::add_to_line(const record::StepRecord& record, int64_t step_of_epoch, int64_t steps_per_epoch) {
+  if (step_of_epoch == 1) line_ = {};
+  line_.epoch = record.epoch;
+  line_.step = step_of_epoch;
+  line_.steps = steps_per_epoch;
+  line_.time.update(record.total);
+  line_.data.update(record.data);
+  if (record.samples == 0) return;
+  line_.loss.update(record.loss, record.samples);
+  if (std::isnan(record.correct)) return;
+  line_.accuracy.update(record.correct / static_cast<double>(record.samples), record.samples);
+}
+
+void ConsoleProgress::on_step_end(const record::StepRecord& record, int64_t step_of_epoch, train::LoopState& state) {
+  const int64_t steps = state.train.steps();
+  add_to_line(record, step_of_epoch, steps);
+  // Of all epochs; of a run of steps, of this epoch.
+  const int64_t steps_left = std::max<int64_t>(epochs_ - record.epoch, 0) * steps + steps - step_of_epoch;
+  bar_.show(record.epoch, epochs_, step_of_epoch, steps, line_.loss.avg,
+            static_cast<double>(record.samples) * world_ / line_.time.avg,
+            line_.time.avg * static_cast<double>(steps_left));
+  if (!is_line_due(log_every_, step_of_epoch, steps)) return;
+  bar_.clear();
+  print(report::step_line(line_));
+}
+
+void ConsoleProgress::on_epoch_end(const record::EpochRecord& record, train::LoopState&) {
+  bar_.clear();
+  print(report::epoch_line(record));
+}
+
+void ConsoleProgress::on_batch_weights(const std::vector<int64_t>& samples) {
+  std::string text;
+  for (const int64_t count : samples) text += (text.empty() ? "" : ", ") + std::to_string(count);
+  bar_.clear();
+  log::info("samples of a step by the ranks' speeds: " + text);
+}
+
+void LauncherLink::on_phase(Phase phase, int64_t step, int bucket) {
+  progress_ = {step, phase, bucket};
+  if (table_ != nullptr) table_->set(rank_, progress_);
+}
+
+bool LauncherLink::should_stop(int64_t step) {
+  if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) return true;
+  if (table_ == nullptr) return false;
+  const int64_t last = table_->stop_after();
+  return last != 0 && step >= last;
+}
+
+std::string LauncherLink::where() const {
+  std::string text = "step " + std::to_string(progress_.step) + " phase " + name_of(progress_.phase);
+  if (progress_.bucket >= 0) text += " bucket " + std::to_string(progress_.bucket);
+  return text;
+}
+
+}  // namespace ddprun::run

@@ -1,0 +1,234 @@
+#include <sstream>
+
+#include "base/error.hpp"
+#include "train/device/cuda.hpp"
+#include "train/device/device_memory.hpp"
+#include "train/device/device_threads.hpp"
+#include "train/device/gpu_memory.hpp"
+#include "train/device/streams.hpp"
+#include "train/loop/parameters.hpp"
+#include "train/loop/strategy.hpp"
+
+namespace ddprun::train {
+namespace {
+
+// The model on one device, with its part of the batch under way.
+struct Replica {
+  explicit Replica(Model& model)
+      : model(model),
+        parameters(trainable_parameters(model.module())),
+        state(train::state(model.module())),
+        device(state.empty() ? torch::kCPU : state.front().tensor.device()) {}
+
+  Model& model;
+  std::vector<NamedTensor> parameters;
+  std::vector<NamedTensor> state;
+  torch::Device device;
+  torch::Tensor input;
+  torch::Tensor output;
+};
+
+int64_t bytes_of(const std::vector<NamedTensor>& tensors) {
+  int64_t bytes = 0;
+  for (const NamedTensor& item : tensors) bytes += static_cast<int64_t>(item.tensor.nbytes());
+  return bytes;
+}
+
+std::string shape_of(const torch::Tensor& tensor) {
+  std::ostringstream text;
+  text << tensor.sizes();
+  return text.str();
+}
+
+// The devices in the order in which they get their parts of a batch: the main one first, as DataParallel's device_ids.
+std::vector<int> order_of(int devices, int main_device) {
+  std::vector<int> order{main_device};
+  for (int device = 0; device < devices; ++device) {
+    if (device != main_device) order.push_back(device);
+  }
+  return order;
+}
+
+std::vector<Replica> replicas_of(Model& main, const std::vector<Model*>& others) {
+  std::vector<Replica> replicas;
+  replicas.emplace_back(main);
+  for (Model* other : others) replicas.emplace_back(*other);
+  return replicas;
+}
+
+class DpStrategy final : public Strategy {
+ public:
+  DpStrategy(Model& model, const std::vector<Model*>& others, int main_device)
+      : Strategy(model),
+        order_(order_of(static_cast<int>(others.size()) + 1, main_device)),
+        replicas_(replicas_of(model, others)),
+        device_(replicas_.front().device),
+        memory_(device_.is_cpu() ? std::make_unique<DeviceMemory>(static_cast<int>(order_.size())) : nullptr),
+        threads_(static_cast<int>(order_.size()), [this](int part) { begin(part); }) {
+    for (int part = 0; part < threads_.devices(); ++part) {
+      if (memory_ != nullptr) {
+        memory_->add(device_of(part), bytes_of(at(part).state));
+      } else {
+        reset_peak_memory(at(part).device);
+      }
+    }
+  }
+
+  void synchronize_buffers() override {
+    monitor().phase(Phase::broadcast);
+    threads_.run(threads_.devices(), [this](int part) {
+      if (part > 0) replicate(at(part));
+    });
+    monitor().end_of(&record::StepRecord::replicate);
+  }
+
+  torch::Tensor forward(const torch::Tensor& input) override {
+    monitor().end_of(&record::StepRecord::forward);
+    scatter(input);
+    monitor().end_of(&record::StepRecord::scatter);
+    threads_.run(used_, [this](int part) {
+      Replica& replica = at(part);
+      set_mode(replica.model.module());
+      replica.output = replica.model.forward(replica.input);
+    });
+    check_outputs();
+    wait_for_others();
+    monitor().end_of(&record::StepRecord::forward);
+    gathered_ = gather_outputs();
+    monitor().end_of(&record::StepRecord::gather);
+    return gathered_;
+  }
+
+  void backward(const torch::Tensor& loss) override {
+    loss.backward();
+    const torch::Tensor gradient = gathered_.grad();
+    const std::vector<torch::Tensor> gradients = gradient.defined() ? parts_of(gradient) : std::vector<torch::Tensor>{};
+    threads_.run(used_, [&](int part) {
+      Replica& replica = at(part);
+      if (gradient.defined()) {
+        const torch::Tensor& mine = gradients[static_cast<std::size_t>(part)];
+        torch::autograd::backward({replica.output}, {mine.to(replica.device, true)});
+      }
+      replica.output.reset();
+    });
+    wait_for_others();
+    gathered_.reset();
+  }
+
+  // Onto the main replica, one device after the other: floating-point sums depend on their order.
+  void finish_gradients() override {
+    const torch::NoGradGuard no_grad;
+    for (int part = 1; part < threads_.devices(); ++part) add_gradients(at(part));
+    monitor().end_of(&record::StepRecord::reduce);
+  }
+
+  void summarize(const RunTotals&, int64_t, record::Summary& summary) override {
+    auto& split = summary.split;
+    split.comm = split.scatter + split.replicate + split.gather + split.reduce;
+    summary.devices = threads_.devices();
+    summary.memory_by_device = memory_ != nullptr ? memory_->peaks() : peaks_of_gpus();
+  }
+
+ private:
+  int device_of(int part) const { return order_[static_cast<std::size_t>(part)]; }
+  Replica& at(int part) { return replicas_[static_cast<std::size_t>(part)]; }
+
+  // On the part's own thread.
+  void begin(int part) {
+    make_current(at(part).device);
+    if (memory_ != nullptr) memory_->use(device_of(part));
+  }
+
+  // The main GPU waits for what is queued on the others so far. The host does not wait.
+  void wait_for_others() {
+    if (device_.is_cpu()) return;
+    for (int part = 1; part < used_; ++part) {
+      c10::Event reached = ordering_event(at(part).device);
+      reached.record(current_stream(at(part).device));
+      reached.block(current_stream(device_));
+    }
+  }
+
+  std::vector<int64_t> peaks_of_gpus() {
+    std::vector<int64_t> peaks(order_.size());
+    for (int part = 0; part < threads_.devices(); ++part) {
+      peaks[static_cast<std::size_t>(device_of(part))] = peak_memory(at(part).device).allocated;
+    }
+    return peaks;
+  }
+
+  void replicate(Replica& replica) {
+    const torch::NoGradGuard no_grad;
+    const std::vector<NamedTensor>& main = at(0).state;
+    for (std::size_t i = 0; i < main.size(); ++i) replica.state[i].tensor.copy_(main[i].tensor);
+  }
+
+  // Training or evaluation, as the main replica is.
+  void set_mode(torch::nn::Module& module) const {
+    const bool training = model_.module().is_training();
+    if (module.is_training() != training) module.train(training);
+  }
+
+  // The sizes of torch.chunk: all equal but the last, and fewer parts than devices where the batch is small.
+  std::vector<torch::Tensor> parts_of(const torch::Tensor& batch) const { return batch.chunk(threads_.devices()); }
+
+  void scatter(const torch::Tensor& input) {
+    const std::vector<torch::Tensor> parts = parts_of(input);
+    used_ = static_cast<int>(parts.size());
+    threads_.run(used_, [&](int part) {
+      const torch::Tensor& mine = parts[static_cast<std::size_t>(part)];
+      at(part).input = part == 0 ? mine : mine.to(mine.options().device(at(part).device), true, true);
+    });
+  }
+
+  void check_outputs() {
+    for (int part = 0; part < used_; ++part) {
+      const torch::Tensor& output = at(part).output;
+      const int64_t samples = at(part).input.size(0);
+      if (output.defined() && output.dim() > 0 && output.size(0) == samples) continue;
+      throw Error(ExitCode::usage,
+                  "strategy.kind = \"dp\" puts the devices' outputs together along their first dimension, the batch; "
+                  "for " +
+                      std::to_string(samples) + " samples the model gave " +
+                      (output.defined() ? "one of shape " + shape_of(output) : "none") + "; use \"single\" or \"ddp\"");
+    }
+  }
+
+  // Where autograd of the loss ends, and that of each replica begins.
+  torch::Tensor gather_outputs() {
+    std::vector<torch::Tensor> outputs;
+    for (int part = 0; part < used_; ++part) outputs.push_back(at(part).output.detach().to(device_, true));
+    return torch::cat(outputs).requires_grad_(at(0).output.requires_grad());
+  }
+
+  void add_gradients(Replica& replica) {
+    std::vector<NamedTensor>& main = at(0).parameters;
+    for (std::size_t i = 0; i < main.size(); ++i) {
+      torch::Tensor& theirs = replica.parameters[i].tensor.mutable_grad();
+      if (!theirs.defined()) continue;
+      torch::Tensor& sum = main[i].tensor.mutable_grad();
+      if (sum.defined()) {
+        sum.add_(theirs.to(device_, true));
+      } else {
+        sum = theirs.to(theirs.options().device(device_), true, true);
+      }
+      theirs.reset();
+    }
+  }
+
+  const std::vector<int> order_;
+  std::vector<Replica> replicas_;               // the main one first; all that is indexed by part follows this order
+  const torch::Device device_;                  // of the main replica
+  const std::unique_ptr<DeviceMemory> memory_;  // of CPUs; GPUs count theirs themselves
+  DeviceThreads threads_;
+  int used_ = 0;  // parts of the batch under way
+  torch::Tensor gathered_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> dp_strategy(Model& model, const std::vector<Model*>& others, int main_device) {
+  return std::make_unique<DpStrategy>(model, others, main_device);
+}
+
+}  // namespace ddprun::train

@@ -1,0 +1,97 @@
+#include "train/loop/step_runner.hpp"
+
+#include <cmath>
+
+#include "base/error.hpp"
+#include "train/device/channels_last.hpp"
+#include "train/optim/clip_norm.hpp"
+#include "train/optim/optimizers.hpp"
+
+namespace ddprun::train {
+namespace {
+
+// Optimizer::zero_grad detaches in place, which a view, such as a gradient in a bucket, does not allow.
+void forget_gradients(torch::optim::Optimizer& optimizer) {
+  for (torch::Tensor& parameter : parameters_of(optimizer)) parameter.mutable_grad().reset();
+}
+
+void add_to(double& sum, double value) {
+  sum = (std::isnan(sum) ? 0 : sum) + value;
+}
+
+}  // namespace
+
+StepResults StepRunner::run(const TensorBatch& batch, record::StepRecord& record) {
+  StepResults results;
+  forget_gradients(optimizer_);
+  if (batch.size > 0) {
+    const std::vector<TensorBatch> parts = micro_batches(batch, options_.accumulate);
+    for (const TensorBatch& part : parts) {
+      strategy_.begin_micro_batch(&part == &parts.back());
+      run_micro_batch(part, static_cast<double>(part.size) / static_cast<double>(batch.size), record, results);
+    }
+  } else {
+    strategy_.skip_backward();
+  }
+  monitor_.timer.skip();
+  strategy_.finish_gradients();
+  monitor_.timer.lap(record, &record::StepRecord::comm);
+  monitor_.phase(Phase::optimizer);
+  update_weights(record, results);
+  return results;
+}
+
+Outcome StepRunner::forward(const TensorBatch& batch) {
+  const Autocast autocast = precision_.autocast();
+  const torch::Tensor output =
+      strategy_.forward(options_.channels_last ? with_channels_last(batch.input) : batch.input);
+  return {output, model_.loss(output, batch.target)};
+}
+
+void StepRunner::run_micro_batch(const TensorBatch& batch, double fraction, record::StepRecord& record,
+                                 StepResults& results) {
+  monitor_.timer.skip();
+  monitor_.phase(Phase::forward);
+  const auto [output, loss] = forward(batch);
+  const MicroResult result{deferred_ ? loss.detach() : loss, model_.correct(output.detach(), batch.target), fraction};
+  if (deferred_) {
+    results.parts.push_back(result);
+  } else {
+    add_result(result, record);
+  }
+  monitor_.timer.lap(record, &record::StepRecord::forward);
+
+  monitor_.phase(Phase::backward);
+  strategy_.backward(precision_.scaled(loss, batch.weight));
+  monitor_.timer.lap(record, &record::StepRecord::backward);
+}
+
+void StepRunner::update_weights(record::StepRecord& record, StepResults& results) {
+  if (precision_.scales() && !precision_.unscale(gradients_of(optimizer_), ranks_, record, results)) return;
+  if (options_.clip_norm > 0) clip_norm(gradients_of(optimizer_), options_.clip_norm);
+  callbacks_.before_optimizer_step(monitor_.step);
+  optimizer_.step();
+  callbacks_.after_optimizer_step(monitor_.step);
+}
+
+void StepRunner::read(const StepResults& results, record::StepRecord& record) {
+  if (results.overflow.defined()) {
+    record.scale = results.scale.item<float>();
+    record.skipped = results.overflow.item<float>() > 0 ? 1 : 0;
+  }
+  for (const MicroResult& part : results.parts) add_result(part, record);
+}
+
+void StepRunner::add_result(const MicroResult& result, record::StepRecord& record) {
+  const auto value = result.loss.item<double>();
+  if (!std::isfinite(value)) {
+    ranks_.async_error();  // the cause may be a lost peer, whose gradients never came
+    if (deferred_) monitor_.phase_of(record.step, Phase::forward);  // the next step is under way
+    throw Error(ExitCode::failure, std::string("the loss is ") + (std::isnan(value) ? "nan" : "infinite") +
+                                       "; a smaller optimizer.lr usually helps");
+  }
+  add_to(record.loss, value * result.fraction);
+  if (result.correct.defined()) add_to(record.correct, result.correct.item<double>());
+}
+
+}  // namespace ddprun::train

@@ -1,0 +1,60 @@
+// StepRunner: one step of training, from a batch to changed weights.
+#pragma once
+
+#include <torch/torch.h>
+
+#include "train/loop/data_loader.hpp"
+#include "train/loop/rank_group.hpp"
+#include "train/loop/step_options.hpp"
+#include "train/loop/step_results.hpp"
+#include "train/loop/strategy.hpp"
+#include "train/optim/precision.hpp"
+
+namespace ddprun::train {
+
+// The mean loss over a batch, and the output that it was computed from.
+struct Outcome {
+  torch::Tensor output, loss;
+};
+
+// Training thread only. All that it is made from outlives it.
+class StepRunner {
+ public:
+  // deferred: the loss stays on the device, in the results, instead of being read into the record.
+  StepRunner(Model& model, torch::optim::Optimizer& optimizer, Strategy& strategy, RankGroup& ranks,
+             Precision& precision, StepMonitor& monitor, Callback& callbacks, const StepOptions& options, bool deferred)
+      : model_(model),
+        optimizer_(optimizer),
+        strategy_(strategy),
+        ranks_(ranks),
+        precision_(precision),
+        monitor_(monitor),
+        callbacks_(callbacks),
+        options_(options),
+        deferred_(deferred) {}
+
+  // Forward, backward, gradients averaged, optimizer. What a CPU computes besides weights is in the record, what a GPU
+  // computes is in the results. Throws Error(failure) for a loss that is not finite.
+  StepResults run(const TensorBatch& batch, record::StepRecord& record);
+  // Forward and loss alone.
+  Outcome forward(const TensorBatch& batch);
+  // Waits for the GPU to have copied the results, and adds them to the record. Throws as run() does.
+  void read(const StepResults& results, record::StepRecord& record);
+
+ private:
+  void run_micro_batch(const TensorBatch& batch, double fraction, record::StepRecord& record, StepResults& results);
+  void add_result(const MicroResult& result, record::StepRecord& record);
+  void update_weights(record::StepRecord& record, StepResults& results);
+
+  Model& model_;
+  torch::optim::Optimizer& optimizer_;
+  Strategy& strategy_;
+  RankGroup& ranks_;
+  Precision& precision_;
+  StepMonitor& monitor_;
+  Callback& callbacks_;
+  const StepOptions& options_;
+  const bool deferred_;
+};
+
+}  // namespace ddprun::train

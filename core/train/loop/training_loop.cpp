@@ -1,0 +1,266 @@
+#include "train/loop/training_loop.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "record/environment.hpp"
+#include "train/optim/fused.hpp"
+#include "train/optim/optimizers.hpp"
+
+namespace ddprun::train {
+namespace {
+
+torch::Device device_of(const torch::nn::Module& module) {
+  const auto parameters = module.parameters();
+  return parameters.empty() ? torch::Device(torch::kCPU) : parameters.front().device();
+}
+
+FusedOptimizer* fused(const TrainerDeps& deps, bool on_gpu) {
+  const bool needed = deps.graph != nullptr || (on_gpu && deps.step.amp == Amp::fp16);
+  return needed ? dynamic_cast<FusedOptimizer*>(&deps.optimizer) : nullptr;
+}
+
+double largest(const std::vector<double>& values) {
+  return *std::max_element(values.begin(), values.end());
+}
+
+}  // namespace
+
+int64_t LoopState::complete_epochs() const {
+  return at.epoch + (at.step_of_epoch >= train.steps() ? 1 : 0);
+}
+
+TrainingLoop::TrainingLoop(TrainerDeps deps)
+    : deps_(std::move(deps)),
+      device_(device_of(deps_.model.module())),
+      defers_(!device_.is_cpu()),
+      fused_(fused(deps_, defers_)),
+      callbacks_(deps_.callbacks),
+      monitor_(device_, callbacks_),
+      precision_(deps_.step.amp, device_, fused_),
+      runner_(deps_.model, deps_.optimizer, deps_.strategy, deps_.ranks, precision_, monitor_, callbacks_, deps_.step,
+              defers_),
+      state_{.plan = deps_.plan,
+             .ranks = deps_.ranks,
+             .train = deps_.train,
+             .monitor = monitor_,
+             .at = {},
+             .stopped = {}} {
+  deps_.strategy.attach(monitor_);
+  if (deps_.graph != nullptr) {
+    graph_.emplace(*deps_.graph, deps_.optimizer, device_, deps_.train.batch_size(), deps_.step.schedule);
+  }
+}
+
+record::Summary TrainingLoop::fit() {
+  start();
+  int64_t epochs = state_.at.epoch;
+  while (!state_.ends_after(epochs)) {
+    const Stopwatch clock;
+    // Only the first epoch of a resumed run may have begun already.
+    if (state_.at.epoch != epochs) state_.at = {monitor_.step, epochs, 0, {}, state_.at.numbers};
+    record::EpochRecord record = train_epoch();
+    ++epochs;
+    callbacks_.on_epoch_trained(state_);
+    if (state_.stopped.empty()) {
+      evaluate_epoch(record);
+      record.seconds = clock.total();
+      callbacks_.on_epoch_end(record, state_);
+    }
+    last_epoch_ = record;
+  }
+  callbacks_.on_fit_end(state_);
+  return summarize();
+}
+
+void TrainingLoop::start() {
+  monitor_.phase_of(0, Phase::setup);
+  deps_.strategy.prepare();
+  callbacks_.on_fit_start(state_);
+  precision_.restore(state_.at.numbers);
+  monitor_.step = first_step_ = state_.at.step;
+}
+
+record::EpochRecord TrainingLoop::train_epoch() {
+  TensorBatch batch;
+  deps_.model.module().train();
+  deps_.ranks.barrier();
+  const Stopwatch clock;
+  deps_.train.start(state_.at.epoch, state_.at.step_of_epoch);
+  page_faults_.start(steps_here());
+  monitor_.timer.restart();
+  while (!state_.stop) {
+    if (defers_ && callbacks_.needs_sync(monitor_.step + 1)) flush();
+    monitor_.phase_of(monitor_.step + 1, Phase::data);
+    Stopwatch wait;
+    if (!next(batch)) break;
+    train_step(batch, wait.lap());
+    if (callbacks_.should_stop(monitor_.step)) state_.stopped = kInterrupted;
+    state_.stop = !state_.stopped.empty() || (deps_.plan.steps && monitor_.step >= *deps_.plan.steps);
+  }
+  flush();
+  if (fused_ != nullptr) fused_->settle();
+  precision_.save(state_.at.numbers);
+  page_faults_.stop(steps_here());
+  monitor_.phase(Phase::barrier);
+  deps_.ranks.barrier();
+  totals_.seconds += clock.total();
+  return sum_epoch();
+}
+
+// The first batch of a run may have to be read from a slow disk.
+bool TrainingLoop::next(TensorBatch& batch) {
+  if (steps_here() > 0) return deps_.train.next(batch);
+  bool more = false;
+  deps_.ranks.heartbeat_barrier("loading the first batch", [&] { more = deps_.train.next(batch); });
+  return more;
+}
+
+void TrainingLoop::train_step(const TensorBatch& batch, double waited) {
+  state_.at.step = ++monitor_.step;
+  PendingStep step;
+  step.record.epoch = state_.at.epoch + 1;
+  step.record.step = monitor_.step;
+  step.record.samples = batch.size;
+  step.record.data = waited;
+  step.step_of_epoch = ++state_.at.step_of_epoch;
+  run(batch, step);
+  page_faults_.step(steps_here());
+  report_or_defer(std::move(step));
+}
+
+void TrainingLoop::run(const TensorBatch& batch, PendingStep& step) {
+  record::StepRecord& record = step.record;
+  record.lr = set_rate();
+  const bool replays = graph_ && graph_->takes(batch, steps_here() - 1);
+  if (replays && !graph_->is_recorded()) {
+    flush();
+    graph_->record(batch, runner_, deps_.strategy, monitor_);
+  }
+  monitor_.begin(record);
+  deps_.strategy.synchronize_buffers();
+  if (replays) {
+    graph_->replay(batch, step, monitor_);
+  } else {
+    monitor_.timer.lap(record, &record::StepRecord::comm);  // of the buffers
+    step.results = copy_to_host(runner_.run(batch, record));
+    monitor_.timer.lap(record, &record::StepRecord::optimizer);
+  }
+  deps_.strategy.after_step(monitor_.step);
+  record.total = record.data + monitor_.timer.total();
+  monitor_.end();
+  step.marks = monitor_.timer.take();
+}
+
+// Returns the learning rate of this step.
+double TrainingLoop::set_rate() {
+  if (deps_.step.schedule) {
+    const double rate = learning_rate(*deps_.step.schedule, monitor_.step);
+    set_learning_rate(deps_.optimizer, rate);
+    if (graph_) graph_->set_rate(rate);
+  }
+  return learning_rate_of(deps_.optimizer);
+}
+
+// On a GPU, the step before this one is reported: it has had as long as this one took to be queued.
+void TrainingLoop::report_or_defer(PendingStep step) {
+  if (!defers_) {
+    step.record.add_comm_parts();
+    return report(step);
+  }
+  flush();
+  pending_ = std::move(step);
+  if (callbacks_.needs_sync(monitor_.step)) flush();
+}
+
+// Waits until the GPU has made the pending step, and reports it.
+void TrainingLoop::flush() {
+  if (!pending_) return;
+  PendingStep step = std::move(*pending_);
+  pending_.reset();
+  record::StepRecord& record = step.record;
+  if (is_replayed(record)) {
+    monitor_.phase_of(record.step, Phase::graph);  // the next step is under way
+    deps_.ranks.wait_for_replay(step.marks.back().event);
+  }
+  monitor_.timer.read(std::move(step.marks), record);
+  record.add_comm_parts();
+  runner_.read(step.results, record);
+  report(step);
+}
+
+void TrainingLoop::report(const PendingStep& step) {
+  totals_.add(step.record);
+  state_.at.totals.add(step.record);
+  callbacks_.on_step_end(step.record, step.step_of_epoch, state_);
+}
+
+record::EpochRecord TrainingLoop::sum_epoch() const {
+  const EpochTotals& mine = state_.at.totals;
+  const auto sums = deps_.ranks.sum({mine.loss, mine.correct, static_cast<double>(mine.samples)});
+  record::EpochRecord record;
+  record.epoch = state_.at.epoch + 1;
+  record.train_loss = sums[0] / sums[2];
+  record.train_accuracy = sums[1] / sums[2];
+  record.per_rank_loss = deps_.ranks.gather(mine.mean_loss());
+  // Ranks that did not train this epoch from its beginning have no losses of their own.
+  const auto unknown = [](double loss) { return std::isnan(loss); };
+  if (std::any_of(record.per_rank_loss.begin(), record.per_rank_loss.end(), unknown)) record.per_rank_loss.clear();
+  return record;
+}
+
+void TrainingLoop::evaluate_epoch(record::EpochRecord& record) {
+  if (!deps_.plan.evaluate) return;
+  const Evaluation test = evaluate();
+  record.test_loss = test.loss;
+  record.test_accuracy = test.accuracy;
+}
+
+Evaluation TrainingLoop::evaluate() {
+  deps_.strategy.synchronize_buffers();
+  monitor_.phase(Phase::evaluate);
+  const torch::NoGradGuard no_grad;
+  deps_.model.module().eval();
+  DataLoader& loader = *deps_.test;
+  loader.start(0);
+  // Summed where the model computes, in float64, and read once.
+  torch::Tensor loss = torch::zeros({}, torch::TensorOptions(device_).dtype(torch::kFloat64));
+  torch::Tensor right = torch::zeros_like(loss);
+  int64_t samples = 0;
+  TensorBatch batch;
+  while (loader.next(batch)) {
+    if (batch.size == 0) continue;
+    const auto [output, mean_loss] = runner_.forward(batch);
+    loss.add_(mean_loss, batch.size);
+    const torch::Tensor correct = deps_.model.correct(output, batch.target);
+    right.add_(correct.defined() ? correct : torch::full_like(right, record::kAbsent));
+    samples += batch.size;
+  }
+  deps_.model.module().train();
+  const auto sums = deps_.ranks.sum({loss.item<double>(), right.item<double>(), static_cast<double>(samples)});
+  return {sums[0] / sums[2], sums[1] / sums[2], static_cast<int64_t>(sums[2])};
+}
+
+record::Summary TrainingLoop::summarize() {
+  const RankGroup& ranks = deps_.ranks;
+  const auto samples = ranks.sum({static_cast<double>(totals_.sums.samples)});
+  record::Summary summary = totals_.summary(steps_here(), samples[0]);
+  summary.test_accuracy = last_epoch_.test_accuracy;
+  summary.test_loss = last_epoch_.test_loss;
+  summary.train_loss = last_epoch_.train_loss;
+  summary.epochs = state_.complete_epochs();
+  summary.samples_per_rank = deps_.train.samples_per_rank();
+  summary.stopped = state_.stopped;
+  if (const auto best = state_.at.numbers.find(kBestEpoch); best != state_.at.numbers.end()) {
+    summary.best_epoch = static_cast<int64_t>(best->second);
+  }
+  summary.world = ranks.size();
+  summary.peak_memory_bytes =
+      static_cast<int64_t>(largest(ranks.gather(static_cast<double>(record::peak_memory_bytes()))));
+  summary.page_faults = largest(ranks.gather(page_faults_.per_step()));
+  summary.learned = deps_.model.learned();
+  deps_.strategy.summarize(totals_, steps_here(), summary);
+  return summary;
+}
+
+}  // namespace ddprun::train

@@ -1,0 +1,83 @@
+// TrainingLoop: the order of a training, from steps to epochs to the end of the run. What differs between trainings is
+// in the objects that it calls: Strategy, Precision, GraphRunner and the callbacks.
+//
+// On a GPU a step is reported after the next step has been queued, so that the GPU never waits for the host. All steps
+// of an epoch are reported before the epoch ends. On a CPU a step is reported when it is done.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ddprun/trainer.hpp"
+#include "train/device/device_graph.hpp"
+#include "train/loop/callback.hpp"
+#include "train/loop/data_loader.hpp"
+#include "train/loop/graph_runner.hpp"
+#include "train/loop/rank_group.hpp"
+#include "train/loop/run_totals.hpp"
+#include "train/loop/step_options.hpp"
+#include "train/loop/step_runner.hpp"
+#include "train/loop/strategy.hpp"
+
+namespace ddprun::train {
+
+// What a training loop works with. It owns none of it.
+struct TrainerDeps {
+  Model& model;
+  torch::optim::Optimizer& optimizer;
+  Strategy& strategy;
+  RankGroup& ranks;
+  DataLoader& train;
+  DataLoader* test;                  // may be null: then Plan::evaluate is false
+  std::vector<Callback*> callbacks;  // in the order in which they are called
+  Plan plan;
+  StepOptions step = {};
+  // Null: none. Else empty: full steps are recorded into it and replayed, on a GPU, with an optimizer of fused.hpp,
+  // under strategy single, or ddp with a stream-ordered backend; on a thread that has left the default stream before
+  // the model was moved to the GPU.
+  DeviceGraph* graph = nullptr;
+};
+
+class TrainingLoop final : public Trainer {
+ public:
+  explicit TrainingLoop(TrainerDeps deps);
+
+  record::Summary fit() override;
+  Evaluation evaluate() override;
+
+ private:
+  void start();
+  record::EpochRecord train_epoch();
+  bool next(TensorBatch& batch);
+  void train_step(const TensorBatch& batch, double waited);
+  void run(const TensorBatch& batch, PendingStep& step);
+  double set_rate();
+  void report_or_defer(PendingStep step);
+  void flush();
+  void report(const PendingStep& step);
+  record::EpochRecord sum_epoch() const;
+  void evaluate_epoch(record::EpochRecord& record);
+  record::Summary summarize();
+  int64_t steps_here() const { return monitor_.step - first_step_; }
+
+  TrainerDeps deps_;
+  const torch::Device device_;   // of the model
+  const bool defers_;            // steps are reported one step late
+  FusedOptimizer* const fused_;  // the optimizer, where a GPU itself skips or counts its steps; else null
+  CallbackList callbacks_;
+  StepMonitor monitor_;
+  Precision precision_;
+  StepRunner runner_;
+  std::optional<GraphRunner> graph_;  // where steps are replayed
+
+  LoopState state_;
+  int64_t first_step_ = 0;              // after which this run began; 0 for one from its beginning
+  std::optional<PendingStep> pending_;  // not reported yet
+  record::EpochRecord last_epoch_;
+  RunTotals totals_;
+  PageFaultMeter page_faults_;
+};
+
+}  // namespace ddprun::train

@@ -1,0 +1,40 @@
+#include "train/reduce/gradient_hooks.hpp"
+
+#include <torch/csrc/autograd/utils/lambda_post_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+namespace ddprun::train {
+
+GradientHooks::GradientHooks(Reducer& reducer, const std::vector<NamedTensor>& parameters)
+    : reducer_(reducer), held_(parameters.size(), false) {
+  using torch::autograd::variable_list;
+  for (std::size_t index = 0; index < parameters.size(); ++index) {
+    // A parameter holds its accumulator weakly: without this list the hook would go with the first graph.
+    auto accumulator = torch::autograd::impl::grad_accumulator(parameters[index].tensor);
+    auto hook = std::make_unique<torch::autograd::utils::LambdaPostHook>(
+        [this, index](const variable_list& outputs, const variable_list&) {
+          finished(index);
+          return outputs;
+        });
+    keys_.push_back(accumulator->add_post_hook(std::move(hook)));
+    accumulators_.push_back(std::move(accumulator));
+  }
+}
+
+GradientHooks::~GradientHooks() {
+  for (std::size_t index = 0; index < keys_.size(); ++index) accumulators_[index]->del_post_hook(keys_[index]);
+}
+
+void GradientHooks::add_held() {
+  for (std::size_t index = 0; index < held_.size(); ++index) {
+    if (held_[index]) reducer_.add(index);
+    held_[index] = false;
+  }
+}
+
+void GradientHooks::finished(std::size_t index) {
+  held_[index] = holding_;
+  if (!holding_) reducer_.add(index);
+}
+
+}  // namespace ddprun::train

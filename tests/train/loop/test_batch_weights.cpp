@@ -1,0 +1,67 @@
+// Load balance: whoever computes the samples of a step, its gradient is that of all of them.
+#include "support/torch_test.hpp"
+
+#include "comm/joined.hpp"
+#include "support/error_of.hpp"
+#include "train/fit.hpp"
+
+namespace ddprun::train {
+namespace {
+
+using testing::As;
+using testing::failures;
+using testing::run_ranks;
+
+constexpr auto kDeadline = std::chrono::seconds(60);
+
+void know_all_ranks(Fit<LineModel>& fit, int64_t samples) {
+  std::vector<std::unique_ptr<data::Sampler>> samplers;
+  for (int rank = 0; rank < fit.world; ++rank) {
+    samplers.push_back(data::distributed_sampler(samples, rank, fit.world, 5, true, data::Last::exact));
+  }
+  fit.loader->know_all_ranks(std::move(samplers));
+}
+
+TEST_CASE("ranks with unequal shares follow one rank, one without any sample included") {
+  Fit<LineModel> alone(0, 1, 47, 6, data::Last::exact);
+  alone.run_single(epochs(2));
+  const torch::Tensor expected = alone.weights();
+  for (const std::vector<double>& shares : {std::vector<double>{2, 1, 3}, std::vector<double>{100, 1, 100}}) {
+    CHECK(failures(run_ranks(3, As::processes, kDeadline, [&](testing::Rank& rank) {
+            const auto backend = comm::join_good(rank);
+            Fit<LineModel> fit(rank.rank(), 3, 47, 2, data::Last::exact);
+            know_all_ranks(fit, 47);
+            fit.loader->set_batch_weights(shares);
+            fit.run_ddp(epochs(2), *backend);
+            const int64_t most =
+                std::lround(6 * shares[static_cast<std::size_t>(rank.rank())] / (shares[0] + shares[1] + shares[2]));
+            require(fit.notes.steps[0].samples == most, "samples of the first step");
+            require(torch::allclose(fit.weights(), expected, 1e-5, 1e-6), "weights");
+          })) == "");
+  }
+}
+
+TEST_CASE("shares that are measured in the first steps leave every step its samples") {
+  Fit<LineModel> alone(0, 1, 48, 6, data::Last::exact);
+  alone.run_single(epochs(3));
+  const torch::Tensor expected = alone.weights();
+  CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
+          const auto backend = comm::join_good(rank);
+          Fit<LineModel> fit(rank.rank(), 2, 48, 3, data::Last::exact);
+          know_all_ranks(fit, 48);
+          Job plan = epochs(3);
+          plan.balance_steps = 4;
+          const auto summary = fit.run_ddp(plan, *backend);
+          require(fit.notes.steps[3].samples == 3, "equal shares at first");
+          require(
+              summary.samples_per_rank.size() == 2 && summary.samples_per_rank[0] + summary.samples_per_rank[1] == 6,
+              "shares");
+          const auto mine = summary.samples_per_rank[static_cast<std::size_t>(rank.rank())];
+          require(fit.notes.steps[4].samples == mine, "measured shares from the next step on");
+          require(fit.notes.samples_per_rank == summary.samples_per_rank, "reported samples");
+          require(torch::allclose(fit.weights(), expected, 1e-5, 1e-6), "weights");
+        })) == "");
+}
+
+}  // namespace
+}  // namespace ddprun::train

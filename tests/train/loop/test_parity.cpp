@@ -1,0 +1,158 @@
+#include "support/torch_test.hpp"
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "comm/joined.hpp"
+#include "comm/single_process_backend.hpp"
+#include "record/read.hpp"
+#include "tools/conformance/temp_dir.hpp"
+#include "train/fit.hpp"
+#include "train/loop/tensor_digest.hpp"
+#include "train/reduce/parity_reducer.hpp"
+
+namespace ddprun::train {
+namespace {
+
+using testing::As;
+using testing::failures;
+using testing::run_ranks;
+using testing::TempDir;
+
+constexpr auto kDeadline = std::chrono::seconds(60);
+constexpr double kEpsilon = std::numeric_limits<float>::epsilon();
+
+Job steps(int64_t count) {
+  return {std::nullopt, count, false, 0};
+}
+
+std::vector<NamedTensor> parameters_of(Fit<LineModel>& fit) {
+  return trainable_parameters(fit.model->module());
+}
+
+// A ddp fit that writes its parity into `dir`.
+void fit_with_parity(Fit<LineModel>& fit, comm::CommBackend& backend, const std::string& dir, Job plan) {
+  ParityLog log(dir, fit.rank, parameters_of(fit), 2);
+  fit.more = {&log};
+  fit.run_ddp(plan, backend, {}, [&](BucketedReducer& reducer) {
+    return parity_reducer(reducer, backend, parameters_of(fit), log, kDeadline);
+  });
+}
+
+TEST_CASE("a print tells tensors apart by their elements, not by how these lie in memory") {
+  const torch::Tensor matrix = torch::randn({30, 20});
+  const torch::Tensor transposed = matrix.t().contiguous().t();
+  const auto print = print_of(matrix), same = print_of(transposed);
+  CHECK(print.hash.size() == 16);
+  CHECK(print.hash == same.hash);
+  CHECK(print.sketch == same.sketch);
+  CHECK(print.norm == doctest::Approx(matrix.norm().item<double>()));
+  torch::Tensor other = matrix.clone();
+  other[3][4] += 1e-6;
+  CHECK(print_of(other).hash != print.hash);
+}
+
+TEST_CASE("two sketches estimate the distance of their tensors") {
+  torch::manual_seed(3);
+  const torch::Tensor a = torch::randn({5000}), b = a + 0.01 * torch::randn({5000});
+  double squares = 0;
+  const auto left = print_of(a).sketch, right = print_of(b).sketch;
+  REQUIRE(left.size() == 8);
+  for (std::size_t k = 0; k < 8; ++k) squares += (left[k] - right[k]) * (left[k] - right[k]) / 8;
+  const double distance = (a - b).norm().item<double>();
+  CHECK(std::sqrt(squares) > distance / 3);
+  CHECK(std::sqrt(squares) < distance * 3);
+}
+
+TEST_CASE("a distance is counted in units in the last place of the terms' mean magnitude") {
+  UlpDistance near;
+  near.add(1.0F, 1.0, 1.0);
+  CHECK(near.max() == 0);
+  near.add(static_cast<float>(1 + 3 * kEpsilon), 1.0, 1.0);
+  CHECK(near.max() == 3);
+  CHECK(near.mean() == 1.5);
+  UlpDistance cancelled;  // 1 and -1, summed with one rounding of size epsilon
+  cancelled.add(static_cast<float>(kEpsilon), 0, 1);
+  CHECK(cancelled.max() == 1);
+  UlpDistance zero;
+  zero.add(0, 0, 0);
+  CHECK(zero.max() == 0);
+  CHECK(std::isnan(UlpDistance().max()));
+}
+
+TEST_CASE("two ranks write the first steps, alike, and within rounding of the exact mean") {
+  const TempDir dir;
+  CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
+          const auto backend = comm::join_good(rank);
+          Fit<LineModel> fit(rank.rank(), 2, 20, 5, data::Last::pad);
+          fit_with_parity(fit, *backend, dir.path(), steps(4));
+        })) == "");
+  const auto ranks = record::read_parity(dir.path(), 2);
+  REQUIRE(ranks.size() == 2);
+  REQUIRE(ranks[0].size() == 2 * 2);
+  for (std::size_t i = 0; i < ranks[0].size(); ++i) {
+    const record::ParityRecord &first = ranks[0][i], &second = ranks[1][i];
+    CHECK(first.step == static_cast<int64_t>(i / 2) + 1);
+    CHECK(first.parameter == (i % 2 == 0 ? "weight" : "bias"));
+    CHECK(first.elements == (i % 2 == 0 ? 2 : 1));
+    CHECK(first.gradient.hash == second.gradient.hash);
+    CHECK(first.value.hash == second.value.hash);
+    CHECK(first.ulp_max <= 2);
+    CHECK(first.ulp_mean <= first.ulp_max);
+  }
+  CHECK(ranks[0][0].gradient.hash != ranks[0][2].gradient.hash);
+  CHECK(ranks[0][0].value.norm != ranks[0][2].value.norm);
+}
+
+// Gives back averages that are wrong by eight units in the last place.
+class WrongReducer final : public Reducer {
+ public:
+  WrongReducer(Reducer& inner, std::vector<NamedTensor> parameters)
+      : inner_(inner), parameters_(std::move(parameters)) {}
+  void add(std::size_t parameter) override { inner_.add(parameter); }
+  void finalize() override {
+    inner_.finalize();
+    for (NamedTensor& parameter : parameters_) parameter.tensor.mutable_grad().mul_(1 + 8 * kEpsilon);
+  }
+
+ private:
+  Reducer& inner_;
+  std::vector<NamedTensor> parameters_;
+};
+
+TEST_CASE("averages that are wrong are seen to be") {
+  const TempDir dir;
+  const auto backend = comm::single_process_backend();
+  Fit<LineModel> fit(0, 1, 20, 5, data::Last::pad);
+  ParityLog log(dir.path(), 0, parameters_of(fit), 1);
+  fit.more = {&log};
+  std::optional<WrongReducer> wrong;
+  fit.run_ddp(steps(1), *backend, {}, [&](BucketedReducer& reducer) {
+    wrong.emplace(reducer, parameters_of(fit));
+    return parity_reducer(*wrong, *backend, parameters_of(fit), log, kDeadline);
+  });
+  const auto records = record::read_parity(dir.path(), 1).at(0);
+  REQUIRE(records.size() == 2);
+  for (const record::ParityRecord& record : records) {
+    CHECK(record.ulp_max >= 8);
+    CHECK(record.ulp_max <= 16);  // a unit is up to twice as large as epsilon times the number
+  }
+}
+
+TEST_CASE("a fit on one device has prints and no distances") {
+  const TempDir dir;
+  Fit<LineModel> fit(0, 1, 20, 5, data::Last::pad);
+  {
+    ParityLog log(dir.path(), 0, parameters_of(fit), 1);
+    fit.more = {&log};
+    fit.run_single(steps(1));
+  }
+  const auto records = record::read_parity(dir.path(), 1).at(0);
+  REQUIRE(records.size() == 2);
+  CHECK(std::isnan(records[0].ulp_max));
+  CHECK(records[0].value.hash == print_of(fit.model->module().parameters()[0]).hash);
+}
+
+}  // namespace
+}  // namespace ddprun::train

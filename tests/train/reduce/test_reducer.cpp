@@ -1,0 +1,167 @@
+#include "support/torch_test.hpp"
+
+#include "comm/joined.hpp"
+#include "comm/single_process_backend.hpp"
+#include "support/error_of.hpp"
+#include "train/reduce/bucketed_reducer.hpp"
+#include "train/reduce/gradient_hooks.hpp"
+#include "train/small_models.hpp"
+
+namespace ddprun::train {
+namespace {
+
+using testing::As;
+using testing::failures;
+using testing::run_ranks;
+
+constexpr auto kDeadline = std::chrono::seconds(60);
+
+torch::Tensor input_of(int rank, int step) {
+  return torch::arange(8, torch::kFloat32).view({2, 4}) * 0.1 + rank * 0.7 - step * 0.2;
+}
+
+// A model that is equal on all ranks, with its reducer.
+struct Replica {
+  explicit Replica(comm::CommBackend& backend, ReducerOptions options = {}, bool with_unused = false) {
+    torch::manual_seed(7);
+    model = std::make_shared<TwoLayers>(with_unused);
+    parameters = trainable_parameters(*model);
+    reducer = std::make_unique<BucketedReducer>(backend, parameters, options);
+    hooks = std::make_unique<GradientHooks>(*reducer, parameters);
+  }
+  void step(const torch::Tensor& input) {
+    forget_gradients(*model);
+    loss_of(*model, input).backward();
+    reducer->finalize();
+  }
+  std::shared_ptr<TwoLayers> model;
+  std::vector<NamedTensor> parameters;
+  std::unique_ptr<BucketedReducer> reducer;
+  std::shared_ptr<void> hooks;
+};
+
+// The gradients that the average over `size` ranks must give, computed without a reducer.
+std::vector<torch::Tensor> expected_gradients(int size, int step) {
+  std::vector<torch::Tensor> sums;
+  for (int rank = 0; rank < size; ++rank) {
+    torch::manual_seed(7);
+    TwoLayers model;
+    loss_of(model, input_of(rank, step)).backward();
+    for (std::size_t i = 0; i < model.parameters().size(); ++i) {
+      const torch::Tensor gradient = model.parameters()[i].grad() / size;
+      if (rank == 0) {
+        sums.push_back(gradient.clone());
+      } else {
+        sums[i] += gradient;
+      }
+    }
+  }
+  return sums;
+}
+
+// Three steps: the first with one bucket, the others with those rebuilt.
+void check_averages(testing::Rank& rank, ReducerOptions options) {
+  const auto backend = comm::join_good(rank);
+  Replica replica(*backend, options);
+  for (int step = 0; step < 3; ++step) {
+    replica.step(input_of(rank.rank(), step));
+    const auto expected = expected_gradients(rank.size(), step);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      require(torch::allclose(replica.parameters[i].tensor.grad(), expected[i], 1e-5, 1e-7),
+              "gradient of " + replica.parameters[i].name + " in step " + std::to_string(step));
+    }
+  }
+  require(replica.reducer->executed().algorithm == "slots", "algorithm");
+  require(replica.reducer->executed().transport == "memory", "transport");
+}
+
+TEST_CASE("gradients become the average over the ranks, in one bucket and in many") {
+  for (const std::size_t cap : {std::size_t{1} << 20, std::size_t{100}, std::size_t{1}}) {
+    CAPTURE(cap);
+    ReducerOptions options;
+    options.bucket_bytes = cap;
+    options.first_bucket_bytes = cap;
+    for (const int size : {1, 2, 3}) {
+      CAPTURE(size);
+      CHECK(failures(run_ranks(size, As::processes, kDeadline,
+                               [&](testing::Rank& rank) { check_averages(rank, options); })) == "");
+    }
+  }
+}
+
+TEST_CASE("gradients are views into the backend's memory, and stay valid when buckets are rebuilt") {
+  const auto backend = comm::single_process_backend();
+  Replica replica(*backend);
+  replica.step(input_of(0, 0));  // rebuilds
+  for (const auto& parameter : replica.parameters) CHECK(torch::isfinite(parameter.tensor.grad()).all().item<bool>());
+  replica.step(input_of(0, 1));
+  const auto base = replica.parameters[0].tensor.grad().storage().data_ptr().get();
+  for (const auto& parameter : replica.parameters) {
+    CHECK(parameter.tensor.grad().storage().data_ptr().get() == base);
+  }
+}
+
+TEST_CASE("a parameter without a gradient is named") {
+  const auto backend = comm::single_process_backend();
+  Replica replica(*backend, {}, true);
+  CHECK(testing::error_of([&] { replica.step(input_of(0, 0)); }) ==
+        "1: no gradient in this step for \"spare.weight\", \"spare.bias\": the loss does not depend on them; let the "
+        "model "
+        "use them, or set strategy.unused = \"zero\"");
+}
+
+TEST_CASE("a parameter without a gradient counts as zero where that is asked for") {
+  ReducerOptions options;
+  options.unused = Unused::zero;
+  options.bucket_bytes = options.first_bucket_bytes = 64;
+  CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
+          const auto backend = comm::join_good(rank);
+          Replica replica(*backend, options, true);
+          for (int step = 0; step < 3; ++step) {
+            replica.step(input_of(rank.rank(), step));
+            require(replica.model->spare->weight.grad().abs().sum().item<float>() == 0, "zero gradient");
+            require(replica.model->fc1->weight.grad().abs().sum().item<float>() > 0, "used gradient");
+            replica.model->spare->weight.grad().fill_(5);  // its memory is used again in the next step
+          }
+        })) == "");
+}
+
+TEST_CASE("a second backward in one step is refused") {
+  const auto backend = comm::single_process_backend();
+  Replica replica(*backend);
+  loss_of(*replica.model, input_of(0, 0)).backward();
+  CHECK(testing::error_of([&] { replica.reducer->add(0); }) ==
+        "1: parameter \"fc1.weight\" got its gradient twice in one step: run one backward per step");
+}
+
+TEST_CASE("finalize reports the buckets that it waits for, in order") {
+  std::vector<int> waited;
+  ReducerOptions options;
+  options.bucket_bytes = options.first_bucket_bytes = 1;
+  const auto backend = comm::single_process_backend();
+  Replica replica(*backend, options);
+  replica.reducer->set_on_wait([&](int bucket) { waited.push_back(bucket); });
+  replica.step(input_of(0, 0));
+  CHECK(waited == std::vector<int>{0});  // nobody knows yet in which order gradients come
+  waited.clear();
+  replica.step(input_of(0, 1));
+  CHECK(waited == std::vector<int>{0, 1, 2, 3});
+}
+
+TEST_CASE("a peer that leaves in the middle of a step ends finalize with an error") {
+  ReducerOptions options;
+  options.bucket_bytes = options.first_bucket_bytes = 64;
+  const auto outcomes = run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
+    const auto backend = comm::join_good(rank);
+    Replica replica(*backend, options);
+    replica.step(input_of(rank.rank(), 0));
+    if (rank.rank() == 1) return;
+    replica.step(input_of(0, 1));
+  });
+  CHECK(outcomes[1].ok());
+  CHECK(outcomes[0].end == testing::Outcome::End::threw);
+  CHECK(outcomes[0].number == 5);
+}
+
+}  // namespace
+}  // namespace ddprun::train
