@@ -104,7 +104,7 @@ struct Fit {
   }
   Parts parts(Plan plan) { return {*model, *optimizer, *loader, test.get(), notes, &saved, plan, step, nullptr, graph}; }
   record::Summary run_single(Plan plan) { return single_trainer(parts(plan))->fit(); }
-  record::Summary run_ddp(Plan plan, comm::CommBackend& backend, DdpOptions options = {}) {
+  record::Summary run_ddp(Plan plan, CommBackend& backend, DdpOptions options = {}) {
     const auto reducer = bucketed_reducer(backend, trainable_parameters(model->module()), {});
     return ddp_trainer(parts(plan), backend, *reducer, options)->fit();
   }

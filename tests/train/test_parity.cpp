@@ -32,7 +32,7 @@ std::vector<NamedTensor> parameters_of(Fit<LineModel>& fit) {
 }
 
 // A ddp fit that writes its parity into `dir`.
-void fit_with_parity(Fit<LineModel>& fit, comm::CommBackend& backend, const std::string& dir, Plan plan) {
+void fit_with_parity(Fit<LineModel>& fit, CommBackend& backend, const std::string& dir, Plan plan) {
   ParityLog log(dir, fit.rank, parameters_of(fit), 2);
   const auto reducer =
       parity_reducer(bucketed_reducer(backend, parameters_of(fit), {}), backend, parameters_of(fit), log, kDeadline);
@@ -116,7 +116,7 @@ class WrongReducer final : public Reducer {
     inner_->finalize();
     for (NamedTensor& parameter : parameters_) parameter.tensor.mutable_grad().mul_(1 + 8 * kEpsilon);
   }
-  const comm::Served& served() const override { return inner_->served(); }
+  const comm::Execution& execution() const override { return inner_->execution(); }
   void take_times(bool on) override { inner_->take_times(on); }
   std::vector<Transfer> transfers() const override { return inner_->transfers(); }
   TransferTotals totals() const override { return inner_->totals(); }

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "console/console.hpp"
 #include "app/run/devices.hpp"
 #include "app/run/resume.hpp"

@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "cuda/driver.hpp"

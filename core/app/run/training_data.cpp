@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "data/curriculum.hpp"
 #include "data/datasets.hpp"
 #include "data/difficulty.hpp"

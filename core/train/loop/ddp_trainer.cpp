@@ -2,9 +2,9 @@
 #include <cmath>
 #include <thread>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "comm/benchmark.hpp"
-#include "comm/comm_backend.hpp"
+#include "ddprun/comm_backend.hpp"
 #include "train/loop/heartbeat_barrier.hpp"
 #include "train/loop/loop_trainer.hpp"
 #include "train/loop/parameters.hpp"
@@ -17,7 +17,7 @@ namespace {
 
 class DdpTrainer final : public LoopTrainer {
  public:
-  DdpTrainer(Parts parts, comm::CommBackend& backend, Reducer& reducer, DdpOptions options)
+  DdpTrainer(Parts parts, CommBackend& backend, Reducer& reducer, DdpOptions options)
       : LoopTrainer(parts),
         backend_(backend),
         reducer_(reducer),
@@ -67,7 +67,7 @@ class DdpTrainer final : public LoopTrainer {
   void wait_for(const c10::Event& end) override {
     const auto deadline = std::chrono::steady_clock::now() + options_.timeout;
     while (!is_over(end)) {
-      backend_.throw_if_failed();
+      backend_.async_error();
       if (std::chrono::steady_clock::now() >= deadline) {
         backend_.abort();
         throw Error(ExitCode::peer, "the CUDA graph of a step has not ended within " +
@@ -77,7 +77,7 @@ class DdpTrainer final : public LoopTrainer {
       }
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
-    backend_.throw_if_failed();  // which ends a collective too, without a result
+    backend_.async_error();  // which ends a collective too, without a result
   }
 
   void complete(record::Summary& summary) override {
@@ -102,14 +102,14 @@ class DdpTrainer final : public LoopTrainer {
 
   std::vector<double> gather(double value) override { return gather_all({value}); }
 
-  void barrier() override { backend_.barrier()->wait(options_.timeout); }
-  void throw_if_failed() override { backend_.throw_if_failed(); }
+  void barrier() override { backend_.barrier().wait(options_.timeout); }
+  void throw_if_failed() override { backend_.async_error(); }
   void alone(const std::string& doing, const std::function<void()>& work) override {
     run_with_heartbeat(backend_, options_.timeout, doing, work);
   }
   int rank() const override { return backend_.rank(); }
   int world() const override { return backend_.size(); }
-  const comm::Served* served() const override { return &reducer_.served(); }
+  const comm::Execution* served() const override { return &reducer_.execution(); }
 
  private:
   // What CUDA says of an event is often but what became of an aborted collective.
@@ -117,19 +117,19 @@ class DdpTrainer final : public LoopTrainer {
     try {
       return event.query();
     } catch (const c10::Error&) {
-      backend_.throw_if_failed();
+      backend_.async_error();
       throw;
     }
   }
 
   std::vector<double> gather_all(const std::vector<double>& mine) {
     std::vector<double> all(mine.size() * static_cast<std::size_t>(backend_.size()));
-    const comm::Buffer buffer{all.data(), all.size(), comm::DType::float64, comm::Memory::host, nullptr};
-    backend_.allgather(mine.data(), buffer)->wait(options_.timeout);
+    backend_.allgather({.send = mine.data(), .recv = all.data(), .count = mine.size(), .dtype = DType::float64})
+        .wait(options_.timeout);
     return all;
   }
 
-  comm::CommBackend& backend_;
+  CommBackend& backend_;
   Reducer& reducer_;
   const DdpOptions options_;
   std::vector<NamedTensor> parameters_;
@@ -140,7 +140,7 @@ class DdpTrainer final : public LoopTrainer {
 
 }  // namespace
 
-std::unique_ptr<Trainer> ddp_trainer(Parts parts, comm::CommBackend& backend, Reducer& reducer, DdpOptions options) {
+std::unique_ptr<Trainer> ddp_trainer(Parts parts, CommBackend& backend, Reducer& reducer, DdpOptions options) {
   return std::make_unique<DdpTrainer>(parts, backend, reducer, options);
 }
 

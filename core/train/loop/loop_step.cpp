@@ -1,7 +1,7 @@
 // One step of LoopTrainer: from a batch to changed weights.
 #include <cmath>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "train/device/channels_last.hpp"
 #include "train/optim/clip_norm.hpp"
 #include "train/loop/loop_trainer.hpp"

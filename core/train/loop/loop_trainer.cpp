@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "data/batch_weights.hpp"
 #include "record/environment.hpp"
 #include "train/loop/metric.hpp"
@@ -235,7 +235,7 @@ record::Summary LoopTrainer::summarize() {
   summary.test_accuracy = last_epoch_.test_accuracy;
   summary.test_loss = last_epoch_.test_loss;
   summary.train_loss = last_epoch_.train_loss;
-  if (const comm::Served* by = served()) {
+  if (const comm::Execution* by = served()) {
     summary.split.comm = totals_.sums.comm / static_cast<double>(steps_here());
     summary.algorithm = by->algorithm;
     summary.transport = by->transport;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/comm_backend.hpp"
+#include "comm/call.hpp"
 #include "train/loop/fault_meter.hpp"
 #include "train/optim/fused.hpp"
 #include "train/optim/grad_scaler.hpp"
@@ -71,8 +71,8 @@ class LoopTrainer : public Trainer {
   }
   virtual int rank() const { return 0; }
   virtual int world() const { return 1; }
-  // What served the gradients' allreduce; null where there is none.
-  virtual const comm::Served* served() const { return nullptr; }
+  // What carried out the gradients' allreduce; null where there is none.
+  virtual const comm::Execution* served() const { return nullptr; }
 
   // A part of the step that only the strategy tells apart ends here; nothing outside a step.
   void end_of(double record::StepRecord::*part);

@@ -96,6 +96,6 @@ struct DdpOptions {
 
 // DistributedDataParallel (Li et al. 2020): replicas in step, gradients averaged by the reducer, which must be one over
 // the trainable parameters of parts.model.
-std::unique_ptr<Trainer> ddp_trainer(Parts parts, comm::CommBackend& backend, Reducer& reducer, DdpOptions options);
+std::unique_ptr<Trainer> ddp_trainer(Parts parts, CommBackend& backend, Reducer& reducer, DdpOptions options);
 
 }  // namespace ddprun::train

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "comm/comm_backend.hpp"
+#include "ddprun/comm_backend.hpp"
 #include "train/reduce/bucket_plan.hpp"
 #include "train/loop/parameters.hpp"
 #include "train/reduce/transfer.hpp"
@@ -16,7 +16,7 @@ namespace ddprun::train {
 class Bucket {
  public:
   // Collective (it allocates from the backend).
-  Bucket(comm::CommBackend& backend, const BucketPlan& plan, const std::vector<NamedTensor>& parameters);
+  Bucket(CommBackend& backend, const BucketPlan& plan, const std::vector<NamedTensor>& parameters);
 
   // Takes the gradient of a slot's parameter into the bucket, times `scale` (a wrapped number, so that it takes part in
   // the gradient's own type), and makes the bucket's view the gradient. Where it already is one, it is scaled in place.
@@ -25,9 +25,9 @@ class Bucket {
   void take_zero(std::size_t slot, const torch::Tensor& parameter);
 
   // Sums the bucket over the ranks and waits for it; with a stream-ordered backend, queues that on the current stream.
-  void allreduce(comm::CommBackend& backend, std::chrono::milliseconds timeout);
+  void allreduce(CommBackend& backend, std::chrono::milliseconds timeout);
   // What served the last allreduce, and what the call moved when.
-  const comm::Served& served() const { return served_; }
+  const ExecutionInfo& execution() const { return execution_; }
   const Transfer& transfer() const { return transfer_; }
 
   const BucketPlan& plan() const { return plan_; }
@@ -38,7 +38,7 @@ class Bucket {
   BucketPlan plan_;
   torch::Tensor flat_;
   std::vector<torch::Tensor> views_;  // by slot
-  comm::Served served_;
+  ExecutionInfo execution_;
   Transfer transfer_;
 };
 

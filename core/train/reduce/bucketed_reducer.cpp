@@ -4,8 +4,9 @@
 #include <limits>
 #include <numeric>
 #include <set>
+#include <string_view>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "train/reduce/bucket_transport.hpp"
 #include "train/reduce/reducer.hpp"
 #include "train/reduce/tensor_buffer.hpp"
@@ -13,9 +14,9 @@
 namespace ddprun::train {
 namespace {
 
-std::string joined(const std::set<std::string>& names) {
+std::string with_commas(const std::set<std::string_view>& names) {
   std::string text;
-  for (const std::string& name : names) {
+  for (const std::string_view name : names) {
     if (!text.empty()) text += ", ";
     text += name;
   }
@@ -24,7 +25,7 @@ std::string joined(const std::set<std::string>& names) {
 
 class BucketedReducer final : public Reducer {
  public:
-  BucketedReducer(comm::CommBackend& backend, std::vector<NamedTensor> parameters, ReducerOptions options)
+  BucketedReducer(CommBackend& backend, std::vector<NamedTensor> parameters, ReducerOptions options)
       : backend_(backend),
         parameters_(std::move(parameters)),
         options_(std::move(options)),
@@ -76,7 +77,7 @@ class BucketedReducer final : public Reducer {
     build(std::vector<std::size_t>(order.begin(), order.end()), options_.first_bucket_bytes, options_.bucket_bytes);
   }
 
-  const comm::Served& served() const override { return served_; }
+  const comm::Execution& execution() const override { return execution_; }
   void take_times(bool on) override { transport_->take_times(on); }
   std::vector<Transfer> transfers() const override { return transport_->transfers(); }
   TransferTotals totals() const override {
@@ -149,7 +150,7 @@ class BucketedReducer final : public Reducer {
   }
 
   void finish_step() {
-    note_served();
+    note_execution();
     if (!order_.empty()) {
       begin_step();
       return;
@@ -157,21 +158,20 @@ class BucketedReducer final : public Reducer {
     // Once: from now on the buckets follow the order that rank 0 saw. The gradients of this step stay valid, since each
     // is a view that keeps its old bucket's memory.
     std::vector<int64_t> order(ready_order_.begin(), ready_order_.end());
-    const comm::Buffer buffer{order.data(), order.size(), comm::DType::int64, comm::Memory::host, nullptr};
-    backend_.broadcast(buffer, 0)->wait(options_.timeout);
+    backend_.broadcast({.recv = order.data(), .count = order.size(), .dtype = DType::int64}).wait(options_.timeout);
     follow(order);
   }
 
-  void note_served() {
-    std::set<std::string> algorithms, transports;
+  void note_execution() {
+    std::set<std::string_view> algorithms, transports;
     for (const Bucket& bucket : buckets_) {
-      algorithms.insert(bucket.served().algorithm);
-      transports.insert(bucket.served().transport);
+      algorithms.insert(bucket.execution().algorithm);
+      transports.insert(bucket.execution().transport);
     }
-    served_ = {joined(algorithms), joined(transports)};
+    execution_ = {with_commas(algorithms), with_commas(transports)};
   }
 
-  comm::CommBackend& backend_;
+  CommBackend& backend_;
   const std::vector<NamedTensor> parameters_;
   const ReducerOptions options_;
   const torch::Tensor scale_;
@@ -182,13 +182,13 @@ class BucketedReducer final : public Reducer {
   std::vector<std::size_t> pending_;      // by bucket: gradients still to come
   std::size_t started_ = 0;               // buckets of this step
   std::vector<int64_t> order_;            // that the buckets follow; empty in the first step
-  comm::Served served_;
+  comm::Execution execution_;
   std::unique_ptr<BucketTransport> transport_;  // last: it uses the buckets
 };
 
 }  // namespace
 
-std::unique_ptr<Reducer> bucketed_reducer(comm::CommBackend& backend, std::vector<NamedTensor> parameters,
+std::unique_ptr<Reducer> bucketed_reducer(CommBackend& backend, std::vector<NamedTensor> parameters,
                                           ReducerOptions options) {
   if (parameters.empty()) throw Error(ExitCode::usage, "the model has no parameter that requires a gradient");
   return std::make_unique<BucketedReducer>(backend, std::move(parameters), std::move(options));

@@ -12,7 +12,7 @@ constexpr int64_t kPiece = 1 << 18;  // elements of a rank that are gathered at 
 
 class ParityReducer final : public Reducer {
  public:
-  ParityReducer(std::unique_ptr<Reducer> inner, comm::CommBackend& backend, std::vector<NamedTensor> parameters,
+  ParityReducer(std::unique_ptr<Reducer> inner, CommBackend& backend, std::vector<NamedTensor> parameters,
                 ParityLog& log, std::chrono::milliseconds timeout)
       : inner_(std::move(inner)),
         backend_(backend),
@@ -37,7 +37,7 @@ class ParityReducer final : public Reducer {
     log_.note_distances(std::move(distances));
   }
 
-  const comm::Served& served() const override { return inner_->served(); }
+  const comm::Execution& execution() const override { return inner_->execution(); }
   void take_times(bool on) override { inner_->take_times(on); }
   std::vector<Transfer> transfers() const override { return inner_->transfers(); }
   TransferTotals totals() const override { return inner_->totals(); }
@@ -60,7 +60,9 @@ class ParityReducer final : public Reducer {
 
   void measure_piece(const torch::Tensor& mine, const torch::Tensor& reduced, UlpDistance& distance) {
     const torch::Tensor all = torch::empty({backend_.size(), mine.numel()});
-    backend_.allgather(mine.data_ptr(), as_buffer(all))->wait(timeout_);
+    Collective call = in_place(mine);
+    call.recv = all.data_ptr();
+    backend_.allgather(call).wait(timeout_);
     const float* values = all.data_ptr<float>();
     const float* got = reduced.data_ptr<float>();
     for (int64_t i = 0; i < mine.numel(); ++i) {
@@ -75,7 +77,7 @@ class ParityReducer final : public Reducer {
   }
 
   const std::unique_ptr<Reducer> inner_;
-  comm::CommBackend& backend_;
+  CommBackend& backend_;
   const std::vector<NamedTensor> parameters_;
   ParityLog& log_;
   const std::chrono::milliseconds timeout_;
@@ -84,7 +86,7 @@ class ParityReducer final : public Reducer {
 
 }  // namespace
 
-std::unique_ptr<Reducer> parity_reducer(std::unique_ptr<Reducer> inner, comm::CommBackend& backend,
+std::unique_ptr<Reducer> parity_reducer(std::unique_ptr<Reducer> inner, CommBackend& backend,
                                         std::vector<NamedTensor> parameters, ParityLog& log,
                                         std::chrono::milliseconds timeout) {
   return std::make_unique<ParityReducer>(std::move(inner), backend, std::move(parameters), log, timeout);

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "comm/comm_backend.hpp"
+#include "ddprun/comm_backend.hpp"
 #include "train/loop/parity_log.hpp"
 #include "train/reduce/reducer.hpp"
 
@@ -15,7 +15,7 @@ namespace ddprun::train {
 // each finalize, and tells the log the distances. Gradients of another type than float32 have none. The local gradients
 // come over the backend in pieces, so that it takes one copy of the gradients and a few MiB. Reduces through `inner`.
 // All must outlive it. Collective, as `inner` is.
-std::unique_ptr<Reducer> parity_reducer(std::unique_ptr<Reducer> inner, comm::CommBackend& backend,
+std::unique_ptr<Reducer> parity_reducer(std::unique_ptr<Reducer> inner, CommBackend& backend,
                                         std::vector<NamedTensor> parameters, ParityLog& log,
                                         std::chrono::milliseconds timeout);
 

@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "comm/comm_backend.hpp"
+#include "comm/call.hpp"
+#include "ddprun/comm_backend.hpp"
 #include "train/loop/parameters.hpp"
 #include "train/reduce/transfer.hpp"
 
@@ -32,9 +33,9 @@ class Reducer {
   // Takes such an order from an earlier run instead of the first step's. Between steps; collective. Throws Error(usage)
   // unless it lists every parameter once.
   virtual void follow(const std::vector<int64_t>& order) = 0;
-  // What served the last step's collectives, each name once: "ring", or "ring, tree" where auto mixed them. Valid until
-  // the next finalize.
-  virtual const comm::Served& served() const = 0;
+  // What carried out the last step's collectives, each name once: "ring", or "ring, tree" where auto mixed them. Valid
+  // until the next finalize.
+  virtual const comm::Execution& execution() const = 0;
   // Off, between two steps: what is queued is recorded into a CUDA graph, and no times are taken. On at first.
   virtual void take_times(bool on) = 0;
   // The last measured step's allreduces, by bucket, hidden behind backward or not. Waits for a GPU.
@@ -61,7 +62,7 @@ struct ReducerOptions {
 // waits; another backend has to take CUDA memory too (staged_backend.hpp). The backend must outlive the reducer, which
 // is the only one to call it between the first add and the end of finalize. Collective: all ranks make it with the same
 // parameters.
-std::unique_ptr<Reducer> bucketed_reducer(comm::CommBackend& backend, std::vector<NamedTensor> parameters,
+std::unique_ptr<Reducer> bucketed_reducer(CommBackend& backend, std::vector<NamedTensor> parameters,
                                           ReducerOptions options);
 
 // Calls Reducer::add from autograd. The thread that runs backward.
