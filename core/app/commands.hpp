@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "tools/bench/plan.hpp"
 #include "tools/compare/request.hpp"
 #include "tools/compare/sweep.hpp"

@@ -9,7 +9,7 @@
 namespace ddprun::app {
 namespace {
 
-std::string describe(const comm::Capabilities& capabilities) {
+std::string describe(const Capabilities& capabilities) {
   std::string text;
   const auto add = [&](bool has, const char* word) {
     if (has && !text.empty()) text += ' ';
@@ -22,7 +22,7 @@ std::string describe(const comm::Capabilities& capabilities) {
   add(capabilities.capture, "capture");
   add(capabilities.alloc, "alloc");
   text += "; algorithms auto";
-  for (const comm::Algorithm& algorithm : capabilities.algorithms) text += " " + algorithm.name;
+  for (const AlgorithmInfo& algorithm : capabilities.algorithms) text += " " + algorithm.name;
   return text;
 }
 

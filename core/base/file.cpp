@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun {
 

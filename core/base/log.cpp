@@ -4,7 +4,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::log {
 namespace {

@@ -12,7 +12,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "checkpoint/names.hpp"

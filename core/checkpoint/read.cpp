@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "base/file.hpp"
 #include "checkpoint/checksum.hpp"
 #include "checkpoint/safetensors.hpp"

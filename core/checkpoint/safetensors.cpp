@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "base/file.hpp"
 #include "checkpoint/checksum.hpp"
 

@@ -49,17 +49,17 @@ bool in_blocks(Kind kind) {
 }
 
 uint64_t wrong_elements(const Pattern& pattern, const Call& call, const void* result, int rank) {
-  const auto mine = static_cast<std::size_t>(rank) * call.count;
-  const std::size_t block = call.count * size_of(call.dtype);
+  const auto mine = static_cast<std::size_t>(rank) * call.what.count;
+  const std::size_t block = call.what.count * size_of(call.what.dtype);
   uint64_t wrong = 0;
   switch (call.kind) {
-    case Kind::allreduce: return wrong_reductions(pattern, 0, call.count, result);
-    case Kind::reduce_scatter: return wrong_reductions(pattern, mine, call.count, result);
-    case Kind::broadcast: return wrong_copies(pattern, call.root, 0, call.count, result);
+    case Kind::allreduce: return wrong_reductions(pattern, 0, call.what.count, result);
+    case Kind::reduce_scatter: return wrong_reductions(pattern, mine, call.what.count, result);
+    case Kind::broadcast: return wrong_copies(pattern, call.what.root, 0, call.what.count, result);
     case Kind::allgather:
       for (int peer = 0; peer < pattern.ranks; ++peer) {
         const auto* from = static_cast<const char*>(result) + static_cast<std::size_t>(peer) * block;
-        wrong += wrong_copies(pattern, peer, 0, call.count, from);
+        wrong += wrong_copies(pattern, peer, 0, call.what.count, from);
       }
       return wrong;
     case Kind::barrier: break;
@@ -98,21 +98,22 @@ std::shared_ptr<void> Benchmark::allocate(Source source) {
 Call Benchmark::prepare(const BenchmarkCase& what) {
   Buffers& buffers = buffers_.at(index_of(what.source));
   if (buffers.recv == nullptr) buffers = {allocate(what.source), allocate(what.source)};
-  Call call{.kind = what.kind, .dtype = what.dtype, .op = what.op, .root = what.root, .memory = memory_.kind()};
-  call.stream = memory_.stream();
-  call.count = count_of(what, backend_.size());
-  call.send = what.in_place ? buffers.recv.get() : buffers.send.get();
-  call.recv = buffers.recv.get();
+  Call call{.kind = what.kind};
+  call.what = {.dtype = what.dtype, .op = what.op, .root = what.root, .memory = memory_.kind()};
+  call.what.stream = memory_.stream();
+  call.what.count = count_of(what, backend_.size());
+  call.what.send = what.in_place ? buffers.recv.get() : buffers.send.get();
+  call.what.recv = buffers.recv.get();
   if (what.in_place && in_blocks(what.kind)) {
     char* const mine =
-        static_cast<char*>(call.recv) + static_cast<std::size_t>(backend_.rank()) * call.count * size_of(call.dtype);
-    (what.kind == Kind::allgather ? call.send = mine : call.recv = mine);
+        static_cast<char*>(call.what.recv) + static_cast<std::size_t>(backend_.rank()) * call.what.count * size_of(call.what.dtype);
+    (what.kind == Kind::allgather ? call.what.send = mine : call.what.recv = mine);
   }
   return call;
 }
 
-Served Benchmark::run(const Call& call) {
-  return forward(backend_, call)->wait(options_.timeout);
+ExecutionInfo Benchmark::run(const Call& call) {
+  return start(backend_, call.kind, call.what).wait(options_.timeout);
 }
 
 BenchmarkResult Benchmark::measure(const BenchmarkCase& what) {
@@ -124,28 +125,28 @@ BenchmarkResult Benchmark::measure(const BenchmarkCase& what) {
     memory_.clear(buffers_.at(index_of(what.source)).recv.get(), largest_);
   }
   result.batch = batch_of(call);
-  result.seconds = time(call, result.batch, result.served);
+  result.seconds = time(call, result.batch, result.execution);
   // On a stream a call says nothing of how it ends; the barrier does.
-  if (memory_.kind() == Memory::cuda) backend_.barrier()->wait(options_.timeout);
+  if (memory_.kind() == Memory::cuda) backend_.barrier().wait(options_.timeout);
   return result;
 }
 
 uint64_t Benchmark::check(const Call& call) {
   const int rank = backend_.rank();
   const auto ranks = static_cast<std::size_t>(backend_.size());
-  const std::size_t received = call.kind == Kind::allgather ? call.count * ranks : call.count;
-  const std::size_t sent = call.kind == Kind::reduce_scatter ? call.count * ranks : call.count;
-  const std::size_t size = size_of(call.dtype);
-  const bool sends = call.kind != Kind::broadcast || rank == call.root;
-  void* const send = call.kind == Kind::broadcast ? call.recv : const_cast<void*>(call.send);
+  const std::size_t received = call.kind == Kind::allgather ? call.what.count * ranks : call.what.count;
+  const std::size_t sent = call.kind == Kind::reduce_scatter ? call.what.count * ranks : call.what.count;
+  const std::size_t size = size_of(call.what.dtype);
+  const bool sends = call.kind != Kind::broadcast || rank == call.what.root;
+  void* const send = call.kind == Kind::broadcast ? call.what.recv : const_cast<void*>(call.what.send);
   uint64_t wrong = 0;
   for (int64_t i = 0; i < options_.checks; ++i) {
-    const Pattern pattern{call.dtype, call.op, backend_.size(), mix(options_.seed) + static_cast<uint64_t>(i)};
+    const Pattern pattern{call.what.dtype, call.what.op, backend_.size(), mix(options_.seed) + static_cast<uint64_t>(i)};
     constexpr int kNobody = -1;  // no rank's data: what of it stays is wrong
-    memory_.write(call.recv, received * size, [&](void* host) { fill(pattern, kNobody, 0, received, host); });
+    memory_.write(call.what.recv, received * size, [&](void* host) { fill(pattern, kNobody, 0, received, host); });
     if (sends) memory_.write(send, sent * size, [&](void* host) { fill(pattern, rank, 0, sent, host); });
     run(call);
-    wrong += wrong_elements(pattern, call, memory_.read(call.recv, received * size), rank);
+    wrong += wrong_elements(pattern, call, memory_.read(call.what.recv, received * size), rank);
   }
   uint64_t total = 0;
   for (const std::string& count : gather_(std::to_string(wrong))) total += std::stoull(count);
@@ -173,15 +174,15 @@ int64_t Benchmark::batch_of(const Call& call) {
 
 // Back to back. A sample is the time from when the last rank had ended the previous call (or batch) to when the last
 // rank has ended this one, so that the samples of a case add up to the time of its slowest rank.
-std::vector<double> Benchmark::time(const Call& call, int64_t batch, Served& served) {
+std::vector<double> Benchmark::time(const Call& call, int64_t batch, Execution& execution) {
   const auto samples = static_cast<std::size_t>(options_.samples);
   std::vector<int64_t> stamps(samples + 1);
-  backend_.barrier()->wait(options_.timeout);
+  backend_.barrier().wait(options_.timeout);
   for (int64_t i = 0; i < options_.warmup; ++i) run(call);
   memory_.finish();
   stamps[0] = now();
   for (std::size_t sample = 0; sample < samples; ++sample) {
-    for (int64_t i = 0; i < batch; ++i) served = run(call);
+    for (int64_t i = 0; i < batch; ++i) execution = run(call);
     memory_.finish();
     stamps[sample + 1] = now();
   }

@@ -13,7 +13,6 @@
 
 #include "comm/benchmark_memory.hpp"
 #include "comm/call.hpp"
-#include "comm/comm_backend.hpp"
 
 namespace ddprun::comm {
 
@@ -50,7 +49,7 @@ struct BenchmarkResult {
   std::vector<double> seconds;  // of one call, per sample; equal on all ranks
   int64_t batch = 1;            // calls per sample
   uint64_t wrong = 0;           // elements, in all checks and on all ranks
-  Served served;
+  Execution execution;
 };
 
 // The values of all ranks in rank order, out of band: the backend under test is trusted with nothing but its work.
@@ -72,10 +71,10 @@ class Benchmark {
 
   std::shared_ptr<void> allocate(Source source);
   Call prepare(const BenchmarkCase& what);
-  Served run(const Call& call);
+  ExecutionInfo run(const Call& call);
   uint64_t check(const Call& call);
   int64_t batch_of(const Call& call);
-  std::vector<double> time(const Call& call, int64_t batch, Served& served);
+  std::vector<double> time(const Call& call, int64_t batch, Execution& execution);
 
   CommBackend& backend_;
   Gather gather_;

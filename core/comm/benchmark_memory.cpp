@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "comm/pages.hpp"
 
 namespace ddprun::comm {
 

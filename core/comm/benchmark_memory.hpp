@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "comm/comm_backend.hpp"
+#include "ddprun/comm_backend.hpp"
 #include "cuda/runtime.hpp"
 
 namespace ddprun::comm {

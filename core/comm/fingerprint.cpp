@@ -17,23 +17,23 @@ std::string name_ranks(const std::vector<std::size_t>& ranks) {
 }  // namespace
 
 Fingerprint fingerprint(const Call& call) {
-  return {.sequence = call.sequence,
-          .count = call.count,
-          .root = call.root,
+  return {.sequence = call.number,
+          .count = call.what.count,
+          .root = call.what.root,
           .kind = static_cast<uint8_t>(call.kind),
-          .dtype = static_cast<uint8_t>(call.dtype),
-          .op = static_cast<uint8_t>(call.op),
-          .memory = static_cast<uint8_t>(call.memory)};
+          .dtype = static_cast<uint8_t>(call.what.dtype),
+          .op = static_cast<uint8_t>(call.what.op),
+          .memory = static_cast<uint8_t>(call.what.memory)};
 }
 
 std::string describe(const Fingerprint& print) {
   return describe(Call{.kind = static_cast<Kind>(print.kind),
-                       .sequence = print.sequence,
-                       .dtype = static_cast<DType>(print.dtype),
-                       .op = static_cast<Op>(print.op),
-                       .root = print.root,
-                       .memory = static_cast<Memory>(print.memory),
-                       .count = print.count});
+                       .number = print.sequence,
+                       .what = {.count = print.count,
+                                .dtype = static_cast<DType>(print.dtype),
+                                .op = static_cast<Op>(print.op),
+                                .root = print.root,
+                                .memory = static_cast<Memory>(print.memory)}});
 }
 
 std::string describe_disagreement(std::span<const Fingerprint> prints) {
@@ -44,7 +44,7 @@ std::string describe_disagreement(std::span<const Fingerprint> prints) {
     for (std::size_t rank = 0; rank < prints.size(); ++rank) {
       if (same(rank)) ranks.push_back(rank);
     }
-    if (ranks.front() != first) continue;  // told with an earlier rank
+    if (ranks.front() != first) continue;  // reported with an earlier rank
     text += (text.empty() ? "" : ", ") + name_ranks(ranks) + " called " + describe(prints[first]);
   }
   return text;

@@ -12,7 +12,7 @@ namespace ddprun::comm {
 
 // A Call without its addresses, of a fixed layout: ranks exchange it as bytes.
 struct Fingerprint {
-  uint64_t sequence = 0;
+  uint64_t sequence = 0;  // Call::number
   uint64_t count = 0;
   int32_t root = 0;
   uint8_t kind = 0;
@@ -36,9 +36,8 @@ std::string describe_disagreement(std::span<const Fingerprint> prints);
 class FingerprintExchange {
  public:
   virtual ~FingerprintExchange() = default;
-  // Every rank's fingerprint in rank order; valid until the next call. Blocks until all are there. Throws Error(peer)
-  // that names the rank: one that does not come in time, that has ended, or that has left; or says that abort was
-  // called.
+  // Every rank's fingerprint in rank order; valid until the next call. Blocks until all are there. Throws CommError
+  // that names the rank: one that does not come in time (timeout), that has ended or left (peer_lost); or aborted.
   virtual std::span<const Fingerprint> exchange(const Fingerprint& mine, std::chrono::milliseconds deadline) = 0;
   // Ends a blocked and every later exchange with an error. Any thread.
   virtual void abort() noexcept = 0;

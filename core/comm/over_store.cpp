@@ -11,7 +11,7 @@ std::function<std::vector<std::string>(std::string_view)> gather_over(launch::St
   };
 }
 
-std::unique_ptr<CommBackend> join_over(launch::Store& store, const ddprun_comm_plugin& plugin, JoinOptions options) {
+std::unique_ptr<PluginBackend> join_over(launch::Store& store, const ddprun_comm_plugin& plugin, JoinOptions options) {
   options.allgather = gather_over(store, "join", options.rank, options.size, options.deadline);
   return join(plugin, options);
 }

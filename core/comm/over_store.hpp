@@ -19,6 +19,6 @@ std::function<std::vector<std::string>(std::string_view)> gather_over(launch::St
                                                                       int size, std::chrono::milliseconds timeout);
 
 // join() with options.allgather through `store`, under "join", and options.deadline.
-std::unique_ptr<CommBackend> join_over(launch::Store& store, const ddprun_comm_plugin& plugin, JoinOptions options);
+std::unique_ptr<PluginBackend> join_over(launch::Store& store, const ddprun_comm_plugin& plugin, JoinOptions options);
 
 }  // namespace ddprun::comm

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "comm/comm_backend.hpp"
+#include "ddprun/comm_backend.hpp"
 
 namespace ddprun::comm {
 

@@ -1,20 +1,26 @@
-// The adapter from a plugin's C table to CommBackend: status codes become errors with the plugin's own words.
+// The adapter from a plugin's C table to CommBackend: it checks each call once, compares it over the ranks where that is
+// asked for, and calls the table. Status codes become CommError with the plugin's own words.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "comm/comm_backend.hpp"
+#include "comm/call.hpp"
+#include "comm/declared.hpp"
+#include "comm/fingerprint.hpp"
+#include "ddprun/comm_backend.hpp"
 #include "ddprun/plugin/comm_plugin.h"
 
 namespace ddprun::comm {
+
+class PluginHandle;
 
 struct JoinOptions {
   int rank = 0;
@@ -27,30 +33,73 @@ struct JoinOptions {
   // The value of every rank in rank order, out of band; called by the joining thread, during join only. May throw: that
   // exception then leaves join.
   std::function<std::vector<std::string>(std::string_view)> allgather{};
-  // (optional) Raised by whoever wants to end a join under way; abort() of the backend raises it too.
+  // (optional) Raise it to end a join that is under way; abort() of the backend raises it too.
   std::shared_ptr<std::atomic<int32_t>> abort_flag{};
 };
 
-// What a plugin declares.
-Capabilities capabilities_of(const ddprun_comm_plugin& plugin);
+class PluginBackend final : public CommBackend {
+ public:
+  PluginBackend(const ddprun_comm_plugin& plugin, const JoinOptions& options);
+  ~PluginBackend() override;
 
-// What is wrong with asking this plugin for an algorithm over buffers in such memory: `expected "auto", "ring" or
-// "tree" (did you mean "ring"?)`; nothing where it is "auto" or declared for it. Creates nothing, so that a config can
-// be checked without ranks.
-std::optional<std::string> algorithm_error(const ddprun_comm_plugin& plugin, const std::string& algorithm,
-                                           Memory memory);
+  // From now on: before each collective, exchanges its fingerprint (kind, number, dtype, count, op, root, memory). Where
+  // they differ, every rank throws CommError(mismatch) with all of them, and every later call throws CommError. What
+  // the exchange itself calls on this backend is not compared.
+  void compare_calls(std::unique_ptr<FingerprintExchange> exchange);
 
-// What is wrong with giving this plugin buffers in host or in CUDA memory, with what to do, as text behind the name of
-// the key comm.backend; nothing where it takes them. `staged`: copies through page-locked host memory are allowed.
-std::optional<std::string> memory_error(const ddprun_comm_plugin& plugin, Memory memory, bool staged);
+  Work allreduce(const Collective& call) override {
+    return start(Kind::allreduce, table_.allreduce, call);
+  }
+  Work broadcast(const Collective& call) override {
+    return start(Kind::broadcast, table_.broadcast, call);
+  }
+  Work allgather(const Collective& call) override {
+    return start(Kind::allgather, table_.allgather, call);
+  }
+  Work barrier() override { return start(Kind::barrier, table_.barrier, {}); }
+  Work reduce_scatter(const Collective& call) override {
+    return start(Kind::reduce_scatter, table_.reduce_scatter, call);
+  }
+  void async_error() override;
+  void abort() noexcept override;
+  std::shared_ptr<void> allocate(std::size_t bytes) override;
+  bool test(Request& request) override;
+  ExecutionInfo wait(Request& request, std::chrono::milliseconds timeout) override;
 
-// Where the buffers are that this plugin is given for tensors in `memory`: in the host's where those of a GPU are to be
-// copied through it (`staged`) and the plugin takes it.
-Memory memory_given(const ddprun_comm_plugin& plugin, Memory memory, bool staged);
+ private:
+  // A request of the plugin, and the call that it is of, for messages.
+  struct Started : Request {
+    Call call;
+    ddprun_request* handle = nullptr;
+  };
+  // By dtype and op: the memory in which it is taken, as a mask.
+  using Taken = std::array<std::array<uint32_t, kOpCount>, kDTypeCount>;
 
-// Joins all ranks into a communicator of the plugin, whose table outlives it. Blocks, at most options.deadline.
-// Requests and allocations keep the communicator alive. Throws Error(plugin) where the plugin refuses the options or
-// breaks its contract, Error(rendezvous) where a rank does not come or is lost, Error(failure) for the rest.
-std::unique_ptr<CommBackend> join(const ddprun_comm_plugin& plugin, const JoinOptions& options);
+  static Taken taken_by(const Capabilities& capabilities, const std::string& algorithm);
+  Work start(Kind kind, ddprun_collective_fn function, const Collective& what);
+  void check_declared(const Call& call) const;
+  void compare(const Call& call);
+  // For a failure of no particular collective.
+  std::string where(const std::string& doing = "") const;
+  [[noreturn]] void fail(const std::string& where, ddprun_status status) const;
+
+  const ddprun_comm_plugin& table_;
+  const std::string algorithm_;
+  const Taken by_allreduce_;       // the chosen algorithm, or any under auto
+  const Taken by_reduce_scatter_;  // any algorithm
+  const std::chrono::milliseconds deadline_;
+  const std::shared_ptr<PluginHandle> handle_;
+  uint64_t calls_ = 0;
+  std::vector<std::unique_ptr<Started>> requests_;
+  std::vector<Started*> free_;  // of requests_, which are used again and again
+  std::unique_ptr<FingerprintExchange> exchange_;
+  bool comparing_ = false;
+  bool disagreed_ = false;  // or lost one another
+};
+
+// Joins all ranks into a communicator of the plugin, whose table outlives it. Blocks, at most options.deadline. Throws
+// Error(plugin) where the plugin refuses the options or breaks its contract, Error(rendezvous) where a rank does not
+// come or is lost, Error(failure) for the rest.
+std::unique_ptr<PluginBackend> join(const ddprun_comm_plugin& plugin, const JoinOptions& options);
 
 }  // namespace ddprun::comm

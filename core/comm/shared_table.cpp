@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "comm/table_memory.hpp"
 #include "comm/process_watch.hpp"
 
@@ -107,12 +107,12 @@ class SharedTable : public FingerprintExchange {
   void wait_for(std::size_t peer, TableSlot& slot, uint32_t sequence, std::chrono::milliseconds deadline) {
     const auto end = Clock::now() + deadline;
     while (!is_there(slot, sequence)) {
-      if (aborted_) throw Error(ExitCode::peer, "aborted");
+      if (aborted_) throw CommError(CommStatus::aborted, "aborted");
       require_not_aborted(peer);
       require_coming(peer, slot, sequence);
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
       if (left.count() <= 0) {
-        throw Error(ExitCode::peer, "timeout: rank " + std::to_string(peer) + " did not come within " +
+        throw CommError(CommStatus::timeout, "timeout: rank " + std::to_string(peer) + " did not come within " +
                                         std::to_string(deadline.count()) + " ms, " + progress_of(peer));
       }
       slot.sleepers.fetch_add(1);
@@ -137,7 +137,7 @@ class SharedTable : public FingerprintExchange {
   }
 
   [[noreturn]] void fail_for(std::size_t peer, const char* what) const {
-    throw Error(ExitCode::peer, "peer lost: rank " + std::to_string(peer) + " (process " +
+    throw CommError(CommStatus::peer_lost, "peer lost: rank " + std::to_string(peer) + " (process " +
                                     std::to_string(members_[peer].pid.load()) + ")" + what + progress_of(peer));
   }
 

@@ -3,45 +3,52 @@
 #include <atomic>
 #include <cstring>
 
-#include "base/error.hpp"
 #include "comm/call.hpp"
-#include "comm/pages.hpp"
 
 namespace ddprun::comm {
 namespace {
 
-class SingleProcessBackend : public CallBackend {
- public:
-  int rank() const override { return 0; }
-  int size() const override { return 1; }
-  const std::string& name() const override { return name_; }
-  const Capabilities& capabilities() const override { return capabilities_; }
-  void abort() noexcept override { aborted_ = true; }
-  std::shared_ptr<void> allocate(std::size_t bytes) override { return allocate_pages(bytes); }
+constexpr uint32_t kAll = ~0U;
 
- protected:
-  RequestPtr start(const Call& call) override {
-    if (aborted_) throw Error(ExitCode::peer, prefix(call) + "aborted");
-    const bool in_place = call.send == nullptr || call.send == call.recv;
-    if (!in_place && call.count > 0) {
-      if (call.memory == Memory::cuda) throw Error(ExitCode::plugin, prefix(call) + "CUDA memory must be in place");
-      std::memcpy(call.recv, call.send, call.count * size_of(call.dtype));
-    }
-    return finished({"identity", "memory"});
-  }
+class SingleProcessBackend final : public CommBackend {
+ public:
+  SingleProcessBackend()
+      : CommBackend(0, 1, "single-process",
+                    {.host = true,
+                     .cuda = true,
+                     .blocking = true,
+                     .stream_ordered = true,
+                     .capture = true,
+                     .alloc = false,
+                     .reduce_scatter = true,
+                     .alloc_memory = Memory::host,
+                     .algorithms = {{"identity", kAll, kAll}}}) {}
+
+  Work allreduce(const Collective& call) override { return run(Kind::allreduce, call); }
+  Work broadcast(const Collective& call) override { return run(Kind::broadcast, call); }
+  Work allgather(const Collective& call) override { return run(Kind::allgather, call); }
+  Work barrier() override { return run(Kind::barrier, {}); }
+  Work reduce_scatter(const Collective& call) override { return run(Kind::reduce_scatter, call); }
+  void abort() noexcept override { aborted_ = true; }
 
  private:
-  static constexpr uint32_t kAll = ~0U;
-  std::string name_ = "single-process";
-  Capabilities capabilities_{.host = true,
-                             .cuda = true,
-                             .blocking = true,
-                             .stream_ordered = true,
-                             .capture = true,
-                             .alloc = false,
-                             .alloc_memory = Memory::host,
-                             .algorithms = {{"identity", kAll, kAll}}};
+  Work run(Kind kind, const Collective& what) {
+    const Call call{kind, ++calls_, what};
+    check(*this, call);
+    if (aborted_) throw CommError(CommStatus::aborted, prefix(*this, call) + "aborted");
+    const bool in_place = what.send == nullptr || what.send == what.recv || kind == Kind::broadcast;
+    if (!in_place && what.count > 0) {
+      if (what.memory == Memory::cuda) {
+        throw CommError(CommStatus::unsupported, prefix(*this, call) + "CUDA memory must be in place");
+      }
+      std::memcpy(what.recv, what.send, what.count * size_of(what.dtype));
+    }
+    return {*this, done_};
+  }
+
+  uint64_t calls_ = 0;
   std::atomic<bool> aborted_ = false;
+  Request done_{{"identity", "memory"}};
 };
 
 }  // namespace

@@ -3,12 +3,12 @@
 
 #include <memory>
 
-#include "comm/comm_backend.hpp"
+#include "ddprun/comm_backend.hpp"
 
 namespace ddprun::comm {
 
-// Copies send to recv where they differ (host memory only; CUDA memory must be in place). Refuses what any backend
-// refuses, so that a program that runs alone is also right in company.
+// Copies send to recv where they differ (host memory only; CUDA memory must be in place). It refuses
+// what every backend refuses, so that a program that works on one rank makes only calls that are right on several.
 std::unique_ptr<CommBackend> single_process_backend();
 
 }  // namespace ddprun::comm

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::comm {
 namespace {

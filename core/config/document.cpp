@@ -1,6 +1,6 @@
 #include "config/document.hpp"
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "config/hints.hpp"
 #include "config/parse.hpp"
 #include "config/text.hpp"

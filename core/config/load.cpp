@@ -1,6 +1,6 @@
 #include <filesystem>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "config/check.hpp"
 #include "config/document.hpp"
 #include "config/text.hpp"

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::config {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "cuda/library.hpp"
 
 namespace ddprun::cuda {

@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::cuda {
 

@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "base/log.hpp"
 #include "cuda/library.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "cuda/driver.hpp"
 #include "cuda/library.hpp"
 

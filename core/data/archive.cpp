@@ -8,7 +8,7 @@
 #include <memory>
 #include <string_view>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "data/byte_file.hpp"
 #include "ddprun/plugin/dataset_plugin.hpp"
 #include "ddprun/plugin/words.hpp"

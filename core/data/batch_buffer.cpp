@@ -4,7 +4,7 @@
 #include <limits>
 #include <new>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::data {
 

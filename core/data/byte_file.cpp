@@ -5,7 +5,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "ddprun/plugin/dataset_plugin.hpp"
 
 namespace ddprun::data {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "ddprun/plugin/dataset_plugin.hpp"
 #include "plugin/registry.hpp"
 

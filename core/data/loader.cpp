@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "data/batch_buffer.hpp"
 
 namespace ddprun::data {

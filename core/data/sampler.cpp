@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::data {
 namespace {

@@ -9,7 +9,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::launch {
 namespace {

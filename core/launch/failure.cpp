@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "launch/files.hpp"
 #include "launch/supervisor.hpp"
 

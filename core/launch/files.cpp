@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "launch/unique_fd.hpp"
 
 namespace ddprun::launch {

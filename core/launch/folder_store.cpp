@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <system_error>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "launch/failure.hpp"
 #include "launch/files.hpp"
 #include "launch/folder_watch.hpp"

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <set>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::launch {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::launch {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <new>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "launch/unique_fd.hpp"
 
 namespace ddprun::launch {

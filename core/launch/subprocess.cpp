@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "launch/unique_fd.hpp"
 
 namespace ddprun::launch {

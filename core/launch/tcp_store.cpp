@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::launch {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::launch {
 namespace {

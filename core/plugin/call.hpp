@@ -4,7 +4,7 @@
 #include <exception>
 #include <string>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::plugin {
 

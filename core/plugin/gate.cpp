@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::plugin {
 namespace {
@@ -86,6 +86,18 @@ void require_algorithms(const File& file, const ddprun_comm_plugin& table) {
   }
 }
 
+// A slot that a capability promises is set, and one of a pair only with the other.
+void require_optional(const File& file, const ddprun_comm_plugin& table) {
+  const auto promises = [&](uint64_t bit) { return (table.capabilities & bit) != 0; };
+  const bool waits_at_once = promises(DDPRUN_CAP_BLOCKING) || promises(DDPRUN_CAP_STREAM_ORDERED);
+  const bool alloc = promises(DDPRUN_CAP_ALLOC) || table.free != nullptr;
+  const bool free = promises(DDPRUN_CAP_ALLOC) || table.alloc != nullptr;
+  require_set(file, {{"reduce_scatter", table.reduce_scatter != nullptr || !promises(DDPRUN_CAP_REDUCE_SCATTER)},
+                     {"test", table.test != nullptr || waits_at_once},
+                     {"alloc", table.alloc != nullptr || !alloc},
+                     {"free", table.free != nullptr || !free}});
+}
+
 std::string without_local_part(const std::string& version) {
   return version.substr(0, version.find('+'));
 }
@@ -107,16 +119,11 @@ const ddprun_comm_plugin* comm_table(const File& file, const Library& library) {
                      {"allreduce", table->allreduce != nullptr},
                      {"broadcast", table->broadcast != nullptr},
                      {"allgather", table->allgather != nullptr},
-                     {"reduce_scatter", table->reduce_scatter != nullptr},
                      {"barrier", table->barrier != nullptr},
-                     {"test", table->test != nullptr},
                      {"wait", table->wait != nullptr},
                      {"abort", table->abort != nullptr},
                      {"last_error", table->last_error != nullptr}});
-  const bool promises_alloc = (table->capabilities & DDPRUN_CAP_ALLOC) != 0 || table->free != nullptr;
-  const bool promises_free = (table->capabilities & DDPRUN_CAP_ALLOC) != 0 || table->alloc != nullptr;
-  require_set(file, {{"alloc", table->alloc != nullptr || !promises_alloc},
-                     {"free", table->free != nullptr || !promises_free}});
+  require_optional(file, *table);
   require_name(file, table->name);
   require_algorithms(file, *table);
   return table;

@@ -7,7 +7,7 @@
 #include <memory>
 #include <mutex>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::plugin {
 namespace {

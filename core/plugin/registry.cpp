@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "plugin/gate.hpp"
 #include "plugin/search.hpp"
 

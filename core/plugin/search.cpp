@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "ddprun/plugin/words.hpp"
 
 namespace ddprun::plugin {

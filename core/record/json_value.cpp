@@ -1,6 +1,6 @@
 #include "record/json_value.hpp"
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "ddprun/records.hpp"
 
 namespace ddprun::record {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "record/fields.hpp"
 #include "record/json_value.hpp"
 #include "record/text_lines.hpp"

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::record {
 

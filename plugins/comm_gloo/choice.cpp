@@ -23,6 +23,13 @@ gloo max max ring
 
 }  // namespace
 
+std::optional<Algorithm> algorithm_named(const std::string& name) {
+  for (std::size_t i = 0; i < std::size(kAlgorithms); ++i) {
+    if (name == kAlgorithms[i].name) return static_cast<Algorithm>(i);
+  }
+  return std::nullopt;
+}
+
 Tuning tuning_for(const Host& host) {
   return tuning_of(host, "gloo", kAlgorithms, kStock);
 }

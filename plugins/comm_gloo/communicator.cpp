@@ -14,13 +14,18 @@ const Host& checked(const Host& host) {
 }
 
 // A world of one: the result is the input, and so it is for avg.
-void copy(const ddprun_collective& call) {
+void copy(const Collective& call) {
   if (call.count > 0 && call.send != call.recv) std::memcpy(call.recv, call.send, call.count * size_of(call.dtype));
 }
 
 }  // namespace
 
-GlooCommunicator::GlooCommunicator(const Host& host) : host_(checked(host)), tuning_(tuning_for(host)), mesh_(host) {}
+GlooCommunicator::GlooCommunicator(const Host& host)
+    : CommBackend(host),
+      host_(checked(host)),
+      asked_(algorithm_named(host.algorithm())),
+      tuning_(tuning_for(host)),
+      mesh_(host) {}
 
 template <class Body>
 void GlooCommunicator::over_mesh(const char* name, Body&& body) {
@@ -32,71 +37,74 @@ void GlooCommunicator::over_mesh(const char* name, Body&& body) {
   } catch (const ConnectionLost& lost) {
     const std::string peer = "rank " + std::to_string(lost.peer());
     if (mesh_.watchdog().is_late()) {
-      fail(name, DDPRUN_TIMEOUT,
+      fail(name, CommStatus::timeout,
            "no answer from " + peer + " within " + std::to_string(host_.deadline().count()) + " ms (" + lost.what() +
                ")");
     }
-    fail(name, DDPRUN_PEER_LOST, "lost " + peer + ": " + lost.what());
+    fail(name, CommStatus::peer_lost, "lost " + peer + ": " + lost.what());
   } catch (const std::bad_alloc&) {
-    fail(name, DDPRUN_NO_MEMORY, "out of memory");
+    fail(name, CommStatus::no_memory, "out of memory");
   } catch (const std::exception& error) {
-    fail(name, DDPRUN_INTERNAL, error.what());
+    fail(name, CommStatus::internal, error.what());
   }
 }
 
 // Closing tells the peers, which are in this collective or will be: none waits for the deadline.
-void GlooCommunicator::fail(const char* name, ddprun_status status, const std::string& why) {
+void GlooCommunicator::fail(const char* name, CommStatus status, const std::string& why) {
   mesh_.close();
   failure_.emplace(status, std::string(name) + ": " + why);
   throw *failure_;
 }
 
-GlooCommunicator::Way GlooCommunicator::way_of(const std::string& algorithm) {
-  if (algorithm == "tree") return {tree_allreduce, tree_};
-  if (algorithm == "halving_doubling") return {halving_doubling_allreduce, halving_doubling_};
-  return {ring_allreduce, ring_};
+Algorithm GlooCommunicator::algorithm_of(const Collective& call) const {
+  if (asked_) return *asked_;
+  return static_cast<Algorithm>(tuning_.index(host_.size(), call.count * size_of(call.dtype)));
 }
 
-Request& GlooCommunicator::allreduce(const ddprun_collective& call) {
-  const std::string& asked = host_.algorithm();
-  const uint64_t bytes = call.count * size_of(call.dtype);
-  const Way way = way_of(asked == "auto" ? tuning_.algorithm(host_.size(), bytes) : asked);
+Work GlooCommunicator::allreduce(const Collective& call) {
+  const Algorithm algorithm = algorithm_of(call);
   if (host_.size() == 1) {
     copy(call);
   } else if (call.count > 0) {
-    over_mesh("allreduce", [&](const Run& run) { way.run(run, call); });
+    over_mesh("allreduce", [&](const Run& run) {
+      switch (algorithm) {
+        case Algorithm::ring: return ring_allreduce(run, call);
+        case Algorithm::tree: return tree_allreduce(run, call);
+        case Algorithm::halving_doubling: return halving_doubling_allreduce(run, call);
+      }
+    });
   }
-  return way.served;
+  return {*this, algorithm == Algorithm::ring ? ring_ : algorithm == Algorithm::tree ? tree_ : halving_doubling_};
 }
 
-Request& GlooCommunicator::broadcast(const ddprun_collective& call) {
+Work GlooCommunicator::broadcast(const Collective& call) {
   if (host_.size() > 1 && call.count > 0) {
     over_mesh("broadcast", [&](const Run& run) { tree_broadcast(run, call); });
   }
-  return tree_;
+  return {*this, tree_};
 }
 
-Request& GlooCommunicator::allgather(const ddprun_collective& call) {
+Work GlooCommunicator::allgather(const Collective& call) {
   if (host_.size() == 1) {
     copy(call);
   } else if (call.count > 0) {
     over_mesh("allgather", [&](const Run& run) { ring_allgather(run, call); });
   }
-  return ring_;
+  return {*this, ring_};
 }
 
-Request& GlooCommunicator::reduce_scatter(const ddprun_collective& call) {
+Work GlooCommunicator::reduce_scatter(const Collective& call) {
   if (host_.size() == 1) {
     copy(call);
   } else if (call.count > 0) {
     over_mesh("reduce_scatter", [&](const Run& run) { ring_reduce_scatter(run, call); });
   }
-  return ring_;
+  return {*this, ring_};
 }
 
-Request& GlooCommunicator::barrier() {
+Work GlooCommunicator::barrier() {
   if (host_.size() > 1) over_mesh("barrier", [&](const Run& run) { dissemination_barrier(run); });
-  return dissemination_;
+  return {*this, dissemination_};
 }
 
 void GlooCommunicator::abort() noexcept {

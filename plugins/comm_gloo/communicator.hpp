@@ -11,40 +11,35 @@
 
 namespace ddprun::gloo_backend {
 
-class GlooCommunicator final : public Communicator {
+class GlooCommunicator final : public CommBackend {
  public:
   explicit GlooCommunicator(const Host& host);
 
-  Request& allreduce(const ddprun_collective& call) override;
-  Request& broadcast(const ddprun_collective& call) override;
-  Request& allgather(const ddprun_collective& call) override;
-  Request& reduce_scatter(const ddprun_collective& call) override;
-  Request& barrier() override;
+  Work allreduce(const Collective& call) override;
+  Work broadcast(const Collective& call) override;
+  Work allgather(const Collective& call) override;
+  Work reduce_scatter(const Collective& call) override;
+  Work barrier() override;
   void abort() noexcept override;
 
  private:
-  // An algorithm for allreduce, and what it answers with.
-  struct Way {
-    void (*run)(const Run&, const ddprun_collective&);
-    Request& served;
-  };
-  Way way_of(const std::string& algorithm);
-
+  Algorithm algorithm_of(const Collective& call) const;
   // Runs body(Run) over the mesh, with a deadline and a tag. After a failure the mesh is closed.
   template <class Body>
   void over_mesh(const char* name, Body&& body);
-  [[noreturn]] void fail(const char* name, ddprun_status status, const std::string& why);
+  [[noreturn]] void fail(const char* name, CommStatus status, const std::string& why);
 
   const Host host_;
+  const std::optional<Algorithm> asked_;  // nothing: auto
   const Tuning tuning_;
   Mesh mesh_;
   Scratch scratch_;
   uint32_t tag_ = 0;
-  std::optional<Failure> failure_;  // the first: its mesh is closed
-  Request ring_{"ring", "tcp"};
-  Request tree_{"tree", "tcp"};
-  Request halving_doubling_{"halving_doubling", "tcp"};
-  Request dissemination_{"dissemination", "tcp"};
+  std::optional<CommError> failure_;  // the first: its mesh is closed
+  Request ring_{{"ring", "tcp"}};
+  Request tree_{{"tree", "tcp"}};
+  Request halving_doubling_{{"halving_doubling", "tcp"}};
+  Request dissemination_{{"dissemination", "tcp"}};
 };
 
 }  // namespace ddprun::gloo_backend

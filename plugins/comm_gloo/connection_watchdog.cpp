@@ -19,7 +19,7 @@ ConnectionWatchdog::ConnectionWatchdog(const Host& host)
       deadline_(Clock::now() + host.deadline()),
       lost_(static_cast<std::size_t>(host.size())),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (wake_.get() < 0) throw Failure(DDPRUN_INTERNAL, "no file descriptor left");
+  if (wake_.get() < 0) throw CommError(CommStatus::internal, "no file descriptor left");
 }
 
 ConnectionWatchdog::~ConnectionWatchdog() {

@@ -18,7 +18,7 @@ using Buffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
 class Exchange {
  public:
   // Partial sums that come from the peer go to `arrived`, results to their place in call.recv.
-  Exchange(const Run& run, const ddprun_collective& call, int peer, std::byte* arrived, uint64_t arrived_bytes)
+  Exchange(const Run& run, const Collective& call, int peer, std::byte* arrived, uint64_t arrived_bytes)
       : peer_(peer),
         call_(call),
         element_(size_of(call.dtype)),
@@ -75,7 +75,7 @@ class Exchange {
   }
 
   const int peer_;
-  const ddprun_collective& call_;
+  const Collective& call_;
   const uint64_t element_;
   const uint64_t halving_, doubling_;
   const reduction::Reduce reduce_;
@@ -85,7 +85,7 @@ class Exchange {
 
 // One exchange for each round, ready for all that is to come. What arrives while halving is half of a vector, then a
 // quarter, and so on: together less than one.
-std::vector<Exchange> expected_rounds(const Run& run, const topology::Doubling& order, const ddprun_collective& call) {
+std::vector<Exchange> expected_rounds(const Run& run, const topology::Doubling& order, const Collective& call) {
   const uint64_t element = size_of(call.dtype);
   std::byte* room = run.scratch.of_size(call.count * element);
   std::vector<Exchange> rounds;
@@ -99,14 +99,14 @@ std::vector<Exchange> expected_rounds(const Run& run, const topology::Doubling& 
   return rounds;
 }
 
-void halve_and_double(const Run& run, const topology::Doubling& order, const ddprun_collective& call) {
+void halve_and_double(const Run& run, const topology::Doubling& order, const Collective& call) {
   auto rounds = expected_rounds(run, order, call);
   const auto at = [](int round) { return static_cast<std::size_t>(round); };
   for (int round = 0; round < order.rounds(); ++round) {
     rounds[at(round)].send_partial(order.given(round, call.count));
     rounds[at(round)].reduce_partial(order.held(round + 1, call.count));
   }
-  if (call.op == DDPRUN_AVG) {
+  if (call.op == Op::avg) {
     const auto share = order.held(order.rounds(), call.count);
     auto* const first = static_cast<std::byte*>(call.recv) + share.offset * size_of(call.dtype);
     reduction::divide(first, call.dtype, share.length, order.size);
@@ -120,7 +120,7 @@ void halve_and_double(const Run& run, const topology::Doubling& order, const ddp
 
 }  // namespace
 
-void halving_doubling_allreduce(const Run& run, const ddprun_collective& call) {
+void halving_doubling_allreduce(const Run& run, const Collective& call) {
   const topology::Doubling order{run.context->rank, run.context->size};
   const topology::Block whole = {0, call.count};
   const uint64_t bytes = call.count * size_of(call.dtype);

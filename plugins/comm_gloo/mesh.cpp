@@ -41,7 +41,7 @@ std::shared_ptr<gloo::transport::Device> make_device(const Host& host) {
   } else if (const auto known = interfaces(); !known.contains(where.iface)) {
     std::string names;
     for (const auto& name : known) names += (names.empty() ? "" : ", ") + name;
-    throw Failure(DDPRUN_INVALID, "comm.options.interface = \"" + where.iface +
+    throw CommError(CommStatus::invalid, "comm.options.interface = \"" + where.iface +
                                       "\": no such interface with an address; this machine has " + names);
   }
   return gloo::transport::tcp::CreateDevice(where);
@@ -75,8 +75,8 @@ std::vector<Address> exchange(const Host& host, bool polls, ForRank&& for_rank) 
   }
   std::vector<Address> for_me;
   for (const std::string& theirs : host.allgather(mine)) {
-    if (theirs.size() != mine.size()) throw Failure(DDPRUN_MISMATCH, "the ranks run different builds of Gloo");
-    if (theirs[0] != mine[0]) throw Failure(DDPRUN_INVALID, "comm.options.busy_poll differs between the ranks");
+    if (theirs.size() != mine.size()) throw CommError(CommStatus::mismatch, "the ranks run different builds of Gloo");
+    if (theirs[0] != mine[0]) throw CommError(CommStatus::invalid, "comm.options.busy_poll differs between the ranks");
     const auto first = theirs.begin() + static_cast<std::ptrdiff_t>(1 + static_cast<std::size_t>(host.rank()) * bytes);
     for_me.emplace_back(first, first + static_cast<std::ptrdiff_t>(bytes));
   }
@@ -98,7 +98,7 @@ bool wait_for_end(const std::stop_token& stop, const Host& host, const Connectio
 bool is_set(const Host& host, std::string_view option) {
   const std::string value = host.option(option, "false");
   if (value == "true" || value == "false") return value == "true";
-  throw Failure(DDPRUN_INVALID, "comm.options." + std::string(option) + " = \"" + value + "\": expected true or false");
+  throw CommError(CommStatus::invalid, "comm.options." + std::string(option) + " = \"" + value + "\": expected true or false");
 }
 
 }  // namespace
@@ -111,8 +111,8 @@ Mesh::Mesh(const Host& host) : polls_(is_set(host, "busy_poll")), watchdog_(host
   try {
     serve(connect(host));
   } catch (const gloo::IoException& error) {
-    const auto status = watchdog_.is_late() ? DDPRUN_TIMEOUT : DDPRUN_PEER_LOST;
-    throw Failure(status, std::string("the ranks could not connect: ") + without_location(error.what()));
+    const auto status = watchdog_.is_late() ? CommStatus::timeout : CommStatus::peer_lost;
+    throw CommError(status, std::string("the ranks could not connect: ") + without_location(error.what()));
   }
   context_->setTimeout(host.deadline());
 }
@@ -148,9 +148,9 @@ void Mesh::connect_pairs(const Host& host, const std::vector<Address>& addresses
     const auto& pair = pairs_->getPair(rank);
     pair->connect(addresses[static_cast<std::size_t>(rank)]);
     // A pair that was closed meanwhile does not complain.
-    if (host.aborted()) throw Failure(DDPRUN_ABORTED, "aborted");
+    if (host.aborted()) throw CommError(CommStatus::aborted, "aborted");
     if (watchdog_.is_over())
-      throw Failure(DDPRUN_TIMEOUT, "rank " + std::to_string(rank) + " could not be reached within " +
+      throw CommError(CommStatus::timeout, "rank " + std::to_string(rank) + " could not be reached within " +
                                         std::to_string(host.deadline().count()) + " ms");
     if (polls_) pair->setSync(true, true);
   }

@@ -17,7 +17,7 @@ class Mesh {
  public:
   // Collective; blocks until all connections stand, at most host.deadline(), or until the host's abort flag is raised.
   // Listens on 127.0.0.1, or on the first address of the interface that comm.options.interface names. With
-  // comm.options.busy_poll its waits poll. Throws Failure.
+  // comm.options.busy_poll its waits poll. Throws CommError.
   explicit Mesh(const Host& host);
   ~Mesh();
   Mesh(const Mesh&) = delete;

@@ -15,14 +15,14 @@ namespace {
 // Gloo's options take typed pointers, but use the type's size only; and they take nothing const, but do not write to
 // inputs.
 template <class Options, class T>
-void set_buffers(Options& options, const ddprun_collective& call, uint64_t send_count, uint64_t recv_count,
+void set_buffers(Options& options, const Collective& call, uint64_t send_count, uint64_t recv_count,
                  bool in_place) {
   if (!in_place) options.setInput(static_cast<T*>(const_cast<void*>(call.send)), send_count);
   options.setOutput(static_cast<T*>(call.recv), recv_count);
 }
 
 template <class Options>
-void set_buffers(Options& options, const ddprun_collective& call, uint64_t send_count, uint64_t recv_count,
+void set_buffers(Options& options, const Collective& call, uint64_t send_count, uint64_t recv_count,
                  bool in_place) {
   switch (size_of(call.dtype)) {
     case 1: return set_buffers<Options, uint8_t>(options, call, send_count, recv_count, in_place);
@@ -34,17 +34,17 @@ void set_buffers(Options& options, const ddprun_collective& call, uint64_t send_
 
 }  // namespace
 
-void ring_allreduce(const Run& run, const ddprun_collective& call) {
+void ring_allreduce(const Run& run, const Collective& call) {
   gloo::AllreduceOptions options(run.context);
   options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
   options.setReduceFunction(reduction::reduce_function(call.dtype, call.op));
   options.setTag(run.tag);
   set_buffers(options, call, call.count, call.count, call.send == call.recv);
   gloo::allreduce(options);
-  if (call.op == DDPRUN_AVG) reduction::divide(call.recv, call.dtype, call.count, run.context->size);
+  if (call.op == Op::avg) reduction::divide(call.recv, call.dtype, call.count, run.context->size);
 }
 
-void ring_allgather(const Run& run, const ddprun_collective& call) {
+void ring_allgather(const Run& run, const Collective& call) {
   const uint64_t block = call.count * size_of(call.dtype);
   const auto* mine = static_cast<const std::byte*>(call.recv) + block * static_cast<uint64_t>(run.context->rank);
   gloo::AllgatherOptions options(run.context);
@@ -53,7 +53,7 @@ void ring_allgather(const Run& run, const ddprun_collective& call) {
   gloo::allgather(options);
 }
 
-void ring_reduce_scatter(const Run& run, const ddprun_collective& call) {
+void ring_reduce_scatter(const Run& run, const Collective& call) {
   const topology::Ring ring{run.context->rank, run.context->size};
   const Segments segments(call.count, call.dtype);
   const uint64_t block = call.count * size_of(call.dtype);
@@ -91,7 +91,7 @@ void ring_reduce_scatter(const Run& run, const ddprun_collective& call) {
       reduce(to, arrived, input + input_offset(ring.reduce_scatter_receive(step), s), segments.elements(s));
       if (step < last) {
         passing->send(ring.next(), slot, partial_offset(step, s), segments.bytes(s).length);
-      } else if (call.op == DDPRUN_AVG) {
+      } else if (call.op == Op::avg) {
         reduction::divide(to, call.dtype, segments.elements(s), ring.size);
       }
     }

@@ -12,7 +12,7 @@ namespace ddprun::gloo_backend {
 // `count` elements, cut for the way; offsets and lengths in bytes.
 class Segments {
  public:
-  Segments(uint64_t count, int32_t dtype) : element_(size_of(dtype)), count_(count) {
+  Segments(uint64_t count, DType dtype) : element_(size_of(dtype)), count_(count) {
     const uint64_t largest = kBytes / element_;
     number_ = static_cast<int>(std::max<uint64_t>((count + largest - 1) / largest, 1));
   }

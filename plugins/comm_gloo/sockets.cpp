@@ -42,10 +42,10 @@ Descriptor duplicate_socket(const sockaddr_storage& local, const sockaddr_storag
     const int descriptor = std::atoi(entry.path().filename().c_str());
     if (!has_address(getsockname, descriptor, local) || !has_address(getpeername, descriptor, peer)) continue;
     Descriptor duplicate(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
-    if (duplicate.get() < 0) throw Failure(DDPRUN_INTERNAL, "no file descriptor left for a connection");
+    if (duplicate.get() < 0) throw CommError(CommStatus::internal, "no file descriptor left for a connection");
     return duplicate;
   }
-  throw Failure(DDPRUN_PEER_LOST, "a connection ended as soon as it was made");
+  throw CommError(CommStatus::peer_lost, "a connection ended as soon as it was made");
 }
 
 }  // namespace ddprun::gloo_backend

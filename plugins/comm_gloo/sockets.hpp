@@ -24,7 +24,7 @@ class Descriptor {
 };
 
 // A duplicate of this process's socket that connects these two addresses. With it a connection can be watched and shut
-// down at once, from any thread, whatever Gloo is doing; it stays valid when Gloo has closed its own. Throws Failure.
+// down at once, from any thread, whatever Gloo is doing; it stays valid when Gloo has closed its own. Throws CommError.
 // (The local address alone would not do: the kernel gives a port again as soon as nobody listens on it.)
 Descriptor duplicate_socket(const sockaddr_storage& local, const sockaddr_storage& peer);
 

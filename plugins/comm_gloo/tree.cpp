@@ -58,7 +58,7 @@ class Descent {
 // The way up: adds what the children send, and hands the sum to the parent. Each child has room for two segments.
 class Ascent {
  public:
-  Ascent(const Run& run, const topology::Tree& tree, const ddprun_collective& call, const Segments& segments)
+  Ascent(const Run& run, const topology::Tree& tree, const Collective& call, const Segments& segments)
       : tree_(tree),
         children_(tree.children()),
         call_(call),
@@ -102,7 +102,7 @@ class Ascent {
 
   const topology::Tree tree_;
   const topology::Ranks children_;
-  const ddprun_collective& call_;
+  const Collective& call_;
   const Segments& segments_;
   const uint64_t slot_;
   const reduction::Reduce reduce_;
@@ -114,7 +114,7 @@ class Ascent {
 
 }  // namespace
 
-void tree_allreduce(const Run& run, const ddprun_collective& call) {
+void tree_allreduce(const Run& run, const Collective& call) {
   const topology::Tree tree{run.context->rank, run.context->size, 0};
   const Segments segments(call.count, call.dtype);
   const uint64_t bytes = call.count * size_of(call.dtype);
@@ -128,7 +128,7 @@ void tree_allreduce(const Run& run, const ddprun_collective& call) {
   for (int s = 0; s < segments.number(); ++s) {
     ascent.reduce(s);
     if (!is_root) continue;
-    if (call.op == DDPRUN_AVG) {
+    if (call.op == Op::avg) {
       auto* complete = static_cast<std::byte*>(call.recv) + segments.bytes(s).offset;
       reduction::divide(complete, call.dtype, segments.elements(s), run.context->size);
     }
@@ -139,7 +139,7 @@ void tree_allreduce(const Run& run, const ddprun_collective& call) {
   descent.finish();
 }
 
-void tree_broadcast(const Run& run, const ddprun_collective& call) {
+void tree_broadcast(const Run& run, const Collective& call) {
   const topology::Tree tree{run.context->rank, run.context->size, call.root};
   const Segments segments(call.count, call.dtype);
   Descent descent(run, tree, call.recv, call.count * size_of(call.dtype), segments);

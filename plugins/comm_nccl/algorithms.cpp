@@ -23,15 +23,14 @@ Shared& shared() {
 
 }  // namespace
 
-const char* served_name(const std::string& asked) {
-  for (const auto& entry : kAlgorithms) {
-    if (asked == entry.name) return entry.name;
-  }
-  return "nccl";
+Algorithm algorithm_named(const std::string& name) {
+  return name == name_of(Algorithm::ring)   ? Algorithm::ring
+         : name == name_of(Algorithm::tree) ? Algorithm::tree
+                                            : Algorithm::nccl;
 }
 
-std::string forced_algorithm(const std::string& asked, bool deterministic) {
-  const std::string own = asked == "ring" || asked == "tree" ? asked : deterministic ? "ring,tree" : "";
+std::string forced_algorithm(Algorithm asked, bool deterministic) {
+  const std::string own = asked != Algorithm::nccl ? name_of(asked) : deterministic ? "ring,tree" : "";
   if (own.empty()) return "";
   return "allreduce:" + own + (deterministic ? ";reducescatter:ring" : "");
 }
@@ -40,13 +39,13 @@ AlgorithmScope::AlgorithmScope(std::string value) {
   Shared& state = shared();
   const std::lock_guard lock(state.mutex);
   if (state.holders > 0 && state.value != value) {
-    throw Failure(DDPRUN_UNSUPPORTED, "another communicator of this process is joining with NCCL_ALGO=\"" +
+    throw CommError(CommStatus::unsupported, "another communicator of this process is joining with NCCL_ALGO=\"" +
                                           state.value + "\", this one needs \"" + value +
                                           "\": join one after the other");
   }
   const auto before = variable(kVariable);
   if (state.holders == 0 && before && !value.empty() && value != before) {
-    throw Failure(DDPRUN_UNSUPPORTED, "NCCL_ALGO=\"" + *before + "\" in the environment contradicts \"" + value +
+    throw CommError(CommStatus::unsupported, "NCCL_ALGO=\"" + *before + "\" in the environment contradicts \"" + value +
                                           "\", which comm.algorithm and comm.deterministic ask for: unset it");
   }
   if (state.holders == 0) {

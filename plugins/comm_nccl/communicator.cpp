@@ -6,36 +6,36 @@
 namespace ddprun::nccl_backend {
 namespace {
 
-ncclDataType_t nccl_type(int32_t dtype) {
+ncclDataType_t nccl_type(DType dtype) {
   switch (dtype) {
-    case DDPRUN_FLOAT16: return ncclFloat16;
-    case DDPRUN_BFLOAT16: return ncclBfloat16;
-    case DDPRUN_FLOAT32: return ncclFloat32;
-    case DDPRUN_FLOAT64: return ncclFloat64;
-    case DDPRUN_INT8: return ncclInt8;
-    case DDPRUN_INT32: return ncclInt32;
-    case DDPRUN_INT64: return ncclInt64;
-    case DDPRUN_UINT8: return ncclUint8;
-    default: throw Failure(DDPRUN_UNSUPPORTED, "NCCL does not reduce this dtype");
+    case DType::float16: return ncclFloat16;
+    case DType::bfloat16: return ncclBfloat16;
+    case DType::float32: return ncclFloat32;
+    case DType::float64: return ncclFloat64;
+    case DType::int8: return ncclInt8;
+    case DType::int32: return ncclInt32;
+    case DType::int64: return ncclInt64;
+    case DType::uint8: return ncclUint8;
+    default: throw CommError(CommStatus::unsupported, "NCCL does not reduce this dtype");
   }
 }
 
-ncclRedOp_t nccl_op(int32_t op) {
+ncclRedOp_t nccl_op(Op op) {
   switch (op) {
-    case DDPRUN_SUM: return ncclSum;
-    case DDPRUN_MIN: return ncclMin;
-    case DDPRUN_MAX: return ncclMax;
-    case DDPRUN_PRODUCT: return ncclProd;
+    case Op::sum: return ncclSum;
+    case Op::min: return ncclMin;
+    case Op::max: return ncclMax;
+    case Op::product: return ncclProd;
     default: return ncclAvg;
   }
 }
 
 // Broadcast and allgather move bytes, so that they take every dtype.
-std::size_t bytes_of(const ddprun_collective& call) {
+std::size_t bytes_of(const Collective& call) {
   return call.count * size_of(call.dtype);
 }
 
-cudaStream_t stream_of(const ddprun_collective& call) {
+cudaStream_t stream_of(const Collective& call) {
   return static_cast<cudaStream_t>(call.stream);
 }
 
@@ -48,17 +48,19 @@ bool is_captured(cudaStream_t stream) {
 }  // namespace
 
 NcclCommunicator::NcclCommunicator(const Host& host)
-    : host_(host),
+    : CommBackend(host),
+      host_(host),
+      algorithm_(algorithm_named(host.algorithm())),
       settings_(Settings::of(host)),
       device_(find_device(host)),
-      report_(host, settings_.verify),
+      report_(host, algorithm_, settings_.verify),
       session_(joined()) {}
 
 std::shared_ptr<Session> NcclCommunicator::joined() const {
   const OnDevice here(device_.ordinal);
   // The GPU's context takes its time, which differs: it is made before the ranks wait for one another in NCCL.
   check("using the device", cudaFree(nullptr));
-  const std::string forced = forced_algorithm(host_.algorithm(), host_.deterministic());
+  const std::string forced = forced_algorithm(algorithm_, host_.deterministic());
   if (meet(host_, device_, settings_, forced)) stay_on_loopback(host_);
   host_.log(host_.rank() == 0 ? DDPRUN_LOG_INFO : DDPRUN_LOG_DEBUG, device_.versions);
   const AlgorithmScope scope(forced);
@@ -77,96 +79,98 @@ void NcclCommunicator::queue(InflightOp& flight, Launch&& launch) {
 }
 
 template <class Launch>
-Request& NcclCommunicator::start(const char* name, const char* algorithm, const ddprun_collective& call,
+Work NcclCommunicator::start(const char* name, Algorithm algorithm, const Collective& call,
                                  Launch&& launch) {
   if (call.count == 0) {
-    session_->throw_if_failed();
-    nothing_.algorithm = algorithm;
-    return nothing_;
+    session_->async_error();
+    nothing_.info.algorithm = name_of(algorithm);
+    return {*this, nothing_};
   }
   const OnDevice here(device_.ordinal);
   const bool captured = is_captured(stream_of(call));
   InflightOp& flight = session_->take();
   flight.is_captured = captured;
   flight.name = name;
-  flight.algorithm = algorithm;
-  flight.transport = "nccl";
+  flight.info = {name_of(algorithm), "nccl"};
   flight.stream = stream_of(call);
   cudaError_t ordered = cudaEventRecord(flight.ready.get(), flight.stream);
   if (ordered == cudaSuccess) ordered = cudaStreamWaitEvent(session_->stream(), flight.ready.get(), 0);
   if (ordered != cudaSuccess) session_->fail(failure_of(name, ordered));
   queue(flight, launch);
-  return flight;
+  return {*this, flight};
 }
 
-Request& NcclCommunicator::allreduce(const ddprun_collective& call) {
-  Request& request =
-      start("allreduce", served_name(host_.algorithm()), call, [&](ncclComm_t comm, cudaStream_t stream) {
-        return ncclAllReduce(call.send, call.recv, call.count, nccl_type(call.dtype), nccl_op(call.op), comm, stream);
-      });
+Work NcclCommunicator::allreduce(const Collective& call) {
+  Work work = start("allreduce", algorithm_, call, [&](ncclComm_t comm, cudaStream_t stream) {
+    return ncclAllReduce(call.send, call.recv, call.count, nccl_type(call.dtype), nccl_op(call.op), comm, stream);
+  });
   if (call.count > 0) report_.require_asked();
-  return request;
+  return work;
 }
 
-Request& NcclCommunicator::broadcast(const ddprun_collective& call) {
-  return start("broadcast", "nccl", call, [&](ncclComm_t comm, cudaStream_t stream) {
+Work NcclCommunicator::broadcast(const Collective& call) {
+  return start("broadcast", Algorithm::nccl, call, [&](ncclComm_t comm, cudaStream_t stream) {
     return ncclBroadcast(call.recv, call.recv, bytes_of(call), ncclUint8, call.root, comm, stream);
   });
 }
 
-Request& NcclCommunicator::allgather(const ddprun_collective& call) {
-  return start("allgather", "nccl", call, [&](ncclComm_t comm, cudaStream_t stream) {
+Work NcclCommunicator::allgather(const Collective& call) {
+  return start("allgather", Algorithm::nccl, call, [&](ncclComm_t comm, cudaStream_t stream) {
     return ncclAllGather(call.send, call.recv, bytes_of(call), ncclUint8, comm, stream);
   });
 }
 
-Request& NcclCommunicator::reduce_scatter(const ddprun_collective& call) {
-  return start("reduce_scatter", "nccl", call, [&](ncclComm_t comm, cudaStream_t stream) {
+Work NcclCommunicator::reduce_scatter(const Collective& call) {
+  return start("reduce_scatter", Algorithm::nccl, call, [&](ncclComm_t comm, cudaStream_t stream) {
     return ncclReduceScatter(call.send, call.recv, call.count, nccl_type(call.dtype), nccl_op(call.op), comm, stream);
   });
 }
 
 // On no stream of the caller's: it is the processes that meet, so wait blocks.
-Request& NcclCommunicator::barrier() {
+Work NcclCommunicator::barrier() {
   const OnDevice here(device_.ordinal);
   InflightOp& flight = session_->take();
   flight.name = "barrier";
-  flight.algorithm = flight.transport = "nccl";
+  flight.info = {"nccl", "nccl"};
   flight.is_barrier = true;
   queue(flight, [&](ncclComm_t comm, cudaStream_t stream) {
     return ncclAllReduce(session_->word(), session_->word(), 1, ncclInt32, ncclSum, comm, stream);
   });
-  return flight;
+  return {*this, flight};
 }
 
 bool NcclCommunicator::test(Request& request) {
-  session_->throw_if_failed();
+  session_->async_error();
   if (&request == &nothing_) return true;
   const auto& flight = static_cast<const InflightOp&>(request);
   return !flight.is_barrier || flight.done.state() != cudaErrorNotReady;
 }
 
-void NcclCommunicator::wait(Request& request, std::chrono::milliseconds timeout) {
-  if (&request == &nothing_) return session_->throw_if_failed();
+ExecutionInfo NcclCommunicator::wait(Request& request, std::chrono::milliseconds timeout) {
+  const ExecutionInfo info = request.info;
+  if (&request == &nothing_) {
+    session_->async_error();
+    return info;
+  }
   auto& flight = static_cast<InflightOp&>(request);
   const OnDevice here(device_.ordinal);
   const auto release = [this](InflightOp* waited) { session_->release(*waited); };
   const std::unique_ptr<InflightOp, decltype(release)> taken_back(&flight, release);
-  session_->throw_if_failed();
-  if (flight.is_barrier) return session_->wait_for(flight, timeout);
-  if (const auto result = cudaStreamWaitEvent(flight.stream, flight.done.get(), 0); result != cudaSuccess) {
+  session_->async_error();
+  if (flight.is_barrier) {
+    session_->wait_for(flight, timeout);
+  } else if (const auto result = cudaStreamWaitEvent(flight.stream, flight.done.get(), 0); result != cudaSuccess) {
     session_->fail(failure_of(flight.name, result));
   }
+  return info;
 }
 
-void* NcclCommunicator::alloc(uint64_t bytes) {
+std::shared_ptr<void> NcclCommunicator::allocate(std::size_t bytes) {
   const OnDevice here(device_.ordinal);
-  return session_->alloc(bytes);
-}
-
-void NcclCommunicator::free(void* memory) noexcept {
-  const OnDevice here(device_.ordinal);
-  session_->free(memory);
+  return {session_->alloc(bytes), [this](void* memory) {
+            const OnDevice there(device_.ordinal);
+            session_->free(memory);
+          }};
 }
 
 }  // namespace ddprun::nccl_backend

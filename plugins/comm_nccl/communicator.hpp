@@ -1,5 +1,5 @@
-// comm_nccl: collectives over NCCL, ordered on the caller's stream by events. This class says which call of NCCL serves
-// what; session.hpp keeps NCCL's communicator alive and watches it.
+// comm_nccl: collectives over NCCL, ordered on the caller's stream by events. This class maps each collective to a call
+// of NCCL; session.hpp keeps NCCL's communicator alive and watches it.
 #pragma once
 
 #include <memory>
@@ -13,31 +13,32 @@
 
 namespace ddprun::nccl_backend {
 
-class NcclCommunicator final : public Communicator {
+class NcclCommunicator final : public CommBackend {
  public:
   explicit NcclCommunicator(const Host& host);
 
-  Request& allreduce(const ddprun_collective& call) override;
-  Request& broadcast(const ddprun_collective& call) override;
-  Request& allgather(const ddprun_collective& call) override;
-  Request& reduce_scatter(const ddprun_collective& call) override;
-  Request& barrier() override;
+  Work allreduce(const Collective& call) override;
+  Work broadcast(const Collective& call) override;
+  Work allgather(const Collective& call) override;
+  Work reduce_scatter(const Collective& call) override;
+  Work barrier() override;
   void abort() noexcept override { session_->abort(); }
 
   bool test(Request& request) override;
-  void wait(Request& request, std::chrono::milliseconds timeout) override;
-  void* alloc(uint64_t bytes) override;
-  void free(void* memory) noexcept override;
+  ExecutionInfo wait(Request& request, std::chrono::milliseconds timeout) override;
+  void async_error() override { session_->async_error(); }
+  std::shared_ptr<void> allocate(std::size_t bytes) override;
 
  private:
   std::shared_ptr<Session> joined() const;
   // Our stream waits for the caller's, then launch(comm, stream) is queued on it.
   template <class Launch>
-  Request& start(const char* name, const char* algorithm, const ddprun_collective& call, Launch&& launch);
+  Work start(const char* name, Algorithm algorithm, const Collective& call, Launch&& launch);
   template <class Launch>
   void queue(InflightOp& flight, Launch&& launch);
 
   const Host host_;
+  const Algorithm algorithm_;
   const Settings settings_;
   const Device device_;
   Report report_;

@@ -13,7 +13,7 @@ namespace ddprun::nccl_backend {
 namespace {
 
 [[noreturn]] void refuse(const std::string& why) {
-  throw Failure(DDPRUN_UNSUPPORTED, why);
+  throw CommError(CommStatus::unsupported, why);
 }
 
 // The files of this process whose name begins so.

@@ -15,7 +15,7 @@ struct Device {
   std::string versions;  // of all that takes part, for the log
 };
 
-// Throws Failure(DDPRUN_UNSUPPORTED) that says which of library, driver and device is missing or does not fit: another
+// Throws CommError(CommStatus::unsupported) that says which of library, driver and device is missing or does not fit: another
 // major version than the plugin was built with, or two copies in one process.
 Device find_device(const Host& host);
 

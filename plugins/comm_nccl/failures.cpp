@@ -14,25 +14,25 @@ constexpr char kRoute[] =
 // What NCCL says, and what that means. The first that is found in the text counts.
 struct Known {
   const char* words;
-  ddprun_status status;
+  CommStatus status;
   const char* hint;
 };
 constexpr Known kKnown[] = {
-    {"Duplicate GPU", DDPRUN_INVALID,
+    {"Duplicate GPU", CommStatus::invalid,
      "give each rank a GPU of its own: launch.nproc is at most the number of GPUs; for tests: "
      "comm.options.share_gpu = true"},
-    {"out of memory", DDPRUN_NO_MEMORY, kMemory},
-    {"no algorithm/protocol", DDPRUN_UNSUPPORTED,
+    {"out of memory", CommStatus::no_memory, kMemory},
+    {"no algorithm/protocol", CommStatus::unsupported,
      "NCCL has not this algorithm for this call on this machine: comm.algorithm = \"auto\" lets it choose"},
-    {"no socket interface", DDPRUN_INVALID, kRoute},
-    {"closed by remote peer", DDPRUN_PEER_LOST, "a peer has ended; its own last line says why"},
-    {"remote process exited", DDPRUN_PEER_LOST, "a peer has ended; its own last line says why"},
-    {"Connection closed by localRank", DDPRUN_PEER_LOST, "a peer has ended; its own last line says why"},
-    {"Connection refused", DDPRUN_PEER_LOST, kRoute},
-    {"Connection reset", DDPRUN_PEER_LOST, kRoute},
-    {"Connection timed out", DDPRUN_PEER_LOST, kRoute},
-    {"No route to host", DDPRUN_PEER_LOST, kRoute},
-    {"message truncated", DDPRUN_MISMATCH, "the ranks called collectives of different sizes"},
+    {"no socket interface", CommStatus::invalid, kRoute},
+    {"closed by remote peer", CommStatus::peer_lost, "a peer has ended; its own last line says why"},
+    {"remote process exited", CommStatus::peer_lost, "a peer has ended; its own last line says why"},
+    {"Connection closed by localRank", CommStatus::peer_lost, "a peer has ended; its own last line says why"},
+    {"Connection refused", CommStatus::peer_lost, kRoute},
+    {"Connection reset", CommStatus::peer_lost, kRoute},
+    {"Connection timed out", CommStatus::peer_lost, kRoute},
+    {"No route to host", CommStatus::peer_lost, kRoute},
+    {"message truncated", CommStatus::mismatch, "the ranks called collectives of different sizes"},
 };
 
 Known meaning_of(ncclResult_t result, const std::string& detail) {
@@ -40,11 +40,11 @@ Known meaning_of(ncclResult_t result, const std::string& detail) {
     if (detail.find(known.words) != std::string::npos) return known;
   }
   switch (result) {
-    case ncclRemoteError: return {"", DDPRUN_PEER_LOST, "a peer has ended, or its network has"};
+    case ncclRemoteError: return {"", CommStatus::peer_lost, "a peer has ended, or its network has"};
     case ncclInvalidArgument:
-    case ncclInvalidUsage: return {"", DDPRUN_INVALID, ""};
-    case ncclSystemError: return {"", DDPRUN_INTERNAL, kRoute};
-    default: return {"", DDPRUN_INTERNAL, "comm.options.debug = \"info\" shows what NCCL did"};
+    case ncclInvalidUsage: return {"", CommStatus::invalid, ""};
+    case ncclSystemError: return {"", CommStatus::internal, kRoute};
+    default: return {"", CommStatus::internal, "comm.options.debug = \"info\" shows what NCCL did"};
   }
 }
 
@@ -57,21 +57,21 @@ std::string last_line(std::string text) {
 
 }  // namespace
 
-Failure failure_of(const std::string& what, ncclResult_t result, const std::string& detail) {
+CommError failure_of(const std::string& what, ncclResult_t result, const std::string& detail) {
   const Known meaning = meaning_of(result, detail);
   std::string line = what + ": NCCL: " + ncclGetErrorString(result);
   if (const std::string words = last_line(detail); !words.empty()) line += ": " + words;
   return {meaning.status, *meaning.hint == '\0' ? line : line + "; " + meaning.hint};
 }
 
-Failure failure_of(const std::string& what, cudaError_t result) {
+CommError failure_of(const std::string& what, cudaError_t result) {
   const std::string line = what + ": CUDA: " + cudaGetErrorString(result);
-  if (result == cudaErrorMemoryAllocation) return {DDPRUN_NO_MEMORY, line + "; " + kMemory};
-  return {DDPRUN_INTERNAL, line};
+  if (result == cudaErrorMemoryAllocation) return {CommStatus::no_memory, line + "; " + kMemory};
+  return {CommStatus::internal, line};
 }
 
-Failure timeout_of(const std::string& what, std::chrono::milliseconds limit) {
-  return {DDPRUN_TIMEOUT, what + ": not done within " + std::to_string(limit.count()) +
+CommError timeout_of(const std::string& what, std::chrono::milliseconds limit) {
+  return {CommStatus::timeout, what + ": not done within " + std::to_string(limit.count()) +
                               " ms; a rank that skips a collective or has less data, or no route between two hosts: "
                               "comm.options.debug = \"info\" shows where each rank is"};
 }

@@ -12,11 +12,11 @@
 namespace ddprun::nccl_backend {
 
 // What a result other than ncclSuccess means. `what`: the call, for the line; `detail`: NCCL's own last words, or "".
-Failure failure_of(const std::string& what, ncclResult_t result, const std::string& detail);
-Failure failure_of(const std::string& what, cudaError_t result);
+CommError failure_of(const std::string& what, ncclResult_t result, const std::string& detail);
+CommError failure_of(const std::string& what, cudaError_t result);
 
 // `what` has not ended in time.
-Failure timeout_of(const std::string& what, std::chrono::milliseconds limit);
+CommError timeout_of(const std::string& what, std::chrono::milliseconds limit);
 
 // Throws failure_of() unless the call went well.
 void check(const std::string& what, ncclResult_t result);

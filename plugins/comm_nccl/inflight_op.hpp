@@ -33,10 +33,8 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// What a collective answers with. Used again and again: a step makes no event.
+// The request of a collective. Used again and again: a step creates no event.
 struct InflightOp : Request {
-  InflightOp() : Request{"", ""} {}
-
   Event ready;  // on the caller's stream: what it has queued before
   Event done;   // on our stream: the collective
   const char* name = "";

@@ -44,13 +44,13 @@ bool meet(const Host& host, const Device& device, const Settings& settings, cons
   bool one_host = true;
   for (int rank = 0; rank < host.size(); ++rank) {
     if (asks[rank] != ask) {
-      throw Failure(DDPRUN_MISMATCH, "rank " + std::to_string(rank) + " has " + asks[rank] + ", rank " +
+      throw CommError(CommStatus::mismatch, "rank " + std::to_string(rank) + " has " + asks[rank] + ", rank " +
                                          std::to_string(host.rank()) + " has " + ask);
     }
     one_host = one_host && hosts[rank] == hosts[0];
     for (int other = 0; other < rank && !settings.share_gpu; ++other) {
       if (hosts[other] != hosts[rank] || buses[other] != buses[rank]) continue;
-      throw Failure(DDPRUN_INVALID, "ranks " + std::to_string(other) + " and " + std::to_string(rank) +
+      throw CommError(CommStatus::invalid, "ranks " + std::to_string(other) + " and " + std::to_string(rank) +
                                         " use one GPU (" + buses[rank] +
                                         "): give each one of its own; launch.nproc is at most the number of GPUs "
                                         "(for tests: comm.options.share_gpu = true)");
@@ -72,7 +72,7 @@ ncclUniqueId exchange_id(const Host& host) {
   const std::string theirs = host.allgather(mine).front();
   ncclUniqueId id = {};
   if (theirs.size() != 1 + sizeof id.internal || theirs[0] != kId) {
-    throw Failure(DDPRUN_INTERNAL, "rank 0: " + (theirs.empty() ? "gave no id" : theirs.substr(1)));
+    throw CommError(CommStatus::internal, "rank 0: " + (theirs.empty() ? "gave no id" : theirs.substr(1)));
   }
   std::memcpy(id.internal, theirs.data() + 1, sizeof id.internal);
   return id;

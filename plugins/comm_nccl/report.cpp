@@ -20,17 +20,17 @@ constexpr char kWhy[] = "comm.options.verify";
 // One for the process, as NCCL opens its file once. It has no name, so nothing is left of it.
 int debug_memory() {
   static const int file = memfd_create("nccl-debug", MFD_CLOEXEC);
-  if (file < 0) throw Failure(DDPRUN_NO_MEMORY, "comm.options.verify: no memory for NCCL's report");
+  if (file < 0) throw CommError(CommStatus::no_memory, "comm.options.verify: no memory for NCCL's report");
   return file;
 }
 
 }  // namespace
 
-Report::Report(const Host& host, bool wanted)
-    : asked_(host.algorithm()), speaks_(wanted && host.rank() == 0 && host.size() > 1) {
+Report::Report(const Host& host, Algorithm asked, bool wanted)
+    : asked_(asked), speaks_(wanted && host.rank() == 0 && host.size() > 1) {
   if (!wanted) return;
-  if (asked_ != "ring" && asked_ != "tree") {
-    throw Failure(DDPRUN_INVALID, std::string(kWhy) +
+  if (asked_ == Algorithm::nccl) {
+    throw CommError(CommStatus::invalid, std::string(kWhy) +
                                       " compares what NCCL does with comm.algorithm: that has to be "
                                       "\"ring\" or \"tree\"");
   }
@@ -39,7 +39,7 @@ Report::Report(const Host& host, bool wanted)
   const bool is_ours = variable("NCCL_DEBUG_FILE") == path;  // of an earlier communicator
   for (const char* const name : {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"}) {
     if (is_ours || !variable(name)) continue;
-    throw Failure(DDPRUN_INVALID, std::string(kWhy) + " needs NCCL's debug lines for itself: leave " + name +
+    throw CommError(CommStatus::invalid, std::string(kWhy) + " needs NCCL's debug lines for itself: leave " + name +
                                       " and comm.options.debug unset");
   }
   fix_variable("NCCL_DEBUG", "INFO", kWhy);
@@ -71,13 +71,13 @@ void Report::require_asked() {
     if (name >= end) continue;
     const std::size_t begin = name + kAlgorithm.size();
     const std::string served = text.substr(begin, text.find(' ', begin) - begin);
-    if (served != (asked_ == "ring" ? "RING" : "TREE")) {
-      throw Failure(DDPRUN_INTERNAL,
-                    "allreduce: comm.algorithm = \"" + asked_ + "\", but NCCL reports \"" + printable(served) + "\"");
+    if (served != (asked_ == Algorithm::ring ? "RING" : "TREE")) {
+      throw CommError(CommStatus::internal,
+                    std::string("allreduce: comm.algorithm = \"") + name_of(asked_) + "\", but NCCL reports \"" + printable(served) + "\"");
     }
     is_told = true;
   }
-  if (!is_told) throw Failure(DDPRUN_INTERNAL, "allreduce: NCCL does not report which algorithm served it");
+  if (!is_told) throw CommError(CommStatus::internal, "allreduce: NCCL does not report which algorithm served it");
 }
 
 }  // namespace ddprun::nccl_backend

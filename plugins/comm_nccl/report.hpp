@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "algorithms.hpp"
 #include "ddprun/plugin/comm_plugin.hpp"
 
 namespace ddprun::nccl_backend {
@@ -12,18 +13,18 @@ namespace ddprun::nccl_backend {
 class Report {
  public:
   // `wanted`: comm.options.verify. Then NCCL's debug lines go to memory of ours, from now on and for the whole process.
-  // To be made before NCCL is called. Throws Failure: DDPRUN_INVALID where there is nothing to compare, or where NCCL's
+  // To be made before NCCL is called. Throws CommError: CommStatus::invalid where there is nothing to compare, or where NCCL's
   // lines are to go elsewhere.
-  Report(const Host& host, bool wanted);
+  Report(const Host& host, Algorithm asked, bool wanted);
 
   // Compares what NCCL has written since the last call with the algorithm that was asked for. After an allreduce that
-  // NCCL has taken. Throws Failure(DDPRUN_INTERNAL) where another one served it, or NCCL says nothing.
+  // NCCL has taken. Throws CommError(CommStatus::internal) where another one served it, or NCCL says nothing.
   void require_asked();
 
  private:
   std::string new_lines();
 
-  const std::string asked_;
+  const Algorithm asked_;
   const bool speaks_;  // NCCL writes these lines on rank 0 of a group, and none for one rank
   int file_ = -1;
   int64_t read_ = 0;

@@ -63,7 +63,7 @@ ncclResult_t Session::progress() {
 void Session::settle(const char* name, ncclResult_t result) {
   const auto deadline = Clock::now() + host_.deadline();
   for (int turn = 0; result == ncclInProgress; ++turn) {
-    if (is_aborted()) fail({DDPRUN_ABORTED, std::string(name) + ": aborted"});
+    if (is_aborted()) fail({CommStatus::aborted, std::string(name) + ": aborted"});
     if (Clock::now() >= deadline) fail(timeout_of(name, host_.deadline()));
     pause(turn);
     result = progress();
@@ -104,7 +104,7 @@ void Session::wait_for(const InflightOp& flight, std::chrono::milliseconds timeo
   cudaError_t state = flight.done.state();
   for (int turn = 0; state == cudaErrorNotReady; ++turn) {
     throw_if_failed();
-    if (is_aborted()) fail({DDPRUN_ABORTED, std::string(flight.name) + ": aborted"});
+    if (is_aborted()) fail({CommStatus::aborted, std::string(flight.name) + ": aborted"});
     if (Clock::now() >= deadline) fail(timeout_of(flight.name, timeout));
     pause(turn);
     state = flight.done.state();
@@ -146,7 +146,7 @@ void Session::throw_if_failed() {
   if (failure_) throw *failure_;
 }
 
-void Session::fail(const Failure& failure) {
+void Session::fail(const CommError& failure) {
   const std::lock_guard lock(mutex_);
   if (!failure_) failure_.emplace(failure);
   changed_.notify_all();

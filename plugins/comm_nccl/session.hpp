@@ -26,13 +26,13 @@ namespace ddprun::nccl_backend {
 // has got on. Ending it takes it out first. So nobody waits for NCCL but the thread.
 class Session {
  public:
-  // Joins all ranks, which are at these places; at most host.deadline(). Throws Failure. Leaves when the result goes,
+  // Joins all ranks, which are at these places; at most host.deadline(). Throws CommError. Leaves when the result goes,
   // which waits neither for a peer nor for the GPU longer than a second: then it stays behind with its thread.
   static std::shared_ptr<Session> join(const Host& host, const Device& device, const std::vector<host::Place>& places,
                                        const ncclUniqueId& id);
   ~Session() = default;
 
-  // Runs call(ncclComm_t), and waits until NCCL has taken it. `name` is of static storage. Throws Failure, the first of
+  // Runs call(ncclComm_t), and waits until NCCL has taken it. `name` is of static storage. Throws CommError, the first of
   // this session, which is dead from then on.
   template <class Call>
   void run(const char* name, Call&& call) {
@@ -45,10 +45,10 @@ class Session {
   void enter(InflightOp& flight);
   void release(InflightOp& flight) noexcept;
 
-  // Blocks until the GPU has come by the flight's end. Throws Failure.
+  // Blocks until the GPU has come by the flight's end. Throws CommError.
   void wait_for(const InflightOp& flight, std::chrono::milliseconds timeout);
 
-  // Memory that NCCL has made and registered. Throws Failure. free waits for the GPU, as cudaFree does.
+  // Memory that NCCL has made and registered. Throws CommError. free waits for the GPU, as cudaFree does.
   void* alloc(uint64_t bytes);
   void free(void* memory) noexcept;
 
@@ -56,7 +56,7 @@ class Session {
   int32_t* word() const noexcept { return word_; }  // on the device, for the barrier: 0
   void throw_if_failed();
   // Ends the session: the thread aborts the communicator, by which the kernels of this rank end.
-  [[noreturn]] void fail(const Failure& failure);
+  [[noreturn]] void fail(const CommError& failure);
   void abort() noexcept;
 
  private:
@@ -80,9 +80,9 @@ class Session {
   // The thread's. `lock` holds mutex_, which end() and leave() give back meanwhile.
   using Lock = std::unique_lock<std::mutex>;
   void watch();
-  std::optional<Failure> trouble(Clock::time_point now);
-  std::optional<Failure> trouble_of_flights(Clock::time_point now);
-  std::optional<Failure> trouble_of_peers(Clock::time_point now);
+  std::optional<CommError> trouble(Clock::time_point now);
+  std::optional<CommError> trouble_of_flights(Clock::time_point now);
+  std::optional<CommError> trouble_of_peers(Clock::time_point now);
   void end(Lock& lock);
   void leave(Lock& lock);
   void free_everything() noexcept;
@@ -99,7 +99,7 @@ class Session {
   ncclComm_t comm_ = nullptr;
   const char* doing_ = "joining";               // in NCCL, or kIdle
   std::optional<Clock::time_point> peer_gone_;  // since when one that is waited for has been
-  std::optional<Failure> failure_;
+  std::optional<CommError> failure_;
   std::vector<std::unique_ptr<InflightOp>> flights_;
   std::vector<InflightOp*> free_;
   std::deque<InflightOp*> under_way_;     // in the order of our stream

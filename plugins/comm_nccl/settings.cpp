@@ -28,7 +28,7 @@ constexpr Variable kVariables[] = {
 bool switch_of(const Host& host, const char* option) {
   const std::string value = host.option(option, "false");
   if (value != "true" && value != "false") {
-    throw Failure(DDPRUN_INVALID,
+    throw CommError(CommStatus::invalid,
                   std::string("comm.options.") + option + " = \"" + value + "\": expected true or false");
   }
   return value == "true";
@@ -42,7 +42,7 @@ void fix_variable(const std::string& name, const std::string& value, const std::
   const std::lock_guard lock(mutex);
   const auto [entry, is_new] = fixed.emplace(name, value);
   if (!is_new && entry->second != value) {
-    throw Failure(DDPRUN_UNSUPPORTED, why + ": NCCL reads " + name + " once per process, and it has been \"" +
+    throw CommError(CommStatus::unsupported, why + ": NCCL reads " + name + " once per process, and it has been \"" +
                                           entry->second + "\" for an earlier communicator; \"" + value +
                                           "\" needs a new process");
   }

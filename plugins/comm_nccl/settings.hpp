@@ -11,12 +11,12 @@ struct Settings {
   bool share_gpu = false;  // several ranks may use one GPU: for tests
   bool verify = false;     // compare NCCL's own report with the algorithm that was asked for
 
-  // Reads the options and sets NCCL's variables by them. Throws Failure: DDPRUN_INVALID for an option that is unknown
-  // or no value of its kind, DDPRUN_UNSUPPORTED where NCCL has read another value in this process before.
+  // Reads the options and sets NCCL's variables by them. Throws CommError: CommStatus::invalid for an option that is unknown
+  // or no value of its kind, CommStatus::unsupported where NCCL has read another value in this process before.
   static Settings of(const Host& host);
 };
 
-// Sets one of NCCL's variables for the rest of the process. Throws Failure(DDPRUN_UNSUPPORTED) where an earlier
+// Sets one of NCCL's variables for the rest of the process. Throws CommError(CommStatus::unsupported) where an earlier
 // communicator has set it otherwise. `why` stands in that line: "comm.options.debug".
 void fix_variable(const std::string& name, const std::string& value, const std::string& why);
 

@@ -28,8 +28,8 @@ void Session::watch() {
   changed_.notify_all();
 }
 
-std::optional<Failure> Session::trouble(Clock::time_point now) {
-  if (is_aborted()) return Failure(DDPRUN_ABORTED, std::string(doing_) + ": aborted");
+std::optional<CommError> Session::trouble(Clock::time_point now) {
+  if (is_aborted()) return CommError(CommStatus::aborted, std::string(doing_) + ": aborted");
   ncclResult_t state = ncclSuccess;
   const ncclResult_t result = ncclCommGetAsyncError(comm_, &state);
   if (result != ncclSuccess) state = result;
@@ -42,7 +42,7 @@ std::optional<Failure> Session::trouble(Clock::time_point now) {
 
 // The deadline of a collective counts from when the GPU has come to it: the one before has ended, and so has what the
 // caller had queued.
-std::optional<Failure> Session::trouble_of_flights(Clock::time_point now) {
+std::optional<CommError> Session::trouble_of_flights(Clock::time_point now) {
   while (!under_way_.empty()) {
     InflightOp& flight = *under_way_.front();
     const cudaError_t state = flight.done.state();
@@ -61,7 +61,7 @@ std::optional<Failure> Session::trouble_of_flights(Clock::time_point now) {
 
 // NCCL sees a peer's end by its sockets only. A kernel that talks to the peer's memory, and a rank that waits for the
 // peer to connect in the first collective, would wait until the deadline.
-std::optional<Failure> Session::trouble_of_peers(Clock::time_point now) {
+std::optional<CommError> Session::trouble_of_peers(Clock::time_point now) {
   const bool in_nccl = doing_ != kIdle;
   const bool on_gpu = !under_way_.empty() && under_way_.front()->begun;
   const int gone = in_nccl || on_gpu ? peers_.first_ended() : -1;
@@ -72,7 +72,7 @@ std::optional<Failure> Session::trouble_of_peers(Clock::time_point now) {
   if (!peer_gone_) peer_gone_ = now;
   if (now - *peer_gone_ < kFarewell) return std::nullopt;
   const char* const name = in_nccl ? doing_ : under_way_.front()->name;
-  return Failure(DDPRUN_PEER_LOST, std::string(name) + ": rank " + std::to_string(gone) + " has ended");
+  return CommError(CommStatus::peer_lost, std::string(name) + ": rank " + std::to_string(gone) + " has ended");
 }
 
 // By this the kernels of this rank end, whatever their peers do, and whoever waits for the stream goes on.

@@ -22,17 +22,17 @@ struct Schedule {
 };
 
 // The ring of topology.hpp: reduce-scatter, then allgather. For large vectors: the fewest bytes.
-void ring_allreduce(const Group& group, const ddprun_collective& call, Schedule& schedule);
+void ring_allreduce(const Group& group, const Collective& call, Schedule& schedule);
 // Recursive doubling, as in topology.hpp: whole vectors up as many binomial trees as there are ranks. For small ones:
 // the fewest messages one after the other.
-void tree_allreduce(const Group& group, const ddprun_collective& call, Schedule& schedule);
+void tree_allreduce(const Group& group, const Collective& call, Schedule& schedule);
 // Down the binomial tree of topology.hpp from call.root.
-void tree_broadcast(const Group& group, const ddprun_collective& call, Schedule& schedule);
+void tree_broadcast(const Group& group, const Collective& call, Schedule& schedule);
 // The allgather phase of the ring. The rank's own block is in recv already.
-void ring_allgather(const Group& group, const ddprun_collective& call, Schedule& schedule);
+void ring_allgather(const Group& group, const Collective& call, Schedule& schedule);
 // Pairwise exchange, as in Thakur, Rabenseifner and Gropp (2005): in step k each rank sends to the k-th behind it that
 // rank's block, and adds what the k-th before it sends. As many bytes as the ring, and no partial sums to keep.
-void pairwise_reduce_scatter(const Group& group, const ddprun_collective& call, Schedule& schedule);
+void pairwise_reduce_scatter(const Group& group, const Collective& call, Schedule& schedule);
 // The dissemination barrier of Hensgen, Finkel and Manber, "Two algorithms for barrier synchronization", IJPP 17
 // (1988).
 void dissemination_barrier(const Group& group, Schedule& schedule);

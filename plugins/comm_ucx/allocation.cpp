@@ -23,7 +23,7 @@ uint64_t available_memory() {
     uint64_t kibibytes = 0;
     if (fields >> name >> kibibytes && name == "MemAvailable:") return kibibytes << 10;
   }
-  throw Failure(DDPRUN_INTERNAL, "/proc/meminfo does not tell how much memory there is");
+  throw CommError(CommStatus::internal, "/proc/meminfo does not tell how much memory there is");
 }
 
 }  // namespace
@@ -34,33 +34,33 @@ void* Allocations::alloc(uint64_t bytes, const Gather& gather) {
   drop_freed();
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   Entry entry = {next_, 0, nullptr, std::vector<Mapping>(members_)};
-  std::optional<Failure> failure;
+  std::optional<CommError> failure;
   SegmentKey key;
   try {
     if (bytes > available_memory() / members_) {
-      throw Failure(DDPRUN_NO_MEMORY, "alloc: the system has no memory for " + std::to_string(bytes) +
+      throw CommError(CommStatus::no_memory, "alloc: the system has no memory for " + std::to_string(bytes) +
                                           " bytes on each of " + std::to_string(members_) + " ranks");
     }
     entry.bytes = (bytes + page - 1) / page * page;
     entry.own = std::make_unique<Segment>(entry.bytes + page);
     new (entry.own->data() + entry.bytes) Footer;
     key = entry.own->key();
-  } catch (const Failure& caught) {
+  } catch (const CommError& caught) {
     failure = caught;
   }
   std::vector<SegmentKey> keys(members_);
   gather(&key, sizeof key, keys.data());
   try {
     if (!failure) map_peers(keys, entry);
-  } catch (const Failure& caught) {
+  } catch (const CommError& caught) {
     failure = caught;
   }
-  const ddprun_status mine = failure ? failure->status() : DDPRUN_OK;
-  std::vector<ddprun_status> all(members_);
+  const CommStatus mine = failure ? failure->status() : CommStatus::ok;
+  std::vector<CommStatus> all(members_);
   gather(&mine, sizeof mine, all.data());
   if (failure) throw *failure;
-  for (const ddprun_status status : all) {
-    if (status != DDPRUN_OK) throw Failure(status, "alloc: a peer cannot share " + std::to_string(bytes) + " bytes");
+  for (const CommStatus status : all) {
+    if (status != CommStatus::ok) throw CommError(status, "alloc: a peer cannot share " + std::to_string(bytes) + " bytes");
   }
   entry.own->seal();
   ++next_;
@@ -70,9 +70,9 @@ void* Allocations::alloc(uint64_t bytes, const Gather& gather) {
 void Allocations::map_peers(const std::vector<SegmentKey>& keys, Entry& entry) const {
   for (std::size_t member = 0; member < members_; ++member) {
     if (member == me_) continue;
-    if (keys[member].length == 0) throw Failure(DDPRUN_NO_MEMORY, "alloc: a peer has no memory left");
+    if (keys[member].length == 0) throw CommError(CommStatus::no_memory, "alloc: a peer has no memory left");
     if (keys[member].length != keys[me_].length) {
-      throw Failure(DDPRUN_MISMATCH, "alloc: the ranks want different sizes");
+      throw CommError(CommStatus::mismatch, "alloc: the ranks want different sizes");
     }
     entry.peers[member] = Mapping(keys[member]);
   }

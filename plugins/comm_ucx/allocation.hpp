@@ -46,7 +46,7 @@ class Allocations final : public SharedMemory {
   // Of so many ranks of this host that map one another's memory; this is the one at place `me`.
   Allocations(std::size_t members, std::size_t me);
 
-  // Collective. Throws Failure: DDPRUN_NO_MEMORY on all ranks when one of them has none, DDPRUN_MISMATCH when they want
+  // Collective. Throws CommError: CommStatus::no_memory on all ranks when one of them has none, CommStatus::mismatch when they want
   // different sizes, and what gather throws.
   void* alloc(uint64_t bytes, const Gather& gather);
   // Local. The peers' memory of the same alloc() stays mapped until they too have freed it and we call in again.
@@ -67,7 +67,7 @@ class Allocations final : public SharedMemory {
     std::vector<Mapping> peers;    // by member; of nothing for ourselves, and once the peer has freed it
   };
 
-  // Throws Failure.
+  // Throws CommError.
   void map_peers(const std::vector<SegmentKey>& keys, Entry& entry) const;
   void drop_freed() noexcept;
 

@@ -20,8 +20,8 @@ ucx max max shared
 
 }  // namespace
 
-Way way_named(const std::string& name) {
-  return name == "shared" ? Way::shared : name == "tree" ? Way::tree : Way::ring;
+Algorithm algorithm_named(const std::string& name) {
+  return name == "shared" ? Algorithm::shared : name == "tree" ? Algorithm::tree : Algorithm::ring;
 }
 
 Choice::Choice(const Host& host, bool some_share_memory)
@@ -35,9 +35,9 @@ Choice::Choice(const Host& host, bool some_share_memory)
   }
 }
 
-bool Choice::may_take(Way way) const {
+bool Choice::may_take(Algorithm wanted) const {
   const auto& rows = tuning_.rows();
-  return std::any_of(rows.begin(), rows.end(), [&](const TuningRow& row) { return way_named(row.algorithm) == way; });
+  return std::any_of(rows.begin(), rows.end(), [&](const TuningRow& row) { return algorithm_named(row.algorithm) == wanted; });
 }
 
 }  // namespace ddprun::ucx_backend

@@ -2,7 +2,7 @@
 
 namespace ddprun::ucx_backend {
 
-void pairwise_reduce_scatter(const Group& group, const ddprun_collective& call, Schedule& schedule) {
+void pairwise_reduce_scatter(const Group& group, const Collective& call, Schedule& schedule) {
   const uint64_t bytes = call.count * size_of(call.dtype);
   auto* const recv = static_cast<std::byte*>(call.recv);
   const auto block = [&](int rank) {

@@ -13,27 +13,28 @@ const Host& checked(const Host& host) {
   return host;
 }
 
-uint64_t bytes_of(const ddprun_collective& call) {
+uint64_t bytes_of(const Collective& call) {
   return call.count * size_of(call.dtype);
 }
 
-void copy(const ddprun_collective& call, void* to, MemorySpace& space) {
+void copy(const Collective& call, void* to, MemorySpace& space) {
   if (call.send != to) space.copy(to, call.send, bytes_of(call));
 }
 
 }  // namespace
 
 UcxCommunicator::UcxCommunicator(const Host& host)
-    : host_(checked(host)),
+    : CommBackend(host),
+      host_(checked(host)),
       group_{host.rank(), host.size()},
       gpu_(host.device() < 0 ? nullptr : std::make_unique<const Gpu>(host.device())),
       messages_(host),
       shared_(host, messages_.why_no_shared_memory(), [this] { return messages_.ended(); }),
       choice_(host, shared_.is_usable() && shared_.leaders().size() < static_cast<std::size_t>(host.size())),
       pipeline_(messages_, host.size()) {
-  const bool wants_shared = host.algorithm() == "auto" ? choice_.may_take(Way::shared) : host.algorithm() == "shared";
+  const bool wants_shared = host.algorithm() == "auto" ? choice_.may_take(Algorithm::shared) : host.algorithm() == "shared";
   if (wants_shared && !shared_.is_usable()) {
-    throw Failure(DDPRUN_UNSUPPORTED, "algorithm \"shared\": " + shared_.why_not());
+    throw CommError(CommStatus::unsupported, "algorithm \"shared\": " + shared_.why_not());
   }
   const OnGpu here(gpu_.get());
   has_messages_ = needs_messages();
@@ -50,11 +51,11 @@ UcxCommunicator::UcxCommunicator(const Host& host)
   }
   const std::string& transports = messages_.transports();
   shared_transports_ = shared_.leaders().size() == 1 ? "memory" : "memory," + transports;
-  ring_ = {"ring", transports.c_str()};
-  tree_ = {"tree", transports.c_str()};
-  shared_request_ = {"shared", shared_transports_.c_str()};
-  pairwise_ = {"pairwise", transports.c_str()};
-  dissemination_ = {"dissemination", transports.c_str()};
+  ring_.info = {"ring", transports.c_str()};
+  tree_.info = {"tree", transports.c_str()};
+  shared_request_.info = {"shared", shared_transports_.c_str()};
+  pairwise_.info = {"pairwise", transports.c_str()};
+  dissemination_.info = {"dissemination", transports.c_str()};
 }
 
 UcxCommunicator::~UcxCommunicator() {
@@ -63,22 +64,22 @@ UcxCommunicator::~UcxCommunicator() {
   messages_.disconnect();
 }
 
-MemorySpace& UcxCommunicator::space_of(int32_t memory) {
-  if (memory != DDPRUN_CUDA) return host_space_;
+MemorySpace& UcxCommunicator::space_of(Memory memory) {
+  if (memory != Memory::cuda) return host_space_;
   if (gpu_space_ != nullptr) return *gpu_space_;
-  throw Failure(DDPRUN_UNSUPPORTED, "memory of a GPU, but this communicator was made for the host's");
+  throw CommError(CommStatus::unsupported, "memory of a GPU, but this communicator was made for the host's");
 }
 
 bool UcxCommunicator::needs_messages() const {
   const bool all_share = shared_.is_usable() && shared_.leaders().size() == 1;
   const bool only_shared =
       host_.algorithm() == "shared" ||
-      (host_.algorithm() == "auto" && !choice_.may_take(Way::ring) && !choice_.may_take(Way::tree));
+      (host_.algorithm() == "auto" && !choice_.may_take(Algorithm::ring) && !choice_.may_take(Algorithm::tree));
   return !all_share || !only_shared || messages_.are_transports_given();
 }
 
 template <class Plan>
-void UcxCommunicator::run(const char* name, const ddprun_collective& call, Plan&& plan) {
+void UcxCommunicator::run(const char* name, const Collective& call, Plan&& plan) {
   if (failure_) throw *failure_;
   MemorySpace& space = space_of(call.memory);
   const OnGpu here(gpu_.get());
@@ -88,13 +89,13 @@ void UcxCommunicator::run(const char* name, const ddprun_collective& call, Plan&
   try {
     plan(schedule_, space);
     pipeline_.run(schedule_.steps, space, call.dtype, call.op, schedule_.longest);
-  } catch (const Failure& failure) {
-    const bool names_nobody = failure.status() == DDPRUN_TIMEOUT && messages_.awaited() >= 0;
-    const int cause = failure.status() == DDPRUN_PEER_LOST ? messages_.culprit() : host_.rank();
+  } catch (const CommError& failure) {
+    const bool names_nobody = failure.status() == CommStatus::timeout && messages_.awaited() >= 0;
+    const int cause = failure.status() == CommStatus::peer_lost ? messages_.culprit() : host_.rank();
     fail(failure.status(), cause,
          failure.what() + (names_nobody ? ", from rank " + std::to_string(messages_.awaited()) : ""));
   } catch (const std::bad_alloc&) {
-    fail(DDPRUN_NO_MEMORY, host_.rank(), std::string(name) + ": out of memory");
+    fail(CommStatus::no_memory, host_.rank(), std::string(name) + ": out of memory");
   }
 }
 
@@ -103,15 +104,15 @@ void UcxCommunicator::run_shared(Body&& body) {
   if (failure_) throw *failure_;
   try {
     body();
-  } catch (const Failure& failure) {
-    if (failure.status() == DDPRUN_NO_MEMORY) throw;  // on all ranks of the host, which can go on
-    const int cause = failure.status() == DDPRUN_PEER_LOST ? shared_.culprit() : host_.rank();
+  } catch (const CommError& failure) {
+    if (failure.status() == CommStatus::no_memory) throw;  // on all ranks of the host, which can go on
+    const int cause = failure.status() == CommStatus::peer_lost ? shared_.culprit() : host_.rank();
     fail(failure.status(), cause, failure.what());
   }
 }
 
 // Closing tells the peers, which are in this collective or will be: none waits for the deadline.
-void UcxCommunicator::fail(ddprun_status status, int cause, const std::string& why) {
+void UcxCommunicator::fail(CommStatus status, int cause, const std::string& why) {
   failure_.emplace(status, why);
   shared_.leave(cause);
   const OnGpu here(gpu_.get());
@@ -119,42 +120,42 @@ void UcxCommunicator::fail(ddprun_status status, int cause, const std::string& w
   throw *failure_;
 }
 
-Way UcxCommunicator::way_of(const ddprun_collective& call) const {
+Algorithm UcxCommunicator::algorithm_of(const Collective& call) const {
   const std::string& asked = host_.algorithm();
-  if (asked != "auto") return way_named(asked);
-  return call.memory == DDPRUN_CUDA ? choice_.way_on_gpus(group_.size, bytes_of(call))
-                                    : choice_.way(group_.size, bytes_of(call));
+  if (asked != "auto") return algorithm_named(asked);
+  return call.memory == Memory::cuda ? choice_.algorithm_on_gpus(group_.size, bytes_of(call))
+                                    : choice_.algorithm(group_.size, bytes_of(call));
 }
 
-Request& UcxCommunicator::allreduce(const ddprun_collective& call) {
-  const Way way = way_of(call);
-  if (way == Way::shared && !is_alone()) {
+Work UcxCommunicator::allreduce(const Collective& call) {
+  const Algorithm algorithm = algorithm_of(call);
+  if (algorithm == Algorithm::shared && !is_alone()) {
     shared_allreduce(call);
   } else if (call.count > 0) {
     run("allreduce", call, [&](Schedule& schedule, MemorySpace& space) {
       if (is_alone()) return copy(call, call.recv, space);
-      way == Way::tree ? tree_allreduce(group_, call, schedule) : ring_allreduce(group_, call, schedule);
+      algorithm == Algorithm::tree ? tree_allreduce(group_, call, schedule) : ring_allreduce(group_, call, schedule);
     });
   }
-  return way == Way::shared ? shared_request_ : way == Way::tree ? tree_ : ring_;
+  return {*this, algorithm == Algorithm::shared ? shared_request_ : algorithm == Algorithm::tree ? tree_ : ring_};
 }
 
-void UcxCommunicator::shared_allreduce(const ddprun_collective& call) {
+void UcxCommunicator::shared_allreduce(const Collective& call) {
   const auto& leaders = shared_.leaders();
   const int hosts = static_cast<int>(leaders.size());
-  ddprun_collective within = call;
-  if (hosts > 1 && call.op == DDPRUN_AVG) within.op = DDPRUN_SUM;  // the leaders divide
+  Collective within = call;
+  if (hosts > 1 && call.op == Op::avg) within.op = Op::sum;  // the leaders divide
   run_shared([&] { shared_.allreduce(within); });
   if (hosts == 1 || call.count == 0) return;
 
-  ddprun_collective between = call;
+  Collective between = call;
   between.send = call.recv;
   const int leader = shared_.ranks().front();
   if (leader == host_.rank()) {
     const auto host = std::find(leaders.begin(), leaders.end(), leader) - leaders.begin();
     run("allreduce", call, [&](Schedule& schedule, MemorySpace&) {
       const Group group = {static_cast<int>(host), hosts};
-      choice_.way_of_messages(hosts, bytes_of(call)) == Way::tree ? tree_allreduce(group, between, schedule)
+      choice_.algorithm_of_messages(hosts, bytes_of(call)) == Algorithm::tree ? tree_allreduce(group, between, schedule)
                                                                   : ring_allreduce(group, between, schedule);
       for (Step& step : schedule.steps) {
         if (step.to != Step::kNobody) step.to = leaders[step.to];
@@ -165,31 +166,27 @@ void UcxCommunicator::shared_allreduce(const ddprun_collective& call) {
   run_shared([&] { shared_.spread(call.recv, bytes_of(call), leader); });
 }
 
-void* UcxCommunicator::alloc(uint64_t bytes) {
+std::shared_ptr<void> UcxCommunicator::allocate(std::size_t bytes) {
   void* memory = nullptr;
   run_shared([&] { memory = shared_.alloc(bytes); });
-  return memory;
+  return {memory, [this](void* owned) { shared_.free(owned); }};
 }
 
-void UcxCommunicator::free(void* memory) noexcept {
-  shared_.free(memory);
-}
-
-Request& UcxCommunicator::broadcast(const ddprun_collective& call) {
+Work UcxCommunicator::broadcast(const Collective& call) {
   if (!goes_by_messages(call)) {
     if (call.count > 0) run_shared([&] { shared_.broadcast(call); });
-    return shared_request_;
+    return {*this, shared_request_};
   }
   if (!is_alone() && call.count > 0) {
     run("broadcast", call, [&](Schedule& schedule, MemorySpace&) { tree_broadcast(group_, call, schedule); });
   }
-  return tree_;
+  return {*this, tree_};
 }
 
-Request& UcxCommunicator::allgather(const ddprun_collective& call) {
+Work UcxCommunicator::allgather(const Collective& call) {
   if (!goes_by_messages(call)) {
     if (call.count > 0) run_shared([&] { shared_.allgather(call); });
-    return shared_request_;
+    return {*this, shared_request_};
   }
   if (call.count > 0) {
     run("allgather", call, [&](Schedule& schedule, MemorySpace& space) {
@@ -197,34 +194,34 @@ Request& UcxCommunicator::allgather(const ddprun_collective& call) {
       if (!is_alone()) ring_allgather(group_, call, schedule);
     });
   }
-  return ring_;
+  return {*this, ring_};
 }
 
-Request& UcxCommunicator::reduce_scatter(const ddprun_collective& call) {
+Work UcxCommunicator::reduce_scatter(const Collective& call) {
   if (!goes_by_messages(call)) {
     if (call.count > 0) run_shared([&] { shared_.reduce_scatter(call); });
-    return shared_request_;
+    return {*this, shared_request_};
   }
   if (call.count > 0) {
     run("reduce_scatter", call, [&](Schedule& schedule, MemorySpace& space) {
       is_alone() ? copy(call, call.recv, space) : pairwise_reduce_scatter(group_, call, schedule);
     });
   }
-  return pairwise_;
+  return {*this, pairwise_};
 }
 
-Request& UcxCommunicator::barrier() {
+Work UcxCommunicator::barrier() {
   if (!has_messages_) {
     run_shared([&] { shared_.barrier(); });
-    return shared_request_;
+    return {*this, shared_request_};
   }
   if (!is_alone()) {
-    ddprun_collective nothing = {};
-    nothing.dtype = DDPRUN_UINT8;
-    nothing.memory = DDPRUN_HOST;
+    Collective nothing;
+    nothing.dtype = DType::uint8;
+    nothing.memory = Memory::host;
     run("barrier", nothing, [&](Schedule& schedule, MemorySpace&) { dissemination_barrier(group_, schedule); });
   }
-  return dissemination_;
+  return {*this, dissemination_};
 }
 
 void UcxCommunicator::abort() noexcept {

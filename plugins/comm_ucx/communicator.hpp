@@ -18,39 +18,38 @@
 
 namespace ddprun::ucx_backend {
 
-class UcxCommunicator final : public Communicator {
+class UcxCommunicator final : public CommBackend {
  public:
   explicit UcxCommunicator(const Host& host);
   ~UcxCommunicator() override;
 
-  Request& allreduce(const ddprun_collective& call) override;
-  Request& broadcast(const ddprun_collective& call) override;
-  Request& allgather(const ddprun_collective& call) override;
-  Request& reduce_scatter(const ddprun_collective& call) override;
-  Request& barrier() override;
+  Work allreduce(const Collective& call) override;
+  Work broadcast(const Collective& call) override;
+  Work allgather(const Collective& call) override;
+  Work reduce_scatter(const Collective& call) override;
+  Work barrier() override;
   void abort() noexcept override;
-  void* alloc(uint64_t bytes) override;
-  void free(void* memory) noexcept override;
+  std::shared_ptr<void> allocate(std::size_t bytes) override;
 
  private:
   // How an allreduce goes: the same on all ranks.
-  Way way_of(const ddprun_collective& call) const;
+  Algorithm algorithm_of(const Collective& call) const;
   // Whether vectors of the host need UCX at all: not where every collective goes through the memory of one host.
   bool needs_messages() const;
-  bool goes_by_messages(const ddprun_collective& call) const noexcept {
-    return has_messages_ || call.memory == DDPRUN_CUDA;
+  bool goes_by_messages(const Collective& call) const noexcept {
+    return has_messages_ || call.memory == Memory::cuda;
   }
-  // Throws Failure for memory of a GPU where this rank has none.
-  MemorySpace& space_of(int32_t memory);
+  // Throws CommError for memory of a GPU where this rank has none.
+  MemorySpace& space_of(Memory memory);
   // Runs the steps that plan(schedule, space) writes. After a failure the messages are closed.
   template <class Plan>
-  void run(const char* name, const ddprun_collective& call, Plan&& plan);
+  void run(const char* name, const Collective& call, Plan&& plan);
   // Runs body() on the shared memory. After a failure, but for want of memory, it and the messages are closed.
   template <class Body>
   void run_shared(Body&& body);
   // Within each host, between their leaders, within each host again.
-  void shared_allreduce(const ddprun_collective& call);
-  [[noreturn]] void fail(ddprun_status status, int cause, const std::string& why);
+  void shared_allreduce(const Collective& call);
+  [[noreturn]] void fail(CommStatus status, int cause, const std::string& why);
   bool is_alone() const noexcept { return group_.size == 1; }
 
   const Host host_;
@@ -63,7 +62,7 @@ class UcxCommunicator final : public Communicator {
   std::unique_ptr<MemorySpace> gpu_space_;
   Pipeline pipeline_;
   Schedule schedule_;               // memory for the call's steps
-  std::optional<Failure> failure_;  // the first: its messages are closed
+  std::optional<CommError> failure_;  // the first: its messages are closed
   bool has_messages_ = false;       // else all ranks share memory, and nothing of the host's goes any other way
   std::string shared_transports_;
   Request ring_{}, tree_{}, shared_request_{}, pairwise_{}, dissemination_{};

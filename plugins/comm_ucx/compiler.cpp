@@ -32,7 +32,7 @@ struct Nvrtc {
 };
 
 [[noreturn]] void refuse(const std::string& why) {
-  throw Failure(DDPRUN_UNSUPPORTED,
+  throw CommError(CommStatus::unsupported,
                 why +
                     "; ./ddprun installs it where there is an NVIDIA driver (the wheel nvidia-cuda-nvrtc); "
                     "comm.stage_through_host = true does without it");

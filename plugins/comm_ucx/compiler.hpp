@@ -7,7 +7,7 @@
 namespace ddprun::ucx_backend {
 
 // kernel.cu for an architecture ("sm_90"), as the driver loads it; compiled once in a process. Any thread. Throws
-// Failure(DDPRUN_UNSUPPORTED) where there is no NVRTC, or none that knows this architecture.
+// CommError(CommStatus::unsupported) where there is no NVRTC, or none that knows this architecture.
 const std::string& compiled_kernel(const std::string& architecture);
 
 // The name of the one kernel in it.

@@ -43,10 +43,10 @@ std::string complaints() {
   return std::exchange(kept, "");
 }
 
-void check(ucs_status_t result, ddprun_status status, const std::string& what) {
+void check(ucs_status_t result, CommStatus status, const std::string& what) {
   if (result == UCS_OK) return;
   const std::string said = complaints();
-  throw Failure(status, what + ": " + (said.empty() ? ucs_status_string(result) : said));
+  throw CommError(status, what + ": " + (said.empty() ? ucs_status_string(result) : said));
 }
 
 }  // namespace ddprun::ucx_backend

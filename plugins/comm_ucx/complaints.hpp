@@ -6,14 +6,14 @@
 
 #include <string>
 
-#include "ddprun/plugin/comm_plugin.h"
+#include "ddprun/comm_backend.hpp"
 
 namespace ddprun::ucx_backend {
 
 // What UCX has complained about on this thread since the last call, one line; "" is nothing.
 std::string complaints();
 
-// Throws Failure(status) with `what`, UCX's word for `result` and its complaints, unless result is UCS_OK.
-void check(ucs_status_t result, ddprun_status status, const std::string& what);
+// Throws CommError(status) with `what`, UCX's word for `result` and its complaints, unless result is UCS_OK.
+void check(ucs_status_t result, CommStatus status, const std::string& what);
 
 }  // namespace ddprun::ucx_backend

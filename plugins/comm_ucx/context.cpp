@@ -29,7 +29,7 @@ bool names_any(std::string_view list, std::initializer_list<std::string_view> na
 }
 
 void set(ucp_config_t* config, const char* name, const std::string& value) {
-  check(ucp_config_modify(config, name, value.c_str()), DDPRUN_INVALID,
+  check(ucp_config_modify(config, name, value.c_str()), CommStatus::invalid,
         "UCX does not take UCX_" + std::string(name) + " = \"" + value + "\"");
 }
 
@@ -58,7 +58,7 @@ bool Transports::share_memory() const {
 Context::Context(const Transports& transports, int ranks, int ranks_here, bool takes_cuda) {
   complaints();
   ucp_config_t* read = nullptr;
-  check(ucp_config_read(nullptr, nullptr, &read), DDPRUN_INVALID, "UCX cannot read its settings (UCX_...)");
+  check(ucp_config_read(nullptr, nullptr, &read), CommStatus::invalid, "UCX cannot read its settings (UCX_...)");
   const std::unique_ptr<ucp_config_t, decltype(&ucp_config_release)> config(read, ucp_config_release);
   set(config.get(), "TLS", transports.tls);
   set(config.get(), "NET_DEVICES", transports.devices);
@@ -70,11 +70,11 @@ Context::Context(const Transports& transports, int ranks, int ranks_here, bool t
   wanted.estimated_num_eps = static_cast<std::size_t>(ranks);
   wanted.estimated_num_ppn = static_cast<std::size_t>(ranks_here);
   const std::string asked = "comm.options: tls = \"" + transports.tls + "\", devices = \"" + transports.devices + "\"";
-  check(ucp_init(&wanted, config.get(), &context_), DDPRUN_INVALID, asked);
+  check(ucp_init(&wanted, config.get(), &context_), CommStatus::invalid, asked);
   // UCX goes on without a transport that it has not, with a warning.
   const std::string said = complaints();
   try {
-    if (transports.asked_for && !said.empty()) throw Failure(DDPRUN_INVALID, asked + ": " + said);
+    if (transports.asked_for && !said.empty()) throw CommError(CommStatus::invalid, asked + ": " + said);
     if (takes_cuda) require_cuda(transports, said);
   } catch (...) {
     ucp_cleanup(context_);
@@ -86,9 +86,9 @@ Context::Context(const Transports& transports, int ranks, int ranks_here, bool t
 void Context::require_cuda(const Transports& transports, const std::string& said) const {
   ucp_context_attr_t answer = {};
   answer.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
-  check(ucp_context_query(context_, &answer), DDPRUN_INTERNAL, "UCX cannot tell which memory it takes");
+  check(ucp_context_query(context_, &answer), CommStatus::internal, "UCX cannot tell which memory it takes");
   if ((answer.memory_types >> UCS_MEMORY_TYPE_CUDA & 1) != 0) return;
-  throw Failure(DDPRUN_UNSUPPORTED,
+  throw CommError(CommStatus::unsupported,
                 "UCX takes no CUDA memory with tls = \"" + transports.tls +
                     "\": it wants the transports \"cuda\" in comm.options.tls (UCX_TLS), a UCX that was built with "
                     "CUDA, and the driver; comm.stage_through_host = true does without" +
@@ -103,10 +103,10 @@ Worker::Worker(const Context& context) {
   ucp_worker_params_t wanted = {};
   wanted.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   wanted.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  check(ucp_worker_create(context.get(), &wanted, &worker_), DDPRUN_INTERNAL, "UCX cannot make a worker");
+  check(ucp_worker_create(context.get(), &wanted, &worker_), CommStatus::internal, "UCX cannot make a worker");
   if (const auto status = ucp_worker_get_efd(worker_, &events_); status != UCS_OK) {
     ucp_worker_destroy(worker_);
-    check(status, DDPRUN_INTERNAL, "UCX cannot wake a worker");
+    check(status, CommStatus::internal, "UCX cannot wake a worker");
   }
 }
 
@@ -124,7 +124,7 @@ void Worker::sleep(std::chrono::nanoseconds longest) const noexcept {
 std::string Worker::address() const {
   ucp_address_t* address = nullptr;
   std::size_t length = 0;
-  check(ucp_worker_get_address(worker_, &address, &length), DDPRUN_INTERNAL, "UCX cannot tell its address");
+  check(ucp_worker_get_address(worker_, &address, &length), CommStatus::internal, "UCX cannot tell its address");
   const std::string bytes(reinterpret_cast<const char*>(address), length);
   ucp_worker_release_address(worker_, address);
   return bytes;

@@ -28,7 +28,7 @@ struct Transports {
 
 class Context {
  public:
-  // Throws Failure: DDPRUN_INVALID where UCX has none of what was asked for, DDPRUN_UNSUPPORTED where it is to take
+  // Throws CommError: CommStatus::invalid where UCX has none of what was asked for, CommStatus::unsupported where it is to take
   // CUDA memory and does not.
   Context(const Transports& transports, int ranks, int ranks_here, bool takes_cuda);
   ~Context();

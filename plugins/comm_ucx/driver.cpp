@@ -15,14 +15,14 @@ template <class Function>
 void bind(void* library, Function*& function, const char* name) {
   function = reinterpret_cast<Function*>(dlsym(library, name));
   if (function == nullptr) {
-    throw Failure(DDPRUN_UNSUPPORTED, std::string("the NVIDIA driver's ") + kLibrary + " has no " + name +
+    throw CommError(CommStatus::unsupported, std::string("the NVIDIA driver's ") + kLibrary + " has no " + name +
                                           ": it is too old, or not NVIDIA's");
   }
 }
 
 Driver load() {
   void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw Failure(DDPRUN_UNSUPPORTED, std::string("no NVIDIA driver: ") + dlerror());
+  if (library == nullptr) throw CommError(CommStatus::unsupported, std::string("no NVIDIA driver: ") + dlerror());
   Driver driver;
   bind(library, driver.init, "cuInit");
   bind(library, driver.device, "cuDeviceGet");
@@ -54,7 +54,7 @@ std::string words_of(const Driver& driver, CudaResult result) {
 Driver initialised() {
   const Driver driver = load();
   if (const CudaResult result = driver.init(0); result != kCudaSuccess) {
-    throw Failure(DDPRUN_UNSUPPORTED, "the NVIDIA driver cannot start: " + words_of(driver, result));
+    throw CommError(CommStatus::unsupported, "the NVIDIA driver cannot start: " + words_of(driver, result));
   }
   return driver;
 }
@@ -68,7 +68,7 @@ const Driver& driver() {
 
 void check(CudaResult result, const char* what) {
   if (result == kCudaSuccess) return;
-  throw Failure(result == kCudaNoMemory ? DDPRUN_NO_MEMORY : DDPRUN_INTERNAL,
+  throw CommError(result == kCudaNoMemory ? CommStatus::no_memory : CommStatus::internal,
                 std::string("CUDA: ") + what + ": " + words_of(driver(), result));
 }
 

@@ -41,10 +41,10 @@ struct Driver {
 };
 
 // Opened and initialised once; where that throws, the next call looks again. Any thread. Throws
-// Failure(DDPRUN_UNSUPPORTED) that says what is missing.
+// CommError(CommStatus::unsupported) that says what is missing.
 const Driver& driver();
 
-// Throws Failure with the driver's words, DDPRUN_NO_MEMORY where it has none and DDPRUN_INTERNAL else, unless result is
+// Throws CommError with the driver's words, CommStatus::no_memory where it has none and CommStatus::internal else, unless result is
 // kCudaSuccess.
 void check(CudaResult result, const char* what);
 

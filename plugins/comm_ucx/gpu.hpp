@@ -9,7 +9,7 @@ namespace ddprun::ucx_backend {
 
 class Gpu {
  public:
-  // `ordinal` as CUDA counts. Throws Failure.
+  // `ordinal` as CUDA counts. Throws CommError.
   explicit Gpu(int ordinal);
   ~Gpu();
   Gpu(const Gpu&) = delete;

@@ -11,7 +11,7 @@ class GpuSpace final : public MemorySpace {
  public:
   // Both outlive it. The GPU is current on the thread that calls anything here. What takes long is waited for as the
   // messages wait: they move on meanwhile, and the wait ends at the deadline, after an abort and with a failure of a
-  // peer; the GPU may then still be at it, until this ends. Throws Failure, as every function does.
+  // peer; the GPU may then still be at it, until this ends. Throws CommError, as every function does.
   GpuSpace(const Gpu& gpu, Messages& messages);
   ~GpuSpace() override;
   GpuSpace(const GpuSpace&) = delete;

@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ddprun/comm_backend.hpp"
+
 namespace ddprun::ucx_backend {
 
-// to = a op b; with DDPRUN_AVG, and for ranks > 1, divided by that then.
+// to = a op b; with Op::avg, and for ranks > 1, divided by that then.
 struct Reduction {
-  int32_t dtype;
-  int32_t op;
+  DType dtype;
+  Op op;
   int ranks = 1;
 };
 

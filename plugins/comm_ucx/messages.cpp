@@ -26,9 +26,9 @@ int number_of(const std::vector<bool>& chosen) {
 }
 
 // Of a GPU's memory UCX finds out itself what it is: ordinary, managed, mapped.
-ucp_request_param_t in_memory(int32_t memory) {
+ucp_request_param_t in_memory(Memory memory) {
   ucp_request_param_t how = {};
-  if (memory == DDPRUN_CUDA) return how;
+  if (memory == Memory::cuda) return how;
   how.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   how.memory_type = UCS_MEMORY_TYPE_HOST;
   return how;
@@ -66,7 +66,7 @@ void Messages::require_equal_transports() const {
   const auto all_chosen = host_.allgather(chosen);
   for (std::size_t rank = 0; rank < all_chosen.size(); ++rank) {
     if (all_chosen[rank] == chosen) continue;
-    throw Failure(DDPRUN_MISMATCH, "rank " + std::to_string(rank) + " has transports " + all_chosen[rank] + ", rank " +
+    throw CommError(CommStatus::mismatch, "rank " + std::to_string(rank) + " has transports " + all_chosen[rank] + ", rank " +
                                        std::to_string(host_.rank()) + " has " + chosen +
                                        "; set comm.options.tls and devices, or UCX_TLS and UCX_NET_DEVICES, alike");
   }
@@ -74,7 +74,7 @@ void Messages::require_equal_transports() const {
 
 // UCX makes its connections with the first message; that is now, so that no collective waits for it.
 void Messages::greet() {
-  auto how = in_memory(DDPRUN_HOST);
+  auto how = in_memory(Memory::host);
   const auto posted = ucp_tag_recv_nbx(worker_->get(), &notice_, sizeof notice_, kNotice, kKindBits, &how);
   if (UCS_PTR_IS_ERR(posted)) fail(UCS_PTR_STATUS(posted), host_.rank());
   std::vector<Transfer> greetings;
@@ -91,7 +91,7 @@ void Messages::greet() {
             "rank " + std::to_string(host_.rank()) + " reaches the others by " + peers_->lanes());
 }
 
-void Messages::begin(const char* name, int32_t memory) noexcept {
+void Messages::begin(const char* name, Memory memory) noexcept {
   how_ = in_memory(memory);
   number_ = (number_ + 1) % kNumbers;
   awaited_ = -1;
@@ -138,13 +138,13 @@ void Messages::fail(ucs_status_t status, int peer) {
   const std::string said = complaints();
   const std::string why = said.empty() ? ucs_status_string(status) : said;
   if (status == UCS_ERR_MESSAGE_TRUNCATED) {
-    throw Failure(DDPRUN_MISMATCH, "rank " + std::to_string(peer) +
+    throw CommError(CommStatus::mismatch, "rank " + std::to_string(peer) +
                                        " has sent more than was expected: the ranks call different collectives");
   }
-  if (status == UCS_ERR_NO_MEMORY) throw Failure(DDPRUN_NO_MEMORY, "UCX is out of memory: " + why);
+  if (status == UCS_ERR_NO_MEMORY) throw CommError(CommStatus::no_memory, "UCX is out of memory: " + why);
   drain();
   culprit_ = notice_ >= 0 ? notice_ : peer;
-  throw Failure(DDPRUN_PEER_LOST, "lost rank " + std::to_string(culprit_) + (culprit_ == peer ? ": " + why : ""));
+  throw CommError(CommStatus::peer_lost, "lost rank " + std::to_string(culprit_) + (culprit_ == peer ? ": " + why : ""));
 }
 
 void Messages::wait(Transfer& transfer) {
@@ -169,16 +169,16 @@ void Messages::wait_for(const std::function<bool()>& ready, const std::string& w
   };
   try {
     waiter_.until(asked, -1, sleep);
-  } catch (const Failure& failure) {
-    if (failure.status() != DDPRUN_TIMEOUT) throw;
-    throw Failure(DDPRUN_TIMEOUT, "waited for " + what + " for " + std::to_string(host_.deadline().count()) + " ms");
+  } catch (const CommError& failure) {
+    if (failure.status() != CommStatus::timeout) throw;
+    throw CommError(CommStatus::timeout, "waited for " + what + " for " + std::to_string(host_.deadline().count()) + " ms");
   }
 }
 
 void Messages::close(int cause) noexcept {
   if (is_closed()) return;
   cause_ = cause >= 0 ? cause : host_.rank();
-  const auto how = in_memory(DDPRUN_HOST);
+  const auto how = in_memory(Memory::host);
   for (int rank = 0; rank < host_.size(); ++rank) {
     if (rank == host_.rank() || peers_->is_lost(rank) || liveness_.has_ended(rank)) continue;
     ucp_tag_send_nbx(peers_->endpoint(rank), &cause_, sizeof cause_, kNotice, &how);

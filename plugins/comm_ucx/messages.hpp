@@ -25,7 +25,7 @@ struct Transfer {
   bool is_receive = false;
 };
 
-// One thread at a time, abort excepted. All functions but abort and close throw Failure; then only close is left.
+// One thread at a time, abort excepted. All functions but abort and close throw CommError; then only close is left.
 class Messages {
  public:
   // Collective, with the host's allgather. No UCX yet.
@@ -38,10 +38,10 @@ class Messages {
   void connect();
 
   // The next collective: its messages meet none of another one. `name` lives as long as the collective; memory
-  // (DDPRUN_HOST, DDPRUN_CUDA) is that of its messages.
-  void begin(const char* name, int32_t memory = DDPRUN_HOST) noexcept;
+  // (Memory::host, Memory::cuda) is that of its messages.
+  void begin(const char* name, Memory memory = Memory::host) noexcept;
   // Messages of one label between two ranks are received in the order in which they were sent. label: 0 to 65535. A
-  // receive names the exact length; another one that arrives is DDPRUN_MISMATCH.
+  // receive names the exact length; another one that arrives is CommStatus::mismatch.
   // What is sent through a socket and does not surely fit into it, or is to be `confirmed`, is over only when it is
   // being received: UCX moves nothing once this process has left the collective. (A flush of UCX waits for the peer's
   // answer, even if the peer has all it needs and is busy elsewhere.)
@@ -59,7 +59,7 @@ class Messages {
 
   // The rank that was waited for last, or -1.
   int awaited() const noexcept { return awaited_; }
-  // After DDPRUN_PEER_LOST: the rank that is lost.
+  // After CommStatus::peer_lost: the rank that is lost.
   int culprit() const noexcept { return culprit_; }
   // A rank of this host whose process has ended, or -1.
   int ended() const noexcept;

@@ -55,7 +55,7 @@ Peers::Peers(const Worker& worker, const std::vector<std::string>& addresses, co
       wanted.err_mode = UCP_ERR_HANDLING_MODE_PEER;
       wanted.err_handler = {note_loss, &lost_[rank]};
     }
-    check(ucp_ep_create(worker.get(), &wanted, &endpoints_[rank]), DDPRUN_INVALID,
+    check(ucp_ep_create(worker.get(), &wanted, &endpoints_[rank]), CommStatus::invalid,
           "no transport leads to rank " + std::to_string(rank));
   }
 }

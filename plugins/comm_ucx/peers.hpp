@@ -15,7 +15,7 @@ namespace ddprun::ucx_backend {
 class Peers {
  public:
   // addresses: those of all ranks' workers. by_memory[rank]: that rank is reached through shared memory, where UCX
-  // has no handling of errors; for others UCX reports when a connection ends. Throws Failure.
+  // has no handling of errors; for others UCX reports when a connection ends. Throws CommError.
   Peers(const Worker& worker, const std::vector<std::string>& addresses, const std::vector<bool>& by_memory, int self);
   // Closes without asking the peers.
   ~Peers();

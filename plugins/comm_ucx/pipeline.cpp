@@ -15,8 +15,8 @@ struct Pipeline::Cut {
   MemorySpace& space;
   std::size_t element;
   std::size_t segments;
-  int32_t dtype;
-  int32_t op;
+  DType dtype;
+  Op op;
 
   // Of a vector of `count` elements; in elements.
   topology::Block segment(uint64_t count, std::size_t index) const {
@@ -57,12 +57,12 @@ void Pipeline::take(const Step& step, const Cut& cut, std::size_t item, std::siz
   std::byte* const to = step.in + offset * cut.element;
   const std::byte* const mine = step.mine + offset * cut.element;
   const std::byte* const arrived = cut.slot(item);
-  const bool divides = step.completes && cut.op == DDPRUN_AVG;
+  const bool divides = step.completes && cut.op == Op::avg;
   cut.space.reduce({cut.dtype, cut.op, divides ? ranks_ : 1}, to, step.mine_first ? mine : arrived,
                    step.mine_first ? arrived : mine, length);
 }
 
-void Pipeline::run(std::span<const Step> steps, MemorySpace& space, int32_t dtype, int32_t op, uint64_t longest) {
+void Pipeline::run(std::span<const Step> steps, MemorySpace& space, DType dtype, Op op, uint64_t longest) {
   const std::size_t element = size_of(dtype), most = space.segment_bytes() / element;
   const Cut cut = {space, element, std::max<std::size_t>(1, (longest + most - 1) / most), dtype, op};
   sends_.assign(steps.size() * cut.segments, {});

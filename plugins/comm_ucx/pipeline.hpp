@@ -26,7 +26,7 @@ struct Step {
   uint64_t in_count = 0;
   const std::byte* mine = nullptr;  // set: in = arrived op mine, or mine op arrived if mine_first; else in = arrived
   bool mine_first = false;
-  bool completes = false;  // the result is complete: DDPRUN_AVG divides it
+  bool completes = false;  // the result is complete: Op::avg divides it
   // `in` is what this step sends: it is written only when the sending is over.
   bool exchanges = false;
 };
@@ -34,14 +34,14 @@ struct Step {
 // Keeps its memory from call to call. One thread.
 class Pipeline {
  public:
-  // The messages outlive it. DDPRUN_AVG divides by `ranks`.
+  // The messages outlive it. Op::avg divides by `ranks`.
   Pipeline(Messages& messages, int ranks);
 
   // Of vectors in `space`, which is of the same kind on all ranks.
   // Segment s of a step is sent once segment s of the last step before it that receives has been received and reduced.
   // All ranks of a collective give the same `longest`, the largest count of any step of any rank. A receive without
   // `mine` may lie where earlier steps send from, if what arrives can only be there after those have been received.
-  void run(std::span<const Step> steps, MemorySpace& space, int32_t dtype, int32_t op, uint64_t longest);
+  void run(std::span<const Step> steps, MemorySpace& space, DType dtype, Op op, uint64_t longest);
 
  private:
   struct Cut;  // of this call's vectors into segments

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "lazy/communicator.hpp"
+#include "lazy/library.hpp"
 #include "choice.hpp"
 
 namespace {
@@ -15,29 +15,23 @@ constexpr char kLibrary[] = "ucx " DDPRUN_TEXT(UCP_API_MAJOR) "." DDPRUN_TEXT(UC
 
 // DDPRUN_UCX_CUDA: whether the UCX of this build moves the memory of GPUs.
 constexpr uint64_t kCapabilities =
-    DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_ALLOC | (DDPRUN_UCX_CUDA ? DDPRUN_CAP_CUDA : 0);
+    DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_ALLOC | DDPRUN_CAP_REDUCE_SCATTER | (DDPRUN_UCX_CUDA ? DDPRUN_CAP_CUDA : 0);
 constexpr CommPluginInfo kUcx = {"ucx", "0.1.0", kLibrary, kCapabilities, ucx_backend::kAlgorithms};
 
-constexpr lazy::Library kBackend = {
-    &kUcx, "libddprun_ucx_backend.so", "ddprun_ucx_backend_make",
-    "install it again, name its folder in LD_LIBRARY_PATH, or build again with DDPRUN_UCX_DIR"};
+constexpr lazy::Library kBackend = DDPRUN_LAZY_LIBRARY(
+    ucx, kUcx, "install it again, name its folder in LD_LIBRARY_PATH, or build again with DDPRUN_UCX_DIR");
 
 // While it is being loaded UCX rewrites functions of glibc, to hear of memory that is given back: 0.4 s, and no
 // transport needs it that works on memory of the host. Likewise the CUDA driver's, to remember which memory is a GPU's;
 // it need not if it asks the driver each time, as it then does. Who wants it nevertheless sets the variables.
-const Host& without_hooks(const Host& host) {
+std::unique_ptr<CommBackend> join_ucx(const Host& host) {
   constexpr int keep = 0;
   setenv("UCX_MEM_MMAP_HOOK_MODE", "none", keep);
   setenv("UCX_MEM_CUDA_HOOK_MODE", "none", keep);
   setenv("UCX_MEMTYPE_CACHE", "n", keep);
-  return host;
+  return lazy::join(kBackend, host);
 }
-
-class Ucx final : public lazy::Forwarder {
- public:
-  explicit Ucx(const Host& host) : Forwarder(kBackend, without_hooks(host)) {}
-};
 
 }  // namespace
 
-DDPRUN_COMM_PLUGIN(Ucx, kUcx);
+DDPRUN_COMM_PLUGIN_OF(join_ucx, kUcx);

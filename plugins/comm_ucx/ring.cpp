@@ -3,7 +3,7 @@
 
 namespace ddprun::ucx_backend {
 
-void ring_allreduce(const Group& group, const ddprun_collective& call, Schedule& schedule) {
+void ring_allreduce(const Group& group, const Collective& call, Schedule& schedule) {
   const topology::Ring ring{group.rank, group.size};
   const uint64_t element = size_of(call.dtype);
   const auto* const send = static_cast<const std::byte*>(call.send);
@@ -35,7 +35,7 @@ void ring_allreduce(const Group& group, const ddprun_collective& call, Schedule&
   }
 }
 
-void ring_allgather(const Group& group, const ddprun_collective& call, Schedule& schedule) {
+void ring_allgather(const Group& group, const Collective& call, Schedule& schedule) {
   const topology::Ring ring{group.rank, group.size};
   const uint64_t bytes = call.count * size_of(call.dtype);
   const auto block = [&](int index) {

@@ -16,7 +16,7 @@ namespace ddprun::ucx_backend {
 namespace {
 
 [[noreturn]] void refuse(uint64_t length, const std::string& why) {
-  throw Failure(DDPRUN_NO_MEMORY, "no " + std::to_string(length) + " bytes of shared memory: " + why);
+  throw CommError(CommStatus::no_memory, "no " + std::to_string(length) + " bytes of shared memory: " + why);
 }
 
 std::string said(const char* call, int error) {

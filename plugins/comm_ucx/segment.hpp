@@ -18,7 +18,7 @@ struct SegmentKey {
 // Owns the memory, page-aligned and zero; every page is there from the start.
 class Segment {
  public:
-  // Throws Failure(DDPRUN_NO_MEMORY).
+  // Throws CommError(CommStatus::no_memory).
   explicit Segment(uint64_t length);
   ~Segment();
   Segment(const Segment&) = delete;
@@ -40,7 +40,7 @@ class Segment {
 class Mapping {
  public:
   Mapping() = default;  // of nothing
-  // Throws Failure(DDPRUN_NO_MEMORY) where it cannot be mapped.
+  // Throws CommError(CommStatus::no_memory) where it cannot be mapped.
   explicit Mapping(const SegmentKey& key);
   ~Mapping();
   Mapping(Mapping&& other) noexcept;

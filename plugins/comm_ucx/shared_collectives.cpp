@@ -19,7 +19,7 @@ std::byte* bytes_of(void* data) {
 // Not memcpy: some versions of glibc's copy with "rep movsb", which is several times slower on some processors where
 // source and target agree modulo a page, as ours often do.
 void move_bytes(void* to, const void* from, uint64_t bytes) {
-  reduction::reduce_all(&to, 1, &from, 1, DDPRUN_UINT8, DDPRUN_SUM, bytes);
+  reduction::reduce_all(&to, 1, &from, 1, DType::uint8, Op::sum, bytes);
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ void SharedCollectives::meet(Waiter& waiter) {
     mailbox(member).posted.wait(collectives_, areas_[member]->sleepers, ranks_[member], waiter);
     agreed = agreed && mailbox(member).purpose == mailbox(me_).purpose;
   }
-  if (!agreed) throw Failure(DDPRUN_MISMATCH, "the ranks of this host called different collectives");
+  if (!agreed) throw CommError(CommStatus::mismatch, "the ranks of this host called different collectives");
 }
 
 void SharedCollectives::barrier(Waiter& waiter) {
@@ -66,7 +66,7 @@ SharedCollectives::Range SharedCollectives::slice(std::size_t member, uint64_t c
   return {std::min(member * most, bytes), std::min((member + 1) * most, bytes)};
 }
 
-void SharedCollectives::allreduce(const ddprun_collective& call, Waiter& waiter) {
+void SharedCollectives::allreduce(const Collective& call, Waiter& waiter) {
   const uint64_t bytes = call.count * size_of(call.dtype);
   const Purpose purpose = {Purpose::allreduce, static_cast<int16_t>(call.dtype), static_cast<int16_t>(call.op),
                            call.count};
@@ -93,16 +93,16 @@ void SharedCollectives::allreduce(const ddprun_collective& call, Waiter& waiter)
   reduce_staged(call, stages, !fits && somewhere == 0, waiter);
 }
 
-void SharedCollectives::reduce_posted(const ddprun_collective& call) {
+void SharedCollectives::reduce_posted(const Collective& call) {
   for (std::size_t member = 0; member < areas_.size(); ++member) from_[member] = mailbox(member).data;
   from_[me_] = call.send;
   to_.assign(1, call.recv);
   reduce(call, call.count);
 }
 
-void SharedCollectives::reduce(const ddprun_collective& call, uint64_t count) {
+void SharedCollectives::reduce(const Collective& call, uint64_t count) {
   const auto targets = static_cast<int>(to_.size()), sources = static_cast<int>(from_.size());
-  if (call.op != DDPRUN_AVG) {
+  if (call.op != Op::avg) {
     return reduction::reduce_all(to_.data(), targets, from_.data(), sources, call.dtype, call.op, count);
   }
   // In blocks that stay in the nearest cache until they have been divided and copied.
@@ -118,7 +118,7 @@ void SharedCollectives::reduce(const ddprun_collective& call, uint64_t count) {
   }
 }
 
-void SharedCollectives::reduce_direct(const ddprun_collective& call, Waiter& waiter) {
+void SharedCollectives::reduce_direct(const Collective& call, Waiter& waiter) {
   const uint64_t element = size_of(call.dtype);
   const Range mine = slice(me_, call.count, element);
   to_.clear();
@@ -136,7 +136,7 @@ void SharedCollectives::reduce_direct(const ddprun_collective& call, Waiter& wai
 // two chunks ago has been read by all, because each has since arrived at the barrier behind its reading. The first
 // inputs of a call may be written at once: the last call's have been read before its last barrier. Its outputs may
 // still be read, until all have come to the barrier behind copy_in.
-void SharedCollectives::reduce_staged(const ddprun_collective& call, bool first_is_in, bool all_are_in,
+void SharedCollectives::reduce_staged(const Collective& call, bool first_is_in, bool all_are_in,
                                       Waiter& waiter) {
   const uint64_t chunks = (call.count * size_of(call.dtype) + kChunk - 1) / kChunk;
   if (!first_is_in) copy_in(call, chunk(call, 0));
@@ -149,12 +149,12 @@ void SharedCollectives::reduce_staged(const ddprun_collective& call, bool first_
   }
 }
 
-SharedCollectives::Chunk SharedCollectives::chunk(const ddprun_collective& call, uint64_t number) const {
+SharedCollectives::Chunk SharedCollectives::chunk(const Collective& call, uint64_t number) const {
   const uint64_t element = size_of(call.dtype), most = kChunk / element;
   return {number * most * element, std::min(most, call.count - number * most), element, number % 2};
 }
 
-void SharedCollectives::copy_in(const ddprun_collective& call, const Chunk& chunk) {
+void SharedCollectives::copy_in(const Collective& call, const Chunk& chunk) {
   const std::byte* send = bytes_of(call.send) + chunk.begin;
   std::byte* input = areas_[me_]->inputs[chunk.slot];
   const Range mine = slice(me_, chunk.count, chunk.element);
@@ -162,7 +162,7 @@ void SharedCollectives::copy_in(const ddprun_collective& call, const Chunk& chun
   move_bytes(input + mine.end, send + mine.end, chunk.count * chunk.element - mine.end);
 }
 
-void SharedCollectives::reduce_chunk(const ddprun_collective& call, const Chunk& chunk) {
+void SharedCollectives::reduce_chunk(const Collective& call, const Chunk& chunk) {
   const Range mine = slice(me_, chunk.count, chunk.element);
   for (std::size_t member = 0; member < areas_.size(); ++member) {
     from_[member] = areas_[member]->inputs[chunk.slot] + mine.begin;
@@ -174,7 +174,7 @@ void SharedCollectives::reduce_chunk(const ddprun_collective& call, const Chunk&
   reduce(call, mine.bytes() / chunk.element);
 }
 
-void SharedCollectives::copy_out(const ddprun_collective& call, const Chunk& chunk) const {
+void SharedCollectives::copy_out(const Collective& call, const Chunk& chunk) const {
   for (std::size_t member = 0; member < areas_.size(); ++member) {
     if (member == me_) continue;
     const Range theirs = slice(member, chunk.count, chunk.element);
@@ -185,7 +185,7 @@ void SharedCollectives::copy_out(const ddprun_collective& call, const Chunk& chu
 
 // The root writes into a slot again only after the barrier that follows the others' reading of it.
 void SharedCollectives::broadcast(void* data, uint64_t bytes, std::size_t root, Waiter& waiter) {
-  begin({Purpose::broadcast, DDPRUN_UINT8, static_cast<int16_t>(root), bytes});
+  begin({Purpose::broadcast, static_cast<int16_t>(DType::uint8), static_cast<int16_t>(root), bytes});
   meet(waiter);
   for (uint64_t begin = 0, slot = 0; begin < bytes; begin += kChunk, slot = 1 - slot) {
     const uint64_t now = std::min<uint64_t>(kChunk, bytes - begin);
@@ -197,7 +197,7 @@ void SharedCollectives::broadcast(void* data, uint64_t bytes, std::size_t root, 
 
 // As above: what stands in a slot has been read when all have come to the next barrier but one, or to the meeting of
 // the next collective.
-void SharedCollectives::allgather(const ddprun_collective& call, Waiter& waiter) {
+void SharedCollectives::allgather(const Collective& call, Waiter& waiter) {
   const uint64_t bytes = call.count * size_of(call.dtype);
   const auto block = [&](std::size_t member) { return bytes_of(call.recv) + member * bytes; };
   begin({Purpose::allgather, static_cast<int16_t>(call.dtype), 0, call.count});
@@ -214,7 +214,7 @@ void SharedCollectives::allgather(const ddprun_collective& call, Waiter& waiter)
 }
 
 // Each slot has a part for each rank. Not the input slots: an allreduce fills those before its meeting.
-void SharedCollectives::reduce_scatter(const ddprun_collective& call, Waiter& waiter) {
+void SharedCollectives::reduce_scatter(const Collective& call, Waiter& waiter) {
   const uint64_t element = size_of(call.dtype), most = kChunk / areas_.size() / element;
   begin({Purpose::reduce_scatter, static_cast<int16_t>(call.dtype), static_cast<int16_t>(call.op), call.count});
   meet(waiter);
@@ -238,12 +238,12 @@ void SharedCollectives::reduce_scatter(const ddprun_collective& call, Waiter& wa
 }
 
 void SharedCollectives::barrier_of_all(Waiter& waiter) {
-  begin({Purpose::barrier, DDPRUN_UINT8, 0, 0});
+  begin({Purpose::barrier, static_cast<int16_t>(DType::uint8), 0, 0});
   meet(waiter);
 }
 
 void SharedCollectives::exchange(const void* mine, std::size_t bytes, void* all, Waiter& waiter) {
-  move_bytes(begin({Purpose::exchange, DDPRUN_UINT8, 0, bytes}).data, mine, bytes);
+  move_bytes(begin({Purpose::exchange, static_cast<int16_t>(DType::uint8), 0, bytes}).data, mine, bytes);
   meet(waiter);
   for (std::size_t member = 0; member < areas_.size(); ++member)
     move_bytes(bytes_of(all) + member * bytes, mailbox(member).data, bytes);

@@ -29,11 +29,11 @@ class SharedCollectives {
   SharedCollectives(std::size_t me, std::vector<int> ranks, std::vector<Area*> areas, const SharedMemory& memory);
 
   // All are collective, and throw what Waiter::until throws, after which nothing may be called any more; or, on all
-  // ranks alike, DDPRUN_MISMATCH.
-  void allreduce(const ddprun_collective& call, Waiter& waiter);
+  // ranks alike, CommStatus::mismatch.
+  void allreduce(const Collective& call, Waiter& waiter);
   void broadcast(void* data, uint64_t bytes, std::size_t root, Waiter& waiter);
-  void allgather(const ddprun_collective& call, Waiter& waiter);
-  void reduce_scatter(const ddprun_collective& call, Waiter& waiter);
+  void allgather(const Collective& call, Waiter& waiter);
+  void reduce_scatter(const Collective& call, Waiter& waiter);
   void barrier_of_all(Waiter& waiter);
   // At most kInline bytes of each rank into `all`, in their order.
   void exchange(const void* mine, std::size_t bytes, void* all, Waiter& waiter);
@@ -58,16 +58,16 @@ class SharedCollectives {
   // What `member` reduces of a vector.
   Range slice(std::size_t member, uint64_t count, uint64_t element) const;
 
-  void reduce_posted(const ddprun_collective& call);
-  void reduce_direct(const ddprun_collective& call, Waiter& waiter);
+  void reduce_posted(const Collective& call);
+  void reduce_direct(const Collective& call, Waiter& waiter);
   // first_is_in: our first chunk is in its slot; all_are_in: so are the others'.
-  void reduce_staged(const ddprun_collective& call, bool first_is_in, bool all_are_in, Waiter& waiter);
-  Chunk chunk(const ddprun_collective& call, uint64_t number) const;
-  void copy_in(const ddprun_collective& call, const Chunk& chunk);
-  void reduce_chunk(const ddprun_collective& call, const Chunk& chunk);
-  void copy_out(const ddprun_collective& call, const Chunk& chunk) const;
+  void reduce_staged(const Collective& call, bool first_is_in, bool all_are_in, Waiter& waiter);
+  Chunk chunk(const Collective& call, uint64_t number) const;
+  void copy_in(const Collective& call, const Chunk& chunk);
+  void reduce_chunk(const Collective& call, const Chunk& chunk);
+  void copy_out(const Collective& call, const Chunk& chunk) const;
   // `count` elements of all from_ into all to_, by way of the first of them where the op divides.
-  void reduce(const ddprun_collective& call, uint64_t count);
+  void reduce(const Collective& call, uint64_t count);
 
   const std::size_t me_;
   const std::vector<int> ranks_;

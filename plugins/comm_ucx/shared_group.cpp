@@ -22,7 +22,7 @@ SharedGroup::SharedGroup(const Host& host, const std::string& forbidden, std::fu
   identity.copy(mine.host.data(), mine.host.size() - 1);
   try {
     if (why_not_.empty()) segment_ = std::make_unique<Segment>(sizeof(Area));
-  } catch (const Failure& failure) {
+  } catch (const CommError& failure) {
     why_not_ = failure.what();
   }
   if (segment_ != nullptr) {
@@ -35,7 +35,7 @@ SharedGroup::SharedGroup(const Host& host, const std::string& forbidden, std::fu
   waiter_.emplace(host, static_cast<int>(ranks_.size()), [this, lost = std::move(lost)] { return missing(lost); });
   try {
     if (why_not_.empty()) connect(all);
-  } catch (const Failure& failure) {
+  } catch (const CommError& failure) {
     why_not_ = failure.what();
   }
   for (const auto& why : host.allgather(why_not_)) {
@@ -65,7 +65,7 @@ void SharedGroup::connect(const std::vector<Hello>& hellos) {
   areas_.resize(ranks_.size());
   for (std::size_t place = 0; place < ranks_.size(); ++place) {
     const auto& area = hellos[static_cast<std::size_t>(ranks_[place])].area;
-    if (area.length == 0) throw Failure(DDPRUN_NO_MEMORY, "rank " + std::to_string(ranks_[place]) + " shares none");
+    if (area.length == 0) throw CommError(CommStatus::no_memory, "rank " + std::to_string(ranks_[place]) + " shares none");
     if (place != me_) mappings_[place] = Mapping(area);
     areas_[place] = reinterpret_cast<Area*>(place == me_ ? segment_->data() : mappings_[place].data());
   }
@@ -80,15 +80,15 @@ void SharedGroup::guarded(const char* name, const Body& body) {
   waiter_->begin(name);
   try {
     body();
-  } catch (const Failure& failure) {
-    if (failure.status() != DDPRUN_MISMATCH && failure.status() != DDPRUN_NO_MEMORY) {
+  } catch (const CommError& failure) {
+    if (failure.status() != CommStatus::mismatch && failure.status() != CommStatus::no_memory) {
       leave(waiter_->culprit() >= 0 ? waiter_->culprit() : rank_);
     }
     throw;
   }
 }
 
-void SharedGroup::allreduce(const ddprun_collective& call) {
+void SharedGroup::allreduce(const Collective& call) {
   guarded("allreduce", [&] { collectives_->allreduce(call, *waiter_); });
 }
 
@@ -97,17 +97,17 @@ void SharedGroup::spread(void* data, uint64_t bytes, int root) {
   guarded("allreduce", [&] { collectives_->broadcast(data, bytes, static_cast<std::size_t>(place), *waiter_); });
 }
 
-void SharedGroup::broadcast(const ddprun_collective& call) {
+void SharedGroup::broadcast(const Collective& call) {
   const auto place = std::find(ranks_.begin(), ranks_.end(), call.root) - ranks_.begin();
   const uint64_t bytes = call.count * size_of(call.dtype);
   guarded("broadcast", [&] { collectives_->broadcast(call.recv, bytes, static_cast<std::size_t>(place), *waiter_); });
 }
 
-void SharedGroup::allgather(const ddprun_collective& call) {
+void SharedGroup::allgather(const Collective& call) {
   guarded("allgather", [&] { collectives_->allgather(call, *waiter_); });
 }
 
-void SharedGroup::reduce_scatter(const ddprun_collective& call) {
+void SharedGroup::reduce_scatter(const Collective& call) {
   guarded("reduce_scatter", [&] { collectives_->reduce_scatter(call, *waiter_); });
 }
 

@@ -20,7 +20,7 @@ class SharedGroup {
  public:
   // Collective over all ranks of `host`, through host.allgather: during create only. forbidden: why memory must not be
   // shared, or "". lost(): a rank that is known to have died, or -1; asked while waiting.
-  // Throws Failure where the allgather fails; memory that cannot be shared is no failure, but makes it unusable.
+  // Throws CommError where the allgather fails; memory that cannot be shared is no failure, but makes it unusable.
   SharedGroup(const Host& host, const std::string& forbidden, std::function<int()> lost);
   // Tells the peers that this rank has gone; waits for nobody.
   ~SharedGroup();
@@ -34,21 +34,21 @@ class SharedGroup {
   // Why it is not: one line, for the error of whoever asked for this algorithm by name.
   const std::string& why_not() const noexcept { return why_not_; }
 
-  // Reduces over the ranks of this host (DDPRUN_AVG: divided by their number). Needs is_usable(). Throws what
-  // Waiter::until throws, after which only abort, free and the destructor may be called; DDPRUN_MISMATCH when the ranks
+  // Reduces over the ranks of this host (Op::avg: divided by their number). Needs is_usable(). Throws what
+  // Waiter::until throws, after which only abort, free and the destructor may be called; CommStatus::mismatch when the ranks
   // brought different counts, dtypes or ops.
-  void allreduce(const ddprun_collective& call);
+  void allreduce(const Collective& call);
   // The end of an allreduce over several hosts: from one rank of this host, by its number in the whole group, to the
   // others of the host. Needs is_usable().
   void spread(void* data, uint64_t bytes, int root);
   // As in the C table, where all ranks are on this host. Need is_usable(); throw as allreduce does.
-  void broadcast(const ddprun_collective& call);
-  void allgather(const ddprun_collective& call);
-  void reduce_scatter(const ddprun_collective& call);
+  void broadcast(const Collective& call);
+  void allgather(const Collective& call);
+  void reduce_scatter(const Collective& call);
   void barrier();
 
   // As in the C table: page-aligned, mapped by all ranks of the host where is_usable(), of this rank alone elsewhere.
-  // Throws DDPRUN_NO_MEMORY, on all ranks of the host alike.
+  // Throws CommStatus::no_memory, on all ranks of the host alike.
   void* alloc(uint64_t bytes);
   void free(void* memory) noexcept;
 
@@ -64,7 +64,7 @@ class SharedGroup {
   struct Hello;
   // Fills in ranks_, leaders_ and me_.
   void find_hosts(const std::vector<Hello>& hellos);
-  // Maps the peers' areas. Throws Failure.
+  // Maps the peers' areas. Throws CommError.
   void connect(const std::vector<Hello>& hellos);
   // Runs body(); if it fails so that this rank cannot go on, the peers are told.
   template <class Body>

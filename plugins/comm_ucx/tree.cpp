@@ -9,7 +9,7 @@ constexpr int kBefore = 0, kAfter = 1, kRounds = 2;
 
 }  // namespace
 
-void tree_allreduce(const Group& group, const ddprun_collective& call, Schedule& schedule) {
+void tree_allreduce(const Group& group, const Collective& call, Schedule& schedule) {
   const topology::Doubling doubling{group.rank, group.size};
   auto* const recv = static_cast<std::byte*>(call.recv);
   const auto* sum = static_cast<const std::byte*>(call.send);  // where what this rank has so far lies
@@ -45,7 +45,7 @@ void tree_allreduce(const Group& group, const ddprun_collective& call, Schedule&
   if (partner >= 0) schedule.steps.push_back({.label = kAfter, .to = partner, .out = recv, .out_count = call.count});
 }
 
-void tree_broadcast(const Group& group, const ddprun_collective& call, Schedule& schedule) {
+void tree_broadcast(const Group& group, const Collective& call, Schedule& schedule) {
   const topology::Tree tree{group.rank, group.size, call.root};
   auto* const data = static_cast<std::byte*>(call.recv);
   schedule.longest = call.count;

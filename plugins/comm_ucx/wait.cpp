@@ -36,24 +36,24 @@ void Waiter::yield() noexcept {
   sched_yield();
 }
 
-ddprun_status Waiter::trouble(Clock::time_point now, int awaited) {
+CommStatus Waiter::trouble(Clock::time_point now, int awaited) {
   culprit_ = -1;
-  if (is_aborted()) return DDPRUN_ABORTED;
+  if (is_aborted()) return CommStatus::aborted;
   culprit_ = lost_();
-  if (culprit_ >= 0) return DDPRUN_PEER_LOST;
+  if (culprit_ >= 0) return CommStatus::peer_lost;
   culprit_ = awaited;
-  return now >= *deadline_ ? DDPRUN_TIMEOUT : DDPRUN_OK;
+  return now >= *deadline_ ? CommStatus::timeout : CommStatus::ok;
 }
 
-void Waiter::give_up(ddprun_status status) const {
+void Waiter::give_up(CommStatus status) const {
   const std::string who = culprit_ < 0 ? "a peer" : "rank " + std::to_string(culprit_);
   switch (status) {
-    case DDPRUN_PEER_LOST: throw Failure(status, std::string(name_) + ": " + who + " is gone");
-    case DDPRUN_TIMEOUT: {
+    case CommStatus::peer_lost: throw CommError(status, std::string(name_) + ": " + who + " is gone");
+    case CommStatus::timeout: {
       const auto limit = std::to_string(host_.deadline().count());
-      throw Failure(status, std::string(name_) + ": no answer from " + who + " within " + limit + " ms");
+      throw CommError(status, std::string(name_) + ": no answer from " + who + " within " + limit + " ms");
     }
-    default: throw Failure(status, std::string(name_) + ": aborted");
+    default: throw CommError(status, std::string(name_) + ": aborted");
   }
 }
 

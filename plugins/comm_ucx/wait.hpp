@@ -28,7 +28,7 @@ class Waiter {
 
   // Returns when ready() is true; it is asked again and again, and may do the work that makes it true. `awaited`: the
   // rank it depends on, or -1. Once waiting has become long, sleep(longest) is called between two askings; it may
-  // return early. Throws Failure: DDPRUN_TIMEOUT, DDPRUN_ABORTED or DDPRUN_PEER_LOST; never when ready() is true by
+  // return early. Throws CommError: CommStatus::timeout, CommStatus::aborted or CommStatus::peer_lost; never when ready() is true by
   // then.
   template <class Ready, class Sleep>
   void until(const Ready& ready, int awaited, const Sleep& sleep);
@@ -43,9 +43,9 @@ class Waiter {
  private:
   static void relax() noexcept;
   static void yield() noexcept;
-  // DDPRUN_OK, or what ends the wait now.
-  ddprun_status trouble(Clock::time_point now, int awaited);
-  [[noreturn]] void give_up(ddprun_status status) const;
+  // CommStatus::ok, or what ends the wait now.
+  CommStatus trouble(Clock::time_point now, int awaited);
+  [[noreturn]] void give_up(CommStatus status) const;
 
   const Host host_;
   const std::function<int()> lost_;
@@ -70,7 +70,7 @@ void Waiter::until(const Ready& ready, int awaited, const Sleep& sleep) {
   for (; !ready(); now = Clock::now()) {
     if (now >= look_at) {
       // What the peer has done before it went counts: asked once more, after it was seen to be gone.
-      if (const auto status = trouble(now, awaited); status != DDPRUN_OK && !ready()) give_up(status);
+      if (const auto status = trouble(now, awaited); status != CommStatus::ok && !ready()) give_up(status);
       look_at = now + 10ms;
     }
     if (now - start < 200us) {

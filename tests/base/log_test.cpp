@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "support/read_file.hpp"
 #include "tools/conformance/temp_dir.hpp"
 

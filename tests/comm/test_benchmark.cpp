@@ -3,6 +3,7 @@
 #include "comm/benchmark.hpp"
 #include "comm/joined.hpp"
 #include "comm/single_process_backend.hpp"
+#include "support/forwarding_backend.hpp"
 
 namespace ddprun::comm {
 namespace {
@@ -15,42 +16,37 @@ BenchmarkCase case_of(Kind kind, std::size_t bytes, bool in_place) {
   return {.kind = kind, .dtype = DType::float32, .op = Op::sum, .root = 0, .bytes = bytes, .in_place = in_place};
 }
 
-// Counts the collectives of its inner backend.
-class Counting : public CallBackend {
+// Counts the collectives of a single process.
+class Counting : public testing::ForwardingBackend {
  public:
-  explicit Counting(std::unique_ptr<CommBackend> inner) : inner_(std::move(inner)) {}
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
-  const std::string& name() const override { return inner_->name(); }
-  const Capabilities& capabilities() const override { return inner_->capabilities(); }
-  void abort() noexcept override { inner_->abort(); }
+  explicit Counting(CommBackend& inner) : ForwardingBackend(inner) {}
   std::shared_ptr<void> allocate(std::size_t bytes) override {
     ++allocations;
-    return inner_->allocate(bytes);
+    return ForwardingBackend::allocate(bytes);
   }
 
   int64_t calls = 0, barriers = 0, allocations = 0;
 
  protected:
-  RequestPtr start(const Call& call) override {
-    ++(call.kind == Kind::barrier ? barriers : calls);
-    return forward(*inner_, call);
+  Work start(Kind kind, const Collective& call) override {
+    ++(kind == Kind::barrier ? barriers : calls);
+    return ForwardingBackend::start(kind, call);
   }
-
- private:
-  std::unique_ptr<CommBackend> inner_;
 };
 
 // Leaves every result as it was in its first call: a backend that hands out stale data.
-class Stale : public Counting {
+class Stale final : public Counting {
  public:
   using Counting::Counting;
 
  protected:
-  RequestPtr start(const Call& call) override {
-    if (call.kind != Kind::barrier && calls++ > 0) return finished({"stale", "memory"});
-    return Counting::start(call);
+  Work start(Kind kind, const Collective& call) override {
+    if (kind != Kind::barrier && calls++ > 0) return {*this, stale_};
+    return Counting::start(kind, call);
   }
+
+ private:
+  Request stale_{{"stale", "memory"}};
 };
 
 std::vector<std::string> alone_gather(std::string_view value) {
@@ -79,7 +75,7 @@ std::vector<testing::Outcome> measured_by(const std::string& plugin, int ranks, 
     const BenchmarkResult result = benchmark.measure(what);
     rank.report(std::to_string(result.wrong));
     rank.report(std::to_string(result.seconds.size()));
-    rank.report(result.served.algorithm);
+    rank.report(result.execution.algorithm);
   });
 }
 
@@ -97,7 +93,8 @@ TEST_CASE("sizes, counts and busbw are those of nccl-tests") {
 }
 
 TEST_CASE("a case has as many calls as its options say, and its buffers serve the next one too") {
-  Counting backend(single_process_backend());
+  const auto inner = single_process_backend();
+  Counting backend(*inner);
   Benchmark benchmark(backend, alone_gather, {.samples = 7, .warmup = 3, .checks = 2}, 1 << 20);
   const auto result = benchmark.measure(case_of(Kind::allreduce, 1 << 20, false));
   CHECK(result.seconds.size() == 7);
@@ -105,7 +102,7 @@ TEST_CASE("a case has as many calls as its options say, and its buffers serve th
   // Checks, calls to find the batch, warm-up, samples.
   CHECK(backend.calls == 2 + 3 + 3 + 7 * result.batch);
   CHECK(backend.barriers == 1);
-  CHECK(result.served.algorithm == "identity");
+  CHECK(result.execution.algorithm == "identity");
 
   auto what = case_of(Kind::allreduce, 4, false);
   what.source = Source::backend;
@@ -115,7 +112,8 @@ TEST_CASE("a case has as many calls as its options say, and its buffers serve th
 }
 
 TEST_CASE("calls too short for the clock are timed in batches") {
-  Counting backend(single_process_backend());
+  const auto inner = single_process_backend();
+  Counting backend(*inner);
   Benchmark benchmark(backend, alone_gather, {.samples = 2, .warmup = 10, .checks = 0}, 4);
   CHECK(benchmark.measure(case_of(Kind::allreduce, 4, true)).batch > 1);
 }
@@ -124,12 +122,14 @@ TEST_CASE("results that are right are told from those of an earlier call") {
   for (const bool in_place : {false, true}) {
     for (const Kind kind : kKinds) {
       CAPTURE(name_of(kind));
-      Counting good(single_process_backend());
+      const auto inner = single_process_backend();
+      Counting good(*inner);
       Benchmark right(good, alone_gather, {.samples = 1, .warmup = 0, .checks = 3}, 4096);
       CHECK(right.measure(case_of(kind, 4096, in_place)).wrong == 0);
     }
     if (in_place) continue;  // for a rank alone, to do nothing is right then
-    Stale stale(single_process_backend());
+    const auto inner = single_process_backend();
+    Stale stale(*inner);
     Benchmark wrong(stale, alone_gather, {.samples = 1, .warmup = 0, .checks = 3}, 4096);
     CHECK(wrong.measure(case_of(Kind::allreduce, 4096, false)).wrong > 2 * 1000);
   }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "config/experiment.hpp"
 #include "tools/conformance/temp_dir.hpp"
 

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "data/sampler.hpp"
 
 namespace {

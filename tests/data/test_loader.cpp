@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "data/loader.hpp"
 
 using namespace ddprun;

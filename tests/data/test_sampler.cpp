@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "data/sampler.hpp"
 
 using namespace ddprun;

@@ -24,11 +24,11 @@ static ddprun_status test(ddprun_comm* comm, ddprun_request* request, int32_t* d
   (void)done;
   return DDPRUN_INTERNAL;
 }
-static ddprun_status wait(ddprun_comm* comm, ddprun_request* request, uint32_t timeout_ms, ddprun_comm_served* served) {
+static ddprun_status wait(ddprun_comm* comm, ddprun_request* request, uint32_t timeout_ms, ddprun_comm_execution* execution) {
   (void)comm;
   (void)request;
   (void)timeout_ms;
-  (void)served;
+  (void)execution;
   return DDPRUN_INTERNAL;
 }
 static void abort_all(ddprun_comm* comm) {
@@ -57,10 +57,10 @@ __attribute__((visibility("default"))) const ddprun_comm_plugin FAKE_ENTRY = {
     .allreduce = FAKE_ALLREDUCE,
     .broadcast = collective,
     .allgather = collective,
-    .reduce_scatter = collective,
     .barrier = collective,
-    .test = test,
     .wait = wait,
     .abort = abort_all,
     .last_error = last_error,
+    .reduce_scatter = FAKE_REDUCE_SCATTER,
+    .test = FAKE_TEST,
 };

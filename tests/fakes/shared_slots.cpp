@@ -17,7 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 [[noreturn]] void fail(const std::string& what) {
-  throw ddprun::Failure(DDPRUN_INTERNAL, what + ": " + std::strerror(errno));
+  throw ddprun::CommError(ddprun::CommStatus::internal, what + ": " + std::strerror(errno));
 }
 
 }  // namespace
@@ -72,12 +72,12 @@ void SharedSlots::wait_for_round(uint32_t round) {
   constexpr int kYields = 200;
   const auto deadline = Clock::now() + host_.deadline();
   for (int turn = 0; head_->round.load() != round; ++turn) {
-    if (aborted_.load() || host_.aborted()) throw ddprun::Failure(DDPRUN_ABORTED, "aborted");
+    if (aborted_.load() || host_.aborted()) throw ddprun::CommError(ddprun::CommStatus::aborted, "aborted");
     if (turn < kYields) {
       ::sched_yield();
       continue;
     }
-    if (Clock::now() > deadline) throw ddprun::Failure(DDPRUN_TIMEOUT, "not all ranks came in time");
+    if (Clock::now() > deadline) throw ddprun::CommError(ddprun::CommStatus::timeout, "not all ranks came in time");
     require_peers();
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
@@ -87,7 +87,7 @@ void SharedSlots::require_peers() const {
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
     pollfd ended{peers_[rank], POLLIN, 0};
     if (peers_[rank] < 0 || ::poll(&ended, 1, 0) == 1) {
-      throw ddprun::Failure(DDPRUN_PEER_LOST, "rank " + std::to_string(rank) + " has ended");
+      throw ddprun::CommError(ddprun::CommStatus::peer_lost, "rank " + std::to_string(rank) + " has ended");
     }
   }
 }

@@ -17,14 +17,14 @@ constexpr std::size_t kSlotBytes = 512 * 1024;
 
 class SharedSlots {
  public:
-  // Collective: rank 0 makes the memory, all map it. Throws ddprun::Failure.
+  // Collective: rank 0 makes the memory, all map it. Throws ddprun::CommError.
   explicit SharedSlots(const ddprun::Host& host);
   ~SharedSlots();
   SharedSlots(const SharedSlots&) = delete;
   SharedSlots& operator=(const SharedSlots&) = delete;
 
   std::byte* slot(int rank) const;
-  // All ranks meet. Throws ddprun::Failure: timeout, peer lost (named), aborted.
+  // All ranks meet. Throws ddprun::CommError: timeout, peer lost (named), aborted.
   void meet();
   void abort() noexcept { aborted_.store(true); }
 

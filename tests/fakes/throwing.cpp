@@ -1,4 +1,4 @@
-// A plugin that breaks the rule that nothing throws across the border: in create under the option throw = "create", in
+// A plugin that breaks the rule that nothing throws across the ABI boundary: in create under the option throw = "create", in
 // allreduce and broadcast otherwise. Its other collectives break the contract in other ways.
 #include <cstring>
 #include <stdexcept>
@@ -34,7 +34,7 @@ ddprun_status unknown(ddprun_comm*, const ddprun_collective*, ddprun_request**) 
 ddprun_status test(ddprun_comm*, ddprun_request*, int32_t*) {
   return DDPRUN_INTERNAL;
 }
-ddprun_status wait(ddprun_comm*, ddprun_request*, uint32_t, ddprun_comm_served*) {
+ddprun_status wait(ddprun_comm*, ddprun_request*, uint32_t, ddprun_comm_execution*) {
   return DDPRUN_INTERNAL;
 }
 void abort(ddprun_comm*) {}
@@ -48,25 +48,27 @@ const ddprun_comm_algorithm kAlgorithm{sizeof(ddprun_comm_algorithm), 1U << DDPR
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const ddprun_comm_plugin ddprun_comm_plugin_v1;
-const ddprun_comm_plugin ddprun_comm_plugin_v1{sizeof(ddprun_comm_plugin),
-                                               DDPRUN_COMM_ABI,
-                                               "throwing",
-                                               "1.0",
-                                               "",
-                                               DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING,
-                                               &kAlgorithm,
-                                               1,
-                                               0,
-                                               create,
-                                               destroy,
-                                               allreduce,
-                                               broadcast,
-                                               silent,
-                                               unknown,
-                                               silent,
-                                               test,
-                                               wait,
-                                               abort,
-                                               last_error,
-                                               nullptr,
-                                               nullptr};
+const ddprun_comm_plugin ddprun_comm_plugin_v1{.struct_size = sizeof(ddprun_comm_plugin),
+                                               .abi = DDPRUN_COMM_ABI,
+                                               .name = "throwing",
+                                               .version = "1.0",
+                                               .library = "",
+                                               .capabilities = DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING |
+                                                               DDPRUN_CAP_REDUCE_SCATTER,
+                                               .algorithms = &kAlgorithm,
+                                               .algorithm_count = 1,
+                                               .reserved = 0,
+                                               .create = create,
+                                               .destroy = destroy,
+                                               .allreduce = allreduce,
+                                               .broadcast = broadcast,
+                                               .allgather = silent,
+                                               .barrier = silent,
+                                               .wait = wait,
+                                               .abort = abort,
+                                               .last_error = last_error,
+                                               .reduce_scatter = unknown,
+                                               .test = test,
+                                               .async_error = nullptr,
+                                               .alloc = nullptr,
+                                               .free = nullptr};

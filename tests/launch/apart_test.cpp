@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "launch/subprocess.hpp"
 
 using namespace ddprun;

@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "launch/tcp_store.hpp"
 
 namespace {

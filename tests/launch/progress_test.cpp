@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "tools/conformance/temp_dir.hpp"
 
 namespace {

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/text.hpp"
 #include "launch/unique_fd.hpp"

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace {
 

@@ -55,10 +55,10 @@ const std::vector<Place> kFound = {
     FIELD(ddprun_collective, recv),
     FIELD(ddprun_collective, count),
     FIELD(ddprun_collective, stream),
-    FIELD(ddprun_comm_served, struct_size),
-    FIELD(ddprun_comm_served, reserved),
-    FIELD(ddprun_comm_served, algorithm),
-    FIELD(ddprun_comm_served, transport),
+    FIELD(ddprun_comm_execution, struct_size),
+    FIELD(ddprun_comm_execution, reserved),
+    FIELD(ddprun_comm_execution, algorithm),
+    FIELD(ddprun_comm_execution, transport),
     FIELD(ddprun_comm_plugin, struct_size),
     FIELD(ddprun_comm_plugin, abi),
     FIELD(ddprun_comm_plugin, name),
@@ -73,12 +73,13 @@ const std::vector<Place> kFound = {
     FIELD(ddprun_comm_plugin, allreduce),
     FIELD(ddprun_comm_plugin, broadcast),
     FIELD(ddprun_comm_plugin, allgather),
-    FIELD(ddprun_comm_plugin, reduce_scatter),
     FIELD(ddprun_comm_plugin, barrier),
-    FIELD(ddprun_comm_plugin, test),
     FIELD(ddprun_comm_plugin, wait),
     FIELD(ddprun_comm_plugin, abort),
     FIELD(ddprun_comm_plugin, last_error),
+    FIELD(ddprun_comm_plugin, reduce_scatter),
+    FIELD(ddprun_comm_plugin, test),
+    FIELD(ddprun_comm_plugin, async_error),
     FIELD(ddprun_comm_plugin, alloc),
     FIELD(ddprun_comm_plugin, free),
     FIELD(ddprun_model_plugin, struct_size),
@@ -156,10 +157,10 @@ const std::vector<Place> kVersion1 = {
     {"ddprun_collective.recv", 32, 8},
     {"ddprun_collective.count", 40, 8},
     {"ddprun_collective.stream", 48, 8},
-    {"ddprun_comm_served.struct_size", 0, 4},
-    {"ddprun_comm_served.reserved", 4, 4},
-    {"ddprun_comm_served.algorithm", 8, 8},
-    {"ddprun_comm_served.transport", 16, 8},
+    {"ddprun_comm_execution.struct_size", 0, 4},
+    {"ddprun_comm_execution.reserved", 4, 4},
+    {"ddprun_comm_execution.algorithm", 8, 8},
+    {"ddprun_comm_execution.transport", 16, 8},
     {"ddprun_comm_plugin.struct_size", 0, 4},
     {"ddprun_comm_plugin.abi", 4, 4},
     {"ddprun_comm_plugin.name", 8, 8},
@@ -174,14 +175,15 @@ const std::vector<Place> kVersion1 = {
     {"ddprun_comm_plugin.allreduce", 72, 8},
     {"ddprun_comm_plugin.broadcast", 80, 8},
     {"ddprun_comm_plugin.allgather", 88, 8},
-    {"ddprun_comm_plugin.reduce_scatter", 96, 8},
-    {"ddprun_comm_plugin.barrier", 104, 8},
-    {"ddprun_comm_plugin.test", 112, 8},
-    {"ddprun_comm_plugin.wait", 120, 8},
-    {"ddprun_comm_plugin.abort", 128, 8},
-    {"ddprun_comm_plugin.last_error", 136, 8},
-    {"ddprun_comm_plugin.alloc", 144, 8},
-    {"ddprun_comm_plugin.free", 152, 8},
+    {"ddprun_comm_plugin.barrier", 96, 8},
+    {"ddprun_comm_plugin.wait", 104, 8},
+    {"ddprun_comm_plugin.abort", 112, 8},
+    {"ddprun_comm_plugin.last_error", 120, 8},
+    {"ddprun_comm_plugin.reduce_scatter", 128, 8},
+    {"ddprun_comm_plugin.test", 136, 8},
+    {"ddprun_comm_plugin.async_error", 144, 8},
+    {"ddprun_comm_plugin.alloc", 152, 8},
+    {"ddprun_comm_plugin.free", 160, 8},
     {"ddprun_model_plugin.struct_size", 0, 4},
     {"ddprun_model_plugin.abi", 4, 4},
     {"ddprun_model_plugin.name", 8, 8},
@@ -243,8 +245,8 @@ TEST_CASE("the C tables have the size of version 1, so that no field was added u
   CHECK(sizeof(ddprun_comm_option) == 16);
   CHECK(sizeof(ddprun_comm_host) == 88);
   CHECK(sizeof(ddprun_collective) == 56);
-  CHECK(sizeof(ddprun_comm_served) == 24);
-  CHECK(sizeof(ddprun_comm_plugin) == 160);
+  CHECK(sizeof(ddprun_comm_execution) == 24);
+  CHECK(sizeof(ddprun_comm_plugin) == 168);
   CHECK(sizeof(ddprun_model_plugin) == 56);
   CHECK(sizeof(ddprun_dataset_option) == 16);
   CHECK(sizeof(ddprun_dataset_request) == 32);
@@ -267,7 +269,8 @@ TEST_CASE("the numbers of statuses, dtypes, ops, memories and capabilities are t
   CHECK(std::vector<int>{DDPRUN_LOG_DEBUG, DDPRUN_LOG_INFO, DDPRUN_LOG_WARNING, DDPRUN_LOG_ERROR} ==
         std::vector<int>{0, 1, 2, 3});
   CHECK(std::vector<int>{DDPRUN_CAP_HOST, DDPRUN_CAP_CUDA, DDPRUN_CAP_BLOCKING, DDPRUN_CAP_STREAM_ORDERED,
-                         DDPRUN_CAP_ALLOC, DDPRUN_CAP_CAPTURE} == std::vector<int>{1, 2, 4, 8, 16, 32});
+                         DDPRUN_CAP_ALLOC, DDPRUN_CAP_CAPTURE, DDPRUN_CAP_REDUCE_SCATTER} ==
+        std::vector<int>{1, 2, 4, 8, 16, 32, 64});
   CHECK(std::vector<int>{DDPRUN_DATASET_OK, DDPRUN_DATASET_INVALID, DDPRUN_DATASET_FAILURE} ==
         std::vector<int>{0, 1, 2});
   CHECK(std::vector<int>{DDPRUN_ELEMENT_FLOAT32, DDPRUN_ELEMENT_INT64} == std::vector<int>{0, 1});

@@ -122,13 +122,15 @@ TEST_CASE("a table may be longer than ours, because tables grow at their end, bu
   CHECK(comm_error("longer") == "no error");
   CHECK(comm_error("shorter") ==
         refusal("shorter",
-                "wrong ABI: its table has 64 bytes, version 1 has 160; rebuild the plugin with "
+                "wrong ABI: its table has 64 bytes, version 1 has 168; rebuild the plugin with "
                 "this ddprun's headers"));
 }
 
 TEST_CASE("a table with a hole: the field's name") {
   CHECK(comm_error("no_allreduce") == refusal("no_allreduce", "incomplete: allreduce is null"));
   CHECK(comm_error("no_alloc") == refusal("no_alloc", "incomplete: alloc is null"));
+  CHECK(comm_error("no_reduce_scatter") == refusal("no_reduce_scatter", "incomplete: reduce_scatter is null"));
+  CHECK(comm_error("no_test") == refusal("no_test", "incomplete: test is null"));
   CHECK(comm_error("no_algorithm") == refusal("no_algorithm", "incomplete: it declares no algorithm"));
 }
 

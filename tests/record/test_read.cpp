@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "record/json.hpp"
 #include "record/read.hpp"
 #include "record/recorder.hpp"

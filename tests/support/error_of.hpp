@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::testing {
 

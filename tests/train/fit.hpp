@@ -152,7 +152,7 @@ struct Fit {
 
   record::Summary run_single(const Job& job) { return fit(job, *single_strategy(*model)); }
   // `wrap`: the reducer that autograd reports to, around the one that averages; none: that one.
-  record::Summary run_ddp(const Job& job, comm::CommBackend& backend, DdpOptions options = {},
+  record::Summary run_ddp(const Job& job, CommBackend& backend, DdpOptions options = {},
                           const std::function<std::unique_ptr<Reducer>(BucketedReducer&)>& wrap = {}) {
     const RankGroup ranks(backend, std::chrono::seconds(30));
     BucketedReducer reducer(backend, trainable_parameters(model->module()), reducer_options);

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <thread>
 
-#include "base/error.hpp"
-#include "comm/call.hpp"
+#include "ddprun/error.hpp"
+#include "support/forwarding_backend.hpp"
 #include "comm/single_process_backend.hpp"
 #include "support/error_of.hpp"
 #include "train/device/device_graph.hpp"
@@ -160,26 +160,20 @@ TEST_CASE_FIXTURE(OnSideStream, "between replays the host waits for single event
   CHECK(replays >= 4);
 }
 
-// One of one rank, which can fail, and by whose end what hangs on the GPU ends.
-class Failing final : public comm::CallBackend {
+// One of one rank, which can fail, and whose end finishes what hangs on the GPU.
+class Failing final : public testing::ForwardingBackend {
  public:
-  int rank() const override { return 0; }
-  int size() const override { return 1; }
-  const std::string& name() const override { return inner_->name(); }
-  const comm::Capabilities& capabilities() const override { return inner_->capabilities(); }
-  std::shared_ptr<void> allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
-  void throw_if_failed() override {
-    if (asked++ == fails_at) throw Error(ExitCode::peer, "the backend has failed");
+  Failing() : Failing(comm::single_process_backend()) {}
+  void async_error() override {
+    if (asked++ == fails_at) throw CommError(CommStatus::peer_lost, "the backend has failed");
   }
   void abort() noexcept override { at_abort(); }
   std::function<void()> at_abort = [] {};
   int asked = 0, fails_at = -1;
 
- protected:
-  comm::RequestPtr start(const comm::Call& call) override { return comm::forward(*inner_, call); }
-
  private:
-  const std::unique_ptr<comm::CommBackend> inner_ = comm::single_process_backend();
+  explicit Failing(std::unique_ptr<CommBackend> inner) : ForwardingBackend(*inner), owned_(std::move(inner)) {}
+  const std::unique_ptr<CommBackend> owned_;
 };
 
 // What it records is done at once, and what it replays does not end by itself.

@@ -35,7 +35,7 @@ ReducerOptions buckets_of(std::size_t bytes) {
 
 // A model that is equal on all ranks, with its reducer.
 struct Replica {
-  Replica(comm::CommBackend& backend, torch::Device device, const ReducerOptions& options) : device(device) {
+  Replica(CommBackend& backend, torch::Device device, const ReducerOptions& options) : device(device) {
     torch::manual_seed(7);
     model = std::make_shared<TwoLayers>();
     model->to(device);
@@ -80,7 +80,7 @@ TEST_CASE("gradients on GPUs become the very averages that the same ranks have o
                 }
               }
               require(replica.reducer->bucket_order() == expected.reducer->bucket_order(), "order");
-              require(replica.reducer->executed().transport == (at_gpu ? "memory" : "memory via host"), "transport");
+              require(replica.reducer->execution().transport == (at_gpu ? "memory" : "memory via host"), "transport");
             })) == "");
     }
   }
@@ -171,7 +171,7 @@ TEST_CASE("a peer that leaves in the middle of a step ends it with an error") {
       replica.step(input_of(rank.rank(), 0).to(kGpu));
       if (rank.rank() == 1) return;
       replica.step(input_of(0, 1).to(kGpu));
-      backend->barrier()->wait(kTimeout);
+      backend->barrier().wait(kTimeout);
     });
     CHECK(outcomes[1].ok());
     CHECK(outcomes[0].end == testing::Outcome::End::threw);

@@ -1,7 +1,7 @@
 // Memory that a backend does not take, staged: the same results as from one that takes it.
 #include "gpu_backend.hpp"
 
-#include "comm/checked_backend.hpp"
+#include "comm/backend_exchange.hpp"
 #include "support/error_of.hpp"
 #include "train/small_models.hpp"
 #include "train/reduce/staged_backend.hpp"
@@ -10,10 +10,6 @@
 namespace ddprun::train {
 namespace {
 
-using comm::CommBackend;
-using comm::DType;
-using comm::Memory;
-using comm::Op;
 using fake_gpu::kGpu;
 using testing::As;
 using testing::failures;
@@ -22,6 +18,13 @@ using testing::run_ranks;
 
 constexpr auto kDeadline = std::chrono::seconds(60);
 constexpr auto kTimeout = std::chrono::seconds(20);
+
+Collective call_of(const torch::Tensor& send, const torch::Tensor& recv) {
+  Collective call = in_place(recv);
+  call.send = send.data_ptr();
+  call.count = static_cast<std::size_t>(std::min(send.numel(), recv.numel()));
+  return call;
+}
 
 // Every collective on tensors of one device, in place and not, against what the ranks must get.
 void check_collectives(CommBackend& backend, torch::Device device) {
@@ -37,39 +40,41 @@ void check_collectives(CommBackend& backend, torch::Device device) {
   }
 
   torch::Tensor mine = of(rank, 5), got = torch::zeros_like(mine);
-  backend.allreduce(mine.data_ptr(), as_buffer(got), Op::sum)->wait(kTimeout);
+  backend.allreduce(call_of(mine, got)).wait(kTimeout);
   require(get(got).equal(get(sum)), "allreduce");
   require(get(mine).equal(get(of(rank, 5))), "what is sent stays");
-  backend.allreduce(mine.data_ptr(), as_buffer(mine), Op::sum)->wait(kTimeout);
+  backend.allreduce(call_of(mine, mine)).wait(kTimeout);
   require(get(mine).equal(get(sum)), "allreduce in place");
 
   torch::Tensor word = of(rank, 5);
-  backend.broadcast(as_buffer(word), size - 1)->wait(kTimeout);
+  Collective from_last = in_place(word);
+  from_last.root = size - 1;
+  backend.broadcast(from_last).wait(kTimeout);
   require(get(word).equal(get(of(size - 1, 5))), "broadcast");
 
   torch::Tensor gathered = torch::zeros({5 * size}, torch::TensorOptions(device).dtype(torch::kInt64));
   const torch::Tensor given = of(rank, 5);
-  backend.allgather(given.data_ptr(), as_buffer(gathered))->wait(kTimeout);
+  backend.allgather(call_of(given, gathered)).wait(kTimeout);
   require(get(gathered).equal(get(all)), "allgather");
   gathered.zero_();
   torch::Tensor part = gathered.narrow(0, 5 * rank, 5);
   part.copy_(given);
-  backend.allgather(part.data_ptr(), as_buffer(gathered))->wait(kTimeout);
+  backend.allgather(call_of(part, gathered)).wait(kTimeout);
   require(get(gathered).equal(get(all)), "allgather in place");
 
   torch::Tensor block = torch::zeros({2}, torch::TensorOptions(device).dtype(torch::kInt64));
   const torch::Tensor whole = of(rank, 2 * size);
   torch::Tensor wholes = of(0, 2 * size);
   for (int other = 1; other < size; ++other) wholes = wholes + of(other, 2 * size);
-  backend.reduce_scatter(whole.data_ptr(), as_buffer(block), Op::sum)->wait(kTimeout);
+  backend.reduce_scatter(call_of(whole, block)).wait(kTimeout);
   require(get(block).equal(get(wholes.narrow(0, 2 * rank, 2))), "reduce_scatter");
-  torch::Tensor in_place = whole.narrow(0, 2 * rank, 2);
-  backend.reduce_scatter(whole.data_ptr(), as_buffer(in_place), Op::sum)->wait(kTimeout);
-  require(get(in_place).equal(get(wholes.narrow(0, 2 * rank, 2))), "reduce_scatter in place");
+  torch::Tensor own_block = whole.narrow(0, 2 * rank, 2);
+  backend.reduce_scatter(call_of(whole, own_block)).wait(kTimeout);
+  require(get(own_block).equal(get(wholes.narrow(0, 2 * rank, 2))), "reduce_scatter in place");
 
   torch::Tensor nothing = torch::zeros({0}, device);
-  backend.broadcast(as_buffer(nothing), 0)->wait(kTimeout);
-  backend.barrier()->wait(kTimeout);
+  backend.broadcast(in_place(nothing)).wait(kTimeout);
+  backend.barrier().wait(kTimeout);
 }
 
 TEST_CASE("a backend of CUDA memory takes values of the host, and its own memory as before") {
@@ -93,9 +98,7 @@ TEST_CASE("a backend of host memory takes tensors of a GPU, and says that it wen
             check_collectives(*backend, kGpu);
             check_collectives(*backend, torch::kCPU);
             const torch::Tensor one = torch::ones({3}, kGpu);
-            require(backend->allreduce(one.data_ptr(), as_buffer(one), Op::sum)->wait(kTimeout).transport ==
-                        "memory via host",
-                    "transport");
+            require(backend->allreduce(call_of(one, one)).wait(kTimeout).transport == std::string("memory via host"), "transport");
           })) == "");
   }
 }
@@ -116,7 +119,7 @@ TEST_CASE("values of the host do not wait for what a GPU has to compute") {
           torch::ones({4}, kGpu).mul_(2);
           double value = 3;
           const std::string record = testing::record_of([&] {
-            backend->allreduce(&value, {&value, 1, DType::float64}, Op::sum)->wait(kTimeout);
+            backend->allreduce({.send = &value, .recv = &value, .count = 1, .dtype = DType::float64}).wait(kTimeout);
           });
           require(value == 3, "value");
           require(record.find("stream 0") == std::string::npos, "a wait for the compute stream:\n" + record);
@@ -128,21 +131,21 @@ TEST_CASE("a buffer of another stream than the thread's is refused") {
   CHECK(failures(run_ranks(1, As::processes, kDeadline, [](testing::Rank& rank) {
           const auto backend = staged(comm::join_good(rank), kGpu, kTimeout);
           const torch::Tensor one = torch::ones({3}, kGpu);
-          comm::Buffer buffer = as_buffer(one);
-          buffer.stream = handle(side_stream(kGpu));
-          require(testing::error_of([&] { backend->allreduce(one.data_ptr(), buffer, Op::sum); }) ==
+          Collective call = in_place(one);
+          call.stream = handle(side_stream(kGpu));
+          require(testing::error_of([&] { backend->allreduce(call); }) ==
                       "1: good: rank 0: allreduce 1 (float32 x 3, sum, cuda): the buffer's stream is not the thread's "
                       "current one",
                   "error");
         })) == "");
 }
 
-TEST_CASE("what is wrong behind the staging is told") {
+TEST_CASE("an error behind the staging reaches the caller") {
   const auto outcomes = run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
     const auto backend = staged(join_gpu(rank), kGpu, kTimeout);
     if (rank.rank() == 1) return;
     double value = 3;
-    backend->allreduce(&value, {&value, 1, DType::float64}, Op::sum)->wait(kTimeout);
+    backend->allreduce({.send = &value, .recv = &value, .count = 1, .dtype = DType::float64}).wait(kTimeout);
   });
   CHECK(outcomes[1].ok());
   CHECK(outcomes[0].number == 5);
@@ -150,15 +153,18 @@ TEST_CASE("what is wrong behind the staging is told") {
 
 TEST_CASE("ranks that disagree about CUDA buffers are stopped, their fingerprints going over the GPU") {
   const auto outcomes = run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
-    auto inner = staged(join_gpu(rank), kGpu, kTimeout);
-    auto exchange = comm::exchange_over(*inner);
-    const auto backend = comm::checked(std::move(inner), std::move(exchange), kTimeout);
+    comm::JoinOptions options = comm::options_of(rank);
+    options.device = kGpu.index();
+    auto joined = comm::join(*plugin::Registry({DDPRUN_BINARY_DIR "/tests/fakes/gpu"}).comm("good_gpu").table, options);
+    comm::PluginBackend& adapter = *joined;
+    const auto backend = staged(std::move(joined), kGpu, kTimeout);
+    adapter.compare_calls(comm::exchange_over(*backend));
     check_collectives(*backend, kGpu);
     const torch::Tensor tensor = torch::ones({rank.rank() + 3}, kGpu);
-    backend->allreduce(tensor.data_ptr(), as_buffer(tensor), Op::sum)->wait(kTimeout);
+    backend->allreduce(call_of(tensor, tensor)).wait(kTimeout);
   });
   for (const auto& outcome : outcomes) {
-    CHECK(outcome.error == "good: rank " + std::to_string(outcome.rank) +
+    CHECK(outcome.error == "good_gpu: rank " + std::to_string(outcome.rank) +
                                ": mismatch: rank 0 called allreduce 10 (float32 x 3, sum, cuda), rank 1 called "
                                "allreduce 10 (float32 x 4, sum, cuda)");
   }

@@ -64,7 +64,7 @@ class Rounds {
 };
 
 std::string describe(const Row& row) {
-  return row.variant->text() + ": " + comm::name_of(row.what.kind) + " of " + std::to_string(row.bytes()) + " bytes " +
+  return row.variant->text() + ": " + name_of(row.what.kind) + " of " + std::to_string(row.bytes()) + " bytes " +
          (row.what.in_place ? "in place" : "out of place");
 }
 

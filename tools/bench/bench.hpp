@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "tools/bench/plan.hpp"
 
 namespace ddprun::bench {

@@ -13,7 +13,7 @@ using nlohmann::ordered_json;
 
 const char* name_of(const Plan& plan, comm::Source source) {
   if (source == comm::Source::backend) return "plugin";
-  return plan.memory == comm::Memory::cuda ? "cuda" : "malloc";
+  return plan.memory == Memory::cuda ? "cuda" : "malloc";
 }
 
 std::string op_of(const Plan& plan, comm::Kind kind) {
@@ -29,7 +29,7 @@ report::BenchLine line_of(const Plan& plan, const Row& row) {
   line.op = op_of(plan, row.what.kind);
   line.backend = row.variant->plugin.table->name;
   line.algorithm = row.variant->algorithm;
-  line.served = row.served().algorithm + "/" + row.served().transport;
+  line.served = row.execution().algorithm + "/" + row.execution().transport;
   line.buffer = name_of(plan, row.what.source);
   line.in_place = row.what.in_place;
   line.median = row.quantile(0.5);
@@ -42,12 +42,12 @@ report::BenchLine line_of(const Plan& plan, const Row& row) {
 }
 
 const char* device_name(const Plan& plan) {
-  return plan.memory == comm::Memory::cuda ? "cuda" : "cpu";
+  return plan.memory == Memory::cuda ? "cuda" : "cpu";
 }
 
 // The GPUs that ranks use, and their driver.
 void add_gpus(const Plan& plan, std::map<std::string, std::string>& extra) {
-  if (plan.memory == comm::Memory::host) return;
+  if (plan.memory == Memory::host) return;
   extra["driver"] = "for CUDA " + cuda::driver_version();
   for (const Variant& variant : plan.variants) {
     for (int rank = 0; rank < variant.ranks; ++rank) {
@@ -64,7 +64,7 @@ ordered_json settings_of(const Plan& plan) {
 }
 
 ordered_json json_of(const Plan& plan, const Row& row) {
-  ordered_json object = {{"collective", comm::name_of(row.what.kind)},
+  ordered_json object = {{"collective", name_of(row.what.kind)},
                          {"ranks", row.variant->ranks},
                          {"size", row.bytes()},
                          {"count", row.count()},
@@ -73,7 +73,7 @@ ordered_json json_of(const Plan& plan, const Row& row) {
                          {"root", plan.root},
                          {"backend", row.variant->plugin.table->name},
                          {"algorithm", row.variant->algorithm},
-                         {"served", {{"algorithm", row.served().algorithm}, {"transport", row.served().transport}}},
+                         {"served", {{"algorithm", row.execution().algorithm}, {"transport", row.execution().transport}}},
                          {"device", device_name(plan)},
                          {"buffer", name_of(plan, row.what.source)},
                          {"in_place", row.what.in_place},
@@ -121,7 +121,7 @@ std::string text(const Plan& plan, const std::vector<Row>& rows, const record::E
     };
     if (!last && same(rows[i + 1])) continue;
     const int ranks = row.variant->ranks;
-    text += std::string("\n# ") + comm::name_of(row.what.kind) + ", " + std::to_string(ranks) +
+    text += std::string("\n# ") + name_of(row.what.kind) + ", " + std::to_string(ranks) +
             (ranks == 1 ? " rank\n" : " ranks\n") + report::bench_table(lines);
     lines.clear();
   }

@@ -6,7 +6,7 @@
 #include <functional>
 #include <utility>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "tools/bench/words.hpp"
 #include "comm/plugin_backend.hpp"
 #include "cuda/driver.hpp"
@@ -92,7 +92,7 @@ std::map<std::string, std::string> options_for(const std::string& backend, const
 
 // The algorithms that are asked of this backend.
 std::vector<std::string> algorithms_for(const plugin::CommPlugin& plugin, const Request& request) {
-  const comm::Memory memory = request.device == "cuda" ? comm::Memory::cuda : comm::Memory::host;
+  const Memory memory = request.device == "cuda" ? Memory::cuda : Memory::host;
   std::vector<std::string> algorithms = request.algorithms;
   if (algorithms.empty() && request.tune.empty()) algorithms = {"auto"};
   if (algorithms.empty()) {
@@ -110,14 +110,14 @@ std::vector<std::string> algorithms_for(const plugin::CommPlugin& plugin, const 
 
 void require_served(const Plan& plan, const Variant& variant) {
   const auto capabilities = comm::capabilities_of(*variant.plugin.table);
-  const bool on_gpu = plan.memory == comm::Memory::cuda;
+  const bool on_gpu = plan.memory == Memory::cuda;
   if (on_gpu ? !capabilities.cuda : !capabilities.host) {
     throw Error(ExitCode::plugin, variant.backend + (on_gpu ? " takes no CUDA memory: measure it with --device cpu"
                                                             : " takes no host memory: measure it with --device cuda"));
   }
   const uint32_t dtype = 1U << static_cast<uint32_t>(plan.dtype), op = 1U << static_cast<uint32_t>(plan.op);
   const bool taken = std::any_of(
-      capabilities.algorithms.begin(), capabilities.algorithms.end(), [&](const comm::Algorithm& algorithm) {
+      capabilities.algorithms.begin(), capabilities.algorithms.end(), [&](const AlgorithmInfo& algorithm) {
         const bool chosen = variant.algorithm == "auto" || algorithm.name == variant.algorithm;
         return chosen && (algorithm.dtypes & dtype) != 0 && (algorithm.ops & op) != 0;
       });
@@ -153,7 +153,7 @@ void choose_memory(const Request& request, Plan& plan) {
     require(given.empty(), "--devices", joined(given), "--device cuda beside it");
     return;
   }
-  plan.memory = comm::Memory::cuda;
+  plan.memory = Memory::cuda;
   plan.devices = request.devices;
   const int64_t count = count_gpus();
   const std::string have = "this machine has " + std::to_string(count) + (count == 1 ? " GPU" : " GPUs");
@@ -223,7 +223,7 @@ Plan plan_of(const Request& request, const plugin::Registry& registry) {
 }
 
 int device_of(const Plan& plan, int rank) {
-  if (plan.memory == comm::Memory::host) return -1;
+  if (plan.memory == Memory::host) return -1;
   return plan.devices.empty() ? rank : static_cast<int>(plan.devices.at(static_cast<std::size_t>(rank)));
 }
 

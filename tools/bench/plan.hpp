@@ -55,10 +55,10 @@ struct Variant {
 
 struct Plan {
   std::vector<comm::Kind> collectives;
-  comm::DType dtype = comm::DType::float32;
-  comm::Op op = comm::Op::sum;
+  DType dtype = DType::float32;
+  Op op = Op::sum;
   int root = 0;
-  comm::Memory memory = comm::Memory::host;  // of the buffers
+  Memory memory = Memory::host;  // of the buffers
   std::vector<int64_t> devices;              // memory cuda: of each rank; none: a rank's own number
   std::vector<std::size_t> sizes;            // bytes, ascending
   std::vector<Variant> variants;
@@ -78,7 +78,7 @@ std::vector<comm::BenchmarkCase> cases_of(const Plan& plan, const Variant& varia
 int device_of(const Plan& plan, int rank);
 
 // "float", "half", ...: nccl-tests' names where it has one.
-std::string type_name(comm::DType dtype);
-std::string op_name(comm::Op op);
+std::string type_name(DType dtype);
+std::string op_name(Op op);
 
 }  // namespace ddprun::bench

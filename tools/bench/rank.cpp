@@ -4,7 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "base/file.hpp"
 #include "tools/bench/words.hpp"
 #include "comm/over_store.hpp"
@@ -64,8 +64,8 @@ void run_rank(const Plan& plan, const Task& task, const launch::World& world) {
     list.push_back({{"seconds", result.seconds},
                     {"batch", result.batch},
                     {"wrong", result.wrong},
-                    {"algorithm", result.served.algorithm},
-                    {"transport", result.served.transport}});
+                    {"algorithm", result.execution.algorithm},
+                    {"transport", result.execution.transport}});
   }
   replace_file(task.path, list.dump());
 }

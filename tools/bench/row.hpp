@@ -16,7 +16,7 @@ struct Row {
 
   std::size_t bytes() const { return comm::bytes_of(what, variant->ranks); }
   std::size_t count() const { return comm::count_of(what, variant->ranks); }
-  const comm::Served& served() const { return rounds.back().served; }
+  const comm::Execution& execution() const { return rounds.back().execution; }
   uint64_t wrong() const;
   // Of one call, in seconds, over the samples of all rounds. 0.5 is the median.
   double quantile(double share) const;

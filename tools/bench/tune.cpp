@@ -15,7 +15,7 @@ constexpr double kWorthIt = 0.97;  // of the time of the algorithm that the size
 using Medians = std::map<std::string, double>;  // by algorithm
 using Sizes = std::map<std::size_t, Medians>;   // by bytes
 
-bool counts(const Row& row, comm::Memory memory) {
+bool counts(const Row& row, Memory memory) {
   const auto capabilities = comm::capabilities_of(*row.variant->plugin.table);
   const bool has_own = capabilities.alloc && capabilities.alloc_memory == memory;
   return row.what.in_place && (row.what.source == comm::Source::backend) == has_own;

@@ -4,17 +4,17 @@
 #include <cstdint>
 #include <optional>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "tools/bench/plan.hpp"
 #include "ddprun/plugin/words.hpp"
 
 namespace ddprun::bench {
 namespace {
 
-constexpr comm::DType kDTypes[] = {comm::DType::int8,    comm::DType::uint8,   comm::DType::int16,
-                                   comm::DType::int32,   comm::DType::int64,   comm::DType::float16,
-                                   comm::DType::float32, comm::DType::float64, comm::DType::bfloat16};
-constexpr comm::Op kOps[] = {comm::Op::sum, comm::Op::product, comm::Op::min, comm::Op::max, comm::Op::avg};
+constexpr DType kDTypes[] = {DType::int8,    DType::uint8,   DType::int16,
+                                   DType::int32,   DType::int64,   DType::float16,
+                                   DType::float32, DType::float64, DType::bfloat16};
+constexpr Op kOps[] = {Op::sum, Op::product, Op::min, Op::max, Op::avg};
 constexpr comm::Kind kKinds[] = {comm::Kind::allreduce, comm::Kind::broadcast, comm::Kind::allgather,
                                  comm::Kind::reduce_scatter};
 
@@ -65,27 +65,27 @@ std::size_t parse_bytes(const std::string& option, const std::string& text) {
   return number << (10 * *power);
 }
 
-std::string type_name(comm::DType dtype) {
+std::string type_name(DType dtype) {
   switch (dtype) {
-    case comm::DType::float16: return "half";
-    case comm::DType::float32: return "float";
-    case comm::DType::float64: return "double";
-    default: return comm::name_of(dtype);
+    case DType::float16: return "half";
+    case DType::float32: return "float";
+    case DType::float64: return "double";
+    default: return name_of(dtype);
   }
 }
 
-std::string op_name(comm::Op op) {
-  return op == comm::Op::product ? "prod" : comm::name_of(op);
+std::string op_name(Op op) {
+  return op == Op::product ? "prod" : name_of(op);
 }
 
-comm::DType parse_dtype(const std::string& name) {
-  return find_by_name("-d", name, kDTypes, [](comm::DType dtype) -> std::vector<std::string> {
+DType parse_dtype(const std::string& name) {
+  return find_by_name("-d", name, kDTypes, [](DType dtype) -> std::vector<std::string> {
     return {type_name(dtype), name_of(dtype)};
   });
 }
 
-comm::Op parse_op(const std::string& name) {
-  return find_by_name("-o", name, kOps, [](comm::Op op) -> std::vector<std::string> {
+Op parse_op(const std::string& name) {
+  return find_by_name("-o", name, kOps, [](Op op) -> std::vector<std::string> {
     return {op_name(op), name_of(op)};
   });
 }

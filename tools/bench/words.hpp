@@ -15,8 +15,8 @@ void require_known(const std::string& option, const std::string& given, const st
 
 // "4", "64K", "1M", "2G": powers of 1024; at least 1.
 std::size_t parse_bytes(const std::string& option, const std::string& text);
-comm::DType parse_dtype(const std::string& name);
-comm::Op parse_op(const std::string& name);
+DType parse_dtype(const std::string& name);
+Op parse_op(const std::string& name);
 comm::Kind parse_collective(const std::string& name);
 
 }  // namespace ddprun::bench

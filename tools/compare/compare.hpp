@@ -1,7 +1,7 @@
 // `ddprun compare`: from the command line to the answer.
 #pragma once
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "tools/compare/request.hpp"
 
 namespace ddprun::compare {

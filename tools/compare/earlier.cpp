@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <set>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::compare {
 namespace {

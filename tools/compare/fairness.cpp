@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::compare {
 namespace {

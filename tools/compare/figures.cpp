@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "tools/compare/statistics.hpp"
 #include "record/statistics.hpp"
 

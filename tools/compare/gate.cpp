@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "ddprun/plugin/words.hpp"
 
 namespace ddprun::compare {

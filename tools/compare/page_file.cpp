@@ -1,6 +1,6 @@
 #include "tools/compare/page_file.hpp"
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "base/log.hpp"
 
 namespace ddprun::compare {

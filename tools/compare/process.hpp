@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::compare {
 

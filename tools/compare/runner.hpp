@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "tools/compare/process.hpp"
 #include "tools/compare/request.hpp"
 #include "tools/compare/variant.hpp"

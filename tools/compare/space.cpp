@@ -7,7 +7,7 @@
 #include <cmath>
 #include <random>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "tools/compare/variant.hpp"
 
 namespace ddprun::compare {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "ddprun/records.hpp"
 #include "tools/compare/request.hpp"
 #include "tools/compare/variant.hpp"

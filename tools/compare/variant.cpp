@@ -6,7 +6,7 @@
 #include <set>
 #include <sstream>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "record/environment.hpp"
 
 namespace ddprun::compare {

@@ -86,7 +86,7 @@ long double real_contribution(DType dtype, Op op, uint64_t hash, int rank, std::
 }
 
 int width_of(DType dtype) {
-  return static_cast<int>(comm::size_of(dtype)) * 8;
+  return static_cast<int>(size_of(dtype)) * 8;
 }
 
 uint64_t extend(DType dtype, uint64_t bits) {
@@ -114,16 +114,12 @@ uint64_t reduce_bits(Op op, uint64_t a, uint64_t b) {
 
 }  // namespace
 
-bool is_floating(DType dtype) {
-  return dtype <= DType::float64;
-}
-
 long double unit_roundoff(DType dtype) {
   return is_floating(dtype) ? power_of_two(-format_of(dtype).significand) : 0;
 }
 
 Value load(DType dtype, const void* data, std::size_t index) {
-  const std::size_t size = comm::size_of(dtype);
+  const std::size_t size = size_of(dtype);
   uint64_t bits = 0;
   std::memcpy(&bits, static_cast<const char*>(data) + index * size, size);  // little endian, as all our platforms
   if (!is_floating(dtype)) return {0, extend(dtype, bits)};
@@ -133,7 +129,7 @@ Value load(DType dtype, const void* data, std::size_t index) {
 }
 
 void store(DType dtype, const Value& value, void* data, std::size_t index) {
-  const std::size_t size = comm::size_of(dtype);
+  const std::size_t size = size_of(dtype);
   const uint64_t bits = bits_of(dtype, value);
   std::memcpy(static_cast<char*>(data) + index * size, &bits, size);
 }

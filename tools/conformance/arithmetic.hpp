@@ -6,14 +6,11 @@
 #include <cstdint>
 #include <string>
 
-#include "comm/comm_backend.hpp"
+#include "ddprun/comm_backend.hpp"
 
 namespace ddprun::conformance {
 
-using comm::DType;
-using comm::Op;
 
-bool is_floating(DType dtype);
 
 // A value of any dtype: `real` for floating types (exact for all of them), `bits` for integers, sign-extended to 64
 // bits.

@@ -17,7 +17,9 @@ class Collectives {
     for (const auto& algorithm : algorithms_of(settings_)) {
       for_each_reduction(algorithm, [&](DType dtype, Op op) { add_reduction(Kind::allreduce, algorithm, dtype, op); });
     }
-    for_each_reduction("auto", [&](DType dtype, Op op) { add_reduction(Kind::reduce_scatter, "auto", dtype, op); });
+    if (settings_.capabilities.reduce_scatter) {
+      for_each_reduction("auto", [&](DType dtype, Op op) { add_reduction(Kind::reduce_scatter, "auto", dtype, op); });
+    }
     for (int dtype = 0; dtype < kDTypes; ++dtype) {
       if (takes(settings_, "auto", static_cast<DType>(dtype))) add_movements(static_cast<DType>(dtype));
     }
@@ -47,7 +49,7 @@ class Collectives {
 
   void add_reduction(Kind kind, const std::string& algorithm, DType dtype, Op op) {
     for (const bool in_place : {false, true}) {
-      const Collective what{.kind = kind, .dtype = dtype, .op = op, .in_place = in_place};
+      const TestCall what{.kind = kind, .dtype = dtype, .op = op, .in_place = in_place};
       for (const auto count : kCounts) add(algorithm, what, count);
     }
     if (!runs_large(dtype, op)) return;
@@ -75,33 +77,33 @@ class Collectives {
   void add_others_under(const std::string& algorithm) {
     const auto dtype = common_dtype(settings_, algorithm);
     const auto op = common_op(settings_, algorithm);
-    add(algorithm, {.kind = Kind::reduce_scatter, .dtype = dtype, .op = op}, 1024);
+    if (settings_.capabilities.reduce_scatter) add(algorithm, {.kind = Kind::reduce_scatter, .dtype = dtype, .op = op}, 1024);
     add(algorithm, {.kind = Kind::allgather, .dtype = dtype}, 1024);
     for (int root = 0; root < size_; ++root) {
       add(algorithm, {.kind = Kind::broadcast, .dtype = dtype, .root = root}, 1024);
     }
   }
 
-  void add(const std::string& algorithm, Collective what, std::size_t count) {
+  void add(const std::string& algorithm, TestCall what, std::size_t count) {
     what.count = count;
-    const std::string group = std::string(comm::name_of(what.kind)) + " " + algorithm;
+    const std::string group = std::string(name_of(what.kind)) + " " + algorithm;
     const uint64_t seed = cases_.size() + 1;
     cases_.push_back({.group = group, .name = group + " " + describe(what), .body = [=](Context& context) {
                         auto& backend = context.shared(algorithm);
                         const auto checked = run_checked(context, backend, what, seed, &context);
                         if (!checked.fault.empty()) context.fail(checked.fault);
                         if (what.kind == Kind::allreduce && what.count > 0 && context.size() > 1) {
-                          check_served(context, algorithm, checked.served);
+                          check_execution(context, algorithm, checked.execution);
                         }
                       }});
   }
 
-  // No algorithm may serve in place of the one asked for; under auto it must be one that is declared.
-  static void check_served(Context& context, const std::string& asked, const comm::Served& served) {
+  // No algorithm may take the place of the one asked for; under auto it must be one that is declared.
+  static void check_execution(Context& context, const std::string& asked, const ExecutionInfo& execution) {
     for (const auto& algorithm : context.settings().capabilities.algorithms) {
-      if (served.algorithm == algorithm.name && (asked == "auto" || asked == algorithm.name)) return;
+      if (execution.algorithm == algorithm.name && (asked == "auto" || asked == algorithm.name)) return;
     }
-    context.fail("served by algorithm \"" + served.algorithm + "\", asked for \"" + asked + "\"");
+    context.fail(std::string("carried out by algorithm \"") + execution.algorithm + "\", asked for \"" + asked + "\"");
   }
 
   // After a barrier every rank has entered it: nobody leaves before the last comes. The ranks' clocks are one clock.

@@ -17,13 +17,13 @@ using testing::As;
 struct Victim {
   std::string name;
   std::string algorithm;
-  Collective what;
+  TestCall what;
 };
 
 std::vector<Victim> victims(const Settings& settings, int size, bool thorough) {
   std::vector<Victim> all;
   const auto add = [&](const std::string& algorithm, Kind kind) {
-    all.push_back({std::string(comm::name_of(kind)) + " " + algorithm,
+    all.push_back({std::string(name_of(kind)) + " " + algorithm,
                    algorithm,
                    {.kind = kind,
                     .dtype = common_dtype(settings, algorithm),
@@ -34,7 +34,9 @@ std::vector<Victim> victims(const Settings& settings, int size, bool thorough) {
   add("auto", Kind::allreduce);
   if (!thorough) return all;
   for (const auto& algorithm : settings.capabilities.algorithms) add(algorithm.name, Kind::allreduce);
-  for (const Kind kind : {Kind::broadcast, Kind::allgather, Kind::reduce_scatter, Kind::barrier}) add("auto", kind);
+  for (const Kind kind : {Kind::broadcast, Kind::allgather, Kind::reduce_scatter, Kind::barrier}) {
+    if (kind != Kind::reduce_scatter || settings.capabilities.reduce_scatter) add("auto", kind);
+  }
   return all;
 }
 
@@ -158,7 +160,7 @@ void death_amid(Context& context, const Victim& victim) {
     std::this_thread::sleep_for(milliseconds(150));
     if (context.is_last()) die();
   });
-  Collective what = victim.what;
+  TestCall what = victim.what;
   what.count = 100'000;
   const auto give_up = Clock::now() + context.settings().deadline;
   End end;

@@ -13,13 +13,13 @@ constexpr std::size_t kCount = 5'000;
 
 // Fills, replays, and returns what is wrong with the sum of the sums; "" for nothing.
 std::string replayed(Context& context, const std::shared_ptr<void>& graph, const Image& image,
-                     std::vector<unsigned char>& content, comm::DType dtype, uint64_t seed) {
-  fill(dtype, comm::Op::max, seed, context.rank(), 0, kCount, content.data());
+                     std::vector<unsigned char>& content, DType dtype, uint64_t seed) {
+  fill(dtype, Op::max, seed, context.rank(), 0, kCount, content.data());
   image.put();
   context.place().replay(graph);
   image.get();
   for (std::size_t i = 0; i < kCount; ++i) {
-    const auto expected = reduce(dtype, comm::Op::max, seed, context.size(), i);
+    const auto expected = reduce(dtype, Op::max, seed, context.size(), i);
     if (accepts(dtype, expected, load(dtype, content.data(), i))) continue;
     return "replay " + std::to_string(seed) + ", element " + std::to_string(i) + ": expected " +
            to_text(dtype, expected.value) + ", got " + to_text(dtype, load(dtype, content.data(), i));
@@ -32,11 +32,12 @@ std::string replayed(Context& context, const std::shared_ptr<void>& graph, const
 void capture(Context& context, const std::string& algorithm) {
   auto& backend = context.shared(algorithm);
   const auto dtype = common_dtype(context.settings(), algorithm);
-  std::vector<unsigned char> content(kCount * comm::size_of(dtype));
+  std::vector<unsigned char> content(kCount * size_of(dtype));
   const Image image(context.place(), content.data(), content.size());
   image.put();
-  const comm::Buffer buffer = context.place().buffer(image.at(content.data()), kCount, dtype);
-  const auto reduce_once = [&] { context.wait(backend.allreduce(buffer.data, buffer, comm::Op::max)); };
+  void* const memory = image.at(content.data());
+  const Collective call = context.place().call(memory, memory, kCount, dtype, Op::max);
+  const auto reduce_once = [&] { context.wait(backend.allreduce(call)); };
   reduce_once();
   image.get();  // which waits for it
   const auto graph = context.place().capture([&] {
@@ -59,7 +60,7 @@ void add_graph_cases(const Settings& settings, std::vector<Case>& cases) {
   if (!settings.capabilities.capture) return;
   for (const auto& algorithm : algorithms_of(settings)) {
     const auto dtype = common_dtype(settings, algorithm);
-    if (!takes(settings, algorithm, dtype, comm::Op::max)) continue;
+    if (!takes(settings, algorithm, dtype, Op::max)) continue;
     cases.push_back({.group = "graphs",
                      .name = "allreduces under " + algorithm + " that are captured into a CUDA graph and replayed",
                      .body = [=](Context& context) { capture(context, algorithm); }});

@@ -59,7 +59,7 @@ void join_and_leave(Context& context) {
 void leave_at_once(Context& context) {
   for (const auto& algorithm : algorithms_of(context.settings())) {
     for (uint64_t i = 0; i < 8; ++i) {
-      const Collective what{.dtype = common_dtype(context.settings(), algorithm),
+      const TestCall what{.dtype = common_dtype(context.settings(), algorithm),
                             .op = common_op(context.settings(), algorithm),
                             .count = i % 2 == 0 ? std::size_t{3} : std::size_t{100'000}};
       const auto backend = context.join({.algorithm = algorithm});

@@ -15,16 +15,16 @@ namespace ddprun::conformance {
 namespace {
 
 // What both a float reduction and a byte movement find easy; several cases mix them.
-std::vector<Collective> mixed_calls(const Settings& settings, const std::string& algorithm, int size, int rounds) {
+std::vector<TestCall> mixed_calls(const Settings& settings, const std::string& algorithm, int size, int rounds) {
   const auto dtype = common_dtype(settings, algorithm);
   const auto op = common_op(settings, algorithm);
-  std::vector<Collective> calls;
+  std::vector<TestCall> calls;
   for (int round = 0; round < rounds; ++round) {
     const auto count = static_cast<std::size_t>(round * 37 % 211);
     const bool in_place = round % 2 == 1;
-    constexpr Kind kKinds[] = {Kind::allreduce, Kind::broadcast, Kind::allreduce, Kind::allgather,
-                               Kind::reduce_scatter};
-    calls.push_back({.kind = kKinds[round % 5],
+    const Kind last = settings.capabilities.reduce_scatter ? Kind::reduce_scatter : Kind::allreduce;
+    const Kind kinds[] = {Kind::allreduce, Kind::broadcast, Kind::allreduce, Kind::allgather, last};
+    calls.push_back({.kind = kinds[round % 5],
                      .dtype = dtype,
                      .op = op,
                      .root = round % size,
@@ -39,14 +39,14 @@ using Around = std::function<void(const std::function<void()>&)>;
 
 // Runs all calls, whatever comes of one, and returns the first fault.
 std::string run_all(
-    Context& context, comm::CommBackend& backend, const std::vector<Collective>& calls, uint64_t seed,
+    Context& context, CommBackend& backend, const std::vector<TestCall>& calls, uint64_t seed,
     const Around& around = [](const auto& work) { work(); }) {
   std::string fault;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     Checked checked;
     around([&] { checked = run_checked(context, backend, calls[i], seed + i * 1000); });
     if (!fault.empty() || checked.fault.empty()) continue;
-    fault = "call " + std::to_string(i) + " (" + comm::name_of(calls[i].kind) + " " + describe(calls[i]) +
+    fault = "call " + std::to_string(i) + " (" + name_of(calls[i].kind) + " " + describe(calls[i]) +
             "): " + checked.fault;
   }
   return fault;
@@ -96,7 +96,7 @@ std::string must_refuse(const std::string& what, Function function) {
 
 // Ranks that share a GPU take turns on it, which makes each call take milliseconds.
 void many_small(Context& context) {
-  const int rounds = context.settings().memory == comm::Memory::host ? 300 : 100;
+  const int rounds = context.settings().memory == Memory::host ? 300 : 100;
   for (const auto& algorithm : algorithms_of(context.settings())) {
     const auto calls = mixed_calls(context.settings(), algorithm, context.size(), rounds);
     judge(context, run_all(context, context.shared(algorithm), calls, 11));
@@ -108,20 +108,20 @@ void several_under_way(Context& context) {
   const auto dtype = common_dtype(context.settings(), "auto");
   const auto op = common_op(context.settings(), "auto");
   constexpr std::size_t kCount = 5000;
-  std::vector<std::vector<unsigned char>> buffers(4, std::vector<unsigned char>(kCount * comm::size_of(dtype)));
+  std::vector<std::vector<unsigned char>> buffers(4, std::vector<unsigned char>(kCount * size_of(dtype)));
   std::vector<Image> images;
-  std::vector<comm::RequestPtr> requests;
+  std::vector<Work> works;
   for (uint64_t i = 0; i < 4; ++i) {
     fill(dtype, op, i, context.rank(), 0, kCount, buffers[i].data());
     const Image& image = images.emplace_back(context.place(), buffers[i].data(), buffers[i].size());
     image.put();
     void* const memory = image.at(buffers[i].data());
-    requests.push_back(backend.allreduce(memory, context.place().buffer(memory, kCount, dtype), op));
+    works.push_back(backend.allreduce(context.place().call(memory, memory, kCount, dtype, op)));
   }
   for (uint64_t i = 0; i < 4; ++i) {
     const auto give_up = Clock::now() + context.settings().deadline;
-    while (!requests[i]->test() && Clock::now() < give_up) std::this_thread::yield();
-    context.wait(requests[i]);
+    while (!works[i].test() && Clock::now() < give_up) std::this_thread::yield();
+    context.wait(std::move(works[i]));
     images[i].get();
     for (std::size_t j = 0; j < kCount; ++j) {
       const auto expected = reduce(dtype, op, i, context.size(), j);
@@ -143,7 +143,7 @@ void two_communicators(Context& context) {
       context.settings().capabilities.stream_ordered ? turns.take(which, one) : one();
     };
     try {
-      std::unique_ptr<comm::CommBackend> backend;
+      std::unique_ptr<CommBackend> backend;
       around([&] { backend = context.join({.channel = 1 + which}); });
       const auto calls = mixed_calls(context.settings(), "auto", context.size(), which == 0 ? 150 : 120);
       faults[which] = run_all(context, *backend, calls, 100'000 * static_cast<uint64_t>(which + 1), around);
@@ -166,11 +166,11 @@ void null_when_empty(Context& context) {
   auto& backend = context.shared("auto");
   const auto dtype = common_dtype(context.settings(), "auto");
   const auto op = common_op(context.settings(), "auto");
-  const comm::Buffer nothing = context.place().buffer(nullptr, 0, dtype);
-  context.wait(backend.allreduce(nullptr, nothing, op));
-  context.wait(backend.broadcast(nothing, 0));
-  context.wait(backend.allgather(nullptr, nothing));
-  context.wait(backend.reduce_scatter(nullptr, nothing, op));
+  const Collective nothing = context.place().call(nullptr, nullptr, 0, dtype, op);
+  context.wait(backend.allreduce(nothing));
+  context.wait(backend.broadcast(nothing));
+  context.wait(backend.allgather(nothing));
+  if (context.settings().capabilities.reduce_scatter) context.wait(backend.reduce_scatter(nothing));
 }
 
 void refuses_undeclared(Context& context) {
@@ -183,9 +183,9 @@ void refuses_undeclared(Context& context) {
         if (takes(context.settings(), algorithm, d, o)) continue;
         double memory[2] = {};
         const Image image(context.place(), memory, sizeof memory);
-        judge(context, must_refuse(algorithm + " allreduce " + comm::name_of(o) + " of " + comm::name_of(d), [&] {
-                context.wait(
-                    backend.allreduce(image.at(&memory[0]), context.place().buffer(image.at(&memory[1]), 1, d), o));
+        judge(context, must_refuse(algorithm + " allreduce " + name_of(o) + " of " + name_of(d), [&] {
+                context.wait(backend.allreduce(
+                    context.place().call(image.at(&memory[0]), image.at(&memory[1]), 1, d, o)));
               }));
       }
     }
@@ -202,7 +202,7 @@ void repeats(Context& context, const std::string& algorithm) {
   const auto dtype = common_dtype(context.settings(), algorithm);
   const auto op = common_op(context.settings(), algorithm);
   constexpr std::size_t kCount = 65'537;
-  std::vector<unsigned char> send(kCount * comm::size_of(dtype));
+  std::vector<unsigned char> send(kCount * size_of(dtype));
   std::vector<unsigned char> first;
   fill(dtype, op, 5, context.rank(), 0, kCount, send.data());
   const Image image(context.place(), send.data(), send.size());
@@ -212,8 +212,8 @@ void repeats(Context& context, const std::string& algorithm) {
     for (int run = 0; run < 5; ++run) {
       std::vector<unsigned char> recv(send.size());
       const Image result(context.place(), recv.data(), recv.size());
-      const comm::Buffer buffer = context.place().buffer(result.at(recv.data()), kCount, dtype);
-      context.wait(backend->allreduce(image.at(send.data()), buffer, op));
+      context.wait(backend->allreduce(
+          context.place().call(image.at(send.data()), result.at(recv.data()), kCount, dtype, op)));
       result.get();
       if (first.empty()) first = recv;
       if (recv != first) context.fail("run " + std::to_string(joined * 5 + run) + " differs from the first");
@@ -232,8 +232,8 @@ void nan_of(Context& context, Op op) {
     store(dtype, {context.rank() == from ? std::numeric_limits<long double>::quiet_NaN() : 1.0L, 0}, numbers, 0);
     const Image image(context.place(), numbers, sizeof numbers);
     image.put();
-    const comm::Buffer recv = context.place().buffer(image.at(&numbers[1]), 1, dtype);
-    context.wait(context.shared("auto").allreduce(image.at(&numbers[0]), recv, op));
+    context.wait(context.shared("auto").allreduce(
+        context.place().call(image.at(&numbers[0]), image.at(&numbers[1]), 1, dtype, op)));
     image.get();
     const bool propagates = std::isnan(load(dtype, &numbers[1], 0).real);
     told += (from > 0 ? ", " : "") + std::string(propagates ? "kept" : "lost") + " from rank " + std::to_string(from);
@@ -246,12 +246,12 @@ void allocated_memory(Context& context) {
   const auto dtype = common_dtype(context.settings(), "auto");
   const auto op = common_op(context.settings(), "auto");
   for (const std::size_t count : {std::size_t{1}, std::size_t{100'000}}) {
-    std::vector<unsigned char> content(count * comm::size_of(dtype));
+    std::vector<unsigned char> content(count * size_of(dtype));
     const auto memory = backend.allocate(content.size());
     if (reinterpret_cast<std::uintptr_t>(memory.get()) % 4096 != 0) context.fail("the memory is not page-aligned");
     fill(dtype, op, 9, context.rank(), 0, count, content.data());
     context.place().put(memory.get(), content.data(), content.size());
-    context.wait(backend.allreduce(memory.get(), context.place().buffer(memory.get(), count, dtype), op));
+    context.wait(backend.allreduce(context.place().call(memory.get(), memory.get(), count, dtype, op)));
     context.place().get(content.data(), memory.get(), content.size());
     for (std::size_t i = 0; i < count; ++i) {
       if (accepts(dtype, reduce(dtype, op, 9, context.size(), i), load(dtype, content.data(), i))) continue;
@@ -280,7 +280,7 @@ void add_usage_cases(const Settings& settings, int, std::vector<Case>& cases) {
   const auto dtype = common_dtype(settings, "auto");
   for (const Op op : {Op::sum, Op::min, Op::max}) {
     if (!is_floating(dtype) || !takes(settings, "auto", dtype, op)) continue;
-    add(std::string("NaN under ") + comm::name_of(op), [=](Context& context) { nan_of(context, op); });
+    add(std::string("NaN under ") + name_of(op), [=](Context& context) { nan_of(context, op); });
   }
 }
 

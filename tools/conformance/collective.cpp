@@ -8,9 +8,9 @@ namespace {
 // The buffers of a collective on one rank, and what they held before.
 class Buffers {
  public:
-  Buffers(const Place& place, const Collective& what, int rank, int size)
+  Buffers(const Place& place, const TestCall& what, int rank, int size)
       : what_(what),
-        element_(comm::size_of(what.dtype)),
+        element_(size_of(what.dtype)),
         send_count_(what.kind == Kind::reduce_scatter ? what.count * size : what.count),
         recv_count_(what.kind == Kind::allgather ? what.count * size : what.count),
         block_(static_cast<std::size_t>(rank) * what.count * element_),
@@ -57,7 +57,7 @@ class Buffers {
  private:
   std::size_t shift() const { return what_.in_place ? 0 : element_; }
 
-  Collective what_;
+  TestCall what_;
   std::size_t element_;
   std::size_t send_count_;
   std::size_t recv_count_;
@@ -99,7 +99,7 @@ class Mistakes {
 constexpr std::size_t kShared = 100'000;
 
 // What rank `rank` must hold in element `index` of recv.
-Expected expected_at(const Collective& what, uint64_t seed, int rank, int size, std::size_t index) {
+Expected expected_at(const TestCall& what, uint64_t seed, int rank, int size, std::size_t index) {
   switch (what.kind) {
     case Kind::allreduce: return reduce(what.dtype, what.op, seed, size, index);
     case Kind::reduce_scatter: {
@@ -113,23 +113,17 @@ Expected expected_at(const Collective& what, uint64_t seed, int rank, int size, 
   }
 }
 
-comm::RequestPtr start(const Place& place, comm::CommBackend& backend, const Collective& what, Buffers& buffers) {
-  const void* const send = buffers.send_memory();
-  const comm::Buffer buffer = place.buffer(buffers.recv_memory(), buffers.recv_count(), what.dtype);
-  switch (what.kind) {
-    case Kind::allreduce: return backend.allreduce(send, buffer, what.op);
-    case Kind::broadcast: return backend.broadcast(buffer, what.root);
-    case Kind::allgather: return backend.allgather(send, buffer);
-    case Kind::reduce_scatter: return backend.reduce_scatter(send, buffer, what.op);
-    default: return backend.barrier();
-  }
+Work start(const Place& place, CommBackend& backend, const TestCall& what, Buffers& buffers) {
+  Collective call = place.call(buffers.send_memory(), buffers.recv_memory(), what.count, what.dtype, what.op);
+  call.root = what.root;
+  return comm::start(backend, what.kind, call);
 }
 
 }  // namespace
 
-std::string describe(const Collective& what) {
+std::string describe(const TestCall& what) {
   if (what.kind == Kind::barrier) return "";
-  std::string text = comm::name_of(what.dtype);
+  std::string text = name_of(what.dtype);
   if (what.kind == Kind::allreduce || what.kind == Kind::reduce_scatter) text += std::string(" ") + name_of(what.op);
   if (what.kind == Kind::broadcast) text += " root " + std::to_string(what.root);
   text += " count " + std::to_string(what.count);
@@ -137,10 +131,10 @@ std::string describe(const Collective& what) {
   return text;
 }
 
-Checked run_checked(Context& context, comm::CommBackend& backend, const Collective& what, uint64_t seed,
+Checked run_checked(Context& context, CommBackend& backend, const TestCall& what, uint64_t seed,
                     Context* digest) {
   const int rank = context.rank();
-  Collective in_form = what;
+  TestCall in_form = what;
   in_form.in_place |= what.kind == Kind::broadcast;  // it has one buffer
   Buffers buffers(context.place(), in_form, rank, context.size());
   if (what.kind != Kind::broadcast || rank == what.root) {
@@ -149,7 +143,7 @@ Checked run_checked(Context& context, comm::CommBackend& backend, const Collecti
   buffers.put();
 
   Checked result;
-  result.served = context.wait(start(context.place(), backend, what, buffers));
+  result.execution = context.wait(start(context.place(), backend, what, buffers));
   buffers.get();
 
   const bool same_on_all = digest != nullptr && what.kind != Kind::reduce_scatter;
@@ -162,16 +156,16 @@ Checked run_checked(Context& context, comm::CommBackend& backend, const Collecti
   result.fault = mistakes.text();
   if (result.fault.empty()) result.fault = buffers.fault();
   if (same_on_all) {
-    digest->digest(buffers.recv(), buffers.recv_count() * comm::size_of(what.dtype));
+    digest->digest(buffers.recv(), buffers.recv_count() * size_of(what.dtype));
   }
   return result;
 }
 
-void run_plain(Context& context, comm::CommBackend& backend, const Collective& what, milliseconds timeout) {
+void run_plain(Context& context, CommBackend& backend, const TestCall& what, milliseconds timeout) {
   Buffers buffers(context.place(), what, context.rank(), context.size());
-  start(context.place(), backend, what, buffers)->wait(timeout);
-  // On a stream nothing has happened yet: the barrier tells how it went.
-  if (context.settings().capabilities.stream_ordered) backend.barrier()->wait(timeout);
+  start(context.place(), backend, what, buffers).wait(timeout);
+  // On a stream nothing has happened yet: the barrier reports how it went.
+  if (context.settings().capabilities.stream_ordered) backend.barrier().wait(timeout);
 }
 
 }  // namespace ddprun::conformance

@@ -11,7 +11,7 @@ namespace ddprun::conformance {
 
 using comm::Kind;
 
-struct Collective {
+struct TestCall {
   Kind kind = Kind::allreduce;
   DType dtype = DType::float32;
   Op op = Op::sum;
@@ -21,11 +21,11 @@ struct Collective {
 };
 
 // "float32 sum count 1024 in place"
-std::string describe(const Collective& what);
+std::string describe(const TestCall& what);
 
-// What a checked collective gave: the request's word on who served it, and what is wrong, "" for nothing.
+// What a checked collective gave: what carried it out, as it reports, and what is wrong, "" for nothing.
 struct Checked {
-  comm::Served served;
+  ExecutionInfo execution;
   std::string fault;
 };
 
@@ -33,10 +33,10 @@ struct Checked {
 // and that send is untouched where it is not also recv. Results that must be equal on all ranks go into *digest
 // (optional); of a large one each rank then checks a share of the elements, and all of them the whole. Uses nothing of
 // the context but rank, size and deadline, so that several threads may.
-Checked run_checked(Context& context, comm::CommBackend& backend, const Collective& what, uint64_t seed,
+Checked run_checked(Context& context, CommBackend& backend, const TestCall& what, uint64_t seed,
                     Context* digest = nullptr);
 
 // Only runs it, with buffers of its own. For cases about how a collective ends.
-void run_plain(Context& context, comm::CommBackend& backend, const Collective& what, milliseconds timeout);
+void run_plain(Context& context, CommBackend& backend, const TestCall& what, milliseconds timeout);
 
 }  // namespace ddprun::conformance

@@ -1,6 +1,6 @@
 #include "tools/conformance/gpus.hpp"
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "cuda/driver.hpp"
 
 namespace ddprun::conformance {
@@ -31,7 +31,7 @@ Gpus find_gpus(const Settings& settings) {
 }
 
 std::string why_no_world(const Settings& settings, const Gpus& gpus, int size) {
-  if (settings.memory == comm::Memory::host || settings.devices.size() == 1) return "";
+  if (settings.memory == Memory::host || settings.devices.size() == 1) return "";
   const bool named = !settings.devices.empty();
   const std::size_t count = named ? settings.devices.size() : static_cast<std::size_t>(gpus.count);
   if (static_cast<std::size_t>(size) <= count) return "";

@@ -4,7 +4,7 @@
 #include <iomanip>
 #include <iostream>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "tools/conformance/gpus.hpp"
 #include "tools/conformance/runner.hpp"
 #include "tools/conformance/networks.hpp"
@@ -59,19 +59,19 @@ void declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--slack", arguments.slack_ms, "Milliseconds granted to a busy machine beyond the contract (3000)");
 }
 
-comm::Memory memory_from(const Arguments& arguments, const Settings& settings) {
+Memory memory_from(const Arguments& arguments, const Settings& settings) {
   const auto& capabilities = settings.capabilities;
   const bool host = arguments.memory.empty() ? capabilities.host : arguments.memory == "host";
-  if (host ? capabilities.host : capabilities.cuda) return host ? comm::Memory::host : comm::Memory::cuda;
+  if (host ? capabilities.host : capabilities.cuda) return host ? Memory::host : Memory::cuda;
   throw Error(ExitCode::usage, "--memory " + arguments.memory + ": " + settings.plugin.table->name + " takes " +
                                    (host ? "CUDA" : "host") + " memory only");
 }
 
 // Leaves what the plugin takes and gives of the buffers' memory. Returns the names of the other algorithms.
 std::vector<std::string> without_algorithms_of_other_memory(Settings& settings) {
-  comm::Capabilities& can = settings.capabilities;
+  Capabilities& can = settings.capabilities;
   std::vector<std::string> names;
-  std::erase_if(can.algorithms, [&](const comm::Algorithm& algorithm) {
+  std::erase_if(can.algorithms, [&](const AlgorithmInfo& algorithm) {
     if (!algorithm.takes(settings.memory)) names.push_back(algorithm.name);
     return !algorithm.takes(settings.memory);
   });
@@ -100,7 +100,7 @@ Settings settings_from(const Arguments& arguments) {
   settings.capabilities = comm::capabilities_of(*settings.plugin.table);
   settings.memory = memory_from(arguments, settings);
   settings.devices = arguments.devices;
-  if (settings.memory == comm::Memory::host && !arguments.devices.empty()) {
+  if (settings.memory == Memory::host && !arguments.devices.empty()) {
     throw Error(ExitCode::usage, "--device: the buffers are in host memory; add --memory cuda");
   }
   return settings;
@@ -212,7 +212,7 @@ ExitCode run(const Arguments& arguments) {
   Settings settings = settings_from(arguments);
   const auto of_other_memory = without_algorithms_of_other_memory(settings);
   print_plugin(settings);
-  const Gpus gpus = settings.memory == comm::Memory::host ? Gpus{} : find_gpus(settings);
+  const Gpus gpus = settings.memory == Memory::host ? Gpus{} : find_gpus(settings);
   if (!gpus.missing.empty()) {
     std::cout << "skipped: no CUDA memory: " << gpus.missing << '\n';
     return kSkipped;
@@ -220,6 +220,7 @@ ExitCode run(const Arguments& arguments) {
   Leftovers leftovers;
   Report report(arguments.verbose);
   for (const auto& skipped : undeclared(settings)) report.skip(skipped.what + ": not declared", skipped.combinations);
+  if (!settings.capabilities.reduce_scatter) report.skip("reduce_scatter: not declared", 1);
   for (const auto& name : of_other_memory) report.skip("allreduce " + name + ": does not take such memory", 1);
   std::size_t chosen = 0, left_out = 0;
   for (const As as : {As::processes, As::threads}) {

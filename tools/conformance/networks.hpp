@@ -39,7 +39,7 @@ inline void join_networks(const std::vector<pid_t>& pids) {
 
 }  // namespace detail
 
-// Collective, on the thread that will talk, in a process that has no other; needs CAP_SYS_ADMIN and iproute2's `ip`.
+// TestCall, on the thread that will talk, in a process that has no other; needs CAP_SYS_ADMIN and iproute2's `ip`.
 // Throws std::runtime_error.
 inline void move_to_network(Rank& rank) {
   if (unshare(CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWNS) != 0) throw std::runtime_error("unshare failed");

@@ -17,11 +17,13 @@ Place::Place(int device) {
   stream_ = gpu_->make_stream();
 }
 
-comm::Buffer Place::buffer(void* data, std::size_t count, comm::DType dtype) const {
-  return {.data = data,
+Collective Place::call(const void* send, void* recv, std::size_t count, DType dtype, Op op) const {
+  return {.send = send,
+          .recv = recv,
           .count = count,
           .dtype = dtype,
-          .memory = gpu_ ? comm::Memory::cuda : comm::Memory::host,
+          .op = op,
+          .memory = gpu_ ? Memory::cuda : Memory::host,
           .stream = stream_.get()};
 }
 

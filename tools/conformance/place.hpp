@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 
-#include "comm/comm_backend.hpp"
+#include "ddprun/comm_backend.hpp"
 #include "cuda/runtime.hpp"
 
 namespace ddprun::conformance {
@@ -19,8 +19,8 @@ class Place {
   // On the GPU `device`, CUDA's ordinal; -1: in host memory. Throws Error.
   explicit Place(int device);
 
-  // For a call of a backend; `data` comes from an Image or from CommBackend::allocate.
-  comm::Buffer buffer(void* data, std::size_t count, comm::DType dtype) const;
+  // For a backend; the buffers come from an Image or from CommBackend::allocate.
+  Collective call(const void* send, void* recv, std::size_t count, DType dtype, Op op = Op::sum) const;
   // Between the host and memory that a backend is given. get() first waits for what the stream holds.
   void put(void* memory, const void* host, std::size_t bytes) const;
   void get(void* host, const void* memory, std::size_t bytes) const;

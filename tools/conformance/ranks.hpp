@@ -24,7 +24,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "tools/conformance/exchange.hpp"
 
 namespace ddprun::testing {

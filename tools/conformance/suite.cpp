@@ -9,7 +9,7 @@
 namespace ddprun::conformance {
 namespace {
 
-const comm::Algorithm* find(const Settings& settings, const std::string& name) {
+const AlgorithmInfo* find(const Settings& settings, const std::string& name) {
   const auto& all = settings.capabilities.algorithms;
   const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == name; });
   return found == all.end() ? nullptr : &*found;
@@ -30,13 +30,13 @@ const Place& Context::place() const {
   return place;
 }
 
-comm::CommBackend& Context::shared(const std::string& algorithm) {
+CommBackend& Context::shared(const std::string& algorithm) {
   auto& backend = shared_[algorithm];
   if (!backend) backend = join({.algorithm = algorithm});
   return *backend;
 }
 
-std::unique_ptr<comm::CommBackend> Context::join(const JoinAs& how) {
+std::unique_ptr<CommBackend> Context::join(const JoinAs& how) {
   comm::JoinOptions options;
   options.rank = rank();
   options.size = size();
@@ -97,7 +97,7 @@ Report read_report(const std::string& record) {
 }
 
 int device_of(const Settings& settings, int rank) {
-  if (settings.memory == comm::Memory::host) return -1;
+  if (settings.memory == Memory::host) return -1;
   if (settings.devices.empty()) return rank;
   return settings.devices.size() == 1 ? settings.devices.front() : settings.devices.at(static_cast<std::size_t>(rank));
 }
@@ -109,7 +109,7 @@ std::vector<std::string> algorithms_of(const Settings& settings) {
 }
 
 bool takes(const Settings& settings, const std::string& algorithm, DType dtype, Op op) {
-  const auto serves = [&](const comm::Algorithm& one) {
+  const auto serves = [&](const AlgorithmInfo& one) {
     return has(one.dtypes, static_cast<int>(dtype)) && has(one.ops, static_cast<int>(op)) && has_meaning(dtype, op);
   };
   if (const auto* one = find(settings, algorithm)) return serves(*one);
@@ -140,11 +140,11 @@ std::vector<Skipped> undeclared(const Settings& settings) {
   std::vector<Skipped> skipped;
   for (const auto& algorithm : algorithms_of(settings)) {
     for (int dtype = 0; dtype < kDTypes; ++dtype) {
-      Skipped one{"allreduce " + algorithm + " " + comm::name_of(static_cast<DType>(dtype)) + ":"};
+      Skipped one{"allreduce " + algorithm + " " + name_of(static_cast<DType>(dtype)) + ":"};
       for (int op = 0; op < kOps; ++op) {
         if (!has_meaning(static_cast<DType>(dtype), static_cast<Op>(op))) continue;
         if (takes(settings, algorithm, static_cast<DType>(dtype), static_cast<Op>(op))) continue;
-        one.what += std::string(" ") + comm::name_of(static_cast<Op>(op));
+        one.what += std::string(" ") + name_of(static_cast<Op>(op));
         ++one.combinations;
       }
       if (one.combinations > 0) skipped.push_back(one);

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/comm_backend.hpp"
+#include "ddprun/comm_backend.hpp"
 #include "comm/plugin_backend.hpp"
 #include "tools/conformance/place.hpp"
 #include "plugin/registry.hpp"
@@ -24,9 +24,9 @@ using testing::Clock;
 
 struct Settings {
   plugin::CommPlugin plugin;
-  comm::Capabilities capabilities;
+  Capabilities capabilities;
   std::map<std::string, std::string> options;  // given to every join
-  comm::Memory memory = comm::Memory::host;    // of the buffers
+  Memory memory = Memory::host;    // of the buffers
   std::vector<int> devices;                    // GPU of each rank; one: of all; none: a rank's own number
   bool networks = false;                       // each rank, a process, in a network namespace of its own
   bool large = false;                          // every dtype and op at the large count too
@@ -51,7 +51,7 @@ class Context {
   const Place& place() const;
 
   // The communicator of an algorithm that the cases of this world share; joined when first asked for, by all ranks.
-  comm::CommBackend& shared(const std::string& algorithm);
+  CommBackend& shared(const std::string& algorithm);
 
   // A communicator of the case's own.
   struct JoinAs {
@@ -63,10 +63,10 @@ class Context {
     std::function<void()> before_gather = {};               // (optional) called before each out-of-band gather
     std::shared_ptr<std::atomic<int32_t>> abort_flag = {};  // (optional) what the case may raise instead of abort()
   };
-  std::unique_ptr<comm::CommBackend> join(const JoinAs& how);
+  std::unique_ptr<CommBackend> join(const JoinAs& how);
 
-  // Waits for a request within settings().deadline.
-  comm::Served wait(const comm::RequestPtr& request) { return request->wait(settings_.deadline); }
+  // Waits within settings().deadline.
+  ExecutionInfo wait(Work work) { return work.wait(settings_.deadline); }
 
   // What the case found. The first failure of a rank is the one told.
   void fail(const std::string& text);
@@ -81,7 +81,7 @@ class Context {
  private:
   const Settings& settings_;
   testing::Rank& rank_;
-  std::map<std::string, std::unique_ptr<comm::CommBackend>> shared_;
+  std::map<std::string, std::unique_ptr<CommBackend>> shared_;
   std::size_t index_ = 0;
   bool judged_ = false;
   uint64_t digest_ = 0;
@@ -128,12 +128,12 @@ std::vector<Skipped> undeclared(const Settings& settings);
 // "auto" and the plugin's own names.
 std::vector<std::string> algorithms_of(const Settings& settings);
 // What an algorithm takes; under auto: what any of them takes.
-bool takes(const Settings& settings, const std::string& algorithm, comm::DType dtype, comm::Op op);
-bool takes(const Settings& settings, const std::string& algorithm, comm::DType dtype);
+bool takes(const Settings& settings, const std::string& algorithm, DType dtype, Op op);
+bool takes(const Settings& settings, const std::string& algorithm, DType dtype);
 // The first declared dtype of the list, which has float32 in front: for cases that are not about dtypes.
-comm::DType common_dtype(const Settings& settings, const std::string& algorithm);
+DType common_dtype(const Settings& settings, const std::string& algorithm);
 // Likewise the first declared op, sum in front.
-comm::Op common_op(const Settings& settings, const std::string& algorithm);
+Op common_op(const Settings& settings, const std::string& algorithm);
 
 // A case that takes longer has hung: the kernel ends its rank with SIGALRM. No case is meant to come near it.
 inline constexpr unsigned kCaseSeconds = 90;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "ddprun/plugin/words.hpp"
 
 namespace ddprun::fetch {

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "base/file.hpp"
 
 namespace ddprun::fetch {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "launch/signals.hpp"
 
 namespace ddprun::fetch {

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <system_error>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::report {
 namespace {

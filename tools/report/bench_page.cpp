@@ -11,7 +11,7 @@
 #include <set>
 #include <system_error>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::report {
 namespace {

@@ -9,7 +9,7 @@
 #include <map>
 #include <system_error>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "base/file.hpp"
 #include "tools/report/csv.hpp"
 #include "tools/report/event_file.hpp"

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "base/file.hpp"
 
 namespace ddprun::report {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "base/file.hpp"
 #include "record/read.hpp"
 #include "record/text_lines.hpp"

@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "console/units.hpp"
 
 namespace ddprun::report {

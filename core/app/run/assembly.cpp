@@ -2,7 +2,7 @@
 
 #include <sched.h>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "comm/plugin_backend.hpp"
 #include "data/plugin_dataset.hpp"
 #include "app/run/devices.hpp"
@@ -85,9 +85,9 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
     collect(faults, sources, "comm.backend", [&] { made.comm = registry.comm(experiment.comm.backend); });
   }
   if (made.comm) {
-    const comm::Memory memory = experiment.launch.device == "cuda" ? comm::Memory::cuda : comm::Memory::host;
+    const Memory memory = experiment.launch.device == "cuda" ? Memory::cuda : Memory::host;
     const bool staged = experiment.comm.stage_through_host;
-    const comm::Memory given = comm::memory_given(*made.comm->table, memory, staged);
+    const Memory given = comm::memory_given(*made.comm->table, memory, staged);
     if (const auto fault = comm::algorithm_error(*made.comm->table, experiment.comm.algorithm, given)) {
       faults.add({ExitCode::usage, config::error(sources, "comm.algorithm", *fault)});
     }

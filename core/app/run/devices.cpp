@@ -1,6 +1,6 @@
 #include "app/run/devices.hpp"
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "cuda/driver.hpp"
 #include "launch/subprocess.hpp"
 #include "train/device/cuda.hpp"

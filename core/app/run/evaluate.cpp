@@ -9,7 +9,7 @@
 #include "app/run/strategy.hpp"
 #include "app/run/threads.hpp"
 #include "app/run/training_data.hpp"
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "console/console.hpp"
 #include "train/device/cuda.hpp"
 #include "train/loop/training_loop.hpp"

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <sstream>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "base/version.hpp"
-#include "comm/checked_backend.hpp"
+#include "comm/backend_exchange.hpp"
 #include "comm/over_store.hpp"
 #include "comm/shared_table.hpp"
 #include "comm/single_process_backend.hpp"
@@ -52,7 +52,7 @@ void compare_identities(const Assembly& assembly, launch::Store& store, const la
   }
 }
 
-std::unique_ptr<comm::CommBackend> join_backend(const Assembly& assembly, launch::Store& store,
+std::unique_ptr<CommBackend> join_backend(const Assembly& assembly, launch::Store& store,
                                                 const launch::World& world) {
   const auto& settings = assembly.experiment().comm;
   comm::JoinOptions options;
@@ -63,10 +63,12 @@ std::unique_ptr<comm::CommBackend> join_backend(const Assembly& assembly, launch
   options.deterministic = settings.deterministic;
   options.options = settings.options;
   const torch::Device device = assembly.device();
-  const bool on_gpu = !device.is_cpu() && comm::memory_given(*assembly.comm->table, comm::Memory::cuda,
-                                                             settings.stage_through_host) == comm::Memory::cuda;
+  const bool on_gpu = !device.is_cpu() && comm::memory_given(*assembly.comm->table, Memory::cuda,
+                                                             settings.stage_through_host) == Memory::cuda;
   if (on_gpu) options.device = device.index();
-  auto backend = comm::join_over(store, *assembly.comm->table, options);
+  auto adapter = comm::join_over(store, *assembly.comm->table, options);
+  comm::PluginBackend& plugin = *adapter;
+  std::unique_ptr<CommBackend> backend = std::move(adapter);
   if (!device.is_cpu()) backend = train::staged(std::move(backend), device, options.deadline);
   if (settings.check == "off") return backend;
   if (world.source != launch::Source::own && assembly.experiment().train.cuda_graph) {
@@ -80,7 +82,8 @@ std::unique_ptr<comm::CommBackend> join_backend(const Assembly& assembly, launch
   auto exchange = world.source == launch::Source::own
                       ? comm::shared_table(comm::map_table(world.job_dir + "/table", world.size), world.rank)
                       : comm::exchange_over(*backend);
-  return comm::checked(std::move(backend), std::move(exchange), options.deadline);
+  plugin.compare_calls(std::move(exchange));
+  return backend;
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "comm/comm_backend.hpp"
+#include "ddprun/comm_backend.hpp"
 #include "launch/progress.hpp"
 #include "launch/store.hpp"
 #include "launch/world.hpp"
@@ -19,7 +19,7 @@ std::chrono::milliseconds milliseconds(double seconds);
 struct Group {
   std::unique_ptr<launch::Store> store;             // null for a world of one
   std::unique_ptr<launch::ProgressTable> progress;  // null unless our own launcher watches
-  std::unique_ptr<comm::CommBackend> backend;       // under ddp; solo for a world of one
+  std::unique_ptr<CommBackend> backend;       // under ddp; solo for a world of one
 };
 
 // Meets the other ranks, makes sure that all run the same experiment with the same plugins (Error(rendezvous) naming

@@ -11,7 +11,7 @@
 #include "app/run/threads.hpp"
 #include "app/run/tracing.hpp"
 #include "app/run/training_data.hpp"
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "console/console.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "base/version.hpp"
 #include "config/continuation.hpp"
 #include "record/run_dir.hpp"

@@ -1,6 +1,6 @@
 #include "app/run/step_options.hpp"
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "train/optim/optimizers.hpp"
 
 namespace ddprun::run {

@@ -1,6 +1,6 @@
 #include "app/run/strategy.hpp"
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::run {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "app/run/step_options.hpp"
 
 namespace ddprun::run {
@@ -20,7 +20,7 @@ std::vector<int64_t> steps_to_trace(const config::Loaded& loaded, int64_t steps_
 void write_trace(const train::Tracer& tracer, Group& group, const launch::World& world, const std::string& run_dir,
                  std::chrono::milliseconds timeout) {
   record::write_trace(run_dir, world.rank, tracer.trace());
-  if (group.backend != nullptr) group.backend->barrier()->wait(timeout);
+  if (group.backend != nullptr) group.backend->barrier().wait(timeout);
   if (world.rank == 0) record::merge_traces(run_dir, world.size);
 }
 

@@ -4,7 +4,7 @@
 
 #include "app/run/step_options.hpp"
 #include "app/run/tracing.hpp"
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "data/curriculum.hpp"
 #include "data/datasets.hpp"
 #include "data/difficulty.hpp"

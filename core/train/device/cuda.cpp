@@ -5,7 +5,7 @@
 
 #include <mutex>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "cuda/driver.hpp"
 
 namespace ddprun::train {

@@ -2,7 +2,7 @@
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -67,7 +67,7 @@ class DdpStrategy final : public Strategy {
 
   void summarize(const RunTotals& totals, int64_t steps, record::Summary& summary) override {
     summary.split.comm = totals.sums.comm / static_cast<double>(steps);
-    const comm::Served executed = reducer_.executed();
+    const comm::Execution executed = reducer_.execution();
     summary.algorithm = executed.algorithm;
     summary.transport = executed.transport;
     const TransferTotals mine = reducer_.totals();
@@ -83,7 +83,7 @@ class DdpStrategy final : public Strategy {
 
  private:
   const RankGroup& ranks_;
-  comm::CommBackend& backend_;
+  CommBackend& backend_;
   const std::chrono::milliseconds timeout_;
   BucketedReducer& reducer_;
   Reducer& gradients_;

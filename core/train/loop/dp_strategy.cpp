@@ -1,6 +1,6 @@
 #include <sstream>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "train/device/cuda.hpp"
 #include "train/device/device_memory.hpp"
 #include "train/device/device_threads.hpp"

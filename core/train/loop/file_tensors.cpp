@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "ddprun/plugin/model_shape.hpp"
 #include "train/reduce/tensor_buffer.hpp"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "base/log.hpp"
 
 namespace ddprun::train {
@@ -22,16 +22,16 @@ constexpr milliseconds kLongestPause{250};  // between two meetings; peers that 
 constexpr int kPatience = 10;               // timeouts that a rank at work is waited for
 
 // The ranks tell one another whether they are done. Returns the first that is not, or -1.
-int meet(comm::CommBackend& backend, milliseconds timeout, bool done) {
+int meet(CommBackend& backend, milliseconds timeout, bool done) {
   const auto mine = static_cast<uint8_t>(done);
   std::vector<uint8_t> all(static_cast<std::size_t>(backend.size()));
-  backend.allgather(&mine, {all.data(), all.size(), comm::DType::uint8})->wait(timeout);
+  backend.allgather({.send = &mine, .recv = all.data(), .count = 1, .dtype = DType::uint8}).wait(timeout);
   const auto at_work = std::find(all.begin(), all.end(), 0);
   return at_work == all.end() ? -1 : static_cast<int>(at_work - all.begin());
 }
 
 // Meets the others until all are done.
-void wait_for_all(comm::CommBackend& backend, milliseconds timeout, const std::string& doing) {
+void wait_for_all(CommBackend& backend, milliseconds timeout, const std::string& doing) {
   const Clock::time_point begin = Clock::now();
   for (int rank; (rank = meet(backend, timeout, true)) >= 0;) {
     if (Clock::now() - begin < kPatience * timeout) continue;
@@ -44,7 +44,7 @@ void wait_for_all(comm::CommBackend& backend, milliseconds timeout, const std::s
 // Meets the other ranks in this one's place until it is ended.
 class Proxy {
  public:
-  Proxy(comm::CommBackend& backend, milliseconds timeout, std::string doing)
+  Proxy(CommBackend& backend, milliseconds timeout, std::string doing)
       : backend_(backend), timeout_(timeout), doing_(std::move(doing)), thread_([this] { run(); }) {}
   ~Proxy() { join(); }
   Proxy(const Proxy&) = delete;
@@ -89,7 +89,7 @@ class Proxy {
                  " for longer than comm.timeout; the others wait for it");
   }
 
-  comm::CommBackend& backend_;
+  CommBackend& backend_;
   const milliseconds timeout_;
   const std::string doing_;
   const Clock::time_point begin_ = Clock::now();
@@ -103,7 +103,7 @@ class Proxy {
 
 }  // namespace
 
-void run_with_heartbeat(comm::CommBackend& backend, milliseconds timeout, const std::string& doing,
+void run_with_heartbeat(CommBackend& backend, milliseconds timeout, const std::string& doing,
               const std::function<void()>& work) {
   if (work) {
     Proxy proxy(backend, timeout, doing);

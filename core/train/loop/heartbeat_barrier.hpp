@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "comm/comm_backend.hpp"
+#include "ddprun/comm_backend.hpp"
 
 namespace ddprun::train {
 
@@ -15,7 +15,7 @@ namespace ddprun::train {
 // `work` throws; Error(peer) where a rank has ended, hangs outside of its work or is waited for too long, and then only
 // when `work` has returned. A rank whose work takes longer than `timeout` says so once: "rank 0 has been saving a
 // checkpoint for longer ...".
-void run_with_heartbeat(comm::CommBackend& backend, std::chrono::milliseconds timeout, const std::string& doing,
+void run_with_heartbeat(CommBackend& backend, std::chrono::milliseconds timeout, const std::string& doing,
               const std::function<void()>& work);
 
 }  // namespace ddprun::train

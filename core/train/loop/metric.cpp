@@ -3,7 +3,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::train {
 

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::train {
 

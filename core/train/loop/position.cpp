@@ -3,7 +3,7 @@
 #include <array>
 #include <charconv>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "train/loop/heartbeat_barrier.hpp"
 
 namespace ddprun::train {
@@ -22,13 +22,13 @@ std::vector<double> RankGroup::gather(double value) const {
 std::vector<double> RankGroup::gather_all(const std::vector<double>& mine) const {
   if (backend_ == nullptr) return mine;
   std::vector<double> all(mine.size() * static_cast<std::size_t>(backend_->size()));
-  const comm::Buffer buffer{all.data(), all.size(), comm::DType::float64, comm::Memory::host, nullptr};
-  backend_->allgather(mine.data(), buffer)->wait(timeout_);
+  backend_->allgather({.send = mine.data(), .recv = all.data(), .count = mine.size(), .dtype = DType::float64})
+      .wait(timeout_);
   return all;
 }
 
 void RankGroup::barrier() const {
-  if (backend_ != nullptr) backend_->barrier()->wait(timeout_);
+  if (backend_ != nullptr) backend_->barrier().wait(timeout_);
 }
 
 void RankGroup::heartbeat_barrier(const std::string& doing, const std::function<void()>& work) const {
@@ -41,7 +41,7 @@ void RankGroup::heartbeat_barrier_of_rank0(const std::string& doing, const std::
 }
 
 void RankGroup::async_error() const {
-  if (backend_ != nullptr) backend_->throw_if_failed();
+  if (backend_ != nullptr) backend_->async_error();
 }
 
 void RankGroup::wait_for_replay(const c10::Event& end) const {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/comm_backend.hpp"
+#include "ddprun/comm_backend.hpp"
 
 namespace ddprun::train {
 
@@ -17,13 +17,13 @@ class RankGroup {
  public:
   RankGroup() = default;  // one rank, which waits for nobody
   // `timeout`: of each collective. The backend must outlive the group.
-  RankGroup(comm::CommBackend& backend, std::chrono::milliseconds timeout) : backend_(&backend), timeout_(timeout) {}
+  RankGroup(CommBackend& backend, std::chrono::milliseconds timeout) : backend_(&backend), timeout_(timeout) {}
 
   int rank() const { return backend_ == nullptr ? 0 : backend_->rank(); }
   int size() const { return backend_ == nullptr ? 1 : backend_->size(); }
 
   // Of a group that was made with a backend.
-  comm::CommBackend& backend() const { return *backend_; }
+  CommBackend& backend() const { return *backend_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
 
   // Element by element over the ranks; every rank's value in rank order.
@@ -47,7 +47,7 @@ class RankGroup {
   bool is_over(const c10::Event& event) const;
   std::vector<double> gather_all(const std::vector<double>& mine) const;
 
-  comm::CommBackend* backend_ = nullptr;
+  CommBackend* backend_ = nullptr;
   std::chrono::milliseconds timeout_{0};
 };
 

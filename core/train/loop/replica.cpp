@@ -2,13 +2,13 @@
 
 #include <map>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "train/reduce/tensor_buffer.hpp"
 #include "train/loop/tensor_digest.hpp"
 
 namespace ddprun::train {
 
-void broadcast_tensors(comm::CommBackend& backend, const std::vector<NamedTensor>& tensors,
+void broadcast_tensors(CommBackend& backend, const std::vector<NamedTensor>& tensors,
                        std::chrono::milliseconds timeout) {
   const torch::NoGradGuard no_grad;
   std::map<torch::ScalarType, std::vector<torch::Tensor>> by_type;
@@ -17,7 +17,7 @@ void broadcast_tensors(comm::CommBackend& backend, const std::vector<NamedTensor
     std::vector<torch::Tensor> parts;
     for (const torch::Tensor& tensor : group) parts.push_back(tensor.reshape({-1}));
     const torch::Tensor flat = torch::cat(parts);
-    backend.broadcast(as_buffer(flat), 0)->wait(timeout);
+    backend.broadcast(in_place(flat)).wait(timeout);
     std::vector<torch::Tensor> views;
     int64_t offset = 0;
     for (const torch::Tensor& tensor : group) {
@@ -28,13 +28,13 @@ void broadcast_tensors(comm::CommBackend& backend, const std::vector<NamedTensor
   }
 }
 
-void compare_tensors(comm::CommBackend& backend, const std::vector<NamedTensor>& tensors, int64_t step,
+void compare_tensors(CommBackend& backend, const std::vector<NamedTensor>& tensors, int64_t step,
                      std::chrono::milliseconds timeout) {
   std::vector<int64_t> mine;
   for (const NamedTensor& item : tensors) mine.push_back(static_cast<int64_t>(hash_of(item.tensor)));
   std::vector<int64_t> all(mine.size() * static_cast<std::size_t>(backend.size()));
-  backend.allgather(mine.data(), {all.data(), all.size(), comm::DType::int64, comm::Memory::host, nullptr})
-      ->wait(timeout);
+  backend.allgather({.send = mine.data(), .recv = all.data(), .count = mine.size(), .dtype = DType::int64})
+      .wait(timeout);
   for (std::size_t index = 0; index < tensors.size(); ++index) {
     for (int rank = 1; rank < backend.size(); ++rank) {
       if (all[static_cast<std::size_t>(rank) * mine.size() + index] == all[index]) continue;

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <map>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "base/log.hpp"
 #include "ddprun/plugin/detail/mix.hpp"
 #include "train/loop/file_tensors.hpp"

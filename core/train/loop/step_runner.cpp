@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "train/device/channels_last.hpp"
 #include "train/optim/clip_norm.hpp"
 #include "train/optim/optimizers.hpp"

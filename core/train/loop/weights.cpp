@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "checkpoint/safetensors.hpp"
 #include "ddprun/plugin/model_shape.hpp"
 #include "train/loop/file_tensors.hpp"

@@ -1,6 +1,6 @@
 #include "train/optim/optimizer_state.hpp"
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "train/loop/file_tensors.hpp"
 
 namespace ddprun::train {

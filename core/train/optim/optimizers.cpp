@@ -1,6 +1,6 @@
 #include "train/optim/optimizers.hpp"
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "train/optim/adam.hpp"
 #include "train/optim/fused.hpp"
 

@@ -5,10 +5,10 @@
 namespace ddprun::train {
 namespace {
 
-torch::Tensor allocate(comm::CommBackend& backend, const BucketPlan& plan, const torch::Tensor& parameter) {
+torch::Tensor allocate(CommBackend& backend, const BucketPlan& plan, const torch::Tensor& parameter) {
   const comm::Capabilities& can = backend.capabilities();
   const auto elements = static_cast<int64_t>(plan.elements);
-  const bool gives_cuda = can.alloc && can.alloc_memory == comm::Memory::cuda;
+  const bool gives_cuda = can.alloc && can.alloc_memory == Memory::cuda;
   if (parameter.is_cuda() && !gives_cuda) return torch::empty({elements}, parameter.options().requires_grad(false));
   std::shared_ptr<void> memory = backend.allocate(plan.elements * comm::size_of(plan.dtype));
   void* data = memory.get();
@@ -22,7 +22,7 @@ torch::Tensor allocate(comm::CommBackend& backend, const BucketPlan& plan, const
 
 }  // namespace
 
-Bucket::Bucket(comm::CommBackend& backend, const BucketPlan& plan, const std::vector<NamedTensor>& parameters)
+Bucket::Bucket(CommBackend& backend, const BucketPlan& plan, const std::vector<NamedTensor>& parameters)
     : plan_(plan), flat_(allocate(backend, plan, parameters.at(plan.slots.at(0).parameter).tensor)) {
   for (const Slot& slot : plan_.slots) {
     const torch::Tensor& parameter = parameters.at(slot.parameter).tensor;
@@ -48,9 +48,9 @@ void Bucket::set_zero(std::size_t slot, const torch::Tensor& parameter) {
   parameter.mutable_grad() = view;
 }
 
-void Bucket::allreduce(comm::CommBackend& backend, std::chrono::milliseconds timeout) {
+void Bucket::allreduce(CommBackend& backend, std::chrono::milliseconds timeout) {
   const auto begin = std::chrono::steady_clock::now();
-  executed_ = backend.allreduce(flat_.data_ptr(), as_buffer(flat_), comm::Op::sum)->wait(timeout);
+  execution_ = backend.allreduce(in_place(flat_)).wait(timeout);
   transfer_ = {flat_.nbytes(), begin, std::chrono::steady_clock::now()};
 }
 

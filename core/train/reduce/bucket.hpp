@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "comm/comm_backend.hpp"
+#include "ddprun/comm_backend.hpp"
 #include "train/loop/parameters.hpp"
 #include "train/reduce/bucket_plan.hpp"
 #include "train/reduce/transfer.hpp"
@@ -16,7 +16,7 @@ namespace ddprun::train {
 class Bucket {
  public:
   // Collective (it allocates from the backend).
-  Bucket(comm::CommBackend& backend, const BucketPlan& plan, const std::vector<NamedTensor>& parameters);
+  Bucket(CommBackend& backend, const BucketPlan& plan, const std::vector<NamedTensor>& parameters);
 
   // Copies the gradient of a slot's parameter into the bucket, times `scale` (a wrapped number, so that the
   // product keeps the gradient's type), and makes the bucket's view the gradient. Where it already is one, it is scaled
@@ -26,9 +26,9 @@ class Bucket {
   void set_zero(std::size_t slot, const torch::Tensor& parameter);
 
   // Sums the bucket over the ranks and waits for it; with a stream-ordered backend, queues that on the current stream.
-  void allreduce(comm::CommBackend& backend, std::chrono::milliseconds timeout);
+  void allreduce(CommBackend& backend, std::chrono::milliseconds timeout);
   // What carried out the last allreduce, and what the call moved when.
-  const comm::Served& executed() const { return executed_; }
+  const ExecutionInfo& execution() const { return execution_; }
   const Transfer& transfer() const { return transfer_; }
 
   const BucketPlan& plan() const { return plan_; }
@@ -39,7 +39,7 @@ class Bucket {
   BucketPlan plan_;
   torch::Tensor flat_;
   std::vector<torch::Tensor> views_;  // by slot
-  comm::Served executed_;
+  ExecutionInfo execution_;
   Transfer transfer_;
 };
 

@@ -17,7 +17,7 @@ std::vector<BucketPlan> plan_buckets(const std::vector<ParameterInfo>& parameter
                                      const std::vector<std::size_t>& order, std::size_t first_cap_bytes,
                                      std::size_t cap_bytes) {
   std::vector<Open> closed;
-  std::map<comm::DType, Open> open;
+  std::map<DType, Open> open;
   for (std::size_t position = 0; position < order.size(); ++position) {
     const ParameterInfo& parameter = parameters.at(order[position]);
     Open& bucket = open[parameter.dtype];
@@ -26,7 +26,7 @@ std::vector<BucketPlan> plan_buckets(const std::vector<ParameterInfo>& parameter
     bucket.plan.elements += parameter.elements;
     bucket.last = position;
     const std::size_t cap = closed.empty() ? first_cap_bytes : cap_bytes;
-    if (bucket.plan.elements * comm::size_of(parameter.dtype) < cap) continue;
+    if (bucket.plan.elements * size_of(parameter.dtype) < cap) continue;
     closed.push_back(std::move(bucket));
     open.erase(parameter.dtype);
   }

@@ -5,14 +5,14 @@
 #include <cstddef>
 #include <vector>
 
-#include "comm/comm_backend.hpp"
+#include "ddprun/comm_backend.hpp"
 
 namespace ddprun::train {
 
 // What the plan needs to know of a parameter.
 struct ParameterInfo {
   std::size_t elements = 0;
-  comm::DType dtype = comm::DType::float32;
+  DType dtype = DType::float32;
 };
 
 struct Slot {
@@ -21,7 +21,7 @@ struct Slot {
 };
 
 struct BucketPlan {
-  comm::DType dtype = comm::DType::float32;
+  DType dtype = DType::float32;
   std::size_t elements = 0;
   std::vector<Slot> slots;
 };

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "comm/comm_backend.hpp"
+#include "ddprun/comm_backend.hpp"
 #include "train/reduce/bucket.hpp"
 #include "train/reduce/transfer.hpp"
 
@@ -34,13 +34,13 @@ class BucketTransport {
 // All but the last bucket on a communication thread while backward goes on; the last has nothing to hide behind, and
 // runs in finish(). For host memory, and for CUDA memory with a backend that blocks: then the thread waits until the
 // stream of start() has come to the bucket. `buckets` may change between steps; both must outlive the result.
-std::unique_ptr<BucketTransport> thread_transport(comm::CommBackend& backend, std::vector<Bucket>& buckets,
+std::unique_ptr<BucketTransport> thread_transport(CommBackend& backend, std::vector<Bucket>& buckets,
                                                   std::chrono::milliseconds timeout);
 
 // For CUDA memory and a stream-ordered backend: each bucket at once, on a stream of its own that waits for that of
 // start(), and is waited for by that of finish(). The host waits for nothing. Times by events, which are read some
 // steps later. Likewise.
-std::unique_ptr<BucketTransport> stream_transport(comm::CommBackend& backend, std::vector<Bucket>& buckets,
+std::unique_ptr<BucketTransport> stream_transport(CommBackend& backend, std::vector<Bucket>& buckets,
                                                   std::chrono::milliseconds timeout);
 
 }  // namespace ddprun::train

@@ -6,16 +6,17 @@
 #include <limits>
 #include <numeric>
 #include <set>
+#include <string_view>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "train/reduce/tensor_buffer.hpp"
 
 namespace ddprun::train {
 namespace {
 
-std::string joined(const std::set<std::string>& names) {
+std::string with_commas(const std::set<std::string_view>& names) {
   std::string text;
-  for (const std::string& name : names) {
+  for (const std::string_view name : names) {
     if (!text.empty()) text += ", ";
     text += name;
   }
@@ -27,7 +28,7 @@ std::vector<NamedTensor> at_least_one(std::vector<NamedTensor> parameters) {
   return parameters;
 }
 
-std::unique_ptr<BucketTransport> make_transport(comm::CommBackend& backend, std::vector<Bucket>& buckets,
+std::unique_ptr<BucketTransport> make_transport(CommBackend& backend, std::vector<Bucket>& buckets,
                                                 std::chrono::milliseconds timeout) {
   const bool ordered = buckets.at(0).device().is_cuda() && backend.capabilities().stream_ordered;
   return (ordered ? stream_transport : thread_transport)(backend, buckets, timeout);
@@ -35,7 +36,7 @@ std::unique_ptr<BucketTransport> make_transport(comm::CommBackend& backend, std:
 
 }  // namespace
 
-BucketedReducer::BucketedReducer(comm::CommBackend& backend, std::vector<NamedTensor> parameters,
+BucketedReducer::BucketedReducer(CommBackend& backend, std::vector<NamedTensor> parameters,
                                  ReducerOptions options)
     : backend_(backend),
       parameters_(at_least_one(std::move(parameters))),
@@ -149,23 +150,22 @@ void BucketedReducer::finish_step() {
     begin_step();
     return;
   }
-  first_executed_ = executed();
+  first_execution_ = execution();
   // Once: from now on the buckets follow the order that rank 0 saw. The gradients of this step stay valid, since each
   // is a view that keeps its old bucket's memory.
   std::vector<int64_t> order(ready_order_.begin(), ready_order_.end());
-  const comm::Buffer buffer{order.data(), order.size(), comm::DType::int64, comm::Memory::host, nullptr};
-  backend_.broadcast(buffer, 0)->wait(options_.timeout);
+  backend_.broadcast({.recv = order.data(), .count = order.size(), .dtype = DType::int64}).wait(options_.timeout);
   set_bucket_order(order);
 }
 
-comm::Served BucketedReducer::executed() const {
-  std::set<std::string> algorithms, transports;
+comm::Execution BucketedReducer::execution() const {
+  std::set<std::string_view> algorithms, transports;
   for (const Bucket& bucket : buckets_) {
-    if (bucket.executed().algorithm.empty()) return first_executed_;
-    algorithms.insert(bucket.executed().algorithm);
-    transports.insert(bucket.executed().transport);
+    if (bucket.execution().algorithm[0] == '\0') return first_execution_;
+    algorithms.insert(bucket.execution().algorithm);
+    transports.insert(bucket.execution().transport);
   }
-  return {joined(algorithms), joined(transports)};
+  return {with_commas(algorithms), with_commas(transports)};
 }
 
 }  // namespace ddprun::train

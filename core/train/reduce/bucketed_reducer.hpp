@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "comm/comm_backend.hpp"
+#include "comm/call.hpp"
+#include "ddprun/comm_backend.hpp"
 #include "ddprun/reducer.hpp"
 #include "train/loop/parameters.hpp"
 #include "train/reduce/bucket.hpp"
@@ -42,7 +43,7 @@ class BucketedReducer final : public Reducer {
  public:
   // Collective: all ranks give the same parameters. The backend must outlive the reducer. Throws Error(usage) where
   // there is no parameter.
-  BucketedReducer(comm::CommBackend& backend, std::vector<NamedTensor> parameters, ReducerOptions options);
+  BucketedReducer(CommBackend& backend, std::vector<NamedTensor> parameters, ReducerOptions options);
   ~BucketedReducer() override;
   BucketedReducer(const BucketedReducer&) = delete;
   BucketedReducer& operator=(const BucketedReducer&) = delete;
@@ -60,7 +61,7 @@ class BucketedReducer final : public Reducer {
   void set_bucket_order(const std::vector<int64_t>& order);
 
   // What carried out the last step's collectives, each name once: "ring", or "ring, tree". Between two steps.
-  comm::Served executed() const;
+  comm::Execution execution() const;
   // Between two steps. Off: what is queued is recorded into a CUDA graph, and nothing is timed. On at first.
   void set_timing(bool on) { transport_->set_timing(on); }
   // The last measured step's allreduces, by bucket. Waits for a GPU.
@@ -80,7 +81,7 @@ class BucketedReducer final : public Reducer {
   void add_missing();
   void finish_step();
 
-  comm::CommBackend& backend_;
+  CommBackend& backend_;
   const std::vector<NamedTensor> parameters_;
   const ReducerOptions options_;
   const torch::Tensor scale_;
@@ -92,7 +93,7 @@ class BucketedReducer final : public Reducer {
   std::vector<std::size_t> pending_;            // by bucket: gradients still to come
   std::size_t started_ = 0;                     // buckets of this step
   std::vector<int64_t> order_;                  // that the buckets follow; empty in the first step
-  comm::Served first_executed_;                 // of the first step, whose buckets are gone
+  comm::Execution first_execution_;             // of the first step, whose buckets are gone
   std::unique_ptr<BucketTransport> transport_;  // last: it uses the buckets
 };
 

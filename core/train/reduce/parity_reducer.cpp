@@ -12,7 +12,7 @@ constexpr int64_t kPiece = 1 << 18;  // elements of a rank that are gathered at 
 
 class ParityReducer final : public Reducer {
  public:
-  ParityReducer(Reducer& inner, comm::CommBackend& backend, std::vector<NamedTensor> parameters, ParityLog& log,
+  ParityReducer(Reducer& inner, CommBackend& backend, std::vector<NamedTensor> parameters, ParityLog& log,
                 std::chrono::milliseconds timeout)
       : inner_(inner),
         backend_(backend),
@@ -53,7 +53,9 @@ class ParityReducer final : public Reducer {
 
   void measure_piece(const torch::Tensor& mine, const torch::Tensor& reduced, UlpDistance& distance) {
     const torch::Tensor all = torch::empty({backend_.size(), mine.numel()});
-    backend_.allgather(mine.data_ptr(), as_buffer(all))->wait(timeout_);
+    Collective call = in_place(mine);
+    call.recv = all.data_ptr();
+    backend_.allgather(call).wait(timeout_);
     const float* values = all.data_ptr<float>();
     const float* got = reduced.data_ptr<float>();
     for (int64_t i = 0; i < mine.numel(); ++i) {
@@ -68,7 +70,7 @@ class ParityReducer final : public Reducer {
   }
 
   Reducer& inner_;
-  comm::CommBackend& backend_;
+  CommBackend& backend_;
   const std::vector<NamedTensor> parameters_;
   ParityLog& log_;
   const std::chrono::milliseconds timeout_;
@@ -77,7 +79,7 @@ class ParityReducer final : public Reducer {
 
 }  // namespace
 
-std::unique_ptr<Reducer> parity_reducer(Reducer& inner, comm::CommBackend& backend, std::vector<NamedTensor> parameters,
+std::unique_ptr<Reducer> parity_reducer(Reducer& inner, CommBackend& backend, std::vector<NamedTensor> parameters,
                                         ParityLog& log, std::chrono::milliseconds timeout) {
   return std::make_unique<ParityReducer>(inner, backend, std::move(parameters), log, timeout);
 }

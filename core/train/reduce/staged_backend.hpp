@@ -6,7 +6,7 @@
 #include <chrono>
 #include <memory>
 
-#include "comm/comm_backend.hpp"
+#include "ddprun/comm_backend.hpp"
 
 namespace ddprun::train {
 
@@ -17,7 +17,7 @@ namespace ddprun::train {
 // when its call returns, well or with an error: it takes at most `timeout` for each of the inner backend's calls. For
 // CUDA buffers it waits for the calling thread's current stream, which has to be the buffer's; host buffers wait for
 // nothing that the GPU has to do but earlier collectives. Throws as `inner` does.
-std::unique_ptr<comm::CommBackend> staged(std::unique_ptr<comm::CommBackend> inner, torch::Device device,
+std::unique_ptr<CommBackend> staged(std::unique_ptr<CommBackend> inner, torch::Device device,
                                           std::chrono::milliseconds timeout);
 
 }  // namespace ddprun::train

@@ -35,7 +35,7 @@ Clock::duration milliseconds(double count) {
 
 class StreamTransport final : public BucketTransport {
  public:
-  StreamTransport(comm::CommBackend& backend, std::vector<Bucket>& buckets, std::chrono::milliseconds timeout)
+  StreamTransport(CommBackend& backend, std::vector<Bucket>& buckets, std::chrono::milliseconds timeout)
       : backend_(backend),
         buckets_(buckets),
         timeout_(timeout),
@@ -97,7 +97,7 @@ class StreamTransport final : public BucketTransport {
     while (step.size() < buckets_.size()) step.emplace_back(device_);
   }
 
-  comm::CommBackend& backend_;
+  CommBackend& backend_;
   std::vector<Bucket>& buckets_;
   const std::chrono::milliseconds timeout_;
   const torch::Device device_;
@@ -110,7 +110,7 @@ class StreamTransport final : public BucketTransport {
 
 }  // namespace
 
-std::unique_ptr<BucketTransport> stream_transport(comm::CommBackend& backend, std::vector<Bucket>& buckets,
+std::unique_ptr<BucketTransport> stream_transport(CommBackend& backend, std::vector<Bucket>& buckets,
                                                   std::chrono::milliseconds timeout) {
   return std::make_unique<StreamTransport>(backend, buckets, timeout);
 }

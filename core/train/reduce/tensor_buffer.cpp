@@ -1,21 +1,21 @@
 #include "train/reduce/tensor_buffer.hpp"
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "train/device/streams.hpp"
 
 namespace ddprun::train {
 
-comm::DType dtype_of(const torch::Tensor& tensor) {
+DType dtype_of(const torch::Tensor& tensor) {
   switch (tensor.scalar_type()) {
-    case torch::kFloat16: return comm::DType::float16;
-    case torch::kBFloat16: return comm::DType::bfloat16;
-    case torch::kFloat32: return comm::DType::float32;
-    case torch::kFloat64: return comm::DType::float64;
-    case torch::kInt8: return comm::DType::int8;
-    case torch::kInt16: return comm::DType::int16;
-    case torch::kInt32: return comm::DType::int32;
-    case torch::kInt64: return comm::DType::int64;
-    case torch::kUInt8: return comm::DType::uint8;
+    case torch::kFloat16: return DType::float16;
+    case torch::kBFloat16: return DType::bfloat16;
+    case torch::kFloat32: return DType::float32;
+    case torch::kFloat64: return DType::float64;
+    case torch::kInt8: return DType::int8;
+    case torch::kInt16: return DType::int16;
+    case torch::kInt32: return DType::int32;
+    case torch::kInt64: return DType::int64;
+    case torch::kUInt8: return DType::uint8;
     default:
       throw Error(ExitCode::failure,
                   std::string("a tensor of type ") + c10::toString(tensor.scalar_type()) + " cannot be communicated");
@@ -39,17 +39,19 @@ std::string safetensors_dtype(const torch::Tensor& tensor) {
   }
 }
 
-comm::Buffer as_buffer(const torch::Tensor& tensor) {
+Collective in_place(const torch::Tensor& tensor) {
   if (!tensor.is_contiguous() || !(tensor.is_cpu() || tensor.is_cuda())) {
     throw Error(ExitCode::failure, "only a contiguous tensor on the CPU or on a GPU can be communicated");
   }
-  comm::Buffer buffer{tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), dtype_of(tensor), comm::Memory::host,
-                      nullptr};
+  Collective call{.send = tensor.data_ptr(),
+                  .recv = tensor.data_ptr(),
+                  .count = static_cast<std::size_t>(tensor.numel()),
+                  .dtype = dtype_of(tensor)};
   if (tensor.is_cuda()) {
-    buffer.memory = comm::Memory::cuda;
-    buffer.stream = handle(current_stream(tensor.device()));
+    call.memory = Memory::cuda;
+    call.stream = handle(current_stream(tensor.device()));
   }
-  return buffer;
+  return call;
 }
 
 }  // namespace ddprun::train

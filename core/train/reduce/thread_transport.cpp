@@ -7,7 +7,7 @@ namespace {
 
 class ThreadTransport final : public BucketTransport {
  public:
-  ThreadTransport(comm::CommBackend& backend, std::vector<Bucket>& buckets, std::chrono::milliseconds timeout)
+  ThreadTransport(CommBackend& backend, std::vector<Bucket>& buckets, std::chrono::milliseconds timeout)
       : backend_(backend), buckets_(buckets), timeout_(timeout) {}
 
   void start(std::size_t bucket) override {
@@ -48,7 +48,7 @@ class ThreadTransport final : public BucketTransport {
     buckets_[bucket].allreduce(backend_, timeout_);
   }
 
-  comm::CommBackend& backend_;
+  CommBackend& backend_;
   std::vector<Bucket>& buckets_;
   const std::chrono::milliseconds timeout_;
   std::vector<Transfer> transfers_;
@@ -60,7 +60,7 @@ class ThreadTransport final : public BucketTransport {
 
 }  // namespace
 
-std::unique_ptr<BucketTransport> thread_transport(comm::CommBackend& backend, std::vector<Bucket>& buckets,
+std::unique_ptr<BucketTransport> thread_transport(CommBackend& backend, std::vector<Bucket>& buckets,
                                                   std::chrono::milliseconds timeout) {
   return std::make_unique<ThreadTransport>(backend, buckets, timeout);
 }

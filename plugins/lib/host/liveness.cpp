@@ -61,7 +61,7 @@ Liveness::Liveness(const std::vector<Place>& places, int self) : processes_(plac
     if (!share_host(mine, theirs) || theirs.pid == mine.pid) continue;
     const auto process = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(theirs.pid), 0));
     if (process < 0 && errno != ESRCH) {
-      throw Failure(DDPRUN_INTERNAL, "rank " + std::to_string(rank) + " cannot be watched: pidfd_open: " +
+      throw CommError(CommStatus::internal, "rank " + std::to_string(rank) + " cannot be watched: pidfd_open: " +
                                          std::strerror(errno) + " (this needs Linux 5.3 or later)");
     }
     processes_[rank] = process < 0 ? kEndedBefore : process;

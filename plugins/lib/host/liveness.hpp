@@ -25,7 +25,7 @@ bool share_host(const Place& a, const Place& b);
 // One thread.
 class Liveness {
  public:
-  // Watches the ranks that share a host with rank `self`; they may have ended already. Throws Failure.
+  // Watches the ranks that share a host with rank `self`; they may have ended already. Throws CommError.
   Liveness(const std::vector<Place>& places, int self);
   ~Liveness();
   Liveness(const Liveness&) = delete;

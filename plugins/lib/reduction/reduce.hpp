@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ddprun/plugin/comm_plugin.h"
+#include "ddprun/comm_backend.hpp"
 
 namespace ddprun::reduction {
 
@@ -14,19 +14,19 @@ namespace ddprun::reduction {
 //   - Integers wrap modulo 2^n. float16 and bfloat16 are computed in float32 and rounded to nearest even.
 //   - min and max give a NaN where either operand is one, as sum and product do.
 //   - Results are equal bit for bit on every processor, except for which NaN a NaN is.
-//   - DDPRUN_AVG reduces as DDPRUN_SUM; divide() follows on the complete sum.
-//   - Any thread; nothing is thrown or allocated. dtype and op are valid: the adapter has checked them.
+//   - Op::avg reduces as Op::sum; divide() follows on the complete sum.
+//   - Any thread; nothing is thrown or allocated. dtype and op are valid: ddprun has checked them.
 
 // to[i] = a[i] op b[i]. `to` may be a or b, but must not overlap them otherwise.
 using Reduce = void (*)(void* to, const void* a, const void* b, std::size_t count);
-Reduce reduce_function(int32_t dtype, int32_t op);
+Reduce reduce_function(DType dtype, Op op);
 
 // to[t][i] = from[0][i] op from[1][i] op ..., in this order, for every t < to_count; from_count >= 1. float16 and
 // bfloat16 are rounded once, at the end. Vectors of `to` may be vectors of `from`, but must not overlap them otherwise.
-void reduce_all(void* const* to, int to_count, const void* const* from, int from_count, int32_t dtype, int32_t op,
+void reduce_all(void* const* to, int to_count, const void* const* from, int from_count, DType dtype, Op op,
                 std::size_t count);
 
 // values[i] /= ranks, for the floating dtypes.
-void divide(void* values, int32_t dtype, std::size_t count, int ranks);
+void divide(void* values, DType dtype, std::size_t count, int ranks);
 
 }  // namespace ddprun::reduction

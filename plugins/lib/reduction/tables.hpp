@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "ddprun/plugin/comm_plugin.h"
 #include "reduction/reduce.hpp"
 
 namespace ddprun::reduction {

@@ -80,13 +80,15 @@ inline std::size_t count_of_calls(Fake& state) {
 // The stream that the fake runtime says is being captured.
 constexpr uintptr_t kCaptured = 99;
 
-// count float32 elements in memory that is never looked at, on the stream `stream`.
-inline comm::Buffer on_stream(std::size_t count, uintptr_t stream, comm::DType dtype = comm::DType::float32) {
+// A collective in place over `count` elements that are never read, on the stream `stream`.
+inline Collective on_stream(std::size_t count, uintptr_t stream, DType dtype = DType::float32, Op op = Op::sum) {
   static double elements[64];
-  return {.data = elements,
+  return {.send = elements,
+          .recv = elements,
           .count = count,
           .dtype = dtype,
-          .memory = comm::Memory::cuda,
+          .op = op,
+          .memory = Memory::cuda,
           .stream = reinterpret_cast<void*>(stream)};
 }
 

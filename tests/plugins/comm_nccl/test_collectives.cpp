@@ -6,12 +6,10 @@
 namespace ddprun::testing {
 namespace {
 
-using comm::DType;
-using comm::Op;
 using namespace std::chrono_literals;
 
 // The calls of body(backend), after two ranks have joined.
-std::string calls_of(const std::function<void(comm::CommBackend&)>& body) {
+std::string calls_of(const std::function<void(CommBackend&)>& body) {
   return told([&](Fake& state) {
     const auto backend = comm::join(nccl(), options_of(2));
     const std::size_t first = count_of_calls(state);
@@ -21,13 +19,12 @@ std::string calls_of(const std::function<void(comm::CommBackend&)>& body) {
 }
 
 TEST_CASE("an allreduce is ordered on the caller's stream by two events, and wait does not block") {
-  CHECK(calls_of([](comm::CommBackend& backend) {
+  CHECK(calls_of([](CommBackend& backend) {
           fake().gpu_hangs = true;  // the GPU does not get there; the host goes on
-          const auto buffer = on_stream(7, 5);
-          const auto request = backend.allreduce(buffer.data, buffer, Op::sum);
-          if (!request->test()) throw std::runtime_error("test: not done");
-          const auto served = request->wait(0ms);
-          if (served.algorithm != "nccl") throw std::runtime_error(served.algorithm);
+          Work work = backend.allreduce(on_stream(7, 5));
+          if (!work.test()) throw std::runtime_error("test: not done");
+          const comm::Execution by = work.wait(0ms);
+          if (by.algorithm != "nccl") throw std::runtime_error(by.algorithm);
           fake().gpu_hangs = false;
         }) ==
         "stream 5 records event 1\n"
@@ -38,10 +35,9 @@ TEST_CASE("an allreduce is ordered on the caller's stream by two events, and wai
 }
 
 TEST_CASE("a collective that NCCL takes late is entered when it has been taken") {
-  CHECK(calls_of([](comm::CommBackend& backend) {
+  CHECK(calls_of([](CommBackend& backend) {
           fake().turns = 20;
-          const auto buffer = on_stream(1, 5);
-          backend.allreduce(buffer.data, buffer, Op::sum)->wait(1s);
+          backend.allreduce(on_stream(1, 5)).wait(1s);
         }) ==
         "stream 5 records event 1\n"
         "stream 1500 waits for event 1\n"
@@ -66,40 +62,43 @@ TEST_CASE("every dtype and op becomes NCCL's") {
                                           {DType::float64, 8}, {DType::int8, 0},     {DType::int32, 2},
                                           {DType::int64, 4},   {DType::uint8, 1}};
   for (const auto& [dtype, number] : dtypes) {
-    const std::string text = calls_of([dtype = dtype](comm::CommBackend& backend) {
-      const auto buffer = on_stream(3, 5, dtype);
-      backend.allreduce(buffer.data, buffer, Op::max)->wait(1s);
+    const std::string text = calls_of([dtype = dtype](CommBackend& backend) {
+      backend.allreduce(on_stream(3, 5, dtype, Op::max)).wait(1s);
     });
     CHECK(nccl_calls(text) == "ncclAllReduce count 3 type " + std::to_string(number) + " op 2 stream 1500\n");
   }
   const std::pair<Op, int> ops[] = {{Op::sum, 0}, {Op::product, 1}, {Op::max, 2}, {Op::min, 3}, {Op::avg, 4}};
   for (const auto& [op, number] : ops) {
-    const std::string text = calls_of([op = op](comm::CommBackend& backend) {
-      const auto buffer = on_stream(3, 5);
-      backend.allreduce(buffer.data, buffer, op)->wait(1s);
+    const std::string text = calls_of([op = op](CommBackend& backend) {
+      backend.allreduce(on_stream(3, 5, DType::float32, op)).wait(1s);
     });
     CHECK(nccl_calls(text) == "ncclAllReduce count 3 type 7 op " + std::to_string(number) + " stream 1500\n");
   }
 }
 
 TEST_CASE("int16 is moved as bytes, and not reduced") {
-  CHECK(nccl_calls(calls_of([](comm::CommBackend& backend) {
-          backend.broadcast(on_stream(3, 5, DType::int16), 1)->wait(1s);
+  CHECK(nccl_calls(calls_of([](CommBackend& backend) {
+          Collective call = on_stream(3, 5, DType::int16);
+          call.root = 1;
+          backend.broadcast(call).wait(1s);
         })) == "ncclBroadcast count 6 type 1 op 1 stream 1500\n");
-  CHECK(calls_of([](comm::CommBackend& backend) {
-          const auto buffer = on_stream(3, 5, DType::int16);
-          const std::string error = error_of([&] { backend.allreduce(buffer.data, buffer, Op::sum); });
+  CHECK(calls_of([](CommBackend& backend) {
+          const std::string error = error_of([&] { backend.allreduce(on_stream(3, 5, DType::int16)); });
           fake().record(error);
         }).find("takes sum of int16") != std::string::npos);
 }
 
 TEST_CASE("the other collectives, and one of no elements") {
   static double other[64];
-  CHECK(nccl_calls(calls_of([](comm::CommBackend& backend) {
-          backend.allgather(other, on_stream(4, 5))->wait(1s);
-          backend.reduce_scatter(other, on_stream(2, 5), Op::avg)->wait(1s);
-          backend.barrier()->wait(1s);
-          backend.allreduce(other, on_stream(0, 5), Op::sum)->wait(1s);
+  CHECK(nccl_calls(calls_of([](CommBackend& backend) {
+          const auto out_of_place = [](Collective call) {
+            call.send = other;
+            return call;
+          };
+          backend.allgather(out_of_place(on_stream(4, 5))).wait(1s);
+          backend.reduce_scatter(out_of_place(on_stream(2, 5, DType::float32, Op::avg))).wait(1s);
+          backend.barrier().wait(1s);
+          backend.allreduce(out_of_place(on_stream(0, 5))).wait(1s);
         })) ==
         "ncclAllGather count 8 type 1 op 0 stream 1500\n"
         "ncclReduceScatter count 2 type 7 op 4 stream 1500\n"
@@ -107,7 +106,7 @@ TEST_CASE("the other collectives, and one of no elements") {
 }
 
 TEST_CASE("memory comes from NCCL, is registered, and waits for the GPU before it goes") {
-  CHECK(calls_of([](comm::CommBackend& backend) {
+  CHECK(calls_of([](CommBackend& backend) {
           const auto memory = backend.allocate(5000);
           if (reinterpret_cast<uintptr_t>(memory.get()) % 4096 != 0) throw std::runtime_error("not page-aligned");
         }) ==
@@ -119,9 +118,8 @@ TEST_CASE("memory comes from NCCL, is registered, and waits for the GPU before i
 }
 
 TEST_CASE("a stream that is captured into a graph is forked to NCCL's and joined again") {
-  CHECK(calls_of([](comm::CommBackend& backend) {
-          const auto buffer = on_stream(3, kCaptured);
-          backend.allreduce(buffer.data, buffer, Op::sum)->wait(1s);
+  CHECK(calls_of([](CommBackend& backend) {
+          backend.allreduce(on_stream(3, kCaptured)).wait(1s);
         }) ==
         "stream 99 records event 1\n"
         "stream 1500 waits for event 1\n"

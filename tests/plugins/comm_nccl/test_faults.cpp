@@ -15,7 +15,6 @@
 namespace ddprun::testing {
 namespace {
 
-using comm::Op;
 using namespace std::chrono_literals;
 
 // Far longer than any of it takes, far shorter than the deadlines that must not be waited for.
@@ -45,10 +44,9 @@ void await(Fake& state, const std::string& call) {
   }
 }
 
-std::string allreduced(comm::CommBackend& backend, uintptr_t stream = 5) {
+std::string allreduced(CommBackend& backend, uintptr_t stream = 5) {
   return error_of([&] {
-    const auto buffer = on_stream(3, stream);
-    backend.allreduce(buffer.data, buffer, Op::sum)->wait(1s);
+    backend.allreduce(on_stream(3, stream)).wait(1s);
   });
 }
 
@@ -93,10 +91,10 @@ TEST_CASE("what a graph captures is not watched, and a failure is told without a
           state.gpu_hangs = true;
           const std::string captured = allreduced(*backend, kCaptured);
           std::this_thread::sleep_for(400ms);
-          const std::string sound = error_of([&] { backend->throw_if_failed(); });
+          const std::string sound = error_of([&] { backend->async_error(); });
           allreduced(*backend);
           await(state, "ncclCommAbort");
-          const std::string failed = soon([&] { return error_of([&] { backend->throw_if_failed(); }); });
+          const std::string failed = soon([&] { return error_of([&] { backend->async_error(); }); });
           return captured + " | " + sound + " | " + failed.substr(0, failed.find(';'));
         }) == "no error | no error | 5: nccl: rank 0: timeout: allreduce: not done within 200 ms");
 }
@@ -105,9 +103,9 @@ TEST_CASE("a barrier blocks until the GPU has come by it, at most for the time t
   CHECK(told([](Fake& state) {
           const auto backend = comm::join(nccl(), within(60s));
           state.gpu_hangs = true;
-          const auto barrier = backend->barrier();
-          if (barrier->test()) return std::string("done");
-          const std::string text = soon([&] { return error_of([&] { barrier->wait(200ms); }); });
+          Work barrier = backend->barrier();
+          if (barrier.test()) return std::string("done");
+          const std::string text = soon([&] { return error_of([&] { barrier.wait(200ms); }); });
           return text.substr(0, text.find(';'));
         }) == "5: nccl: rank 0: barrier 1: timeout: barrier: not done within 200 ms");
 }
@@ -116,12 +114,12 @@ TEST_CASE("abort ends a wait that blocks in another thread") {
   CHECK(told([](Fake& state) {
           const auto backend = comm::join(nccl(), within(60s));
           state.gpu_hangs = true;
-          const auto barrier = backend->barrier();
+          Work barrier = backend->barrier();
           std::thread other([&] {
             std::this_thread::sleep_for(50ms);
             backend->abort();
           });
-          const std::string text = soon([&] { return error_of([&] { barrier->wait(60s); }); });
+          const std::string text = soon([&] { return error_of([&] { barrier.wait(60s); }); });
           other.join();
           await(state, "ncclCommAbort");
           return text + (has(state, "ncclCommAbort") ? "" : ", and no abort");

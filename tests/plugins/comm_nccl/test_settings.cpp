@@ -8,7 +8,6 @@
 namespace ddprun::testing {
 namespace {
 
-using comm::Op;
 using namespace std::chrono_literals;
 
 std::string variable(const char* name) {
@@ -62,8 +61,7 @@ TEST_CASE("an algorithm that is asked for is what serves") {
           auto options = options_of(2);
           options.algorithm = "tree";
           const auto backend = comm::join(nccl(), options);
-          const auto buffer = on_stream(3, 5);
-          return backend->allreduce(buffer.data, buffer, Op::sum)->wait(1s).algorithm;
+          return backend->allreduce(on_stream(3, 5)).wait(1s).algorithm;
         }) == "tree");
 }
 
@@ -79,8 +77,7 @@ std::string verified(const std::string& reported) {
           const std::lock_guard lock(state.mutex);
           state.reported = i == 2 ? reported : "RING";
         }
-        const auto buffer = on_stream(3, 5);
-        backend->allreduce(buffer.data, buffer, Op::sum)->wait(1s);
+        backend->allreduce(on_stream(3, 5)).wait(1s);
       }
     });
   });

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/comm_backend.hpp"
+#include "ddprun/comm_backend.hpp"
 #include "plugins/comm_ucx/rank_host.hpp"
 #include "comm_ucx/shared_group.hpp"
 #include "host/liveness.hpp"
@@ -15,8 +15,6 @@
 
 namespace ddprun::testing {
 
-using comm::DType;
-using comm::Op;
 
 class GroupMember {
  public:

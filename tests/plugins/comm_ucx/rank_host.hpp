@@ -6,7 +6,7 @@
 #include <exception>
 #include <string>
 
-#include "comm/comm_backend.hpp"
+#include "ddprun/comm_backend.hpp"
 #include "ddprun/plugin/comm_plugin.hpp"
 #include "tools/conformance/ranks.hpp"
 
@@ -54,16 +54,8 @@ class RankHost {
   std::atomic<int32_t> flag_{0};
 };
 
-// The arguments of an allreduce, as the C table has them.
-inline ddprun_collective allreduce_of(comm::DType dtype, comm::Op op, const void* send, void* recv, std::size_t count) {
-  ddprun_collective call = {};
-  call.struct_size = sizeof call;
-  call.dtype = static_cast<int32_t>(dtype);
-  call.op = static_cast<int32_t>(op);
-  call.send = send;
-  call.recv = recv;
-  call.count = count;
-  return call;
+inline Collective allreduce_of(DType dtype, Op op, const void* send, void* recv, std::size_t count) {
+  return {.send = send, .recv = recv, .count = count, .dtype = dtype, .op = op};
 }
 
 }  // namespace ddprun::testing

@@ -29,19 +29,19 @@ bool are_both_nan(const std::byte* a, const std::byte* b, Float to_float) {
 }
 
 // Bit for bit, but for which NaN a NaN is.
-bool are_equal(int32_t dtype, const std::byte* a, const std::byte* b) {
+bool are_equal(DType dtype, const std::byte* a, const std::byte* b) {
   using namespace reduction;
   if (std::memcmp(a, b, size_of(dtype)) == 0) return true;
   switch (dtype) {
-    case DDPRUN_FLOAT16: return are_both_nan<Float16>(a, b, [](Float16 one) { return to_float(one); });
-    case DDPRUN_BFLOAT16: return are_both_nan<BFloat16>(a, b, [](BFloat16 one) { return to_float(one); });
-    case DDPRUN_FLOAT32: return are_both_nan<float>(a, b, [](float one) { return one; });
-    case DDPRUN_FLOAT64: return are_both_nan<double>(a, b, [](double one) { return one; });
+    case DType::float16: return are_both_nan<Float16>(a, b, [](Float16 one) { return to_float(one); });
+    case DType::bfloat16: return are_both_nan<BFloat16>(a, b, [](BFloat16 one) { return to_float(one); });
+    case DType::float32: return are_both_nan<float>(a, b, [](float one) { return one; });
+    case DType::float64: return are_both_nan<double>(a, b, [](double one) { return one; });
     default: return false;
   }
 }
 
-void check_equal(int32_t dtype, const Bytes& gpu, const Bytes& host) {
+void check_equal(DType dtype, const Bytes& gpu, const Bytes& host) {
   for (std::size_t i = 0; i < host.size(); i += size_of(dtype)) RC_ASSERT(are_equal(dtype, &gpu[i], &host[i]));
 }
 
@@ -75,15 +75,17 @@ Bytes random_bytes(std::size_t count) {
 TEST_CASE("the kernel has the processor's bits, for every dtype and op, in place or not") {
   AloneOnGpu alone;
   HostSpace host;
-  for (int32_t dtype = 0; dtype < DDPRUN_DTYPE_COUNT; ++dtype) {
-    for (int32_t op = 0; op < DDPRUN_OP_COUNT; ++op) {
-      if (op == DDPRUN_AVG && !is_floating(dtype)) continue;
+  for (std::size_t dtype_number = 0; dtype_number < kDTypeCount; ++dtype_number) {
+    const auto dtype = static_cast<DType>(dtype_number);
+    for (std::size_t op_number = 0; op_number < kOpCount; ++op_number) {
+      const auto op = static_cast<Op>(op_number);
+      if (op == Op::avg && !is_floating(dtype)) continue;
       CAPTURE(dtype);
       CAPTURE(op);
       CHECK(rc::check([&] {
         const auto count = *rc::gen::inRange<std::size_t>(0, 700);
         const Bytes a = random_bytes(count * size_of(dtype)), b = random_bytes(count * size_of(dtype));
-        const int ranks = op == DDPRUN_AVG ? *rc::gen::inRange(2, 9) : 1;
+        const int ranks = op == Op::avg ? *rc::gen::inRange(2, 9) : 1;
         const int place = *rc::gen::inRange(0, 3);  // of the result: its own, a's, b's
         OnGpuVector first(a), second(b), third(a);
         OnGpuVector& result = place == 0 ? third : place == 1 ? first : second;
@@ -113,9 +115,10 @@ TEST_CASE("every pair of 16-bit patterns, of which NaNs, infinities and denormal
     std::fill(other.begin(), other.end(), static_cast<uint16_t>(with));
     const Bytes b = bytes_of(other);
     OnGpuVector first(a), second(b), result(a);
-    for (const int32_t dtype : {DDPRUN_FLOAT16, DDPRUN_BFLOAT16}) {
-      for (int32_t op = 0; op < DDPRUN_OP_COUNT; ++op) {
-        const Reduction how = {dtype, op, op == DDPRUN_AVG ? 3 : 1};
+    for (const DType dtype : {DType::float16, DType::bfloat16}) {
+      for (std::size_t op_number = 0; op_number < kOpCount; ++op_number) {
+        const auto op = static_cast<Op>(op_number);
+        const Reduction how = {dtype, op, op == Op::avg ? 3 : 1};
         alone.space().reduce(how, result.data(), first.data(), second.data(), kCount);
         Bytes expected(a.size());
         host.reduce(how, expected.data(), a.data(), b.data(), kCount);
@@ -135,7 +138,7 @@ TEST_CASE("a vector with more elements than the grid has threads is reduced to i
   Bytes bytes(4 * kCount);
   std::memcpy(bytes.data(), ones.data(), bytes.size());
   OnGpuVector vector(bytes), copy(Bytes(bytes.size()));
-  alone.space().reduce({DDPRUN_INT32, DDPRUN_SUM, 1}, vector.data(), vector.data(), vector.data(), kCount);
+  alone.space().reduce({DType::int32, Op::sum, 1}, vector.data(), vector.data(), vector.data(), kCount);
   alone.space().copy(copy.data(), vector.data(), bytes.size());
   std::vector<int32_t> result(kCount);
   std::memcpy(result.data(), copy.data(), bytes.size());

@@ -31,14 +31,14 @@ void run_until_killed(Rank& rank, microseconds after) {
     UcxCommunicator communicator(host.host());
     while (true) {
       constexpr std::size_t kCount = 1'000'000;
-      auto* const data = static_cast<float*>(communicator.alloc(kCount * sizeof(float)));
-      ddprun_collective call = {};
-      call.dtype = DDPRUN_FLOAT32;
-      call.op = DDPRUN_MAX;
+      const auto memory = communicator.allocate(kCount * sizeof(float));
+      auto* const data = static_cast<float*>(memory.get());
+      Collective call = {};
+      call.dtype = DType::float32;
+      call.op = Op::max;
       call.send = call.recv = data;
       call.count = kCount;
       communicator.allreduce(call);
-      communicator.free(data);
     }
   } catch (const std::exception&) {
     std::this_thread::sleep_for(seconds(50));  // a peer was killed first

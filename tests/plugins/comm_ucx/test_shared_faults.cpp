@@ -10,37 +10,37 @@
 #include "plugins/comm_ucx/group_member.hpp"
 
 using namespace ddprun::testing;
-using ddprun::Failure;
+using ddprun::CommError;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 namespace {
 
-// Where the ranks are when it happens: which way their collectives go.
-struct Way {
+// Where the ranks are when it happens: which path their collectives go.
+struct Path {
   std::size_t count;
   bool allocated;
 };
-const std::vector<Way> kWays = {{4, false}, {300'000, true}, {300'000, false}};
+const std::vector<Path> kPaths = {{4, false}, {300'000, true}, {300'000, false}};
 
 struct Vector {
-  Vector(GroupMember& member, const Way& way) : own(way.allocated ? 0 : way.count) {
-    data = way.allocated ? static_cast<float*>(member.group().alloc(way.count * sizeof(float))) : own.data();
+  Vector(GroupMember& member, const Path& path) : own(path.allocated ? 0 : path.count) {
+    data = path.allocated ? static_cast<float*>(member.group().alloc(path.count * sizeof(float))) : own.data();
   }
   std::vector<float> own;
   float* data;
 };
 
-void allreduce(GroupMember& member, const Way& way, Vector& vector) {
-  member.allreduce(DType::float32, Op::max, vector.data, vector.data, way.count);
+void allreduce(GroupMember& member, const Path& path, Vector& vector) {
+  member.allreduce(DType::float32, Op::max, vector.data, vector.data, path.count);
 }
 
 // Allreduces until that fails; reports the status and the text.
-void report_the_end(Rank& rank, GroupMember& member, const Way& way, Vector& vector) {
+void report_the_end(Rank& rank, GroupMember& member, const Path& path, Vector& vector) {
   try {
-    while (true) allreduce(member, way, vector);
-  } catch (const Failure& failure) {
-    rank.report(std::to_string(failure.status()) + " " + failure.what());
+    while (true) allreduce(member, path, vector);
+  } catch (const CommError& failure) {
+    rank.report(name_of(failure.status()) + " " + failure.what());
   }
 }
 
@@ -58,14 +58,14 @@ std::string told(int status, const std::string& text) {
 }  // namespace
 
 TEST_CASE("a rank that is killed is named by all others, long before the deadline") {
-  for (const Way& way : kWays) {
+  for (const Path& path : kPaths) {
     for (const bool busy : {true, false}) {
-      CAPTURE(way.count);
-      CAPTURE(way.allocated);
+      CAPTURE(path.count);
+      CAPTURE(path.allocated);
       CAPTURE(busy);
       const auto outcomes = run_ranks(4, As::processes, seconds(60), [&](Rank& rank) {
         GroupMember member(rank);
-        Vector vector(member, way);
+        Vector vector(member, path);
         rank.meet();
         if (rank.rank() == 2) {
           std::thread([] {
@@ -74,25 +74,25 @@ TEST_CASE("a rank that is killed is named by all others, long before the deadlin
           }).detach();
           if (!busy) std::this_thread::sleep_for(seconds(50));
         }
-        report_the_end(rank, member, way, vector);
+        report_the_end(rank, member, path, vector);
       });
       CHECK(outcomes[2].number == SIGKILL);
       for (const int other : {0, 1, 3}) {
         CHECK(outcomes[other].describe() == "rank " + std::to_string(other) + ": finished");
-        CHECK(said(outcomes[other]) == told(DDPRUN_PEER_LOST, "rank 2 is gone"));
+        CHECK(said(outcomes[other]) == told(CommStatus::peer_lost, "rank 2 is gone"));
       }
     }
   }
 }
 
 TEST_CASE("abort from another thread, or the host's flag, ends the call, and the others name that rank") {
-  for (const Way& way : kWays) {
+  for (const Path& path : kPaths) {
     for (const bool by_flag : {true, false}) {
-      CAPTURE(way.count);
+      CAPTURE(path.count);
       CAPTURE(by_flag);
       const auto outcomes = run_ranks(3, As::processes, seconds(60), [&](Rank& rank) {
         GroupMember member(rank);
-        Vector vector(member, way);
+        Vector vector(member, path);
         rank.meet();
         if (rank.rank() == 0) {
           rank.meet();  // stays away until the others have given up
@@ -103,31 +103,31 @@ TEST_CASE("abort from another thread, or the host's flag, ends the call, and the
           if (rank.rank() != 1) return;
           by_flag ? member.raise_abort_flag() : member.group().abort();
         });
-        report_the_end(rank, member, way, vector);
+        report_the_end(rank, member, path, vector);
         other.join();
         rank.meet();
       });
       CHECK(failures(outcomes) == "");
-      CHECK(said(outcomes[1]) == told(DDPRUN_ABORTED, "aborted"));
-      CHECK(said(outcomes[2]) == told(DDPRUN_PEER_LOST, "rank 1 is gone"));
+      CHECK(said(outcomes[1]) == told(CommStatus::aborted, "aborted"));
+      CHECK(said(outcomes[2]) == told(CommStatus::peer_lost, "rank 1 is gone"));
     }
   }
 }
 
 TEST_CASE("a rank that does not come is named at the deadline") {
-  for (const Way& way : kWays) {
-    CAPTURE(way.count);
+  for (const Path& path : kPaths) {
+    CAPTURE(path.count);
     const auto outcomes = run_ranks(2, As::processes, seconds(60), [&](Rank& rank) {
       GroupMember member(rank, 1000);
-      Vector vector(member, way);
+      Vector vector(member, path);
       rank.meet();
       const auto start = Clock::now();
-      if (rank.rank() == 0) report_the_end(rank, member, way, vector);
+      if (rank.rank() == 0) report_the_end(rank, member, path, vector);
       if (rank.rank() == 0 && Clock::now() - start < milliseconds(1000)) throw std::runtime_error("too early");
       rank.meet();
     });
     CHECK(failures(outcomes) == "");
-    CHECK(said(outcomes[0]) == told(DDPRUN_TIMEOUT, "no answer from rank 1 within 1000 ms"));
+    CHECK(said(outcomes[0]) == told(CommStatus::timeout, "no answer from rank 1 within 1000 ms"));
   }
 }
 
@@ -136,19 +136,19 @@ TEST_CASE("a rank that leaves the group is named, and what it has sent before st
     CAPTURE(name_of(as));
     const auto outcomes = run_ranks(3, as, seconds(60), [](Rank& rank) {
       GroupMember member(rank);
-      const Way way = {4, false};
-      Vector vector(member, way);
-      allreduce(member, way, vector);
+      const Path path = {4, false};
+      Vector vector(member, path);
+      allreduce(member, path, vector);
       if (rank.rank() == 1) {
         member.end();
       } else {
-        report_the_end(rank, member, way, vector);
+        report_the_end(rank, member, path, vector);
       }
       rank.meet();
     });
     CHECK(failures(outcomes) == "");
     for (const int other : {0, 2}) {
-      CHECK(said(outcomes[other]) == told(DDPRUN_PEER_LOST, "rank 1 is gone"));
+      CHECK(said(outcomes[other]) == told(CommStatus::peer_lost, "rank 1 is gone"));
     }
   }
 }
@@ -171,8 +171,8 @@ TEST_CASE("alloc of more than there is fails on all ranks alike, and the group l
             try {
               member.group().alloc(bytes);
               throw std::runtime_error("was given");
-            } catch (const ddprun::Failure& failure) {
-              if (failure.status() != DDPRUN_NO_MEMORY) throw;
+            } catch (const ddprun::CommError& failure) {
+              if (failure.status() != CommStatus::no_memory) throw;
             }
           }
           int32_t one = 1;

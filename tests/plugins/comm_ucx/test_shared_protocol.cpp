@@ -72,8 +72,8 @@ void check_allgather(SharedCollectives& collectives, Rank& rank, Waiter& waiter,
   std::vector<int32_t> all(count * rank.size(), -1), own(count, round + rank.rank());
   int32_t* const mine = all.data() + count * rank.rank();
   if (round % 2 == 0) std::copy(own.begin(), own.end(), mine);
-  ddprun_collective call = {};
-  call.dtype = DDPRUN_INT32;
+  Collective call = {};
+  call.dtype = DType::int32;
   call.send = round % 2 == 0 ? mine : own.data();
   call.recv = all.data();
   call.count = count;
@@ -88,9 +88,9 @@ void check_reduce_scatter(SharedCollectives& collectives, Rank& rank, Waiter& wa
   const std::size_t count = round % 3 == 0 ? 7 : kChunk / sizeof(int32_t) + 5;
   std::vector<int32_t> all(count * rank.size()), own(count, -1);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int32_t>(i) + round * (rank.rank() + 1);
-  ddprun_collective call = {};
-  call.dtype = DDPRUN_INT32;
-  call.op = DDPRUN_SUM;
+  Collective call = {};
+  call.dtype = DType::int32;
+  call.op = Op::sum;
   call.send = all.data();
   call.recv = round % 2 == 0 ? all.data() + count * rank.rank() : own.data();
   call.count = count;
@@ -124,9 +124,9 @@ void run(Shared& shared, Rank& rank, int rounds) {
     int32_t* send = vectors[(round + round % 2 * rank.rank()) % 3];
     int32_t* recv = vectors[(round / 3) % 3];
     for (std::size_t i = 0; i < count; ++i) send[i] = static_cast<int32_t>(i) + round * (rank.rank() + 1);
-    ddprun_collective call = {};
-    call.dtype = DDPRUN_INT32;
-    call.op = DDPRUN_SUM;
+    Collective call = {};
+    call.dtype = DType::int32;
+    call.op = Op::sum;
     call.send = send;
     call.recv = recv;
     call.count = count;

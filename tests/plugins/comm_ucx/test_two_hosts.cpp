@@ -19,9 +19,7 @@
 #include "tools/conformance/networks.hpp"
 
 using namespace ddprun::testing;
-using ddprun::Failure;
-using ddprun::comm::DType;
-using ddprun::comm::Op;
+using ddprun::CommError;
 using ddprun::ucx_backend::UcxCommunicator;
 using std::chrono::seconds;
 
@@ -62,8 +60,8 @@ void check_sum(Rank& rank, UcxCommunicator& communicator, DType dtype, Op op, st
                std::byte* recv, const std::string& algorithm = "shared") {
   ddprun::conformance::fill(dtype, op, 7, rank.rank(), 0, count, send);
   const auto call = allreduce_of(dtype, op, send, recv, count);
-  const auto& request = communicator.allreduce(call);
-  if (request.algorithm != algorithm) throw std::runtime_error(std::string("served by ") + request.algorithm);
+  const auto by = communicator.allreduce(call).wait(seconds(20));
+  if (by.algorithm != algorithm) throw std::runtime_error(std::string("carried out by ") + by.algorithm);
   for (std::size_t i = 0; i < count; ++i) {
     const auto expected = ddprun::conformance::reduce(dtype, op, 7, rank.size(), i);
     if (ddprun::conformance::accepts(dtype, expected, ddprun::conformance::load(dtype, recv, i))) continue;
@@ -87,7 +85,8 @@ TEST_CASE("shared reduces within each host, between their first ranks, and withi
             RankHost host(rank, "shared", 20'000);
             UcxCommunicator communicator(host.host());
             constexpr std::size_t kBytes = 8 * 100'003;
-            auto* shared = static_cast<std::byte*>(communicator.alloc(kBytes));
+            const auto memory = communicator.allocate(kBytes);
+            auto* shared = static_cast<std::byte*>(memory.get());
             std::vector<std::byte> own(kBytes);
             for (const std::size_t count : {0, 1, 1'000, 5'003, 100'003}) {
               for (const Op op : {Op::sum, Op::avg, Op::max}) {
@@ -109,19 +108,19 @@ TEST_CASE("a rank that dies on one host is named on the others") {
     std::vector<std::byte> data(4 * 100'000);
     check_sum(rank, communicator, DType::float32, Op::sum, 100'000, data.data(), data.data());
     if (rank.rank() == 3) raise(SIGKILL);
-    ddprun_collective call = {};
-    call.dtype = DDPRUN_FLOAT32;
+    Collective call = {};
+    call.dtype = DType::float32;
     call.send = call.recv = data.data();
     call.count = 100'000;
     try {
       communicator.allreduce(call);
-    } catch (const Failure& failure) {
-      rank.report(std::to_string(failure.status()) + " " + failure.what());
+    } catch (const CommError& failure) {
+      rank.report(name_of(failure.status()) + " " + failure.what());
     }
   });
   for (const int other : {0, 1, 2}) {
     REQUIRE(outcomes[other].records.size() == 1);
-    CHECK(outcomes[other].records[0] == std::to_string(DDPRUN_PEER_LOST) + " allreduce: rank 3 is gone");
+    CHECK(outcomes[other].records[0] == name_of(CommStatus::peer_lost) + " allreduce: rank 3 is gone");
   }
 }
 
@@ -137,16 +136,16 @@ TEST_CASE("two ranks in network namespaces talk over TCP, and see one another di
       for (const std::size_t count : {1, 1'000, 1'000'003}) {
         check_sum(rank, communicator, DType::float32, Op::sum, count, send.data(), recv.data(), algorithm);
       }
-      rank.report(communicator.barrier().transport);
+      rank.report(communicator.barrier().wait(seconds(20)).transport);
       if (rank.rank() == 1) raise(SIGKILL);
       try {
         communicator.barrier();
-      } catch (const Failure& failure) {
-        rank.report(std::to_string(failure.status()));
+      } catch (const CommError& failure) {
+        rank.report(name_of(failure.status()));
       }
     });
     CHECK(outcomes[0].describe() == "rank 0: finished");
-    CHECK(outcomes[0].records == std::vector<std::string>{"tcp", std::to_string(DDPRUN_PEER_LOST)});
+    CHECK(outcomes[0].records == std::vector<std::string>{"tcp", name_of(CommStatus::peer_lost)});
   }
 }
 
@@ -157,8 +156,8 @@ TEST_CASE("shared is refused where ranks of one host may not share memory") {
           try {
             UcxCommunicator communicator(host.host());
             throw std::runtime_error("not refused");
-          } catch (const Failure& failure) {
-            if (failure.status() != DDPRUN_UNSUPPORTED) throw;
+          } catch (const CommError& failure) {
+            if (failure.status() != CommStatus::unsupported) throw;
           }
         })) == "");
 }

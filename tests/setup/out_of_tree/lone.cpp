@@ -3,26 +3,28 @@
 
 #include "ddprun/plugin/comm_plugin.hpp"
 
-class Lone : public ddprun::Communicator {
+class Lone : public ddprun::CommBackend {
  public:
-  explicit Lone(const ddprun::Host& host) {
+  explicit Lone(const ddprun::Host& host) : CommBackend(host) {
     host.refuse_options_beyond({});
-    if (host.size() != 1) throw ddprun::Failure(DDPRUN_UNSUPPORTED, "lone: launch.nproc: serves one rank only; set it to 1");
+    if (host.size() != 1) {
+      throw ddprun::CommError(ddprun::CommStatus::unsupported,
+                              "lone: launch.nproc: serves one rank only; set it to 1");
+    }
   }
-  ddprun::Request& allreduce(const ddprun_collective& call) override { return copy(call); }
-  ddprun::Request& broadcast(const ddprun_collective&) override { return served_; }
-  ddprun::Request& allgather(const ddprun_collective& call) override { return copy(call); }
-  ddprun::Request& reduce_scatter(const ddprun_collective& call) override { return copy(call); }
-  ddprun::Request& barrier() override { return served_; }
+  ddprun::Work allreduce(const ddprun::Collective& call) override { return copy(call); }
+  ddprun::Work broadcast(const ddprun::Collective&) override { return {*this, done_}; }
+  ddprun::Work allgather(const ddprun::Collective& call) override { return copy(call); }
+  ddprun::Work barrier() override { return {*this, done_}; }
   void abort() noexcept override {}
 
  private:
-  ddprun::Request& copy(const ddprun_collective& call) {
+  ddprun::Work copy(const ddprun::Collective& call) {
     const auto bytes = call.count * ddprun::size_of(call.dtype);
     if (bytes > 0 && call.send != call.recv) std::memcpy(call.recv, call.send, bytes);
-    return served_;
+    return {*this, done_};
   }
-  ddprun::Request served_{"copy", "memory"};
+  ddprun::Request done_{{"copy", "memory"}};
 };
 
 constexpr ddprun_comm_algorithm kAlgorithms[] = {ddprun::algorithm("copy", ddprun::kAllDtypes, ddprun::kAllOps)};

@@ -35,11 +35,11 @@ TEST_CASE("sizes have the suffixes of nccl-tests") {
 }
 
 TEST_CASE("names are those of nccl-tests, or PyTorch's") {
-  CHECK(parse_dtype("half") == comm::DType::float16);
-  CHECK(parse_dtype("float16") == comm::DType::float16);
-  CHECK(parse_dtype("float") == comm::DType::float32);
-  CHECK(parse_dtype("bfloat16") == comm::DType::bfloat16);
-  CHECK(parse_op("prod") == comm::Op::product);
+  CHECK(parse_dtype("half") == DType::float16);
+  CHECK(parse_dtype("float16") == DType::float16);
+  CHECK(parse_dtype("float") == DType::float32);
+  CHECK(parse_dtype("bfloat16") == DType::bfloat16);
+  CHECK(parse_op("prod") == Op::product);
   CHECK(contains(error_of([] { parse_dtype("flaot"); }), "(did you mean \"float\"?)"));
   CHECK(contains(error_of([] { parse_collective("all_reduce"); }), "(did you mean \"allreduce\"?)"));
 }

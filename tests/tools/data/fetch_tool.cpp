@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "tools/data/fetch.hpp"
 
 int main(int argc, char** argv) {

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "tools/report/run_page.hpp"
 #include "tools/report/some_page.hpp"
 #include "tools/report/some_run.hpp"

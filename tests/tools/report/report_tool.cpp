@@ -4,7 +4,7 @@
 
 #include "app/commands.hpp"
 #include "app/report_options.hpp"
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 
 using namespace ddprun;
 

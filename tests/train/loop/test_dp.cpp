@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "train/fit.hpp"

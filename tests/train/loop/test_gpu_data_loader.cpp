@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
+#include "ddprun/error.hpp"
 #include "data/memory_dataset.hpp"
 #include "train/device/streams.hpp"
 #include "train/loop/data_loader.hpp"

@@ -184,13 +184,13 @@ TEST_CASE("nor does a rank of ddp wait, with buffers to keep in step") {
 // Of which a peer was lost: its collectives have ended, and left what they left.
 struct LostGroup final : comm::CountingBackend {
   using CountingBackend::CountingBackend;
-  void throw_if_failed() override { throw Error(ExitCode::peer, "rank 1 is gone"); }
+  void async_error() override { throw CommError(CommStatus::peer_lost, "rank 1 is gone"); }
 };
 
 TEST_CASE("where a peer was lost it is told of, and not the loss that its gradients left behind") {
   const auto solo = comm::single_process_backend();
   LostGroup lost(*solo);
-  const auto error_with = [](comm::CommBackend& backend, torch::Device device) {
+  const auto error_with = [](CommBackend& backend, torch::Device device) {
     auto fit = fit_on<LineModel>(device);
     fit.train_data.poisoned = 3;
     return testing::error_of([&] { fit.run_ddp(epochs(1), backend); });

@@ -20,7 +20,7 @@ constexpr auto kDeadline = 60s;
 constexpr auto kTimeout = 1500ms;
 
 // With a deadline that the work is longer than.
-std::unique_ptr<comm::CommBackend> join(testing::Rank& rank, std::chrono::milliseconds deadline = kTimeout) {
+std::unique_ptr<CommBackend> join(testing::Rank& rank, std::chrono::milliseconds deadline = kTimeout) {
   comm::JoinOptions options = comm::options_of(rank);
   options.deadline = deadline;
   return comm::join(comm::fake("good"), options);
@@ -31,9 +31,9 @@ void sleep() {
 }
 
 // One more collective, for which all ranks must be at the same place.
-void agree(comm::CommBackend& backend) {
+void agree(CommBackend& backend) {
   int32_t one = 1;
-  backend.allreduce(&one, {&one, 1, comm::DType::int32}, comm::Op::sum)->wait(kTimeout);
+  backend.allreduce({.send = &one, .recv = &one, .count = 1, .dtype = DType::int32}).wait(kTimeout);
   if (one != backend.size()) throw std::runtime_error("not all ranks are here");
 }
 

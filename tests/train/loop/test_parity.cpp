@@ -32,7 +32,7 @@ std::vector<NamedTensor> parameters_of(Fit<LineModel>& fit) {
 }
 
 // A ddp fit that writes its parity into `dir`.
-void fit_with_parity(Fit<LineModel>& fit, comm::CommBackend& backend, const std::string& dir, Job plan) {
+void fit_with_parity(Fit<LineModel>& fit, CommBackend& backend, const std::string& dir, Job plan) {
   ParityLog log(dir, fit.rank, parameters_of(fit), 2);
   fit.more = {&log};
   fit.run_ddp(plan, backend, {}, [&](BucketedReducer& reducer) {

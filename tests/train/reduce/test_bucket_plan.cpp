@@ -8,7 +8,6 @@
 namespace ddprun::train {
 namespace {
 
-using comm::DType;
 
 std::vector<std::size_t> parameters_of(const BucketPlan& plan) {
   std::vector<std::size_t> list;
@@ -69,7 +68,7 @@ TEST_CASE("every parameter is in one bucket, and no two overlap, whatever the ca
         end += parameters[slot.parameter].elements;
       }
       CHECK(end == bucket.elements);
-      CHECK(bucket.slots.back().offset * comm::size_of(bucket.dtype) < cap);
+      CHECK(bucket.slots.back().offset * size_of(bucket.dtype) < cap);
     }
     CHECK(seen.size() == parameters.size());
   }

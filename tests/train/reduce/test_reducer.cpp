@@ -22,7 +22,7 @@ torch::Tensor input_of(int rank, int step) {
 
 // A model that is equal on all ranks, with its reducer.
 struct Replica {
-  explicit Replica(comm::CommBackend& backend, ReducerOptions options = {}, bool with_unused = false) {
+  explicit Replica(CommBackend& backend, ReducerOptions options = {}, bool with_unused = false) {
     torch::manual_seed(7);
     model = std::make_shared<TwoLayers>(with_unused);
     parameters = trainable_parameters(*model);
@@ -71,8 +71,8 @@ void check_averages(testing::Rank& rank, ReducerOptions options) {
               "gradient of " + replica.parameters[i].name + " in step " + std::to_string(step));
     }
   }
-  require(replica.reducer->executed().algorithm == "slots", "algorithm");
-  require(replica.reducer->executed().transport == "memory", "transport");
+  require(replica.reducer->execution().algorithm == "slots", "algorithm");
+  require(replica.reducer->execution().transport == "memory", "transport");
 }
 
 TEST_CASE("gradients become the average over the ranks, in one bucket and in many") {

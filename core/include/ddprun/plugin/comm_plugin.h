@@ -1,14 +1,16 @@
 /* ddprun/plugin/comm_plugin.h: the C ABI of a communication backend.
  *
  * A backend is a shared library that exports exactly one symbol, the constant `ddprun_comm_plugin_v1` of type
- * `ddprun_comm_plugin`. Nothing here needs C++, torch or a particular compiler: fixed-width integers, pointers, functions.
+ * `ddprun_comm_plugin`. This header needs neither C++ nor torch nor a particular compiler.
  *
- * Rules of the border:
- *   - Every struct opens with its own size, and grows only at its end. A reader looks at no field beyond struct_size.
+ * Rules of the ABI boundary:
+ *   - Every struct opens with its own size, and grows only at its end. A reader reads no field beyond struct_size.
  *   - What one side allocates, that side frees. Strings returned by a plugin stay valid as each function says.
  *   - No exception crosses. Every failure is a ddprun_status, its text is in last_error (or, from create, in host->error).
  *   - A field marked (optional) may be null; all others must be set.
- * Changing the layout of anything here means a new number in the symbol's name; tests/plugin holds the layout to that.
+ *   - The host has checked what it passes: every collective follows the rules of ddprun_collective, has a dtype, op,
+ *     algorithm and memory that the plugin declares, and buffers that do not overlap. The plugin need not check again.
+ * docs/plugin-abi.md says what may change later, and how. tests/plugin/test_layout.cpp fixes the layout.
  */
 #ifndef DDPRUN_COMM_PLUGIN_H
 #define DDPRUN_COMM_PLUGIN_H
@@ -63,9 +65,10 @@ enum {
   DDPRUN_CAP_BLOCKING = 1 << 2,       /* a collective has ended, well or not, when its call returns */
   DDPRUN_CAP_STREAM_ORDERED = 1 << 3, /* a collective is ordered on ddprun_collective.stream, as CUDA work is */
   DDPRUN_CAP_ALLOC = 1 << 4,          /* alloc and free are set and give memory that moves faster than malloc's */
-  DDPRUN_CAP_CAPTURE = 1 << 5         /* with STREAM_ORDERED: a collective on a stream that is being captured into a CUDA
-                                       * graph becomes part of that, and runs in each of its replays. Its call and wait
-                                       * return as ever; how long a replay may take is for the host to watch */
+  DDPRUN_CAP_CAPTURE = 1 << 5,        /* with STREAM_ORDERED: a collective on a stream that is being captured into a CUDA
+                                       * graph becomes part of that graph, and runs in each of its replays. Its call and
+                                       * wait return as usual; the host watches how long a replay takes */
+  DDPRUN_CAP_REDUCE_SCATTER = 1 << 6  /* reduce_scatter is set */
 };
 
 /* Log levels for ddprun_comm_host.log. */
@@ -87,7 +90,7 @@ typedef struct ddprun_comm_option {
   const char* value;
 } ddprun_comm_option;
 
-/* What the host hands to create. Lives as long as the create call, except context, the functions and abort_flag, which
+/* What the host passes to create. Lives as long as the create call, except context, the functions and abort_flag, which
  * live as long as the communicator. */
 typedef struct ddprun_comm_host {
   uint32_t struct_size;
@@ -130,13 +133,13 @@ typedef struct ddprun_collective {
   void* stream;    /* cudaStream_t for stream-ordered backends, else null */
 } ddprun_collective;
 
-/* What served a request. The strings belong to the plugin and live as long as the communicator. */
-typedef struct ddprun_comm_served {
+/* What carried out a collective. The strings belong to the plugin and live as long as the communicator. */
+typedef struct ddprun_comm_execution {
   uint32_t struct_size;
   uint32_t reserved;
   const char* algorithm;
   const char* transport;
-} ddprun_comm_served;
+} ddprun_comm_execution;
 
 typedef struct ddprun_comm ddprun_comm;       /* the plugin's communicator */
 typedef struct ddprun_request ddprun_request; /* the plugin's request */
@@ -164,23 +167,27 @@ typedef struct ddprun_comm_plugin {
   ddprun_collective_fn allreduce;
   ddprun_collective_fn broadcast;
   ddprun_collective_fn allgather;
-  ddprun_collective_fn reduce_scatter;
   ddprun_collective_fn barrier;
 
-  /* *done becomes 1 when wait would return at once. */
-  ddprun_status (*test)(ddprun_comm*, ddprun_request*, int32_t* done);
-  /* Waits at most timeout_ms; the request is released whatever the answer. `served` (optional) is filled on DDPRUN_OK.
-   * On stream-ordered backends DDPRUN_OK means: ordered on the stream. What fails there later is the answer of the next
-   * call; an allreduce with count 0 is one that asks no peer, by which the host looks for such a failure. */
-  ddprun_status (*wait)(ddprun_comm*, ddprun_request*, uint32_t timeout_ms, ddprun_comm_served* served);
+  /* Waits at most timeout_ms; the request is released whatever the answer. `execution` (optional) is filled on DDPRUN_OK.
+   * On stream-ordered backends DDPRUN_OK means: ordered on the stream. What fails there later is the answer of
+   * async_error and of the next call. */
+  ddprun_status (*wait)(ddprun_comm*, ddprun_request*, uint32_t timeout_ms, ddprun_comm_execution* execution);
   /* Ends every blocked and every later call with DDPRUN_ABORTED. Any thread, any number of times; never blocks. */
   void (*abort)(ddprun_comm*);
   /* Why the last call on this communicator failed, one line. Valid until the next call on it. */
   const char* (*last_error)(ddprun_comm*);
 
-  /* (optional, both or none) Memory that this backend moves fastest; page-aligned. Host memory, but CUDA memory of a
-   * backend that takes no other. Collective: all ranks call alloc with the same size in the same order. free is local,
-   * and destroy frees what is left. */
+  /* (optional; set with DDPRUN_CAP_REDUCE_SCATTER) */
+  ddprun_collective_fn reduce_scatter;
+  /* (optional for backends that are blocking or stream-ordered) *done becomes 1 when wait would return at once. */
+  ddprun_status (*test)(ddprun_comm*, ddprun_request*, int32_t* done);
+  /* (optional, for stream-ordered backends) What the next collective would return: DDPRUN_OK, or why the communicator
+   * has failed. Communicates with no peer and never blocks. The host polls it while collectives run on the GPU. */
+  ddprun_status (*async_error)(ddprun_comm*);
+  /* (optional; both set with DDPRUN_CAP_ALLOC) Memory that this backend moves fastest; page-aligned. It is host memory,
+   * or CUDA memory where the backend takes no other. Collective: all ranks call alloc with the same size in the same
+   * order. free is local, and destroy frees what is left. */
   ddprun_status (*alloc)(ddprun_comm*, uint64_t bytes, void** out);
   void (*free)(ddprun_comm*, void* memory);
 } ddprun_comm_plugin;

@@ -39,17 +39,22 @@ struct TuningRow {
   int ranks = kAnyRanks;      // up to
   uint64_t bytes = kNoLimit;  // up to
   std::string algorithm;
+  std::size_t index = 0;  // of the algorithm, in the list that parse() was given
 };
 
 // The rows of one backend. Immutable; any thread.
 class Tuning {
  public:
   // Pure. Throws std::invalid_argument, one line with the number of the line where there is one, for a text that is not
-  // as above, or that has no row of `backend`.
-  static Tuning parse(std::string_view text, std::string_view backend);
+  // as above, that has no row of `backend`, or that names an algorithm which is not among `algorithms`, if any are given.
+  static Tuning parse(std::string_view text, std::string_view backend,
+                      std::span<const ddprun_comm_algorithm> algorithms = {});
 
   // A function of its arguments only, so that all ranks agree and runs repeat.
-  const std::string& algorithm(int ranks, uint64_t bytes) const;
+  const TuningRow& row(int ranks, uint64_t bytes) const;
+  const std::string& algorithm(int ranks, uint64_t bytes) const { return row(ranks, bytes).algorithm; }
+  // The algorithm as an index into the list that parse() was given: a backend's enum.
+  std::size_t index(int ranks, uint64_t bytes) const { return row(ranks, bytes).index; }
   const std::vector<TuningRow>& rows() const { return rows_; }
 
  private:
@@ -60,7 +65,7 @@ class Tuning {
 inline std::string to_text(const std::vector<TuningRow>& rows, const std::string& origin);
 
 // For a backend's constructor (collective): the table of comm.options.tuning where that is given, else `stock`. Throws
-// Failure(DDPRUN_INVALID) for a file that cannot be read, is no such table, names an algorithm that is not among
+// CommError(CommStatus::invalid) for a file that cannot be read, is no such table, names an algorithm that is not among
 // `algorithms`, or differs between the ranks.
 inline Tuning tuning_of(const Host& host, std::string_view backend, std::span<const ddprun_comm_algorithm> algorithms,
                         std::string_view stock);
@@ -96,6 +101,14 @@ inline TuningRow tuning_row(const std::string& text, int line) {
   return {backend, limit_of<int>(ranks, line), limit_of<uint64_t>(bytes, line), algorithm};
 }
 
+inline std::size_t index_of(const std::string& name, std::string_view backend,
+                            std::span<const ddprun_comm_algorithm> algorithms) {
+  for (std::size_t i = 0; i < algorithms.size(); ++i) {
+    if (name == algorithms[i].name) return i;
+  }
+  throw std::invalid_argument("names \"" + name + "\", which " + std::string(backend) + " has not");
+}
+
 // Behind `last`, a row of the same backend, may come one of more ranks once the limits have ended, else a larger limit.
 inline void require_next(const TuningRow& last, const TuningRow& row, int line) {
   const bool ended = last.bytes == TuningRow::kNoLimit;
@@ -107,7 +120,8 @@ inline void require_next(const TuningRow& last, const TuningRow& row, int line) 
 
 }  // namespace detail
 
-inline Tuning Tuning::parse(std::string_view text, std::string_view backend) {
+inline Tuning Tuning::parse(std::string_view text, std::string_view backend,
+                            std::span<const ddprun_comm_algorithm> algorithms) {
   constexpr std::string_view kHead = "ddprun-tuning 1";
   std::istringstream lines{std::string(text)};
   Tuning table;
@@ -121,6 +135,7 @@ inline Tuning Tuning::parse(std::string_view text, std::string_view backend) {
     TuningRow row = detail::tuning_row(line, number);
     if (row.backend != backend) continue;
     if (!table.rows_.empty()) detail::require_next(table.rows_.back(), row, number);
+    if (!algorithms.empty()) row.index = detail::index_of(row.algorithm, backend, algorithms);
     table.rows_.push_back(std::move(row));
   }
   if (table.rows_.empty()) throw std::invalid_argument("it has no row of \"" + std::string(backend) + '"');
@@ -128,11 +143,10 @@ inline Tuning Tuning::parse(std::string_view text, std::string_view backend) {
   return table;
 }
 
-inline const std::string& Tuning::algorithm(int ranks, uint64_t bytes) const {
+inline const TuningRow& Tuning::row(int ranks, uint64_t bytes) const {
   const int most = std::min(ranks, rows_.back().ranks);
-  return std::find_if(rows_.begin(), rows_.end(),
-                      [&](const TuningRow& row) { return row.ranks >= most && row.bytes >= bytes; })
-      ->algorithm;
+  return *std::find_if(rows_.begin(), rows_.end(),
+                       [&](const TuningRow& row) { return row.ranks >= most && row.bytes >= bytes; });
 }
 
 inline std::string to_text(const std::vector<TuningRow>& rows, const std::string& origin) {
@@ -147,9 +161,9 @@ inline std::string to_text(const std::vector<TuningRow>& rows, const std::string
 inline Tuning tuning_of(const Host& host, std::string_view backend, std::span<const ddprun_comm_algorithm> algorithms,
                         std::string_view stock) {
   const std::string path = host.option("tuning", "");
-  if (path.empty()) return Tuning::parse(stock, backend);
+  if (path.empty()) return Tuning::parse(stock, backend, algorithms);
   const auto refuse = [&](const std::string& why) -> void {
-    throw Failure(DDPRUN_INVALID, "comm.options.tuning = \"" + path + "\": " + why);
+    throw CommError(CommStatus::invalid, "comm.options.tuning = \"" + path + "\": " + why);
   };
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -160,15 +174,9 @@ inline Tuning tuning_of(const Host& host, std::string_view backend, std::span<co
     if (other != all[static_cast<std::size_t>(host.rank())]) refuse("differs between the ranks");
   }
   try {
-    Tuning table = Tuning::parse(text, backend);
-    for (const TuningRow& row : table.rows()) {
-      const auto named = [&](const ddprun_comm_algorithm& known) { return row.algorithm == known.name; };
-      if (std::none_of(algorithms.begin(), algorithms.end(), named))
-        refuse("names \"" + row.algorithm + "\", which " + std::string(backend) + " has not");
-    }
-    return table;
+    return Tuning::parse(text, backend, algorithms);
   } catch (const std::invalid_argument& error) {
-    throw Failure(DDPRUN_INVALID, "comm.options.tuning = \"" + path + "\": " + error.what());
+    throw CommError(CommStatus::invalid, "comm.options.tuning = \"" + path + "\": " + error.what());
   }
 }
 

@@ -19,24 +19,24 @@ namespace {
 
 using namespace ddprun::reduction;
 
-template <class T, int32_t dtype_number>
+template <class T, DType dtype_number>
 struct Type {
   using Element = T;
-  static constexpr int32_t dtype = dtype_number;
+  static constexpr DType dtype = dtype_number;
 };
 
-constexpr std::array<int32_t, 4> kOps = {DDPRUN_SUM, DDPRUN_MIN, DDPRUN_MAX, DDPRUN_PRODUCT};
+constexpr std::array<Op, 4> kOps = {Op::sum, Op::min, Op::max, Op::product};
 
 __extension__ using Wide = __int128;
 __extension__ using UnsignedWide = unsigned __int128;
 
 // In arithmetic that cannot overflow, then cut to the type.
 template <class T>
-T expected_integer(int32_t op, T a, T b) {
+T expected_integer(Op op, T a, T b) {
   const Wide x = a, y = b;
-  const Wide exact = op == DDPRUN_SUM       ? x + y
-                     : op == DDPRUN_PRODUCT ? x * y
-                     : op == DDPRUN_MIN     ? std::min(x, y)
+  const Wide exact = op == Op::sum       ? x + y
+                     : op == Op::product ? x * y
+                     : op == Op::min     ? std::min(x, y)
                                             : std::max(x, y);
   std::make_unsigned_t<T> bits = static_cast<std::make_unsigned_t<T>>(static_cast<UnsignedWide>(exact));
   T result;
@@ -59,17 +59,17 @@ void check_integers() {
   }));
 }
 
-TEST_CASE_TEMPLATE("integers are reduced modulo 2^n", T, Type<int8_t, DDPRUN_INT8>, Type<int16_t, DDPRUN_INT16>,
-                   Type<int32_t, DDPRUN_INT32>, Type<int64_t, DDPRUN_INT64>, Type<uint8_t, DDPRUN_UINT8>) {
+TEST_CASE_TEMPLATE("integers are reduced modulo 2^n", T, Type<int8_t, DType::int8>, Type<int16_t, DType::int16>,
+                   Type<int32_t, DType::int32>, Type<int64_t, DType::int64>, Type<uint8_t, DType::uint8>) {
   check_integers<T>();
 }
 
-double expected_floating(int32_t op, double a, double b) {
+double expected_floating(Op op, double a, double b) {
   if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<double>::quiet_NaN();
   switch (op) {
-    case DDPRUN_SUM: return a + b;
-    case DDPRUN_PRODUCT: return a * b;
-    case DDPRUN_MIN: return std::min(a, b);
+    case Op::sum: return a + b;
+    case Op::product: return a * b;
+    case Op::min: return std::min(a, b);
     default: return std::max(a, b);
   }
 }
@@ -79,7 +79,7 @@ bool same(double a, double b) {
 }
 
 template <class T>
-void check_floating(int32_t dtype) {
+void check_floating(DType dtype) {
   constexpr T infinity = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
   const std::vector<T> values = {0, T(-0.0), 1, T(-2.5), T(1e-30), T(3e30), infinity, -infinity, nan};
   std::vector<T> a, b;
@@ -102,14 +102,14 @@ void check_floating(int32_t dtype) {
 }
 
 TEST_CASE("float32 and float64 follow IEEE 754, and a NaN on either side gives a NaN, for min and max too") {
-  check_floating<float>(DDPRUN_FLOAT32);
-  check_floating<double>(DDPRUN_FLOAT64);
+  check_floating<float>(DType::float32);
+  check_floating<double>(DType::float64);
 }
 
 // All patterns against a set that has every kind of number; the reference is rounded from float64 in one step, which is
 // right for sum and product of such short fractions.
 template <class T>
-void check_sixteen_bits(int32_t dtype, T (*store)(float)) {
+void check_sixteen_bits(DType dtype, T (*store)(float)) {
   const std::vector<float> others = {0.0f,
                                      -0.0f,
                                      1.0f,
@@ -139,18 +139,19 @@ void check_sixteen_bits(int32_t dtype, T (*store)(float)) {
 }
 
 TEST_CASE("float16 and bfloat16 are reduced in float32 and rounded to nearest even, for every pattern") {
-  check_sixteen_bits<Float16>(DDPRUN_FLOAT16, to_float16);
-  check_sixteen_bits<BFloat16>(DDPRUN_BFLOAT16, to_bfloat16);
+  check_sixteen_bits<Float16>(DType::float16, to_float16);
+  check_sixteen_bits<BFloat16>(DType::bfloat16, to_bfloat16);
 }
 
 TEST_CASE("a reduction may write over either operand") {
-  for (int32_t dtype = 0; dtype < DDPRUN_DTYPE_COUNT; ++dtype) {
+  for (std::size_t dtype_number = 0; dtype_number < kDTypeCount; ++dtype_number) {
+    const auto dtype = static_cast<DType>(dtype_number);
     CAPTURE(dtype);
     const std::size_t count = 37, bytes = count * ddprun::size_of(dtype);
     std::vector<uint8_t> a(bytes), b(bytes), expected(bytes);
     for (std::size_t i = 0; i < bytes; ++i)
       a[i] = static_cast<uint8_t>(i % 50), b[i] = static_cast<uint8_t>(40 - i % 40);
-    const auto sum = reduce_function(dtype, DDPRUN_SUM);
+    const auto sum = reduce_function(dtype, Op::sum);
     sum(expected.data(), a.data(), b.data(), count);
     auto over_a = a, over_b = b;
     sum(over_a.data(), over_a.data(), b.data(), count);
@@ -166,7 +167,7 @@ TEST_CASE("reduce_all adds 16-bit floats in float32 and rounds once") {
   const void* const from[] = {&one, &little, &little, &little};
   BFloat16 first, second;
   void* const to[] = {&first, &second};
-  reduce_all(to, 2, from, 4, DDPRUN_BFLOAT16, DDPRUN_SUM, 1);
+  reduce_all(to, 2, from, 4, DType::bfloat16, Op::sum, 1);
   CHECK(to_float(first) == 1.0f + 0x1p-7f);
   CHECK(second.pattern == first.pattern);
 }
@@ -176,10 +177,10 @@ TEST_CASE("divide gives the mean of a sum for each floating type") {
   double doubles[] = {3, -9, 1};
   Float16 halves[] = {to_float16(3), to_float16(-9), to_float16(1)};
   BFloat16 brains[] = {to_bfloat16(3), to_bfloat16(-9), to_bfloat16(1)};
-  divide(singles, DDPRUN_FLOAT32, 3, 3);
-  divide(doubles, DDPRUN_FLOAT64, 3, 3);
-  divide(halves, DDPRUN_FLOAT16, 3, 3);
-  divide(brains, DDPRUN_BFLOAT16, 3, 3);
+  divide(singles, DType::float32, 3, 3);
+  divide(doubles, DType::float64, 3, 3);
+  divide(halves, DType::float16, 3, 3);
+  divide(brains, DType::bfloat16, 3, 3);
   CHECK(singles[0] == 1.0f);
   CHECK(singles[1] == -3.0f);
   CHECK(singles[2] == 1.0f / 3.0f);

@@ -1,21 +1,21 @@
-// The functions of the C table, in front of a ddprun::Communicator: they check, call, and turn exceptions into
-// statuses. Included by comm_plugin.hpp only.
+// The functions of the C table, in front of a plugin's CommBackend: they convert, call, and turn exceptions into
+// statuses. The host has checked the arguments. Included by comm_plugin.hpp only.
 #pragma once
 
 #include <atomic>
 #include <cstdio>
-#include <cstring>
-#include <limits>
-#include <memory>
+#include <map>
+#include <mutex>
 #include <new>
 
 #include "ddprun/plugin/comm_plugin.hpp"
-#include "ddprun/plugin/detail/comm_check.hpp"
+#include "ddprun/plugin/detail/comm_convert.hpp"
+#include "ddprun/plugin/detail/comm_host.hpp"
 
 namespace ddprun {
 namespace detail {
 
-// Writes one line into a buffer of the given size. Allocates nothing: it also serves when memory has run out.
+// Writes one line into a buffer of the given size. Allocates nothing: it also runs when memory has run out.
 inline void write_line(char* to, std::size_t size, const char* text) noexcept {
   if (to == nullptr || size == 0) return;
   std::snprintf(to, size, "%s", text);
@@ -28,12 +28,15 @@ constexpr const char* kAborted = "the communicator was aborted";
 
 // What a ddprun_comm* of such a plugin points to.
 struct Handle {
-  Declaration declared;
+  explicit Handle(Host its_host) : host(std::move(its_host)) {}
+
   Host host;
-  std::unique_ptr<Communicator> communicator;
+  std::unique_ptr<CommBackend> backend;
   std::atomic<bool> aborted{false};
   ddprun_status broken = DDPRUN_OK;  // the first failure after which nothing works any more
   char error[1024] = "";
+  std::mutex memory_mutex;  // free may be called while a collective runs
+  std::map<void*, std::shared_ptr<void>> memory;
 
   ddprun_status fail(ddprun_status status, const char* text) noexcept {
     write_line(error, sizeof error, text);
@@ -51,8 +54,8 @@ ddprun_status guarded(Body&& body, Fail&& fail) noexcept {
   try {
     body();
     return DDPRUN_OK;
-  } catch (const Failure& failure) {
-    return fail(failure.status(), failure.what());
+  } catch (const CommError& error) {
+    return fail(static_cast<ddprun_status>(error.status()), error.what());
   } catch (const std::bad_alloc&) {
     return fail(DDPRUN_NO_MEMORY, "out of memory");
   } catch (const std::exception& exception) {
@@ -66,7 +69,7 @@ inline bool is_aborted(const Handle& handle) noexcept {
   return handle.aborted.load(std::memory_order_acquire) || handle.host.aborted();
 }
 
-// Runs body on the communicator, whatever state it is in.
+// Runs body on the backend, whatever state it is in.
 template <class Body>
 ddprun_status attempt(Handle& handle, Body&& body) noexcept {
   const ddprun_status status =
@@ -78,7 +81,7 @@ ddprun_status attempt(Handle& handle, Body&& body) noexcept {
   return status;
 }
 
-// Runs body on a live communicator. After an abort, and after a failure that leaves it unusable, body does not run.
+// Runs body on a backend that works. After an abort, and after a failure that leaves it unusable, body does not run.
 template <class Body>
 ddprun_status call(Handle& handle, Body&& body) noexcept {
   if (is_aborted(handle)) return handle.fail(DDPRUN_ABORTED, kAborted);
@@ -86,69 +89,47 @@ ddprun_status call(Handle& handle, Body&& body) noexcept {
   return attempt(handle, body);
 }
 
-using Start = Request& (*)(Communicator&, const ddprun_collective&);
-
-inline ddprun_status start(ddprun_comm* comm, Collective kind, const ddprun_collective* collective,
-                           ddprun_request** out, Start begin) noexcept {
+template <Work (CommBackend::*start)(const Collective&)>
+ddprun_status collective(ddprun_comm* comm, const ddprun_collective* collective, ddprun_request** out) {
   Handle& handle = handle_of(comm);
   return call(handle, [&] {
-    if (out == nullptr) throw Failure(DDPRUN_INVALID, "the pointer for the request is null");
-    check(handle.declared, handle.host, kind, collective);
-    *out = reinterpret_cast<ddprun_request*>(&begin(*handle.communicator, *collective));
+    *out = reinterpret_cast<ddprun_request*>(&(handle.backend.get()->*start)(from_table(*collective)).release());
   });
 }
 
-inline ddprun_status allreduce(ddprun_comm* comm, const ddprun_collective* collective, ddprun_request** out) {
-  return start(comm, Collective::allreduce, collective, out,
-               [](Communicator& to, const ddprun_collective& c) -> Request& { return to.allreduce(c); });
-}
-inline ddprun_status broadcast(ddprun_comm* comm, const ddprun_collective* collective, ddprun_request** out) {
-  return start(comm, Collective::broadcast, collective, out,
-               [](Communicator& to, const ddprun_collective& c) -> Request& { return to.broadcast(c); });
-}
-inline ddprun_status allgather(ddprun_comm* comm, const ddprun_collective* collective, ddprun_request** out) {
-  return start(comm, Collective::allgather, collective, out,
-               [](Communicator& to, const ddprun_collective& c) -> Request& { return to.allgather(c); });
-}
-inline ddprun_status reduce_scatter(ddprun_comm* comm, const ddprun_collective* collective, ddprun_request** out) {
-  return start(comm, Collective::reduce_scatter, collective, out,
-               [](Communicator& to, const ddprun_collective& c) -> Request& { return to.reduce_scatter(c); });
-}
-inline ddprun_status barrier(ddprun_comm* comm, const ddprun_collective* collective, ddprun_request** out) {
-  return start(comm, Collective::barrier, collective, out,
-               [](Communicator& to, const ddprun_collective&) -> Request& { return to.barrier(); });
+inline ddprun_status barrier(ddprun_comm* comm, const ddprun_collective*, ddprun_request** out) {
+  Handle& handle = handle_of(comm);
+  return call(handle, [&] { *out = reinterpret_cast<ddprun_request*>(&handle.backend->barrier().release()); });
 }
 
 inline ddprun_status test(ddprun_comm* comm, ddprun_request* request, int32_t* done) {
   Handle& handle = handle_of(comm);
-  return call(handle, [&] {
-    if (request == nullptr || done == nullptr) throw Failure(DDPRUN_INVALID, "test: a pointer is null");
-    *done = handle.communicator->test(*reinterpret_cast<Request*>(request)) ? 1 : 0;
-  });
+  return call(handle, [&] { *done = handle.backend->test(*reinterpret_cast<Request*>(request)) ? 1 : 0; });
 }
 
-// Runs on aborted and broken communicators too: the request has to be taken back.
-inline ddprun_status wait(ddprun_comm* comm, ddprun_request* request, uint32_t timeout_ms, ddprun_comm_served* served) {
+// Runs on aborted and broken communicators too: the backend must get the request back.
+inline ddprun_status wait(ddprun_comm* comm, ddprun_request* request, uint32_t timeout_ms,
+                          ddprun_comm_execution* execution) {
   Handle& handle = handle_of(comm);
   const ddprun_status status = attempt(handle, [&] {
-    if (request == nullptr) throw Failure(DDPRUN_INVALID, "wait: the request is null");
-    auto& started = *reinterpret_cast<Request*>(request);
-    const Request answer = started;
-    handle.communicator->wait(started, std::chrono::milliseconds(timeout_ms));
-    if (served == nullptr) return;
-    if (served->struct_size < sizeof(ddprun_comm_served)) {
-      throw Failure(DDPRUN_INVALID, "wait: ddprun_comm_served.struct_size is too small");
-    }
-    served->algorithm = answer.algorithm;
-    served->transport = answer.transport;
+    const ExecutionInfo info =
+        handle.backend->wait(*reinterpret_cast<Request*>(request), std::chrono::milliseconds(timeout_ms));
+    if (execution == nullptr) return;
+    execution->algorithm = info.algorithm;
+    execution->transport = info.transport;
   });
   return status == DDPRUN_OK && is_aborted(handle) ? handle.fail(DDPRUN_ABORTED, kAborted) : status;
+}
+
+inline ddprun_status async_error(ddprun_comm* comm) {
+  Handle& handle = handle_of(comm);
+  return call(handle, [&] { handle.backend->async_error(); });
 }
 
 inline void abort(ddprun_comm* comm) {
   Handle& handle = handle_of(comm);
   handle.aborted.store(true, std::memory_order_release);
-  handle.communicator->abort();
+  handle.backend->abort();
 }
 
 inline const char* last_error(ddprun_comm* comm) {
@@ -158,26 +139,32 @@ inline const char* last_error(ddprun_comm* comm) {
 inline ddprun_status alloc(ddprun_comm* comm, uint64_t bytes, void** out) {
   Handle& handle = handle_of(comm);
   return call(handle, [&] {
-    if (out == nullptr) throw Failure(DDPRUN_INVALID, "alloc: the pointer for the memory is null");
-    *out = handle.communicator->alloc(bytes);
+    auto memory = handle.backend->allocate(bytes);
+    const std::lock_guard lock(handle.memory_mutex);
+    *out = handle.memory.emplace(memory.get(), memory).first->first;
   });
 }
+
 inline void free(ddprun_comm* comm, void* memory) {
-  if (memory != nullptr) handle_of(comm).communicator->free(memory);
+  Handle& handle = handle_of(comm);
+  decltype(handle.memory)::node_type freed;  // outside the lock: freeing may take its time
+  const std::lock_guard lock(handle.memory_mutex);
+  freed = handle.memory.extract(memory);
 }
 
 inline void destroy(ddprun_comm* comm) {
   delete reinterpret_cast<Handle*>(comm);
 }
 
-template <class T, const CommPluginInfo& info>
+template <MakeCommBackend make, const CommPluginInfo& info>
 ddprun_status create(const ddprun_comm_host* host, ddprun_comm** out) {
-  if (host == nullptr || out == nullptr || host->struct_size < sizeof(ddprun_comm_host)) return DDPRUN_INVALID;
+  if (host->struct_size < sizeof(ddprun_comm_host)) return DDPRUN_INVALID;
   return guarded(
       [&] {
-        check(info, *host);
-        std::unique_ptr<Handle> handle(new Handle{declaration(info, host->algorithm), Host(*host), nullptr});
-        handle->communicator = std::make_unique<T>(static_cast<const Host&>(handle->host));
+        const auto count = static_cast<uint32_t>(info.algorithms.size());
+        auto handle = std::make_unique<Handle>(
+            Host(*host, info.name, capabilities_of(info.capabilities, info.algorithms.data(), count)));
+        handle->backend = make(handle->host);
         *out = reinterpret_cast<ddprun_comm*>(handle.release());
       },
       [&](ddprun_status status, const char* text) {
@@ -189,18 +176,9 @@ ddprun_status create(const ddprun_comm_host* host, ddprun_comm** out) {
 
 }  // namespace detail
 
-inline bool Communicator::test(Request&) {
-  return true;
-}
-inline void Communicator::wait(Request&, std::chrono::milliseconds) {}
-inline void* Communicator::alloc(uint64_t) {
-  throw Failure(DDPRUN_UNSUPPORTED, "alloc is declared (DDPRUN_CAP_ALLOC) but not written");
-}
-inline void Communicator::free(void*) noexcept {}
-
-template <class T, const CommPluginInfo& info>
+template <MakeCommBackend make, const CommPluginInfo& info>
 constexpr ddprun_comm_plugin comm_plugin() {
-  const bool allocates = (info.capabilities & DDPRUN_CAP_ALLOC) != 0;
+  const auto has = [](uint64_t bit) { return (info.capabilities & bit) != 0; };
   ddprun_comm_plugin table = {};
   table.struct_size = sizeof table;
   table.abi = DDPRUN_COMM_ABI;
@@ -210,19 +188,22 @@ constexpr ddprun_comm_plugin comm_plugin() {
   table.capabilities = info.capabilities;
   table.algorithms = info.algorithms.data();
   table.algorithm_count = static_cast<uint32_t>(info.algorithms.size());
-  table.create = detail::create<T, info>;
+  table.create = detail::create<make, info>;
   table.destroy = detail::destroy;
-  table.allreduce = detail::allreduce;
-  table.broadcast = detail::broadcast;
-  table.allgather = detail::allgather;
-  table.reduce_scatter = detail::reduce_scatter;
+  table.allreduce = detail::collective<&CommBackend::allreduce>;
+  table.broadcast = detail::collective<&CommBackend::broadcast>;
+  table.allgather = detail::collective<&CommBackend::allgather>;
   table.barrier = detail::barrier;
-  table.test = detail::test;
   table.wait = detail::wait;
   table.abort = detail::abort;
   table.last_error = detail::last_error;
-  table.alloc = allocates ? detail::alloc : nullptr;
-  table.free = allocates ? detail::free : nullptr;
+  if (has(DDPRUN_CAP_REDUCE_SCATTER)) table.reduce_scatter = detail::collective<&CommBackend::reduce_scatter>;
+  if (!has(DDPRUN_CAP_BLOCKING)) table.test = detail::test;
+  if (has(DDPRUN_CAP_STREAM_ORDERED)) table.async_error = detail::async_error;
+  if (has(DDPRUN_CAP_ALLOC)) {
+    table.alloc = detail::alloc;
+    table.free = detail::free;
+  }
   return table;
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "ddprun/plugin/comm_plugin.hpp"
+#include "ddprun/plugin/words.hpp"
 
 namespace ddprun {
 namespace detail {
@@ -13,36 +14,15 @@ inline bool is_raised(const int32_t* abort_flag) noexcept {
   return abort_flag != nullptr && __atomic_load_n(abort_flag, __ATOMIC_ACQUIRE) != 0;
 }
 
-// Levenshtein distance, two rows.
-inline std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row[b.size()];
-}
-
-// The known names, nearest to `name` first, as one text.
-inline std::string nearest_first(std::string_view name, std::vector<std::string_view> known) {
-  std::stable_sort(known.begin(), known.end(), [&](std::string_view a, std::string_view b) {
-    return edit_distance(name, a) < edit_distance(name, b);
-  });
-  std::string text;
-  for (const auto& entry : known) text += (text.empty() ? "\"" : ", \"") + std::string(entry) + "\"";
-  return text;
-}
-
 }  // namespace detail
 
-inline Host::Host(const ddprun_comm_host& host)
-    : rank_(host.rank),
+inline CommBackend::CommBackend(const Host& host)
+    : CommBackend(host.rank(), host.size(), host.name(), host.capabilities()) {}
+
+inline Host::Host(const ddprun_comm_host& host, std::string name, Capabilities capabilities)
+    : name_(std::move(name)),
+      capabilities_(std::move(capabilities)),
+      rank_(host.rank),
       size_(host.size),
       device_(host.device),
       deterministic_(host.deterministic != 0),
@@ -65,9 +45,10 @@ inline std::string Host::option(std::string_view key, std::string_view otherwise
 inline void Host::refuse_options_beyond(std::initializer_list<std::string_view> known) const {
   for (const auto& [name, value] : options_) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const std::string expected =
-        known.size() == 0 ? "this backend takes none" : "expected " + detail::nearest_first(name, known);
-    throw Failure(DDPRUN_INVALID, "unknown option comm.options." + name + ": " + expected);
+    const std::string expected = known.size() == 0
+                                     ? "this backend takes none"
+                                     : expected_one_of(name, std::vector<std::string>(known.begin(), known.end()));
+    throw CommError(CommStatus::invalid, "unknown option comm.options." + name + ": " + expected);
   }
 }
 
@@ -81,7 +62,7 @@ inline bool Host::aborted() const noexcept {
 
 inline void Host::allgather(const void* send, uint64_t bytes, void* recv) const {
   const ddprun_status status = allgather_(context_, send, bytes, recv);
-  if (status != DDPRUN_OK) throw Failure(status, "the ranks could not exchange their addresses");
+  if (status != DDPRUN_OK) throw CommError(static_cast<CommStatus>(status), "the ranks could not exchange their addresses");
 }
 
 inline std::vector<std::string> Host::allgather(const std::string& mine) const {

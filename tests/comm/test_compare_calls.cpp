@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm/table_memory.hpp"
-#include "comm/checked_backend.hpp"
+#include "comm/backend_exchange.hpp"
 #include "comm/shared_table.hpp"
 #include "joined.hpp"
 #include "support/error_of.hpp"
@@ -32,14 +32,16 @@ constexpr auto kDeadline = 60s;
 // Where the fingerprints meet.
 enum class Over { table, backend };
 
-std::unique_ptr<CommBackend> join_checked(Rank& rank, Over over, const std::shared_ptr<TableMemory>& table,
-                                          std::chrono::milliseconds deadline = kDeadline) {
-  auto inner = join_good(rank);
-  auto exchange = over == Over::table ? shared_table(table, rank.rank()) : exchange_over(*inner);
-  return checked(std::move(inner), std::move(exchange), deadline);
+std::unique_ptr<CommBackend> join_comparing(Rank& rank, Over over, const std::shared_ptr<TableMemory>& table,
+                                            std::chrono::milliseconds deadline = kDeadline) {
+  auto options = options_of(rank);
+  options.deadline = deadline;
+  auto backend = join(fake("good"), options);
+  backend->compare_calls(over == Over::table ? shared_table(table, rank.rank()) : exchange_over(*backend));
+  return backend;
 }
 
-std::vector<Outcome> run_with_board(int size, As as,
+std::vector<Outcome> run_with_table(int size, As as,
                                     const std::function<void(Rank&, const std::shared_ptr<TableMemory>&)>& body) {
   const TempDir folder;
   const std::string path = (folder.path() / "table").string();
@@ -48,11 +50,11 @@ std::vector<Outcome> run_with_board(int size, As as,
   return run_ranks(size, as, kDeadline, [&](Rank& rank) { body(rank, shared ? shared : map_table(path, size)); });
 }
 
-// Runs the ranks as checked backends; what body throws is the outcome's error.
-std::vector<Outcome> run_checked(int size, As as, Over over, const std::function<void(Rank&, CommBackend&)>& body,
-                                 std::chrono::milliseconds deadline = kDeadline) {
-  return run_with_board(size, as, [&](Rank& rank, const std::shared_ptr<TableMemory>& table) {
-    const auto backend = join_checked(rank, over, table, deadline);
+// Runs the ranks as backends that compare their calls; what body throws is the outcome's error.
+std::vector<Outcome> run_comparing(int size, As as, Over over, const std::function<void(Rank&, CommBackend&)>& body,
+                                   std::chrono::milliseconds deadline = kDeadline) {
+  return run_with_table(size, as, [&](Rank& rank, const std::shared_ptr<TableMemory>& table) {
+    const auto backend = join_comparing(rank, over, table, deadline);
     body(rank, *backend);
   });
 }
@@ -70,14 +72,9 @@ struct Called {
     const std::vector<char> send(bytes, 1);
     std::vector<char> recv(bytes, 1);
     try {
-      forward(backend, {.kind = kind,
-                        .dtype = dtype,
-                        .op = op,
-                        .root = root,
-                        .count = count,
-                        .send = send.data(),
-                        .recv = recv.data()})
-          ->wait(kDeadline);
+      start(backend, kind,
+            {.send = send.data(), .recv = recv.data(), .count = count, .dtype = dtype, .op = op, .root = root})
+          .wait(kDeadline);
     } catch (const Error&) {
       if (recv != send) throw std::runtime_error("data moved before the ranks were stopped");
       throw;
@@ -125,12 +122,12 @@ const std::vector<Disagreement> kDisagreements = {
 
 }  // namespace
 
-TEST_CASE("ranks that disagree are stopped before data moves, and all of them are told who called what") {
+TEST_CASE("ranks that disagree are stopped before data moves, and every rank reports who called what") {
   for (const Over over : {Over::table, Over::backend}) {
     for (const As as : {As::processes, As::threads}) {
       for (const Disagreement& disagreement : kDisagreements) {
         CAPTURE(disagreement.what);
-        const auto outcomes = run_checked(2, as, over, [&](Rank& rank, CommBackend& backend) {
+        const auto outcomes = run_comparing(2, as, over, [&](Rank& rank, CommBackend& backend) {
           for (const Called& call : rank.rank() == 0 ? disagreement.rank_0 : disagreement.rank_1) call(backend);
         });
         for (const Outcome& outcome : outcomes) {
@@ -145,13 +142,13 @@ TEST_CASE("ranks that disagree are stopped before data moves, and all of them ar
 TEST_CASE("ranks that agree get what the inner backend gives") {
   for (const Over over : {Over::table, Over::backend}) {
     for (const As as : {As::processes, As::threads}) {
-      const auto outcomes = run_checked(3, as, over, [](Rank& rank, CommBackend& backend) {
+      const auto outcomes = run_comparing(3, as, over, [](Rank& rank, CommBackend& backend) {
         for (int turn = 0; turn < 100; ++turn) {
           const float send = static_cast<float>(rank.rank() + turn);
           float recv = 0;
-          backend.allreduce(&send, {&recv, 1}, Op::sum)->wait(kDeadline);
+          backend.allreduce({.send = &send, .recv = &recv, .count = 1}).wait(kDeadline);
           if (recv != static_cast<float>(3 + 3 * turn)) throw std::runtime_error("wrong sum");
-          backend.broadcast({&recv, 1}, turn % 3)->wait(kDeadline);
+          backend.broadcast({.recv = &recv, .count = 1, .root = turn % 3}).wait(kDeadline);
         }
       });
       CHECK(failures(outcomes) == "");
@@ -160,7 +157,7 @@ TEST_CASE("ranks that agree get what the inner backend gives") {
 }
 
 TEST_CASE("ranks that called the same are named together") {
-  const auto outcomes = run_checked(4, As::processes, Over::table, [](Rank& rank, CommBackend& backend) {
+  const auto outcomes = run_comparing(4, As::processes, Over::table, [](Rank& rank, CommBackend& backend) {
     Called{.count = rank.rank() == 1 ? 5U : 4U}(backend);
   });
   CHECK(outcomes[3].error ==
@@ -168,8 +165,8 @@ TEST_CASE("ranks that called the same are named together") {
         "(float32 x 5, sum)");
 }
 
-TEST_CASE("after a disagreement the communicator serves no more") {
-  const auto outcomes = run_checked(2, As::threads, Over::table, [](Rank& rank, CommBackend& backend) {
+TEST_CASE("after a disagreement every later call fails") {
+  const auto outcomes = run_comparing(2, As::threads, Over::table, [](Rank& rank, CommBackend& backend) {
     error_of([&] { Called{.count = rank.rank() == 1 ? 5U : 4U}(backend); });
     backend.barrier();
   });
@@ -180,7 +177,7 @@ TEST_CASE("after a disagreement the communicator serves no more") {
 }
 
 TEST_CASE("a rank that leaves without the last collective is named") {
-  const auto outcomes = run_checked(2, As::threads, Over::table, [](Rank& rank, CommBackend& backend) {
+  const auto outcomes = run_comparing(2, As::threads, Over::table, [](Rank& rank, CommBackend& backend) {
     Called{}(backend);
     if (rank.rank() == 0) Called{.count = 9}(backend);
   });
@@ -190,7 +187,7 @@ TEST_CASE("a rank that leaves without the last collective is named") {
 }
 
 TEST_CASE("a rank that dies is named by those who wait for it") {
-  const auto outcomes = run_checked(2, As::processes, Over::table, [](Rank& rank, CommBackend& backend) {
+  const auto outcomes = run_comparing(2, As::processes, Over::table, [](Rank& rank, CommBackend& backend) {
     if (rank.rank() == 1) std::raise(SIGKILL);
     Called{}(backend);
   });
@@ -205,17 +202,17 @@ TEST_CASE("a rank that does not come in time is named with where it is") {
     if (rank.rank() == 0) rank.report(error_of([&] { Called{}(backend); }));
     rank.meet(1);
   };
-  const auto outcomes = run_checked(2, As::processes, Over::table, body, 2s);
+  const auto outcomes = run_comparing(2, As::processes, Over::table, body, 2s);
   CHECK(failures(outcomes) == "");
   CHECK(outcomes[0].records ==
         std::vector<std::string>{"5: good: rank 0: allreduce 2 (float32 x 4, sum): timeout: rank "
                                  "1 did not come within 2000 ms, after collective 1"});
 }
 
-TEST_CASE("an abort from another thread ends the wait, and is told to the peers") {
+TEST_CASE("an abort from another thread ends the wait, and the peers see it") {
   for (const As as : {As::processes, As::threads}) {
-    const auto outcomes = run_with_board(2, as, [](Rank& rank, const std::shared_ptr<TableMemory>& table) {
-      const auto backend = join_checked(rank, Over::table, table);
+    const auto outcomes = run_with_table(2, as, [](Rank& rank, const std::shared_ptr<TableMemory>& table) {
+      const auto backend = join_comparing(rank, Over::table, table);
       if (rank.rank() == 1) {
         rank.meet(1);  // not before the other has been thrown out
         return Called{}(*backend);

@@ -1,7 +1,9 @@
-#include "comm/communicator.hpp"
+#include "comm/plugin_handle.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 
 #include "base/log.hpp"
 #include "plugin/call.hpp"
@@ -12,16 +14,12 @@ namespace {
 static_assert(sizeof(std::atomic<int32_t>) == sizeof(int32_t) && std::atomic<int32_t>::is_always_lock_free,
               "plugins read the abort flag as an int32_t");
 
-ExitCode code_of_join(ddprun_status status) {
-  switch (status) {
-    case DDPRUN_INVALID:
-    case DDPRUN_UNSUPPORTED: return ExitCode::plugin;
-    case DDPRUN_TIMEOUT:
-    case DDPRUN_PEER_LOST:
-    case DDPRUN_ABORTED:
-    case DDPRUN_MISMATCH: return ExitCode::rendezvous;
-    default: return ExitCode::failure;
-  }
+constexpr const char* kSilent = "the plugin does not say why";
+
+// A peer that is lost while the ranks join is one that did not find the others.
+ExitCode code_of_join(CommStatus status) {
+  const ExitCode code = exit_code_of(status);
+  return code == ExitCode::peer ? ExitCode::rendezvous : code;
 }
 
 std::vector<ddprun_comm_option> as_table(const std::map<std::string, std::string>& options) {
@@ -32,33 +30,23 @@ std::vector<ddprun_comm_option> as_table(const std::map<std::string, std::string
 
 }  // namespace
 
-std::string name_of_status(ddprun_status status) {
-  switch (status) {
-    case DDPRUN_OK: return "ok";
-    case DDPRUN_INVALID: return "invalid";
-    case DDPRUN_UNSUPPORTED: return "unsupported";
-    case DDPRUN_TIMEOUT: return "timeout";
-    case DDPRUN_PEER_LOST: return "peer lost";
-    case DDPRUN_ABORTED: return "aborted";
-    case DDPRUN_MISMATCH: return "mismatch";
-    case DDPRUN_NO_MEMORY: return "out of memory";
-    case DDPRUN_INTERNAL: return "internal error";
-    default: return "unknown status " + std::to_string(status);
-  }
+uint32_t table_milliseconds(std::chrono::milliseconds time) {
+  constexpr int64_t longest = std::numeric_limits<uint32_t>::max();
+  return static_cast<uint32_t>(std::clamp<int64_t>(time.count(), 0, longest));
 }
 
-Communicator::Communicator(const ddprun_comm_plugin& plugin, const JoinOptions& options)
-    : plugin_(plugin),
+PluginHandle::PluginHandle(const ddprun_comm_plugin& plugin, const JoinOptions& options)
+    : table_(plugin),
       name_(plugin.name),
       abort_flag_(options.abort_flag ? options.abort_flag : std::make_shared<std::atomic<int32_t>>(0)) {
   create(options);
 }
 
-Communicator::~Communicator() {
-  plugin_.destroy(handle_);
+PluginHandle::~PluginHandle() {
+  table_.destroy(handle_);
 }
 
-void Communicator::create(const JoinOptions& options) {
+void PluginHandle::create(const JoinOptions& options) {
   const auto table = as_table(options.options);
   std::array<char, 1024> error{};
   joining_ = &options;
@@ -66,7 +54,7 @@ void Communicator::create(const JoinOptions& options) {
                               .rank = options.rank,
                               .size = options.size,
                               .device = options.device,
-                              .deadline_ms = static_cast<uint32_t>(options.deadline.count()),
+                              .deadline_ms = table_milliseconds(options.deadline),
                               .deterministic = options.deterministic ? 1 : 0,
                               .algorithm = options.algorithm.c_str(),
                               .options = table.data(),
@@ -75,23 +63,26 @@ void Communicator::create(const JoinOptions& options) {
                               .error = error.data(),
                               .context = this,
                               .abort_flag = reinterpret_cast<const int32_t*>(abort_flag_.get()),
-                              .log = &Communicator::log,
-                              .allgather = &Communicator::allgather};
+                              .log = &PluginHandle::log,
+                              .allgather = &PluginHandle::allgather};
   const std::string where = name_ + ": rank " + std::to_string(options.rank) + ": joining " +
                             std::to_string(options.size) + (options.size == 1 ? " rank: " : " ranks: ");
-  const ddprun_status status = plugin::call_plugin(where, [&] { return plugin_.create(&host, &handle_); });
+  const ddprun_status status = plugin::call_plugin(where, [&] { return table_.create(&host, &handle_); });
   joining_ = nullptr;
   if (status == DDPRUN_OK && handle_ != nullptr) return;
   // The first cause, not its echo in the plugin.
   if (allgather_failure_) std::rethrow_exception(allgather_failure_);
   error.back() = '\0';
-  if (status == DDPRUN_OK) throw Error(ExitCode::plugin, where + "the plugin said ok, but gave no communicator");
-  throw Error(code_of_join(status), where + name_of_status(status) + ": " +
-                                        (error.front() != '\0' ? error.data() : "the plugin does not say why"));
+  if (status == DDPRUN_OK) {
+    throw CommError(CommStatus::internal, ExitCode::plugin, where + "the plugin said ok, but gave no communicator");
+  }
+  const std::string why = error.front() != '\0' ? error.data() : kSilent;
+  const auto what = static_cast<CommStatus>(status);
+  throw CommError(what, code_of_join(what), where + name_of(what) + ": " + why);
 }
 
-void Communicator::log(void* context, int32_t level, const char* message) {
-  const auto& self = *static_cast<const Communicator*>(context);
+void PluginHandle::log(void* context, int32_t level, const char* message) {
+  const auto& self = *static_cast<const PluginHandle*>(context);
   const std::string text = self.name_ + ": " + message;
   switch (level) {
     case DDPRUN_LOG_DEBUG: return log::debug(text);
@@ -101,8 +92,8 @@ void Communicator::log(void* context, int32_t level, const char* message) {
   }
 }
 
-ddprun_status Communicator::allgather(void* context, const void* send, uint64_t bytes, void* recv) {
-  auto& self = *static_cast<Communicator*>(context);
+ddprun_status PluginHandle::allgather(void* context, const void* send, uint64_t bytes, void* recv) {
+  auto& self = *static_cast<PluginHandle*>(context);
   if (self.joining_ == nullptr) return DDPRUN_INVALID;  // the contract: during create only
   try {
     const auto& options = *self.joining_;
@@ -127,15 +118,15 @@ ddprun_status Communicator::allgather(void* context, const void* send, uint64_t 
   }
 }
 
-void Communicator::abort() noexcept {
+void PluginHandle::abort() noexcept {
   abort_flag_->store(1);
-  plugin_.abort(handle_);
+  table_.abort(handle_);
 }
 
-std::string Communicator::words(ddprun_status status) const {
-  const char* const text = plugin_.last_error(handle_);
+std::string PluginHandle::error_text(ddprun_status status) const {
+  const char* const text = table_.last_error(handle_);
   const bool silent = text == nullptr || *text == '\0';
-  return name_of_status(status) + ": " + (silent ? "the plugin does not say why" : text);
+  return name_of(static_cast<CommStatus>(status)) + ": " + (silent ? kSilent : text);
 }
 
 }  // namespace ddprun::comm

@@ -1,4 +1,4 @@
-// base: what every module may use: the error that carries its exit code, and the log.
+// ddprun/error.hpp: the error that carries the exit code of the command. Torch-free.
 #pragma once
 
 #include <stdexcept>
@@ -19,7 +19,7 @@ enum class ExitCode : int {
   terminated = 143,
 };
 
-// One clear line: what is wrong, where, what to do. what() may hold several lines where several faults are told at
+// One clear line: what is wrong, where, what to do. what() holds several lines where several errors are reported at
 // once.
 class Error : public std::runtime_error {
  public:
