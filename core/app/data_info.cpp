@@ -6,12 +6,12 @@
 
 #include "app/commands.hpp"
 #include "config/experiment.hpp"
+#include "console/terminal.hpp"
 #include "data/plugin_dataset.hpp"
 #include "data/survey.hpp"
 #include "tools/report/dataset_sheet.hpp"
 #include "tools/report/picture.hpp"
 #include "tools/report/png.hpp"
-#include "console/terminal.hpp"
 
 namespace ddprun::app {
 namespace {
@@ -81,7 +81,7 @@ std::string show_picture(const Dataset& split, const Arguments& arguments) {
                             std::to_string(arguments.epoch) + ", " + report::range_text(range);
   const std::string target = report::target_text(split, sample) + '\n';
   if (arguments.png.empty()) {
-    return title + ":\n" + report::draw(picture, report::terminal_of(STDOUT_FILENO)) + target;
+    return title + ":\n" + report::draw(picture, console::terminal_of(STDOUT_FILENO)) + target;
   }
   report::write_png(arguments.png, picture, static_cast<std::size_t>(arguments.scale));
   return title + ", written to " + arguments.png + ":\n" + target;

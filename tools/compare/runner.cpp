@@ -8,8 +8,8 @@
 
 #include "base/log.hpp"
 #include "config/text.hpp"
-#include "record/run_dir.hpp"
 #include "console/units.hpp"
+#include "record/run_dir.hpp"
 
 namespace ddprun::compare {
 namespace {
@@ -120,7 +120,7 @@ void Runner::draw(const std::string& label) {
   if (done_ > 0 && expected_ > done_) {
     const double each = seconds_ / static_cast<double>(done_);
     const double seconds = std::max(0.0, each * static_cast<double>(expected_ - done_) - since(start_));
-    left = "  " + report::human_time(seconds) + " left";
+    left = "  " + console::human_time(seconds) + " left";
   }
   bar_.show(label + "  ", done_, std::max(expected_, done_ + 1), left);
 }

@@ -58,20 +58,20 @@ std::string outcome_text(const TrialResult& result) {
   return text;
 }
 
-report::Table sweep_table(const SweepRequest& request, const std::vector<TrialResult>& results) {
-  using report::Align;
-  std::vector<report::Table::Column> columns;
+console::Table sweep_table(const SweepRequest& request, const std::vector<TrialResult>& results) {
+  using console::Align;
+  std::vector<console::Table::Column> columns;
   for (const std::string& vary : request.vary) columns.push_back({key_of(vary), Align::left});
   for (const char* title : {"test loss", "test accuracy", "throughput", "time"})
     columns.push_back({title, Align::right});
   columns.push_back({"outcome", Align::left});
-  report::Table table(columns);
+  console::Table table(columns);
   for (const TrialResult& result : results) {
     std::vector<std::string> cells = result.values;
     cells.push_back(number(result.test_loss, 4));
     cells.push_back(std::isfinite(result.test_accuracy) ? number(100 * result.test_accuracy, 2) + " %" : "-");
-    cells.push_back(report::human_rate(result.throughput));
-    cells.push_back(report::human_time(result.total_time));
+    cells.push_back(console::human_rate(result.throughput));
+    cells.push_back(console::human_time(result.total_time));
     cells.push_back(result.outcome == Outcome::failed    ? "failed: " + result.cause
                     : result.outcome == Outcome::stopped ? fmt::format("stopped after epoch {}", result.epochs.size())
                                                          : "finished");

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "console/table.hpp"
 #include "tools/compare/sweep.hpp"
 #include "tools/report/page.hpp"
-#include "console/table.hpp"
 
 namespace ddprun::compare {
 
@@ -16,7 +16,7 @@ void sort_results(std::vector<TrialResult>& results, const std::string& by);
 // "finished: test loss 0.1234", "stopped after epoch 2", "failed: ...".
 std::string outcome_text(const TrialResult& result);
 
-report::Table sweep_table(const SweepRequest& request, const std::vector<TrialResult>& results);
+console::Table sweep_table(const SweepRequest& request, const std::vector<TrialResult>& results);
 std::string sweep_json(const SweepRequest& request, const std::vector<TrialResult>& results);
 report::Page sweep_page(const SweepRequest& request, const std::vector<TrialResult>& results);
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "ddprun/plugin/words.hpp"
 #include "console/table.hpp"
 #include "console/units.hpp"
+#include "ddprun/plugin/words.hpp"
 
 namespace ddprun::report {
 namespace {
@@ -26,13 +26,14 @@ std::string number(double value) {
 }
 
 std::string left_out(std::size_t all, std::size_t shown, const char* what) {
-  return all > shown ? fmt::format("and {} more {}\n", human_count(static_cast<int64_t>(all - shown)), what) : "";
+  return all > shown ? fmt::format("and {} more {}\n", console::human_count(static_cast<int64_t>(all - shown)), what)
+                     : "";
 }
 
 std::string split_table(const std::vector<SplitSheet>& splits) {
-  Table table({{"split"}, {"samples", Align::right}, {"input"}, {"target"}});
+  console::Table table({{"split"}, {"samples", console::Align::right}, {"input"}, {"target"}});
   for (const SplitSheet& split : splits) {
-    table.row({split.name, human_count(split.dataset->size()), field_text(split.dataset->input()),
+    table.row({split.name, console::human_count(split.dataset->size()), field_text(split.dataset->input()),
                field_text(split.dataset->target())});
   }
   return table.text();
@@ -40,23 +41,23 @@ std::string split_table(const std::vector<SplitSheet>& splits) {
 
 // "all", or "1,000 spread over all".
 std::string seen(int64_t samples, const Dataset& dataset) {
-  return samples == dataset.size() ? "all" : human_count(samples) + " spread over all";
+  return samples == dataset.size() ? "all" : console::human_count(samples) + " spread over all";
 }
 
-std::vector<Table::Column> spread_columns(const char* first, const char* second) {
+std::vector<console::Table::Column> spread_columns(const char* first, const char* second) {
   return {{first},
           {"samples"},
-          {second, Align::right},
-          {"min", Align::right},
-          {"max", Align::right},
-          {"mean", Align::right},
-          {"std", Align::right},
+          {second, console::Align::right},
+          {"min", console::Align::right},
+          {"max", console::Align::right},
+          {"mean", console::Align::right},
+          {"std", console::Align::right},
           {""}};
 }
 
 std::vector<std::string> spread_cells(const std::string& split, const std::string& samples, const std::string& part,
                                       const data::Spread& spread) {
-  const std::string others = spread.others == 0 ? "" : human_count(spread.others) + " not finite, left out";
+  const std::string others = spread.others == 0 ? "" : console::human_count(spread.others) + " not finite, left out";
   return {split, samples, part, number(spread.low), number(spread.high), number(spread.mean), number(spread.deviation),
           others};
 }
@@ -64,7 +65,7 @@ std::vector<std::string> spread_cells(const std::string& split, const std::strin
 std::string input_table(const std::vector<SplitSheet>& splits) {
   const std::size_t channels = splits[0].survey.inputs.size();
   const std::size_t shown = std::min(channels, kMostChannels);
-  Table table(spread_columns("input of", channels > 1 ? "channel" : ""));
+  console::Table table(spread_columns("input of", channels > 1 ? "channel" : ""));
   for (const SplitSheet& split : splits) {
     for (std::size_t channel = 0; channel < shown; ++channel) {
       table.row(spread_cells(split.name, seen(split.survey.measured, *split.dataset),
@@ -77,22 +78,22 @@ std::string input_table(const std::vector<SplitSheet>& splits) {
 std::string class_table(const std::vector<SplitSheet>& splits) {
   const std::vector<std::string>& names = splits[0].dataset->classes();
   const std::size_t shown = std::min(names.size(), kMostClasses);
-  std::vector<Table::Column> columns = {{"class", Align::right}, {"name"}};
+  std::vector<console::Table::Column> columns = {{"class", console::Align::right}, {"name"}};
   for (const SplitSheet& split : splits) {
     const std::string samples = seen(split.survey.counted, *split.dataset);
-    columns.push_back({split.name + (samples == "all" ? "" : " (" + samples + ")"), Align::right});
+    columns.push_back({split.name + (samples == "all" ? "" : " (" + samples + ")"), console::Align::right});
   }
-  Table table(columns);
+  console::Table table(columns);
   for (std::size_t i = 0; i < shown; ++i) {
     std::vector<std::string> cells = {std::to_string(i), printable(names[i])};
-    for (const SplitSheet& split : splits) cells.push_back(human_count(split.survey.classes[i]));
+    for (const SplitSheet& split : splits) cells.push_back(console::human_count(split.survey.classes[i]));
     table.row(cells);
   }
   return table.text() + left_out(names.size(), shown, "classes");
 }
 
 std::string target_table(const std::vector<SplitSheet>& splits) {
-  Table table(spread_columns("target of", ""));
+  console::Table table(spread_columns("target of", ""));
   for (const SplitSheet& split : splits) {
     table.row(spread_cells(split.name, seen(split.survey.counted, *split.dataset), "", split.survey.targets));
   }
@@ -129,7 +130,7 @@ std::string target_text(const Dataset& dataset, const data::Sample& sample) {
 }
 
 std::string sample_table(const Dataset& dataset, int64_t first, const std::vector<data::Sample>& samples) {
-  Table table({{"sample", Align::right}, {"input"}, {"target"}});
+  console::Table table({{"sample", console::Align::right}, {"input"}, {"target"}});
   for (const data::Sample& sample : samples) {
     table.row({std::to_string(first++), values_text(sample.input), target_text(dataset, sample)});
   }

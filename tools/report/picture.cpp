@@ -117,12 +117,12 @@ int cube256(Rgb colour) {
 }
 
 // What selects a colour (ISO 8613-6) for the foreground, "38", or the background, "48".
-std::string select(std::string_view ground, Rgb colour, Colours colours) {
-  if (colours == Colours::cube256) return fmt::format("{};5;{}", ground, cube256(colour));
+std::string select(std::string_view ground, Rgb colour, console::Colours colours) {
+  if (colours == console::Colours::cube256) return fmt::format("{};5;{}", ground, cube256(colour));
   return fmt::format("{};2;{};{};{}", ground, colour.red, colour.green, colour.blue);
 }
 
-std::string draw_blocks(const Picture& picture, Colours colours) {
+std::string draw_blocks(const Picture& picture, console::Colours colours) {
   std::string text;
   for (std::size_t y = 0; y < picture.height; y += 2) {
     std::string current;
@@ -192,9 +192,9 @@ Picture enlarged(const Picture& picture, std::size_t factor) {
   return resized(picture, {picture.height * factor, picture.width * factor});
 }
 
-std::string draw(const Picture& picture, const Terminal& terminal) {
+std::string draw(const Picture& picture, const console::Terminal& terminal) {
   const int columns = terminal.columns > 0 ? std::min(terminal.columns, kMostColumns) : kMostColumns;
-  if (terminal.colours != Colours::none) {
+  if (terminal.colours != console::Colours::none) {
     return draw_blocks(resized(picture, fitted(picture, columns, 1)), terminal.colours);
   }
   const auto [height, width] = fitted(picture, columns, 2);

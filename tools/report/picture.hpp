@@ -44,6 +44,6 @@ Picture enlarged(const Picture& picture, std::size_t factor);
 // picture is scaled down, each pixel the average of the area it stands for. With colours: upper half blocks, two pixels
 // a character. Without: ten shades of ASCII for a dark terminal, red, green and blue weighted as in Rec. 601; two
 // characters a pixel where there is room, since a character is about twice as high as it is wide.
-std::string draw(const Picture& picture, const Terminal& terminal);
+std::string draw(const Picture& picture, const console::Terminal& terminal);
 
 }  // namespace ddprun::report

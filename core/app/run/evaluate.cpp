@@ -4,16 +4,16 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "base/error.hpp"
-#include "console/console.hpp"
 #include "app/run/devices.hpp"
 #include "app/run/resume.hpp"
 #include "app/run/strategy.hpp"
 #include "app/run/threads.hpp"
 #include "app/run/training_data.hpp"
+#include "base/error.hpp"
+#include "console/console.hpp"
 #include "train/device/cuda.hpp"
-#include "train/optim/optimizers.hpp"
 #include "train/loop/weights.hpp"
+#include "train/optim/optimizers.hpp"
 
 namespace ddprun::run {
 namespace {
@@ -112,7 +112,7 @@ void run_evaluation(config::Loaded loaded, const std::string& checkpoint, const 
   summary.test_accuracy = result.accuracy;
   summary.world = world.size;
   const std::string text = "checkpoint " + checkpoint + place_of(metadata) + "\n" + std::to_string(result.samples) +
-                           " test samples\n" + report::summary_table(summary);
+                           " test samples\n" + console::summary_table(summary);
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
 }

@@ -2,15 +2,6 @@
 
 #include <cstdio>
 
-#include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/log.hpp"
-#include "cuda/driver.hpp"
-#include "launch/supervisor.hpp"
-#include "record/environment.hpp"
-#include "record/recorder.hpp"
-#include "record/run_dir.hpp"
-#include "console/console.hpp"
 #include "app/run/assembly.hpp"
 #include "app/run/devices.hpp"
 #include "app/run/gpu_watch.hpp"
@@ -21,6 +12,15 @@
 #include "app/run/threads.hpp"
 #include "app/run/tracing.hpp"
 #include "app/run/training_data.hpp"
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/log.hpp"
+#include "console/console.hpp"
+#include "cuda/driver.hpp"
+#include "launch/supervisor.hpp"
+#include "record/environment.hpp"
+#include "record/recorder.hpp"
+#include "record/run_dir.hpp"
 #include "train/device/cuda.hpp"
 
 namespace ddprun::run {
@@ -35,10 +35,10 @@ std::string device_text(const Assembly& assembly, const launch::World& world) {
   return assembly.device().is_cpu() || world.size == 1 ? text : text + " of rank 0";
 }
 
-report::Banner describe(const Assembly& assembly, const launch::World& world, const train::DataLoader& loader, int64_t threads,
-                        const std::string& run_dir) {
+console::Banner describe(const Assembly& assembly, const launch::World& world, const train::DataLoader& loader,
+                         int64_t threads, const std::string& run_dir) {
   const config::Experiment& experiment = assembly.experiment();
-  report::Banner banner;
+  console::Banner banner;
   banner.name = experiment.experiment.name;
   banner.model = experiment.model.name;
   for (const auto& parameter : assembly.model->module().parameters()) banner.parameters += parameter.numel();
@@ -120,7 +120,7 @@ void complete(record::Summary& summary, const Assembly& assembly, const launch::
 
 void print_results(const record::Summary& summary, const std::string& run_dir) {
   const std::string text =
-      report::summary_table(summary) + report::learned_line(summary.learned) + "run folder: " + run_dir + "\n";
+      console::summary_table(summary) + console::learned_line(summary.learned) + "run folder: " + run_dir + "\n";
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
 }
@@ -165,7 +165,7 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
                   {world.rank, world.size, experiment.log.every, experiment.train.epochs.value_or(0),
                    group.progress.get(), options.stop, gpus ? &*gpus : nullptr});
   if (world.rank == 0) {
-    log::plain(report::banner(describe(assembly, world, session.loader(), threads, options.run_dir)));
+    log::plain(console::banner(describe(assembly, world, session.loader(), threads, options.run_dir)));
   }
   if (world.rank == 0 && assembly.resume) log::info(assembly.resume->told);
   // Initial weights were drawn from the seed, equal on all ranks; what is random from here on differs between them.

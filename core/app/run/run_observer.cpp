@@ -44,7 +44,7 @@ void RunObserver::step(const record::StepRecord& record, int64_t step_of_epoch, 
             line_.time.avg * static_cast<double>(steps_left(record.epoch, step_of_epoch, steps_per_epoch)));
   if (due) {
     bar_.clear();
-    print(report::step_line(line_));
+    print(console::step_line(line_));
   }
 }
 
@@ -52,7 +52,7 @@ void RunObserver::epoch(const record::EpochRecord& record) {
   recorder_.epoch(record);
   if (options_.rank != 0) return;
   bar_.clear();
-  print(report::epoch_line(record));
+  print(console::epoch_line(record));
 }
 
 void RunObserver::shares(const std::vector<int64_t>& samples) {

@@ -4,11 +4,11 @@
 #include <atomic>
 #include <functional>
 
-#include "launch/progress.hpp"
-#include "record/recorder.hpp"
+#include "app/run/gpu_watch.hpp"
 #include "console/console.hpp"
 #include "console/progress_bar.hpp"
-#include "app/run/gpu_watch.hpp"
+#include "launch/progress.hpp"
+#include "record/recorder.hpp"
 #include "train/loop/observer.hpp"
 
 namespace ddprun::run {
@@ -43,8 +43,8 @@ class RunObserver final : public train::Observer {
 
   record::Recorder& recorder_;
   const ObserverOptions options_;
-  report::ProgressBar bar_;
-  report::StepLine line_;
+  console::ProgressBar bar_;
+  console::StepLine line_;
   launch::Progress progress_;
 };
 

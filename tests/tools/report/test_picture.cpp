@@ -38,7 +38,7 @@ std::size_t blocks_of(const std::string& line) {
   return count;
 }
 
-constexpr Terminal kRgb{80, Colours::rgb};
+constexpr console::Terminal kRgb{80, console::Colours::rgb};
 
 }  // namespace
 
@@ -93,7 +93,7 @@ TEST_CASE("of an odd number of rows the last has no background, and a colour tha
 
 TEST_CASE("with 256 colours the nearest of cube and greys is taken") {
   const auto code = [](uint8_t red, uint8_t green, uint8_t blue) {
-    const std::string text = draw({1, 1, 3, {red, green, blue}}, {80, Colours::cube256});
+    const std::string text = draw({1, 1, 3, {red, green, blue}}, {80, console::Colours::cube256});
     return text.substr(0, text.find('m'));
   };
   CHECK(code(0, 0, 0) == "\x1b[38;5;16");
@@ -117,7 +117,7 @@ TEST_CASE("shades weigh green most and blue least") {
 
 TEST_CASE("a picture is as wide as it can be without more than 64 columns, the terminal's or 32 lines") {
   const auto shades = [](std::size_t height, std::size_t width, int columns) {
-    const auto lines = lines_of(draw(filled(height, width, 255), {columns, Colours::none}));
+    const auto lines = lines_of(draw(filled(height, width, 255), {columns, console::Colours::none}));
     return std::pair(lines.size(), lines[0].size());
   };
   using Extent = std::pair<std::size_t, std::size_t>;  // lines, columns
@@ -133,7 +133,7 @@ TEST_CASE("a picture is as wide as it can be without more than 64 columns, the t
   CHECK(shades(28, 28, 1) == Extent{1, 1});
 
   const auto blocks = [](std::size_t height, std::size_t width, int columns) {
-    const auto lines = lines_of(draw(filled(height, width, 255), {columns, Colours::rgb}));
+    const auto lines = lines_of(draw(filled(height, width, 255), {columns, console::Colours::rgb}));
     return std::pair(lines.size(), blocks_of(lines[0]));
   };
   CHECK(blocks(28, 28, 80) == Extent{14, 28});
@@ -144,7 +144,7 @@ TEST_CASE("a picture is as wide as it can be without more than 64 columns, the t
 
 TEST_CASE("scaled down, a pixel is the average of its area, also where areas cut pixels") {
   // 3 columns on 2: the first takes all of the first and half of the second.
-  const auto lines = lines_of(draw(grey(1, 3, {30, 60, 90}), {2, Colours::rgb}));
+  const auto lines = lines_of(draw(grey(1, 3, {30, 60, 90}), {2, console::Colours::rgb}));
   REQUIRE(lines.size() == 1);
   CHECK(lines[0] == "\x1b[38;2;40;40;40m" + kHalf + "\x1b[38;2;80;80;80m" + kHalf + "\x1b[0m");
   // A chequerboard averages to grey.
