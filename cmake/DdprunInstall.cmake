@@ -10,7 +10,8 @@ get_property(plugins GLOBAL PROPERTY DDPRUN_PLUGINS)
 add_custom_target(runtime DEPENDS ${plugins})
 # All that is installed: the tools, too.
 get_property(tools GLOBAL PROPERTY DDPRUN_TOOLS)
-add_custom_target(product DEPENDS runtime ${tools} ddprun_charts)
+add_custom_target(tools DEPENDS ${tools})
+add_custom_target(product DEPENDS runtime tools ddprun_charts)
 
 foreach(target ddprun libddprun ddprun_cuda_graph)
   if(TARGET ${target})

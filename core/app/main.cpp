@@ -66,7 +66,8 @@ void declare(CLI::App& cli, Arguments& arguments, std::string& topic, Command& c
   console::add_plugin_path(cli, arguments.plugin_paths);
   auto* quiet = cli.add_flag("-q,--quiet", arguments.quiet, "Print errors and the results alone");
   cli.add_flag("-v,--verbose", arguments.verbose, "Print details too")->excludes(quiet);
-  auto* version = cli.add_flag("--version", std::string("As the command version"));
+  const std::string about_version = "As the command version";
+  auto* version = cli.add_flag("--version", about_version);
   declare_subcommands(cli, arguments, command);
   auto* asked = cli.add_subcommand("help", "Print this, or the help of a command or tool");
   asked->add_option("name", topic, "A command or a tool")->type_name("NAME");

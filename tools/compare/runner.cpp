@@ -42,6 +42,10 @@ ExitCode code_of(const RunEnd& end) {
 }  // namespace
 
 Runner::Runner(const Running& running, const std::string& kind, const Variant& first) : running_(running) {
+  if (running.program.empty()) {
+    throw Error(ExitCode::failure, kind + ": makes its runs with ddprun, which is neither in the folder of ddprun-" +
+                                       kind + " nor on PATH");
+  }
   const std::string output = running.output.empty() ? first.loaded.experiment.experiment.output : running.output;
   folder_ = record::make_run_dir(output, kind);
   for (const char* part : {"runs", "logs"}) fs::create_directories(fs::path(folder_) / part);

@@ -14,7 +14,7 @@ import time
 import unittest
 from unittest import mock
 
-BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
+BENCH = pathlib.Path(__file__).resolve().parents[3] / "bench"
 sys.path.insert(0, str(BENCH))
 import contenders  # noqa: E402
 import running  # noqa: E402
