@@ -1,17 +1,21 @@
-# What `cmake --install` puts into a prefix, and what `find_package(ddprun)` finds there: bin/ddprun, lib/libddprun.so,
-# lib/libddprun_cuda_graph.so where CUDA's headers are, lib/ddprun/ (the plugins), share/ddprun/ (what reports are drawn
-# with), include/ddprun/ (the SDK) and lib/cmake/ddprun/. Everything finds the rest relative to
-# itself; only Torch's folder is absolute. Included last: it goes by the targets that there are.
+# What `cmake --install` puts into a prefix, and what `find_package(ddprun)` finds there: bin/ddprun, bin/ddprun-<tool>,
+# lib/libddprun.so, lib/libddprun_cuda_graph.so where CUDA's headers are, lib/ddprun/ (the plugins), share/ddprun/ (what
+# reports are drawn with), include/ddprun/ (the SDK) and lib/cmake/ddprun/. Everything finds the rest relative to itself;
+# only Torch's folder is absolute. Included last: it needs to know all targets.
 include(CMakePackageConfigHelpers)
 set(package lib/cmake/ddprun)
 
-# What ./ddprun builds, and all that is installed: the program, its plugins and the conformance suite; no tests.
+# What a run needs: the program and its plugins. ./ddprun builds this.
 get_property(plugins GLOBAL PROPERTY DDPRUN_PLUGINS)
-add_custom_target(product DEPENDS ${plugins} ddprun_charts $<TARGET_NAME_IF_EXISTS:ddprun-conformance>)
+add_custom_target(runtime DEPENDS ${plugins})
+# All that is installed: the tools, too.
+get_property(tools GLOBAL PROPERTY DDPRUN_TOOLS)
+add_custom_target(tools DEPENDS ${tools})
+add_custom_target(product DEPENDS runtime tools ddprun_charts)
 
 foreach(target ddprun libddprun ddprun_cuda_graph)
   if(TARGET ${target})
-    add_dependencies(product ${target})
+    add_dependencies(runtime ${target})
     install(TARGETS ${target} RUNTIME DESTINATION bin LIBRARY DESTINATION lib)
   endif()
 endforeach()

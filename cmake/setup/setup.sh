@@ -1,8 +1,10 @@
 # What ./ddprun and ./run-tests share: install what is missing, configure, build. Sourced by bash, with `root` set to
-# the checkout. Every step prints one line on stderr and keeps its output in build/setup/; what is done already is
-# silent.
+# the checkout. Every step prints a line on stderr when it begins, and says how far it is while it runs (progress.sh); its
+# output is in build/setup/. What is done already is silent.
 setup=$root/cmake/setup
 logs=$root/build/setup
+# shellcheck source=cmake/setup/progress.sh
+. "$setup/progress.sh"
 # shellcheck source=cmake/setup/torch.sh
 . "$setup/torch.sh"
 # shellcheck source=cmake/setup/ucx.sh
@@ -22,7 +24,7 @@ step() {
   local log=$logs/$1 name=$2 status=0
   shift 2
   say "$name"
-  "$@" >"$log" 2>&1 </dev/null || status=$?
+  while_ticking "${name%%: *}" "$log" "$@" || status=$?
   ((status == 0)) && return
   tail -n 25 "$log" >&2
   fail "$name: failed (exit $status); log: $log"
@@ -33,7 +35,7 @@ lock() {
   eval "exec $1>>\"\$2\""
   flock --nonblock "$1" && return
   say "waiting for another process that sets up $3"
-  flock "$1"
+  while_ticking waiting /dev/null flock "$1"
 }
 
 as_root() {
@@ -74,7 +76,7 @@ need_packages() {
   if (($(id -u) != 0)) && ! command -v sudo >/dev/null; then
     fail "Debian packages are missing, and there is neither root nor sudo to install them; as root: $command"
   fi
-  step packages.log "installing ${#missing[@]} Debian packages: ${missing[*]}" install_packages "${missing[@]}"
+  step packages.log "installing ${#missing[@]} Debian packages (at most 120 MB): ${missing[*]}" install_packages "${missing[@]}"
 }
 
 # configure PRESET [-D...]: once, and again when it is asked for another value or the presets change; CMake notices
@@ -101,36 +103,19 @@ build_jobs() {
   echo $((free < 1 ? 1 : free < cores ? free : cores))
 }
 
-# build PRESET [TARGET...]: silent when there is nothing to do; on a terminal it counts, elsewhere it prints one line.
+# build PRESET [TARGET...]: silent when there is nothing to do.
 build() {
   local preset=$1 log=$logs/build-$1.log status=0
-  local name="building build/$preset (log: $log)"
   shift
   ninja -C "$root/build/$preset" -j "$(build_jobs)" "$@" </dev/null 2>&1 |
-    tee "$log" | show_progress "$name" || status=${PIPESTATUS[0]}
+    tee "$log" | show_build "building build/$preset" "$log" || status=${PIPESTATUS[0]}
   ((status == 0)) && return
   grep -E -A 12 'FAILED:|error:|ninja: error' "$log" | head -n 60 >&2
-  fail "$name: failed (exit $status)"
+  fail "building build/$preset (log: $log): failed (exit $status)"
 }
 
-show_progress() {
-  local line started='' terminal=''
-  [[ -t 2 ]] && terminal=yes
-  while IFS= read -r line; do
-    # "[0/1] Re-checking globbed directories" is no work.
-    [[ $line =~ ^\[([1-9][0-9]*/[0-9]+)\] ]] || continue
-    if [[ $terminal ]]; then
-      printf '\rddprun: set-up: %s %s \033[K' "$1" "${BASH_REMATCH[1]}" >&2
-    elif [[ ! $started ]]; then
-      say "$1"
-    fi
-    started=yes
-  done
-  if [[ $terminal && $started ]]; then echo >&2; fi
-}
-
-# prepare program|tests: takes the clone's lock and installs. Sets torch_dir, torch_python, ucx_dir,
-# nccl_dir, cuda_dir and charts_python.
+# prepare program|tests [charts]: takes the clone's lock and installs. Sets torch_dir, torch_python, ucx_dir, nccl_dir,
+# cuda_dir and, with tests or charts, charts_python.
 prepare() {
   mkdir -p "$logs"
   lock_clone
@@ -138,7 +123,8 @@ prepare() {
   need_torch "$1"
   need_ucx
   need_nccl
-  need_charts
+  charts_python=''
+  if [[ $* == *tests* || $* == *charts* ]]; then need_charts; fi
 }
 
 lock_clone() { lock 9 "$logs/lock" "this clone"; }

@@ -1,7 +1,5 @@
 #include "app/command_line.hpp"
 
-#include <filesystem>
-
 namespace ddprun::app {
 namespace {
 
@@ -15,10 +13,6 @@ std::string shell_word(const std::string& text) {
 }
 
 }  // namespace
-
-std::string this_program() {
-  return std::filesystem::read_symlink("/proc/self/exe");
-}
 
 std::string training_command(const Arguments& arguments) {
   std::string command = "ddprun --config " + shell_word(arguments.config);

@@ -1,18 +1,14 @@
-// Command lines that this program makes: for its ranks, and for a person to repeat.
+// The command line that a person types to repeat a training.
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "app/commands.hpp"
 
 namespace ddprun::app {
 
-// The path of this program.
-std::string this_program();
-
-// `ddprun --config exp.toml --set a.b=c`: the training that the arguments ask for, but for what it goes on from; as a
-// shell takes it.
+// `ddprun --config exp.toml --set a.b=c`: the training that the arguments ask for, without the checkpoint that it
+// resumes from; quoted for a shell.
 std::string training_command(const Arguments& arguments);
 
 }  // namespace ddprun::app

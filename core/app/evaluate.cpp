@@ -1,17 +1,18 @@
 #include "app/run/evaluate.hpp"
 #include "app/command_line.hpp"
+#include "app/run/checks.hpp"
 #include "base/log.hpp"
+#include "console/program.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
-#include "app/run/assembly.hpp"
 
 namespace ddprun::app {
 namespace {
 
 // What a rank is started with: nothing of it has to be looked for again.
 std::vector<std::string> rank_command(const Arguments& arguments, const run::Evaluated& found) {
-  std::vector<std::string> command = {this_program(),   "evaluate", "--checkpoint",
-                                      found.checkpoint, "--config", found.config};
+  std::vector<std::string> command = {console::this_program(), "evaluate", "--checkpoint",
+                                      found.checkpoint,        "--config", found.config};
   for (const std::string& override_ : arguments.overrides) command.insert(command.end(), {"--set", override_});
   for (const std::string& path : arguments.plugin_paths) command.insert(command.end(), {"--plugin-path", path});
   return command;

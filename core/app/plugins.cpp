@@ -2,9 +2,9 @@
 
 #include "app/commands.hpp"
 #include "comm/plugin_backend.hpp"
+#include "console/table.hpp"
 #include "data/datasets.hpp"
 #include "ddprun/plugin/words.hpp"
-#include "console/table.hpp"
 
 namespace ddprun::app {
 namespace {
@@ -47,7 +47,7 @@ std::vector<std::string> row(const plugin::Listed& listed) {
 
 ExitCode plugins(const Arguments& arguments) {
   const auto registry = plugin::Registry::standard(arguments.plugin_paths);
-  report::Table table({{"kind"}, {"name"}, {"version"}, {"library"}, {"about"}, {"path"}});
+  console::Table table({{"kind"}, {"name"}, {"version"}, {"library"}, {"about"}, {"path"}});
   for (const plugin::Listed& listed : data::list_plugins(registry)) table.row(row(listed));
   for (const ddprun_dataset_plugin& dataset : data::builtin_datasets()) {
     table.row(row({plugin::Kind::dataset, dataset.name, "built in", &dataset}));

@@ -1,16 +1,16 @@
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 
 #include "app/command_line.hpp"
 #include "app/commands.hpp"
+#include "app/run/checks.hpp"
+#include "app/run/rank.hpp"
 #include "base/log.hpp"
 #include "config/text.hpp"
+#include "console/program.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
-#include "app/run/assembly.hpp"
-#include "app/run/devices.hpp"
-#include "app/run/rank.hpp"
-#include "app/run/resume.hpp"
 
 namespace ddprun::app {
 namespace {
@@ -62,7 +62,7 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
 
   launch::Job job;
   job.command = arguments.argv;
-  job.command[0] = this_program();
+  job.command[0] = console::this_program();
   // The ranks must not look for the latest run themselves: meanwhile there may be a later one.
   const std::string& resume = experiment.checkpoint.resume;
   if (!resume.empty()) job.command.insert(job.command.end(), {"--set", "checkpoint.resume=" + config::quoted(resume)});

@@ -1,8 +1,7 @@
 #include <cstdio>
 
 #include "app/commands.hpp"
-#include "app/run/assembly.hpp"
-#include "app/run/resume.hpp"
+#include "app/run/checks.hpp"
 
 namespace ddprun::app {
 

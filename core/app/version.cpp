@@ -1,14 +1,14 @@
 #include <cstdio>
 
 #include "app/commands.hpp"
+#include "app/run/torch_facts.hpp"
 #include "base/version.hpp"
 #include "data/datasets.hpp"
-#include "train/loop/model_loader.hpp"
 
 namespace ddprun::app {
 
 ExitCode version(const Arguments& arguments) {
-  std::printf("ddprun %s\ntorch %s\ncompiler GCC %s\n", ddprun::version(), train::torch_version().c_str(), __VERSION__);
+  std::printf("ddprun %s\ntorch %s\ncompiler GCC %s\n", ddprun::version(), run::torch_version().c_str(), __VERSION__);
   for (const plugin::Listed& listed : data::list_plugins(plugin::Registry::standard(arguments.plugin_paths))) {
     if (const auto* comm = std::get_if<const ddprun_comm_plugin*>(&listed.content)) {
       std::printf("plugin comm %s %s (%s)\n", (*comm)->name, (*comm)->version, (*comm)->library);

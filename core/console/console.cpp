@@ -8,7 +8,7 @@
 #include "console/table.hpp"
 #include "console/units.hpp"
 
-namespace ddprun::report {
+namespace ddprun::console {
 namespace {
 
 std::string percent(double fraction) {
@@ -179,4 +179,4 @@ std::string learned_line(const std::vector<std::pair<std::string, double>>& lear
   return text + '\n';
 }
 
-}  // namespace ddprun::report
+}  // namespace ddprun::console

@@ -10,7 +10,7 @@
 #include "ddprun/records.hpp"
 #include "record/meters.hpp"
 
-namespace ddprun::report {
+namespace ddprun::console {
 
 // What the start banner tells.
 struct Banner {
@@ -61,4 +61,4 @@ std::string summary_table(const record::Summary& summary);
 // One line: "learned: weight 1.9998, bias 3.0004"; "" for none.
 std::string learned_line(const std::vector<std::pair<std::string, double>>& learned);
 
-}  // namespace ddprun::report
+}  // namespace ddprun::console

@@ -12,7 +12,7 @@
 
 #include "console/units.hpp"
 
-namespace ddprun::report {
+namespace ddprun::console {
 namespace {
 
 constexpr auto kRedraw = std::chrono::milliseconds(100);
@@ -102,4 +102,4 @@ void ProgressBar::clear() {
   shown_ = false;
 }
 
-}  // namespace ddprun::report
+}  // namespace ddprun::console

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace ddprun::report {
+namespace ddprun::console {
 
 // Columns of the terminal that will show this process's stderr; 0 for none (a pipe, a file, TERM=dumb). A rank's stderr
 // is a pipe to its launcher, which says in DDPRUN_TTY how many columns its own terminal has.
@@ -46,4 +46,4 @@ class ProgressBar {
   std::chrono::steady_clock::time_point drawn_{};
 };
 
-}  // namespace ddprun::report
+}  // namespace ddprun::console

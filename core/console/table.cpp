@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace ddprun::report {
+namespace ddprun::console {
 namespace {
 
 constexpr size_t kGap = 2;
@@ -54,4 +54,4 @@ std::string Table::text(int indent) const {
   return text;
 }
 
-}  // namespace ddprun::report
+}  // namespace ddprun::console

@@ -1,12 +1,12 @@
-// report: what a person reads of a run: tables and lines for the terminal, charts, HTML. It formats; it measures
-// nothing. Torch-free.
+// console: what a person reads in the terminal: tables, lines, a progress bar, units. It formats; it measures nothing.
+// Torch-free.
 #pragma once
 
 #include <string>
 #include <utility>
 #include <vector>
 
-namespace ddprun::report {
+namespace ddprun::console {
 
 enum class Align { left, right };
 
@@ -34,4 +34,4 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-}  // namespace ddprun::report
+}  // namespace ddprun::console

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
-namespace ddprun::report {
+namespace ddprun::console {
 namespace {
 
 std::string_view variable(const char* name) {
@@ -31,4 +31,4 @@ Terminal terminal_of(int fd) {
   return {columns, colours_of_environment()};
 }
 
-}  // namespace ddprun::report
+}  // namespace ddprun::console

@@ -1,7 +1,7 @@
 // What the terminal can show that text is written to.
 #pragma once
 
-namespace ddprun::report {
+namespace ddprun::console {
 
 enum class Colours { none, cube256, rgb };  // none: ASCII alone; xterm's 256; 24 bits
 
@@ -14,4 +14,4 @@ struct Terminal {
 // and COLORTERM=truecolor or 24bit, or a TERM that ends in 256color.
 Terminal terminal_of(int fd);
 
-}  // namespace ddprun::report
+}  // namespace ddprun::console

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace ddprun::report {
+namespace ddprun::console {
 namespace {
 
 // 1.23, 12.3, 123: the limits lie where rounding would add a digit.
@@ -65,4 +65,4 @@ std::string human_rate(double samples_per_second) {
   return human_count(std::llround(samples_per_second)) + " samples/s";
 }
 
-}  // namespace ddprun::report
+}  // namespace ddprun::console

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace ddprun::report {
+namespace ddprun::console {
 
 // Three digits that count: "532 ns", "4.21 us", "12.3 ms", "1.52 s", "2 min 05 s", "1 h 02 min". NaN gives "-".
 std::string human_time(double seconds);
@@ -17,4 +17,4 @@ std::string human_count(int64_t count);
 // Samples per second: "61,234 samples/s"; below 100 with decimals: "12.3 samples/s".
 std::string human_rate(double samples_per_second);
 
-}  // namespace ddprun::report
+}  // namespace ddprun::console

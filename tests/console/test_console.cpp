@@ -6,8 +6,8 @@
 #include "support/contains.hpp"
 
 using namespace ddprun;
+using console::StepLine;
 using ddprun::testing::contains;
-using report::StepLine;
 
 namespace {
 
@@ -15,8 +15,8 @@ record::Meter meter(double val, double avg) {
   return {val, avg, avg, 1};
 }
 
-report::Banner mnist() {
-  report::Banner banner;
+console::Banner mnist() {
+  console::Banner banner;
   banner.name = "mnist";
   banner.model = "simplenet";
   banner.parameters = 203530;
@@ -43,13 +43,13 @@ report::Banner mnist() {
 
 TEST_CASE("a step line has the form of PyTorch's examples") {
   StepLine line{1, 50, 469, meter(0.012, 0.013), meter(0.001, 0.001), meter(0.4321, 0.5678), meter(0.875, 0.8312)};
-  CHECK(report::step_line(line) ==
+  CHECK(console::step_line(line) ==
         "epoch 1 [50/469] time 0.012 (0.013) data 0.001000 (0.001000) loss 0.4321 (0.5678) acc 87.50 (83.12)\n");
 }
 
 TEST_CASE("a step line of a regression has no accuracy, and short times keep their digits") {
   StepLine line{3, 1, 10, meter(0.00012, 0.00013), meter(0, 0), meter(0.01, 0.02), {}};
-  CHECK(report::step_line(line) ==
+  CHECK(console::step_line(line) ==
         "epoch 3 [1/10] time 0.000120 (0.000130) data 0.000000 (0.000000) loss 0.0100 (0.0200)\n");
 }
 
@@ -62,7 +62,7 @@ TEST_CASE("an epoch line tells training, test and every rank's loss") {
   epoch.test_loss = 0.39;
   epoch.test_accuracy = 0.8801;
   epoch.per_rank_loss = {0.431, 0.4332};
-  CHECK(report::epoch_line(epoch) ==
+  CHECK(console::epoch_line(epoch) ==
         "epoch 2 done in 6.21 s: train loss 0.4321, acc 87.50; test loss 0.3900, acc 88.01; train loss by rank 0.4310 "
         "0.4332\n");
 }
@@ -70,7 +70,7 @@ TEST_CASE("an epoch line tells training, test and every rank's loss") {
 TEST_CASE("an epoch line leaves out what was not measured") {
   record::EpochRecord epoch;
   epoch.train_loss = 0.5;
-  CHECK(report::epoch_line(epoch) == "epoch 1 done: train loss 0.5000\n");
+  CHECK(console::epoch_line(epoch) == "epoch 1 done: train loss 0.5000\n");
 }
 
 TEST_CASE("the summary splits the average step and shows what no part accounts for") {
@@ -85,7 +85,7 @@ TEST_CASE("the summary splits the average step and shows what no part accounts f
   summary.backend = "gloo";
   summary.algorithm = "ring";
   summary.transport = "tcp";
-  CHECK(report::summary_table(summary) ==
+  CHECK(console::summary_table(summary) ==
         "test accuracy                     88.01 %\n"
         "total time                     1 min 15 s\n"
         "throughput               61,234 samples/s\n"
@@ -105,7 +105,7 @@ TEST_CASE("the summary of a run that replays steps tells the graph from the part
   summary.avg_batch_time = 0.010;
   summary.split.forward = summary.split.backward = 0.0005;
   summary.split.graph = 0.008;
-  CHECK(report::summary_table(summary) ==
+  CHECK(console::summary_table(summary) ==
         "average step  10.0 ms  100.0 %\n"
         "  forward      500 us    5.0 %\n"
         "  backward     500 us    5.0 %\n"
@@ -124,7 +124,7 @@ TEST_CASE("the summary of dp splits communication further, and tells each device
   summary.split.reduce = 0.002;
   summary.peak_memory_bytes = 512 << 20;
   summary.memory_by_device = {100 << 20, 50 << 20};
-  CHECK(report::summary_table(summary) ==
+  CHECK(console::summary_table(summary) ==
         "average step              10.0 ms  100.0 %\n"
         "  forward                 4.00 ms   40.0 %\n"
         "  exposed communication   5.00 ms   50.0 %\n"
@@ -145,25 +145,25 @@ TEST_CASE("the summary tells how much a step allreduces, and how fast") {
   summary.comm_bytes = 46871150;
   summary.comm_time = 0.04;
   summary.comm_busbw = 1.17e9;
-  CHECK(report::summary_table(summary) ==
+  CHECK(console::summary_table(summary) ==
         "communication          gloo ring\n"
         "  allreduced   44.7 MiB per step  1.17 GB/s busbw\n");
   summary.comm_busbw = record::kAbsent;  // a world of one
-  CHECK(report::summary_table(summary) == "communication  gloo ring\n");
+  CHECK(console::summary_table(summary) == "communication  gloo ring\n");
 }
 
 TEST_CASE("the summary tells peak memory and page faults where they were measured") {
   record::Summary summary;
   summary.peak_memory_bytes = 512 << 20;
-  CHECK(report::summary_table(summary) == "peak memory  512 MiB\n");
+  CHECK(console::summary_table(summary) == "peak memory  512 MiB\n");
   summary.page_faults = 12.25;
-  CHECK(report::summary_table(summary) ==
+  CHECK(console::summary_table(summary) ==
         "peak memory           512 MiB\n"
         "page faults per step     12.2\n");
 }
 
 TEST_CASE("the banner says what runs where, and that there is no GPU") {
-  CHECK(report::banner(mnist()) ==
+  CHECK(console::banner(mnist()) ==
         "experiment  mnist, seed 42\n"
         "model       simplenet, 203,530 parameters\n"
         "data        mnist, 60,000 training samples, 10,000 test samples\n"
@@ -177,29 +177,29 @@ TEST_CASE("the banner says what runs where, and that there is no GPU") {
 }
 
 TEST_CASE("the banner of a machine with a GPU, and of a single process, says no more than that") {
-  report::Banner banner = mnist();
+  console::Banner banner = mnist();
   banner.gpu_present = true;
   banner.strategy = "single";
   banner.backend = "";
-  const std::string text = report::banner(banner);
+  const std::string text = console::banner(banner);
   CHECK_FALSE(contains(text, "GPU"));
   CHECK(contains(text, "strategy    single\n"));
 }
 
 TEST_CASE("the banner of dp tells devices in place of ranks") {
-  report::Banner banner = mnist();
+  console::Banner banner = mnist();
   banner.strategy = "dp";
   banner.backend = "";
   banner.world = 1;
   banner.devices = 3;
   banner.global_batch = 64;
-  const std::string text = report::banner(banner);
+  const std::string text = console::banner(banner);
   CHECK(contains(text, "strategy    dp\n"));
   CHECK(contains(text, "batch       64 in all, at most 22 per device\n"));
   CHECK(contains(text, "device      cpu, 3 devices of 1 thread\n"));
 }
 
 TEST_CASE("learned values are one line, and none is nothing") {
-  CHECK(report::learned_line({{"weight", 1.99984}, {"bias", 3.0004}}) == "learned: weight 1.9998, bias 3.0004\n");
-  CHECK(report::learned_line({}) == "");
+  CHECK(console::learned_line({{"weight", 1.99984}, {"bias", 3.0004}}) == "learned: weight 1.9998, bias 3.0004\n");
+  CHECK(console::learned_line({}) == "");
 }

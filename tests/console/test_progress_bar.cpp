@@ -13,7 +13,7 @@
 
 using ddprun::testing::contains;
 using ddprun::testing::Variable;
-using namespace ddprun::report;
+using namespace ddprun::console;
 
 namespace {
 

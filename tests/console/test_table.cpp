@@ -4,7 +4,7 @@
 
 #include "console/table.hpp"
 
-using namespace ddprun::report;
+using namespace ddprun::console;
 
 TEST_CASE("columns line up left and right under their titles") {
   Table table({{"name", Align::left}, {"bytes", Align::right}, {"path", Align::left}});

@@ -6,7 +6,7 @@
 #include "support/pty.hpp"
 #include "support/variable.hpp"
 
-using namespace ddprun::report;
+using namespace ddprun::console;
 using ddprun::testing::Pty;
 using ddprun::testing::Variable;
 

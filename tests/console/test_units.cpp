@@ -4,7 +4,7 @@
 
 #include "console/units.hpp"
 
-using namespace ddprun::report;
+using namespace ddprun::console;
 
 TEST_CASE("times keep three digits and change their unit where a fourth would appear") {
   CHECK(human_time(0) == "0 s");

@@ -112,11 +112,10 @@ TEST_CASE("what the command line does not know is a usage error that says which 
   check({"validat", config}, "unknown argument \"validat\" (did you mean \"validate\"?)");
   check({"validate"}, "file");
   check({"validate", config, config}, config);
-  check({"--config"}, "ddprun: --config: its value is missing; ddprun --help tells what there is");
+  check({"--config"}, "ddprun: --config: its value is missing; see ddprun --help");
   check({"--config", config, "--plugin-path", "/nowhere"}, "--plugin-path /nowhere: no such folder");
-  check({"bench", "--ranks", "two"},
-        "ddprun: --ranks = two: expected a number; ddprun bench --help tells what there is");
-  check({"data", "info", "--smaple", "7"}, "(did you mean \"--sample\"?); ddprun data info --help tells what there is");
+  check({"bench", "--ranks", "two"}, "ddprun: --ranks = two: expected a number; see ddprun bench --help");
+  check({"data", "info", "--smaple", "7"}, "(did you mean \"--sample\"?); see ddprun data info --help");
   check({"bench", "--json", "/nowhere/bench.json"}, "--json /nowhere/bench.json: there is no folder /nowhere");
   check({config}, "to run a file, use --config " + config);
   check({"--set", "train.steps=1"}, "--config FILE is missing");

@@ -3,15 +3,19 @@
 # or installs anything: the tools are recorders, and the rest are links to the real ones.
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 real_tools=(awk basename bash cat chmod comm cp dirname env flock grep head mkdir mv nproc paste readlink realpath rm
-  sed sleep sort tail tee touch wc)
+  script sed sleep sort tail tee touch wc)
 
 make_sandbox() {
   local tool
   box=$(mktemp -d "${TMPDIR:-/tmp}/ddprun-setup-XXXXXX")
   clone=$box/clone
-  mkdir -p "$clone/tests" "$clone/build/release/bin" "$box/bin" "$box/home"
+  mkdir -p "$clone/tests" "$clone/tools" "$clone/build/release/bin" "$box/bin" "$box/home"
   cp -r "$source_dir/ddprun" "$source_dir/run-tests" "$source_dir/CMakePresets.json" "$source_dir/cmake" "$clone"
   cp "$source_dir/tests/summary.py" "$clone/tests"
+  for tool in bench report; do
+    mkdir "$clone/tools/$tool"
+    cp "$source_dir/tools/$tool"/{CMakeLists.txt,main.cpp} "$clone/tools/$tool"
+  done
   for tool in "${real_tools[@]}"; do ln -s "$(command -v "$tool")" "$box/bin/$tool"; done
   : >"$box/calls"
   # Debian has everything, we are root, python3 has no torch, CMake configures, ninja has nothing to do.

@@ -24,7 +24,7 @@ test_missing_packages_are_installed_in_one_call_by_their_names() {
   expect status "$status" 0
   expect installs "$(calls_of apt-get | grep ' install ' | sed 's/.* install/install/')" \
     "install -y --no-install-recommends ccache ninja-build"
-  expect_has line "$errors" "ddprun: set-up: installing 2 Debian packages: ccache ninja-build"
+  expect_has line "$errors" "ddprun: set-up: installing 2 Debian packages (at most 120 MB): ccache ninja-build"
 }
 
 test_what_only_the_tests_need_is_installed_by_run_tests_alone() {
@@ -104,12 +104,89 @@ test_a_failed_build_shows_its_errors_and_never_runs_the_program() {
     "building build/release (log: $clone/build/setup/build-release.log): failed (exit 1)"
 }
 
-test_a_build_that_has_work_prints_one_line() {
+test_a_short_build_prints_one_line() {
   make_environment 'exit 1' torch-cpu.txt
   run ./ddprun
   fake ninja 'echo "[0/1] Re-checking globbed directories..."; echo "[1/2] Building a.o"; echo "[2/2] Linking"'
   run ./ddprun
   expect errors "$errors" "ddprun: set-up: building build/release (log: $clone/build/setup/build-release.log)"
+}
+
+test_a_long_build_says_how_far_it_is() {
+  make_environment 'exit 1' torch-cpu.txt
+  run ./ddprun
+  variables=(DDPRUN_PROGRESS_EVERY=1)
+  fake ninja 'echo "[1/4] Building a.o"; sleep 2.5; echo "[3/4] Building b.o"; sleep 1.5; echo "[4/4] Linking"'
+  run ./ddprun
+  expect_has "while ninja is silent" "$errors" "ddprun: set-up: building build/release: 1 of 4 files"
+  expect_has "afterwards" "$errors" "ddprun: set-up: building build/release: 3 of 4 files"
+}
+
+test_on_a_terminal_a_build_counts_in_place() {
+  make_environment 'exit 1' torch-cpu.txt
+  run ./ddprun
+  fake ninja 'echo "[1/4] Building a.o"; sleep 1.2; echo "[4/4] Linking"'
+  run script --quiet --return --command ./ddprun /dev/null
+  expect status "$status" 0
+  expect_has "line" "$output" $'\rddprun: set-up: building build/release: 1 of 4 files\e[K'
+}
+
+test_the_time_left_is_guessed_from_the_files_done() {
+  # shellcheck source=cmake/setup/progress.sh
+  . "$source_dir/cmake/setup/progress.sh"
+  expect "too early" "$(time_left 9 5 10)" ""
+  expect minutes "$(time_left 120 20 60)" ", about 4 min left"
+  expect "the end" "$(time_left 120 50 60)" ", less than a minute left"
+}
+
+test_a_long_step_says_how_long_it_has_taken() {
+  make_environment 'exit 1' torch-cpu.txt
+  variables=(DDPRUN_PROGRESS_EVERY=1)
+  fake cmake 'while [ "$1" != --preset ]; do shift; done
+    sleep 2.5; mkdir -p "$BOX/clone/build/$2"; : >"$BOX/clone/build/$2/build.ninja"'
+  run ./ddprun
+  expect_has "line" "$errors" "ddprun: set-up: configuring build/release: 2 s so far"
+}
+
+test_an_interrupt_ends_what_says_how_long_a_step_takes() {
+  make_environment 'exit 1' torch-cpu.txt
+  fake cmake 'kill -INT $PPID; sleep 0.2; exit 1'
+  variables=(DDPRUN_PROGRESS_EVERY=1)
+  run ./ddprun
+  expect status "$status" 130
+  expect_has "line" "$errors" "ddprun: set-up: interrupted"
+  sleep 2.5
+  expect "lines since" "$(<"$box/errors")" "$errors"
+}
+
+test_only_what_a_run_needs_is_built() {
+  make_environment 'exit 1' torch-cpu.txt
+  rm "$charts/ddprun-complete.txt"
+  run ./ddprun --config exp.toml
+  expect targets "$(calls_of ninja | sed 's/.* -j [0-9]* //')" runtime
+  expect "no charts" "$(calls_of charts-python)" ""
+}
+
+test_a_tool_is_built_when_it_is_named() {
+  make_environment 'exit 1' torch-cpu.txt
+  rm "$charts/ddprun-complete.txt"
+  run ./ddprun bench --ranks 2
+  expect targets "$(calls_of ninja | sed 's/.* -j [0-9]* //')" "runtime ddprun-bench"
+  expect "no charts" "$(calls_of charts-python)" ""
+  expect output "$output" "the program: bench --ranks 2"
+}
+
+test_a_tool_that_draws_brings_the_charts() {
+  make_environment 'exit 1' torch-cpu.txt
+  run ./ddprun report runs/a
+  expect targets "$(calls_of ninja | sed 's/.* -j [0-9]* //')" "runtime ddprun-report"
+  expect_has cmake "$(calls_of cmake)" "-DDDPRUN_CHARTS_PYTHON=$charts/bin/python"
+}
+
+test_the_help_has_all_tools() {
+  make_environment 'exit 1' torch-cpu.txt
+  run ./ddprun --help
+  expect targets "$(calls_of ninja | sed 's/.* -j [0-9]* //')" "runtime tools"
 }
 
 test_DDPRUN_TORCH_DIR_is_used() {
@@ -309,7 +386,7 @@ test_charts_have_an_environment_of_their_own_that_CMake_is_told() {
     *incomplete.py*) [ -e "$BOX/done" ] || echo vl-convert-python==1.9.0.post1 ;;
     *install*) touch "$BOX/done" ;;
   esac'
-  run ./ddprun
+  run ./ddprun report
   expect status "$status" 0
   expect pip "$(calls_of charts-python | grep -o ' install .*')" \
     " install --no-deps --no-cache-dir --no-compile --progress-bar off vl-convert-python==1.9.0.post1"
@@ -322,7 +399,7 @@ test_DDPRUN_CHARTS_PYTHON_is_used_and_nothing_installed() {
   rm -r "$charts"
   fake charts-python ''
   variables=(DDPRUN_CHARTS_PYTHON="$box/bin/charts-python")
-  run ./ddprun
+  run ./ddprun report
   expect status "$status" 0
   expect_has cmake "$(calls_of cmake)" "-DDDPRUN_CHARTS_PYTHON=$box/bin/charts-python"
   expect pip "$(calls_of charts-python | grep -c ' install ')" 0
@@ -332,7 +409,7 @@ test_DDPRUN_CHARTS_PYTHON_without_the_package_is_an_error() {
   make_environment 'exit 1' torch-cpu.txt
   fake charts-python 'exit 1'
   variables=(DDPRUN_CHARTS_PYTHON="$box/bin/charts-python")
-  run ./ddprun
+  run ./ddprun report
   expect status "$status" 1
   expect_has line "$errors" "DDPRUN_CHARTS_PYTHON=$box/bin/charts-python is no Python with vl-convert-python"
 }
@@ -388,7 +465,7 @@ test_run_tests_fails_when_ctest_gives_no_results() {
 
 test_the_scripts_are_sound_bash() {
   local script
-  for script in ddprun run-tests cmake/setup/{setup.sh,torch.sh,ucx.sh,nccl.sh,charts.sh,pins.sh,find-torch} tests/fresh/run; do
+  for script in ddprun run-tests cmake/setup/{setup.sh,progress.sh,torch.sh,ucx.sh,nccl.sh,charts.sh,pins.sh,find-torch} tests/fresh/run; do
     expect "$script" "$(bash -n "$source_dir/$script" 2>&1)" ""
   done
 }

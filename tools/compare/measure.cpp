@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "tools/compare/order.hpp"
 #include "console/units.hpp"
+#include "tools/compare/order.hpp"
 
 namespace ddprun::compare {
 namespace {
@@ -45,7 +45,7 @@ class Rounds {
       if (comparison_.environment.empty()) comparison_.environment = run.environment;
       member.dirs.push_back(run.dir);
       member.runs.push_back(figures_of(run, request_.warmup_steps));
-      runner_.tell(fmt::format("{}: {} a step", label, report::human_time(member.runs.back().step)));
+      runner_.tell(fmt::format("{}: {} a step", label, console::human_time(member.runs.back().step)));
     }
   }
 

@@ -10,7 +10,7 @@ namespace ddprun::compare {
 
 // How runs are made; `ddprun sweep` has the same.
 struct Running {
-  std::string program;                    // path of ddprun
+  std::string program;                    // path of ddprun; "": it was not found, and no run can be made
   std::vector<std::string> plugin_paths;  // --plugin-path
   std::string output;                     // folder that gets compare-<time>/ or sweep-<time>/; "": experiment.output
   double timeout = 0;                     // seconds for one run; 0: none

@@ -8,8 +8,8 @@
 
 #include "base/log.hpp"
 #include "config/text.hpp"
-#include "record/run_dir.hpp"
 #include "console/units.hpp"
+#include "record/run_dir.hpp"
 
 namespace ddprun::compare {
 namespace {
@@ -42,6 +42,10 @@ ExitCode code_of(const RunEnd& end) {
 }  // namespace
 
 Runner::Runner(const Running& running, const std::string& kind, const Variant& first) : running_(running) {
+  if (running.program.empty()) {
+    throw Error(ExitCode::failure, kind + ": makes its runs with ddprun, which is neither in the folder of ddprun-" +
+                                       kind + " nor on PATH");
+  }
   const std::string output = running.output.empty() ? first.loaded.experiment.experiment.output : running.output;
   folder_ = record::make_run_dir(output, kind);
   for (const char* part : {"runs", "logs"}) fs::create_directories(fs::path(folder_) / part);
@@ -120,7 +124,7 @@ void Runner::draw(const std::string& label) {
   if (done_ > 0 && expected_ > done_) {
     const double each = seconds_ / static_cast<double>(done_);
     const double seconds = std::max(0.0, each * static_cast<double>(expected_ - done_) - since(start_));
-    left = "  " + report::human_time(seconds) + " left";
+    left = "  " + console::human_time(seconds) + " left";
   }
   bar_.show(label + "  ", done_, std::max(expected_, done_ + 1), left);
 }

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "ddprun/error.hpp"
+#include "console/progress_bar.hpp"
 #include "tools/compare/process.hpp"
 #include "tools/compare/request.hpp"
 #include "tools/compare/variant.hpp"
-#include "console/progress_bar.hpp"
 
 namespace ddprun::compare {
 
@@ -60,7 +60,7 @@ class Runner {
   int64_t expected_ = 0;
   double seconds_ = 0;  // of the runs so far
   std::chrono::steady_clock::time_point start_{};
-  report::ProgressBar bar_;
+  console::ProgressBar bar_;
 };
 
 // The last line of a log that is not empty: a failed run says there why.

@@ -9,8 +9,8 @@
 namespace ddprun::compare {
 namespace {
 
-using report::Align;
-using report::Table;
+using console::Align;
+using console::Table;
 
 double workers_of(const Member& member) {
   return static_cast<double>(compare::workers_of(member.variant.loaded.experiment));
@@ -25,7 +25,7 @@ struct Row {
 };
 
 std::string seconds(double value) {
-  return report::human_time(value);
+  return console::human_time(value);
 }
 std::string percent(double share) {
   return fmt::format("{:.1f} %", 100 * share);
@@ -36,7 +36,7 @@ const std::vector<Row>& rows() {
       {"total time", [](const Figures& f, const Speedup&) { return seconds(f.total_time); }, "25.74 s", "16.64 s"},
       {"average batch", [](const Figures& f, const Speedup&) { return seconds(f.step); }, "65.6 ms", "42.2 ms"},
       {"time saved", [](const Figures&, const Speedup& s) { return percent(s.time_saved); }, "", "35.4 %"},
-      {"throughput", [](const Figures& f, const Speedup&) { return report::human_rate(f.throughput); },
+      {"throughput", [](const Figures& f, const Speedup&) { return console::human_rate(f.throughput); },
        "1,953 samples/s", "3,030 samples/s"},
       {"throughput gain", [](const Figures&, const Speedup& s) { return percent(s.throughput_gain - 1); }, "",
        "55.1 %"},

@@ -10,16 +10,16 @@
 namespace ddprun::compare {
 namespace {
 
-using report::Align;
-using report::human_time;
-using report::Table;
+using console::Align;
+using console::human_time;
+using console::Table;
 
 std::string number(double value, int digits) {
   return std::isfinite(value) ? fmt::format("{:.{}f}", value, digits) : "-";
 }
 
 std::string bytes(double value) {
-  return std::isfinite(value) ? report::human_bytes(static_cast<int64_t>(value)) : "-";
+  return std::isfinite(value) ? console::human_bytes(static_cast<int64_t>(value)) : "-";
 }
 
 std::string bandwidth(double value) {
@@ -73,7 +73,7 @@ report::TitledTable figures_table(const Comparison& comparison) {
     table.row({member.variant.name, std::to_string(member.runs.size()), human_time(figures.total_time),
                human_time(figures.step),
                human_time(member.typical.step_low) + " .. " + human_time(member.typical.step_high),
-               report::human_rate(figures.throughput), bytes(figures.comm_bytes), bandwidth(figures.busbw),
+               console::human_rate(figures.throughput), bytes(figures.comm_bytes), bandwidth(figures.busbw),
                served(figures), bytes(figures.peak_memory)});
   }
   return {fmt::format("Medians over runs; the slowest rank counts; the first {} steps are left out",

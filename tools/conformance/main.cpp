@@ -1,13 +1,14 @@
 // ddprun-conformance: tests any communication plugin against the contract of ddprun/plugin/comm_plugin.h.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iomanip>
 #include <iostream>
 
 #include "ddprun/error.hpp"
+#include "console/command_line.hpp"
+#include "console/program.hpp"
 #include "tools/conformance/gpus.hpp"
-#include "tools/conformance/runner.hpp"
 #include "tools/conformance/networks.hpp"
+#include "tools/conformance/runner.hpp"
 
 namespace ddprun::conformance {
 namespace {
@@ -251,32 +252,22 @@ ExitCode run(const Arguments& arguments) {
   return arguments.list ? ExitCode::ok : report.close();
 }
 
+ExitCode run_program(int argc, char** argv) {
+  CLI::App cli("Test a communication plugin against the contract of ddprun/plugin/comm_plugin.h", "ddprun conformance");
+  cli.footer("Exit codes: 0 all passed, 2 usage, 3 plugin not found or refused, 6 a case failed, 77 skipped.");
+  Arguments arguments;
+  declare(cli, arguments);
+  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  if (const std::string why = arguments.networks ? testing::why_no_networks() : ""; !why.empty()) {
+    std::cout << "skipped: " << why << '\n';
+    return kSkipped;
+  }
+  return run(arguments);
+}
+
 }  // namespace
 }  // namespace ddprun::conformance
 
 int main(int argc, char** argv) {
-  using namespace ddprun;
-  CLI::App app{
-      "Tests a communication plugin of ddprun against the contract. Exit codes: 0 all passed, 2 usage, 3 plugin "
-      "not found or refused, 6 a case failed, 77 skipped."};
-  conformance::Arguments arguments;
-  conformance::declare(app, arguments);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::usage);
-  }
-  try {
-    if (const std::string why = arguments.networks ? testing::why_no_networks() : ""; !why.empty()) {
-      std::cout << "skipped: " << why << '\n';
-      return static_cast<int>(conformance::kSkipped);
-    }
-    return static_cast<int>(conformance::run(arguments));
-  } catch (const Error& error) {
-    std::cerr << "ddprun-conformance: " << error.what() << '\n';
-    return static_cast<int>(error.code());
-  } catch (const std::exception& error) {
-    std::cerr << "ddprun-conformance: " << error.what() << '\n';
-    return static_cast<int>(ExitCode::failure);
-  }
+  return ddprun::console::run_program([&] { return ddprun::conformance::run_program(argc, argv); });
 }

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "base/file.hpp"
-#include "launch/unique_fd.hpp"
 #include "console/units.hpp"
+#include "launch/unique_fd.hpp"
 
 namespace ddprun::fetch {
 namespace {
@@ -144,7 +144,7 @@ class Download {
   void wait(const std::string& url, const std::string& reason, int attempt) {
     const auto time = limits_.backoff * (1 << std::clamp(attempt - 2, 0, kMostDoublings));
     listener_.says(url + ": " + reason + "; trying again in " +
-                   report::human_time(std::chrono::duration<double>(time).count()) + ", after byte " +
+                   console::human_time(std::chrono::duration<double>(time).count()) + ", after byte " +
                    std::to_string(part_->bytes()));
     if (const auto code = stop_.within(time)) leave(*code);
   }
@@ -154,8 +154,8 @@ class Download {
       part_->remove();
       throw Error(code, word(code));
     }
-    throw Error(code, word(code) + ": " + part_->path() + " holds " + report::human_bytes(part_->bytes()) + " of " +
-                          report::human_bytes(file_.bytes) + "; the same command goes on from there");
+    throw Error(code, word(code) + ": " + part_->path() + " holds " + console::human_bytes(part_->bytes()) + " of " +
+                          console::human_bytes(file_.bytes) + "; the same command goes on from there");
   }
 
   const RemoteFile& file_;

@@ -6,14 +6,14 @@
 #include <stdexcept>
 
 #include "base/log.hpp"
-#include "tools/data/download.hpp"
 #include "console/progress_bar.hpp"
 #include "console/units.hpp"
+#include "tools/data/download.hpp"
 
 namespace ddprun::fetch {
 namespace {
 
-using report::human_bytes;
+using console::human_bytes;
 
 // Tells how one file comes.
 class Display : public Listener {
@@ -23,7 +23,7 @@ class Display : public Listener {
   void begins(const std::string& url, int64_t bytes) override {
     start_ = Clock::now();
     first_ = bytes;
-    if (report::terminal_columns() > 0) return;
+    if (console::terminal_columns() > 0) return;
     log::plain(file_.name + ": " + human_bytes(file_.bytes) + " from " + url +
                (bytes > 0 ? ", of which " + human_bytes(bytes) + " are here" : ""));
   }
@@ -50,7 +50,7 @@ class Display : public Listener {
   std::string text_of(Outcome outcome) const {
     switch (outcome) {
       case Outcome::downloaded:
-        return "downloaded, SHA-256 as published, " + report::human_time(seconds()) + ", " + rate(file_.bytes);
+        return "downloaded, SHA-256 as published, " + console::human_time(seconds()) + ", " + rate(file_.bytes);
       case Outcome::part_was_whole: return "was complete, SHA-256 as published";
       case Outcome::already_verified: return "already verified";
     }
@@ -63,12 +63,12 @@ class Display : public Listener {
   std::string rate(int64_t bytes) const { return human_bytes(static_cast<int64_t>(bytes_per_second(bytes))) + "/s"; }
   std::string left(int64_t bytes) const {
     const std::string time =
-        report::human_time_left(static_cast<double>(file_.bytes - bytes) / bytes_per_second(bytes));
+        console::human_time_left(static_cast<double>(file_.bytes - bytes) / bytes_per_second(bytes));
     return time.empty() ? "" : "  " + time;
   }
 
   const RemoteFile& file_;
-  report::ProgressBar bar_;
+  console::ProgressBar bar_;
   Clock::time_point start_ = Clock::now();
   int64_t first_ = 0;  // what was there at the start
 };

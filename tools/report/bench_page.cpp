@@ -130,7 +130,7 @@ Section section_of(const std::string& title, std::vector<Measured> rows) {
 Section environment(const Results& results) {
   Section section{"Versions and machine", {}, {}, {}};
   for (const auto& [file, values] : results.environments) {
-    Table table({{""}, {""}});
+    console::Table table({{""}, {""}});
     for (const auto& [key, value] : values) table.row({key, value});
     section.tables.push_back({file, table});
   }

@@ -17,22 +17,22 @@ std::string figure(double value) {
 }  // namespace
 
 std::string bench_table(const std::vector<BenchLine>& lines) {
-  constexpr Align kRight = Align::right;
-  Table table({{"size", kRight},
-               {"count", kRight},
-               {"type"},
-               {"redop"},
-               {"backend"},
-               {"algorithm"},
-               {"served"},
-               {"buffer"},
-               {"place"},
-               {"median", kRight},
-               {"p95", kRight},
-               {"min", kRight},
-               {"algbw", kRight},
-               {"busbw", kRight},
-               {"wrong", kRight}});
+  constexpr console::Align kRight = console::Align::right;
+  console::Table table({{"size", kRight},
+                        {"count", kRight},
+                        {"type"},
+                        {"redop"},
+                        {"backend"},
+                        {"algorithm"},
+                        {"served"},
+                        {"buffer"},
+                        {"place"},
+                        {"median", kRight},
+                        {"p95", kRight},
+                        {"min", kRight},
+                        {"algbw", kRight},
+                        {"busbw", kRight},
+                        {"wrong", kRight}});
   for (const BenchLine& line : lines) {
     table.row({std::to_string(line.bytes), std::to_string(line.count), line.type, line.op, line.backend, line.algorithm,
                line.served, line.buffer, line.in_place ? "in" : "out", figure(line.median * 1e6),

@@ -91,8 +91,8 @@ struct Chart {
   std::string title;
   std::string note;  // a sentence below the title; may be empty
   Content content;
-  bool half = false;           // two beside one another where the page is wide enough; one without a neighbour is whole
-  std::optional<Table> table;  // instead of table_of(chart)
+  bool half = false;  // two beside one another where the page is wide enough; one without a neighbour is whole
+  std::optional<console::Table> table;  // instead of table_of(chart)
 };
 
 // A chart as wide as the page, and one of half its width.
@@ -112,7 +112,7 @@ std::string standalone(const std::string& specification, int width);
 std::string chart_theme(bool dark);
 
 // The figures that the chart shows: chart.table, or one made from its content.
-Table table_of(const Chart& chart);
+console::Table table_of(const Chart& chart);
 
 // Four digits that count, thousands parted by commas: "1,234", "0.06220", "25.74"; a whole number stays one: "2". Below
 // 0.0001 and from 10^15 on with an exponent. NaN gives "-".

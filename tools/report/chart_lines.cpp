@@ -4,8 +4,8 @@
 #include <limits>
 #include <stdexcept>
 
-#include "record/statistics.hpp"
 #include "console/units.hpp"
+#include "record/statistics.hpp"
 #include "tools/report/vega.hpp"
 
 namespace ddprun::report::vega {
@@ -40,7 +40,7 @@ std::vector<Point> shown(const std::vector<Point>& points, const Lines& lines) {
 }
 
 Json value_of(const std::string& series, Point point, const Lines& lines) {
-  const std::string x = lines.x.bytes ? human_bytes(static_cast<int64_t>(point.x)) : figure(point.x);
+  const std::string x = lines.x.bytes ? console::human_bytes(static_cast<int64_t>(point.x)) : figure(point.x);
   return {{"series", series}, {"x", point.x}, {"y", point.y}, {"at", x}, {"text", figure(point.y)}};
 }
 

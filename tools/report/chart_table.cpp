@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "console/units.hpp"
 #include "record/statistics.hpp"
 #include "tools/report/chart.hpp"
-#include "console/units.hpp"
 
 namespace ddprun::report {
 namespace {
@@ -17,12 +17,12 @@ std::string cell_of(const BarSeries& series, std::size_t group) {
   return cell;
 }
 
-Table rows_of(const Bars& bars) {
-  std::vector<Table::Column> columns = {{""}};
+console::Table rows_of(const Bars& bars) {
+  std::vector<console::Table::Column> columns = {{""}};
   for (const BarSeries& one : bars.series) {
-    columns.push_back({bars.series.size() == 1 ? bars.value.title : one.name, Align::right});
+    columns.push_back({bars.series.size() == 1 ? bars.value.title : one.name, console::Align::right});
   }
-  Table table(columns);
+  console::Table table(columns);
   for (std::size_t group = 0; group < bars.groups.size(); ++group) {
     std::vector<std::string> row = {bars.groups[group]};
     for (const BarSeries& one : bars.series) row.push_back(cell_of(one, group));
@@ -31,10 +31,10 @@ Table rows_of(const Bars& bars) {
   return table;
 }
 
-Table rows_of(const Shares& shares) {
-  std::vector<Table::Column> columns = {{"per cent"}};
-  for (const BarSeries& one : shares.series) columns.push_back({one.name, Align::right});
-  Table table(columns);
+console::Table rows_of(const Shares& shares) {
+  std::vector<console::Table::Column> columns = {{"per cent"}};
+  for (const BarSeries& one : shares.series) columns.push_back({one.name, console::Align::right});
+  console::Table table(columns);
   for (std::size_t group = 0; group < shares.groups.size(); ++group) {
     double sum = 0;
     for (const BarSeries& one : shares.series) sum += std::isfinite(one.values[group]) ? one.values[group] : 0;
@@ -49,18 +49,18 @@ Table rows_of(const Shares& shares) {
 }
 
 // A row for each x that any series has.
-Table rows_of(const Lines& lines) {
-  std::vector<Table::Column> columns = {{lines.x.title, Align::right}};
+console::Table rows_of(const Lines& lines) {
+  std::vector<console::Table::Column> columns = {{lines.x.title, console::Align::right}};
   std::vector<double> xs;
   for (const LineSeries& series : lines.series) {
-    columns.push_back({lines.series.size() == 1 ? lines.y.title : series.name, Align::right});
+    columns.push_back({lines.series.size() == 1 ? lines.y.title : series.name, console::Align::right});
     for (const Point point : series.points) xs.push_back(point.x);
   }
   std::sort(xs.begin(), xs.end());
   xs.erase(std::unique(xs.begin(), xs.end()), xs.end());
-  Table table(columns);
+  console::Table table(columns);
   for (const double x : xs) {
-    std::vector<std::string> row = {lines.x.bytes ? human_bytes(std::llround(x)) : figure(x)};
+    std::vector<std::string> row = {lines.x.bytes ? console::human_bytes(std::llround(x)) : figure(x)};
     for (const LineSeries& series : lines.series) {
       const auto point = std::find_if(series.points.begin(), series.points.end(), [&](Point p) { return p.x == x; });
       row.push_back(point == series.points.end() ? "-" : figure(point->y));
@@ -70,17 +70,17 @@ Table rows_of(const Lines& lines) {
   return table;
 }
 
-Table rows_of(const Histogram& histogram) {
-  constexpr Align kRight = Align::right;
-  Table table({{histogram.x.title},
-               {"values", kRight},
-               {"min", kRight},
-               {"median", kRight},
-               {"p95", kRight},
-               {"p99", kRight},
-               {"max", kRight}});
+console::Table rows_of(const Histogram& histogram) {
+  constexpr console::Align kRight = console::Align::right;
+  console::Table table({{histogram.x.title},
+                        {"values", kRight},
+                        {"min", kRight},
+                        {"median", kRight},
+                        {"p95", kRight},
+                        {"p99", kRight},
+                        {"max", kRight}});
   for (const BarSeries& series : histogram.series) {
-    std::vector<std::string> row = {series.name, human_count(static_cast<int64_t>(series.values.size()))};
+    std::vector<std::string> row = {series.name, console::human_count(static_cast<int64_t>(series.values.size()))};
     for (const double share : {0.0, 0.5, 0.95, 0.99, 1.0})
       row.push_back(figure(record::quantile(series.values, share)));
     table.row(row);
@@ -88,8 +88,12 @@ Table rows_of(const Histogram& histogram) {
   return table;
 }
 
-Table rows_of(const Timeline& timeline) {
-  Table table({{""}, {"span"}, {"from", Align::right}, {"to", Align::right}, {timeline.time.title, Align::right}});
+console::Table rows_of(const Timeline& timeline) {
+  console::Table table({{""},
+                        {"span"},
+                        {"from", console::Align::right},
+                        {"to", console::Align::right},
+                        {timeline.time.title, console::Align::right}});
   for (const Span& span : timeline.spans) {
     table.row(
         {timeline.lanes[span.lane], span.label, figure(span.begin), figure(span.end), figure(span.end - span.begin)});
@@ -106,15 +110,15 @@ Unit unit_of(double largest, const std::vector<std::pair<const char*, double>>& 
 
 }  // namespace
 
-Table table_of(const Chart& chart) {
+console::Table table_of(const Chart& chart) {
   return chart.table ? *chart.table : std::visit([](const auto& content) { return rows_of(content); }, chart.content);
 }
 
 std::string figure(double value) {
   if (!std::isfinite(value)) return "-";
   const double size = std::abs(value);
-  if (value == std::round(value) && size < 1e15) return human_count(std::llround(value));
-  if (size >= 999.95) return size < 1e15 ? human_count(std::llround(value)) : fmt::format("{:.3e}", value);
+  if (value == std::round(value) && size < 1e15) return console::human_count(std::llround(value));
+  if (size >= 999.95) return size < 1e15 ? console::human_count(std::llround(value)) : fmt::format("{:.3e}", value);
   return fmt::format("{:#.4g}", value);
 }
 

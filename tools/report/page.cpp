@@ -50,19 +50,21 @@ std::string paragraphs(const std::vector<std::string>& texts) {
 }
 
 // Figures stay on one line; text of the first column, and of a table's long cells, may wrap.
-std::string cell(const std::string& name, const Table::Column& column, const std::string& text) {
+std::string cell(const std::string& name, const console::Table::Column& column, const std::string& text) {
   constexpr std::size_t kLong = 40;  // bytes
-  const char* kind = column.align == Align::right ? " class=\"right\"" : text.size() > kLong ? " class=\"text\"" : "";
+  const char* kind = column.align == console::Align::right ? " class=\"right\""
+                     : text.size() > kLong                 ? " class=\"text\""
+                                                           : "";
   return "<" + name + kind + ">" + escaped(text) + "</" + name + ">";
 }
 
-std::string html_of(const Table& table) {
+std::string html_of(const console::Table& table) {
   const auto& columns = table.columns();
   std::string html = "<div class=\"wide\"><table>\n";
   const bool titled = std::any_of(columns.begin(), columns.end(), [](const auto& c) { return !c.title.empty(); });
   if (titled) {
     html += "<thead><tr>";
-    for (const Table::Column& column : columns) html += cell("th", column, column.title);
+    for (const console::Table::Column& column : columns) html += cell("th", column, column.title);
     html += "</tr></thead>\n";
   }
   html += "<tbody>\n";

@@ -5,15 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "console/table.hpp"
 #include "tools/report/assets.hpp"
 #include "tools/report/chart.hpp"
-#include "console/table.hpp"
 
 namespace ddprun::report {
 
 struct TitledTable {
   std::string title;  // may be empty
-  Table table;
+  console::Table table;
 };
 
 // In this order: paragraphs, tables, charts (each with its table folded below it).

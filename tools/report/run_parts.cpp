@@ -6,9 +6,9 @@
 #include <map>
 #include <tuple>
 
+#include "console/units.hpp"
 #include "record/statistics.hpp"
 #include "tools/report/run_charts.hpp"
-#include "console/units.hpp"
 
 namespace ddprun::report {
 namespace {
@@ -130,9 +130,9 @@ std::vector<Point> medians(const Throughputs& measured) {
   return points;
 }
 
-Table scaling_table(const Lines& lines, const Point& base) {
-  constexpr Align kRight = Align::right;
-  Table table({{""}, {"ranks", kRight}, {"samples/s", kRight}, {"speed-up", kRight}, {"efficiency", kRight}});
+console::Table scaling_table(const Lines& lines, const Point& base) {
+  constexpr console::Align kRight = console::Align::right;
+  console::Table table({{""}, {"ranks", kRight}, {"samples/s", kRight}, {"speed-up", kRight}, {"efficiency", kRight}});
   for (const LineSeries& series : lines.series) {
     if (series.ideal) continue;
     for (const Point point : series.points) {

@@ -7,9 +7,9 @@
 #include <map>
 #include <set>
 
+#include "console/units.hpp"
 #include "record/statistics.hpp"
 #include "tools/report/run_charts.hpp"
-#include "console/units.hpp"
 
 namespace ddprun::report {
 namespace {
@@ -24,13 +24,13 @@ std::string loss(double value) {
   return std::isfinite(value) ? fmt::format("{:.4f}", value) : "";
 }
 std::string time(double seconds) {
-  return std::isfinite(seconds) ? human_time(seconds) : "";
+  return std::isfinite(seconds) ? console::human_time(seconds) : "";
 }
 std::string count(int64_t number) {
-  return number < 0 ? "" : human_count(number);
+  return number < 0 ? "" : console::human_count(number);
 }
 std::string bytes(int64_t number) {
-  return number < 0 ? "" : human_bytes(number);
+  return number < 0 ? "" : console::human_bytes(number);
 }
 
 std::string served(const Summary& summary) {
@@ -78,7 +78,8 @@ const std::vector<Line> kLines = {
     {"best epoch", [](const Summary& s) { return count(s.best_epoch); }},
     {"total time", [](const Summary& s) { return time(s.total_time); }},
     {"average step", [](const Summary& s) { return time(s.avg_batch_time); }},
-    {"throughput", [](const Summary& s) { return std::isfinite(s.throughput) ? human_rate(s.throughput) : ""; }},
+    {"throughput",
+     [](const Summary& s) { return std::isfinite(s.throughput) ? console::human_rate(s.throughput) : ""; }},
     {"gradients per step", [](const Summary& s) { return bytes(s.comm_bytes); }},
     {"allreduces per step, hidden or not", [](const Summary& s) { return time(s.comm_time); }},
     {"busbw", [](const Summary& s) { return rate(s.comm_busbw); }},
@@ -86,8 +87,8 @@ const std::vector<Line> kLines = {
     {"page faults per step",
      [](const Summary& s) { return std::isfinite(s.page_faults) ? fmt::format("{:.1f}", s.page_faults) : ""; }}};
 
-std::vector<Table::Column> columns_of(const std::vector<NamedRun>& runs, Align align) {
-  std::vector<Table::Column> columns = {{""}};
+std::vector<console::Table::Column> columns_of(const std::vector<NamedRun>& runs, console::Align align) {
+  std::vector<console::Table::Column> columns = {{""}};
   for (const NamedRun& run : runs) columns.push_back({runs.size() == 1 ? "" : run.name, align});
   return columns;
 }
@@ -146,14 +147,14 @@ std::string summary_sentence(const NamedRun& run) {
   };
   add("test accuracy ", percent(s.test_accuracy));
   if (!std::isfinite(s.test_accuracy)) add("test loss ", loss(s.test_loss));
-  add("", std::isfinite(s.throughput) ? human_rate(s.throughput) : "");
+  add("", std::isfinite(s.throughput) ? console::human_rate(s.throughput) : "");
   add("total time ", time(s.total_time));
   if (!s.stopped.empty()) text += s.stopped == "early_stop" ? "; stopped early" : "; " + s.stopped;
   return text + ".";
 }
 
 TitledTable results_table(const std::vector<NamedRun>& runs) {
-  Table table(columns_of(runs, Align::right));
+  console::Table table(columns_of(runs, console::Align::right));
   for (const Line& line : kLines) {
     std::vector<std::string> row = {line.name};
     for (const NamedRun& run : runs) row.push_back(line.value(run.run.summary));
@@ -163,41 +164,41 @@ TitledTable results_table(const std::vector<NamedRun>& runs) {
 }
 
 TitledTable ranks_table(const NamedRun& run) {
-  constexpr Align kRight = Align::right;
-  std::vector<Table::Column> columns = {{"rank", kRight},     {"steps", kRight},         {"average", kRight},
-                                        {"p95", kRight},      {"data wait", kRight},     {"forward", kRight},
-                                        {"backward", kRight}, {"communication", kRight}, {"optimizer", kRight}};
+  constexpr console::Align kRight = console::Align::right;
+  std::vector<console::Table::Column> columns = {
+      {"rank", kRight},    {"steps", kRight},    {"average", kRight},       {"p95", kRight},      {"data wait", kRight},
+      {"forward", kRight}, {"backward", kRight}, {"communication", kRight}, {"optimizer", kRight}};
   const bool graph = std::isfinite(run.run.summary.split.graph);
   if (graph) columns.push_back({"CUDA graph", kRight});
-  Table table(columns);
+  console::Table table(columns);
   for (std::size_t rank = 0; rank < run.run.steps.size(); ++rank) {
     const auto& steps = run.run.steps[rank];
     if (steps.empty()) continue;
     std::vector<std::string> cells = {std::to_string(rank),
-                                      human_count(static_cast<int64_t>(steps.size())),
-                                      human_time(mean(steps, &StepRecord::total)),
-                                      human_time(p95(steps)),
-                                      human_time(mean(steps, &StepRecord::data)),
-                                      human_time(mean(steps, &StepRecord::forward)),
-                                      human_time(mean(steps, &StepRecord::backward)),
-                                      human_time(mean(steps, &StepRecord::comm)),
-                                      human_time(mean(steps, &StepRecord::optimizer))};
-    if (graph) cells.push_back(human_time(mean(steps, &StepRecord::graph)));
+                                      console::human_count(static_cast<int64_t>(steps.size())),
+                                      console::human_time(mean(steps, &StepRecord::total)),
+                                      console::human_time(p95(steps)),
+                                      console::human_time(mean(steps, &StepRecord::data)),
+                                      console::human_time(mean(steps, &StepRecord::forward)),
+                                      console::human_time(mean(steps, &StepRecord::backward)),
+                                      console::human_time(mean(steps, &StepRecord::comm)),
+                                      console::human_time(mean(steps, &StepRecord::optimizer))};
+    if (graph) cells.push_back(console::human_time(mean(steps, &StepRecord::graph)));
     table.row(cells);
   }
   return {"The average step of each rank" + (run.name.empty() ? "" : ", " + run.name), table};
 }
 
 TitledTable gpus_table(const NamedRun& run) {
-  constexpr Align kRight = Align::right;
-  Table table({{"rank", kRight},
-               {"GPU", kRight},
-               {"busy", kRight},
-               {"tensors, peak", kRight},
-               {"taken for them", kRight},
-               {"memory used, peak", kRight},
-               {"temperature, peak", kRight},
-               {"power", kRight}});
+  constexpr console::Align kRight = console::Align::right;
+  console::Table table({{"rank", kRight},
+                        {"GPU", kRight},
+                        {"busy", kRight},
+                        {"tensors, peak", kRight},
+                        {"taken for them", kRight},
+                        {"memory used, peak", kRight},
+                        {"temperature, peak", kRight},
+                        {"power", kRight}});
   for (std::size_t rank = 0; rank < run.run.gpus.size(); ++rank) {
     std::map<int64_t, GpuTotals> totals;
     for (const record::GpuRecord& sample : run.run.gpus[rank]) totals[sample.device].add(sample);
@@ -217,7 +218,7 @@ TitledTable environment_table(const std::vector<NamedRun>& runs) {
   for (const NamedRun& run : runs) {
     for (const auto& [key, value] : run.run.environment) keys.insert(key);
   }
-  Table table(columns_of(runs, Align::left));
+  console::Table table(columns_of(runs, console::Align::left));
   for (const std::string& key : keys) {
     std::vector<std::string> row = {key};
     for (const NamedRun& run : runs) {

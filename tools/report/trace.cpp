@@ -63,7 +63,7 @@ std::vector<Event> events_of(const std::string& path) {
 
 std::string label_of(const Event& event) {
   if (event.bucket < 0) return event.name;
-  return fmt::format("bucket {}, {}", event.bucket, human_bytes(event.bytes));
+  return fmt::format("bucket {}, {}", event.bucket, console::human_bytes(event.bytes));
 }
 
 }  // namespace

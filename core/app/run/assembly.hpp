@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "app/run/checks.hpp"
 #include "config/experiment.hpp"
 #include "data/standardize.hpp"
 #include "ddprun/plugin/dataset_plugin.hpp"
@@ -51,17 +52,8 @@ struct Assembly {
 // that of the first.
 Assembly assemble(config::Loaded loaded, const plugin::Registry& registry);
 
-// What a launcher does before it starts ranks, and validate does: finds every fault that assemble(), rank_batch(),
-// check_training_data() and prepare_resume() find, and keeps nothing. Starts no thread, as launch::supervise() needs
-// it. Returns how many samples a rank has in a step.
-int64_t check(const config::Loaded& loaded, const plugin::Registry& registry, int world);
-
 // Cores that this process may use (its affinity mask).
 int usable_cores();
-
-// How many ranks this host is to run: launch.nproc, or (auto) one per core that this process may use, or per GPU that
-// is named or there. Throws as check_devices() does.
-int ranks_of(const config::Loaded& loaded);
 
 // This rank's part of the batch. Throws Error(usage) when the ranks do not divide a global batch, or where it has fewer
 // samples than train.accumulate.

@@ -44,12 +44,12 @@ void ConsoleProgress::on_step_end(const record::StepRecord& record, int64_t step
             line_.time.avg * static_cast<double>(steps_left));
   if (!is_line_due(log_every_, step_of_epoch, steps)) return;
   bar_.clear();
-  print(report::step_line(line_));
+  print(console::step_line(line_));
 }
 
 void ConsoleProgress::on_epoch_end(const record::EpochRecord& record, train::LoopState&) {
   bar_.clear();
-  print(report::epoch_line(record));
+  print(console::epoch_line(record));
 }
 
 void ConsoleProgress::on_batch_weights(const std::vector<int64_t>& samples) {

@@ -45,8 +45,8 @@ class ConsoleProgress final : public train::Callback {
   const int world_;
   const int64_t log_every_;
   const int64_t epochs_;
-  report::ProgressBar bar_;
-  report::StepLine line_;
+  console::ProgressBar bar_;
+  console::StepLine line_;
 };
 
 // Shows the current step and phase to the launcher, and stops where the launcher or a signal asks for it.

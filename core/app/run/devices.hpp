@@ -5,16 +5,11 @@
 
 #include <vector>
 
+#include "app/run/assembly.hpp"
 #include "config/experiment.hpp"
 #include "launch/world.hpp"
-#include "app/run/assembly.hpp"
 
 namespace ddprun::run {
-
-// What a launcher asks before any rank is there: whether this machine has the GPUs that `ranks` ranks of it need. Asks
-// the driver alone, in a process of its own, so that the launcher stays free of CUDA and its threads. Throws
-// Error(plugin), one line that says what is missing and which key asks for it. Nothing for a run on CPUs.
-void check_devices(const config::Loaded& loaded, int ranks);
 
 // How many GPUs this machine has for the run. As check_devices().
 int gpu_count(const config::Loaded& loaded);

@@ -106,7 +106,7 @@ void run_evaluation(config::Loaded loaded, const std::string& checkpoint, const 
   summary.test_accuracy = result.accuracy;
   summary.world = world.size;
   const std::string text = "checkpoint " + checkpoint + place_of(metadata) + "\n" + std::to_string(result.samples) +
-                           " test samples\n" + report::summary_table(summary);
+                           " test samples\n" + console::summary_table(summary);
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
 }

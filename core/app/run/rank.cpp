@@ -35,10 +35,10 @@ std::string device_text(const Assembly& assembly, const launch::World& world) {
   return assembly.device().is_cpu() || world.size == 1 ? text : text + " of rank 0";
 }
 
-report::Banner describe(const Assembly& assembly, const launch::World& world, const train::DataLoader& loader,
-                        int64_t threads, const std::string& run_dir) {
+console::Banner describe(const Assembly& assembly, const launch::World& world, const train::DataLoader& loader,
+                         int64_t threads, const std::string& run_dir) {
   const config::Experiment& experiment = assembly.experiment();
-  report::Banner banner;
+  console::Banner banner;
   banner.name = experiment.experiment.name;
   banner.model = experiment.model.name;
   for (const auto& parameter : assembly.model->module().parameters()) banner.parameters += parameter.numel();
@@ -119,7 +119,7 @@ void complete(record::Summary& summary, const Assembly& assembly, const launch::
 
 void print_results(const record::Summary& summary, const std::string& run_dir) {
   const std::string text =
-      report::summary_table(summary) + report::learned_line(summary.learned) + "run folder: " + run_dir + "\n";
+      console::summary_table(summary) + console::learned_line(summary.learned) + "run folder: " + run_dir + "\n";
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
 }
@@ -161,7 +161,7 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
   if (world.rank == 0) record::write_environment(options.run_dir, record::collect_environment(versions(assembly)));
   Session session(assembly, group, world, recorder, options.stop);
   if (world.rank == 0) {
-    log::plain(report::banner(describe(assembly, world, session.loader(), threads, options.run_dir)));
+    log::plain(console::banner(describe(assembly, world, session.loader(), threads, options.run_dir)));
   }
   if (world.rank == 0 && assembly.resume) log::info(assembly.resume->told);
   // Initial weights were drawn from the seed, equal on all ranks; what is random from here on differs between them.

@@ -3,19 +3,14 @@
 
 #include <string>
 
-#include "checkpoint/folder.hpp"
 #include "app/run/assembly.hpp"
+#include "checkpoint/folder.hpp"
 
 namespace ddprun::run {
 
 // The newest commit of a run's folder, or of its folder of checkpoints. What dead writers left there is removed. Throws
 // Error(usage) that names the folder where it holds none.
 checkpoint::Commit newest_commit(const std::string& folder);
-
-// Replaces checkpoint.resume by the path of the commit's model file: of a folder the newest, of "latest" that of the
-// newest run of this name that has one. Nothing to do without the key. Throws Error(usage) with the place in the
-// config.
-void find_resume(config::Loaded& loaded);
 
 // Loads the commit's weights into the model and fills assembly.resume, after find_resume() and assemble(). Throws
 // Error(usage): each key that makes it another run, with its old and new value; a commit that is damaged, incomplete,

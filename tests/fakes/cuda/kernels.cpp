@@ -13,7 +13,7 @@ struct Index {
 thread_local Index gridDim, blockDim, blockIdx, threadIdx;
 }  // namespace
 
-#include "comm_ucx/kernel.cu"
+#include "plugins/comm_ucx/kernel.cu"
 
 namespace ddprun::testing {
 namespace {

@@ -22,7 +22,7 @@ class Place {
 
   // `variables`: of the environment, "NAME=value".
   testing::ProcessResult run(std::vector<std::string> arguments, std::vector<std::string> variables = {}) const {
-    arguments.insert(arguments.begin(), BENCH_TOOL);
+    arguments.insert(arguments.begin(), BENCH_PROGRAM);
     arguments.insert(arguments.end(), {"--plugin-path", kPlugins, "--plugin-path", kFakes});
     const std::string temporary = (folder_.path() / "tmp").string();
     variables.push_back("XDG_RUNTIME_DIR=" + temporary);

@@ -6,7 +6,7 @@ import pathlib
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "bench"))
 import allreduce  # noqa: E402
 import comparison  # noqa: E402
 import running  # noqa: E402

@@ -1,6 +1,6 @@
 """The peers of bench/allreduce.py give right sums and whole lines. Nothing here looks at how fast they were.
 
-    peers_test.py --bench-tool TOOL --plugins DIR [--python PYTHON] [--program DDPRUN]
+    peers_test.py --bench TOOL --plugins DIR [--python PYTHON] [--program DDPRUN]
 """
 import argparse
 import json
@@ -14,7 +14,7 @@ import time
 import unittest
 from unittest import mock
 
-BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
+BENCH = pathlib.Path(__file__).resolve().parents[3] / "bench"
 sys.path.insert(0, str(BENCH))
 import contenders  # noqa: E402
 import running  # noqa: E402
@@ -100,8 +100,8 @@ class Peers(unittest.TestCase):
 
     def allreduce(self, *more):
         """bench/allreduce.py on Gloo's plugin and the limits."""
-        program = self.folder / "ddprun"  # without torch there is only `bench`, by itself
-        program.write_text(f'#!/bin/sh\nshift\nexec "{ARGS.bench_tool}" "$@"\n')
+        program = self.folder / "ddprun"  # without torch there is only ddprun-bench
+        program.write_text(f'#!/bin/sh\nshift\nexec "{ARGS.bench}" "$@"\n')
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
         path = self.folder / "result.json"
         words = [sys.executable, BENCH / "allreduce.py", "--program", program, "--plugin-path", ARGS.plugins, "--quick",
@@ -157,7 +157,7 @@ class Peers(unittest.TestCase):
 def main():
     global ARGS
     parser = argparse.ArgumentParser()
-    parser.add_argument("--bench-tool", required=True)
+    parser.add_argument("--bench", required=True)
     parser.add_argument("--plugins", required=True)
     parser.add_argument("--python")
     parser.add_argument("--program")

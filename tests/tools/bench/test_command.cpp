@@ -5,10 +5,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tools/bench/command.hpp"
 #include "ddprun/plugin/tuning.hpp"
 #include "support/contains.hpp"
 #include "support/read_file.hpp"
+#include "tools/bench/command.hpp"
 
 namespace ddprun::bench {
 namespace {
@@ -39,7 +39,7 @@ TEST_CASE("every collective, size, algorithm and place has its line, and nothing
   const json document = json::parse(read_file(place.file("json")));
   CHECK(document.at("ddprun_bench") == 1);
   CHECK(document.at("environment").at("plugin.gloo.version").is_string());
-  CHECK(document.at("command").at(0) == std::filesystem::canonical(BENCH_TOOL).string());
+  CHECK(document.at("command").at(0) == std::filesystem::canonical(BENCH_PROGRAM).string());
   REQUIRE(document.at("rows").size() == rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const json& row = document["rows"][i];

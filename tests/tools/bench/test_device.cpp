@@ -46,7 +46,7 @@ TEST_CASE("every collective is checked on a GPU, and the device is in the record
   CHECK(place.is_clean());
 }
 
-// Where the build has it (tests/bench/CMakeLists.txt).
+// Where the build has it (tests/tools/bench/CMakeLists.txt).
 TEST_CASE("ucx is measured on GPUs with the algorithms that take their memory") {
   const std::string ucx = DDPRUN_UCX, fakes = DDPRUN_BINARY_DIR "/tests/fakes/cuda";
   if (ucx.empty()) {

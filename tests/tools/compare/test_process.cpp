@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "tools/compare/process.hpp"
+#include "tools/compare/runner.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/process.hpp"
@@ -89,4 +90,11 @@ TEST_CASE("SIGTERM and SIGINT to us end it, and what it started") {
     const pid_t grandchild = std::stoi(read_file(file));
     CHECK(eventually([&] { return !is_alive(grandchild); }));
   }
+}
+
+TEST_CASE("where there is no ddprun to make runs with, nothing is made and one line says so") {
+  const InTempDir folder;
+  CHECK(error_of([] { Runner({}, "compare", {}); }) ==
+        "1: compare: makes its runs with ddprun, which is neither in the folder of ddprun-compare nor on PATH");
+  CHECK(std::filesystem::is_empty("."));
 }

@@ -15,7 +15,7 @@ namespace ddprun::testing {
 class Server {
  public:
   explicit Server(const std::filesystem::path& folder)
-      : process_({DDPRUN_SYSTEM_PYTHON, DDPRUN_SOURCE_DIR "/tests/fetch/server.py", folder.string(), log_path()}, {}) {
+      : process_({DDPRUN_SYSTEM_PYTHON, DDPRUN_SOURCE_DIR "/tests/tools/data/server.py", folder.string(), log_path()}, {}) {
     setenv("no_proxy", "127.0.0.1", 1);  // the host's proxy cannot reach the server of a test
     const auto ready = [this] { return process_.out().ends_with('\n'); };
     if (!eventually(ready)) throw std::runtime_error("the server does not start: " + process_.err());

@@ -71,7 +71,7 @@ inline report::Chart some_shares() {
 inline report::Section comparison() {
   using namespace report;
   const std::vector<std::string> variants = {"comm.backend = gloo, comm.algorithm = ring", "ucx", kHostile};
-  Table table({{"name"}, {"value", Align::right}});
+  console::Table table({{"name"}, {"value", console::Align::right}});
   table.row({kHostile, "1,234"});
   Section section{"Comparison", {kHostile}, {{kHostile, table}}, {}};
   Bars total;

@@ -30,7 +30,7 @@ Bars two_bars() {
   return bars;
 }
 
-std::vector<std::string> row(const Table& table, std::size_t at) {
+std::vector<std::string> row(const console::Table& table, std::size_t at) {
   return table.rows().at(at);
 }
 

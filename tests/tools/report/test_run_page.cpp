@@ -4,12 +4,12 @@
 #include <cmath>
 #include <optional>
 
+#include "support/contains.hpp"
+#include "support/error_of.hpp"
 #include "tools/report/run_charts.hpp"
 #include "tools/report/run_page.hpp"
 #include "tools/report/some_page.hpp"
 #include "tools/report/some_run.hpp"
-#include "support/contains.hpp"
-#include "support/error_of.hpp"
 
 using namespace ddprun;
 using namespace ddprun::report;
@@ -41,7 +41,7 @@ std::vector<Row> rows_of(const Page& page, const std::string& title) {
   return table_of(*chart).rows();
 }
 
-Row row_named(const Table& table, const std::string& name) {
+Row row_named(const console::Table& table, const std::string& name) {
   for (const Row& row : table.rows()) {
     if (row[0] == name) return row;
   }

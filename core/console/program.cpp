@@ -1,0 +1,72 @@
+#include "console/program.hpp"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <new>
+#include <sstream>
+
+#include "base/log.hpp"
+#include "launch/supervisor.hpp"
+
+namespace ddprun::console {
+
+namespace fs = std::filesystem;
+
+std::string this_program() {
+  return fs::read_symlink("/proc/self/exe");
+}
+
+std::vector<std::string> program_folders() {
+  std::vector<std::string> folders = {fs::path(this_program()).parent_path()};
+  const char* path = std::getenv("PATH");
+  std::istringstream entries(path == nullptr ? "" : path);
+  for (std::string entry; std::getline(entries, entry, ':');) {
+    if (!entry.empty()) folders.push_back(entry);
+  }
+  return folders;
+}
+
+std::string find_program(const std::string& name) {
+  for (const std::string& folder : program_folders()) {
+    const fs::path path = fs::path(folder) / name;
+    std::error_code ignored;
+    if (fs::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0) return path;
+  }
+  return "";
+}
+
+ExitCode report_failure(ExitCode code, const std::string& message) {
+  const char* job_dir = std::getenv("DDPRUN_JOB_DIR");
+  const char* rank = std::getenv("DDPRUN_RANK");
+  if (job_dir != nullptr && rank != nullptr) {
+    launch::report_failure(job_dir, std::atoi(rank), code, message);
+  } else if (code == ExitCode::usage || code == ExitCode::plugin) {
+    log::always(message);  // lines that begin with the place in the config
+  } else if (code == ExitCode::interrupted || code == ExitCode::terminated) {
+    log::always("ddprun: " + message);
+  } else {
+    log::always("ddprun: failed: " + message);
+  }
+  return code;
+}
+
+std::string error_message(const std::exception& error) {
+  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ? "out of memory" : error.what();
+}
+
+int run_program(const std::function<ExitCode()>& body, std::string (*message_of)(const std::exception&)) {
+  launch::follow_launcher();
+  ExitCode code = ExitCode::ok;
+  try {
+    code = body();
+  } catch (const Error& error) {
+    code = report_failure(error.code(), error.what());
+  } catch (const std::exception& error) {
+    code = report_failure(ExitCode::failure, message_of(error));
+  }
+  return static_cast<int>(code);
+}
+
+}  // namespace ddprun::console

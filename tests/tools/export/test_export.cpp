@@ -1,0 +1,85 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "support/contains.hpp"
+#include "support/error_of.hpp"
+#include "support/read_file.hpp"
+#include "tools/export/csv.hpp"
+#include "tools/export/event_file.hpp"
+#include "tools/export/export.hpp"
+#include "tools/report/some_run.hpp"
+
+using namespace ddprun;
+using testing::contains;
+using testing::error_of;
+namespace fs = std::filesystem;
+
+namespace {
+
+using exporter::ExportRequest;
+
+std::string line_of(const std::string& text, std::size_t number) {
+  std::size_t begin = 0;
+  for (; number > 0; --number) begin = text.find("\r\n", begin) + 2;
+  return text.substr(begin, text.find("\r\n", begin) - begin);
+}
+
+}  // namespace
+
+TEST_CASE("CSV has a line for every step of every rank, and empty fields for what was not measured") {
+  const testing::TempDir folder;
+  testing::SomeRun some;
+  some.steps = 2;
+  some.change = [](record::StepRecord& step) { step.lr = 0.1; };
+  const std::string text = exporter::steps_csv(record::read_run(write_run(folder, "run", some)));
+  CHECK(
+      line_of(text, 0) ==
+      "rank,epoch,step,samples,loss,correct,data,forward,backward,comm,optimizer,graph,total,scatter,replicate,gather,"
+      "reduce,lr,scale,skipped");
+  CHECK(line_of(text, 1) == "0,1,1,32,0,,0,0,0,0,0,,0.001,,,,,0.1,,");
+  CHECK(line_of(text, 4) == "1,1,2,64,1,,0,0,0,0,0,,0.003,,,,,0.1,,");
+  CHECK(text.ends_with(",,\r\n"));
+  CHECK(std::count(text.begin(), text.end(), '\n') == 5);
+}
+
+TEST_CASE("CSV of epochs") {
+  const testing::TempDir folder;
+  const std::string text = exporter::epochs_csv(record::read_run(write_run(folder, "run", {})));
+  CHECK(line_of(text, 0) == "epoch,train.loss,train.accuracy,test.loss,test.accuracy,seconds");
+  CHECK(line_of(text, 2) == "2,0.5,,0.55,0.7,");
+}
+
+TEST_CASE("the checksum is CRC-32C, masked") {
+  // RFC 3720, B.4: 32 bytes of zeros, and of ones.
+  const auto masked = [](uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8U; };
+  CHECK(exporter::masked_crc32c(std::string(32, '\0')) == masked(0x8A9136AA));
+  CHECK(exporter::masked_crc32c(std::string(32, '\xff')) == masked(0x62A8AB43));
+}
+
+TEST_CASE("an export goes where it is told to, and again over itself") {
+  const testing::InTempDir folder;
+  const std::string run = write_run(folder, "run", {});
+  CHECK(exporter::export_run({run, "steps.csv", ""}) == std::vector<std::string>{"steps.csv"});
+  fs::create_directory("here");
+  CHECK(exporter::export_run({run, "here", ""}) == std::vector<std::string>{"here/steps.csv", "here/epochs.csv"});
+  CHECK(testing::read_file("here/steps.csv") == testing::read_file("steps.csv"));
+  const auto once = exporter::export_run({run, "", "deep/logs"}), again = exporter::export_run({run, "", "deep/logs"});
+  CHECK(once == again);
+  CHECK(once.at(0).starts_with("deep/logs/events.out.tfevents."));
+  CHECK(std::distance(fs::directory_iterator("deep/logs"), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("exports that cannot be made are refused with their reason") {
+  const testing::InTempDir folder;
+  const std::string run = write_run(folder, "run", {});
+  CHECK(contains(error_of([&] { exporter::export_run({run, "", ""}); }), "2: ddprun export: expected --csv"));
+  CHECK(contains(error_of([&] { exporter::export_run({"nowhere", "a.csv", ""}); }), "2: nowhere: no folder of a run"));
+  CHECK(contains(error_of([&] { exporter::export_run({run, "no/such/a.csv", ""}); }), "1: cannot write no/such/a.csv"));
+  folder.write("file", "");
+  CHECK(contains(error_of([&] { exporter::export_run({run, "", "file/logs"}); }), "1: cannot create folder file/logs"));
+  fs::remove(run + "/steps-rank1.jsonl");
+  CHECK(contains(error_of([&] { exporter::export_run({run, "a.csv", ""}); }), "2: " + run + "/steps-rank1.jsonl"));
+  CHECK_FALSE(fs::exists("a.csv"));
+}

@@ -1,0 +1,103 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <set>
+
+#include "support/contains.hpp"
+#include "support/error_of.hpp"
+#include "tools/compare/space.hpp"
+#include "tools/sweep/output.hpp"
+#include "tools/sweep/sweep.hpp"
+
+using namespace ddprun::sweep;
+using ddprun::compare::Trial;
+using ddprun::compare::trials_of;
+using ddprun::testing::contains;
+using ddprun::testing::error_of;
+
+TEST_CASE("the grid has every combination, the last key fastest") {
+  const auto trials = trials_of({"a.b=1,2", "c.d=x,y"}, std::nullopt, 0);
+  CHECK(trials == std::vector<Trial>{{"a.b=1", "c.d=x"}, {"a.b=1", "c.d=y"}, {"a.b=2", "c.d=x"}, {"a.b=2", "c.d=y"}});
+}
+
+TEST_CASE("what is drawn lies in its range, differs, and comes again with its seed") {
+  const std::vector<std::string> varied = {"optimizer.lr=0.001..0.1", "data.batch_size=16..256",
+                                           "optimizer.name=sgd,adam"};
+  const auto trials = trials_of(varied, 50, 1);
+  REQUIRE(trials.size() == 50);
+  int small = 0;
+  for (const Trial& trial : trials) {
+    const double lr = std::stod(trial[0].substr(13));
+    CHECK(lr >= 0.001);
+    CHECK(lr <= 0.1);
+    small += lr < 0.01;
+    CHECK(trial[1].find_first_not_of("0123456789", 16) == std::string::npos);
+    CHECK((trial[2] == "optimizer.name=sgd" || trial[2] == "optimizer.name=adam"));
+  }
+  CHECK(small > 12);  // half of them, as the range has two powers of ten
+  CHECK(small < 38);
+  CHECK(std::set<Trial>(trials.begin(), trials.end()).size() == 50);
+  CHECK(trials_of(varied, 50, 1) == trials);
+  CHECK(trials_of(varied, 50, 2) != trials);
+  CHECK(trials_of({"a.b=1,2"}, 10, 1).size() == 2);
+}
+
+TEST_CASE("ranges that make no sense are refused") {
+  const auto fault_of = [](const std::string& vary, std::optional<int64_t> draws) {
+    return error_of([&] { trials_of({vary}, draws, 0); });
+  };
+  CHECK(contains(fault_of("a.b=1..2", std::nullopt), "2: --vary a.b=1..2: a range needs --random N"));
+  CHECK(contains(fault_of("a.b=0..2", 3), "0 < LOW < HIGH"));
+  CHECK(contains(fault_of("a.b=2..1", 3), "0 < LOW < HIGH"));
+  CHECK(contains(fault_of("a.b=1..2,5", 3), "a range stands alone"));
+  CHECK(trials_of({"model.name=../x.so"}, 1, 0)[0][0] == "model.name=../x.so");
+}
+
+TEST_CASE("a trial loses by the median of those that finished") {
+  const std::vector<std::vector<double>> finished = {{1.0, 0.5}, {2.0, 0.7}, {3.0, 0.6}};
+  CHECK_FALSE(is_loser({}, finished, true));
+  CHECK(is_loser({2.1}, finished, true));
+  CHECK_FALSE(is_loser({1.9}, finished, true));
+  CHECK(is_loser({0.1, 0.65}, finished, true));
+  CHECK_FALSE(is_loser({9, 0.59}, finished, true));
+  CHECK(is_loser({0.1}, finished, false));
+  CHECK_FALSE(is_loser({9}, finished, false));
+  CHECK_FALSE(is_loser({9, 9, 9}, finished, true));  // nobody came so far
+  CHECK_FALSE(is_loser({9}, {{1.0}}, true));         // one alone is no median
+}
+
+TEST_CASE("results are sorted: finished before stopped before failed, the best first") {
+  const auto trial = [](const char* name, Outcome outcome, double loss) {
+    TrialResult result;
+    result.variant.name = name;
+    result.outcome = outcome;
+    result.test_loss = loss;
+    result.throughput = loss;
+    return result;
+  };
+  std::vector<TrialResult> results = {trial("d", Outcome::failed, NAN), trial("c", Outcome::stopped, 0.1),
+                                      trial("b", Outcome::finished, 0.4), trial("a", Outcome::finished, 0.3),
+                                      trial("n", Outcome::finished, NAN)};
+  const auto order = [&](const char* by) {
+    sort_results(results, by);
+    std::string names;
+    for (const TrialResult& result : results) names += result.variant.name;
+    return names;
+  };
+  CHECK(order("test.loss") == "abncd");
+  CHECK(order("throughput") == "bancd");
+}
+
+TEST_CASE("a sweep is checked before anything starts") {
+  Request request;
+  request.config = "exp.toml";
+  request.vary = {"optimizer.lr=0.1,0.2"};
+  request.by = "test.los";
+  CHECK(error_of([&] { run(request); }) ==
+        "2: --by test.los: expected \"test.loss\", \"test.accuracy\" or \"throughput\" (did you mean \"test.loss\"?)");
+  request.by = "test.loss";
+  request.random = 0;
+  CHECK(contains(error_of([&] { run(request); }), "2: --random: expected at least 1"));
+  request.vary.clear();
+  CHECK(contains(error_of([&] { run(request); }), "2: sweep: expected --config FILE and --vary"));
+}

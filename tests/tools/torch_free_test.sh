@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# torch_free_test.sh PROGRAM...: no tool needs LibTorch or libddprun, not even through another library, and each tool says
+# what it is in the first line of its help, which `ddprun help` shows.
+set -euo pipefail
+failed=0
+for program in "$@"; do
+  if needed=$(ldd "$program" | grep -E 'libtorch|libc10|libddprun'); then
+    echo "FAILED: $program needs $needed"
+    failed=1
+  fi
+  help=$("$program" --help | head -n 1)
+  if [[ ! $help || $help == Usage* ]]; then
+    echo "FAILED: $program --help begins with: $help"
+    failed=1
+  fi
+done
+exit "$failed"

@@ -1,0 +1,118 @@
+// ddprun-bench: collectives of the communication plugins, measured.
+#include "console/command_line.hpp"
+#include "console/program.hpp"
+#include "launch/world.hpp"
+#include "tools/bench/bench.hpp"
+#include "tools/bench/rank.hpp"
+
+namespace ddprun::bench {
+namespace {
+
+constexpr const char* kExample =
+    "Example: ddprun bench -b 4 -e 64M -f 4 -n 50 -w 10 --backend gloo --algorithm ring,tree --ranks 2,4\n"
+    "Every algorithm of every backend at every number of ranks is measured once per round, by ranks started for it "
+    "alone.\n"
+    "docs/benchmarking.md says how.";
+
+// A list with commas.
+template <class Values>
+CLI::Option* declare_list(CLI::App& to, const std::string& name, Values& values, const std::string& help,
+                          const std::string& type) {
+  return to.add_option(name, values, help)->delimiter(',')->type_name(type);
+}
+
+void declare_what(CLI::App& to, Request& request) {
+  declare_list(to, "--backend", request.backends, "Communication plugins, by name or path", "NAME,...")
+      ->capture_default_str();
+  declare_list(to, "--algorithm", request.algorithms,
+               "Of allreduce: auto, or what the plugins declare (default: auto; under --tune all that are declared)",
+               "NAME,...");
+  declare_list(to, "--ranks", request.ranks, "Processes on this host", "N,...")->capture_default_str();
+  declare_list(to, "--collective", request.collectives, "allreduce, broadcast, allgather, reduce_scatter", "NAME,...")
+      ->capture_default_str();
+  to.add_option("--device", request.device, "Where the buffers are: cpu, cuda")->capture_default_str();
+  declare_list(to, "--devices", request.devices,
+               "Under --device cuda: the GPU of each rank (default: of its own number)", "N,...");
+  to.add_option("--option", request.options, "comm.options of all backends, or of one: gloo.interface=lo; any number")
+      ->type_name("[BACKEND.]KEY=VALUE")
+      ->expected(1)
+      ->take_all();
+}
+
+void declare_sizes(CLI::App& to, Request& request) {
+  auto* least = to.add_option("-b,--minbytes", request.min_bytes, "Smallest size in bytes");
+  least->type_name("SIZE")->capture_default_str();
+  auto* most = to.add_option("-e,--maxbytes", request.max_bytes, "Largest size");
+  most->type_name("SIZE")->capture_default_str();
+  auto* factor = to.add_option("-f,--stepfactor", request.factor, "From a size to the next: multiply by");
+  factor->capture_default_str();
+  auto* step = to.add_option("-i,--stepbytes", request.step_bytes, "... or add");
+  step->type_name("SIZE")->excludes(factor);
+  auto* listed = declare_list(to, "--sizes", request.sizes, "These sizes, ascending, instead", "SIZE,...");
+  listed->excludes(least)->excludes(most)->excludes(factor)->excludes(step);
+}
+
+void declare_how(CLI::App& to, Request& request) {
+  to.add_option("-n,--iters", request.iterations, "Samples of each case in each round")->capture_default_str();
+  to.add_option("-w,--warmup_iters", request.warmup, "Calls before them")->capture_default_str();
+  to.add_option("-c,--check", request.checks, "Calls whose results are checked, in each round; 0 for none")
+      ->capture_default_str();
+  to.add_option("-d,--datatype", request.dtype,
+                "int8, uint8, int16, int32, int64, half, float, double, bfloat16; PyTorch's names as well")
+      ->type_name("TYPE")
+      ->capture_default_str();
+  to.add_option("-o,--op", request.op, "sum, prod, min, max, avg")->type_name("OP")->capture_default_str();
+  to.add_option("-r,--root", request.root, "Of a broadcast")->capture_default_str();
+  to.add_option("--rounds", request.rounds, "Turns of all variants, in changing order")->capture_default_str();
+  to.add_option("--timeout", request.timeout, "Longest time for joining, and for one collective")
+      ->type_name("SECONDS")
+      ->capture_default_str();
+}
+
+void declare_results(CLI::App& to, Request& request) {
+  to.add_option("--json", request.json, "Write all samples and the environment")->type_name("FILE");
+  to.add_option("--min-busbw", request.min_busbw, "Exit with 6 where busbw at the largest size is below")
+      ->type_name("GB/S");
+  to.add_option("--tune", request.tune, "Write which algorithm is fastest where, for comm.options.tuning")
+      ->type_name("FILE");
+}
+
+// A rank of the benchmark is this program again, with --task.
+ExitCode run_as_asked(const Request& request, const std::string& task, const plugin::Registry& registry,
+                      std::vector<std::string> command) {
+  const Plan plan = plan_of(request, registry);
+  const auto world = launch::discover(std::nullopt);
+  if (task.empty()) {
+    if (world) throw Error(ExitCode::usage, "ddprun bench starts its ranks itself: start it once, without a launcher");
+    command[0] = console::this_program();
+    return run(request, plan, command);
+  }
+  if (!world || world->source != launch::Source::own) {
+    throw Error(ExitCode::usage, "--task is for the ranks that ddprun bench starts");
+  }
+  run_rank(plan, Task::parse(task), *world);
+  return ExitCode::ok;
+}
+
+ExitCode run_program(int argc, char** argv) {
+  Request request;
+  std::string task;
+  std::vector<std::string> plugin_paths;
+  CLI::App cli("Measure collectives: backends and algorithms compared", "ddprun bench");
+  cli.footer(kExample);
+  declare_what(cli, request);
+  declare_sizes(cli, request);
+  declare_how(cli, request);
+  declare_results(cli, request);
+  cli.add_option("--task", task)->group("");  // hidden: for the ranks
+  console::add_plugin_path(cli, plugin_paths);
+  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  return run_as_asked(request, task, plugin::Registry::standard(plugin_paths), {argv, argv + argc});
+}
+
+}  // namespace
+}  // namespace ddprun::bench
+
+int main(int argc, char** argv) {
+  return ddprun::console::run_program([&] { return ddprun::bench::run_program(argc, argv); });
+}

@@ -1,0 +1,28 @@
+// `ddprun data info`: what a data set holds.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ddprun::info {
+
+struct Request {
+  std::string data_set;                   // its name, or a plugin's name or path; or
+  std::string config;                     // --config: that of an experiment
+  std::vector<std::string> overrides;     // --set, of the experiment
+  std::string root;                       // --root
+  std::vector<std::string> options;       // --option key=value
+  int64_t seed = 42;                      // --seed
+  std::vector<std::string> plugin_paths;  // --plugin-path
+  std::string split = "train";            // --split
+  int64_t sample = 0;                     // --sample
+  int64_t epoch = 0;                      // --epoch
+  std::string png;                        // --png
+  int64_t scale = 1;                      // --scale
+};
+
+// Gives the text to print, or writes the sample into request.png. Throws Error.
+std::string show(const Request& request);
+
+}  // namespace ddprun::info

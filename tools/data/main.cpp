@@ -1,0 +1,82 @@
+// ddprun-data: gets data sets, and shows them.
+#include "console/command_line.hpp"
+#include "console/program.hpp"
+#include "tools/data/fetch.hpp"
+#include "tools/data/info.hpp"
+
+namespace ddprun {
+namespace {
+
+struct FetchRequest {
+  std::string data_set;
+  fetch::FetchOptions options;
+};
+
+CLI::App* declare_fetch(CLI::App& data, FetchRequest& request) {
+  auto* to = data.add_subcommand("fetch", "Download a data set and verify it; an earlier download is resumed");
+  to->add_option("dataset", request.data_set, quoted_list(fetch::data_set_names()))->type_name("NAME");
+  to->add_option("--root", request.options.root, "The folder that it goes into")->type_name("DIR");
+  to->add_option("--mirror", request.options.mirror, "Download the files from here instead of their official place")
+      ->type_name("URL");
+  return to;
+}
+
+ExitCode run_fetch(const FetchRequest& request) {
+  if (request.data_set.empty()) {
+    throw Error(ExitCode::usage,
+                "data fetch: expected the name of a data set: " + quoted_list(fetch::data_set_names()));
+  }
+  std::printf("%s\n", fetch::fetch(fetch::find_data_set(request.data_set), request.options).c_str());
+  return ExitCode::ok;
+}
+
+// The data set by its name, or that of a config; then which sample is shown, and how.
+CLI::App* declare_info(CLI::App& data, info::Request& request) {
+  auto* to = data.add_subcommand("info", "Show shapes, value ranges, classes and a sample of a data set");
+  to->add_option("dataset", request.data_set, "A data set's name, or a plugin's name or path")->type_name("NAME");
+  auto* config = to->add_option("--config", request.config, "Take data.* and the seed of an experiment");
+  config->type_name("FILE");
+  console::add_overrides(*to, request.overrides)->needs(config);
+  to->add_option("--root", request.root, "The folder of its files")->type_name("DIR")->excludes(config);
+  const std::string about_options = "As data.options: --option samples=100; any number";
+  console::add_repeated(*to, "--option", request.options, "KEY=VALUE", about_options)->excludes(config);
+  to->add_option("--seed", request.seed, "Of what is random about it")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->excludes(config);
+  console::add_plugin_path(*to, request.plugin_paths);
+  to->add_option("--sample", request.sample, "The sample to show")->capture_default_str();
+  to->add_option("--split", request.split, "Of which split")
+      ->check(CLI::IsMember({"train", "test"}))
+      ->capture_default_str();
+  to->add_option("--epoch", request.epoch, "As a training sees it in this epoch, from 0")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  auto* png = to->add_option("--png", request.png, "Write the sample into a PNG instead")->type_name("FILE");
+  to->add_option("--scale", request.scale, "Enlarge the PNG so many times")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->needs(png);
+  return to;
+}
+
+ExitCode run_program(int argc, char** argv) {
+  CLI::App cli("Get data sets, and look at them", "ddprun data");
+  cli.require_subcommand(0, 1);
+  FetchRequest fetched;
+  info::Request shown;
+  const CLI::App* fetch = declare_fetch(cli, fetched);
+  const CLI::App* info = declare_info(cli, shown);
+  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  if (fetch->parsed()) return run_fetch(fetched);
+  if (!info->parsed()) return console::show_help(cli);
+  std::fputs(info::show(shown).c_str(), stdout);
+  return ExitCode::ok;
+}
+
+}  // namespace
+}  // namespace ddprun
+
+int main(int argc, char** argv) {
+  return ddprun::console::run_program([&] { return ddprun::run_program(argc, argv); });
+}

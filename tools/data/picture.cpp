@@ -1,0 +1,204 @@
+#include "tools/data/picture.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+namespace ddprun::info {
+namespace {
+
+constexpr int kMostColumns = 64;
+constexpr int kMostLines = 32;
+constexpr std::string_view kShades = " .:-=+*#%@";
+
+struct Rgb {
+  int red = 0, green = 0, blue = 0;
+};
+
+struct Size {
+  std::size_t height = 0, width = 0;
+};
+
+Size size_of(const std::vector<int64_t>& shape) {
+  return {static_cast<std::size_t>(shape[shape.size() - 2]), static_cast<std::size_t>(shape.back())};
+}
+
+uint8_t pixel_of(double value, ShownRange range) {
+  if (std::isnan(value) || value <= range.low) return 0;
+  if (value >= range.high) return 255;
+  return static_cast<uint8_t>(std::lround(255 * (value - range.low) / (range.high - range.low)));
+}
+
+// Which old pixels along one side a new pixel stands for, and by how much each: whole numbers that add up to the old
+// length, so that averages are exact.
+struct Cover {
+  std::size_t first = 0;
+  std::vector<uint64_t> weights;
+};
+
+std::vector<Cover> covers(std::size_t from, std::size_t to) {
+  std::vector<Cover> all(to);
+  for (std::size_t i = 0; i < to; ++i) {
+    const std::size_t begin = i * from, end = begin + from;  // in parts, of which an old pixel has `to`
+    all[i].first = begin / to;
+    for (std::size_t old = begin / to; old * to < end; ++old) {
+      all[i].weights.push_back(std::min(end, (old + 1) * to) - std::max(begin, old * to));
+    }
+  }
+  return all;
+}
+
+uint8_t average(const Picture& picture, const Cover& rows, const Cover& columns, std::size_t channel) {
+  uint64_t sum = 0;
+  for (std::size_t y = 0; y < rows.weights.size(); ++y) {
+    uint64_t row = 0;
+    const std::size_t first = (rows.first + y) * picture.width + columns.first;
+    for (std::size_t x = 0; x < columns.weights.size(); ++x) {
+      row += columns.weights[x] * picture.pixels[(first + x) * picture.channels + channel];
+    }
+    sum += rows.weights[y] * row;
+  }
+  const uint64_t whole = picture.height * picture.width;
+  return static_cast<uint8_t>((sum + whole / 2) / whole);
+}
+
+Picture resized(const Picture& picture, Size to) {
+  Picture made{to.height, to.width, picture.channels, {}};
+  const auto rows = covers(picture.height, to.height);
+  const auto columns = covers(picture.width, to.width);
+  for (const Cover& row : rows) {
+    for (const Cover& column : columns) {
+      for (std::size_t channel = 0; channel < picture.channels; ++channel) {
+        made.pixels.push_back(average(picture, row, column, channel));
+      }
+    }
+  }
+  return made;
+}
+
+// The picture's size on a grid of squares a column wide and half a line high, at most `most` squares to a pixel.
+Size fitted(const Picture& picture, int columns, double most) {
+  const auto height = static_cast<double>(picture.height), width = static_cast<double>(picture.width);
+  const double scale = std::min({most, columns / width, 2 * kMostLines / height});
+  const auto side = [&](double pixels) { return static_cast<std::size_t>(std::max(1L, std::lround(pixels * scale))); };
+  return {side(height), side(width)};
+}
+
+Rgb colour_at(const Picture& picture, std::size_t y, std::size_t x) {
+  const uint8_t* pixel = &picture.pixels[(y * picture.width + x) * picture.channels];
+  return picture.channels == 1 ? Rgb{pixel[0], pixel[0], pixel[0]} : Rgb{pixel[0], pixel[1], pixel[2]};
+}
+
+int distance(Rgb a, Rgb b) {
+  const int red = a.red - b.red, green = a.green - b.green, blue = a.blue - b.blue;
+  return red * red + green * green + blue * blue;
+}
+
+// The nearest of xterm's 6 x 6 x 6 cube and its 24 greys.
+int cube256(Rgb colour) {
+  constexpr std::array<int, 6> levels = {0, 95, 135, 175, 215, 255};
+  const auto nearest = [&](int value) {
+    return static_cast<int>(std::min_element(levels.begin(), levels.end(),
+                                             [&](int a, int b) { return std::abs(a - value) < std::abs(b - value); }) -
+                            levels.begin());
+  };
+  const auto level = [&](int index) { return levels[static_cast<std::size_t>(index)]; };
+  const int red = nearest(colour.red), green = nearest(colour.green), blue = nearest(colour.blue);
+  const int grey = std::clamp(((colour.red + colour.green + colour.blue) / 3 - 3) / 10, 0, 23);
+  const int shade = 8 + 10 * grey;
+  const bool greyer =
+      distance(colour, {shade, shade, shade}) < distance(colour, {level(red), level(green), level(blue)});
+  return greyer ? 232 + grey : 16 + 36 * red + 6 * green + blue;
+}
+
+// What selects a colour (ISO 8613-6) for the foreground, "38", or the background, "48".
+std::string select(std::string_view ground, Rgb colour, console::Colours colours) {
+  if (colours == console::Colours::cube256) return fmt::format("{};5;{}", ground, cube256(colour));
+  return fmt::format("{};2;{};{};{}", ground, colour.red, colour.green, colour.blue);
+}
+
+std::string draw_blocks(const Picture& picture, console::Colours colours) {
+  std::string text;
+  for (std::size_t y = 0; y < picture.height; y += 2) {
+    std::string current;
+    for (std::size_t x = 0; x < picture.width; ++x) {
+      std::string wanted = select("38", colour_at(picture, y, x), colours);
+      if (y + 1 < picture.height) wanted += ';' + select("48", colour_at(picture, y + 1, x), colours);
+      if (wanted != current) text += "\x1b[" + wanted + 'm';
+      text += "\u2580";
+      current = std::move(wanted);
+    }
+    text += "\x1b[0m\n";
+  }
+  return text;
+}
+
+char shade_of(Rgb colour) {
+  const int light = (299 * colour.red + 587 * colour.green + 114 * colour.blue) / 1000;
+  return kShades[static_cast<std::size_t>(light) * kShades.size() / 256];
+}
+
+std::string draw_shades(const Picture& picture) {
+  std::string text;
+  for (std::size_t y = 0; y < picture.height; ++y) {
+    std::string line;
+    for (std::size_t x = 0; x < picture.width; ++x) line += shade_of(colour_at(picture, y, x));
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text;
+}
+
+}  // namespace
+
+bool is_picture(const std::vector<int64_t>& shape) {
+  return shape.size() == 2 || (shape.size() == 3 && (shape[0] == 1 || shape[0] == 3));
+}
+
+ShownRange shown_range(std::span<const double> values) {
+  ShownRange seen{INFINITY, -INFINITY};
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    seen = {std::min(seen.low, value), std::max(seen.high, value)};
+  }
+  if (seen.low >= 0 && seen.high <= 1) return {0, 1};
+  if (seen.low >= -1 && seen.high <= 1) return {-1, 1};
+  return seen;
+}
+
+std::string range_text(ShownRange range) {
+  return fmt::format("black is {:.5g}, white {:.5g}", range.low, range.high);
+}
+
+Picture make_picture(const std::vector<int64_t>& shape, std::span<const double> values, ShownRange range) {
+  if (!is_picture(shape)) throw std::logic_error("a sample of this shape is no picture");
+  const auto [height, width] = size_of(shape);
+  const std::size_t plane = height * width;
+  Picture picture{height, width, shape.size() == 3 ? static_cast<std::size_t>(shape[0]) : 1, {}};
+  if (values.size() != picture.channels * plane) throw std::logic_error("a sample has other values than its shape");
+  picture.pixels.resize(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    picture.pixels[i % plane * picture.channels + i / plane] = pixel_of(values[i], range);
+  }
+  return picture;
+}
+
+Picture enlarged(const Picture& picture, std::size_t factor) {
+  return resized(picture, {picture.height * factor, picture.width * factor});
+}
+
+std::string draw(const Picture& picture, const console::Terminal& terminal) {
+  const int columns = terminal.columns > 0 ? std::min(terminal.columns, kMostColumns) : kMostColumns;
+  if (terminal.colours != console::Colours::none) {
+    return draw_blocks(resized(picture, fitted(picture, columns, 1)), terminal.colours);
+  }
+  const auto [height, width] = fitted(picture, columns, 2);
+  return draw_shades(resized(picture, {std::max<std::size_t>(1, height / 2), width}));
+}
+
+}  // namespace ddprun::info

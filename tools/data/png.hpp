@@ -1,0 +1,22 @@
+// Pictures as PNG files (ISO/IEC 15948), by libpng.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "tools/data/picture.hpp"
+
+namespace ddprun::info {
+
+// The longest side of a PNG, in pixels.
+constexpr std::size_t most_png_side = 16384;
+
+// A whole PNG file: 8 bits, grey or RGB, every pixel of the picture as a square of `scale` by `scale`. Throws
+// Error(usage) where a side would be longer than most_png_side, Error(failure) with libpng's words.
+std::string encode_png(const Picture& picture, std::size_t scale = 1);
+
+// Writes it over `path`, whole or not at all. Throws as above, and Error(failure) with path and reason; what is there
+// and is no regular file (a folder, a device) is refused.
+void write_png(const std::string& path, const Picture& picture, std::size_t scale = 1);
+
+}  // namespace ddprun::info

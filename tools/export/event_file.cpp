@@ -1,0 +1,83 @@
+#include "tools/export/event_file.hpp"
+
+#include <bit>
+#include <boost/crc.hpp>
+
+namespace ddprun::exporter {
+namespace {
+
+enum class Wire : uint32_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
+
+// Field numbers of the messages.
+constexpr uint32_t kEventTime = 1, kEventStep = 2, kEventVersion = 3, kEventSummary = 5;
+constexpr uint32_t kSummaryValue = 1, kValueTag = 1, kValueSimple = 2;
+
+// Little-endian, as protobuf and TFRecord have it.
+template <class Unsigned>
+void put_fixed(std::string& out, Unsigned value) {
+  for (std::size_t byte = 0; byte < sizeof value; ++byte) out += static_cast<char>(value >> (8 * byte) & 0xFF);
+}
+
+void put_varint(std::string& out, uint64_t value) {
+  for (; value >= 0x80; value >>= 7) out += static_cast<char>((value & 0x7F) | 0x80);
+  out += static_cast<char>(value);
+}
+
+void put_key(std::string& out, uint32_t field, Wire wire) {
+  put_varint(out, field << 3 | static_cast<uint32_t>(wire));
+}
+
+void put_double(std::string& out, uint32_t field, double value) {
+  put_key(out, field, Wire::fixed64);
+  put_fixed(out, std::bit_cast<uint64_t>(value));
+}
+
+void put_float(std::string& out, uint32_t field, float value) {
+  put_key(out, field, Wire::fixed32);
+  put_fixed(out, std::bit_cast<uint32_t>(value));
+}
+
+void put_bytes(std::string& out, uint32_t field, std::string_view bytes) {
+  put_key(out, field, Wire::bytes);
+  put_varint(out, bytes.size());
+  out += bytes;
+}
+
+void put_record(std::string& out, const std::string& data) {
+  std::string length;
+  put_fixed(length, static_cast<uint64_t>(data.size()));
+  out += length;
+  put_fixed(out, masked_crc32c(length));
+  out += data;
+  put_fixed(out, masked_crc32c(data));
+}
+
+}  // namespace
+
+uint32_t masked_crc32c(std::string_view data) {
+  boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> crc;
+  crc.process_bytes(data.data(), data.size());
+  constexpr uint32_t kShift = 0xA282EAD8;
+  return std::rotr(static_cast<uint32_t>(crc.checksum()), 15) + kShift;
+}
+
+EventFile::EventFile(double time) {
+  std::string event;
+  put_double(event, kEventTime, time);
+  put_bytes(event, kEventVersion, "brain.Event:2");
+  put_record(bytes_, event);
+}
+
+void EventFile::scalar(double time, int64_t step, std::string_view tag, double value) {
+  std::string entry, summary, event;
+  put_bytes(entry, kValueTag, tag);
+  put_float(entry, kValueSimple, static_cast<float>(value));
+  put_bytes(summary, kSummaryValue, entry);
+  put_double(event, kEventTime, time);
+  put_key(event, kEventStep, Wire::varint);
+  put_varint(event, static_cast<uint64_t>(step));
+  put_bytes(event, kEventSummary, summary);
+  put_record(bytes_, event);
+}
+
+}  // namespace ddprun::exporter

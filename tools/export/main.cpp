@@ -1,0 +1,36 @@
+// ddprun-export: a run's records in the formats of other programs.
+#include "tools/export/export.hpp"
+
+#include "console/command_line.hpp"
+#include "console/program.hpp"
+
+namespace ddprun::exporter {
+namespace {
+
+void declare(CLI::App& to, ExportRequest& request) {
+  to.footer(
+      "Examples: ddprun export runs/quickstart-20261122-101500 --csv steps.csv\n"
+      "          ddprun export runs/quickstart-20261122-101500 --tensorboard logs/quickstart && tensorboard --logdir "
+      "logs\n"
+      "docs/reports.md says what the columns and scalars are.");
+  to.add_option("run", request.run, "The folder of a run")->required()->type_name("RUN_DIR");
+  to.add_option("--csv", request.csv, "Write every step of every rank; into a folder: steps.csv and epochs.csv")
+      ->type_name("FILE|DIR");
+  to.add_option("--tensorboard", request.tensorboard, "Write an event file into this folder")->type_name("DIR");
+}
+
+ExitCode run_program(int argc, char** argv) {
+  ExportRequest request;
+  CLI::App cli("Write a run's records as CSV or for TensorBoard", "ddprun export");
+  declare(cli, request);
+  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  for (const std::string& path : export_run(request)) std::printf("%s\n", path.c_str());
+  return ExitCode::ok;
+}
+
+}  // namespace
+}  // namespace ddprun::exporter
+
+int main(int argc, char** argv) {
+  return ddprun::console::run_program([&] { return ddprun::exporter::run_program(argc, argv); });
+}

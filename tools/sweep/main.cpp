@@ -1,0 +1,44 @@
+// ddprun-sweep: an experiment with many settings, and the best of them.
+#include "tools/compare/running_options.hpp"
+#include "tools/sweep/sweep.hpp"
+
+namespace ddprun::sweep {
+namespace {
+
+constexpr const char* kExample =
+    "Examples: ddprun sweep --config exp.toml --vary optimizer.lr=0.01,0.1 --vary strategy.bucket_mb=1,25\n"
+    "          ddprun sweep --config exp.toml --vary optimizer.lr=0.001..0.1 --random 20 --by test.accuracy\n"
+    "docs/comparing.md says when a trial is stopped early.";
+
+void declare(CLI::App& to, Request& request) {
+  to.add_option("--config", request.config, "The experiment")->type_name("FILE");
+  const std::string about_vary = "Values of a key, or with --random a range; any number";
+  console::add_repeated(to, "--vary", request.vary, "KEY=VALUE,...|KEY=LOW..HIGH", about_vary);
+  auto* random = to.add_option("--random", request.random, "So many trials, drawn; otherwise every combination");
+  random->type_name("N");
+  to.add_option("--seed", request.seed, "Of what is drawn")->capture_default_str()->needs(random);
+  to.add_option("--by", request.by, "test.loss, test.accuracy or throughput")
+      ->type_name("MEASURE")
+      ->capture_default_str();
+  to.add_flag_callback(
+      "--all", [&request] { request.stop_losers = false; }, "Run every trial to its end");
+}
+
+ExitCode run_program(int argc, char** argv) {
+  Request request;
+  CLI::App cli("Try an experiment with many settings, and rank them", "ddprun sweep");
+  cli.footer(kExample);
+  declare(cli, request);
+  compare::add_running_options(cli, request.running);
+  console::add_overrides(cli, request.overrides);
+  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  request.running.program = console::find_program("ddprun");
+  return run(request);
+}
+
+}  // namespace
+}  // namespace ddprun::sweep
+
+int main(int argc, char** argv) {
+  return ddprun::console::run_program([&] { return ddprun::sweep::run_program(argc, argv); });
+}

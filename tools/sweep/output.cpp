@@ -1,0 +1,127 @@
+#include "tools/sweep/output.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "console/units.hpp"
+
+namespace ddprun::sweep {
+namespace {
+
+using nlohmann::ordered_json;
+
+double metric_of(const TrialResult& result, const std::string& by) {
+  return by == "test.loss" ? result.test_loss : by == "test.accuracy" ? result.test_accuracy : result.throughput;
+}
+
+const char* name_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::finished: return "finished";
+    case Outcome::stopped: return "stopped";
+    case Outcome::failed: break;
+  }
+  return "failed";
+}
+
+std::string number(double value, int digits) {
+  return std::isfinite(value) ? fmt::format("{:.{}f}", value, digits) : "-";
+}
+
+ordered_json json_number(double value) {
+  return std::isfinite(value) ? ordered_json(value) : ordered_json();
+}
+
+std::string key_of(const std::string& vary) {
+  return vary.substr(0, vary.find('='));
+}
+
+}  // namespace
+
+void sort_results(std::vector<TrialResult>& results, const std::string& by) {
+  std::stable_sort(results.begin(), results.end(), [&](const TrialResult& a, const TrialResult& b) {
+    if (a.outcome != b.outcome) return a.outcome < b.outcome;
+    const double x = metric_of(a, by), y = metric_of(b, by);
+    if (!std::isfinite(x) || !std::isfinite(y)) return std::isfinite(x);
+    return by == "test.loss" ? x < y : x > y;
+  });
+}
+
+std::string outcome_text(const TrialResult& result) {
+  if (result.outcome == Outcome::failed) return "failed: " + result.cause;
+  std::string text = result.outcome == Outcome::finished ? "finished" : "stopped";
+  if (!result.epochs.empty()) text += fmt::format(" after epoch {}", result.epochs.back().epoch);
+  if (std::isfinite(result.test_loss)) text += fmt::format(", test loss {:.4f}", result.test_loss);
+  if (std::isfinite(result.test_accuracy)) text += fmt::format(", test accuracy {:.2f} %", 100 * result.test_accuracy);
+  return text;
+}
+
+console::Table sweep_table(const Request& request, const std::vector<TrialResult>& results) {
+  using console::Align;
+  std::vector<console::Table::Column> columns;
+  for (const std::string& vary : request.vary) columns.push_back({key_of(vary), Align::left});
+  for (const char* title : {"test loss", "test accuracy", "throughput", "time"})
+    columns.push_back({title, Align::right});
+  columns.push_back({"outcome", Align::left});
+  console::Table table(columns);
+  for (const TrialResult& result : results) {
+    std::vector<std::string> cells = result.values;
+    cells.push_back(number(result.test_loss, 4));
+    cells.push_back(std::isfinite(result.test_accuracy) ? number(100 * result.test_accuracy, 2) + " %" : "-");
+    cells.push_back(console::human_rate(result.throughput));
+    cells.push_back(console::human_time(result.total_time));
+    cells.push_back(result.outcome == Outcome::failed    ? "failed: " + result.cause
+                    : result.outcome == Outcome::stopped ? fmt::format("stopped after epoch {}", result.epochs.size())
+                                                         : "finished");
+    table.row(cells);
+  }
+  return table;
+}
+
+std::string sweep_json(const Request& request, const std::vector<TrialResult>& results) {
+  ordered_json object = {{"ddprun_sweep", 1},    {"config", request.config}, {"by", request.by},
+                         {"vary", request.vary}, {"seed", request.seed},     {"trials", ordered_json::array()}};
+  object["random"] = request.random ? ordered_json(*request.random) : ordered_json();
+  for (const TrialResult& result : results) {
+    ordered_json values = ordered_json::object();
+    for (std::size_t i = 0; i < result.values.size(); ++i) values[key_of(request.vary[i])] = result.values[i];
+    object["trials"].push_back({{"name", result.variant.name},
+                                {"values", values},
+                                {"outcome", name_of(result.outcome)},
+                                {"cause", result.cause},
+                                {"epochs", result.epochs.size()},
+                                {"test.loss", json_number(result.test_loss)},
+                                {"test.accuracy", json_number(result.test_accuracy)},
+                                {"throughput", json_number(result.throughput)},
+                                {"total_time", json_number(result.total_time)},
+                                {"folder", result.dir}});
+  }
+  return object.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+report::Page sweep_page(const Request& request, const std::vector<TrialResult>& results) {
+  report::Lines lines;
+  lines.x = {"epoch", report::Scale::linear, true, false};
+  lines.y.title = "test loss";
+  for (const TrialResult& result : results) {
+    report::LineSeries series;
+    series.name = result.variant.name;
+    for (const auto& epoch : result.epochs) {
+      series.points.push_back({static_cast<double>(epoch.epoch), epoch.test_loss});
+    }
+    if (!series.points.empty()) lines.series.push_back(std::move(series));
+  }
+  report::Section section{"Trials", {}, {{"Best first, by " + request.by, sweep_table(request, results)}}, {}};
+  if (!lines.series.empty()) {
+    report::Chart chart;
+    chart.title = "Test loss over epochs";
+    chart.content = std::move(lines);
+    section.charts.push_back(std::move(chart));
+  }
+  const TrialResult& best = results.front();
+  return {"Sweep of " + request.config, {"Best: " + best.variant.name + ", " + outcome_text(best) + "."}, {section}};
+}
+
+}  // namespace ddprun::sweep

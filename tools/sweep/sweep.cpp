@@ -1,0 +1,144 @@
+#include "tools/sweep/sweep.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "base/file.hpp"
+#include "ddprun/plugin/words.hpp"
+#include "record/read.hpp"
+#include "tools/compare/figures.hpp"
+#include "tools/compare/page_file.hpp"
+#include "tools/compare/runner.hpp"
+#include "tools/compare/space.hpp"
+#include "tools/compare/statistics.hpp"
+#include "tools/sweep/output.hpp"
+
+namespace ddprun::sweep {
+namespace {
+
+using compare::PageFile, compare::RunEnd, compare::Runner, compare::Trial, compare::Variant;
+
+constexpr std::size_t kFewestFinished = 2;
+
+void check(const Request& request) {
+  const std::vector<std::string> measures = {"test.loss", "test.accuracy", "throughput"};
+  if (std::find(measures.begin(), measures.end(), request.by) == measures.end()) {
+    throw Error(ExitCode::usage, "--by " + request.by + ": " + expected_one_of(request.by, measures));
+  }
+  if (request.config.empty() || request.vary.empty()) {
+    throw Error(ExitCode::usage, "sweep: expected --config FILE and --vary KEY=VALUE,VALUE");
+  }
+  if (request.random && *request.random < 1) throw Error(ExitCode::usage, "--random: expected at least 1");
+}
+
+void require_measure(const Request& request, const std::vector<Variant>& variants) {
+  for (const Variant& variant : variants) {
+    if (request.by == "throughput" || variant.loaded.experiment.train.evaluate) continue;
+    throw Error(ExitCode::usage, "--by " + request.by + " needs train.evaluate = true, also in " + variant.name);
+  }
+}
+
+std::vector<double> measured(const std::vector<record::EpochRecord>& epochs, const std::string& by) {
+  std::vector<double> values;
+  for (const auto& epoch : epochs) values.push_back(by == "test.accuracy" ? epoch.test_accuracy : epoch.test_loss);
+  return values;
+}
+
+class Sweep {
+ public:
+  Sweep(const Request& request, const std::vector<Trial>& trials, const std::vector<Variant>& variants)
+      : request_(request), trials_(trials), variants_(variants), runner_(request.running, "sweep", variants.front()) {}
+
+  ExitCode run() {
+    runner_.validate({variants_.front()});
+    runner_.expect(static_cast<int64_t>(variants_.size()));
+    for (std::size_t i = 0; i < variants_.size(); ++i) try_one(i);
+    sort_results(results_, request_.by);
+    replace_file(runner_.folder() + "/sweep.json", sweep_json(request_, results_));
+    page_.write(runner_.folder(), sweep_page(request_, results_));
+    const std::string out = sweep_table(request_, results_).text() + "sweep folder: " + runner_.folder() + "\n";
+    std::fwrite(out.data(), 1, out.size(), stdout);
+    std::fflush(stdout);
+    return results_.front().outcome == Outcome::finished ? ExitCode::ok : ExitCode::failure;
+  }
+
+ private:
+  void try_one(std::size_t number) {
+    const Variant& variant = variants_[number];
+    const std::string label = fmt::format("trial {} of {}: {}", number + 1, variants_.size(), variant.name);
+    const auto epochs = static_cast<std::size_t>(variant.loaded.experiment.train.epochs.value_or(0));
+    const RunEnd end = runner_.run(variant, label, {}, [&](const std::string& dir) { return loses(dir, epochs); });
+    TrialResult result;
+    result.variant = variant;
+    for (const std::string& override_ : trials_[number])
+      result.values.push_back(override_.substr(override_.find('=') + 1));
+    result.dir = end.dir;
+    fill_in(result, end);
+    results_.push_back(result);
+    runner_.tell(label + ": " + outcome_text(result));
+  }
+
+  void fill_in(TrialResult& result, const RunEnd& end) {
+    const bool stopped = end.process.ending == compare::Ending::ended_early;
+    if (end.dir.empty() || (!stopped && (end.process.ending != compare::Ending::exited || end.process.code != 0))) {
+      result.outcome = Outcome::failed;
+      result.cause = end.process.ending == compare::Ending::timed_out ? "--timeout" : compare::last_line_of(end.log);
+      return;
+    }
+    result.outcome = stopped ? Outcome::stopped : Outcome::finished;
+    result.epochs = record::read_epochs(end.dir, stopped);
+    if (!result.epochs.empty()) {
+      result.test_loss = result.epochs.back().test_loss;
+      result.test_accuracy = result.epochs.back().test_accuracy;
+    }
+    if (stopped) return;
+    const record::Run run = record::read_run(end.dir);
+    result.test_loss = run.summary.test_loss;
+    result.test_accuracy = run.summary.test_accuracy;
+    result.throughput = run.summary.throughput;
+    result.total_time = run.summary.total_time;
+    finished_.push_back(measured(run.epochs, request_.by));
+  }
+
+  // Of a run of so many epochs; after the last one there is nothing to save.
+  bool loses(const std::string& dir, std::size_t epochs) const {
+    if (!request_.stop_losers || request_.by == "throughput" || dir.empty() || !record::is_run(dir)) return false;
+    const std::vector<double> trial = measured(record::read_epochs(dir, true), request_.by);
+    return trial.size() < epochs && is_loser(trial, finished_, request_.by == "test.loss");
+  }
+
+  const Request& request_;
+  const std::vector<Trial>& trials_;
+  const std::vector<Variant>& variants_;
+  const PageFile page_;
+  Runner runner_;
+  std::vector<TrialResult> results_;
+  std::vector<std::vector<double>> finished_;  // the measure of each epoch of each trial that finished
+};
+
+}  // namespace
+
+bool is_loser(const std::vector<double>& trial, const std::vector<std::vector<double>>& finished,
+              bool smaller_is_better) {
+  if (trial.empty()) return false;
+  std::vector<double> others;
+  for (const std::vector<double>& other : finished) {
+    if (other.size() >= trial.size()) others.push_back(other[trial.size() - 1]);
+  }
+  if (others.size() < kFewestFinished) return false;
+  const double middle = compare::median(others);
+  return smaller_is_better ? trial.back() > middle : trial.back() < middle;
+}
+
+ExitCode run(const Request& request) {
+  check(request);
+  const std::vector<Trial> trials = compare::trials_of(request.vary, request.random, request.seed);
+  const std::vector<Variant> variants = compare::variants_of_overrides(request.config, trials, request.overrides);
+  require_measure(request, variants);
+  return Sweep(request, trials, variants).run();
+}
+
+}  // namespace ddprun::sweep
