@@ -33,7 +33,6 @@ class CurriculumSampler final : public Sampler {
     return mine;
   }
   int64_t size(int rank) const override { return places_->size(rank); }
-  bool distributed() const override { return true; }
 
  private:
   // The epoch of all ranks.

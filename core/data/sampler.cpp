@@ -56,7 +56,6 @@ class WholeSampler : public Sampler {
     return shuffle_ ? randperm(dataset_size_, seed_ + static_cast<uint64_t>(epoch)) : in_order(dataset_size_);
   }
   int64_t size(int) const override { return dataset_size_; }
-  bool distributed() const override { return false; }
 
  private:
   const int64_t dataset_size_;
@@ -94,8 +93,6 @@ class DistributedSampler : public Sampler {
     }
     throw Error(ExitCode::failure, "unknown way to end an epoch");
   }
-
-  bool distributed() const override { return true; }
 
  private:
   void check_rank(int rank) const {

@@ -9,7 +9,7 @@ namespace ddprun::gloo_backend {
 namespace {
 
 const Host& checked(const Host& host) {
-  host.refuse_options_beyond({"busy_poll", "interface", "tuning"});
+  host.refuse_options_beyond({"interface", "tuning"});
   return host;
 }
 

@@ -13,7 +13,6 @@
 #include <set>
 #include <stop_token>
 
-#include "polling.hpp"
 #include "sigpipe.hpp"
 #include "transport.hpp"
 
@@ -42,7 +41,7 @@ std::shared_ptr<gloo::transport::Device> make_device(const Host& host) {
     std::string names;
     for (const auto& name : known) names += (names.empty() ? "" : ", ") + name;
     throw CommError(CommStatus::invalid, "comm.options.interface = \"" + where.iface +
-                                      "\": no such interface with an address; this machine has " + names);
+                                             "\": no such interface with an address; this machine has " + names);
   }
   return gloo::transport::tcp::CreateDevice(where);
 }
@@ -63,11 +62,11 @@ sockaddr_storage socket_address(const Address& address) {
   return gloo::transport::tcp::Address(address).getSockaddr();
 }
 
-// Tells every other rank the address that `for_rank` has for it, and returns what they have for this one, in rank
-// order. All ranks must poll, or none.
+// Gives every other rank the address that `for_rank` has for it, and returns those that they have for this one, in rank
+// order.
 template <class ForRank>
-std::vector<Address> exchange(const Host& host, bool polls, ForRank&& for_rank) {
-  std::string mine(1, polls ? 'p' : 's');
+std::vector<Address> exchange(const Host& host, ForRank&& for_rank) {
+  std::string mine;
   const std::size_t bytes = gloo::transport::tcp::Address().bytes().size();
   for (int rank = 0; rank < host.size(); ++rank) {
     const Address address = rank == host.rank() ? Address(bytes) : for_rank(rank);
@@ -76,8 +75,7 @@ std::vector<Address> exchange(const Host& host, bool polls, ForRank&& for_rank) 
   std::vector<Address> for_me;
   for (const std::string& theirs : host.allgather(mine)) {
     if (theirs.size() != mine.size()) throw CommError(CommStatus::mismatch, "the ranks run different builds of Gloo");
-    if (theirs[0] != mine[0]) throw CommError(CommStatus::invalid, "comm.options.busy_poll differs between the ranks");
-    const auto first = theirs.begin() + static_cast<std::ptrdiff_t>(1 + static_cast<std::size_t>(host.rank()) * bytes);
+    const auto first = theirs.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(host.rank()) * bytes);
     for_me.emplace_back(first, first + static_cast<std::ptrdiff_t>(bytes));
   }
   return for_me;
@@ -95,15 +93,9 @@ bool wait_for_end(const std::stop_token& stop, const Host& host, const Connectio
   return !stop.stop_requested();
 }
 
-bool is_set(const Host& host, std::string_view option) {
-  const std::string value = host.option(option, "false");
-  if (value == "true" || value == "false") return value == "true";
-  throw CommError(CommStatus::invalid, "comm.options." + std::string(option) + " = \"" + value + "\": expected true or false");
-}
-
 }  // namespace
 
-Mesh::Mesh(const Host& host) : polls_(is_set(host, "busy_poll")), watchdog_(host) {
+Mesh::Mesh(const Host& host) : watchdog_(host) {
   const NoSigpipe quiet;
   device_ = make_device(host);
   pairs_ = device_->createContext(host.rank(), host.size());
@@ -122,11 +114,11 @@ Mesh::~Mesh() {
 }
 
 std::vector<Descriptor> Mesh::connect(const Host& host) {
-  const auto listening = exchange(host, polls_, [&](int rank) { return pairs_->createPair(rank)->address().bytes(); });
+  const auto listening = exchange(host, [&](int rank) { return pairs_->createPair(rank)->address().bytes(); });
   connect_pairs(host, listening);
 
   // A connected pair's address is its own end of the connection, so the peer's is the other end.
-  const auto ends = exchange(host, polls_, [&](int rank) { return pairs_->getPair(rank)->address().bytes(); });
+  const auto ends = exchange(host, [&](int rank) { return pairs_->getPair(rank)->address().bytes(); });
   std::vector<Descriptor> sockets(static_cast<std::size_t>(host.size()));
   for (int rank = 0; rank < host.size(); ++rank) {
     if (rank == host.rank()) continue;
@@ -151,24 +143,14 @@ void Mesh::connect_pairs(const Host& host, const std::vector<Address>& addresses
     if (host.aborted()) throw CommError(CommStatus::aborted, "aborted");
     if (watchdog_.is_over())
       throw CommError(CommStatus::timeout, "rank " + std::to_string(rank) + " could not be reached within " +
-                                        std::to_string(host.deadline().count()) + " ms");
-    if (polls_) pair->setSync(true, true);
+                                               std::to_string(host.deadline().count()) + " ms");
   }
 }
 
 void Mesh::serve(std::vector<Descriptor> sockets) {
-  std::shared_ptr<gloo::transport::Context> transport;
-  std::function<bool(int)> closed;
-  if (polls_) {
-    transport = std::make_shared<PollingContext>(pairs_, std::make_unique<PollingLinks>(watchdog_, *pairs_, sockets));
-    closed = [](int) { return true; };  // whoever waits sees it by itself
-  } else {
-    transport = std::make_shared<InterruptibleContext>(watchdog_, pairs_);
-    probe_ = pairs_->createUnboundBuffer(nullptr, 0);
-    closed = [this](int rank) { return is_closed(rank); };
-  }
-  context_ = std::make_shared<Context>(device_, std::move(transport));
-  watchdog_.watch(std::move(sockets), std::move(closed));
+  probe_ = pairs_->createUnboundBuffer(nullptr, 0);
+  context_ = std::make_shared<Context>(device_, std::make_shared<InterruptibleContext>(watchdog_, pairs_));
+  watchdog_.watch(std::move(sockets), [this](int rank) { return is_closed(rank); });
 }
 
 // Gloo does not say whether a pair is closed, but does not receive on one that is: it throws IoException if the peer

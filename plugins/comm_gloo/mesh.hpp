@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "ddprun/plugin/comm_plugin.hpp"
 #include "connection_watchdog.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
 
 namespace ddprun::gloo_backend {
 
@@ -16,8 +16,8 @@ namespace ddprun::gloo_backend {
 class Mesh {
  public:
   // Collective; blocks until all connections stand, at most host.deadline(), or until the host's abort flag is raised.
-  // Listens on 127.0.0.1, or on the first address of the interface that comm.options.interface names. With
-  // comm.options.busy_poll its waits poll. Throws CommError.
+  // Listens on 127.0.0.1, or on the first address of the interface that comm.options.interface names.
+  // Throws CommError.
   explicit Mesh(const Host& host);
   ~Mesh();
   Mesh(const Mesh&) = delete;
@@ -38,12 +38,11 @@ class Mesh {
   void serve(std::vector<Descriptor> sockets);
   bool is_closed(int rank);
 
-  const bool polls_;
   ConnectionWatchdog watchdog_;
   std::shared_ptr<gloo::transport::Device> device_;
   std::shared_ptr<gloo::transport::Context> pairs_;
   std::shared_ptr<gloo::Context> context_;
-  std::unique_ptr<gloo::transport::UnboundBuffer> probe_;  // none where the mesh polls
+  std::unique_ptr<gloo::transport::UnboundBuffer> probe_;
 };
 
 }  // namespace ddprun::gloo_backend

@@ -6,12 +6,12 @@
 #include <sstream>
 #include <string>
 
-#include "ddprun/error.hpp"
 #include "data/sampler.hpp"
+#include "ddprun/error.hpp"
 
 namespace {
 
-using ddprun::data::Last;
+using ddprun::Last;
 
 std::vector<int64_t> answer(std::istringstream& words) {
   std::string kind;

@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
-#include "ddprun/error.hpp"
 #include "data/sampler.hpp"
+#include "ddprun/error.hpp"
 
 using namespace ddprun;
 using namespace ddprun::data;
@@ -27,7 +27,6 @@ TEST_CASE("the sequential sampler gives the whole data set in order in every epo
   CHECK(sampler->indices(0) == Indices{0, 1, 2, 3, 4});
   CHECK(sampler->indices(9) == sampler->indices(0));
   CHECK(sampler->size(0) == 5);
-  CHECK_FALSE(sampler->distributed());
 }
 
 TEST_CASE("the random sampler is randperm seeded with seed plus epoch") {
@@ -35,7 +34,6 @@ TEST_CASE("the random sampler is randperm seeded with seed plus epoch") {
   CHECK(sampler->indices(0) == randperm(100, 42));
   CHECK(sampler->indices(3) == randperm(100, 45));
   CHECK(sampler->size(0) == 100);
-  CHECK_FALSE(sampler->distributed());
 }
 
 TEST_CASE("the distributed sampler takes every world-th index from the rank on") {
@@ -44,7 +42,6 @@ TEST_CASE("the distributed sampler takes every world-th index from the rank on")
   CHECK(distributed_sampler(7, 1, 3, 0, false, Last::pad)->indices(0) == Indices{1, 4, 0});
   CHECK(distributed_sampler(7, 2, 3, 0, false, Last::pad)->indices(0) == Indices{2, 5, 1});
   CHECK(distributed_sampler(7, 2, 3, 0, false, Last::drop)->indices(0) == Indices{2, 5});
-  CHECK(distributed_sampler(7, 2, 3, 0, false, Last::drop)->distributed());
 }
 
 TEST_CASE("padding repeats the data set as often as a large world needs") {

@@ -17,9 +17,9 @@ set(cost 1000)
 foreach(test IN ITEMS
     parity_resnet18 e2e_cifar e2e_resume bench_peers conformance_gloo_processes conformance_gloo_threads
     e2e_compare parity_two_ranks e2e_cuda e2e_model conformance_ucx_processes conformance_ucx_threads
-    e2e_train e2e_cli parity_three_ranks conformance_gloo_busy_poll_processes e2e_learning conformance_ucx_networks
+    e2e_train e2e_cli parity_three_ranks e2e_learning conformance_ucx_networks
     comm_ucx_shared conformance_nccl_pretended_processes conformance_nccl_pretended_threads
-    e2e_data_info e2e_torchrun conformance_gloo_busy_poll_threads fetch conformance_good_processes
+    e2e_data_info e2e_torchrun fetch conformance_good_processes
     compare_truth parity_mnist parity_one_process example_tune_optuna conformance_good_threads)
   set_tests_properties(${test} PROPERTIES COST ${cost})
   math(EXPR cost "${cost} - 10")

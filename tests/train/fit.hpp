@@ -103,7 +103,7 @@ class LineModel final : public Model {
 // A whole fit of one rank, from the same initial weights.
 template <class ModelType>
 struct Fit {
-  Fit(int rank, int world, int64_t samples, int64_t batch, data::Last last, torch::Device device = torch::kCPU)
+  Fit(int rank, int world, int64_t samples, int64_t batch, Last last, torch::Device device = torch::kCPU)
       : train_data(samples), test_data(7), rank(rank), world(world) {
     torch::manual_seed(11);
     model = std::make_unique<ModelType>();
@@ -111,9 +111,8 @@ struct Fit {
     optimizer = std::make_unique<torch::optim::SGD>(model->module().parameters(), 0.05);
     loader = std::make_unique<DataLoader>(train_data, data::distributed_sampler(samples, rank, world, 5, true, last),
                                           batch, rank, world, data::LoaderOptions{1, 2}, Target{device});
-    test =
-        std::make_unique<DataLoader>(test_data, data::distributed_sampler(7, rank, world, 0, false, data::Last::exact),
-                                     2, rank, world, data::LoaderOptions{0, 2}, Target{device});
+    test = std::make_unique<DataLoader>(test_data, data::distributed_sampler(7, rank, world, 0, false, Last::exact), 2,
+                                        rank, world, data::LoaderOptions{0, 2}, Target{device});
   }
   // Makes the trainer of such a job and gives it to `use`.
   void with_trainer(const Job& job, Strategy& strategy, RankGroup ranks, const std::function<void(Trainer&)>& use) {

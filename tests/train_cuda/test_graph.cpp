@@ -4,10 +4,10 @@
 #include <cmath>
 #include <thread>
 
-#include "ddprun/error.hpp"
-#include "support/forwarding_backend.hpp"
 #include "comm/single_process_backend.hpp"
+#include "ddprun/error.hpp"
 #include "support/error_of.hpp"
+#include "support/forwarding_backend.hpp"
 #include "train/device/device_graph.hpp"
 #include "train/fit.hpp"
 #include "train/optim/fused.hpp"
@@ -52,7 +52,7 @@ struct Replayed {
     fit.graph = graph.get();
   }
   std::unique_ptr<DeviceGraph> graph;
-  FitOnGpu fit{0, 1, 22, 6, data::Last::pad, kGpu};
+  FitOnGpu fit{0, 1, 22, 6, Last::pad, kGpu};
 };
 
 void run(Replayed& one, bool ddp, const Plan& plan) {

@@ -2,12 +2,9 @@
 
 #include <sched.h>
 
-#include "ddprun/error.hpp"
 #include "comm/plugin_backend.hpp"
 #include "data/plugin_dataset.hpp"
-#include "app/run/devices.hpp"
-#include "app/run/resume.hpp"
-#include "app/run/training_data.hpp"
+#include "ddprun/error.hpp"
 #include "train/device/channels_last.hpp"
 #include "train/loop/weights.hpp"
 
@@ -139,28 +136,10 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
   return made;
 }
 
-int64_t check(const config::Loaded& loaded, const plugin::Registry& registry, int world) {
-  torch::set_num_threads(1);
-  const int64_t batch = rank_batch(loaded, world);
-  Assembly assembly = assemble(loaded, registry);
-  check_training_data(assembly, world);
-  prepare_resume(assembly, world);
-  return batch;
-}
-
 int usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
-int ranks_of(const config::Loaded& loaded) {
-  const config::Experiment& experiment = loaded.experiment;
-  if (experiment.strategy.kind != "ddp") return 1;
-  if (experiment.launch.nproc > 0) return static_cast<int>(experiment.launch.nproc);
-  if (experiment.launch.device == "cpu") return usable_cores();
-  const std::size_t named = experiment.launch.devices.size();
-  return named > 0 ? static_cast<int>(named) : gpu_count(loaded);
 }
 
 int64_t rank_batch(const config::Loaded& loaded, int world) {

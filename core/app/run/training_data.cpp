@@ -4,10 +4,10 @@
 
 #include "app/run/step_options.hpp"
 #include "app/run/tracing.hpp"
-#include "ddprun/error.hpp"
 #include "data/curriculum.hpp"
 #include "data/datasets.hpp"
 #include "data/difficulty.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::run {
 namespace {
@@ -27,9 +27,9 @@ train::Target target_of(const Assembly& assembly) {
   return {assembly.device(), assembly.experiment().data.pin_memory};
 }
 
-data::Last last_of(const config::Experiment& experiment) {
-  if (experiment.data.last == "drop") return data::Last::drop;
-  return experiment.data.last == "exact" ? data::Last::exact : data::Last::pad;
+Last last_of(const config::Experiment& experiment) {
+  if (experiment.data.last == "drop") return Last::drop;
+  return experiment.data.last == "exact" ? Last::exact : Last::pad;
 }
 
 // Runs `part` and puts the place in the config before its fault.
@@ -43,7 +43,7 @@ auto of_data(const Assembly& assembly, Part part) {
 }
 
 // The sampler of any rank.
-using SamplerOf = std::function<std::unique_ptr<data::Sampler>(int rank)>;
+using SamplerOf = std::function<std::unique_ptr<Sampler>(int rank)>;
 
 void refuse_empty_epochs(const Assembly& assembly, int world) {
   const int64_t samples = assembly.data.train->size();
@@ -100,7 +100,7 @@ int64_t steps_per_epoch(const Assembly& assembly, int world) {
 void set_up_batch_weights(const Assembly& assembly, const SamplerOf& sampler_of, int world, train::DataLoader& loader) {
   const auto& data = assembly.experiment().data;
   if (data.batch_weights.empty() && data.balance_steps == 0) return;
-  std::vector<std::unique_ptr<data::Sampler>> samplers;
+  std::vector<std::unique_ptr<Sampler>> samplers;
   for (int rank = 0; rank < world; ++rank) samplers.push_back(sampler_of(rank));
   loader.know_all_ranks(std::move(samplers));
   loader.set_batch_weights({data.batch_weights.begin(), data.batch_weights.end()});
@@ -136,8 +136,7 @@ void check_training_data(const Assembly& assembly, int world) {
 
 std::unique_ptr<train::DataLoader> test_loader(const Assembly& assembly, const launch::World& world) {
   const int64_t batch = rank_batch(assembly.loaded, world.size);
-  auto sampler =
-      data::distributed_sampler(assembly.data.test->size(), world.rank, world.size, 0, false, data::Last::exact);
+  auto sampler = data::distributed_sampler(assembly.data.test->size(), world.rank, world.size, 0, false, Last::exact);
   return std::make_unique<train::DataLoader>(*assembly.data.test, std::move(sampler), batch, world.rank, world.size,
                                              loader_of(assembly.experiment()), target_of(assembly));
 }

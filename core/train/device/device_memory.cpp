@@ -113,8 +113,12 @@ DeviceMemory::DeviceMemory(int devices) {
 }
 
 DeviceMemory::~DeviceMemory() {
+  stop();
   mine = nullptr;
   owners().clear();
+}
+
+void DeviceMemory::stop() {
   c10::SetCPUAllocator(c10::GetDefaultCPUAllocator());
 }
 

@@ -7,9 +7,10 @@
 
 namespace ddprun::train {
 
-// While it stands, LibTorch's CPU memory is counted by the thread that asks for it, whoever frees it: parameters and
-// gradients, outputs kept for backward, what an operation needs for a moment. Not what libraries such as oneDNN take
-// for themselves, nor the loader's batches. One at a time; made and destroyed where no other thread makes tensors.
+// Counts LibTorch's CPU memory, from construction to stop(), for the thread that allocates it, whichever thread frees
+// it: parameters and gradients, outputs kept for backward, what an operation needs for a moment. It does not count what
+// libraries such as oneDNN allocate for themselves, nor the loader's batches. One object at a time; made and destroyed
+// where no other thread makes tensors.
 class DeviceMemory {
  public:
   explicit DeviceMemory(int devices);
@@ -21,7 +22,9 @@ class DeviceMemory {
   void use(int device);
   // Bytes that the device holds already.
   void add(int device, int64_t bytes);
-  // The most bytes that each device ever held. Any thread.
+  // Ends the counting, which costs a lock and a look-up for each tensor. Where no other thread makes tensors.
+  void stop();
+  // The most bytes that each device held until stop(). Any thread.
   std::vector<int64_t> peaks() const;
 
   struct Account;

@@ -31,7 +31,7 @@ data::LoaderOptions in_memory_for(const Target& target, data::LoaderOptions load
 
 }  // namespace
 
-int64_t steps_of_epoch(const data::Sampler& sampler, int64_t batch_size, int world) {
+int64_t steps_of_epoch(const Sampler& sampler, int64_t batch_size, int world) {
   int64_t steps = 0;
   for (int rank = 0; rank < world; ++rank) {
     steps = std::max(steps, (sampler.size(rank) + batch_size - 1) / batch_size);
@@ -57,7 +57,7 @@ std::vector<TensorBatch> micro_batches(const TensorBatch& batch, int64_t count) 
   return cut;
 }
 
-DataLoader::DataLoader(const Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank,
+DataLoader::DataLoader(const Dataset& dataset, std::unique_ptr<Sampler> sampler, int64_t batch_size, int rank,
                        int world, data::LoaderOptions loader, Target target)
     : dataset_(dataset),
       sampler_(std::move(sampler)),
@@ -90,7 +90,7 @@ std::vector<int64_t> DataLoader::samples_per_rank() const {
 
 // Of this rank, one for each step of the epoch.
 data::Batches DataLoader::batches(int64_t epoch) const {
-  const auto of = [&](const data::Sampler& sampler) {
+  const auto of = [&](const Sampler& sampler) {
     data::Batches batches = data::cut_batches(sampler.indices(epoch), batch_size_, false);
     batches.resize(static_cast<std::size_t>(steps_));
     return batches;

@@ -39,12 +39,12 @@ struct Target {
 };
 
 // Of an epoch, equal on all ranks: as many as the rank with the most samples needs. `batch_size` is a rank's.
-int64_t steps_of_epoch(const data::Sampler& sampler, int64_t batch_size, int world);
+int64_t steps_of_epoch(const Sampler& sampler, int64_t batch_size, int world);
 
 // One thread. The data set must outlive it.
 class DataLoader {
  public:
-  DataLoader(const Dataset& dataset, std::unique_ptr<data::Sampler> sampler, int64_t batch_size, int rank, int world,
+  DataLoader(const Dataset& dataset, std::unique_ptr<Sampler> sampler, int64_t batch_size, int rank, int world,
              data::LoaderOptions loader, Target target = {});
   DataLoader(DataLoader&&) noexcept;
   ~DataLoader();
@@ -58,7 +58,7 @@ class DataLoader {
   // goes on in the background from here.
   void start(int64_t epoch, int64_t from_step = 0);
   // The samplers of all ranks, in their order: set_batch_weights() needs them.
-  void know_all_ranks(std::vector<std::unique_ptr<data::Sampler>> samplers) { samplers_ = std::move(samplers); }
+  void know_all_ranks(std::vector<std::unique_ptr<Sampler>> samplers) { samplers_ = std::move(samplers); }
   // Divides the samples of each step, which stay the same, among the ranks by weight, from the next start() on; empty:
   // as the sampler does. Equal on all ranks.
   void set_batch_weights(std::vector<double> weights) { batch_weights_ = std::move(weights); }
@@ -78,9 +78,9 @@ class DataLoader {
   data::Batches batches(int64_t epoch) const;
 
   const Dataset& dataset_;
-  std::unique_ptr<data::Sampler> sampler_;
-  std::vector<std::unique_ptr<data::Sampler>> samplers_;  // of all ranks, or none
-  std::vector<double> batch_weights_;                     // by rank; empty: equal
+  std::unique_ptr<Sampler> sampler_;
+  std::vector<std::unique_ptr<Sampler>> samplers_;  // of all ranks, or none
+  std::vector<double> batch_weights_;               // by rank; empty: equal
   int64_t batch_size_;
   int rank_;
   int world_;

@@ -56,6 +56,8 @@ std::vector<Replica> replicas_of(Model& main, const std::vector<Model*>& others)
   return replicas;
 }
 
+constexpr int64_t kCountedSteps = 3;  // in which the memory of CPU devices is counted
+
 class DpStrategy final : public Strategy {
  public:
   DpStrategy(Model& model, const std::vector<Model*>& others, int main_device)
@@ -120,6 +122,11 @@ class DpStrategy final : public Strategy {
     const torch::NoGradGuard no_grad;
     for (int part = 1; part < threads_.devices(); ++part) add_gradients(at(part));
     monitor().end_of(&record::StepRecord::reduce);
+  }
+
+  // A step's peak is reached in the first steps. Later ones cost what they cost under the other strategies.
+  void after_step(int64_t) override {
+    if (memory_ != nullptr && ++steps_ == kCountedSteps) memory_->stop();
   }
 
   void summarize(const RunTotals&, int64_t, record::Summary& summary) override {
@@ -221,7 +228,8 @@ class DpStrategy final : public Strategy {
   const torch::Device device_;                  // of the main replica
   const std::unique_ptr<DeviceMemory> memory_;  // of CPUs; GPUs count theirs themselves
   DeviceThreads threads_;
-  int used_ = 0;  // parts of the batch under way
+  int64_t steps_ = 0;  // of this run
+  int used_ = 0;       // parts of the current batch
   torch::Tensor gathered_;
 };
 

@@ -6,11 +6,11 @@ namespace ddprun::train {
 namespace {
 
 torch::Tensor allocate(CommBackend& backend, const BucketPlan& plan, const torch::Tensor& parameter) {
-  const comm::Capabilities& can = backend.capabilities();
+  const Capabilities& can = backend.capabilities();
   const auto elements = static_cast<int64_t>(plan.elements);
   const bool gives_cuda = can.alloc && can.alloc_memory == Memory::cuda;
   if (parameter.is_cuda() && !gives_cuda) return torch::empty({elements}, parameter.options().requires_grad(false));
-  std::shared_ptr<void> memory = backend.allocate(plan.elements * comm::size_of(plan.dtype));
+  std::shared_ptr<void> memory = backend.allocate(plan.elements * size_of(plan.dtype));
   void* data = memory.get();
   // The tensor, and every gradient that is a view of it, keeps the memory.
   return at::for_blob(data, {elements})

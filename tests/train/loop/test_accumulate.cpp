@@ -71,11 +71,11 @@ TEST_CASE("a batch is cut in order, into parts that differ by one sample at most
 }
 
 TEST_CASE("micro-batches learn what the whole batch does, on one rank") {
-  Fit<LineModel> whole(0, 1, 47, 12, data::Last::exact);  // the last batch of an epoch has 11 samples
+  Fit<LineModel> whole(0, 1, 47, 12, Last::exact);  // the last batch of an epoch has 11 samples
   const auto summary = whole.run_single(epochs(2));
   for (const int64_t count : {2, 5, 12}) {
     CAPTURE(count);
-    Fit<LineModel> cut(0, 1, 47, 12, data::Last::exact);
+    Fit<LineModel> cut(0, 1, 47, 12, Last::exact);
     cut.step.accumulate = count;
     const auto mine = cut.run_single(epochs(2));
     CHECK(mine.steps == summary.steps);
@@ -87,13 +87,13 @@ TEST_CASE("micro-batches learn what the whole batch does, on one rank") {
 }
 
 TEST_CASE("micro-batches learn what the whole batch does, on two ranks, with one allreduce for each bucket and step") {
-  Fit<LineModel> whole(0, 1, 46, 12, data::Last::exact);
+  Fit<LineModel> whole(0, 1, 46, 12, Last::exact);
   whole.run_single(epochs(2));
   const torch::Tensor expected = whole.weights();
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
           comm::CountingBackend counting(*backend);
-          Fit<LineModel> fit(rank.rank(), 2, 46, 6, data::Last::exact);
+          Fit<LineModel> fit(rank.rank(), 2, 46, 6, Last::exact);
           fit.step.accumulate = 3;
           fit.run_ddp(epochs(2), counting);
           require(torch::allclose(fit.weights(), expected, 1e-5, 1e-6), "weights");
@@ -102,10 +102,10 @@ TEST_CASE("micro-batches learn what the whole batch does, on two ranks, with one
 }
 
 TEST_CASE("a parameter that only an earlier micro-batch used is reduced with the others") {
-  Fit<SpareModel> alone(0, 1, 12, 12, data::Last::exact);
+  Fit<SpareModel> alone(0, 1, 12, 12, Last::exact);
   alone.step.accumulate = 2;
   alone.run_single(steps(1));
-  Fit<SpareModel> fit(0, 1, 12, 12, data::Last::exact);
+  Fit<SpareModel> fit(0, 1, 12, 12, Last::exact);
   fit.step.accumulate = 2;
   const torch::Tensor before = fit.weights();
   const auto backend = comm::single_process_backend();

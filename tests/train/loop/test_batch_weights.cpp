@@ -15,21 +15,21 @@ using testing::run_ranks;
 constexpr auto kDeadline = std::chrono::seconds(60);
 
 void know_all_ranks(Fit<LineModel>& fit, int64_t samples) {
-  std::vector<std::unique_ptr<data::Sampler>> samplers;
+  std::vector<std::unique_ptr<Sampler>> samplers;
   for (int rank = 0; rank < fit.world; ++rank) {
-    samplers.push_back(data::distributed_sampler(samples, rank, fit.world, 5, true, data::Last::exact));
+    samplers.push_back(data::distributed_sampler(samples, rank, fit.world, 5, true, Last::exact));
   }
   fit.loader->know_all_ranks(std::move(samplers));
 }
 
 TEST_CASE("ranks with unequal shares follow one rank, one without any sample included") {
-  Fit<LineModel> alone(0, 1, 47, 6, data::Last::exact);
+  Fit<LineModel> alone(0, 1, 47, 6, Last::exact);
   alone.run_single(epochs(2));
   const torch::Tensor expected = alone.weights();
   for (const std::vector<double>& shares : {std::vector<double>{2, 1, 3}, std::vector<double>{100, 1, 100}}) {
     CHECK(failures(run_ranks(3, As::processes, kDeadline, [&](testing::Rank& rank) {
             const auto backend = comm::join_good(rank);
-            Fit<LineModel> fit(rank.rank(), 3, 47, 2, data::Last::exact);
+            Fit<LineModel> fit(rank.rank(), 3, 47, 2, Last::exact);
             know_all_ranks(fit, 47);
             fit.loader->set_batch_weights(shares);
             fit.run_ddp(epochs(2), *backend);
@@ -42,12 +42,12 @@ TEST_CASE("ranks with unequal shares follow one rank, one without any sample inc
 }
 
 TEST_CASE("shares that are measured in the first steps leave every step its samples") {
-  Fit<LineModel> alone(0, 1, 48, 6, data::Last::exact);
+  Fit<LineModel> alone(0, 1, 48, 6, Last::exact);
   alone.run_single(epochs(3));
   const torch::Tensor expected = alone.weights();
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
-          Fit<LineModel> fit(rank.rank(), 2, 48, 3, data::Last::exact);
+          Fit<LineModel> fit(rank.rank(), 2, 48, 3, Last::exact);
           know_all_ranks(fit, 48);
           Job plan = epochs(3);
           plan.balance_steps = 4;

@@ -10,7 +10,7 @@ Splits linear_data(int samples) {
   return testing::open_builtin({"linear", "", {{"samples", std::to_string(samples)}}, 1});
 }
 
-DataLoader feed_of(const Dataset& dataset, int rank, int world, int64_t batch, data::Last last) {
+DataLoader feed_of(const Dataset& dataset, int rank, int world, int64_t batch, Last last) {
   return DataLoader(dataset, data::distributed_sampler(dataset.size(), rank, world, 3, true, last), batch, rank, world,
                     {0, 2});
 }
@@ -19,8 +19,7 @@ TEST_CASE("all ranks have equally many steps, and exact weights add up to the wo
   const auto splits = linear_data(11);
   for (const int world : {1, 2, 3, 4}) {
     std::vector<DataLoader> loaders;
-    for (int rank = 0; rank < world; ++rank)
-      loaders.push_back(feed_of(*splits.train, rank, world, 2, data::Last::exact));
+    for (int rank = 0; rank < world; ++rank) loaders.push_back(feed_of(*splits.train, rank, world, 2, Last::exact));
     int64_t samples = 0;
     for (auto& loader : loaders) loader.start(0);
     for (int64_t step = 0; step < loaders[0].steps(); ++step) {
@@ -44,7 +43,7 @@ TEST_CASE("all ranks have equally many steps, and exact weights add up to the wo
 
 TEST_CASE("where all ranks have equally many samples the weight is exactly one") {
   const auto splits = linear_data(12);
-  DataLoader loader = feed_of(*splits.train, 1, 3, 2, data::Last::pad);
+  DataLoader loader = feed_of(*splits.train, 1, 3, 2, Last::pad);
   loader.start(0);
   TensorBatch batch;
   while (loader.next(batch)) CHECK(batch.weight == 1.0);
@@ -52,7 +51,7 @@ TEST_CASE("where all ranks have equally many samples the weight is exactly one")
 
 TEST_CASE("a rank may have a step without samples") {
   const auto splits = linear_data(5);
-  DataLoader loader = feed_of(*splits.train, 1, 2, 1, data::Last::exact);  // 3 + 2 samples
+  DataLoader loader = feed_of(*splits.train, 1, 2, 1, Last::exact);  // 3 + 2 samples
   CHECK(loader.steps() == 3);
   loader.start(0);
   TensorBatch batch;

@@ -1,5 +1,7 @@
 #include "support/torch_test.hpp"
 
+#include <c10/core/CPUAllocator.h>
+
 #include <atomic>
 #include <cmath>
 #include <set>
@@ -41,7 +43,7 @@ class NetModel final : public Model {
 template <class ModelType>
 struct DpFit : Fit<ModelType> {
   DpFit(int devices, int64_t samples, int64_t batch, int main_device = 0)
-      : Fit<ModelType>(0, 1, samples, batch, data::Last::pad), main_device(main_device) {
+      : Fit<ModelType>(0, 1, samples, batch, Last::pad), main_device(main_device) {
     for (int device = 1; device < devices; ++device) owned.push_back(std::make_unique<ModelType>());
   }
   std::unique_ptr<Strategy> strategy() {
@@ -72,7 +74,7 @@ void check_close(const std::vector<double>& a, const std::vector<double>& b) {
 }
 
 TEST_CASE_TEMPLATE("one device is single, bit for bit", ModelType, LineModel, NetModel, NormModel) {
-  Fit<ModelType> alone(0, 1, 50, 12, data::Last::pad);
+  Fit<ModelType> alone(0, 1, 50, 12, Last::pad);
   const auto expected = alone.run_single(epochs(2));
   DpFit<ModelType> fit(1, 50, 12);
   const auto summary = fit.run(epochs(2));
@@ -82,7 +84,7 @@ TEST_CASE_TEMPLATE("one device is single, bit for bit", ModelType, LineModel, Ne
 }
 
 TEST_CASE_TEMPLATE("two, three and four devices have single's losses", ModelType, LineModel, NetModel) {
-  Fit<ModelType> alone(0, 1, 50, 12, data::Last::pad);
+  Fit<ModelType> alone(0, 1, 50, 12, Last::pad);
   const auto expected = alone.run_single(epochs(3));
   for (const int devices : {2, 3, 4}) {
     CAPTURE(devices);
@@ -95,7 +97,7 @@ TEST_CASE_TEMPLATE("two, three and four devices have single's losses", ModelType
 }
 
 TEST_CASE("a batch smaller than the devices uses fewer of them") {
-  Fit<NetModel> alone(0, 1, 11, 3, data::Last::pad);  // the last batch has two
+  Fit<NetModel> alone(0, 1, 11, 3, Last::pad);  // the last batch has two
   alone.run_single(epochs(2));
   DpFit<NetModel> fit(8, 11, 3);
   std::atomic<int> forwards{0};
@@ -127,7 +129,7 @@ torch::Tensor running_mean(Model& model) {
 }
 
 TEST_CASE("with BatchNorm each device has statistics of its own, and the main device's are kept") {
-  Fit<NormModel> sizes(0, 1, 20, 10, data::Last::pad);
+  Fit<NormModel> sizes(0, 1, 20, 10, Last::pad);
   sizes.loader->start(0);
   TensorBatch batch;
   std::vector<torch::Tensor> means;  // of each device's part: step 1 on the main one, step 1 on the other, step 2 ...
@@ -143,7 +145,7 @@ TEST_CASE("with BatchNorm each device has statistics of its own, and the main de
   // The other began step 2 with the main device's, and what it made of them is forgotten with the next step.
   CHECK(torch::allclose(running_mean(*fit.owned[0]), 0.9 * main_after_1 + 0.1 * means[3], 1e-4, 1e-6));
 
-  Fit<NormModel> alone(0, 1, 20, 10, data::Last::pad);
+  Fit<NormModel> alone(0, 1, 20, 10, Last::pad);
   alone.run_single({std::nullopt, 2, false, 0});
   CHECK_FALSE(torch::allclose(running_mean(*alone.model), running_mean(*fit.model), 1e-3, 1e-4));
   CHECK(std::abs(alone.notes.steps[0].loss - fit.notes.steps[0].loss) > 1e-4);
@@ -166,8 +168,20 @@ TEST_CASE("two runs are equal bit for bit") {
   CHECK(torch::equal(run(), run()));
 }
 
+TEST_CASE("memory is counted in the first steps only, so that later ones cost what they cost under other strategies") {
+  DpFit<NetModel> fit(2, 48, 12);
+  std::vector<bool> counted;
+  fit.notes.at_phase = [&](Phase phase, int64_t) {
+    if (phase == Phase::backward) counted.push_back(c10::GetCPUAllocator() != c10::GetDefaultCPUAllocator());
+  };
+  const auto summary = fit.run({1, std::nullopt, false, 0});
+  CHECK(counted == std::vector<bool>{true, true, true, false});
+  REQUIRE(summary.memory_by_device.size() == 2);
+  CHECK(summary.memory_by_device[1] > 0);
+}
+
 TEST_CASE("accumulated batches give the gradients of the whole one") {
-  Fit<NetModel> alone(0, 1, 48, 12, data::Last::pad);
+  Fit<NetModel> alone(0, 1, 48, 12, Last::pad);
   alone.run_single(epochs(2));
   DpFit<NetModel> fit(2, 48, 12);
   fit.step.accumulate = 4;
@@ -242,7 +256,7 @@ TEST_CASE("steps and summary tell scatter, replicate, gather and reduce, the par
 }
 
 TEST_CASE("single tells nothing of devices") {
-  Fit<NetModel> alone(0, 1, 24, 12, data::Last::pad);
+  Fit<NetModel> alone(0, 1, 24, 12, Last::pad);
   const auto summary = alone.run_single(epochs(1));
   CHECK(std::isnan(alone.notes.steps[0].scatter));
   CHECK(std::isnan(summary.split.scatter));

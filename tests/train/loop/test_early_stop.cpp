@@ -49,7 +49,7 @@ TEST_CASE("a measure that the model does not have is an error") {
 TEST_CASE("a fit that ends early says so, commits what it has, and does so on all ranks") {
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
-          Fit<LineModel> fit(rank.rank(), 2, 20, 5, data::Last::pad);
+          Fit<LineModel> fit(rank.rank(), 2, 20, 5, Last::pad);
           Job plan = epochs(9);
           plan.checkpoint_every = 3;
           plan.early_stop = {"train.loss", 1, 1e9};  // nothing improves on the first
@@ -61,18 +61,18 @@ TEST_CASE("a fit that ends early says so, commits what it has, and does so on al
 }
 
 TEST_CASE("a fit that would end with its plan anyway did not end early") {
-  Fit<LineModel> fit(0, 1, 20, 5, data::Last::pad);
+  Fit<LineModel> fit(0, 1, 20, 5, Last::pad);
   Job plan = epochs(2);
   plan.early_stop = {"test.loss", 1, 1e9};
   CHECK(fit.run_single(plan).stopped == "");
 }
 
 TEST_CASE("a fit that goes on remembers how long it has waited") {
-  Fit<LineModel> fit(0, 1, 20, 5, data::Last::pad);
+  Fit<LineModel> fit(0, 1, 20, 5, Last::pad);
   Job plan = epochs(3);
   plan.early_stop = {"train.loss", 4, 1e9};
   fit.run_single(plan);
-  Fit<LineModel> next(0, 1, 20, 5, data::Last::pad);
+  Fit<LineModel> next(0, 1, 20, 5, Last::pad);
   next.saved.begin = fit.saved.positions.back();
   plan.epochs = 9;
   CHECK(next.run_single(plan).epochs == 5);

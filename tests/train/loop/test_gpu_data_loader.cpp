@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "ddprun/error.hpp"
 #include "data/memory_dataset.hpp"
+#include "ddprun/error.hpp"
 #include "train/device/streams.hpp"
 #include "train/loop/data_loader.hpp"
 
@@ -24,7 +24,7 @@ testing::MemoryDataset<float, int64_t> numbers(int64_t count) {
 }
 
 DataLoader feed_of(const Dataset& dataset, int workers, Target target) {
-  return DataLoader(dataset, data::distributed_sampler(dataset.size(), 0, 1, 3, true, data::Last::exact), 4, 0, 1,
+  return DataLoader(dataset, data::distributed_sampler(dataset.size(), 0, 1, 3, true, Last::exact), 4, 0, 1,
                     {workers, 2, {}}, target);
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("a GPU gets the batches that a CPU gets") {
 TEST_CASE("a step without samples has a batch without rows on the GPU") {
   const auto dataset = numbers(5);
   // Of three steps, this rank has samples in two.
-  DataLoader loader(dataset, data::distributed_sampler(5, 1, 2, 3, true, data::Last::exact), 1, 1, 2, {0, 2, {}},
+  DataLoader loader(dataset, data::distributed_sampler(5, 1, 2, 3, true, Last::exact), 1, 1, 2, {0, 2, {}},
                     {kGpu, true});
   loader.start(0);
   TensorBatch batch;

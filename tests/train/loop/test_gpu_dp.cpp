@@ -9,7 +9,7 @@ namespace {
 // A fit on these GPUs, of which the model has the one of `main_device`.
 struct GpuFit : Fit<LineModel> {
   GpuFit(const std::vector<int>& gpus, int main_device)
-      : Fit<LineModel>(0, 1, 22, 8, data::Last::pad, gpu(gpus.at(static_cast<std::size_t>(main_device)))),
+      : Fit<LineModel>(0, 1, 22, 8, Last::pad, gpu(gpus.at(static_cast<std::size_t>(main_device)))),
         main_device(main_device) {
     for (std::size_t number = 0; number < gpus.size(); ++number) {
       if (number == static_cast<std::size_t>(main_device)) continue;
@@ -30,7 +30,7 @@ struct GpuFit : Fit<LineModel> {
 };
 
 TEST_CASE("dp on GPUs learns what one device learns, whichever is the main one") {
-  Fit<LineModel> alone(0, 1, 22, 8, data::Last::pad);
+  Fit<LineModel> alone(0, 1, 22, 8, Last::pad);
   alone.run_single(epochs(3));
   for (const auto& [gpus, main_device] :
        {std::pair<std::vector<int>, int>{{0, 1}, 0}, {{0, 1}, 1}, {{1, 0}, 0}, {{0, 0}, 0}, {{0, 1, 1}, 2}, {{1}, 0}}) {

@@ -37,7 +37,7 @@ class SignModel final : public Model {
 // Twenty samples, in steps of six: the last of an epoch is short.
 template <class ModelType>
 Fit<ModelType> fit_on(torch::Device device) {
-  return Fit<ModelType>(0, 1, 20, 6, data::Last::pad, device);
+  return Fit<ModelType>(0, 1, 20, 6, Last::pad, device);
 }
 
 Job steps(int64_t count) {

@@ -85,7 +85,7 @@ TEST_CASE("two ranks write the first steps, alike, and within rounding of the ex
   const TempDir dir;
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
-          Fit<LineModel> fit(rank.rank(), 2, 20, 5, data::Last::pad);
+          Fit<LineModel> fit(rank.rank(), 2, 20, 5, Last::pad);
           fit_with_parity(fit, *backend, dir.path(), steps(4));
         })) == "");
   const auto ranks = record::read_parity(dir.path(), 2);
@@ -124,7 +124,7 @@ class WrongReducer final : public Reducer {
 TEST_CASE("averages that are wrong are seen to be") {
   const TempDir dir;
   const auto backend = comm::single_process_backend();
-  Fit<LineModel> fit(0, 1, 20, 5, data::Last::pad);
+  Fit<LineModel> fit(0, 1, 20, 5, Last::pad);
   ParityLog log(dir.path(), 0, parameters_of(fit), 1);
   fit.more = {&log};
   std::optional<WrongReducer> wrong;
@@ -142,7 +142,7 @@ TEST_CASE("averages that are wrong are seen to be") {
 
 TEST_CASE("a fit on one device has prints and no distances") {
   const TempDir dir;
-  Fit<LineModel> fit(0, 1, 20, 5, data::Last::pad);
+  Fit<LineModel> fit(0, 1, 20, 5, Last::pad);
   {
     ParityLog log(dir.path(), 0, parameters_of(fit), 1);
     fit.more = {&log};

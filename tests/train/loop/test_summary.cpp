@@ -22,7 +22,7 @@ TEST_CASE("the summary's peak memory and page faults are the most of any rank, o
           const int64_t before = record::peak_memory_bytes();
           if (greedy) testing::touch_pages(static_cast<std::size_t>((before + kMore) / sysconf(_SC_PAGESIZE)) + 1);
           const auto backend = comm::join_good(rank);
-          Fit<LineModel> fit(rank.rank(), 2, 40, 2, data::Last::pad);
+          Fit<LineModel> fit(rank.rank(), 2, 40, 2, Last::pad);
           if (greedy) fit.notes.at_step = [] { testing::touch_pages(kPages); };
           const auto summary = fit.run_ddp({std::nullopt, 10, false, 0}, *backend);
           const int64_t own = record::peak_memory_bytes();
@@ -35,14 +35,14 @@ TEST_CASE("the summary's peak memory and page faults are the most of any rank, o
 TEST_CASE("the summary tells what a step allreduces, and how fast") {
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
-          Fit<LineModel> fit(rank.rank(), 2, 40, 2, data::Last::pad);
+          Fit<LineModel> fit(rank.rank(), 2, 40, 2, Last::pad);
           const auto summary = fit.run_ddp({std::nullopt, 3, false, 0}, *backend);
           require(summary.comm_bytes == 3 * sizeof(float), "bytes");
           require(summary.comm_time > 0, "time");
           // 2 (n - 1) / n is 1 for two ranks.
           require(summary.comm_busbw == static_cast<double>(summary.comm_bytes) / summary.comm_time, "busbw");
         })) == "");
-  Fit<LineModel> alone(0, 1, 40, 2, data::Last::pad);
+  Fit<LineModel> alone(0, 1, 40, 2, Last::pad);
   const auto summary = alone.run_single({std::nullopt, 3, false, 0});
   CHECK(summary.comm_bytes == -1);
   CHECK(std::isnan(summary.comm_busbw));

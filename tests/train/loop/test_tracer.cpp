@@ -40,7 +40,7 @@ bool within(const Span& inner, const Span& outer, int64_t slack) {
 }
 
 TEST_CASE("a traced step has its phases and operations, on our clock; other steps have nothing") {
-  Fit<LineModel> fit(0, 1, 12, 4, data::Last::pad);
+  Fit<LineModel> fit(0, 1, 12, 4, Last::pad);
   Tracer tracer({2, 4});
   fit.more = {&tracer};
   fit.run_single(epochs(2));
@@ -63,7 +63,7 @@ TEST_CASE("a traced step has its phases and operations, on our clock; other step
 }
 
 TEST_CASE("nothing is traced where no step is chosen") {
-  Fit<LineModel> fit(0, 1, 12, 4, data::Last::pad);
+  Fit<LineModel> fit(0, 1, 12, 4, Last::pad);
   Tracer tracer({100});
   fit.more = {&tracer};
   fit.run_single(epochs(1));
@@ -73,7 +73,7 @@ TEST_CASE("nothing is traced where no step is chosen") {
 TEST_CASE("each bucket's allreduce is a span with its bytes, in its step, and the ranks' lie over one another") {
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
-          Fit<LineModel> fit(rank.rank(), 2, 24, 4, data::Last::pad);
+          Fit<LineModel> fit(rank.rank(), 2, 24, 4, Last::pad);
           Tracer tracer({3});
           fit.more = {&tracer};
           fit.reducer_options.bucket_bytes = fit.reducer_options.first_bucket_bytes = 4;
@@ -87,8 +87,10 @@ TEST_CASE("each bucket's allreduce is a span with its bytes, in its step, and th
           require(argument(first, "step") == 3 && argument(first, "bucket") == 0, "step and bucket");
           require(argument(first, "bytes") == 4 || argument(first, "bytes") == 8, "bytes");
           std::vector<int64_t> begins(2), ends(2);
-          backend->allgather({.send = &first.begin, .recv = begins.data(), .count = 1, .dtype = DType::int64}).wait(kDeadline);
-          backend->allgather({.send = &first.end, .recv = ends.data(), .count = 1, .dtype = DType::int64}).wait(kDeadline);
+          backend->allgather({.send = &first.begin, .recv = begins.data(), .count = 1, .dtype = DType::int64})
+              .wait(kDeadline);
+          backend->allgather({.send = &first.end, .recv = ends.data(), .count = 1, .dtype = DType::int64})
+              .wait(kDeadline);
           require(std::max(begins[0], begins[1]) < std::min(ends[0], ends[1]), "one clock");
         })) == "");
 }

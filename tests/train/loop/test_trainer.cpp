@@ -17,14 +17,14 @@ using testing::run_ranks;
 constexpr auto kDeadline = std::chrono::seconds(60);
 
 TEST_CASE("two, three and four ranks with batch B/N follow one rank with batch B") {
-  Fit<LineModel> alone(0, 1, 48, 12, data::Last::pad);
+  Fit<LineModel> alone(0, 1, 48, 12, Last::pad);
   const auto summary = alone.run_single(epochs(3));
   const torch::Tensor expected = alone.weights();
   for (const int world : {2, 3, 4}) {
     CAPTURE(world);
     CHECK(failures(run_ranks(world, As::processes, kDeadline, [&](testing::Rank& rank) {
             const auto backend = comm::join_good(rank);
-            Fit<LineModel> fit(rank.rank(), world, 48, 12 / world, data::Last::pad);
+            Fit<LineModel> fit(rank.rank(), world, 48, 12 / world, Last::pad);
             const auto mine = fit.run_ddp(epochs(3), *backend);
             require(torch::allclose(fit.weights(), expected, 1e-5, 1e-6), "weights");
             require(std::abs(mine.train_loss - summary.train_loss) < 1e-5, "training loss");
@@ -34,14 +34,14 @@ TEST_CASE("two, three and four ranks with batch B/N follow one rank with batch B
 }
 
 TEST_CASE("exact, with a data set that the ranks do not divide, follows one rank too") {
-  Fit<LineModel> alone(0, 1, 47, 12, data::Last::exact);
+  Fit<LineModel> alone(0, 1, 47, 12, Last::exact);
   alone.run_single(epochs(2));
   const torch::Tensor expected = alone.weights();
   for (const int world : {2, 3, 4}) {
     CAPTURE(world);
     CHECK(failures(run_ranks(world, As::processes, kDeadline, [&](testing::Rank& rank) {
             const auto backend = comm::join_good(rank);
-            Fit<LineModel> fit(rank.rank(), world, 47, 12 / world, data::Last::exact);
+            Fit<LineModel> fit(rank.rank(), world, 47, 12 / world, Last::exact);
             fit.run_ddp(epochs(2), *backend);
             require(torch::allclose(fit.weights(), expected, 1e-5, 1e-6), "weights");
           })) == "");
@@ -49,12 +49,12 @@ TEST_CASE("exact, with a data set that the ranks do not divide, follows one rank
 }
 
 TEST_CASE("a step in which a rank has no samples follows one rank too") {
-  Fit<LineModel> alone(0, 1, 5, 2, data::Last::exact);
+  Fit<LineModel> alone(0, 1, 5, 2, Last::exact);
   alone.run_single(epochs(2));
   const torch::Tensor expected = alone.weights();
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
-          Fit<LineModel> fit(rank.rank(), 2, 5, 1, data::Last::exact);  // 3 samples and 2
+          Fit<LineModel> fit(rank.rank(), 2, 5, 1, Last::exact);  // 3 samples and 2
           fit.run_ddp(epochs(2), *backend);
           require(fit.notes.steps.size() == 6, "steps");
           require(torch::allclose(fit.weights(), expected, 1e-5, 1e-6), "weights");
@@ -64,7 +64,7 @@ TEST_CASE("a step in which a rank has no samples follows one rank too") {
 TEST_CASE("replicas that begin apart are rank 0's afterwards, and stay equal to the bit") {
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
-          Fit<LineModel> fit(rank.rank(), 2, 20, 5, data::Last::pad);
+          Fit<LineModel> fit(rank.rank(), 2, 20, 5, Last::pad);
           if (rank.rank() == 1) {
             const torch::NoGradGuard no_grad;
             for (auto& parameter : fit.model->module().parameters()) parameter.add_(1);
@@ -78,52 +78,54 @@ TEST_CASE("replicas that begin apart are rank 0's afterwards, and stay equal to 
 TEST_CASE("BatchNorm's statistics are rank 0's on every rank before each step, as DistributedDataParallel has them") {
   for (const bool sync : {true, false}) {
     CAPTURE(sync);
-    CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
-            const auto backend = comm::join_good(rank);
-            Fit<NormModel> fit(rank.rank(), 2, 20, 5, data::Last::pad);
-            DdpOptions options;
-            options.sync_buffers = sync;
-            fit.run_ddp({std::nullopt, 2, false, 0}, *backend, options);
-            // After step 2 each rank has rank 0's statistics of step 1 (or its own), moved by its own batch of step 2.
-            std::vector<double> all(2);
-            double mine = fit.model->module().named_buffers()["norm.running_mean"][0].template item<double>();
-            backend->allgather({.send = &mine, .recv = all.data(), .count = 1, .dtype = DType::float64}).wait(kDeadline);
-            std::vector<int64_t> counts(2);
-            int64_t count = fit.model->module().named_buffers()["norm.num_batches_tracked"].template item<int64_t>();
-            backend->allgather({.send = &count, .recv = counts.data(), .count = 1, .dtype = DType::int64}).wait(kDeadline);
-            require(counts[0] == 2 && counts[1] == 2, "batches tracked");
-            Fit<NormModel> reference(rank.rank(), 2, 20, 5, data::Last::pad);
-            reference.loader->start(0);
-            TensorBatch batch;
-            double expected = 0;
-            Fit<NormModel> rank0(0, 2, 20, 5, data::Last::pad);
-            rank0.loader->start(0);
-            TensorBatch first;
-            rank0.loader->next(first);
-            reference.loader->next(batch);
-            const auto mean = [](const TensorBatch& of) { return of.input.select(1, 0).mean().item<double>(); };
-            expected = 0.1 * mean(sync ? first : batch);
-            reference.loader->next(batch);
-            expected = 0.9 * expected + 0.1 * mean(batch);
-            require(std::abs(mine - expected) < 1e-6, "running mean");
-          })) == "");
+    CHECK(
+        failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
+          const auto backend = comm::join_good(rank);
+          Fit<NormModel> fit(rank.rank(), 2, 20, 5, Last::pad);
+          DdpOptions options;
+          options.sync_buffers = sync;
+          fit.run_ddp({std::nullopt, 2, false, 0}, *backend, options);
+          // After step 2 each rank has rank 0's statistics of step 1 (or its own), moved by its own batch of step 2.
+          std::vector<double> all(2);
+          double mine = fit.model->module().named_buffers()["norm.running_mean"][0].template item<double>();
+          backend->allgather({.send = &mine, .recv = all.data(), .count = 1, .dtype = DType::float64}).wait(kDeadline);
+          std::vector<int64_t> counts(2);
+          int64_t count = fit.model->module().named_buffers()["norm.num_batches_tracked"].template item<int64_t>();
+          backend->allgather({.send = &count, .recv = counts.data(), .count = 1, .dtype = DType::int64})
+              .wait(kDeadline);
+          require(counts[0] == 2 && counts[1] == 2, "batches tracked");
+          Fit<NormModel> reference(rank.rank(), 2, 20, 5, Last::pad);
+          reference.loader->start(0);
+          TensorBatch batch;
+          double expected = 0;
+          Fit<NormModel> rank0(0, 2, 20, 5, Last::pad);
+          rank0.loader->start(0);
+          TensorBatch first;
+          rank0.loader->next(first);
+          reference.loader->next(batch);
+          const auto mean = [](const TensorBatch& of) { return of.input.select(1, 0).mean().item<double>(); };
+          expected = 0.1 * mean(sync ? first : batch);
+          reference.loader->next(batch);
+          expected = 0.9 * expected + 0.1 * mean(batch);
+          require(std::abs(mine - expected) < 1e-6, "running mean");
+        })) == "");
   }
 }
 
 TEST_CASE("what is evaluated is rank 0's model, statistics included") {
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
-          Fit<NormModel> fit(rank.rank(), 2, 20, 5, data::Last::pad);
+          Fit<NormModel> fit(rank.rank(), 2, 20, 5, Last::pad);
           const auto summary = fit.run_ddp(epochs(1), *backend);
           if (rank.rank() != 0) return;
-          Fit<NormModel> alone(0, 1, 20, 5, data::Last::pad);
+          Fit<NormModel> alone(0, 1, 20, 5, Last::pad);
           fit.test = std::move(alone.test);
           require(std::abs(fit.evaluate(*single_strategy(*fit.model)).loss - summary.test_loss) < 1e-6, "test loss");
         })) == "");
 }
 
 TEST_CASE("a fit tells its phases, steps and epochs, and commits when due") {
-  Fit<LineModel> fit(0, 1, 10, 4, data::Last::pad);
+  Fit<LineModel> fit(0, 1, 10, 4, Last::pad);
   const auto summary = fit.run_single(epochs(2));
   CHECK(summary.steps == 6);
   CHECK(summary.epochs == 2);
@@ -141,7 +143,7 @@ TEST_CASE("a fit tells its phases, steps and epochs, and commits when due") {
 }
 
 TEST_CASE("a plan of steps ends in the middle of an epoch, with a commit") {
-  Fit<LineModel> fit(0, 1, 10, 4, data::Last::pad);
+  Fit<LineModel> fit(0, 1, 10, 4, Last::pad);
   const auto summary = fit.run_single({std::nullopt, 4, true, 0});
   CHECK(summary.steps == 4);
   CHECK(fit.saved.steps == std::vector<int64_t>{4});
@@ -149,14 +151,14 @@ TEST_CASE("a plan of steps ends in the middle of an epoch, with a commit") {
 }
 
 TEST_CASE("a wish to stop ends the fit after that step, with a commit") {
-  Fit<LineModel> fit(0, 1, 100, 4, data::Last::pad);
+  Fit<LineModel> fit(0, 1, 100, 4, Last::pad);
   fit.notes.stop_step = 5;
   CHECK(fit.run_single(epochs(3)).steps == 5);
   CHECK(fit.saved.steps == std::vector<int64_t>{5});
 }
 
 TEST_CASE("a loss that is not finite ends training before the weights are touched") {
-  Fit<LineModel> fit(0, 1, 10, 10, data::Last::pad);
+  Fit<LineModel> fit(0, 1, 10, 10, Last::pad);
   fit.train_data.poisoned = 3;
   const torch::Tensor before = fit.weights().clone();
   const std::string error = testing::error_of([&] { fit.run_single(epochs(1)); });
@@ -166,12 +168,12 @@ TEST_CASE("a loss that is not finite ends training before the weights are touche
 }
 
 TEST_CASE("evaluation counts every test sample once, whatever the ranks") {
-  Fit<LineModel> alone(0, 1, 10, 4, data::Last::pad);
+  Fit<LineModel> alone(0, 1, 10, 4, Last::pad);
   const Evaluation expected = alone.evaluate(*single_strategy(*alone.model));
   CHECK(expected.samples == 7);
   CHECK(failures(run_ranks(3, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
-          Fit<LineModel> fit(rank.rank(), 3, 12, 2, data::Last::pad);
+          Fit<LineModel> fit(rank.rank(), 3, 12, 2, Last::pad);
           const RankGroup ranks(*backend, kDeadline);
           BucketedReducer reducer(*backend, trainable_parameters(fit.model->module()), {});
           const auto got = fit.evaluate(*ddp_strategy(*fit.model, ranks, reducer, reducer, {}), ranks);

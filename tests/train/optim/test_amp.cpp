@@ -19,7 +19,7 @@ constexpr auto kDeadline = std::chrono::seconds(60);
 
 // Twenty samples a rank and step, so that the gradients of an average loss stay within float16 at the first scale.
 Fit<WatchedModel> fit_of(Amp amp, int rank = 0, int world = 1) {
-  Fit<WatchedModel> fit(rank, world, 80, 20, data::Last::pad);
+  Fit<WatchedModel> fit(rank, world, 80, 20, Last::pad);
   fit.step.amp = amp;
   return fit;
 }

@@ -19,7 +19,7 @@ Job one_step() {
 
 // What one step of gradient descent without a limit changes, negated: rate * gradient.
 torch::Tensor step_without_limit() {
-  Fit<LineModel> fit(0, 1, 12, 12, data::Last::pad);
+  Fit<LineModel> fit(0, 1, 12, 12, Last::pad);
   const torch::Tensor before = fit.weights();
   fit.run_single(one_step());
   return before - fit.weights();
@@ -30,7 +30,7 @@ TEST_CASE("a limit above the norm changes nothing; below it, the gradients keep 
   const double norm = full.norm().item<double>() / kRate;
   for (const double limit : {2 * norm, norm / 4}) {
     CAPTURE(limit);
-    Fit<LineModel> fit(0, 1, 12, 12, data::Last::pad);
+    Fit<LineModel> fit(0, 1, 12, 12, Last::pad);
     fit.step.clip_norm = limit;
     const torch::Tensor before = fit.weights();
     fit.run_single(one_step());
@@ -45,7 +45,7 @@ TEST_CASE("it is the norm of the average over the ranks that is limited, and the
   const double norm = full.norm().item<double>() / kRate;
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
-          Fit<LineModel> fit(rank.rank(), 2, 12, 6, data::Last::pad);
+          Fit<LineModel> fit(rank.rank(), 2, 12, 6, Last::pad);
           fit.step.clip_norm = norm / 4;
           const torch::Tensor before = fit.weights();
           DdpOptions options;

@@ -55,7 +55,7 @@ TEST_CASE("cosine falls from lr after warm-up towards min_lr at the end") {
 }
 
 TEST_CASE("the optimizer steps with the rate of the schedule, which the record tells") {
-  Fit<LineModel> fit(0, 1, 12, 4, data::Last::pad);
+  Fit<LineModel> fit(0, 1, 12, 4, Last::pad);
   fit.step.schedule = Schedule{};
   fit.step.schedule->decay = Decay::step;
   fit.step.schedule->lr = 0.1;
@@ -73,7 +73,7 @@ TEST_CASE("the optimizer steps with the rate of the schedule, which the record t
   CHECK_FALSE(torch::equal(after_first_epoch, before));
   CHECK(torch::equal(fit.weights(), after_first_epoch));  // a rate of 0 changes nothing
 
-  Fit<LineModel> plain(0, 1, 12, 4, data::Last::pad);
+  Fit<LineModel> plain(0, 1, 12, 4, Last::pad);
   plain.run_single(epochs(1));
   CHECK(plain.notes.steps[0].lr == 0.05);
 }
