@@ -13,7 +13,7 @@ struct Index {
 thread_local Index gridDim, blockDim, blockIdx, threadIdx;
 }  // namespace
 
-#include "comm_ucx/kernel.cu"
+#include "plugins/comm_ucx/kernel.cu"
 
 namespace ddprun::testing {
 namespace {
@@ -32,7 +32,7 @@ ReduceArguments ReduceArguments::of(void** parameters) {
 }
 
 uint64_t ReduceArguments::bytes() const {
-  return count * size_of(dtype);
+  return count * size_of(static_cast<DType>(dtype));
 }
 
 void run_reduce(unsigned blocks, unsigned threads, const ReduceArguments& call) {
