@@ -1,19 +1,16 @@
 #include "comm/shared_table.hpp"
 
-#include <linux/futex.h>
 #include <sched.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
-#include <ctime>
 #include <utility>
 #include <vector>
 
 #include "ddprun/error.hpp"
 #include "comm/table_memory.hpp"
-#include "comm/process_watch.hpp"
+#include "ddprun/plugin/futex.hpp"
+#include "ddprun/plugin/process_watch.hpp"
 
 namespace ddprun::comm {
 namespace {
@@ -32,16 +29,6 @@ void pause_cpu() {
 #endif
 }
 
-// Between processes, hence not FUTEX_PRIVATE. Returns early on a wake, a signal, or when the word is no longer `old`.
-void sleep_on(std::atomic<uint32_t>& word, uint32_t old, std::chrono::milliseconds longest) {
-  const timespec time{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(longest).count()};
-  ::syscall(SYS_futex, &word, FUTEX_WAIT, old, &time, nullptr, 0);
-}
-
-void wake_all(std::atomic<uint32_t>& word) {
-  ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
-
 class SharedTable : public FingerprintExchange {
  public:
   SharedTable(std::shared_ptr<TableMemory> memory, int rank)
@@ -51,7 +38,10 @@ class SharedTable : public FingerprintExchange {
         prints_(members_.size()),
         watches_(members_.size()) {
     int32_t taken_by = 0;
-    if (members_[rank_].pid.compare_exchange_strong(taken_by, ::getpid())) return;
+    if (members_[rank_].pid.compare_exchange_strong(taken_by, ::getpid())) {
+      members_[rank_].started = start_time(::getpid());
+      return;
+    }
     throw Error(ExitCode::rendezvous, "fingerprint table " + memory_->path() + ": rank " + std::to_string(rank) +
                                           " is taken by process " + std::to_string(taken_by));
   }
@@ -66,6 +56,7 @@ class SharedTable : public FingerprintExchange {
       const std::size_t peer = (rank_ + i) % ranks;
       TableSlot& slot = members_[peer].slots[sequence % 2];
       if (!meet_soon(slot, sequence)) wait_for(peer, slot, sequence, deadline);
+      require_not_aborted();
       require_not_aborted(peer);
       prints_[peer] = slot.print;
     }
@@ -89,7 +80,7 @@ class SharedTable : public FingerprintExchange {
     slot.print = mine;
     // Sequentially consistent against wait_for: either it sees the number, or we see the sleeper.
     slot.sequence.store(sequence);
-    if (slot.sleepers.load() > 0) wake_all(slot.sequence);
+    if (slot.sleepers.load() > 0) futex_wake_all(slot.sequence);
   }
 
   static bool meet_soon(const TableSlot& slot, uint32_t sequence) {
@@ -107,7 +98,7 @@ class SharedTable : public FingerprintExchange {
   void wait_for(std::size_t peer, TableSlot& slot, uint32_t sequence, std::chrono::milliseconds deadline) {
     const auto end = Clock::now() + deadline;
     while (!is_there(slot, sequence)) {
-      if (aborted_) throw CommError(CommStatus::aborted, "aborted");
+      require_not_aborted();
       require_not_aborted(peer);
       require_coming(peer, slot, sequence);
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
@@ -117,7 +108,7 @@ class SharedTable : public FingerprintExchange {
       }
       slot.sleepers.fetch_add(1);
       const uint32_t seen = slot.sequence.load();
-      if (seen != sequence) sleep_on(slot.sequence, seen, std::min(left, kSlice));
+      if (seen != sequence) futex_wait(slot.sequence, seen, std::min(left, kSlice));
       slot.sleepers.fetch_sub(1);
     }
   }
@@ -131,7 +122,10 @@ class SharedTable : public FingerprintExchange {
     fail_for(peer, presence == Presence::here ? " has ended, " : " has left, ");
   }
 
-  // One that has shown its fingerprint and then aborted will not take part in the collective.
+  void require_not_aborted() const {
+    if (aborted_) throw CommError(CommStatus::aborted, "aborted");
+  }
+  // A peer that has shown its fingerprint and then aborted will not take part in the collective.
   void require_not_aborted(std::size_t peer) const {
     if (members_[peer].presence.load() == Presence::aborted) fail_for(peer, " has aborted, ");
   }
@@ -143,7 +137,7 @@ class SharedTable : public FingerprintExchange {
 
   bool has_ended(std::size_t peer) {
     const pid_t pid = members_[peer].pid.load();
-    if (watches_[peer].pid() != pid) watches_[peer] = ProcessWatch(pid);
+    if (watches_[peer].pid() != pid) watches_[peer] = ProcessWatch(pid, members_[peer].started.load());
     return watches_[peer].has_ended();
   }
 
@@ -156,7 +150,7 @@ class SharedTable : public FingerprintExchange {
   void leave(Presence how) noexcept {
     Presence here = Presence::here;
     members_[rank_].presence.compare_exchange_strong(here, how);
-    for (TableSlot& slot : members_[rank_].slots) wake_all(slot.sequence);
+    for (TableSlot& slot : members_[rank_].slots) futex_wake_all(slot.sequence);
   }
 
   std::shared_ptr<TableMemory> memory_;

@@ -26,6 +26,7 @@ enum class Presence : uint32_t { here, left, aborted };
 struct TableMember {
   TableSlot slots[2];
   alignas(64) std::atomic<int32_t> pid;  // 0: not here yet
+  std::atomic<uint64_t> started;         // of that process: start_time(); 0: not known yet
   std::atomic<Presence> presence;
 };
 

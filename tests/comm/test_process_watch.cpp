@@ -4,9 +4,9 @@
 
 #include <csignal>
 
-#include "comm/process_watch.hpp"
+#include "ddprun/plugin/process_watch.hpp"
 
-namespace ddprun::comm {
+namespace ddprun {
 
 TEST_CASE("a process has ended once it is a zombie, not only when it is reaped") {
   CHECK_FALSE(ProcessWatch().has_ended());
@@ -28,4 +28,12 @@ TEST_CASE("a process has ended once it is a zombie, not only when it is reaped")
   CHECK(ProcessWatch(child).has_ended());
 }
 
-}  // namespace ddprun::comm
+TEST_CASE("a later process with the same number is not the one that is watched") {
+  const uint64_t started = start_time(::getpid());
+  REQUIRE(started > 0);
+  CHECK_FALSE(ProcessWatch(::getpid(), started).has_ended());
+  CHECK(ProcessWatch(::getpid(), started - 1).has_ended());
+  CHECK(ProcessWatch(::getpid(), started - 1).error() == 0);
+}
+
+}  // namespace ddprun

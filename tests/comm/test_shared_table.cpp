@@ -6,7 +6,9 @@
 #include <thread>
 
 #include "comm/shared_table.hpp"
+#include "comm/table_memory.hpp"
 #include "support/error_of.hpp"
+#include "support/process.hpp"
 #include "tools/conformance/ranks.hpp"
 #include "tools/conformance/temp_dir.hpp"
 
@@ -23,7 +25,7 @@ using testing::TempDir;
 
 constexpr auto kDeadline = 60s;
 
-std::string board_in(const TempDir& folder) {
+std::string table_in(const TempDir& folder) {
   return (folder.path() / "table").string();
 }
 
@@ -49,13 +51,13 @@ void exchange_many(Rank& rank, FingerprintExchange& exchange, uint64_t turns) {
 }  // namespace
 
 TEST_CASE(
-    "each exchange gives every rank exactly what the others showed, more ranks than cores and some of them late") {
+    "each exchange gives every rank exactly what the others showed, more ranks than cores some of them after the others") {
   for (const As as : {As::threads, As::processes}) {
     for (const int size : {1, 2, 5}) {
       const TempDir folder;
-      const auto shared = map_table(board_in(folder), size);
+      const auto shared = map_table(table_in(folder), size);
       const auto outcomes = run_ranks(size, as, kDeadline, [&](Rank& rank) {
-        const auto mine = as == As::threads ? shared : map_table(board_in(folder), size);
+        const auto mine = as == As::threads ? shared : map_table(table_in(folder), size);
         exchange_many(rank, *shared_table(mine, rank.rank()), 2000);
       });
       CHECK(failures(outcomes) == "");
@@ -66,19 +68,30 @@ TEST_CASE(
 TEST_CASE("the table's file is gone once all ranks have met") {
   const TempDir folder;
   const auto outcomes = run_ranks(2, As::processes, kDeadline, [&](Rank& rank) {
-    const auto exchange = shared_table(map_table(board_in(folder), 2), rank.rank());
+    const auto exchange = shared_table(map_table(table_in(folder), 2), rank.rank());
     rank.meet();
-    if (!std::filesystem::exists(board_in(folder))) throw std::runtime_error("no file while ranks may still come");
+    if (!std::filesystem::exists(table_in(folder))) throw std::runtime_error("no file while ranks may still come");
     rank.meet();
     exchange->exchange(nth(1, rank.rank()), kDeadline);
   });
   CHECK(failures(outcomes) == "");
-  CHECK_FALSE(std::filesystem::exists(board_in(folder)));
+  CHECK_FALSE(std::filesystem::exists(table_in(folder)));
+}
+
+TEST_CASE("an exchange after an abort fails, also where the peers have come already") {
+  const TempDir folder;
+  const auto table = map_table(table_in(folder), 2);
+  const auto mine = shared_table(table, 0), theirs = shared_table(table, 1);
+  std::thread peer([&] { error_of([&] { theirs->exchange(nth(1, 1), kDeadline); }); });
+  testing::eventually([&] { return table->members()[1].slots[1].sequence == 1; });
+  mine->abort();
+  CHECK(error_of([&] { mine->exchange(nth(1, 0), kDeadline); }) == "5: aborted");
+  peer.join();
 }
 
 TEST_CASE("a table that cannot serve is refused") {
   const TempDir folder;
-  const std::string path = board_in(folder);
+  const std::string path = table_in(folder);
   const auto table = map_table(path, 2);
   const auto exchange = shared_table(table, 1);
   CHECK(error_of([&] { shared_table(table, 1); }) ==

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ddprun/plugin/comm_plugin.hpp"
+#include "ddprun/plugin/process_watch.hpp"
 
 namespace ddprun::host {
 
@@ -27,9 +28,6 @@ class Liveness {
  public:
   // Watches the ranks that share a host with rank `self`; they may have ended already. Throws CommError.
   Liveness(const std::vector<Place>& places, int self);
-  ~Liveness();
-  Liveness(const Liveness&) = delete;
-  Liveness& operator=(const Liveness&) = delete;
 
   // True once that rank's process has ended. Never of ranks that are not watched, or are threads of this process.
   bool has_ended(int rank) const noexcept;
@@ -37,8 +35,7 @@ class Liveness {
   int first_ended() const noexcept;
 
  private:
-  static constexpr int kNotWatched = -1, kEndedBefore = -2;
-  std::vector<int> processes_;  // a pidfd for each rank
+  std::vector<ProcessWatch> processes_;  // by rank
 };
 
 }  // namespace ddprun::host

@@ -32,7 +32,7 @@ ReduceArguments ReduceArguments::of(void** parameters) {
 }
 
 uint64_t ReduceArguments::bytes() const {
-  return count * size_of(dtype);
+  return count * size_of(static_cast<DType>(dtype));
 }
 
 void run_reduce(unsigned blocks, unsigned threads, const ReduceArguments& call) {

@@ -76,7 +76,7 @@ TEST_CASE("without a driver, a device or a fitting version, one line says which,
   auto on_cpu = options_of();
   on_cpu.device = -1;
   CHECK(error_of_joining([](Fake&) {}, on_cpu) ==
-        std::string(kJoining) + "create: this backend takes CUDA memory only");
+        "3: nccl: this backend takes CUDA memory only");
 }
 
 TEST_CASE("NCCL or a runtime of another major version is refused") {

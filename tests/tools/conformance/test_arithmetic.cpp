@@ -13,6 +13,8 @@
 #include "tools/conformance/guarded.hpp"
 
 using namespace ddprun::conformance;
+using ddprun::DType;
+using ddprun::Op;
 
 namespace {
 

@@ -18,6 +18,8 @@
 namespace {
 
 using namespace ddprun::reduction;
+using ddprun::DType;
+using ddprun::Op;
 
 template <class T, DType dtype_number>
 struct Type {
@@ -144,7 +146,7 @@ TEST_CASE("float16 and bfloat16 are reduced in float32 and rounded to nearest ev
 }
 
 TEST_CASE("a reduction may write over either operand") {
-  for (std::size_t dtype_number = 0; dtype_number < kDTypeCount; ++dtype_number) {
+  for (std::size_t dtype_number = 0; dtype_number < ddprun::kDTypeCount; ++dtype_number) {
     const auto dtype = static_cast<DType>(dtype_number);
     CAPTURE(dtype);
     const std::size_t count = 37, bytes = count * ddprun::size_of(dtype);

@@ -36,9 +36,13 @@ bool is_nan(int32_t dtype, const uint8_t* element) {
   }
 }
 
+std::size_t size_of(int32_t dtype) {
+  return ddprun::size_of(static_cast<ddprun::DType>(dtype));
+}
+
 // The index of the first element that differs, or -1. One NaN is as good as another.
 int64_t first_difference(int32_t dtype, const Bytes& a, const Bytes& b, std::size_t begin, std::size_t count) {
-  const std::size_t size = ddprun::size_of(dtype);
+  const std::size_t size = size_of(dtype);
   for (std::size_t i = 0; i < count; ++i) {
     const uint8_t *x = a.data() + begin + i * size, *y = b.data() + begin + i * size;
     if (std::memcmp(x, y, size) != 0 && !(is_nan(dtype, x) && is_nan(dtype, y))) return static_cast<int64_t>(i);
@@ -48,7 +52,7 @@ int64_t first_difference(int32_t dtype, const Bytes& a, const Bytes& b, std::siz
 
 // Any pattern, and many whose exponent is all zeros or ones or close to another's: denormals, infinities, NaNs, ties.
 Bytes numbers(std::mt19937& random, int32_t dtype, std::size_t count) {
-  const std::size_t size = ddprun::size_of(dtype);
+  const std::size_t size = size_of(dtype);
   const uint8_t tops[] = {0x00, 0x80, 0x7f, 0xff, 0x7c, 0xfc, 0x3c, 0x3f, 0xbf, 0x40};
   Bytes bytes(count * size);
   for (auto& byte : bytes) byte = static_cast<uint8_t>(random());
@@ -77,7 +81,7 @@ struct Case {
 // Results of one table, each with its offset before it and the guard behind it.
 std::vector<Bytes> run(const Table& table, const Case& c, const std::vector<Bytes>& sources) {
   std::vector<Bytes> results(static_cast<std::size_t>(c.to_count),
-                             at_offset(Bytes(c.count * ddprun::size_of(c.dtype)), c.offset));
+                             at_offset(Bytes(c.count * size_of(c.dtype)), c.offset));
   std::vector<const void*> from;
   std::vector<void*> to;
   for (const Bytes& source : sources) from.push_back(source.data() + c.offset);
@@ -136,7 +140,7 @@ TEST_CASE("reducing two vectors at a time gives what reduce_all gives for two") 
     const auto sources = sources_of(c, random);
     for (const Table* table : usable_tables()) {
       const auto expected = run(*table, c, sources);
-      auto result = at_offset(Bytes(c.count * ddprun::size_of(c.dtype)), c.offset);
+      auto result = at_offset(Bytes(c.count * size_of(c.dtype)), c.offset);
       table->of_dtype[c.dtype].reduce[c.op](result.data() + c.offset, sources[0].data() + c.offset,
                                             sources[1].data() + c.offset, c.count);
       check_equal(*table, c, expected, {result});
