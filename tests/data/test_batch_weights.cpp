@@ -7,6 +7,7 @@
 #include "data/sampler.hpp"
 #include "data/batch_weights.hpp"
 
+using ddprun::Last;
 using namespace ddprun::data;
 
 TEST_CASE("largest remainders, worked by hand") {

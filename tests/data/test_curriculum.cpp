@@ -8,6 +8,8 @@
 
 #include "data/curriculum.hpp"
 
+using ddprun::Last;
+using ddprun::Sampler;
 using namespace ddprun::data;
 using Indices = std::vector<int64_t>;
 
