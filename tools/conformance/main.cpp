@@ -6,8 +6,8 @@
 
 #include "ddprun/error.hpp"
 #include "tools/conformance/gpus.hpp"
-#include "tools/conformance/runner.hpp"
 #include "tools/conformance/networks.hpp"
+#include "tools/conformance/runner.hpp"
 
 namespace ddprun::conformance {
 namespace {
