@@ -105,8 +105,8 @@ Call Benchmark::prepare(const BenchmarkCase& what) {
   call.what.send = what.in_place ? buffers.recv.get() : buffers.send.get();
   call.what.recv = buffers.recv.get();
   if (what.in_place && in_blocks(what.kind)) {
-    char* const mine =
-        static_cast<char*>(call.what.recv) + static_cast<std::size_t>(backend_.rank()) * call.what.count * size_of(call.what.dtype);
+    char* const mine = static_cast<char*>(call.what.recv) +
+                       static_cast<std::size_t>(backend_.rank()) * call.what.count * size_of(call.what.dtype);
     (what.kind == Kind::allgather ? call.what.send = mine : call.what.recv = mine);
   }
   return call;
@@ -141,7 +141,8 @@ uint64_t Benchmark::check(const Call& call) {
   void* const send = call.kind == Kind::broadcast ? call.what.recv : const_cast<void*>(call.what.send);
   uint64_t wrong = 0;
   for (int64_t i = 0; i < options_.checks; ++i) {
-    const Pattern pattern{call.what.dtype, call.what.op, backend_.size(), mix(options_.seed) + static_cast<uint64_t>(i)};
+    const Pattern pattern{call.what.dtype, call.what.op, backend_.size(),
+                          mix(options_.seed) + static_cast<uint64_t>(i)};
     constexpr int kNobody = -1;  // no rank's data: what of it stays is wrong
     memory_.write(call.what.recv, received * size, [&](void* host) { fill(pattern, kNobody, 0, received, host); });
     if (sends) memory_.write(send, sent * size, [&](void* host) { fill(pattern, rank, 0, sent, host); });
@@ -181,11 +182,13 @@ std::vector<double> Benchmark::time(const Call& call, int64_t batch, Execution& 
   for (int64_t i = 0; i < options_.warmup; ++i) run(call);
   memory_.finish();
   stamps[0] = now();
+  ExecutionInfo info;
   for (std::size_t sample = 0; sample < samples; ++sample) {
-    for (int64_t i = 0; i < batch; ++i) execution = run(call);
+    for (int64_t i = 0; i < batch; ++i) info = run(call);
     memory_.finish();
     stamps[sample + 1] = now();
   }
+  execution = info;
 
   std::vector<int64_t> last(stamps.size(), 0), peer(stamps.size());
   for (const std::string& bytes : gather_(as_bytes(stamps))) {

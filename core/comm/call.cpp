@@ -72,8 +72,9 @@ void check(const CommBackend& backend, const Call& call) {
   const bool takes_cuda = what.memory != Memory::cuda || backend.capabilities().cuda;
   require(takes_host, "the backend takes no host memory", CommStatus::unsupported);
   require(takes_cuda, "the backend takes no CUDA memory", CommStatus::unsupported);
-  const uint64_t largest = (uint64_t{1} << 63) / (size_of(what.dtype) * static_cast<uint64_t>(backend.size()));
-  require(what.count < largest, "count is too large");
+  uint64_t bytes = 0;  // of the larger buffer
+  const uint64_t element = size_of(what.dtype) * static_cast<uint64_t>(backend.size());
+  require(!__builtin_mul_overflow(what.count, element, &bytes) && bytes >> 63 == 0, "count is too large");
   if (what.count == 0) return;
   require(what.recv != nullptr, "recv is null");
   if (call.kind == Kind::broadcast) return;

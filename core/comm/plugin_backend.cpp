@@ -67,8 +67,7 @@ void PluginBackend::check_declared(const Call& call) const {
 
 void PluginBackend::compare(const Call& call) {
   if (disagreed_) {
-    throw CommError(CommStatus::mismatch,
-                    prefix(*this, call) + "the ranks have disagreed or lost one another before");
+    throw CommError(CommStatus::mismatch, prefix(*this, call) + "the ranks have disagreed or lost one another before");
   }
   disagreed_ = comparing_ = true;  // until all have come and agreed
   const Fingerprint mine = fingerprint(call);
@@ -81,8 +80,8 @@ void PluginBackend::compare(const Call& call) {
     throw CommError(error.status(), prefix(*this, call) + error.what());
   }
   if (std::any_of(prints.begin(), prints.end(), [&](const Fingerprint& print) { return print != mine; })) {
-    throw CommError(CommStatus::mismatch, name() + ": rank " + std::to_string(rank()) +
-                                              ": mismatch: " + describe_disagreement(prints));
+    throw CommError(CommStatus::mismatch,
+                    name() + ": rank " + std::to_string(rank()) + ": mismatch: " + describe_disagreement(prints));
   }
   disagreed_ = false;
 }
@@ -95,31 +94,43 @@ void PluginBackend::fail(const std::string& where, ddprun_status status) const {
   throw CommError(static_cast<CommStatus>(status), where + handle_->error_text(status));
 }
 
-// Text about a call is made only where something went wrong with it: small collectives take microseconds.
-Work PluginBackend::start(Kind kind, ddprun_collective_fn function, const Collective& what) {
-  const Call call{kind, comparing_ ? calls_ : ++calls_, what};
-  check(*this, call);
-  check_declared(call);
-  if (exchange_ != nullptr && !comparing_) compare(call);
+PluginBackend::Started& PluginBackend::take_request() {
   if (free_.empty()) {
     requests_.push_back(std::make_unique<Started>());
-    free_.reserve(requests_.size());  // wait() gives it back and must not fail
-    free_.push_back(requests_.back().get());
+    free_.reserve(requests_.size());  // giving one back must not fail
+    return *requests_.back();
   }
-  const ddprun_collective collective = detail::to_table(what);
+  Started& started = *free_.back();
+  free_.pop_back();
+  return started;
+}
+
+Work PluginBackend::start(Kind kind, ddprun_collective_fn function, const Collective& what) {
+  Started& started = take_request();
+  try {
+    started.call = {kind, comparing_ ? calls_ : ++calls_, what};
+    check(*this, started.call);
+    check_declared(started.call);
+    if (exchange_ != nullptr && !comparing_) compare(started.call);
+    started.handle = call_table(function, started.call);
+  } catch (...) {
+    free_.push_back(&started);
+    throw;
+  }
+  return {*this, started};
+}
+
+// Text about a call is made only where something went wrong with it: small collectives take microseconds.
+ddprun_request* PluginBackend::call_table(ddprun_collective_fn function, const Call& call) {
+  const ddprun_collective collective = detail::to_table(call.what);
   const auto where = [&] { return prefix(*this, call); };
   ddprun_request* request = nullptr;
-  const auto status =
-      plugin::call_plugin(where, [&] { return function(handle_->get(), &collective, &request); });
+  const auto status = plugin::call_plugin(where, [&] { return function(handle_->get(), &collective, &request); });
   if (status != DDPRUN_OK) fail(where(), status);
   if (request == nullptr) {
     throw CommError(CommStatus::internal, ExitCode::plugin, where() + "the plugin said ok, but gave no request");
   }
-  Started& started = *free_.back();
-  free_.pop_back();
-  started.call = call;
-  started.handle = request;
-  return {*this, started};
+  return request;
 }
 
 bool PluginBackend::test(Request& request) {
@@ -127,8 +138,7 @@ bool PluginBackend::test(Request& request) {
   const auto& started = static_cast<const Started&>(request);
   const auto where = [&] { return prefix(*this, started.call); };
   int32_t done = 0;
-  const auto status =
-      plugin::call_plugin(where, [&] { return table_.test(handle_->get(), started.handle, &done); });
+  const auto status = plugin::call_plugin(where, [&] { return table_.test(handle_->get(), started.handle, &done); });
   if (status != DDPRUN_OK) fail(where(), status);
   return done != 0;
 }
@@ -138,9 +148,8 @@ ExecutionInfo PluginBackend::wait(Request& request, std::chrono::milliseconds ti
   free_.push_back(&started);  // nobody takes it before this returns
   const auto where = [&] { return prefix(*this, started.call); };
   ddprun_comm_execution execution{sizeof execution, 0, nullptr, nullptr};
-  const auto status = plugin::call_plugin(where, [&] {
-    return table_.wait(handle_->get(), started.handle, table_milliseconds(timeout), &execution);
-  });
+  const auto status = plugin::call_plugin(
+      where, [&] { return table_.wait(handle_->get(), started.handle, table_milliseconds(timeout), &execution); });
   if (status != DDPRUN_OK) fail(where(), status);
   return {text_of(execution.algorithm), text_of(execution.transport)};
 }

@@ -1,5 +1,5 @@
-// The adapter from a plugin's C table to CommBackend: it checks each call once, compares it over the ranks where that is
-// asked for, and calls the table. Status codes become CommError with the plugin's own words.
+// The adapter from a plugin's C table to CommBackend: it checks each call once, compares it over the ranks where that
+// is asked for, and calls the table. Status codes become CommError with the plugin's own words.
 #pragma once
 
 #include <array>
@@ -42,20 +42,14 @@ class PluginBackend final : public CommBackend {
   PluginBackend(const ddprun_comm_plugin& plugin, const JoinOptions& options);
   ~PluginBackend() override;
 
-  // From now on: before each collective, exchanges its fingerprint (kind, number, dtype, count, op, root, memory). Where
-  // they differ, every rank throws CommError(mismatch) with all of them, and every later call throws CommError. What
-  // the exchange itself calls on this backend is not compared.
+  // From now on: before each collective, exchanges its fingerprint (kind, number, dtype, count, op, root, memory).
+  // Where they differ, every rank throws CommError(mismatch) with all of them, and every later call throws CommError.
+  // What the exchange itself calls on this backend is not compared.
   void compare_calls(std::unique_ptr<FingerprintExchange> exchange);
 
-  Work allreduce(const Collective& call) override {
-    return start(Kind::allreduce, table_.allreduce, call);
-  }
-  Work broadcast(const Collective& call) override {
-    return start(Kind::broadcast, table_.broadcast, call);
-  }
-  Work allgather(const Collective& call) override {
-    return start(Kind::allgather, table_.allgather, call);
-  }
+  Work allreduce(const Collective& call) override { return start(Kind::allreduce, table_.allreduce, call); }
+  Work broadcast(const Collective& call) override { return start(Kind::broadcast, table_.broadcast, call); }
+  Work allgather(const Collective& call) override { return start(Kind::allgather, table_.allgather, call); }
   Work barrier() override { return start(Kind::barrier, table_.barrier, {}); }
   Work reduce_scatter(const Collective& call) override {
     return start(Kind::reduce_scatter, table_.reduce_scatter, call);
@@ -77,6 +71,8 @@ class PluginBackend final : public CommBackend {
 
   static Taken taken_by(const Capabilities& capabilities, const std::string& algorithm);
   Work start(Kind kind, ddprun_collective_fn function, const Collective& what);
+  Started& take_request();
+  ddprun_request* call_table(ddprun_collective_fn function, const Call& call);
   void check_declared(const Call& call) const;
   void compare(const Call& call);
   // For a failure of no particular collective.

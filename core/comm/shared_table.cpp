@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "ddprun/error.hpp"
 #include "comm/table_memory.hpp"
+#include "ddprun/error.hpp"
 #include "ddprun/plugin/futex.hpp"
 #include "ddprun/plugin/process_watch.hpp"
 
@@ -104,7 +104,7 @@ class SharedTable : public FingerprintExchange {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
       if (left.count() <= 0) {
         throw CommError(CommStatus::timeout, "timeout: rank " + std::to_string(peer) + " did not come within " +
-                                        std::to_string(deadline.count()) + " ms, " + progress_of(peer));
+                                                 std::to_string(deadline.count()) + " ms, " + progress_of(peer));
       }
       slot.sleepers.fetch_add(1);
       const uint32_t seen = slot.sequence.load();
@@ -132,7 +132,8 @@ class SharedTable : public FingerprintExchange {
 
   [[noreturn]] void fail_for(std::size_t peer, const char* what) const {
     throw CommError(CommStatus::peer_lost, "peer lost: rank " + std::to_string(peer) + " (process " +
-                                    std::to_string(members_[peer].pid.load()) + ")" + what + progress_of(peer));
+                                               std::to_string(members_[peer].pid.load()) + ")" + what +
+                                               progress_of(peer));
   }
 
   bool has_ended(std::size_t peer) {

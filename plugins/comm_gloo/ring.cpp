@@ -15,15 +15,13 @@ namespace {
 // Gloo's options take typed pointers, but use the type's size only; and they take nothing const, but do not write to
 // inputs.
 template <class Options, class T>
-void set_buffers(Options& options, const Collective& call, uint64_t send_count, uint64_t recv_count,
-                 bool in_place) {
+void set_buffers(Options& options, const Collective& call, uint64_t send_count, uint64_t recv_count, bool in_place) {
   if (!in_place) options.setInput(static_cast<T*>(const_cast<void*>(call.send)), send_count);
   options.setOutput(static_cast<T*>(call.recv), recv_count);
 }
 
 template <class Options>
-void set_buffers(Options& options, const Collective& call, uint64_t send_count, uint64_t recv_count,
-                 bool in_place) {
+void set_buffers(Options& options, const Collective& call, uint64_t send_count, uint64_t recv_count, bool in_place) {
   switch (size_of(call.dtype)) {
     case 1: return set_buffers<Options, uint8_t>(options, call, send_count, recv_count, in_place);
     case 2: return set_buffers<Options, uint16_t>(options, call, send_count, recv_count, in_place);

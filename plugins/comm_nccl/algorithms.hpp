@@ -32,8 +32,8 @@ constexpr const char* name_of(Algorithm algorithm) {
 std::string forced_algorithm(Algorithm asked, bool deterministic);
 
 // NCCL_ALGO, set as long as this lives and then what it was before. Several may live at once, in threads that join one
-// communicator or several, if all want the same; another one throws CommError(CommStatus::unsupported), and so does a value
-// of the environment that contradicts.
+// communicator or several, if all want the same; another one throws CommError(CommStatus::unsupported), and so does a
+// value of the environment that contradicts.
 class AlgorithmScope {
  public:
   explicit AlgorithmScope(std::string value);

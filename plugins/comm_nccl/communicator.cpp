@@ -79,8 +79,7 @@ void NcclCommunicator::queue(InflightOp& flight, Launch&& launch) {
 }
 
 template <class Launch>
-Work NcclCommunicator::start(const char* name, Algorithm algorithm, const Collective& call,
-                                 Launch&& launch) {
+Work NcclCommunicator::start(const char* name, Algorithm algorithm, const Collective& call, Launch&& launch) {
   if (call.count == 0) {
     session_->async_error();
     nothing_.info.algorithm = name_of(algorithm);

@@ -15,8 +15,8 @@ struct Device {
   std::string versions;  // of all that takes part, for the log
 };
 
-// Throws CommError(CommStatus::unsupported) that says which of library, driver and device is missing or does not fit: another
-// major version than the plugin was built with, or two copies in one process.
+// Throws CommError(CommStatus::unsupported) that says which of library, driver and device is missing or does not fit:
+// another major version than the plugin was built with, or two copies in one process.
 Device find_device(const Host& host);
 
 // The calling thread's current device, for as long as this lives.

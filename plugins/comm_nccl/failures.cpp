@@ -71,9 +71,10 @@ CommError failure_of(const std::string& what, cudaError_t result) {
 }
 
 CommError timeout_of(const std::string& what, std::chrono::milliseconds limit) {
-  return {CommStatus::timeout, what + ": not done within " + std::to_string(limit.count()) +
-                              " ms; a rank that skips a collective or has less data, or no route between two hosts: "
-                              "comm.options.debug = \"info\" shows where each rank is"};
+  return {CommStatus::timeout,
+          what + ": not done within " + std::to_string(limit.count()) +
+              " ms; a rank that skips a collective or has less data, or no route between two hosts: "
+              "comm.options.debug = \"info\" shows where each rank is"};
 }
 
 void check(const std::string& what, ncclResult_t result) {

@@ -45,15 +45,16 @@ bool meet(const Host& host, const Device& device, const Settings& settings, cons
   for (int rank = 0; rank < host.size(); ++rank) {
     if (asks[rank] != ask) {
       throw CommError(CommStatus::mismatch, "rank " + std::to_string(rank) + " has " + asks[rank] + ", rank " +
-                                         std::to_string(host.rank()) + " has " + ask);
+                                                std::to_string(host.rank()) + " has " + ask);
     }
     one_host = one_host && hosts[rank] == hosts[0];
     for (int other = 0; other < rank && !settings.share_gpu; ++other) {
       if (hosts[other] != hosts[rank] || buses[other] != buses[rank]) continue;
-      throw CommError(CommStatus::invalid, "ranks " + std::to_string(other) + " and " + std::to_string(rank) +
-                                        " use one GPU (" + buses[rank] +
-                                        "): give each one of its own; launch.nproc is at most the number of GPUs "
-                                        "(for tests: comm.options.share_gpu = true)");
+      throw CommError(CommStatus::invalid,
+                      "ranks " + std::to_string(other) + " and " + std::to_string(rank) + " use one GPU (" +
+                          buses[rank] +
+                          "): give each one of its own; launch.nproc is at most the number of GPUs "
+                          "(for tests: comm.options.share_gpu = true)");
     }
   }
   return one_host;

@@ -13,8 +13,8 @@
 namespace ddprun::nccl_backend {
 
 // Collective, before anything of NCCL runs: compares where the ranks are and what they ask of NCCL. Returns whether all
-// are on one host. Throws CommError: CommStatus::invalid where two share a GPU, CommStatus::mismatch where their NCCL or their way
-// to force an algorithm differs.
+// are on one host. Throws CommError: CommStatus::invalid where two share a GPU, CommStatus::mismatch where their NCCL
+// or their way to force an algorithm differs.
 bool meet(const Host& host, const Device& device, const Settings& settings, const std::string& forced);
 
 // Collective: the id that rank 0 makes. Every rank throws where that fails.

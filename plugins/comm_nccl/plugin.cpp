@@ -11,10 +11,10 @@ using namespace ddprun;
 #define DDPRUN_TEXT(number) DDPRUN_TEXT_OF(number)
 constexpr char kLibrary[] = "nccl " DDPRUN_TEXT(NCCL_MAJOR) "." DDPRUN_TEXT(NCCL_MINOR) "." DDPRUN_TEXT(NCCL_PATCH);
 
-constexpr CommPluginInfo kNccl = {"nccl", "0.1.0", kLibrary,
-                                  DDPRUN_CAP_CUDA | DDPRUN_CAP_STREAM_ORDERED | DDPRUN_CAP_ALLOC | DDPRUN_CAP_CAPTURE |
-                                      DDPRUN_CAP_REDUCE_SCATTER,
-                                  nccl_backend::kAlgorithms};
+constexpr CommPluginInfo kNccl = {
+    "nccl", "0.1.0", kLibrary,
+    DDPRUN_CAP_CUDA | DDPRUN_CAP_STREAM_ORDERED | DDPRUN_CAP_ALLOC | DDPRUN_CAP_CAPTURE | DDPRUN_CAP_REDUCE_SCATTER,
+    nccl_backend::kAlgorithms};
 
 constexpr lazy::Library kBackend = DDPRUN_LAZY_LIBRARY(
     nccl, kNccl,

@@ -31,8 +31,8 @@ Report::Report(const Host& host, Algorithm asked, bool wanted)
   if (!wanted) return;
   if (asked_ == Algorithm::nccl) {
     throw CommError(CommStatus::invalid, std::string(kWhy) +
-                                      " compares what NCCL does with comm.algorithm: that has to be "
-                                      "\"ring\" or \"tree\"");
+                                             " compares what NCCL does with comm.algorithm: that has to be "
+                                             "\"ring\" or \"tree\"");
   }
   file_ = debug_memory();
   const std::string path = "/proc/self/fd/" + std::to_string(file_);
@@ -40,7 +40,7 @@ Report::Report(const Host& host, Algorithm asked, bool wanted)
   for (const char* const name : {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"}) {
     if (is_ours || !variable(name)) continue;
     throw CommError(CommStatus::invalid, std::string(kWhy) + " needs NCCL's debug lines for itself: leave " + name +
-                                      " and comm.options.debug unset");
+                                             " and comm.options.debug unset");
   }
   fix_variable("NCCL_DEBUG", "INFO", kWhy);
   fix_variable("NCCL_DEBUG_SUBSYS", "TUNING", kWhy);
@@ -72,8 +72,8 @@ void Report::require_asked() {
     const std::size_t begin = name + kAlgorithm.size();
     const std::string served = text.substr(begin, text.find(' ', begin) - begin);
     if (served != (asked_ == Algorithm::ring ? "RING" : "TREE")) {
-      throw CommError(CommStatus::internal,
-                    std::string("allreduce: comm.algorithm = \"") + name_of(asked_) + "\", but NCCL reports \"" + printable(served) + "\"");
+      throw CommError(CommStatus::internal, std::string("allreduce: comm.algorithm = \"") + name_of(asked_) +
+                                                "\", but NCCL reports \"" + printable(served) + "\"");
     }
     is_told = true;
   }

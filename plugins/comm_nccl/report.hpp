@@ -13,8 +13,8 @@ namespace ddprun::nccl_backend {
 class Report {
  public:
   // `wanted`: comm.options.verify. Then NCCL's debug lines go to memory of ours, from now on and for the whole process.
-  // To be made before NCCL is called. Throws CommError: CommStatus::invalid where there is nothing to compare, or where NCCL's
-  // lines are to go elsewhere.
+  // To be made before NCCL is called. Throws CommError: CommStatus::invalid where there is nothing to compare, or where
+  // NCCL's lines are to go elsewhere.
   Report(const Host& host, Algorithm asked, bool wanted);
 
   // Compares what NCCL has written since the last call with the algorithm that was asked for. After an allreduce that

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "device.hpp"
-#include "inflight_op.hpp"
 #include "host/liveness.hpp"
+#include "inflight_op.hpp"
 
 namespace ddprun::nccl_backend {
 
@@ -32,8 +32,8 @@ class Session {
                                        const ncclUniqueId& id);
   ~Session() = default;
 
-  // Runs call(ncclComm_t), and waits until NCCL has taken it. `name` is of static storage. Throws CommError, the first of
-  // this session, which is dead from then on.
+  // Runs call(ncclComm_t), and waits until NCCL has taken it. `name` is of static storage. Throws CommError, the first
+  // of this session, which is dead from then on.
   template <class Call>
   void run(const char* name, Call&& call) {
     settle(name, begin(name, std::forward<Call>(call)));
@@ -102,8 +102,8 @@ class Session {
   std::optional<CommError> failure_;
   std::vector<std::unique_ptr<InflightOp>> flights_;
   std::vector<InflightOp*> free_;
-  std::deque<InflightOp*> under_way_;     // in the order of our stream
-  std::map<void*, void*> allocated_;  // with NCCL's handle
+  std::deque<InflightOp*> under_way_;  // in the order of our stream
+  std::map<void*, void*> allocated_;   // with NCCL's handle
   bool closing_ = false;
   bool has_left_ = false;
   std::thread thread_;

@@ -29,7 +29,7 @@ bool switch_of(const Host& host, const char* option) {
   const std::string value = host.option(option, "false");
   if (value != "true" && value != "false") {
     throw CommError(CommStatus::invalid,
-                  std::string("comm.options.") + option + " = \"" + value + "\": expected true or false");
+                    std::string("comm.options.") + option + " = \"" + value + "\": expected true or false");
   }
   return value == "true";
 }
@@ -43,8 +43,8 @@ void fix_variable(const std::string& name, const std::string& value, const std::
   const auto [entry, is_new] = fixed.emplace(name, value);
   if (!is_new && entry->second != value) {
     throw CommError(CommStatus::unsupported, why + ": NCCL reads " + name + " once per process, and it has been \"" +
-                                          entry->second + "\" for an earlier communicator; \"" + value +
-                                          "\" needs a new process");
+                                                 entry->second + "\" for an earlier communicator; \"" + value +
+                                                 "\" needs a new process");
   }
   if (is_new) set_variable(name, value);
 }

@@ -11,8 +11,8 @@ struct Settings {
   bool share_gpu = false;  // several ranks may use one GPU: for tests
   bool verify = false;     // compare NCCL's own report with the algorithm that was asked for
 
-  // Reads the options and sets NCCL's variables by them. Throws CommError: CommStatus::invalid for an option that is unknown
-  // or no value of its kind, CommStatus::unsupported where NCCL has read another value in this process before.
+  // Reads the options and sets NCCL's variables by them. Throws CommError: CommStatus::invalid for an option that is
+  // unknown or no value of its kind, CommStatus::unsupported where NCCL has read another value in this process before.
   static Settings of(const Host& host);
 };
 

@@ -151,8 +151,7 @@ TEST_CASE("an algorithm that takes host memory only is refused for CUDA memory")
 TEST_CASE("a plugin without reduce_scatter is never asked for one") {
   const auto backend = join_middle(kLessTable);
   CHECK_FALSE(backend->capabilities().reduce_scatter);
-  CHECK(ends_with(error_with(*backend, Kind::reduce_scatter, [](auto&) {}),
-                  "unsupported: less has no reduce_scatter"));
+  CHECK(ends_with(error_with(*backend, Kind::reduce_scatter, [](auto&) {}), "unsupported: less has no reduce_scatter"));
   CHECK(calls == 0);
 }
 

@@ -6,9 +6,9 @@
 #include <thread>
 #include <vector>
 
-#include "comm/table_memory.hpp"
 #include "comm/backend_exchange.hpp"
 #include "comm/shared_table.hpp"
+#include "comm/table_memory.hpp"
 #include "joined.hpp"
 #include "support/error_of.hpp"
 #include "support/process.hpp"

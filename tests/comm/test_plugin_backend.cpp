@@ -113,10 +113,14 @@ TEST_CASE("an algorithm that does not take the memory is reported, with the algo
   }
   CHECK_FALSE(algorithm_error(both, "here", Memory::host));
   CHECK_FALSE(algorithm_error(both, "there", Memory::cuda));
-  CHECK(algorithm_error(both, "here", Memory::cuda).value_or("").starts_with(
-      "takes host memory only, and the buffers are on a GPU: expected \"auto\", \"ring\" or \"there\""));
-  CHECK(algorithm_error(both, "there", Memory::host).value_or("").starts_with(
-      "takes CUDA memory only, and the buffers are in the host's: expected \"auto\", \"ring\" or \"here\""));
+  CHECK(algorithm_error(both, "here", Memory::cuda)
+            .value_or("")
+            .starts_with(
+                "takes host memory only, and the buffers are on a GPU: expected \"auto\", \"ring\" or \"there\""));
+  CHECK(algorithm_error(both, "there", Memory::host)
+            .value_or("")
+            .starts_with(
+                "takes CUDA memory only, and the buffers are in the host's: expected \"auto\", \"ring\" or \"here\""));
 }
 
 TEST_CASE("a plugin of both memories is given the GPU's, but for where copies through the host are asked for") {
@@ -157,9 +161,8 @@ TEST_CASE("what the plugin has not declared is refused before it is called") {
   CHECK(error_of([&] { backend->allreduce(call_of(halves, DType::float16)); }) ==
         "3: good: rank 0: allreduce 1 (float16 x 2, sum): unsupported: no algorithm of good takes sum of float16");
   std::vector<float> values(2);
-  CHECK(error_of([&] {
-          backend->broadcast({.recv = values.data(), .count = 2, .memory = Memory::cuda});
-        }) == "3: good: rank 0: broadcast 2 (float32 x 2, root 0, cuda): the backend takes no CUDA memory");
+  CHECK(error_of([&] { backend->broadcast({.recv = values.data(), .count = 2, .memory = Memory::cuda}); }) ==
+        "3: good: rank 0: broadcast 2 (float32 x 2, root 0, cuda): the backend takes no CUDA memory");
   auto options = alone();
   options.algorithm = "slots";
   const auto chosen = join(fake("good"), options);
@@ -236,8 +239,7 @@ TEST_CASE("what a plugin says against its options is error 3, what its library s
         "1: longer: rank 0: joining 1 rank: internal error: the plugin does not say why");
   auto options = alone();
   options.device = 0;
-  CHECK(error_of([&] { join(fake("good"), options); }) ==
-        "3: good: this backend takes host memory only");
+  CHECK(error_of([&] { join(fake("good"), options); }) == "3: good: this backend takes host memory only");
 }
 
 TEST_CASE("a plugin that throws, or answers what it may not, is stopped at the ABI boundary") {

@@ -51,7 +51,8 @@ void exchange_many(Rank& rank, FingerprintExchange& exchange, uint64_t turns) {
 }  // namespace
 
 TEST_CASE(
-    "each exchange gives every rank exactly what the others showed, more ranks than cores some of them after the others") {
+    "each exchange gives every rank exactly what the others showed, more ranks than cores some of them after the "
+    "others") {
   for (const As as : {As::threads, As::processes}) {
     for (const int size : {1, 2, 5}) {
       const TempDir folder;

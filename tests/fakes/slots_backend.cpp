@@ -11,7 +11,8 @@ namespace fakes {
 namespace {
 
 constexpr uint32_t kDTypes =
-    ddprun::bits(ddprun::DType::float32, ddprun::DType::float64, ddprun::DType::int8, ddprun::DType::int16, ddprun::DType::int32, ddprun::DType::int64, ddprun::DType::uint8);
+    ddprun::bits(ddprun::DType::float32, ddprun::DType::float64, ddprun::DType::int8, ddprun::DType::int16,
+                 ddprun::DType::int32, ddprun::DType::int64, ddprun::DType::uint8);
 
 template <typename T>
 T combine(T a, T b, ddprun::Op op) {

@@ -1,5 +1,5 @@
-// A plugin that breaks the rule that nothing throws across the ABI boundary: in create under the option throw = "create", in
-// allreduce and broadcast otherwise. Its other collectives break the contract in other ways.
+// A plugin that breaks the rule that nothing throws across the ABI boundary: in create under the option throw =
+// "create", in allreduce and broadcast otherwise. Its other collectives break the contract in other ways.
 #include <cstring>
 #include <stdexcept>
 
@@ -48,27 +48,27 @@ const ddprun_comm_algorithm kAlgorithm{sizeof(ddprun_comm_algorithm), 1U << DDPR
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const ddprun_comm_plugin ddprun_comm_plugin_v1;
-const ddprun_comm_plugin ddprun_comm_plugin_v1{.struct_size = sizeof(ddprun_comm_plugin),
-                                               .abi = DDPRUN_COMM_ABI,
-                                               .name = "throwing",
-                                               .version = "1.0",
-                                               .library = "",
-                                               .capabilities = DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING |
-                                                               DDPRUN_CAP_REDUCE_SCATTER,
-                                               .algorithms = &kAlgorithm,
-                                               .algorithm_count = 1,
-                                               .reserved = 0,
-                                               .create = create,
-                                               .destroy = destroy,
-                                               .allreduce = allreduce,
-                                               .broadcast = broadcast,
-                                               .allgather = silent,
-                                               .barrier = silent,
-                                               .wait = wait,
-                                               .abort = abort,
-                                               .last_error = last_error,
-                                               .reduce_scatter = unknown,
-                                               .test = test,
-                                               .async_error = nullptr,
-                                               .alloc = nullptr,
-                                               .free = nullptr};
+const ddprun_comm_plugin ddprun_comm_plugin_v1{
+    .struct_size = sizeof(ddprun_comm_plugin),
+    .abi = DDPRUN_COMM_ABI,
+    .name = "throwing",
+    .version = "1.0",
+    .library = "",
+    .capabilities = DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_REDUCE_SCATTER,
+    .algorithms = &kAlgorithm,
+    .algorithm_count = 1,
+    .reserved = 0,
+    .create = create,
+    .destroy = destroy,
+    .allreduce = allreduce,
+    .broadcast = broadcast,
+    .allgather = silent,
+    .barrier = silent,
+    .wait = wait,
+    .abort = abort,
+    .last_error = last_error,
+    .reduce_scatter = unknown,
+    .test = test,
+    .async_error = nullptr,
+    .alloc = nullptr,
+    .free = nullptr};

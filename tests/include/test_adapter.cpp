@@ -71,10 +71,9 @@ constexpr ddprun::CommPluginInfo kInfo = {"scripted", "1", "", DDPRUN_CAP_HOST |
 constexpr ddprun_comm_plugin kTable = ddprun::comm_plugin<ddprun::make_comm_backend<Scripted>, kInfo>();
 
 // Has every optional slot.
-constexpr ddprun::CommPluginInfo kFullInfo = {"full", "1", "",
-                                              DDPRUN_CAP_CUDA | DDPRUN_CAP_STREAM_ORDERED | DDPRUN_CAP_ALLOC |
-                                                  DDPRUN_CAP_REDUCE_SCATTER,
-                                              kAlgorithms};
+constexpr ddprun::CommPluginInfo kFullInfo = {
+    "full", "1", "", DDPRUN_CAP_CUDA | DDPRUN_CAP_STREAM_ORDERED | DDPRUN_CAP_ALLOC | DDPRUN_CAP_REDUCE_SCATTER,
+    kAlgorithms};
 constexpr ddprun_comm_plugin kFullTable = ddprun::comm_plugin<ddprun::make_comm_backend<Scripted>, kFullInfo>();
 
 ddprun_status gather_nothing(void*, const void*, uint64_t, void*) {
@@ -180,7 +179,8 @@ TEST_CASE("memory from alloc lives until free, and no longer than its backend") 
 TEST_CASE("create refuses an unknown option and names the nearest one") {
   Joined world("auto", {{"interfaec", "eth0"}});
   CHECK(world.create() == DDPRUN_INVALID);
-  CHECK(std::string(world.error.data()) == "unknown option comm.options.interfaec: expected \"interface\" or \"tls\" (did you mean \"interface\"?)");
+  CHECK(std::string(world.error.data()) ==
+        "unknown option comm.options.interfaec: expected \"interface\" or \"tls\" (did you mean \"interface\"?)");
 }
 
 TEST_CASE("create refuses a host of an older layout") {

@@ -7,8 +7,8 @@
 
 #include "comm/call.hpp"
 #include "comm/joined.hpp"
-#include "train/reduce/staged_backend.hpp"
 #include "train/device/streams.hpp"
+#include "train/reduce/staged_backend.hpp"
 
 namespace ddprun::testing {
 
@@ -18,8 +18,7 @@ namespace ddprun::testing {
 class GpuBackend final : public CommBackend {
  public:
   explicit GpuBackend(std::unique_ptr<CommBackend> inner, bool gives_memory = false, bool ordered = true)
-      : CommBackend(inner->rank(), inner->size(), inner->name(),
-                    at_gpu(inner->capabilities(), gives_memory, ordered)),
+      : CommBackend(inner->rank(), inner->size(), inner->name(), at_gpu(inner->capabilities(), gives_memory, ordered)),
         inner_(std::move(inner)),
         own_(fake_gpu::stream_of(native(train::side_stream(fake_gpu::kGpu)), 0)) {}
 

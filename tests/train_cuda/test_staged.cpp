@@ -3,9 +3,9 @@
 
 #include "comm/backend_exchange.hpp"
 #include "support/error_of.hpp"
-#include "train/small_models.hpp"
 #include "train/reduce/staged_backend.hpp"
 #include "train/reduce/tensor_buffer.hpp"
+#include "train/small_models.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -98,7 +98,8 @@ TEST_CASE("a backend of host memory takes tensors of a GPU, and says that it wen
             check_collectives(*backend, kGpu);
             check_collectives(*backend, torch::kCPU);
             const torch::Tensor one = torch::ones({3}, kGpu);
-            require(backend->allreduce(call_of(one, one)).wait(kTimeout).transport == std::string("memory via host"), "transport");
+            require(backend->allreduce(call_of(one, one)).wait(kTimeout).transport == std::string("memory via host"),
+                    "transport");
           })) == "");
   }
 }

@@ -1,5 +1,6 @@
 // The arithmetic of the conformance suite: what each rank sends, what must come out, and how far off it may be. Written
-// for certainty, not for speed, and from the contract (ddprun/plugin/comm_plugin.h) alone: it shares no code with any backend.
+// for certainty, not for speed, and from the contract (ddprun/plugin/comm_plugin.h) alone: it shares no code with any
+// backend.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +10,6 @@
 #include "ddprun/comm_backend.hpp"
 
 namespace ddprun::conformance {
-
-
 
 // A value of any dtype: `real` for floating types (exact for all of them), `bits` for integers, sign-extended to 64
 // bits.

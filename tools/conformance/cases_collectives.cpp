@@ -77,7 +77,8 @@ class Collectives {
   void add_others_under(const std::string& algorithm) {
     const auto dtype = common_dtype(settings_, algorithm);
     const auto op = common_op(settings_, algorithm);
-    if (settings_.capabilities.reduce_scatter) add(algorithm, {.kind = Kind::reduce_scatter, .dtype = dtype, .op = op}, 1024);
+    if (settings_.capabilities.reduce_scatter)
+      add(algorithm, {.kind = Kind::reduce_scatter, .dtype = dtype, .op = op}, 1024);
     add(algorithm, {.kind = Kind::allgather, .dtype = dtype}, 1024);
     for (int root = 0; root < size_; ++root) {
       add(algorithm, {.kind = Kind::broadcast, .dtype = dtype, .root = root}, 1024);

@@ -60,8 +60,8 @@ void leave_at_once(Context& context) {
   for (const auto& algorithm : algorithms_of(context.settings())) {
     for (uint64_t i = 0; i < 8; ++i) {
       const TestCall what{.dtype = common_dtype(context.settings(), algorithm),
-                            .op = common_op(context.settings(), algorithm),
-                            .count = i % 2 == 0 ? std::size_t{3} : std::size_t{100'000}};
+                          .op = common_op(context.settings(), algorithm),
+                          .count = i % 2 == 0 ? std::size_t{3} : std::size_t{100'000}};
       const auto backend = context.join({.algorithm = algorithm});
       const std::string fault = run_checked(context, *backend, what, i).fault;
       if (!fault.empty()) context.fail(fault);

@@ -46,8 +46,8 @@ std::string run_all(
     Checked checked;
     around([&] { checked = run_checked(context, backend, calls[i], seed + i * 1000); });
     if (!fault.empty() || checked.fault.empty()) continue;
-    fault = "call " + std::to_string(i) + " (" + name_of(calls[i].kind) + " " + describe(calls[i]) +
-            "): " + checked.fault;
+    fault =
+        "call " + std::to_string(i) + " (" + name_of(calls[i].kind) + " " + describe(calls[i]) + "): " + checked.fault;
   }
   return fault;
 }
@@ -184,8 +184,8 @@ void refuses_undeclared(Context& context) {
         double memory[2] = {};
         const Image image(context.place(), memory, sizeof memory);
         judge(context, must_refuse(algorithm + " allreduce " + name_of(o) + " of " + name_of(d), [&] {
-                context.wait(backend.allreduce(
-                    context.place().call(image.at(&memory[0]), image.at(&memory[1]), 1, d, o)));
+                context.wait(
+                    backend.allreduce(context.place().call(image.at(&memory[0]), image.at(&memory[1]), 1, d, o)));
               }));
       }
     }
@@ -212,8 +212,8 @@ void repeats(Context& context, const std::string& algorithm) {
     for (int run = 0; run < 5; ++run) {
       std::vector<unsigned char> recv(send.size());
       const Image result(context.place(), recv.data(), recv.size());
-      context.wait(backend->allreduce(
-          context.place().call(image.at(send.data()), result.at(recv.data()), kCount, dtype, op)));
+      context.wait(
+          backend->allreduce(context.place().call(image.at(send.data()), result.at(recv.data()), kCount, dtype, op)));
       result.get();
       if (first.empty()) first = recv;
       if (recv != first) context.fail("run " + std::to_string(joined * 5 + run) + " differs from the first");

@@ -131,8 +131,7 @@ std::string describe(const TestCall& what) {
   return text;
 }
 
-Checked run_checked(Context& context, CommBackend& backend, const TestCall& what, uint64_t seed,
-                    Context* digest) {
+Checked run_checked(Context& context, CommBackend& backend, const TestCall& what, uint64_t seed, Context* digest) {
   const int rank = context.rank();
   TestCall in_form = what;
   in_form.in_place |= what.kind == Kind::broadcast;  // it has one buffer

@@ -1,7 +1,7 @@
 #include "tools/conformance/gpus.hpp"
 
-#include "ddprun/error.hpp"
 #include "cuda/driver.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::conformance {
 namespace {

@@ -8,8 +8,8 @@
 #include <memory>
 #include <optional>
 
-#include "ddprun/comm_backend.hpp"
 #include "cuda/runtime.hpp"
+#include "ddprun/comm_backend.hpp"
 
 namespace ddprun::conformance {
 

@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "ddprun/comm_backend.hpp"
 #include "comm/plugin_backend.hpp"
-#include "tools/conformance/place.hpp"
+#include "ddprun/comm_backend.hpp"
 #include "plugin/registry.hpp"
+#include "tools/conformance/place.hpp"
 #include "tools/conformance/ranks.hpp"
 
 namespace ddprun::conformance {
@@ -26,7 +26,7 @@ struct Settings {
   plugin::CommPlugin plugin;
   Capabilities capabilities;
   std::map<std::string, std::string> options;  // given to every join
-  Memory memory = Memory::host;    // of the buffers
+  Memory memory = Memory::host;                // of the buffers
   std::vector<int> devices;                    // GPU of each rank; one: of all; none: a rank's own number
   bool networks = false;                       // each rank, a process, in a network namespace of its own
   bool large = false;                          // every dtype and op at the large count too

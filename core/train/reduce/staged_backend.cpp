@@ -2,8 +2,8 @@
 
 #include <set>
 
-#include "ddprun/error.hpp"
 #include "comm/call.hpp"
+#include "ddprun/error.hpp"
 #include "train/device/streams.hpp"
 
 namespace ddprun::train {
@@ -116,7 +116,7 @@ class StagedBackend final : public CommBackend {
 }  // namespace
 
 std::unique_ptr<CommBackend> staged(std::unique_ptr<CommBackend> inner, torch::Device device,
-                                          std::chrono::milliseconds timeout) {
+                                    std::chrono::milliseconds timeout) {
   const Capabilities& takes = inner->capabilities();
   if (takes.host && takes.cuda && takes.stream_ordered) return inner;
   return std::make_unique<StagedBackend>(std::move(inner), device, timeout);

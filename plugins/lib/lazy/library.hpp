@@ -1,5 +1,5 @@
-// A backend that comes from a lazily loaded library. ddprun loads every plugin to read its declaration; only a rank that
-// communicates pays for what the second library brings (a transport, a device's runtime).
+// A backend that comes from a lazily loaded library. ddprun loads every plugin to read its declaration; only a rank
+// that communicates pays for what the second library brings (a transport, a device's runtime).
 #pragma once
 
 #include <dlfcn.h>
@@ -43,10 +43,9 @@ inline std::unique_ptr<CommBackend> join(const Library& library, const Host& hos
   const auto* const version = static_cast<const char*>(dlsym(loaded, library.version));
   void* const make = dlsym(loaded, library.make);
   if (version == nullptr || make == nullptr || std::string_view(version) != kVersion) {
-    throw CommError(CommStatus::unsupported,
-                    path.string() + " was built from other headers than its plugin (version " +
-                        (version == nullptr ? "unknown" : version) + ", the plugin has " + kVersion +
-                        "): build and install both together");
+    throw CommError(CommStatus::unsupported, path.string() + " was built from other headers than its plugin (version " +
+                                                 (version == nullptr ? "unknown" : version) + ", the plugin has " +
+                                                 kVersion + "): build and install both together");
   }
   return std::unique_ptr<CommBackend>(reinterpret_cast<Make*>(make)(host));
 }
@@ -54,17 +53,19 @@ inline std::unique_ptr<CommBackend> join(const Library& library, const Host& hos
 }  // namespace ddprun::lazy
 
 // Defines what such a library exports: ddprun_<name>_backend_make and ddprun_<name>_backend_version.
-#define DDPRUN_LAZY_BACKEND(name, Class)                                                                           \
-  extern "C" {                                                                                                     \
-  __attribute__((visibility("default"))) extern const char ddprun_##name##_backend_version[];                      \
-  constinit const char ddprun_##name##_backend_version[] = DDPRUN_LAZY_VERSION;                                    \
+#define DDPRUN_LAZY_BACKEND(name, Class)                                                                             \
+  extern "C" {                                                                                                       \
+  __attribute__((visibility("default"))) extern const char ddprun_##name##_backend_version[];                        \
+  constinit const char ddprun_##name##_backend_version[] = DDPRUN_LAZY_VERSION;                                      \
   __attribute__((visibility("default"))) ::ddprun::CommBackend* ddprun_##name##_backend_make(const ::ddprun::Host&); \
-  }                                                                                                                \
-  ::ddprun::CommBackend* ddprun_##name##_backend_make(const ::ddprun::Host& host) { return new Class(host); }      \
+  }                                                                                                                  \
+  ::ddprun::CommBackend* ddprun_##name##_backend_make(const ::ddprun::Host& host) {                                  \
+    return new Class(host);                                                                                          \
+  }                                                                                                                  \
   static_assert(true)
 
 // The Library of such a backend, for its plugin; `info` lies in the plugin.
-#define DDPRUN_LAZY_LIBRARY(name, info, cure)                                                          \
-  ::ddprun::lazy::Library {                                                                            \
+#define DDPRUN_LAZY_LIBRARY(name, info, cure)                                                                          \
+  ::ddprun::lazy::Library {                                                                                            \
     &info, "libddprun_" #name "_backend.so", "ddprun_" #name "_backend_make", "ddprun_" #name "_backend_version", cure \
   }

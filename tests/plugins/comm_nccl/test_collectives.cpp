@@ -62,16 +62,14 @@ TEST_CASE("every dtype and op becomes NCCL's") {
                                           {DType::float64, 8}, {DType::int8, 0},     {DType::int32, 2},
                                           {DType::int64, 4},   {DType::uint8, 1}};
   for (const auto& [dtype, number] : dtypes) {
-    const std::string text = calls_of([dtype = dtype](CommBackend& backend) {
-      backend.allreduce(on_stream(3, 5, dtype, Op::max)).wait(1s);
-    });
+    const std::string text = calls_of(
+        [dtype = dtype](CommBackend& backend) { backend.allreduce(on_stream(3, 5, dtype, Op::max)).wait(1s); });
     CHECK(nccl_calls(text) == "ncclAllReduce count 3 type " + std::to_string(number) + " op 2 stream 1500\n");
   }
   const std::pair<Op, int> ops[] = {{Op::sum, 0}, {Op::product, 1}, {Op::max, 2}, {Op::min, 3}, {Op::avg, 4}};
   for (const auto& [op, number] : ops) {
-    const std::string text = calls_of([op = op](CommBackend& backend) {
-      backend.allreduce(on_stream(3, 5, DType::float32, op)).wait(1s);
-    });
+    const std::string text =
+        calls_of([op = op](CommBackend& backend) { backend.allreduce(on_stream(3, 5, DType::float32, op)).wait(1s); });
     CHECK(nccl_calls(text) == "ncclAllReduce count 3 type 7 op " + std::to_string(number) + " stream 1500\n");
   }
 }
@@ -118,9 +116,7 @@ TEST_CASE("memory comes from NCCL, is registered, and waits for the GPU before i
 }
 
 TEST_CASE("a stream that is captured into a graph is forked to NCCL's and joined again") {
-  CHECK(calls_of([](CommBackend& backend) {
-          backend.allreduce(on_stream(3, kCaptured)).wait(1s);
-        }) ==
+  CHECK(calls_of([](CommBackend& backend) { backend.allreduce(on_stream(3, kCaptured)).wait(1s); }) ==
         "stream 99 records event 1\n"
         "stream 1500 waits for event 1\n"
         "ncclAllReduce count 3 type 7 op 0 stream 1500\n"

@@ -9,8 +9,8 @@
 #include <thread>
 #include <utility>
 
-#include "plugins/comm_nccl/process.hpp"
 #include "host/liveness.hpp"
+#include "plugins/comm_nccl/process.hpp"
 
 namespace ddprun::testing {
 namespace {
@@ -45,9 +45,7 @@ void await(Fake& state, const std::string& call) {
 }
 
 std::string allreduced(CommBackend& backend, uintptr_t stream = 5) {
-  return error_of([&] {
-    backend.allreduce(on_stream(3, stream)).wait(1s);
-  });
+  return error_of([&] { backend.allreduce(on_stream(3, stream)).wait(1s); });
 }
 
 TEST_CASE("joining peers that never come ends at the deadline, and the communicator is aborted") {

@@ -75,8 +75,7 @@ TEST_CASE("without a driver, a device or a fitting version, one line says which,
         std::string(kJoining) + "no device 3: CUDA has 1 device, and each rank needs one of its own");
   auto on_cpu = options_of();
   on_cpu.device = -1;
-  CHECK(error_of_joining([](Fake&) {}, on_cpu) ==
-        "3: nccl: this backend takes CUDA memory only");
+  CHECK(error_of_joining([](Fake&) {}, on_cpu) == "3: nccl: this backend takes CUDA memory only");
 }
 
 TEST_CASE("NCCL or a runtime of another major version is refused") {

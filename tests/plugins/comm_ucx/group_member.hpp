@@ -8,13 +8,12 @@
 #include <vector>
 
 #include "ddprun/comm_backend.hpp"
+#include "host/liveness.hpp"
 #include "plugins/comm_ucx/rank_host.hpp"
 #include "plugins/comm_ucx/shared_group.hpp"
-#include "host/liveness.hpp"
 #include "tools/conformance/ranks.hpp"
 
 namespace ddprun::testing {
-
 
 class GroupMember {
  public:

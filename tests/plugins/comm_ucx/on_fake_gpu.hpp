@@ -3,9 +3,9 @@
 
 #include <optional>
 
+#include "ddprun/plugin/comm_plugin.hpp"
 #include "plugins/comm_ucx/gpu_space.hpp"
 #include "plugins/comm_ucx/messages.hpp"
-#include "ddprun/plugin/comm_plugin.hpp"
 
 namespace ddprun::testing {
 

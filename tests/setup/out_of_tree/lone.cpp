@@ -8,8 +8,7 @@ class Lone : public ddprun::CommBackend {
   explicit Lone(const ddprun::Host& host) : CommBackend(host) {
     host.refuse_options_beyond({});
     if (host.size() != 1) {
-      throw ddprun::CommError(ddprun::CommStatus::unsupported,
-                              "lone: launch.nproc: serves one rank only; set it to 1");
+      throw ddprun::CommError(ddprun::CommStatus::unsupported, "lone: launch.nproc: serves one rank only; set it to 1");
     }
   }
   ddprun::Work allreduce(const ddprun::Collective& call) override { return copy(call); }

@@ -1,5 +1,5 @@
-// ddprun/plugin/tuning.hpp: which algorithm "auto" takes for an allreduce, as a small table: the one that a plugin ships, or
-// one that `ddprun bench --tune FILE` has measured and comm.options.tuning = "FILE" names. As text:
+// ddprun/plugin/tuning.hpp: which algorithm "auto" takes for an allreduce, as a small table: the one that a plugin
+// ships, or one that `ddprun bench --tune FILE` has measured and comm.options.tuning = "FILE" names. As text:
 //
 //   ddprun-tuning 1
 //   # backend  ranks  bytes up to  algorithm
@@ -46,7 +46,8 @@ struct TuningRow {
 class Tuning {
  public:
   // Pure. Throws std::invalid_argument, one line with the number of the line where there is one, for a text that is not
-  // as above, that has no row of `backend`, or that names an algorithm which is not among `algorithms`, if any are given.
+  // as above, that has no row of `backend`, or that names an algorithm which is not among `algorithms`, if any are
+  // given.
   static Tuning parse(std::string_view text, std::string_view backend,
                       std::span<const ddprun_comm_algorithm> algorithms = {});
 

@@ -12,7 +12,8 @@ constexpr bool same(auto ours, int32_t theirs) {
 static_assert(same(DType::float16, DDPRUN_FLOAT16) && same(DType::bfloat16, DDPRUN_BFLOAT16) &&
               same(DType::float32, DDPRUN_FLOAT32) && same(DType::float64, DDPRUN_FLOAT64) &&
               same(DType::int8, DDPRUN_INT8) && same(DType::int16, DDPRUN_INT16) && same(DType::int32, DDPRUN_INT32) &&
-              same(DType::int64, DDPRUN_INT64) && same(DType::uint8, DDPRUN_UINT8) && kDTypeCount == DDPRUN_DTYPE_COUNT);
+              same(DType::int64, DDPRUN_INT64) && same(DType::uint8, DDPRUN_UINT8) &&
+              kDTypeCount == DDPRUN_DTYPE_COUNT);
 static_assert(same(Op::sum, DDPRUN_SUM) && same(Op::min, DDPRUN_MIN) && same(Op::max, DDPRUN_MAX) &&
               same(Op::product, DDPRUN_PRODUCT) && same(Op::avg, DDPRUN_AVG) && kOpCount == DDPRUN_OP_COUNT);
 static_assert(same(Memory::host, DDPRUN_HOST) && same(Memory::cuda, DDPRUN_CUDA));
