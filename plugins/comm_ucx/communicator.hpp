@@ -1,5 +1,5 @@
 // comm_ucx: collectives over UCX. This class picks the algorithm and keeps the first failure; messages.hpp talks to the
-// peers, algorithms.hpp says who sends what, pipeline.hpp does it; shared_group.hpp reduces between ranks of one host.
+// peers, algorithms.hpp says who sends what, pipeline.hpp does it; plugins/lib/shm reduces between ranks of one host.
 // Vectors in a GPU's memory (gpu_space.hpp) go by messages always.
 #pragma once
 
@@ -14,7 +14,7 @@
 #include "host_space.hpp"
 #include "messages.hpp"
 #include "pipeline.hpp"
-#include "shared_group.hpp"
+#include "shm/group.hpp"
 
 namespace ddprun::ucx_backend {
 
@@ -56,7 +56,7 @@ class UcxCommunicator final : public CommBackend {
   const Group group_;
   const std::unique_ptr<const Gpu> gpu_;  // null: this rank has none
   Messages messages_;
-  SharedGroup shared_;
+  shm::Group shared_;
   const Choice choice_;
   HostSpace host_space_;
   std::unique_ptr<MemorySpace> gpu_space_;

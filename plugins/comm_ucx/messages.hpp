@@ -13,7 +13,7 @@
 #include "context.hpp"
 #include "host/liveness.hpp"
 #include "peers.hpp"
-#include "wait.hpp"
+#include "shm/wait.hpp"
 
 namespace ddprun::ucx_backend {
 
@@ -88,7 +88,7 @@ class Messages {
   const host::Liveness liveness_;
   const std::vector<bool> beside_;  // by rank: on this host
   const Transports chosen_;
-  Waiter waiter_;
+  shm::Waiter waiter_;
   std::unique_ptr<Context> context_;
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<Peers> peers_;

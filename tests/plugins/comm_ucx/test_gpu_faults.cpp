@@ -11,7 +11,7 @@
 #include "plugins/comm_ucx/communicator.hpp"
 #include "plugins/comm_ucx/compiler.hpp"
 #include "plugins/comm_ucx/on_fake_gpu.hpp"
-#include "plugins/comm_ucx/rank_host.hpp"
+#include "plugins/rank_host.hpp"
 
 using ddprun::CommStatus;
 using ddprun::DType;

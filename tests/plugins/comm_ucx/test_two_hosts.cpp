@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "plugins/comm_ucx/communicator.hpp"
-#include "plugins/comm_ucx/rank_host.hpp"
+#include "plugins/rank_host.hpp"
 #include "tools/conformance/arithmetic.hpp"
 #include "tools/conformance/networks.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "plugins/comm_ucx/group_member.hpp"
+#include "plugins/lib/shm/group_member.hpp"
 #include "tools/conformance/arithmetic.hpp"
 
 using ddprun::CommStatus;

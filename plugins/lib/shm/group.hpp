@@ -1,4 +1,4 @@
-// The ranks of one host, and their collectives through memory that all of them map: shared_collectives.hpp has
+// The ranks of one host, and their collectives through memory that all of them map: collectives.hpp has
 // the protocol, segment.hpp the memory.
 #pragma once
 
@@ -8,22 +8,22 @@
 #include <string>
 #include <vector>
 
-#include "allocation.hpp"
 #include "ddprun/plugin/comm_plugin.hpp"
-#include "segment.hpp"
-#include "shared_collectives.hpp"
-#include "wait.hpp"
+#include "shm/allocation.hpp"
+#include "shm/collectives.hpp"
+#include "shm/segment.hpp"
+#include "shm/wait.hpp"
 
-namespace ddprun::ucx_backend {
+namespace ddprun::shm {
 
-class SharedGroup {
+class Group {
  public:
   // Collective over all ranks of `host`, through host.allgather: during create only. forbidden: why memory must not be
   // shared, or "". lost(): a rank that is known to have died, or -1; asked while waiting.
   // Throws CommError where the allgather fails; memory that cannot be shared is no failure, but makes it unusable.
-  SharedGroup(const Host& host, const std::string& forbidden, std::function<int()> lost);
+  Group(const Host& host, const std::string& forbidden, std::function<int()> lost);
   // Tells the peers that this rank has gone; waits for nobody.
-  ~SharedGroup();
+  ~Group();
 
   // The ranks of this host, ascending, ourselves included.
   const std::vector<int>& ranks() const noexcept { return ranks_; }
@@ -81,7 +81,7 @@ class SharedGroup {
   std::vector<Mapping> mappings_;     // the peers' areas, by place; of nothing for ourselves
   std::vector<Area*> areas_;          // all, where usable
   std::unique_ptr<Allocations> allocations_;
-  std::unique_ptr<SharedCollectives> collectives_;
+  std::unique_ptr<Collectives> collectives_;
 };
 
-}  // namespace ddprun::ucx_backend
+}  // namespace ddprun::shm

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "plugins/comm_ucx/group_member.hpp"
+#include "plugins/lib/shm/group_member.hpp"
 
 using ddprun::CommStatus;
 using ddprun::DType;

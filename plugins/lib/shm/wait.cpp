@@ -1,4 +1,4 @@
-#include "wait.hpp"
+#include "shm/wait.hpp"
 
 #include <sched.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-namespace ddprun::ucx_backend {
+namespace ddprun::shm {
 namespace {
 
 // Spinning is for waits that end within some microseconds; the peer cannot even run where there is no core for it.
@@ -57,4 +57,4 @@ void Waiter::give_up(CommStatus status) const {
   }
 }
 
-}  // namespace ddprun::ucx_backend
+}  // namespace ddprun::shm

@@ -1,4 +1,4 @@
-#include "shared_group.hpp"
+#include "shm/group.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,15 +7,15 @@
 
 #include "host/identity.hpp"
 
-namespace ddprun::ucx_backend {
+namespace ddprun::shm {
 
 // What a rank tells the others as it joins.
-struct SharedGroup::Hello {
+struct Group::Hello {
   std::array<char, 104> host{};  // host::identity(), with its final 0
   SegmentKey area;
 };
 
-SharedGroup::SharedGroup(const Host& host, const std::string& forbidden, std::function<int()> lost)
+Group::Group(const Host& host, const std::string& forbidden, std::function<int()> lost)
     : rank_(host.rank()), why_not_(forbidden) {
   Hello mine;
   const std::string identity = host::identity();
@@ -44,10 +44,10 @@ SharedGroup::SharedGroup(const Host& host, const std::string& forbidden, std::fu
   if (segment_ != nullptr) segment_->seal();
   // Where memory is not shared, what is allocated is this rank's alone.
   allocations_ = is_usable() ? std::make_unique<Allocations>(ranks_.size(), me_) : std::make_unique<Allocations>(1, 0);
-  if (is_usable()) collectives_ = std::make_unique<SharedCollectives>(me_, ranks_, areas_, *allocations_);
+  if (is_usable()) collectives_ = std::make_unique<Collectives>(me_, ranks_, areas_, *allocations_);
 }
 
-void SharedGroup::find_hosts(const std::vector<Hello>& hellos) {
+void Group::find_hosts(const std::vector<Hello>& hellos) {
   // A rank that cannot tell its host has one of its own.
   const auto share_host = [&](int a, int b) {
     return a == b || (hellos[a].host[0] != 0 && hellos[a].host == hellos[b].host);
@@ -60,7 +60,7 @@ void SharedGroup::find_hosts(const std::vector<Hello>& hellos) {
   }
 }
 
-void SharedGroup::connect(const std::vector<Hello>& hellos) {
+void Group::connect(const std::vector<Hello>& hellos) {
   mappings_.resize(ranks_.size());
   areas_.resize(ranks_.size());
   for (std::size_t place = 0; place < ranks_.size(); ++place) {
@@ -71,12 +71,12 @@ void SharedGroup::connect(const std::vector<Hello>& hellos) {
   }
 }
 
-SharedGroup::~SharedGroup() {
+Group::~Group() {
   leave(rank_);
 }
 
 template <class Body>
-void SharedGroup::guarded(const char* name, const Body& body) {
+void Group::guarded(const char* name, const Body& body) {
   waiter_->begin(name);
   try {
     body();
@@ -88,34 +88,34 @@ void SharedGroup::guarded(const char* name, const Body& body) {
   }
 }
 
-void SharedGroup::allreduce(const Collective& call) {
+void Group::allreduce(const Collective& call) {
   guarded("allreduce", [&] { collectives_->allreduce(call, *waiter_); });
 }
 
-void SharedGroup::spread(void* data, uint64_t bytes, int root) {
+void Group::spread(void* data, uint64_t bytes, int root) {
   const auto place = std::find(ranks_.begin(), ranks_.end(), root) - ranks_.begin();
   guarded("allreduce", [&] { collectives_->broadcast(data, bytes, static_cast<std::size_t>(place), *waiter_); });
 }
 
-void SharedGroup::broadcast(const Collective& call) {
+void Group::broadcast(const Collective& call) {
   const auto place = std::find(ranks_.begin(), ranks_.end(), call.root) - ranks_.begin();
   const uint64_t bytes = call.count * size_of(call.dtype);
   guarded("broadcast", [&] { collectives_->broadcast(call.recv, bytes, static_cast<std::size_t>(place), *waiter_); });
 }
 
-void SharedGroup::allgather(const Collective& call) {
+void Group::allgather(const Collective& call) {
   guarded("allgather", [&] { collectives_->allgather(call, *waiter_); });
 }
 
-void SharedGroup::reduce_scatter(const Collective& call) {
+void Group::reduce_scatter(const Collective& call) {
   guarded("reduce_scatter", [&] { collectives_->reduce_scatter(call, *waiter_); });
 }
 
-void SharedGroup::barrier() {
+void Group::barrier() {
   guarded("barrier", [&] { collectives_->barrier_of_all(*waiter_); });
 }
 
-void* SharedGroup::alloc(uint64_t bytes) {
+void* Group::alloc(uint64_t bytes) {
   void* memory = nullptr;
   guarded("alloc", [&] {
     memory = allocations_->alloc(bytes, [&](const void* mine, std::size_t size, void* all) {
@@ -126,17 +126,17 @@ void* SharedGroup::alloc(uint64_t bytes) {
   return memory;
 }
 
-void SharedGroup::free(void* memory) noexcept {
+void Group::free(void* memory) noexcept {
   allocations_->free(memory);
 }
 
-void SharedGroup::abort() noexcept {
+void Group::abort() noexcept {
   waiter_->abort();
   leave(rank_);
 }
 
 // Whom a peer that gave up blames comes first: the peer's own process may have ended since.
-int SharedGroup::missing(const std::function<int()>& lost) const {
+int Group::missing(const std::function<int()>& lost) const {
   int left = -1;
   for (std::size_t place = 0; place < areas_.size(); ++place) {
     if (place == me_ || areas_[place] == nullptr) continue;
@@ -148,10 +148,10 @@ int SharedGroup::missing(const std::function<int()>& lost) const {
   return dead >= 0 ? dead : left;
 }
 
-void SharedGroup::leave(int cause) noexcept {
+void Group::leave(int cause) noexcept {
   if (segment_ == nullptr) return;
   int32_t stays = 0;
   reinterpret_cast<Area*>(segment_->data())->gone.compare_exchange_strong(stays, cause + 1, std::memory_order_acq_rel);
 }
 
-}  // namespace ddprun::ucx_backend
+}  // namespace ddprun::shm

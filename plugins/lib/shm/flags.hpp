@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <ctime>
 
-#include "wait.hpp"
+#include "shm/wait.hpp"
 
-namespace ddprun::ucx_backend {
+namespace ddprun::shm {
 
 // A cache line and its neighbour, which processors fetch together.
 inline constexpr std::size_t kLine = 128;
@@ -55,4 +55,4 @@ class Word {
   std::atomic<uint32_t> number_{0};
 };
 
-}  // namespace ddprun::ucx_backend
+}  // namespace ddprun::shm

@@ -1,4 +1,4 @@
-#include "allocation.hpp"
+#include "shm/allocation.hpp"
 
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 
 #include "ddprun/plugin/comm_plugin.hpp"
 
-namespace ddprun::ucx_backend {
+namespace ddprun::shm {
 namespace {
 
 // What the system can still give, in bytes. It would give pages until none is left for anybody.
@@ -120,4 +120,4 @@ std::byte* Allocations::at(std::size_t member, const Location& location) const n
   return (member == me_ ? entry->own->data() : entry->peers[member].data()) + location.offset;
 }
 
-}  // namespace ddprun::ucx_backend
+}  // namespace ddprun::shm

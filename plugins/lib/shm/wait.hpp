@@ -9,7 +9,7 @@
 
 #include "ddprun/plugin/comm_plugin.hpp"
 
-namespace ddprun::ucx_backend {
+namespace ddprun::shm {
 
 class Waiter {
  public:
@@ -81,4 +81,4 @@ void Waiter::until(const Ready& ready, int awaited, const Sleep& sleep) {
   }
 }
 
-}  // namespace ddprun::ucx_backend
+}  // namespace ddprun::shm

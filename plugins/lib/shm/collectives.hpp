@@ -16,17 +16,17 @@
 #include <cstdint>
 #include <vector>
 
-#include "allocation.hpp"
-#include "area.hpp"
 #include "ddprun/plugin/comm_plugin.hpp"
-#include "wait.hpp"
+#include "shm/allocation.hpp"
+#include "shm/area.hpp"
+#include "shm/wait.hpp"
 
-namespace ddprun::ucx_backend {
+namespace ddprun::shm {
 
-class SharedCollectives {
+class Collectives {
  public:
   // The areas of ranks[0], ranks[1], ...; ours at `me`. `memory` knows the same ranks in the same order.
-  SharedCollectives(std::size_t me, std::vector<int> ranks, std::vector<Area*> areas, const SharedMemory& memory);
+  Collectives(std::size_t me, std::vector<int> ranks, std::vector<Area*> areas, const SharedMemory& memory);
 
   // All are collective, and throw what Waiter::until throws, after which nothing may be called any more; or, on all
   // ranks alike, CommStatus::mismatch.
@@ -79,4 +79,4 @@ class SharedCollectives {
   std::vector<void*> to_;
 };
 
-}  // namespace ddprun::ucx_backend
+}  // namespace ddprun::shm

@@ -1,4 +1,4 @@
-// A rank of a SharedGroup in a test: the group with all that it stands on, joined through the test's own exchange.
+// A rank of a Group in a test: the group with all that it stands on, joined through the test's own exchange.
 #pragma once
 
 #include <functional>
@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "ddprun/comm_backend.hpp"
-#include "plugins/comm_ucx/rank_host.hpp"
-#include "plugins/comm_ucx/shared_group.hpp"
 #include "host/liveness.hpp"
+#include "plugins/rank_host.hpp"
+#include "shm/group.hpp"
 #include "tools/conformance/ranks.hpp"
 
 namespace ddprun::testing {
@@ -24,11 +24,11 @@ class GroupMember {
         host_(as_host_.host()),
         places_(host::places_of(host_)),
         liveness_(places_, rank.rank()) {
-    group_ = std::make_unique<ucx_backend::SharedGroup>(host_, "", [this] { return liveness_.first_ended(); });
+    group_ = std::make_unique<shm::Group>(host_, "", [this] { return liveness_.first_ended(); });
     if (!group_->is_usable()) throw std::runtime_error("the group is not usable: " + group_->why_not());
   }
 
-  ucx_backend::SharedGroup& group() { return *group_; }
+  shm::Group& group() { return *group_; }
   void end() { group_.reset(); }
   void raise_abort_flag() { as_host_.raise_abort_flag(); }
 
@@ -42,7 +42,7 @@ class GroupMember {
   const Host host_;
   const std::vector<host::Place> places_;
   const host::Liveness liveness_;
-  std::unique_ptr<ucx_backend::SharedGroup> group_;
+  std::unique_ptr<shm::Group> group_;
 };
 
 }  // namespace ddprun::testing

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace ddprun::ucx_backend {
+namespace ddprun::shm {
 
 // What a peer needs to map a segment; plain bytes, to be sent as they are.
 struct SegmentKey {
@@ -53,4 +53,4 @@ class Mapping {
   uint64_t length_ = 0;
 };
 
-}  // namespace ddprun::ucx_backend
+}  // namespace ddprun::shm
