@@ -29,8 +29,9 @@ UcxCommunicator::UcxCommunicator(const Host& host)
       group_{host.rank(), host.size()},
       gpu_(host.device() < 0 ? nullptr : std::make_unique<const Gpu>(host.device())),
       messages_(host),
-      shared_(host, messages_.why_no_shared_memory(), [this] { return messages_.ended(); }),
-      choice_(host, shared_.is_usable() && shared_.leaders().size() < static_cast<std::size_t>(host.size())),
+      leaders_(host::leaders_of(messages_.places())),
+      shared_(host, messages_.places()),
+      choice_(host, shared_.is_usable() && leaders_.size() < static_cast<std::size_t>(host.size())),
       pipeline_(messages_, host.size()) {
   const bool wants_shared = host.algorithm() == "auto" ? choice_.may_take(Algorithm::shared) : host.algorithm() == "shared";
   if (wants_shared && !shared_.is_usable()) {
@@ -50,7 +51,7 @@ UcxCommunicator::UcxCommunicator(const Host& host)
              "the ranks share memory: no transport of UCX is used");
   }
   const std::string& transports = messages_.transports();
-  shared_transports_ = shared_.leaders().size() == 1 ? "memory" : "memory," + transports;
+  shared_transports_ = leaders_.size() == 1 ? "memory" : "memory," + transports;
   ring_.info = {"ring", transports.c_str()};
   tree_.info = {"tree", transports.c_str()};
   shared_request_.info = {"shared", shared_transports_.c_str()};
@@ -71,7 +72,7 @@ MemorySpace& UcxCommunicator::space_of(Memory memory) {
 }
 
 bool UcxCommunicator::needs_messages() const {
-  const bool all_share = shared_.is_usable() && shared_.leaders().size() == 1;
+  const bool all_share = shared_.is_usable() && leaders_.size() == 1;
   const bool only_shared =
       host_.algorithm() == "shared" ||
       (host_.algorithm() == "auto" && !choice_.may_take(Algorithm::ring) && !choice_.may_take(Algorithm::tree));
@@ -141,25 +142,24 @@ Work UcxCommunicator::allreduce(const Collective& call) {
 }
 
 void UcxCommunicator::shared_allreduce(const Collective& call) {
-  const auto& leaders = shared_.leaders();
-  const int hosts = static_cast<int>(leaders.size());
+  const int hosts = static_cast<int>(leaders_.size());
   Collective within = call;
   if (hosts > 1 && call.op == Op::avg) within.op = Op::sum;  // the leaders divide
-  run_shared([&] { shared_.allreduce(within); });
+  run_shared([&] { shared_.allreduce(within, shm::Algorithm::automatic); });
   if (hosts == 1 || call.count == 0) return;
 
   Collective between = call;
   between.send = call.recv;
   const int leader = shared_.ranks().front();
   if (leader == host_.rank()) {
-    const auto host = std::find(leaders.begin(), leaders.end(), leader) - leaders.begin();
+    const auto host = std::find(leaders_.begin(), leaders_.end(), leader) - leaders_.begin();
     run("allreduce", call, [&](Schedule& schedule, MemorySpace&) {
       const Group group = {static_cast<int>(host), hosts};
       choice_.algorithm_of_messages(hosts, bytes_of(call)) == Algorithm::tree ? tree_allreduce(group, between, schedule)
                                                                   : ring_allreduce(group, between, schedule);
       for (Step& step : schedule.steps) {
-        if (step.to != Step::kNobody) step.to = leaders[step.to];
-        if (step.from != Step::kNobody) step.from = leaders[step.from];
+        if (step.to != Step::kNobody) step.to = leaders_[step.to];
+        if (step.from != Step::kNobody) step.from = leaders_[step.from];
       }
     });
   }

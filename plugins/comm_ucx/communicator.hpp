@@ -56,6 +56,7 @@ class UcxCommunicator final : public CommBackend {
   const Group group_;
   const std::unique_ptr<const Gpu> gpu_;  // null: this rank has none
   Messages messages_;
+  const std::vector<int> leaders_;  // the first rank of each host, ascending
   shm::Group shared_;
   const Choice choice_;
   HostSpace host_space_;

@@ -203,10 +203,6 @@ int Messages::lost() {
   return culprit_;
 }
 
-int Messages::ended() const noexcept {
-  return liveness_.first_ended();
-}
-
 // Takes in what has arrived.
 void Messages::drain() noexcept {
   constexpr int kMost = 10'000;

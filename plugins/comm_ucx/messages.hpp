@@ -34,7 +34,7 @@ class Messages {
   ~Messages();
 
   // Brings UCX up and connects all ranks. Collective, as above; at most host.deadline(). Before the functions below,
-  // but for abort, close and ended.
+  // but for abort, close and places.
   void connect();
 
   // The next collective: its messages meet none of another one. `name` lives as long as the collective; memory
@@ -61,8 +61,8 @@ class Messages {
   int awaited() const noexcept { return awaited_; }
   // After CommStatus::peer_lost: the rank that is lost.
   int culprit() const noexcept { return culprit_; }
-  // A rank of this host whose process has ended, or -1.
-  int ended() const noexcept;
+  // Of all ranks.
+  const std::vector<host::Place>& places() const noexcept { return places_; }
   // Ends UCX, as ~Messages does.
   void disconnect() noexcept;
   // True before connect() and after close() and disconnect().

@@ -10,6 +10,7 @@
 #include "tools/bench/words.hpp"
 #include "comm/plugin_backend.hpp"
 #include "cuda/driver.hpp"
+#include "tools/bench/words.hpp"
 
 namespace ddprun::bench {
 namespace {
@@ -233,10 +234,15 @@ std::vector<comm::BenchmarkCase> cases_of(const Plan& plan, const Variant& varia
   if (capabilities.alloc && capabilities.alloc_memory == plan.memory) {
     sources.insert(sources.begin(), comm::Source::backend);
   }
+  // Whether an allreduce refuses malloc's memory.
+  const bool needs_alloc = std::any_of(
+      capabilities.algorithms.begin(), capabilities.algorithms.end(),
+      [&](const AlgorithmInfo& declared) { return declared.name == variant.algorithm && declared.from_alloc; });
   std::vector<comm::BenchmarkCase> cases;
   for (const comm::Kind kind : plan.collectives) {
     for (const std::size_t bytes : plan.sizes) {
       for (const comm::Source source : sources) {
+        if (needs_alloc && kind == comm::Kind::allreduce && source == comm::Source::malloc) continue;
         const bool one_buffer = kind == comm::Kind::broadcast;
         if (!one_buffer) cases.push_back({kind, plan.dtype, plan.op, plan.root, bytes, false, source});
         cases.push_back({kind, plan.dtype, plan.op, plan.root, bytes, true, source});

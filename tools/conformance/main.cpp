@@ -6,8 +6,8 @@
 
 #include "ddprun/error.hpp"
 #include "tools/conformance/gpus.hpp"
-#include "tools/conformance/runner.hpp"
 #include "tools/conformance/networks.hpp"
+#include "tools/conformance/runner.hpp"
 
 namespace ddprun::conformance {
 namespace {
@@ -67,13 +67,15 @@ Memory memory_from(const Arguments& arguments, const Settings& settings) {
                                    (host ? "CUDA" : "host") + " memory only");
 }
 
-// Leaves what the plugin takes and gives of the buffers' memory. Returns the names of the other algorithms.
+// Leaves what the plugin takes and gives of the buffers' memory, which is not from its alloc. Returns the names of the
+// other algorithms.
 std::vector<std::string> without_algorithms_of_other_memory(Settings& settings) {
   Capabilities& can = settings.capabilities;
   std::vector<std::string> names;
   std::erase_if(can.algorithms, [&](const AlgorithmInfo& algorithm) {
-    if (!algorithm.takes(settings.memory)) names.push_back(algorithm.name);
-    return !algorithm.takes(settings.memory);
+    const bool takes = algorithm.takes(settings.memory) && !algorithm.from_alloc;
+    if (!takes) names.push_back(algorithm.name);
+    return !takes;
   });
   can.alloc = can.alloc && can.alloc_memory == settings.memory;
   return names;

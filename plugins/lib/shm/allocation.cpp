@@ -23,7 +23,7 @@ uint64_t available_memory() {
     uint64_t kibibytes = 0;
     if (fields >> name >> kibibytes && name == "MemAvailable:") return kibibytes << 10;
   }
-  throw CommError(CommStatus::internal, "/proc/meminfo does not tell how much memory there is");
+  throw CommError(CommStatus::internal, "/proc/meminfo does not say how much memory there is");
 }
 
 }  // namespace

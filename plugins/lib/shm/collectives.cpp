@@ -1,7 +1,7 @@
 #include "shm/collectives.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <string>
 #include <utility>
 
 #include "reduction/reduce.hpp"
@@ -65,21 +65,26 @@ Collectives::Range Collectives::slice(std::size_t member, uint64_t count, uint64
   return {std::min(member * most, bytes), std::min((member + 1) * most, bytes)};
 }
 
-void Collectives::allreduce(const Collective& call, Waiter& waiter) {
+Algorithm Collectives::allreduce(const Collective& call, Algorithm asked, Waiter& waiter) {
   const uint64_t bytes = call.count * size_of(call.dtype);
   const Purpose purpose = {Purpose::allreduce, static_cast<int16_t>(call.dtype), static_cast<int16_t>(call.op),
                            call.count};
-  if (bytes <= kInline) {
+  const bool is_direct_only = asked == Algorithm::direct && bytes > 0;
+  if (bytes <= kInline && !is_direct_only) {
     move_bytes(begin(purpose).data, call.send, bytes);
     meet(waiter);
-    return reduce_posted(call);
+    reduce_posted(call);
+    return Algorithm::staged;
   }
-  const Locations mine = {memory_.find(call.send, bytes), memory_.find(call.recv, bytes)};
+  const Locations mine = asked == Algorithm::staged
+                             ? Locations()
+                             : Locations{memory_.find(call.send, bytes), memory_.find(call.recv, bytes)};
   const bool fits = areas_.size() == 2 && bytes <= kWhole;
-  const bool posts = fits && !mine.are_somewhere(), stages = !fits && !mine.are_somewhere();
+  const bool is_staged = !mine.are_somewhere() && !is_direct_only;
+  const bool posts = fits && is_staged, stages = !fits && is_staged;
   Mailbox& letter = begin(purpose);
   letter.locations = mine;
-  // A vector that is nowhere goes one of these ways whatever the others post: the meeting is the way's first barrier.
+  // A vector that is in no allocation is staged whatever the others post: the meeting is its first barrier.
   if (posts) move_bytes(letter.data, call.send, bytes);
   if (stages) copy_in(call, chunk(call, 0));
   meet(waiter);
@@ -87,9 +92,25 @@ void Collectives::allreduce(const Collective& call, Waiter& waiter) {
   for (std::size_t member = 0; member < areas_.size(); ++member) {
     somewhere += mailbox(member).locations.are_somewhere();
   }
-  if (somewhere == areas_.size()) return reduce_direct(call, waiter);
-  if (fits && somewhere == 0) return reduce_posted(call);
-  reduce_staged(call, stages, !fits && somewhere == 0, waiter);
+  if (somewhere == areas_.size()) {
+    reduce_direct(call, waiter);
+    return Algorithm::direct;
+  }
+  if (is_direct_only) refuse_direct();
+  if (fits && somewhere == 0) {
+    reduce_posted(call);
+  } else {
+    reduce_staged(call, stages, !fits && somewhere == 0, waiter);
+  }
+  return Algorithm::staged;
+}
+
+void Collectives::refuse_direct() const {
+  std::size_t member = 0;
+  while (mailbox(member).locations.are_somewhere()) ++member;
+  throw CommError(CommStatus::unsupported,
+                "algorithm \"direct\" takes vectors in memory from this backend's alloc, and those of rank " +
+                    std::to_string(ranks_[member]) + " are in other memory: \"auto\" and \"staged\" take both");
 }
 
 void Collectives::reduce_posted(const Collective& call) {

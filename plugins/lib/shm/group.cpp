@@ -1,40 +1,30 @@
 #include "shm/group.hpp"
 
 #include <algorithm>
-#include <array>
 #include <new>
 #include <utility>
 
-#include "host/identity.hpp"
-
 namespace ddprun::shm {
 
-// What a rank tells the others as it joins.
-struct Group::Hello {
-  std::array<char, 104> host{};  // host::identity(), with its final 0
-  SegmentKey area;
-};
-
-Group::Group(const Host& host, const std::string& forbidden, std::function<int()> lost)
-    : rank_(host.rank()), why_not_(forbidden) {
-  Hello mine;
-  const std::string identity = host::identity();
-  identity.copy(mine.host.data(), mine.host.size() - 1);
+Group::Group(const Host& host, const std::vector<host::Place>& places)
+    : rank_(host.rank()), liveness_(places, host.rank()) {
+  for (int rank = 0; rank < host.size(); ++rank) {
+    if (rank == rank_) me_ = ranks_.size();
+    if (rank == rank_ || host::share_host(places[rank], places[rank_])) ranks_.push_back(rank);
+  }
+  waiter_.emplace(host, static_cast<int>(ranks_.size()), [this] { return missing(); });
+  SegmentKey mine;
   try {
-    if (why_not_.empty()) segment_ = std::make_unique<Segment>(sizeof(Area));
+    segment_ = std::make_unique<Segment>(sizeof(Area));
+    new (segment_->data()) Area;
+    mine = segment_->key();
   } catch (const CommError& failure) {
     why_not_ = failure.what();
   }
-  if (segment_ != nullptr) {
-    new (segment_->data()) Area;
-    mine.area = segment_->key();
-  }
-  std::vector<Hello> all(static_cast<std::size_t>(host.size()));
-  host.allgather(&mine, sizeof mine, all.data());
-  find_hosts(all);
-  waiter_.emplace(host, static_cast<int>(ranks_.size()), [this, lost = std::move(lost)] { return missing(lost); });
+  std::vector<SegmentKey> areas(static_cast<std::size_t>(host.size()));
+  host.allgather(&mine, sizeof mine, areas.data());
   try {
-    if (why_not_.empty()) connect(all);
+    if (why_not_.empty()) connect(areas);
   } catch (const CommError& failure) {
     why_not_ = failure.what();
   }
@@ -47,24 +37,11 @@ Group::Group(const Host& host, const std::string& forbidden, std::function<int()
   if (is_usable()) collectives_ = std::make_unique<Collectives>(me_, ranks_, areas_, *allocations_);
 }
 
-void Group::find_hosts(const std::vector<Hello>& hellos) {
-  // A rank that cannot tell its host has one of its own.
-  const auto share_host = [&](int a, int b) {
-    return a == b || (hellos[a].host[0] != 0 && hellos[a].host == hellos[b].host);
-  };
-  for (int rank = 0; rank < static_cast<int>(hellos.size()); ++rank) {
-    if (rank == rank_) me_ = ranks_.size();
-    if (share_host(rank, rank_)) ranks_.push_back(rank);
-    const auto leads = [&](int leader) { return share_host(leader, rank); };
-    if (std::none_of(leaders_.begin(), leaders_.end(), leads)) leaders_.push_back(rank);
-  }
-}
-
-void Group::connect(const std::vector<Hello>& hellos) {
+void Group::connect(const std::vector<SegmentKey>& areas) {
   mappings_.resize(ranks_.size());
   areas_.resize(ranks_.size());
   for (std::size_t place = 0; place < ranks_.size(); ++place) {
-    const auto& area = hellos[static_cast<std::size_t>(ranks_[place])].area;
+    const auto& area = areas[static_cast<std::size_t>(ranks_[place])];
     if (area.length == 0) throw CommError(CommStatus::no_memory, "rank " + std::to_string(ranks_[place]) + " shares none");
     if (place != me_) mappings_[place] = Mapping(area);
     areas_[place] = reinterpret_cast<Area*>(place == me_ ? segment_->data() : mappings_[place].data());
@@ -81,15 +58,17 @@ void Group::guarded(const char* name, const Body& body) {
   try {
     body();
   } catch (const CommError& failure) {
-    if (failure.status() != CommStatus::mismatch && failure.status() != CommStatus::no_memory) {
-      leave(waiter_->culprit() >= 0 ? waiter_->culprit() : rank_);
-    }
+    const auto status = failure.status();
+    const bool on_all_alike = status == CommStatus::mismatch || status == CommStatus::no_memory || status == CommStatus::unsupported;
+    if (!on_all_alike) leave(waiter_->culprit() >= 0 ? waiter_->culprit() : rank_);
     throw;
   }
 }
 
-void Group::allreduce(const Collective& call) {
-  guarded("allreduce", [&] { collectives_->allreduce(call, *waiter_); });
+Algorithm Group::allreduce(const Collective& call, Algorithm asked) {
+  Algorithm served = asked;
+  guarded("allreduce", [&] { served = collectives_->allreduce(call, asked, *waiter_); });
+  return served;
 }
 
 void Group::spread(void* data, uint64_t bytes, int root) {
@@ -136,7 +115,7 @@ void Group::abort() noexcept {
 }
 
 // Whom a peer that gave up blames comes first: the peer's own process may have ended since.
-int Group::missing(const std::function<int()>& lost) const {
+int Group::missing() const {
   int left = -1;
   for (std::size_t place = 0; place < areas_.size(); ++place) {
     if (place == me_ || areas_[place] == nullptr) continue;
@@ -144,7 +123,7 @@ int Group::missing(const std::function<int()>& lost) const {
     if (cause >= 0 && cause != rank_ && cause != ranks_[place]) return cause;
     if (cause >= 0) left = ranks_[place];
   }
-  const int dead = lost();
+  const int dead = liveness_.first_ended();
   return dead >= 0 ? dead : left;
 }
 

@@ -11,7 +11,7 @@ namespace ddprun::shm {
 struct SegmentKey {
   int64_t pid = 0;  // of its owner
   int64_t descriptor = -1;
-  uint64_t device = 0, inode = 0;  // tell it from a file that has come to that number since
+  uint64_t device = 0, inode = 0;  // to recognise a later file of the same number
   uint64_t length = 0;             // 0: there is no segment
 };
 

@@ -1,5 +1,5 @@
 // How a rank waits for another, over shared memory and over messages alike: it spins where that can be short, then
-// lets others run, then sleeps; and it gives up at the deadline, after an abort, and when the peer will not come.
+// lets others run, then sleeps. The wait fails at the deadline, after an abort, and when the peer is gone.
 #pragma once
 
 #include <atomic>

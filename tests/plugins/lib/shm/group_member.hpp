@@ -1,11 +1,9 @@
 // A rank of a Group in a test: the group with all that it stands on, joined through the test's own exchange.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "ddprun/comm_backend.hpp"
 #include "host/liveness.hpp"
@@ -19,12 +17,9 @@ namespace ddprun::testing {
 class GroupMember {
  public:
   explicit GroupMember(Rank& rank, uint32_t deadline_ms = 20'000)
-      : rank_(rank),
-        as_host_(rank, "auto", deadline_ms),
+      : as_host_(rank, "auto", deadline_ms),
         host_(as_host_.host()),
-        places_(host::places_of(host_)),
-        liveness_(places_, rank.rank()) {
-    group_ = std::make_unique<shm::Group>(host_, "", [this] { return liveness_.first_ended(); });
+        group_(std::make_unique<shm::Group>(host_, host::places_of(host_))) {
     if (!group_->is_usable()) throw std::runtime_error("the group is not usable: " + group_->why_not());
   }
 
@@ -32,16 +27,14 @@ class GroupMember {
   void end() { group_.reset(); }
   void raise_abort_flag() { as_host_.raise_abort_flag(); }
 
-  void allreduce(DType dtype, Op op, const void* send, void* recv, std::size_t count) {
-    group_->allreduce(allreduce_of(dtype, op, send, recv, count));
+  shm::Algorithm allreduce(DType dtype, Op op, const void* send, void* recv, std::size_t count,
+                           shm::Algorithm algorithm = shm::Algorithm::automatic) {
+    return group_->allreduce(allreduce_of(dtype, op, send, recv, count), algorithm);
   }
 
  private:
-  Rank& rank_;
   RankHost as_host_;
   const Host host_;
-  const std::vector<host::Place> places_;
-  const host::Liveness liveness_;
   std::unique_ptr<shm::Group> group_;
 };
 

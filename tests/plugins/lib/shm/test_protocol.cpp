@@ -17,6 +17,7 @@ using ddprun::Memory;
 using ddprun::Op;
 
 using namespace ddprun::testing;
+using ddprun::shm::Algorithm;
 using ddprun::shm::Area;
 using ddprun::shm::Collectives;
 using ddprun::shm::kChunk;
@@ -136,7 +137,7 @@ void run(Shared& shared, Rank& rank, int rounds) {
     call.recv = recv;
     call.count = count;
     waiter.begin("allreduce");
-    collectives.allreduce(call, waiter);
+    collectives.allreduce(call, Algorithm::automatic, waiter);
     const int32_t sum = round * rank.size() * (rank.size() + 1) / 2;
     for (std::size_t i = 0; i < count; ++i) {
       if (recv[i] != rank.size() * static_cast<int32_t>(i) + sum) {
