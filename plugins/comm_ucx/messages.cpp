@@ -57,10 +57,6 @@ void Messages::connect() {
   greet();
 }
 
-std::string Messages::why_no_shared_memory() const {
-  return chosen_.share_memory() ? "" : "tls = \"" + chosen_.tls + "\" has no shared memory";
-}
-
 void Messages::require_equal_transports() const {
   const std::string chosen = chosen_.tls + " on " + chosen_.devices;
   const auto all_chosen = host_.allgather(chosen);
@@ -85,10 +81,10 @@ void Messages::greet() {
     if (rank != host_.rank()) greetings.push_back(send(rank, 0, nullptr, 0));
   }
   for (auto& greeting : greetings) wait(greeting);
-  transports_ = host_.size() == 1 ? "self" : peers_->transports();
+  transports_ = host_.size() == 1 ? "self" : peers_->transports({});
   if (host_.size() == 1) return;
   host_.log(host_.rank() == 0 ? DDPRUN_LOG_INFO : DDPRUN_LOG_DEBUG,
-            "rank " + std::to_string(host_.rank()) + " reaches the others by " + peers_->lanes());
+            "rank " + std::to_string(host_.rank()) + " reaches the others by " + peers_->lanes({}));
 }
 
 void Messages::begin(const char* name, Memory memory) noexcept {

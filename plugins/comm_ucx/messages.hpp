@@ -69,10 +69,8 @@ class Messages {
   bool is_closed() const noexcept { return worker_ == nullptr; }
   // As Peers has them; lives as long as the messages.
   const std::string& transports() const noexcept { return transports_; }
-  // Why ranks of one host must not share memory, or "".
-  std::string why_no_shared_memory() const;
-  // True when the user has said which transports there are to be.
-  bool are_transports_given() const noexcept { return chosen_.asked_for; }
+  // The same, of the peers on other hosts.
+  std::string transports_between_hosts() const { return peers_->transports(beside_); }
 
  private:
   void require_equal_transports() const;

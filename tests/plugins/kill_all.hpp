@@ -12,17 +12,31 @@
 
 namespace ddprun::testing {
 
-// Joins, allocates and reduces until the kill, which comes so long after the ranks have met.
+// From when on the time to the kill runs.
+enum class Killed { joining, joined };
+
+struct Kills {
+  std::string algorithm;
+  Killed from;
+  int rounds;                      // each with ranks of its own,
+  std::chrono::microseconds step;  // which live longer by this than those of the round before
+};
+
+// Joins, allocates and reduces until the kill.
 template <class Backend>
-void run_until_killed(Rank& rank, const std::string& algorithm, std::chrono::microseconds after) {
-  RankHost host(rank, algorithm, 20'000);
-  rank.meet();
-  std::thread([after] {
-    std::this_thread::sleep_for(after);
-    raise(SIGKILL);
-  }).detach();
+void run_until_killed(Rank& rank, const Kills& kills, std::chrono::microseconds after) {
+  const auto start_timer = [&] {
+    rank.meet();
+    std::thread([after] {
+      std::this_thread::sleep_for(after);
+      raise(SIGKILL);
+    }).detach();
+  };
+  RankHost host(rank, kills.algorithm, 20'000);
+  if (kills.from == Killed::joining) start_timer();
   try {
     Backend backend(host.host());
+    if (kills.from == Killed::joined) start_timer();
     while (true) {
       constexpr std::size_t kCount = 1'000'000;
       auto* const data = static_cast<float*>(backend.alloc(kCount * sizeof(float)));
@@ -34,16 +48,14 @@ void run_until_killed(Rank& rank, const std::string& algorithm, std::chrono::mic
   }
 }
 
-// Two ranks, killed `rounds` times, each time by `step` later than before. What they have left; also where a rank has
-// ended in another way.
+// What two ranks have left in all rounds; also where a rank has ended in another way.
 template <class Backend>
-std::vector<std::string> left_by_killed_ranks(const std::string& algorithm, int rounds,
-                                              std::chrono::microseconds step) {
+std::vector<std::string> left_by_killed_ranks(const Kills& kills) {
   conformance::Leftovers leftovers;
   std::vector<std::string> left;
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < kills.rounds; ++round) {
     const auto outcomes = run_ranks(2, As::processes, std::chrono::seconds(60),
-                                    [&](Rank& rank) { run_until_killed<Backend>(rank, algorithm, round * step); });
+                                    [&](Rank& rank) { run_until_killed<Backend>(rank, kills, round * kills.step); });
     std::vector<pid_t> ranks;
     for (const auto& outcome : outcomes) {
       if (outcome.number != SIGKILL) left.push_back("round " + std::to_string(round) + ": " + outcome.describe());

@@ -93,6 +93,6 @@ TEST_CASE("each request names the algorithm that served") {
 }
 
 TEST_CASE("nothing is left when all ranks are killed at once, whenever that is") {
-  CHECK(left_by_killed_ranks<ShmCommunicator>("auto", 80, std::chrono::microseconds(500)) ==
+  CHECK(left_by_killed_ranks<ShmCommunicator>({"auto", Killed::joining, 80, std::chrono::microseconds(500)}) ==
         std::vector<std::string>());
 }
