@@ -38,7 +38,7 @@ struct Nvrtc {
                     "comm.stage_through_host = true does without it");
 }
 
-// The one that this process has, or the loader finds; else the one beside the CUDA runtime of this build.
+// The one that this process has, or the loader finds; else the one in the folder of the CUDA runtime of this build.
 void* open_library() {
   constexpr char kLibrary[] = "libnvrtc.so.13";
   void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);

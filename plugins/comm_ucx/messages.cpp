@@ -14,7 +14,7 @@ constexpr ucp_tag_t kOfCollective = ucp_tag_t{1} << kKindShift, kNotice = ucp_ta
 constexpr ucp_tag_t kAllBits = ~ucp_tag_t{0}, kKindBits = ucp_tag_t{15} << kKindShift;
 constexpr uint32_t kNumbers = 1u << (kKindShift - kNumberShift);
 
-std::vector<bool> beside(const std::vector<host::Place>& places, int self) {
+std::vector<bool> ranks_here(const std::vector<host::Place>& places, int self) {
   std::vector<bool> are;
   for (const auto& place : places) are.push_back(host::share_host(place, places[static_cast<std::size_t>(self)]));
   are[static_cast<std::size_t>(self)] = true;
@@ -40,19 +40,19 @@ Messages::Messages(const Host& host)
     : host_(host),
       places_(host::places_of(host)),
       liveness_(places_, host.rank()),
-      beside_(beside(places_, host.rank())),
-      chosen_(Transports::of(host, number_of(beside_) == host.size())),
-      waiter_(host, number_of(beside_), [this] { return lost(); }) {}
+      here_(ranks_here(places_, host.rank())),
+      chosen_(Transports::of(host, number_of(here_) == host.size())),
+      waiter_(host, number_of(here_), [this] { return lost(); }) {}
 
 Messages::~Messages() = default;
 
 void Messages::connect() {
   begin("create");
-  context_ = std::make_unique<Context>(chosen_, host_.size(), number_of(beside_), host_.device() >= 0);
+  context_ = std::make_unique<Context>(chosen_, host_.size(), number_of(here_), host_.device() >= 0);
   worker_ = std::make_unique<Worker>(*context_);
   require_equal_transports();
   const auto addresses = host_.allgather(worker_->address());
-  const auto by_memory = chosen_.share_memory() ? beside_ : std::vector<bool>(beside_.size(), false);
+  const auto by_memory = chosen_.share_memory() ? here_ : std::vector<bool>(here_.size(), false);
   peers_ = std::make_unique<Peers>(*worker_, addresses, by_memory, host_.rank());
   greet();
 }

@@ -53,8 +53,8 @@ class Messages {
   void wait_for(const std::function<bool()>& ready, const std::string& what);
 
   void abort() noexcept { waiter_.abort(); }
-  // After a failure: tells the peers that rank `cause` is lost, without waiting for them, and ends all transfers: their
-  // memory is the caller's again. Nothing can be sent any more.
+  // After a failure: reports to the peers that rank `cause` is lost, without waiting for them, and ends all transfers:
+  // their memory is the caller's again. Nothing can be sent any more.
   void close(int cause) noexcept;
 
   // The rank that was waited for last, or -1.
@@ -70,7 +70,7 @@ class Messages {
   // As Peers has them; lives as long as the messages.
   const std::string& transports() const noexcept { return transports_; }
   // The same, of the peers on other hosts.
-  std::string transports_between_hosts() const { return peers_->transports(beside_); }
+  std::string transports_between_hosts() const { return peers_->transports(here_); }
 
  private:
   void require_equal_transports() const;
@@ -84,7 +84,7 @@ class Messages {
   const Host host_;
   const std::vector<host::Place> places_;
   const host::Liveness liveness_;
-  const std::vector<bool> beside_;  // by rank: on this host
+  const std::vector<bool> here_;  // by rank: on this host
   const Transports chosen_;
   shm::Waiter waiter_;
   std::unique_ptr<Context> context_;
@@ -94,8 +94,8 @@ class Messages {
   ucp_request_param_t how_ = {};  // this collective's messages
   uint32_t number_ = 0;
   int awaited_ = -1, culprit_ = -1;
-  int32_t notice_ = -1;  // the cause that a failed peer has told
-  int32_t cause_ = -1;   // the one that this rank tells
+  int32_t notice_ = -1;  // the cause that a failed peer has reported
+  int32_t cause_ = -1;   // the one that this rank reports
 };
 
 }  // namespace ddprun::ucx_backend

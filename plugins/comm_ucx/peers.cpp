@@ -14,7 +14,7 @@ void note_loss(void* lost, ucp_ep_h, ucs_status_t) {
   *static_cast<char*>(lost) = 1;
 }
 
-// "posix/memory" and so on. UCX tells it in its report on an endpoint; the query for it is missing before 1.14.
+// "posix/memory" and so on. UCX prints it in its report on an endpoint; the query for it is missing before 1.14.
 void add_lanes(ucp_ep_h endpoint, std::set<std::string>& lanes) {
   char* text = nullptr;
   std::size_t length = 0;

@@ -21,9 +21,9 @@ constexpr CommPluginInfo kUcx = {"ucx", "0.1.0", kLibrary, kCapabilities, ucx_ba
 constexpr lazy::Library kBackend = DDPRUN_LAZY_LIBRARY(
     ucx, kUcx, "install it again, name its folder in LD_LIBRARY_PATH, or build again with DDPRUN_UCX_DIR");
 
-// While it is being loaded UCX rewrites functions of glibc, to hear of memory that is given back: 0.4 s, and no
-// transport needs it that works on memory of the host. Likewise the CUDA driver's, to remember which memory is a GPU's;
-// it need not if it asks the driver each time, as it then does. Who wants it nevertheless sets the variables.
+// While it is loaded, UCX rewrites functions of glibc to see memory being given back. That takes 0.4 s, and no
+// transport needs it that works on memory of the host. It rewrites the CUDA driver's too, to remember which memory is a
+// GPU's; without that it asks the driver each time. A user who wants either sets the variables.
 std::unique_ptr<CommBackend> join_ucx(const Host& host) {
   constexpr int keep = 0;
   setenv("UCX_MEM_MMAP_HOOK_MODE", "none", keep);

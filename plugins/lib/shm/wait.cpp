@@ -45,7 +45,7 @@ CommStatus Waiter::trouble(Clock::time_point now, int awaited) {
   return now >= *deadline_ ? CommStatus::timeout : CommStatus::ok;
 }
 
-void Waiter::give_up(CommStatus status) const {
+void Waiter::fail(CommStatus status) const {
   const std::string who = culprit_ < 0 ? "a peer" : "rank " + std::to_string(culprit_);
   switch (status) {
     case CommStatus::peer_lost: throw CommError(status, std::string(name_) + ": " + who + " is gone");

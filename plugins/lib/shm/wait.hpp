@@ -45,7 +45,7 @@ class Waiter {
   static void yield() noexcept;
   // CommStatus::ok, or what ends the wait now.
   CommStatus trouble(Clock::time_point now, int awaited);
-  [[noreturn]] void give_up(CommStatus status) const;
+  [[noreturn]] void fail(CommStatus status) const;
 
   const Host host_;
   const std::function<int()> lost_;
@@ -70,7 +70,7 @@ void Waiter::until(const Ready& ready, int awaited, const Sleep& sleep) {
   for (; !ready(); now = Clock::now()) {
     if (now >= look_at) {
       // What the peer has done before it went counts: asked once more, after it was seen to be gone.
-      if (const auto status = trouble(now, awaited); status != CommStatus::ok && !ready()) give_up(status);
+      if (const auto status = trouble(now, awaited); status != CommStatus::ok && !ready()) fail(status);
       look_at = now + 10ms;
     }
     if (now - start < 200us) {

@@ -312,7 +312,7 @@ TEST_CASE("alloc gives zeroed whole pages again and again, and free gives them b
         }) == "");
 }
 
-TEST_CASE("ranks that call different collectives are told so, and may go on") {
+TEST_CASE("different collectives on the ranks are an error on all, and the group can go on") {
   CHECK(ran(2, As::processes, [](Rank& rank) {
           GroupMember member(rank);
           std::vector<float> data(100'000, 1);

@@ -144,7 +144,7 @@ void run(Shared& shared, Rank& rank, int rounds) {
         throw std::runtime_error("round " + std::to_string(round) + " element " + std::to_string(i));
       }
     }
-    std::fill_n(recv, count, -1);  // whoever still reads it reads nonsense
+    std::fill_n(recv, count, -1);  // a rank that still reads it reads nonsense
     std::array<char, 1000> mine, all[4];
     mine.fill(static_cast<char>(rank.rank() + round));
     collectives.exchange(mine.data(), mine.size(), all, waiter);
