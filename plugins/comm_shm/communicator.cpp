@@ -13,8 +13,9 @@ std::vector<host::Place> places_on_one_host(const Host& host) {
   const auto places = host::places_of(host);
   const auto leaders = host::leaders_of(places);
   if (leaders.size() == 1) return places;
-  throw CommError(CommStatus::unsupported, "shm is for ranks that share a host, and rank " + std::to_string(leaders[1]) +
-                                        " does not share rank 0's kernel, IPC and PID namespaces" + kInstead);
+  throw CommError(CommStatus::unsupported, "shm is for ranks that share a host, and rank " +
+                                               std::to_string(leaders[1]) +
+                                               " does not share rank 0's kernel, IPC and PID namespaces" + kInstead);
 }
 
 shm::Algorithm algorithm_named(const std::string& name) {
@@ -25,7 +26,7 @@ shm::Algorithm algorithm_named(const std::string& name) {
 }  // namespace
 
 ShmCommunicator::ShmCommunicator(const Host& host)
-    : rank_(host.rank()), algorithm_(algorithm_named(host.algorithm())), group_(host, places_on_one_host(host)) {
+    : CommBackend(host), algorithm_(algorithm_named(host.algorithm())), group_(host, places_on_one_host(host)) {
   if (!group_.is_usable()) {
     throw CommError(CommStatus::unsupported, "the ranks cannot share memory: " + group_.why_not() + kInstead);
   }
@@ -41,7 +42,7 @@ void ShmCommunicator::run(const Body& body) {
     // On all ranks alike, which can go on.
     if (failure.status() == CommStatus::no_memory || failure.status() == CommStatus::unsupported) throw;
     failure_ = failure;
-    group_.leave(failure.status() == CommStatus::peer_lost ? group_.culprit() : rank_);
+    group_.leave(failure.status() == CommStatus::peer_lost ? group_.culprit() : rank());
     throw;
   }
 }
@@ -72,10 +73,10 @@ Work ShmCommunicator::barrier() {
   return {*this, staged_};
 }
 
-void* ShmCommunicator::alloc(uint64_t bytes) {
+std::shared_ptr<void> ShmCommunicator::allocate(std::size_t bytes) {
   void* memory = nullptr;
   run([&] { memory = group_.alloc(bytes); });
-  return memory;
+  return {memory, [this](void* owned) { group_.free(owned); }};
 }
 
 }  // namespace ddprun::shm_backend

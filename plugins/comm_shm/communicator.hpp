@@ -1,6 +1,7 @@
 // comm_shm: the collectives of ranks of one host, in memory that all of them map. plugins/lib/shm has the protocol.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -20,20 +21,18 @@ class ShmCommunicator final : public CommBackend {
   Work reduce_scatter(const Collective& call) override;
   Work barrier() override;
   void abort() noexcept override { group_.abort(); }
-  void* alloc(uint64_t bytes) override;
-  void free(void* memory) noexcept override { group_.free(memory); }
+  std::shared_ptr<void> allocate(std::size_t bytes) override;
 
  private:
   // Runs body(), and keeps a failure after which the ranks cannot go on.
   template <class Body>
   void run(const Body& body);
 
-  const int rank_;
   const shm::Algorithm algorithm_;  // as asked for
   shm::Group group_;
   std::optional<CommError> failure_;  // the first
-  Request direct_{"direct", "memory"};
-  Request staged_{"staged", "memory"};
+  Request direct_{{"direct", "memory"}};
+  Request staged_{{"staged", "memory"}};
 };
 
 }  // namespace ddprun::shm_backend

@@ -48,7 +48,7 @@ class Choice {
   bool may_take(Algorithm algorithm) const { return tuned_.has(algorithm); }
 
  private:
-  int32_t tuned_memory_;
+  Memory tuned_memory_;
   Table tuned_, over_ucx_, between_hosts_;
 };
 

@@ -43,7 +43,7 @@ UcxCommunicator::UcxCommunicator(const Host& host)
   const bool is_hierarchical = asked_ ? asked_ == Algorithm::hierarchical : choice_.may_take(Algorithm::hierarchical);
   if (is_hierarchical && node_ != nullptr && !node_->is_usable()) {
     throw CommError(CommStatus::unsupported, "algorithm \"hierarchical\": the ranks of a host cannot share memory: " +
-                                          node_->why_not() + "; use \"ring\" or \"tree\"");
+                                                 node_->why_not() + "; use \"ring\" or \"tree\"");
   }
   const OnGpu here(gpu_.get());
   try {

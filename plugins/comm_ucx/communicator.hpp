@@ -62,7 +62,7 @@ class UcxCommunicator final : public CommBackend {
   HostSpace host_space_;
   std::unique_ptr<MemorySpace> gpu_space_;
   Pipeline pipeline_;
-  Schedule schedule_;               // memory for the call's steps
+  Schedule schedule_;                 // memory for the call's steps
   std::optional<CommError> failure_;  // the first: its messages are closed
   std::string node_transports_;
   Request ring_{}, tree_{}, hierarchical_{}, pairwise_{}, dissemination_{};

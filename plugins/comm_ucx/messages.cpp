@@ -62,9 +62,10 @@ void Messages::require_equal_transports() const {
   const auto all_chosen = host_.allgather(chosen);
   for (std::size_t rank = 0; rank < all_chosen.size(); ++rank) {
     if (all_chosen[rank] == chosen) continue;
-    throw CommError(CommStatus::mismatch, "rank " + std::to_string(rank) + " has transports " + all_chosen[rank] + ", rank " +
-                                       std::to_string(host_.rank()) + " has " + chosen +
-                                       "; set comm.options.tls and devices, or UCX_TLS and UCX_NET_DEVICES, alike");
+    throw CommError(CommStatus::mismatch,
+                    "rank " + std::to_string(rank) + " has transports " + all_chosen[rank] + ", rank " +
+                        std::to_string(host_.rank()) + " has " + chosen +
+                        "; set comm.options.tls and devices, or UCX_TLS and UCX_NET_DEVICES, alike");
   }
 }
 
@@ -135,12 +136,13 @@ void Messages::fail(ucs_status_t status, int peer) {
   const std::string why = said.empty() ? ucs_status_string(status) : said;
   if (status == UCS_ERR_MESSAGE_TRUNCATED) {
     throw CommError(CommStatus::mismatch, "rank " + std::to_string(peer) +
-                                       " has sent more than was expected: the ranks call different collectives");
+                                              " has sent more than was expected: the ranks call different collectives");
   }
   if (status == UCS_ERR_NO_MEMORY) throw CommError(CommStatus::no_memory, "UCX is out of memory: " + why);
   drain();
   culprit_ = notice_ >= 0 ? notice_ : peer;
-  throw CommError(CommStatus::peer_lost, "lost rank " + std::to_string(culprit_) + (culprit_ == peer ? ": " + why : ""));
+  throw CommError(CommStatus::peer_lost,
+                  "lost rank " + std::to_string(culprit_) + (culprit_ == peer ? ": " + why : ""));
 }
 
 void Messages::wait(Transfer& transfer) {
@@ -167,7 +169,8 @@ void Messages::wait_for(const std::function<bool()>& ready, const std::string& w
     waiter_.until(asked, -1, sleep);
   } catch (const CommError& failure) {
     if (failure.status() != CommStatus::timeout) throw;
-    throw CommError(CommStatus::timeout, "waited for " + what + " for " + std::to_string(host_.deadline().count()) + " ms");
+    throw CommError(CommStatus::timeout,
+                    "waited for " + what + " for " + std::to_string(host_.deadline().count()) + " ms");
   }
 }
 

@@ -2,8 +2,8 @@
 
 #include <cstdlib>
 
-#include "lazy/library.hpp"
 #include "choice.hpp"
+#include "lazy/library.hpp"
 
 namespace {
 
@@ -14,8 +14,8 @@ using namespace ddprun;
 constexpr char kLibrary[] = "ucx " DDPRUN_TEXT(UCP_API_MAJOR) "." DDPRUN_TEXT(UCP_API_MINOR);
 
 // DDPRUN_UCX_CUDA: whether the UCX of this build moves the memory of GPUs.
-constexpr uint64_t kCapabilities =
-    DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_ALLOC | DDPRUN_CAP_REDUCE_SCATTER | (DDPRUN_UCX_CUDA ? DDPRUN_CAP_CUDA : 0);
+constexpr uint64_t kCapabilities = DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_ALLOC |
+                                   DDPRUN_CAP_REDUCE_SCATTER | (DDPRUN_UCX_CUDA ? DDPRUN_CAP_CUDA : 0);
 constexpr CommPluginInfo kUcx = {"ucx", "0.1.0", kLibrary, kCapabilities, ucx_backend::kAlgorithms};
 
 constexpr lazy::Library kBackend = DDPRUN_LAZY_LIBRARY(

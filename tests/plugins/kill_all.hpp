@@ -39,9 +39,9 @@ void run_until_killed(Rank& rank, const Kills& kills, std::chrono::microseconds 
     if (kills.from == Killed::joined) start_timer();
     while (true) {
       constexpr std::size_t kCount = 1'000'000;
-      auto* const data = static_cast<float*>(backend.alloc(kCount * sizeof(float)));
-      backend.allreduce(allreduce_of(comm::DType::float32, comm::Op::max, data, data, kCount));
-      backend.free(data);
+      const auto memory = backend.allocate(kCount * sizeof(float));
+      auto* const data = static_cast<float*>(memory.get());
+      backend.allreduce(allreduce_of(DType::float32, Op::max, data, data, kCount)).wait(std::chrono::seconds(20));
     }
   } catch (const std::exception&) {
     std::this_thread::sleep_for(std::chrono::seconds(50));  // a peer was killed first

@@ -6,10 +6,9 @@
 #include <functional>
 #include <utility>
 
-#include "ddprun/error.hpp"
-#include "tools/bench/words.hpp"
 #include "comm/plugin_backend.hpp"
 #include "cuda/driver.hpp"
+#include "ddprun/error.hpp"
 #include "tools/bench/words.hpp"
 
 namespace ddprun::bench {
@@ -117,8 +116,8 @@ void require_served(const Plan& plan, const Variant& variant) {
                                                             : " takes no host memory: measure it with --device cuda"));
   }
   const uint32_t dtype = 1U << static_cast<uint32_t>(plan.dtype), op = 1U << static_cast<uint32_t>(plan.op);
-  const bool taken = std::any_of(
-      capabilities.algorithms.begin(), capabilities.algorithms.end(), [&](const AlgorithmInfo& algorithm) {
+  const bool taken =
+      std::any_of(capabilities.algorithms.begin(), capabilities.algorithms.end(), [&](const AlgorithmInfo& algorithm) {
         const bool chosen = variant.algorithm == "auto" || algorithm.name == variant.algorithm;
         return chosen && (algorithm.dtypes & dtype) != 0 && (algorithm.ops & op) != 0;
       });

@@ -46,8 +46,8 @@ std::string run_all(
     Checked checked;
     around([&] { checked = run_checked(context, backend, calls[i], seed + i * 1000); });
     if (!fault.empty() || checked.fault.empty()) continue;
-    fault = "call " + std::to_string(i) + " (" + name_of(calls[i].kind) + " " + describe(calls[i]) +
-            "): " + checked.fault;
+    fault =
+        "call " + std::to_string(i) + " (" + name_of(calls[i].kind) + " " + describe(calls[i]) + "): " + checked.fault;
   }
   return fault;
 }
@@ -184,8 +184,8 @@ void refuses_undeclared(Context& context) {
         double memory[2] = {};
         const Image image(context.place(), memory, sizeof memory);
         judge(context, must_refuse(algorithm + " allreduce " + name_of(o) + " of " + name_of(d), [&] {
-                context.wait(backend.allreduce(
-                    context.place().call(image.at(&memory[0]), image.at(&memory[1]), 1, d, o)));
+                context.wait(
+                    backend.allreduce(context.place().call(image.at(&memory[0]), image.at(&memory[1]), 1, d, o)));
               }));
       }
     }
@@ -212,8 +212,8 @@ void repeats(Context& context, const std::string& algorithm) {
     for (int run = 0; run < 5; ++run) {
       std::vector<unsigned char> recv(send.size());
       const Image result(context.place(), recv.data(), recv.size());
-      context.wait(backend->allreduce(
-          context.place().call(image.at(send.data()), result.at(recv.data()), kCount, dtype, op)));
+      context.wait(
+          backend->allreduce(context.place().call(image.at(send.data()), result.at(recv.data()), kCount, dtype, op)));
       result.get();
       if (first.empty()) first = recv;
       if (recv != first) context.fail("run " + std::to_string(joined * 5 + run) + " differs from the first");
@@ -260,8 +260,8 @@ void allocated_memory(Context& context, const std::string& algorithm) {
     if (reinterpret_cast<std::uintptr_t>(memory.get()) % 4096 != 0) context.fail("the memory is not page-aligned");
     fill(dtype, op, 9, context.rank(), 0, count, content.data());
     context.place().put(memory.get(), content.data(), content.size());
-    const auto served = context.wait(
-        backend.allreduce(context.place().call(memory.get(), memory.get(), count, dtype, op)));
+    const auto served =
+        context.wait(backend.allreduce(context.place().call(memory.get(), memory.get(), count, dtype, op)));
     if (algorithm != "auto" && served.algorithm != algorithm) {
       return context.fail(std::string("served by ") + served.algorithm);
     }

@@ -39,7 +39,7 @@ void* Allocations::alloc(uint64_t bytes, const Gather& gather) {
   try {
     if (bytes > available_memory() / members_) {
       throw CommError(CommStatus::no_memory, "alloc: the system has no memory for " + std::to_string(bytes) +
-                                          " bytes on each of " + std::to_string(members_) + " ranks");
+                                                 " bytes on each of " + std::to_string(members_) + " ranks");
     }
     entry.bytes = (bytes + page - 1) / page * page;
     entry.own = std::make_unique<Segment>(entry.bytes + page);
@@ -60,7 +60,8 @@ void* Allocations::alloc(uint64_t bytes, const Gather& gather) {
   gather(&mine, sizeof mine, all.data());
   if (failure) throw *failure;
   for (const CommStatus status : all) {
-    if (status != CommStatus::ok) throw CommError(status, "alloc: a peer cannot share " + std::to_string(bytes) + " bytes");
+    if (status != CommStatus::ok)
+      throw CommError(status, "alloc: a peer cannot share " + std::to_string(bytes) + " bytes");
   }
   entry.own->seal();
   ++next_;

@@ -46,8 +46,8 @@ class Allocations final : public SharedMemory {
   // Of so many ranks of this host that map one another's memory; this is the one at place `me`.
   Allocations(std::size_t members, std::size_t me);
 
-  // Collective. Throws CommError: CommStatus::no_memory on all ranks when one of them has none, CommStatus::mismatch when they want
-  // different sizes, and what gather throws.
+  // Collective. Throws CommError: CommStatus::no_memory on all ranks when one of them has none, CommStatus::mismatch
+  // when they want different sizes, and what gather throws.
   void* alloc(uint64_t bytes, const Gather& gather);
   // Local. The peers' memory of the same alloc() stays mapped until they too have freed it and we call in again.
   void free(void* memory) noexcept;

@@ -109,8 +109,8 @@ void Collectives::refuse_direct() const {
   std::size_t member = 0;
   while (mailbox(member).locations.are_somewhere()) ++member;
   throw CommError(CommStatus::unsupported,
-                "algorithm \"direct\" takes vectors in memory from this backend's alloc, and those of rank " +
-                    std::to_string(ranks_[member]) + " are in other memory: \"auto\" and \"staged\" take both");
+                  "algorithm \"direct\" takes vectors in memory from this backend's alloc, and those of rank " +
+                      std::to_string(ranks_[member]) + " are in other memory: \"auto\" and \"staged\" take both");
 }
 
 void Collectives::reduce_posted(const Collective& call) {

@@ -34,8 +34,8 @@ class Collectives {
 
   // All are collective, and throw what Waiter::until throws, after which nothing may be called any more; or, on all
   // ranks alike, CommStatus::mismatch.
-  // Returns the algorithm that served: direct or staged. Throws CommStatus::unsupported, on all ranks alike, where direct is
-  // asked for and a rank has its vectors in other memory; the group can go on.
+  // Returns the algorithm that served: direct or staged. Throws CommStatus::unsupported, on all ranks alike, where
+  // direct is asked for and a rank has its vectors in other memory; the group can go on.
   Algorithm allreduce(const Collective& call, Algorithm asked, Waiter& waiter);
   void broadcast(void* data, uint64_t bytes, std::size_t root, Waiter& waiter);
   void allgather(const Collective& call, Waiter& waiter);

@@ -42,7 +42,8 @@ void Group::connect(const std::vector<SegmentKey>& areas) {
   areas_.resize(ranks_.size());
   for (std::size_t place = 0; place < ranks_.size(); ++place) {
     const auto& area = areas[static_cast<std::size_t>(ranks_[place])];
-    if (area.length == 0) throw CommError(CommStatus::no_memory, "rank " + std::to_string(ranks_[place]) + " shares none");
+    if (area.length == 0)
+      throw CommError(CommStatus::no_memory, "rank " + std::to_string(ranks_[place]) + " shares none");
     if (place != me_) mappings_[place] = Mapping(area);
     areas_[place] = reinterpret_cast<Area*>(place == me_ ? segment_->data() : mappings_[place].data());
   }
@@ -59,7 +60,8 @@ void Group::guarded(const char* name, const Body& body) {
     body();
   } catch (const CommError& failure) {
     const auto status = failure.status();
-    const bool on_all_alike = status == CommStatus::mismatch || status == CommStatus::no_memory || status == CommStatus::unsupported;
+    const bool on_all_alike =
+        status == CommStatus::mismatch || status == CommStatus::no_memory || status == CommStatus::unsupported;
     if (!on_all_alike) leave(waiter_->culprit() >= 0 ? waiter_->culprit() : rank_);
     throw;
   }

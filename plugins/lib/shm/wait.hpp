@@ -28,8 +28,8 @@ class Waiter {
 
   // Returns when ready() is true; it is asked again and again, and may do the work that makes it true. `awaited`: the
   // rank it depends on, or -1. Once waiting has become long, sleep(longest) is called between two askings; it may
-  // return early. Throws CommError: CommStatus::timeout, CommStatus::aborted or CommStatus::peer_lost; never when ready() is true by
-  // then.
+  // return early. Throws CommError: CommStatus::timeout, CommStatus::aborted or CommStatus::peer_lost; never when
+  // ready() is true by then.
   template <class Ready, class Sleep>
   void until(const Ready& ready, int awaited, const Sleep& sleep);
 

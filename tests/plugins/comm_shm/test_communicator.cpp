@@ -13,8 +13,9 @@
 
 using namespace ddprun::testing;
 using ddprun::CommError;
-using ddprun::comm::DType;
-using ddprun::comm::Op;
+using ddprun::CommStatus;
+using ddprun::DType;
+using ddprun::Op;
 using ddprun::shm_backend::ShmCommunicator;
 using std::chrono::seconds;
 
@@ -72,12 +73,14 @@ TEST_CASE("each request names the algorithm that served") {
             RankHost host(rank, asked, 20'000);
             ShmCommunicator communicator(host.host());
             constexpr std::size_t kCount = 100'000;
-            auto* const shared = static_cast<float*>(communicator.alloc(kCount * sizeof(float)));
+            const auto memory = communicator.allocate(kCount * sizeof(float));
+            auto* const shared = static_cast<float*>(memory.get());
             std::vector<float> own(kCount);
             const auto expect = [&](float* data, const std::string& served) {
-              const auto& request = communicator.allreduce(allreduce_of(DType::float32, Op::sum, data, data, kCount));
-              if (request.algorithm != served) throw std::runtime_error(std::string("served by ") + request.algorithm);
-              if (request.transport != std::string("memory")) throw std::runtime_error(request.transport);
+              const auto by =
+                  communicator.allreduce(allreduce_of(DType::float32, Op::sum, data, data, kCount)).wait(seconds(20));
+              if (by.algorithm != served) throw std::runtime_error(std::string("served by ") + by.algorithm);
+              if (by.transport != std::string("memory")) throw std::runtime_error(by.transport);
             };
             expect(shared, asked == "staged" ? "staged" : "direct");
             if (asked != "direct") return expect(own.data(), "staged");

@@ -10,10 +10,6 @@
 #include "plugins/comm_ucx/communicator.hpp"
 #include "plugins/kill_all.hpp"
 
-using ddprun::Collective;
-using ddprun::DType;
-using ddprun::Op;
-
 using namespace ddprun::testing;
 using ddprun::ucx_backend::UcxCommunicator;
 using std::chrono::microseconds;

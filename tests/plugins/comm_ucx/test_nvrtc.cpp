@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "plugins/comm_ucx/compiler.hpp"
 #include "ddprun/plugin/comm_plugin.hpp"
+#include "plugins/comm_ucx/compiler.hpp"
 
 using ddprun::CommStatus;
 

@@ -18,13 +18,12 @@
 #include "tools/conformance/arithmetic.hpp"
 #include "tools/conformance/networks.hpp"
 
+using namespace ddprun::testing;
 using ddprun::Collective;
+using ddprun::CommError;
 using ddprun::CommStatus;
 using ddprun::DType;
 using ddprun::Op;
-
-using namespace ddprun::testing;
-using ddprun::CommError;
 using ddprun::ucx_backend::UcxCommunicator;
 using std::chrono::seconds;
 
@@ -136,8 +135,9 @@ namespace {
 // What serves an allreduce of so many floats, as "algorithm transport".
 std::string served(UcxCommunicator& communicator, std::size_t count) {
   std::vector<float> data(count, 1);
-  const auto& request = communicator.allreduce(allreduce_of(DType::float32, Op::sum, data.data(), data.data(), count));
-  return request.algorithm + std::string(" ") + request.transport;
+  const auto by =
+      communicator.allreduce(allreduce_of(DType::float32, Op::sum, data.data(), data.data(), count)).wait(seconds(20));
+  return by.algorithm + std::string(" ") + by.transport;
 }
 
 // The same on every rank of such a world, for a small vector and for a large one.

@@ -13,7 +13,6 @@
 
 namespace ddprun::testing {
 
-
 class GroupMember {
  public:
   explicit GroupMember(Rank& rank, uint32_t deadline_ms = 20'000)

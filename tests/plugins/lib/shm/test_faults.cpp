@@ -9,12 +9,11 @@
 
 #include "plugins/lib/shm/group_member.hpp"
 
+using namespace ddprun::testing;
+using ddprun::CommError;
 using ddprun::CommStatus;
 using ddprun::DType;
 using ddprun::Op;
-
-using namespace ddprun::testing;
-using ddprun::CommError;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -55,8 +54,8 @@ std::string said(const Outcome& outcome) {
   return text;
 }
 
-std::string failure_text(int status, const std::string& text) {
-  return std::to_string(status) + " allreduce: " + text;
+std::string failure_text(CommStatus status, const std::string& text) {
+  return name_of(status) + " allreduce: " + text;
 }
 
 }  // namespace
@@ -175,7 +174,7 @@ TEST_CASE("alloc of more than there is fails on all ranks alike, and the group l
             try {
               member.group().alloc(bytes);
               throw std::runtime_error("was given");
-            } catch (const ddprun::CommError& failure) {
+            } catch (const CommError& failure) {
               if (failure.status() != CommStatus::no_memory) throw;
             }
           }

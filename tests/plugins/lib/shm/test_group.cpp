@@ -10,11 +10,10 @@
 #include "plugins/lib/shm/group_member.hpp"
 #include "tools/conformance/arithmetic.hpp"
 
+using namespace ddprun::testing;
 using ddprun::CommStatus;
 using ddprun::DType;
 using ddprun::Op;
-
-using namespace ddprun::testing;
 using ddprun::conformance::accepts;
 using ddprun::conformance::fill;
 using ddprun::conformance::load;
@@ -101,7 +100,8 @@ void run_case(Rank& rank, GroupMember& member, Buffer& first, Buffer& second, co
     const auto got = load(test.dtype, recv, i);
     if (!accepts(test.dtype, expected, got)) {
       throw std::runtime_error(test.text() + ": element " + std::to_string(i) + ": expected " +
-                               to_text(test.dtype, expected.value) + ", got " + to_text(test.dtype, got));
+                               ddprun::conformance::to_text(test.dtype, expected.value) + ", got " +
+                               ddprun::conformance::to_text(test.dtype, got));
     }
   }
   if (!test.in_place && !std::equal(sent.begin(), sent.end(), send))

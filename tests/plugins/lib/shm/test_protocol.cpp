@@ -11,12 +11,10 @@
 #include "shm/collectives.hpp"
 #include "tools/conformance/ranks.hpp"
 
+using namespace ddprun::testing;
 using ddprun::Collective;
 using ddprun::DType;
-using ddprun::Memory;
 using ddprun::Op;
-
-using namespace ddprun::testing;
 using ddprun::shm::Algorithm;
 using ddprun::shm::Area;
 using ddprun::shm::Collectives;
