@@ -19,7 +19,7 @@ from comparison import Table, bounds_for
 from running import Failed, turns
 
 SIZES = "4,1K,16K,64K,256K,1M,4M,16M,45M"
-BACKENDS = "ucx,gloo:ring,gloo:halving_doubling"
+BACKENDS = "shm,ucx,gloo:ring,gloo:halving_doubling"
 PEERS = ["limits", "openmpi", "torch", "raw_gloo"]  # the limits not with --tcp
 GATE = 6
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -64,7 +64,7 @@ def arguments(argv):
     parser.add_argument("-n", "--samples", type=int, default=50, help="of each size in each round (50)")
     parser.add_argument("-w", "--warmup", type=int, default=10, help="calls before them (10)")
     parser.add_argument("--quick", action="store_true", help="3 sizes, 2 rounds of 5 samples: to see that it runs")
-    parser.add_argument("--tcp", action="store_true", help="ucx and Open MPI over TCP, without shared memory")
+    parser.add_argument("--tcp", action="store_true", help="ucx and Open MPI over TCP, without shm")
     parser.add_argument("--gate", action="store_true", help=f"exit with {GATE} where a bound does not hold")
     parser.add_argument("--json", metavar="FILE", help="write all samples and the environment")
     parser.add_argument("--limit", type=float, default=300, help="seconds that one of them may take in one round (300)")
@@ -84,6 +84,8 @@ def own_of(args, settings):
     more = [word for path in args.plugin_path for word in ("--plugin-path", path)]
     for name in args.backends:
         backend, _, algorithm = name.partition(":")
+        if args.tcp and backend == "shm":
+            continue
         options = [option for option in args.option if option.startswith(f"{backend}.")]
         if args.tcp and backend == "ucx":
             options.append("ucx.tls=tcp")
@@ -150,8 +152,8 @@ def print_tables(table, ranks, args):
                "(their range)", ["size", *columns],
                [[text_of(size), *(time(column, size) for column in columns)] for size in sizes])
 
-    wanted = [("ucx plugin", "limit shared"), ("ucx malloc", "limit staged"), ("best peer", "ucx plugin"),
-              ("best peer", "ucx malloc"), ("gloo ring", "raw gloo ring"), ("gloo halving_doubling", "raw gloo hd")]
+    wanted = [("shm plugin", "limit shared"), ("shm malloc", "limit staged"), ("best peer", "shm plugin"),
+              ("best peer", "shm malloc"), ("ucx malloc", "shm malloc"), ("gloo ring", "raw gloo ring"), ("gloo halving_doubling", "raw gloo hd")]
     there = {*columns, *(["best peer"] if table.best_peer(ranks, sizes[0]) else [])}
     wanted = [pair for pair in wanted if there.issuperset(pair)]
     print_grid(f"{ranks} ranks{over}: ratios of time, median of the rounds'",

@@ -103,13 +103,13 @@ class Bound:
 
 
 SHARED_BOUNDS = [
-    Bound(2, "ucx plugin", "limit shared", 1.5, 64 * KIB),
-    Bound(2, "ucx plugin", "best peer", 0.5, 64 * KIB),
-    Bound(2, "ucx plugin", None, 1e-6, 0, KIB),
-    Bound(2, "ucx malloc", "limit staged", 1.3, 64 * KIB),
+    Bound(2, "shm plugin", "limit shared", 1.5, 64 * KIB),
+    Bound(2, "shm plugin", "best peer", 0.5, 64 * KIB),
+    Bound(2, "shm plugin", None, 1e-6, 0, KIB),
+    Bound(2, "shm malloc", "limit staged", 1.3, 64 * KIB),
     Bound(2, "gloo ring", "raw gloo ring", 1.03),
-    Bound(4, "ucx plugin", "best peer", 1),
-    Bound(4, "ucx malloc", "best peer", 1),
+    Bound(4, "shm plugin", "best peer", 1),
+    Bound(4, "shm malloc", "best peer", 1),
 ]
 
 

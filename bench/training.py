@@ -117,7 +117,7 @@ def arguments(argv):
     parser.add_argument("--program", required=True, help="the built ddprun")
     parser.add_argument("--python", required=True, help="a Python with torch and torchvision")
     parser.add_argument("--jobs", default=",".join(names), help=",".join(names))
-    parser.add_argument("--backends", default="gloo,ucx", help="ddprun's plugins (gloo,ucx)")
+    parser.add_argument("--backends", default="gloo,ucx,shm", help="ddprun's plugins (gloo,ucx,shm)")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1, help="compute threads of a rank (1)")
     parser.add_argument("--rounds", type=int, help="5; 2 with --quick")

@@ -8,36 +8,54 @@ namespace {
 // Measured on 2026-11-21 with `ddprun bench --tune`, float32 sums over TCP on the loopback of a machine with 2 cores:
 // with 4 ranks the ring lost up to 64 KiB and won from 256 KiB, with 2 they were even in between. Between machines the
 // tree's more bytes cost more, so the limit is the lower one.
-constexpr char kOfMessages[] = R"(ddprun-tuning 1
+constexpr char kOverUcx[] = R"(ddprun-tuning 1
 ucx max 65536 tree
 ucx max max ring
 )";
 
-// One barrier of cache lines instead of messages: nothing else comes near it at any size.
-constexpr char kOfSharedMemory[] = R"(ddprun-tuning 1
-ucx max max shared
+// Fewer ranks send between hosts, and shared memory costs less than UCX within them.
+constexpr char kHierarchical[] = R"(ddprun-tuning 1
+ucx max max hierarchical
 )";
+
+Tuning tuned(const Host& host, bool is_hierarchical) {
+  if (host.device() < 0) return tuning_of(host, "ucx", kAlgorithms, is_hierarchical ? kHierarchical : kOverUcx);
+  return tuning_of(host, "ucx", std::span(kAlgorithms).first(kOfGpus), kOverUcx);
+}
 
 }  // namespace
 
-Algorithm algorithm_named(const std::string& name) {
-  return name == "shared" ? Algorithm::shared : name == "tree" ? Algorithm::tree : Algorithm::ring;
+std::optional<Algorithm> algorithm_named(const std::string& name) {
+  if (name == "hierarchical") return Algorithm::hierarchical;
+  if (name == "tree") return Algorithm::tree;
+  if (name == "ring") return Algorithm::ring;
+  return std::nullopt;
 }
 
-Choice::Choice(const Host& host, bool some_share_memory)
-    : of_messages_(Tuning::parse(kOfMessages, "ucx")), on_gpus_(of_messages_), tuning_(of_messages_) {
-  const char* const stock = some_share_memory ? kOfSharedMemory : kOfMessages;
-  if (host.device() < 0) {
-    tuning_ = tuning_of(host, "ucx", kAlgorithms, stock);
-  } else {
-    on_gpus_ = tuning_of(host, "ucx", std::span(kAlgorithms).first(kOfGpus), kOfMessages);
-    tuning_ = Tuning::parse(stock, "ucx");
+Table::Table(const Tuning& tuning, int ranks) {
+  for (uint64_t bytes = 0; rows_.empty() || rows_.back().first != TuningRow::kNoLimit;) {
+    const auto& all = tuning.rows();
+    const int most = std::min(ranks, all.back().ranks);
+    const auto row = std::find_if(all.begin(), all.end(), [&](const TuningRow& candidate) {
+      return candidate.ranks >= most && candidate.bytes >= bytes;
+    });
+    rows_.emplace_back(row->bytes, *algorithm_named(row->algorithm));
+    bytes = row->bytes + 1;
   }
 }
 
-bool Choice::may_take(Algorithm wanted) const {
-  const auto& rows = tuning_.rows();
-  return std::any_of(rows.begin(), rows.end(), [&](const TuningRow& row) { return algorithm_named(row.algorithm) == wanted; });
+Algorithm Table::algorithm(uint64_t bytes) const {
+  return std::find_if(rows_.begin(), rows_.end(), [&](const auto& row) { return row.first >= bytes; })->second;
 }
+
+bool Table::has(Algorithm algorithm) const {
+  return std::any_of(rows_.begin(), rows_.end(), [&](const auto& row) { return row.second == algorithm; });
+}
+
+Choice::Choice(const Host& host, int hosts, bool is_hierarchical)
+    : tuned_memory_(host.device() < 0 ? Memory::host : Memory::cuda),
+      tuned_(tuned(host, is_hierarchical), host.size()),
+      over_ucx_(Tuning::parse(kOverUcx, "ucx"), host.size()),
+      between_hosts_(Tuning::parse(kOverUcx, "ucx"), hosts) {}
 
 }  // namespace ddprun::ucx_backend

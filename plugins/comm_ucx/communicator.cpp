@@ -1,6 +1,7 @@
 #include "communicator.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "gpu_space.hpp"
@@ -21,41 +22,55 @@ void copy(const Collective& call, void* to, MemorySpace& space) {
   if (call.send != to) space.copy(to, call.send, bytes_of(call));
 }
 
+void over_ucx(Algorithm algorithm, const Group& group, const Collective& call, Schedule& schedule) {
+  algorithm == Algorithm::tree ? tree_allreduce(group, call, schedule) : ring_allreduce(group, call, schedule);
+}
+
 }  // namespace
 
 UcxCommunicator::UcxCommunicator(const Host& host)
     : CommBackend(host),
       host_(checked(host)),
       group_{host.rank(), host.size()},
+      asked_(algorithm_named(host.algorithm())),
       gpu_(host.device() < 0 ? nullptr : std::make_unique<const Gpu>(host.device())),
       messages_(host),
-      shared_(host, messages_.why_no_shared_memory(), [this] { return messages_.ended(); }),
-      choice_(host, shared_.is_usable() && shared_.leaders().size() < static_cast<std::size_t>(host.size())),
+      leaders_(host::leaders_of(messages_.places())),
+      node_(make_node()),
+      choice_(host, static_cast<int>(leaders_.size()),
+              node_ != nullptr && node_->is_usable() && has_several_hosts_and_shares_some()),
       pipeline_(messages_, host.size()) {
-  const bool wants_shared = host.algorithm() == "auto" ? choice_.may_take(Algorithm::shared) : host.algorithm() == "shared";
-  if (wants_shared && !shared_.is_usable()) {
-    throw CommError(CommStatus::unsupported, "algorithm \"shared\": " + shared_.why_not());
+  const bool is_hierarchical = asked_ ? asked_ == Algorithm::hierarchical : choice_.may_take(Algorithm::hierarchical);
+  if (is_hierarchical && node_ != nullptr && !node_->is_usable()) {
+    throw CommError(CommStatus::unsupported, "algorithm \"hierarchical\": the ranks of a host cannot share memory: " +
+                                                 node_->why_not() + "; use \"ring\" or \"tree\"");
   }
   const OnGpu here(gpu_.get());
-  has_messages_ = needs_messages();
   try {
-    if (has_messages_ || gpu_ != nullptr) messages_.connect();
+    messages_.connect();
     if (gpu_ != nullptr) gpu_space_ = std::make_unique<GpuSpace>(*gpu_, messages_);
   } catch (...) {
     messages_.disconnect();  // on the GPU
     throw;
   }
-  if (!has_messages_ && !is_alone() && gpu_ == nullptr) {
-    host.log(host.rank() == 0 ? DDPRUN_LOG_INFO : DDPRUN_LOG_DEBUG,
-             "the ranks share memory: no transport of UCX is used");
-  }
   const std::string& transports = messages_.transports();
-  shared_transports_ = shared_.leaders().size() == 1 ? "memory" : "memory," + transports;
+  node_transports_ = leaders_.size() == 1 ? "memory" : "memory," + messages_.transports_between_hosts();
   ring_.info = {"ring", transports.c_str()};
   tree_.info = {"tree", transports.c_str()};
-  shared_request_.info = {"shared", shared_transports_.c_str()};
+  hierarchical_.info = {"hierarchical", node_transports_.c_str()};
   pairwise_.info = {"pairwise", transports.c_str()};
   dissemination_.info = {"dissemination", transports.c_str()};
+}
+
+std::unique_ptr<shm::Group> UcxCommunicator::make_node() const {
+  const bool may_be_tuned = !host_.option("tuning", "").empty();
+  const bool is_meant = asked_ ? asked_ == Algorithm::hierarchical
+                               : host_.device() < 0 && (may_be_tuned || has_several_hosts_and_shares_some());
+  return is_meant && !is_alone() ? std::make_unique<shm::Group>(host_, messages_.places()) : nullptr;
+}
+
+bool UcxCommunicator::has_several_hosts_and_shares_some() const noexcept {
+  return leaders_.size() > 1 && leaders_.size() < static_cast<std::size_t>(group_.size);
 }
 
 UcxCommunicator::~UcxCommunicator() {
@@ -68,14 +83,6 @@ MemorySpace& UcxCommunicator::space_of(Memory memory) {
   if (memory != Memory::cuda) return host_space_;
   if (gpu_space_ != nullptr) return *gpu_space_;
   throw CommError(CommStatus::unsupported, "memory of a GPU, but this communicator was made for the host's");
-}
-
-bool UcxCommunicator::needs_messages() const {
-  const bool all_share = shared_.is_usable() && shared_.leaders().size() == 1;
-  const bool only_shared =
-      host_.algorithm() == "shared" ||
-      (host_.algorithm() == "auto" && !choice_.may_take(Algorithm::ring) && !choice_.may_take(Algorithm::tree));
-  return !all_share || !only_shared || messages_.are_transports_given();
 }
 
 template <class Plan>
@@ -100,83 +107,77 @@ void UcxCommunicator::run(const char* name, const Collective& call, Plan&& plan)
 }
 
 template <class Body>
-void UcxCommunicator::run_shared(Body&& body) {
+void UcxCommunicator::run_on_node(Body&& body) {
   if (failure_) throw *failure_;
   try {
     body();
   } catch (const CommError& failure) {
     if (failure.status() == CommStatus::no_memory) throw;  // on all ranks of the host, which can go on
-    const int cause = failure.status() == CommStatus::peer_lost ? shared_.culprit() : host_.rank();
+    const int cause = failure.status() == CommStatus::peer_lost ? node_->culprit() : host_.rank();
     fail(failure.status(), cause, failure.what());
   }
 }
 
-// Closing tells the peers, which are in this collective or will be: none waits for the deadline.
+// Closing reports it to the peers, which are in this collective or will be: none waits for the deadline.
 void UcxCommunicator::fail(CommStatus status, int cause, const std::string& why) {
   failure_.emplace(status, why);
-  shared_.leave(cause);
+  if (node_ != nullptr) node_->leave(cause);
   const OnGpu here(gpu_.get());
   messages_.close(cause);
   throw *failure_;
 }
 
-Algorithm UcxCommunicator::algorithm_of(const Collective& call) const {
-  const std::string& asked = host_.algorithm();
-  if (asked != "auto") return algorithm_named(asked);
-  return call.memory == Memory::cuda ? choice_.algorithm_on_gpus(group_.size, bytes_of(call))
-                                    : choice_.algorithm(group_.size, bytes_of(call));
-}
-
 Work UcxCommunicator::allreduce(const Collective& call) {
-  const Algorithm algorithm = algorithm_of(call);
-  if (algorithm == Algorithm::shared && !is_alone()) {
-    shared_allreduce(call);
-  } else if (call.count > 0) {
+  const Algorithm algorithm = asked_ ? *asked_ : choice_.algorithm(call.memory, bytes_of(call));
+  if (algorithm == Algorithm::hierarchical) {
+    is_alone() ? run("allreduce", call, [&](Schedule&, MemorySpace& space) { copy(call, call.recv, space); })
+               : hierarchical_allreduce(call);
+    return {*this, hierarchical_};
+  }
+  if (call.count > 0) {
     run("allreduce", call, [&](Schedule& schedule, MemorySpace& space) {
       if (is_alone()) return copy(call, call.recv, space);
-      algorithm == Algorithm::tree ? tree_allreduce(group_, call, schedule) : ring_allreduce(group_, call, schedule);
+      over_ucx(algorithm, group_, call, schedule);
     });
   }
-  return {*this, algorithm == Algorithm::shared ? shared_request_ : algorithm == Algorithm::tree ? tree_ : ring_};
+  return {*this, algorithm == Algorithm::tree ? tree_ : ring_};
 }
 
-void UcxCommunicator::shared_allreduce(const Collective& call) {
-  const auto& leaders = shared_.leaders();
-  const int hosts = static_cast<int>(leaders.size());
+void UcxCommunicator::hierarchical_allreduce(const Collective& call) {
+  const int hosts = static_cast<int>(leaders_.size());
   Collective within = call;
   if (hosts > 1 && call.op == Op::avg) within.op = Op::sum;  // the leaders divide
-  run_shared([&] { shared_.allreduce(within); });
+  run_on_node([&] { node_->allreduce(within, shm::Algorithm::automatic); });
   if (hosts == 1 || call.count == 0) return;
 
   Collective between = call;
   between.send = call.recv;
-  const int leader = shared_.ranks().front();
+  const int leader = node_->ranks().front();
   if (leader == host_.rank()) {
-    const auto host = std::find(leaders.begin(), leaders.end(), leader) - leaders.begin();
+    const auto host = std::find(leaders_.begin(), leaders_.end(), leader) - leaders_.begin();
     run("allreduce", call, [&](Schedule& schedule, MemorySpace&) {
       const Group group = {static_cast<int>(host), hosts};
-      choice_.algorithm_of_messages(hosts, bytes_of(call)) == Algorithm::tree ? tree_allreduce(group, between, schedule)
-                                                                  : ring_allreduce(group, between, schedule);
+      over_ucx(choice_.between_hosts(bytes_of(call)), group, between, schedule);
       for (Step& step : schedule.steps) {
-        if (step.to != Step::kNobody) step.to = leaders[step.to];
-        if (step.from != Step::kNobody) step.from = leaders[step.from];
+        if (step.to != Step::kNobody) step.to = leaders_[step.to];
+        if (step.from != Step::kNobody) step.from = leaders_[step.from];
       }
     });
   }
-  run_shared([&] { shared_.spread(call.recv, bytes_of(call), leader); });
+  run_on_node([&] { node_->spread(call.recv, bytes_of(call), leader); });
 }
 
 std::shared_ptr<void> UcxCommunicator::allocate(std::size_t bytes) {
+  if (node_ == nullptr) {
+    const auto alone = [](const void* mine, std::size_t size, void* all) { std::memcpy(all, mine, size); };
+    return {own_memory_.alloc(bytes, alone), [this](void* owned) { own_memory_.free(owned); }};
+  }
   void* memory = nullptr;
-  run_shared([&] { memory = shared_.alloc(bytes); });
-  return {memory, [this](void* owned) { shared_.free(owned); }};
+  run_on_node([&] { memory = node_->alloc(bytes); });
+  return {memory, [this](void* owned) { node_->free(owned); }};
 }
 
 Work UcxCommunicator::broadcast(const Collective& call) {
-  if (!goes_by_messages(call)) {
-    if (call.count > 0) run_shared([&] { shared_.broadcast(call); });
-    return {*this, shared_request_};
-  }
   if (!is_alone() && call.count > 0) {
     run("broadcast", call, [&](Schedule& schedule, MemorySpace&) { tree_broadcast(group_, call, schedule); });
   }
@@ -184,10 +185,6 @@ Work UcxCommunicator::broadcast(const Collective& call) {
 }
 
 Work UcxCommunicator::allgather(const Collective& call) {
-  if (!goes_by_messages(call)) {
-    if (call.count > 0) run_shared([&] { shared_.allgather(call); });
-    return {*this, shared_request_};
-  }
   if (call.count > 0) {
     run("allgather", call, [&](Schedule& schedule, MemorySpace& space) {
       copy(call, static_cast<std::byte*>(call.recv) + static_cast<uint64_t>(group_.rank) * bytes_of(call), space);
@@ -198,10 +195,6 @@ Work UcxCommunicator::allgather(const Collective& call) {
 }
 
 Work UcxCommunicator::reduce_scatter(const Collective& call) {
-  if (!goes_by_messages(call)) {
-    if (call.count > 0) run_shared([&] { shared_.reduce_scatter(call); });
-    return {*this, shared_request_};
-  }
   if (call.count > 0) {
     run("reduce_scatter", call, [&](Schedule& schedule, MemorySpace& space) {
       is_alone() ? copy(call, call.recv, space) : pairwise_reduce_scatter(group_, call, schedule);
@@ -211,12 +204,8 @@ Work UcxCommunicator::reduce_scatter(const Collective& call) {
 }
 
 Work UcxCommunicator::barrier() {
-  if (!has_messages_) {
-    run_shared([&] { shared_.barrier(); });
-    return {*this, shared_request_};
-  }
   if (!is_alone()) {
-    Collective nothing;
+    Collective nothing = {};
     nothing.dtype = DType::uint8;
     nothing.memory = Memory::host;
     run("barrier", nothing, [&](Schedule& schedule, MemorySpace&) { dissemination_barrier(group_, schedule); });
@@ -226,7 +215,7 @@ Work UcxCommunicator::barrier() {
 
 void UcxCommunicator::abort() noexcept {
   messages_.abort();
-  shared_.abort();
+  if (node_ != nullptr) node_->abort();
 }
 
 }  // namespace ddprun::ucx_backend

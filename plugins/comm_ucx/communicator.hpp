@@ -1,11 +1,12 @@
 // comm_ucx: collectives over UCX. This class picks the algorithm and keeps the first failure; messages.hpp talks to the
-// peers, algorithms.hpp says who sends what, pipeline.hpp does it; shared_group.hpp reduces between ranks of one host.
-// Vectors in a GPU's memory (gpu_space.hpp) go by messages always.
+// peers, algorithms.hpp says who sends what, pipeline.hpp does it. The allreduce `hierarchical` reduces within each
+// host in shared memory (plugins/lib/shm) and over UCX between the hosts.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "algorithms.hpp"
 #include "choice.hpp"
@@ -14,7 +15,7 @@
 #include "host_space.hpp"
 #include "messages.hpp"
 #include "pipeline.hpp"
-#include "shared_group.hpp"
+#include "shm/group.hpp"
 
 namespace ddprun::ucx_backend {
 
@@ -32,40 +33,39 @@ class UcxCommunicator final : public CommBackend {
   std::shared_ptr<void> allocate(std::size_t bytes) override;
 
  private:
-  // How an allreduce goes: the same on all ranks.
-  Algorithm algorithm_of(const Collective& call) const;
-  // Whether vectors of the host need UCX at all: not where every collective goes through the memory of one host.
-  bool needs_messages() const;
-  bool goes_by_messages(const Collective& call) const noexcept {
-    return has_messages_ || call.memory == Memory::cuda;
-  }
+  // Collective. Null where `hierarchical` cannot be meant.
+  std::unique_ptr<shm::Group> make_node() const;
+  // On one host hierarchical is for who asks for it.
+  bool has_several_hosts_and_shares_some() const noexcept;
   // Throws CommError for memory of a GPU where this rank has none.
   MemorySpace& space_of(Memory memory);
   // Runs the steps that plan(schedule, space) writes. After a failure the messages are closed.
   template <class Plan>
   void run(const char* name, const Collective& call, Plan&& plan);
-  // Runs body() on the shared memory. After a failure, but for want of memory, it and the messages are closed.
+  // Runs body() on the host's shared memory. After a failure, but for want of memory, it and the messages are closed.
   template <class Body>
-  void run_shared(Body&& body);
-  // Within each host, between their leaders, within each host again.
-  void shared_allreduce(const Collective& call);
+  void run_on_node(Body&& body);
+  // Within each host, between their first ranks, within each host again.
+  void hierarchical_allreduce(const Collective& call);
   [[noreturn]] void fail(CommStatus status, int cause, const std::string& why);
   bool is_alone() const noexcept { return group_.size == 1; }
 
   const Host host_;
   const Group group_;
+  const std::optional<Algorithm> asked_;  // none: auto
   const std::unique_ptr<const Gpu> gpu_;  // null: this rank has none
   Messages messages_;
-  SharedGroup shared_;
+  const std::vector<int> leaders_;          // the first rank of each host, ascending
+  const std::unique_ptr<shm::Group> node_;  // the ranks of this host; null: nothing is hierarchical
   const Choice choice_;
+  shm::Allocations own_memory_{1, 0};  // where there is no node
   HostSpace host_space_;
   std::unique_ptr<MemorySpace> gpu_space_;
   Pipeline pipeline_;
-  Schedule schedule_;               // memory for the call's steps
+  Schedule schedule_;                 // memory for the call's steps
   std::optional<CommError> failure_;  // the first: its messages are closed
-  bool has_messages_ = false;       // else all ranks share memory, and nothing of the host's goes any other way
-  std::string shared_transports_;
-  Request ring_{}, tree_{}, shared_request_{}, pairwise_{}, dissemination_{};
+  std::string node_transports_;
+  Request ring_{}, tree_{}, hierarchical_{}, pairwise_{}, dissemination_{};
 };
 
 }  // namespace ddprun::ucx_backend

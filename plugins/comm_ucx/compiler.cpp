@@ -33,12 +33,12 @@ struct Nvrtc {
 
 [[noreturn]] void refuse(const std::string& why) {
   throw CommError(CommStatus::unsupported,
-                why +
-                    "; ./ddprun installs it where there is an NVIDIA driver (the wheel nvidia-cuda-nvrtc); "
-                    "comm.stage_through_host = true does without it");
+                  why +
+                      "; ./ddprun installs it where there is an NVIDIA driver (the wheel nvidia-cuda-nvrtc); "
+                      "comm.stage_through_host = true does without it");
 }
 
-// The one that this process has, or the loader finds; else the one beside the CUDA runtime of this build.
+// The one that this process has, or the loader finds; else the one in the folder of the CUDA runtime of this build.
 void* open_library() {
   constexpr char kLibrary[] = "libnvrtc.so.13";
   void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);

@@ -36,7 +36,7 @@ GpuSpace::~GpuSpace() {
   free();
 }
 
-// Nobody can be told of what fails here.
+// What fails here is not reported.
 void GpuSpace::free() noexcept {
   if (slots_ != 0) driver().free(slots_);
   if (stream_ != nullptr) driver().destroy_stream(stream_);

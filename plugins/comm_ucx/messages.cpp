@@ -14,7 +14,7 @@ constexpr ucp_tag_t kOfCollective = ucp_tag_t{1} << kKindShift, kNotice = ucp_ta
 constexpr ucp_tag_t kAllBits = ~ucp_tag_t{0}, kKindBits = ucp_tag_t{15} << kKindShift;
 constexpr uint32_t kNumbers = 1u << (kKindShift - kNumberShift);
 
-std::vector<bool> beside(const std::vector<host::Place>& places, int self) {
+std::vector<bool> ranks_here(const std::vector<host::Place>& places, int self) {
   std::vector<bool> are;
   for (const auto& place : places) are.push_back(host::share_host(place, places[static_cast<std::size_t>(self)]));
   are[static_cast<std::size_t>(self)] = true;
@@ -40,25 +40,21 @@ Messages::Messages(const Host& host)
     : host_(host),
       places_(host::places_of(host)),
       liveness_(places_, host.rank()),
-      beside_(beside(places_, host.rank())),
-      chosen_(Transports::of(host, number_of(beside_) == host.size())),
-      waiter_(host, number_of(beside_), [this] { return lost(); }) {}
+      here_(ranks_here(places_, host.rank())),
+      chosen_(Transports::of(host, number_of(here_) == host.size())),
+      waiter_(host, number_of(here_), [this] { return lost(); }) {}
 
 Messages::~Messages() = default;
 
 void Messages::connect() {
   begin("create");
-  context_ = std::make_unique<Context>(chosen_, host_.size(), number_of(beside_), host_.device() >= 0);
+  context_ = std::make_unique<Context>(chosen_, host_.size(), number_of(here_), host_.device() >= 0);
   worker_ = std::make_unique<Worker>(*context_);
   require_equal_transports();
   const auto addresses = host_.allgather(worker_->address());
-  const auto by_memory = chosen_.share_memory() ? beside_ : std::vector<bool>(beside_.size(), false);
+  const auto by_memory = chosen_.share_memory() ? here_ : std::vector<bool>(here_.size(), false);
   peers_ = std::make_unique<Peers>(*worker_, addresses, by_memory, host_.rank());
   greet();
-}
-
-std::string Messages::why_no_shared_memory() const {
-  return chosen_.share_memory() ? "" : "tls = \"" + chosen_.tls + "\" has no shared memory";
 }
 
 void Messages::require_equal_transports() const {
@@ -66,9 +62,10 @@ void Messages::require_equal_transports() const {
   const auto all_chosen = host_.allgather(chosen);
   for (std::size_t rank = 0; rank < all_chosen.size(); ++rank) {
     if (all_chosen[rank] == chosen) continue;
-    throw CommError(CommStatus::mismatch, "rank " + std::to_string(rank) + " has transports " + all_chosen[rank] + ", rank " +
-                                       std::to_string(host_.rank()) + " has " + chosen +
-                                       "; set comm.options.tls and devices, or UCX_TLS and UCX_NET_DEVICES, alike");
+    throw CommError(CommStatus::mismatch,
+                    "rank " + std::to_string(rank) + " has transports " + all_chosen[rank] + ", rank " +
+                        std::to_string(host_.rank()) + " has " + chosen +
+                        "; set comm.options.tls and devices, or UCX_TLS and UCX_NET_DEVICES, alike");
   }
 }
 
@@ -85,10 +82,10 @@ void Messages::greet() {
     if (rank != host_.rank()) greetings.push_back(send(rank, 0, nullptr, 0));
   }
   for (auto& greeting : greetings) wait(greeting);
-  transports_ = host_.size() == 1 ? "self" : peers_->transports();
+  transports_ = host_.size() == 1 ? "self" : peers_->transports({});
   if (host_.size() == 1) return;
   host_.log(host_.rank() == 0 ? DDPRUN_LOG_INFO : DDPRUN_LOG_DEBUG,
-            "rank " + std::to_string(host_.rank()) + " reaches the others by " + peers_->lanes());
+            "rank " + std::to_string(host_.rank()) + " reaches the others by " + peers_->lanes({}));
 }
 
 void Messages::begin(const char* name, Memory memory) noexcept {
@@ -139,12 +136,13 @@ void Messages::fail(ucs_status_t status, int peer) {
   const std::string why = said.empty() ? ucs_status_string(status) : said;
   if (status == UCS_ERR_MESSAGE_TRUNCATED) {
     throw CommError(CommStatus::mismatch, "rank " + std::to_string(peer) +
-                                       " has sent more than was expected: the ranks call different collectives");
+                                              " has sent more than was expected: the ranks call different collectives");
   }
   if (status == UCS_ERR_NO_MEMORY) throw CommError(CommStatus::no_memory, "UCX is out of memory: " + why);
   drain();
   culprit_ = notice_ >= 0 ? notice_ : peer;
-  throw CommError(CommStatus::peer_lost, "lost rank " + std::to_string(culprit_) + (culprit_ == peer ? ": " + why : ""));
+  throw CommError(CommStatus::peer_lost,
+                  "lost rank " + std::to_string(culprit_) + (culprit_ == peer ? ": " + why : ""));
 }
 
 void Messages::wait(Transfer& transfer) {
@@ -171,7 +169,8 @@ void Messages::wait_for(const std::function<bool()>& ready, const std::string& w
     waiter_.until(asked, -1, sleep);
   } catch (const CommError& failure) {
     if (failure.status() != CommStatus::timeout) throw;
-    throw CommError(CommStatus::timeout, "waited for " + what + " for " + std::to_string(host_.deadline().count()) + " ms");
+    throw CommError(CommStatus::timeout,
+                    "waited for " + what + " for " + std::to_string(host_.deadline().count()) + " ms");
   }
 }
 
@@ -201,10 +200,6 @@ int Messages::lost() {
   }
   if (notice_ >= 0) culprit_ = notice_;
   return culprit_;
-}
-
-int Messages::ended() const noexcept {
-  return liveness_.first_ended();
 }
 
 // Takes in what has arrived.

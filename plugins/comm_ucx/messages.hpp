@@ -13,7 +13,7 @@
 #include "context.hpp"
 #include "host/liveness.hpp"
 #include "peers.hpp"
-#include "wait.hpp"
+#include "shm/wait.hpp"
 
 namespace ddprun::ucx_backend {
 
@@ -34,7 +34,7 @@ class Messages {
   ~Messages();
 
   // Brings UCX up and connects all ranks. Collective, as above; at most host.deadline(). Before the functions below,
-  // but for abort, close and ended.
+  // but for abort, close and places.
   void connect();
 
   // The next collective: its messages meet none of another one. `name` lives as long as the collective; memory
@@ -53,26 +53,24 @@ class Messages {
   void wait_for(const std::function<bool()>& ready, const std::string& what);
 
   void abort() noexcept { waiter_.abort(); }
-  // After a failure: tells the peers that rank `cause` is lost, without waiting for them, and ends all transfers: their
-  // memory is the caller's again. Nothing can be sent any more.
+  // After a failure: reports to the peers that rank `cause` is lost, without waiting for them, and ends all transfers:
+  // their memory is the caller's again. Nothing can be sent any more.
   void close(int cause) noexcept;
 
   // The rank that was waited for last, or -1.
   int awaited() const noexcept { return awaited_; }
   // After CommStatus::peer_lost: the rank that is lost.
   int culprit() const noexcept { return culprit_; }
-  // A rank of this host whose process has ended, or -1.
-  int ended() const noexcept;
+  // Of all ranks.
+  const std::vector<host::Place>& places() const noexcept { return places_; }
   // Ends UCX, as ~Messages does.
   void disconnect() noexcept;
   // True before connect() and after close() and disconnect().
   bool is_closed() const noexcept { return worker_ == nullptr; }
   // As Peers has them; lives as long as the messages.
   const std::string& transports() const noexcept { return transports_; }
-  // Why ranks of one host must not share memory, or "".
-  std::string why_no_shared_memory() const;
-  // True when the user has said which transports there are to be.
-  bool are_transports_given() const noexcept { return chosen_.asked_for; }
+  // The same, of the peers on other hosts.
+  std::string transports_between_hosts() const { return peers_->transports(here_); }
 
  private:
   void require_equal_transports() const;
@@ -86,9 +84,9 @@ class Messages {
   const Host host_;
   const std::vector<host::Place> places_;
   const host::Liveness liveness_;
-  const std::vector<bool> beside_;  // by rank: on this host
+  const std::vector<bool> here_;  // by rank: on this host
   const Transports chosen_;
-  Waiter waiter_;
+  shm::Waiter waiter_;
   std::unique_ptr<Context> context_;
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<Peers> peers_;
@@ -96,8 +94,8 @@ class Messages {
   ucp_request_param_t how_ = {};  // this collective's messages
   uint32_t number_ = 0;
   int awaited_ = -1, culprit_ = -1;
-  int32_t notice_ = -1;  // the cause that a failed peer has told
-  int32_t cause_ = -1;   // the one that this rank tells
+  int32_t notice_ = -1;  // the cause that a failed peer has reported
+  int32_t cause_ = -1;   // the one that this rank reports
 };
 
 }  // namespace ddprun::ucx_backend

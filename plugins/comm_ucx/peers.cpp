@@ -14,7 +14,7 @@ void note_loss(void* lost, ucp_ep_h, ucs_status_t) {
   *static_cast<char*>(lost) = 1;
 }
 
-// "posix/memory" and so on. UCX tells it in its report on an endpoint; the query for it is missing before 1.14.
+// "posix/memory" and so on. UCX prints it in its report on an endpoint; the query for it is missing before 1.14.
 void add_lanes(ucp_ep_h endpoint, std::set<std::string>& lanes) {
   char* text = nullptr;
   std::size_t length = 0;
@@ -72,16 +72,17 @@ Peers::~Peers() {
   }
 }
 
-std::string Peers::lanes() const {
+std::string Peers::lanes(const std::vector<bool>& without) const {
   std::set<std::string> lanes;
-  for (const ucp_ep_h endpoint : endpoints_) {
-    if (endpoint != nullptr) add_lanes(endpoint, lanes);
+  for (std::size_t rank = 0; rank < endpoints_.size(); ++rank) {
+    const bool is_left_out = rank < without.size() && without[rank];
+    if (endpoints_[rank] != nullptr && !is_left_out) add_lanes(endpoints_[rank], lanes);
   }
   return joined(lanes);
 }
 
-std::string Peers::transports() const {
-  std::istringstream all(lanes());
+std::string Peers::transports(const std::vector<bool>& without) const {
+  std::istringstream all(lanes(without));
   std::set<std::string> names;
   for (std::string lane; std::getline(all, lane, ',');) names.insert(lane.substr(0, lane.find('/')));
   return joined(names);

@@ -28,10 +28,10 @@ class Peers {
   bool is_by_memory(int rank) const noexcept { return by_memory_[static_cast<std::size_t>(rank)]; }
   // True once UCX has seen that connection end.
   bool is_lost(int rank) const noexcept { return lost_[static_cast<std::size_t>(rank)] != 0; }
-  // The transports in use: "posix,cma", "tcp".
-  std::string transports() const;
-  // The same with devices: "posix/memory,cma/memory", "tcp/eth0".
-  std::string lanes() const;
+  // The transports in use, "sysv,cma" or "tcp", but for those that lead to the ranks in `without` only.
+  std::string transports(const std::vector<bool>& without) const;
+  // The same with devices: "sysv/memory,cma/memory", "tcp/eth0".
+  std::string lanes(const std::vector<bool>& without) const;
 
  private:
   std::vector<bool> by_memory_;

@@ -16,7 +16,7 @@ namespace ddprun::ucx_backend {
 // What a rank sends and receives at a time. Counts are in elements.
 struct Step {
   static constexpr int kNobody = -1;
-  int label = 0;  // the same for who sends and who receives; tells apart what two ranks send one another in a call
+  int label = 0;  // equal on both sides; distinguishes what two ranks send each other in one call
   int to = kNobody;
   const std::byte* out = nullptr;
   uint64_t out_count = 0;

@@ -47,16 +47,17 @@ TEST_CASE("what goes from GPU to GPU learns what goes through the host, and what
   }
 }
 
-TEST_CASE("shared is refused on GPUs before a rank starts, and serves them through the host") {
+TEST_CASE("hierarchical is refused on GPUs before a rank starts, and serves them through the host") {
   Runs runs(kSimplenet);
-  const Settings shared = {"comm.algorithm=shared"};
-  const auto refused = runs.start_on_gpus(kUcx + shared, cuda_aware());
+  const Settings hierarchical = {"comm.algorithm=hierarchical"};
+  const auto refused = runs.start_on_gpus(kUcx + hierarchical, cuda_aware());
   CHECK(refused.code == 2);
-  CHECK_MESSAGE(contains(last_line(refused.err),
-                         "--set comm.algorithm=shared: comm.algorithm = \"shared\": takes host memory only, "
-                         "and the buffers are on a GPU: expected \"auto\", \"ring\" or \"tree\""),
-                refused.err);
-  CHECK(on_gpus(runs, shared + kStaged).summary.at("algorithm") == "shared");
+  CHECK_MESSAGE(
+      contains(last_line(refused.err),
+               "--set comm.algorithm=hierarchical: comm.algorithm = \"hierarchical\": takes host memory only, "
+               "and the buffers are on a GPU: expected \"auto\", \"ring\" or \"tree\""),
+      refused.err);
+  CHECK(on_gpus(runs, hierarchical + kStaged).summary.at("algorithm") == "hierarchical");
 }
 
 TEST_CASE("a UCX without CUDA, and no NVRTC that compiles, end the run with 3 and the way out") {

@@ -6,10 +6,10 @@
 #include <functional>
 #include <utility>
 
-#include "ddprun/error.hpp"
-#include "tools/bench/words.hpp"
 #include "comm/plugin_backend.hpp"
 #include "cuda/driver.hpp"
+#include "ddprun/error.hpp"
+#include "tools/bench/words.hpp"
 
 namespace ddprun::bench {
 namespace {
@@ -116,8 +116,8 @@ void require_served(const Plan& plan, const Variant& variant) {
                                                             : " takes no host memory: measure it with --device cuda"));
   }
   const uint32_t dtype = 1U << static_cast<uint32_t>(plan.dtype), op = 1U << static_cast<uint32_t>(plan.op);
-  const bool taken = std::any_of(
-      capabilities.algorithms.begin(), capabilities.algorithms.end(), [&](const AlgorithmInfo& algorithm) {
+  const bool taken =
+      std::any_of(capabilities.algorithms.begin(), capabilities.algorithms.end(), [&](const AlgorithmInfo& algorithm) {
         const bool chosen = variant.algorithm == "auto" || algorithm.name == variant.algorithm;
         return chosen && (algorithm.dtypes & dtype) != 0 && (algorithm.ops & op) != 0;
       });
@@ -233,10 +233,15 @@ std::vector<comm::BenchmarkCase> cases_of(const Plan& plan, const Variant& varia
   if (capabilities.alloc && capabilities.alloc_memory == plan.memory) {
     sources.insert(sources.begin(), comm::Source::backend);
   }
+  // Whether an allreduce refuses malloc's memory.
+  const bool needs_alloc = std::any_of(
+      capabilities.algorithms.begin(), capabilities.algorithms.end(),
+      [&](const AlgorithmInfo& declared) { return declared.name == variant.algorithm && declared.from_alloc; });
   std::vector<comm::BenchmarkCase> cases;
   for (const comm::Kind kind : plan.collectives) {
     for (const std::size_t bytes : plan.sizes) {
       for (const comm::Source source : sources) {
+        if (needs_alloc && kind == comm::Kind::allreduce && source == comm::Source::malloc) continue;
         const bool one_buffer = kind == comm::Kind::broadcast;
         if (!one_buffer) cases.push_back({kind, plan.dtype, plan.op, plan.root, bytes, false, source});
         cases.push_back({kind, plan.dtype, plan.op, plan.root, bytes, true, source});

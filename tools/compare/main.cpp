@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* kExample =
     "Examples: ddprun compare a.toml b.toml\n"
-    "          ddprun compare --config exp.toml --vary comm.backend=gloo,ucx --vary comm.algorithm=ring,tree\n"
+    "          ddprun compare --config exp.toml --vary comm.backend=shm,ucx,gloo\n"
     "          ddprun compare --config exp.toml --vary strategy.kind=single,dp,ddp --precision 2%\n"
     "          ddprun compare --runs runs/old-* --runs runs/new-* --gate '2/1 <= 1.02'\n"
     "docs/comparing.md says how it is measured, and how sure the answer is.";

@@ -241,8 +241,17 @@ void nan_of(Context& context, Op op) {
   if (context.rank() == 0) context.note(told);
 }
 
-void allocated_memory(Context& context) {
-  auto& backend = context.shared("auto");
+// Algorithms that take memory from alloc only; the other cases use other memory.
+std::vector<std::string> algorithms_from_alloc(const Settings& settings) {
+  std::vector<std::string> names;
+  for (const auto& algorithm : comm::capabilities_of(*settings.plugin.table).algorithms) {
+    if (algorithm.from_alloc && algorithm.takes(settings.memory)) names.push_back(algorithm.name);
+  }
+  return names;
+}
+
+void allocated_memory(Context& context, const std::string& algorithm) {
+  auto& backend = context.shared(algorithm);
   const auto dtype = common_dtype(context.settings(), "auto");
   const auto op = common_op(context.settings(), "auto");
   for (const std::size_t count : {std::size_t{1}, std::size_t{100'000}}) {
@@ -251,12 +260,20 @@ void allocated_memory(Context& context) {
     if (reinterpret_cast<std::uintptr_t>(memory.get()) % 4096 != 0) context.fail("the memory is not page-aligned");
     fill(dtype, op, 9, context.rank(), 0, count, content.data());
     context.place().put(memory.get(), content.data(), content.size());
-    context.wait(backend.allreduce(context.place().call(memory.get(), memory.get(), count, dtype, op)));
+    const auto served =
+        context.wait(backend.allreduce(context.place().call(memory.get(), memory.get(), count, dtype, op)));
+    if (algorithm != "auto" && served.algorithm != algorithm) {
+      return context.fail(std::string("served by ") + served.algorithm);
+    }
     context.place().get(content.data(), memory.get(), content.size());
     for (std::size_t i = 0; i < count; ++i) {
       if (accepts(dtype, reduce(dtype, op, 9, context.size(), i), load(dtype, content.data(), i))) continue;
       return context.fail("element " + std::to_string(i) + " is wrong");
     }
+    judge(context,
+          algorithm == "auto" ? "" : must_refuse(algorithm + " allreduce of memory that is not from alloc", [&] {
+            context.wait(backend.allreduce(context.place().call(content.data(), content.data(), count, dtype, op)));
+          }));
   }
 }
 
@@ -276,7 +293,14 @@ void add_usage_cases(const Settings& settings, int, std::vector<Case>& cases) {
     add("ten deterministic runs under " + algorithm + " give the same bits",
         [=](Context& context) { repeats(context, algorithm); });
   }
-  if (settings.capabilities.alloc) add("memory of the backend's own", allocated_memory);
+  if (settings.capabilities.alloc) {
+    std::vector<std::string> algorithms = algorithms_from_alloc(settings);
+    algorithms.insert(algorithms.begin(), "auto");
+    for (const auto& algorithm : algorithms) {
+      add("memory of the backend's own" + (algorithm == "auto" ? "" : " under " + algorithm),
+          [=](Context& context) { allocated_memory(context, algorithm); });
+    }
+  }
   const auto dtype = common_dtype(settings, "auto");
   for (const Op op : {Op::sum, Op::min, Op::max}) {
     if (!is_floating(dtype) || !takes(settings, "auto", dtype, op)) continue;

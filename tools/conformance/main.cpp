@@ -68,13 +68,15 @@ Memory memory_from(const Arguments& arguments, const Settings& settings) {
                                    (host ? "CUDA" : "host") + " memory only");
 }
 
-// Leaves what the plugin takes and gives of the buffers' memory. Returns the names of the other algorithms.
+// Leaves what the plugin takes and gives of the buffers' memory, which is not from its alloc. Returns the names of the
+// other algorithms.
 std::vector<std::string> without_algorithms_of_other_memory(Settings& settings) {
   Capabilities& can = settings.capabilities;
   std::vector<std::string> names;
   std::erase_if(can.algorithms, [&](const AlgorithmInfo& algorithm) {
-    if (!algorithm.takes(settings.memory)) names.push_back(algorithm.name);
-    return !algorithm.takes(settings.memory);
+    const bool takes = algorithm.takes(settings.memory) && !algorithm.from_alloc;
+    if (!takes) names.push_back(algorithm.name);
+    return !takes;
   });
   can.alloc = can.alloc && can.alloc_memory == settings.memory;
   return names;

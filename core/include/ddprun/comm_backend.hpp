@@ -77,6 +77,7 @@ struct AlgorithmInfo {
   uint32_t dtypes = 0;
   uint32_t ops = 0;
   uint32_t memory = ~0U;
+  bool from_alloc = false;  // takes memory from allocate(), and no other
 
   bool takes(Memory kind) const { return (memory & bits(kind)) != 0; }
 };

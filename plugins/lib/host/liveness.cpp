@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <sstream>
 
@@ -28,6 +29,15 @@ std::vector<Place> places_of(const Host& host) {
 
 bool share_host(const Place& a, const Place& b) {
   return !a.host.empty() && a.host == b.host;
+}
+
+std::vector<int> leaders_of(const std::vector<Place>& places) {
+  std::vector<int> leaders;
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    const auto leads = [&](int leader) { return share_host(places[static_cast<std::size_t>(leader)], places[rank]); };
+    if (std::none_of(leaders.begin(), leaders.end(), leads)) leaders.push_back(static_cast<int>(rank));
+  }
+  return leaders;
 }
 
 Liveness::Liveness(const std::vector<Place>& places, int self) : processes_(places.size()) {

@@ -22,6 +22,8 @@ Place place_of_this_process();
 // Collective: of all ranks, by their numbers.
 std::vector<Place> places_of(const Host& host);
 bool share_host(const Place& a, const Place& b);
+// The first rank of each host, ascending.
+std::vector<int> leaders_of(const std::vector<Place>& places);
 
 // One thread.
 class Liveness {

@@ -11,7 +11,7 @@
 #include "plugins/comm_ucx/communicator.hpp"
 #include "plugins/comm_ucx/compiler.hpp"
 #include "plugins/comm_ucx/on_fake_gpu.hpp"
-#include "plugins/comm_ucx/rank_host.hpp"
+#include "plugins/rank_host.hpp"
 
 using ddprun::CommStatus;
 using ddprun::DType;
@@ -87,7 +87,7 @@ TEST_CASE("NVRTC that is missing is named, with what to do") {
   CHECK_MESSAGE(faults[0].ends_with("comm.stage_through_host = true does without it"), faults[0]);
 }
 
-TEST_CASE("a kernel that NVRTC does not compile is told of in its words") {
+TEST_CASE("a kernel that NVRTC does not compile is reported in its words") {
   const auto faults = faults_of(1, [](Rank& rank) {
     setenv("DDPRUN_FAKE_NVRTC_FAILS", "1", 1);
     join(rank);
@@ -98,7 +98,7 @@ TEST_CASE("a kernel that NVRTC does not compile is told of in its words") {
                 faults[0]);
 }
 
-TEST_CASE("a UCX that takes no CUDA memory is told of before anything is sent") {
+TEST_CASE("a UCX that takes no CUDA memory is reported before anything is sent") {
   for (const std::string& fault : faults_of(2, [](Rank& rank) {
          setenv("DDPRUN_FAKE_UCX_WITHOUT_CUDA", "1", 1);
          join(rank, rank.rank());
@@ -109,7 +109,7 @@ TEST_CASE("a UCX that takes no CUDA memory is told of before anything is sent") 
   }
 }
 
-TEST_CASE("no driver, no such device, and memory that the GPU has not are told of") {
+TEST_CASE("no driver, no such device, and memory that the GPU has not are reported") {
   CHECK(faults_of(1, [](Rank& rank) {
           setenv("DDPRUN_FAKE_CUINIT", "999", 1);
           join(rank);

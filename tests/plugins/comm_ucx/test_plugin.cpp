@@ -18,7 +18,7 @@ TEST_CASE("a library that is missing is named, with what to do; the plugin is li
   const auto& table = *plugin::Registry({}).comm(alone).table;
   CHECK(std::string(table.name) == "ucx");
   comm::JoinOptions options;
-  options.allgather = [](std::string_view mine) { return std::vector<std::string>{std::string(mine)}; };
+  options.allgather = [](std::string_view mine) { return std::vector{std::string(mine)}; };
   CHECK(error_of([&] { comm::join(table, options); })
             .starts_with("3: ucx: rank 0: joining 1 rank: unsupported: a library is missing: " +
                          (folder.path() / "libddprun_ucx_backend.so").string() + ": cannot open shared object file"));

@@ -1,8 +1,7 @@
 // The communicator where ranks share memory with some of the others only, or with none: each "host" is an IPC namespace
 // of its own, with or without a network of its own.
 #include <doctest/doctest.h>
-#include <fcntl.h>
-#include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,44 +13,21 @@
 #include <vector>
 
 #include "plugins/comm_ucx/communicator.hpp"
-#include "plugins/comm_ucx/rank_host.hpp"
+#include "plugins/hosts.hpp"
+#include "plugins/rank_host.hpp"
 #include "tools/conformance/arithmetic.hpp"
 #include "tools/conformance/networks.hpp"
 
+using namespace ddprun::testing;
 using ddprun::Collective;
+using ddprun::CommError;
 using ddprun::CommStatus;
 using ddprun::DType;
 using ddprun::Op;
-
-using namespace ddprun::testing;
-using ddprun::CommError;
 using ddprun::ucx_backend::UcxCommunicator;
 using std::chrono::seconds;
 
 namespace {
-
-// hosts[rank]: which host it is on. The first rank of each makes it, the others join.
-void move_to_host(Rank& rank, const std::vector<int>& hosts) {
-  const auto first = static_cast<int>(std::find(hosts.begin(), hosts.end(), hosts[rank.rank()]) - hosts.begin());
-  const bool is_first = first == rank.rank();
-  if (is_first && unshare(CLONE_NEWIPC) != 0) throw std::runtime_error("unshare failed");
-  std::vector<pid_t> pids(hosts.size());
-  const pid_t mine = getpid();
-  rank.allgather(&mine, sizeof mine, pids.data());
-  if (!is_first) {
-    const int space = open(("/proc/" + std::to_string(pids[first]) + "/ns/ipc").c_str(), O_RDONLY | O_CLOEXEC);
-    if (space < 0 || setns(space, CLONE_NEWIPC) != 0) throw std::runtime_error("setns failed");
-    close(space);
-  }
-  rank.meet();
-}
-
-bool may_make_hosts() {
-  const auto outcomes = run_ranks(1, As::processes, seconds(10), [](Rank& rank) { move_to_host(rank, {0}); });
-  if (failures(outcomes).empty()) return true;
-  std::puts("skipped: this user may not make IPC namespaces (unshare: CAP_SYS_ADMIN)");
-  return false;
-}
 
 bool may_make_networks() {
   const std::string why = why_no_networks();
@@ -62,7 +38,7 @@ bool may_make_networks() {
 const std::vector<std::vector<int>> kWorlds = {{0, 0, 1, 1}, {0, 1, 0, 1, 1}, {0, 1, 2, 2}, {0, 1}};
 
 void check_sum(Rank& rank, UcxCommunicator& communicator, DType dtype, Op op, std::size_t count, std::byte* send,
-               std::byte* recv, const std::string& algorithm = "shared") {
+               std::byte* recv, const std::string& algorithm = "hierarchical") {
   ddprun::conformance::fill(dtype, op, 7, rank.rank(), 0, count, send);
   const auto call = allreduce_of(dtype, op, send, recv, count);
   const auto by = communicator.allreduce(call).wait(seconds(20));
@@ -81,13 +57,13 @@ void check_sum(Rank& rank, UcxCommunicator& communicator, DType dtype, Op op, st
 
 }  // namespace
 
-TEST_CASE("shared reduces within each host, between their first ranks, and within each host again") {
+TEST_CASE("hierarchical reduces within each host, between their first ranks, and within each host again") {
   if (!may_make_hosts()) return;
   for (const auto& hosts : kWorlds) {
     CAPTURE(hosts.size());
     CHECK(failures(run_ranks(static_cast<int>(hosts.size()), As::processes, seconds(100), [&](Rank& rank) {
             move_to_host(rank, hosts);
-            RankHost host(rank, "shared", 20'000);
+            RankHost host(rank, "hierarchical", 20'000);
             UcxCommunicator communicator(host.host());
             constexpr std::size_t kBytes = 8 * 100'003;
             const auto memory = communicator.allocate(kBytes);
@@ -154,15 +130,80 @@ TEST_CASE("two ranks in network namespaces talk over TCP, and see one another di
   }
 }
 
-TEST_CASE("shared is refused where ranks of one host may not share memory") {
-  CHECK(failures(run_ranks(2, As::processes, seconds(60), [](Rank& rank) {
-          setenv("UCX_TLS", "tcp,self", 1);
-          RankHost host(rank, "shared", 20'000);
-          try {
-            UcxCommunicator communicator(host.host());
-            throw std::runtime_error("not refused");
-          } catch (const CommError& failure) {
-            if (failure.status() != CommStatus::unsupported) throw;
-          }
-        })) == "");
+namespace {
+
+// What serves an allreduce of so many floats, as "algorithm transport".
+std::string served(UcxCommunicator& communicator, std::size_t count) {
+  std::vector<float> data(count, 1);
+  const auto by =
+      communicator.allreduce(allreduce_of(DType::float32, Op::sum, data.data(), data.data(), count)).wait(seconds(20));
+  return by.algorithm + std::string(" ") + by.transport;
+}
+
+// The same on every rank of such a world, for a small vector and for a large one.
+std::vector<std::string> all_served(
+    const std::vector<int>& hosts, const std::string& algorithm,
+    const std::function<void(Rank&)>& before = [](Rank&) {}) {
+  const auto outcomes = run_ranks(static_cast<int>(hosts.size()), As::processes, seconds(60), [&](Rank& rank) {
+    before(rank);
+    if (hosts.back() > 0) move_to_host(rank, hosts);
+    RankHost host(rank, algorithm, 20'000);
+    UcxCommunicator communicator(host.host());
+    for (const std::size_t count : {1, 1'000'000}) rank.report(served(communicator, count));
+  });
+  CHECK(failures(outcomes) == "");
+  std::vector<std::string> said;
+  for (const auto& outcome : outcomes) {
+    for (const auto& record : outcome.records) said.push_back(record);
+  }
+  return said;
+}
+
+void without_shared_memory(Rank&) {
+  signal(SIGXFSZ, SIG_IGN);
+  const rlimit one_page = {4096, 4096};
+  setrlimit(RLIMIT_FSIZE, &one_page);
+}
+
+}  // namespace
+
+TEST_CASE("auto on one host is UCX's transports, never memory of ours") {
+  for (const auto& text : all_served({0, 0}, "auto")) {
+    CHECK_MESSAGE((text.starts_with("ring ") || text.starts_with("tree ")), text);
+    CHECK_MESSAGE(text.find("memory") == std::string::npos, text);
+  }
+}
+
+TEST_CASE("hierarchical reports what carries it within a host and between hosts") {
+  CHECK(all_served({0, 0}, "hierarchical") == std::vector<std::string>(4, "hierarchical memory"));
+  if (!may_make_hosts()) return;
+  setenv("UCX_TLS", "tcp,self", 1);
+  CHECK(all_served({0, 0, 1, 1}, "hierarchical") == std::vector<std::string>(8, "hierarchical memory,tcp"));
+  CHECK(all_served({0, 0, 1, 1}, "auto") == std::vector<std::string>(8, "hierarchical memory,tcp"));
+  CHECK(all_served({0, 1}, "auto") == std::vector<std::string>{"tree tcp", "ring tcp", "tree tcp", "ring tcp"});
+  unsetenv("UCX_TLS");
+}
+
+TEST_CASE("where ranks of a host get no memory to share, hierarchical is refused, and auto is ring or tree") {
+  setenv("UCX_TLS", "tcp,self", 1);
+  const auto outcomes = run_ranks(2, As::processes, seconds(60), [](Rank& rank) {
+    without_shared_memory(rank);
+    RankHost host(rank, "hierarchical", 20'000);
+    try {
+      UcxCommunicator communicator(host.host());
+    } catch (const CommError& failure) {
+      rank.report(name_of(failure.status()) + " " + failure.what());
+    }
+  });
+  for (const auto& outcome : outcomes) {
+    REQUIRE(outcome.records.size() == 1);
+    CHECK(outcome.records[0].starts_with(name_of(CommStatus::unsupported) + " algorithm \"hierarchical\": "));
+    CHECK(outcome.records[0].ends_with("use \"ring\" or \"tree\""));
+  }
+  if (may_make_hosts()) {
+    for (const auto& text : all_served({0, 0, 1, 1}, "auto", without_shared_memory)) {
+      CHECK_MESSAGE((text == "ring tcp" || text == "tree tcp"), text);
+    }
+  }
+  unsetenv("UCX_TLS");
 }

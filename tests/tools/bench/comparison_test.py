@@ -13,7 +13,7 @@ import running  # noqa: E402
 from comparison import Bound, Table  # noqa: E402
 
 
-def table(cells, own=("ucx plugin", "ucx malloc"), ranks=2):
+def table(cells, own=("shm plugin", "shm malloc"), ranks=2):
     """`cells`: {column: {size: [median of each round]}}. Each round has an outlier that a median does not see."""
     made = Table(set(own))
     for column, sizes in cells.items():
@@ -32,27 +32,27 @@ class Figures(unittest.TestCase):
 
     def test_a_ratio_is_taken_round_by_round(self):
         # The machine was slower in each round: the quotient of the medians would be 6 / 2.
-        measured = table({"ucx plugin": {4: [2.0, 6.0, 40.0]}, "limit shared": {4: [1.0, 2.0, 10.0]}})
-        self.assertEqual(measured.ratio(2, "ucx plugin", "limit shared", 4), 3.0)
-        measured = table({"ucx plugin": {4: [2.0, 6.0, 10.0]}, "limit shared": {4: [1.0, 2.0, 10.0]}})
-        self.assertEqual(measured.ratio(2, "ucx plugin", "limit shared", 4), 2.0)
+        measured = table({"shm plugin": {4: [2.0, 6.0, 40.0]}, "limit shared": {4: [1.0, 2.0, 10.0]}})
+        self.assertEqual(measured.ratio(2, "shm plugin", "limit shared", 4), 3.0)
+        measured = table({"shm plugin": {4: [2.0, 6.0, 10.0]}, "limit shared": {4: [1.0, 2.0, 10.0]}})
+        self.assertEqual(measured.ratio(2, "shm plugin", "limit shared", 4), 2.0)
 
     def test_what_was_not_measured_has_no_ratio(self):
-        measured = table({"ucx plugin": {4: [1.0]}})
-        self.assertIsNone(measured.ratio(2, "ucx plugin", "openmpi", 4))
-        self.assertIsNone(measured.ratio(2, "best peer", "ucx plugin", 4))
-        self.assertIsNone(measured.ratio(4, "ucx plugin", "ucx plugin", 4))
+        measured = table({"shm plugin": {4: [1.0]}})
+        self.assertIsNone(measured.ratio(2, "shm plugin", "openmpi", 4))
+        self.assertIsNone(measured.ratio(2, "best peer", "shm plugin", 4))
+        self.assertIsNone(measured.ratio(4, "shm plugin", "shm plugin", 4))
 
     def test_rounds_that_do_not_match_are_a_mistake(self):
-        measured = table({"ucx plugin": {4: [1.0]}, "openmpi": {4: [1.0, 1.0]}})
+        measured = table({"shm plugin": {4: [1.0]}, "openmpi": {4: [1.0, 1.0]}})
         with self.assertRaises(ValueError):
-            measured.ratio(2, "ucx plugin", "openmpi", 4)
+            measured.ratio(2, "shm plugin", "openmpi", 4)
 
     def test_the_best_peer_is_neither_ours_nor_a_limit(self):
-        measured = table({"ucx plugin": {4: [1.0], 8: [1.0]}, "limit shared": {4: [0.5], 8: [0.5]},
+        measured = table({"shm plugin": {4: [1.0], 8: [1.0]}, "limit shared": {4: [0.5], 8: [0.5]},
                           "openmpi": {4: [3.0], 8: [2.0]}, "torch gloo": {4: [2.5], 8: [9.0]}})
         self.assertEqual([measured.best_peer(2, size) for size in (4, 8)], ["torch gloo", "openmpi"])
-        self.assertEqual(measured.ratio(2, "best peer", "ucx plugin", 8), 2.0)
+        self.assertEqual(measured.ratio(2, "best peer", "shm plugin", 8), 2.0)
 
     def test_wrong_elements_are_added_up(self):
         measured = Table(set())
@@ -62,20 +62,20 @@ class Figures(unittest.TestCase):
 
 
 class Bounds(unittest.TestCase):
-    CELLS = {"ucx plugin": {4: [1.0], 1024: [3.0], 4096: [1.4]}, "limit shared": {4: [1.0], 1024: [1.0], 4096: [1.0]}}
+    CELLS = {"shm plugin": {4: [1.0], 1024: [3.0], 4096: [1.4]}, "limit shared": {4: [1.0], 1024: [1.0], 4096: [1.0]}}
 
     def test_a_bound_holds_where_it_is_reached_exactly(self):
-        values, missed = Bound(2, "ucx plugin", "limit shared", 1.4, 4096).judge(table(self.CELLS))
+        values, missed = Bound(2, "shm plugin", "limit shared", 1.4, 4096).judge(table(self.CELLS))
         self.assertEqual((values, missed), ({4096: 1.4}, {}))
-        _, missed = Bound(2, "ucx plugin", "limit shared", 1.3, 4096).judge(table(self.CELLS))
+        _, missed = Bound(2, "shm plugin", "limit shared", 1.3, 4096).judge(table(self.CELLS))
         self.assertEqual(missed, {4096: 1.4})
 
     def test_only_its_sizes_count(self):
-        values, missed = Bound(2, "ucx plugin", None, 2.0, 0, 1024).judge(table(self.CELLS))
+        values, missed = Bound(2, "shm plugin", None, 2.0, 0, 1024).judge(table(self.CELLS))
         self.assertEqual((values, missed), ({4: 1.0, 1024: 3.0}, {1024: 3.0}))
 
     def test_what_cannot_be_judged_does_not_hold(self):
-        _, missed = Bound(2, "ucx plugin", "best peer", 1).judge(table(self.CELLS))
+        _, missed = Bound(2, "shm plugin", "best peer", 1).judge(table(self.CELLS))
         self.assertEqual(missed, {4: None, 1024: None, 4096: None})
 
     def test_the_bounds_of_these_ranks_and_transports(self):

@@ -125,7 +125,7 @@ class Peers(unittest.TestCase):
     def test_a_gate_that_cannot_be_judged_is_not_passed(self):
         done, _ = self.allreduce("--gate")
         self.assertEqual(done.returncode, 6)
-        self.assertIn("MISSED  2 ranks: ucx plugin <= 1 us", done.stdout)
+        self.assertIn("MISSED  2 ranks: shm plugin <= 1 us", done.stdout)
 
     def test_what_ddprun_refuses_ends_with_its_code(self):
         done, document = self.allreduce("--option", "gloo.nonsense=1")

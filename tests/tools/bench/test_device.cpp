@@ -63,7 +63,7 @@ TEST_CASE("ucx is measured on GPUs with the algorithms that take their memory") 
   const auto rows = rows_of(result.out);
   CHECK(rows.size() == 2 * 3 * 2);
   for (const auto& row : rows) CHECK(row.at(14) == "0");
-  const auto refused = place.run(quick({"--device", "cuda", "--backend", ucx, "--algorithm", "shared"}), fake);
+  const auto refused = place.run(quick({"--device", "cuda", "--backend", ucx, "--algorithm", "hierarchical"}), fake);
   CHECK(refused.code == 2);
   CHECK_MESSAGE(contains(refused.err, "ucx: takes host memory only, and the buffers are on a GPU: expected \"auto\""),
                 refused.err);

@@ -55,8 +55,9 @@ enum {
 /* Reductions. Integers wrap modulo 2^n. AVG is the sum divided by the number of ranks, for floating types only. */
 enum { DDPRUN_SUM = 0, DDPRUN_MIN = 1, DDPRUN_MAX = 2, DDPRUN_PRODUCT = 3, DDPRUN_AVG = 4, DDPRUN_OP_COUNT = 5 };
 
-/* Where a buffer lies. */
-enum { DDPRUN_HOST = 0, DDPRUN_CUDA = 1 };
+/* Where a buffer lies. DDPRUN_FROM_ALLOC is a bit of ddprun_comm_algorithm.memory only: the algorithm takes buffers from the
+ * plugin's alloc, and no others. */
+enum { DDPRUN_HOST = 0, DDPRUN_CUDA = 1, DDPRUN_FROM_ALLOC = 2 };
 
 /* Capability bits of a plugin. */
 enum {

@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <ctime>
 
-#include "wait.hpp"
+#include "shm/wait.hpp"
 
-namespace ddprun::ucx_backend {
+namespace ddprun::shm {
 
 // A cache line and its neighbour, which processors fetch together.
 inline constexpr std::size_t kLine = 128;
@@ -25,7 +25,7 @@ class Word {
     return static_cast<int32_t>(number_.load(std::memory_order_acquire) - value) >= 0;
   }
 
-  // Everything that this rank wrote before is visible to whoever sees `value`. `sleepers`: of the same writer.
+  // Everything that this rank wrote before is visible to a rank that sees `value`. `sleepers`: of the same writer.
   // Sequentially consistent, as in wait(): either the sleeper sees the number, or we see the sleeper.
   void post(uint32_t value, const std::atomic<uint32_t>& sleepers) noexcept {
     number_.store(value, std::memory_order_seq_cst);
@@ -55,4 +55,4 @@ class Word {
   std::atomic<uint32_t> number_{0};
 };
 
-}  // namespace ddprun::ucx_backend
+}  // namespace ddprun::shm

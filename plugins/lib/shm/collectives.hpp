@@ -1,36 +1,42 @@
-// The collectives of ranks that see one another's areas: plain memory and atomics, no UCX. area.hpp has the rules.
+// The collectives of ranks that see one another's areas: plain memory and atomics. area.hpp has the rules.
 //
-// An allreduce goes one of four ways, the same on all ranks:
-//   inline  up to kInline bytes: each rank posts its vector in its mailbox, and reduces everybody's.
-//   whole   the same up to kWhole bytes between two ranks, where neither's vectors are in allocations: one barrier and
-//           no copying out weigh more than that both add all of it.
-//   direct  where send and recv of every rank are in allocations: each rank reduces its slice of everybody's send
-//           into everybody's recv, between the posting and a barrier. No byte is copied.
-//   staged  otherwise, in chunks of kChunk: each rank copies what it does not reduce into its input slot; barrier; it
-//           reduces its slice into its recv and its output slot; barrier; it copies the others' slices out.
-// In each, every element is reduced once or from the same operands in the order of the ranks, so that all ranks get the
-// same bits, in every run.
+// An allreduce has two algorithms; all ranks use the same one:
+//   direct  send and recv of every rank are in memory from alloc. Each rank reduces its slice of everybody's send into
+//           everybody's recv, between the posting and a barrier. No byte is copied.
+//   staged  for vectors anywhere. By size:
+//           up to kInline bytes, each rank posts its vector in its mailbox and reduces everybody's;
+//           between two ranks the same up to kWhole bytes: that both add all of it costs less than a second barrier and
+//           the copying out;
+//           else in chunks of kChunk. Each rank copies what it does not reduce into its input slot; barrier; it reduces
+//           its slice into its recv and its output slot; barrier; it copies the others' slices out.
+// In each, every element is reduced once, or from the same operands in the order of the ranks, so that all ranks get
+// the same bits, in every run.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "allocation.hpp"
-#include "area.hpp"
 #include "ddprun/plugin/comm_plugin.hpp"
-#include "wait.hpp"
+#include "shm/allocation.hpp"
+#include "shm/area.hpp"
+#include "shm/wait.hpp"
 
-namespace ddprun::ucx_backend {
+namespace ddprun::shm {
 
-class SharedCollectives {
+// `automatic` is direct where all vectors are in memory from alloc and larger than kInline, else staged.
+enum class Algorithm { automatic, direct, staged };
+
+class Collectives {
  public:
   // The areas of ranks[0], ranks[1], ...; ours at `me`. `memory` knows the same ranks in the same order.
-  SharedCollectives(std::size_t me, std::vector<int> ranks, std::vector<Area*> areas, const SharedMemory& memory);
+  Collectives(std::size_t me, std::vector<int> ranks, std::vector<Area*> areas, const SharedMemory& memory);
 
   // All are collective, and throw what Waiter::until throws, after which nothing may be called any more; or, on all
   // ranks alike, CommStatus::mismatch.
-  void allreduce(const Collective& call, Waiter& waiter);
+  // Returns the algorithm that served: direct or staged. Throws CommStatus::unsupported, on all ranks alike, where
+  // direct is asked for and a rank has its vectors in other memory; the group can go on.
+  Algorithm allreduce(const Collective& call, Algorithm asked, Waiter& waiter);
   void broadcast(void* data, uint64_t bytes, std::size_t root, Waiter& waiter);
   void allgather(const Collective& call, Waiter& waiter);
   void reduce_scatter(const Collective& call, Waiter& waiter);
@@ -58,6 +64,7 @@ class SharedCollectives {
   // What `member` reduces of a vector.
   Range slice(std::size_t member, uint64_t count, uint64_t element) const;
 
+  [[noreturn]] void refuse_direct() const;
   void reduce_posted(const Collective& call);
   void reduce_direct(const Collective& call, Waiter& waiter);
   // first_is_in: our first chunk is in its slot; all_are_in: so are the others'.
@@ -79,4 +86,4 @@ class SharedCollectives {
   std::vector<void*> to_;
 };
 
-}  // namespace ddprun::ucx_backend
+}  // namespace ddprun::shm

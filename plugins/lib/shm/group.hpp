@@ -1,43 +1,40 @@
-// The ranks of one host, and their collectives through memory that all of them map: shared_collectives.hpp has
+// The ranks of one host, and their collectives through memory that all of them map: collectives.hpp has
 // the protocol, segment.hpp the memory.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "allocation.hpp"
 #include "ddprun/plugin/comm_plugin.hpp"
-#include "segment.hpp"
-#include "shared_collectives.hpp"
-#include "wait.hpp"
+#include "host/liveness.hpp"
+#include "shm/allocation.hpp"
+#include "shm/collectives.hpp"
+#include "shm/segment.hpp"
+#include "shm/wait.hpp"
 
-namespace ddprun::ucx_backend {
+namespace ddprun::shm {
 
-class SharedGroup {
+class Group {
  public:
-  // Collective over all ranks of `host`, through host.allgather: during create only. forbidden: why memory must not be
-  // shared, or "". lost(): a rank that is known to have died, or -1; asked while waiting.
-  // Throws CommError where the allgather fails; memory that cannot be shared is no failure, but makes it unusable.
-  SharedGroup(const Host& host, const std::string& forbidden, std::function<int()> lost);
-  // Tells the peers that this rank has gone; waits for nobody.
-  ~SharedGroup();
+  // Collective over all ranks of `host`, through host.allgather: during create only. places: of all ranks.
+  // Throws CommError where the allgather fails. Memory that cannot be shared makes the group unusable, no more.
+  Group(const Host& host, const std::vector<host::Place>& places);
+  // Reports to the peers that this rank has gone; waits for nobody.
+  ~Group();
 
   // The ranks of this host, ascending, ourselves included.
   const std::vector<int>& ranks() const noexcept { return ranks_; }
-  // The first rank of each host, ascending: equal on all ranks.
-  const std::vector<int>& leaders() const noexcept { return leaders_; }
   // True, on all ranks alike, when on every host all ranks map one another's memory.
   bool is_usable() const noexcept { return why_not_.empty(); }
-  // Why it is not: one line, for the error of whoever asked for this algorithm by name.
+  // Why it is not: one line.
   const std::string& why_not() const noexcept { return why_not_; }
 
-  // Reduces over the ranks of this host (Op::avg: divided by their number). Needs is_usable(). Throws what
-  // Waiter::until throws, after which only abort, free and the destructor may be called; CommStatus::mismatch when the ranks
-  // brought different counts, dtypes or ops.
-  void allreduce(const Collective& call);
+  // Reduces over the ranks of this host (Op::avg: divided by their number) and returns the algorithm that served.
+  // Needs is_usable(). Throws what Waiter::until throws, after which only abort, free and the destructor may be called;
+  // CommStatus::mismatch when the ranks brought different counts, dtypes or ops; what Collectives::allreduce refuses.
+  Algorithm allreduce(const Collective& call, Algorithm asked);
   // The end of an allreduce over several hosts: from one rank of this host, by its number in the whole group, to the
   // others of the host. Needs is_usable().
   void spread(void* data, uint64_t bytes, int root);
@@ -54,26 +51,24 @@ class SharedGroup {
 
   // The rank that the last failure is about, or -1.
   int culprit() const noexcept { return waiter_->culprit(); }
-  // Ends every wait of this rank, now and later, and tells the peers. Any thread, any number of times.
+  // Ends every wait of this rank, now and later, and reports it to the peers. Any thread, any number of times.
   void abort() noexcept;
-  // Tells the peers that this rank takes no further part, because of rank `cause`; the first cause stays. What alloc
-  // gave stays until it is freed. Any thread.
+  // Reports to the peers that this rank takes no further part, because of rank `cause`; the first cause stays. What
+  // alloc gave stays until it is freed. Any thread.
   void leave(int cause) noexcept;
 
  private:
-  struct Hello;
-  // Fills in ranks_, leaders_ and me_.
-  void find_hosts(const std::vector<Hello>& hellos);
   // Maps the peers' areas. Throws CommError.
-  void connect(const std::vector<Hello>& hellos);
-  // Runs body(); if it fails so that this rank cannot go on, the peers are told.
+  void connect(const std::vector<SegmentKey>& areas);
+  // Runs body(). Reports to the peers a failure after which this rank cannot go on.
   template <class Body>
   void guarded(const char* name, const Body& body);
   // A rank that will not come any more, or -1: one that a peer blames for its leaving, has died, or has left.
-  int missing(const std::function<int()>& lost) const;
+  int missing() const;
 
   int rank_;
-  std::vector<int> ranks_, leaders_;
+  const host::Liveness liveness_;
+  std::vector<int> ranks_;
   std::optional<Waiter> waiter_;
   std::size_t me_ = 0;  // our place in ranks_
   std::string why_not_;
@@ -81,7 +76,7 @@ class SharedGroup {
   std::vector<Mapping> mappings_;     // the peers' areas, by place; of nothing for ourselves
   std::vector<Area*> areas_;          // all, where usable
   std::unique_ptr<Allocations> allocations_;
-  std::unique_ptr<SharedCollectives> collectives_;
+  std::unique_ptr<Collectives> collectives_;
 };
 
-}  // namespace ddprun::ucx_backend
+}  // namespace ddprun::shm

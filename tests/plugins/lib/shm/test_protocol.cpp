@@ -8,22 +8,21 @@
 #include <stdexcept>
 #include <vector>
 
-#include "plugins/comm_ucx/shared_collectives.hpp"
+#include "shm/collectives.hpp"
 #include "tools/conformance/ranks.hpp"
 
+using namespace ddprun::testing;
 using ddprun::Collective;
 using ddprun::DType;
-using ddprun::Memory;
 using ddprun::Op;
-
-using namespace ddprun::testing;
-using ddprun::ucx_backend::Area;
-using ddprun::ucx_backend::kChunk;
-using ddprun::ucx_backend::kInline;
-using ddprun::ucx_backend::kWhole;
-using ddprun::ucx_backend::Location;
-using ddprun::ucx_backend::SharedCollectives;
-using ddprun::ucx_backend::Waiter;
+using ddprun::shm::Algorithm;
+using ddprun::shm::Area;
+using ddprun::shm::Collectives;
+using ddprun::shm::kChunk;
+using ddprun::shm::kInline;
+using ddprun::shm::kWhole;
+using ddprun::shm::Location;
+using ddprun::shm::Waiter;
 
 namespace {
 
@@ -41,7 +40,7 @@ struct Shared {
   std::vector<std::array<std::vector<int32_t>, 2>> vectors;
 };
 
-class Memory final : public ddprun::ucx_backend::SharedMemory {
+class Memory final : public ddprun::shm::SharedMemory {
  public:
   Memory(Shared& shared, int me) : shared_(shared), me_(me) {}
   Location find(const void* data, uint64_t) const noexcept override {
@@ -72,7 +71,7 @@ ddprun::Host host_of(const Rank& rank) {
 }
 
 // Vectors of one, and of several, chunks, in place in every second round.
-void check_allgather(SharedCollectives& collectives, Rank& rank, Waiter& waiter, int round) {
+void check_allgather(Collectives& collectives, Rank& rank, Waiter& waiter, int round) {
   const std::size_t count = round % 3 == 0 ? 7 : 2 * kChunk / sizeof(int32_t) + 5;
   std::vector<int32_t> all(count * rank.size(), -1), own(count, round + rank.rank());
   int32_t* const mine = all.data() + count * rank.rank();
@@ -89,7 +88,7 @@ void check_allgather(SharedCollectives& collectives, Rank& rank, Waiter& waiter,
   }
 }
 
-void check_reduce_scatter(SharedCollectives& collectives, Rank& rank, Waiter& waiter, int round) {
+void check_reduce_scatter(Collectives& collectives, Rank& rank, Waiter& waiter, int round) {
   const std::size_t count = round % 3 == 0 ? 7 : kChunk / sizeof(int32_t) + 5;
   std::vector<int32_t> all(count * rank.size()), own(count, -1);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int32_t>(i) + round * (rank.rank() + 1);
@@ -117,7 +116,7 @@ void run(Shared& shared, Rank& rank, int rounds) {
     ranks.push_back(peer);
     areas.push_back(shared.areas[peer].get());
   }
-  SharedCollectives collectives(rank.rank(), ranks, areas, memory);
+  Collectives collectives(rank.rank(), ranks, areas, memory);
   Waiter waiter(host_of(rank), rank.size(), [] { return -1; });
   std::vector<int32_t> own(kCount);
   const std::vector<std::size_t> counts = {1,          kInline / 4,    kInline / 4 + 1, kCount,
@@ -136,14 +135,14 @@ void run(Shared& shared, Rank& rank, int rounds) {
     call.recv = recv;
     call.count = count;
     waiter.begin("allreduce");
-    collectives.allreduce(call, waiter);
+    collectives.allreduce(call, Algorithm::automatic, waiter);
     const int32_t sum = round * rank.size() * (rank.size() + 1) / 2;
     for (std::size_t i = 0; i < count; ++i) {
       if (recv[i] != rank.size() * static_cast<int32_t>(i) + sum) {
         throw std::runtime_error("round " + std::to_string(round) + " element " + std::to_string(i));
       }
     }
-    std::fill_n(recv, count, -1);  // whoever still reads it reads nonsense
+    std::fill_n(recv, count, -1);  // a rank that still reads it reads nonsense
     std::array<char, 1000> mine, all[4];
     mine.fill(static_cast<char>(rank.rank() + round));
     collectives.exchange(mine.data(), mine.size(), all, waiter);

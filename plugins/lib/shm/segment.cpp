@@ -1,4 +1,4 @@
-#include "segment.hpp"
+#include "shm/segment.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -12,7 +12,7 @@
 
 #include "ddprun/plugin/comm_plugin.hpp"
 
-namespace ddprun::ucx_backend {
+namespace ddprun::shm {
 namespace {
 
 [[noreturn]] void refuse(uint64_t length, const std::string& why) {
@@ -42,7 +42,7 @@ int allocate(int descriptor, uint64_t length) {
 Segment::Segment(uint64_t length) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   length_ = (length + page - 1) / page * page;
-  descriptor_ = memfd_create("ddprun_comm_ucx", MFD_CLOEXEC);
+  descriptor_ = memfd_create("ddprun_shm", MFD_CLOEXEC);
   if (descriptor_ < 0) refuse(length_, said("memfd_create", errno));
   if (const int error = allocate(descriptor_, length_); error != 0) {
     seal();
@@ -97,4 +97,4 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
   return *this;
 }
 
-}  // namespace ddprun::ucx_backend
+}  // namespace ddprun::shm

@@ -4,17 +4,17 @@
 // mailbox; the two mailboxes of a rank alternate, so that one is written again only after every rank has posted the
 // collective in between, which it does once it has read this one. `step` is counted up by each rank at each barrier
 // within a collective; all ranks take the same number of barriers, as they decide by the same mailboxes. The slots'
-// rules are with the staged allreduce (shared_collectives.cpp).
+// rules are with the staged allreduce (collectives.cpp).
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-#include "allocation.hpp"
-#include "flags.hpp"
+#include "shm/allocation.hpp"
+#include "shm/flags.hpp"
 
-namespace ddprun::ucx_backend {
+namespace ddprun::shm {
 
 // Bytes of a vector that goes whole through the mailboxes, wherever it lies; of one that does so between two ranks
 // because it does not lie in memory that both map; and of one chunk of a staged vector.
@@ -48,4 +48,4 @@ struct Area {
   std::byte outputs[2][kChunk];
 };
 
-}  // namespace ddprun::ucx_backend
+}  // namespace ddprun::shm

@@ -1,4 +1,4 @@
-#include "wait.hpp"
+#include "shm/wait.hpp"
 
 #include <sched.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-namespace ddprun::ucx_backend {
+namespace ddprun::shm {
 namespace {
 
 // Spinning is for waits that end within some microseconds; the peer cannot even run where there is no core for it.
@@ -45,7 +45,7 @@ CommStatus Waiter::trouble(Clock::time_point now, int awaited) {
   return now >= *deadline_ ? CommStatus::timeout : CommStatus::ok;
 }
 
-void Waiter::give_up(CommStatus status) const {
+void Waiter::fail(CommStatus status) const {
   const std::string who = culprit_ < 0 ? "a peer" : "rank " + std::to_string(culprit_);
   switch (status) {
     case CommStatus::peer_lost: throw CommError(status, std::string(name_) + ": " + who + " is gone");
@@ -57,4 +57,4 @@ void Waiter::give_up(CommStatus status) const {
   }
 }
 
-}  // namespace ddprun::ucx_backend
+}  // namespace ddprun::shm

@@ -1,4 +1,4 @@
-#include "allocation.hpp"
+#include "shm/allocation.hpp"
 
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 
 #include "ddprun/plugin/comm_plugin.hpp"
 
-namespace ddprun::ucx_backend {
+namespace ddprun::shm {
 namespace {
 
 // What the system can still give, in bytes. It would give pages until none is left for anybody.
@@ -23,7 +23,7 @@ uint64_t available_memory() {
     uint64_t kibibytes = 0;
     if (fields >> name >> kibibytes && name == "MemAvailable:") return kibibytes << 10;
   }
-  throw CommError(CommStatus::internal, "/proc/meminfo does not tell how much memory there is");
+  throw CommError(CommStatus::internal, "/proc/meminfo does not say how much memory there is");
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ void* Allocations::alloc(uint64_t bytes, const Gather& gather) {
   try {
     if (bytes > available_memory() / members_) {
       throw CommError(CommStatus::no_memory, "alloc: the system has no memory for " + std::to_string(bytes) +
-                                          " bytes on each of " + std::to_string(members_) + " ranks");
+                                                 " bytes on each of " + std::to_string(members_) + " ranks");
     }
     entry.bytes = (bytes + page - 1) / page * page;
     entry.own = std::make_unique<Segment>(entry.bytes + page);
@@ -60,7 +60,8 @@ void* Allocations::alloc(uint64_t bytes, const Gather& gather) {
   gather(&mine, sizeof mine, all.data());
   if (failure) throw *failure;
   for (const CommStatus status : all) {
-    if (status != CommStatus::ok) throw CommError(status, "alloc: a peer cannot share " + std::to_string(bytes) + " bytes");
+    if (status != CommStatus::ok)
+      throw CommError(status, "alloc: a peer cannot share " + std::to_string(bytes) + " bytes");
   }
   entry.own->seal();
   ++next_;
@@ -120,4 +121,4 @@ std::byte* Allocations::at(std::size_t member, const Location& location) const n
   return (member == me_ ? entry->own->data() : entry->peers[member].data()) + location.offset;
 }
 
-}  // namespace ddprun::ucx_backend
+}  // namespace ddprun::shm

@@ -1,5 +1,5 @@
 // How a rank waits for another, over shared memory and over messages alike: it spins where that can be short, then
-// lets others run, then sleeps; and it gives up at the deadline, after an abort, and when the peer will not come.
+// lets others run, then sleeps. The wait fails at the deadline, after an abort, and when the peer is gone.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 #include "ddprun/plugin/comm_plugin.hpp"
 
-namespace ddprun::ucx_backend {
+namespace ddprun::shm {
 
 class Waiter {
  public:
@@ -28,8 +28,8 @@ class Waiter {
 
   // Returns when ready() is true; it is asked again and again, and may do the work that makes it true. `awaited`: the
   // rank it depends on, or -1. Once waiting has become long, sleep(longest) is called between two askings; it may
-  // return early. Throws CommError: CommStatus::timeout, CommStatus::aborted or CommStatus::peer_lost; never when ready() is true by
-  // then.
+  // return early. Throws CommError: CommStatus::timeout, CommStatus::aborted or CommStatus::peer_lost; never when
+  // ready() is true by then.
   template <class Ready, class Sleep>
   void until(const Ready& ready, int awaited, const Sleep& sleep);
 
@@ -45,7 +45,7 @@ class Waiter {
   static void yield() noexcept;
   // CommStatus::ok, or what ends the wait now.
   CommStatus trouble(Clock::time_point now, int awaited);
-  [[noreturn]] void give_up(CommStatus status) const;
+  [[noreturn]] void fail(CommStatus status) const;
 
   const Host host_;
   const std::function<int()> lost_;
@@ -70,7 +70,7 @@ void Waiter::until(const Ready& ready, int awaited, const Sleep& sleep) {
   for (; !ready(); now = Clock::now()) {
     if (now >= look_at) {
       // What the peer has done before it went counts: asked once more, after it was seen to be gone.
-      if (const auto status = trouble(now, awaited); status != CommStatus::ok && !ready()) give_up(status);
+      if (const auto status = trouble(now, awaited); status != CommStatus::ok && !ready()) fail(status);
       look_at = now + 10ms;
     }
     if (now - start < 200us) {
@@ -81,4 +81,4 @@ void Waiter::until(const Ready& ready, int awaited, const Sleep& sleep) {
   }
 }
 
-}  // namespace ddprun::ucx_backend
+}  // namespace ddprun::shm

@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
-#include "segment.hpp"
+#include "shm/segment.hpp"
 
-namespace ddprun::ucx_backend {
+namespace ddprun::shm {
 
 // Where a vector lies: in which allocation of its rank, and how far into it. The numbers of one collective alloc() are
 // equal on all ranks.
@@ -26,7 +26,7 @@ struct Locations {
   bool are_somewhere() const noexcept { return send.is_somewhere() && recv.is_somewhere(); }
 };
 
-// Memory that several ranks map. What SharedCollectives needs to know of it.
+// Memory that several ranks map. What Collectives needs to know of it.
 class SharedMemory {
  public:
   // Where `bytes` bytes at `data`, ours, lie; nowhere, unless all are within one allocation.
@@ -46,8 +46,8 @@ class Allocations final : public SharedMemory {
   // Of so many ranks of this host that map one another's memory; this is the one at place `me`.
   Allocations(std::size_t members, std::size_t me);
 
-  // Collective. Throws CommError: CommStatus::no_memory on all ranks when one of them has none, CommStatus::mismatch when they want
-  // different sizes, and what gather throws.
+  // Collective. Throws CommError: CommStatus::no_memory on all ranks when one of them has none, CommStatus::mismatch
+  // when they want different sizes, and what gather throws.
   void* alloc(uint64_t bytes, const Gather& gather);
   // Local. The peers' memory of the same alloc() stays mapped until they too have freed it and we call in again.
   void free(void* memory) noexcept;
@@ -77,4 +77,4 @@ class Allocations final : public SharedMemory {
   std::vector<Entry> entries_;  // ascending numbers
 };
 
-}  // namespace ddprun::ucx_backend
+}  // namespace ddprun::shm

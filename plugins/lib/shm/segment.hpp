@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace ddprun::ucx_backend {
+namespace ddprun::shm {
 
 // What a peer needs to map a segment; plain bytes, to be sent as they are.
 struct SegmentKey {
   int64_t pid = 0;  // of its owner
   int64_t descriptor = -1;
-  uint64_t device = 0, inode = 0;  // tell it from a file that has come to that number since
+  uint64_t device = 0, inode = 0;  // to recognise a later file of the same number
   uint64_t length = 0;             // 0: there is no segment
 };
 
@@ -53,4 +53,4 @@ class Mapping {
   uint64_t length_ = 0;
 };
 
-}  // namespace ddprun::ucx_backend
+}  // namespace ddprun::shm

@@ -1,12 +1,12 @@
-#include "shared_collectives.hpp"
+#include "shm/collectives.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <string>
 #include <utility>
 
 #include "reduction/reduce.hpp"
 
-namespace ddprun::ucx_backend {
+namespace ddprun::shm {
 namespace {
 
 const std::byte* bytes_of(const void* data) {
@@ -24,8 +24,7 @@ void move_bytes(void* to, const void* from, uint64_t bytes) {
 
 }  // namespace
 
-SharedCollectives::SharedCollectives(std::size_t me, std::vector<int> ranks, std::vector<Area*> areas,
-                                     const SharedMemory& memory)
+Collectives::Collectives(std::size_t me, std::vector<int> ranks, std::vector<Area*> areas, const SharedMemory& memory)
     : me_(me),
       ranks_(std::move(ranks)),
       areas_(std::move(areas)),
@@ -33,14 +32,14 @@ SharedCollectives::SharedCollectives(std::size_t me, std::vector<int> ranks, std
       from_(areas_.size()),
       to_(areas_.size()) {}
 
-Mailbox& SharedCollectives::begin(const Purpose& purpose) {
+Mailbox& Collectives::begin(const Purpose& purpose) {
   ++collectives_;
   Mailbox& mine = mailbox(me_);
   mine.purpose = purpose;
   return mine;
 }
 
-void SharedCollectives::meet(Waiter& waiter) {
+void Collectives::meet(Waiter& waiter) {
   mailbox(me_).posted.post(collectives_, areas_[me_]->sleepers);
   bool agreed = true;
   for (std::size_t member = 0; member < areas_.size(); ++member) {
@@ -51,7 +50,7 @@ void SharedCollectives::meet(Waiter& waiter) {
   if (!agreed) throw CommError(CommStatus::mismatch, "the ranks of this host called different collectives");
 }
 
-void SharedCollectives::barrier(Waiter& waiter) {
+void Collectives::barrier(Waiter& waiter) {
   ++steps_;
   areas_[me_]->step.post(steps_, areas_[me_]->sleepers);
   for (std::size_t member = 0; member < areas_.size(); ++member) {
@@ -60,27 +59,32 @@ void SharedCollectives::barrier(Waiter& waiter) {
 }
 
 // Slices begin at whole cache lines of the vector, so that no two ranks write into one.
-SharedCollectives::Range SharedCollectives::slice(std::size_t member, uint64_t count, uint64_t element) const {
+Collectives::Range Collectives::slice(std::size_t member, uint64_t count, uint64_t element) const {
   const uint64_t bytes = count * element, ranks = areas_.size();
   const uint64_t most = ((bytes + ranks - 1) / ranks + kLine - 1) / kLine * kLine;
   return {std::min(member * most, bytes), std::min((member + 1) * most, bytes)};
 }
 
-void SharedCollectives::allreduce(const Collective& call, Waiter& waiter) {
+Algorithm Collectives::allreduce(const Collective& call, Algorithm asked, Waiter& waiter) {
   const uint64_t bytes = call.count * size_of(call.dtype);
   const Purpose purpose = {Purpose::allreduce, static_cast<int16_t>(call.dtype), static_cast<int16_t>(call.op),
                            call.count};
-  if (bytes <= kInline) {
+  const bool is_direct_only = asked == Algorithm::direct && bytes > 0;
+  if (bytes <= kInline && !is_direct_only) {
     move_bytes(begin(purpose).data, call.send, bytes);
     meet(waiter);
-    return reduce_posted(call);
+    reduce_posted(call);
+    return Algorithm::staged;
   }
-  const Locations mine = {memory_.find(call.send, bytes), memory_.find(call.recv, bytes)};
+  const Locations mine = asked == Algorithm::staged
+                             ? Locations()
+                             : Locations{memory_.find(call.send, bytes), memory_.find(call.recv, bytes)};
   const bool fits = areas_.size() == 2 && bytes <= kWhole;
-  const bool posts = fits && !mine.are_somewhere(), stages = !fits && !mine.are_somewhere();
+  const bool is_staged = !mine.are_somewhere() && !is_direct_only;
+  const bool posts = fits && is_staged, stages = !fits && is_staged;
   Mailbox& letter = begin(purpose);
   letter.locations = mine;
-  // A vector that is nowhere goes one of these ways whatever the others post: the meeting is the way's first barrier.
+  // A vector that is in no allocation is staged whatever the others post: the meeting is its first barrier.
   if (posts) move_bytes(letter.data, call.send, bytes);
   if (stages) copy_in(call, chunk(call, 0));
   meet(waiter);
@@ -88,19 +92,35 @@ void SharedCollectives::allreduce(const Collective& call, Waiter& waiter) {
   for (std::size_t member = 0; member < areas_.size(); ++member) {
     somewhere += mailbox(member).locations.are_somewhere();
   }
-  if (somewhere == areas_.size()) return reduce_direct(call, waiter);
-  if (fits && somewhere == 0) return reduce_posted(call);
-  reduce_staged(call, stages, !fits && somewhere == 0, waiter);
+  if (somewhere == areas_.size()) {
+    reduce_direct(call, waiter);
+    return Algorithm::direct;
+  }
+  if (is_direct_only) refuse_direct();
+  if (fits && somewhere == 0) {
+    reduce_posted(call);
+  } else {
+    reduce_staged(call, stages, !fits && somewhere == 0, waiter);
+  }
+  return Algorithm::staged;
 }
 
-void SharedCollectives::reduce_posted(const Collective& call) {
+void Collectives::refuse_direct() const {
+  std::size_t member = 0;
+  while (mailbox(member).locations.are_somewhere()) ++member;
+  throw CommError(CommStatus::unsupported,
+                  "algorithm \"direct\" takes vectors in memory from this backend's alloc, and those of rank " +
+                      std::to_string(ranks_[member]) + " are in other memory: \"auto\" and \"staged\" take both");
+}
+
+void Collectives::reduce_posted(const Collective& call) {
   for (std::size_t member = 0; member < areas_.size(); ++member) from_[member] = mailbox(member).data;
   from_[me_] = call.send;
   to_.assign(1, call.recv);
   reduce(call, call.count);
 }
 
-void SharedCollectives::reduce(const Collective& call, uint64_t count) {
+void Collectives::reduce(const Collective& call, uint64_t count) {
   const auto targets = static_cast<int>(to_.size()), sources = static_cast<int>(from_.size());
   if (call.op != Op::avg) {
     return reduction::reduce_all(to_.data(), targets, from_.data(), sources, call.dtype, call.op, count);
@@ -118,7 +138,7 @@ void SharedCollectives::reduce(const Collective& call, uint64_t count) {
   }
 }
 
-void SharedCollectives::reduce_direct(const Collective& call, Waiter& waiter) {
+void Collectives::reduce_direct(const Collective& call, Waiter& waiter) {
   const uint64_t element = size_of(call.dtype);
   const Range mine = slice(me_, call.count, element);
   to_.clear();
@@ -136,8 +156,7 @@ void SharedCollectives::reduce_direct(const Collective& call, Waiter& waiter) {
 // two chunks ago has been read by all, because each has since arrived at the barrier behind its reading. The first
 // inputs of a call may be written at once: the last call's have been read before its last barrier. Its outputs may
 // still be read, until all have come to the barrier behind copy_in.
-void SharedCollectives::reduce_staged(const Collective& call, bool first_is_in, bool all_are_in,
-                                      Waiter& waiter) {
+void Collectives::reduce_staged(const Collective& call, bool first_is_in, bool all_are_in, Waiter& waiter) {
   const uint64_t chunks = (call.count * size_of(call.dtype) + kChunk - 1) / kChunk;
   if (!first_is_in) copy_in(call, chunk(call, 0));
   if (!all_are_in) barrier(waiter);
@@ -149,12 +168,12 @@ void SharedCollectives::reduce_staged(const Collective& call, bool first_is_in, 
   }
 }
 
-SharedCollectives::Chunk SharedCollectives::chunk(const Collective& call, uint64_t number) const {
+Collectives::Chunk Collectives::chunk(const Collective& call, uint64_t number) const {
   const uint64_t element = size_of(call.dtype), most = kChunk / element;
   return {number * most * element, std::min(most, call.count - number * most), element, number % 2};
 }
 
-void SharedCollectives::copy_in(const Collective& call, const Chunk& chunk) {
+void Collectives::copy_in(const Collective& call, const Chunk& chunk) {
   const std::byte* send = bytes_of(call.send) + chunk.begin;
   std::byte* input = areas_[me_]->inputs[chunk.slot];
   const Range mine = slice(me_, chunk.count, chunk.element);
@@ -162,7 +181,7 @@ void SharedCollectives::copy_in(const Collective& call, const Chunk& chunk) {
   move_bytes(input + mine.end, send + mine.end, chunk.count * chunk.element - mine.end);
 }
 
-void SharedCollectives::reduce_chunk(const Collective& call, const Chunk& chunk) {
+void Collectives::reduce_chunk(const Collective& call, const Chunk& chunk) {
   const Range mine = slice(me_, chunk.count, chunk.element);
   for (std::size_t member = 0; member < areas_.size(); ++member) {
     from_[member] = areas_[member]->inputs[chunk.slot] + mine.begin;
@@ -174,7 +193,7 @@ void SharedCollectives::reduce_chunk(const Collective& call, const Chunk& chunk)
   reduce(call, mine.bytes() / chunk.element);
 }
 
-void SharedCollectives::copy_out(const Collective& call, const Chunk& chunk) const {
+void Collectives::copy_out(const Collective& call, const Chunk& chunk) const {
   for (std::size_t member = 0; member < areas_.size(); ++member) {
     if (member == me_) continue;
     const Range theirs = slice(member, chunk.count, chunk.element);
@@ -184,7 +203,7 @@ void SharedCollectives::copy_out(const Collective& call, const Chunk& chunk) con
 }
 
 // The root writes into a slot again only after the barrier that follows the others' reading of it.
-void SharedCollectives::broadcast(void* data, uint64_t bytes, std::size_t root, Waiter& waiter) {
+void Collectives::broadcast(void* data, uint64_t bytes, std::size_t root, Waiter& waiter) {
   begin({Purpose::broadcast, static_cast<int16_t>(DType::uint8), static_cast<int16_t>(root), bytes});
   meet(waiter);
   for (uint64_t begin = 0, slot = 0; begin < bytes; begin += kChunk, slot = 1 - slot) {
@@ -197,7 +216,7 @@ void SharedCollectives::broadcast(void* data, uint64_t bytes, std::size_t root, 
 
 // As above: what stands in a slot has been read when all have come to the next barrier but one, or to the meeting of
 // the next collective.
-void SharedCollectives::allgather(const Collective& call, Waiter& waiter) {
+void Collectives::allgather(const Collective& call, Waiter& waiter) {
   const uint64_t bytes = call.count * size_of(call.dtype);
   const auto block = [&](std::size_t member) { return bytes_of(call.recv) + member * bytes; };
   begin({Purpose::allgather, static_cast<int16_t>(call.dtype), 0, call.count});
@@ -214,7 +233,7 @@ void SharedCollectives::allgather(const Collective& call, Waiter& waiter) {
 }
 
 // Each slot has a part for each rank. Not the input slots: an allreduce fills those before its meeting.
-void SharedCollectives::reduce_scatter(const Collective& call, Waiter& waiter) {
+void Collectives::reduce_scatter(const Collective& call, Waiter& waiter) {
   const uint64_t element = size_of(call.dtype), most = kChunk / areas_.size() / element;
   begin({Purpose::reduce_scatter, static_cast<int16_t>(call.dtype), static_cast<int16_t>(call.op), call.count});
   meet(waiter);
@@ -237,16 +256,16 @@ void SharedCollectives::reduce_scatter(const Collective& call, Waiter& waiter) {
   }
 }
 
-void SharedCollectives::barrier_of_all(Waiter& waiter) {
+void Collectives::barrier_of_all(Waiter& waiter) {
   begin({Purpose::barrier, static_cast<int16_t>(DType::uint8), 0, 0});
   meet(waiter);
 }
 
-void SharedCollectives::exchange(const void* mine, std::size_t bytes, void* all, Waiter& waiter) {
+void Collectives::exchange(const void* mine, std::size_t bytes, void* all, Waiter& waiter) {
   move_bytes(begin({Purpose::exchange, static_cast<int16_t>(DType::uint8), 0, bytes}).data, mine, bytes);
   meet(waiter);
   for (std::size_t member = 0; member < areas_.size(); ++member)
     move_bytes(bytes_of(all) + member * bytes, mailbox(member).data, bytes);
 }
 
-}  // namespace ddprun::ucx_backend
+}  // namespace ddprun::shm

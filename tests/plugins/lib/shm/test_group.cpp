@@ -3,20 +3,21 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "plugins/comm_ucx/group_member.hpp"
+#include "plugins/lib/shm/group_member.hpp"
 #include "tools/conformance/arithmetic.hpp"
 
+using namespace ddprun::testing;
 using ddprun::CommStatus;
 using ddprun::DType;
 using ddprun::Op;
-
-using namespace ddprun::testing;
 using ddprun::conformance::accepts;
 using ddprun::conformance::fill;
 using ddprun::conformance::load;
+using ddprun::shm::Algorithm;
 using std::chrono::seconds;
 
 namespace {
@@ -79,13 +80,19 @@ struct Case {
   }
 };
 
-void run_case(Rank& rank, GroupMember& member, Buffer& first, Buffer& second, const Case& test) {
+struct By {
+  Algorithm asked = Algorithm::automatic;
+  std::optional<Algorithm> served = std::nullopt;  // to be
+};
+
+void run_case(Rank& rank, GroupMember& member, Buffer& first, Buffer& second, const Case& test, const By& by = {}) {
   const std::size_t bytes = test.count * bytes_of(test.dtype);
   std::byte* send = first.take(test.offset, bytes);
   std::byte* recv = test.in_place ? send : second.take(test.offset, bytes);
   fill(test.dtype, test.op, test.seed, rank.rank(), 0, test.count, send);
   const std::vector<std::byte> sent(send, send + bytes);
-  member.allreduce(test.dtype, test.op, send, recv, test.count);
+  const Algorithm served = member.allreduce(test.dtype, test.op, send, recv, test.count, by.asked);
+  if (by.served && served != *by.served) throw std::runtime_error(test.text() + ": served by the other algorithm");
   // Large vectors are compared at some places, the seams between slices and chunks among them.
   const std::size_t stride = test.count > 20'000 ? 61 : 1;
   for (std::size_t i = 0; i < test.count; i += i + 200 < test.count ? stride : 1) {
@@ -93,7 +100,8 @@ void run_case(Rank& rank, GroupMember& member, Buffer& first, Buffer& second, co
     const auto got = load(test.dtype, recv, i);
     if (!accepts(test.dtype, expected, got)) {
       throw std::runtime_error(test.text() + ": element " + std::to_string(i) + ": expected " +
-                               to_text(test.dtype, expected.value) + ", got " + to_text(test.dtype, got));
+                               ddprun::conformance::to_text(test.dtype, expected.value) + ", got " +
+                               ddprun::conformance::to_text(test.dtype, got));
     }
   }
   if (!test.in_place && !std::equal(sent.begin(), sent.end(), send))
@@ -129,7 +137,7 @@ std::string ran(int size, As as, const std::function<void(Rank&)>& body) {
 
 }  // namespace
 
-TEST_CASE("every dtype and op, inline, direct and staged") {
+TEST_CASE("every dtype and op, direct and staged, by name too") {
   for (const int size : {1, 2, 3, 5}) {
     CAPTURE(size);
     CHECK(ran(size, As::processes, [](Rank& rank) {
@@ -139,9 +147,14 @@ TEST_CASE("every dtype and op, inline, direct and staged") {
             uint64_t seed = 0;
             for_each_dtype_and_op([&](DType dtype, Op op) {
               for (const std::size_t count : {5, 9'001, 300'007}) {
-                const bool in_place = ++seed % 2 == 0;
-                run_case(rank, member, allocated, other, {dtype, op, count, in_place, 0, seed});
-                run_case(rank, member, own, other_own, {dtype, op, count, in_place, 0, seed});
+                const bool in_place = ++seed % 2 == 0, is_small = count * bytes_of(dtype) <= ddprun::shm::kInline;
+                const Case test = {dtype, op, count, in_place, 0, seed};
+                run_case(rank, member, allocated, other, test,
+                         {Algorithm::automatic, is_small ? Algorithm::staged : Algorithm::direct});
+                run_case(rank, member, allocated, other, test, {Algorithm::direct, Algorithm::direct});
+                run_case(rank, member, allocated, other, test, {Algorithm::staged, Algorithm::staged});
+                run_case(rank, member, own, other_own, test, {Algorithm::automatic, Algorithm::staged});
+                run_case(rank, member, own, other_own, test, {Algorithm::staged, Algorithm::staged});
               }
             });
           }) == "");
@@ -188,6 +201,37 @@ TEST_CASE("vectors may lie anywhere, elsewhere on each rank, and on some ranks i
                          test);
               }
             }
+          }) == "");
+  }
+}
+
+TEST_CASE("direct refuses vectors of other memory on all ranks alike, names one of them, and the group can go on") {
+  for (const int size : {1, 2, 3}) {
+    CAPTURE(size);
+    CHECK(ran(size, As::processes, [](Rank& rank) {
+            GroupMember member(rank);
+            constexpr std::size_t kMost = 300'000;
+            auto* const shared = static_cast<int32_t*>(member.group().alloc(kMost * sizeof(int32_t)));
+            std::vector<int32_t> own(kMost);
+            for (const std::size_t count : {std::size_t{1}, std::size_t{20'000}, kMost}) {
+              std::fill_n(shared, count, 1);
+              for (const int first : {0, rank.size() - 1}) {  // of the ranks whose recv is in other memory
+                int32_t* const recv = rank.rank() >= first ? own.data() : shared;
+                try {
+                  member.allreduce(DType::int32, Op::sum, shared, recv, count, Algorithm::direct);
+                  throw std::runtime_error("not refused");
+                } catch (const ddprun::CommError& failure) {
+                  const std::string who = "those of rank " + std::to_string(first) + " ";
+                  if (failure.status() != CommStatus::unsupported) throw;
+                  if (std::string(failure.what()).find(who) == std::string::npos) throw;
+                }
+              }
+              member.allreduce(DType::int32, Op::sum, shared, shared, count, Algorithm::direct);
+              if (std::count(shared, shared + count, rank.size()) != static_cast<long>(count)) {
+                throw std::runtime_error("sum");
+              }
+            }
+            member.allreduce(DType::int32, Op::sum, nullptr, nullptr, 0, Algorithm::direct);
           }) == "");
   }
 }
@@ -268,7 +312,7 @@ TEST_CASE("alloc gives zeroed whole pages again and again, and free gives them b
         }) == "");
 }
 
-TEST_CASE("ranks that call different collectives are told so, and may go on") {
+TEST_CASE("different collectives on the ranks are an error on all, and the group can go on") {
   CHECK(ran(2, As::processes, [](Rank& rank) {
           GroupMember member(rank);
           std::vector<float> data(100'000, 1);

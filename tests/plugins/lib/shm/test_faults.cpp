@@ -1,4 +1,4 @@
-// What becomes of ranks that share memory when one of them stays away, gives up, or dies.
+// What becomes of ranks that share memory when one of them stays away, aborts, or dies.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -7,14 +7,13 @@
 #include <thread>
 #include <vector>
 
-#include "plugins/comm_ucx/group_member.hpp"
-
-using ddprun::CommStatus;
-using ddprun::DType;
-using ddprun::Op;
+#include "plugins/lib/shm/group_member.hpp"
 
 using namespace ddprun::testing;
 using ddprun::CommError;
+using ddprun::CommStatus;
+using ddprun::DType;
+using ddprun::Op;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -55,7 +54,7 @@ std::string said(const Outcome& outcome) {
   return text;
 }
 
-std::string told(CommStatus status, const std::string& text) {
+std::string failure_text(CommStatus status, const std::string& text) {
   return name_of(status) + " allreduce: " + text;
 }
 
@@ -83,7 +82,7 @@ TEST_CASE("a rank that is killed is named by all others, long before the deadlin
       CHECK(outcomes[2].number == SIGKILL);
       for (const int other : {0, 1, 3}) {
         CHECK(outcomes[other].describe() == "rank " + std::to_string(other) + ": finished");
-        CHECK(said(outcomes[other]) == told(CommStatus::peer_lost, "rank 2 is gone"));
+        CHECK(said(outcomes[other]) == failure_text(CommStatus::peer_lost, "rank 2 is gone"));
       }
     }
   }
@@ -112,8 +111,8 @@ TEST_CASE("abort from another thread, or the host's flag, ends the call, and the
         rank.meet();
       });
       CHECK(failures(outcomes) == "");
-      CHECK(said(outcomes[1]) == told(CommStatus::aborted, "aborted"));
-      CHECK(said(outcomes[2]) == told(CommStatus::peer_lost, "rank 1 is gone"));
+      CHECK(said(outcomes[1]) == failure_text(CommStatus::aborted, "aborted"));
+      CHECK(said(outcomes[2]) == failure_text(CommStatus::peer_lost, "rank 1 is gone"));
     }
   }
 }
@@ -131,7 +130,7 @@ TEST_CASE("a rank that does not come is named at the deadline") {
       rank.meet();
     });
     CHECK(failures(outcomes) == "");
-    CHECK(said(outcomes[0]) == told(CommStatus::timeout, "no answer from rank 1 within 1000 ms"));
+    CHECK(said(outcomes[0]) == failure_text(CommStatus::timeout, "no answer from rank 1 within 1000 ms"));
   }
 }
 
@@ -152,7 +151,7 @@ TEST_CASE("a rank that leaves the group is named, and what it has sent before st
     });
     CHECK(failures(outcomes) == "");
     for (const int other : {0, 2}) {
-      CHECK(said(outcomes[other]) == told(CommStatus::peer_lost, "rank 1 is gone"));
+      CHECK(said(outcomes[other]) == failure_text(CommStatus::peer_lost, "rank 1 is gone"));
     }
   }
 }
@@ -175,7 +174,7 @@ TEST_CASE("alloc of more than there is fails on all ranks alike, and the group l
             try {
               member.group().alloc(bytes);
               throw std::runtime_error("was given");
-            } catch (const ddprun::CommError& failure) {
+            } catch (const CommError& failure) {
               if (failure.status() != CommStatus::no_memory) throw;
             }
           }

@@ -1,0 +1,15 @@
+#include "communicator.hpp"
+
+namespace {
+
+constexpr ddprun_comm_algorithm kAlgorithms[] = {
+    ddprun::algorithm("direct", ddprun::kAllDtypes, ddprun::kAllOps, ddprun::bits(DDPRUN_HOST, DDPRUN_FROM_ALLOC)),
+    ddprun::algorithm("staged", ddprun::kAllDtypes, ddprun::kAllOps),
+};
+constexpr ddprun::CommPluginInfo kShm = {
+    "shm", "0.1.0", "", DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_ALLOC | DDPRUN_CAP_REDUCE_SCATTER,
+    kAlgorithms};
+
+}  // namespace
+
+DDPRUN_COMM_PLUGIN(ddprun::shm_backend::ShmCommunicator, kShm);

@@ -1,0 +1,40 @@
+// A rank of a Group in a test: the group with all that it stands on, joined through the test's own exchange.
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "ddprun/comm_backend.hpp"
+#include "host/liveness.hpp"
+#include "plugins/rank_host.hpp"
+#include "shm/group.hpp"
+#include "tools/conformance/ranks.hpp"
+
+namespace ddprun::testing {
+
+class GroupMember {
+ public:
+  explicit GroupMember(Rank& rank, uint32_t deadline_ms = 20'000)
+      : as_host_(rank, "auto", deadline_ms),
+        host_(as_host_.host()),
+        group_(std::make_unique<shm::Group>(host_, host::places_of(host_))) {
+    if (!group_->is_usable()) throw std::runtime_error("the group is not usable: " + group_->why_not());
+  }
+
+  shm::Group& group() { return *group_; }
+  void end() { group_.reset(); }
+  void raise_abort_flag() { as_host_.raise_abort_flag(); }
+
+  shm::Algorithm allreduce(DType dtype, Op op, const void* send, void* recv, std::size_t count,
+                           shm::Algorithm algorithm = shm::Algorithm::automatic) {
+    return group_->allreduce(allreduce_of(dtype, op, send, recv, count), algorithm);
+  }
+
+ private:
+  RankHost as_host_;
+  const Host host_;
+  std::unique_ptr<shm::Group> group_;
+};
+
+}  // namespace ddprun::testing
