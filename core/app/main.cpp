@@ -46,7 +46,8 @@ const CLI::App* find_subcommand(const CLI::App& cli, const std::string& name) {
 // `ddprun help`, and `ddprun help NAME`.
 ExitCode help(const CLI::App& cli, const std::string& name) {
   if (name.empty()) {
-    std::fputs(cli.help().c_str(), stdout);
+    // Not cli.help(), which is that of the subcommand `help`.
+    std::fputs(cli.get_formatter()->make_help(&cli, cli.get_name(), CLI::AppFormatMode::Normal).c_str(), stdout);
     return ExitCode::ok;
   }
   if (const CLI::App* subcommand = find_subcommand(cli, name)) {

@@ -31,13 +31,7 @@ struct Experiment {
     std::string device = "cpu";
     std::vector<int64_t> devices;  // the GPU of each rank, or of each replica of dp; empty: 0, 1, ...
     double timeout = 30;           // seconds
-    int64_t max_restarts = 0;
-    int64_t nnodes = 1;
-    int64_t node_rank = 0;
-    std::string master_addr;
-    int64_t master_port = 0;
-    std::string interface;
-    std::string log_dir;  // "": the run folder
+    std::string log_dir;           // "": the run folder
     bool operator==(const Launch&) const = default;
   } launch;
 
@@ -61,7 +55,6 @@ struct Experiment {
     std::string unused = "error";
     bool sync_buffers = true;
     int64_t hash_every = 0;
-    std::string compression = "none";
     bool operator==(const Strategy&) const = default;
   } strategy;
 
@@ -187,8 +180,8 @@ struct Loaded {
 // taken as a string; later ones win; train.epochs and train.steps replace each other). Fills in experiment.name (the
 // file's stem) and train.epochs (1) where they are not given. Throws Error(usage) with one line per fault,
 // `file:line:column: key = value: what; what to do`, all semantic errors at once and in the order of the file; toml++
-// stops at the first fault of syntax. Keys of the scheme that this version does not build yet are refused ("not in this
-// version") unless they hold their default. Opens no other file than `path`.
+// stops at the first fault of syntax. Opens no other file than
+// `path`.
 Loaded load(const std::string& path, const std::vector<std::string>& overrides);
 
 // The keys that are given but that the chosen strategy and optimizer do not use ("comm.backend" under single), sorted.

@@ -77,9 +77,8 @@ Key& Key::from_to_below(double low, double high) {
   return *this;
 }
 
-Key& Key::one_of(std::vector<std::string> allowed, std::vector<std::string> not_yet) {
+Key& Key::one_of(std::vector<std::string> allowed) {
   words = std::move(allowed);
-  later = std::move(not_yet);
   return *this;
 }
 
@@ -103,11 +102,6 @@ Key& Key::must_be_given(const std::string& as_in) {
   required = true;
   example = as_in;
   return not_empty();
-}
-
-Key& Key::default_is_all() {
-  only_default = true;
-  return *this;
 }
 
 Key& Key::default_means(const std::string& text) {

@@ -45,12 +45,11 @@ struct Key {
   Key& at_least(double low);
   Key& above(double low, double high);          // low itself excluded
   Key& from_to_below(double low, double high);  // high itself excluded
-  Key& one_of(std::vector<std::string> allowed, std::vector<std::string> not_yet = {});
+  Key& one_of(std::vector<std::string> allowed = {});
   Key& in_form(Form value);
   Key& used_by(User value);
   Key& not_empty();                              // a string of at least one character
   Key& must_be_given(const std::string& as_in);  // has no default
-  Key& default_is_all();                         // every other value is for a later version
   Key& default_means(const std::string& text);
 
   // What "auto" is kept as.
@@ -64,11 +63,9 @@ struct Key {
   Form form = Form::plain;
   Range range;
   std::vector<std::string> words;  // not empty: the only strings allowed
-  std::vector<std::string> later;  // words of the scheme that are not in this version
   User user = User::all;
   bool nonempty = false;
   bool required = false;
-  bool only_default = false;
   std::string example;       // of a required key
   std::string default_note;  // told in the documents in place of the default's value
 };

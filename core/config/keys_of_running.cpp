@@ -42,15 +42,6 @@ std::vector<Key> describe_running() {
                "gives "
                "them (`CUDA_VISIBLE_DEVICES` counts). One may serve several: `[0, 0]`."),
       DDPRUN_KEY(launch.timeout).in_form(Form::duration).doc("How long the ranks wait for one another at the start."),
-      DDPRUN_KEY(launch.max_restarts)
-          .at_least(0)
-          .default_is_all()
-          .doc("How often the job is started again from its newest checkpoint after a rank died."),
-      DDPRUN_KEY(launch.nnodes).at_least(1).default_is_all().doc("Hosts that take part."),
-      DDPRUN_KEY(launch.node_rank).at_least(0).default_is_all().doc("This host's number among them, from 0."),
-      DDPRUN_KEY(launch.master_addr).default_is_all().doc("The host that the ranks meet at."),
-      DDPRUN_KEY(launch.master_port).between(0, 65535).default_is_all().doc("Its port. 0: any."),
-      DDPRUN_KEY(launch.interface).default_is_all().doc("The network interface between the hosts."),
       DDPRUN_KEY(launch.log_dir).default_means("the run folder").doc("Where each rank's log is written."),
 
       DDPRUN_KEY(comm.backend)
@@ -118,10 +109,6 @@ std::vector<Key> describe_running() {
           .used_by(User::ddp)
           .at_least(0)
           .doc("Compares a hash of all parameters across the ranks every so many steps. 0: never."),
-      DDPRUN_KEY(strategy.compression)
-          .used_by(User::ddp)
-          .default_is_all()
-          .doc("Compression of gradients on their way."),
   };
 }
 

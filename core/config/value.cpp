@@ -57,9 +57,6 @@ struct Reader {
     const auto value = node.value_exact<std::string>();
     if (!value || (key.nonempty && value->empty())) return expected();
     if (has_control(*value)) return "expected a string without control characters";
-    if (std::find(key.later.begin(), key.later.end(), *value) != key.later.end()) {
-      return "not in this version; use " + quoted_list(key.words);
-    }
     if (!key.words.empty() && std::find(key.words.begin(), key.words.end(), *value) == key.words.end()) {
       return expected_one_of(*value, key.words);
     }
@@ -147,14 +144,6 @@ std::string list_as_string(const toml::node& node) {
 }  // namespace
 
 std::string read_value(const Key& key, const toml::node& node, Experiment& experiment) {
-  Experiment fresh;
-  const std::string wrong = std::visit(Reader{key, node}, key.member(fresh));
-  if (!wrong.empty()) return wrong;
-  if (key.only_default) {
-    Experiment defaults;
-    const std::string only = value_text(key, defaults);
-    return value_text(key, fresh) == only ? "" : "not in this version; use " + only + ", or leave it out";
-  }
   return std::visit(Reader{key, node}, key.member(experiment));
 }
 

@@ -46,8 +46,6 @@ std::string default_text(const Key& key) {
 std::string meaning(const Key& key) {
   std::string text = key.meaning;
   if (const std::string user = user_text(key.user); !user.empty()) text += " " + user;
-  if (!key.later.empty()) text += " Not in this version: " + quoted_list(key.later) + ".";
-  if (key.only_default) text += " **Only its default in this version.**";
   return text;
 }
 
@@ -67,9 +65,8 @@ written as in TOML, and a bare word is a string: `--set train.epochs=3 --set com
 by one: `--set model.options.width=64`.
 
 Durations are strings with a unit: `"500ms"`, `"30s"`, `"2m"`, `"1h"`. Sizes in MiB are numbers. Keys that the chosen
-strategy or optimizer does not use are allowed, so that one file can be varied, and named in one line of the log. What a
-later version will take is refused until then, never ignored. The run folder holds the resolved configuration, with
-every key written out; running that file again is the same run.
+strategy or optimizer does not use are allowed, so that one file can be varied, and named in one line of the log. The
+run folder holds the resolved configuration, with every key written out; running that file again is the same run.
 
 The smallest experiment:
 

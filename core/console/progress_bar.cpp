@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "console/terminal.hpp"
 #include "console/units.hpp"
 
 namespace ddprun::console {
@@ -21,11 +22,6 @@ constexpr int kNarrowest = 10;
 constexpr std::string_view kEraseLine = "\x1b[2K";
 constexpr std::string_view kGreen = "\x1b[32m";
 constexpr std::string_view kPlain = "\x1b[0m";
-
-std::string_view variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string_view() : value;
-}
 
 int number_of(std::string_view text) {
   int number = 0;

@@ -7,12 +7,12 @@
 #include <string_view>
 
 namespace ddprun::console {
-namespace {
-
 std::string_view variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? std::string_view() : value;
 }
+
+namespace {
 
 Colours colours_of_environment() {
   const std::string_view term = variable("TERM");

@@ -1,6 +1,8 @@
 // What the terminal can show that text is written to.
 #pragma once
 
+#include <string_view>
+
 namespace ddprun::console {
 
 enum class Colours { none, cube256, rgb };  // none: ASCII alone; xterm's 256; 24 bits
@@ -9,6 +11,9 @@ struct Terminal {
   int columns = 0;  // 0: no terminal, or one that does not say
   Colours colours = Colours::none;
 };
+
+// A variable of the environment; "" where it is unset.
+std::string_view variable(const char* name);
 
 // Of an open descriptor. Colours need a terminal, NO_COLOR (no-color.org) unset or empty, a TERM that is not "dumb",
 // and COLORTERM=truecolor or 24bit, or a TERM that ends in 256color.

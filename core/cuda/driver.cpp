@@ -13,7 +13,7 @@ namespace {
 // As cuda.h has them.
 using CUresult = int;
 using CUdevice = int;
-constexpr CUresult kSuccess = 0;
+constexpr CUresult kDriverSuccess = 0;
 constexpr CUresult kNoDevice = 100;  // CUDA_ERROR_NO_DEVICE
 constexpr int kMajor = 75;           // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
 constexpr int kMinor = 76;
@@ -77,7 +77,7 @@ Driver load() {
 }
 
 void check(const Driver& driver, const char* what, CUresult result) {
-  if (result == kSuccess) return;
+  if (result == kDriverSuccess) return;
   const char* words = nullptr;
   driver.words(result, &words);
   refuse(std::string("the NVIDIA driver: ") + what + ": " + (words != nullptr ? words : "unknown error") + " (" +
@@ -124,8 +124,8 @@ Found find() {
   found.version = version_of(driver);
   int count = 0;
   CUresult result = driver.init(0);
-  if (result == kSuccess) result = driver.count(&count);
-  if (result == kNoDevice || (result == kSuccess && count == 0)) {
+  if (result == kDriverSuccess) result = driver.count(&count);
+  if (result == kNoDevice || (result == kDriverSuccess && count == 0)) {
     refuse("an NVIDIA driver, but no device" + visible() + ": device \"cuda\" needs a GPU");
   }
   check(driver, "its devices", result);

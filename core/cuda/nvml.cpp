@@ -11,7 +11,7 @@ namespace {
 
 // As nvml.h has them.
 using Device = struct nvmlDevice_st*;
-constexpr int kSuccess = 0;
+constexpr int kNvmlSuccess = 0;
 constexpr int kCore = 0;  // NVML_TEMPERATURE_GPU
 struct Utilization {
   unsigned gpu, memory;
@@ -54,7 +54,7 @@ std::unique_ptr<const Nvml::Functions> Nvml::load() try {
   if (!library.found()) throw Error(ExitCode::plugin, library.why());
   auto functions = std::make_unique<const Functions>(library);
   const int result = functions->init();
-  if (result != kSuccess) throw Error(ExitCode::plugin, std::string("NVML: ") + functions->words(result));
+  if (result != kNvmlSuccess) throw Error(ExitCode::plugin, std::string("NVML: ") + functions->words(result));
   return functions;
 } catch (const Error& error) {
   tell_once(error.what());
@@ -70,18 +70,18 @@ Nvml::~Nvml() {
 GpuSample Nvml::sample(const std::string& bus_id) const {
   GpuSample sample;
   Device device = nullptr;
-  if (functions_ == nullptr || functions_->device(bus_id.c_str(), &device) != kSuccess) return sample;
+  if (functions_ == nullptr || functions_->device(bus_id.c_str(), &device) != kNvmlSuccess) return sample;
   Utilization utilization{};
   Memory memory{};
   unsigned temperature = 0, milliwatts = 0;
-  if (functions_->utilization(device, &utilization) == kSuccess) {
+  if (functions_->utilization(device, &utilization) == kNvmlSuccess) {
     sample.utilization = static_cast<int>(utilization.gpu);
   }
-  if (functions_->memory(device, &memory) == kSuccess) sample.memory_used = static_cast<int64_t>(memory.used);
-  if (functions_->temperature(device, kCore, &temperature) == kSuccess) {
+  if (functions_->memory(device, &memory) == kNvmlSuccess) sample.memory_used = static_cast<int64_t>(memory.used);
+  if (functions_->temperature(device, kCore, &temperature) == kNvmlSuccess) {
     sample.temperature = static_cast<int>(temperature);
   }
-  if (functions_->power(device, &milliwatts) == kSuccess) sample.power = milliwatts / 1000.0;
+  if (functions_->power(device, &milliwatts) == kNvmlSuccess) sample.power = milliwatts / 1000.0;
   return sample;
 }
 

@@ -10,7 +10,7 @@ namespace ddprun::cuda {
 namespace {
 
 // As driver_types.h has them.
-constexpr int kSuccess = 0;
+constexpr int kRuntimeSuccess = 0;
 constexpr int kToDevice = 1;          // cudaMemcpyHostToDevice
 constexpr int kToHost = 2;            // cudaMemcpyDeviceToHost
 constexpr unsigned kNonBlocking = 1;  // cudaStreamNonBlocking
@@ -83,7 +83,7 @@ Runtime::~Runtime() = default;
 
 // An error is told once: left where it is, the next call of somebody else would report it.
 void Runtime::check(const char* what, int result) const {
-  if (result == kSuccess) return;
+  if (result == kRuntimeSuccess) return;
   functions_->last_error();
   throw Error(ExitCode::failure, "CUDA: GPU " + std::to_string(device_) + ": " + what + ": " +
                                      functions_->words(result) + " (" + std::to_string(result) + ")");

@@ -16,7 +16,7 @@
 namespace ddprun::data {
 namespace {
 
-constexpr std::size_t step = 64 * 1024;
+constexpr std::size_t unpack_step = 64 * 1024;
 
 // A name from an archive as it may stand in a message: in quotes, in one line, not endless.
 std::string quoted(std::string_view name) {
@@ -72,7 +72,7 @@ class TarReader {
     bytes.reserve(size);  // takes no memory before it is written to
     while (true) {
       const std::size_t before = bytes.size();
-      bytes.resize(std::min(size, before + step));
+      bytes.resize(std::min(size, before + unpack_step));
       if (bytes.size() == before) return bytes;
       const la_ssize_t got = archive_read_data(archive_.get(), bytes.data() + before, bytes.size() - before);
       if (got < 0) check(ARCHIVE_FATAL);
@@ -108,7 +108,7 @@ class TarReader {
   // The next bytes of the unpacked archive; none at its end.
   const std::vector<uint8_t>& refill() {
     buffer_.clear();
-    file_.read(step, buffer_);
+    file_.read(unpack_step, buffer_);
     unpacked_ += buffer_.size();
     if (unpacked_ > limits_.total) {
       fail("unpacks to more than the " + std::to_string(limits_.total) + " bytes that are read");

@@ -11,10 +11,14 @@
 namespace ddprun::data {
 namespace {
 
-constexpr std::size_t step = 64 * 1024;
+constexpr std::size_t read_step = 64 * 1024;
 constexpr int gzip_window = 15 + 16;  // the largest window, with gzip header and trailer
 
 }  // namespace
+
+void fail_at(const std::string& path, std::size_t offset, const std::string& what) {
+  throw InvalidDataset("root", path + ": offset " + std::to_string(offset) + ": " + what);
+}
 
 std::string find_file(const std::string& plain) {
   for (const std::string& path : {plain, plain + ".gz"}) {
@@ -22,7 +26,8 @@ std::string find_file(const std::string& plain) {
     const auto status = std::filesystem::status(path, error);
     if (status.type() == std::filesystem::file_type::not_found) continue;
     if (error) throw InvalidDataset("root", path + ": " + error.message());
-    if (status.type() != std::filesystem::file_type::regular) throw InvalidDataset("root", path + ": is no regular file");
+    if (status.type() != std::filesystem::file_type::regular)
+      throw InvalidDataset("root", path + ": is no regular file");
     return path;
   }
   return "";
@@ -57,7 +62,7 @@ ByteFile::~ByteFile() {
 void ByteFile::read(std::size_t count, std::vector<uint8_t>& out) {
   while (count > 0) {
     const std::size_t old_size = out.size();
-    out.resize(old_size + std::min(count, step));
+    out.resize(old_size + std::min(count, read_step));
     uint8_t* const place = out.data() + old_size;
     const std::size_t room = out.size() - old_size;
     const std::size_t got = packed_ ? read_packed(place, room) : read_plain(place, room);

@@ -13,8 +13,8 @@
 
 namespace ddprun::data {
 
-// `plain`, or else `plain` + ".gz", whichever is there; empty when neither is. Throws InvalidDataset("root") where it is
-// no regular file or cannot be looked at.
+// `plain`, or else `plain` + ".gz", whichever is there; empty when neither is. Throws InvalidDataset("root") where it
+// is no regular file or cannot be looked at.
 std::string find_file(const std::string& plain);
 
 // How to get the files of a data set that `ddprun data fetch` knows by this name.
@@ -22,6 +22,9 @@ std::string fetch_advice(const std::string& name, const std::string& root, const
 
 // Throws InvalidDataset("root") unless `root` is a folder; where nothing is there, with `advice`.
 void check_root(const std::string& root, const std::string& advice);
+
+// Throws InvalidDataset("root"): what is wrong with the content of a file, and where.
+[[noreturn]] void fail_at(const std::string& path, std::size_t offset, const std::string& what);
 
 // Whether a file is gzip is seen from its first two bytes, not from its name. One thread. Throws InvalidDataset("root")
 // with the path, and the offset in the packed file where packed data is damaged.

@@ -24,10 +24,6 @@ const std::string archive_name = "cifar-10-binary.tar.gz";
 
 using Files = std::map<std::string, std::vector<uint8_t>>;  // name -> records
 
-[[noreturn]] void fail(const std::string& path, std::size_t offset, const std::string& what) {
-  throw InvalidDataset("root", path + ": offset " + std::to_string(offset) + ": " + what);
-}
-
 std::vector<std::string> file_names(const DatasetOptions& options, const std::string& key,
                                     const std::string& official) {
   std::vector<std::string> names = options.list(key, official);
@@ -45,8 +41,8 @@ std::vector<uint8_t> read_records(const std::string& path) {
   std::vector<uint8_t> bytes;
   ByteFile(path).read(most_file_bytes + 1, bytes);
   if (bytes.size() > most_file_bytes) {
-    fail(path, most_file_bytes,
-         "the file goes on after the " + std::to_string(most_file_bytes) + " bytes that are read");
+    fail_at(path, most_file_bytes,
+            "the file goes on after the " + std::to_string(most_file_bytes) + " bytes that are read");
   }
   check_cifar10_records(bytes, path);
   return bytes;
@@ -89,8 +85,8 @@ Files read_files(const std::string& root, const std::string& advice, const std::
   const std::string archive = (std::filesystem::path(root) / archive_name).string();
   if (find_file(archive).empty()) {
     throw InvalidDataset("root", "found neither " + missing[0] + " nor " + missing[0] + ".gz in " + root + " or " +
-                                   (std::filesystem::path(root) / folder).string() + ", nor " + archive + "; " +
-                                   advice + "; or name files that are there in options.train and options.test");
+                                     (std::filesystem::path(root) / folder).string() + ", nor " + archive + "; " +
+                                     advice + "; or name files that are there in options.train and options.test");
   }
   add_archived_files(archive, missing, files);
   return files;
@@ -119,15 +115,15 @@ ByteImages take(Files& files, const std::vector<std::string>& names, const std::
 }  // namespace
 
 void check_cifar10_records(std::span<const uint8_t> bytes, const std::string& path) {
-  if (bytes.empty()) fail(path, 0, "the file is empty");
+  if (bytes.empty()) fail_at(path, 0, "the file is empty");
   if (const std::size_t rest = bytes.size() % record_bytes; rest != 0) {
-    fail(path, bytes.size(),
-         "the file ends after " + std::to_string(rest) + " of the " + std::to_string(record_bytes) +
-             " bytes of a record");
+    fail_at(path, bytes.size(),
+            "the file ends after " + std::to_string(rest) + " of the " + std::to_string(record_bytes) +
+                " bytes of a record");
   }
   for (std::size_t at = 0; at < bytes.size(); at += record_bytes) {
     if (bytes[at] < class_names.size()) continue;
-    fail(path, at, "label " + std::to_string(bytes[at]) + " in a data set of 10 classes (0 to 9)");
+    fail_at(path, at, "label " + std::to_string(bytes[at]) + " in a data set of 10 classes (0 to 9)");
   }
 }
 

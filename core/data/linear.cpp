@@ -7,7 +7,7 @@ namespace ddprun::data {
 namespace {
 
 constexpr int64_t most_samples = int64_t{1} << 28;  // 2 GiB
-constexpr double largest = 1e6;
+constexpr double largest_option = 1e6;
 
 struct Line {
   double slope, intercept, noise;
@@ -54,8 +54,9 @@ class LinearDataset : public Dataset {
 Splits open_linear(const DatasetContext& context) {
   const DatasetOptions options("linear", context, {"samples", "test_samples", "slope", "intercept", "noise", "seed"});
   options.refuse_root();
-  const Line line{options.number("slope", 2, -largest, largest), options.number("intercept", 3, -largest, largest),
-                  options.number("noise", 0.1, 0, largest)};
+  const Line line{options.number("slope", 2, -largest_option, largest_option),
+                  options.number("intercept", 3, -largest_option, largest_option),
+                  options.number("noise", 0.1, 0, largest_option)};
   const int64_t samples = options.integer("samples", 10'000, 1, most_samples);
   const int64_t test_samples = options.integer("test_samples", 1'000, 1, most_samples);
   const uint64_t seed = mix(options.seed());

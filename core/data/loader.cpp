@@ -14,7 +14,7 @@
 namespace ddprun::data {
 namespace {
 
-std::size_t largest(const Batches& batches) {
+std::size_t largest_batch(const Batches& batches) {
   std::size_t samples = 0;
   for (const auto& batch : batches) samples = std::max(samples, batch.size());
   return samples;
@@ -29,7 +29,7 @@ class InlineLoader : public Loader {
     batches_ = std::move(batches);
     epoch_ = epoch;
     next_ = 0;
-    buffer_.reserve(dataset_, largest(batches_));
+    buffer_.reserve(dataset_, largest_batch(batches_));
   }
 
   bool next(Batch& batch) override {
@@ -79,7 +79,7 @@ class WorkerLoader : public Loader {
     idle_.wait(lock, [this] { return busy_ == 0; });
     batches_.clear();
     claimed_ = taken_ = 0;
-    make_room(largest(batches), batches.size());
+    make_room(largest_batch(batches), batches.size());
     for (auto& slot : slots_) {
       slot.ready = false;
       slot.error = nullptr;

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "ddprun-job-";
 constexpr const char* kLock = "/lock";
 
-[[noreturn]] void fail(const std::string& path, const char* what) {
+[[noreturn]] void fail_folder(const std::string& path, const char* what) {
   throw Error(ExitCode::failure, "the job's folder " + path + " " + what + ": " + std::strerror(errno));
 }
 
@@ -33,8 +33,8 @@ bool is_mine(const std::string& folder) {
 UniqueFd make_lock(const std::string& folder) {
   const std::string aside = folder + "/lock.aside";
   UniqueFd lock(::open(aside.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) fail(folder, "cannot be locked");
-  if (::rename(aside.c_str(), (folder + kLock).c_str()) != 0) fail(folder, "cannot be locked");
+  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) fail_folder(folder, "cannot be locked");
+  if (::rename(aside.c_str(), (folder + kLock).c_str()) != 0) fail_folder(folder, "cannot be locked");
   return lock;
 }
 
@@ -60,7 +60,7 @@ std::string job_folder_base() {
 }
 
 JobFolder::JobFolder() : path_(job_folder_base() + "/" + std::string(kPrefix) + "XXXXXX") {
-  if (::mkdtemp(path_.data()) == nullptr) fail(path_, "cannot be made");
+  if (::mkdtemp(path_.data()) == nullptr) fail_folder(path_, "cannot be made");
   try {
     lock_ = make_lock(path_);
   } catch (...) {

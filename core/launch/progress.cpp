@@ -46,7 +46,7 @@ Progress unpack(uint64_t word) {
           static_cast<int32_t>(word & 0xffff) - 1};
 }
 
-[[noreturn]] void fail(const std::string& path, const char* what) {
+[[noreturn]] void fail_table(const std::string& path, const char* what) {
   throw Error(ExitCode::rendezvous, "progress table " + path + ": " + what + ": " + std::strerror(errno));
 }
 
@@ -54,14 +54,15 @@ class MappedBoard : public ProgressTable {
  public:
   MappedBoard(const std::string& path, int size, bool create) : size_(size), bytes_(bytes_for(size)) {
     const UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT | O_EXCL : 0), 0600));
-    if (!file) fail(path, create ? "cannot be made" : "cannot be opened");
+    if (!file) fail_table(path, create ? "cannot be made" : "cannot be opened");
     // posix_fallocate: a full disk is an error here, and not a bus error at the first store.
-    if (create && (errno = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes_))) != 0) fail(path, "no space");
+    if (create && (errno = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes_))) != 0)
+      fail_table(path, "no space");
     struct stat status {};
-    if (::fstat(file.get(), &status) != 0) fail(path, "cannot be read");
+    if (::fstat(file.get(), &status) != 0) fail_table(path, "cannot be read");
     if (static_cast<std::size_t>(status.st_size) != bytes_) refuse(path);
     void* memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-    if (memory == MAP_FAILED) fail(path, "cannot be mapped");
+    if (memory == MAP_FAILED) fail_table(path, "cannot be mapped");
     memory_ = static_cast<std::byte*>(memory);
     if (create) {
       header().size = static_cast<uint64_t>(size);

@@ -9,6 +9,7 @@
 #include "ddprun/error.hpp"
 #include "record/fields.hpp"
 #include "record/json_value.hpp"
+#include "record/run_dir.hpp"
 #include "record/text_lines.hpp"
 
 namespace ddprun::record {
@@ -16,10 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-std::string in(const std::string& dir, const std::string& file) {
-  return (fs::path(dir) / file).string();
-}
 
 json parse(const std::string& text, const std::string& place) {
   try {
@@ -106,9 +103,9 @@ template <class Record>
 std::vector<std::vector<Record>> read_ranks(const std::string& dir, const std::string& what, int ranks,
                                             const std::function<Record(const json&, const std::string&)>& record_of) {
   std::vector<std::vector<Record>> by_rank;
-  if (!fs::exists(in(dir, rank_file(what, 0)))) return by_rank;
+  if (!fs::exists(file_in(dir, rank_file(what, 0)))) return by_rank;
   for (int rank = 0; rank < ranks; ++rank) {
-    by_rank.push_back(read_lines<Record>(in(dir, rank_file(what, rank)), false, record_of));
+    by_rank.push_back(read_lines<Record>(file_in(dir, rank_file(what, rank)), false, record_of));
   }
   return by_rank;
 }
@@ -116,7 +113,7 @@ std::vector<std::vector<Record>> read_ranks(const std::string& dir, const std::s
 }  // namespace
 
 Summary read_summary(const std::string& dir) {
-  const std::string path = in(dir, "summary.json");
+  const std::string path = file_in(dir, "summary.json");
   if (!fs::exists(path)) {
     throw Error(ExitCode::usage, path + ": missing: the run has not ended, or was killed; its rank<N>.log tells more");
   }
@@ -132,15 +129,15 @@ Summary read_summary(const std::string& dir) {
 }
 
 std::vector<EpochRecord> read_epochs(const std::string& dir, bool growing) {
-  return read_lines<EpochRecord>(in(dir, "epochs.jsonl"), growing, epoch_of);
+  return read_lines<EpochRecord>(file_in(dir, "epochs.jsonl"), growing, epoch_of);
 }
 
 std::vector<StepRecord> read_steps(const std::string& dir, int rank, bool growing) {
-  return read_lines<StepRecord>(in(dir, rank_file("steps", rank)), growing, step_of);
+  return read_lines<StepRecord>(file_in(dir, rank_file("steps", rank)), growing, step_of);
 }
 
 std::map<std::string, std::string> read_environment(const std::string& dir) {
-  const std::string path = in(dir, "environment.json");
+  const std::string path = file_in(dir, "environment.json");
   const json object = parse(text_of(path), path);
   std::map<std::string, std::string> environment;
   for (const auto& [key, value] : object.items()) {
@@ -158,14 +155,14 @@ std::vector<std::vector<GpuRecord>> read_gpus(const std::string& dir, int ranks)
 }
 
 bool is_run(const std::string& dir) {
-  return fs::is_regular_file(in(dir, "config.toml")) && fs::is_regular_file(in(dir, rank_file("steps", 0)));
+  return fs::is_regular_file(file_in(dir, "config.toml")) && fs::is_regular_file(file_in(dir, rank_file("steps", 0)));
 }
 
 Run read_run(const std::string& dir) {
   if (!fs::is_directory(dir)) throw Error(ExitCode::usage, dir + ": no folder of a run");
   Run run;
   run.dir = dir;
-  run.config = in(dir, "config.toml");
+  run.config = file_in(dir, "config.toml");
   if (!fs::is_regular_file(run.config)) throw Error(ExitCode::usage, run.config + ": missing: no folder of a run");
   run.summary = read_summary(dir);
   run.epochs = read_epochs(dir);

@@ -7,22 +7,19 @@
 
 #include "base/log.hpp"
 #include "record/json.hpp"
+#include "record/run_dir.hpp"
 
 namespace ddprun::record {
 namespace {
 
 constexpr size_t kFlushBytes = 256 << 10;
 
-std::string in(const std::string& folder, const std::string& file) {
-  return (std::filesystem::path(folder) / file).string();
-}
-
 }  // namespace
 
 Recorder::Recorder(const std::string& run_dir, int rank)
-    : run_dir_(run_dir), rank_(rank), steps_(in(run_dir, fmt::format("steps-rank{}.jsonl", rank))) {
+    : run_dir_(run_dir), rank_(rank), steps_(file_in(run_dir, fmt::format("steps-rank{}.jsonl", rank))) {
   lines_.reserve(kFlushBytes + 1024);
-  if (rank == 0) epochs_.emplace(in(run_dir, "epochs.jsonl"));
+  if (rank == 0) epochs_.emplace(file_in(run_dir, "epochs.jsonl"));
 }
 
 Recorder::~Recorder() {
@@ -40,7 +37,7 @@ void Recorder::step(const StepRecord& record) {
 }
 
 void Recorder::gpu(const GpuRecord& record) {
-  if (!gpus_) gpus_.emplace(in(run_dir_, fmt::format("gpus-rank{}.jsonl", rank_)));
+  if (!gpus_) gpus_.emplace(file_in(run_dir_, fmt::format("gpus-rank{}.jsonl", rank_)));
   std::string line;
   append_json(line, record);
   line += '\n';
@@ -58,7 +55,7 @@ void Recorder::epoch(const EpochRecord& record) {
 
 void Recorder::summary(const Summary& summary) {
   flush();
-  if (rank_ == 0) replace_file(in(run_dir_, "summary.json"), to_json(summary));
+  if (rank_ == 0) replace_file(file_in(run_dir_, "summary.json"), to_json(summary));
 }
 
 void Recorder::flush() {

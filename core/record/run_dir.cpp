@@ -64,4 +64,8 @@ std::optional<RunName> parse_run_name(std::string_view folder) {
   return parts;
 }
 
+std::string file_in(const std::string& run_dir, const std::string& name) {
+  return (std::filesystem::path(run_dir) / name).string();
+}
+
 }  // namespace ddprun::record

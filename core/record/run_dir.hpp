@@ -13,6 +13,9 @@ namespace ddprun::record {
 // ranks. Throws Error(failure) with path and errno's words.
 std::string make_run_dir(const std::string& output, const std::string& name);
 
+// The path of a file in a run folder.
+std::string file_in(const std::string& run_dir, const std::string& name);
+
 // What the name of such a folder, without its path, is made of.
 struct RunName {
   std::string name;

@@ -71,9 +71,7 @@ bool can_replay(const config::Experiment& e) {
 // Any experiment that load() would take: every key at random, then what must fit together made to fit.
 config::Experiment any_experiment() {
   config::Experiment e;
-  for (const config::Key& key : config::keys()) {
-    if (!key.only_default) std::visit(AnyValue{key}, key.member(e));
-  }
+  for (const config::Key& key : config::keys()) std::visit(AnyValue{key}, key.member(e));
   e.experiment.name = "run " + std::to_string(*rc::gen::arbitrary<uint8_t>()) + "\"";
   if (e.strategy.kind == "single") {
     e.launch.nproc = 1;

@@ -1,6 +1,9 @@
 // What a signal to the supervisor does, and what its own end does to the ranks.
+#include <sys/prctl.h>
+
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <regex>
 
 #include "launch/job.hpp"
@@ -66,11 +69,16 @@ TEST_CASE("a failure while the ranks stop is told, and the code stays that of th
   CHECK(last_line(result.err).ends_with(": disk full"));
 }
 
-TEST_CASE("without a launcher a rank follows none and reports to nobody") {
+TEST_CASE("without a launcher a rank survives its parent, and a report to nobody makes no file") {
+  const InTempDir here;
   unsetenv("DDPRUN_LAUNCHER_PID");
   ddprun::launch::follow_launcher();
+  int signal_of_parent_death = -1;
+  REQUIRE(prctl(PR_GET_PDEATHSIG, &signal_of_parent_death) == 0);
+  CHECK(signal_of_parent_death == 0);
   ddprun::launch::report_failure("", 0, ddprun::ExitCode::failure, "nobody listens");
-  ddprun::launch::report_failure("/no/such/folder", 0, ddprun::ExitCode::failure, "nor here");
+  ddprun::launch::report_failure("no/such/folder", 0, ddprun::ExitCode::failure, "nor here");
+  CHECK(std::filesystem::is_empty("."));
 }
 
 TEST_CASE("a rank dies with the process that started it") {

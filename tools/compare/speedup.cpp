@@ -16,12 +16,10 @@ double workers_of(const Member& member) {
   return static_cast<double>(compare::workers_of(member.variant.loaded.experiment));
 }
 
-// One row: what it is called, ours, and what the tutorial printed for ResNet-18 on CIFAR-10 with one and with two GPUs.
+// One row: its title, and its figure of a variant.
 struct Row {
   std::string name;
   std::string (*of)(const Figures&, const Speedup&);
-  const char* tutorial_one;
-  const char* tutorial_two;
 };
 
 std::string seconds(double value) {
@@ -33,30 +31,23 @@ std::string percent(double share) {
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> all = {
-      {"total time", [](const Figures& f, const Speedup&) { return seconds(f.total_time); }, "25.74 s", "16.64 s"},
-      {"average batch", [](const Figures& f, const Speedup&) { return seconds(f.step); }, "65.6 ms", "42.2 ms"},
-      {"time saved", [](const Figures&, const Speedup& s) { return percent(s.time_saved); }, "", "35.4 %"},
-      {"throughput", [](const Figures& f, const Speedup&) { return console::human_rate(f.throughput); },
-       "1,953 samples/s", "3,030 samples/s"},
-      {"throughput gain", [](const Figures&, const Speedup& s) { return percent(s.throughput_gain - 1); }, "",
-       "55.1 %"},
-      {"speed-up", [](const Figures&, const Speedup& s) { return fmt::format("{:.2f}x", s.speedup); }, "1.00x",
-       "1.55x"},
-      {"ideal speed-up", [](const Figures&, const Speedup& s) { return fmt::format("{:.2f}x", s.workers); }, "1.00x",
-       "2.00x"},
-      {"efficiency", [](const Figures&, const Speedup& s) { return percent(s.efficiency); }, "", "77.3 %"},
-      {"compute", [](const Figures& f, const Speedup&) { return f.split.graph > 0 ? "-" : seconds(f.split.compute()); },
-       "62.2 ms", "40.9 ms"},
-      {"data wait", [](const Figures& f, const Speedup&) { return seconds(f.split.data); }, "3.40 ms", "1.30 ms"},
+      {"total time", [](const Figures& f, const Speedup&) { return seconds(f.total_time); }},
+      {"average batch", [](const Figures& f, const Speedup&) { return seconds(f.step); }},
+      {"time saved", [](const Figures&, const Speedup& s) { return percent(s.time_saved); }},
+      {"throughput", [](const Figures& f, const Speedup&) { return console::human_rate(f.throughput); }},
+      {"throughput gain", [](const Figures&, const Speedup& s) { return percent(s.throughput_gain - 1); }},
+      {"speed-up", [](const Figures&, const Speedup& s) { return fmt::format("{:.2f}x", s.speedup); }},
+      {"ideal speed-up", [](const Figures&, const Speedup& s) { return fmt::format("{:.2f}x", s.workers); }},
+      {"efficiency", [](const Figures&, const Speedup& s) { return percent(s.efficiency); }},
+      {"compute",
+       [](const Figures& f, const Speedup&) { return f.split.graph > 0 ? "-" : seconds(f.split.compute()); }},
+      {"data wait", [](const Figures& f, const Speedup&) { return seconds(f.split.data); }},
       {"compute share",
        [](const Figures& f, const Speedup&) {
          return f.split.graph > 0 ? "-" : percent(f.split.compute() / f.split.total());
-       },
-       "94.9 %", "96.8 %"},
-      {"data share", [](const Figures& f, const Speedup&) { return percent(f.split.data / f.split.total()); }, "5.1 %",
-       "3.2 %"},
-      {"bound", [](const Figures& f, const Speedup&) { return std::string(bound_of(f.split)); }, "compute-bound",
-       "compute-bound"}};
+       }},
+      {"data share", [](const Figures& f, const Speedup&) { return percent(f.split.data / f.split.total()); }},
+      {"bound", [](const Figures& f, const Speedup&) { return std::string(bound_of(f.split)); }}};
   return all;
 }
 
@@ -90,8 +81,6 @@ std::vector<report::TitledTable> speedup_tables(const Comparison& comparison) {
       columns.push_back({fmt::format("{} ({:.0f} workers)", member.variant.name, workers_of(member)), Align::right});
     }
   }
-  columns.push_back({"tutorial: 1 GPU", Align::right});
-  columns.push_back({"tutorial: ddp, 2 GPUs", Align::right});
   Table table(columns);
   const Figures& base = one->typical.figures;
   for (const Row& row : rows()) {
@@ -101,10 +90,9 @@ std::vector<report::TitledTable> speedup_tables(const Comparison& comparison) {
       const Figures& figures = member.typical.figures;
       cells.push_back(row.of(figures, speedup_of(base, figures, workers_of(member))));
     }
-    cells.insert(cells.end(), {row.tutorial_one, row.tutorial_two});
     table.row(cells);
   }
-  return {{"Speed-up over one worker (the tutorials also tell of 4 GPUs: ddp 3.8x, dp 2.5x)", table}};
+  return {{"Speed-up over one worker", table}};
 }
 
 }  // namespace ddprun::compare

@@ -1,4 +1,4 @@
-// The tables that the DDP tutorials print: one process against several.
+// What several workers gain over one: the table of DDP tutorials.
 #pragma once
 
 #include <vector>
@@ -23,9 +23,9 @@ Speedup speedup_of(const Figures& one, const Figures& several, double workers);
 // most: "data-bound", "communication-bound"; "not known" where most of it is a CUDA graph, which may be either.
 const char* bound_of(const Split& split);
 
-// For each variant of several workers, beside the first that has one: total and average-batch time, time saved,
-// throughput and gain, speed-up against the ideal, efficiency, shares of compute and data; the tutorials' own figures
-// (one and two GPUs) in further columns. None where the variants have no such pair.
+// For each variant of several workers, next to the first that has one: total and average-batch time, time saved,
+// throughput and gain, speed-up against the ideal, efficiency, shares of compute and data. Empty where the
+// variants have no such pair.
 std::vector<report::TitledTable> speedup_tables(const Comparison& comparison);
 
 }  // namespace ddprun::compare

@@ -3,12 +3,12 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "support/contains.hpp"
 #include "tools/compare/comparison.hpp"
 #include "tools/compare/output.hpp"
 #include "tools/compare/page.hpp"
 #include "tools/compare/speedup.hpp"
 #include "tools/compare/tables.hpp"
-#include "support/contains.hpp"
 
 using namespace ddprun::compare;
 using ddprun::testing::contains;
@@ -85,7 +85,8 @@ TEST_CASE("sentences say how much, how sure, and from how many runs") {
   CHECK(contains(sentence(comparison, comparison.against[2]), "among several comparisons chance gives one like it"));
 }
 
-TEST_CASE("the speed-up table with the tutorials' own figures gives the tutorials' own results") {
+TEST_CASE(
+    "the figures of a tutorial give its speed-up, efficiency and time saved; a table shows those of the variants") {
   Figures one, two;
   one.throughput = 1952.69;
   two.throughput = 3029.55;
@@ -105,7 +106,7 @@ TEST_CASE("the speed-up table with the tutorials' own figures gives the tutorial
   const auto tables = speedup_tables(comparison);
   REQUIRE(tables.size() == 1);
   const std::string text = tables[0].table.text();
-  for (const char* part : {"b (3 workers)", "0.91x", "3.00x", "30.3 %", "25.74 s", "16.64 s", "1.55x", "96.8 %"}) {
+  for (const char* part : {"b (3 workers)", "0.91x", "3.00x", "30.3 %"}) {
     CHECK_MESSAGE(contains(text, part), text);
   }
 }
