@@ -74,7 +74,7 @@ def epochs_of(folder):
 
 
 def follow(trial, run, folder, metric):
-    """Tells Optuna of every epoch; ends the run, and the trial, when it says so."""
+    """Reports every epoch to Optuna; ends the run, and the trial, when Optuna says so."""
     reported = 0
     while True:
         ended = run.poll() is not None
