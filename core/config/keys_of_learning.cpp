@@ -73,17 +73,14 @@ std::vector<Key> describe_learning() {
       DDPRUN_KEY(data.batch_weights)
           .used_by(User::ddp)
           .between(1, 65536)
-          .default_means("equal batch_weights")
-          .doc("Load balance: a weight for each rank, as in `[2, 1]`, by which each step's global batch is shared out. "
-               "The "
-               "samples of a step stay the same, and so does the result but for rounding."),
+          .default_means("equal weights")
+          .doc("Load balance: one weight per rank, as in `[2, 1]`. Each step's global batch is divided among the ranks by "
+               "these weights. The samples of a step stay the same, and so does the result, up to rounding."),
       DDPRUN_KEY(data.balance_steps)
           .used_by(User::ddp)
           .at_least(0)
-          .doc("Load balance by measurement: after so many steps, the batch_weights are those of the ranks' speeds in "
-               "them. "
-               "The log "
-               "and the summary (`batch_weights`) tell them. 0: never."),
+          .doc("Load balance by measurement: after so many steps, the batch weights are the ranks' speeds in these steps. "
+               "The log and the summary (`samples_per_rank`) report them. 0: never."),
       DDPRUN_KEY(data.standardize)
           .doc("Takes from each feature its mean and divides it by its standard deviation, both of the training set: "
                "one feature for each channel of a picture, else one for each element. Kept in the checkpoint."),

@@ -116,7 +116,7 @@ TEST_CASE("options take strings, numbers and booleans only") {
 }
 
 TEST_CASE("a list in place of an option's string: how it is written is told, unless that is long") {
-  const auto fault = [](const std::string& list) {
+  const auto error = [](const std::string& list) {
     const std::string text = faults_of("[data.options]\nmean = " + list + required);
     return text.substr(text.find("]: ") + 3);
   };

@@ -58,7 +58,7 @@ TEST_CASE("train.steps on the command line replaces train.epochs of the file, an
 }
 
 TEST_CASE("errors of overrides point at the override") {
-  const auto fault = [](const std::string& override) { return faults_of(required, {override}); };
+  const auto error = [](const std::string& override) { return faults_of(required, {override}); };
   CHECK(error("launch") == "--set launch: expected table.key=value on one line, as in --set launch.nproc=2");
   CHECK(error("launch.nproc=\n2") ==
         "--set \"launch.nproc=\\n2\": expected table.key=value on one line, as in --set launch.nproc=2");

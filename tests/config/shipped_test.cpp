@@ -26,7 +26,7 @@ struct Name {
 // By their names without the ending, all that follow the scheme.
 std::map<std::string, Name> tutorials() {
   static const std::regex scheme(
-      "(linear|mnist_simplenet|cifar10_resnet18)_(single|dp|ddp)(_(gloo|ucx|nccl)(_(ring|tree))?)?"
+      "(linear|mnist_simplenet|cifar10_resnet18)_(single|dp|ddp)(_(gloo|shm|ucx|nccl)(_(ring|tree))?)?"
       "(_laptop)?");
   std::map<std::string, Name> names;
   for (const auto& file : std::filesystem::directory_iterator(kFolder)) {
@@ -53,7 +53,7 @@ TEST_CASE("every file of configs/ loads, and uses all that it says") {
 TEST_CASE("the tutorials' experiments are there: each model by each strategy, over each backend") {
   const auto names = tutorials();
   for (const std::string model : {"linear", "mnist_simplenet", "cifar10_resnet18"}) {
-    for (const std::string spread : {"single", "dp", "ddp_gloo", "ddp_ucx", "ddp_nccl"}) {
+    for (const std::string spread : {"single", "dp", "ddp_gloo", "ddp_shm", "ddp_ucx", "ddp_nccl"}) {
       CAPTURE(model);
       CAPTURE(spread);
       CHECK(names.contains(model + "_" + spread));

@@ -130,7 +130,7 @@ TEST_CASE("measured shares are told, used from the next step on, and kept by a r
   const auto balanced = runs.train(with(settings, {"train.steps=14"}));
   const auto shares = summary_of(balanced).at("samples_per_rank");
   CHECK(shares[0].get<int>() + shares[1].get<int>() == 24);
-  CHECK(contains(runs.told, "shares of a step by the ranks' speeds: " + shares[0].dump() + ", " + shares[1].dump()));
+  CHECK(contains(runs.told, "samples of a step by the ranks' speeds: " + shares[0].dump() + ", " + shares[1].dump()));
   for (const int rank : {0, 1}) {
     const auto steps = steps_of(balanced, rank);
     for (const std::size_t step : {0, 1, 2}) CHECK(steps[step].at("samples") == 12);

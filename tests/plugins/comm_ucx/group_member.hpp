@@ -9,7 +9,7 @@
 
 #include "ddprun/comm_backend.hpp"
 #include "plugins/comm_ucx/rank_host.hpp"
-#include "comm_ucx/shared_group.hpp"
+#include "plugins/comm_ucx/shared_group.hpp"
 #include "host/liveness.hpp"
 #include "tools/conformance/ranks.hpp"
 

@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "comm_ucx/gpu_space.hpp"
-#include "comm_ucx/messages.hpp"
+#include "plugins/comm_ucx/gpu_space.hpp"
+#include "plugins/comm_ucx/messages.hpp"
 #include "ddprun/plugin/comm_plugin.hpp"
 
 namespace ddprun::testing {

@@ -8,10 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "comm_ucx/communicator.hpp"
-#include "comm_ucx/compiler.hpp"
+#include "plugins/comm_ucx/communicator.hpp"
+#include "plugins/comm_ucx/compiler.hpp"
 #include "plugins/comm_ucx/on_fake_gpu.hpp"
 #include "plugins/comm_ucx/rank_host.hpp"
+
+using ddprun::CommStatus;
+using ddprun::DType;
+using ddprun::Memory;
+using ddprun::Op;
 
 using namespace ddprun;
 using namespace ddprun::testing;

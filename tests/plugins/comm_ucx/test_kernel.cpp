@@ -7,10 +7,14 @@
 #include <cstring>
 #include <vector>
 
-#include "comm_ucx/gpu_space.hpp"
-#include "comm_ucx/host_space.hpp"
+#include "plugins/comm_ucx/gpu_space.hpp"
+#include "plugins/comm_ucx/host_space.hpp"
 #include "plugins/comm_ucx/on_fake_gpu.hpp"
 #include "reduction/float16.hpp"
+
+using ddprun::DType;
+using ddprun::Memory;
+using ddprun::Op;
 
 using namespace ddprun;
 using namespace ddprun::testing;

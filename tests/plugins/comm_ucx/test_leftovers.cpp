@@ -7,9 +7,13 @@
 #include <thread>
 #include <vector>
 
-#include "comm_ucx/communicator.hpp"
+#include "plugins/comm_ucx/communicator.hpp"
 #include "plugins/comm_ucx/rank_host.hpp"
 #include "tools/conformance/leftovers.hpp"
+
+using ddprun::Collective;
+using ddprun::DType;
+using ddprun::Op;
 
 using namespace ddprun::testing;
 using ddprun::ucx_backend::UcxCommunicator;

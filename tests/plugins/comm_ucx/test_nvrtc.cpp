@@ -7,8 +7,10 @@
 #include <cstdlib>
 #include <string>
 
-#include "comm_ucx/compiler.hpp"
+#include "plugins/comm_ucx/compiler.hpp"
 #include "ddprun/plugin/comm_plugin.hpp"
+
+using ddprun::CommStatus;
 
 using namespace ddprun;
 using ucx_backend::compiled_kernel;

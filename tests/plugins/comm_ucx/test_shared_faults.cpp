@@ -9,6 +9,10 @@
 
 #include "plugins/comm_ucx/group_member.hpp"
 
+using ddprun::CommStatus;
+using ddprun::DType;
+using ddprun::Op;
+
 using namespace ddprun::testing;
 using ddprun::CommError;
 using std::chrono::milliseconds;
@@ -51,8 +55,8 @@ std::string said(const Outcome& outcome) {
   return text;
 }
 
-std::string told(int status, const std::string& text) {
-  return std::to_string(status) + " allreduce: " + text;
+std::string told(CommStatus status, const std::string& text) {
+  return name_of(status) + " allreduce: " + text;
 }
 
 }  // namespace

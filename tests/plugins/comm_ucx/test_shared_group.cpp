@@ -9,6 +9,10 @@
 #include "plugins/comm_ucx/group_member.hpp"
 #include "tools/conformance/arithmetic.hpp"
 
+using ddprun::CommStatus;
+using ddprun::DType;
+using ddprun::Op;
+
 using namespace ddprun::testing;
 using ddprun::conformance::accepts;
 using ddprun::conformance::fill;
@@ -20,7 +24,7 @@ namespace {
 constexpr std::size_t kLargest = 700'001;  // elements: several chunks of every dtype
 
 std::size_t bytes_of(DType dtype) {
-  return ddprun::size_of(static_cast<int32_t>(dtype));
+  return ddprun::size_of(dtype);
 }
 
 // A guard of so many bytes stands before and behind each buffer.
@@ -106,13 +110,13 @@ void run_case(Rank& rank, GroupMember& member, Buffer& first, Buffer& second, co
 }
 
 bool is_defined(DType dtype, Op op) {
-  return op != Op::avg || ddprun::conformance::is_floating(dtype);
+  return op != Op::avg || ddprun::is_floating(dtype);
 }
 
 template <class Body>
 void for_each_dtype_and_op(const Body& body) {
-  for (int dtype = 0; dtype < DDPRUN_DTYPE_COUNT; ++dtype) {
-    for (int op = 0; op < DDPRUN_OP_COUNT; ++op) {
+  for (int dtype = 0; dtype < static_cast<int>(ddprun::kDTypeCount); ++dtype) {
+    for (int op = 0; op < static_cast<int>(ddprun::kOpCount); ++op) {
       if (is_defined(static_cast<DType>(dtype), static_cast<Op>(op)))
         body(static_cast<DType>(dtype), static_cast<Op>(op));
     }

@@ -8,8 +8,13 @@
 #include <stdexcept>
 #include <vector>
 
-#include "comm_ucx/shared_collectives.hpp"
+#include "plugins/comm_ucx/shared_collectives.hpp"
 #include "tools/conformance/ranks.hpp"
+
+using ddprun::Collective;
+using ddprun::DType;
+using ddprun::Memory;
+using ddprun::Op;
 
 using namespace ddprun::testing;
 using ddprun::ucx_backend::Area;

@@ -13,10 +13,15 @@
 #include <string>
 #include <vector>
 
-#include "comm_ucx/communicator.hpp"
+#include "plugins/comm_ucx/communicator.hpp"
 #include "plugins/comm_ucx/rank_host.hpp"
 #include "tools/conformance/arithmetic.hpp"
 #include "tools/conformance/networks.hpp"
+
+using ddprun::Collective;
+using ddprun::CommStatus;
+using ddprun::DType;
+using ddprun::Op;
 
 using namespace ddprun::testing;
 using ddprun::CommError;
