@@ -74,17 +74,17 @@ def epochs_of(folder):
 
 
 def follow(trial, run, folder, metric):
-    """Tells Optuna of every epoch; ends the run, and the trial, when it says so."""
-    told = 0
+    """Reports every epoch to Optuna; ends the run, and the trial, when Optuna says so."""
+    reported = 0
     while True:
         ended = run.poll() is not None
-        for epoch in epochs_of(folder)[told:]:
-            told += 1
+        for epoch in epochs_of(folder)[reported:]:
+            reported += 1
             trial.report(epoch[metric], epoch["epoch"])
             if trial.should_prune():
                 run.send_signal(signal.SIGTERM)
                 run.wait()
-                raise optuna.TrialPruned(f"worse than the median after epoch {told}")
+                raise optuna.TrialPruned(f"worse than the median after epoch {reported}")
         if ended:
             return
         time.sleep(0.05)
