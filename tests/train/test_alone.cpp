@@ -33,7 +33,7 @@ void sleep() {
 // One more collective, for which all ranks must be at the same place.
 void agree(CommBackend& backend) {
   int32_t one = 1;
-  backend.allreduce(&one, {&one, 1, DType::int32}, Op::sum).wait(kTimeout);
+  backend.allreduce({.send = &one, .recv = &one, .count = 1, .dtype = DType::int32}).wait(kTimeout);
   if (one != backend.size()) throw std::runtime_error("not all ranks are here");
 }
 
