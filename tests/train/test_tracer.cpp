@@ -92,8 +92,8 @@ TEST_CASE("each bucket's allreduce is a span with its bytes, in its step, and th
           require(argument(first, "step") == 3 && argument(first, "bucket") == 0, "step and bucket");
           require(argument(first, "bytes") == 4 || argument(first, "bytes") == 8, "bytes");
           std::vector<int64_t> begins(2), ends(2);
-          backend->allgather(&first.begin, {begins.data(), 2, DType::int64}).wait(kDeadline);
-          backend->allgather(&first.end, {ends.data(), 2, DType::int64}).wait(kDeadline);
+          backend->allgather({.send = &first.begin, .recv = begins.data(), .count = 1, .dtype = DType::int64}).wait(kDeadline);
+          backend->allgather({.send = &first.end, .recv = ends.data(), .count = 1, .dtype = DType::int64}).wait(kDeadline);
           require(std::max(begins[0], begins[1]) < std::min(ends[0], ends[1]), "one clock");
         })) == "");
 }

@@ -88,10 +88,10 @@ TEST_CASE("BatchNorm's statistics are rank 0's on every rank before each step, a
             // After step 2 each rank has rank 0's statistics of step 1 (or its own), moved by its own batch of step 2.
             std::vector<double> all(2);
             double mine = fit.model->module().named_buffers()["norm.running_mean"][0].template item<double>();
-            backend->allgather(&mine, {all.data(), 2, DType::float64}).wait(kDeadline);
+            backend->allgather({.send = &mine, .recv = all.data(), .count = 1, .dtype = DType::float64}).wait(kDeadline);
             std::vector<int64_t> counts(2);
             int64_t count = fit.model->module().named_buffers()["norm.num_batches_tracked"].template item<int64_t>();
-            backend->allgather(&count, {counts.data(), 2, DType::int64}).wait(kDeadline);
+            backend->allgather({.send = &count, .recv = counts.data(), .count = 1, .dtype = DType::int64}).wait(kDeadline);
             require(counts[0] == 2 && counts[1] == 2, "batches tracked");
             Fit<NormModel> reference(rank.rank(), 2, 20, 5, data::Last::pad);
             reference.loader->start(0);
