@@ -81,7 +81,7 @@ void NcclCommunicator::queue(InflightOp& flight, Launch&& launch) {
 template <class Launch>
 Work NcclCommunicator::start(const char* name, Algorithm algorithm, const Collective& call, Launch&& launch) {
   if (call.count == 0) {
-    session_->async_error();
+    session_->throw_if_failed();
     nothing_.info.algorithm = name_of(algorithm);
     return {*this, nothing_};
   }
@@ -139,7 +139,7 @@ Work NcclCommunicator::barrier() {
 }
 
 bool NcclCommunicator::test(Request& request) {
-  session_->async_error();
+  session_->throw_if_failed();
   if (&request == &nothing_) return true;
   const auto& flight = static_cast<const InflightOp&>(request);
   return !flight.is_barrier || flight.done.state() != cudaErrorNotReady;
@@ -148,14 +148,14 @@ bool NcclCommunicator::test(Request& request) {
 ExecutionInfo NcclCommunicator::wait(Request& request, std::chrono::milliseconds timeout) {
   const ExecutionInfo info = request.info;
   if (&request == &nothing_) {
-    session_->async_error();
+    session_->throw_if_failed();
     return info;
   }
   auto& flight = static_cast<InflightOp&>(request);
   const OnDevice here(device_.ordinal);
   const auto release = [this](InflightOp* waited) { session_->release(*waited); };
   const std::unique_ptr<InflightOp, decltype(release)> taken_back(&flight, release);
-  session_->async_error();
+  session_->throw_if_failed();
   if (flight.is_barrier) {
     session_->wait_for(flight, timeout);
   } else if (const auto result = cudaStreamWaitEvent(flight.stream, flight.done.get(), 0); result != cudaSuccess) {

@@ -26,7 +26,7 @@ class NcclCommunicator final : public CommBackend {
 
   bool test(Request& request) override;
   ExecutionInfo wait(Request& request, std::chrono::milliseconds timeout) override;
-  void async_error() override { session_->async_error(); }
+  void async_error() override { session_->throw_if_failed(); }
   std::shared_ptr<void> allocate(std::size_t bytes) override;
 
  private:

@@ -8,7 +8,7 @@ namespace ddprun::ucx_backend {
 namespace {
 
 // More than on the host: a kernel costs its launch and the waiting for it, some ten microseconds.
-constexpr std::size_t kSegmentBytes = 4 << 20;
+constexpr std::size_t kGpuSegmentBytes = 4 << 20;
 
 constexpr unsigned kThreads = 256;      // of a block
 constexpr unsigned kMostBlocks = 1024;  // as many as fill a large GPU; each thread then takes several elements
@@ -25,7 +25,7 @@ GpuSpace::GpuSpace(const Gpu& gpu, Messages& messages) : gpu_(gpu), messages_(me
     check(driver().load(&module_, image.data()), "loading the kernel");
     check(driver().function(&kernel_, module_, kKernel), "finding the kernel");
     check(driver().create_stream(&stream_, kNonBlocking), "a stream");
-    check(driver().allocate(&slots_, kWindow * kSegmentBytes), "memory for what arrives");
+    check(driver().allocate(&slots_, kWindow * kGpuSegmentBytes), "memory for what arrives");
   } catch (...) {
     free();
     throw;
@@ -44,7 +44,7 @@ void GpuSpace::free() noexcept {
 }
 
 std::size_t GpuSpace::segment_bytes() const noexcept {
-  return kSegmentBytes;
+  return kGpuSegmentBytes;
 }
 
 std::byte* GpuSpace::slots() noexcept {
