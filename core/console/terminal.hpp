@@ -1,16 +1,16 @@
-// What the terminal can show that text is written to.
+// The capabilities of a terminal.
 #pragma once
 
 namespace ddprun::console {
 
-enum class Colours { none, cube256, rgb };  // none: ASCII alone; xterm's 256; 24 bits
+enum class Colours { none, cube256, rgb };  // none: ASCII only; xterm's 256 colours; 24 bits
 
 struct Terminal {
-  int columns = 0;  // 0: no terminal, or one that does not say
+  int columns = 0;  // 0: no terminal, or unknown
   Colours colours = Colours::none;
 };
 
-// Of an open descriptor. Colours need a terminal, NO_COLOR (no-color.org) unset or empty, a TERM that is not "dumb",
+// Of an open descriptor. Colours require a terminal, NO_COLOR (no-color.org) unset or empty, a TERM other than "dumb",
 // and COLORTERM=truecolor or 24bit, or a TERM that ends in 256color.
 Terminal terminal_of(int fd);
 

@@ -1,4 +1,4 @@
-// What stands for many samples.
+// Statistics of samples.
 #pragma once
 
 #include <vector>
