@@ -15,7 +15,7 @@ struct Rule {
   Change change;
 };
 
-// The first that fits counts.
+// The first match counts.
 constexpr std::array rules{
     Rule{"experiment.seed", Change::refused},
     Rule{"optimizer.name", Change::refused},
@@ -25,7 +25,7 @@ constexpr std::array rules{
     Rule{"data.workers", Change::free},
     Rule{"data.prefetch", Change::free},
     Rule{"data.pin_memory", Change::free},
-    Rule{"data.batch_size", Change::free},  // the global batch is compared
+    Rule{"data.batch_size", Change::free},  // the global batch is compared instead
     Rule{"data.batch_per", Change::free},
     Rule{"data.", Change::refused},
     Rule{"model.weights", Change::free},
@@ -50,7 +50,7 @@ bool fits(const Rule& rule, const std::string& key) {
 }  // namespace
 
 std::map<std::string, std::string> key_values(const Experiment& experiment) {
-  Experiment copy = experiment;  // members are reached through pointers that may write
+  Experiment copy = experiment;  // pointers to members need a non-const object
   std::map<std::string, std::string> values;
   for (const Key& key : keys()) values[key.full_name()] = value_text(key, copy);
   return values;

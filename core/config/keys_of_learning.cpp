@@ -1,4 +1,4 @@
-// The keys of what is learnt from what, and how.
+// The keys of model, data and training.
 #include "config/key_table.hpp"
 
 namespace ddprun::config {

@@ -84,7 +84,7 @@ name = "linear"
 }  // namespace
 
 std::string to_toml(const Experiment& experiment) {
-  Experiment copy = experiment;  // members are reached through pointers that may write
+  Experiment copy = experiment;  // pointers to members need a non-const object
   std::string out;
   write_keys("", copy, out);
   for (const Table& table : tables()) {

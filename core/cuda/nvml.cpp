@@ -2,14 +2,14 @@
 
 #include <atomic>
 
-#include "ddprun/error.hpp"
 #include "base/log.hpp"
 #include "cuda/library.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::cuda {
 namespace {
 
-// As nvml.h has them.
+// Definitions from nvml.h.
 using Device = struct nvmlDevice_st*;
 constexpr int kSuccess = 0;
 constexpr int kCore = 0;  // NVML_TEMPERATURE_GPU

@@ -35,7 +35,7 @@ class CurriculumSampler final : public Sampler {
   int64_t size(int rank) const override { return places_->size(rank); }
 
  private:
-  // The epoch of all ranks.
+  // The epoch over all ranks.
   std::vector<int64_t> draw(int64_t epoch) const {
     const int64_t eligible = eligible_samples(curriculum_, epoch);
     const uint64_t seed = seed_ + static_cast<uint64_t>(epoch);
@@ -52,7 +52,7 @@ class CurriculumSampler final : public Sampler {
   const Curriculum curriculum_;
   const std::vector<int64_t> order_;  // easiest first
   const uint64_t seed_;
-  const std::unique_ptr<Sampler> places_;  // of this rank in the epoch
+  const std::unique_ptr<Sampler> places_;  // the positions of this rank in the epoch
 };
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace ddprun::run {
 namespace {
 
-// Faults that were found, to be told together.
+// Collects errors, to report them together.
 class Faults {
  public:
   void add(const Error& error) {
@@ -28,7 +28,7 @@ class Faults {
   std::string text_;
 };
 
-// Runs `part` and keeps its fault, with the place of `key` in front.
+// Runs `part` and collects its error, with the place of `key` in front.
 template <class Part>
 void collect(Faults& faults, const config::Sources& sources, const std::string& key, Part part) {
   try {
@@ -40,8 +40,8 @@ void collect(Faults& faults, const config::Sources& sources, const std::string& 
   }
 }
 
-// A model that refuses an option begins with its name ("model.options.hidden = ..."): that is the place. Else it is the
-// model that does not suit.
+// If a model rejects an option, its message begins with the option's name ("model.options.hidden = ..."), which gives
+// the place. Otherwise the place is model.name.
 std::string model_error(const config::Sources& sources, const std::string& reason) {
   const std::string option = reason.substr(0, reason.find_first_of(": "));
   if (sources.given(option)) return sources.where(option) + ": " + reason;
@@ -127,7 +127,7 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
     for (int64_t device = 1; device < experiment.strategy.devices; ++device)
       made.replicas.push_back(create_model(made));
   }
-  // A run that goes on has weights of its own.
+  // A resumed run gets its weights from the checkpoint.
   if (made.model != nullptr && !experiment.model.weights.empty() && experiment.checkpoint.resume.empty()) {
     collect(faults, sources, "model.weights",
             [&] { train::load_weights(made.model->module(), experiment.model.weights); });

@@ -9,8 +9,8 @@
 #include "app/run/strategy.hpp"
 #include "app/run/threads.hpp"
 #include "app/run/training_data.hpp"
-#include "ddprun/error.hpp"
 #include "console/console.hpp"
+#include "ddprun/error.hpp"
 #include "train/device/cuda.hpp"
 #include "train/loop/training_loop.hpp"
 #include "train/loop/weights.hpp"
@@ -26,9 +26,9 @@ struct Loaded {
   checkpoint::Metadata metadata;
 };
 
-// The model with the checkpoint's weights, and what its file says.
+// The model with the checkpoint's weights, and the metadata of the file.
 Loaded load(config::Loaded loaded, const std::string& checkpoint, const plugin::Registry& registry) {
-  loaded.experiment.train.evaluate = true;  // whatever the training did
+  loaded.experiment.train.evaluate = true;  // independent of the training's setting
   loaded.experiment.model.weights.clear();
   Loaded made{assemble(std::move(loaded), registry), {}};
   made.metadata = train::load_weights(made.assembly.model->module(), checkpoint);
@@ -43,7 +43,7 @@ Loaded load(config::Loaded loaded, const std::string& checkpoint, const plugin::
   return made;
 }
 
-// ", step 469, epoch 1"; "" for a file of Python's.
+// ", step 469, epoch 1"; "" for a file written by Python.
 std::string place_of(const checkpoint::Metadata& metadata) {
   const auto step = metadata.find("step"), epoch = metadata.find("epoch");
   if (step == metadata.end() || epoch == metadata.end()) return "";
