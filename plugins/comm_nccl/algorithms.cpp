@@ -13,7 +13,7 @@ struct Shared {
   std::mutex mutex;
   int holders = 0;
   std::string value;
-  bool is_ours = false;  // and not the environment's
+  bool is_ours = false;  // set by us, not by the user's environment
 };
 
 Shared& shared() {
@@ -40,13 +40,13 @@ AlgorithmScope::AlgorithmScope(std::string value) {
   const std::lock_guard lock(state.mutex);
   if (state.holders > 0 && state.value != value) {
     throw CommError(CommStatus::unsupported, "another communicator of this process is joining with NCCL_ALGO=\"" +
-                                          state.value + "\", this one needs \"" + value +
-                                          "\": join one after the other");
+                                                 state.value + "\", this one needs \"" + value +
+                                                 "\": join one after the other");
   }
   const auto before = variable(kVariable);
   if (state.holders == 0 && before && !value.empty() && value != before) {
     throw CommError(CommStatus::unsupported, "NCCL_ALGO=\"" + *before + "\" in the environment contradicts \"" + value +
-                                          "\", which comm.algorithm and comm.deterministic ask for: unset it");
+                                                 "\", which comm.algorithm and comm.deterministic ask for: unset it");
   }
   if (state.holders == 0) {
     state.is_ours = !before && !value.empty();

@@ -30,7 +30,7 @@ ncclRedOp_t nccl_op(Op op) {
   }
 }
 
-// Broadcast and allgather move bytes, so that they take every dtype.
+// Broadcast and allgather move bytes, so they support every dtype.
 std::size_t bytes_of(const Collective& call) {
   return call.count * size_of(call.dtype);
 }
@@ -58,13 +58,13 @@ NcclCommunicator::NcclCommunicator(const Host& host)
 
 std::shared_ptr<Session> NcclCommunicator::joined() const {
   const OnDevice here(device_.ordinal);
-  // The GPU's context takes its time, which differs: it is made before the ranks wait for one another in NCCL.
+  // Creating the GPU's context takes a varying time, so it is done before the ranks wait for one another in NCCL.
   check("using the device", cudaFree(nullptr));
   const std::string forced = forced_algorithm(algorithm_, host_.deterministic());
   if (meet(host_, device_, settings_, forced)) stay_on_loopback(host_);
   host_.log(host_.rank() == 0 ? DDPRUN_LOG_INFO : DDPRUN_LOG_DEBUG, device_.versions);
   const AlgorithmScope scope(forced);
-  // Past this, every rank has written what it has to into the environment, and NCCL may read it.
+  // After this, every rank has set its environment variables, and NCCL may read the environment.
   const auto places = host::places_of(host_);
   return Session::join(host_, device_, places, exchange_id(host_));
 }
@@ -79,8 +79,7 @@ void NcclCommunicator::queue(InflightOp& flight, Launch&& launch) {
 }
 
 template <class Launch>
-Work NcclCommunicator::start(const char* name, Algorithm algorithm, const Collective& call,
-                                 Launch&& launch) {
+Work NcclCommunicator::start(const char* name, Algorithm algorithm, const Collective& call, Launch&& launch) {
   if (call.count == 0) {
     session_->async_error();
     nothing_.info.algorithm = name_of(algorithm);
@@ -126,7 +125,7 @@ Work NcclCommunicator::reduce_scatter(const Collective& call) {
   });
 }
 
-// On no stream of the caller's: it is the processes that meet, so wait blocks.
+// On no stream of the caller's: a barrier synchronises the processes, so wait blocks.
 Work NcclCommunicator::barrier() {
   const OnDevice here(device_.ordinal);
   InflightOp& flight = session_->take();

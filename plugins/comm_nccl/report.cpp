@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kWhy[] = "comm.options.verify";
 
-// One for the process, as NCCL opens its file once. It has no name, so nothing is left of it.
+// One per process, because NCCL opens its file once. It is an anonymous file, so nothing is left of it.
 int debug_memory() {
   static const int file = memfd_create("nccl-debug", MFD_CLOEXEC);
   if (file < 0) throw CommError(CommStatus::no_memory, "comm.options.verify: no memory for NCCL's report");
@@ -31,16 +31,16 @@ Report::Report(const Host& host, Algorithm asked, bool wanted)
   if (!wanted) return;
   if (asked_ == Algorithm::nccl) {
     throw CommError(CommStatus::invalid, std::string(kWhy) +
-                                      " compares what NCCL does with comm.algorithm: that has to be "
-                                      "\"ring\" or \"tree\"");
+                                             " compares what NCCL does with comm.algorithm: that has to be "
+                                             "\"ring\" or \"tree\"");
   }
   file_ = debug_memory();
   const std::string path = "/proc/self/fd/" + std::to_string(file_);
-  const bool is_ours = variable("NCCL_DEBUG_FILE") == path;  // of an earlier communicator
+  const bool is_ours = variable("NCCL_DEBUG_FILE") == path;  // set by an earlier communicator
   for (const char* const name : {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"}) {
     if (is_ours || !variable(name)) continue;
     throw CommError(CommStatus::invalid, std::string(kWhy) + " needs NCCL's debug lines for itself: leave " + name +
-                                      " and comm.options.debug unset");
+                                             " and comm.options.debug unset");
   }
   fix_variable("NCCL_DEBUG", "INFO", kWhy);
   fix_variable("NCCL_DEBUG_SUBSYS", "TUNING", kWhy);
@@ -54,7 +54,7 @@ std::string Report::new_lines() {
   for (ssize_t got; (got = pread(file_, piece.data(), piece.size(), read_)) > 0; read_ += got) {
     text.append(piece.data(), static_cast<std::size_t>(got));
   }
-  // What was read is given back; NCCL writes on behind it.
+  // Frees the memory of the part that was read; NCCL continues to write after it.
   fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, read_);
   return text;
 }
@@ -72,8 +72,8 @@ void Report::require_asked() {
     const std::size_t begin = name + kAlgorithm.size();
     const std::string served = text.substr(begin, text.find(' ', begin) - begin);
     if (served != (asked_ == Algorithm::ring ? "RING" : "TREE")) {
-      throw CommError(CommStatus::internal,
-                    std::string("allreduce: comm.algorithm = \"") + name_of(asked_) + "\", but NCCL reports \"" + printable(served) + "\"");
+      throw CommError(CommStatus::internal, std::string("allreduce: comm.algorithm = \"") + name_of(asked_) +
+                                                "\", but NCCL reports \"" + printable(served) + "\"");
     }
     is_told = true;
   }

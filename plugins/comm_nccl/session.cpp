@@ -7,9 +7,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLonger = 1500ms;  // than leave() takes
+constexpr auto kLonger = 1500ms;  // longer than leave() takes
 
-// NCCL takes a collective within some microseconds; the first one connects the ranks, which takes longer.
+// NCCL accepts a collective within some microseconds; the first one connects the ranks, which takes longer.
 void pause(int turn) {
   if (turn < 200) return std::this_thread::yield();
   std::this_thread::sleep_for(turn < 1000 ? 50us : 1000us);
@@ -22,7 +22,7 @@ std::shared_ptr<Session> Session::join(const Host& host, const Device& device, c
   const OnDevice here(device.ordinal);
   const std::shared_ptr<Session> self(new Session(host, device, places));
   const std::shared_ptr<Session> owner(self.get(), [self](Session*) { self->close(); });
-  // The most urgent stream there is, so that the pieces of a collective get on between those of a kernel.
+  // The highest stream priority, so that a collective can run while a kernel runs.
   int least = 0;
   int greatest = 0;
   check("the priorities of streams", cudaDeviceGetStreamPriorityRange(&least, &greatest));
@@ -38,7 +38,7 @@ std::shared_ptr<Session> Session::join(const Host& host, const Device& device, c
   return owner;
 }
 
-// Where the thread does not come back in time, it stays behind and frees what it can.
+// If the thread does not end in time, it is left running and frees what it can.
 void Session::close() noexcept {
   if (!thread_.joinable()) {
     free_everything();
@@ -110,7 +110,7 @@ void Session::wait_for(const InflightOp& flight, std::chrono::milliseconds timeo
     state = flight.done.state();
   }
   if (state != cudaSuccess) fail(failure_of(flight.name, state));
-  throw_if_failed();  // an abort, too, lets the GPU come by
+  throw_if_failed();  // after an abort, too, the GPU passes the event
 }
 
 void* Session::alloc(uint64_t bytes) {

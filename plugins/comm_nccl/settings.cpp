@@ -11,7 +11,7 @@ namespace {
 struct Variable {
   const char* option;
   const char* name;
-  bool is_switch;  // true or false, which NCCL wants as 1 or 0
+  bool is_switch;  // true or false, which NCCL expects as 1 or 0
 };
 
 constexpr Variable kVariables[] = {
@@ -29,7 +29,7 @@ bool switch_of(const Host& host, const char* option) {
   const std::string value = host.option(option, "false");
   if (value != "true" && value != "false") {
     throw CommError(CommStatus::invalid,
-                  std::string("comm.options.") + option + " = \"" + value + "\": expected true or false");
+                    std::string("comm.options.") + option + " = \"" + value + "\": expected true or false");
   }
   return value == "true";
 }
@@ -43,8 +43,8 @@ void fix_variable(const std::string& name, const std::string& value, const std::
   const auto [entry, is_new] = fixed.emplace(name, value);
   if (!is_new && entry->second != value) {
     throw CommError(CommStatus::unsupported, why + ": NCCL reads " + name + " once per process, and it has been \"" +
-                                          entry->second + "\" for an earlier communicator; \"" + value +
-                                          "\" needs a new process");
+                                                 entry->second + "\" for an earlier communicator; \"" + value +
+                                                 "\" needs a new process");
   }
   if (is_new) set_variable(name, value);
 }
@@ -59,7 +59,7 @@ Settings Settings::of(const Host& host) {
     const std::string as_nccl_has_it = !is_switch ? value : std::string(1, switch_of(host, option) ? '1' : '0');
     fix_variable(name, as_nccl_has_it, std::string("comm.options.") + option);
   }
-  // NCCL refuses two ranks of one host on one GPU; by this it takes them for ranks of different hosts.
+  // NCCL rejects two ranks of one host on one GPU; with this it treats them as ranks of different hosts.
   if (settings.share_gpu) {
     fix_variable("NCCL_HOSTID", "ddprun-rank-" + std::to_string(host.rank()), "comm.options.share_gpu");
   }

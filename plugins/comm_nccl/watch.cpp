@@ -5,16 +5,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLook = 10ms;   // between two looks: what a fault costs at least
-constexpr auto kLeaving = 1s;  // for what is under way, and for NCCL to part from its peers
-// From a peer's end on, for what it still sent to arrive: a rank that has its result may leave before others have
-// theirs.
+constexpr auto kLook = 10ms;   // polling interval: the minimum delay until an error is noticed
+constexpr auto kLeaving = 1s;  // for collectives in flight, and for NCCL to disconnect from its peers
+// Wait after the end of a peer, so that the data that it sent can arrive: a rank that has its result may leave before
+// others have theirs.
 constexpr auto kFarewell = 500ms;
 
 }  // namespace
 
 void Session::watch() {
-  cudaSetDevice(device_.ordinal);  // for good: going back would make a context on the first GPU
+  cudaSetDevice(device_.ordinal);  // permanently: resetting it would create a context on the first GPU
   Lock lock(mutex_);
   while (!closing_) {
     changed_.wait_for(lock, kLook);
@@ -40,8 +40,8 @@ std::optional<CommError> Session::trouble(Clock::time_point now) {
   return trouble_of_peers(now);
 }
 
-// The deadline of a collective counts from when the GPU has come to it: the one before has ended, and so has what the
-// caller had queued.
+// The deadline of a collective counts from when the GPU has reached it: the collective before it and the caller's
+// earlier work have ended.
 std::optional<CommError> Session::trouble_of_flights(Clock::time_point now) {
   while (!under_way_.empty()) {
     InflightOp& flight = *under_way_.front();
@@ -59,8 +59,8 @@ std::optional<CommError> Session::trouble_of_flights(Clock::time_point now) {
   return std::nullopt;
 }
 
-// NCCL sees a peer's end by its sockets only. A kernel that talks to the peer's memory, and a rank that waits for the
-// peer to connect in the first collective, would wait until the deadline.
+// NCCL notices the end of a peer only through its sockets. A kernel that accesses the peer's memory, and a rank that
+// waits for the peer to connect in the first collective, would wait until the deadline.
 std::optional<CommError> Session::trouble_of_peers(Clock::time_point now) {
   const bool in_nccl = doing_ != kIdle;
   const bool on_gpu = !under_way_.empty() && under_way_.front()->begun;
@@ -75,7 +75,7 @@ std::optional<CommError> Session::trouble_of_peers(Clock::time_point now) {
   return CommError(CommStatus::peer_lost, std::string(name) + ": rank " + std::to_string(gone) + " has ended");
 }
 
-// By this the kernels of this rank end, whatever their peers do, and whoever waits for the stream goes on.
+// This ends the kernels of this rank, whatever its peers do, so threads that wait for the stream continue.
 void Session::end(Lock& lock) {
   const ncclComm_t comm = std::exchange(comm_, nullptr);
   lock.unlock();
@@ -83,7 +83,7 @@ void Session::end(Lock& lock) {
   lock.lock();
 }
 
-// A healthy communicator is flushed first: NCCL's own threads may still send what our kernels have handed them.
+// A healthy communicator is flushed first: NCCL's own threads may still be sending data of our kernels.
 void Session::leave(Lock& lock) {
   const auto limit = Clock::now() + kLeaving;
   while (comm_ != nullptr && !failure_ && !under_way_.empty() && Clock::now() < limit) {
