@@ -1,18 +1,18 @@
-// Training over comm_ucx: the same experiment as over Gloo, and what a rank's death leaves.
+// Training over comm_ucx: the same experiment as over Gloo, and what is left when a rank dies.
 #include <doctest/doctest.h>
 
 #include <csignal>
 
-#include "tools/conformance/leftovers.hpp"
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
+#include "tools/conformance/leftovers.hpp"
 
 using namespace ddprun::e2e;
 using namespace ddprun::testing;
 
 namespace {
 
-// 240 samples in ten steps of 24, which 2 and 3 ranks divide; several buckets.
+// 240 samples in ten steps of 24, divisible by 2 and 3 ranks; several buckets.
 const std::string kExperiment = R"(
 [strategy]
 kind = "ddp"
@@ -35,7 +35,7 @@ momentum = 0.9
 struct Trained {
   std::vector<double> losses;
   Weights weights;
-  std::string algorithm, transport;  // that served
+  std::string algorithm, transport;  // as used
 };
 
 Trained train(int world, const std::string& backend, const std::string& algorithm) {
@@ -50,10 +50,10 @@ Trained train(int world, const std::string& backend, const std::string& algorith
   return {losses_of(run, world), weights_of(run), summary.at("algorithm"), summary.at("transport")};
 }
 
-TEST_CASE("ranks over UCX learn what they learn over Gloo's ring") {
+TEST_CASE("ranks over UCX give the results of Gloo's ring") {
   for (const int world : {2, 3}) {
     const Trained expected = train(world, "gloo", "ring");
-    // Weights that did not move would be the same whatever the ranks did.
+    // Weights that did not change would be equal in any case.
     REQUIRE(expected.losses.front() != doctest::Approx(expected.losses.back()).epsilon(0.02));
     for (const std::string algorithm : {"auto", "ring", "tree"}) {
       CAPTURE(world);
@@ -68,7 +68,7 @@ TEST_CASE("ranks over UCX learn what they learn over Gloo's ring") {
   }
 }
 
-TEST_CASE("SIGKILL of a rank is named, and leaves no shared memory") {
+TEST_CASE("SIGKILL of a rank is reported, and leaves no shared memory") {
   for (const std::string algorithm : {"auto", "ring"}) {
     CAPTURE(algorithm);
     Workplace place;
@@ -85,7 +85,7 @@ TEST_CASE("SIGKILL of a rank is named, and leaves no shared memory") {
     std::vector<pid_t> processes;
     for (const auto& [rank, pid] : ranks) processes.push_back(pid);
     for (const auto& left : leftovers.found(processes)) {
-      // Temporary files are this test's own, of the job's output.
+      // Temporary files are this test's own, for the job's output.
       CHECK_MESSAGE(!(left.starts_with("/dev/shm") || left.starts_with("System V")), left);
     }
     CHECK(place.leftovers().empty());
