@@ -12,9 +12,9 @@ namespace ddprun::config {
 std::map<std::string, std::string> key_values(const Experiment& experiment);
 
 enum class Change {
-  free,     // changes no result: folders, times, what is saved and logged
-  told,     // allowed with a warning: the run no longer continues bit for bit
-  refused,  // makes it a different run
+  free,      // changes no result: folders, times, what is saved and logged
+  reported,  // allowed with a warning: the run no longer continues bit for bit
+  refused,   // makes it a different run
 };
 // How a change of this key is treated. An unknown key is free.
 Change change_of(const std::string& key);

@@ -93,7 +93,7 @@ void add_split(Table& table, const record::Summary& summary) {
   part("other", std::max(rest, 0.0));
 }
 
-std::string served(const record::Summary& summary) {
+std::string communication_of(const record::Summary& summary) {
   std::string text = summary.backend;
   if (!summary.algorithm.empty()) text += " " + summary.algorithm;
   if (!summary.transport.empty()) text += " (" + summary.transport + ")";
@@ -155,7 +155,7 @@ std::string summary_table(const record::Summary& summary) {
   add_split(table, summary);
   if (summary.steps >= 0) table.row({"steps", human_count(summary.steps)});
   if (summary.world >= 0) table.row({"world size", std::to_string(summary.world)});
-  if (!summary.backend.empty()) table.row({"communication", served(summary)});
+  if (!summary.backend.empty()) table.row({"communication", communication_of(summary)});
   if (known(summary.comm_busbw)) {
     table.row({"  allreduced", human_bytes(summary.comm_bytes) + " per step",
                fmt::format("{:.2f} GB/s busbw", summary.comm_busbw * 1e-9)});

@@ -21,8 +21,8 @@ struct Memory {
 };
 
 void tell_once(const std::string& why) {
-  static std::atomic<bool> told{false};
-  if (!told.exchange(true)) log::info("no utilization, temperature and power of GPUs in the records: " + why);
+  static std::atomic<bool> reported{false};
+  if (!reported.exchange(true)) log::info("no utilization, temperature and power of GPUs in the records: " + why);
 }
 
 }  // namespace

@@ -60,9 +60,9 @@ class CurriculumSampler final : public Sampler {
 int64_t eligible_samples(const Curriculum& curriculum, int64_t epoch) {
   const auto samples = static_cast<int64_t>(curriculum.difficulty.size());
   if (epoch >= curriculum.epochs) return samples;
-  const double way = static_cast<double>(epoch) / static_cast<double>(curriculum.epochs);
-  const double share = curriculum.start + (1 - curriculum.start) * way;
-  return std::clamp<int64_t>(std::llround(share * static_cast<double>(samples)), std::min<int64_t>(1, samples),
+  const double progress = static_cast<double>(epoch) / static_cast<double>(curriculum.epochs);
+  const double fraction = curriculum.start + (1 - curriculum.start) * progress;
+  return std::clamp<int64_t>(std::llround(fraction * static_cast<double>(samples)), std::min<int64_t>(1, samples),
                              samples);
 }
 

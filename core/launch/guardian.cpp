@@ -68,20 +68,20 @@ Guardian::Guardian(const std::string& job_dir) {
 }
 
 Guardian::~Guardian() {
-  tell(kDone);
+  notify(kDone);
   pipe_.reset();
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
 void Guardian::entrust(pid_t group) {
-  tell(group);
+  notify(group);
 }
 void Guardian::release(pid_t group) {
-  tell(-group);
+  notify(-group);
 }
 
-void Guardian::tell(pid_t message) {
+void Guardian::notify(pid_t message) {
   // Writes of four bytes to a pipe are atomic. If the guardian was killed, the job continues; PR_SET_PDEATHSIG still
   // works.
   while (::write(pipe_.get(), &message, sizeof message) < 0 && errno == EINTR) {

@@ -25,7 +25,7 @@ class Guardian {
   void release(pid_t group);
 
  private:
-  void tell(pid_t message);
+  void notify(pid_t message);
 
   UniqueFd pipe_;
   pid_t pid_ = -1;

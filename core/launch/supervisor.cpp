@@ -56,11 +56,11 @@ class Supervisor {
       Signals signals;
       remove_stale_job_folders(job_folder_base());
       JobFolder folder;
-      board_ = ProgressTable::create(folder.path(), job_.nproc);
+      table_ = ProgressTable::create(folder.path(), job_.nproc);
       Guardian guardian(folder.path());
       FolderWatch reports(folder.path());
       // If the launcher itself fails (no descriptor, no memory), the destructor of `ranks` ends them.
-      RankProcesses ranks(job_.command, job_.nproc, folder.path(), *board_, guardian);
+      RankProcesses ranks(job_.command, job_.nproc, folder.path(), *table_, guardian);
       ranks_ = &ranks;
       while (ranks.live() > 0) turn(signals, reports);
       drain();
@@ -176,12 +176,12 @@ class Supervisor {
     ranks_->expect_stop_by(signal);
     if (failing_) return;
     bool begun = false;
-    for (int rank = 0; rank < job_.nproc; ++rank) begun = begun || board_->get(rank).step > 0;
+    for (int rank = 0; rank < job_.nproc; ++rank) begun = begun || table_->get(rank).step > 0;
     if (!begun) {
       ranks_->kill();  // no rank has a result yet that should be saved
       return;
     }
-    output_.say("ddprun: stopping after step " + std::to_string(board_->request_stop()) + " (again to end at once)");
+    output_.say("ddprun: stopping after step " + std::to_string(table_->request_stop()) + " (again to end at once)");
     kill_at_ = Clock::now() + job_.grace;
   }
 
@@ -225,7 +225,7 @@ class Supervisor {
   JobOutput output_;
   const std::string oom_file_;
   const std::optional<int64_t> oom_before_;
-  std::unique_ptr<ProgressTable> board_;
+  std::unique_ptr<ProgressTable> table_;
   RankProcesses* ranks_ = nullptr;
   bool failing_ = false;
   bool warned_ = false;

@@ -35,7 +35,7 @@ class NcclCommunicator final : public CommBackend {
   template <class Launch>
   Work start(const char* name, Algorithm algorithm, const Collective& call, Launch&& launch);
   template <class Launch>
-  void queue(InflightOp& flight, Launch&& launch);
+  void queue(InflightOp& op, Launch&& launch);
 
   const Host host_;
   const Algorithm algorithm_;

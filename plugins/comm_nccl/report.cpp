@@ -64,20 +64,20 @@ void Report::require_asked() {
   constexpr std::string_view kCall = "AllReduce: ";
   constexpr std::string_view kAlgorithm = " -> Algo ";
   const std::string text = new_lines();
-  bool is_told = false;
+  bool is_found = false;
   for (std::size_t at = text.find(kCall); at != std::string::npos; at = text.find(kCall, at + 1)) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const std::size_t name = text.find(kAlgorithm, at);
     if (name >= end) continue;
     const std::size_t begin = name + kAlgorithm.size();
-    const std::string served = text.substr(begin, text.find(' ', begin) - begin);
-    if (served != (asked_ == Algorithm::ring ? "RING" : "TREE")) {
+    const std::string used = text.substr(begin, text.find(' ', begin) - begin);
+    if (used != (asked_ == Algorithm::ring ? "RING" : "TREE")) {
       throw CommError(CommStatus::internal, std::string("allreduce: comm.algorithm = \"") + name_of(asked_) +
-                                                "\", but NCCL reports \"" + printable(served) + "\"");
+                                                "\", but NCCL reports \"" + printable(used) + "\"");
     }
-    is_told = true;
+    is_found = true;
   }
-  if (!is_told) throw CommError(CommStatus::internal, "allreduce: NCCL does not report which algorithm served it");
+  if (!is_found) throw CommError(CommStatus::internal, "allreduce: NCCL does not report which algorithm served it");
 }
 
 }  // namespace ddprun::nccl_backend

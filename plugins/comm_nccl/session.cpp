@@ -60,7 +60,7 @@ ncclResult_t Session::progress() {
   return result == ncclSuccess ? state : result;
 }
 
-void Session::settle(const char* name, ncclResult_t result) {
+void Session::finish_call(const char* name, ncclResult_t result) {
   const auto deadline = Clock::now() + host_.deadline();
   for (int turn = 0; result == ncclInProgress; ++turn) {
     if (is_aborted()) fail({CommStatus::aborted, std::string(name) + ": aborted"});
@@ -73,43 +73,43 @@ void Session::settle(const char* name, ncclResult_t result) {
   doing_ = kIdle;
 }
 
-InflightOp& Session::take() {
+InflightOp& Session::acquire() {
   const std::lock_guard lock(mutex_);
   if (failure_) throw *failure_;
   if (free_.empty()) {
-    flights_.push_back(std::make_unique<InflightOp>());
-    free_.push_back(flights_.back().get());
+    ops_.push_back(std::make_unique<InflightOp>());
+    free_.push_back(ops_.back().get());
   }
-  InflightOp& flight = *free_.back();
+  InflightOp& op = *free_.back();
   free_.pop_back();
-  flight.is_barrier = flight.is_captured = flight.is_waited = flight.has_ended = false;
-  flight.begun.reset();
-  return flight;
+  op.is_barrier = op.is_captured = op.is_waited = op.has_ended = false;
+  op.begun.reset();
+  return op;
 }
 
-void Session::enter(InflightOp& flight) {
+void Session::enter(InflightOp& op) {
   const std::lock_guard lock(mutex_);
-  flight.has_ended = flight.is_captured;
-  if (!flight.is_captured) under_way_.push_back(&flight);
+  op.has_ended = op.is_captured;
+  if (!op.is_captured) inflight_.push_back(&op);
 }
 
-void Session::release(InflightOp& flight) noexcept {
+void Session::release(InflightOp& op) noexcept {
   const std::lock_guard lock(mutex_);
-  flight.is_waited = true;
-  if (flight.has_ended) free_.push_back(&flight);
+  op.is_waited = true;
+  if (op.has_ended) free_.push_back(&op);
 }
 
-void Session::wait_for(const InflightOp& flight, std::chrono::milliseconds timeout) {
+void Session::wait_for(const InflightOp& op, std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
-  cudaError_t state = flight.done.state();
+  cudaError_t state = op.done.state();
   for (int turn = 0; state == cudaErrorNotReady; ++turn) {
     throw_if_failed();
-    if (is_aborted()) fail({CommStatus::aborted, std::string(flight.name) + ": aborted"});
-    if (Clock::now() >= deadline) fail(timeout_of(flight.name, timeout));
+    if (is_aborted()) fail({CommStatus::aborted, std::string(op.name) + ": aborted"});
+    if (Clock::now() >= deadline) fail(timeout_of(op.name, timeout));
     pause(turn);
-    state = flight.done.state();
+    state = op.done.state();
   }
-  if (state != cudaSuccess) fail(failure_of(flight.name, state));
+  if (state != cudaSuccess) fail(failure_of(op.name, state));
   throw_if_failed();  // after an abort, too, the GPU passes the event
 }
 

@@ -37,16 +37,16 @@ class Session {
   // ends the session; all later calls throw it too.
   template <class Call>
   void run(const char* name, Call&& call) {
-    settle(name, begin(name, std::forward<Call>(call)));
+    finish_call(name, begin(name, std::forward<Call>(call)));
   }
 
   // Returns an unused request. The caller then enters it, in stream order, and releases it after waiting for it.
-  InflightOp& take();
-  void enter(InflightOp& flight);
-  void release(InflightOp& flight) noexcept;
+  InflightOp& acquire();
+  void enter(InflightOp& op);
+  void release(InflightOp& op) noexcept;
 
   // Blocks until the GPU has completed the collective. Throws CommError.
-  void wait_for(const InflightOp& flight, std::chrono::milliseconds timeout);
+  void wait_for(const InflightOp& op, std::chrono::milliseconds timeout);
 
   // Memory that NCCL allocates and registers. Throws CommError. free waits for the GPU, as cudaFree does.
   void* alloc(uint64_t bytes);
@@ -72,7 +72,7 @@ class Session {
     doing_ = name;
     return call(comm_);
   }
-  void settle(const char* name, ncclResult_t result);
+  void finish_call(const char* name, ncclResult_t result);
   ncclResult_t progress();
   bool is_aborted() const noexcept { return aborted_.load(std::memory_order_acquire) || host_.aborted(); }
   void close() noexcept;
@@ -81,7 +81,7 @@ class Session {
   using Lock = std::unique_lock<std::mutex>;
   void watch();
   std::optional<CommError> trouble(Clock::time_point now);
-  std::optional<CommError> trouble_of_flights(Clock::time_point now);
+  std::optional<CommError> trouble_of_ops(Clock::time_point now);
   std::optional<CommError> trouble_of_peers(Clock::time_point now);
   void end(Lock& lock);
   void leave(Lock& lock);
@@ -100,10 +100,10 @@ class Session {
   const char* doing_ = "joining";               // the current NCCL call, or kIdle
   std::optional<Clock::time_point> peer_gone_;  // since when a peer that is waited for has been gone
   std::optional<CommError> failure_;
-  std::vector<std::unique_ptr<InflightOp>> flights_;
+  std::vector<std::unique_ptr<InflightOp>> ops_;
   std::vector<InflightOp*> free_;
-  std::deque<InflightOp*> under_way_;  // in the order of our stream
-  std::map<void*, void*> allocated_;   // with NCCL's handle
+  std::deque<InflightOp*> inflight_;  // in the order of our stream
+  std::map<void*, void*> allocated_;  // with NCCL's handle
   bool closing_ = false;
   bool has_left_ = false;
   std::thread thread_;

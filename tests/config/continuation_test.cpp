@@ -30,7 +30,7 @@ TEST_CASE("a change that makes a different run is refused, one that changes roun
   for (const char* key : {"optimizer.lr", "optimizer.fused", "train.epochs", "train.amp", "strategy.bucket_mb",
                           "strategy.kind", "comm.backend", "launch.threads", "data.batch_weights"}) {
     CAPTURE(key);
-    CHECK(config::change_of(key) == Change::told);
+    CHECK(config::change_of(key) == Change::reported);
   }
   for (const char* key : {"schema_version", "experiment.name", "experiment.output", "model.weights", "data.root",
                           "data.workers", "data.batch_size", "launch.nproc", "comm.timeout", "checkpoint.resume",

@@ -93,7 +93,7 @@ TEST_CASE("the first steps of ring and tree: equal ranks, equal runs, difference
   CHECK(parity.at("parts").is_null());
 }
 
-TEST_CASE("single against ddp has the speed-up table; a published run is shown next to it") {
+TEST_CASE("single against ddp has the speed-up table; an A/A twin is shown next to it") {
   Workplace place;
   const auto result =
       place.ddprun(comparing(place, {"--config", place.config(kRing), "--vary", "strategy.kind=single,ddp", "--aa",

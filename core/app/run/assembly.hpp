@@ -24,7 +24,7 @@ std::size_t main_device(const config::Experiment& experiment);
 // What a run resumes from, and the line that reports it.
 struct Resume {
   train::ResumeFrom from;
-  std::string told;
+  std::string message;
 };
 
 // Everything that an experiment names, found, opened and checked. The model has its initial weights.

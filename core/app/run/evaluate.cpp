@@ -69,11 +69,11 @@ Evaluated find_evaluated(const std::string& checkpoint, const std::string& confi
   if (!fs::exists(checkpoint)) throw Error(ExitCode::usage, checkpoint + ": no such file or folder");
   const std::string file = fs::is_directory(checkpoint) ? newest_commit(checkpoint).path : checkpoint;
   if (!config.empty()) return {file, config};
-  const fs::path beside = fs::absolute(file).parent_path().parent_path() / "config.toml";
-  if (!fs::exists(beside)) {
+  const fs::path run_config = fs::absolute(file).parent_path().parent_path() / "config.toml";
+  if (!fs::exists(run_config)) {
     throw Error(ExitCode::usage, checkpoint + ": no config.toml of a run belongs to it; give --config");
   }
-  return {file, beside.string()};
+  return {file, run_config.string()};
 }
 
 void check_evaluation(const config::Loaded& loaded, const std::string& checkpoint, const plugin::Registry& registry,

@@ -163,7 +163,7 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
   if (world.rank == 0) {
     log::plain(console::banner(describe(assembly, world, session.loader(), threads, options.run_dir)));
   }
-  if (world.rank == 0 && assembly.resume) log::info(assembly.resume->told);
+  if (world.rank == 0 && assembly.resume) log::info(assembly.resume->message);
   // The initial weights come from the seed, equal on all ranks; from here on random numbers differ between ranks.
   torch::manual_seed(static_cast<uint64_t>(experiment.experiment.seed + world.rank));
 

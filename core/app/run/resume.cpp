@@ -97,7 +97,7 @@ class Candidate {
         throw Error(ExitCode::usage, state.path + ": not of the same run as " + commit_.path);
       }
     }
-    assembly_.resume = Resume{{commit_, same_world()}, told()};
+    assembly_.resume = Resume{{commit_, same_world()}, message()};
     if (const auto by = metadata.find(kStandardize); by != metadata.end()) {
       assembly_.standardization = data::read_standardization(by->second);
     }
@@ -176,13 +176,13 @@ class Candidate {
     }
   }
 
-  std::string told() const {
+  std::string message() const {
     std::string text = "going on from " + commit_.path + ": step " + std::to_string(commit_.step) + ", " +
                        (complete(shared_) ? "at the end of" : "in the middle of") + " epoch " +
                        std::to_string(train::whole_of(shared_, "epoch") + 1);
     std::string changes;
     for_each_change([&](const std::string& key, const std::string& then, const std::string& now) {
-      if (config::change_of(key) != config::Change::told) return;
+      if (config::change_of(key) != config::Change::reported) return;
       changes += (changes.empty() ? "" : ", ") + key + " = " + (now.empty() ? "not given" : now) + " (was " +
                  (then.empty() ? "not given" : then) + ")";
     });

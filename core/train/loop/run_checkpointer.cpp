@@ -127,11 +127,11 @@ class RunCheckpointer final : public Checkpointer {
         checkpoint::best_path(std::filesystem::path(options_.resume->commit.path).parent_path().string());
     if (!std::filesystem::exists(path)) return;
     const File best = checkpoint::read_safetensors(path);
-    const auto measure = best.metadata.find("best");
-    if (measure == best.metadata.end() || measure->second != options_.best || whole_of(best, "step") > position.step) {
+    const auto metric = best.metadata.find("best");
+    if (metric == best.metadata.end() || metric->second != options_.best || whole_of(best, "step") > position.step) {
       position.numbers.erase(kBestValue);
       position.numbers.erase(kBestEpoch);
-      log::warning(path + " is of a later step, or of another measure: the best is looked for anew");
+      log::warning(path + " is of a later step, or of another metric: the search for the best starts again");
       return;
     }
     position.numbers[kBestValue] = double_of(best, kBestValue);

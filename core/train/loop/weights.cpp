@@ -16,7 +16,7 @@
 namespace ddprun::train {
 namespace {
 
-constexpr std::size_t kMostTold = 2;     // per kind of difference
+constexpr std::size_t kMostNamed = 2;    // per kind of difference
 const std::string kWrapped = "module.";  // the prefix that DistributedDataParallel adds to each name
 
 // `F32 [64, 3, 7, 7]`
@@ -51,11 +51,11 @@ Differences differences(const std::vector<NamedTensor>& wanted, const checkpoint
   return found;
 }
 
-std::string told(const Differences& differences) {
+std::string describe(const Differences& differences) {
   std::string text;
   std::size_t left = 0;
   for (const auto* sort : {&differences.missing, &differences.other, &differences.foreign}) {
-    const std::size_t count = std::min(sort->size(), kMostTold);
+    const std::size_t count = std::min(sort->size(), kMostNamed);
     for (std::size_t i = 0; i < count; ++i) text += (text.empty() ? "" : "; ") + sort->at(i);
     left += sort->size() - count;
   }
@@ -88,7 +88,7 @@ checkpoint::Metadata load_weights(const torch::nn::Module& module, const std::st
                                        "\": these are the weights of a DistributedDataParallel; save model.module's "
                                        "state_dict instead");
     }
-    throw Error(ExitCode::usage, path + ": these are not the weights of this model: " + told(found));
+    throw Error(ExitCode::usage, path + ": these are not the weights of this model: " + describe(found));
   }
   std::map<std::string, torch::Tensor> loaded;
   for (checkpoint::Tensor& tensor : file.tensors) {

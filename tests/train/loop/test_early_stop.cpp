@@ -43,7 +43,7 @@ TEST_CASE("a metric that the model does not have is an error") {
   CHECK(testing::error_of([&] {
           EarlyStop({"test.accuracy", 1, 0}).should_stop_after({}, numbers);
         }) ==
-        "2: train.early_stop = \"test.accuracy\": this model has no such measure; use \"test.loss\" or \"train.loss\"");
+        "2: train.early_stop = \"test.accuracy\": this model has no such metric; use \"test.loss\" or \"train.loss\"");
 }
 
 TEST_CASE("a fit that ends early reports it and saves a checkpoint, on all ranks") {
