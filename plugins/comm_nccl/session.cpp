@@ -103,18 +103,18 @@ void Session::wait_for(const InflightOp& op, std::chrono::milliseconds timeout) 
   const auto deadline = Clock::now() + timeout;
   cudaError_t state = op.done.state();
   for (int turn = 0; state == cudaErrorNotReady; ++turn) {
-    throw_if_failed();
+    async_error();
     if (is_aborted()) fail({CommStatus::aborted, std::string(op.name) + ": aborted"});
     if (Clock::now() >= deadline) fail(timeout_of(op.name, timeout));
     pause(turn);
     state = op.done.state();
   }
   if (state != cudaSuccess) fail(failure_of(op.name, state));
-  throw_if_failed();  // after an abort, too, the GPU passes the event
+  async_error();  // after an abort, too, the GPU passes the event
 }
 
 void* Session::alloc(uint64_t bytes) {
-  throw_if_failed();
+  async_error();
   void* memory = nullptr;
   check("memory for buckets", ncclMemAlloc(&memory, std::max<uint64_t>(bytes, 1)));
   void* handle = nullptr;
@@ -141,7 +141,7 @@ void Session::free(void* memory) noexcept {
   ncclMemFree(memory);
 }
 
-void Session::throw_if_failed() {
+void Session::async_error() {
   const std::lock_guard lock(mutex_);
   if (failure_) throw *failure_;
 }

@@ -54,7 +54,7 @@ class Session {
 
   cudaStream_t stream() const noexcept { return stream_; }
   int32_t* word() const noexcept { return word_; }  // on the device, for the barrier: 0
-  void throw_if_failed();
+  void async_error();
   // Ends the session: the thread aborts the communicator, which ends this rank's kernels.
   [[noreturn]] void fail(const CommError& failure);
   void abort() noexcept;
