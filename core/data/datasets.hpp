@@ -57,7 +57,7 @@ std::vector<plugin::Listed> list_plugins(const plugin::Registry& registry);
 //                  between them.
 //   (images)       image_size (0: as the files have it), resize ("image" or "tensor"), mean, std: see
 //                  ddprun/plugin/image_transform.hpp; random_crop (0), random_flip (false): for the training split
-//                  only; samples, test_samples (all): only the first so many.
+//                  only; samples, test_samples (all): use only the first ones.
 //   synthetic      Noise in the shape of images, for benchmarks; a sample depends on seed and index alone. Options:
 //                  shape ("3x224x224"), classes (1000), samples (10000), test_samples (1000), seed (the experiment's).
 //

@@ -124,8 +124,8 @@ void standardize_data(Assembly& assembly) {
 void check_training_data(const Assembly& assembly, int world) {
   const auto& data = assembly.experiment().data;
   refuse_empty_epochs(assembly, world);
-  if (const std::string fault = config::batch_weights_error(data.batch_weights, world); !fault.empty()) {
-    throw Error(ExitCode::usage, config::error(assembly.loaded.sources, "data.batch_weights", fault));
+  if (const std::string error = config::batch_weights_error(data.batch_weights, world); !error.empty()) {
+    throw Error(ExitCode::usage, config::error(assembly.loaded.sources, "data.batch_weights", error));
   }
   // "magnitude" needs a pass over the data and has no errors of its own, so it is not checked here.
   if (data.sampler == "curriculum" && data.difficulty != data::kMagnitude) difficulties(assembly);
