@@ -82,7 +82,7 @@ TEST_CASE("other changed settings are reported in one line, and used") {
   const auto result = broken.go_on(broken.run.string(), {"train.epochs=2", "optimizer.lr=0.01"});
   INFO(result.err);
   CHECK(result.code == 0);
-  CHECK(contains(result.err, "going on from " + broken.file(broken.run) +
+  CHECK(contains(result.err, "resuming from " + broken.file(broken.run) +
                                  ": step 14, in the middle of epoch 2; with optimizer.lr = 0.01 (was 0.05), "
                                  "train.epochs = 2 (was not given), train.steps = not given (was 14)"));
   CHECK(steps_of(broken.place.new_run(), 0).front().at("lr") == 0.01);

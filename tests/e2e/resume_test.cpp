@@ -189,7 +189,7 @@ TEST_CASE("latest is the newest run of this name that has a checkpoint") {
   const auto again = runs.start({"train.epochs=2", "checkpoint.resume=" + file});
   CHECK(again.code == 0);
   CHECK(
-      contains(again.err, "going on from " + file + ": step 10, at the end of epoch 1; with train.epochs = 2 (was 1)"));
+      contains(again.err, "resuming from " + file + ": step 10, at the end of epoch 1; with train.epochs = 2 (was 1)"));
 }
 
 TEST_CASE("an interrupted run prints how to resume, and the resumed run equals one that was not interrupted") {
@@ -202,7 +202,7 @@ TEST_CASE("an interrupted run prints how to resume, and the resumed run equals o
   CHECK(result.code == 143);
   const auto broken = runs.place().new_run();
   CHECK(summary_of(broken).at("stopped") == "interrupted");
-  const std::string said = "to go on: ddprun --config " + runs.config() +
+  const std::string said = "to resume: ddprun --config " + runs.config() +
                            " --set experiment.output=" + runs.place().runs().string() +
                            " --set launch.nproc=1 --set train.epochs=400 --set checkpoint.resume=" + broken.string();
   CHECK_MESSAGE(contains(result.err, said), result.err);

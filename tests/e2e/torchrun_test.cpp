@@ -75,9 +75,9 @@ TEST_CASE(
   };
   // To the middle of the second epoch, to its end, and to the end of the run.
   const auto first = train({"train.steps=14"}).second;
-  const auto [told, second] = train({"train.steps=20", "checkpoint.resume=latest"});
-  CHECK_MESSAGE(contains(told, "going on from " + commits_of(first).back().path), told);
-  CHECK(told.find("going on from") == told.rfind("going on from"));
+  const auto [log, second] = train({"train.steps=20", "checkpoint.resume=latest"});
+  CHECK_MESSAGE(contains(log, "resuming from " + commits_of(first).back().path), log);
+  CHECK(log.find("resuming from") == log.rfind("resuming from"));
   const auto third = train({"train.epochs=3", "checkpoint.resume=" + second.string()}).second;
   std::vector<double> losses;
   for (const auto& run : {first, second, third}) {

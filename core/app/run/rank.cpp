@@ -173,7 +173,7 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
   recorder.summary(summary);
   if (world.rank == 0) print_results(summary, options.run_dir);
   if (world.rank == 0 && summary.stopped == "interrupted") {
-    log::always("to go on: " + options.command + " --set checkpoint.resume=" + options.run_dir);
+    log::always("to resume: " + options.command + " --set checkpoint.resume=" + options.run_dir);
   }
 }
 

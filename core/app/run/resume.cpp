@@ -177,7 +177,7 @@ class Candidate {
   }
 
   std::string message() const {
-    std::string text = "going on from " + commit_.path + ": step " + std::to_string(commit_.step) + ", " +
+    std::string text = "resuming from " + commit_.path + ": step " + std::to_string(commit_.step) + ", " +
                        (complete(shared_) ? "at the end of" : "in the middle of") + " epoch " +
                        std::to_string(train::whole_of(shared_, "epoch") + 1);
     std::string changes;
