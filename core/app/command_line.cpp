@@ -3,7 +3,7 @@
 namespace ddprun::app {
 namespace {
 
-// A word as a shell takes it: quoted where it holds more than what never needs it.
+// Quotes a word for a shell if it has characters that need it.
 std::string shell_word(const std::string& text) {
   constexpr const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
   if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;

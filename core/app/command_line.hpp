@@ -1,4 +1,4 @@
-// The command line that a person types to repeat a training.
+// The command line that repeats a training.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace ddprun::app {
 
-// `ddprun --config exp.toml --set a.b=c`: the training that the arguments ask for, without the checkpoint that it
-// resumes from; quoted for a shell.
+// `ddprun --config exp.toml --set a.b=c`: the training of these arguments, without a checkpoint to resume from; quoted
+// for a shell.
 std::string training_command(const Arguments& arguments);
 
 }  // namespace ddprun::app

@@ -1,4 +1,4 @@
-// app: the command. One file per subcommand; the modules below do the work.
+// app: the command. One file per subcommand; the other modules do the work.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace ddprun::app {
 
-// What the command line says.
+// The parsed command line.
 struct Arguments {
-  std::vector<std::string> argv;  // as it came, for the ranks
+  std::vector<std::string> argv;  // unchanged, for the ranks
   std::string config;
   std::vector<std::string> overrides;     // --set a.b=value
   std::vector<std::string> plugin_paths;  // --plugin-path

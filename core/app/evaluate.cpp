@@ -9,7 +9,7 @@
 namespace ddprun::app {
 namespace {
 
-// What a rank is started with: nothing of it has to be looked for again.
+// The arguments for a rank, with all paths resolved, so that it need not search again.
 std::vector<std::string> rank_command(const Arguments& arguments, const run::Evaluated& found) {
   std::vector<std::string> command = {console::this_program(), "evaluate", "--checkpoint",
                                       found.checkpoint,        "--config", found.config};

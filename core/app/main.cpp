@@ -58,7 +58,7 @@ ExitCode help(const CLI::App& cli, const std::string& name) {
   return console::refuse(cli, console::unknown_argument(cli, name, tool_names()));
 }
 
-// Declares the command line and notes which command it asks for.
+// Declares the command line and records which command it selects.
 void declare(CLI::App& cli, Arguments& arguments, std::string& topic, Command& command) {
   cli.footer([] { return "Tools:\n" + describe_tools() + "\n" + kExitCodes; });
   cli.require_subcommand(0, 1);

@@ -26,7 +26,7 @@ std::string describe(const Capabilities& capabilities) {
   return text;
 }
 
-// The row of a plugin, or of why it is none.
+// The table row of a plugin, or of a file that was rejected.
 std::vector<std::string> row(const plugin::Listed& listed) {
   const std::string kind = plugin::name_of(listed.kind);
   if (const auto* refusal = std::get_if<std::string>(&listed.content)) {

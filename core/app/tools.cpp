@@ -22,9 +22,9 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kPrefix = "ddprun-";
-constexpr std::chrono::seconds kPatience{2};  // with a program that does not answer --help
+constexpr std::chrono::seconds kPatience{2};  // for a program that does not answer --help
 
-// What the program prints before its first line ends, or before the deadline.
+// The first line of the program's output, or what came before the deadline.
 std::string first_line(const launch::UniqueFd& pipe, Clock::time_point deadline) {
   std::string text;
   std::array<char, 4096> buffer;
@@ -69,7 +69,7 @@ std::vector<std::string> tool_names() {
 }
 
 std::string describe_tools() {
-  constexpr std::size_t column = 30;  // where CLI11 begins its descriptions
+  constexpr std::size_t column = 30;  // where CLI11's descriptions begin
   std::string text;
   for (const std::string& name : tool_names()) {
     std::string line = "  " + name;

@@ -1,5 +1,4 @@
-// Subcommands that are programs of their own: `ddprun bench` runs ddprun-bench, which lies in ddprun's own folder or on
-// PATH.
+// Subcommands that are separate programs: `ddprun bench` runs ddprun-bench from ddprun's own folder or from PATH.
 #pragma once
 
 #include <string>
@@ -9,16 +8,16 @@
 
 namespace ddprun::app {
 
-// The path of the program `ddprun-<name>`; "" where there is none.
+// The path of the program `ddprun-<name>`; "" if there is none.
 std::string find_tool(const std::string& name);
 
-// The names of all tools that can be found, sorted.
+// The names of all tools that were found, sorted.
 std::vector<std::string> tool_names();
 
-// A line for each tool: its name, and the first line of what its --help prints.
+// One line per tool: its name, and the first line of its --help.
 std::string describe_tools();
 
-// Becomes the tool, with these arguments. Throws Error(failure) where it cannot be started.
+// Replaces this process with the tool (exec). Throws Error(failure) if it cannot be started.
 [[noreturn]] void run_tool(const std::string& path, std::vector<std::string> arguments);
 
 }  // namespace ddprun::app

@@ -24,14 +24,15 @@ log::Level level_of(const std::string& name) {
   return log::Level::info;
 }
 
-// The command line's word counts more than the file's. Unlike log.level, --quiet also takes the bar away; and neither
-// is part of the experiment, whose config.toml stays the same.
+// The command line overrides the file's log.level. Unlike log.level, --quiet also removes the progress bar. Neither is
+// part of the experiment, so config.toml stays the same.
 void choose_output(const Arguments& arguments, const std::string& level) {
   log::set_level(arguments.quiet ? log::Level::error : arguments.verbose ? log::Level::debug : level_of(level));
   if (arguments.quiet) setenv("DDPRUN_TTY", "0", 1);
 }
 
-// The first SIGINT or SIGTERM asks a run without launcher to stop after its step; the second ends it at once.
+// In a run without launcher, the first SIGINT or SIGTERM requests a stop after the current step; the second ends the
+// run immediately.
 std::atomic<bool> stop{false};
 std::atomic<int> stopped_by{0};
 
@@ -63,7 +64,7 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
   launch::Job job;
   job.command = arguments.argv;
   job.command[0] = console::this_program();
-  // The ranks must not look for the latest run themselves: meanwhile there may be a later one.
+  // Resolves "latest" here, because it might be a later run when the ranks start.
   const std::string& resume = experiment.checkpoint.resume;
   if (!resume.empty()) job.command.insert(job.command.end(), {"--set", "checkpoint.resume=" + config::quoted(resume)});
   job.nproc = nproc;
@@ -71,14 +72,14 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
   return launch::supervise(job);
 }
 
-// launch.nproc where it is given and counts: a world size from outside must not contradict it.
+// launch.nproc if it is set and used: a world size from the environment must not contradict it.
 std::optional<int> explicit_nproc(const config::Loaded& loaded) {
   const bool given = loaded.sources.given("launch.nproc") && loaded.experiment.launch.nproc > 0;
   if (!given || loaded.experiment.strategy.kind != "ddp") return std::nullopt;
   return static_cast<int>(loaded.experiment.launch.nproc);
 }
 
-// Allowed, so that one file can be varied, but never passed over in silence.
+// Unused keys are allowed, so that one file can be varied, but are always reported.
 void name_unused_keys(const config::Loaded& loaded) {
   std::string names;
   for (const std::string& key : config::unused_keys(loaded.experiment, loaded.sources)) {
@@ -90,7 +91,7 @@ void name_unused_keys(const config::Loaded& loaded) {
             loaded.experiment.launch.device + "\": " + names);
 }
 
-// Started side by side, they would each train the whole, and think themselves alone.
+// Processes started by another launcher would each train alone on all data.
 void refuse_company_of_one_process(const config::Loaded& loaded, const launch::World& world) {
   if (loaded.experiment.strategy.kind == "ddp" || world.size == 1) return;
   throw Error(ExitCode::usage, config::error(loaded.sources, "strategy.kind",

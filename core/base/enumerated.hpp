@@ -1,4 +1,4 @@
-// Words in a row, as a sentence has them.
+// Joins words as an English list.
 #pragma once
 
 #include <cstddef>

@@ -39,7 +39,7 @@ void OutputFile::write(const void* data, size_t bytes) {
 }
 
 void OutputFile::sync() {
-  // /dev/stdout and the like cannot be synced, and need not be.
+  // /dev/stdout and similar files cannot be synced and need not be.
   if (::fsync(fd_) != 0 && errno != EINVAL) throw_file_error("sync", path_, errno);
 }
 
@@ -52,7 +52,7 @@ void sync_folder(const std::string& path) {
   if (fd < 0) throw_file_error("open folder", path, errno);
   const int failed = ::fsync(fd) == 0 ? 0 : errno;
   ::close(fd);
-  // Some file systems (FUSE, 9p) have no fsync for folders: their renames are as durable as they can be.
+  // Some file systems (FUSE, 9p) have no fsync for folders; then nothing more can be done for a rename.
   if (failed != 0 && failed != EINVAL && failed != ENOSYS) throw_file_error("sync folder", path, failed);
 }
 

@@ -30,7 +30,7 @@ const char* prefix(Level level) {
 }
 
 spdlog::logger& logger() {
-  // Leaked, so that it outlives every thread and every static destructor that may still want to log.
+  // Never destroyed, because threads and static destructors may still log.
   static spdlog::logger* const instance = [] {
     auto* made = new spdlog::logger("ddprun", std::make_shared<spdlog::sinks::stderr_sink_mt>());
     made->set_pattern("%v");

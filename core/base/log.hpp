@@ -1,5 +1,4 @@
-// The log facade. Its header includes neither spdlog nor fmt, because torch carries an fmt of its own
-// (docs/decisions.md).
+// The log functions. This header includes neither spdlog nor fmt, because torch has its own fmt (docs/decisions.md).
 #pragma once
 
 #include <string>
@@ -9,13 +8,13 @@ namespace ddprun::log {
 
 enum class Level { debug, info, warning, error };
 
-// Messages below `level` are dropped. Any thread. The default is info.
+// Drops messages below `level`. Thread-safe. The default is info.
 void set_level(Level level);
 
-// From now on every line goes into this file too (appended). Call it before other threads log. Throws Error(failure).
+// Also appends every later line to this file. Call it before other threads log. Throws Error(failure).
 void also_to(const std::string& path);
 
-// Writes one line to stderr, which is for chatter; results go to stdout. Any thread.
+// Writes one line to stderr; results go to stdout. Thread-safe.
 void write(Level level, std::string_view message);
 
 inline void debug(std::string_view message) {
@@ -31,10 +30,10 @@ inline void error(std::string_view message) {
   write(Level::error, message);
 }
 
-// A line that no level drops and that nothing stands before: how a process ends.
+// A line that is always written, without prefix: how a process ended.
 void always(std::string_view line);
 
-// A line of level info without "ddprun: " before it: the progress of a training run.
+// A line of level info without the prefix "ddprun: ": the progress of a training run.
 void plain(std::string_view line);
 
 }  // namespace ddprun::log

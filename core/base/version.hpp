@@ -1,4 +1,4 @@
-// ddprun's own version, "0.1.0": project() in CMakeLists.txt states it.
+// ddprun's version, "0.1.0", from project() in CMakeLists.txt.
 #pragma once
 
 namespace ddprun {

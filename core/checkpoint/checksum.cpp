@@ -5,8 +5,8 @@
 namespace ddprun::checkpoint {
 namespace {
 
-// Where the header's own checksum stands. The pattern cannot occur inside a JSON string, where its quotes would be
-// escaped.
+// The position of the header's own checksum. The pattern cannot occur inside a JSON string, because its quotes would be
+// escaped there.
 size_t find_seal(const std::string& header) {
   const std::string pattern = "\"" + kHeaderChecksumKey + "\":\"";
   const size_t at = header.find(pattern);

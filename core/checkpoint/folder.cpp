@@ -12,10 +12,10 @@
 #include <system_error>
 #include <utility>
 
-#include "ddprun/error.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "checkpoint/names.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::checkpoint {
 namespace {
@@ -41,7 +41,8 @@ void create_folder(const std::string& dir) {
   if (fault) throw_file_error("create folder", dir, fault.value());
 }
 
-// Written aside, synced, renamed, the folder synced: under its name the file is whole, or not there.
+// Writes a temporary file, syncs it, renames it, and syncs the folder: under its final name the file is complete or
+// does not exist.
 std::string write_whole(const std::string& dir, const std::string& name, const std::vector<TensorView>& tensors,
                         const Metadata& metadata) {
   const std::string path = in(dir, name);
@@ -63,13 +64,13 @@ Metadata with_place(Metadata metadata, int64_t step, int64_t epoch) {
   return metadata;
 }
 
-// An old file too many costs space, not correctness: it does not stop the run.
+// A remaining old file costs only space, so it does not stop the run.
 void remove(const std::string& path) {
   if (::unlink(path.c_str()) == 0 || errno == ENOENT) return;
   log::warning("cannot remove " + path + ": " + std::generic_category().message(errno));
 }
 
-// States up to `last` whose commit is not there.
+// States up to step `last` without a commit.
 void remove_lone_states(const std::string& dir, int64_t last) {
   std::set<int64_t> steps;
   for (const Commit& commit : list_commits(dir)) steps.insert(commit.step);
@@ -126,7 +127,7 @@ std::string CheckpointFolder::save(int64_t step, int64_t epoch, const std::vecto
                                    const Metadata& metadata) {
   const auto last = newest();
   if (last && last->step > step) {
-    // Pruning by step would remove the new commit, and newest() would go on naming the old one.
+    // Pruning by step would remove the new commit, and newest() would still return the old one.
     throw Error(ExitCode::usage, "cannot commit step " + std::to_string(step) + " beside " + last->path +
                                      ": a later step is there; resume from it, or use another folder");
   }

@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kState = ".state-rank";
 constexpr std::string_view kSuffix = ".safetensors";
-constexpr std::string_view kAside = ".tmp-";  // and the writer's process id
+constexpr std::string_view kAside = ".tmp-";  // followed by the writer's process id
 
 // "step-00000469"
 std::string stem_of(int64_t step) {
@@ -21,14 +21,14 @@ std::string stem_of(int64_t step) {
   return std::string(kPrefix) + std::string(zeros, '0') + digits;
 }
 
-// -1 where the text is no whole number.
+// -1 if the text is not a whole number.
 int64_t number_of(std::string_view text) {
   int64_t number = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size() ? number : -1;
 }
 
-// What stands between prefix and suffix; "" where they are not there.
+// The text between prefix and suffix; "" if they do not match.
 std::string_view middle_of(std::string_view name) {
   if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return {};
   name.remove_prefix(kPrefix.size());

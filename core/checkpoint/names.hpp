@@ -1,4 +1,4 @@
-// What the files of a checkpoint folder are called. Internal to this module.
+// The file names in a checkpoint folder. Internal to this module.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ std::string commit_name(int64_t step);
 // "step-00000469.state-rank1.safetensors"
 std::string state_name(int64_t step, int rank);
 
-// The step of a commit's file name, or of a state's; -1 for any other name.
+// The step in the name of a commit's or a state's file; -1 for any other name.
 int64_t step_of_commit(const std::string& name);
 int64_t step_of_state(const std::string& name);
 
-// The name under which this process writes a file aside.
+// The name of this process's temporary file.
 std::string aside_name(const std::string& name);
-// Whether a file was written aside by a process that is gone. What carries our own id is left over too: whoever asks is
-// not writing now.
+// Whether a temporary file's process has ended. Files with our own process id count as left over too, because the
+// caller is not writing.
 bool is_left_over(const std::string& name);
 
 }  // namespace ddprun::checkpoint

@@ -1,4 +1,4 @@
-// The reader: nothing that a file says is believed before it is checked.
+// The reader: trusts nothing in a file before it is checked.
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -9,10 +9,10 @@
 #include <string_view>
 #include <utility>
 
-#include "ddprun/error.hpp"
 #include "base/file.hpp"
 #include "checkpoint/checksum.hpp"
 #include "checkpoint/safetensors.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::checkpoint {
 namespace {
@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr uint64_t kLongestHeader = 100'000'000;  // the format's own limit
 
-// Where a tensor lies, counted from the end of the header.
+// The position of a tensor, relative to the end of the header.
 struct Place {
   uint64_t begin = 0;
   uint64_t end = 0;
@@ -91,7 +91,7 @@ class Reader {
   }
 
   std::vector<Entry> parse(const std::string& header) {
-    // nlohmann keeps one of two equal keys; the other's bytes are then a gap, which check_places() refuses.
+    // nlohmann keeps only one of two equal keys; the other's bytes are then a gap, which check_places() rejects.
     const Json json = Json::parse(header, nullptr, false);
     if (!json.is_object()) refuse("the header is not a JSON object");
     std::vector<Entry> entries;
@@ -179,7 +179,7 @@ class Reader {
     }
   }
 
-  // Called in the order of the places, which lie end to end: the stream is always where the tensor starts.
+  // Called in the order of positions, which are contiguous: the stream is always at the start of the tensor.
   void read_tensor(Entry& entry) {
     Tensor& tensor = entry.tensor;
     tensor.data.resize(entry.place.end - entry.place.begin);

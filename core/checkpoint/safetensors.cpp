@@ -8,9 +8,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "ddprun/error.hpp"
 #include "base/file.hpp"
 #include "checkpoint/checksum.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::checkpoint {
 namespace {
@@ -48,8 +48,7 @@ void check(const std::vector<TensorView>& tensors) {
   }
 }
 
-// Widest elements first: then every tensor starts at a multiple of its element's size, as those who map the file
-// expect.
+// Widest elements first: then every tensor is aligned to its element's size, as programs that map the file expect.
 std::vector<TensorView> by_alignment(std::vector<TensorView> tensors) {
   std::stable_sort(tensors.begin(), tensors.end(), [](const TensorView& a, const TensorView& b) {
     return element_size(a.dtype) > element_size(b.dtype);

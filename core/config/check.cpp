@@ -13,7 +13,7 @@ class Check {
       : e_(experiment), sources_(sources), faults_(errors) {}
 
   void name_makes_a_folder() {
-    constexpr std::size_t longest = 200;  // a file name has 255 bytes, and the time follows
+    constexpr std::size_t longest = 200;  // a file name has at most 255 bytes, and the time is appended
     const std::string& name = e_.experiment.name;
     const bool fits = !name.empty() && name.size() <= longest && name != "." && name != ".." &&
                       name.find('/') == std::string::npos && !has_control(name) && is_utf8(name);
@@ -28,9 +28,9 @@ class Check {
   }
 
   void ranks_divide_the_batch() {
-    const std::string fault = batch_error(e_.data.batch_size, std::max<int64_t>(1, e_.launch.nproc));
-    refuse(e_.strategy.kind == "ddp" && e_.data.batch_per == "global" && !fault.empty(),
-           {"data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"}, fault);
+    const std::string error = batch_error(e_.data.batch_size, std::max<int64_t>(1, e_.launch.nproc));
+    refuse(e_.strategy.kind == "ddp" && e_.data.batch_per == "global" && !error.empty(),
+           {"data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"}, error);
   }
 
   void main_device_is_one_of_them() {
@@ -53,10 +53,10 @@ class Check {
 
   void micro_batches_have_samples() {
     const bool shared = e_.strategy.kind == "ddp" && e_.data.batch_per == "global";
-    const int64_t ranks = shared ? std::max<int64_t>(1, e_.launch.nproc) : 1;  // auto is known later
-    const std::string fault = accumulate_error(e_.train.accumulate, e_.data.batch_size / ranks);
-    refuse(!fault.empty(), {"train.accumulate", "data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"},
-           fault);
+    const int64_t ranks = shared ? std::max<int64_t>(1, e_.launch.nproc) : 1;  // auto: checked later
+    const std::string error = accumulate_error(e_.train.accumulate, e_.data.batch_size / ranks);
+    refuse(!error.empty(), {"train.accumulate", "data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"},
+           error);
   }
 
   void early_stop_is_measured() {
@@ -69,8 +69,8 @@ class Check {
            "needs train.step_epochs, the epochs between two reductions of the learning rate");
     refuse(e_.train.schedule == "cosine" && e_.train.min_lr > e_.optimizer.lr,
            {"train.min_lr", "train.schedule", "optimizer.lr"}, "is above optimizer.lr, from which the rate falls");
-    const std::string fault = warmup_error(e_.train.warmup, e_.train.steps.value_or(0));
-    refuse(e_.train.steps && !fault.empty(), {"train.warmup", "train.steps"}, fault);
+    const std::string error = warmup_error(e_.train.warmup, e_.train.steps.value_or(0));
+    refuse(e_.train.steps && !error.empty(), {"train.warmup", "train.steps"}, error);
   }
 
   void best_is_measured() {
@@ -82,9 +82,9 @@ class Check {
     const bool ddp = e_.strategy.kind == "ddp";
     refuse(ddp && !e_.data.batch_weights.empty() && e_.data.balance_steps > 0,
            {"data.balance_steps", "data.batch_weights"}, "data.batch_weights is given too; give one of the two");
-    const std::string fault =
-        e_.launch.nproc > 0 ? batch_weights_error(e_.data.batch_weights, e_.launch.nproc) : "";  // auto: later
-    refuse(ddp && !fault.empty(), {"data.batch_weights", "launch.nproc", "strategy.kind"}, fault);
+    const std::string error =
+        e_.launch.nproc > 0 ? batch_weights_error(e_.data.batch_weights, e_.launch.nproc) : "";  // auto: checked later
+    refuse(ddp && !error.empty(), {"data.batch_weights", "launch.nproc", "strategy.kind"}, error);
   }
 
   void a_graph_can_be_replayed() {
@@ -120,11 +120,11 @@ class Check {
       return refuse(devices.size() > 1, {"launch.devices", "strategy.kind"},
                     "names " + std::to_string(devices.size()) + " GPUs, and strategy \"single\" has one; name one");
     }
-    if (e_.launch.nproc > 0) fits("launch.nproc", e_.launch.nproc);  // auto: as many as are named
+    if (e_.launch.nproc > 0) fits("launch.nproc", e_.launch.nproc);  // auto: as many ranks as devices
   }
 
  private:
-  // The fault is told at the first of the keys that it is about.
+  // The error is reported at the first of the keys that it is about.
   void refuse(bool wrong, const std::vector<std::string>& about, const std::string& what) {
     const bool sound =
         std::all_of(about.begin(), about.end(), [&](const std::string& key) { return faults_.sound(key); });

@@ -1,13 +1,13 @@
-// Keys that are right each for itself, but not together.
+// Checks of keys whose values are valid by themselves but not together.
 #pragma once
 
-#include "config/experiment.hpp"
 #include "config/errors.hpp"
+#include "config/experiment.hpp"
 
 namespace ddprun::config {
 
-// Adds a fault for every combination that cannot work. Keys that have a fault of their own already are passed over:
-// what follows from them would be an echo.
+// Adds an error for every combination that cannot work. Skips keys that already have an error: errors that follow from
+// it would only repeat it.
 void check_together(const Experiment& experiment, const Sources& sources, Errors& errors);
 
 }  // namespace ddprun::config

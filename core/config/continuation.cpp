@@ -15,32 +15,32 @@ struct Rule {
   Change change;
 };
 
-// The first that fits counts.
+// The first match counts.
 constexpr std::array rules{
     Rule{"experiment.seed", Change::refused},
     Rule{"optimizer.name", Change::refused},
-    Rule{"data.batch_weights", Change::told},
-    Rule{"data.balance_steps", Change::told},
+    Rule{"data.batch_weights", Change::reported},
+    Rule{"data.balance_steps", Change::reported},
     Rule{"data.root", Change::free},
     Rule{"data.workers", Change::free},
     Rule{"data.prefetch", Change::free},
     Rule{"data.pin_memory", Change::free},
-    Rule{"data.batch_size", Change::free},  // the global batch is compared
+    Rule{"data.batch_size", Change::free},  // the global batch is compared instead
     Rule{"data.batch_per", Change::free},
     Rule{"data.", Change::refused},
     Rule{"model.weights", Change::free},
     Rule{"model.", Change::refused},
-    Rule{"launch.threads", Change::told},
-    Rule{"launch.device", Change::told},
+    Rule{"launch.threads", Change::reported},
+    Rule{"launch.device", Change::reported},
     Rule{"launch.", Change::free},
     Rule{"comm.timeout", Change::free},
     Rule{"comm.check", Change::free},
-    Rule{"comm.", Change::told},
+    Rule{"comm.", Change::reported},
     Rule{"strategy.hash_every", Change::free},
-    Rule{"strategy.", Change::told},
-    Rule{"optimizer.", Change::told},
+    Rule{"strategy.", Change::reported},
+    Rule{"optimizer.", Change::reported},
     Rule{"train.evaluate", Change::free},
-    Rule{"train.", Change::told},
+    Rule{"train.", Change::reported},
 };
 
 bool fits(const Rule& rule, const std::string& key) {
@@ -50,7 +50,7 @@ bool fits(const Rule& rule, const std::string& key) {
 }  // namespace
 
 std::map<std::string, std::string> key_values(const Experiment& experiment) {
-  Experiment copy = experiment;  // members are reached through pointers that may write
+  Experiment copy = experiment;  // pointers to members need a non-const object
   std::map<std::string, std::string> values;
   for (const Key& key : keys()) values[key.full_name()] = value_text(key, copy);
   return values;

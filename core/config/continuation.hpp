@@ -1,4 +1,4 @@
-// Which keys a run that goes on from a checkpoint may change.
+// Which keys a run may change when it resumes from a checkpoint.
 #pragma once
 
 #include <map>
@@ -8,15 +8,15 @@
 
 namespace ddprun::config {
 
-// The value of each key, as TOML, by its full name. A key of options has its whole table.
+// The value of each key, as TOML, by its full name. A key with options has its whole table.
 std::map<std::string, std::string> key_values(const Experiment& experiment);
 
 enum class Change {
-  free,     // changes no number: folders, times, what is kept and told
-  told,     // allowed, but the run is then no longer bit for bit the one that it goes on from
-  refused,  // makes it another run
+  free,      // changes no result: folders, times, what is saved and logged
+  reported,  // allowed with a warning: the run no longer continues bit for bit
+  refused,   // makes it a different run
 };
-// What a change of this key is. A key that is not known is free.
+// How a change of this key is treated. An unknown key is free.
 Change change_of(const std::string& key);
 
 }  // namespace ddprun::config

@@ -1,10 +1,10 @@
 #include "config/document.hpp"
 
-#include "ddprun/error.hpp"
 #include "config/hints.hpp"
 #include "config/parse.hpp"
 #include "config/text.hpp"
 #include "config/value.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::config {
 
@@ -72,7 +72,7 @@ void Document::put(const std::string& full_name, Written written) {
   written_.insert_or_assign(full_name, std::move(written));
 }
 
-// A table of options that is set as a whole replaces all of its options.
+// A table of options that is set as a whole replaces all earlier options.
 void Document::forget(const std::string& full_name) {
   std::erase_if(written_, [&](const auto& entry) {
     return entry.first == full_name || entry.first.starts_with(full_name + ".");

@@ -1,4 +1,4 @@
-// What the file and the overrides write down, key by key, before any value is looked at.
+// All keys that the file and the overrides set, before their values are checked.
 #pragma once
 
 #include <toml++/toml.h>
@@ -14,7 +14,7 @@
 
 namespace ddprun::config {
 
-// One value that is written down; of a key that holds options, one option.
+// One value that is set; for a key with options, one option.
 struct Written {
   const Key* key;
   std::optional<std::string> option;
@@ -22,12 +22,12 @@ struct Written {
   Place place;
 };
 
-// Keys that the scheme does not know, and tables that are not tables, are errors; all else is in written().
+// Unknown keys, and tables that are not tables, are errors; all other values are in written().
 class Document {
  public:
-  // Reads the file. Throws Error(usage) when it cannot be read or its syntax is wrong.
+  // Reads the file. Throws Error(usage) if it cannot be read or its syntax is wrong.
   Document(const std::string& path, Errors& errors);
-  // "table.key=value", number `index` of the command line. A later value replaces an earlier one.
+  // Applies "table.key=value", override number `index` of the command line. A later value replaces an earlier one.
   void apply(const std::string& override, int64_t index);
 
   // By full name.
@@ -37,7 +37,7 @@ class Document {
   void take_file();
   const Key* find_named(const std::string& full_name, const Place& place, std::optional<std::string>& option);
   void take_table(const std::string& table, const toml::table& content);
-  // `overriding` is the place of a whole override; null: the nodes stand in the file.
+  // `overriding`: the place of the override that the node comes from; null: the node is from the file.
   void take(const Key& key, const toml::node& node, const Place* overriding);
   void take_option(const Key& key, const std::string& option, const toml::node& node, const Place* overriding);
   void replace_rival(const Key& key);

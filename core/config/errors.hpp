@@ -1,4 +1,4 @@
-// Collects the errors of one load(), so that all are told at once, in the order of the file.
+// Collects the errors of one load(), so that all are reported together, in the order of the file.
 #pragma once
 
 #include <set>
@@ -9,18 +9,18 @@
 
 namespace ddprun::config {
 
-// "comm.algorithm = \"rign\": what", after the place.
+// "comm.algorithm = \"rign\": what"; it follows the place.
 std::string error_text(const Place& place, const std::string& key, const std::string& what);
 
 class Errors {
  public:
   // `text` follows the place: "launch.nprocs: unknown key".
   void add(const Place& place, const std::string& text);
-  // A fault of a key; remembers the key as unsound.
+  // An error of a key. The key is no longer sound() then.
   void add_key(const Place& place, const std::string& key, const std::string& what);
-  // False when the key has a fault already: what follows from its value would be an echo.
+  // False if the key already has an error: an error that follows from its value would only repeat it.
   bool sound(const std::string& key) const { return !unsound_.contains(key); }
-  // Throws Error(usage) with all lines when there are any.
+  // Throws Error(usage) with all lines if there are any.
   void raise() const;
 
  private:
@@ -32,7 +32,7 @@ class Errors {
   std::set<std::string> unsound_;
 };
 
-// The key's place, or for a key that is not written down the file as a whole, with the default's value.
+// The key's place. For a key that is not set: the file, with the default's value.
 Place place_of(const Sources& sources, const std::string& key);
 
 }  // namespace ddprun::config

@@ -1,4 +1,4 @@
-// config: TOML to plain structs, and back. The only module that sees a toml type.
+// config: TOML to plain structs, and back. No other module uses toml types.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,15 @@
 
 namespace ddprun::config {
 
-// Free options of a plugin or data set: key -> the value's text (strings without quotes, "true", "3", "0.5").
+// Options of a plugin or data set: key -> the value as text (strings without quotes, "true", "3", "0.5").
 using Options = std::map<std::string, std::string>;
 
-// One experiment, as docs/config.md describes it key by key. The defaults are the members' initial values. The names of
-// the members are the names of the keys.
+// One experiment; docs/config.md describes every key. The members have the names and the defaults of the keys.
 struct Experiment {
   int64_t schema_version = 1;
 
   struct Identity {
-    std::string name;  // "": the file's stem
+    std::string name;  // "": the file name without extension
     int64_t seed = 42;
     std::string output = "runs";
     bool operator==(const Identity&) const = default;
@@ -29,7 +28,7 @@ struct Experiment {
     int64_t nproc = 1;    // 0: auto, one rank per core (or per GPU)
     int64_t threads = 0;  // 0: cores / nproc
     std::string device = "cpu";
-    std::vector<int64_t> devices;  // the GPU of each rank, or of each replica of dp; empty: 0, 1, ...
+    std::vector<int64_t> devices;  // the GPU of each rank, or of each dp replica; empty: 0, 1, ...
     double timeout = 30;           // seconds
     std::string log_dir;           // "": the run folder
     bool operator==(const Launch&) const = default;
@@ -49,7 +48,7 @@ struct Experiment {
   struct Strategy {
     std::string kind = "single";
     int64_t devices = 2;
-    int64_t main_device = 0;  // below devices
+    int64_t main_device = 0;  // an index into devices
     double bucket_mb = 25;
     double first_bucket_mb = 1;
     std::string unused = "error";
@@ -60,7 +59,7 @@ struct Experiment {
 
   struct Model {
     std::string name;     // required; a name or a path
-    std::string weights;  // "": drawn from the seed
+    std::string weights;  // "": random, from the seed
     Options options;
     bool operator==(const Model&) const = default;
   } model;
@@ -100,7 +99,7 @@ struct Experiment {
   } optimizer;
 
   struct Train {
-    std::optional<int64_t> epochs;  // load() gives exactly one of epochs and steps a value
+    std::optional<int64_t> epochs;  // load() sets exactly one of epochs and steps
     std::optional<int64_t> steps;
     bool evaluate = true;
     std::string amp = "off";
@@ -139,31 +138,32 @@ struct Experiment {
   bool operator==(const Experiment&) const = default;
 };
 
-// Where a value is written down.
+// Where a value is set.
 struct Place {
-  std::string where;                        // "exp.toml:12:9" or "--set comm.algorithm=rign"
-  std::string value;                        // as TOML spells it: "\"rign\""; a table or a long list is only named
-  std::pair<int64_t, int64_t> order{0, 0};  // sorts places: line and column of the file, then the overrides in turn
+  std::string where;  // "exp.toml:12:9" or "--set comm.algorithm=rign"
+  std::string value;  // as TOML: "\"rign\""; a table or a long list is abbreviated
+  // sort key of places: line and column in the file, then the overrides in order
+  std::pair<int64_t, int64_t> order{0, 0};
 };
 
-// Where each key's value came from, so that a fault found later (by a plugin, a data set) can still be pointed at.
-// Options are keys of their own: "comm.options.interface". A value type; const functions may be called from any thread.
+// Where each key was set, so that a later error (of a plugin or a data set) can still name the place. Options are keys
+// of their own: "comm.options.interface". A value type; const functions are thread-safe.
 class Sources {
  public:
   Sources() = default;
   explicit Sources(std::string file) : file_(std::move(file)) {}
 
-  // The file's path, as load() was given it.
+  // The file's path, as it was passed to load().
   const std::string& file() const { return file_; }
-  // Where the key's value stands, or the file's path for a key that is not written down.
+  // Where the key is set, or the file's path for a key that is not set.
   const std::string& where(const std::string& key) const;
-  // True when the file or --set gives the key.
+  // True if the file or --set sets the key.
   bool given(const std::string& key) const { return places_.contains(key); }
-  // The key's place, or null when it is not written down. Valid until the next note().
+  // The key's place, or null if it is not set. Valid until the next note().
   const Place* find(const std::string& key) const;
-  // All that is written down, by key.
+  // All keys that are set.
   const std::map<std::string, Place>& places() const { return places_; }
-  // Remembers where a key is written; a later place replaces an earlier one.
+  // Records where a key is set; a later place replaces an earlier one.
   void note(const std::string& key, Place place) { places_[key] = std::move(place); }
 
  private:
@@ -176,41 +176,39 @@ struct Loaded {
   Sources sources;
 };
 
-// Reads and checks a file, after applying overrides ("comm.algorithm=ring"; the value in TOML syntax, or a bare word
-// taken as a string; later ones win; train.epochs and train.steps replace each other). Fills in experiment.name (the
-// file's stem) and train.epochs (1) where they are not given. Throws Error(usage) with one line per fault,
-// `file:line:column: key = value: what; what to do`, all semantic errors at once and in the order of the file; toml++
-// stops at the first fault of syntax. Opens no other file than
-// `path`.
+// Reads and checks a file after applying overrides ("comm.algorithm=ring": the value in TOML syntax, or a bare word as
+// a string; later ones win; train.epochs and train.steps replace each other). If they are not set, experiment.name
+// becomes the file name without extension and train.epochs becomes 1. Throws Error(usage) with one line per error,
+// `file:line:column: key = value: what; what to do`: all semantic errors at once, in the order of the file, but only
+// the first syntax error.
+// Opens no file other than `path`.
 Loaded load(const std::string& path, const std::vector<std::string>& overrides);
 
-// The keys that are given but that the chosen strategy and optimizer do not use ("comm.backend" under single), sorted.
-// They are allowed, so that one file can be varied; the caller names them in one line of the log.
+// The keys that are set but not used by the chosen strategy and optimizer ("comm.backend" under single), sorted. They
+// are allowed, so that one file can be varied; the caller logs them in one line.
 std::vector<std::string> unused_keys(const Experiment& experiment, const Sources& sources);
 
-// What is wrong with a global batch that so many ranks do not divide; "" where they do. load() says it where
-// launch.nproc is given; whoever learns the number of ranks later says it then.
+// The error for a global batch that is not divisible by the number of ranks; otherwise "". load() reports it if
+// launch.nproc is set; otherwise the caller that learns the number of ranks reports it.
 std::string batch_error(int64_t batch_size, int64_t ranks);
 
-// What is wrong with so many micro-batches of a rank's part of the batch; "" where each has a sample, or where there is
-// only one.
+// The error for too many micro-batches: each must have a sample of the rank's batch. "" if there is none.
 std::string accumulate_error(int64_t accumulate, int64_t rank_batch);
 
-// What is wrong with so many steps of warm-up in a run of so many; "" where some are left.
+// The error for a warm-up that leaves no further step in the run; otherwise "".
 std::string warmup_error(int64_t warmup, int64_t steps);
 
-// What is wrong with batch_weights of so many ranks; "" where there is one for each, or none at all.
+// The error for batch_weights whose length is not the number of ranks; "" if it is, or if there are none.
 std::string batch_weights_error(const std::vector<int64_t>& batch_weights, int64_t ranks);
 
-// One line in the form of load's for a fault found outside this module: `where: key = value: what`. For a key that is
-// not written down, the default's value.
+// One line in load()'s format for an error found outside this module: `where: key = value: what`. A key that is not set
+// is shown with its default.
 std::string error(const Sources& sources, const std::string& key, const std::string& what);
 
-// The whole experiment as TOML, every key written (of epochs and steps, the one that is set); load() of it gives the
-// same experiment.
+// The whole experiment as TOML with every key (only one of epochs and steps). load() of it gives the same experiment.
 std::string to_toml(const Experiment& experiment);
 
-// docs/config.md, made from the same table of keys that load() reads by.
+// docs/config.md, from the table of keys that load() uses.
 std::string to_markdown();
 
 }  // namespace ddprun::config

@@ -1,15 +1,15 @@
-// What to do about a name that the scheme does not know.
+// Hints for unknown names.
 #pragma once
 
 #include <string>
 
 namespace ddprun::config {
 
-// `name` is no key of `table`: the nearest one there, or the same name in another table, or all that there is.
+// For an unknown key of `table`: the nearest key there, the same name in another table, or all keys of the table.
 std::string unknown_key(const std::string& table, const std::string& name);
-// `name` is no table.
+// For an unknown table.
 std::string unknown_table(const std::string& name);
-// `name` is a value before the first table, where only schema_version may stand.
+// For an unknown name before the first table, where only schema_version is allowed.
 std::string unknown_at_top(const std::string& name);
 
 }  // namespace ddprun::config

@@ -13,7 +13,7 @@ const std::vector<Table>& tables() {
       {"optimizer", "How the weights change."},
       {"train", "How long, and with what arithmetic."},
       {"checkpoint", "What is kept of the weights."},
-      {"log", "What is told on the way."},
+      {"log", "What is logged during a run."},
   };
   return all;
 }

@@ -1,5 +1,5 @@
-// The one description of every key of the configuration. Reading, the detection of unknown keys, to_toml() and
-// to_markdown() all go by it.
+// The one description of every key of the config. Reading, the check for unknown keys, to_toml() and to_markdown() use
+// it.
 #pragma once
 
 #include <limits>
@@ -12,21 +12,21 @@
 
 namespace ddprun::config {
 
-// The member of an Experiment that a key sets, by its type.
+// The Experiment member that a key sets, by type.
 using Member = std::variant<bool*, int64_t*, double*, std::string*, std::optional<int64_t>*, std::vector<double>*,
                             std::vector<int64_t>*, Options*>;
 
-// How a value is written where that does not follow from the member's type.
+// The format of a value, if the member's type does not determine it.
 enum class Form {
   plain,
   duration,       // a double in seconds, written as "30s", "500ms" or "2m"
-  count_or_auto,  // an integer, or "auto" for the one below the least
+  count_or_auto,  // an integer, or "auto", which is stored as the minimum minus 1
 };
 
-// Who uses a key.
+// Which runs use a key.
 enum class User { all, ddp, dp, gpu, sgd, adam, shuffler, curriculum, step_schedule, cosine_schedule, early_stop };
 
-// Closed at both ends unless marked open.
+// Both ends are included unless marked open.
 struct Range {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
@@ -36,10 +36,10 @@ struct Range {
 };
 
 struct Key {
-  // `path` is the member's path within Experiment, hence the key's full name: "launch.nproc".
+  // `path` is the member's path in Experiment and so the key's full name: "launch.nproc".
   Key(const std::string& path, Member (*member)(Experiment&));
 
-  // The description, built up by chaining.
+  // Functions for a chained description.
   Key& doc(const std::string& text);
   Key& between(double low, double high);
   Key& at_least(double low);
@@ -52,7 +52,7 @@ struct Key {
   Key& must_be_given(const std::string& as_in);  // has no default
   Key& default_means(const std::string& text);
 
-  // What "auto" is kept as.
+  // The value that is stored for "auto".
   int64_t auto_value() const { return static_cast<int64_t>(range.low) - 1; }
   std::string full_name() const { return table.empty() ? name : table + "." + name; }
 
@@ -67,7 +67,7 @@ struct Key {
   bool nonempty = false;
   bool required = false;
   std::string example;       // of a required key
-  std::string default_note;  // told in the documents in place of the default's value
+  std::string default_note;  // shown in the documentation instead of the default's value
 };
 
 // A table of the file.
@@ -76,18 +76,18 @@ struct Table {
   std::string meaning;
 };
 
-// In the order of the documents and of to_toml().
+// In the order of the documentation and of to_toml().
 const std::vector<Table>& tables();
 const std::vector<Key>& keys();
 
 // The key `name` of a table, or null.
 const Key* find_key(const std::string& table, const std::string& name);
-// The key by its full name, an option ("comm.options.x") by the name of its table; or null.
+// The key by its full name, or null. An option ("comm.options.x") gives the key of its table.
 const Key* find_key(const std::string& full_name);
 bool is_table(const std::string& name);
 bool holds_options(const Key& key);
 
-// What the key takes, for errors and documents: `an integer from 1 to 1024 or "auto"`.
+// What the key accepts, for errors and documentation: `an integer from 1 to 1024 or "auto"`.
 std::string expectation(const Key& key);
 
 }  // namespace ddprun::config

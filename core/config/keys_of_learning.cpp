@@ -1,4 +1,4 @@
-// The keys of what is learnt from what, and how.
+// The keys of model, data and training.
 #include "config/key_table.hpp"
 
 namespace ddprun::config {
@@ -163,7 +163,7 @@ std::vector<Key> describe_learning() {
           .doc("The learning rate that it falls to. Not scaled by `scale_lr`."),
       DDPRUN_KEY(train.early_stop)
           .one_of({"", "test.loss", "test.accuracy", "train.loss"})
-          .doc("Ends training when this measure has not improved for so many epochs as `patience` says."),
+          .doc("Ends training when this metric has not improved for `patience` epochs."),
       DDPRUN_KEY(train.patience)
           .used_by(User::early_stop)
           .at_least(1)
@@ -177,16 +177,16 @@ std::vector<Key> describe_learning() {
       DDPRUN_KEY(checkpoint.keep).at_least(1).doc("The newest so many are kept."),
       DDPRUN_KEY(checkpoint.best)
           .one_of({"", "test.loss", "test.accuracy", "train.loss"})
-          .doc("A measure of epochs: the weights after the best one are kept too, in best.safetensors."),
+          .doc("The metric that chooses the best epoch; its weights are also kept, in best.safetensors."),
       DDPRUN_KEY(checkpoint.resume)
-          .doc("Goes on from a checkpoint: its file, a run folder (the newest in it), or `\"latest\"` (that of the "
+          .doc("Resumes from a checkpoint: its file, a run folder (the newest in it), or `\"latest\"` (that of the "
                "newest "
                "run of this name). See [checkpoints.md](checkpoints.md)."),
 
       DDPRUN_KEY(log.every).at_least(1).doc("Steps between two lines of progress."),
       DDPRUN_KEY(log.level)
           .one_of({"debug", "info", "warning", "error"})
-          .doc("The least important messages still told."),
+          .doc("Messages below this level are not logged."),
       DDPRUN_KEY(log.trace_steps)
           .at_least(1)
           .doc("Steps that are traced: their phases, every bucket's allreduce and every operation, of all ranks, in "

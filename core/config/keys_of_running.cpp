@@ -1,11 +1,11 @@
-// The keys of how a run is started and spread over the ranks.
+// The keys of launch, communication and strategy.
 #include "config/key_table.hpp"
 
 namespace ddprun::config {
 namespace {
 
-constexpr double max_seed = 4294967295.0;      // what every generator takes, with room for seed + epoch
-constexpr double max_processes = 1024;         // on one host: beyond it, a slip of the hand
+constexpr double max_seed = 4294967295.0;      // the range of every generator, minus room for seed + epoch
+constexpr double max_processes = 1024;         // on one host: more is probably a typing error
 constexpr double max_bucket_mb = 64 * 1024.0;  // MiB
 
 }  // namespace

@@ -1,15 +1,15 @@
 #include <filesystem>
 
-#include "ddprun/error.hpp"
 #include "config/check.hpp"
 #include "config/document.hpp"
 #include "config/text.hpp"
 #include "config/value.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::config {
 namespace {
 
-// A file of another scheme is judged by nothing else: its keys may mean something else there.
+// A file with another schema version is not checked further, because its keys may have another meaning.
 void check_schema_version(const Document& document) {
   const auto found = document.written().find("schema_version");
   if (found == document.written().end()) return;

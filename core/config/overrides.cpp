@@ -1,4 +1,4 @@
-// Document's half that reads --set table.key=value.
+// The part of Document that reads --set table.key=value.
 #include <limits>
 
 #include "config/document.hpp"
@@ -9,7 +9,7 @@
 namespace ddprun::config {
 namespace {
 
-// Overrides are told after all lines of the file.
+// Errors of overrides are reported after all lines of the file.
 constexpr int64_t after_the_file = std::numeric_limits<int64_t>::max();
 
 std::vector<std::string> split(const std::string& name) {
@@ -24,8 +24,8 @@ std::vector<std::string> split(const std::string& name) {
   return parts;
 }
 
-// The value as TOML, or as a bare word. What opens like a quoted string, a list or a table is no bare word, and neither
-// is what is not UTF-8: there, the syntax error is told.
+// The value as TOML, or as a bare word. Text that starts like a quoted string, a list or a table, and text that is not
+// UTF-8, is not a bare word; its syntax error is reported.
 toml::table parse_value(const std::string& text, const std::string& where) {
   try {
     return parse_toml("value = " + text, where);
@@ -67,7 +67,7 @@ void Document::apply(const std::string& override, int64_t index) {
   }
 }
 
-// The key that an override names, and its option; null when there is none, which is a fault then.
+// The key that an override names, and its option; null, after adding an error, if there is none.
 const Key* Document::find_named(const std::string& full_name, const Place& place, std::optional<std::string>& option) {
   const std::vector<std::string> parts = split(full_name);
   const bool at_top = parts.size() == 1;
@@ -87,8 +87,8 @@ const Key* Document::find_named(const std::string& full_name, const Place& place
   return nullptr;
 }
 
-// train.epochs and train.steps say the same thing in two ways: one on the command line replaces the other of the file,
-// which could not be taken back otherwise.
+// train.epochs and train.steps are alternatives. One on the command line replaces the other of the file, which could
+// not be unset otherwise.
 void Document::replace_rival(const Key& key) {
   const std::string name = key.full_name();
   if (name != "train.epochs" && name != "train.steps") return;

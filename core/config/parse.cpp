@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t max_bytes = 1 << 20;
 
-// toml++ 3.3 frees nested tables recursively and does not limit the depth of dotted keys: some 10,000 dots overflow the
-// stack. No experiment needs a fraction of them.
+// toml++ 3.3 frees nested tables recursively and does not limit the depth of dotted keys: about 10,000 dots overflow
+// the stack. No experiment needs nearly as many.
 constexpr std::ptrdiff_t max_dots = 1000;
 
 }  // namespace

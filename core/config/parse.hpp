@@ -1,4 +1,4 @@
-// A file to text, and text to toml values, within bounds that keep hostile input from the stack and the memory.
+// Reads and parses a file within limits that protect stack and memory from malicious input.
 #pragma once
 
 #include <toml++/toml.h>
@@ -7,11 +7,10 @@
 
 namespace ddprun::config {
 
-// Throws Error(usage) with one line when the file is missing, a folder, unreadable or larger than 1 MiB.
+// Throws Error(usage) with one line if the file is missing, a folder, unreadable or larger than 1 MiB.
 std::string read_file(const std::string& path);
 
-// Throws toml::parse_error, and Error(usage) for text that is too deep to be a configuration; `where` opens the
-// message.
+// Throws toml::parse_error, and Error(usage) for text that is nested too deeply; `where` starts the message.
 toml::table parse_toml(const std::string& text, const std::string& where);
 
 }  // namespace ddprun::config

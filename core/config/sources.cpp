@@ -1,4 +1,4 @@
-// Where keys are written, and the errors and notes that are told about them after load().
+// The places of keys, and errors and notes about keys after load().
 #include "config/errors.hpp"
 #include "config/value.hpp"
 

@@ -28,7 +28,7 @@ std::string duration_text(double seconds) {
 
 std::optional<double> read_duration(const std::string& text) {
   if (text.empty() || text.front() < '0' || text.front() > '9')
-    return {};  // from_chars takes "-1", "inf" and "nan" too
+    return {};  // from_chars also accepts "-1", "inf" and "nan"
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
   if (error != std::errc{}) return {};
@@ -59,7 +59,7 @@ bool has_control(const std::string& text) {
 }
 
 bool is_utf8(const std::string& text) {
-  // toml++ writes each byte of a broken sequence as a character of its own, so that such text does not come back.
+  // toml++ writes each byte of an invalid sequence as a separate character, so such text would not read back equal.
   return toml::parse("text = " + quoted(text)).get("text")->value_exact<std::string>() == text;
 }
 

@@ -1,4 +1,4 @@
-// How values and words are spelled, in errors, documents and to_toml(). No toml type.
+// How values and words are formatted in errors, documentation and to_toml(). Without toml types.
 #pragma once
 
 #include <optional>
@@ -12,19 +12,19 @@ std::string number_text(double value);
 
 // Seconds as a duration: "30s", "0.5s"; reads back exactly.
 std::string duration_text(double seconds);
-// Seconds from "30s", "500ms", "2m", "1.5h"; none for anything else.
+// Seconds from "30s", "500ms", "2m", "1.5h"; nothing for any other text.
 std::optional<double> read_duration(const std::string& text);
 
-// A TOML basic string, quotes and escapes included; always one line.
+// A TOML basic string with quotes and escapes, always one line.
 std::string quoted(const std::string& text);
-// A key as TOML spells it: bare where it can be.
+// A key as TOML writes it: bare if possible.
 std::string key_text(const std::string& key);
 
-// True when text holds a control character: it would break a line of the log, a path or a terminal.
+// True if text holds a control character, which would break a line of the log, a path or a terminal.
 bool has_control(const std::string& text);
-// True when text is UTF-8, as all of TOML is.
+// True if text is valid UTF-8, which TOML requires.
 bool is_utf8(const std::string& text);
-// The text, quoted where it would break a line.
+// The text, quoted if it would break a line.
 std::string one_line(const std::string& text);
 
 }  // namespace ddprun::config

@@ -9,7 +9,7 @@
 namespace ddprun::config {
 namespace {
 
-// Sets one member; the function for its type says what is wrong, or "".
+// Sets one member; the function for its type returns the error, or "".
 struct Reader {
   const Key& key;
   const toml::node& node;
@@ -123,14 +123,14 @@ struct Writer {
 
 constexpr std::size_t longest_text = 80;
 
-// Short, and no lists or tables in it.
+// Short, and without lists or tables.
 bool is_simple(const toml::array& list) {
   return list.size() <= 8 && std::none_of(list.begin(), list.end(), [](const toml::node& element) {
            return element.is_table() || element.is_array();
          });
 }
 
-// What to write in place of a list where a string is wanted: "0.5, 0.5" with its quotes; empty where that is too long.
+// What to write instead of a list if a string is expected: "0.5, 0.5" with its quotes; empty if that is too long.
 std::string list_as_string(const toml::node& node) {
   const toml::array* list = node.as_array();
   if (list == nullptr || list->empty() || !is_simple(*list)) return "";
@@ -177,7 +177,8 @@ std::string node_text(const toml::node& node) {
     for (const toml::node& element : *list) text += (text.empty() ? "" : ", ") + node_text(element);
     return "[" + text + "]";
   }
-  if (const auto number = node.value_exact<double>()) return number_text(*number);  // toml++ writes 0.1 with 17 digits
+  // toml++ would write 0.1 with 17 digits
+  if (const auto number = node.value_exact<double>()) return number_text(*number);
   std::ostringstream out;
   node.visit([&](const auto& typed) { out << toml::toml_formatter{typed, toml::format_flags::allow_unicode_strings}; });
   return out.str().size() <= longest_text ? out.str() : "a long text";

@@ -54,7 +54,7 @@ constexpr const char* introduction =
 # The configuration
 
 An experiment is one TOML file. Every key has one meaning and one place; a key that is not listed here is an error, and
-all errors are told at once, with line, column and the nearest right name:
+all errors are reported together, with line, column and the nearest right name:
 
 ```
 exp.toml:12:13: comm.algorithm = "rign": expected "auto", "ring", "tree" or "halving_doubling" (did you mean "ring"?)
@@ -81,7 +81,7 @@ name = "linear"
 }  // namespace
 
 std::string to_toml(const Experiment& experiment) {
-  Experiment copy = experiment;  // members are reached through pointers that may write
+  Experiment copy = experiment;  // pointers to members need a non-const object
   std::string out;
   write_keys("", copy, out);
   for (const Table& table : tables()) {

@@ -1,5 +1,5 @@
-// The command line of a program, with CLI11: options that several programs have, and errors as one line. Only the main.cpp
-// of a program includes this file, so that CLI11, which is slow to compile, is compiled once.
+// The command line of a program, with CLI11: common options, and errors as one line. Only a program's main.cpp includes
+// this file, so that CLI11, which is slow to compile, is compiled once.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "ddprun/error.hpp"
 #include "base/log.hpp"
+#include "ddprun/error.hpp"
 #include "ddprun/plugin/words.hpp"
 
 namespace ddprun::console {
 
-// An option that is given any number of times, with one value each: what follows the value does not belong to it.
+// An option that may be repeated, with one value each time: an argument after the value does not belong to it.
 inline CLI::Option* add_repeated(CLI::App& to, const std::string& name, std::vector<std::string>& values,
                                  const std::string& type, const std::string& help) {
   return to.add_option(name, values, help)->type_name(type)->expected(1)->allow_extra_args(false)->take_all();
@@ -30,14 +30,14 @@ inline CLI::Option* add_overrides(CLI::App& to, std::vector<std::string>& overri
   return add_repeated(to, "--set", overrides, "KEY=VALUE", "Override a key: --set comm.algorithm=ring; any number");
 }
 
-// For a command line that asks for nothing.
+// For an empty command line.
 inline ExitCode show_help(const CLI::App& cli) {
   const std::string above = cli.get_parent() == nullptr ? "" : cli.get_parent()->get_name();
   std::fputs(cli.help(above).c_str(), stderr);
   return ExitCode::usage;
 }
 
-// All words that the command line knows: subcommands and long options, but hidden ones.
+// All visible subcommands and long options of the command line.
 inline void add_words(const CLI::App& cli, std::vector<std::string>& words) {
   for (const CLI::Option* option :
        cli.get_options([](const CLI::Option* found) { return !found->get_group().empty(); })) {
@@ -49,7 +49,7 @@ inline void add_words(const CLI::App& cli, std::vector<std::string>& words) {
   }
 }
 
-// `more_words`: what could be meant besides the words of the command line.
+// `more_words`: further words that could have been meant.
 inline std::string unknown_argument(const CLI::App& cli, const std::string& argument,
                                     std::vector<std::string> more_words = {}) {
   const std::string text = "unknown argument \"" + argument + "\"";
@@ -59,7 +59,7 @@ inline std::string unknown_argument(const CLI::App& cli, const std::string& argu
   return text + did_you_mean(argument, more_words);
 }
 
-// CLI11's message, in the words of a user.
+// CLI11's message in plain words.
 inline std::string reason_of(const CLI::ParseError& error) {
   const std::string text = error.what();
   const std::string unreadable = "Could not convert: ";
@@ -74,14 +74,14 @@ inline std::string command_of(const CLI::App& cli) {
   return cli.get_name() + (below.empty() ? "" : " " + command_of(*below.front()));
 }
 
-// A wrong command line as one line.
+// Reports a wrong command line as one line.
 inline ExitCode refuse(const CLI::App& cli, const std::string& reason) {
   log::always("ddprun: " + reason + "; see " + command_of(cli) + " --help");
   return ExitCode::usage;
 }
 
-// Reads the command line. Gives the exit code where the program ends with that: for --help, and for a wrong command
-// line, which is reported.
+// Parses the command line. Returns an exit code if the program should end: after --help, or after reporting a wrong
+// command line.
 inline std::optional<ExitCode> parse(CLI::App& cli, int argc, char** argv) {
   try {
     cli.parse(argc, argv);

@@ -26,7 +26,7 @@ std::string several(int64_t count, const char* thing) {
   return human_count(count) + " " + thing + (count == 1 ? "" : "s");
 }
 
-// "0.012 (0.013)"; short steps need more digits to say anything.
+// "0.012 (0.013)"; short steps need more digits.
 std::string seconds(const record::Meter& meter) {
   const int digits = meter.avg >= 0.01 ? 3 : 6;
   return fmt::format("{:.{}f} ({:.{}f})", meter.val, digits, meter.avg, digits);
@@ -62,7 +62,7 @@ std::string length_of(const Banner& banner) {
   return several(banner.epochs, "epoch") + " of " + several(banner.steps_per_epoch, "step");
 }
 
-// The average step, part by part; what no part accounts for is said, not hidden.
+// The average step by parts; time that belongs to no part has a row of its own.
 void add_split(Table& table, const record::Summary& summary) {
   if (!known(summary.avg_batch_time)) return;
   const double step = summary.avg_batch_time;
@@ -76,7 +76,7 @@ void add_split(Table& table, const record::Summary& summary) {
     rest -= value;
     row(std::string("  ") + name, value);
   };
-  // Of the part before it.
+  // Percentage of the part in the row before.
   const auto detail = [&](const char* name, double value) {
     if (known(value)) row(std::string("    ") + name, value);
   };
@@ -93,7 +93,7 @@ void add_split(Table& table, const record::Summary& summary) {
   part("other", std::max(rest, 0.0));
 }
 
-std::string served(const record::Summary& summary) {
+std::string communication_of(const record::Summary& summary) {
   std::string text = summary.backend;
   if (!summary.algorithm.empty()) text += " " + summary.algorithm;
   if (!summary.transport.empty()) text += " (" + summary.transport + ")";
@@ -155,7 +155,7 @@ std::string summary_table(const record::Summary& summary) {
   add_split(table, summary);
   if (summary.steps >= 0) table.row({"steps", human_count(summary.steps)});
   if (summary.world >= 0) table.row({"world size", std::to_string(summary.world)});
-  if (!summary.backend.empty()) table.row({"communication", served(summary)});
+  if (!summary.backend.empty()) table.row({"communication", communication_of(summary)});
   if (known(summary.comm_busbw)) {
     table.row({"  allreduced", human_bytes(summary.comm_bytes) + " per step",
                fmt::format("{:.2f} GB/s busbw", summary.comm_busbw * 1e-9)});

@@ -1,4 +1,4 @@
-// The lines that a run prints. Functions give text, ending in a newline; the caller sends the summary, the learned
+// The lines that a run prints. Functions return text that ends in a newline. The caller writes the summary, the learned
 // values and the run folder to stdout, the rest to stderr.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace ddprun::console {
 
-// What the start banner tells.
+// The content of the start banner.
 struct Banner {
   std::string name;  // of the experiment
   std::string model;
@@ -21,41 +21,41 @@ struct Banner {
   int64_t train_samples = 0;
   int64_t test_samples = 0;  // 0: none
   std::string strategy;      // "single", "dp", "ddp"
-  std::string backend;       // of ddp, else ""
+  std::string backend;       // of ddp, otherwise ""
   std::string algorithm;
   int world = 1;
   int64_t global_batch = 0;
   int64_t rank_batch = 0;
   std::string device;       // "cpu", "cuda:0 (NVIDIA H200)"
   int64_t threads = 0;      // per rank, or per device under dp
-  int64_t devices = 0;      // of dp, else 0
-  bool gpu_present = true;  // false gives a plain line that there is none
+  int64_t devices = 0;      // of dp, otherwise 0
+  bool gpu_present = true;  // false adds the line that there is no GPU
   int64_t epochs = 0;
-  int64_t steps = 0;  // of a run that counts steps instead of epochs, else 0
+  int64_t steps = 0;  // of a run that counts steps instead of epochs, otherwise 0
   int64_t steps_per_epoch = 0;
   int64_t seed = 0;
   std::string run_dir;
 };
 std::string banner(const Banner& banner);
 
-// `epoch 1 [50/469] time 0.012 (0.013) data 0.001000 (0.001000) loss 0.4321 (0.5678) acc 87.50 (83.12)`: value and, in
-// parentheses, the average of the epoch so far; times in seconds, accuracy in percent.
+// `epoch 1 [50/469] time 0.012 (0.013) data 0.001000 (0.001000) loss 0.4321 (0.5678) acc 87.50 (83.12)`: the value and,
+// in parentheses, the average of the epoch so far; times in seconds, accuracy in percent.
 struct StepLine {
   int64_t epoch = 1;  // from 1
   int64_t step = 1;   // in the epoch, from 1
   int64_t steps = 1;  // of the epoch
   record::Meter time;
   record::Meter data;
-  record::Meter loss;      // updated with the samples of each step
-  record::Meter accuracy;  // 0..1, updated likewise; not updated at all where accuracy has no meaning: left out
+  record::Meter loss;      // weighted by the samples of each step
+  record::Meter accuracy;  // 0..1, weighted likewise; never updated and not printed if accuracy is undefined
 };
 std::string step_line(const StepLine& line);
 
 // `epoch 1 done in 6.21 s: train loss 0.4321, acc 87.50; test loss 0.3900, acc 88.01; train loss by rank 0.4310
-// 0.4332`; what was not measured is left out.
+// 0.4332`; values that were not measured are left out.
 std::string epoch_line(const record::EpochRecord& epoch);
 
-// The closing table: results, times, and the average step split into its parts, each with its share.
+// The final table: results, times, and the parts of the average step with their percentages.
 std::string summary_table(const record::Summary& summary);
 
 // One line: "learned: weight 1.9998, bias 3.0004"; "" for none.

@@ -29,7 +29,7 @@ int number_of(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() && number > 0 ? number : 0;
 }
 
-// A bar that cannot be drawn is no reason to stop training: faults of the terminal are ignored.
+// A bar that cannot be drawn must not stop training, so errors of the terminal are ignored.
 void send(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
@@ -78,7 +78,7 @@ bool ProgressBar::due(bool last) const {
 }
 
 void ProgressBar::draw(std::string_view before, int64_t done, int64_t total, std::string_view after) {
-  // The last column stays free: writing there wraps the line on some terminals, and brackets take two.
+  // The last column stays empty, because writing there wraps the line on some terminals; the brackets need two.
   const int room = columns_ - 1 - 2 - static_cast<int>(before.size() + after.size());
   std::string frame;
   if (room >= kNarrowest) {

@@ -1,4 +1,4 @@
-// A bar on stderr while a terminal looks on; nothing anywhere else.
+// A progress bar on stderr if that is a terminal; otherwise nothing.
 #pragma once
 
 #include <chrono>
@@ -8,15 +8,15 @@
 
 namespace ddprun::console {
 
-// Columns of the terminal that will show this process's stderr; 0 for none (a pipe, a file, TERM=dumb). A rank's stderr
-// is a pipe to its launcher, which says in DDPRUN_TTY how many columns its own terminal has.
+// Columns of the terminal that shows this process's stderr; 0 without one (a pipe, a file, TERM=dumb). A rank's stderr
+// is a pipe to its launcher, which passes the columns of its own terminal in DDPRUN_TTY.
 int terminal_columns();
 
 // Whether colours may be used: a terminal, and NO_COLOR (no-color.org) unset or empty.
 bool colours_wanted();
 
-// One line that redraws itself at most ten times a second. Every frame ends in a carriage return, so that a line
-// printed by someone else starts at the margin. One thread.
+// One line that is redrawn at most ten times a second. Every frame ends in a carriage return, so that other output
+// starts at the left margin. Single-threaded.
 class ProgressBar {
  public:
   ProgressBar() : ProgressBar(terminal_columns(), colours_wanted(), 2) {}
@@ -28,11 +28,10 @@ class ProgressBar {
 
   // "before[=====>    ]after"; the last frame, with done == total, is always drawn.
   void show(std::string_view before, int64_t done, int64_t total, std::string_view after);
-  // "epoch 1/3  [=====>    ]  50/469  loss 0.4321  61,234 samples/s  42 s left". Of the last two, what is NaN or 0 is
-  // left out.
+  // "epoch 1/3  [=====>    ]  50/469  loss 0.4321  61,234 samples/s  42 s left". Of the last two, NaN or 0 is left out.
   void show(int64_t epoch, int64_t epochs, int64_t step, int64_t steps, double loss, double samples_per_second,
             double seconds_left);
-  // Takes the bar off the screen. To be called before any other line is printed.
+  // Erases the bar. Call it before any other line is printed.
   void clear();
 
  private:

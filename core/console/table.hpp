@@ -1,5 +1,4 @@
-// console: what a person reads in the terminal: tables, lines, a progress bar, units. It formats; it measures nothing.
-// Torch-free.
+// console: output for the terminal: tables, lines, a progress bar, units. It formats; it measures nothing. Torch-free.
 #pragma once
 
 #include <string>
@@ -10,7 +9,7 @@ namespace ddprun::console {
 
 enum class Align { left, right };
 
-// Plain text in aligned columns, two spaces apart; ASCII only, no trailing spaces. One thread.
+// Plain text in aligned columns, two spaces apart; ASCII only, no trailing spaces. Single-threaded.
 class Table {
  public:
   struct Column {
@@ -18,10 +17,10 @@ class Table {
     Align align = Align::left;
   };
 
-  // Without any title, no header is printed.
+  // If no column has a title, no header is printed.
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  // One cell per column; fewer are filled up with empty ones, more are a std::logic_error.
+  // One cell per column; missing cells are empty, too many are a std::logic_error.
   void row(std::vector<std::string> cells);
   // Each line starts with `indent` spaces and ends with a newline. Widths count UTF-8 characters, not bytes.
   std::string text(int indent = 0) const;

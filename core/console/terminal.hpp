@@ -1,14 +1,14 @@
-// What the terminal can show that text is written to.
+// The capabilities of a terminal.
 #pragma once
 
 #include <string_view>
 
 namespace ddprun::console {
 
-enum class Colours { none, cube256, rgb };  // none: ASCII alone; xterm's 256; 24 bits
+enum class Colours { none, cube256, rgb };  // none: ASCII only; xterm's 256 colours; 24 bits
 
 struct Terminal {
-  int columns = 0;  // 0: no terminal, or one that does not say
+  int columns = 0;  // 0: no terminal, or unknown
   Colours colours = Colours::none;
 };
 

@@ -7,7 +7,7 @@
 namespace ddprun::console {
 namespace {
 
-// 1.23, 12.3, 123: the limits lie where rounding would add a digit.
+// 1.23, 12.3, 123: the limits are where rounding would add a digit.
 std::string three_digits(double value) {
   if (value < 9.995) return fmt::format("{:.2f}", value);
   if (value < 99.95) return fmt::format("{:.1f}", value);

@@ -1,4 +1,4 @@
-// Numbers as a person reads them.
+// Numbers formatted for people.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,13 @@
 
 namespace ddprun::console {
 
-// Three digits that count: "532 ns", "4.21 us", "12.3 ms", "1.52 s", "2 min 05 s", "1 h 02 min". NaN gives "-".
+// Three significant digits: "532 ns", "4.21 us", "12.3 ms", "1.52 s", "2 min 05 s", "1 h 02 min". NaN gives "-".
 std::string human_time(double seconds);
-// What is left of something, in whole seconds: "42 s left", "2 min 05 s left"; "" for NaN and for what is over.
+// Remaining time in whole seconds: "42 s left", "2 min 05 s left"; "" for NaN and if nothing is left.
 std::string human_time_left(double seconds);
 // Powers of 1024: "512 B", "1.50 KiB", "25.0 MiB".
 std::string human_bytes(int64_t bytes);
-// Thousands parted by commas: "60,000".
+// Thousands separated by commas: "60,000".
 std::string human_count(int64_t count);
 // Samples per second: "61,234 samples/s"; below 100 with decimals: "12.3 samples/s".
 std::string human_rate(double samples_per_second);

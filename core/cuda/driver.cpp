@@ -4,13 +4,13 @@
 
 #include <cstdlib>
 
-#include "ddprun/error.hpp"
 #include "cuda/library.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::cuda {
 namespace {
 
-// As cuda.h has them.
+// Definitions from cuda.h.
 using CUresult = int;
 using CUdevice = int;
 constexpr CUresult kDriverSuccess = 0;
@@ -38,7 +38,7 @@ std::string text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-// What limits the GPUs that CUDA shows: a part of a message, or nothing.
+// The part of a message about what restricts the GPUs that CUDA shows; empty if nothing does.
 std::string visible() {
   const char* const devices = std::getenv("CUDA_VISIBLE_DEVICES");
   return devices == nullptr ? "" : std::string(" (CUDA_VISIBLE_DEVICES=") + devices + ")";
@@ -48,7 +48,7 @@ std::string count_text(std::size_t count, const char* noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-// "[0, 0, 0]", all ranks on the first GPU.
+// "[0, 0, 0]": all ranks on the first GPU.
 std::string zeros(int ranks) {
   std::string list = "[0";
   for (int rank = 1; rank < ranks; ++rank) list += ", 0";
@@ -84,7 +84,7 @@ void check(const Driver& driver, const char* what, CUresult result) {
          std::to_string(result) + ")");
 }
 
-// Asked before anything else of it, which an older driver could not answer.
+// Called first: an older driver may not support the other functions.
 int version_of(const Driver& driver) {
   int version = 0;
   check(driver, "its version", driver.version(&version));
@@ -133,7 +133,7 @@ Found find() {
   return found;
 }
 
-// Found once; where that throws, the next call looks again.
+// Computed once; if it throws, the next call tries again.
 const Found& found() {
   static const Found found = find();
   return found;

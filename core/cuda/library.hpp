@@ -1,4 +1,4 @@
-// A library of NVIDIA's, opened when it is first asked for: nothing of CUDA is linked, and no header of it is needed.
+// A library of NVIDIA's, loaded on first use, so that CUDA is not linked and its headers are not needed.
 #pragma once
 
 #include <string>
@@ -7,21 +7,21 @@ namespace ddprun::cuda {
 
 class Library {
  public:
-  // Opens `name`, a SONAME or a path; it stays open until the process ends. One that the process has already, under
-  // that SONAME, is the one. Any thread.
+  // Opens `name`, a SONAME or a path, and keeps it open until the process ends. A library that the process has already
+  // loaded under that SONAME is used. Thread-safe.
   explicit Library(const char* name);
 
   bool found() const { return handle_ != nullptr; }
-  // The loader's words where it was not found.
+  // The loader's message if the library was not found.
   const std::string& why() const { return why_; }
 
-  // The function `name`, whose type the caller knows; null where the library has none.
+  // The function `name`, with the type that the caller gives; null if the library does not have it.
   template <class Function>
   Function* function(const char* name) const {
     return reinterpret_cast<Function*>(symbol(name));
   }
 
-  // The same, of a library that must have it. Throws Error(plugin) that names both.
+  // The same for a required function. Throws Error(plugin) that names library and function.
   template <class Function>
   void bind(Function*& function, const char* name) const {
     function = reinterpret_cast<Function*>(required(name));

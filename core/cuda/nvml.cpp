@@ -2,14 +2,14 @@
 
 #include <atomic>
 
-#include "ddprun/error.hpp"
 #include "base/log.hpp"
 #include "cuda/library.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::cuda {
 namespace {
 
-// As nvml.h has them.
+// Definitions from nvml.h.
 using Device = struct nvmlDevice_st*;
 constexpr int kNvmlSuccess = 0;
 constexpr int kCore = 0;  // NVML_TEMPERATURE_GPU
@@ -21,8 +21,8 @@ struct Memory {
 };
 
 void tell_once(const std::string& why) {
-  static std::atomic<bool> told{false};
-  if (!told.exchange(true)) log::info("no utilization, temperature and power of GPUs in the records: " + why);
+  static std::atomic<bool> reported{false};
+  if (!reported.exchange(true)) log::info("no utilization, temperature and power of GPUs in the records: " + why);
 }
 
 }  // namespace

@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "ddprun/error.hpp"
 #include "cuda/driver.hpp"
 #include "cuda/library.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::cuda {
 namespace {
@@ -81,7 +81,7 @@ Runtime::Runtime(int device) : device_(device) {
 
 Runtime::~Runtime() = default;
 
-// An error is told once: left where it is, the next call of somebody else would report it.
+// Clears CUDA's last error: otherwise the next call in this thread would report it again.
 void Runtime::check(const char* what, int result) const {
   if (result == kRuntimeSuccess) return;
   functions_->last_error();
@@ -107,7 +107,7 @@ void Runtime::clear(void* memory, std::size_t bytes) const {
 
 void Runtime::to_device(void* memory, const void* host, std::size_t bytes) const {
   check("a copy to the GPU", functions_->memcpy(memory, host, bytes, kToDevice));
-  check("a copy to the GPU", functions_->synchronize(nullptr));  // small ones return while they are under way
+  check("a copy to the GPU", functions_->synchronize(nullptr));  // small copies return before they are complete
 }
 
 void Runtime::to_host(void* host, const void* memory, std::size_t bytes) const {

@@ -1,4 +1,4 @@
-// Memory and streams of a GPU for torch-free programs (the benchmark, the conformance suite), over the CUDA runtime.
+// GPU memory and streams for torch-free programs (the benchmark, the conformance suite), through the CUDA runtime.
 #pragma once
 
 #include <cstddef>
@@ -7,36 +7,37 @@
 
 namespace ddprun::cuda {
 
-// One GPU. The memory and the streams that it gives outlive it. Any thread, once that has called make_current(). Every
-// function throws Error(failure) with CUDA's words where a call fails, in which an earlier piece of work on the GPU may
-// have failed.
+// One GPU. Its memory and streams may outlive this object. Any thread may use it after make_current(). Every function
+// throws Error(failure) with CUDA's message if a call fails; the cause may be earlier work on the GPU.
 class Runtime {
  public:
-  // Loads libcudart.so.13: the one that this process has, else the one that this build was made with, and makes the GPU
-  // `device`, CUDA's ordinal, current on this thread. Throws Error(plugin) where there is no such library or GPU.
+  // Loads libcudart.so.13: the one that is already in this process, otherwise the one that this build was made with.
+  // Makes the GPU `device` (CUDA device index) current on this thread. Throws Error(plugin) if there is no such library
+  // or GPU.
   explicit Runtime(int device);
   ~Runtime();
 
-  // CUDA's current device is a thread's own.
+  // Every thread has its own current device in CUDA.
   void make_current() const;
 
-  // Bytes on the GPU, uninitialised, aligned to 256. Giving them back waits for the GPU.
+  // Uninitialised GPU memory, aligned to 256 bytes. Freeing it waits for the GPU.
   std::shared_ptr<void> allocate(std::size_t bytes) const;
-  // Zeroes, or copies from or to the host's memory. Returns when it is done. Waits for no stream of ours: synchronize()
-  // is the caller's.
+  // Zeroes memory, or copies to or from host memory. Returns when it is done. Does not wait for other streams; the
+  // caller must call synchronize().
   void clear(void* memory, std::size_t bytes) const;
   void to_device(void* memory, const void* host, std::size_t bytes) const;
   void to_host(void* host, const void* memory, std::size_t bytes) const;
 
-  // A cudaStream_t that waits for no other.
+  // A cudaStream_t that does not synchronize with other streams.
   std::shared_ptr<void> make_stream() const;
-  // Blocks until all that the stream holds is done.
+  // Blocks until all work on the stream is done.
   void synchronize(void* stream) const;
 
-  // Records what `work` gives to the stream, instead of doing it, as a cudaGraphExec_t that goes before the runtime.
-  // Captured thread-locally: other threads may use the GPU meanwhile. Throws what `work` throws.
+  // Records the work that `work` queues on the stream, instead of running it, as a cudaGraphExec_t. The graph must be
+  // destroyed before the runtime. Captured thread-locally: other threads may use the GPU meanwhile. Throws what `work`
+  // throws.
   std::shared_ptr<void> capture(void* stream, const std::function<void()>& work) const;
-  // Queues it on the stream. The graph lives until that is done.
+  // Queues the graph on the stream. The graph must live until it has completed.
   void replay(void* graph, void* stream) const;
 
  private:

@@ -8,8 +8,8 @@
 #include <memory>
 #include <string_view>
 
-#include "ddprun/error.hpp"
 #include "data/byte_file.hpp"
+#include "ddprun/error.hpp"
 #include "ddprun/plugin/dataset_plugin.hpp"
 #include "ddprun/plugin/words.hpp"
 
@@ -18,13 +18,13 @@ namespace {
 
 constexpr std::size_t unpack_step = 64 * 1024;
 
-// A name from an archive as it may stand in a message: in quotes, in one line, not endless.
+// A name from an archive for a message: quoted, on one line, limited in length.
 std::string quoted(std::string_view name) {
   constexpr std::size_t longest = 200;
   return '"' + printable(name.substr(0, longest)) + (name.size() > longest ? "...\"" : "\"");
 }
 
-// True where the name leads out of the folder that the archive would be unpacked in.
+// True if the name leads out of the folder where the archive would be unpacked.
 bool leads_out(std::string_view name) {
   if (name.starts_with('/')) return true;
   for (std::size_t at = 0; at <= name.size();) {
@@ -35,8 +35,8 @@ bool leads_out(std::string_view name) {
   return false;
 }
 
-// libarchive takes the tar format apart; the unpacking is ByteFile's, which tells damage from an end, and is counted
-// here, so that an archive that unpacks without end is left early.
+// libarchive parses the tar format. ByteFile decompresses, because it distinguishes damage from the end of a file, and
+// counts the bytes, so that a decompression bomb is stopped early.
 class TarReader {
  public:
   TarReader(const std::string& path, const ArchiveLimits& limits)
@@ -50,7 +50,7 @@ class TarReader {
   bool next() {
     const int status = archive_read_next_header(archive_.get(), &entry_);
     if (status == ARCHIVE_EOF) return false;
-    if (status != ARCHIVE_WARN) check(status);  // a warning: of an attribute that is of no interest here
+    if (status != ARCHIVE_WARN) check(status);  // a warning about an attribute that is not used here
     const char* const name = archive_entry_pathname(entry_);
     if (name == nullptr) fail("holds a member whose name cannot be read");
     name_ = name;
@@ -69,7 +69,7 @@ class TarReader {
            std::to_string(limits_.member) + " are read");
     }
     std::vector<uint8_t> bytes;
-    bytes.reserve(size);  // takes no memory before it is written to
+    bytes.reserve(size);  // allocates no physical memory before it is written to
     while (true) {
       const std::size_t before = bytes.size();
       bytes.resize(std::min(size, before + unpack_step));
@@ -81,7 +81,7 @@ class TarReader {
     }
   }
 
-  // Reads what lies behind the last member, for the checksum at its end.
+  // Reads the rest after the last member, so that the checksum at the end is verified.
   void finish() {
     while (!refill().empty()) continue;
   }
@@ -116,7 +116,7 @@ class TarReader {
     return buffer_;
   }
 
-  // libarchive's callback: no exception may pass through it.
+  // A callback of libarchive: no exception may pass through it.
   static la_ssize_t give_bytes(archive*, void* self, const void** bytes) {
     auto& reader = *static_cast<TarReader*>(self);
     try {
@@ -135,7 +135,7 @@ class TarReader {
   std::size_t unpacked_ = 0;
   std::exception_ptr error_;
   std::unique_ptr<archive, int (*)(archive*)> archive_;
-  archive_entry* entry_ = nullptr;  // archive_'s
+  archive_entry* entry_ = nullptr;  // owned by archive_
   std::string name_;
 };
 

@@ -1,4 +1,4 @@
-// The memory of one batch, taken once and used for many. Private to the module.
+// The memory of a batch, allocated once and used for many batches. Private to the module.
 #pragma once
 
 #include <atomic>
@@ -13,17 +13,17 @@
 
 namespace ddprun::data {
 
-// One thread at a time.
+// Used by one thread at a time.
 class BatchBuffer {
  public:
   // Empty: ordinary memory.
   explicit BatchBuffer(MemorySource source) : source_(std::move(source)) {}
 
-  // Makes room for so many samples. Memory only grows.
+  // Allocates memory for this number of samples. It never shrinks.
   void reserve(const Dataset& dataset, std::size_t samples);
 
-  // Fetches the samples of `indices`, for which there must be room, a piece at a time; returns early, with what it has,
-  // once `stop` is true. Throws what the data set throws.
+  // Fetches the samples of `indices` piece by piece; reserve() must have been called for as many. Returns early with
+  // the samples fetched so far once `stop` is true. Throws what the data set throws.
   Batch fill(const Dataset& dataset, std::span<const int64_t> indices, int64_t epoch, const std::atomic<bool>& stop);
 
  private:

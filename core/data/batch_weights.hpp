@@ -1,4 +1,4 @@
-// Load balance: a step's batch, shared out by weight.
+// Load balance: splits a step's batch by weight.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace ddprun::data {
 
-// How many of `total` go to each weight, by the method of largest remainders (Hamilton 1792; of equal remainders the
-// first is served first): they add up to total, and each is its exact share rounded down or up. Weights are 0 or more,
-// not all 0.
+// Splits `total` in proportion to the weights by the method of largest remainders (Hamilton 1792; of equal remainders
+// the first wins). The parts add up to total, and each is its exact quota rounded down or up. Weights must be at least
+// 0, and not all 0.
 std::vector<int64_t> apportion(int64_t total, const std::vector<double>& weights);
 
-// From the batches of every rank, one for each step of an epoch, those of `rank` where each step's samples, in the
-// order of the ranks, are shared out by weight.
+// The batches of `rank`, one per step, if each step's samples (of all ranks, in rank order) are split by weight.
+// `batches` holds the unweighted batches of every rank.
 Batches share_out(const std::vector<Batches>& batches, int rank, const std::vector<double>& weights);
 
 }  // namespace ddprun::data

@@ -1,4 +1,4 @@
-// A file that is read as bytes from front to back, unpacked when it is gzip. Private to the module.
+// A file that is read sequentially as bytes, decompressed if it is gzip. Private to the module.
 #pragma once
 
 #include <zlib.h>
@@ -13,14 +13,14 @@
 
 namespace ddprun::data {
 
-// `plain`, or else `plain` + ".gz", whichever is there; empty when neither is. Throws InvalidDataset("root") where it
-// is no regular file or cannot be looked at.
+// `plain` or `plain` + ".gz", whichever exists; empty if neither does. Throws InvalidDataset("root") if it is not a
+// regular file or cannot be accessed.
 std::string find_file(const std::string& plain);
 
 // How to get the files of a data set that `ddprun data fetch` knows by this name.
 std::string fetch_advice(const std::string& name, const std::string& root, const std::string& default_root);
 
-// Throws InvalidDataset("root") unless `root` is a folder; where nothing is there, with `advice`.
+// Throws InvalidDataset("root") unless `root` is a folder; with `advice` if nothing exists there.
 void check_root(const std::string& root, const std::string& advice);
 
 // Throws InvalidDataset("root"): what is wrong with the content of a file, and where.
@@ -35,8 +35,8 @@ class ByteFile {
   ByteFile(const ByteFile&) = delete;
   ByteFile& operator=(const ByteFile&) = delete;
 
-  // Appends at most `count` bytes to `out`; fewer only when the file ends. Memory grows with what there is to read, not
-  // with what was asked for. At the end of a gzip file its checksum has been compared.
+  // Appends at most `count` bytes to `out`; fewer only at the end of the file. Allocates memory for the data that
+  // exists, not for `count`. At the end of a gzip file its checksum has been verified.
   void read(std::size_t count, std::vector<uint8_t>& out);
 
  private:
@@ -48,10 +48,10 @@ class ByteFile {
   const std::string path_;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
   std::array<uint8_t, 65536> buffer_;
-  z_stream stream_{};          // next_in and avail_in say what of buffer_ is left, for plain files too
-  std::size_t file_read_ = 0;  // bytes taken from the file so far
+  z_stream stream_{};          // next_in and avail_in point to the unread part of buffer_, for plain files too
+  std::size_t file_read_ = 0;  // bytes read from the file so far
   bool packed_ = false;
-  bool member_done_ = false;  // a gzip file is one or more members end to end
+  bool member_done_ = false;  // a gzip file consists of one or more members
 };
 
 }  // namespace ddprun::data

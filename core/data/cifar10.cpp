@@ -19,7 +19,7 @@ constexpr std::size_t most_archive_bytes = std::size_t{1} << 30;
 
 const std::vector<std::string> class_names = {"airplane", "automobile", "bird",  "cat",  "deer",
                                               "dog",      "frog",       "horse", "ship", "truck"};
-const std::string folder = "cifar-10-batches-bin";  // in the archive, and where a user has unpacked it
+const std::string folder = "cifar-10-batches-bin";  // in the archive, and where users unpack it
 const std::string archive_name = "cifar-10-binary.tar.gz";
 
 using Files = std::map<std::string, std::vector<uint8_t>>;  // name -> records
@@ -35,8 +35,8 @@ std::vector<std::string> file_names(const DatasetOptions& options, const std::st
   return names;
 }
 
-// The records of a file, read to its end and checked. One byte more than there may be shows a file that is too long,
-// and makes a packed file end with its checksum.
+// The records of a file, read to its end and checked. Reading one byte more than allowed detects a file that is too
+// long, and makes zlib verify the checksum of a compressed file.
 std::vector<uint8_t> read_records(const std::string& path) {
   std::vector<uint8_t> bytes;
   ByteFile(path).read(most_file_bytes + 1, bytes);
@@ -48,7 +48,7 @@ std::vector<uint8_t> read_records(const std::string& path) {
   return bytes;
 }
 
-// Files that lie in the folder itself, or in the one that the archive unpacks to. Others are added to `missing`.
+// Finds the files in root or in the folder that the archive unpacks to. Adds the others to `missing`.
 Files read_plain_files(const std::filesystem::path& root, const std::vector<std::string>& names,
                        std::vector<std::string>& missing) {
   Files files;
@@ -92,7 +92,7 @@ Files read_files(const std::string& root, const std::string& advice, const std::
   return files;
 }
 
-// The pictures and labels of the files, in their order. A file that is in no later list is let go on the way.
+// The images and labels of the files, in order. Frees a file when no later list needs it.
 ByteImages take(Files& files, const std::vector<std::string>& names, const std::vector<std::string>& later) {
   ByteImages images{3, 32, 32, {}, {}};
   std::size_t records = 0;

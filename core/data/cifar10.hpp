@@ -1,5 +1,5 @@
-// CIFAR-10 (Krizhevsky 2009) in its binary form: records of one label byte and 32 x 32 pixels, red, green and blue
-// plane. See open_dataset for where it is looked for and what it takes.
+// CIFAR-10 (Krizhevsky 2009) in its binary form: records of one label byte and 32 x 32 pixels, as red, green and blue
+// planes. open_dataset describes its paths and options.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,9 @@ namespace ddprun::data {
 
 Splits open_cifar10(const DatasetContext& context);
 
-// Checks that `bytes`, a whole file, are records: one or more, none cut off, labels from 0 to 9. Pure, safe for any
-// bytes. Throws InvalidDataset("root") that begins with `path` and the offset. Private to the module.
+// Checks that `bytes`, a whole file, consists of complete records (at least one) with labels from 0 to 9. A pure
+// function, safe for any bytes. Throws InvalidDataset("root") that begins with `path` and the offset. Private to the
+// module.
 void check_cifar10_records(std::span<const uint8_t> bytes, const std::string& path);
 
 }  // namespace ddprun::data

@@ -35,7 +35,7 @@ class CurriculumSampler final : public Sampler {
   int64_t size(int rank) const override { return places_->size(rank); }
 
  private:
-  // The epoch of all ranks.
+  // The epoch over all ranks.
   std::vector<int64_t> draw(int64_t epoch) const {
     const int64_t eligible = eligible_samples(curriculum_, epoch);
     const uint64_t seed = seed_ + static_cast<uint64_t>(epoch);
@@ -52,7 +52,7 @@ class CurriculumSampler final : public Sampler {
   const Curriculum curriculum_;
   const std::vector<int64_t> order_;  // easiest first
   const uint64_t seed_;
-  const std::unique_ptr<Sampler> places_;  // of this rank in the epoch
+  const std::unique_ptr<Sampler> places_;  // the positions of this rank in the epoch
 };
 
 }  // namespace
@@ -60,9 +60,9 @@ class CurriculumSampler final : public Sampler {
 int64_t eligible_samples(const Curriculum& curriculum, int64_t epoch) {
   const auto samples = static_cast<int64_t>(curriculum.difficulty.size());
   if (epoch >= curriculum.epochs) return samples;
-  const double way = static_cast<double>(epoch) / static_cast<double>(curriculum.epochs);
-  const double share = curriculum.start + (1 - curriculum.start) * way;
-  return std::clamp<int64_t>(std::llround(share * static_cast<double>(samples)), std::min<int64_t>(1, samples),
+  const double progress = static_cast<double>(epoch) / static_cast<double>(curriculum.epochs);
+  const double fraction = curriculum.start + (1 - curriculum.start) * progress;
+  return std::clamp<int64_t>(std::llround(fraction * static_cast<double>(samples)), std::min<int64_t>(1, samples),
                              samples);
 }
 

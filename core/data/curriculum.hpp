@@ -1,4 +1,4 @@
-// A sampler that begins with what is easy.
+// A sampler that begins with the easiest samples.
 #pragma once
 
 #include <memory>
@@ -9,18 +9,18 @@
 namespace ddprun::data {
 
 struct Curriculum {
-  std::vector<double> difficulty;  // of each sample; finite
-  double start = 0.2;              // share of the samples, the easiest, in epoch 0; above 0, at most 1
-  int64_t epochs = 1;              // from this one on all of them; the share widens linearly until then
+  std::vector<double> difficulty;  // by sample; finite
+  double start = 0.2;              // fraction of the samples, the easiest, in epoch 0; above 0, at most 1
+  int64_t epochs = 1;              // from this epoch on all samples are used; the fraction grows linearly until then
 };
 
-// How many of the samples, the easiest, an epoch (from 0) draws from: at least one.
+// The number of easiest samples that an epoch (from 0) draws from: at least one.
 int64_t eligible_samples(const Curriculum& curriculum, int64_t epoch);
 
-// A curriculum (Bengio et al. 2009, with the linear pacing of Hacohen and Weinshall 2019): each epoch is as long as the
-// data set, drawn from the eligible samples, permutation after permutation of them; of equally difficult ones those of
-// lower index come first. Once all are eligible, the epochs are those of distributed_sampler(), shuffled, index for
-// index. A pure function of the scores besides. Throws Error(usage) as that does.
+// A curriculum (Bengio et al. 2009, with the linear pacing of Hacohen and Weinshall 2019). Each epoch has the length of
+// the data set and repeats random permutations of the eligible samples. Of equally difficult samples the lower index
+// comes first. Once all samples are eligible, the epochs equal those of distributed_sampler(), shuffled, index for
+// index. Also a pure function of the scores. Throws Error(usage) as distributed_sampler() does.
 std::unique_ptr<Sampler> curriculum_sampler(Curriculum curriculum, int rank, int world, uint64_t seed, Last last);
 
 }  // namespace ddprun::data

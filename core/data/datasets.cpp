@@ -18,7 +18,7 @@ ddprun_dataset_plugin table(const char* name, const char* summary) {
   return detail::dataset_table<open>(name, version(), summary);
 }
 
-// Null for a name that is not ours.
+// Null for a name that is not built in.
 const ddprun_dataset_plugin* builtin(const std::string& name) {
   const auto& all = builtin_datasets();
   const auto found = std::find_if(all.begin(), all.end(), [&](const auto& table) { return table.name == name; });

@@ -1,5 +1,5 @@
-// data: datasets, the Sampler and the loader. Torch-free: it fills plain memory; train/ makes tensors of it. This
-// header: the data sets that are known by name, and how one is opened.
+// data: data sets, the Sampler and the Loader. Torch-free: it fills plain memory, and train/ makes tensors of it. This
+// header: the built-in data sets, and how to open a data set.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace ddprun::data {
 
-// The [data] keys that say what to open.
+// The [data] keys that select a data set.
 struct DataOptions {
   std::string name;  // one of builtin_datasets(), or a plugin's name or path
   DatasetContext context;
 };
 
-// A fault of the data set or of its keys (exit code usage). what() is the reason alone, so that the caller can put the
-// place in the config before it; key() is the key at fault, below "data.": "name", "root" or "options.samples".
+// An error of the data set or of its keys (exit code usage). what() is only the reason, so that the caller can add the
+// place in the config; key() is the key below "data.": "name", "root" or "options.samples".
 class DatasetError : public Error {
  public:
   DatasetError(std::string key, const std::string& reason) : Error(ExitCode::usage, reason), key_(std::move(key)) {}
@@ -28,19 +28,19 @@ class DatasetError : public Error {
   std::string key_;
 };
 
-// The data sets that come with ddprun, as the tables that a plugin would export.
+// The built-in data sets, as the function tables that a plugin would export.
 const std::vector<ddprun_dataset_plugin>& builtin_datasets();
 
-// What opens a data set: one of builtin_datasets(), with an empty path, or else a plugin, by name or path. Throws
-// DatasetError("name") that lists the names there are, and Error(plugin) for a plugin that is refused: by the registry,
-// or for taking the name of one of ours. Any thread.
+// Finds a data set: one of builtin_datasets(), with an empty path, or a plugin, by name or path. Throws
+// DatasetError("name") that lists the available names, and Error(plugin) for a plugin that the registry rejects or that
+// has the name of a built-in one. Thread-safe.
 plugin::DatasetPlugin find_dataset(const std::string& name, const plugin::Registry& registry);
 
-// registry.list(), where data set plugins that take the name of one of ours are refused too.
+// registry.list(), with data set plugins rejected if they have the name of a built-in one.
 std::vector<plugin::Listed> list_plugins(const plugin::Registry& registry);
 
-// Opens the splits of a data set through its table and checks what it says of itself. Of each data set that comes with
-// ddprun, options, every file to its last byte and every label are checked here.
+// Opens the splits of a data set through its function table and checks what they report. For a built-in data set, also
+// checks the options, every byte of every file, and every label.
 //
 //   linear         y = slope x + intercept + noise e, x and e standard normal; input {1}, target {1}, both float32.
 //                  Options: samples (10000), test_samples (1000), slope (2), intercept (3), noise (0.1),
@@ -56,8 +56,8 @@ std::vector<plugin::Listed> list_plugins(const plugin::Registry& registry);
 //                  train (data_batch_1.bin to data_batch_5.bin) and test (test_batch.bin): names of files, with commas
 //                  between them.
 //   (images)       image_size (0: as the files have it), resize ("image" or "tensor"), mean, std: see
-//                  ddprun/plugin/image_transform.hpp; random_crop (0), random_flip (false): for the training split only;
-//                  samples, test_samples (all): only the first so many.
+//                  ddprun/plugin/image_transform.hpp; random_crop (0), random_flip (false): for the training split
+//                  only; samples, test_samples (all): use only the first ones.
 //   synthetic      Noise in the shape of images, for benchmarks; a sample depends on seed and index alone. Options:
 //                  shape ("3x224x224"), classes (1000), samples (10000), test_samples (1000), seed (the experiment's).
 //

@@ -25,7 +25,7 @@ std::vector<double> magnitudes(const Dataset& dataset, int workers) {
   return scores;
 }
 
-// The whole line, spaces and a carriage return at its end apart.
+// The whole line except for trailing spaces and a carriage return.
 bool read_score(std::string_view line, double& score) {
   while (!line.empty() && (line.back() == ' ' || line.back() == '\t' || line.back() == '\r')) line.remove_suffix(1);
   while (!line.empty() && (line.front() == ' ' || line.front() == '\t')) line.remove_prefix(1);

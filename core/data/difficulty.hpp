@@ -1,4 +1,4 @@
-// How difficult each sample of a data set is, for a curriculum.
+// The difficulty of each sample of a data set, for a curriculum.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@ namespace ddprun::data {
 
 inline const std::string kMagnitude = "magnitude";
 
-// A score for each sample, higher for more difficult. `source` is "magnitude", the mean absolute value of the input as
-// epoch 0 gives it, or the path of a text file with one number a line, in the order of the samples. The same on every
-// rank and with any number of `workers`. Throws DatasetError("difficulty") that names file and line.
+// A score for each sample, higher for more difficult ones. `source` is "magnitude", the mean absolute value of the
+// input as epoch 0 gives it, or the path of a text file with one number per line in sample order. Equal on every rank
+// and for any number of `workers`. Throws DatasetError("difficulty") that names file and line.
 std::vector<double> difficulties(const std::string& source, const Dataset& dataset, int workers);
 
 }  // namespace ddprun::data

@@ -66,7 +66,8 @@ IdxFile read_idx(const std::string& path, int dimensions, const std::string& wha
   ByteFile source(path);
   source.read(idx_header_bytes(dimensions), file.bytes);
   file.header = parse_idx_header(file.bytes, dimensions, path);
-  // One byte more than there should be: it shows a file that goes on, and makes a packed file end with its checksum.
+  // Reading one byte more than expected detects a file that is too long, and makes zlib verify the checksum of a
+  // compressed file.
   source.read(file.header.values + 1, file.bytes);
   check_idx_values(file.bytes, file.header, what, path);
   return file;

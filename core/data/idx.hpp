@@ -16,16 +16,16 @@ struct IdxHeader {
   std::size_t values = 0;        // the product of the extents; a value is one byte
 };
 
-// How long the header of a file with so many dimensions is.
+// The length of the header for this number of dimensions.
 constexpr std::size_t idx_header_bytes(int dimensions) {
   return 4 + 4 * static_cast<std::size_t>(dimensions);
 }
 
-// Reads the header at the front of `bytes`: unsigned bytes in so many dimensions, none of them empty. Pure, and safe
-// for any bytes. Throws InvalidDataset("root") that begins with `path` and the offset.
+// Parses the header at the start of `bytes`: unsigned bytes with the given number of dimensions, none of size 0. A pure
+// function, safe for any bytes. Throws InvalidDataset("root") that begins with `path` and the offset.
 IdxHeader parse_idx_header(std::span<const uint8_t> bytes, int dimensions, const std::string& path);
 
-// A whole file, header and values, checked.
+// A whole checked file: header and values.
 struct IdxFile {
   std::string path;
   IdxHeader header;
@@ -33,12 +33,12 @@ struct IdxFile {
   std::span<const uint8_t> values() const { return std::span(bytes).subspan(header.bytes); }
 };
 
-// Checks that `bytes`, a whole file, holds what its header says: nothing missing, nothing more. `what` names the values
-// ("pixels"). Pure, safe for any bytes. Throws as above.
+// Checks that `bytes`, a whole file, has exactly the size that its header gives. `what` names the values ("pixels"). A
+// pure function, safe for any bytes. Throws as above.
 void check_idx_values(std::span<const uint8_t> bytes, const IdxHeader& header, const std::string& what,
                       const std::string& path);
 
-// Reads a file, plain or packed. Throws as above.
+// Reads a file, plain or compressed. Throws as above.
 IdxFile read_idx(const std::string& path, int dimensions, const std::string& what);
 
 }  // namespace ddprun::data

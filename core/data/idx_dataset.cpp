@@ -14,7 +14,7 @@ constexpr int64_t most_classes = 256;  // a label is one byte
 
 struct Source {
   std::string root;
-  std::string advice;  // what to do when a file is not there
+  std::string advice;  // what to do if a file is missing
 };
 
 std::string path_of(const Source& source, const std::string& name) {
@@ -36,7 +36,7 @@ Files read_split(const Source& source, const std::string& split) {
   const int64_t labels = files.labels.header.extents[0];
   if (images != labels) {
     throw InvalidDataset("root", files.labels.path + ": offset 4: " + std::to_string(labels) + " labels for the " +
-                                   std::to_string(images) + " images in " + files.images.path);
+                                     std::to_string(images) + " images in " + files.images.path);
   }
   return files;
 }
@@ -47,8 +47,8 @@ void check_labels(const IdxFile& file, std::size_t classes) {
   if (wrong == labels.end()) return;
   const auto offset = file.header.bytes + static_cast<std::size_t>(wrong - labels.begin());
   throw InvalidDataset("root", file.path + ": offset " + std::to_string(offset) + ": label " + std::to_string(*wrong) +
-                                 " in a data set of " + std::to_string(classes) + " classes (0 to " +
-                                 std::to_string(classes - 1) + ")");
+                                   " in a data set of " + std::to_string(classes) + " classes (0 to " +
+                                   std::to_string(classes - 1) + ")");
 }
 
 void check_same_shape(const IdxFile& train, const IdxFile& test) {
@@ -57,8 +57,8 @@ void check_same_shape(const IdxFile& train, const IdxFile& test) {
     const int64_t test_extent = test.header.extents[i];
     if (train_extent == test_extent) continue;
     throw InvalidDataset("root", test.path + ": offset " + std::to_string(4 + 4 * i) + ": images with " +
-                                   std::to_string(test_extent) + (i == 1 ? " rows" : " columns") + ", where " +
-                                   train.path + " has " + std::to_string(train_extent));
+                                     std::to_string(test_extent) + (i == 1 ? " rows" : " columns") + ", where " +
+                                     train.path + " has " + std::to_string(train_extent));
   }
 }
 
@@ -68,7 +68,7 @@ std::vector<std::string> numbered(int64_t classes) {
   return names;
 }
 
-// The values without the header before them.
+// The values without the header.
 std::vector<uint8_t> values_of(IdxFile& file) {
   file.bytes.erase(file.bytes.begin(), file.bytes.begin() + static_cast<std::ptrdiff_t>(file.header.bytes));
   return std::move(file.bytes);

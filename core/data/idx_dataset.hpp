@@ -1,4 +1,4 @@
-// Images and labels in IDX files: MNIST, Fashion-MNIST, and a user's own. See open_dataset for what they take.
+// Images and labels in IDX files: MNIST, Fashion-MNIST, and the user's own. open_dataset describes their options.
 #pragma once
 
 #include "ddprun/plugin/dataset_plugin.hpp"

@@ -42,7 +42,7 @@ class ImageDataset : public Dataset {
   const std::vector<std::string> classes_;
 };
 
-// Keeps the first `count` pictures, or all for 0.
+// Keeps the first `count` images, or all for 0.
 void keep_first(ByteImages& images, int64_t count, const char* key) {
   const auto there = static_cast<int64_t>(images.labels.size());
   if (count == 0) return;

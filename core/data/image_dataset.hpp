@@ -1,5 +1,5 @@
-// Data sets of labelled pictures that stay in memory as bytes: what MNIST, its kin and CIFAR-10 share. Private to the
-// room.
+// Data sets of labelled images that are kept in memory as bytes: the common part of MNIST, similar data sets, and
+// CIFAR-10. Private to the module.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace ddprun::data {
 
-// The pictures of one split, one after another, each plane by plane, and the label of each.
+// The images of one split, one after another, plane by plane, and their labels.
 struct ByteImages {
   int64_t channels, height, width;
   std::vector<uint8_t> pixels;
   std::vector<uint8_t> labels;
 };
 
-// What the options say of pictures: how samples are made, and how many of each split are used (0: all).
+// The image options: how samples are made, and how many of each split are used (0: all).
 struct ImageSplitOptions {
   ImageOptions image;
   int64_t samples = 0;
@@ -33,9 +33,9 @@ std::vector<std::string> image_split_names(const std::vector<std::string>& more)
 ImageSplitOptions read_image_split_options(const DatasetOptions& options, const ImageOptions& defaults,
                                            int64_t channels);
 
-// Both splits; crop and flip are for the training split alone, and drawn from `seed`. There is a label for each
-// picture, below classes.size(). Throws InvalidDataset("options.samples" or "options.test_samples") when there are not so
-// many.
+// Both splits. Crop and flip apply only to the training split and are drawn from `seed`. There is a label below
+// classes.size() for each image. Throws InvalidDataset("options.samples" or "options.test_samples") if there are fewer
+// samples.
 Splits make_image_splits(ByteImages train, ByteImages test, const ImageSplitOptions& options, uint64_t seed,
                          const std::vector<std::string>& classes);
 

@@ -1,4 +1,4 @@
-// The straight line with noise that the tutorials fit. See open_dataset for its options.
+// A straight line with noise, for linear regression. open_dataset describes its options.
 #pragma once
 
 #include "ddprun/plugin/dataset_plugin.hpp"

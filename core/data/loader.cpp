@@ -8,8 +8,8 @@
 #include <thread>
 #include <utility>
 
-#include "ddprun/error.hpp"
 #include "data/batch_buffer.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::data {
 namespace {
@@ -49,13 +49,13 @@ class InlineLoader : public Loader {
   BatchBuffer buffer_;
 };
 
-// Workers take the batches of the epoch in order, each into the slot of a ring that is its number modulo the slots, and
-// the caller takes them out in order. One mutex guards all but the memory of the slots, which belongs to the worker
-// until the slot is ready, and then to the caller until its next call.
+// Workers claim the batches of an epoch in order. Batch i uses slot i modulo the number of slots, and the caller
+// receives the batches in order. One mutex guards everything but the memory of the slots: a worker owns a slot until it
+// is ready, then the caller owns it until its next call.
 //
-// Waking a sleeping thread costs more than fetching a small batch. So a worker is woken only when half of what was
-// fetched ahead is used up, one at a time, and the caller only when the very batch that it waits for is ready. Where
-// the workers are so late that nobody has begun that batch, the caller fetches it itself.
+// Waking a sleeping thread costs more than fetching a small batch. So only one worker is woken at a time, when half of
+// the prefetched batches are used, and the caller only when the batch that it waits for is ready. If no worker has
+// begun that batch yet, the caller fetches it itself.
 class WorkerLoader : public Loader {
  public:
   WorkerLoader(const Dataset& dataset, const LoaderOptions& options)
@@ -126,12 +126,12 @@ class WorkerLoader : public Loader {
     bool ready = false;
   };
 
-  // One slot is the caller's.
+  // The caller holds one slot.
   std::size_t ahead() const { return slots_.size() - 1; }
 
   void make_room(std::size_t samples, std::size_t batches) {
-    constexpr std::size_t small_bytes = 256 * 1024;  // fetched ahead in any case, if it takes no more than
-    constexpr std::size_t most_small = 64;           // so many batches
+    constexpr std::size_t small_bytes = 256 * 1024;  // prefetch this many bytes in any case,
+    constexpr std::size_t most_small = 64;           // but at most this many batches
     const std::size_t batch_bytes = samples * (dataset_.input().bytes() + dataset_.target().bytes());
     const std::size_t small = std::min(small_bytes / std::max<std::size_t>(1, batch_bytes), most_small);
     const std::size_t useful = std::clamp<std::size_t>(batches, 1, std::max(least_ahead_, small));
@@ -154,7 +154,7 @@ class WorkerLoader : public Loader {
     }
   }
 
-  // Called and left with the lock held.
+  // Called with the lock held; returns with the lock held.
   void fetch_one(std::unique_lock<std::mutex>& lock) {
     const std::size_t number = claimed_++;
     Slot& slot = slots_[number % slots_.size()];
@@ -170,7 +170,7 @@ class WorkerLoader : public Loader {
     slot.ready = true;
     if (busy_ == 0 && stop_) idle_.notify_one();
     if (caller_waits_ && number == taken_) {
-      lock.unlock();  // else the caller would wake up to wait for the lock
+      lock.unlock();  // otherwise the caller would wake up only to wait for the lock
       ready_.notify_one();
       lock.lock();
     }
@@ -192,18 +192,18 @@ class WorkerLoader : public Loader {
 
   std::mutex mutex_;
   std::condition_variable space_;  // for workers: there may be a batch to fetch
-  std::condition_variable ready_;  // for the caller: the batch it waits for is there
+  std::condition_variable ready_;  // for the caller: the batch that it waits for is ready
   std::condition_variable idle_;   // for start(): no worker is busy
   Batches batches_;
   int64_t epoch_ = 0;
   std::vector<Slot> slots_;
-  std::size_t claimed_ = 0;  // batches that workers have begun
-  std::size_t taken_ = 0;    // batches that the caller has had
+  std::size_t claimed_ = 0;  // number of batches that workers have begun
+  std::size_t taken_ = 0;    // number of batches that the caller has received
   std::size_t busy_ = 0;
   std::size_t sleeping_ = 0;
   bool caller_waits_ = false;
   bool ended_ = false;
-  std::atomic<bool> stop_{false};  // read without the lock by a worker in the middle of a batch
+  std::atomic<bool> stop_{false};  // a worker in the middle of a batch reads it without the lock
   std::vector<std::thread> workers_;
 };
 

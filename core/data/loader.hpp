@@ -1,4 +1,4 @@
-// Loader: worker threads that fetch batches ahead, into buffers that are used again.
+// Loader: worker threads that prefetch batches into reused buffers.
 #pragma once
 
 #include <cstddef>
@@ -11,48 +11,49 @@
 
 namespace ddprun::data {
 
-// One batch. The memory belongs to the loader, is aligned to 64 bytes, never null, and valid (for writing too) until
-// the next call of next() or start(), or the loader's end.
+// One batch. The Loader owns the memory. It is aligned to 64 bytes, never null, and may be read and written until the
+// next call of next() or start(), or the Loader's destruction.
 struct Batch {
   int64_t size = 0;         // samples
   void* inputs = nullptr;   // [size, input shape...] of the data set's input type
   void* targets = nullptr;  // [size, target shape...]
 };
 
-// Gives so many bytes, aligned to 64. Called on the thread that calls Loader::start().
+// Allocates memory, aligned to 64 bytes. Called on the thread that calls Loader::start().
 using MemorySource = std::function<std::shared_ptr<std::byte>(std::size_t bytes)>;
 
 struct LoaderOptions {
-  int workers = 2;  // threads; 0: the caller's own thread fetches inside next()
+  int workers = 2;  // threads; 0: next() fetches in the caller's thread
   int prefetch =
-      2;  // batches ahead per worker; small ones go further ahead, since waking a thread costs more than they do
-  MemorySource memory = {};  // of the batches; empty: ordinary memory
+      // batches to prefetch per worker; more if they are small, because waking a thread costs more than a small batch
+      2;
+  MemorySource memory = {};  // for the batches; empty: ordinary memory
 };
 
-// Batches of one epoch at a time, in the order of the indices whatever the number of workers. One thread calls it.
+// Batches of one epoch at a time, in the order of the indices for any number of workers. One thread calls it.
 class Loader {
  public:
   virtual ~Loader() = default;
-  // Begins an epoch (from 0): batch i is fetched from batches[i], a list of indices that may be empty. What an earlier
-  // epoch had left is thrown away; what workers are busy with is waited for, a sample or 64 KiB at most. Memory is
-  // taken here, for the largest batch so far, and not again in next().
+  // Begins an epoch (from 0): batch i is fetched from batches[i], a list of indices that may be empty. Discards the
+  // rest of an earlier epoch and waits for busy workers, which stop after a sample or 64 KiB. Allocates memory for the
+  // largest batch so far, so that next() need not.
   virtual void start(std::vector<std::vector<int64_t>> batches, int64_t epoch) = 0;
-  // The next batch, or false after the last (or before start). Rethrows what a worker threw, at the batch where it
-  // happened; the call after that goes on with the batch behind it. Waiting here is the data time of a step.
+  // The next batch, or false after the last (or before start). Rethrows a worker's exception at the batch where it
+  // happened; the next call continues with the batch after that. The time spent here is the data time of a step.
   virtual bool next(Batch& batch) = 0;
-  // Whether next() would give a batch at once: fetched already, and without a fault.
+  // Whether next() would return a batch without waiting: it is fetched and there was no error.
   virtual bool ready() = 0;
 };
 
-// The data set must outlive the loader. Throws Error(usage) for fewer than 0 workers or, with workers, less than 1
-// batch of prefetch; Error(failure) when a thread cannot be started.
+// The data set must outlive the loader. Throws Error(usage) for workers < 0, or with workers for prefetch < 1;
+// Error(failure) if a thread cannot be started.
 std::unique_ptr<Loader> make_loader(const Dataset& dataset, LoaderOptions options);
 
 // The indices of each batch of an epoch.
 using Batches = std::vector<std::vector<int64_t>>;
 
-// Cuts indices into batches of batch_size, the last one shorter (or left out: drop_last). Throws Error(usage) for a
-// batch_size below 1.
+// Cuts indices into batches of batch_size; the last one may be shorter, or is left out with drop_last. Throws
+// Error(usage) for a batch_size below 1.
 Batches cut_batches(const std::vector<int64_t>& indices, int64_t batch_size, bool drop_last);
 
 }  // namespace ddprun::data

@@ -8,9 +8,9 @@
 namespace ddprun::data {
 namespace {
 
-// Beyond these a description is not believed.
-constexpr int64_t kMostElements = int64_t{1} << 40;  // of one sample
-constexpr uint32_t kMostDimensions = 64;             // as many as a tensor can have
+// Larger values in a description are rejected.
+constexpr int64_t kMostElements = int64_t{1} << 40;  // elements of one sample
+constexpr uint32_t kMostDimensions = 64;             // the maximum of a tensor
 constexpr uint64_t kMostClasses = 1 << 20;
 constexpr std::size_t kLongestClass = 1000;  // bytes
 
@@ -20,7 +20,7 @@ ddprun_dataset_error empty_error() {
   return error;
 }
 
-// One line, however the text ends and whatever it holds.
+// One line, for any text.
 std::string one_line(const char* text, std::size_t most) {
   return printable({text, ::strnlen(text, most)});
 }
@@ -108,7 +108,7 @@ class PluginDataset final : public Dataset {
   }
 
  private:
-  // A label that is no class would index memory out of bounds in the loss.
+  // The loss uses a label as an index, so an invalid label would read out of bounds.
   void check_labels(std::span<const int64_t> indices, const int64_t* labels) const {
     const auto count = static_cast<int64_t>(classes_.size());
     for (std::size_t i = 0; i < indices.size(); ++i) {

@@ -1,14 +1,14 @@
-// A data set behind its C table, as Dataset.
+// A Dataset on top of a plugin's C function table.
 #pragma once
 
 #include "data/datasets.hpp"
 
 namespace ddprun::data {
 
-// Opens both splits and checks what they say of themselves. The table must outlive them. Throws DatasetError where the
-// data set calls its input invalid, Error(failure) for any other failure of the data set, Error(plugin) where it breaks
-// its contract: what it says of itself is impossible, the splits do not fit together, a label is no class, an exception
-// crosses the border. The splits throw the same. Texts of the data set arrive as one line each.
+// Opens both splits and checks what they report. The table must outlive them. Throws DatasetError if the data set
+// rejects its input, Error(failure) for any other failure of the data set, and Error(plugin) if it violates its
+// contract: its properties are impossible, the splits do not match, a label is not a class, or an exception crosses the
+// ABI boundary. The splits throw the same. Messages of the data set become one line each.
 Splits open_splits(const ddprun_dataset_plugin& table, const DatasetContext& context);
 
 }  // namespace ddprun::data

@@ -1,4 +1,4 @@
-// Random numbers that are the same on every machine, for data that is computed. Private to the module.
+// Random numbers that are the same on every machine, for computed data. Private to the module.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace ddprun::data {
 
-// Standard normal values by Box and Muller (1958); std::normal_distribution differs between standard libraries.
+// Standard normal values by Box and Muller (1958), because std::normal_distribution differs between standard libraries.
 class Normal {
  public:
   explicit Normal(uint64_t seed) : generator_(seed) {}
@@ -27,7 +27,7 @@ class Normal {
   }
 
  private:
-  // In [0, 1): 53 bits, all that a double holds.
+  // In [0, 1), with 53 bits, the precision of a double.
   double uniform() { return static_cast<double>(generator_() >> 11) * 0x1p-53; }
 
   std::mt19937_64 generator_;

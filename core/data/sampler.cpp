@@ -22,7 +22,7 @@ std::vector<int64_t> in_order(int64_t n) {
   return indices;
 }
 
-// Fisher and Yates (1938) as Durstenfeld (1964) wrote it: each place takes one of those not yet placed.
+// Fisher and Yates (1938) in the form of Durstenfeld (1964): each position gets one of the remaining indices.
 std::vector<int64_t> shuffle_forwards(int64_t n, std::mt19937& generator) {
   std::vector<int64_t> indices = in_order(n);
   for (int64_t i = 0; i < n - 1; ++i) {
@@ -32,7 +32,7 @@ std::vector<int64_t> shuffle_forwards(int64_t n, std::mt19937& generator) {
   return indices;
 }
 
-// The same, inside out: index i takes the place of an earlier one, which moves to the end.
+// The inside-out form: index i goes to an earlier position, whose index moves to the end.
 std::vector<int64_t> shuffle_inside_out(int64_t n, std::mt19937& generator) {
   std::vector<int64_t> indices(static_cast<std::size_t>(n));
   for (std::size_t i = 0; i < indices.size(); ++i) {
@@ -45,7 +45,7 @@ std::vector<int64_t> shuffle_inside_out(int64_t n, std::mt19937& generator) {
   return indices;
 }
 
-// Sequential or random: the whole data set, for one rank.
+// Sequential or random: the whole data set on one rank.
 class WholeSampler : public Sampler {
  public:
   WholeSampler(int64_t dataset_size, bool shuffle, uint64_t seed)
@@ -71,8 +71,8 @@ class DistributedSampler : public Sampler {
     check_rank(rank);
   }
 
-  // Every world-th of the permutation, from the rank on. Positions past its end begin again at the front, as often as
-  // it takes: more than once where the data set is smaller than the world.
+  // Every world-th index of the permutation, starting at the rank. Positions past its end start again at the front,
+  // several times if the data set is smaller than the world.
   std::vector<int64_t> indices(int64_t epoch) const override {
     const std::vector<int64_t> all = whole_.indices(epoch);
     std::vector<int64_t> mine(static_cast<std::size_t>(size(rank_)));
@@ -124,10 +124,10 @@ std::unique_ptr<Sampler> distributed_sampler(int64_t dataset_size, int rank, int
 }
 
 std::vector<int64_t> randperm(int64_t n, uint64_t seed) {
-  // From here on PyTorch draws 64 bits for each swap, since 32 would favour some indices, and shuffles inside out.
+  // For larger n PyTorch draws 64 bits per swap, since 32 would favour some indices, and shuffles inside out.
   constexpr int64_t wide_from = std::numeric_limits<uint32_t>::max() / 20;
   check_size(n);
-  std::mt19937 generator(static_cast<uint32_t>(seed));  // PyTorch, too, takes the low half of the seed alone
+  std::mt19937 generator(static_cast<uint32_t>(seed));  // PyTorch, too, uses only the low 32 bits of the seed
   return n < wide_from ? shuffle_forwards(n, generator) : shuffle_inside_out(n, generator);
 }
 

@@ -1,4 +1,4 @@
-// The samplers that come with ddprun.
+// The built-in samplers.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace ddprun::data {
 
-// 0, 1, 2, ... of the whole data set.
+// 0, 1, 2, ... over the whole data set.
 std::unique_ptr<Sampler> sequential_sampler(int64_t dataset_size);
 
-// A fresh permutation each epoch: torch.randperm of a generator seeded with seed + epoch.
+// A new permutation in each epoch: torch.randperm of a generator seeded with seed + epoch.
 std::unique_ptr<Sampler> random_sampler(int64_t dataset_size, uint64_t seed);
 
-// torch.utils.data.DistributedSampler, index for index (shuffle: randperm seeded with seed + epoch; pad; every
-// world-th). Throws Error(usage) when rank or world make no sense.
+// torch.utils.data.DistributedSampler, index for index (shuffle: randperm seeded with seed + epoch; pad; every world-th
+// index). Throws Error(usage) for an impossible rank or world.
 std::unique_ptr<Sampler> distributed_sampler(int64_t dataset_size, int rank, int world, uint64_t seed, bool shuffle,
                                              Last last);
 

@@ -12,10 +12,10 @@
 namespace ddprun::data {
 namespace {
 
-// How an input is made of features: so many, each of so many elements that lie together.
+// The layout of an input: `features` blocks of `elements` contiguous values each.
 struct Layout {
   std::size_t features = 0;
-  std::size_t elements = 0;  // of a feature in one sample
+  std::size_t elements = 0;  // per feature in one sample
 };
 
 Layout layout_of(const Field& input) {
@@ -95,7 +95,7 @@ std::string joined(const std::vector<double>& values) {
   return text;
 }
 
-// False for anything but finite numbers with commas between them.
+// Parses finite numbers separated by commas; false for anything else.
 bool read_numbers(std::string_view text, std::vector<double>& values) {
   while (true) {
     double value = 0;
@@ -121,7 +121,7 @@ Standardization fit_standardization(const Dataset& dataset, int workers) {
   });
   Standardization by;
   for (const Moments& feature : moments) {
-    // What rounding leaves of a constant's deviation must not be divided by.
+    // The deviation of a constant feature may be a rounding error, by which we must not divide.
     const bool constant = feature.least == feature.most;
     by.mean.push_back(constant ? static_cast<double>(feature.least) : feature.mean);
     by.deviation.push_back(constant ? 1 : std::sqrt(feature.squares / feature.count));

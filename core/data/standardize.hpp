@@ -1,4 +1,4 @@
-// Standardisation of features: less their mean, divided by their standard deviation.
+// Standardisation of features: subtract the mean, divide by the standard deviation.
 #pragma once
 
 #include <memory>
@@ -9,23 +9,23 @@
 
 namespace ddprun::data {
 
-// One feature for each channel of a picture ([C, H, W], over all its pixels), else one for each element of the input.
+// One feature per channel of an image ([C, H, W], over all its pixels), otherwise one per element of the input.
 struct Standardization {
   std::vector<double> mean;
-  std::vector<double> deviation;  // 1 for a feature that is constant: it is left unscaled
+  std::vector<double> deviation;  // 1 for a constant feature, which is not scaled
 };
 
-// Mean and standard deviation (of the population: divided by n) of each feature over the whole data set as epoch 0
-// gives it. Summed in the order of the samples by the updates of Chan, Golub and LeVeque (1983), in double: the same on
-// every rank and with any number of `workers`, the threads that fetch. Throws DatasetError("standardize") for inputs
-// that are not float32 or not finite, else what the data set throws.
+// Mean and (population) standard deviation of each feature over the whole data set as epoch 0 gives it. Computed in
+// double in sample order by the updates of Chan, Golub and LeVeque (1983), so that the result is equal on every rank
+// and for any number of `workers` (prefetch threads). Throws DatasetError("standardize") for inputs that are not
+// float32 or not finite, and what the data set throws.
 Standardization fit_standardization(const Dataset& dataset, int workers);
 
-// The data set with its inputs standardised. Throws DatasetError("standardize") where the features are not as many.
+// The data set with standardised inputs. Throws DatasetError("standardize") if the number of features differs.
 std::unique_ptr<Dataset> standardized(std::unique_ptr<Dataset> dataset, Standardization by);
 
-// As text for a checkpoint's metadata, "mean,mean,...;deviation,...", exactly; and back. Reading throws Error(usage)
-// for any other text.
+// The exact text for a checkpoint's metadata, "mean,mean,...;deviation,...", and back. Parsing throws Error(usage) for
+// any other text.
 std::string to_text(const Standardization& by);
 Standardization read_standardization(const std::string& text);
 

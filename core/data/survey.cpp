@@ -9,9 +9,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // fetched at a time, unless one sample is larger
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // bytes fetched at a time, unless one sample is larger
 
-// Sums of distances to the first value: no digits are lost where the values lie far from 0.
+// Sums of differences to the first value, which keeps precision if the values are far from 0.
 class Measure {
  public:
   template <class T>
@@ -45,7 +45,7 @@ class Measure {
   double origin_ = 0, low_ = 0, high_ = 0, sum_ = 0, squares_ = 0;
 };
 
-// Values of a field's type.
+// A buffer for values of a field's type.
 class Values {
  public:
   explicit Values(const Field& field) : field_(field) {}
@@ -76,8 +76,8 @@ class Values {
   std::vector<std::byte> memory_;
 };
 
-// The numbers from 0 to `size` - 1, each once, such that however many were given, they lie evenly: steps of the golden
-// section of `size` (Weyl's sequence), made prime to it.
+// A permutation of 0 to `size` - 1 whose every prefix is spread evenly: steps of about the golden section of `size`
+// (Weyl's sequence), made coprime to it.
 class EvenOrder {
  public:
   explicit EvenOrder(int64_t size) : size_(size) {
@@ -108,8 +108,8 @@ class Surveyor {
     if (has_classes(dataset)) classes_.resize(dataset.classes().size());
   }
 
-  // Counts samples until there are `end` in all or the time is over, and measures their inputs if that is wanted.
-  // Returns how many there are then; one at least.
+  // Counts samples until there are `end` or the time is over, and optionally reads their inputs. Returns the number of
+  // samples so far, at least one.
   int64_t go_to(int64_t end, std::chrono::duration<double> time, bool measured) {
     const auto piece = static_cast<int64_t>(std::max<std::size_t>(1, kPieceBytes / dataset_.input().bytes()));
     const auto begin = Clock::now();

@@ -37,7 +37,7 @@ std::vector<int64_t> parse_shape(const std::string& text) {
   }
 }
 
-// Every sample is a window of one pool of standard normal values, so that fetching one is a copy.
+// Every sample is a window of one pool of standard normal values, so that fetching one is only a copy.
 class SyntheticDataset : public Dataset {
  public:
   SyntheticDataset(std::shared_ptr<const std::vector<float>> pool, Field input, int64_t classes, int64_t samples,

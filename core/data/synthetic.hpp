@@ -1,4 +1,4 @@
-// Noise in the shape of images, so cheap to fetch that a benchmark measures everything else. See open_dataset.
+// Noise in the shape of images, cheap to fetch, for benchmarks of everything else. See open_dataset.
 #pragma once
 
 #include "ddprun/plugin/dataset_plugin.hpp"

@@ -11,16 +11,17 @@
 namespace ddprun::launch {
 
 struct Child {
-  pid_t pid = -1;  // also the number of its process group
-  UniqueFd out;    // what it prints: non-blocking read ends
+  pid_t pid = -1;  // also the id of its process group
+  UniqueFd out;    // its output: non-blocking read ends
   UniqueFd err;
 };
 
-// Starts `command` (argv; command[0] is a path) in a process group of its own, stdin from /dev/null, with exactly the
-// variables of `environment` ("NAME=value"), no signal blocked or ignored. Throws Error(failure) naming the program.
+// Starts `command` (argv; command[0] is a path) in a process group of its own, with stdin from /dev/null, exactly the
+// variables of `environment` ("NAME=value"), and no signal blocked or ignored. Throws Error(failure) that names the
+// program.
 Child spawn(const std::vector<std::string>& command, const std::vector<std::string>& environment);
 
-// This process's environment, with the DDPRUN_ variables of a rank replaced by those in `added`.
+// This process's environment, with a rank's DDPRUN_ variables replaced by `added`.
 std::vector<std::string> environment_with(const std::vector<std::string>& added);
 
 }  // namespace ddprun::launch

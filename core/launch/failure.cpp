@@ -18,7 +18,7 @@ std::string name_for(int rank) {
   return "failure." + std::to_string(rank);
 }
 
-// One line "rank code nanoseconds", then the message as it is.
+// One line "rank code nanoseconds", then the message unchanged.
 std::string encode(const Failure& failure) {
   return std::to_string(failure.rank) + " " + std::to_string(static_cast<int>(failure.code)) + " " +
          std::to_string(failure.time.count()) + "\n" + failure.message;
@@ -52,12 +52,12 @@ std::optional<Failure> first_failure(const std::string& job_dir) {
 void report_failure(const std::string& job_dir, int rank, ExitCode code, const std::string& message) noexcept try {
   if (job_dir.empty()) return;
   const std::string record = encode({rank, code, std::chrono::steady_clock::now().time_since_epoch(), message});
-  // The rank's own record first: whoever sees the second file may want to read this one. What cannot be written (a full
-  // disk) is not reported twice: the launcher still has the exit code.
+  // Writes the rank's own record first: a reader of the second file may want to read this one. If it cannot be written
+  // (a full disk), this is not reported: the launcher still has the exit code.
   (void)publish(job_dir, name_for(rank), record);
   (void)publish(job_dir, kFirst, record);
 } catch (const std::exception&) {
-  // Out of memory while reporting a failure: the exit code says the rest.
+  // Out of memory while reporting a failure: the exit code must do.
 }
 
 }  // namespace ddprun::launch

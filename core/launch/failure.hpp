@@ -1,4 +1,5 @@
-// Failure records: a rank's last words, as files in the job's folder. report_failure() of supervisor.hpp writes them.
+// Failure records: the errors that ranks report, as files in the job's folder. report_failure() of supervisor.hpp
+// writes them.
 #pragma once
 
 #include <chrono>
@@ -13,12 +14,12 @@ namespace ddprun::launch {
 struct Failure {
   int rank = 0;
   ExitCode code = ExitCode::failure;
-  std::chrono::nanoseconds time{};  // CLOCK_MONOTONIC, which all processes of a host share
+  std::chrono::nanoseconds time{};  // CLOCK_MONOTONIC, which is the same for all processes of a host
   std::string message;
 };
 
-// What `rank` reported, or the first of all reports of the job. Nothing where there is none. Throws Error(failure) when
-// the record cannot be read. Any thread.
+// What `rank` reported: the first report if there are several. Nothing without a report. Throws Error(failure) if the
+// record cannot be read. Thread-safe.
 std::optional<Failure> failure_of(const std::string& job_dir, int rank);
 std::optional<Failure> first_failure(const std::string& job_dir);
 

@@ -37,7 +37,7 @@ std::error_code publish(const std::string& folder, const std::string& name, std:
   UniqueFd file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) return last_error();
   std::error_code error = write_all(file.get(), content);
-  // link() refuses a name that is taken, which rename() would overwrite.
+  // link() fails if the name exists; rename() would overwrite the file.
   if (!error && ::link(aside.c_str(), (folder + "/" + name).c_str()) != 0) error = last_error();
   ::unlink(aside.c_str());
   return error;

@@ -50,12 +50,12 @@ std::string text(const Progress& progress) {
   return text;
 }
 
-// "rank 1", "ranks 1, 4 to 7 and 9", of ascending numbers.
+// "rank 1", "ranks 1, 4 to 7 and 9", for ascending numbers.
 std::string text(const std::vector<int>& ranks) {
   std::vector<std::string> parts;
   for (std::size_t first = 0, next; first < ranks.size(); first = next) {
     for (next = first + 1; next < ranks.size() && ranks[next] == ranks[next - 1] + 1;) ++next;
-    if (next - first == 2) next = first + 1;  // two are no stretch
+    if (next - first == 2) next = first + 1;  // two are not a range
     parts.push_back(std::to_string(ranks[first]));
     if (next - first > 1) parts.back() += " to " + std::to_string(ranks[next - 1]);
   }
@@ -64,7 +64,7 @@ std::string text(const std::vector<int>& ranks) {
 
 bool is_known(int code) {
   switch (static_cast<ExitCode>(code)) {
-    case ExitCode::ok: return false;  // a report of success is none
+    case ExitCode::ok: return false;  // a report of success is not a failure
     case ExitCode::failure:
     case ExitCode::usage:
     case ExitCode::plugin:

@@ -13,10 +13,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kLongestName = 255;  // NAME_MAX of every file system that Linux mounts by default
+constexpr std::size_t kLongestName = 255;  // NAME_MAX of common Linux file systems
 
-// "key.", then the key with all but letters, digits, '-' and '_' as %XX: one name for each key, none with a '/', and
-// none that another file of the job's folder has.
+// "key.", then the key with all characters but letters, digits, '-' and '_' as %XX. So each key has a unique name
+// without '/', different from all other files in the job's folder.
 std::string file_name(const std::string& key) {
   constexpr char kHex[] = "0123456789ABCDEF";
   std::string name = "key.";
@@ -58,7 +58,7 @@ class FolderStore : public Store {
     FolderWatch watch(folder_);
     while (true) {
       const auto failure = first_failure(folder_);
-      // After that look, so that what was set before the failure is there.
+      // After the check for a failure, so that a key set before the failure is found.
       if (auto value = read_whole(path)) return std::move(*value);
       if (failure) throw_echo(*failure, key);
       const auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
@@ -70,14 +70,15 @@ class FolderStore : public Store {
   }
 
  private:
-  // Not a cause but an echo, and so with the code of one: the launcher tells the first cause.
+  // This is a consequence of the failure, so its exit code is that of a lost peer: the launcher reports the first
+  // cause.
   [[noreturn]] static void throw_echo(const Failure& failure, const std::string& key) {
     throw Error(ExitCode::peer, "rank " + std::to_string(failure.rank) + " failed while this one waited for \"" + key +
                                     "\": " + failure.message);
   }
 
   void throw_late(const std::string& key, milliseconds waited) const {
-    require_private(folder_);  // a folder that is gone is the better reason
+    require_private(folder_);  // if the folder is gone, that is the better error
     throw Error(ExitCode::rendezvous,
                 "store: waited " + std::to_string(waited.count()) + " ms for the key \"" + key + "\"; nobody set it");
   }

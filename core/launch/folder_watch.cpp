@@ -9,7 +9,7 @@
 namespace ddprun::launch {
 namespace {
 
-// Looked at this often where inotify cannot be had; and the longest wait with it, in case a file system tells nothing.
+// The polling interval without inotify. Also the longest wait with inotify, in case a file system sends no events.
 constexpr std::chrono::milliseconds kShortSleep{1};
 constexpr std::chrono::milliseconds kLongestWait{50};
 

@@ -1,4 +1,4 @@
-// Waits for new names in a folder: by inotify, or by short sleeps where the user's inotify instances are used up.
+// Waits for new names in a folder: with inotify, or by polling if the user has no inotify instances left.
 #pragma once
 
 #include <chrono>
@@ -8,16 +8,16 @@
 
 namespace ddprun::launch {
 
-// One thread at a time. Make it first, then look for the file, then wait: so that nothing falls between.
+// One thread at a time. To miss nothing, construct it first, then check for the file, then wait.
 class FolderWatch {
  public:
   explicit FolderWatch(const std::string& folder);
 
-  // Returns when a name may have appeared, at the latest after `limit`. May return early.
+  // Returns when a name may have appeared, or after `limit`. May return early.
   void wait(std::chrono::milliseconds limit);
 
-  // For a poll loop of one's own: readable when a name has appeared; -1 where there is no inotify and one must look now
-  // and then.
+  // For the caller's own poll loop: readable when a name has appeared. -1 without inotify; the caller must then check
+  // periodically.
   int fd() const { return inotify_.get(); }
   void drain();
 

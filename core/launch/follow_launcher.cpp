@@ -12,7 +12,7 @@ void follow_launcher() {
   const char* launcher = std::getenv("DDPRUN_LAUNCHER_PID");
   if (launcher == nullptr) return;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // The launcher may have died before that call: then no signal will come, and this process has another parent already.
+  // If the launcher died before the prctl call, no signal comes, but this process already has another parent.
   if (std::to_string(::getppid()) != launcher) ::_exit(static_cast<int>(ExitCode::peer));
 }
 

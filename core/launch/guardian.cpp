@@ -15,7 +15,7 @@
 namespace ddprun::launch {
 namespace {
 
-// Messages: the number of a group to watch, and its negative to forget it; 0: all went well, there is nothing to do.
+// Messages: the id of a group to watch; its negative to release it; 0: the job ended normally, nothing to clean up.
 constexpr pid_t kDone = 0;
 
 void leave_the_launcher() {
@@ -23,7 +23,7 @@ void leave_the_launcher() {
   sigset_t all;
   ::sigfillset(&all);
   ::sigprocmask(SIG_BLOCK, &all, nullptr);
-  // The launcher's readers wait for the end of its output, not of ours.
+  // Closes stdout and stderr, because readers of the launcher's output wait until all writers have closed it.
   const int null = ::open("/dev/null", O_RDWR);
   for (int fd = 0; fd <= 2; ++fd) ::dup2(null, fd);
   if (null > 2) ::close(null);
@@ -68,22 +68,22 @@ Guardian::Guardian(const std::string& job_dir) {
 }
 
 Guardian::~Guardian() {
-  tell(kDone);
+  notify(kDone);
   pipe_.reset();
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
 void Guardian::entrust(pid_t group) {
-  tell(group);
+  notify(group);
 }
 void Guardian::release(pid_t group) {
-  tell(-group);
+  notify(-group);
 }
 
-void Guardian::tell(pid_t message) {
-  // Four bytes into a pipe that its reader empties: whole or not at all. A guardian that someone killed is no reason to
-  // end the job; PR_SET_PDEATHSIG still holds.
+void Guardian::notify(pid_t message) {
+  // Writes of four bytes to a pipe are atomic. If the guardian was killed, the job continues; PR_SET_PDEATHSIG still
+  // works.
   while (::write(pipe_.get(), &message, sizeof message) < 0 && errno == EINTR) {
   }
 }

@@ -29,7 +29,7 @@ bool is_mine(const std::string& folder) {
   return ::lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid();
 }
 
-// The file gets its name only when it is locked: whoever finds a "lock" that is free knows that its holder is dead.
+// The lock file gets its name only after it is locked, so an unlocked "lock" means that its owner is dead.
 UniqueFd make_lock(const std::string& folder) {
   const std::string aside = folder + "/lock.aside";
   UniqueFd lock(::open(aside.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
@@ -39,13 +39,13 @@ UniqueFd make_lock(const std::string& folder) {
 }
 
 void remove_folder(const std::string& folder) noexcept {
-  std::error_code ignored;  // what cannot be removed now, a later launcher tries again
+  std::error_code ignored;  // a later launcher tries again
   fs::remove_all(folder, ignored);
 }
 
 void remove_if_stale(const std::string& folder) {
   if (!is_mine(folder)) return;
-  // No lock yet: its launcher is making the folder at this moment, or died within these microseconds. Leave it.
+  // There is no lock yet: its launcher is just creating the folder, or died in these microseconds. Leave it.
   const UniqueFd lock(::open((folder + kLock).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) remove_folder(folder);
 }
@@ -54,7 +54,7 @@ void remove_if_stale(const std::string& folder) {
 
 std::string job_folder_base() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  // After su or sudo the variable still names the folder of the user before.
+  // After su or sudo the variable still names the other user's folder.
   const bool usable = runtime != nullptr && *runtime == '/' && is_mine(runtime) && ::access(runtime, W_OK | X_OK) == 0;
   return usable ? runtime : "/tmp";
 }
@@ -78,7 +78,7 @@ void remove_stale_job_folders(const std::string& base) noexcept try {
     if (entry.path().filename().string().starts_with(kPrefix)) remove_if_stale(entry.path().string());
   }
 } catch (const std::exception&) {
-  // Another launcher removed the entry while we looked at it, or the base cannot be read: nothing of ours is at stake.
+  // Another launcher removed the entry meanwhile, or the base cannot be read: our job does not depend on it.
 }
 
 }  // namespace ddprun::launch

@@ -1,4 +1,4 @@
-// The job's private folder: keys, failure records and the progress table, for the ranks of one host.
+// The job's private folder: keys, failure records and the progress table of the ranks of one host.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace ddprun::launch {
 
-// A new folder "ddprun-job-XXXXXX" (0700) under $XDG_RUNTIME_DIR, where that is a folder of this user, else under /tmp.
-// Held by one process; the folder and all in it go with this object.
+// A new folder "ddprun-job-XXXXXX" (0700) under $XDG_RUNTIME_DIR if that is a folder of this user, otherwise under
+// /tmp. One process owns it. The destructor removes the folder with its content.
 class JobFolder {
  public:
   JobFolder();  // throws Error(failure)
@@ -20,14 +20,14 @@ class JobFolder {
 
  private:
   std::string path_;
-  UniqueFd lock_;  // flock on "lock" in it: held means that the launcher, or its guardian, lives
+  UniqueFd lock_;  // flock on the file "lock" in the folder: held as long as the launcher or its guardian lives
 };
 
-// Where job folders are made.
+// The parent of job folders.
 std::string job_folder_base();
 
-// Removes the folders in `base` that launchers of this user left behind when they were killed: those whose lock nobody
-// holds. Never waits, never throws; a folder that cannot be removed stays.
+// Removes the folders in `base` that killed launchers of this user left behind: those whose lock is not held. Never
+// waits, never throws; a folder that cannot be removed stays.
 void remove_stale_job_folders(const std::string& base) noexcept;
 
 }  // namespace ddprun::launch

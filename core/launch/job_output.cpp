@@ -15,7 +15,7 @@ namespace ddprun::launch {
 namespace {
 
 constexpr std::size_t kLongestLine =
-    1 << 20;  // a longer one is cut: a rank that prints no line break must not fill memory
+    1 << 20;  // a longer line is cut, so that a rank that prints no line break cannot fill memory
 
 bool same_file(int a, int b) {
   struct stat left {
@@ -89,7 +89,7 @@ void JobOutput::flush() {
   for (Screen* screen : screens()) screen->flush();
 }
 
-// A line that the rank redrew with carriage returns is passed on as it looked in the end.
+// Of a line that the rank redrew with carriage returns, only the last state is printed.
 void JobOutput::emit(int rank, Stream stream, std::string_view line) {
   if (line.ends_with('\r')) line.remove_suffix(1);
   line.remove_prefix(line.rfind('\r') + 1);

@@ -1,4 +1,4 @@
-// What the ranks print: to the launcher's stdout and stderr, and to a log file for each rank.
+// The output of the ranks: to the launcher's stdout and stderr, and to a log file per rank.
 #pragma once
 
 #include <array>
@@ -14,28 +14,28 @@ namespace ddprun::launch {
 
 enum class Stream { out, err };
 
-// Rank 0's bytes pass as they are; the others' whole lines carry "[rank1] ". One thread.
+// Rank 0's bytes pass unchanged; lines of other ranks get the prefix "[rank1] ". Single-threaded.
 class JobOutput {
  public:
-  // Makes log_dir/rank<N>.log for each rank; "" for no logs. Throws Error(failure).
+  // Creates log_dir/rank<N>.log for each rank; "" for no logs. Throws Error(failure).
   JobOutput(int ranks, const std::string& log_dir);
 
   void feed(int rank, Stream stream, std::string_view bytes);
-  void finish(int rank, Stream stream);  // its end: an unfinished line is passed on as a whole one
+  void finish(int rank, Stream stream);  // end of a stream: an unfinished line is written as a whole line
 
-  // The launcher's own line, on stderr.
+  // A line of the launcher itself, on stderr.
   void say(std::string_view text) { screen(Stream::err).last_line(text); }
 
-  // One screen, or two where stdout and stderr are different files.
+  // One screen, or two if stdout and stderr are different files.
   std::vector<Screen*> screens() const;
-  bool full() const;     // take nothing more for now
-  bool crowded() const;  // take only what rank 0 prints
+  bool full() const;     // read no more output for now
+  bool crowded() const;  // read only rank 0's output
 
   void flush();
 
  private:
   struct Partial {
-    std::array<std::string, 2> line;  // by Stream; what a rank has printed of a line so far
+    std::array<std::string, 2> line;  // by Stream: the unfinished line of a rank
   };
 
   Screen& screen(Stream stream) const { return stream == Stream::err && err_ ? *err_ : *out_; }
@@ -43,7 +43,7 @@ class JobOutput {
   void emit(int rank, Stream stream, std::string_view line);
 
   std::unique_ptr<Screen> out_;
-  std::unique_ptr<Screen> err_;  // none where it is the same file as stdout: then the order between them is kept
+  std::unique_ptr<Screen> err_;  // null if it is the same file as stdout, so that the order of lines is kept
   std::vector<Partial> partial_;
   std::vector<UniqueFd> logs_;
 };

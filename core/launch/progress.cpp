@@ -20,7 +20,7 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free, "the table is shared b
 
 constexpr uint64_t kMagic = 0x3170676f72706464;  // "ddprogp1"
 
-// The latest step that any rank has begun, and whether the door to further ones is closed.
+// The latest step that any rank has begun, with a flag (kClosed) that closes it for further steps.
 constexpr uint64_t kClosed = uint64_t{1} << 63;
 
 struct alignas(64) Header {
@@ -29,12 +29,12 @@ struct alignas(64) Header {
   std::atomic<uint64_t> latest;
 };
 
-struct alignas(64) Slot {  // a cache line for each rank: they write often
+struct alignas(64) Slot {  // a cache line per rank, because they write often
   std::atomic<uint64_t> word;
 };
 
-// Step, phase and bucket in one word, so that a reader never sees the step of one moment with the phase of another:
-// 40 bits of step, 8 of phase, 16 of bucket + 1.
+// Step, phase and bucket in one word, so that a reader always sees values of the same moment: 40 bits of step, 8 of
+// phase, 16 of bucket + 1.
 uint64_t pack(Progress progress) {
   const auto step = static_cast<uint64_t>(std::clamp<int64_t>(progress.step, 0, (int64_t{1} << 40) - 1));
   const auto bucket = static_cast<uint64_t>(std::clamp<int32_t>(progress.bucket, -1, 0xfffe) + 1);
@@ -105,12 +105,11 @@ class MappedBoard : public ProgressTable {
                 "progress table " + path + ": made for another number of ranks than " + std::to_string(size_));
   }
 
-  // Why no rank can pass the chosen step: all of it is decided in one word. While the door is open, a rank that begins
-  // a step raises the word. request_stop() closes it by one atomic operation at the latest step m that any rank had
-  // begun, and the ranks stop after m + 1. A rank can begin m + 1 only after that operation (else the word would have
-  // said m + 1), so it sees the door closed when it looks at any time in step m + 1, and at the end of it at the
-  // latest. A single word needs no stronger order than relaxed: its own modification order is all that the argument
-  // uses.
+  // Why no rank can pass the chosen step: everything is decided in one word. While it is open, a rank that begins a
+  // step raises it. request_stop() closes it with one atomic operation at the latest step m that any rank had begun,
+  // and the ranks stop after m + 1. A rank can begin m + 1 only after that operation; otherwise the word would hold m +
+  // 1. So it sees the closed flag whenever it checks in step m + 1, and at the latest at the end of that step. Relaxed
+  // order is enough, because the argument uses only the modification order of a single word.
   void begin(uint64_t step) {
     uint64_t latest = header().latest.load(std::memory_order_relaxed);
     while ((latest & kClosed) == 0 && latest < step) {

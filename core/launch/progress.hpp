@@ -1,5 +1,5 @@
-// What every rank is doing, in a small shared-memory table that the launcher maps too. The launcher reads there the
-// step, phase and bucket of a rank that died, and writes there the step after which all ranks stop.
+// The progress of every rank, in a small shared-memory table that the launcher maps too. In it the launcher reads the
+// step, phase and bucket of a rank that died, and writes the step after which all ranks stop.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace ddprun::launch {
 struct Progress {
   int64_t step = 0;  // global step, from 1; 0 before the first
   Phase phase = Phase::start;
-  int32_t bucket = -1;  // of an allreduce, else -1
+  int32_t bucket = -1;  // of an allreduce, otherwise -1
 };
 
-// A file of fixed size in the job's folder, mapped shared. Stores and loads are relaxed atomics: cheap enough for each
-// phase of each step. Any thread.
+// A file of fixed size in the job's folder, mapped shared. Uses relaxed atomics, which are cheap enough for each phase
+// of each step. Thread-safe.
 class ProgressTable {
  public:
-  // The launcher makes it; ranks open it. Both throw Error(rendezvous).
+  // The launcher creates it; ranks open it. Both throw Error(rendezvous).
   static std::unique_ptr<ProgressTable> create(const std::string& job_dir, int size);
   static std::unique_ptr<ProgressTable> open(const std::string& job_dir, int size);
   virtual ~ProgressTable() = default;
@@ -28,8 +28,8 @@ class ProgressTable {
   virtual void set(int rank, Progress progress) = 0;
   virtual Progress get(int rank) const = 0;
 
-  // The step after which all ranks are to stop and commit, chosen by the launcher on the first SIGINT or SIGTERM so
-  // that no rank can have passed it; 0 while nobody asked. Returns the step chosen.
+  // The step after which all ranks stop and save. On the first SIGINT or SIGTERM the launcher chooses a step that no
+  // rank can have passed. 0 if no stop was requested. Returns the chosen step.
   virtual int64_t request_stop() = 0;
   virtual int64_t stop_after() const = 0;
 };

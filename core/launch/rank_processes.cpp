@@ -13,9 +13,9 @@
 namespace ddprun::launch {
 namespace {
 
-constexpr std::chrono::milliseconds kStoppedLimit{2000};  // a rank under SIGSTOP
+constexpr std::chrono::milliseconds kStoppedLimit{2000};  // for a rank under SIGSTOP
 
-// The columns of the terminal that stderr is, if it is one.
+// The columns of the terminal on stderr, if it is one.
 std::optional<int> terminal_columns() {
   winsize size{};
   if (::isatty(STDERR_FILENO) != 1) return std::nullopt;
@@ -88,7 +88,7 @@ void RankProcesses::reap(Rank& rank) {
   failed_ = failed_ || first_cause({*rank.end}) != nullptr;
 }
 
-// The dead leader keeps its group's number until it is reaped, so this is the moment to end what is left of the group.
+// A dead leader keeps its group's id until it is reaped, so kill the rest of the group now.
 int RankProcesses::wait_for(const Rank& rank) const {
   ::kill(-rank.child.pid, SIGKILL);
   guardian_.release(rank.child.pid);

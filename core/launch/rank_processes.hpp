@@ -1,4 +1,4 @@
-// The ranks of a job as processes: how they are started and ended, and what became of each.
+// The processes of a job's ranks: starts them, ends them, and collects how they ended.
 #pragma once
 
 #include <chrono>
@@ -13,37 +13,36 @@
 
 namespace ddprun::launch {
 
-// One thread, the one that starts them.
+// Single-threaded: the thread that starts the processes.
 class RankProcesses {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Starts `count` of them. `folder` is the job's, `table` and `guardian` outlive this. Throws Error(failure) where one
-  // cannot be started; then none is left.
+  // Starts `count` processes. `folder` is the job's folder; `table` and `guardian` must outlive this object. If one
+  // cannot be started, ends the others and throws Error(failure).
   RankProcesses(const std::vector<std::string>& command, int count, std::string folder, const ProgressTable& table,
                 Guardian& guardian);
-  // Whatever is left of them is killed.
+  // Kills the processes that still run.
   ~RankProcesses();
   RankProcesses(const RankProcesses&) = delete;
   RankProcesses& operator=(const RankProcesses&) = delete;
 
   std::size_t live() const;
-  // What rank number `rank` prints comes out of these pipes.
+  // The process of rank `rank`, with the pipes of its output.
   Child& child(std::size_t rank) { return ranks_[rank].child; }
 
-  // Takes in what has become of them since the last look: ends, stops, reports. Returns whether one has failed, now or
-  // before.
+  // Updates the state of the ranks: exits, stops, reports. Returns whether any rank has failed so far.
   bool look();
-  // From when on a rank will have been under SIGSTOP for too long; none where none is.
+  // The time when a stopped rank will have been under SIGSTOP for too long; nothing if none is stopped.
   std::optional<Clock::time_point> stopped_too_long() const;
 
-  // They have been asked to stop: one that ends with this signal's exit code has done so.
+  // The ranks were asked to stop: an exit with this signal's exit code is then no failure.
   void expect_stop_by(int signal) { stop_signal_ = signal; }
-  // Ends all that live, with their process groups. What they report from here on is no cause of anything.
+  // Kills all running ranks with their process groups. Later reports are ignored.
   void kill();
   bool killed() const { return killed_at_.has_value(); }
 
-  // How they ended, when none lives.
+  // How the ranks ended. Call it when none runs.
   std::vector<RankEnd> ends() const;
 
  private:

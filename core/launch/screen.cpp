@@ -9,15 +9,15 @@
 namespace ddprun::launch {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{500};  // with the rest of rank 0's line
+constexpr std::chrono::milliseconds kPatience{500};  // wait for the rest of rank 0's line
 constexpr std::size_t kMostHeld = 1 << 16;
 constexpr std::size_t kMostQueued = 1 << 20;
-constexpr std::size_t kChunk = 4096;  // PIPE_BUF: what poll() promises to take when it says that a pipe is writable
+constexpr std::size_t kChunk = 4096;  // PIPE_BUF: how much a pipe accepts at least when poll() reports it as writable
 
 }  // namespace
 
 void Screen::pass(std::string_view bytes) {
-  const std::size_t head = bytes.rfind('\n') + 1;  // 0 where there is none
+  const std::size_t head = bytes.rfind('\n') + 1;  // 0 if there is none
   if (head > 0) {
     queue_ += bytes.substr(0, head);
     unfinished_ = redrawn_ = false;
@@ -82,11 +82,11 @@ void Screen::flush() {
   release();
   pollfd entry{fd_, POLLOUT, 0};
   while (pending()) {
-    if (!write_chunk(queue_.size())) ::poll(&entry, 1, -1);  // someone made the descriptor non-blocking
+    if (!write_chunk(queue_.size())) ::poll(&entry, 1, -1);  // another process made the descriptor non-blocking
   }
 }
 
-// False when nothing can be written now.
+// False if nothing can be written now.
 bool Screen::write_chunk(std::size_t most) {
   if (broken_ == 0) {
     const ssize_t got = ::write(fd_, queue_.data() + written_, std::min(most, queue_.size() - written_));

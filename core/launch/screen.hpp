@@ -1,4 +1,4 @@
-// One output stream of the launcher, shared by lines of all ranks without cutting any of them.
+// An output stream of the launcher that prints lines of all ranks without cutting any of them.
 #pragma once
 
 #include <chrono>
@@ -8,43 +8,44 @@
 
 namespace ddprun::launch {
 
-// Takes rank 0's bytes as they are and everybody else's as whole lines. Keeps what the reader does not take yet; never
-// blocks except in flush(). One thread.
+// Passes rank 0's bytes unchanged and other ranks' output as whole lines. Buffers what the reader does not accept yet;
+// only flush() blocks. Single-threaded.
 class Screen {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `fd` stays the caller's. On a terminal a line that is being redrawn (a progress bar) is wiped before another line;
-  // elsewhere it is ended.
+  // The caller owns `fd`. A redrawn line (a progress bar) is erased on a terminal before another line is printed;
+  // elsewhere it is ended with a line break.
   Screen(int fd, bool is_terminal) : fd_(fd), is_terminal_(is_terminal) {}
 
-  // Rank 0's bytes, as they are.
+  // Rank 0's bytes, unchanged.
   void pass(std::string_view bytes);
 
-  // A whole line, without its line break. While rank 0 is in the middle of a line of its own this waits a moment for
-  // the rest of it; a line that is being redrawn is not waited for.
+  // A whole line, without line break. If rank 0 is in the middle of a line, this one waits a moment for the rest,
+  // unless rank 0's line is being redrawn.
   void line(std::string_view text);
 
-  // A line that comes after all before it and at once: the launcher's own.
+  // A line of the launcher itself: printed immediately, after all lines before it.
   void last_line(std::string_view text);
 
-  // When lines that wait for the end of rank 0's line are to go out nevertheless; and that moment.
+  // When the lines that wait for the end of rank 0's line are printed even if it has not ended; and printing them.
   std::optional<Clock::time_point> due() const { return due_; }
   void release_due(Clock::time_point now);
 
-  // For a poll loop: whether there is something to write, and writing as much as goes without blocking.
+  // For a poll loop: whether there is something to write, and writing as much as possible without blocking.
   int fd() const { return fd_; }
   bool pending() const { return written_ < queue_.size(); }
-  bool full() const;  // the reader is far behind: take nothing more
+  bool full() const;  // the reader is far behind: accept nothing more
   void write_some();
 
-  // So many lines wait for the end of rank 0's that no more should be taken but rank 0's bytes.
+  // So many lines wait for the end of rank 0's line that only rank 0's bytes should be accepted.
   bool crowded() const;
 
-  // Writes all, the lines that wait too, however long the reader takes.
+  // Writes everything, including waiting lines, however long the reader takes.
   void flush();
 
-  // The reader has gone (EPIPE) or the disk is full: what comes from now on is dropped. The reason, else 0.
+  // The errno of a failed write, for example if the reader has closed the pipe (EPIPE) or the disk is full; otherwise
+  // 0. Later output is dropped.
   int broken() const { return broken_; }
 
  private:
@@ -56,11 +57,11 @@ class Screen {
   const bool is_terminal_;
   int broken_ = 0;
   std::string queue_;
-  std::size_t written_ = 0;  // of queue_
-  std::string held_;         // lines that wait for the end of rank 0's
+  std::size_t written_ = 0;  // bytes of queue_ already written
+  std::string held_;         // lines that wait for the end of rank 0's line
   std::optional<Clock::time_point> due_;
   bool unfinished_ = false;  // rank 0's last byte was not a line break
-  bool redrawn_ = false;     // and its line has carriage returns
+  bool redrawn_ = false;     // and the line contains carriage returns
 };
 
 }  // namespace ddprun::launch

@@ -20,7 +20,7 @@ Signals::Signals() {
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &ignore, &pipe_before_);
-  // Who started us may ignore SIGCHLD, and then the kernel reaps the ranks behind our back.
+  // If our parent ignores SIGCHLD, we inherit that, and the kernel would reap the ranks itself.
   struct sigaction heed {};
   heed.sa_handler = SIG_DFL;
   ::sigaction(SIGCHLD, &heed, &child_before_);

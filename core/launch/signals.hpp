@@ -9,7 +9,7 @@
 namespace ddprun::launch {
 
 // While it lives, SIGINT, SIGTERM and SIGCHLD are blocked in this thread and read here, and SIGPIPE is ignored. Threads
-// that were started before take them as before, so make it while there is one thread.
+// that already run still receive them, so construct it while there is only one thread.
 class Signals {
  public:
   Signals();  // throws Error(failure)
@@ -18,7 +18,7 @@ class Signals {
   Signals& operator=(const Signals&) = delete;
 
   int fd() const { return fd_.get(); }
-  std::optional<int> next();  // the next signal that has come; never waits
+  std::optional<int> next();  // the next received signal; never waits
 
  private:
   sigset_t mask_before_{};

@@ -32,7 +32,7 @@ bool is_missing(Store& store, const std::string& key) try {
   for (int rank = first; rank < size; ++rank) {
     if (is_missing(store, key_of(name, rank))) missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
   }
-  // All came in the meantime: late is too late, and the first reason is the one to tell.
+  // All ranks arrived meanwhile, but too late: report the first error.
   if (missing.empty()) throw Error(ExitCode::rendezvous, reason);
   throw Error(ExitCode::rendezvous, "rendezvous \"" + name + "\": waited " + std::to_string(waited.count()) +
                                         " ms; of " + std::to_string(size) + " ranks these did not come: " + missing);

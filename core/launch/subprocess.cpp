@@ -14,7 +14,7 @@
 namespace ddprun::launch {
 namespace {
 
-// What goes through the pipe: this, and behind it the words of an error.
+// The content of the pipe: this struct, followed by the message of an error.
 struct Answer {
   ExitCode code = ExitCode::ok;
   int64_t value = 0;
@@ -24,7 +24,7 @@ void write_all(int pipe, const std::string& bytes) {
   std::size_t done = 0;
   while (done < bytes.size()) {
     const ssize_t wrote = ::write(pipe, bytes.data() + done, bytes.size() - done);
-    if (wrote < 0 && errno != EINTR) return;  // the asker has died
+    if (wrote < 0 && errno != EINTR) return;  // the parent has died
     if (wrote > 0) done += static_cast<std::size_t>(wrote);
   }
 }

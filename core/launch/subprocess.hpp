@@ -1,4 +1,4 @@
-// Questions whose answer leaves traces in the process that asks: asked in one that ends with them.
+// Runs a function in a child process, so that this process stays free of its side effects.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,9 @@
 
 namespace ddprun::launch {
 
-// What `work` returns, called in a process of its own: what it loads, and the threads that it starts, are gone with it.
-// Throws the Error that it throws; Error(failure) where the process cannot be started or dies. Call it while there is
-// no other thread.
+// Calls `work` in a child process and returns its result. The libraries that it loads and the threads that it starts
+// end with the child. Throws the Error that `work` throws; Error(failure) if the child cannot be started or dies. Call
+// it while there is only one thread.
 int64_t run_in_subprocess(const std::function<int64_t()>& work);
 
 }  // namespace ddprun::launch

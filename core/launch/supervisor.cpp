@@ -26,10 +26,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// From the first failure to the end of the others: their own failures, which are mostly echoes, arrive meanwhile, and
+// The time from the first failure until the other ranks are killed. Failures that follow from it arrive meanwhile, and
 // one of them may turn out to be the first cause.
 constexpr milliseconds kCollect{100};
-constexpr milliseconds kTick{50};  // between looks at the folder where there is no inotify
+constexpr milliseconds kTick{50};  // polling interval without inotify
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -37,7 +37,7 @@ std::string host_name() {
 }
 
 std::string this_oom_file() {
-  // /proc files have no size to read by, and are not ours: a plain open of the first lines is enough.
+  // /proc files report no size and have another owner, so read_whole() does not fit.
   std::string text;
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen("/proc/self/cgroup", "re"), &std::fclose);
   std::array<char, 4096> chunk{};
@@ -56,17 +56,17 @@ class Supervisor {
       Signals signals;
       remove_stale_job_folders(job_folder_base());
       JobFolder folder;
-      board_ = ProgressTable::create(folder.path(), job_.nproc);
+      table_ = ProgressTable::create(folder.path(), job_.nproc);
       Guardian guardian(folder.path());
       FolderWatch reports(folder.path());
-      // A fault of our own (no descriptor, no memory) leaves nobody behind either: their end is that of `ranks`.
-      RankProcesses ranks(job_.command, job_.nproc, folder.path(), *board_, guardian);
+      // If the launcher itself fails (no descriptor, no memory), the destructor of `ranks` ends them.
+      RankProcesses ranks(job_.command, job_.nproc, folder.path(), *table_, guardian);
       ranks_ = &ranks;
       while (ranks.live() > 0) turn(signals, reports);
       drain();
       verdict = judge();
     }
-    // Nothing of the job is left, and signals are as before: a reader that takes its time can be interrupted.
+    // All ranks have ended and signals have their old handlers, so a user can interrupt the wait for a slow reader.
     if (!verdict.text.empty()) output_.say(verdict.text);
     output_.flush();
     return verdict.code;
@@ -78,7 +78,7 @@ class Supervisor {
     std::string text;
   };
 
-  // One turn of the loop: waits for whatever comes first, and handles it.
+  // One iteration of the loop: waits for the first event and handles it.
   void turn(Signals& signals, FolderWatch& reports) {
     std::vector<pollfd> entries{{signals.fd(), POLLIN, 0}, {reports.fd(), POLLIN, 0}};
     for (const Screen* screen : output_.screens()) {
@@ -121,8 +121,8 @@ class Supervisor {
     return static_cast<int>(std::max<long>(left, 0));
   }
 
-  // The first so many ranks may be read now: all, rank 0 alone, or none. Who prints faster than the reader takes has to
-  // wait.
+  // The number of ranks, from the first, whose output may be read now: all, only rank 0, or none. Ranks that print
+  // faster than the reader reads must wait.
   std::size_t readable_ranks() const {
     if (output_.full()) return 0;
     return output_.crowded() ? 1 : static_cast<std::size_t>(job_.nproc);
@@ -135,7 +135,7 @@ class Supervisor {
     }
   }
 
-  // Reads what is there, but no more than one buffer: all ranks get their turn. True when there may be more.
+  // Reads at most one buffer, so that all ranks get their turn. True if there may be more.
   bool read_pipe(int rank, Stream stream, UniqueFd& pipe) {
     if (!pipe) return false;
     std::array<char, 65536> buffer;
@@ -148,8 +148,8 @@ class Supervisor {
     return got > 0;
   }
 
-  // After the end of all ranks: what they wrote is in the pipes. A process that left its rank's group may still hold
-  // one open, and write to it; it is not waited for.
+  // After all ranks have ended: their remaining output is in the pipes. A process that left its rank's group may still
+  // hold a pipe open and write to it; it is not waited for.
   void drain() {
     constexpr int kReads = 32;  // more than the largest pipe holds
     for (int rank = 0; rank < job_.nproc; ++rank) {
@@ -176,12 +176,12 @@ class Supervisor {
     ranks_->expect_stop_by(signal);
     if (failing_) return;
     bool begun = false;
-    for (int rank = 0; rank < job_.nproc; ++rank) begun = begun || board_->get(rank).step > 0;
+    for (int rank = 0; rank < job_.nproc; ++rank) begun = begun || table_->get(rank).step > 0;
     if (!begun) {
-      ranks_->kill();  // nothing has been learnt that could be kept
+      ranks_->kill();  // no rank has a result yet that should be saved
       return;
     }
-    output_.say("ddprun: stopping after step " + std::to_string(board_->request_stop()) + " (again to end at once)");
+    output_.say("ddprun: stopping after step " + std::to_string(table_->request_stop()) + " (again to end at once)");
     kill_at_ = Clock::now() + job_.grace;
   }
 
@@ -225,12 +225,12 @@ class Supervisor {
   JobOutput output_;
   const std::string oom_file_;
   const std::optional<int64_t> oom_before_;
-  std::unique_ptr<ProgressTable> board_;
+  std::unique_ptr<ProgressTable> table_;
   RankProcesses* ranks_ = nullptr;
   bool failing_ = false;
   bool warned_ = false;
   int stop_signal_ = 0;
-  std::optional<Clock::time_point> kill_at_;  // when patience ends
+  std::optional<Clock::time_point> kill_at_;  // the end of the grace period
 };
 
 }  // namespace

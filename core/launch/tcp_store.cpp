@@ -14,8 +14,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// TCPStore holds a lock while it waits. Short waits let another thread's set() through, and the notice of a key that
-// arrives still comes at once.
+// TCPStore holds a lock while it waits. Short waits let another thread's set() run in between; a new key still ends the
+// wait immediately.
 constexpr milliseconds kSlice{50};
 
 std::string environment(const char* variable) {
@@ -23,7 +23,7 @@ std::string environment(const char* variable) {
   return value == nullptr ? "" : value;
 }
 
-// The reason without c10's stack trace, which the first line break begins.
+// The message without c10's stack trace, which begins after the first line break.
 std::string first_line(const std::exception& error) {
   const std::string text = error.what();
   return text.substr(0, text.find('\n'));
@@ -38,7 +38,7 @@ class TcpStore : public Store {
     c10d::TCPStoreOptions options;
     options.port = static_cast<std::uint16_t>(world.master_port);
     options.isServer = world.rank == 0 && environment("TORCHELASTIC_USE_AGENT_STORE") != "True";
-    options.waitWorkers = false;  // allgather() tells which ranks are missing; a count cannot
+    options.waitWorkers = false;  // allgather() reports which ranks are missing; a count cannot
     options.timeout = timeout;
     try {
       store_ = c10::make_intrusive<c10d::TCPStore>(world.master_addr, options);
@@ -74,7 +74,7 @@ class TcpStore : public Store {
   }
 
  private:
-  // Waits for one slice of the time left. True when the key is there and `value` has been read.
+  // Waits for a slice of the remaining time. True if the key is set and `value` has been read.
   bool look(const std::string& key, milliseconds left, std::string& value) {
     bool there = false;
     speak([&] {
@@ -91,10 +91,10 @@ class TcpStore : public Store {
     store_->wait({key}, slice);
     return true;
   } catch (const c10::DistStoreError&) {
-    return false;  // the slice is over; a connection that broke is a DistNetworkError
+    return false;  // the slice is over; a broken connection is a DistNetworkError
   }
 
-  // A connection that breaks after it was made means that the process that hosts the store has gone: an echo.
+  // If an established connection breaks, the process that hosts the store has ended: a consequence of another failure.
   template <typename Action>
   void speak(Action action) try {
     action();

@@ -11,9 +11,9 @@
 namespace ddprun::launch {
 
 // Joins the store at world.master_addr:master_port, for a world of Source::torchrun. torchrun's agent hosts it
-// (TORCHELASTIC_USE_AGENT_STORE=True) and every rank is a client; under other launchers rank 0 hosts it, for as long as
-// its Store lives. Keys carry the run's id and the restart's number, so that a restarted group does not read the keys
-// of the one before. Waits at most `timeout` for the host; throws Error(rendezvous).
+// (TORCHELASTIC_USE_AGENT_STORE=True) and every rank is a client. Under other launchers rank 0 hosts it, as long as its
+// Store lives. Keys contain the run's id and the number of the restart, so that a restarted group does not read old
+// keys. Waits at most `timeout` for the host; throws Error(rendezvous).
 std::unique_ptr<Store> tcp_store(const World& world, std::chrono::milliseconds timeout);
 
 }  // namespace ddprun::launch

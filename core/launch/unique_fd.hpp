@@ -1,4 +1,4 @@
-// A file descriptor that closes itself. Movable, owned by one.
+// Owns a file descriptor and closes it in the destructor. Movable.
 #pragma once
 
 #include <unistd.h>

@@ -18,7 +18,7 @@ bool is_set(const char* variable) {
   return std::getenv(variable) != nullptr;
 }
 
-// The variables of one launcher; `named_by` is the one that made us believe in it.
+// The environment variables of one launcher; `named_by` is the variable by which it was recognised.
 struct Launcher {
   const char* name;
   const char* named_by;
@@ -49,7 +49,7 @@ int require_number(const Launcher& launcher, const char* variable, int least, in
 
 constexpr int kMostRanks = 1 << 20;
 
-// The place of this process by the four variables that each launcher has under names of its own.
+// The ranks of this process from the four variables, whose names depend on the launcher.
 World place(const Launcher& launcher, const char* rank, const char* size, const char* local_rank,
             const char* local_size) {
   World world;
@@ -96,7 +96,8 @@ const char* first_set(std::initializer_list<const char*> variables) {
   return nullptr;
 }
 
-// Launchers that start one process per rank but say so in words that this version does not read. A size of 1 is no job.
+// Launchers that start one process per rank but set variables that this version does not read. A size of 1 is not a
+// job.
 void refuse_unknown_launchers() {
   constexpr struct {
     const char* variable;

@@ -1,4 +1,4 @@
-// Who am I: the one place that reads ranks from the environment.
+// Rank discovery: the only place that reads ranks from the environment.
 #pragma once
 
 #include <optional>
@@ -15,16 +15,17 @@ struct World {
   int local_rank = 0;
   int local_size = 1;
   Source source = Source::own;
-  std::string job_dir;      // own: the private folder with store, progress and failures; empty under torchrun
+  // own: the private folder with store, progress table and failure records; empty under torchrun
+  std::string job_dir;
   std::string master_addr;  // torchrun
   int master_port = 0;      // torchrun
 };
 
-// None when this process was launched by no one and is to launch the ranks itself. Reads DDPRUN_RANK (own launcher),
-// then RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Throws Error(rendezvous), naming the
-// variable, when they are incomplete or contradict each other, and for launchers that are not known in this version
-// (mpirun). configured_nproc is launch.nproc where the config gives it explicitly: a world size from outside that
-// differs is an error.
+// Nothing if no launcher started this process, so that it must launch the ranks itself. Reads DDPRUN_RANK (own
+// launcher), then RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Throws Error(rendezvous)
+// that names the variable if they are incomplete or contradictory, and for launchers that this version does not know
+// (mpirun). configured_nproc is launch.nproc if the config sets it; a different world size in the environment is an
+// error.
 std::optional<World> discover(std::optional<int> configured_nproc);
 
 }  // namespace ddprun::launch

@@ -1,4 +1,4 @@
-// Calls into a plugin, for the modules that hold its table.
+// Calls into a plugin, for the modules that hold its function table.
 #pragma once
 
 #include <exception>
@@ -16,8 +16,8 @@ std::string text_of(const Where& where) {
   return where();
 }
 
-// Calls function, a call into the plugin, and returns what it returns. What it throws must not: that becomes
-// Error(plugin), with `where` in front: a text, or, for calls that are made often, a function that makes one.
+// Calls `function`, a call into the plugin, and returns its result. A plugin must not throw; an exception becomes
+// Error(plugin) with `where` in front. `where` is a text or, for frequent calls, a function that returns one.
 template <typename Where, typename Function>
 auto call_plugin(const Where& where, Function function) {
   constexpr const char* kRule = "; a plugin must return a status instead";

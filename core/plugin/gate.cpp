@@ -9,12 +9,12 @@
 namespace ddprun::plugin {
 namespace {
 
-// The sizes that version 1 fixed. Later fields are appended and optional, so these never grow.
+// The sizes that version 1 fixed. Later fields are appended and optional, so the required size never grows.
 constexpr uint32_t kCommSize = offsetof(ddprun_comm_plugin, free) + sizeof(void (*)());
 constexpr uint32_t kAlgorithmSize = offsetof(ddprun_comm_algorithm, name) + sizeof(const char*);
 constexpr uint32_t kModelSize = offsetof(ddprun_model_plugin, destroy) + sizeof(void (*)());
 constexpr uint32_t kDatasetSize = offsetof(ddprun_dataset_plugin, close) + sizeof(void (*)());
-// The part that every version keeps: struct_size and abi.
+// The fields that are the same in every version: struct_size and abi.
 constexpr uint32_t kHeadSize = 2 * sizeof(uint32_t);
 constexpr int kHighestProbedAbi = 32;
 
@@ -42,7 +42,7 @@ std::string entry(Kind kind, uint32_t abi) {
   refuse(file, "no entry point: it does not export " + entry(file.kind, ours) + other);
 }
 
-// Finds the entry and reads no further than its size says.
+// Finds the entry point and reads no more than struct_size bytes.
 template <typename Table>
 const Table* find_table(const File& file, const Library& library, uint32_t abi, uint32_t size) {
   const void* const symbol = library.symbol(entry(file.kind, abi));
@@ -57,7 +57,7 @@ const Table* find_table(const File& file, const Library& library, uint32_t abi, 
   return table;
 }
 
-// Names the first that is missing.
+// Names the first missing function.
 void require_set(const File& file, std::initializer_list<std::pair<const char*, bool>> fields) {
   for (const auto& [name, set] : fields) {
     if (!set) refuse(file, std::string("incomplete: ") + name + " is null");
@@ -86,7 +86,7 @@ void require_algorithms(const File& file, const ddprun_comm_plugin& table) {
   }
 }
 
-// A slot that a capability promises is set, and one of a pair only with the other.
+// A function that a capability requires must be set; of a pair, both or none.
 void require_optional(const File& file, const ddprun_comm_plugin& table) {
   const auto promises = [&](uint64_t bit) { return (table.capabilities & bit) != 0; };
   const bool waits_at_once = promises(DDPRUN_CAP_BLOCKING) || promises(DDPRUN_CAP_STREAM_ORDERED);

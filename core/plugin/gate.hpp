@@ -1,18 +1,18 @@
-// The ABI gate: what must hold of a plugin's table before a function of it is called.
+// The ABI check of a plugin's function table, before any of its functions is called.
 #pragma once
 
 #include "plugin/library.hpp"
 
 namespace ddprun::plugin {
 
-// The table that the library exports, checked. Throws Error(plugin): no entry point, wrong ABI (both versions), a
-// required function missing, a name that is not the file's.
+// The table that the library exports, checked. Throws Error(plugin): no entry point, wrong ABI (with both versions), a
+// required function is missing, or its name differs from the file's.
 const ddprun_comm_plugin* comm_table(const File& file, const Library& library);
 const ddprun_model_plugin* model_table(const File& file, const Library& library);
 const ddprun_dataset_plugin* dataset_table(const File& file, const Library& library);
 
-// Throws Error(plugin) unless the plugin was built for this Torch (major.minor.patch; a suffix such as +cpu is not
-// compared) and this value of _GLIBCXX_USE_CXX11_ABI.
+// Throws Error(plugin) unless the plugin was built for this Torch version (major.minor.patch; a suffix such as +cpu is
+// ignored) and this value of _GLIBCXX_USE_CXX11_ABI.
 void require_torch(const File& file, const ddprun_model_plugin& table, const std::string& torch_version, int cxx11_abi);
 
 }  // namespace ddprun::plugin

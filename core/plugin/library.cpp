@@ -14,10 +14,10 @@ namespace {
 
 namespace dll = boost::dll;
 
-// A comm or dataset plugin must bind to the libraries that it was linked with before it sees ours: libtorch_cpu exports
-// a gloo:: of another version, and a protobuf and a miniz, which libraries that read images and archives bring too. A
-// model plugin must not: it shares the program's Torch, of which the program may hold a copy relocation.
-// DDPRUN_DEEPBIND is false in sanitized builds, whose interceptors a deep-bound library would pass by.
+// A comm or dataset plugin must bind to the libraries that it was linked with, not to ours: libtorch_cpu exports
+// another version of gloo::, and a protobuf and a miniz, which libraries for images and archives may contain too. A
+// model plugin must not: it uses the program's Torch, to which the program may have copy relocations. DDPRUN_DEEPBIND
+// is false in sanitizer builds, because DEEPBIND would bypass their interceptors.
 dll::load_mode::type mode_for(Kind kind) {
   const auto mode = dll::load_mode::rtld_now | dll::load_mode::rtld_local;
   return DDPRUN_DEEPBIND && kind != Kind::model ? mode | dll::load_mode::rtld_deepbind : mode;
@@ -26,7 +26,7 @@ dll::load_mode::type mode_for(Kind kind) {
 }  // namespace
 
 Library Library::open(const File& file) {
-  // Leaked, so that no static destructor unloads a plugin.
+  // Never destroyed, so that no static destructor unloads a plugin.
   static auto& mutex = *new std::mutex;
   static auto& opened = *new std::map<std::string, std::unique_ptr<dll::shared_library>>;
 

@@ -1,4 +1,4 @@
-// An opened shared library: the only header of the house behind which Boost.DLL lies.
+// An opened shared library. The only module that uses Boost.DLL.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ namespace ddprun::plugin {
 
 class Library {
  public:
-  // Loads the file, or finds it loaded. It stays loaded until the process ends: plugins start threads and register
-  // handlers that an unload would pull the ground from. Any thread. Throws Error(plugin) with the loader's words.
+  // Loads the file if it is not loaded yet. It stays loaded until the process ends, because plugins start threads and
+  // register handlers that an unload would break. Thread-safe. Throws Error(plugin) with the dynamic loader's message.
   static Library open(const File& file);
 
   // The address of an exported symbol, or null.

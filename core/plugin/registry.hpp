@@ -1,5 +1,5 @@
-// plugin: finds plugins by name or path, opens them with Boost.DLL, and checks their ABI before anything is called. The
-// only module that knows shared libraries. Torch-free; plugins are never unloaded.
+// plugin: finds plugins by name or path, opens them with Boost.DLL, and checks their ABI before the first call.
+// Torch-free. Plugins are never unloaded.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ enum class Kind { comm, model, dataset };
 // "comm", "model", "dataset".
 const char* name_of(Kind kind);
 
-// A loaded and checked plugin. The table lives as long as the process.
+// A loaded and checked plugin. The function table is valid until the process ends.
 struct CommPlugin {
   std::string path;
   const ddprun_comm_plugin* table = nullptr;
@@ -31,41 +31,42 @@ struct DatasetPlugin {
   const ddprun_dataset_plugin* table = nullptr;
 };
 
-// One file of the search path for `ddprun plugins`: a plugin, or why it is none.
+// One file of the search path for `ddprun plugins`: a plugin, or the reason why it is not one.
 struct Listed {
   Kind kind = Kind::comm;
-  std::string name;  // from the file's name
+  std::string name;  // from the file name
   std::string path;
-  // A string: why it is refused.
+  // A string is the reason for the rejection.
   std::variant<std::string, const ddprun_comm_plugin*, const ddprun_model_plugin*, const ddprun_dataset_plugin*>
       content;
 };
 
-// Where plugins are looked for, first match wins: the folders of --plugin-path, those of DDPRUN_PLUGIN_PATH (colons),
-// then the folder that belongs to the program: <prefix>/lib/ddprun beside <prefix>/bin, for the build folder as for a
-// prefix.
+// The folders where plugins are searched; the first match wins: those of --plugin-path, those of DDPRUN_PLUGIN_PATH
+// (separated by colons), then the program's own: <prefix>/lib/ddprun next to <prefix>/bin, in a build folder as well as
+// in a prefix.
 class Registry {
  public:
   explicit Registry(std::vector<std::string> folders);
-  // Throws Error(usage) for a folder of --plugin-path that is not there.
+  // Throws Error(usage) if a folder of --plugin-path does not exist.
   static Registry standard(const std::vector<std::string>& plugin_path_option);
 
-  // name is "gloo" or a path (it holds a '/'). Any thread. Throws Error(plugin) with one distinct line: not found
-  // (where it looked, what there is), refused (the file or its folder can be written by everyone), cannot be loaded
-  // (the loader's words), no entry point, wrong ABI (both versions), incomplete (the field that is null), wrong name.
+  // name is "gloo" or a path (with a '/'). Thread-safe. Throws Error(plugin), with a line of its own for each case: not
+  // found (with the searched folders and the plugins there), rejected (everyone can write the file or its folder),
+  // cannot be loaded (with the loader's message), no entry point, wrong ABI (with both versions), incomplete (with the
+  // null field), wrong name.
   CommPlugin comm(const std::string& name) const;
-  // Also refuses a plugin of another Torch (major.minor.patch) or C++ ABI than this program's, which the caller states.
+  // Also rejects a plugin of another Torch version (major.minor.patch) or C++ ABI than the caller passes.
   ModelPlugin model(const std::string& name, const std::string& torch_version, int cxx11_abi) const;
 
   // As comm().
   DatasetPlugin dataset(const std::string& name) const;
 
-  // The names that files of the search path have, each once, in its order; whether they load is not looked at.
+  // The plugin names in the search path, each once, in search order. The files are not loaded.
   std::vector<std::string> names(Kind kind) const;
-  // Every libddprun_<kind>_*.so of the search path, in its order.
+  // Every libddprun_<kind>_*.so in the search path, in search order.
   std::vector<Listed> list() const;
   const std::vector<std::string>& folders() const { return folders_; }
-  // The folders as messages name them, with a word on those that do not exist.
+  // The folders as messages name them; folders that do not exist are marked.
   std::string places() const;
 
  private:

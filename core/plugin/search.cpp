@@ -31,7 +31,7 @@ mode_t mode_of(const File& file, const fs::path& path) {
 
 void require_private(const File& file, const fs::path& path) {
   const mode_t mode = mode_of(file, path);
-  // In a sticky folder such as /tmp, others add files but cannot replace one.
+  // In a sticky folder such as /tmp, other users can add files but cannot replace one.
   const bool sticky_folder = S_ISDIR(mode) && (mode & S_ISVTX) != 0;
   if ((mode & S_IWOTH) == 0 || sticky_folder) return;
   throw Error(ExitCode::plugin, std::string(name_of(file.kind)) + " plugin " + file.path.string() + ": refused: " +

@@ -76,7 +76,8 @@ Environment collect_environment(std::map<std::string, std::string> extra) {
   return found;
 }
 
-// Not getrusage's ru_maxrss: that outlives fork and exec, so that a small process reports the peak of a large parent.
+// Not getrusage's ru_maxrss: it is kept across fork and exec, so a small process would report the peak of a large
+// parent.
 int64_t peak_memory_bytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {

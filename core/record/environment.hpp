@@ -1,4 +1,4 @@
-// Where and with what a run was made: what one needs to trust, or to repeat, its figures.
+// The environment of a run: what is needed to judge or to reproduce its results.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,23 @@ struct Environment {
   std::string date;      // local time with offset, ISO 8601
   std::string host;
   std::string kernel;      // "Linux 6.1.0"
-  std::string cpu_model;   // "" where /proc/cpuinfo does not say
-  int64_t cores = 0;       // that this process may use (its affinity mask)
+  std::string cpu_model;   // "" if /proc/cpuinfo does not name it
+  int64_t cores = 0;       // usable by this process (its affinity mask)
   int64_t host_cores = 0;  // online in the machine
   int64_t memory_bytes = 0;
-  std::string load;  // the machine's load averages at the start: how idle it was
-  // What only the caller knows: "torch", "plugin.gloo", "library.gloo", "gpu" -> text. Written as keys beside the
-  // others.
+  std::string load;  // the machine's load averages at the start: was it idle?
+  // Values that only the caller knows: "torch", "plugin.gloo", "library.gloo", "gpu" -> text. Written as further keys.
   std::map<std::string, std::string> extra;
 };
 
-// Fills everything. Never throws: what the system does not tell stays empty.
+// Fills everything. Never throws: what the system does not report stays empty.
 Environment collect_environment(std::map<std::string, std::string> extra);
 
-// The most memory that this process has held at once, in bytes; -1 where the system does not tell.
+// Peak memory of this process in bytes; -1 if the system does not report it.
 int64_t peak_memory_bytes();
 
-// Minor page faults of this process so far, all threads: pages that the kernel had to find, and clear, when they were
-// first touched; -1 where the system does not tell.
+// Minor page faults of this process so far, of all threads: first accesses to a page, which the kernel had to map and
+// clear. -1 if the system does not report them.
 int64_t page_faults();
 
 std::string to_json(const Environment& environment);

@@ -1,4 +1,4 @@
-// The keys of each record's JSON and the members that they stand for: one list for writing and reading.
+// The keys of each record's JSON with their members: one list for writing and reading.
 #pragma once
 
 #include <concepts>
@@ -58,7 +58,7 @@ void for_each_field(Epoch& record, Field field) {
   field("seconds", record.seconds);
 }
 
-// All but `learned`, whose keys are the model's: "learned.<name>".
+// All but `learned`, whose keys come from the model: "learned.<name>".
 template <class Whole, class Field>
 requires std::same_as<std::remove_const_t<Whole>, Summary>
 void for_each_field(Whole& summary, Field field) {

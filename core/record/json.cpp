@@ -10,7 +10,7 @@
 namespace ddprun::record {
 namespace {
 
-// Objects of numbers only, built in place: a step is recorded between two steps that are being timed.
+// Objects of numbers, written directly without a JSON library, because this runs between two timed steps.
 class NumberObject {
  public:
   explicit NumberObject(std::string& out) : out_(out) { out_ += '{'; }
@@ -26,7 +26,7 @@ class NumberObject {
     begin(key);
     append(value);
   }
-  // A place keeps its meaning in an array: what was not measured is null there.
+  // In an array the position matters, so a value that was not measured is null.
   void add(std::string_view key, const std::vector<double>& values) {
     if (values.empty()) return;
     begin(key);

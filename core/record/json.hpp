@@ -1,4 +1,4 @@
-// The records as JSON text. A figure that was not measured has no key: JSON knows no NaN.
+// The records as JSON text. A value that was not measured has no key, because JSON has no NaN.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace ddprun::record {
 
-// One object on one line, without a newline, appended to `out`: no allocation once `out` has grown.
+// Appends one object on one line, without a newline, to `out`. Allocates nothing once `out` is large enough.
 void append_json(std::string& out, const StepRecord& record);
 void append_json(std::string& out, const EpochRecord& record);
 void append_json(std::string& out, const GpuRecord& record);
-// Nested: "gradient", "value" and, where it was measured, "ulp" are objects of their own.
+// Nested: "gradient", "value" and, if it was measured, "ulp" are objects.
 void append_json(std::string& out, const ParityRecord& record);
 
-// One indented object of flat keys ("test.accuracy", "split.comm", "learned.weight") and a newline.
+// One indented object with flat keys ("test.accuracy", "split.comm", "learned.weight") and a newline.
 std::string to_json(const Summary& summary);
 
 }  // namespace ddprun::record

@@ -1,5 +1,4 @@
-// Members out of a JSON object, with the place of what does not fit. Only for this module's .cpp files: includes
-// nlohmann.
+// Reads members of a JSON object; errors name the place. Only for this module's .cpp files: includes nlohmann.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +8,11 @@
 
 namespace ddprun::record {
 
-// The value of a key that must be there, of an object that must be one. Throws Error(usage): "<place>: ...".
+// The value of a required key. Throws Error(usage) "<place>: ..." if it is missing, or if `object` is not an object.
 const nlohmann::json& require(const nlohmann::json& object, const char* key, const std::string& place);
 
-// Gives `member` the key's value; leaves it alone where the key is absent. Throws Error(usage) where the type is
-// another. In a list of doubles, null is NaN.
+// Sets `member` to the key's value, or leaves it unchanged if the key is absent. Throws Error(usage) for a wrong type.
+// In a list of doubles, null is NaN.
 void read_value(const nlohmann::json& object, const std::string& key, double& member, const std::string& place);
 void read_value(const nlohmann::json& object, const std::string& key, int64_t& member, const std::string& place);
 void read_value(const nlohmann::json& object, const std::string& key, std::string& member, const std::string& place);

@@ -98,7 +98,7 @@ std::string rank_file(const std::string& what, int rank) {
   return fmt::format("{}-rank{}.jsonl", what, rank);
 }
 
-// A file that all ranks have, or none.
+// A file that either all ranks have or none.
 template <class Record>
 std::vector<std::vector<Record>> read_ranks(const std::string& dir, const std::string& what, int ranks,
                                             const std::function<Record(const json&, const std::string&)>& record_of) {

@@ -62,7 +62,7 @@ void Recorder::flush() {
   try {
     steps_.write(lines_);
   } catch (...) {
-    lines_.clear();  // what the disk refused is not written twice, nor tried again by the destructor
+    lines_.clear();  // data that the disk rejected is neither written twice nor tried again in the destructor
     throw;
   }
   lines_.clear();

@@ -1,5 +1,5 @@
-// Writes one rank's files into the run's folder: steps-rank<N>.jsonl, gpus-rank<N>.jsonl where it has GPUs, and on rank
-// 0 epochs.jsonl and summary.json.
+// Writes one rank's files into the run's folder: steps-rank<N>.jsonl, gpus-rank<N>.jsonl if it has GPUs, and on rank 0
+// epochs.jsonl and summary.json.
 #pragma once
 
 #include <optional>
@@ -10,25 +10,26 @@
 
 namespace ddprun::record {
 
-// One thread. Every function throws Error(failure) with path and errno's words when the file cannot be written.
+// Single-threaded. Every function throws Error(failure) with path and errno's text if the file cannot be written.
 class Recorder {
  public:
-  // run_dir exists. Files are created at once, so that a folder that cannot be written is found before the first step.
+  // run_dir must exist. Creates the files immediately, so that a folder without write access is noticed before the
+  // first step.
   Recorder(const std::string& run_dir, int rank);
-  // Flushes; a fault at this point is logged, not thrown.
+  // Flushes; an error at this point is logged, not thrown.
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Formats into memory (half a microsecond); the file grows at epoch(), flush(), every 256 KiB, and in the
+  // Formats into memory (half a microsecond). The file is written in epoch(), in flush(), every 256 KiB, and in the
   // destructor.
   void step(const StepRecord& record);
-  // Written at once, a line of gpus-rank<N>.jsonl, which begins with the first.
+  // Written immediately, as a line of gpus-rank<N>.jsonl. The first one creates the file.
   void gpu(const GpuRecord& record);
-  // Writes the steps so far and, on rank 0, one line of epochs.jsonl. Ranks other than 0 call it too.
+  // Writes the buffered steps and, on rank 0, one line of epochs.jsonl. All ranks call it.
   void epoch(const EpochRecord& record);
-  // Rank 0 writes summary.json, aside and renamed: flat keys "test.accuracy", "split.comm", "world", ...; other ranks
-  // only flush.
+  // Rank 0 writes summary.json atomically, with flat keys "test.accuracy", "split.comm", "world", ... Other ranks only
+  // flush.
   void summary(const Summary& summary);
   void flush();
 
@@ -38,7 +39,7 @@ class Recorder {
  private:
   std::string run_dir_;
   int rank_;
-  std::string lines_;  // steps that are not in the file yet
+  std::string lines_;  // steps that are not written yet
   OutputFile steps_;
   std::optional<OutputFile> gpus_;
   std::optional<OutputFile> epochs_;  // rank 0

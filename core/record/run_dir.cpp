@@ -40,7 +40,7 @@ std::string make_run_dir(const std::string& output, const std::string& name) {
 
   const std::string base = (std::filesystem::path(output) / (name + "-" + timestamp())).string();
   std::string path = base;
-  // mkdir says whether the name was free, in one step: that is what keeps two processes apart.
+  // mkdir checks and creates the name atomically, so two processes never get the same folder.
   for (int suffix = 2; ::mkdir(path.c_str(), 0777) != 0; ++suffix) {
     if (errno != EEXIST) throw_file_error("create folder", path, errno);
     path = base + "-" + std::to_string(suffix);

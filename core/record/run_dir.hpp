@@ -8,9 +8,9 @@
 
 namespace ddprun::record {
 
-// Creates <output>/<name>-<YYYYmmdd-HHMMSS> (local time; "-2", "-3", ... appended while the name is taken) with its
-// parents and returns its path. Two processes never get the same folder. The launcher calls it once and tells the
-// ranks. Throws Error(failure) with path and errno's words.
+// Creates <output>/<name>-<YYYYmmdd-HHMMSS> (local time; "-2", "-3", ... appended if the name exists) with its parents
+// and returns its path. Two processes never get the same folder. The launcher calls it once and passes the path to the
+// ranks. Throws Error(failure) with path and errno's text.
 std::string make_run_dir(const std::string& output, const std::string& name);
 
 // The path of a file in a run folder.
@@ -20,9 +20,9 @@ std::string file_in(const std::string& run_dir, const std::string& name);
 struct RunName {
   std::string name;
   std::string time;    // "20261122-082621"
-  int64_t number = 1;  // 2, 3, ... where the name was taken
+  int64_t number = 1;  // 2, 3, ... if the name existed
 };
-// Nothing where it is named otherwise.
+// Nothing for other names.
 std::optional<RunName> parse_run_name(std::string_view folder);
 
 }  // namespace ddprun::record

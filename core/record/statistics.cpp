@@ -7,10 +7,10 @@
 
 namespace ddprun::record {
 
-double quantile(std::vector<double> samples, double share) {
+double quantile(std::vector<double> samples, double probability) {
   if (samples.empty()) return kAbsent;
   std::sort(samples.begin(), samples.end());
-  const double at = share * static_cast<double>(samples.size() - 1);
+  const double at = probability * static_cast<double>(samples.size() - 1);
   const auto below = static_cast<std::size_t>(at);
   const auto above = std::min(below + 1, samples.size() - 1);
   return std::lerp(samples[below], samples[above], at - static_cast<double>(below));

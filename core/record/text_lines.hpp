@@ -1,4 +1,4 @@
-// Text files read so that a fault names its place.
+// Reads text files; errors name the place.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ struct Line {
   std::string text;
 };
 
-// The whole file. Throws Error(usage) with path and errno's words.
+// The whole file. Throws Error(usage) with path and errno's text.
 std::string text_of(const std::string& path);
 
-// Its lines, without newlines. A last line without a newline is an Error(usage) with path and line, or left out where
-// the file is `growing`.
+// The lines without newlines. A last line without newline is an Error(usage) with path and line number; with `growing`
+// it is ignored.
 std::vector<Line> lines_of(const std::string& path, bool growing);
 
 }  // namespace ddprun::record

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "ddprun/error.hpp"
 #include "base/file.hpp"
+#include "ddprun/error.hpp"
 #include "record/text_lines.hpp"
 
 namespace ddprun::record {
@@ -30,7 +30,7 @@ ordered_json event_of(const Span& span, int rank) {
   return event;
 }
 
-// How viewers are told names and the order of what they show: events of phase "M".
+// Metadata events (phase "M") give viewers the names and the display order.
 ordered_json about(const char* what, int rank, int64_t thread, const char* key, const ordered_json& value) {
   return {{"name", what}, {"ph", "M"}, {"pid", rank}, {"tid", thread}, {"args", {{key, value}}}};
 }
@@ -64,7 +64,7 @@ void merge_traces(const std::string& run_dir, int ranks) {
   }
   for (auto& event : all) {
     if (!event.contains("ts")) continue;
-    // The format counts in microseconds.
+    // The format uses microseconds.
     event["ts"] = static_cast<double>(event.at("ts").get<int64_t>() - origin) / 1000;
     event["dur"] = static_cast<double>(event.at("dur").get<int64_t>()) / 1000;
   }

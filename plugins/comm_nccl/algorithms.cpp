@@ -13,7 +13,7 @@ struct Shared {
   std::mutex mutex;
   int holders = 0;
   std::string value;
-  bool is_ours = false;  // and not the environment's
+  bool is_ours = false;  // set by us, not by the user's environment
 };
 
 Shared& shared() {

@@ -1,5 +1,5 @@
-// The algorithms that the plugin declares, and how NCCL is made to take one. NCCL 2.28 has no algorithm per
-// communicator: it reads NCCL_ALGO while it joins one.
+// The algorithms that the plugin declares, and how NCCL is forced to use one. NCCL 2.28 has no algorithm per
+// communicator: it reads NCCL_ALGO while it creates one.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace ddprun::nccl_backend {
 
-// NCCL has no 16-bit integers to reduce; broadcast and allgather only move bytes and take them too.
+// NCCL cannot reduce 16-bit integers; broadcast and allgather only move bytes and support them too.
 inline constexpr uint32_t kDtypes = kAllDtypes & ~bits(DType::int16);
 
-// "nccl" is what NCCL's own cost model takes for each call; "auto" is the same.
+// "nccl" is what NCCL's own cost model chooses for each call; "auto" is the same.
 inline constexpr ddprun_comm_algorithm kAlgorithms[] = {
     algorithm("ring", kDtypes, kAllOps),
     algorithm("tree", kDtypes, kAllOps),
     algorithm("nccl", kDtypes, kAllOps),
 };
 
-enum class Algorithm { ring, tree, nccl };  // as they stand above
+enum class Algorithm { ring, tree, nccl };  // in the order of the names above
 
 // `name` is one of the above, or "auto".
 Algorithm algorithm_named(const std::string& name);
@@ -26,14 +26,14 @@ constexpr const char* name_of(Algorithm algorithm) {
   return kAlgorithms[static_cast<std::size_t>(algorithm)].name;
 }
 
-// What NCCL_ALGO has to be; empty where NCCL may choose. Never a bare "tree", which would leave broadcast without any.
-// Under `deterministic` NCCL keeps to rings and trees, whose order of summation is fixed; what sums inside switches
-// (NVLS, CollNet) is left out.
+// The value for NCCL_ALGO; empty if NCCL may choose. Never only "tree", because broadcast would have no algorithm then.
+// With `deterministic` NCCL uses only rings and trees, whose order of summation is fixed; algorithms that sum inside
+// switches (NVLS, CollNet) are excluded.
 std::string forced_algorithm(Algorithm asked, bool deterministic);
 
-// NCCL_ALGO, set as long as this lives and then what it was before. Several may live at once, in threads that join one
-// communicator or several, if all want the same; another one throws CommError(CommStatus::unsupported), and so does a
-// value of the environment that contradicts.
+// Sets NCCL_ALGO and restores the old value in the destructor. Several objects may exist at once, in threads that
+// create one communicator or several, if all need the same value. A different value throws
+// CommError(CommStatus::unsupported), and so does a contradicting value in the environment.
 class AlgorithmScope {
  public:
   explicit AlgorithmScope(std::string value);

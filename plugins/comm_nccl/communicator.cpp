@@ -30,7 +30,7 @@ ncclRedOp_t nccl_op(Op op) {
   }
 }
 
-// Broadcast and allgather move bytes, so that they take every dtype.
+// Broadcast and allgather move bytes, so they support every dtype.
 std::size_t bytes_of(const Collective& call) {
   return call.count * size_of(call.dtype);
 }
@@ -58,45 +58,45 @@ NcclCommunicator::NcclCommunicator(const Host& host)
 
 std::shared_ptr<Session> NcclCommunicator::joined() const {
   const OnDevice here(device_.ordinal);
-  // The GPU's context takes its time, which differs: it is made before the ranks wait for one another in NCCL.
+  // Creating the GPU's context takes a varying time, so it is done before the ranks wait for one another in NCCL.
   check("using the device", cudaFree(nullptr));
   const std::string forced = forced_algorithm(algorithm_, host_.deterministic());
   if (meet(host_, device_, settings_, forced)) stay_on_loopback(host_);
   host_.log(host_.rank() == 0 ? DDPRUN_LOG_INFO : DDPRUN_LOG_DEBUG, device_.versions);
   const AlgorithmScope scope(forced);
-  // Past this, every rank has written what it has to into the environment, and NCCL may read it.
+  // After this, every rank has set its environment variables, and NCCL may read the environment.
   const auto places = host::places_of(host_);
   return Session::join(host_, device_, places, exchange_id(host_));
 }
 
 template <class Launch>
-void NcclCommunicator::queue(InflightOp& flight, Launch&& launch) {
-  session_->run(flight.name, [&](ncclComm_t comm) { return launch(comm, session_->stream()); });
-  if (const auto result = cudaEventRecord(flight.done.get(), session_->stream()); result != cudaSuccess) {
-    session_->fail(failure_of(flight.name, result));
+void NcclCommunicator::queue(InflightOp& op, Launch&& launch) {
+  session_->run(op.name, [&](ncclComm_t comm) { return launch(comm, session_->stream()); });
+  if (const auto result = cudaEventRecord(op.done.get(), session_->stream()); result != cudaSuccess) {
+    session_->fail(failure_of(op.name, result));
   }
-  session_->enter(flight);
+  session_->enter(op);
 }
 
 template <class Launch>
 Work NcclCommunicator::start(const char* name, Algorithm algorithm, const Collective& call, Launch&& launch) {
   if (call.count == 0) {
-    session_->throw_if_failed();
+    session_->async_error();
     nothing_.info.algorithm = name_of(algorithm);
     return {*this, nothing_};
   }
   const OnDevice here(device_.ordinal);
   const bool captured = is_captured(stream_of(call));
-  InflightOp& flight = session_->take();
-  flight.is_captured = captured;
-  flight.name = name;
-  flight.info = {name_of(algorithm), "nccl"};
-  flight.stream = stream_of(call);
-  cudaError_t ordered = cudaEventRecord(flight.ready.get(), flight.stream);
-  if (ordered == cudaSuccess) ordered = cudaStreamWaitEvent(session_->stream(), flight.ready.get(), 0);
+  InflightOp& op = session_->acquire();
+  op.is_captured = captured;
+  op.name = name;
+  op.info = {name_of(algorithm), "nccl"};
+  op.stream = stream_of(call);
+  cudaError_t ordered = cudaEventRecord(op.ready.get(), op.stream);
+  if (ordered == cudaSuccess) ordered = cudaStreamWaitEvent(session_->stream(), op.ready.get(), 0);
   if (ordered != cudaSuccess) session_->fail(failure_of(name, ordered));
-  queue(flight, launch);
-  return {*this, flight};
+  queue(op, launch);
+  return {*this, op};
 }
 
 Work NcclCommunicator::allreduce(const Collective& call) {
@@ -125,41 +125,41 @@ Work NcclCommunicator::reduce_scatter(const Collective& call) {
   });
 }
 
-// On no stream of the caller's: it is the processes that meet, so wait blocks.
+// On no stream of the caller's: a barrier synchronises the processes, so wait blocks.
 Work NcclCommunicator::barrier() {
   const OnDevice here(device_.ordinal);
-  InflightOp& flight = session_->take();
-  flight.name = "barrier";
-  flight.info = {"nccl", "nccl"};
-  flight.is_barrier = true;
-  queue(flight, [&](ncclComm_t comm, cudaStream_t stream) {
+  InflightOp& op = session_->acquire();
+  op.name = "barrier";
+  op.info = {"nccl", "nccl"};
+  op.is_barrier = true;
+  queue(op, [&](ncclComm_t comm, cudaStream_t stream) {
     return ncclAllReduce(session_->word(), session_->word(), 1, ncclInt32, ncclSum, comm, stream);
   });
-  return {*this, flight};
+  return {*this, op};
 }
 
 bool NcclCommunicator::test(Request& request) {
-  session_->throw_if_failed();
+  session_->async_error();
   if (&request == &nothing_) return true;
-  const auto& flight = static_cast<const InflightOp&>(request);
-  return !flight.is_barrier || flight.done.state() != cudaErrorNotReady;
+  const auto& op = static_cast<const InflightOp&>(request);
+  return !op.is_barrier || op.done.state() != cudaErrorNotReady;
 }
 
 ExecutionInfo NcclCommunicator::wait(Request& request, std::chrono::milliseconds timeout) {
   const ExecutionInfo info = request.info;
   if (&request == &nothing_) {
-    session_->throw_if_failed();
+    session_->async_error();
     return info;
   }
-  auto& flight = static_cast<InflightOp&>(request);
+  auto& op = static_cast<InflightOp&>(request);
   const OnDevice here(device_.ordinal);
   const auto release = [this](InflightOp* waited) { session_->release(*waited); };
-  const std::unique_ptr<InflightOp, decltype(release)> taken_back(&flight, release);
-  session_->throw_if_failed();
-  if (flight.is_barrier) {
-    session_->wait_for(flight, timeout);
-  } else if (const auto result = cudaStreamWaitEvent(flight.stream, flight.done.get(), 0); result != cudaSuccess) {
-    session_->fail(failure_of(flight.name, result));
+  const std::unique_ptr<InflightOp, decltype(release)> taken_back(&op, release);
+  session_->async_error();
+  if (op.is_barrier) {
+    session_->wait_for(op, timeout);
+  } else if (const auto result = cudaStreamWaitEvent(op.stream, op.done.get(), 0); result != cudaSuccess) {
+    session_->fail(failure_of(op.name, result));
   }
   return info;
 }

@@ -1,5 +1,5 @@
-// comm_nccl: collectives over NCCL, ordered on the caller's stream by events. This class maps each collective to a call
-// of NCCL; session.hpp keeps NCCL's communicator alive and watches it.
+// comm_nccl: collectives over NCCL, ordered on the caller's stream by events. This class maps each collective to an
+// NCCL call; session.hpp owns and watches NCCL's communicator.
 #pragma once
 
 #include <memory>
@@ -26,16 +26,16 @@ class NcclCommunicator final : public CommBackend {
 
   bool test(Request& request) override;
   ExecutionInfo wait(Request& request, std::chrono::milliseconds timeout) override;
-  void async_error() override { session_->throw_if_failed(); }
+  void async_error() override { session_->async_error(); }
   std::shared_ptr<void> allocate(std::size_t bytes) override;
 
  private:
   std::shared_ptr<Session> joined() const;
-  // Our stream waits for the caller's, then launch(comm, stream) is queued on it.
+  // Our stream waits for the caller's stream, then launch(comm, stream) is queued on it.
   template <class Launch>
   Work start(const char* name, Algorithm algorithm, const Collective& call, Launch&& launch);
   template <class Launch>
-  void queue(InflightOp& flight, Launch&& launch);
+  void queue(InflightOp& op, Launch&& launch);
 
   const Host host_;
   const Algorithm algorithm_;

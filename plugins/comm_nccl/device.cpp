@@ -16,7 +16,7 @@ namespace {
   throw CommError(CommStatus::unsupported, why);
 }
 
-// The files of this process whose name begins so.
+// The loaded libraries of this process whose name begins with this text.
 std::set<std::string> loaded(std::string_view name) {
   struct Search {
     std::string_view name;
@@ -32,7 +32,7 @@ std::set<std::string> loaded(std::string_view name) {
   return search.found;
 }
 
-// Two copies, as one of Torch's and one of ours with another SONAME, would each have a state of their own.
+// Two copies, such as Torch's and ours with another SONAME, would each have their own state.
 std::string only_copy(const char* what, std::string_view name) {
   const auto found = loaded(name);
   if (found.size() > 1) {
@@ -58,7 +58,7 @@ void require_same_major(const char* what, const std::string& have, int have_majo
          ": their major versions must be equal; build it again with that one");
 }
 
-// The one that the runtime needs. The runtime answers 0 where there is none.
+// The driver version that the runtime needs. The runtime reports 0 if there is no driver.
 int driver_version(int runtime) {
   int driver = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {

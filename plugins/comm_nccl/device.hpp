@@ -1,4 +1,4 @@
-// The machine: which NCCL, CUDA runtime and driver this process has, and whether the GPU that was asked for is there.
+// The NCCL, CUDA runtime and driver of this process, and the GPU that was requested.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,15 +11,15 @@ namespace ddprun::nccl_backend {
 
 struct Device {
   int ordinal = 0;
-  std::string bus;       // PCI address, which names a GPU of a host whatever its ordinal is
-  std::string versions;  // of all that takes part, for the log
+  std::string bus;       // PCI address, which identifies a GPU of a host independent of its device index
+  std::string versions;  // of library, runtime and driver, for the log
 };
 
-// Throws CommError(CommStatus::unsupported) that says which of library, driver and device is missing or does not fit:
+// Throws CommError(CommStatus::unsupported) that says which of library, driver and device is missing or unsuitable:
 // another major version than the plugin was built with, or two copies in one process.
 Device find_device(const Host& host);
 
-// The calling thread's current device, for as long as this lives.
+// The calling thread's current device while this object lives.
 class OnDevice {
  public:
   explicit OnDevice(int ordinal) noexcept;

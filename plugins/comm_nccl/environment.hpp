@@ -1,6 +1,6 @@
-// The process's environment, by which alone NCCL takes some orders. A thread that reads it while another changes it may
-// crash, and ranks may be threads of one process: all of this backend's reading and writing is in turns, and done
-// before any of the group's ranks calls NCCL (communicator.cpp).
+// Access to the process's environment, the only way to give NCCL some settings. A thread that reads the environment
+// while another changes it may crash, and ranks may be threads of one process. So all accesses of this backend are
+// under a lock, and happen before any of the group's ranks calls NCCL (communicator.cpp).
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace ddprun::nccl_backend {
 
-// Any thread.
+// Thread-safe.
 std::optional<std::string> variable(const std::string& name);
 void set_variable(const std::string& name, const std::string& value);
 void unset_variable(const std::string& name);

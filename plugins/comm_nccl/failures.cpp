@@ -11,7 +11,7 @@ constexpr char kRoute[] =
     "name a network interface that all ranks reach in comm.options.interface (NCCL_SOCKET_IFNAME), try "
     "comm.options.ib_disable = true, and see comm.options.debug = \"info\"";
 
-// What NCCL says, and what that means. The first that is found in the text counts.
+// NCCL's messages and their meaning. The first match in the text counts.
 struct Known {
   const char* words;
   CommStatus status;
@@ -48,7 +48,7 @@ Known meaning_of(ncclResult_t result, const std::string& detail) {
   }
 }
 
-// The last of the lines that NCCL keeps: the others are where it passed through.
+// The last of the lines that NCCL keeps; the others are its call stack.
 std::string last_line(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
   const auto at = text.rfind('\n');

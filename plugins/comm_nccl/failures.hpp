@@ -1,4 +1,4 @@
-// NCCL's and CUDA's results as failures of the contract, with what to try first.
+// Converts errors of NCCL and CUDA to CommError, with what to try first.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,14 +11,15 @@
 
 namespace ddprun::nccl_backend {
 
-// What a result other than ncclSuccess means. `what`: the call, for the line; `detail`: NCCL's own last words, or "".
+// The meaning of a result other than ncclSuccess. `what`: the call, for the message; `detail`: NCCL's last error line,
+// or "".
 CommError failure_of(const std::string& what, ncclResult_t result, const std::string& detail);
 CommError failure_of(const std::string& what, cudaError_t result);
 
-// `what` has not ended in time.
+// The error for a `what` that has not finished in time.
 CommError timeout_of(const std::string& what, std::chrono::milliseconds limit);
 
-// Throws failure_of() unless the call went well.
+// Throws failure_of() unless the call succeeded.
 void check(const std::string& what, ncclResult_t result);
 void check(const char* what, cudaError_t result);
 

@@ -1,4 +1,4 @@
-// A collective under way, and the events between which it is on the GPU.
+// A collective in flight, and the events before and after it on the GPU.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,8 +21,8 @@ class Event {
   Event& operator=(const Event&) = delete;
   cudaEvent_t get() const noexcept { return event_; }
 
-  // cudaSuccess once the GPU has come by, cudaErrorNotReady before: which is no error, and must not stay behind as the
-  // thread's last one.
+  // cudaSuccess once the GPU has reached the event, cudaErrorNotReady before. The latter is not an error and must not
+  // stay as the thread's last CUDA error.
   cudaError_t state() const noexcept {
     const cudaError_t result = cudaEventQuery(event_);
     if (result == cudaErrorNotReady) cudaGetLastError();
@@ -33,18 +33,18 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// The request of a collective. Used again and again: a step creates no event.
+// The request of a collective. Reused, so that a step creates no event.
 struct InflightOp : Request {
-  Event ready;  // on the caller's stream: what it has queued before
-  Event done;   // on our stream: the collective
+  Event ready;  // on the caller's stream, after its earlier work
+  Event done;   // on our stream, after the collective
   const char* name = "";
   cudaStream_t stream = nullptr;  // the caller's
-  bool is_barrier = false;        // which is not on any stream of the caller
-  // Recorded into a CUDA graph: nobody may ask its events, and what each replay comes to is the caller's to see.
+  bool is_barrier = false;        // a barrier is not on the caller's stream
+  // Recorded into a CUDA graph: its events must not be queried, and the caller must handle errors of a replay.
   bool is_captured = false;
   bool is_waited = false;
   bool has_ended = false;
-  std::optional<Clock::time_point> begun;  // when the GPU came to it: from then its deadline counts
+  std::optional<Clock::time_point> begun;  // when the GPU reached it; the deadline counts from then
 };
 
 }  // namespace ddprun::nccl_backend

@@ -12,7 +12,7 @@
 namespace ddprun::nccl_backend {
 namespace {
 
-// A boot of a kernel, and the name that containers of one kernel differ in.
+// Identifies a host: the boot id of the kernel, and the host name, which separates containers of one kernel.
 std::string host_id() {
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);
@@ -37,7 +37,7 @@ struct Place {
 bool meet(const Host& host, const Device& device, const Settings& settings, const std::string& forced) {
   const auto hosts = host.allgather(host_id());
   const auto buses = host.allgather(device.bus);
-  // Ranks that differ here would wait for one another for ever, or compute with different algorithms.
+  // Ranks that differ here would wait for one another forever, or use different algorithms.
   const std::string algorithm = forced.empty() ? variable("NCCL_ALGO").value_or("") : forced;
   const std::string ask = "NCCL " + joined_version() + ", NCCL_ALGO \"" + algorithm + "\"";
   const auto asks = host.allgather(ask);
@@ -61,7 +61,7 @@ bool meet(const Host& host, const Device& device, const Settings& settings, cons
 }
 
 ncclUniqueId exchange_id(const Host& host) {
-  constexpr char kId = 'i';  // before an id; else the text says why there is none
+  constexpr char kId = 'i';  // prefix of an id; otherwise the text is the error
   std::string mine;
   if (host.rank() == 0) {
     ncclUniqueId id = {};

@@ -1,4 +1,4 @@
-// Where the ranks are, and NCCL's unique id: what they tell one another before they join.
+// The places of the ranks, and NCCL's unique id: the data that ranks exchange before they create a communicator.
 #pragma once
 
 #include <nccl.h>
@@ -12,12 +12,12 @@
 
 namespace ddprun::nccl_backend {
 
-// Collective, before anything of NCCL runs: compares where the ranks are and what they ask of NCCL. Returns whether all
-// are on one host. Throws CommError: CommStatus::invalid where two share a GPU, CommStatus::mismatch where their NCCL
-// or their way to force an algorithm differs.
+// Collective, before the first NCCL call: compares the places and the NCCL settings of all ranks. Returns whether all
+// are on one host. Throws CommError: CommStatus::invalid if two ranks share a GPU, CommStatus::mismatch if their NCCL
+// versions or their way to force an algorithm differ.
 bool meet(const Host& host, const Device& device, const Settings& settings, const std::string& forced);
 
-// Collective: the id that rank 0 makes. Every rank throws where that fails.
+// Collective: the id that rank 0 creates. Every rank throws if that fails.
 ncclUniqueId exchange_id(const Host& host);
 
 }  // namespace ddprun::nccl_backend

@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kWhy[] = "comm.options.verify";
 
-// One for the process, as NCCL opens its file once. It has no name, so nothing is left of it.
+// One per process, because NCCL opens its file once. It is an anonymous file, so nothing is left of it.
 int debug_memory() {
   static const int file = memfd_create("nccl-debug", MFD_CLOEXEC);
   if (file < 0) throw CommError(CommStatus::no_memory, "comm.options.verify: no memory for NCCL's report");
@@ -36,7 +36,7 @@ Report::Report(const Host& host, Algorithm asked, bool wanted)
   }
   file_ = debug_memory();
   const std::string path = "/proc/self/fd/" + std::to_string(file_);
-  const bool is_ours = variable("NCCL_DEBUG_FILE") == path;  // of an earlier communicator
+  const bool is_ours = variable("NCCL_DEBUG_FILE") == path;  // set by an earlier communicator
   for (const char* const name : {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"}) {
     if (is_ours || !variable(name)) continue;
     throw CommError(CommStatus::invalid, std::string(kWhy) + " needs NCCL's debug lines for itself: leave " + name +
@@ -54,7 +54,7 @@ std::string Report::new_lines() {
   for (ssize_t got; (got = pread(file_, piece.data(), piece.size(), read_)) > 0; read_ += got) {
     text.append(piece.data(), static_cast<std::size_t>(got));
   }
-  // What was read is given back; NCCL writes on behind it.
+  // Frees the memory of the part that was read; NCCL continues to write after it.
   fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, read_);
   return text;
 }
@@ -64,20 +64,20 @@ void Report::require_asked() {
   constexpr std::string_view kCall = "AllReduce: ";
   constexpr std::string_view kAlgorithm = " -> Algo ";
   const std::string text = new_lines();
-  bool is_told = false;
+  bool is_found = false;
   for (std::size_t at = text.find(kCall); at != std::string::npos; at = text.find(kCall, at + 1)) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const std::size_t name = text.find(kAlgorithm, at);
     if (name >= end) continue;
     const std::size_t begin = name + kAlgorithm.size();
-    const std::string served = text.substr(begin, text.find(' ', begin) - begin);
-    if (served != (asked_ == Algorithm::ring ? "RING" : "TREE")) {
+    const std::string used = text.substr(begin, text.find(' ', begin) - begin);
+    if (used != (asked_ == Algorithm::ring ? "RING" : "TREE")) {
       throw CommError(CommStatus::internal, std::string("allreduce: comm.algorithm = \"") + name_of(asked_) +
-                                                "\", but NCCL reports \"" + printable(served) + "\"");
+                                                "\", but NCCL reports \"" + printable(used) + "\"");
     }
-    is_told = true;
+    is_found = true;
   }
-  if (!is_told) throw CommError(CommStatus::internal, "allreduce: NCCL does not report which algorithm served it");
+  if (!is_found) throw CommError(CommStatus::internal, "allreduce: NCCL does not report which algorithm served it");
 }
 
 }  // namespace ddprun::nccl_backend

@@ -7,9 +7,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLonger = 1500ms;  // than leave() takes
+constexpr auto kLonger = 1500ms;  // longer than leave() takes
 
-// NCCL takes a collective within some microseconds; the first one connects the ranks, which takes longer.
+// NCCL accepts a collective within some microseconds; the first one connects the ranks, which takes longer.
 void pause(int turn) {
   if (turn < 200) return std::this_thread::yield();
   std::this_thread::sleep_for(turn < 1000 ? 50us : 1000us);
@@ -22,7 +22,7 @@ std::shared_ptr<Session> Session::join(const Host& host, const Device& device, c
   const OnDevice here(device.ordinal);
   const std::shared_ptr<Session> self(new Session(host, device, places));
   const std::shared_ptr<Session> owner(self.get(), [self](Session*) { self->close(); });
-  // The most urgent stream there is, so that the pieces of a collective get on between those of a kernel.
+  // The highest stream priority, so that a collective can run while a kernel runs.
   int least = 0;
   int greatest = 0;
   check("the priorities of streams", cudaDeviceGetStreamPriorityRange(&least, &greatest));
@@ -38,7 +38,7 @@ std::shared_ptr<Session> Session::join(const Host& host, const Device& device, c
   return owner;
 }
 
-// Where the thread does not come back in time, it stays behind and frees what it can.
+// If the thread does not end in time, it is left running and frees what it can.
 void Session::close() noexcept {
   if (!thread_.joinable()) {
     free_everything();
@@ -60,7 +60,7 @@ ncclResult_t Session::progress() {
   return result == ncclSuccess ? state : result;
 }
 
-void Session::settle(const char* name, ncclResult_t result) {
+void Session::finish_call(const char* name, ncclResult_t result) {
   const auto deadline = Clock::now() + host_.deadline();
   for (int turn = 0; result == ncclInProgress; ++turn) {
     if (is_aborted()) fail({CommStatus::aborted, std::string(name) + ": aborted"});
@@ -73,48 +73,48 @@ void Session::settle(const char* name, ncclResult_t result) {
   doing_ = kIdle;
 }
 
-InflightOp& Session::take() {
+InflightOp& Session::acquire() {
   const std::lock_guard lock(mutex_);
   if (failure_) throw *failure_;
   if (free_.empty()) {
-    flights_.push_back(std::make_unique<InflightOp>());
-    free_.push_back(flights_.back().get());
+    ops_.push_back(std::make_unique<InflightOp>());
+    free_.push_back(ops_.back().get());
   }
-  InflightOp& flight = *free_.back();
+  InflightOp& op = *free_.back();
   free_.pop_back();
-  flight.is_barrier = flight.is_captured = flight.is_waited = flight.has_ended = false;
-  flight.begun.reset();
-  return flight;
+  op.is_barrier = op.is_captured = op.is_waited = op.has_ended = false;
+  op.begun.reset();
+  return op;
 }
 
-void Session::enter(InflightOp& flight) {
+void Session::enter(InflightOp& op) {
   const std::lock_guard lock(mutex_);
-  flight.has_ended = flight.is_captured;
-  if (!flight.is_captured) under_way_.push_back(&flight);
+  op.has_ended = op.is_captured;
+  if (!op.is_captured) inflight_.push_back(&op);
 }
 
-void Session::release(InflightOp& flight) noexcept {
+void Session::release(InflightOp& op) noexcept {
   const std::lock_guard lock(mutex_);
-  flight.is_waited = true;
-  if (flight.has_ended) free_.push_back(&flight);
+  op.is_waited = true;
+  if (op.has_ended) free_.push_back(&op);
 }
 
-void Session::wait_for(const InflightOp& flight, std::chrono::milliseconds timeout) {
+void Session::wait_for(const InflightOp& op, std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
-  cudaError_t state = flight.done.state();
+  cudaError_t state = op.done.state();
   for (int turn = 0; state == cudaErrorNotReady; ++turn) {
-    throw_if_failed();
-    if (is_aborted()) fail({CommStatus::aborted, std::string(flight.name) + ": aborted"});
-    if (Clock::now() >= deadline) fail(timeout_of(flight.name, timeout));
+    async_error();
+    if (is_aborted()) fail({CommStatus::aborted, std::string(op.name) + ": aborted"});
+    if (Clock::now() >= deadline) fail(timeout_of(op.name, timeout));
     pause(turn);
-    state = flight.done.state();
+    state = op.done.state();
   }
-  if (state != cudaSuccess) fail(failure_of(flight.name, state));
-  throw_if_failed();  // an abort, too, lets the GPU come by
+  if (state != cudaSuccess) fail(failure_of(op.name, state));
+  async_error();  // after an abort, too, the GPU passes the event
 }
 
 void* Session::alloc(uint64_t bytes) {
-  throw_if_failed();
+  async_error();
   void* memory = nullptr;
   check("memory for buckets", ncclMemAlloc(&memory, std::max<uint64_t>(bytes, 1)));
   void* handle = nullptr;
@@ -141,7 +141,7 @@ void Session::free(void* memory) noexcept {
   ncclMemFree(memory);
 }
 
-void Session::throw_if_failed() {
+void Session::async_error() {
   const std::lock_guard lock(mutex_);
   if (failure_) throw *failure_;
 }

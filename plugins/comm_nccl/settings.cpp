@@ -11,7 +11,7 @@ namespace {
 struct Variable {
   const char* option;
   const char* name;
-  bool is_switch;  // true or false, which NCCL wants as 1 or 0
+  bool is_switch;  // true or false, which NCCL expects as 1 or 0
 };
 
 constexpr Variable kVariables[] = {
@@ -59,7 +59,7 @@ Settings Settings::of(const Host& host) {
     const std::string as_nccl_has_it = !is_switch ? value : std::string(1, switch_of(host, option) ? '1' : '0');
     fix_variable(name, as_nccl_has_it, std::string("comm.options.") + option);
   }
-  // NCCL refuses two ranks of one host on one GPU; by this it takes them for ranks of different hosts.
+  // NCCL rejects two ranks of one host on one GPU; with this it treats them as ranks of different hosts.
   if (settings.share_gpu) {
     fix_variable("NCCL_HOSTID", "ddprun-rank-" + std::to_string(host.rank()), "comm.options.share_gpu");
   }

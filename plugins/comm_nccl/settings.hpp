@@ -1,4 +1,4 @@
-// comm.options, which become NCCL's variables: NCCL takes its settings from the environment, once per process.
+// comm.options, converted to NCCL's variables: NCCL reads its settings from the environment, once per process.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@ namespace ddprun::nccl_backend {
 
 struct Settings {
   bool share_gpu = false;  // several ranks may use one GPU: for tests
-  bool verify = false;     // compare NCCL's own report with the algorithm that was asked for
+  bool verify = false;     // compare NCCL's own report with the requested algorithm
 
-  // Reads the options and sets NCCL's variables by them. Throws CommError: CommStatus::invalid for an option that is
-  // unknown or no value of its kind, CommStatus::unsupported where NCCL has read another value in this process before.
+  // Reads the options and sets NCCL's variables. Throws CommError: CommStatus::invalid for an unknown option or a wrong
+  // value, CommStatus::unsupported if NCCL has already read another value in this process.
   static Settings of(const Host& host);
 };
 
-// Sets one of NCCL's variables for the rest of the process. Throws CommError(CommStatus::unsupported) where an earlier
-// communicator has set it otherwise. `why` stands in that line: "comm.options.debug".
+// Sets one of NCCL's variables for the rest of the process. Throws CommError(CommStatus::unsupported) if an earlier
+// communicator has set another value. The message names `why`: "comm.options.debug".
 void fix_variable(const std::string& name, const std::string& value, const std::string& why);
 
-// Keeps the ranks of one host on its loopback interface, where neither the options nor the environment name another:
-// nothing listens to the network. To be called by all ranks, before NCCL makes an id.
+// Restricts ranks of one host to its loopback interface, unless the options or the environment name another, so that no
+// port is open to the network. All ranks call it before NCCL creates an id.
 void stay_on_loopback(const Host& host);
 
 }  // namespace ddprun::nccl_backend

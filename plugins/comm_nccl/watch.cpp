@@ -5,16 +5,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLook = 10ms;   // between two looks: what a fault costs at least
-constexpr auto kLeaving = 1s;  // for what is under way, and for NCCL to part from its peers
-// From a peer's end on, for what it still sent to arrive: a rank that has its result may leave before others have
-// theirs.
+constexpr auto kLook = 10ms;   // polling interval: the minimum delay until an error is noticed
+constexpr auto kLeaving = 1s;  // for collectives in flight, and for NCCL to disconnect from its peers
+// Wait after the end of a peer, so that the data that it sent can arrive: a rank that has its result may leave before
+// others have theirs.
 constexpr auto kFarewell = 500ms;
 
 }  // namespace
 
 void Session::watch() {
-  cudaSetDevice(device_.ordinal);  // for good: going back would make a context on the first GPU
+  cudaSetDevice(device_.ordinal);  // permanently: resetting it would create a context on the first GPU
   Lock lock(mutex_);
   while (!closing_) {
     changed_.wait_for(lock, kLook);
@@ -34,36 +34,36 @@ std::optional<CommError> Session::trouble(Clock::time_point now) {
   const ncclResult_t result = ncclCommGetAsyncError(comm_, &state);
   if (result != ncclSuccess) state = result;
   if (state != ncclSuccess && state != ncclInProgress) {
-    return failure_of(under_way_.empty() ? doing_ : under_way_.front()->name, state, ncclGetLastError(comm_));
+    return failure_of(inflight_.empty() ? doing_ : inflight_.front()->name, state, ncclGetLastError(comm_));
   }
-  if (auto fault = trouble_of_flights(now)) return fault;
+  if (auto fault = trouble_of_ops(now)) return fault;
   return trouble_of_peers(now);
 }
 
-// The deadline of a collective counts from when the GPU has come to it: the one before has ended, and so has what the
-// caller had queued.
-std::optional<CommError> Session::trouble_of_flights(Clock::time_point now) {
-  while (!under_way_.empty()) {
-    InflightOp& flight = *under_way_.front();
-    const cudaError_t state = flight.done.state();
+// The deadline of a collective counts from when the GPU has reached it: the collective before it and the caller's
+// earlier work have ended.
+std::optional<CommError> Session::trouble_of_ops(Clock::time_point now) {
+  while (!inflight_.empty()) {
+    InflightOp& op = *inflight_.front();
+    const cudaError_t state = op.done.state();
     if (state == cudaErrorNotReady) {
-      if (!flight.begun && (flight.is_barrier || flight.ready.state() == cudaSuccess)) flight.begun = now;
-      if (flight.begun && now - *flight.begun > host_.deadline()) return timeout_of(flight.name, host_.deadline());
+      if (!op.begun && (op.is_barrier || op.ready.state() == cudaSuccess)) op.begun = now;
+      if (op.begun && now - *op.begun > host_.deadline()) return timeout_of(op.name, host_.deadline());
       return std::nullopt;
     }
-    if (state != cudaSuccess) return failure_of(flight.name, state);
-    flight.has_ended = true;
-    if (flight.is_waited) free_.push_back(&flight);
-    under_way_.pop_front();
+    if (state != cudaSuccess) return failure_of(op.name, state);
+    op.has_ended = true;
+    if (op.is_waited) free_.push_back(&op);
+    inflight_.pop_front();
   }
   return std::nullopt;
 }
 
-// NCCL sees a peer's end by its sockets only. A kernel that talks to the peer's memory, and a rank that waits for the
-// peer to connect in the first collective, would wait until the deadline.
+// NCCL notices the end of a peer only through its sockets. A kernel that accesses the peer's memory, and a rank that
+// waits for the peer to connect in the first collective, would wait until the deadline.
 std::optional<CommError> Session::trouble_of_peers(Clock::time_point now) {
   const bool in_nccl = doing_ != kIdle;
-  const bool on_gpu = !under_way_.empty() && under_way_.front()->begun;
+  const bool on_gpu = !inflight_.empty() && inflight_.front()->begun;
   const int gone = in_nccl || on_gpu ? peers_.first_ended() : -1;
   if (gone < 0) {
     peer_gone_.reset();
@@ -71,11 +71,11 @@ std::optional<CommError> Session::trouble_of_peers(Clock::time_point now) {
   }
   if (!peer_gone_) peer_gone_ = now;
   if (now - *peer_gone_ < kFarewell) return std::nullopt;
-  const char* const name = in_nccl ? doing_ : under_way_.front()->name;
+  const char* const name = in_nccl ? doing_ : inflight_.front()->name;
   return CommError(CommStatus::peer_lost, std::string(name) + ": rank " + std::to_string(gone) + " has ended");
 }
 
-// By this the kernels of this rank end, whatever their peers do, and whoever waits for the stream goes on.
+// This ends the kernels of this rank, whatever its peers do, so threads that wait for the stream continue.
 void Session::end(Lock& lock) {
   const ncclComm_t comm = std::exchange(comm_, nullptr);
   lock.unlock();
@@ -83,15 +83,15 @@ void Session::end(Lock& lock) {
   lock.lock();
 }
 
-// A healthy communicator is flushed first: NCCL's own threads may still send what our kernels have handed them.
+// A healthy communicator is flushed first: NCCL's own threads may still be sending data of our kernels.
 void Session::leave(Lock& lock) {
   const auto limit = Clock::now() + kLeaving;
-  while (comm_ != nullptr && !failure_ && !under_way_.empty() && Clock::now() < limit) {
+  while (comm_ != nullptr && !failure_ && !inflight_.empty() && Clock::now() < limit) {
     changed_.wait_for(lock, 1ms);
     failure_ = trouble(Clock::now());
   }
   if (comm_ == nullptr) return;
-  if (failure_ || !under_way_.empty()) return end(lock);
+  if (failure_ || !inflight_.empty()) return end(lock);
 
   const ncclComm_t comm = std::exchange(comm_, nullptr);
   lock.unlock();
@@ -107,9 +107,9 @@ void Session::leave(Lock& lock) {
 void Session::free_everything() noexcept {
   for (const auto& [memory, handle] : allocated_) ncclMemFree(memory);
   allocated_.clear();
-  under_way_.clear();
+  inflight_.clear();
   free_.clear();
-  flights_.clear();
+  ops_.clear();
   cudaFree(word_);
   word_ = nullptr;
   if (stream_ != nullptr) cudaStreamDestroy(stream_);

@@ -1,4 +1,4 @@
-// What a run that goes on from a checkpoint may change.
+// What a run may change when it resumes from a checkpoint.
 #include <doctest/doctest.h>
 
 #include "config/continuation.hpp"
@@ -21,7 +21,7 @@ TEST_CASE("each key has a value as TOML, options as one table") {
   CHECK(values.at("train.epochs") == "");
 }
 
-TEST_CASE("what makes it another run is refused, what changes rounding is told, the rest is free") {
+TEST_CASE("a change that makes a different run is refused, one that changes rounding is reported, the rest is free") {
   for (const char* key : {"experiment.seed", "model.name", "model.options", "data.name", "data.options", "data.sampler",
                           "data.standardize", "optimizer.name"}) {
     CAPTURE(key);
@@ -30,7 +30,7 @@ TEST_CASE("what makes it another run is refused, what changes rounding is told, 
   for (const char* key : {"optimizer.lr", "optimizer.fused", "train.epochs", "train.amp", "strategy.bucket_mb",
                           "strategy.kind", "comm.backend", "launch.threads", "data.batch_weights"}) {
     CAPTURE(key);
-    CHECK(config::change_of(key) == Change::told);
+    CHECK(config::change_of(key) == Change::reported);
   }
   for (const char* key : {"schema_version", "experiment.name", "experiment.output", "model.weights", "data.root",
                           "data.workers", "data.batch_size", "launch.nproc", "comm.timeout", "checkpoint.resume",

@@ -29,7 +29,7 @@ TEST_CASE("docs/config.md") {
                 "docs/config.md is stale: run this test with DDPRUN_UPDATE_DOCS=1 in the environment, and commit it");
 }
 
-TEST_CASE("every key is described: a sentence, a table that exists, and a row with its default in the documents") {
+TEST_CASE("every key has a sentence, an existing table, and a row with its default in docs/config.md") {
   const std::string text = config::to_markdown();
   for (const config::Key& key : config::keys()) {
     CAPTURE(key.full_name());
@@ -46,7 +46,7 @@ TEST_CASE("every key is described: a sentence, a table that exists, and a row wi
   CHECK(row("| `epochs` | an integer of at least 1 | 1 where steps is not given | "));
 }
 
-TEST_CASE("the defaults are those of the scheme") {
+TEST_CASE("the defaults have not changed") {
   const config::Experiment e;
   CHECK(e.experiment.seed == 42);
   CHECK(e.comm.backend == "gloo");
@@ -56,7 +56,7 @@ TEST_CASE("the defaults are those of the scheme") {
   CHECK(e.checkpoint.keep == 2);
 }
 
-TEST_CASE("every default is a value that its own key takes") {
+TEST_CASE("every default is valid for its key") {
   config::Experiment e;
   const std::string any = "x";
   e.model.name = e.data.name = any;
@@ -68,7 +68,7 @@ TEST_CASE("configs/quickstart.toml is Fashion-MNIST on two ranks over Gloo") {
   CHECK(e.experiment.name == "quickstart");
   CHECK(e.model.name == "simplenet");
   CHECK(e.data.name == "fashion-mnist");
-  CHECK(e.data.root.empty());  // where Debian's package has it
+  CHECK(e.data.root.empty());  // the folder of Debian's package
   CHECK(e.data.batch_size == 128);
   CHECK(e.data.batch_per == "global");
   CHECK(e.launch.nproc == 2);

@@ -1,4 +1,4 @@
-// One test for each kind of fault, with the exact line that the user reads.
+// One test per kind of error, with the exact line that the user reads.
 #include <doctest/doctest.h>
 
 #include "written.hpp"
@@ -6,22 +6,22 @@
 using ddprun::testing::faults_of;
 using ddprun::testing::required;
 
-TEST_CASE("an unknown key is told at its own place, with the nearest name of its table") {
+TEST_CASE("an unknown key is reported at its place, with the nearest name of its table") {
   CHECK(faults_of("[launch]\n  nprco = 2" + required) ==
         "exp.toml:2:3: launch.nprco: unknown key (did you mean \"nproc\"?)");
 }
 
-TEST_CASE("an unknown key that another table has is sent there") {
+TEST_CASE("an unknown key that exists in another table names that table") {
   CHECK(faults_of("[launch]\nlr = 2" + required) ==
         "exp.toml:2:1: launch.lr: unknown key (did you mean \"optimizer.lr\"?)");
 }
 
-TEST_CASE("an unknown key like no other gets the list of its table") {
+TEST_CASE("an unknown key without a similar one gets the list of its table") {
   CHECK(faults_of("[log]\nwombat = 2" + required) ==
         "exp.toml:2:1: log.wombat: unknown key; [log] takes every, level, trace_steps, parity_steps");
 }
 
-TEST_CASE("an unknown table is told at its name, with the nearest one") {
+TEST_CASE("an unknown table is reported at its name, with the nearest one") {
   CHECK(faults_of("[lunch]\nnproc = 2" + required) == "exp.toml:1:2: lunch: unknown table (did you mean \"launch\"?)");
   CHECK(
       faults_of("[wombat]" + required) ==
@@ -29,21 +29,21 @@ TEST_CASE("an unknown table is told at its name, with the nearest one") {
       "train, checkpoint, log");
 }
 
-TEST_CASE("a key outside its table is sent into it") {
+TEST_CASE("a key outside its table names the table") {
   CHECK(faults_of("nproc = 2" + required) ==
         "exp.toml:1:1: nproc: unknown key outside a table (did you mean \"launch.nproc\"?)");
   CHECK(faults_of("\"comm.backend\" = \"gloo\"" + required) ==
         "exp.toml:1:1: \"comm.backend\": unknown key; every key but schema_version stands in a table");
 }
 
-TEST_CASE("a value where a table must stand is refused") {
+TEST_CASE("a value in place of a table is an error") {
   CHECK(faults_of("launch = 2" + required) ==
         "exp.toml:1:10: launch = 2: expected a table: [launch] on a line of its own");
   CHECK(faults_of("[[launch]]\nnproc = 2" + required) ==
         "exp.toml:1:1: launch = a list: expected a table: [launch] on a line of its own");
 }
 
-TEST_CASE("a wrong type is told at the value") {
+TEST_CASE("a wrong type is reported at the value") {
   CHECK(faults_of("[data]\nshuffle = \"yes\"\nname = 'x'\nmodel.name = 3") ==
         "exp.toml: model.name: missing; give it under [model], as in name = \"simplenet\"\n"
         "exp.toml:2:11: data.shuffle = \"yes\": expected true or false\n"
@@ -64,7 +64,7 @@ TEST_CASE("a wrong type is told at the value") {
         "exp.toml:1:16: launch.nproc = a table: expected an integer from 1 to 1024 or \"auto\"");
 }
 
-TEST_CASE("a duration needs a unit and a place in its range") {
+TEST_CASE("a duration needs a unit and must be in its range") {
   const std::string expected = ": expected a duration from \"1ms\" to \"24h\", such as \"30s\"";
   for (const std::string value : {"30", "\"30\"", "\"-1s\"", "\"0s\"", "\"25h\"", "\"inf s\"", "\"1e3s\"", "\"s\"",
                                   "\"\"", "\"1 s\"", "\"1d\""}) {
@@ -72,7 +72,7 @@ TEST_CASE("a duration needs a unit and a place in its range") {
   }
 }
 
-TEST_CASE("a value out of range is told with the range") {
+TEST_CASE("a value out of range is reported with the range") {
   CHECK(faults_of("launch.nproc = 0" + required) ==
         "exp.toml:1:16: launch.nproc = 0: expected an integer from 1 to 1024 or \"auto\"");
   CHECK(faults_of("launch.nproc = \"many\"" + required) ==
@@ -91,7 +91,7 @@ TEST_CASE("a value out of range is told with the range") {
         "exp.toml:1:16: train.epochs = -1: expected an integer of at least 1");
 }
 
-TEST_CASE("a word that is none of the allowed gets the nearest one") {
+TEST_CASE("a word that is not allowed gets the nearest allowed one") {
   CHECK(faults_of("optimizer.name = \"adma\"" + required) ==
         "exp.toml:1:18: optimizer.name = \"adma\": expected \"sgd\", \"adam\" or \"adamw\" (did you mean \"adam\"?)");
   CHECK(faults_of("data.last = \"wrap\"\nmodel.name = 'x'\ndata.name = 'x'") ==
@@ -134,7 +134,7 @@ TEST_CASE("a key that does not exist is refused, and never ignored") {
             .starts_with("exp.toml:1:10: strategy.compression: unknown key"));
 }
 
-TEST_CASE("a file of another scheme is refused for that alone") {
+TEST_CASE("a file with another schema version gets no other error") {
   CHECK(faults_of("schema_version = 2\n[other]\nkeys = 3") ==
         "exp.toml:1:18: schema_version = 2: this ddprun reads schema_version 1; use the ddprun that the file was "
         "written for");
@@ -142,7 +142,7 @@ TEST_CASE("a file of another scheme is refused for that alone") {
         "exp.toml:1:18: schema_version = \"1\": expected the integer 1");
 }
 
-TEST_CASE("missing keys are told with an example") {
+TEST_CASE("missing keys are reported with an example") {
   CHECK(faults_of("") ==
         "exp.toml: model.name: missing; give it under [model], as in name = \"simplenet\"\n"
         "exp.toml: data.name: missing; give it under [data], as in name = \"mnist\"");
@@ -159,7 +159,7 @@ TEST_CASE("ddp without a distributed sampler is refused") {
   CHECK(faults_of("strategy.kind = 'ddp'\ndata.sampler = 'distributed'\ndata.name = 'x'\nmodel.name = 'x'") == "");
 }
 
-TEST_CASE("a global batch that the ranks do not divide is refused, a batch per rank is not") {
+TEST_CASE("a global batch that is not divisible by the ranks is refused, a batch per rank is not") {
   const std::string three = "strategy.kind = 'ddp'\nlaunch.nproc = 3\nmodel.name = 'x'\ndata.name = 'x'\n";
   CHECK(faults_of(three + "data.batch_size = 100") ==
         "exp.toml:5:19: data.batch_size = 100: is the batch of all ranks, and 3 ranks do not "
@@ -183,7 +183,7 @@ TEST_CASE("epochs and steps together are refused") {
         "exp.toml:3:9: train.steps = 10: train.epochs is given too; give one of the two");
 }
 
-TEST_CASE("a name that makes no folder is refused") {
+TEST_CASE("a name that cannot be a folder is refused") {
   CHECK(
       faults_of("experiment.name = \"a/b\"" + required) ==
       "exp.toml:1:19: experiment.name = \"a/b\": names the run folder: give at most 200 bytes of UTF-8, without \"/\"");
@@ -193,7 +193,7 @@ TEST_CASE("a name that makes no folder is refused") {
   CHECK_THROWS_AS(ddprun::config::load(dir.write("x\xff.toml", required), {}), ddprun::Error);
 }
 
-TEST_CASE("all errors are told at once, in the order of the file, the overrides last") {
+TEST_CASE("all errors are reported together, in the order of the file, the overrides last") {
   CHECK(
       faults_of("[train]\nepochs = 0\n[comm]\ntimeout = 3\nbakcend = \"x\"\n[data]\nlast = \"pda\"\n[log]\nevery = 0\n",
                 {"log.level=loud", "optimizer.lr=-1"}) ==
@@ -216,7 +216,7 @@ TEST_CASE("the main device is one of the devices") {
   CHECK(faults_of("strategy.main_device = 5" + required) == "");  // not used by single
 }
 
-TEST_CASE("a best of the test set needs an evaluation") {
+TEST_CASE("checkpoint.best of a test metric needs an evaluation") {
   const std::string best = "checkpoint.best = 'test.loss'\nmodel.name = 'x'\ndata.name = 'x'\n";
   CHECK(faults_of(best) == "");
   CHECK(faults_of(best + "train.evaluate = false") ==
@@ -226,7 +226,7 @@ TEST_CASE("a best of the test set needs an evaluation") {
         "\"train.loss\"");
 }
 
-TEST_CASE("batch_weights have a weight for each rank") {
+TEST_CASE("batch_weights need a weight for each rank") {
   const std::string ddp = "strategy.kind = 'ddp'\nlaunch.nproc = 2\nmodel.name = 'x'\ndata.name = 'x'\n";
   CHECK(faults_of(ddp + "data.batch_weights = [2, 1]") == "");
   CHECK(faults_of(ddp + "data.batch_weights = [2, 1, 1]") ==
@@ -237,7 +237,7 @@ TEST_CASE("batch_weights have a weight for each rank") {
         "exp.toml:6:22: data.balance_steps = 5: data.batch_weights is given too; give one of the two");
 }
 
-TEST_CASE("a fault has no echo: what would follow from a wrong value is not told") {
+TEST_CASE("an error that only follows from another one is not reported") {
   CHECK(faults_of("strategy.kind = 'dpp'\nlaunch.nproc = 2" + required) ==
         "exp.toml:1:17: strategy.kind = \"dpp\": expected \"single\", \"dp\" or \"ddp\" (did you mean \"dp\"?)");
 }

@@ -1,4 +1,4 @@
-// Keys of a run on GPUs that do not fit together, or not to the rest.
+// Errors in keys of GPU runs that do not fit together or to the other keys.
 #include <doctest/doctest.h>
 
 #include "written.hpp"
@@ -10,13 +10,13 @@ using testing::required;
 
 namespace {
 
-// What every experiment needs, as keys that leave their tables open.
+// The keys that every experiment needs, without closing their tables.
 const std::string names = "\nmodel.name = 'x'\ndata.name = 'x'";
 const std::string cuda = "\nlaunch.device = 'cuda'";
 
 }  // namespace
 
-TEST_CASE("a GPU for each rank, or none is named") {
+TEST_CASE("launch.devices names a GPU for each rank, or none") {
   const std::string devices = "launch.devices = [0, 1, 1]", ddp = cuda + "\nstrategy.kind = 'ddp'";
   CHECK(load_text(devices + ddp + "\nlaunch.nproc = 3\ndata.batch_size = 9" + names).experiment.launch.devices ==
         std::vector<int64_t>{0, 1, 1});
@@ -24,10 +24,10 @@ TEST_CASE("a GPU for each rank, or none is named") {
         "exp.toml:1:18: launch.devices = [0, 1, 1]: names 3 GPUs, and launch.nproc = 2; name one for each, or leave it "
         "out");
   CHECK(faults_of("launch.devices = []" + ddp + "\nlaunch.nproc = 2" + names) == "");
-  CHECK(faults_of(devices + ddp + "\nlaunch.nproc = 'auto'" + names) == "");  // as many as are named
+  CHECK(faults_of(devices + ddp + "\nlaunch.nproc = 'auto'" + names) == "");  // as many ranks as devices
 }
 
-TEST_CASE("a GPU for each device of dp, and one for single") {
+TEST_CASE("dp has a GPU for each device, and single has one") {
   const std::string dp = cuda + "\nstrategy.kind = 'dp'\nstrategy.devices = 2";
   CHECK(faults_of("launch.devices = [1, 0]" + dp + names) == "");
   CHECK(
@@ -40,7 +40,7 @@ TEST_CASE("a GPU for each device of dp, and one for single") {
         "exp.toml:1:18: launch.devices = [-1]: expected a list of integers from 0 to 1023");
 }
 
-TEST_CASE("on a CPU, what only a GPU uses is allowed and named") {
+TEST_CASE("on a CPU, keys that only a GPU uses are allowed and reported") {
   const auto loaded =
       load_text("launch.devices = [1, 0]\ndata.pin_memory = false\ntrain.cudnn_benchmark = true" + names);
   CHECK(config::unused_keys(loaded.experiment, loaded.sources) ==
@@ -49,7 +49,7 @@ TEST_CASE("on a CPU, what only a GPU uses is allowed and named") {
   CHECK(config::unused_keys(on_gpu.experiment, on_gpu.sources).empty());
 }
 
-TEST_CASE("steps are replayed on a GPU, under single and ddp") {
+TEST_CASE("steps are replayed only on a GPU, under single and ddp") {
   const std::string graph = "train.cuda_graph = true", ddp = cuda + "\nstrategy.kind = 'ddp'\nlaunch.nproc = 2";
   CHECK(load_text(graph + cuda + names).experiment.train.cuda_graph);
   CHECK(faults_of(graph + ddp + "\ndata.batch_size = 8" + names) == "");

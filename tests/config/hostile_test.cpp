@@ -1,4 +1,4 @@
-// Input that is no configuration at all: one clear line, never a crash.
+// Invalid and malicious input gives one clear line, never a crash.
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 #include <sys/stat.h>
@@ -21,7 +21,7 @@ std::string error_of(const std::string& path) {
   }
 }
 
-// Bytes, and pieces of real files among them, so that a part of the cases gets past the parser.
+// Random bytes mixed with pieces of real files, so that some cases get past the parser.
 rc::Gen<std::string> hostile_text() {
   const auto piece =
       rc::gen::oneOf(rc::gen::element<std::string>("[launch]\n", "[model]\nname = \"x\"\n", "[data]\nname = 'y'\n",
@@ -55,7 +55,7 @@ TEST_CASE("a file that cannot be read gives one line that says why") {
   CHECK(error_of(locked) == locked + ": cannot be read (Permission denied); give a TOML file");
 }
 
-TEST_CASE("a syntax error has its place") {
+TEST_CASE("a syntax error names its place") {
   CHECK(faults_of("[train]\nepochs = \n").starts_with("exp.toml:2:10: Error while parsing key-value pair"));
   CHECK(faults_of("a = 1\na = 2\n").starts_with("exp.toml:2:"));
   CHECK(faults_of("a = \"\xff\"").starts_with("exp.toml:1:"));
@@ -74,7 +74,7 @@ TEST_CASE("input made to exhaust stack or memory is refused") {
         "exp.toml:1:14: comm.check = a long text: expected \"fingerprint\" or \"off\"");
 }
 
-TEST_CASE("random files and overrides load or give a usage error, whose every line has a place") {
+TEST_CASE("random files and overrides load or give a usage error with a place in every line") {
   CHECK(rc::check([] {
     const std::string text = *hostile_text();
     const auto overrides = *rc::gen::container<std::vector<std::string>>(

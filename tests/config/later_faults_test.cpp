@@ -1,4 +1,4 @@
-// What other modules ask of this one after load(): errors of their own, suggestions, the keys without use.
+// What other modules use after load(): their own errors, suggestions, unused keys.
 #include <doctest/doctest.h>
 
 #include "ddprun/plugin/words.hpp"
@@ -8,7 +8,7 @@ using namespace ddprun;
 using testing::load_text;
 using testing::required;
 
-TEST_CASE("a fault found later points at the key's place, with its value") {
+TEST_CASE("an error found later names the key's place and value") {
   const config::Sources sources =
       load_text("[comm]\nalgorithm = \"rign\"\noptions.speed = 3" + required, {"comm.backend=glo"}).sources;
   CHECK(config::error(sources, "comm.algorithm", expected_one_of("rign", {"auto", "ring", "tree"})) ==
@@ -39,7 +39,7 @@ TEST_CASE("keys that the strategy or the optimizer does not use are named") {
   CHECK(unused(text, {"strategy.kind=dp", "strategy.main_device=1"}) ==
         std::vector<std::string>{"comm.backend", "comm.options.a", "optimizer.eps", "strategy.bucket_mb"});
   CHECK(unused("", {"launch.nproc=2"}) ==
-        std::vector<std::string>{"launch.nproc"});  // of ddp, in a file that is varied
+        std::vector<std::string>{"launch.nproc"});  // a key of ddp, in a file that is varied
   CHECK(unused("", {"data.shuffle=true", "data.sampler=sequential"}) == std::vector<std::string>{"data.shuffle"});
   CHECK(unused("", {}).empty());
 }

@@ -6,7 +6,8 @@ using namespace ddprun;
 using testing::load_text;
 using testing::required;
 
-TEST_CASE("the smallest experiment loads with every default, the file's stem as its name, and one epoch") {
+TEST_CASE(
+    "the smallest experiment loads with every default, the file name without extension as its name, and one epoch") {
   const config::Loaded loaded = load_text("model.name = 'linear'\ndata.name = 'linear'\n");
   config::Experiment expected;
   expected.experiment.name = "exp";
@@ -60,7 +61,7 @@ steps = 1_000
   CHECK_FALSE(e.train.epochs.has_value());
 }
 
-TEST_CASE("durations take milliseconds, seconds, minutes and hours") {
+TEST_CASE("durations may be in milliseconds, seconds, minutes and hours") {
   const auto timeout = [](const std::string& text) {
     return load_text("comm.timeout = \"" + text + "\"" + required).experiment.comm.timeout;
   };
@@ -88,7 +89,7 @@ TEST_CASE("a file with a byte order mark and Windows line ends loads") {
   CHECK(load_text("\xef\xbb\xbfmodel.name = 'linear'\r\ndata.name = 'linear'\r\n").experiment.model.name == "linear");
 }
 
-TEST_CASE("sources know where each key is written, and which are not") {
+TEST_CASE("sources know where each key is set, and which keys are not set") {
   const config::Sources sources =
       load_text("[comm]\n  algorithm = \"ring\"\n  options.interface = \"lo\"" + required, {"comm.timeout=5s"}).sources;
   CHECK(sources.where("comm.algorithm") == sources.file() + ":2:15");

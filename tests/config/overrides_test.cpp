@@ -46,7 +46,7 @@ TEST_CASE("the required keys may come from overrides") {
   CHECK(load_text("", {"model.name=linear", "data.name=linear"}).experiment.model.name == "linear");
 }
 
-TEST_CASE("train.steps on the command line replaces train.epochs of the file, and the other way round") {
+TEST_CASE("train.steps on the command line replaces train.epochs of the file, and vice versa") {
   const config::Experiment steps = load_text("train.epochs = 5" + required, {"train.steps=7"}).experiment;
   CHECK(steps.train.steps == 7);
   CHECK_FALSE(steps.train.epochs.has_value());
@@ -72,6 +72,5 @@ TEST_CASE("errors of overrides point at the override") {
         "--set data.batch_size=many: data.batch_size = \"many\": expected an integer from 1 to 16777216");
   CHECK(error("data.root=\"x").starts_with("--set data.root=\"x: Error while parsing"));
   CHECK(error("data.root=x\xff") == "--set data.root=x\xff: Encountered invalid utf-8 sequence");
-  CHECK(error("launch.device=gpu") ==
-        "--set launch.device=gpu: launch.device = \"gpu\": expected \"cpu\" or \"cuda\"");
+  CHECK(error("launch.device=gpu") == "--set launch.device=gpu: launch.device = \"gpu\": expected \"cpu\" or \"cuda\"");
 }

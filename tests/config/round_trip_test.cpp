@@ -11,7 +11,7 @@ using namespace ddprun;
 
 namespace {
 
-// Text with all that needs escaping somewhere; control characters only where a value may have them.
+// Text with characters that need escaping; control characters only where a value may have them.
 std::string any_text(bool with_control, int least) {
   const auto plain = rc::gen::element<std::string>("a", "Z", "7", " ", "\"", "\\", "'", "#", "=", ".", "\u00e9",
                                                    "\u2028", "\U0001F600", "{", "]", "\\n", "\u0085");
@@ -22,7 +22,7 @@ std::string any_text(bool with_control, int least) {
   return text;
 }
 
-// A value of the key's range for its member.
+// A random valid value of the key for its member.
 struct AnyValue {
   const config::Key& key;
 
@@ -55,7 +55,7 @@ struct AnyValue {
   }
 };
 
-// A GPU for each that has one, or none named.
+// A GPU for each rank or device, or none.
 void give_gpus(config::Experiment& e) {
   const int64_t count = e.strategy.kind == "single" ? 1 : e.strategy.kind == "dp" ? e.strategy.devices : e.launch.nproc;
   if (*rc::gen::arbitrary<bool>()) {
@@ -68,7 +68,7 @@ bool can_replay(const config::Experiment& e) {
          e.data.balance_steps == 0 && e.log.parity_steps == 0 && e.log.trace_steps.empty();
 }
 
-// Any experiment that load() would take: every key at random, then what must fit together made to fit.
+// Any experiment that load() accepts: every key at random, then adjusted so that the keys fit together.
 config::Experiment any_experiment() {
   config::Experiment e;
   for (const config::Key& key : config::keys()) std::visit(AnyValue{key}, key.member(e));
@@ -100,7 +100,7 @@ config::Experiment any_experiment() {
 
 }  // namespace
 
-TEST_CASE("any experiment that is written out loads as the same experiment") {
+TEST_CASE("an experiment that is written and loaded again is the same") {
   CHECK(rc::check([] {
     const config::Experiment written = any_experiment();
     const std::string text = config::to_toml(written);
@@ -110,7 +110,7 @@ TEST_CASE("any experiment that is written out loads as the same experiment") {
   }));
 }
 
-TEST_CASE("a written experiment names every key, but of epochs and steps the one that is set") {
+TEST_CASE("a written experiment has every key, and of epochs and steps only the one that is set") {
   const config::Loaded loaded = testing::load_text(
       config::to_toml(testing::load_text("train.steps = 9" + testing::required, {"comm.options.a=1"}).experiment));
   for (const config::Key& key : config::keys()) {

@@ -1,4 +1,4 @@
-// The files of configs/: each is what its name says, and those of the tutorials hold the tutorials' settings.
+// The files of configs/: each matches its name, and those of the tutorials have the tutorials' settings.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -23,7 +23,7 @@ struct Name {
   bool laptop = false;
 };
 
-// By their names without the ending, all that follow the scheme.
+// The files whose names follow this pattern, without the extension.
 std::map<std::string, Name> tutorials() {
   static const std::regex scheme(
       "(linear|mnist_simplenet|cifar10_resnet18)_(single|dp|ddp)(_(gloo|shm|ucx|nccl)(_(ring|tree))?)?"
@@ -40,7 +40,7 @@ std::map<std::string, Name> tutorials() {
 
 }  // namespace
 
-TEST_CASE("every file of configs/ loads, and uses all that it says") {
+TEST_CASE("every file of configs/ loads, and uses all its keys") {
   for (const auto& file : std::filesystem::directory_iterator(kFolder)) {
     CAPTURE(file.path().string());
     CHECK(file.path().extension() == ".toml");
@@ -64,10 +64,10 @@ TEST_CASE("the tutorials' experiments are there: each model by each strategy, ov
     CHECK(names.contains("mnist_simplenet_ddp_" + algorithm));
   }
   const auto all = std::distance(std::filesystem::directory_iterator(kFolder), {});
-  CHECK(static_cast<std::size_t>(all) == names.size() + 2);  // quickstart and image_folder
+  CHECK(static_cast<std::size_t>(all) == names.size() + 2);  // plus quickstart and image_folder
 }
 
-TEST_CASE("a config is what its name says") {
+TEST_CASE("a config matches its name") {
   for (const auto& [file, name] : tutorials()) {
     CAPTURE(file);
     const config::Experiment e = shipped(file);
@@ -81,7 +81,7 @@ TEST_CASE("a config is what its name says") {
   }
 }
 
-TEST_CASE("the configs of a model differ only in how they are spread") {
+TEST_CASE("the configs of a model differ only in how they are distributed") {
   for (const auto& [file, name] : tutorials()) {
     CAPTURE(file);
     config::Experiment e = shipped(file);
@@ -97,7 +97,7 @@ TEST_CASE("the configs of a model differ only in how they are spread") {
 TEST_CASE("linear: 10,000 samples of y = 2x + 3 + 0.1 noise, SGD of 0.01 x world, 32 per rank, 10 epochs") {
   const config::Experiment e = shipped("linear_single");
   CHECK(e.data.name == "linear");
-  CHECK(e.data.options.empty());  // whose defaults are these
+  CHECK(e.data.options.empty());  // the defaults are these values
   CHECK(e.data.batch_size == 32);
   CHECK(e.data.batch_per == "rank");
   CHECK(e.optimizer.name == "sgd");

@@ -1,4 +1,4 @@
-// Keys of [train] that do not fit together, or not to the rest.
+// Errors in keys of [train] that do not fit together or to the other keys.
 #include <doctest/doctest.h>
 
 #include "written.hpp"
@@ -9,7 +9,7 @@ using testing::required;
 
 namespace {
 
-// What every experiment needs, as keys that leave their tables open.
+// The keys that every experiment needs, without closing their tables.
 const std::string names = "\nmodel.name = 'x'\ndata.name = 'x'";
 
 }  // namespace
@@ -25,7 +25,7 @@ TEST_CASE("more micro-batches than a rank has samples are refused") {
             .ends_with("which is 2; use at most that, or a larger "
                        "data.batch_size"));
   CHECK(faults_of("train.accumulate = 8\ndata.batch_per = 'rank'" + ranks + names) == "");
-  // One rank per core: how many that is, is not known here.
+  // One rank per core: the number is not known here.
   CHECK(faults_of("train.accumulate = 8\nstrategy.kind = 'ddp'\nlaunch.nproc = 'auto'\ndata.batch_size = 8" + names) ==
         "");
 }
@@ -37,20 +37,20 @@ TEST_CASE("the schedule step needs its epochs") {
   CHECK(faults_of("train.schedule = 'step'\ntrain.step_epochs = 3" + required) == "");
 }
 
-TEST_CASE("cosine does not rise") {
+TEST_CASE("cosine must not rise") {
   CHECK(faults_of("train.min_lr = 0.2\ntrain.schedule = 'cosine'\noptimizer.lr = 0.1" + required) ==
         "exp.toml:1:16: train.min_lr = 0.2: is above optimizer.lr, from which the rate falls");
   CHECK(faults_of("train.min_lr = 0.2\noptimizer.lr = 0.1" + required) == "");
   CHECK(faults_of("train.min_lr = 0.1\ntrain.schedule = 'cosine'\noptimizer.lr = 0.1" + required) == "");
 }
 
-TEST_CASE("warm-up leaves a part of the run") {
+TEST_CASE("warm-up must be shorter than the run") {
   CHECK(faults_of("train = { warmup = 10, steps = 10 }" + required) ==
         "exp.toml:1:20: train.warmup = 10: leaves nothing of the run, which has 10 steps; use fewer");
   CHECK(faults_of("train = { warmup = 9, steps = 10 }" + required) == "");
 }
 
-TEST_CASE("early stop looks at what is measured") {
+TEST_CASE("early stop needs a metric that is measured") {
   CHECK(faults_of("train = { early_stop = 'test.loss', evaluate = false }" + required) ==
         "exp.toml:1:24: train.early_stop = \"test.loss\": needs train.evaluate = true; or use \"train.loss\"");
   CHECK(faults_of("train = { early_stop = 'train.loss', evaluate = false }" + required) == "");

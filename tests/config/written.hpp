@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "ddprun/error.hpp"
 #include "config/experiment.hpp"
+#include "ddprun/error.hpp"
 #include "tools/conformance/temp_dir.hpp"
 
 namespace ddprun::testing {
 
-// What every experiment needs; a test that counts lines puts it last.
+// The keys that every experiment needs; a test that counts lines puts them last.
 inline const std::string required = "\n[model]\nname = \"linear\"\n[data]\nname = \"linear\"\n";
 
 inline config::Loaded load_text(const std::string& text, const std::vector<std::string>& overrides = {}) {
@@ -18,7 +18,7 @@ inline config::Loaded load_text(const std::string& text, const std::vector<std::
   return config::load(dir.write("exp.toml", text), overrides);
 }
 
-// The lines of the error that loading gives, with the file called exp.toml; "" when it loads.
+// The error lines of loading, with the file called exp.toml; "" if it loads.
 inline std::string faults_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
   const TempDir dir;
   const std::string path = dir.write("exp.toml", text);

@@ -1,4 +1,4 @@
-// train.channels_last: another order in memory, and what is learned stays.
+// train.channels_last: another memory format, with the same results.
 #include <doctest/doctest.h>
 
 #include "e2e/program.hpp"
@@ -9,7 +9,7 @@ using ddprun::testing::contains;
 
 namespace {
 
-// Two steps, before rounding that differs has grown.
+// Two steps, before different rounding has grown.
 const std::string kImages = R"(
 [launch]
 threads = 1
@@ -40,7 +40,7 @@ Trained train(Workplace& place, const std::string& config, const std::vector<std
   return {losses_of(run, world), summary_of(run).at("test.loss"), tensors_of(run), run};
 }
 
-TEST_CASE("train.channels_last follows the usual order, under single, dp and ddp") {
+TEST_CASE("train.channels_last matches the default memory format, under single, dp and ddp") {
   constexpr double kTolerance = 2e-3;
   Workplace place;
   const std::string config = place.config(kImages);
@@ -49,7 +49,7 @@ TEST_CASE("train.channels_last follows the usual order, under single, dp and ddp
   const Trained single = train(place, config, {last});
   CHECK(distance(single.losses, plain.losses) < kTolerance);
   CHECK(single.test_loss == doctest::Approx(plain.test_loss).epsilon(kTolerance));
-  CHECK(single.tensors != plain.tensors);  // summed in another order
+  CHECK(single.tensors != plain.tensors);  // sums are in another order
 
   const Trained ddp = train(place, config, {last, "strategy.kind=ddp", "launch.nproc=2", "strategy.hash_every=1"}, 2);
   const Trained ddp_plain = train(place, config, {"strategy.kind=ddp", "launch.nproc=2"}, 2);
@@ -62,7 +62,7 @@ TEST_CASE("train.channels_last follows the usual order, under single, dp and ddp
   CHECK(dp.test_loss == doctest::Approx(dp_plain.test_loss).epsilon(kTolerance));
 }
 
-TEST_CASE("train.channels_last gives the bits of resnet18's own option, and so does an evaluation") {
+TEST_CASE("train.channels_last equals resnet18's own option bit for bit, in an evaluation too") {
   Workplace place;
   const std::string config = place.config(kImages);
   const Trained by_train = train(place, config, {"train.channels_last=true"});
@@ -78,7 +78,7 @@ TEST_CASE("train.channels_last gives the bits of resnet18's own option, and so d
   CHECK(from(mine.out) == from(theirs.out));
 }
 
-TEST_CASE("train.channels_last is refused for samples that are no pictures") {
+TEST_CASE("train.channels_last is refused for samples that are not images") {
   Workplace place;
   const std::string config = place.config("[model]\nname = \"linear\"\n[data]\nname = \"linear\"\n");
   const auto result = place.ddprun({"validate", config, "--set", "train.channels_last=true"});

@@ -1,4 +1,4 @@
-// ResNet-18 on real images of CIFAR-10, trained by the program from the shipped configs.
+// ResNet-18 on real CIFAR-10 images, trained by the program from the shipped configs.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -13,7 +13,8 @@ namespace {
 
 using Overrides = std::vector<std::string>;
 
-// The overrides that name the real images. Without them there is nothing to test: says so and ends the program.
+// The overrides that select the real images. Without them, prints a line and ends the program, because there is nothing
+// to test.
 Overrides real_images() {
   const char* folder = std::getenv("DDPRUN_TEST_DATA");
   const std::string root = folder == nullptr ? "" : std::string(folder) + "/cifar10";
@@ -46,9 +47,9 @@ TEST_CASE("the tutorial's configs train at 224x224, with single and ddp") {
   }
 }
 
-TEST_CASE("ResNet-18 learns 200 images by heart") {
+TEST_CASE("ResNet-18 memorises 200 images") {
   Overrides images = real_images();
-  images[2] = "data.options.test=data_batch_1.bin";  // judged on the images that it has seen
+  images[2] = "data.options.test=data_batch_1.bin";  // evaluated on the training images
   const auto summary = train("cifar10_resnet18_single_laptop.toml", images,
                              {"data.options.samples=200", "data.options.test_samples=200", "data.batch_size=40",
                               "data.options.random_crop=0", "data.options.random_flip=false", "optimizer.name=adam",
@@ -56,7 +57,7 @@ TEST_CASE("ResNet-18 learns 200 images by heart") {
   CHECK(summary.at("test.accuracy").get<double>() > 0.95);
 }
 
-TEST_CASE("ResNet-18 learns to tell images apart that it has not seen, on two ranks") {
+TEST_CASE("ResNet-18 learns to classify unseen images, on two ranks") {
   const Overrides images = real_images();
   const auto summary = train("cifar10_resnet18_ddp_gloo_laptop.toml", images,
                              {"train.epochs=1", "data.options.samples=7000", "data.options.test_samples=1000"});

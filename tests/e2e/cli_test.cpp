@@ -1,4 +1,4 @@
-// The command line: what it lists, what it refuses, and that refusing starts and leaves nothing.
+// The command line: what it lists and refuses, and that a refusal starts and leaves nothing.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ name = "linear"
 batch_size = 64
 )";
 
-// Both `validate` and a run refuse the config in the same words; neither makes a file.
+// `validate` and a run refuse the config with the same message; neither creates a file.
 void check_refused(const std::string& text, int code, const std::vector<std::string>& expected) {
   Workplace place;
   const std::string config = place.config(text);
@@ -65,7 +65,7 @@ TEST_CASE("--help goes to stdout and names every command and exit code") {
   }
 }
 
-TEST_CASE("--version tells ddprun's version, Torch's, the compiler's, and each plugin's library") {
+TEST_CASE("--version prints the versions of ddprun, Torch, the compiler, and each plugin's library") {
   const auto result = Workplace().ddprun({"--version"});
   CHECK(result.code == 0);
   for (const char* line : {"ddprun \\d+\\.\\d+\\.\\d+", "torch \\d+\\.\\d+\\.\\d+.*", "compiler .*\\d+\\.\\d+.*",
@@ -78,7 +78,7 @@ TEST_CASE("--version tells ddprun's version, Torch's, the compiler's, and each p
   }
 }
 
-TEST_CASE("plugins lists kind, name, versions, what it is and path") {
+TEST_CASE("plugins lists kind, name, versions, description and path") {
   const auto result = Workplace().ddprun({"plugins"});
   CHECK(result.code == 0);
   for (const char* part : {"kind", "name", "version", "library", "about", "path", "comm ", "gloo", "ring tree",
@@ -99,7 +99,7 @@ TEST_CASE("plugins in a folder named by --plugin-path are listed, and a broken o
   }));
 }
 
-TEST_CASE("what the command line does not know is a usage error that says which word") {
+TEST_CASE("an unknown argument is a usage error that names it") {
   Workplace place;
   const std::string config = place.config(kLinear);
   const auto check = [&](const std::vector<std::string>& arguments, const std::string& expected) {
@@ -125,7 +125,7 @@ TEST_CASE("what the command line does not know is a usage error that says which 
   CHECK_FALSE(std::filesystem::exists(place.runs()));
 }
 
-TEST_CASE("validate says ok and starts and makes nothing") {
+TEST_CASE("validate prints ok and starts and creates nothing") {
   Workplace place;
   const std::string config = place.config(kLinear);
   const auto result = place.ddprun({"validate", config, "--set", "experiment.output=" + place.runs().string()});
@@ -137,7 +137,7 @@ TEST_CASE("validate says ok and starts and makes nothing") {
   CHECK(place.leftovers().empty());
 }
 
-TEST_CASE("what lies beyond the run is told by validate, and by a training before it starts ranks") {
+TEST_CASE("settings beyond the end of the run are reported by validate, and by a training before it starts ranks") {
   Workplace place;
   const std::string config = place.config(kLinear);
   for (const char* setting : {"log.trace_steps=[99999]", "train.warmup=99999"}) {
@@ -152,7 +152,7 @@ TEST_CASE("what lies beyond the run is told by validate, and by a training befor
   CHECK_FALSE(std::filesystem::exists(place.runs()));
 }
 
-TEST_CASE("--set overrides keys in both commands, and its faults name it") {
+TEST_CASE("--set overrides keys in both commands, and its errors name it") {
   Workplace place;
   const std::string config = place.config(kLinear);
   const auto result = place.ddprun({"validate", config, "--set", "launch.nproc=4", "--set", "data.batch_size=32"});
@@ -168,7 +168,7 @@ TEST_CASE("an unknown key is refused with its place and the nearest right name")
   check_refused(with("nproc", "nprocs"), 2, {"exp.toml:3:1: launch.nprocs: unknown key (did you mean \"nproc\"?)"});
 }
 
-TEST_CASE("all faults of a file are told at once, each on a line with its place, in the order of the file") {
+TEST_CASE("all errors of a file are reported together, each on a line with its place, in the order of the file") {
   std::string text = with("nproc = 2", "nproc = -2");
   text += "shufle = true\n[optimizer]\nname = \"sgdd\"\nlr = \"fast\"\n[train]\nepochs = 0\n";
   check_refused(text, 2,
@@ -177,7 +177,7 @@ TEST_CASE("all faults of a file are told at once, each on a line with its place,
                  "exp.toml:19:10: train.epochs = 0: "});
 }
 
-TEST_CASE("a fault of syntax is told with its place") {
+TEST_CASE("a syntax error is reported with its place") {
   check_refused("[model]\nname = linear\n", 2, {"exp.toml:2:"});
 }
 
@@ -188,7 +188,7 @@ TEST_CASE("an algorithm that the plugin does not have is refused with the plugin
        "(did you mean \"ring\"?)"});
 }
 
-TEST_CASE("a plugin that is not there is refused with 3, where it was looked for, and what there is") {
+TEST_CASE("a missing plugin is refused with 3, with the searched folders and the available plugins") {
   check_refused(with("\"gloo\"", "\"glo\""), 3,
                 {"exp.toml:5:11: comm.backend = \"glo\": ", "not found", "looked in /", "(did you mean \"gloo\"?)"});
   check_refused(
@@ -200,7 +200,7 @@ TEST_CASE("a plugin given by a path that does not exist is refused with 3") {
   check_refused(with("\"gloo\"", "\"/nowhere/libx.so\""), 3, {"comm.backend = \"/nowhere/libx.so\": ", "no such file"});
 }
 
-TEST_CASE("data files that are not there are refused with 2, and say what to put where") {
+TEST_CASE("missing data files are refused with 2, and the error says which files to put where") {
   check_refused(with("name = \"linear\"\nbatch", "name = \"mnist\"\nroot = \"/nowhere\"\nbatch"), 2,
                 {"exp.toml:13:8: data.root = \"/nowhere\": /nowhere: no such folder; ",
                  "\"ddprun data fetch mnist --root /nowhere\" gets the files", ".gz"});
@@ -217,19 +217,19 @@ TEST_CASE("a model that does not fit the data is refused with 2, at the model's 
                 {"exp.toml:10:8: model.name = \"simplenet\": ", "classes"});
 }
 
-TEST_CASE("faults of plugin, algorithm and data are told together") {
+TEST_CASE("errors of plugin, algorithm and data are reported together") {
   std::string text = with("\"ring\"", "\"rign\"");
   text.replace(text.find("name = \"linear\"\nbatch"), 16, "name = \"mnist\"\nroot = \"/nowhere\"\n");
   text.replace(text.find("\"linear\""), 8, "\"lineer\"");
   check_refused(text, 2, {"comm.algorithm = \"rign\": ", "model.name = \"lineer\": ", "data.root = \"/nowhere\": "});
 }
 
-TEST_CASE("a batch that the ranks do not divide is refused with 2 and the nearest that they do") {
+TEST_CASE("a batch that is not divisible by the ranks is refused with 2 and the nearest one that is") {
   check_refused(with("batch_size = 64", "batch_size = 63"), 2,
                 {"exp.toml:13:14: data.batch_size = 63: ", "62 or 64", "data.batch_per = \"rank\""});
 }
 
-TEST_CASE("an epoch without a single step is refused, not repeated for ever") {
+TEST_CASE("an epoch without a single step is refused, not repeated forever") {
   check_refused(kLinear + "last = \"drop\"\noptions = { samples = 1 }\n", 2, {"exp.toml:14:8: data.last = \"drop\": "});
 }
 
@@ -241,7 +241,7 @@ TEST_CASE("ddp without a distributed sampler is refused") {
   check_refused(kLinear + "sampler = \"random\"\n", 2, {"data.sampler = \"random\": ", "distributed"});
 }
 
-TEST_CASE("an output folder that cannot be made is a failure, 1, before any rank is there") {
+TEST_CASE("an output folder that cannot be created is a failure, 1, before any rank starts") {
   Workplace place;
   const auto result = place.run(place.training(place.config(kLinear), {"experiment.output=/proc/none"}));
   CHECK(result.code == 1);
@@ -250,7 +250,7 @@ TEST_CASE("an output folder that cannot be made is a failure, 1, before any rank
   CHECK(place.leftovers().empty());
 }
 
-TEST_CASE("keys that the strategy does not use are allowed, and named") {
+TEST_CASE("keys that the strategy does not use are allowed, and reported") {
   Workplace place;
   const auto result =
       place.run(place.training(place.config(kLinear), {"strategy.kind=single", "data.options.samples=64"}));

@@ -1,5 +1,5 @@
-// `ddprun compare` with real runs: what it prints, leaves, refuses, and how it ends. How fast the
-// runs are is the machine's business: no figure of time is looked at.
+// `ddprun compare` with real runs: output, files, refusals, and exit codes. Times depend on the machine and are not
+// checked.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -26,7 +26,7 @@ std::size_t count_folders(const fs::path& folder) {
 
 }  // namespace
 
-TEST_CASE("ring against tree: two runs of each by turns, tables, compare.json and a page") {
+TEST_CASE("ring against tree: two alternating runs of each, tables, compare.json and a page") {
   Workplace place;
   const std::string config = place.config(kRing);
   const auto result = place.ddprun(comparing(
@@ -71,7 +71,7 @@ TEST_CASE("ring against tree: two runs of each by turns, tables, compare.json an
   CHECK(place.leftovers().empty());
 }
 
-TEST_CASE("the first steps of ring and tree: equal ranks, equal runs, apart by rounding at most") {
+TEST_CASE("the first steps of ring and tree: equal ranks, equal runs, differences by rounding at most") {
   Workplace place;
   const auto result =
       place.ddprun(comparing(place, {"--config", place.config(kRing), "--vary", "comm.algorithm=ring,tree", "--repeats",
@@ -81,7 +81,7 @@ TEST_CASE("the first steps of ring and tree: equal ranks, equal runs, apart by r
   CHECK(count_folders(folder / "runs") == 6);
   const json object = comparison_of(folder);
   for (const json& variant : object.at("variants")) {
-    // Two ranks and one process: the backend's sum is the same on both, and in every run.
+    // With two ranks the backend's sum is the same on both, and in every run.
     CHECK(variant.at("parity").at("steps") == 2);
     CHECK(variant.at("parity").at("ranks") == 2);
     CHECK(variant.at("parity").at("ranks_part").is_null());
@@ -93,7 +93,7 @@ TEST_CASE("the first steps of ring and tree: equal ranks, equal runs, apart by r
   CHECK(parity.at("parts").is_null());
 }
 
-TEST_CASE("single against ddp has the speed-up table; a twin is shown beside") {
+TEST_CASE("single against ddp has the speed-up table; an A/A twin is shown next to it") {
   Workplace place;
   const auto result =
       place.ddprun(comparing(place, {"--config", place.config(kRing), "--vary", "strategy.kind=single,ddp", "--aa",
@@ -107,12 +107,12 @@ TEST_CASE("single against ddp has the speed-up table; a twin is shown beside") {
   const json object = comparison_of(place.new_run());
   CHECK(object.at("variants")[1].at("twin") == true);
   CHECK(object.at("variants")[1].at("name") == "single (twin)");
-  // The same process twice learns the same; ddp's losses are those of single but for rounding.
+  // One process gives the same results twice; ddp's losses match single's except for rounding.
   CHECK(object.at("against_first")[0].at("parity").at("first_other_loss") == 0);
   CHECK(object.at("against_first")[1].at("parity").at("first_parted_loss") == 0);
 }
 
-TEST_CASE("gates: one that cannot fail, and one that cannot hold") {
+TEST_CASE("gates: one that always passes, and one that always fails") {
   Workplace place;
   const std::string config = place.config(kRing);
   const std::vector<std::string> common = {
@@ -129,7 +129,7 @@ TEST_CASE("gates: one that cannot fail, and one that cannot hold") {
   CHECK(gates[1].at("holds") == false);
 }
 
-TEST_CASE("earlier runs are read, and marked") {
+TEST_CASE("earlier runs can be compared, and are marked") {
   Workplace place;
   const std::string config = place.config(kRing);
   std::vector<std::string> dirs;
@@ -156,7 +156,7 @@ TEST_CASE("earlier runs are read, and marked") {
   CHECK_MESSAGE(contains(cut.err, "summary.json: missing: the run has not ended"), cut.err);
 }
 
-TEST_CASE("what is wrong is told before anything runs") {
+TEST_CASE("errors are reported before anything runs") {
   Workplace place;
   const std::string config = place.config(kRing);
   const auto refused = [&](const std::vector<std::string>& more, const std::string& what) {
@@ -191,7 +191,7 @@ TEST_CASE("a run that fails ends the comparison with its code and its log") {
   CHECK(fs::exists(last.substr(at + 9)));
 }
 
-TEST_CASE("SIGTERM ends the run under way, and nothing stays") {
+TEST_CASE("SIGTERM ends the current run, and nothing is left") {
   Workplace place;
   const std::string config = place.config(kRing);
   std::vector<std::string> argv = {program()};
@@ -231,9 +231,10 @@ TEST_CASE("a killed comparison leaves no run behind") {
   for (const pid_t pid : below) CHECK(eventually([&] { return !is_alive(pid); }));
 }
 
-TEST_CASE("without what a page is drawn with there is no page, which one line says first, and there are all figures") {
+TEST_CASE(
+    "without the files of share/ddprun there is no page, one line reports it first, and all figures are printed") {
   Workplace place;
-  // An installation whose share/ddprun is not there.
+  // An installation without share/ddprun.
   const fs::path bare = place.folder() / "bare/bin/ddprun";
   fs::create_directories(bare.parent_path());
   for (const char* name : {"ddprun", "ddprun-compare", "ddprun-sweep"}) {

@@ -1,4 +1,4 @@
-// What tests of comparisons and of sweeps run.
+// The runs for tests of comparisons and sweeps.
 #pragma once
 
 #include <string>
@@ -27,7 +27,7 @@ options = { samples = 640, test_samples = 64 }
 epochs = 1
 )";
 
-// The arguments of a comparison into the test's folder.
+// The arguments of a comparison that writes into the test's folder.
 inline std::vector<std::string> comparing(const Workplace& place, std::vector<std::string> more) {
   std::vector<std::string> arguments = {"compare", "--output", place.runs().string(), "--warmup-steps", "2"};
   arguments.insert(arguments.end(), more.begin(), more.end());

@@ -1,4 +1,4 @@
-// What goes wrong in runs on GPUs, and how they end.
+// Errors in runs on GPUs, and how the runs end.
 #include "e2e/gpu_runs.hpp"
 
 using namespace ddprun::e2e;
@@ -32,7 +32,7 @@ TEST_CASE("a rank on a GPU that is killed or stopped ends the job with 5, and no
   check_lost_rank(kOnGpu + kNccl + Settings{"comm.timeout=20s"});
 }
 
-TEST_CASE("a loss that is no number is told of its step, though it is read later") {
+TEST_CASE("a loss that is NaN is reported with its step, although it is read later") {
   Runs runs(kSimplenet);
   const auto gpu = runs.start_on_gpus({"optimizer.lr=1e25"});
   const auto cpu = runs.place().run(runs.argv({"optimizer.lr=1e25"}));
@@ -41,7 +41,7 @@ TEST_CASE("a loss that is no number is told of its step, though it is read later
   CHECK(last_line(gpu.err) == last_line(cpu.err));
 }
 
-TEST_CASE("memory that the GPU has not is exit code 1, with what helps") {
+TEST_CASE("out of memory on the GPU is exit code 1, with what to try") {
   Runs runs(kSimplenet);
   const auto result = runs.start_on_gpus({"model.options.hidden=100000"}, {"DDPRUN_FAKE_GPU_MIB=256"});
   CHECK(result.code == 1);

@@ -1,4 +1,5 @@
-// Runs whose steps are replayed as a CUDA graph, on GPUs that are fake: they end where the same runs without end.
+// Runs whose steps are replayed as a CUDA graph, on fake GPUs: they end with the results of the same runs without
+// graphs.
 #include <filesystem>
 #include <fstream>
 
@@ -13,7 +14,7 @@ const Settings kGraph = {"train.cuda_graph=true"};
 const Settings kShortLast = {"data.batch_size=50"};  // of 240 samples: the last step of an epoch has 40
 const Settings kHalves = {"train.accumulate=2"};
 
-// The global numbers of a rank's steps that were replayed. These have their time in one part.
+// The step numbers of a rank that were replayed. These have all their time in one part.
 std::vector<int64_t> replayed(const Trained& run, int rank = 0) {
   std::vector<int64_t> steps;
   for (const nlohmann::json& step : steps_of(run.run, rank)) {
@@ -42,7 +43,7 @@ struct Both {
   Trained eager, graph;
 };
 
-TEST_CASE("each model trains by a graph as without, to the bit") {
+TEST_CASE("each model trains bitwise equally with and without a graph") {
   for (const auto& [config, last] : {std::pair(kLinear, 8), {kSimplenet, 20}, {kResnet, 8}}) {
     CAPTURE(config);
     const Both runs(config, {"train.epochs=" + std::string(config == kResnet ? "4" : "2")});
@@ -52,7 +53,7 @@ TEST_CASE("each model trains by a graph as without, to the bit") {
   }
 }
 
-TEST_CASE("two ranks train by graphs as without, to the bit, and nothing races") {
+TEST_CASE("two ranks train bitwise equally with and without graphs, without races") {
   for (const auto& [config, last] : {std::pair(kLinear, 8), {kSimplenet, 20}, {kResnet, 8}}) {
     CAPTURE(config);
     Runs runs(config);
@@ -68,7 +69,7 @@ TEST_CASE("two ranks train by graphs as without, to the bit, and nothing races")
   }
 }
 
-TEST_CASE("what a step does besides is in the graph, to the bit") {
+TEST_CASE("the optional parts of a step are in the graph, bitwise equal") {
   const std::vector<Settings> all = {
       {"optimizer.name=adam"},
       {"optimizer.name=adamw", "train.clip_norm=0.1"},
@@ -90,7 +91,7 @@ TEST_CASE("what a step does besides is in the graph, to the bit") {
   }
 }
 
-TEST_CASE("a learning rate that changes is float32 in a graph") {
+TEST_CASE("a changing learning rate is float32 in a graph") {
   for (const std::string optimizer : {"sgd", "adam"}) {
     CAPTURE(optimizer);
     const Both runs(kSimplenet, {"train.schedule=cosine", "train.warmup=5", "optimizer.name=" + optimizer});
@@ -111,7 +112,7 @@ TEST_CASE("a smaller batch at the end of an epoch is not replayed") {
   }
 }
 
-TEST_CASE("random numbers go on from replay to replay, and from a run to the one that goes on") {
+TEST_CASE("random numbers continue from replay to replay, and in a resumed run") {
   std::string config = kSimplenet;
   config.replace(config.find("simplenet"), 9, DDPRUN_BINARY_DIR "/tests/fakes/models/libddprun_model_dropnet.so");
   for (const Settings& way : {Settings{}, kNccl}) {
@@ -123,11 +124,11 @@ TEST_CASE("random numbers go on from replay to replay, and from a run to the one
     const Trained first = runs.on_gpus(way + kGraph + Settings{"train.epochs=1"}, world);
     const Trained second = runs.on_gpus(way + kGraph + Settings{"checkpoint.resume=" + first.run.string()}, world);
     CHECK((second.weights == whole.weights));
-    CHECK(replayed(second) == from_to(14, 20));  // its first three are not
+    CHECK(replayed(second) == from_to(14, 20));  // its first three steps are not
   }
 }
 
-TEST_CASE("a run goes on with a graph or without, with Adam's count of steps") {
+TEST_CASE("a run resumes with a graph or without, with Adam's step count") {
   Runs runs(kSimplenet);
   const Settings adam = {"optimizer.name=adam"}, half = adam + Settings{"train.epochs=1"};
   const Trained whole = runs.on_gpus(adam);
@@ -143,7 +144,7 @@ TEST_CASE("replicas are compared between replays") {
   check_same(runs.graph, runs.eager);
 }
 
-TEST_CASE("the closing table tells a graph from what it replaces") {
+TEST_CASE("the final table separates graph time from the parts that it replaces") {
   Runs runs(kSimplenet);
   const auto graph = runs.start_on_gpus(kNccl + kGraph);
   CHECK(contains(graph.out, "  CUDA graph"));
@@ -155,7 +156,7 @@ TEST_CASE("a rank that is killed or stopped while graphs are replayed ends the j
   check_lost_rank(kOnGpu + kNccl + kGraph + Settings{"comm.timeout=20s"});
 }
 
-// Rank 1 waits for a sample of step 7 that never comes, and rank 0 has its graph wait for rank 1.
+// Rank 1 waits for a sample of step 7 that never arrives, and rank 0's graph waits for rank 1.
 TEST_CASE("a graph that waits for a peer ends at comm.timeout") {
   const std::string stalling = R"(
 [launch]
@@ -180,7 +181,7 @@ evaluate = false
   CHECK(runs.place().leftovers().empty());
 }
 
-TEST_CASE("a loss that is no number is told of the step that was replayed") {
+TEST_CASE("a loss that is NaN is reported with the replayed step") {
   Runs runs(kSimplenet);
   const Settings late = {"optimizer.lr=1e6", "train.warmup=10000", "train.steps=100000", "optimizer.momentum=0.9"};
   const auto graph = runs.start_on_gpus(kGraph + late), eager = runs.start_on_gpus(late);
@@ -189,7 +190,7 @@ TEST_CASE("a loss that is no number is told of the step that was replayed") {
   CHECK(contains(last_line(eager.err), "phase forward: the loss is "));
 }
 
-TEST_CASE("what cannot be recorded is refused before anything starts") {
+TEST_CASE("settings that cannot be recorded are refused before anything starts") {
   Runs runs(kSimplenet);
   const std::string place = "--set train.cuda_graph=true: train.cuda_graph = true: ";
   const auto blocking = runs.start_on_gpus(kGloo + kGraph + Settings{"comm.stage_through_host=true"});
@@ -204,7 +205,7 @@ TEST_CASE("what cannot be recorded is refused before anything starts") {
   CHECK(contains(parts.err, place + "is for strategies \"single\" and \"ddp\""));
 }
 
-TEST_CASE("a library that is not there, or not whole, is exit code 3") {
+TEST_CASE("a missing or incomplete library is exit code 3") {
   Runs runs(kSimplenet);
   const std::filesystem::path folder = runs.place().folder() / "broken";
   std::filesystem::create_directory(folder);

@@ -1,5 +1,5 @@
-// Training on GPUs, on a machine without one: the fake ones compute what the CPU does and find what streams do not
-// order. So a run has the CPU's losses and weights, to the bit.
+// Training on GPUs, on a machine without one: the fake GPUs compute what the CPU computes and detect missing stream
+// synchronisation. So a run's losses and weights equal the CPU's, bit for bit.
 #include "e2e/gpu_runs.hpp"
 
 #include <cstdio>
@@ -30,7 +30,7 @@ TEST_CASE("each model trains on two GPUs over NCCL as on the CPU over Gloo") {
   }
 }
 
-TEST_CASE("each model trains with replicas on two GPUs as with two on the CPU, and nothing races") {
+TEST_CASE("each model trains with replicas on two GPUs as with two on the CPU, without races") {
   for (const std::string& config : {kLinear, kSimplenet, kResnet}) {
     CAPTURE(config);
     Runs runs(config);
@@ -42,7 +42,7 @@ TEST_CASE("each model trains with replicas on two GPUs as with two on the CPU, a
   }
 }
 
-TEST_CASE("Gloo reduces what two GPUs computed, through the host and only if it is told to") {
+TEST_CASE("Gloo reduces the gradients of two GPUs through the host, only if configured") {
   Runs runs(kSimplenet);
   const auto refused = runs.start_on_gpus(kGloo);
   CHECK(refused.code == 3);
@@ -50,7 +50,7 @@ TEST_CASE("Gloo reduces what two GPUs computed, through the host and only if it 
   check_same(runs.on_gpus(kGloo + Settings{"comm.stage_through_host=true"}, 2), runs.on_cpu(kGloo, 2));
 }
 
-TEST_CASE("buckets are reduced on a stream of their own, which backward and the optimizer are ordered with") {
+TEST_CASE("buckets are reduced on a separate stream, ordered with backward and the optimizer") {
   Runs runs(kSimplenet);
   runs.on_gpus(kNccl, 2);
   int ranks = 0;
@@ -58,7 +58,7 @@ TEST_CASE("buckets are reduced on a stream of their own, which backward and the 
     if (!contains(record, "AllReduce")) continue;
     ++ranks;
     CHECK_FALSE(contains(record, "race"));
-    // The two buckets, on a stream of their own.
+    // The two buckets, on a separate stream.
     CHECK(contains(record, "AllReduce 10280 bytes\n"));
     CHECK(contains(record, "AllReduce 803840 bytes\n"));
     CHECK_FALSE(contains(record, "stream 0 AllReduce"));
@@ -66,16 +66,16 @@ TEST_CASE("buckets are reduced on a stream of their own, which backward and the 
   CHECK(ranks == 2);
 }
 
-TEST_CASE("what the GPU computes is found neither racing nor waited for by the host") {
+TEST_CASE("the GPU's work has no races, and the host does not wait for it") {
   Runs runs(kSimplenet);
   runs.on_gpus({});
   REQUIRE(runs.records().size() == 1);
   const std::string record = runs.records()[0];
   CHECK_FALSE(contains(record, "race"));
-  // Batches go beside the computation; the figures come later.
+  // Batches are copied during the computation; losses are read later.
   CHECK(contains(record, "cuda:0 stream 1001 copies 75264 bytes from page-locked memory to cuda:0\n"));
   CHECK(contains(record, "cuda:0 stream 0 copies 4 bytes from cuda:0 to page-locked memory\n"));
-  // Twenty steps: a loss that is waited for in each would show.
+  // Twenty steps: a wait for the loss in each step would show.
   int waits = 0;
   for (const std::string& line : lines_of(record)) waits += contains(line, "host waits for cuda:0");
   CHECK(waits < 10);
@@ -92,7 +92,7 @@ TEST_CASE("half precision trains on a GPU") {
   }
 }
 
-TEST_CASE("a run goes on where it was trained, or on the other device, bit for bit") {
+TEST_CASE("a run resumes on the same device, or on the other, bit for bit") {
   Runs runs(kSimplenet);
   const Trained whole = runs.on_gpus({});
   for (const bool first_on_gpu : {true, false}) {
@@ -105,7 +105,7 @@ TEST_CASE("a run goes on where it was trained, or on the other device, bit for b
   }
 }
 
-TEST_CASE("a run with dropout goes on with the GPU's own random numbers") {
+TEST_CASE("a run with dropout resumes with the GPU's own random numbers") {
   std::string config = kSimplenet;
   config.replace(config.find("simplenet"), 9, DDPRUN_BINARY_DIR "/tests/fakes/models/libddprun_model_dropnet.so");
   Runs runs(config);

@@ -1,4 +1,4 @@
-// Standardisation, curriculum and load balance, as a run uses them.
+// Runs with standardisation, curriculum and load balance.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -51,19 +51,19 @@ std::vector<std::string> with(std::vector<std::string> settings, const std::vect
   return settings;
 }
 
-TEST_CASE("a standardised run keeps what it was standardised by, equal on any number of ranks") {
+TEST_CASE("a standardised run saves its means and deviations, equal for any number of ranks") {
   Runs runs;
   const auto alone = runs.train({"data.standardize=true"});
   const auto file = ddprun::checkpoint::read_safetensors(commits_of(alone).back().path);
   const auto by = ddprun::data::read_standardization(file.metadata.at("standardize"));
-  REQUIRE(by.mean.size() == 2);  // one for each channel
+  REQUIRE(by.mean.size() == 2);  // one per channel
   for (const double deviation : by.deviation) CHECK(deviation > 0);
   const auto plain = runs.train({});
   CHECK(losses_of(plain, 1) != losses_of(alone, 1));
   const auto pair = runs.train(with(kTwoRanks, {"data.standardize=true"}));
   CHECK(ddprun::checkpoint::read_safetensors(commits_of(pair).back().path).metadata.at("standardize") ==
         file.metadata.at("standardize"));
-  // A run that goes on takes it from there.
+  // A resumed run reads it from the checkpoint.
   const auto broken = runs.train({"data.standardize=true", "train.steps=13"});
   const auto resumed = runs.train({"data.standardize=true", "train.epochs=2", "checkpoint.resume=" + broken.string()});
   CHECK(weights_of(resumed) == weights_of(alone));
@@ -81,13 +81,13 @@ TEST_CASE("a curriculum draws from the easiest first, on one rank and on two") {
   const auto alone = runs.train(curriculum);
   const auto pair = runs.train(with(kTwoRanks, curriculum));
   CHECK(distance(losses_of(alone, 1), losses_of(pair, 2)) < 1e-5);
-  // Of synthetic's noise the few of the first epoch are learned by heart, which all of them are not.
+  // The few samples of synthetic noise in the first epoch can be memorised, all of them cannot.
   const auto epochs = json_lines(alone / "epochs.jsonl");
   CHECK(epochs[0].at("train.loss") < epochs[1].at("train.loss"));
   CHECK(runs.start({"data.sampler=curriculum"}).code == 0);  // by magnitude
 }
 
-TEST_CASE("scores of a curriculum that are missing, too few or no numbers are told before any rank is there") {
+TEST_CASE("missing, too few or invalid scores of a curriculum are reported before any rank starts") {
   Runs runs;
   const std::string scores = (runs.place.folder() / "scores.txt").string();
   const auto told = [&](const std::string& what) {
@@ -111,7 +111,7 @@ TEST_CASE("scores of a curriculum that are missing, too few or no numbers are to
   told(":2: expected one number");
 }
 
-TEST_CASE("shares change who computes, not what is computed") {
+TEST_CASE("batch weights change which rank computes a sample, not the results") {
   Runs runs;
   const auto equal = runs.train(kTwoRanks);
   const auto unequal = runs.train(with(kTwoRanks, {"data.batch_weights=[2, 1]"}));
@@ -123,7 +123,7 @@ TEST_CASE("shares change who computes, not what is computed") {
   CHECK_FALSE(summary_of(equal).contains("samples_per_rank"));
 }
 
-TEST_CASE("measured shares are told, used from the next step on, and kept by a run that goes on") {
+TEST_CASE("measured batch weights are reported, used from the next step on, and kept by a resumed run") {
   Runs runs;
   const auto settings = with(kTwoRanks, {"data.balance_steps=3"});
   const auto equal = runs.train(kTwoRanks);

@@ -1,4 +1,4 @@
-// `ddprun data info`: what it tells of a data set, how it shows a sample, and what it refuses.
+// `ddprun data info`: its report on a data set, how it shows a sample, and what it refuses.
 #include <doctest/doctest.h>
 #include <png.h>
 
@@ -11,7 +11,7 @@ using namespace ddprun::testing;
 
 namespace {
 
-// `ddprun data info ARGUMENTS`, which ends well and says nothing on stderr.
+// `ddprun data info ARGUMENTS`, which must succeed and print nothing on stderr.
 std::string info(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {"data", "info"});
   const auto result = Workplace().ddprun(arguments);
@@ -21,7 +21,7 @@ std::string info(std::vector<std::string> arguments) {
   return result.out;
 }
 
-// `ddprun data info ARGUMENTS`, which ends with `code` and a line that holds `expected`, and prints nothing else.
+// `ddprun data info ARGUMENTS`, which must end with `code` and only a line that contains `expected`.
 void check_refused(std::vector<std::string> arguments, int code, const std::string& expected) {
   arguments.insert(arguments.begin(), {"data", "info"});
   const auto result = Workplace().ddprun(arguments);
@@ -31,7 +31,7 @@ void check_refused(std::vector<std::string> arguments, int code, const std::stri
   CHECK(lines_of(result.err).size() == 1);
 }
 
-// The text from `begin` on.
+// The text from `begin` to the end.
 std::string from(const std::string& text, const std::string& begin) {
   const std::size_t at = text.find(begin);
   return at == std::string::npos ? "no such text in:\n" + text : text.substr(at);
@@ -68,7 +68,7 @@ TEST_CASE("a data set of images: origin, splits, values, classes, and its first 
         "class 0\n");
 }
 
-TEST_CASE("--sample, --split and --option say what is shown, and the range is the sample's own where it is wider") {
+TEST_CASE("--sample, --split and --option select what is shown, and the range is the sample's own if it is wider") {
   const IdxFolder files;
   CHECK(from(info({"mnist", "--root", files.root(), "--sample", "4"}), "sample 4") ==
         "sample 4 of train in epoch 0, black is 0, white 1:\n    ..\n......\nclass 4\n");
@@ -78,7 +78,7 @@ TEST_CASE("--sample, --split and --option say what is shown, and the range is th
   CHECK(contains(info({"mnist", "--root", files.root(), "--split", "test", "--sample", "1"}), "sample 1 of test"));
 }
 
-TEST_CASE("regression: the targets' range, and values instead of a picture") {
+TEST_CASE("regression: the targets' range, and values instead of an image") {
   const std::vector<std::string> line = {"linear",  "--option", "samples=7",     "--option",
                                          "noise=0", "--option", "test_samples=3"};
   const std::string text = info(line);
@@ -97,7 +97,7 @@ TEST_CASE("regression: the targets' range, and values instead of a picture") {
   CHECK(lines_of(from(info(others), "samples of train:")).size() == 2 + 2);
 }
 
-TEST_CASE("--config takes data and seed of an experiment, its faults have their place, and no plugin is needed") {
+TEST_CASE("--config uses data and seed of an experiment, its errors have their place, and no plugin is needed") {
   const IdxFolder files;
   Workplace place;
   const std::string config = place.config(
@@ -136,7 +136,7 @@ TEST_CASE("--png writes the sample in its own size or enlarged, over an older fi
                                                       20, 21, 21, 22, 22, 23, 23, 21, 21, 22, 22, 23, 23});
 }
 
-TEST_CASE("a terminal gets half blocks in its colours, unless NO_COLOR or a dumb terminal forbids") {
+TEST_CASE("a terminal gets coloured half blocks, unless NO_COLOR or a dumb terminal forbids it") {
   const IdxFolder files;
   const Workplace place;
   const auto shown = [&](const std::vector<std::string>& variables) {
@@ -156,7 +156,7 @@ TEST_CASE("a terminal gets half blocks in its colours, unless NO_COLOR or a dumb
   }
 }
 
-TEST_CASE("a name, a root, an option, a sample, a split that is not there is refused with its place") {
+TEST_CASE("an unknown name, root, option, sample or split is refused with its place") {
   const IdxFolder files;
   check_refused({"mnits"}, 2, "data set \"mnits\": expected \"linear\", ");
   check_refused({"mnits"}, 2, "(did you mean \"mnist\"?)");
@@ -188,7 +188,7 @@ TEST_CASE("an option takes one value: the name may follow it, and a second value
   check_refused({"linear", "--plugin-path", "/usr", "/elsewhere"}, 2, "unknown argument \"/elsewhere\"");
 }
 
-TEST_CASE("a PNG that cannot be is refused with its reason") {
+TEST_CASE("an impossible PNG is refused with its reason") {
   const IdxFolder files;
   const auto png = [&](const std::string& path) {
     return std::vector<std::string>{"mnist", "--root", files.root(), "--png", path};

@@ -1,4 +1,4 @@
-// Data sets that come as plugins, as a user meets them: listed, chosen, refused, trained on.
+// Data set plugins from a user's view: listed, selected, refused, trained on.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -55,7 +55,7 @@ bool has_line(const std::string& text, const std::vector<std::string>& parts) {
 
 }  // namespace
 
-TEST_CASE("plugins lists data sets: ours, those of plugins, and those that are refused") {
+TEST_CASE("plugins lists data sets: built-in ones, plugins, and refused ones") {
   const auto result = Workplace().ddprun({"plugins", "--plugin-path", kFakes});
   INFO(result.out);
   CHECK(result.code == 0);
@@ -65,7 +65,7 @@ TEST_CASE("plugins lists data sets: ours, those of plugins, and those that are r
   CHECK(has_line(result.out, {"dataset", "mnist", "refused", "comes with ddprun"}));
 }
 
-TEST_CASE("two ranks train on a data set of a plugin, which the run folder names") {
+TEST_CASE("two ranks train on a plugin's data set, and the run folder names it") {
   Workplace place;
   const auto result = train(place);
   INFO(result.err);
@@ -78,13 +78,13 @@ TEST_CASE("two ranks train on a data set of a plugin, which the run folder names
   CHECK(contains(environment.dump(), "\"plugin.dataset.version\":\"1.2.3\""));
 }
 
-TEST_CASE("validate takes a plugin by name and by path") {
+TEST_CASE("validate accepts a plugin by name and by path") {
   Workplace place;
   CHECK(validate(place).code == 0);
   CHECK(validate(place, {"data.name=" + kFakes + "/libddprun_dataset_counting.so"}).code == 0);
 }
 
-TEST_CASE("an unknown data set is a fault of the config, a refused plugin is the plugin's") {
+TEST_CASE("an unknown data set is a config error, a refused plugin is a plugin error") {
   Workplace place;
   const auto unknown = validate(place, {"data.name=countng"});
   CHECK(unknown.code == 2);
@@ -99,7 +99,7 @@ TEST_CASE("an unknown data set is a fault of the config, a refused plugin is the
                 refused.err);
 }
 
-TEST_CASE("a data set without a test split: evaluation is refused before any rank starts, training goes") {
+TEST_CASE("a data set without a test split: evaluation is refused before any rank starts, training works") {
   Workplace place;
   const auto refused = train(place, kNoTest);
   CHECK(refused.code == 2);

@@ -1,4 +1,4 @@
-// One process with a replica on each device does what one process does without.
+// One process with a replica on each device gives the results of one process without replicas.
 #include <doctest/doctest.h>
 
 #include "e2e/program.hpp"
@@ -56,7 +56,7 @@ std::vector<std::string> dp(int devices, std::vector<std::string> more = {}) {
   return more;
 }
 
-TEST_CASE("the shipped linear has single's losses, and learns 2 x + 3") {
+TEST_CASE("the shipped linear has the losses of strategy single, and learns 2 x + 3") {
   Workplace place;
   const std::string folder = DDPRUN_SOURCE_DIR "/configs/linear_";
   const Trained alone = train(place, folder + "single.toml", {"launch.threads=1", "train.epochs=4"});
@@ -65,7 +65,7 @@ TEST_CASE("the shipped linear has single's losses, and learns 2 x + 3") {
   CHECK(std::abs(spread.summary.at("learned.weight").get<double>() - 2) < 0.05);
 }
 
-TEST_CASE("simplenet has single's losses and weights on any number of devices") {
+TEST_CASE("simplenet has the losses and weights of strategy single on any number of devices") {
   Workplace place;
   const auto config = place.config(kSimplenet);
   const Trained alone = train(place, config, {});
@@ -89,7 +89,7 @@ TEST_CASE("two runs are equal bit for bit, on several threads per device too") {
   CHECK(weights() == weights());
 }
 
-TEST_CASE("a run tells what each device holds and what is passed between them") {
+TEST_CASE("a run reports the memory of each device and the time of transfers between them") {
   Workplace place;
   const Trained spread = train(place, place.config(kSimplenet), dp(2, {"strategy.main_device=1", "launch.threads=5"}));
   for (const std::string part : {"replicate", "scatter", "gather", "reduce"}) {
@@ -100,13 +100,13 @@ TEST_CASE("a run tells what each device holds and what is passed between them") 
   }
   const auto memory = spread.summary.at("memory_by_device").get<std::vector<int64_t>>();
   REQUIRE(memory.size() == 2);
-  // Momentum, of 4 bytes for each parameter, is the main device's, which is the second here.
+  // Only the main device, here the second, has the momentum of 4 bytes per parameter.
   CHECK(memory[1] > memory[0] + 3 * 203'530);
   CHECK(contains(spread.out, "\n  tensors of device 1 "));
   CHECK(contains(spread.err, "cpu, 2 devices of 2 threads"));
 }
 
-TEST_CASE("with BatchNorm the statistics, and so the losses, are not single's") {
+TEST_CASE("with BatchNorm the statistics, and so the losses, differ from strategy single") {
   Workplace place;
   const auto config = place.config(kResnet);
   const auto losses = [&](const std::vector<std::string>& overrides) {
@@ -121,7 +121,7 @@ TEST_CASE("with BatchNorm the statistics, and so the losses, are not single's") 
   CHECK(losses(dp(2)) == spread);
 }
 
-TEST_CASE("a run that goes on from a checkpoint ends as one that was never stopped") {
+TEST_CASE("a resumed run ends as one that was never stopped") {
   Workplace place;
   const auto config = place.config(kSimplenet);
   const Trained whole = train(place, config, dp(2, {"train.epochs=2"}));
@@ -131,7 +131,7 @@ TEST_CASE("a run that goes on from a checkpoint ends as one that was never stopp
   CHECK(distance(second.weights, whole.weights) == 0);
 }
 
-TEST_CASE("keys of ddp are named, and a second process is refused") {
+TEST_CASE("keys of ddp are reported as unused, and a second process is refused") {
   Workplace place;
   const auto config = place.config(kSimplenet);
   CHECK(contains(train(place, config, dp(2, {"strategy.bucket_mb=3", "launch.nproc=4"})).err,

@@ -1,4 +1,4 @@
-// ddprun evaluate: a checkpoint gives the figures that its run has told.
+// ddprun evaluate: a checkpoint gives the results that its run reported.
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -29,14 +29,14 @@ lr = 0.01
 epochs = 2
 )";
 
-// "%.4f" and "%.2f %%", as the tables tell losses and accuracies.
+// "%.4f" and "%.2f %%", as the tables format losses and accuracies.
 std::string row(const char* name, const char* form, double value) {
   char text[64];
   std::snprintf(text, sizeof text, form, value);
   return std::string(name) + "  " + text;
 }
 
-// The lines, runs of spaces made two.
+// The lines, with runs of spaces reduced to two.
 std::string squeezed(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -69,7 +69,7 @@ TEST_CASE("a checkpoint gives the loss and the accuracy of its run, on one rank 
     CHECK(contains(table, row("test accuracy", "%.2f %%", 100 * summary.at("test.accuracy").get<double>())));
   }
   CHECK(place.leftovers().empty());
-  // The first epoch's commit is another model.
+  // The first epoch's commit has other weights.
   const auto first = place.ddprun({"evaluate", "--checkpoint", commits_of(run).front().path});
   CHECK(first.code == 0);
   CHECK_FALSE(contains(squeezed(first.out), row("test loss", "%.4f", summary.at("test.loss"))));
@@ -84,7 +84,7 @@ TEST_CASE("standardisation is the checkpoint's, not the test set's, and a checkp
   CHECK(contains(refused.err, commits_of(run).back().path + ": holds no standardisation"));
 }
 
-TEST_CASE("what cannot be evaluated is refused in one line") {
+TEST_CASE("a checkpoint that cannot be evaluated is refused in one line") {
   Workplace place;
   REQUIRE(place.run(place.training(place.config(kSimplenet))).code == 0);
   const auto run = place.new_run();

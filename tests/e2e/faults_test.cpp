@@ -1,4 +1,4 @@
-// What a job does when a rank, the launcher or the user ends it: how it ends, what it says last, what it leaves.
+// What a job does when a rank fails, or the launcher or the user ends it: how it ends, its last line, what it leaves.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Never ends of itself in the time of a test; a checkpoint every 20 steps.
+// Longer than any test; a checkpoint every 20 steps.
 const std::string kEndless = R"(
 [strategy]
 kind = "ddp"
@@ -34,7 +34,7 @@ keep = 3
 every = 5
 )";
 
-// What a job has at work: its processes, and the files that they share.
+// The processes of a running job, and the files that they share.
 struct AtWork {
   std::vector<pid_t> processes;
   std::set<std::string> shared_files;
@@ -63,7 +63,7 @@ void wait_for_commit(const Workplace& place) {
       60s));
 }
 
-// Each commit that is there is whole.
+// All existing commits are complete.
 void check_commits(const std::filesystem::path& run) {
   const auto commits = commits_of(run);
   REQUIRE_FALSE(commits.empty());
@@ -94,14 +94,14 @@ TEST_CASE("SIGKILL of a rank ends the job with 5, names rank, pid, step and phas
   const std::regex expected("ddprun: failed: rank 1 \\(.+, pid " + std::to_string(victim) +
                             "\\) step \\d+ phase \\w+( bucket \\d+)?: killed by signal 9 \\(SIGKILL\\)");
   CHECK_MESSAGE(std::regex_match(last_line(result.err), expected), result.err);
-  CHECK(result.err.find("failed:") == result.err.rfind("failed:"));  // no echo of the others
+  CHECK(result.err.find("failed:") == result.err.rfind("failed:"));  // only the first cause, no other failure
   check_nothing_left(at_work, place);
   const auto run = place.new_run();
   check_commits(run);
-  CHECK_FALSE(std::filesystem::exists(run / "summary.json"));  // a run that failed has no result
+  CHECK_FALSE(std::filesystem::exists(run / "summary.json"));  // a failed run has no result
 }
 
-// A job of two ranks that was stopped by a signal amid an epoch.
+// A job of two ranks that was stopped by a signal in the middle of an epoch.
 struct Stopped {
   std::unique_ptr<Workplace> place = std::make_unique<Workplace>();
   AtWork at_work;
@@ -122,7 +122,7 @@ Stopped stop_by(int signal, const std::vector<std::string>& settings = {}) {
     return stopped;
   };
   Stopped stopped = stop();
-  // Disks have been seen to stand still for longer than the launcher's grace of 5 s, though not twice.
+  // A slow disk may block for longer than the launcher's grace of 5 s, but rarely twice.
   return contains(last_line(stopped.result.err), "; the ranks were killed") ? stop() : std::move(stopped);
 }
 
@@ -156,13 +156,13 @@ TEST_CASE("a SIGINT does not wait for an evaluation that takes longer than the g
   check_commits(place->new_run());
 }
 
-TEST_CASE("a second SIGINT ends the job at once, even where a rank does not answer the first") {
+TEST_CASE("a second SIGINT ends the job immediately, even if a rank does not react to the first") {
   Workplace place;
   Job job(place, place.training(place.config(kEndless), {"launch.nproc=2"}));
   job.wait_for_steps();
   const auto ranks = job.ranks(2);
   const AtWork at_work = look_at(job, place, ranks);
-  kill(ranks.at(1), SIGSTOP);  // so the step is never finished
+  kill(ranks.at(1), SIGSTOP);  // so that the step never completes
   job.launcher().send(SIGINT);
   REQUIRE(eventually([&] { return contains(job.launcher().err(), "again to end at once"); }));
   job.launcher().send(SIGINT);
@@ -212,7 +212,7 @@ TEST_CASE("a loss that is no longer finite stops all ranks with 1, once, with it
   CHECK(place.leftovers().empty());
 }
 
-TEST_CASE("strategy single: SIGINT commits the step under way and ends with 130, SIGTERM with 143") {
+TEST_CASE("strategy single: SIGINT commits the current step and ends with 130, SIGTERM with 143") {
   for (const auto& [signal, code] : {std::pair(SIGINT, 130), std::pair(SIGTERM, 143)}) {
     CAPTURE(signal);
     Workplace place;
@@ -227,7 +227,7 @@ TEST_CASE("strategy single: SIGINT commits the step under way and ends with 130,
   }
 }
 
-TEST_CASE("a loss that is no longer finite ends a run on one process the same way") {
+TEST_CASE("a loss that is no longer finite ends a run of one process in the same way") {
   Workplace place;
   const auto result = place.run(place.training(place.config(kEndless), {"strategy.kind=single", "optimizer.lr=1e30"}));
   CHECK(result.code == 1);
@@ -246,7 +246,7 @@ TEST_CASE("a launcher that was started with SIGCHLD ignored still sees its ranks
   CHECK_MESSAGE(result.code == 0, result.err);
 }
 
-TEST_CASE("where a rank hangs, the others end at comm.timeout, and the line says where it was") {
+TEST_CASE("if a rank hangs, the others end at comm.timeout, and the line says where it was") {
   Workplace place;
   const std::string stalling = R"(
 [comm]

@@ -1,4 +1,4 @@
-// ddprun data fetch, as a user types it.
+// ddprun data fetch.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kBiggest = "train-images-idx3-ubyte.gz";
 
-// The folder of the real MNIST, or nothing, with a line that says so.
+// The folder of the real MNIST, or nothing, after printing a line.
 fs::path real_mnist() {
   const char* data = std::getenv("DDPRUN_TEST_DATA");
   if (data != nullptr && fs::exists(fs::path(data) / "mnist")) return fs::path(data) / "mnist";
@@ -31,7 +31,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-// `ddprun ARGUMENTS` with the place as its current folder.
+// `ddprun ARGUMENTS` with the test's folder as working directory.
 ProcessResult in_folder(const Workplace& place, const std::string& arguments) {
   return place.run({"/bin/sh", "-c", "cd '" + place.folder().string() + "' && exec '" + program() + "' " + arguments});
 }
@@ -46,7 +46,7 @@ TEST_CASE("ddprun data alone prints its help, and the code is that of a usage er
   CHECK(contains(result.err, "fetch"));
 }
 
-TEST_CASE("what is typed wrong is a usage error that names the nearest right word") {
+TEST_CASE("a wrong argument is a usage error that names the nearest right one") {
   Workplace place;
   const auto check = [&](const std::vector<std::string>& arguments, const std::string& expected) {
     const auto result = place.ddprun(arguments);
@@ -61,7 +61,7 @@ TEST_CASE("what is typed wrong is a usage error that names the nearest right wor
   check({"data", "fetch", "mnist", "--mirror", "ftp://host"}, "expected a URL that begins with http://");
 }
 
-TEST_CASE("a source without the file: exit code 1, one line with URL, reason and remedy, and nothing left") {
+TEST_CASE("a missing file: exit code 1, one line with URL, reason and remedy, and nothing left") {
   Workplace place;
   const TempDir empty;
   const Server server(empty.path());
@@ -75,7 +75,7 @@ TEST_CASE("a source without the file: exit code 1, one line with URL, reason and
   CHECK(fs::is_empty(root));
 }
 
-TEST_CASE("MNIST is fetched where the configs look for it, and found there; a second time it is only verified") {
+TEST_CASE("MNIST is downloaded to the folder that the configs use; the second time it is only verified") {
   const fs::path mnist = real_mnist();
   if (mnist.empty()) return;
   Workplace place;
@@ -84,7 +84,7 @@ TEST_CASE("MNIST is fetched where the configs look for it, and found there; a se
   const auto first = in_folder(place, fetch);
   CHECK(first.code == 0);
   CHECK(first.out == "mnist is in data/mnist: set data.name = \"mnist\"\n");
-  CHECK(lines_of(first.err).size() == 8);  // start and end of four files: no terminal looks on
+  CHECK(lines_of(first.err).size() == 8);  // start and end of four files, without a terminal
   CHECK(names_in(place.folder() / "data/mnist") == names_in(mnist));
 
   const auto second = in_folder(place, fetch);
@@ -98,7 +98,7 @@ TEST_CASE("MNIST is fetched where the configs look for it, and found there; a se
   CHECK_MESSAGE(validated.code == 0, validated.err);
 }
 
-TEST_CASE("a file that was changed afterwards is refused and left as it is") {
+TEST_CASE("a file that was changed later is refused and not changed") {
   const fs::path mnist = real_mnist();
   if (mnist.empty()) return;
   Workplace place;
@@ -115,7 +115,7 @@ TEST_CASE("a file that was changed afterwards is refused and left as it is") {
   CHECK(fs::file_size(fs::path(root) / kBiggest) == size);
 }
 
-TEST_CASE("killed or interrupted halfway, the next call fetches only the rest") {
+TEST_CASE("after a kill or an interrupt, the next call fetches only the rest") {
   const fs::path mnist = real_mnist();
   if (mnist.empty()) return;
   constexpr std::uintmax_t half = 5'000'000;
@@ -150,7 +150,7 @@ TEST_CASE("on a terminal each file has a bar") {
   if (mnist.empty()) return;
   Workplace place;
   const std::string root = (place.folder() / "mnist").string();
-  // DDPRUN_TTY says how many columns the terminal has that shows our stderr.
+  // DDPRUN_TTY has the columns of the terminal that shows our stderr.
   Process process({program(), "data", "fetch", "mnist", "--root", root, "--mirror", "file://" + mnist.string()},
                   {"DDPRUN_TTY=120", "TERM=xterm", "NO_COLOR=1"});
   const auto result = process.wait();

@@ -1,4 +1,4 @@
-// Runs of the program on GPUs that are none: NVIDIA's libraries and Torch's are those of tests/fakes/cuda.
+// Runs of the program on fake GPUs: NVIDIA's libraries and Torch's are replaced by those of tests/fakes/cuda.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -60,8 +60,8 @@ momentum = 0.9
 epochs = 2
 )";
 
-// `argv` on a machine with two GPUs, by what it is made to believe. Torch names the runtime by a path of its own, so
-// that one has to be there before.
+// `argv` on a machine with two fake GPUs. Torch names the runtime by its own path, so that the fake one must be
+// preloaded.
 inline Settings with_gpus(Settings argv, Settings variables = {}) {
   const std::string folder = DDPRUN_BINARY_DIR "/tests/fakes/cuda";
   Settings all = {"/usr/bin/env", "LD_LIBRARY_PATH=" + folder, "LD_PRELOAD=" + folder + "/libcudart.so.13"};
@@ -109,7 +109,7 @@ class Runs {
   ProcessResult start_on_gpus(const Settings& settings, const Settings& variables = {}) {
     return place_.run(with_gpus(argv(settings + kOnGpu), variables));
   }
-  // What the fake GPUs of the last run remember, one text for each process.
+  // What the fake GPUs of the last run recorded, one text per process.
   std::vector<std::string> records() const {
     std::vector<std::string> texts;
     for (const auto& entry : std::filesystem::directory_iterator(place_.folder())) {
@@ -131,7 +131,7 @@ class Runs {
   std::string config_;
 };
 
-// Of two endless runs with these settings, one whose rank 1 is killed and one where it is stopped.
+// Of two endless runs with these settings, one whose rank 1 is killed and one whose rank 1 is stopped.
 inline void check_lost_rank(const Settings& settings) {
   for (const int signal : {SIGKILL, SIGSTOP}) {
     Runs runs(kSimplenet);

@@ -1,9 +1,9 @@
-// Training on pictures in folders, and what a damaged one among them costs.
+// Training on images in folders, and errors for damaged ones.
 #include <doctest/doctest.h>
 
-#include "plugins/datasets/pictures.hpp"
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
+#include "plugins/datasets/pictures.hpp"
 
 using namespace ddprun::e2e;
 using namespace ddprun::testing;
@@ -32,14 +32,14 @@ lr = 0.02
 steps = 20
 )";
 
-// 8 x 8 pixels of one colour, each a little different.
+// 8 x 8 pixels of one colour, slightly different in each image.
 std::string plain(int red, int blue) {
   std::string rgb;
   for (int i = 0; i < 64; ++i) rgb += {static_cast<char>(red), static_cast<char>(i), static_cast<char>(blue)};
   return png(8, 8, rgb);
 }
 
-// Red pictures and blue ones: 32 for training, 10 for the test.
+// Red images and blue ones: 32 for training, 10 for the test.
 class RedAndBlue : public PictureFolder {
  public:
   RedAndBlue() {
@@ -53,7 +53,7 @@ class RedAndBlue : public PictureFolder {
 
 }  // namespace
 
-TEST_CASE("two ranks learn red from blue, from PNG files") {
+TEST_CASE("two ranks learn to distinguish red from blue, from PNG files") {
   const RedAndBlue folder;
   Workplace place;
   const auto result = place.run(place.training(place.config(kPictures), {"data.root=" + folder.root()}));
@@ -68,7 +68,7 @@ TEST_CASE("two ranks learn red from blue, from PNG files") {
   CHECK(place.leftovers().empty());
 }
 
-TEST_CASE("a picture that is none is refused with 2 and its path, before any rank is there") {
+TEST_CASE("a file that is not an image is refused with 2 and its path, before any rank starts") {
   const RedAndBlue folder;
   folder.add("train/red/3.png", "<!DOCTYPE html>");
   Workplace place;
@@ -79,7 +79,7 @@ TEST_CASE("a picture that is none is refused with 2 and its path, before any ran
   CHECK_FALSE(std::filesystem::exists(place.runs()));
 }
 
-TEST_CASE("a picture whose pixels are damaged ends the training with 2 and its path") {
+TEST_CASE("an image with damaged pixels ends the training with 2 and its path") {
   const RedAndBlue folder;
   const std::string whole = plain(200, 40);
   folder.add("train/red/3.png", whole.substr(0, whole.size() - 30));
@@ -90,7 +90,7 @@ TEST_CASE("a picture whose pixels are damaged ends the training with 2 and its p
   CHECK(place.leftovers().empty());
 }
 
-TEST_CASE("the shipped config suits a folder of pictures") {
+TEST_CASE("the shipped config works with a folder of images") {
   const RedAndBlue folder;
   Workplace place;
   const auto result =

@@ -1,4 +1,4 @@
-// The experiments as they are shipped learn what they should.
+// The shipped experiments reach their expected results.
 #include <doctest/doctest.h>
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// What a rank of a large model asks of the kernel in its steady state.
+// The memory requests of a rank with a large model to the kernel, after the first steps.
 #include <doctest/doctest.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -31,8 +31,8 @@ steps = 9
 evaluate = false
 )";
 
-// summary.json of a run with these variables in its environment, and with pages of the usual size whatever the machine
-// is set to.
+// summary.json of a run with these environment variables, and with pages of the usual size whatever the machine's
+// settings are.
 nlohmann::json summary_with(const std::vector<std::string>& variables) {
   prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);  // children inherit it
   Workplace place;
@@ -48,25 +48,25 @@ nlohmann::json summary_with(const std::vector<std::string>& variables) {
   return summary_of(place.new_run());
 }
 
-TEST_CASE("a step of resnet18 takes the memory of the step before, and none from the kernel") {
+TEST_CASE("a step of resnet18 reuses the memory of the step before, and requests none from the kernel") {
   const auto summary = summary_with({});
   const double faults = summary.at("page_faults");
   MESSAGE(faults << " page faults per step");
-  // A hundredth of what glibc makes of it by itself: 17,600. Small buckets, because it learns its thresholds from the
-  // largest blocks that are freed.
+  // A hundredth of glibc's default behaviour, 17,600. With small buckets, because glibc adapts its thresholds to the
+  // largest freed blocks.
   CHECK(faults < 176);
-  // Parameters and gradients alone take 89 MB; what is kept must not pile up.
+  // Parameters and gradients alone need 89 MB; freed memory that is kept must not accumulate.
   CHECK(summary.at("peak_memory_bytes").get<int64_t>() > 89'000'000);
   // PyTorch DDP needs more than 900 MB for such a rank (bench/memory.py).
   CHECK(summary.at("peak_memory_bytes").get<int64_t>() < 500'000'000);
 }
 
-TEST_CASE("who sets malloc's thresholds in the environment is obeyed") {
+TEST_CASE("malloc's thresholds in the environment have precedence") {
   const auto summary = summary_with({"MALLOC_TRIM_THRESHOLD_=131072"});
   CHECK(summary.at("page_faults").get<double>() > 5000.0 * 4096 / static_cast<double>(sysconf(_SC_PAGESIZE)));
 }
 
-TEST_CASE("a run of fewer steps than memory needs to settle tells no page faults") {
+TEST_CASE("a run that is too short reports no page faults") {
   Workplace place;
   const auto printed = place.run(place.training(place.config(kImages), {"train.steps=3"}));
   INFO(printed.err);

@@ -1,4 +1,4 @@
-// What a run prints and what it leaves in its folder, and that the folder's config runs again.
+// A run's output and the files in its folder, and that the folder's config repeats the run.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ bool has_line(const std::string& text, const std::string& pattern) {
                      [&](const std::string& line) { return std::regex_match(line, expected); });
 }
 
-TEST_CASE("stderr tells banner, steps and epochs; stdout only the summary; neither has colours or carriage returns") {
+TEST_CASE("stderr has banner, steps and epochs; stdout only the summary; neither has colours or carriage returns") {
   Workplace place;
   const auto [printed, run] = finish(place, place.config(kImages));
   for (const char* pattern :
@@ -82,7 +82,7 @@ TEST_CASE("stderr tells banner, steps and epochs; stdout only the summary; neith
   }
 }
 
-TEST_CASE("--quiet prints the results alone, --verbose no less than ever, and neither changes the experiment") {
+TEST_CASE("--quiet prints only the results, --verbose no less than usual, and neither changes the experiment") {
   Workplace place;
   const auto run_with = [&](const std::string& flag) {
     auto command = place.training(place.config(kImages), {"train.epochs=1"});
@@ -134,7 +134,7 @@ TEST_CASE("the run folder holds config, environment, steps and log of each rank,
       CHECK(steps[79].at(key).get<double>() >= 0);
     }
   }
-  // What rank 0 prints, both streams; the others print nothing when all is well.
+  // Rank 0's output, both streams; the others print nothing if all is well.
   CHECK(contains(read_file(run / "rank0.log"), "epoch 4 done"));
   CHECK(contains(read_file(run / "rank0.log"), "test accuracy"));
   CHECK(read_file(run / "rank1.log").empty());
@@ -152,7 +152,7 @@ TEST_CASE("the run folder holds config, environment, steps and log of each rank,
   }
 }
 
-TEST_CASE("the newest `keep` checkpoints stay, one an epoch") {
+TEST_CASE("the newest `keep` checkpoints are kept, one per epoch") {
   Workplace place;
   const std::string config = place.config(kImages);
   const auto steps_of_commits = [&](const std::vector<std::string>& overrides) {
@@ -199,7 +199,7 @@ TEST_CASE("another seed gives another run") {
   CHECK(weights_of(first.run) != weights_of(second.run));
 }
 
-TEST_CASE("a run of steps says so, and is evaluated at its end") {
+TEST_CASE("a run of steps reports that, and is evaluated at its end") {
   Workplace place;
   const auto [printed, run] = finish(place, place.config(kImages), {"train.steps=7"});
   CHECK_MESSAGE(has_line(printed.err, "length +7 steps, an epoch has 20"), printed.err);

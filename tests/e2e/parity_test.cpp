@@ -1,4 +1,4 @@
-// N ranks with a batch of B/N do what one process does with a batch of B.
+// N ranks with a batch of B/N give the results of one process with a batch of B.
 #include <doctest/doctest.h>
 
 #include "e2e/program.hpp"
@@ -8,7 +8,7 @@ using namespace ddprun::e2e;
 
 namespace {
 
-// 240 samples in steps of 24: ten steps that 2, 3 and 4 ranks divide.
+// 240 samples in steps of 24: ten steps, divisible by 2, 3 and 4 ranks.
 const std::string kLinear = R"(
 [strategy]
 kind = "ddp"
@@ -83,7 +83,7 @@ struct Together {
 };
 const std::vector<Together> kAll = {{"ring", 2}, {"ring", 3}, {"ring", 4}, {"tree", 2}, {"tree", 3},
                                     {"tree", 4}, {"auto", 2}, {"auto", 3}, {"auto", 4}};
-// Each world and each algorithm once: an optimizer sees no more of them than the gradients.
+// Each world size and each algorithm once: an optimizer is independent of them.
 const std::vector<Together> kEachOnce = {{"tree", 2}, {"auto", 3}, {"ring", 4}};
 
 void check_follows(const std::string& text, double tolerance, const std::vector<Together>& all) {
@@ -91,7 +91,7 @@ void check_follows(const std::string& text, double tolerance, const std::vector<
   const std::string config = place.config(text);
   const Trained alone = train_alone(place, config);
   REQUIRE(alone.losses.size() == 10);
-  // Weights that did not move would be the same whatever the ranks did.
+  // Weights that did not change would be equal in any case.
   REQUIRE(alone.losses.front() != doctest::Approx(alone.losses.back()).epsilon(0.02));
   for (const auto& [algorithm, world] : all) {
     CAPTURE(algorithm);
@@ -103,20 +103,20 @@ void check_follows(const std::string& text, double tolerance, const std::vector<
   }
 }
 
-TEST_CASE("two, three and four ranks follow one with linear and SGD") {
+TEST_CASE("two, three and four ranks match one with linear and SGD") {
   check_follows(kLinear, 1e-5, kEachOnce);
 }
 
-TEST_CASE("two, three and four ranks follow one with simplenet and SGD, under every algorithm") {
+TEST_CASE("two, three and four ranks match one with simplenet and SGD, under every algorithm") {
   check_follows(kSimplenet + "name = \"sgd\"\nlr = 0.05\nmomentum = 0.9\nweight_decay = 1e-3\n", 1e-5, kAll);
 }
 
-TEST_CASE("two, three and four ranks follow one with simplenet and Adam") {
-  // eps bounds what Adam makes of the last bits of gradients near zero.
+TEST_CASE("two, three and four ranks match one with simplenet and Adam") {
+  // eps limits how much Adam amplifies rounding errors of gradients near zero.
   check_follows(kSimplenet + "name = \"adam\"\nlr = 1e-3\neps = 1e-4\n", 1e-5, kEachOnce);
 }
 
-TEST_CASE("a world of one under ddp runs solo and gives the bits of strategy single") {
+TEST_CASE("a world of one under ddp uses the single-process backend and equals strategy single bit for bit") {
   Workplace place;
   const std::string config = place.config(kSimplenet + "name = \"sgd\"\nlr = 0.05\n");
   const Trained alone = train_alone(place, config);
@@ -128,7 +128,7 @@ TEST_CASE("a world of one under ddp runs solo and gives the bits of strategy sin
   CHECK_FALSE(alone.summary.contains("backend"));
 }
 
-TEST_CASE("data.last = exact: ranks with unequal shares follow one rank, no sample twice") {
+TEST_CASE("data.last = exact: ranks with unequal numbers of samples match one rank, no sample twice") {
   Workplace place;
   const std::string config = place.config(kSimplenet + "name = \"sgd\"\nlr = 0.05\nmomentum = 0.9\n");
   // 251 samples in steps of 24 leave 11 for the last: 4, 4 and 3 for three ranks.
@@ -142,7 +142,7 @@ TEST_CASE("data.last = exact: ranks with unequal shares follow one rank, no samp
   }
 }
 
-TEST_CASE("data.last = exact: a rank without samples in the last step still takes part") {
+TEST_CASE("data.last = exact: a rank without samples in the last step still participates") {
   Workplace place;
   const std::string config = place.config(kLinear);
   const std::vector<std::string> overrides = {"data.options.samples=242", "data.last=exact"};  // 2 for 4 ranks
@@ -151,7 +151,7 @@ TEST_CASE("data.last = exact: a rank without samples in the last step still take
   check_same(alone, train(place, config, 4, overrides), 1e-5);
 }
 
-TEST_CASE("data.last = pad gives every rank as much, drop leaves out what cannot be shared") {
+TEST_CASE("data.last = pad gives every rank the same number of samples, drop leaves out the rest") {
   Workplace place;
   const std::string config = place.config(kLinear);
   const std::string samples = "data.options.samples=241";
@@ -159,7 +159,7 @@ TEST_CASE("data.last = pad gives every rank as much, drop leaves out what cannot
   CHECK(train(place, config, 3, {samples, "data.last=drop"}).samples == 240);
 }
 
-TEST_CASE("scale_lr = world multiplies the rate by the ranks") {
+TEST_CASE("scale_lr = world multiplies the learning rate by the number of ranks") {
   Workplace place;
   const std::string config = place.config(kLinear);
   const Trained by_hand = train(place, config, 2, {"optimizer.lr=0.02"});

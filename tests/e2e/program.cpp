@@ -11,7 +11,7 @@ using namespace testing;
 
 namespace {
 
-constexpr std::chrono::seconds kLimit{120};  // of a whole run; the machine may be busy
+constexpr std::chrono::seconds kLimit{120};  // for a whole run; the machine may be busy
 
 std::vector<pid_t> children_of(pid_t pid) {
   std::vector<pid_t> children;
@@ -20,7 +20,7 @@ std::vector<pid_t> children_of(pid_t pid) {
   return children;
 }
 
-// The value of a variable in the environment with which a process was started; "" for none.
+// The value of a variable in the environment that a process was started with; "" for none.
 std::string variable_of(pid_t pid, const std::string& name) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
   for (std::string entry; std::getline(file, entry, '\0');) {

@@ -1,4 +1,4 @@
-// The program as a user has it: started on a config written for the test, watched while it runs, and what it left.
+// Runs the program on a config of the test, watches it, and inspects its files.
 #pragma once
 
 #include <filesystem>
@@ -15,8 +15,8 @@ namespace ddprun::e2e {
 
 using testing::ProcessResult;
 
-// A folder of one test: the config, the runs, and a private place for temporary files and job folders, so that what is
-// left there was left by this test.
+// The folder of one test: the config, the runs, and a private folder for temporary files and job folders, so that
+// leftovers there come from this test.
 class Workplace {
  public:
   Workplace();
@@ -25,18 +25,18 @@ class Workplace {
   std::string config(const std::string& text, const std::string& name = "exp") const;
   // argv of `ddprun --config <config> --set experiment.output=<runs> [--set ...]`
   std::vector<std::string> training(const std::string& config, const std::vector<std::string>& overrides = {}) const;
-  // Environment for every child: the private folders; no settings of the host's launcher.
+  // Environment for every child: the private folders, and no settings of this machine's launcher.
   std::vector<std::string> environment() const;
 
   ProcessResult run(const std::vector<std::string>& argv) const;
-  // `ddprun ARGUMENTS` to its end.
+  // Runs `ddprun ARGUMENTS` to its end.
   ProcessResult ddprun(const std::vector<std::string>& arguments) const;
 
   std::filesystem::path folder() const { return folder_.path(); }
   std::filesystem::path runs() const { return folder() / "runs"; }
-  // The one folder in runs() that was not there at the last call. Throws unless there is exactly one.
+  // The one folder in runs() that is new since the last call. Throws unless there is exactly one.
   std::filesystem::path new_run();
-  // What lies in the place for temporary files and job folders: nothing, when no program runs.
+  // The files in the folder for temporary files and job folders: none while no program runs.
   std::vector<std::string> leftovers() const;
 
  private:
@@ -44,17 +44,17 @@ class Workplace {
   std::set<std::filesystem::path> seen_;
 };
 
-// A job that runs: its launcher, whose ranks can be found and killed.
+// A running job: its launcher, whose ranks can be found and killed.
 class Job {
  public:
   Job(const Workplace& place, const std::vector<std::string>& argv);
 
   testing::Process& launcher() { return launcher_; }
-  // Waits until rank 0 has told of a step of the training. Throws after half a minute.
+  // Waits until rank 0 has reported a step of the training. Throws after half a minute.
   void wait_for_steps();
-  // The ranks' pids, as their environment names them. Throws when there are not `world` of them after a while.
+  // The ranks' pids, found through their environment. Throws if there are not `world` of them after a while.
   std::map<int, pid_t> ranks(int world) const;
-  // Every process below the launcher.
+  // All descendants of the launcher.
   std::vector<pid_t> descendants() const;
 
  private:
@@ -67,7 +67,7 @@ std::set<std::string> mapped_files(pid_t pid, const std::filesystem::path& withi
 // The path of the program under test.
 std::string program();
 std::vector<std::string> lines_of(const std::string& text);
-// The last line that is not empty.
+// The last non-empty line.
 std::string last_line(const std::string& text);
 
 }  // namespace ddprun::e2e

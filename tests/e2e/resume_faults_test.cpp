@@ -1,4 +1,4 @@
-// What cannot be gone on from is refused in one clear line, before anything is trained; what is allowed is told.
+// A run that cannot be resumed is refused in one clear line, before any training; allowed changes are reported.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// 10 steps an epoch.
+// 10 steps per epoch.
 const std::string kLinear = R"(
 [strategy]
 kind = "ddp"
@@ -50,7 +50,7 @@ struct Broken {
     settings.push_back("checkpoint.resume=" + from);
     return place.run(place.training(config, settings));
   }
-  // The one line that refuses, which exits with 2 and leaves no run folder.
+  // The one line of the refusal, which exits with 2 and leaves no run folder.
   std::string refused(const std::string& from, const std::vector<std::string>& settings = {"train.epochs=2"}) {
     const auto runs = std::distance(fs::directory_iterator(place.runs()), {});
     const auto result = go_on(from, settings);
@@ -61,7 +61,7 @@ struct Broken {
   }
 };
 
-TEST_CASE("each key that makes it another run is refused by name, with both values, all at once") {
+TEST_CASE("each changed key that makes a different run is named with both values, all together") {
   Broken broken;
   const std::string file = broken.file(broken.run);
   const std::string told =
@@ -77,18 +77,18 @@ TEST_CASE("each key that makes it another run is refused by name, with both valu
                  "has 480 training samples here, and 240 in the run of " + file));
 }
 
-TEST_CASE("other settings are told in one line, and followed") {
+TEST_CASE("other changed settings are reported in one line, and used") {
   Broken broken;
   const auto result = broken.go_on(broken.run.string(), {"train.epochs=2", "optimizer.lr=0.01"});
   INFO(result.err);
   CHECK(result.code == 0);
-  CHECK(contains(result.err, "going on from " + broken.file(broken.run) +
+  CHECK(contains(result.err, "resuming from " + broken.file(broken.run) +
                                  ": step 14, in the middle of epoch 2; with optimizer.lr = 0.01 (was 0.05), "
                                  "train.epochs = 2 (was not given), train.steps = not given (was 14)"));
   CHECK(steps_of(broken.place.new_run(), 0).front().at("lr") == 0.01);
 }
 
-TEST_CASE("the middle of an epoch needs as many ranks, an epoch's end does not") {
+TEST_CASE("resuming in the middle of an epoch needs the same number of ranks, at an epoch's end it does not") {
   Broken broken;
   const std::string told = broken.refused(broken.run.string(), {"train.epochs=2", "launch.nproc=3"});
   CHECK(contains(told, "launch.nproc = 3: " + broken.file(broken.run) +
@@ -111,7 +111,7 @@ TEST_CASE("the middle of an epoch needs as many ranks, an epoch's end does not")
   }
 }
 
-TEST_CASE("where nothing is left to train, it is said") {
+TEST_CASE("if nothing is left to train, that is reported") {
   Broken broken;
   CHECK(
       contains(broken.refused(broken.run.string(), {"train.steps=14"}),
@@ -119,7 +119,7 @@ TEST_CASE("where nothing is left to train, it is said") {
   CHECK(contains(broken.refused(broken.run.string(), {"train.epochs=1"}), "has 1 epoch; give more"));
 }
 
-TEST_CASE("what is no commit, or a damaged one, is told by its file") {
+TEST_CASE("a missing or damaged commit is reported with its file") {
   Broken broken;
   const std::string weights = broken.file(broken.run), state = broken.file(broken.run, ".state-rank1.safetensors");
   CHECK(contains(broken.refused("none"), "checkpoint.resume = \"none\": no such file or folder; give a checkpoint"));
@@ -152,13 +152,13 @@ TEST_CASE("what is no commit, or a damaged one, is told by its file") {
                              [](const std::string& path) { fs::remove(path); }),
                  weights + ": weights without the state of a run; model.weights starts a new run from them"));
 
-  // A state of another run, whole as it is.
+  // A state file of another run, complete.
   const fs::path other = broken.train({"train.steps=14"});
   fs::copy_file(broken.file(other, ".state-rank1.safetensors"), state, fs::copy_options::overwrite_existing);
   CHECK(contains(broken.refused(broken.run.string()), state + ": not of the same run as " + weights));
 }
 
-TEST_CASE("what a killed writer left in a run's folder is removed by whoever goes on from it") {
+TEST_CASE("temporary files of a killed writer in a run's folder are removed by the run that resumes from it") {
   Broken broken;
   const std::string left = broken.file(broken.run) + ".tmp-999999999";
   std::ofstream(left) << "half";

@@ -1,4 +1,4 @@
-// A run that was stopped and goes on is the run that was never stopped, to the last bit.
+// A run that was stopped and resumed equals the run that was never stopped, bit for bit.
 #include <doctest/doctest.h>
 
 #include "e2e/program.hpp"
@@ -9,7 +9,7 @@ using namespace ddprun::testing;
 
 namespace {
 
-// 10 steps an epoch; dropout and BatchNorm, several buckets.
+// 10 steps per epoch; dropout and BatchNorm, several buckets.
 const std::string kExperiment = R"(
 [launch]
 threads = 1
@@ -51,7 +51,7 @@ class Runs {
     return place_.run(place_.training(config_, more));
   }
 
-  // A run to its end; returns its folder.
+  // Runs to the end; returns the run's folder.
   std::filesystem::path train(const std::vector<std::string>& more) {
     const auto result = start(more);
     INFO(result.err);
@@ -59,7 +59,7 @@ class Runs {
     return place_.new_run();
   }
 
-  // What a run left from a step on.
+  // The results of a run from a step on.
   Trained read(const std::filesystem::path& run, int64_t from) const {
     Trained trained;
     for (int rank = 0; rank < world_; ++rank) {
@@ -95,7 +95,7 @@ ddprun::checkpoint::Metadata best_of(const std::filesystem::path& run) {
   return ddprun::checkpoint::read_safetensors((run / "checkpoints/best.safetensors").string()).metadata;
 }
 
-// The best of all that was judged, which is one more where a run ended in the middle of an epoch.
+// The best metric of all evaluations; a run that ended in the middle of an epoch has one more evaluation.
 void check_best(const std::filesystem::path& whole, const std::filesystem::path& broken,
                 const std::filesystem::path& resumed) {
   const auto value = [](const std::filesystem::path& run) { return std::stod(best_of(run).at("best.value")); };
@@ -108,7 +108,7 @@ void check_goes_on(const std::vector<std::string>& settings, int world) {
   CAPTURE(settings.back());
   Runs runs(settings, world);
   const auto whole = runs.train({"train.epochs=3"});
-  // In the middle of the second epoch, and at the end of it.
+  // In the middle of the second epoch, and at its end.
   for (const int64_t stop : {14, 20}) {
     CAPTURE(stop);
     const auto broken = runs.train({"train.steps=" + std::to_string(stop)});
@@ -129,7 +129,7 @@ void check_goes_on(const std::vector<std::string>& settings, int world) {
   }
 }
 
-TEST_CASE("single goes on bit for bit, with SGD's momentum and with Adam, fused and not") {
+TEST_CASE("single resumes bit for bit, with SGD's momentum and with Adam, fused and not") {
   for (const char* fused : {"true", "false"}) {
     const std::string setting = std::string("optimizer.fused=") + fused;
     check_goes_on({"optimizer.name=sgd", "optimizer.momentum=0.9", setting}, 1);
@@ -138,22 +138,22 @@ TEST_CASE("single goes on bit for bit, with SGD's momentum and with Adam, fused 
   check_goes_on({"optimizer.name=adamw"}, 1);
 }
 
-TEST_CASE("two ranks go on bit for bit, each with its own random state and, unless they are synced, its own buffers") {
+TEST_CASE("two ranks resume bit for bit, each with its own random state and, unless synchronised, its own buffers") {
   check_goes_on({"strategy.kind=ddp", "optimizer.name=sgd", "optimizer.momentum=0.9"}, 2);
   check_goes_on({"strategy.kind=ddp", "optimizer.name=adam", "strategy.sync_buffers=false"}, 2);
 }
 
-TEST_CASE("three ranks go on bit for bit: buckets keep the order in which their sums are made") {
+TEST_CASE("three ranks resume bit for bit: the bucket order is kept") {
   check_goes_on({"strategy.kind=ddp", "comm.algorithm=ring", "optimizer.name=sgd"}, 3);
 }
 
-TEST_CASE("half precision, micro-batches, clipping, a schedule and an early stop go on bit for bit") {
+TEST_CASE("half precision, micro-batches, clipping, a schedule and an early stop resume bit for bit") {
   check_goes_on({"train.amp=bf16", "train.accumulate=3", "train.clip_norm=0.5", "train.schedule=step",
                  "train.step_epochs=1", "train.warmup=4", "train.early_stop=train.loss", "train.patience=9"},
                 1);
 }
 
-TEST_CASE("a job whose ranks were killed goes on from its newest commit") {
+TEST_CASE("a job whose ranks were killed resumes from its newest commit") {
   Runs runs({"strategy.kind=ddp", "optimizer.momentum=0.9"}, 2);
   Job job(runs.place(), runs.place().training(runs.config(), {"strategy.kind=ddp", "optimizer.momentum=0.9",
                                                               "launch.nproc=2", "train.epochs=1000000"}));
@@ -169,7 +169,7 @@ TEST_CASE("a job whose ranks were killed goes on from its newest commit") {
   kill(rank, SIGKILL);
   CHECK(job.launcher().wait().code == 5);
   const auto broken = runs.place().new_run();
-  // However far it came: five epochs of ten steps are left.
+  // Wherever it was killed, five epochs of ten steps remain.
   const std::string epochs = "train.epochs=" + std::to_string(commits_of(broken).back().step / 10 + 5);
   const auto resumed = runs.train({epochs, "checkpoint.resume=latest"});
   CHECK(steps_of(resumed, 0).size() == 50);
@@ -180,7 +180,7 @@ TEST_CASE("a job whose ranks were killed goes on from its newest commit") {
 TEST_CASE("latest is the newest run of this name that has a checkpoint") {
   Runs runs({}, 1);
   const auto first = runs.train({"train.epochs=1"});
-  std::filesystem::create_directory(runs.place().runs() / "exp-99991231-235959");  // one that was stopped at once
+  std::filesystem::create_directory(runs.place().runs() / "exp-99991231-235959");  // a run that was stopped immediately
   runs.place().new_run();
   const auto resumed = runs.train({"train.epochs=2", "checkpoint.resume=latest"});
   CHECK(commits_of(resumed).back().step == 20);
@@ -189,10 +189,10 @@ TEST_CASE("latest is the newest run of this name that has a checkpoint") {
   const auto again = runs.start({"train.epochs=2", "checkpoint.resume=" + file});
   CHECK(again.code == 0);
   CHECK(
-      contains(again.err, "going on from " + file + ": step 10, at the end of epoch 1; with train.epochs = 2 (was 1)"));
+      contains(again.err, "resuming from " + file + ": step 10, at the end of epoch 1; with train.epochs = 2 (was 1)"));
 }
 
-TEST_CASE("a run that was interrupted says how to go on, and that is the run that was not") {
+TEST_CASE("an interrupted run prints how to resume, and the resumed run equals one that was not interrupted") {
   Runs runs({}, 1);
   const auto whole = runs.train({"train.epochs=400"});
   Job job(runs.place(), runs.place().training(runs.config(), {"launch.nproc=1", "train.epochs=400"}));
@@ -202,7 +202,7 @@ TEST_CASE("a run that was interrupted says how to go on, and that is the run tha
   CHECK(result.code == 143);
   const auto broken = runs.place().new_run();
   CHECK(summary_of(broken).at("stopped") == "interrupted");
-  const std::string said = "to go on: ddprun --config " + runs.config() +
+  const std::string said = "to resume: ddprun --config " + runs.config() +
                            " --set experiment.output=" + runs.place().runs().string() +
                            " --set launch.nproc=1 --set train.epochs=400 --set checkpoint.resume=" + broken.string();
   CHECK_MESSAGE(contains(result.err, said), result.err);

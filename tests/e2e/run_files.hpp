@@ -1,4 +1,4 @@
-// What a run left in its folder, read as a user's own tools would read it.
+// Reads the files in a run's folder, as a user's own tools would.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +51,7 @@ inline std::vector<checkpoint::Commit> commits_of(const std::filesystem::path& r
   return checkpoint::list_commits((run / "checkpoints").string());
 }
 
-// Name -> values of the newest checkpoint, all of them float32.
+// Name -> values of the newest checkpoint, which must all be float32.
 using Weights = std::map<std::string, std::vector<float>>;
 inline Weights weights_of(const std::filesystem::path& run) {
   const auto file = checkpoint::read_safetensors(commits_of(run).back().path);
@@ -65,7 +65,7 @@ inline Weights weights_of(const std::filesystem::path& run) {
   return weights;
 }
 
-// Name -> dtype and bytes of the newest checkpoint, of whatever dtypes.
+// Name -> dtype and bytes of the newest checkpoint, for any dtype.
 inline std::map<std::string, std::string> tensors_of(const std::filesystem::path& run) {
   const auto file = checkpoint::read_safetensors(commits_of(run).back().path);
   std::map<std::string, std::string> tensors;
@@ -76,7 +76,7 @@ inline std::map<std::string, std::string> tensors_of(const std::filesystem::path
   return tensors;
 }
 
-// The largest difference between values of the same place; infinite where one has no such place or is not finite.
+// The largest difference between corresponding values; infinite if one is missing or not finite.
 template <typename Number>
 double distance(const std::vector<Number>& a, const std::vector<Number>& b) {
   if (a.size() != b.size() || a.empty()) return INFINITY;

@@ -1,4 +1,4 @@
-// A disk that takes longer than the ranks would wait for one another in a collective: it costs time, and no run.
+// A disk that is slower than a collective's timeout makes a run slower, but does not fail it.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 
@@ -43,14 +43,14 @@ std::vector<std::string> with_slow_disk(int rank, const std::vector<std::string>
   return command;
 }
 
-// In one step: rank 0 writes into the folder at any time, and would make it again if it were gone for a moment.
+// In one step: rank 0 writes into the folder at any time, and would create it again if it were missing for a moment.
 void put_file_in_place_of(const std::filesystem::path& folder) {
   const auto file = folder.parent_path() / "file";
   std::ofstream(file).put('\n');
   REQUIRE(renameat2(AT_FDCWD, file.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) == 0);
 }
 
-TEST_CASE("a rank whose disk is slower than comm.timeout is waited for, and says so; going on from there is the same") {
+TEST_CASE("a rank whose disk is slower than comm.timeout is waited for and reports it, also when it resumes") {
   for (const int slow : {0, 1}) {
     CAPTURE(slow);
     Workplace place;
@@ -69,7 +69,7 @@ TEST_CASE("a rank whose disk is slower than comm.timeout is waited for, and says
   }
 }
 
-TEST_CASE("a rank that is killed while its disk keeps the others waiting is told of") {
+TEST_CASE("a rank that is killed while its disk keeps the others waiting is reported") {
   Workplace place;
   Job job(place, with_slow_disk(0, place.training(place.config(kShort), {"train.epochs=1000", "log.every=1"})));
   const std::string waiting = "rank 0 has been saving a checkpoint";
@@ -81,7 +81,7 @@ TEST_CASE("a rank that is killed while its disk keeps the others waiting is told
   CHECK_MESSAGE(contains(last_line(result.err), "killed by signal 9"), result.err);
 }
 
-TEST_CASE("a checkpoint that fails is told in one line, once") {
+TEST_CASE("a checkpoint that fails is reported in one line, once") {
   Workplace place;
   const auto argv = place.training(place.config(kShort), {"train.epochs=1000", "checkpoint.keep=1"});
   Job job(place, argv);

@@ -9,7 +9,7 @@ using namespace ddprun::testing;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-TEST_CASE("a sweep ranks its trials, and goes on past one that fails") {
+TEST_CASE("a sweep ranks its trials, and continues after one that fails") {
   Workplace place;
   const auto result = place.ddprun({"sweep", "--config", place.config(kRing), "--vary", "optimizer.lr=0.0001,1e30,0.05",
                                     "--set", "strategy.kind=single", "--output", place.runs().string()});

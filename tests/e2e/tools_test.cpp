@@ -1,4 +1,4 @@
-// Subcommands that are programs of their own.
+// Subcommands that are separate programs.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::seconds kLimit{60};
 
-// A folder on PATH with a tool of somebody else in it: a script.
+// A folder on PATH with a third-party tool in it: a script.
 class Path {
  public:
   void add(const std::string& name, const std::string& script) const {
@@ -58,7 +58,7 @@ TEST_CASE("a tool in ddprun's own folder comes before one on PATH") {
   CHECK_FALSE(contains(result.out, "wrong"));
 }
 
-TEST_CASE("help lists the commands and the tools that are found, each with a line of its own help") {
+TEST_CASE("help lists the commands and the found tools, each with a line of its own help") {
   const Path path;
   path.add("ddprun-hello", "echo Say hello; echo more");
   path.add("ddprun-silent", "sleep 600");

@@ -1,4 +1,4 @@
-// Ranks that torchrun started join one another, and do what those of our own launcher do.
+// Ranks that torchrun starts join one another, and give the results of our own launcher.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -38,7 +38,7 @@ std::vector<std::string> under_torchrun(const std::vector<std::string>& argv) {
   return command;
 }
 
-TEST_CASE("ranks of torchrun give the bits that our own launcher's give, in one run folder with a log for each") {
+TEST_CASE("ranks of torchrun equal those of our own launcher bit for bit, in one run folder with a log for each") {
   Workplace place;
   const std::string config = place.config(kImages);
   const auto outside = place.run(under_torchrun(place.training(config)));
@@ -54,10 +54,11 @@ TEST_CASE("ranks of torchrun give the bits that our own launcher's give, in one 
   CHECK(contains(read_file(theirs / "rank0.log"), "epoch 1 done"));
   CHECK(std::filesystem::exists(theirs / "rank1.log"));
   CHECK(contains(outside.out, "run folder: " + theirs.string()));
-  CHECK(outside.out.find("test loss") == outside.out.rfind("test loss"));  // of rank 0 alone
+  CHECK(outside.out.find("test loss") == outside.out.rfind("test loss"));  // only on rank 0
 }
 
-TEST_CASE("a run goes on under torchrun, from the newest and from a named one, and is the run that was never stopped") {
+TEST_CASE(
+    "a run resumes under torchrun, from the newest and from a named commit, and equals one that was never stopped") {
   Workplace place;
   const std::string config = place.config(kImages);
   const auto settings = [](std::vector<std::string> more) {
@@ -72,11 +73,11 @@ TEST_CASE("a run goes on under torchrun, from the newest and from a named one, a
     REQUIRE_MESSAGE(result.code == 0, result.err);
     return std::pair(result.err, place.new_run());
   };
-  // To the middle of the second epoch, to its end, and to the end.
+  // To the middle of the second epoch, to its end, and to the end of the run.
   const auto first = train({"train.steps=14"}).second;
-  const auto [told, second] = train({"train.steps=20", "checkpoint.resume=latest"});
-  CHECK_MESSAGE(contains(told, "going on from " + commits_of(first).back().path), told);
-  CHECK(told.find("going on from") == told.rfind("going on from"));
+  const auto [log, second] = train({"train.steps=20", "checkpoint.resume=latest"});
+  CHECK_MESSAGE(contains(log, "resuming from " + commits_of(first).back().path), log);
+  CHECK(log.find("resuming from") == log.rfind("resuming from"));
   const auto third = train({"train.epochs=3", "checkpoint.resume=" + second.string()}).second;
   std::vector<double> losses;
   for (const auto& run : {first, second, third}) {
@@ -87,7 +88,7 @@ TEST_CASE("a run goes on under torchrun, from the newest and from a named one, a
   CHECK(summary_of(third).at("best.epoch") == summary_of(whole).at("best.epoch"));
 }
 
-TEST_CASE("a checkpoint that cannot be gone on from is refused under torchrun, in one line of each rank") {
+TEST_CASE("a checkpoint that cannot be resumed is refused under torchrun, in one line of each rank") {
   Workplace place;
   const auto none = place.run(under_torchrun(place.training(place.config(kImages), {"checkpoint.resume=latest"})));
   CHECK_MESSAGE(contains(none.err, "no run of \"exp\" with a checkpoint lies in "), none.err);
@@ -104,7 +105,7 @@ TEST_CASE("a world of torchrun that contradicts launch.nproc is an error that na
   CHECK_FALSE(std::filesystem::exists(place.runs()));
 }
 
-TEST_CASE("ranks that do not run the same experiment are told the first difference before they train") {
+TEST_CASE("ranks that run different experiments report the first difference before they train") {
   Workplace place;
   const std::string config = place.config(kImages);
   const std::string command = "exec " + place.training(config)[0] + " --config " + config +
@@ -117,7 +118,7 @@ TEST_CASE("ranks that do not run the same experiment are told the first differen
   CHECK_FALSE(std::filesystem::exists(place.runs()));
 }
 
-TEST_CASE("strategy single is refused in company") {
+TEST_CASE("strategy single is refused with several ranks") {
   Workplace place;
   const auto result = place.run(under_torchrun(place.training(place.config(kImages), {"strategy.kind=single"})));
   CHECK_MESSAGE(contains(result.err, "trains in one process, and 2 were started"), result.err);

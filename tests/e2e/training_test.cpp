@@ -1,4 +1,4 @@
-// The features of a step, in runs of the program: what they leave in the run folder, and that they learn.
+// The features of a step, in runs of the program: the files in the run folder, and that the model learns.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -72,7 +72,7 @@ TEST_CASE("a run on the CPU loads neither CUDA's LibTorch nor its libraries nor 
   CHECK(job.launcher().wait().code == 143);
 }
 
-TEST_CASE("micro-batches end where the whole batch does, on two ranks") {
+TEST_CASE("micro-batches give the results of the whole batch, on two ranks") {
   Workplace place;
   const auto whole = run(place, {});
   const auto cut = run(place, {"train.accumulate=5"});
@@ -110,7 +110,7 @@ TEST_CASE("half precision learns, and fp16's scale is in the records of all rank
   }
 }
 
-TEST_CASE("a run that ends early says so") {
+TEST_CASE("a run that ends early reports it") {
   Workplace place;
   const auto folder =
       run(place, {"train.epochs=9", "train.early_stop=train.loss", "train.min_delta=100", "train.patience=2"});
@@ -118,14 +118,14 @@ TEST_CASE("a run that ends early says so") {
   CHECK(summary_of(folder).at("epochs") == 3);
 }
 
-TEST_CASE("the summary tells what was allreduced: every parameter, four bytes each") {
+TEST_CASE("the summary reports the allreduced bytes: four for every parameter") {
   Workplace place;
   const json summary = summary_of(run(place, {}));
   CHECK(summary.at("comm.bytes") == 4 * (784 * 256 + 256 + 256 * 10 + 10));
   CHECK(summary.at("comm.busbw").get<double>() > 0);
 }
 
-TEST_CASE("parity records of both ranks agree, and lie within rounding of the exact sum") {
+TEST_CASE("parity records of both ranks agree, and are within rounding of the exact sum") {
   Workplace place;
   const auto folder = run(place, {"log.parity_steps=2"});
   const auto first = json_lines(folder / "parity-rank0.jsonl"), second = json_lines(folder / "parity-rank1.jsonl");
@@ -164,7 +164,7 @@ TEST_CASE("a trace has both ranks' chosen steps on one clock") {
     CHECK(named(events, "aten::addmm", rank).size() == 2 * 2);
     CHECK(named(events, "step 4", rank).empty());
   }
-  CHECK(begins < ends);  // the two ranks' step at the same time
+  CHECK(begins < ends);  // the two ranks' steps overlap in time
   CHECK_FALSE(std::filesystem::exists(folder / "trace" / "rank1.json"));
 
   CHECK_FALSE(std::filesystem::exists(run(place, {}) / "trace"));

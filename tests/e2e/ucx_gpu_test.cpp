@@ -1,5 +1,5 @@
-// Training on GPUs over comm_ucx, which takes their memory directly or through the host. The GPUs are none: what is
-// UCX's there is the host's memory, and the kernel that adds runs on the processor.
+// Training on GPUs over comm_ucx, which uses their memory directly or through the host. The GPUs are fake: for UCX
+// their memory is host memory, and the kernel that adds runs on the CPU.
 #include "e2e/gpu_runs.hpp"
 
 using namespace ddprun::e2e;
@@ -10,7 +10,7 @@ namespace {
 const Settings kUcx = {"strategy.kind=ddp", "launch.nproc=2", "comm.backend=ucx"};
 const Settings kStaged = {"comm.stage_through_host=true"};
 
-// A UCX that says that it takes CUDA memory; its own modules for CUDA would find the fake driver.
+// A UCX that reports CUDA support; its real CUDA modules would find the fake driver.
 Settings cuda_aware() {
   const std::string fakes = DDPRUN_BINARY_DIR "/tests/fakes/cuda";
   return {"LD_PRELOAD=" + fakes + "/libcudart.so.13:" + fakes + "/libfake_ucx_cuda.so", "UCX_MODULES=^cuda"};
@@ -25,7 +25,7 @@ void check_equal(const Trained& one, const Trained& other) {
   CHECK((one.weights == other.weights));
 }
 
-TEST_CASE("what goes from GPU to GPU learns what goes through the host, and what two processors learn, to the bit") {
+TEST_CASE("GPU memory directly, through the host, and on two CPUs gives bitwise equal results") {
   Runs runs(kSimplenet);
   const Trained cpu = runs.on_cpu(kUcx, 2);
   const Trained staged = on_gpus(runs, kStaged);
@@ -33,7 +33,7 @@ TEST_CASE("what goes from GPU to GPU learns what goes through the host, and what
   check_equal(staged, cpu);
   for (const std::string algorithm : {"auto", "ring", "tree"}) {
     CAPTURE(algorithm);
-    Runs here(kSimplenet);  // whose records are of this run alone
+    Runs here(kSimplenet);  // so that the records are of this run only
     const Trained direct = on_gpus(here, {"comm.algorithm=" + algorithm});
     CHECK_FALSE(contains(direct.summary.at("transport"), "via host"));
     if (algorithm != "auto") CHECK(direct.summary.at("algorithm") == algorithm);
@@ -60,7 +60,7 @@ TEST_CASE("hierarchical is refused on GPUs before a rank starts, and serves them
   CHECK(on_gpus(runs, hierarchical + kStaged).summary.at("algorithm") == "hierarchical");
 }
 
-TEST_CASE("a UCX without CUDA, and no NVRTC that compiles, end the run with 3 and the way out") {
+TEST_CASE("a UCX without CUDA, or no working NVRTC, ends the run with 3 and what to do") {
   Runs runs(kSimplenet);
   for (const std::string missing : {"DDPRUN_FAKE_UCX_WITHOUT_CUDA=1", "DDPRUN_FAKE_NVRTC_FAILS=1"}) {
     CAPTURE(missing);

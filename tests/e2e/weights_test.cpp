@@ -1,4 +1,4 @@
-// model.weights: training goes on from a file, and a file that does not fit starts nothing.
+// model.weights: training starts from a file, and a file that does not match starts nothing.
 #include <doctest/doctest.h>
 
 #include "e2e/program.hpp"
@@ -33,20 +33,20 @@ std::filesystem::path trained(Workplace& place, const std::string& config, const
   return place.new_run();
 }
 
-TEST_CASE("a run starts from the weights of a file, under ddp and alone") {
+TEST_CASE("a run starts from the weights of a file, under ddp and single") {
   Workplace place;
   const std::string config = place.config(kImages);
   const auto first = trained(place, config, {});
   const std::string weights = "model.weights=" + commits_of(first).back().path;
   for (const char* kind : {"strategy.kind=ddp", "strategy.kind=single"}) {
     CAPTURE(kind);
-    // Another seed would draw other weights; without a learning rate they stay.
+    // Another seed would give other weights; with a learning rate of 0 they do not change.
     const auto second = trained(place, config, {kind, weights, "experiment.seed=7", "optimizer.lr=0"});
     CHECK(weights_of(second) == weights_of(first));
   }
 }
 
-TEST_CASE("weights that are not there, or of another model, are told with their place before any rank starts") {
+TEST_CASE("missing weights, or those of another model, are reported with their place before any rank starts") {
   Workplace place;
   const std::string missing = place.config(kImages + "[checkpoint]\nkeep = 1\n", "missing");
   const auto absent = place.run(place.training(missing, {"model.weights=/nowhere/w.safetensors"}));

@@ -1,4 +1,4 @@
-// A question asked in a process of its own.
+// run_in_subprocess.
 #include <doctest/doctest.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ using namespace ddprun;
 
 namespace {
 
-// "3: text" of the error that the question ends in.
+// "3: text" of the error that it throws.
 std::string told(const std::function<int64_t()>& work) {
   try {
     launch::run_in_subprocess(work);
@@ -26,7 +26,7 @@ std::string told(const std::function<int64_t()>& work) {
 
 }  // namespace
 
-TEST_CASE("the answer comes from another process, which leaves nothing here") {
+TEST_CASE("the result comes from another process, which leaves nothing behind in this one") {
   int touched = 0;
   const int64_t pid = launch::run_in_subprocess([&] {
     touched = 1;
@@ -38,17 +38,17 @@ TEST_CASE("the answer comes from another process, which leaves nothing here") {
   CHECK(launch::run_in_subprocess([] { return INT64_MIN; }) == INT64_MIN);
 }
 
-TEST_CASE("an error comes back with its code and all of its text") {
+TEST_CASE("an error is returned with its code and its whole text") {
   const std::string text(100'000, 'x');
   CHECK(told([&]() -> int64_t { throw Error(ExitCode::plugin, text); }) == "3: " + text);
   CHECK(told([]() -> int64_t { throw std::runtime_error("of another sort"); }) == "1: of another sort");
 }
 
-TEST_CASE("signals that interrupt the answer cost none of it") {
+TEST_CASE("signals that interrupt the result do not truncate it") {
   const std::string text(30'000'000, 'x');
   CHECK(told([&]() -> int64_t {
           struct sigaction action {};
-          action.sa_handler = [](int) {};  // without SA_RESTART: what has begun to write ends short
+          action.sa_handler = [](int) {};  // without SA_RESTART, so that a write may be interrupted
           ::sigaction(SIGALRM, &action, nullptr);
           const itimerval often{{0, 500}, {0, 500}};
           ::setitimer(ITIMER_REAL, &often, nullptr);
@@ -56,7 +56,7 @@ TEST_CASE("signals that interrupt the answer cost none of it") {
         }) == "3: " + text);
 }
 
-TEST_CASE("a process that dies is an error, not an answer") {
+TEST_CASE("a process that dies is an error, not a result") {
   CHECK(told([]() -> int64_t {
           ::raise(SIGKILL);
           return 7;

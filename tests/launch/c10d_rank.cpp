@@ -1,5 +1,5 @@
-// A rank that joins the others by the store of torchrun, or by that of rank 0, and checks what it gets. Its first
-// argument says what is tested: meet, restart (rank 1 fails in the first attempt), threads, alone.
+// A rank that joins the others through the store of torchrun or of rank 0, and checks what it gets. Its first argument
+// selects the test: meet, restart (rank 1 fails in the first attempt), threads, alone.
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
@@ -59,7 +59,7 @@ void check_refusals(Store& store, const World& world) {
   throw Error(ExitCode::failure, "a key was set twice");
 }
 
-// One thread waits for what another sets over the same store.
+// One thread waits for a key that another sets through the same store.
 void check_threads(Store& store, const World& world) {
   const std::string key = "from a thread of " + std::to_string(world.rank);
   std::thread setter([&] {
@@ -71,7 +71,7 @@ void check_threads(Store& store, const World& world) {
   require(code == ExitCode::ok, "the waiting thread did not get the value");
 }
 
-// The host of the store goes last.
+// The host of the store ends last.
 void leave(Store& store, const World& world) {
   if (world.rank > 0) return store.set("end of " + std::to_string(world.rank), "");
   for (int rank = 1; rank < world.size; ++rank) store.get("end of " + std::to_string(rank), kLimit);

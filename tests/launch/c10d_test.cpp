@@ -17,7 +17,7 @@ using namespace ddprun::testing;
 using namespace ddprun::launch::testing;
 using ddprun::launch::UniqueFd;
 
-// A port of the loopback that nobody has, and nobody can have while this lives; nobody listens there.
+// A loopback port that no process listens on and none can bind while this object lives.
 struct FreePort {
   FreePort() {
     sockaddr_in address{};
@@ -40,12 +40,12 @@ std::vector<std::string> place(int rank, int size, int port) {
           "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(port)};
 }
 
-// Others may take a free port before rank 0 does.
+// Another process may take a free port before rank 0 does.
 bool is_taken(const std::vector<ProcessResult>& results) {
   return contains(results[0].err, "EADDRINUSE");
 }
 
-// What three ranks say who meet at this port, rank 0 first.
+// The output of three ranks that meet at this port, rank 0 first.
 std::vector<ProcessResult> meet_at(int port) {
   std::vector<std::unique_ptr<Process>> ranks(3);
   for (const std::size_t rank : {2, 1, 0}) {
@@ -55,12 +55,12 @@ std::vector<ProcessResult> meet_at(int port) {
   std::vector<ProcessResult> results;
   for (auto& rank : ranks) {
     results.push_back(rank->wait(std::chrono::seconds(120)));
-    if (is_taken(results)) break;  // the others wait for nobody, and end with `ranks`
+    if (is_taken(results)) break;  // the port was taken; the other ranks end with `ranks`
   }
   return results;
 }
 
-TEST_CASE("where no agent hosts the store rank 0 does, and the ranks meet") {
+TEST_CASE("without an agent rank 0 hosts the store, and the ranks meet") {
   std::vector<ProcessResult> results;
   for (int tries = 0; tries == 0 || (tries < 3 && is_taken(results)); ++tries) {
     const int port = FreePort().number;
@@ -72,7 +72,7 @@ TEST_CASE("where no agent hosts the store rank 0 does, and the ranks meet") {
   }
 }
 
-TEST_CASE("a store that cannot be reached is told with its address, and ends with 4") {
+TEST_CASE("a store that cannot be reached is reported with its address and exit code 4") {
   const FreePort port;
   Process rank({C10D_RANK, "alone"}, place(1, 2, port.number));
   const auto result = rank.wait(std::chrono::seconds(120));

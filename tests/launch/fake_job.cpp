@@ -1,6 +1,6 @@
-// A job without training. Called by a test it is the launcher, and starts itself as the ranks:
+// A job without training. When a test calls it, it is the launcher and starts itself as the ranks:
 //   fake_job NPROC LOG_DIR|- GRACE_MS STEP...
-// A step "1:exit=3" is for rank 1, "*:hang" for all; each rank does its own, in order. kActions lists the verbs.
+// A step "1:exit=3" is for rank 1, "*:hang" for all; each rank runs its own, in order. kActions lists the actions.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,7 +45,7 @@ void pause_for(const std::string& ms) {
   while (true) pause();
 }
 
-// Steps as a trainer makes them: publish, work, meet the others, look whether to stop.
+// Steps as a trainer makes them: publish, work, synchronise with the others, check whether to stop.
 void train(Self& self, long steps) {
   for (long step = 1; step <= steps; ++step) {
     self.table->set(self.world.rank, {step, Phase::forward, -1});
@@ -67,7 +67,7 @@ void report(Self& self, const std::string& code_and_text) {
   report_failure(self.world.job_dir, self.world.rank, static_cast<ExitCode>(std::stoi(code_and_text)), text);
 }
 
-// Writes the pid of a child that never ends into a file. In a group of its own where `apart`.
+// Writes the pid of a child that never ends into a file. `apart`: in its own process group.
 void start_grandchild(const std::string& file) {
   const pid_t pid = fork();
   if (pid == 0) hang();

@@ -45,28 +45,28 @@ int rank_of_cause(const std::vector<RankEnd>& ends) {
   return cause == nullptr ? -1 : cause->rank;
 }
 
-TEST_CASE("where all ended well there is no cause") {
+TEST_CASE("if all ended well there is no cause") {
   CHECK(rank_of_cause({exited(0, 0, 1), exited(1, 0, 2)}) == -1);
 }
 
-TEST_CASE("a death by signal goes before reports and exit codes that came earlier") {
+TEST_CASE("a death by signal precedes earlier reports and exit codes") {
   CHECK(rank_of_cause({exited(0, 1, 1), reported(1, ExitCode::failure, 1, exited(1, 1, 2)), killed(2, SIGKILL, 9)}) ==
         2);
 }
 
-TEST_CASE("the launcher's own kill is no cause") {
+TEST_CASE("a kill by the launcher is not a cause") {
   RankEnd end = killed(0, SIGKILL, 1);
   end.killed_by_launcher = true;
   CHECK(rank_of_cause({end, exited(1, 5, 9)}) == 1);
   CHECK(rank_of_cause({end}) == -1);
 }
 
-TEST_CASE("a failure of its own goes before the echoes of those who lost a peer") {
+TEST_CASE("a rank's own failure precedes the failures of ranks that lost a peer") {
   CHECK(rank_of_cause({exited(0, 5, 1), reported(1, ExitCode::peer, 2, exited(1, 5, 2)), exited(2, 3, 9)}) == 2);
   CHECK(rank_of_cause({exited(0, 5, 1), reported(1, ExitCode::usage, 8, exited(1, 2, 9))}) == 1);
 }
 
-TEST_CASE("among equals the earlier one is the cause, by the time of the report where there is one") {
+TEST_CASE("among equals the earlier one is the cause, by the time of its report if there is one") {
   CHECK(rank_of_cause({killed(0, SIGSEGV, 5), killed(1, SIGABRT, 4)}) == 1);
   CHECK(rank_of_cause({reported(0, ExitCode::failure, 3, exited(0, 1, 4)),
                        reported(1, ExitCode::failure, 2, exited(1, 1, 9))}) == 1);
@@ -76,13 +76,13 @@ TEST_CASE("a rank that crashes after its report counts by its report") {
   CHECK(rank_of_cause({reported(0, ExitCode::peer, 1, killed(0, SIGSEGV, 2)), exited(1, 1, 3)}) == 1);
 }
 
-TEST_CASE("a rank that hangs after its report is a cause though the launcher killed it") {
+TEST_CASE("a rank that hangs after its report is the cause although the launcher killed it") {
   RankEnd end = reported(0, ExitCode::failure, 1, killed(0, SIGKILL, 2));
   end.killed_by_launcher = true;
   CHECK(rank_of_cause({end}) == 0);
 }
 
-TEST_CASE("the exit code is 5 for a signal and else that of the first cause") {
+TEST_CASE("the exit code is 5 for a signal, otherwise that of the first cause") {
   CHECK(exit_code_of(killed(0, SIGTERM, 1)) == ExitCode::peer);
   CHECK(exit_code_of(exited(0, 3, 1)) == ExitCode::plugin);
   CHECK(exit_code_of(exited(0, 42, 1)) == ExitCode::failure);
@@ -104,7 +104,7 @@ TEST_CASE("the line names rank, host, pid, step, phase, bucket and cause") {
   CHECK(describe(reported(0, ExitCode::usage, 1, exited(0, 2, 1)), "h").ends_with(": what rank 0 said"));
 }
 
-TEST_CASE("of ranks that lost their peers, the line names who was elsewhere, the fewest first") {
+TEST_CASE("if ranks lost their peers, the line names the ranks that were elsewhere, the smallest group first") {
   std::vector<RankEnd> ends;
   for (int rank = 0; rank < 10; ++rank) {
     ends.push_back(ended(rank, 1));
@@ -115,11 +115,10 @@ TEST_CASE("of ranks that lost their peers, the line names who was elsewhere, the
   ends[9].progress = {57, Phase::data, -1};
   CHECK(elsewhere(ends[0], ends) == "; rank 9 was in step 57 phase data");
   for (const int rank : {1, 3, 4, 5, 7, 8}) ends[rank].progress = {0, Phase::done, -1};
-  CHECK(elsewhere(ends[0], ends) ==
-        "; rank 9 was in step 57 phase data, ranks 1, 3 to 5, 7 and 8 in phase done");
+  CHECK(elsewhere(ends[0], ends) == "; rank 9 was in step 57 phase data, ranks 1, 3 to 5, 7 and 8 in phase done");
   ends[9].progress = {57, Phase::allreduce, 2};
   CHECK(elsewhere(ends[0], ends) == "; ranks 1, 3 to 5, 7 and 8 were in phase done");
-  // These know their cause.
+  // These failures have another cause.
   CHECK(elsewhere(reported(0, ExitCode::failure, 1, ends[0]), ends).empty());
   CHECK(elsewhere(killed(2, SIGKILL, 1), ends).empty());
 }

@@ -1,4 +1,4 @@
-// A launcher with ranks that follow a script, started by a test; fake_job.cpp has the words of the script.
+// A launcher whose ranks follow a script; fake_job.cpp describes the script.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -17,11 +17,11 @@ using namespace ddprun::testing;
 using std::chrono::milliseconds;
 namespace fs = std::filesystem;
 
-// The aims are 0.5 s and less; tests run on busy machines, so they print what they measured and fail only far beyond.
-// Still far below the grace of 60 s that a FakeJob has.
+// The goals are 0.5 s and less. Tests run on busy machines, so they print the measured times and fail only far above;
+// still far below a FakeJob's grace of 60 s.
 inline constexpr milliseconds kSlack{18000};
 
-// fake_job as a launcher whose job folders go into a folder of the test's own.
+// fake_job as a launcher whose job folders are in a folder of the test.
 class FakeJob {
  public:
   FakeJob(int nproc, const std::vector<std::string>& steps, bool joined = false, const std::string& log_dir = "-",
@@ -43,7 +43,7 @@ class FakeJob {
   std::unique_ptr<Process> process_;
 };
 
-// The number in a file that a rank writes when it gets there.
+// The number in a file that a rank writes at that point.
 inline pid_t pid_in(const fs::path& file) {
   pid_t pid = 0;
   REQUIRE(eventually([&] { return static_cast<bool>(std::ifstream(file) >> pid); }));

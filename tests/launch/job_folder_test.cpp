@@ -15,7 +15,7 @@ using namespace ddprun::launch;
 using ddprun::testing::TempDir;
 namespace fs = std::filesystem;
 
-// XDG_RUNTIME_DIR for the length of a test.
+// Sets XDG_RUNTIME_DIR during a test.
 class RuntimeDir {
  public:
   explicit RuntimeDir(const std::string& path)
@@ -28,7 +28,7 @@ class RuntimeDir {
   std::string before_;
 };
 
-TEST_CASE("a job's folder is private, and goes with all that is in it") {
+TEST_CASE("a job's folder is private, and is removed with its content") {
   const TempDir base;
   const RuntimeDir runtime(base.path());
   std::string path;
@@ -49,7 +49,7 @@ TEST_CASE("without a usable XDG_RUNTIME_DIR the folder is made in /tmp") {
   }
 }
 
-TEST_CASE("a folder whose launcher is dead is removed; one in use, one without a lock, and strangers stay") {
+TEST_CASE("a folder of a dead launcher is removed; one in use, one without a lock, and other folders stay") {
   const TempDir base;
   const RuntimeDir runtime(base.path());
   const JobFolder in_use;
@@ -72,14 +72,14 @@ TEST_CASE("a folder whose launcher is dead is removed; one in use, one without a
   CHECK(fs::is_symlink(base.path() / "ddprun-job-link01"));
 }
 
-TEST_CASE("files are published whole and once") {
+TEST_CASE("a file appears complete and is never replaced") {
   const TempDir folder;
   CHECK(!publish(folder.path(), "a", "first"));
   CHECK(publish(folder.path(), "a", "second") == std::errc::file_exists);
   CHECK(read_whole(folder.path() / "a") == "first");
   CHECK(!read_whole(folder.path() / "b").has_value());
   CHECK(publish(folder.path() / "none", "a", "") == std::errc::no_such_file_or_directory);
-  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);  // nothing left aside
+  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);  // no temporary file is left
 }
 
 }  // namespace

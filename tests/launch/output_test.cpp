@@ -18,7 +18,7 @@ namespace {
 using namespace ddprun::launch;
 using std::chrono::milliseconds;
 
-// A screen whose reader is the test.
+// A screen whose output the test reads.
 struct Fixture {
   explicit Fixture(bool is_terminal = false) {
     REQUIRE(pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) == 0);
@@ -41,7 +41,7 @@ struct Fixture {
   std::string text;
 };
 
-TEST_CASE("rank 0's bytes pass as they are, lines of others between them") {
+TEST_CASE("rank 0's bytes pass unchanged, with lines of other ranks between them") {
   Fixture f;
   f.screen->pass("one\n");
   f.screen->line("[rank1] two");
@@ -50,7 +50,7 @@ TEST_CASE("rank 0's bytes pass as they are, lines of others between them") {
   CHECK(f.shown() == "one\n[rank1] two\nthree\n");
 }
 
-TEST_CASE("a line of another rank waits for the end of rank 0's line, but not for ever") {
+TEST_CASE("a line of another rank waits for the end of rank 0's line, but not forever") {
   Fixture f;
   f.screen->pass("loading ");
   f.screen->line("[rank1] a");
@@ -66,7 +66,7 @@ TEST_CASE("a line of another rank waits for the end of rank 0's line, but not fo
   CHECK(!f.screen->due());
 }
 
-TEST_CASE("many lines that wait make the screen crowded until they go out") {
+TEST_CASE("many waiting lines make the screen crowded until they are printed") {
   Fixture f;
   f.screen->pass("unfinished");
   while (!f.screen->crowded()) f.screen->line("[rank1] a");
@@ -76,7 +76,7 @@ TEST_CASE("many lines that wait make the screen crowded until they go out") {
   CHECK(f.shown().starts_with("unfinished\n[rank1] a\n"));
 }
 
-TEST_CASE("a progress bar is wiped on a terminal and ended elsewhere") {
+TEST_CASE("a progress bar is erased on a terminal and ended elsewhere") {
   Fixture terminal(true);
   terminal.screen->pass("\r 50% [==  ]");
   terminal.screen->line("[rank1] a");
@@ -88,7 +88,7 @@ TEST_CASE("a progress bar is wiped on a terminal and ended elsewhere") {
   CHECK(file.shown() == " 50%\r\n[rank1] a\n");
 }
 
-TEST_CASE("a line that waits goes out when rank 0's line turns into a progress bar") {
+TEST_CASE("a waiting line is printed when rank 0's line turns into a progress bar") {
   Fixture f(true);
   f.screen->pass("x");
   f.screen->line("[rank1] a");
@@ -96,7 +96,7 @@ TEST_CASE("a line that waits goes out when rank 0's line turns into a progress b
   CHECK(f.shown() == "x\ry\r\x1b[K[rank1] a\n");
 }
 
-TEST_CASE("the last line comes after the lines that wait and begins a line of its own") {
+TEST_CASE("the last line comes after the waiting lines and begins a new line") {
   Fixture f;
   f.screen->pass("unfinished");
   f.screen->line("[rank1] waiting");
@@ -104,7 +104,7 @@ TEST_CASE("the last line comes after the lines that wait and begins a line of it
   CHECK(f.shown() == "unfinished\n[rank1] waiting\nddprun: failed\n");
 }
 
-TEST_CASE("a reader that takes nothing does not block the writer, and gets all in the end") {
+TEST_CASE("a reader that does not read does not block the writer, and gets everything in the end") {
   Fixture f;
   std::string expected;
   for (int i = 0; !f.screen->full(); ++i) {
@@ -123,7 +123,7 @@ TEST_CASE("a reader that takes nothing does not block the writer, and gets all i
   CHECK(got == expected);
 }
 
-TEST_CASE("when the reader has gone the rest is dropped") {
+TEST_CASE("after the reader has closed the pipe the rest is dropped") {
   std::signal(SIGPIPE, SIG_IGN);
   Fixture f;
   f.read_end.reset();

@@ -17,7 +17,7 @@ using namespace ddprun;
 using namespace ddprun::launch;
 using ddprun::testing::TempDir;
 
-TEST_CASE("what a rank sets, another mapping of the table reads") {
+TEST_CASE("another mapping of the table reads what a rank sets") {
   const TempDir folder;
   const auto launcher = ProgressTable::create(folder.path(), 3);
   const auto rank = ProgressTable::open(folder.path(), 3);
@@ -32,7 +32,7 @@ TEST_CASE("what a rank sets, another mapping of the table reads") {
   }
 }
 
-TEST_CASE("a table for another number of ranks, or none, is refused") {
+TEST_CASE("a table for another number of ranks, or a file that is no table, is refused") {
   const TempDir folder;
   CHECK_THROWS_AS(ProgressTable::open(folder.path(), 2), Error);
   const auto table = ProgressTable::create(folder.path(), 2);
@@ -43,7 +43,7 @@ TEST_CASE("a table for another number of ranks, or none, is refused") {
   CHECK_THROWS_AS(ProgressTable::open(folder.path(), 2), Error);
 }
 
-TEST_CASE("nobody is to stop until it is requested; then it stays with one step after the latest begun") {
+TEST_CASE("there is no stop before a request; then it stays one step after the latest begun") {
   const TempDir folder;
   const auto table = ProgressTable::create(folder.path(), 2);
   table->set(0, {7, Phase::forward, -1});
@@ -55,7 +55,7 @@ TEST_CASE("nobody is to stop until it is requested; then it stays with one step 
   CHECK(ProgressTable::open(folder.path(), 2)->stop_after() == 8);
 }
 
-// The ranks are not in lockstep here except for what an allreduce gives: none ends a step before all have begun it.
+// Here only an allreduce synchronises the ranks: none ends a step before all have begun it.
 void stop_at_some_moment(int ranks, std::chrono::microseconds moment) {
   const TempDir folder;
   const auto table = ProgressTable::create(folder.path(), ranks);
@@ -81,7 +81,7 @@ void stop_at_some_moment(int ranks, std::chrono::microseconds moment) {
   for (const int64_t step : stopped_after) REQUIRE(step == last);
 }
 
-TEST_CASE("all ranks stop after the same step, whenever the wish comes") {
+TEST_CASE("all ranks stop after the same step, whenever the request comes") {
   for (int round = 0; round < 200; ++round) stop_at_some_moment(3, std::chrono::microseconds(round * 7));
 }
 

@@ -26,7 +26,7 @@ using namespace ddprun::launch::testing;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-// The error of an action that must fail.
+// The error of a call that must fail.
 template <typename Action>
 Error error_of(Action action) {
   try {
@@ -44,15 +44,15 @@ std::string value_or_error(Store& store, const std::string& key) try {
   return error.what();
 }
 
-// While this lives, whoever opens the file waits: for release(), or as long as the kernel has it, 45 s.
+// While this object lives, opening the file blocks until release(), or for as long as the kernel allows, 45 s.
 class Lease {
  public:
   explicit Lease(const std::filesystem::path& file) : file_(::open(file.c_str(), O_WRONLY | O_CLOEXEC)) {
-    std::signal(SIGIO, SIG_IGN);  // how the kernel tells that somebody waits
+    std::signal(SIGIO, SIG_IGN);  // the kernel sends it when a process waits
     held_ = fcntl(file_.get(), F_SETLEASE, F_WRLCK) == 0;
   }
 
-  bool is_held() const { return held_; }  // not every file system has leases
+  bool is_held() const { return held_; }  // some file systems have no leases
   bool is_wanted() const { return fcntl(file_.get(), F_GETLEASE) != F_WRLCK; }
   void release() const { fcntl(file_.get(), F_SETLEASE, F_UNLCK); }
 
@@ -73,7 +73,7 @@ TEST_CASE("a value comes back byte for byte") {
   }
 }
 
-TEST_CASE("keys with the same letters in other characters stay apart, and none leaves the folder") {
+TEST_CASE("keys that differ only in special characters stay different, and no file is outside the folder") {
   const TempDir folder;
   const auto store = folder_store(folder.path());
   const std::vector<std::string> keys = {
@@ -102,7 +102,7 @@ TEST_CASE("a key is set once") {
   CHECK(store->get("key", milliseconds(0)) == "first");
 }
 
-TEST_CASE("get waits for a key that another thread sets, and sees it at once") {
+TEST_CASE("get waits for a key that another thread sets, and returns immediately after that") {
   const TempDir folder;
   const auto store = folder_store(folder.path());
   Clock::duration longest{};
@@ -123,7 +123,7 @@ TEST_CASE("get waits for a key that another thread sets, and sees it at once") {
   CHECK(longest < milliseconds(30000));
 }
 
-TEST_CASE("get gives up at the deadline and names the key and the time") {
+TEST_CASE("get throws at the deadline and names the key and the time") {
   const TempDir folder;
   const auto store = folder_store(folder.path());
   const auto begin = Clock::now();
@@ -134,7 +134,7 @@ TEST_CASE("get gives up at the deadline and names the key and the time") {
   CHECK(contains(error.what(), " ms"));
 }
 
-TEST_CASE("get ends at once when a rank has failed, as an echo that carries the reason") {
+TEST_CASE("get ends immediately when a rank has failed, with the code of a lost peer and the reason") {
   const TempDir folder;
   const auto store = folder_store(folder.path());
   std::thread failing([&] {
@@ -148,7 +148,7 @@ TEST_CASE("get ends at once when a rank has failed, as an echo that carries the 
   CHECK(contains(error.what(), "loss is NaN"));
 }
 
-TEST_CASE("a key that is there is given out even when a rank has failed") {
+TEST_CASE("a key that is set is returned even when a rank has failed") {
   const TempDir folder;
   const auto store = folder_store(folder.path());
   store->set("key", "value");
@@ -156,11 +156,11 @@ TEST_CASE("a key that is there is given out even when a rank has failed") {
   CHECK(store->get("key", milliseconds(0)) == "value");
 }
 
-TEST_CASE("a key that was set before a rank failed is given out, even when it comes between two looks") {
+TEST_CASE("a key that was set before a rank failed is returned, even if it was set between two checks") {
   const TempDir folder;
   const auto store = folder_store(folder.path());
   report_failure(folder.path(), 0, ExitCode::failure, "later");
-  // The lease holds up get() where it looks for a failure, until the key is there.
+  // The lease blocks get() in its check for a failure until the key is set.
   const Lease lease(folder.path() / "failure.first");
   if (!lease.is_held()) {
     MESSAGE("skipped: no lease on a file of this file system");
@@ -176,7 +176,7 @@ TEST_CASE("a key that was set before a rank failed is given out, even when it co
   CHECK(got == "value");
 }
 
-TEST_CASE("a folder that others may enter, or that is none, is refused") {
+TEST_CASE("a folder that others can access, or a path that is not a folder, is refused") {
   const TempDir folder;
   CHECK(error_of([&] { folder_store(folder.path() / "none"); }).code() == ExitCode::rendezvous);
   CHECK(error_of([&] { folder_store(folder.write("file", "")); }).code() == ExitCode::rendezvous);
@@ -199,7 +199,7 @@ TEST_CASE("a folder of another user is refused") {
   CHECK(contains(error_of([&] { folder_store(folder.path()); }).what(), "another user"));
 }
 
-TEST_CASE("allgather gives every thread the values of all, in rank order") {
+TEST_CASE("allgather returns all values to every thread, in rank order") {
   constexpr int kSize = 5;
   const TempDir folder;
   std::vector<std::vector<std::string>> results(kSize);
@@ -244,7 +244,7 @@ TEST_CASE("allgather joins processes") {
   }
 }
 
-TEST_CASE("allgather names the ranks that did not come") {
+TEST_CASE("allgather names the missing ranks") {
   const TempDir folder;
   const auto store = folder_store(folder.path());
   store->set("init/2", "");

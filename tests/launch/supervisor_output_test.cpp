@@ -1,4 +1,4 @@
-// What the supervisor passes on of what its ranks print.
+// How the supervisor forwards the output of its ranks.
 #include <fcntl.h>
 #include <sys/ioctl.h>
 
@@ -14,7 +14,8 @@ namespace {
 using namespace ddprun::launch::testing;
 using ddprun::launch::UniqueFd;
 
-TEST_CASE("ranks know their place, and rank 0 prints as it is while others carry a prefix on the same stream") {
+TEST_CASE(
+    "ranks know their numbers; rank 0's output is unchanged, that of other ranks has a prefix on the same stream") {
   FakeJob job(3, {"*:show=DDPRUN_RANK", "*:show=DDPRUN_WORLD_SIZE", "*:show=DDPRUN_LOCAL_RANK",
                   "*:show=DDPRUN_LOCAL_WORLD_SIZE", "0:show=DDPRUN_TTY", "*:error=to stderr"});
   const auto result = job->wait();
@@ -32,12 +33,12 @@ TEST_CASE("ranks know their place, and rank 0 prints as it is while others carry
   CHECK(job.folder_gone());
 }
 
-TEST_CASE("a line that a rank did not finish is passed on whole, and only what a redrawn one showed last") {
+TEST_CASE("an unfinished line is printed as a whole line, and of a redrawn one only the last state") {
   FakeJob job(2, {"1:part=half and ", "1:sleep=30", "1:part=half", "1:print=", "1:redraw=10%", "1:redraw=20%"});
   CHECK(job->wait().out == "[rank1] half and half\n[rank1] 20%\n");
 }
 
-TEST_CASE("floods from all ranks arrive complete, line by line, in log files too") {
+TEST_CASE("much output from all ranks arrives complete, line by line, in log files too") {
   const TempDir logs;
   FakeJob job(3, {"*:flood=4"}, true, logs.path() / "made" / "for it");
   const auto result = job->wait();
@@ -70,7 +71,7 @@ TEST_CASE("lines that wait for the end of rank 0's line are not lost when it nev
   CHECK(result.out == "no end\n[rank1] a line\n");
 }
 
-TEST_CASE("a log folder that cannot be made ends the job before any rank starts") {
+TEST_CASE("a log folder that cannot be created ends the job before any rank starts") {
   const TempDir folder;
   FakeJob job(2, {"*:print=started"}, false, folder.write("file", "") + "/logs");
   const auto result = job->wait();
@@ -79,7 +80,7 @@ TEST_CASE("a log folder that cannot be made ends the job before any rank starts"
   CHECK(result.out.empty());
 }
 
-TEST_CASE("a reader that goes away does not end the job") {
+TEST_CASE("a reader that closes the pipe does not end the job") {
   int ends[2];
   REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
   close(ends[0]);
@@ -118,7 +119,7 @@ TEST_CASE("on a terminal ranks learn its width, and a progress bar gives way to 
   CHECK(status == 0);
   std::string shown;
   std::array<char, 4096> buffer;
-  // One read() may give a part; EIO comes behind the last.
+  // One read() may return a part; EIO marks the end.
   for (ssize_t got; (got = read(terminal.get(), buffer.data(), buffer.size())) > 0;) {
     shown.append(buffer.data(), static_cast<std::size_t>(got));
   }

@@ -30,7 +30,7 @@ TEST_CASE("SIGINT and SIGTERM let the ranks finish a common step") {
   }
 }
 
-TEST_CASE("a second signal ends at once what does not end by itself") {
+TEST_CASE("a second signal immediately ends ranks that do not end by themselves") {
   FakeJob job(2, {"*:at=3,0", "0:print=ready", "*:hang"});
   REQUIRE(eventually([&] { return contains(job->out(), "ready"); }));
   job->send(SIGINT);
@@ -53,14 +53,14 @@ TEST_CASE("ranks that do not stop are killed when the grace is over") {
   CHECK(contains(last_line(result.err), "terminated; the ranks were killed"));
 }
 
-TEST_CASE("before the first step a signal ends the job at once") {
+TEST_CASE("before the first step a signal ends the job immediately") {
   FakeJob job(2, {"0:print=ready", "*:hang"});
   REQUIRE(eventually([&] { return contains(job->out(), "ready"); }));
   job->send(SIGINT);
   CHECK(job->wait(kSlack).code == 130);
 }
 
-TEST_CASE("a failure while the ranks stop is told, and the code stays that of the signal") {
+TEST_CASE("a failure while the ranks stop is reported, and the exit code stays that of the signal") {
   FakeJob job(2, {"*:at=3,0", "0:print=ready", "1:stop", "1:report=1,disk full", "1:exit=1", "*:hang"});
   REQUIRE(eventually([&] { return contains(job->out(), "ready"); }));
   job->send(SIGINT);
@@ -99,7 +99,7 @@ TEST_CASE("a rank dies with the process that started it") {
   CHECK(eventually([&] { return !is_alive(rank); }, kSlack));
 }
 
-TEST_CASE("a rank whose launcher is gone already ends at once") {
+TEST_CASE("a rank whose launcher has already ended ends immediately") {
   const pid_t rank = fork();
   if (rank == 0) {
     setenv("DDPRUN_LAUNCHER_PID", "1", 1);

@@ -11,7 +11,7 @@ namespace {
 
 using namespace ddprun::launch::testing;
 
-TEST_CASE("a rank killed by a signal ends the job with 5, and the last line says who, where and why") {
+TEST_CASE("a rank killed by a signal ends the job with 5, and the last line names rank, place and cause") {
   FakeJob job(3, {"2:at=57,2", "2:signal=9", "*:hang"});
   const auto result = job->wait();
   MESSAGE("from start to end: ", result.elapsed.count(), " ms");
@@ -33,7 +33,7 @@ TEST_CASE("a rank's exit code is the job's") {
   }
 }
 
-TEST_CASE("what a rank reported is told, all of its lines, and its code counts") {
+TEST_CASE("all lines of a rank's report are printed, and its code is the job's") {
   FakeJob job(2, {"1:report=2,exp.toml:3:1: bad|exp.toml:4:1: worse", "1:exit=2", "*:hang"});
   const auto result = job->wait();
   CHECK(result.code == 2);
@@ -43,9 +43,9 @@ TEST_CASE("what a rank reported is told, all of its lines, and its code counts")
   CHECK(lines[1] == "exp.toml:4:1: worse");
 }
 
-TEST_CASE("echoes that come before the cause is seen are not taken for it") {
-  // All are there; then ranks 0 and 2 lose their peer and say so at once, and rank 1 says why a little later. A rank 1
-  // that a busy machine keeps from it for the 100 ms that it has is killed, and says nothing: hence more than one try.
+TEST_CASE("consequences that arrive before the first cause are not taken for it") {
+  // All ranks meet. Then ranks 0 and 2 lose their peer and report it immediately, and rank 1 reports the cause a little
+  // later. On a busy machine rank 1 may be killed before it reports within its 100 ms, so there is more than one try.
   ProcessResult result;
   for (int tries = 0; tries < 3 && result.code != 1; ++tries) {
     FakeJob job(3, {"1:set=there", "2:set=here", "0:get=there", "0:get=here", "0:set=lost", "0:report=5,lost rank 1",
@@ -57,7 +57,7 @@ TEST_CASE("echoes that come before the cause is seen are not taken for it") {
   CHECK(last_line(result.err).ends_with(": loss is NaN"));
 }
 
-TEST_CASE("ranks that wait for a key of a failed one end with it and do not hide it") {
+TEST_CASE("ranks that wait for a failed rank's key end too and do not hide the failure") {
   FakeJob job(3, {"1:sleep=20", "1:report=3,no such plugin", "1:exit=3", "*:get=what rank 1 would set"});
   const auto result = job->wait();
   CHECK(result.code == 3);
@@ -72,7 +72,7 @@ TEST_CASE("a rank that reports a failure and then hangs ends the job too") {
   CHECK(last_line(result.err).ends_with(": stuck on the way out"));
 }
 
-TEST_CASE("a rank stopped for long is ended and named") {
+TEST_CASE("a rank that is stopped for long is killed and named") {
   FakeJob job(2, {"1:signal=19", "*:hang"});
   const auto result = job->wait();
   CHECK(result.code == 5);
@@ -88,7 +88,7 @@ TEST_CASE("a program that cannot be started is named, and nothing is left") {
   CHECK(job.folder_gone());
 }
 
-TEST_CASE("the last line follows what the ranks printed, even where they left a line unfinished") {
+TEST_CASE("the last line comes after the ranks' output, even after an unfinished line") {
   FakeJob job(2, {"0:part=epoch 1", "0:set=said", "1:get=said", "1:part=and so", "1:sleep=20", "1:signal=9", "*:hang"},
               true);
   const auto result = job->wait();
@@ -99,12 +99,12 @@ TEST_CASE("the last line follows what the ranks printed, even where they left a 
   CHECK(contains(lines[2], "ddprun: failed: rank 1"));
 }
 
-TEST_CASE("ranks and their children go with a rank that is killed") {
+TEST_CASE("when a rank is killed, all ranks and their children end") {
   const TempDir files;
   const std::string rank = files.path() / "rank", child = files.path() / "child", quiet = files.path() / "quiet";
   FakeJob job(3, {"0:pid=" + rank, "0:grandchild=" + child, "2:grandchild=" + quiet, "2:exit=0", "1:get=go", "*:hang"});
   const pid_t ranks_child = pid_in(child), ended_ranks_child = pid_in(quiet);
-  CHECK(eventually([&] { return !is_alive(ended_ranks_child); }));  // with its rank, though that ended well
+  CHECK(eventually([&] { return !is_alive(ended_ranks_child); }));  // ended with its rank, although that ended well
   CHECK(is_alive(ranks_child));
   kill(pid_in(rank), SIGKILL);
   CHECK(job->wait().code == 5);
@@ -121,7 +121,7 @@ TEST_CASE("when the launcher is killed no rank, grandchild or folder survives") 
       steps.push_back(number + ":grandchild=" + (files.path() / ("child" + number)).string());
       steps.push_back(number + ":pid=" + (files.path() / ("rank" + number)).string());
     }
-    steps.push_back("2:signal=19");  // a stopped one must go too
+    steps.push_back("2:signal=19");  // a stopped rank must end too
     steps.push_back("*:hang");
     FakeJob job(3, steps);
     std::vector<pid_t> pids;
@@ -157,7 +157,7 @@ TEST_CASE("whenever a rank is killed, the job ends in time and names it") {
   }
   std::sort(times.begin(), times.end());
   MESSAGE("from kill to the launcher's end: median ", times[times.size() / 2], " ms, longest ", times.back(), " ms");
-  // The longest tells of the machine: a loaded disk alone has kept all of them for 7 s. wait() has a limit for each.
+  // The maximum depends on the machine: a busy disk alone has delayed all of them by 7 s. wait() has a limit for each.
   CHECK(times[times.size() / 2] < static_cast<double>(kSlack.count()));
 }
 

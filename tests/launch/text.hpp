@@ -1,4 +1,4 @@
-// What tests of the launcher ask about text that was printed.
+// Helpers for tests of the launcher's printed text.
 #pragma once
 
 #include <sstream>

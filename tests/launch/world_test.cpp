@@ -14,8 +14,7 @@ using namespace ddprun;
 using namespace ddprun::launch;
 using Variables = std::map<std::string, std::string>;
 
-// The environment of a launcher for the length of a test; whatever this test program was started under is gone
-// meanwhile.
+// Sets a launcher's environment during a test, without the variables of the launcher of this test program.
 class Environment {
  public:
   explicit Environment(const Variables& variables) {
@@ -64,7 +63,7 @@ Variables without(Variables variables, const std::string& name) {
   return variables;
 }
 
-// The refusal must have the code of rendezvous and name the variable.
+// The error must have the code of rendezvous and name the variable.
 void check_refused(const Variables& variables, const std::string& named, std::optional<int> nproc = {}) {
   CAPTURE(named);
   const Environment environment(variables);
@@ -82,7 +81,7 @@ TEST_CASE("without a launcher there is no world") {
   CHECK(!discover(4));
 }
 
-TEST_CASE("torchrun's variables make a world") {
+TEST_CASE("torchrun's variables give a world") {
   const Environment environment(kTorchrun);
   const auto world = discover(8);
   REQUIRE(world);
@@ -96,7 +95,7 @@ TEST_CASE("torchrun's variables make a world") {
   CHECK(world->job_dir.empty());
 }
 
-TEST_CASE("our own variables go before torchrun's") {
+TEST_CASE("our own variables have precedence over torchrun's") {
   Variables both = kTorchrun;
   both.insert(kOwn.begin(), kOwn.end());
   const Environment environment(both);
@@ -120,7 +119,7 @@ TEST_CASE("a missing or empty variable is named") {
   check_refused({{"WORLD_SIZE", "2"}}, "RANK is not set");
 }
 
-TEST_CASE("what is no whole number in range is refused") {
+TEST_CASE("a value that is not a whole number in range is refused") {
   for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT"}) {
     for (const char* value : {"x", "1x", " 1", "1.5", "-1", "0x1", "99999999999999999999"}) {
       check_refused(with(kTorchrun, name, value), name);
@@ -138,7 +137,7 @@ TEST_CASE("numbers that contradict each other are refused") {
   check_refused(with(kOwn, "DDPRUN_RANK", "2"), "DDPRUN_RANK = 2 contradicts DDPRUN_WORLD_SIZE = 2");
 }
 
-TEST_CASE("a world size from outside that contradicts launch.nproc is refused") {
+TEST_CASE("a world size in the environment that contradicts launch.nproc is refused") {
   check_refused(kTorchrun, "WORLD_SIZE = 8 contradicts launch.nproc = 2", 2);
 }
 
@@ -152,7 +151,7 @@ TEST_CASE("MPI's launchers are refused with advice, unless they started one proc
   }
 }
 
-TEST_CASE("torchrun's variables count even under an MPI launcher") {
+TEST_CASE("torchrun's variables are used even under an MPI launcher") {
   const Environment environment(with(kTorchrun, "OMPI_COMM_WORLD_SIZE", "8"));
   CHECK(discover(std::nullopt)->source == Source::torchrun);
 }

@@ -1,6 +1,6 @@
-# For tests that do what a document says.
+# For tests that follow the instructions of a document.
 
-# The first block of `document`, a text, in `language` becomes the file `path`.
+# Writes the first block in `language` of `document`, a text, to the file `path`.
 function(extract document language path)
   string(FIND "${document}" "```${language}\n" begin)
   if(begin EQUAL -1)

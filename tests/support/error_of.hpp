@@ -1,4 +1,4 @@
-// What a call throws, as one text to compare: "3: comm plugin ...: no entry point".
+// The exception of a call as text for comparison: "3: comm plugin ...: no entry point".
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace ddprun::testing {
 
-// The exit code and message of the ddprun::Error that function throws; "no error" if none.
+// Exit code and message of the ddprun::Error that `function` throws; "no error" if it throws none.
 template <typename Function>
 std::string error_of(Function function) {
   try {

@@ -1,4 +1,4 @@
-// A backend that passes everything on to another one. Tests derive from it.
+// A backend that forwards everything to another one. Tests derive from it.
 #pragma once
 
 #include "comm/call.hpp"

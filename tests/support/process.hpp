@@ -1,4 +1,4 @@
-// A program started by a test: its output in files, its end within a deadline, and never left behind.
+// A program that a test starts: its output goes to files, it must end before a deadline, and it never stays behind.
 #pragma once
 
 #include <fcntl.h>
@@ -20,13 +20,13 @@
 namespace ddprun::testing {
 
 struct ProcessResult {
-  int code = -1;    // exit code, or 128 + signal as shells have it
-  std::string out;  // both streams in the order of writing, where they were joined
+  int code = -1;    // exit code, or 128 + signal as in shells
+  std::string out;  // with `joined`: both streams in the order of writing
   std::string err;
   std::chrono::milliseconds elapsed{};
 };
 
-// Polls until `done` or the limit; the last answer of `done`.
+// Polls until `done` is true or the time is over; returns its last result.
 template <typename Predicate>
 bool eventually(Predicate done, std::chrono::milliseconds limit = std::chrono::seconds(60)) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
@@ -37,7 +37,7 @@ bool eventually(Predicate done, std::chrono::milliseconds limit = std::chrono::s
   return true;
 }
 
-// True while the process runs or sleeps; a zombie is gone.
+// True while the process exists and is not a zombie.
 inline bool is_alive(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text;
@@ -48,7 +48,7 @@ inline bool is_alive(pid_t pid) {
 
 class Process {
  public:
-  // `variables` ("NAME=value") go before those of this process. `joined`: stderr into the same file as stdout.
+  // `variables` ("NAME=value") override those of this process. `joined`: stderr goes to the same file as stdout.
   Process(const std::vector<std::string>& command, const std::vector<std::string>& variables, bool joined = false)
       : joined_(joined), begin_(std::chrono::steady_clock::now()) {
     posix_spawn_file_actions_t actions;
@@ -84,7 +84,7 @@ class Process {
   std::string out() const { return read(out_path()); }
   std::string err() const { return joined_ ? out() : read(err_path()); }
 
-  // Throws where it has not ended by then.
+  // Throws if the process has not ended by then.
   ProcessResult wait(std::chrono::milliseconds limit = std::chrono::seconds(50)) {
     int status = 0;
     if (!eventually([&] { return waitpid(pid_, &status, WNOHANG) == pid_; }, limit)) {

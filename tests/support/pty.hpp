@@ -1,4 +1,4 @@
-// A pseudo-terminal, and a program that believes it has one.
+// A pseudo-terminal, and a program that runs in it.
 #pragma once
 
 #include <poll.h>
@@ -15,7 +15,7 @@
 
 namespace ddprun::testing {
 
-// Both ends, of so many columns. What is written to fd() is read from it by text().
+// Both ends of a terminal with this number of columns. text() reads what is written to fd().
 class Pty {
  public:
   explicit Pty(unsigned short columns) {
@@ -31,7 +31,7 @@ class Pty {
 
   int fd() const { return inner_; }
 
-  // All that is written until the last writer has ended, without carriage returns. Closes fd(). Throws after a minute.
+  // All output until the last writer has ended, without carriage returns. Closes fd(). Throws after a minute.
   std::string text() {
     close(inner_);
     inner_ = -1;
@@ -42,7 +42,7 @@ class Pty {
       if (poll(&ready, 1, 100) <= 0) continue;
       char buffer[4096];
       const ssize_t got = read(outer_, buffer, sizeof buffer);
-      if (got <= 0) return all;  // EIO: nobody has the terminal open
+      if (got <= 0) return all;  // EIO: the terminal has no open descriptor left
       for (ssize_t i = 0; i < got; ++i) {
         if (buffer[i] != '\r') all += buffer[i];
       }
@@ -55,8 +55,8 @@ class Pty {
   int inner_ = -1;
 };
 
-// What a program writes to a terminal of so many columns that is its stdout and stderr. `variables` go before those of
-// this process.
+// The output of a program in a terminal of this number of columns, which is its stdout and stderr. `variables` override
+// those of this process.
 inline std::string run_in_terminal(unsigned short columns, const std::vector<std::string>& command,
                                    const std::vector<std::string>& variables) {
   Pty terminal(columns);

@@ -1,4 +1,4 @@
-// The whole of a file, and its lines.
+// Reads a whole file, or its lines.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// doctest for tests that see Torch: include this in place of <doctest/doctest.h>, before any other header. Torch's
-// headers define CHECK too, as a macro that ends the program; included after doctest they would quietly replace
+// doctest for tests that use Torch: include this instead of <doctest/doctest.h>, before any other header. Torch's
+// headers define CHECK too, as a macro that ends the program; included after doctest, they would silently replace
 // doctest's.
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace ddprun::testing {
 
-// Tests fork ranks. Torch's pool of threads does not come along, but a child of a process that has one waits for it.
+// Tests fork ranks. A child does not inherit Torch's pool of threads, but would wait for it.
 inline const bool torch_has_one_thread = (torch::set_num_threads(1), true);
 
 }  // namespace ddprun::testing

@@ -1,4 +1,4 @@
-// A variable of the environment, put back at the end.
+// Sets an environment variable and restores it in the destructor.
 #pragma once
 
 #include <cstdlib>

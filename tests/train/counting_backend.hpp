@@ -1,4 +1,4 @@
-// A backend that counts the allreduces which it passes on.
+// A backend that counts the allreduces that it forwards.
 #pragma once
 
 #include "support/forwarding_backend.hpp"

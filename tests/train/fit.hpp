@@ -1,4 +1,4 @@
-// A whole fit of one rank on points that are computed, and what it reported.
+// A whole fit of one rank on computed points, and what it reported.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@
 
 namespace ddprun::train {
 
-// Keeps what a training reports, and can ask it to stop.
+// Records what a training reports, and can stop it.
 struct Notes final : Callback {
   void on_phase(Phase phase, int64_t step, int) override {
     phases.push_back(phase);
@@ -50,7 +50,7 @@ struct Saved final : Checkpointer {
   std::vector<int64_t> steps, best;
 };
 
-// How far a fit goes, and what its callbacks do.
+// The length of a fit, and the settings of its callbacks.
 struct Job {
   std::optional<int64_t> epochs, steps;
   bool evaluate = true;
@@ -60,7 +60,7 @@ struct Job {
   EarlyStopRule early_stop = {};
 };
 
-// Regression of two features, made by hand: y = x0 - 2 x1.
+// Regression of two features with exact values: y = x0 - 2 x1.
 class Points final : public Dataset {
  public:
   explicit Points(int64_t size) : size_(size) {}
@@ -100,7 +100,7 @@ class LineModel final : public Model {
   torch::nn::Linear fc_{2, 1};
 };
 
-// A whole fit of one rank, from the same initial weights.
+// A whole fit of one rank; the initial weights are always the same.
 template <class ModelType>
 struct Fit {
   Fit(int rank, int world, int64_t samples, int64_t batch, Last last, torch::Device device = torch::kCPU)
@@ -114,7 +114,7 @@ struct Fit {
     test = std::make_unique<DataLoader>(test_data, data::distributed_sampler(7, rank, world, 0, false, Last::exact), 2,
                                         rank, world, data::LoaderOptions{0, 2}, Target{device});
   }
-  // Makes the trainer of such a job and gives it to `use`.
+  // Makes the trainer of such a job and passes it to `use`.
   void with_trainer(const Job& job, Strategy& strategy, RankGroup ranks, const std::function<void(Trainer&)>& use) {
     CheckpointCallback checkpoints(saved, job.checkpoint_every);
     BestWeights best(saved, job.best);
@@ -150,7 +150,7 @@ struct Fit {
   }
 
   record::Summary run_single(const Job& job) { return fit(job, *single_strategy(*model)); }
-  // `wrap`: the reducer that autograd reports to, around the one that averages; none: that one.
+  // `wrap` returns the reducer that autograd reports to, around the one that averages; without it, they are the same.
   record::Summary run_ddp(const Job& job, CommBackend& backend, DdpOptions options = {},
                           const std::function<std::unique_ptr<Reducer>(BucketedReducer&)>& wrap = {}) {
     const RankGroup ranks(backend, std::chrono::seconds(30));
@@ -177,7 +177,7 @@ struct Fit {
   StepOptions step;
   ReducerOptions reducer_options;
   std::function<void(BucketedReducer&)> at_reducer = [](BucketedReducer&) {};
-  std::vector<Callback*> more;  // besides those of the job
+  std::vector<Callback*> more;  // in addition to those of the job
   DeviceGraph* graph = nullptr;
 };
 

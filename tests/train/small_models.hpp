@@ -1,4 +1,4 @@
-// Models for the tests of the train room, and ranks that train them through the fake backend.
+// Models for the tests of the train module, and ranks that train them with the fake backend.
 #pragma once
 
 #include <torch/torch.h>
@@ -35,7 +35,7 @@ inline void forget_gradients(torch::nn::Module& module) {
   for (auto& parameter : module.parameters()) parameter.mutable_grad().reset();
 }
 
-// A regression with a BatchNorm, so that there are buffers to keep in step.
+// A regression with a BatchNorm, so that there are buffers to synchronise.
 class NormModel final : public Model {
  public:
   NormModel() {
@@ -53,7 +53,7 @@ class NormModel final : public Model {
   torch::nn::Sequential net_;
 };
 
-// Notes the types of what forward gives, and can have a loss whose gradient no float16 holds.
+// Records the dtypes of the output, and can have a loss whose gradient overflows float16.
 class WatchedModel final : public Model {
  public:
   WatchedModel() {

@@ -1,4 +1,4 @@
-// Page faults on purpose.
+// Causes page faults.
 #pragma once
 
 #include <sys/mman.h>
@@ -9,7 +9,7 @@
 
 namespace ddprun::testing {
 
-// Takes so many new pages, touches each, and gives them back.
+// Allocates this number of new pages, writes to each, and frees them.
 inline void touch_pages(std::size_t pages) {
   const std::size_t bytes = pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

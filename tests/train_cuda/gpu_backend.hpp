@@ -1,4 +1,4 @@
-// Backends of a fake GPU, over one that works on the host: the fake GPU sees which stream reads and writes what.
+// Backends for a fake GPU, on top of one for host memory: the fake GPU checks which stream reads and writes what.
 #pragma once
 
 #include "fakes/cuda/torch_test.hpp"
@@ -12,9 +12,9 @@
 
 namespace ddprun::testing {
 
-// Takes CUDA memory only. Stream-ordered, as NCCL is: a collective waits for what the caller's stream holds, runs
-// on a stream of its own, and wait() makes the caller's stream wait for it.
-// Else it blocks, and takes the memory as it is.
+// Supports CUDA memory only. Stream-ordered, as NCCL: a collective waits for the caller's stream, runs on its own
+// stream, and wait() makes the caller's stream wait for it. Otherwise it blocks, and uses the memory without any
+// ordering.
 class GpuBackend final : public CommBackend {
  public:
   explicit GpuBackend(std::unique_ptr<CommBackend> inner, bool gives_memory = false, bool ordered = true)
@@ -94,21 +94,21 @@ class GpuBackend final : public CommBackend {
   const std::unique_ptr<CommBackend> inner_;
   const fake_gpu::Stream own_;
   uint64_t calls_ = 0;
-  std::deque<Ordered> started_;  // kept, as a test makes few
+  std::deque<Ordered> started_;  // kept until the end, because a test makes only few
 };
 
 inline std::unique_ptr<GpuBackend> join_gpu(Rank& rank, bool gives_memory = false) {
   return std::make_unique<GpuBackend>(comm::join_good(rank), gives_memory);
 }
 
-// What the fake GPU's record has of body.
+// What the fake GPU recorded during body.
 inline std::string record_of(const std::function<void()>& body) {
   ddprun_fake_gpu_forget();
   body();
   return ddprun_fake_gpu_record();
 }
 
-// Both ways to serve a GPU: a backend at it, and one of the host, staged.
+// Both kinds of backend for a GPU: one with CUDA memory, and one with host memory, staged.
 inline std::unique_ptr<CommBackend> join_either(Rank& rank, bool at_gpu) {
   constexpr auto kTimeout = std::chrono::seconds(20);
   std::unique_ptr<CommBackend> inner = comm::join_good(rank);

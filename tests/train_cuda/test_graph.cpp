@@ -1,4 +1,4 @@
-// Steps that are replayed as a CUDA graph: which, with what results, what the host waits for, and for how long.
+// Steps that are replayed as a CUDA graph: which ones, their results, what the host waits for, and for how long.
 #include "fakes/cuda/torch_test.hpp"
 
 #include <cmath>
@@ -19,7 +19,7 @@ namespace {
 using fake_gpu::kGpu;
 using testing::error_of;
 
-// Not beside this program, so that the loader has to know it already.
+// Not in this program's folder, so it is loaded here for the loader to find.
 const bool library_is_loaded = [] {
   if (dlopen(DDPRUN_CUDA_GRAPH, RTLD_NOW | RTLD_LOCAL) == nullptr) throw std::runtime_error(dlerror());
   return true;
@@ -28,7 +28,7 @@ const bool library_is_loaded = [] {
 using FitOnGpu = Fit<NormModel>;
 using SetUp = std::function<void(FitOnGpu&)>;
 
-// Twenty-two samples, in steps of six: the last of an epoch has four.
+// Twenty-two samples, in steps of six: the last step of an epoch has four.
 constexpr int64_t kStepsPerEpoch = 4;
 
 struct OnSideStream {
@@ -42,7 +42,7 @@ void use_adam(FitOnGpu& fit) {
   fit.optimizer = fused_adam(fit.model->module().parameters(), torch::optim::AdamOptions(0.01));
 }
 
-// A fit that is on another stream than the default one from its beginning.
+// A fit that uses a non-default stream from its beginning.
 struct Replayed {
   explicit Replayed(const SetUp& set_up, bool with_graph = true) {
     use_sgd(fit);
@@ -68,7 +68,7 @@ std::vector<int64_t> replays(const FitOnGpu& fit) {
   return steps;
 }
 
-TEST_CASE_FIXTURE(OnSideStream, "a fit with a graph is the fit without") {
+TEST_CASE_FIXTURE(OnSideStream, "a fit with a graph equals the fit without") {
   const std::vector<std::pair<std::string, SetUp>> cases = {{"sgd", [](auto&) {}},
                                                             {"adam", use_adam},
                                                             {"accumulate", [](auto& fit) { fit.step.accumulate = 2; }},
@@ -102,7 +102,7 @@ TEST_CASE_FIXTURE(OnSideStream, "a fit with a graph is the fit without") {
   }
 }
 
-TEST_CASE_FIXTURE(OnSideStream, "a replayed step has its time in one part") {
+TEST_CASE_FIXTURE(OnSideStream, "a replayed step has all its time in one part") {
   Replayed one([](auto&) {});
   const record::Summary summary = one.fit.run_single(epochs(2));
   for (const record::StepRecord& step : one.fit.notes.steps) {
@@ -128,7 +128,7 @@ TEST_CASE_FIXTURE(OnSideStream, "an optimizer's count of steps is known after an
   CHECK(counts == 4);
 }
 
-TEST_CASE_FIXTURE(OnSideStream, "a rate that changes is that of its step in each replay") {
+TEST_CASE_FIXTURE(OnSideStream, "each replay uses the learning rate of its own step") {
   const auto warm = [](FitOnGpu& fit) { fit.step.schedule = Schedule{Decay::none, 0.05, 12}; };
   Replayed expected(warm, false), one(warm), fixed([](auto&) {});
   for (Replayed* fit : {&expected, &one, &fixed}) fit->fit.run_single(epochs(3));
@@ -160,7 +160,7 @@ TEST_CASE_FIXTURE(OnSideStream, "between replays the host waits for single event
   CHECK(replays >= 4);
 }
 
-// One of one rank, which can fail, and whose end finishes what hangs on the GPU.
+// A backend of one rank that can fail, and whose destructor completes work that hangs on the GPU.
 class Failing final : public testing::ForwardingBackend {
  public:
   Failing() : Failing(comm::single_process_backend()) {}
@@ -176,7 +176,7 @@ class Failing final : public testing::ForwardingBackend {
   const std::unique_ptr<CommBackend> owned_;
 };
 
-// What it records is done at once, and what it replays does not end by itself.
+// Recorded work is run immediately, and replayed work does not end by itself.
 class Hanging final : public DeviceGraph {
  public:
   void begin() override {}
@@ -185,7 +185,7 @@ class Hanging final : public DeviceGraph {
   std::shared_ptr<fake_gpu::Work> work;
 };
 
-TEST_CASE_FIXTURE(OnSideStream, "a replay that does not end is aborted at the timeout, and told in one line") {
+TEST_CASE_FIXTURE(OnSideStream, "a replay that does not end is aborted at the timeout, and reported in one line") {
   Hanging graph;
   Failing backend;
   backend.at_abort = [&] { fake_gpu::finish(graph.work); };
@@ -201,7 +201,8 @@ TEST_CASE_FIXTURE(OnSideStream, "a replay that does not end is aborted at the ti
   CHECK(one.fit.notes.phase_step == 5);
 }
 
-TEST_CASE_FIXTURE(OnSideStream, "what the backend says of a replay comes first, while it runs and when it has ended") {
+TEST_CASE_FIXTURE(OnSideStream,
+                  "the backend's error has precedence over the replay's, during the replay and after it") {
   for (const bool ends : {false, true}) {
     CAPTURE(ends);
     Hanging graph;

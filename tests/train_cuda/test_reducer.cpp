@@ -1,4 +1,5 @@
-// Buckets on GPUs, over a stream-ordered backend and through the host. The fake GPU throws where an event is missing.
+// Buckets on GPUs, with a stream-ordered backend and staged through the host. The fake GPU throws if an event is
+// missing.
 #include "gpu_backend.hpp"
 
 #include "comm/single_process_backend.hpp"
@@ -33,7 +34,7 @@ ReducerOptions buckets_of(std::size_t bytes) {
   return options;
 }
 
-// A model that is equal on all ranks, with its reducer.
+// A model with its reducer; equal on all ranks.
 struct Replica {
   Replica(CommBackend& backend, torch::Device device, const ReducerOptions& options) : device(device) {
     torch::manual_seed(7);
@@ -60,7 +61,7 @@ struct Replica {
   std::shared_ptr<void> hooks;
 };
 
-TEST_CASE("gradients on GPUs become the very averages that the same ranks have on CPUs") {
+TEST_CASE("gradients on GPUs become exactly the averages of the same ranks on CPUs") {
   for (const bool at_gpu : {true, false}) {
     for (const std::size_t bytes : {std::size_t{1} << 20, std::size_t{100}, std::size_t{1}}) {
       CAPTURE(at_gpu);
@@ -86,11 +87,11 @@ TEST_CASE("gradients on GPUs become the very averages that the same ranks have o
   }
 }
 
-TEST_CASE("over a stream-ordered backend the host waits for nothing, and the buckets go on a stream of their own") {
+TEST_CASE("with a stream-ordered backend the host does not wait, and the buckets use a separate stream") {
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = testing::join_either(rank, true);
           Replica replica(*backend, kGpu, buckets_of(1));
-          replica.step(input_of(rank.rank(), 0).to(kGpu));  // has one bucket, and ends with the order of the others
+          replica.step(input_of(rank.rank(), 0).to(kGpu));  // has one bucket, and fixes the order for the next steps
           for (int step = 1; step < 8; ++step) {
             const torch::Tensor input = input_of(rank.rank(), step).to(kGpu);
             const std::string record = testing::record_of([&] { replica.step(input); });
@@ -119,7 +120,7 @@ TEST_CASE("a world of one reduces on its GPU without waiting") {
         })) == "");
 }
 
-TEST_CASE("the times of buckets lie in their order on the host's clock, and add up") {
+TEST_CASE("the times of buckets are in order on the host's clock, and add up") {
   for (const bool at_gpu : {true, false}) {
     CAPTURE(at_gpu);
     CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
@@ -146,7 +147,7 @@ TEST_CASE("the times of buckets lie in their order on the host's clock, and add 
   }
 }
 
-TEST_CASE("buckets are in the memory that a backend gives at its GPU") {
+TEST_CASE("buckets are in the GPU memory that the backend allocates") {
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           auto inner = join_gpu(rank, true);
           const testing::GpuBackend& gpu = *inner;

@@ -3,8 +3,8 @@
 
 #include "support/error_of.hpp"
 #include "train/loop/replica.hpp"
-#include "train/small_models.hpp"
 #include "train/loop/tensor_digest.hpp"
+#include "train/small_models.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -36,7 +36,7 @@ TEST_CASE("rank 0's tensors reach all GPUs, whatever their types and strides") {
   }
 }
 
-TEST_CASE("between GPUs a broadcast lets no host wait") {
+TEST_CASE("a broadcast between GPUs does not make the host wait") {
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
           const auto backend = testing::join_either(rank, true);
           const std::vector<NamedTensor> tensors{{"a", torch::full({2, 3}, 1., kGpu)}, {"b", torch::zeros({4}, kGpu)}};
@@ -46,7 +46,7 @@ TEST_CASE("between GPUs a broadcast lets no host wait") {
         })) == "");
 }
 
-TEST_CASE("a print of a tensor is the same on a GPU as on a CPU") {
+TEST_CASE("a tensor's digest is the same on a GPU and on a CPU") {
   CHECK(failures(run_ranks(1, As::processes, kDeadline, [](testing::Rank&) {
           const torch::Tensor tensor = torch::randn({30, 20}).t();
           require(hash_of(tensor) == hash_of(tensor.to(kGpu)), "hash");
@@ -55,7 +55,7 @@ TEST_CASE("a print of a tensor is the same on a GPU as on a CPU") {
         })) == "");
 }
 
-TEST_CASE("replicas on GPUs that have drifted apart are told of") {
+TEST_CASE("replicas on GPUs that differ are reported") {
   for (const bool at_gpu : {true, false}) {
     CAPTURE(at_gpu);
     const auto outcomes = run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {

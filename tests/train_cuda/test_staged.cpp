@@ -1,4 +1,4 @@
-// Memory that a backend does not take, staged: the same results as from one that takes it.
+// Memory that a backend does not support, staged: the same results as with a backend that supports it.
 #include "gpu_backend.hpp"
 
 #include "comm/backend_exchange.hpp"
@@ -26,7 +26,7 @@ Collective call_of(const torch::Tensor& send, const torch::Tensor& recv) {
   return call;
 }
 
-// Every collective on tensors of one device, in place and not, against what the ranks must get.
+// Every collective on tensors of one device, in place and not, compared with the expected results.
 void check_collectives(CommBackend& backend, torch::Device device) {
   const int rank = backend.rank(), size = backend.size();
   const auto of = [&](int of_rank, int64_t count) {
@@ -77,7 +77,7 @@ void check_collectives(CommBackend& backend, torch::Device device) {
   backend.barrier().wait(kTimeout);
 }
 
-TEST_CASE("a backend of CUDA memory takes values of the host, and its own memory as before") {
+TEST_CASE("a backend of CUDA memory also supports host values when staged") {
   for (const int size : {1, 2, 3}) {
     CAPTURE(size);
     CHECK(failures(run_ranks(size, As::processes, kDeadline, [](testing::Rank& rank) {
@@ -89,7 +89,7 @@ TEST_CASE("a backend of CUDA memory takes values of the host, and its own memory
   }
 }
 
-TEST_CASE("a backend of host memory takes tensors of a GPU, and says that it went through the host") {
+TEST_CASE("a backend of host memory supports GPU tensors when staged, and reports that it copied through the host") {
   for (const int size : {1, 2, 3}) {
     CAPTURE(size);
     CHECK(failures(run_ranks(size, As::processes, kDeadline, [](testing::Rank& rank) {
@@ -104,7 +104,7 @@ TEST_CASE("a backend of host memory takes tensors of a GPU, and says that it wen
   }
 }
 
-TEST_CASE("a backend that blocks is called when the memory is ready") {
+TEST_CASE("a blocking backend is called when the memory is ready") {
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
           constexpr bool gives_memory = false, ordered = false;
           const auto backend = staged(
@@ -114,7 +114,7 @@ TEST_CASE("a backend that blocks is called when the memory is ready") {
         })) == "");
 }
 
-TEST_CASE("values of the host do not wait for what a GPU has to compute") {
+TEST_CASE("host values do not wait for a GPU's computation") {
   CHECK(failures(run_ranks(1, As::processes, kDeadline, [](testing::Rank& rank) {
           const auto backend = staged(join_gpu(rank), kGpu, kTimeout);
           torch::ones({4}, kGpu).mul_(2);
@@ -141,7 +141,7 @@ TEST_CASE("a buffer of another stream than the thread's is refused") {
         })) == "");
 }
 
-TEST_CASE("an error behind the staging reaches the caller") {
+TEST_CASE("an error of the inner backend reaches the caller") {
   const auto outcomes = run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
     const auto backend = staged(join_gpu(rank), kGpu, kTimeout);
     if (rank.rank() == 1) return;
@@ -152,7 +152,7 @@ TEST_CASE("an error behind the staging reaches the caller") {
   CHECK(outcomes[0].number == 5);
 }
 
-TEST_CASE("ranks that disagree about CUDA buffers are stopped, their fingerprints going over the GPU") {
+TEST_CASE("ranks that disagree about CUDA buffers are stopped, with fingerprints sent through the GPU") {
   const auto outcomes = run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
     comm::JoinOptions options = comm::options_of(rank);
     options.device = kGpu.index();

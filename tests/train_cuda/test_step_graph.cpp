@@ -1,4 +1,4 @@
-// One step as a graph, recorded by LibTorch on the fake GPU: what it computes, and what cannot be recorded.
+// One step as a graph, recorded by LibTorch on the fake GPU: its results, and what cannot be recorded.
 #include "fakes/cuda/torch_test.hpp"
 
 #include "train/device/device_graph.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 using fake_gpu::kGpu;
 
-// Not beside this program, so that the loader has to know it already.
+// Not in this program's folder, so it is loaded here for the loader to find.
 const bool library_is_loaded = [] {
   if (dlopen(DDPRUN_CUDA_GRAPH, RTLD_NOW | RTLD_LOCAL) == nullptr) throw std::runtime_error(dlerror());
   return true;
@@ -21,7 +21,7 @@ TensorBatch batch_of(double value, int64_t size = 2, double weight = 1) {
           size, weight};
 }
 
-// Adds up what it is given; its loss is the mean.
+// Adds up its inputs; its loss is the mean.
 struct Stepping {
   c10::StreamGuard on_side{fake_gpu::another()};
   torch::Tensor sum = torch::zeros({3}, kGpu);
@@ -61,7 +61,8 @@ TEST_CASE_FIXTURE(Stepping, "a replay computes with its own batch, and recording
   CHECK(sum_is(2 * (1 + 5)));
 }
 
-TEST_CASE_FIXTURE(Stepping, "a step that cannot be recorded is told, changes nothing, and is no hindrance to another") {
+TEST_CASE_FIXTURE(
+    Stepping, "a step that cannot be recorded is reported, changes nothing, and does not prevent another recording") {
   const c10::Stream fork = side_stream(kGpu);
   const std::vector<std::pair<std::string, std::function<void()>>> cases = {
       {"operation not permitted when stream is capturing", [&] { sum.sum().item<double>(); }},
@@ -93,9 +94,9 @@ TEST_CASE_FIXTURE(Stepping, "a step that cannot be recorded is told, changes not
   CHECK(sum_is(2 * (3 + 4)));
 }
 
-TEST_CASE_FIXTURE(Stepping, "what a replay leaves, another stream has to wait for") {
+TEST_CASE_FIXTURE(Stepping, "another stream must wait for the results of a replay") {
   record();
-  synchronize(kGpu);  // but for what follows
+  synchronize(kGpu);  // all but the following work
   graph.replay(batch_of(1));
   const c10::Stream other = fake_gpu::another();
   c10::Event done = ordering_event(kGpu);

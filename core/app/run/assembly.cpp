@@ -11,8 +11,8 @@
 namespace ddprun::run {
 namespace {
 
-// Faults that were found, to be told together.
-class Faults {
+// Collects errors, to report them together.
+class Errors {
  public:
   void add(const Error& error) {
     if (!code_) code_ = error.code();
@@ -28,20 +28,20 @@ class Faults {
   std::string text_;
 };
 
-// Runs `part` and keeps its fault, with the place of `key` in front.
+// Runs `part` and collects its error, with the place of `key` in front.
 template <class Part>
-void collect(Faults& faults, const config::Sources& sources, const std::string& key, Part part) {
+void collect(Errors& errors, const config::Sources& sources, const std::string& key, Part part) {
   try {
     part();
   } catch (const data::DatasetError& error) {
-    faults.add({error.code(), config::error(sources, "data." + error.key(), error.what())});
+    errors.add({error.code(), config::error(sources, "data." + error.key(), error.what())});
   } catch (const Error& error) {
-    faults.add({error.code(), config::error(sources, key, error.what())});
+    errors.add({error.code(), config::error(sources, key, error.what())});
   }
 }
 
-// A model that refuses an option begins with its name ("model.options.hidden = ..."): that is the place. Else it is the
-// model that does not suit.
+// If a model rejects an option, its message begins with the option's name ("model.options.hidden = ..."), which gives
+// the place. Otherwise the place is model.name.
 std::string model_error(const config::Sources& sources, const std::string& reason) {
   const std::string option = reason.substr(0, reason.find_first_of(": "));
   if (sources.given(option)) return sources.where(option) + ": " + reason;
@@ -77,62 +77,62 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
   Assembly made{std::move(loaded), {}, {}, {}, {}, {}, {}, {}, {}};
   const config::Experiment& experiment = made.experiment();
   const config::Sources& sources = made.loaded.sources;
-  Faults faults;
+  Errors errors;
   if (experiment.strategy.kind == "ddp") {
-    collect(faults, sources, "comm.backend", [&] { made.comm = registry.comm(experiment.comm.backend); });
+    collect(errors, sources, "comm.backend", [&] { made.comm = registry.comm(experiment.comm.backend); });
   }
   if (made.comm) {
     const Memory memory = experiment.launch.device == "cuda" ? Memory::cuda : Memory::host;
     const bool staged = experiment.comm.stage_through_host;
     const Memory given = comm::memory_given(*made.comm->table, memory, staged);
-    if (const auto fault = comm::algorithm_error(*made.comm->table, experiment.comm.algorithm, given)) {
-      faults.add({ExitCode::usage, config::error(sources, "comm.algorithm", *fault)});
+    if (const auto error = comm::algorithm_error(*made.comm->table, experiment.comm.algorithm, given)) {
+      errors.add({ExitCode::usage, config::error(sources, "comm.algorithm", *error)});
     }
-    if (const auto fault = comm::memory_error(*made.comm->table, memory, staged)) {
-      faults.add({ExitCode::plugin, config::error(sources, "comm.backend", *fault)});
+    if (const auto error = comm::memory_error(*made.comm->table, memory, staged)) {
+      errors.add({ExitCode::plugin, config::error(sources, "comm.backend", *error)});
     } else if (experiment.train.cuda_graph && !comm::capabilities_of(*made.comm->table).capture) {
-      faults.add(
+      errors.add(
           {ExitCode::usage,
            config::error(sources, "train.cuda_graph",
                          "needs a backend whose collectives can be part of a CUDA graph, and those of \"" +
                              experiment.comm.backend + "\" cannot; use comm.backend = \"nccl\", or set it to false")});
     }
   }
-  collect(faults, sources, "model.name", [&] {
+  collect(errors, sources, "model.name", [&] {
     made.model_plugin = registry.model(experiment.model.name, train::torch_version(), train::cxx11_abi());
   });
-  collect(faults, sources, "data.name", [&] {
+  collect(errors, sources, "data.name", [&] {
     made.dataset_plugin = data::find_dataset(experiment.data.name, registry);
     made.data = data::open_splits(*made.dataset_plugin.table, {experiment.data.root, experiment.data.options,
                                                                static_cast<uint64_t>(experiment.experiment.seed)});
   });
   if (made.data.train != nullptr && made.data.test == nullptr && experiment.train.evaluate) {
-    faults.add({ExitCode::usage, config::error(sources, "train.evaluate",
+    errors.add({ExitCode::usage, config::error(sources, "train.evaluate",
                                                "data set \"" + std::string(made.dataset_plugin.table->name) +
                                                    "\" has no test split here; set it to false")});
   }
   if (made.data.train != nullptr && experiment.train.channels_last) {
-    if (const std::string fault = channels_last_error(*made.data.train); !fault.empty()) {
-      faults.add({ExitCode::usage, config::error(sources, "train.channels_last", fault)});
+    if (const std::string error = channels_last_error(*made.data.train); !error.empty()) {
+      errors.add({ExitCode::usage, config::error(sources, "train.channels_last", error)});
     }
   }
   if (made.model_plugin.table != nullptr && made.data.train != nullptr) {
     try {
       made.model = create_model(made);
     } catch (const Error& error) {
-      faults.add({error.code(), model_error(sources, error.what())});
+      errors.add({error.code(), model_error(sources, error.what())});
     }
   }
   if (made.model != nullptr && experiment.strategy.kind == "dp") {
     for (int64_t device = 1; device < experiment.strategy.devices; ++device)
       made.replicas.push_back(create_model(made));
   }
-  // A run that goes on has weights of its own.
+  // A resumed run gets its weights from the checkpoint.
   if (made.model != nullptr && !experiment.model.weights.empty() && experiment.checkpoint.resume.empty()) {
-    collect(faults, sources, "model.weights",
+    collect(errors, sources, "model.weights",
             [&] { train::load_weights(made.model->module(), experiment.model.weights); });
   }
-  faults.throw_if_any();
+  errors.throw_if_any();
   return made;
 }
 
@@ -145,12 +145,12 @@ int usable_cores() {
 int64_t rank_batch(const config::Loaded& loaded, int world) {
   const auto& data = loaded.experiment.data;
   const int64_t ranks = data.batch_per == "rank" ? 1 : world;
-  if (const std::string fault = config::batch_error(data.batch_size, ranks); !fault.empty()) {
-    throw Error(ExitCode::usage, config::error(loaded.sources, "data.batch_size", fault));
+  if (const std::string error = config::batch_error(data.batch_size, ranks); !error.empty()) {
+    throw Error(ExitCode::usage, config::error(loaded.sources, "data.batch_size", error));
   }
   const int64_t batch = data.batch_size / ranks;
-  if (const std::string fault = config::accumulate_error(loaded.experiment.train.accumulate, batch); !fault.empty()) {
-    throw Error(ExitCode::usage, config::error(loaded.sources, "train.accumulate", fault));
+  if (const std::string error = config::accumulate_error(loaded.experiment.train.accumulate, batch); !error.empty()) {
+    throw Error(ExitCode::usage, config::error(loaded.sources, "train.accumulate", error));
   }
   return batch;
 }

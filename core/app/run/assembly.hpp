@@ -1,4 +1,4 @@
-// run: puts an experiment together from config, plugins, data and ranks, and runs one rank of it. The one module that
+// run: assembles an experiment from config, plugins, data and ranks, and runs one rank of it. The only module that
 // knows all the others.
 #pragma once
 
@@ -15,47 +15,47 @@
 
 namespace ddprun::run {
 
-// The word of a model file's metadata that holds its standardisation.
+// The key of the standardisation in a model file's metadata.
 inline const std::string kStandardize = "standardize";
 
-// Which of a rank's devices holds the model.
+// The index of the device that holds the model.
 std::size_t main_device(const config::Experiment& experiment);
 
-// What a run goes on from, and the line that tells it.
+// What a run resumes from, and the line that reports it.
 struct Resume {
   train::ResumeFrom from;
-  std::string told;
+  std::string message;
 };
 
-// All that an experiment names, found, opened and checked. The model holds its initial weights.
+// Everything that an experiment names, found, opened and checked. The model has its initial weights.
 struct Assembly {
   config::Loaded loaded;
   std::optional<plugin::CommPlugin> comm;  // under ddp
-  plugin::DatasetPlugin dataset_plugin;    // path empty: one that comes with ddprun
-  Splits data;                             // test is there where train.evaluate is true
+  plugin::DatasetPlugin dataset_plugin;    // its path is empty for a built-in data set
+  Splits data;                             // test exists if train.evaluate is true
   plugin::ModelPlugin model_plugin;
   train::ModelPtr model;
   std::vector<train::ModelPtr> replicas;  // under dp: the models of the other devices
-  std::optional<Resume> resume;           // by prepare_resume()
-  // That both splits have by standardize_data(); of a checkpoint, it is there before.
+  std::optional<Resume> resume;           // set by prepare_resume()
+  // Of both splits, set by standardize_data(); from a checkpoint, it is set before.
   std::optional<data::Standardization> standardization;
-  // By place_models(): of this rank, under dp of each replica in their order.
+  // Set by place_models(): this rank's device, or under dp those of the replicas in order.
   std::vector<torch::Device> devices{torch::kCPU};
 
   const config::Experiment& experiment() const { return loaded.experiment; }
-  // Where the model is, and the batches that it is given.
+  // The device of the model, and of its batches.
   torch::Device device() const { return devices.at(main_device(experiment())); }
 };
 
-// Loads plugins, opens the data set, makes the model from experiment.seed or model.weights. Communicates with nobody.
-// Throws Error: all faults that do not hide one another at once, a line each, with the place in the config; the code is
-// that of the first.
+// Loads plugins, opens the data set, makes the model from experiment.seed or model.weights. Does not communicate.
+// Throws Error with all errors that do not hide one another, one line each, with the place in the config; the exit code
+// is that of the first.
 Assembly assemble(config::Loaded loaded, const plugin::Registry& registry);
 
 // Cores that this process may use (its affinity mask).
 int usable_cores();
 
-// This rank's part of the batch. Throws Error(usage) when the ranks do not divide a global batch, or where it has fewer
+// This rank's batch size. Throws Error(usage) if the global batch is not divisible by the ranks, or if a rank has fewer
 // samples than train.accumulate.
 int64_t rank_batch(const config::Loaded& loaded, int world);
 

@@ -9,7 +9,7 @@
 namespace ddprun::run {
 namespace {
 
-// The formatting functions end their text in a newline; the log adds its own.
+// The formatting functions end their text in a newline, and the log adds another.
 void print(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   log::plain(text);
@@ -37,7 +37,7 @@ void ConsoleProgress::add_to_line(const record::StepRecord& record, int64_t step
 void ConsoleProgress::on_step_end(const record::StepRecord& record, int64_t step_of_epoch, train::LoopState& state) {
   const int64_t steps = state.train.steps();
   add_to_line(record, step_of_epoch, steps);
-  // Of all epochs; of a run of steps, of this epoch.
+  // Of all epochs; in a run of steps, of this epoch.
   const int64_t steps_left = std::max<int64_t>(epochs_ - record.epoch, 0) * steps + steps - step_of_epoch;
   bar_.show(record.epoch, epochs_, step_of_epoch, steps, line_.loss.avg,
             static_cast<double>(record.samples) * world_ / line_.time.avg,

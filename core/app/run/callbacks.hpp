@@ -1,4 +1,4 @@
-// What the command does at the marked points of a training: records, lines for a person, the launcher's table.
+// The command's callbacks: records, console output, and the launcher's progress table.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace ddprun::run {
 
-// Whether a step's line is due in the log: every so many steps, and after the last step of an epoch.
+// Whether to log a step's line: every `log_every` steps, and after the last step of an epoch.
 bool is_line_due(int64_t log_every, int64_t step_of_epoch, int64_t steps_per_epoch);
 
 // Writes step and epoch records. The recorder must outlive it.
@@ -31,7 +31,7 @@ class RecordWriter final : public train::Callback {
 // On rank 0: the progress bar, and a line for every `log_every` steps and each epoch.
 class ConsoleProgress final : public train::Callback {
  public:
-  // epochs: of the whole run; 0 where a run of steps does not know them.
+  // epochs: of the whole run; 0 if unknown, because the run counts steps.
   ConsoleProgress(int world, int64_t log_every, int64_t epochs)
       : world_(world), log_every_(log_every), epochs_(epochs) {}
 
@@ -49,17 +49,17 @@ class ConsoleProgress final : public train::Callback {
   console::StepLine line_;
 };
 
-// Shows the current step and phase to the launcher, and stops where the launcher or a signal asks for it.
+// Reports the current step and phase to the launcher, and stops if the launcher or a signal requests it.
 class LauncherLink final : public train::Callback {
  public:
-  // table: null unless our own launcher watches. stop: raised by a signal in a run without launcher; may be null.
+  // table: null unless our own launcher watches. stop: set by a signal in a run without launcher; may be null.
   LauncherLink(int rank, launch::ProgressTable* table, const std::atomic<bool>* stop)
       : rank_(rank), table_(table), stop_(stop) {}
 
   void on_phase(Phase phase, int64_t step, int bucket) override;
   bool should_stop(int64_t step) override;
 
-  // The current step and phase, for the message of a failure: "step 57 phase backward".
+  // The current step and phase for error messages: "step 57 phase backward".
   std::string where() const;
 
  private:

@@ -1,7 +1,7 @@
 #include "app/run/devices.hpp"
 
-#include "ddprun/error.hpp"
 #include "cuda/driver.hpp"
+#include "ddprun/error.hpp"
 #include "launch/subprocess.hpp"
 #include "train/device/cuda.hpp"
 #include "train/device/streams.hpp"
@@ -13,7 +13,7 @@ bool on_gpus(const config::Experiment& experiment) {
   return experiment.launch.device == "cuda";
 }
 
-// Of one rank, by CUDA's numbers.
+// CUDA device indices of one rank.
 std::vector<int> gpus_of(const config::Experiment& experiment, int local_rank, int local_size) {
   const auto& devices = experiment.launch.devices;
   if (experiment.strategy.kind != "dp") return {cuda::device_of(devices, local_rank, local_size)};
@@ -29,7 +29,7 @@ std::vector<int> gpus_of(const config::Experiment& experiment, int local_rank, i
   return gpus;
 }
 
-// Calls `work`, and puts the place of the key that asks for GPUs before what is wrong with them.
+// Calls `work`; in front of its error puts the place of the key that requires GPUs.
 template <class Work>
 auto at_key(const config::Loaded& loaded, Work work) {
   try {
@@ -54,8 +54,8 @@ void check_devices(const config::Loaded& loaded, int ranks) {
 }
 
 int gpu_count(const config::Loaded& loaded) {
-  return static_cast<int>(
-      at_key(loaded, [] { return launch::run_in_subprocess([] { return static_cast<int64_t>(cuda::gpus().size()); }); }));
+  return static_cast<int>(at_key(
+      loaded, [] { return launch::run_in_subprocess([] { return static_cast<int64_t>(cuda::gpus().size()); }); }));
 }
 
 std::vector<torch::Device> choose_devices(const config::Loaded& loaded, const launch::World& world) {

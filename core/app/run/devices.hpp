@@ -1,4 +1,4 @@
-// Which devices a run has, by launch.device and launch.devices.
+// The devices of a run, from launch.device and launch.devices.
 #pragma once
 
 #include <torch/torch.h>
@@ -11,15 +11,15 @@
 
 namespace ddprun::run {
 
-// How many GPUs this machine has for the run. As check_devices().
+// The number of GPUs for the run. Throws as check_devices() does.
 int gpu_count(const config::Loaded& loaded);
 
-// The devices of this rank: one, or under dp those of its replicas in their order. Loads CUDA where the experiment asks
-// for it, and makes the device that holds the model the current one. Before anything else that asks LibTorch for CUDA,
-// so before assemble(). Throws as check_devices() does.
+// The devices of this rank: one, or under dp those of its replicas in order. Loads CUDA if the experiment uses it, and
+// makes the model's device current. Call it before anything else asks LibTorch for CUDA, so before assemble(). Throws
+// as check_devices() does.
 std::vector<torch::Device> choose_devices(const config::Loaded& loaded, const launch::World& world);
 
-// Moves the model, under dp each replica, to its device.
+// Moves the model, or under dp each replica, to its device.
 void place_models(Assembly& assembly, const std::vector<torch::Device>& devices);
 
 }  // namespace ddprun::run

@@ -9,8 +9,8 @@
 #include "app/run/strategy.hpp"
 #include "app/run/threads.hpp"
 #include "app/run/training_data.hpp"
-#include "ddprun/error.hpp"
 #include "console/console.hpp"
+#include "ddprun/error.hpp"
 #include "train/device/cuda.hpp"
 #include "train/loop/training_loop.hpp"
 #include "train/loop/weights.hpp"
@@ -26,9 +26,9 @@ struct Loaded {
   checkpoint::Metadata metadata;
 };
 
-// The model with the checkpoint's weights, and what its file says.
+// The model with the checkpoint's weights, and the metadata of the file.
 Loaded load(config::Loaded loaded, const std::string& checkpoint, const plugin::Registry& registry) {
-  loaded.experiment.train.evaluate = true;  // whatever the training did
+  loaded.experiment.train.evaluate = true;  // independent of the training's setting
   loaded.experiment.model.weights.clear();
   Loaded made{assemble(std::move(loaded), registry), {}};
   made.metadata = train::load_weights(made.assembly.model->module(), checkpoint);
@@ -43,7 +43,7 @@ Loaded load(config::Loaded loaded, const std::string& checkpoint, const plugin::
   return made;
 }
 
-// ", step 469, epoch 1"; "" for a file of Python's.
+// ", step 469, epoch 1"; "" for a file written by Python.
 std::string place_of(const checkpoint::Metadata& metadata) {
   const auto step = metadata.find("step"), epoch = metadata.find("epoch");
   if (step == metadata.end() || epoch == metadata.end()) return "";
@@ -69,11 +69,11 @@ Evaluated find_evaluated(const std::string& checkpoint, const std::string& confi
   if (!fs::exists(checkpoint)) throw Error(ExitCode::usage, checkpoint + ": no such file or folder");
   const std::string file = fs::is_directory(checkpoint) ? newest_commit(checkpoint).path : checkpoint;
   if (!config.empty()) return {file, config};
-  const fs::path beside = fs::absolute(file).parent_path().parent_path() / "config.toml";
-  if (!fs::exists(beside)) {
+  const fs::path run_config = fs::absolute(file).parent_path().parent_path() / "config.toml";
+  if (!fs::exists(run_config)) {
     throw Error(ExitCode::usage, checkpoint + ": no config.toml of a run belongs to it; give --config");
   }
-  return {file, beside.string()};
+  return {file, run_config.string()};
 }
 
 void check_evaluation(const config::Loaded& loaded, const std::string& checkpoint, const plugin::Registry& registry,

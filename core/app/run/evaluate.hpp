@@ -1,4 +1,4 @@
-// `ddprun evaluate`: a checkpoint's weights on the test set.
+// `ddprun evaluate`: evaluates a checkpoint's weights on the test set.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@
 
 namespace ddprun::run {
 
-// Where the weights of `checkpoint` lie, a file or a run folder (its newest commit), and the config that belongs to
-// them: `config` where it is given, else that of the run folder. Throws Error(usage) where there is none.
+// The weights of `checkpoint`, a file or a run folder (its newest commit), and their config: `config` if it is given,
+// otherwise that of the run folder. Throws Error(usage) if there is none.
 struct Evaluated {
   std::string checkpoint;
   std::string config;
 };
 Evaluated find_evaluated(const std::string& checkpoint, const std::string& config);
 
-// What a launcher does before it starts ranks: finds the faults that run_evaluation() would find. Starts no thread.
+// Finds, before the launcher starts ranks, the errors that run_evaluation() would find. Starts no thread.
 void check_evaluation(const config::Loaded& loaded, const std::string& checkpoint, const plugin::Registry& registry,
                       int world);
 
-// One rank: every test sample once, under the config's strategy and the checkpoint's own standardisation; rank 0 prints
+// One rank: every test sample once, with the config's strategy and the checkpoint's own standardisation. Rank 0 prints
 // a table to stdout. Throws Error.
 void run_evaluation(config::Loaded loaded, const std::string& checkpoint, const launch::World& world,
                     const plugin::Registry& registry);

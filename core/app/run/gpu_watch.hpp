@@ -1,4 +1,4 @@
-// GpuWatch: records now and then what a rank's GPUs are doing.
+// GpuWatch: records the state of a rank's GPUs at intervals.
 #pragma once
 
 #include <torch/torch.h>
@@ -12,10 +12,10 @@
 
 namespace ddprun::run {
 
-// With each line of the log. A look takes about a millisecond for each GPU, and does not wait for it.
+// Whenever a line is logged. A sample takes about a millisecond per GPU and does not wait for the GPU.
 class GpuWatch final : public train::Callback {
  public:
-  // CUDA devices, all of this rank. Peaks of memory count from here on. The recorder must outlive it.
+  // CUDA devices of this rank. Memory peaks count from here on. The recorder must outlive it.
   GpuWatch(const std::vector<torch::Device>& gpus, record::Recorder& recorder, int64_t log_every);
 
   void on_step_end(const record::StepRecord& record, int64_t step_of_epoch, train::LoopState& state) override;

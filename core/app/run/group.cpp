@@ -3,19 +3,19 @@
 #include <cmath>
 #include <sstream>
 
-#include "ddprun/error.hpp"
 #include "base/version.hpp"
 #include "comm/backend_exchange.hpp"
 #include "comm/over_store.hpp"
 #include "comm/shared_table.hpp"
 #include "comm/single_process_backend.hpp"
+#include "ddprun/error.hpp"
 #include "launch/tcp_store.hpp"
 #include "train/reduce/staged_backend.hpp"
 
 namespace ddprun::run {
 namespace {
 
-// What must be equal on all ranks, one `name = value` a line.
+// What must be equal on all ranks, one `name = value` per line.
 std::string identity(const Assembly& assembly) {
   std::string text = std::string("ddprun = ") + version() + "\ntorch = " + train::torch_version() + "\n";
   text += std::string("model plugin = ") + assembly.model_plugin.table->version + "\n";
@@ -26,7 +26,7 @@ std::string identity(const Assembly& assembly) {
   return text + config::to_toml(assembly.experiment());
 }
 
-// `[optimizer] "lr = 0.1" and "lr = 0.2"`: the first lines that differ, below the table that they stand in.
+// `[optimizer] "lr = 0.1" and "lr = 0.2"`: the first different lines, with their table.
 std::string first_difference(const std::string& a, const std::string& b) {
   std::istringstream left(a), right(b);
   std::string line_a, line_b, table;
@@ -52,8 +52,7 @@ void compare_identities(const Assembly& assembly, launch::Store& store, const la
   }
 }
 
-std::unique_ptr<CommBackend> join_backend(const Assembly& assembly, launch::Store& store,
-                                                const launch::World& world) {
+std::unique_ptr<CommBackend> join_backend(const Assembly& assembly, launch::Store& store, const launch::World& world) {
   const auto& settings = assembly.experiment().comm;
   comm::JoinOptions options;
   options.rank = world.rank;
@@ -78,7 +77,7 @@ std::unique_ptr<CommBackend> join_backend(const Assembly& assembly, launch::Stor
                       "compares calls over the backend itself where another launcher has started the ranks, which "
                       "a CUDA graph cannot record; set it to \"off\", or train.cuda_graph = false"));
   }
-  // Ranks of one host compare their calls in shared memory; across hosts, through the backend itself.
+  // Ranks of one host compare their calls in shared memory; across hosts, they use the backend itself.
   auto exchange = world.source == launch::Source::own
                       ? comm::shared_table(comm::map_table(world.job_dir + "/table", world.size), world.rank)
                       : comm::exchange_over(*backend);

@@ -1,32 +1,32 @@
-// The ranks of one job, met and joined: store, backend, and the memory in which progress is shown.
+// The ranks of one job after rendezvous: store, backend, and progress table.
 #pragma once
 
 #include <chrono>
 #include <memory>
 #include <string>
 
+#include "app/run/assembly.hpp"
 #include "ddprun/comm_backend.hpp"
 #include "launch/progress.hpp"
 #include "launch/store.hpp"
 #include "launch/world.hpp"
-#include "app/run/assembly.hpp"
 
 namespace ddprun::run {
 
-// A duration of the config, which is in seconds.
+// Converts a config duration, in seconds.
 std::chrono::milliseconds milliseconds(double seconds);
 
 struct Group {
-  std::unique_ptr<launch::Store> store;             // null for a world of one
+  std::unique_ptr<launch::Store> store;             // null for world size 1
   std::unique_ptr<launch::ProgressTable> progress;  // null unless our own launcher watches
-  std::unique_ptr<CommBackend> backend;       // under ddp; solo for a world of one
+  std::unique_ptr<CommBackend> backend;             // under ddp; the single-process backend for world size 1
 };
 
-// Meets the other ranks, makes sure that all run the same experiment with the same plugins (Error(rendezvous) naming
-// the first difference), and joins them into a communicator (strategy ddp). Collective.
+// Meets the other ranks and checks that all run the same experiment with the same plugins; Error(rendezvous) names the
+// first difference. Then joins them with a backend (strategy ddp). Collective.
 Group join_group(const Assembly& assembly, const launch::World& world);
 
-// Rank 0's text, to all. Collective.
+// Sends rank 0's text to all ranks. Collective.
 std::string share(Group& group, const launch::World& world, const std::string& key, const std::string& text,
                   std::chrono::milliseconds timeout);
 

@@ -11,11 +11,11 @@
 #include "app/run/threads.hpp"
 #include "app/run/tracing.hpp"
 #include "app/run/training_data.hpp"
-#include "ddprun/error.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "console/console.hpp"
 #include "cuda/driver.hpp"
+#include "ddprun/error.hpp"
 #include "launch/supervisor.hpp"
 #include "record/environment.hpp"
 #include "record/recorder.hpp"
@@ -30,7 +30,7 @@ std::string device_text(const Assembly& assembly, const launch::World& world) {
   std::string text;
   for (const torch::Device device : assembly.devices) {
     text += (text.empty() ? "" : ", ") + train::device_text(device);
-    if (device.is_cpu()) break;  // the same for all
+    if (device.is_cpu()) break;  // one entry for all CPU devices
   }
   return assembly.device().is_cpu() || world.size == 1 ? text : text + " of rank 0";
 }
@@ -82,8 +82,8 @@ std::map<std::string, std::string> versions(const Assembly& assembly) {
   return extra;
 }
 
-// Tells our own launcher at once, while model, data and backend still stand: unwinding takes its time, and the peers'
-// echoes must not come first. Elsewhere nobody knows the place, so the error says it.
+// Reports to our own launcher immediately, while model, data and backend still exist: stack unwinding takes time, and
+// the peers' later failures must not arrive first. Without our launcher, the error itself names step and phase.
 [[noreturn]] void fail(const launch::World& world, const LauncherLink& link, ExitCode code, const std::string& what) {
   launch::report_failure(world.job_dir, world.rank, code, what);
   if (!world.job_dir.empty()) throw Error(code, what);
@@ -163,8 +163,8 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
   if (world.rank == 0) {
     log::plain(console::banner(describe(assembly, world, session.loader(), threads, options.run_dir)));
   }
-  if (world.rank == 0 && assembly.resume) log::info(assembly.resume->told);
-  // Initial weights were drawn from the seed, equal on all ranks; what is random from here on differs between them.
+  if (world.rank == 0 && assembly.resume) log::info(assembly.resume->message);
+  // The initial weights come from the seed, equal on all ranks; from here on random numbers differ between ranks.
   torch::manual_seed(static_cast<uint64_t>(experiment.experiment.seed + world.rank));
 
   const auto timeout = milliseconds(experiment.comm.timeout);
@@ -173,7 +173,7 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
   recorder.summary(summary);
   if (world.rank == 0) print_results(summary, options.run_dir);
   if (world.rank == 0 && summary.stopped == "interrupted") {
-    log::always("to go on: " + options.command + " --set checkpoint.resume=" + options.run_dir);
+    log::always("to resume: " + options.command + " --set checkpoint.resume=" + options.run_dir);
   }
 }
 

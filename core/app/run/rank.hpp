@@ -1,4 +1,4 @@
-// One rank's life: assemble, meet, train, tell.
+// The life of one rank: assemble, rendezvous, train, report.
 #pragma once
 
 #include <atomic>
@@ -13,20 +13,20 @@ namespace ddprun::run {
 struct RankOptions {
   config::Loaded loaded;
   launch::World world;
-  std::string run_dir;                      // "": rank 0 makes it (a run without our launcher)
-  std::string command;                      // that started the run, to be repeated by a person
-  bool own_log = false;                     // nobody else writes this rank's log file
-  const std::atomic<bool>* stop = nullptr;  // raised by a signal, in a run without launcher
+  std::string run_dir;                      // "": rank 0 creates it (a run without our launcher)
+  std::string command;                      // the command line that started the run, so that the user can repeat it
+  bool own_log = false;                     // true if no launcher writes this rank's log file
+  const std::atomic<bool>* stop = nullptr;  // set by a signal, in a run without launcher
 };
 
-// Runs the rank to its end: files into the run folder, results of rank 0 to stdout. Throws Error; what it throws from
-// within training says the step and the phase.
+// Runs the rank to its end: writes files into the run folder, and on rank 0 results to stdout. Throws Error; an error
+// in training names the step and the phase.
 void run_rank(RankOptions options, const plugin::Registry& registry);
 
-// Makes the run folder and writes config.toml into it, with the number of ranks that there really are. Once per job.
+// Creates the run folder and writes config.toml into it, with the actual number of ranks. Once per job.
 std::string prepare_run_dir(config::Experiment experiment, int world);
 
-// Where rank<N>.log goes: launch.log_dir, or the run folder.
+// The folder of rank<N>.log: launch.log_dir, or the run folder.
 std::string log_dir(const config::Experiment& experiment, const std::string& run_dir);
 
 }  // namespace ddprun::run

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "ddprun/error.hpp"
 #include "base/version.hpp"
 #include "config/continuation.hpp"
+#include "ddprun/error.hpp"
 #include "record/run_dir.hpp"
 #include "train/loop/position.hpp"
 #include "train/loop/weights.hpp"
@@ -40,7 +40,7 @@ checkpoint::Commit latest_commit(const config::Experiment::Identity& experiment)
                                    "; leave it out for a run from the beginning, or name a run folder");
 }
 
-// Runs `part` and puts the place in the config before its fault.
+// Runs `part` and puts the place in the config in front of its error.
 template <class Part>
 auto at_key(const config::Sources& sources, Part part) {
   try {
@@ -63,7 +63,7 @@ std::string word(const checkpoint::File& file, const std::string& key) {
   return found == file.metadata.end() ? "" : found->second;
 }
 
-// One commit, looked at as a whole.
+// One commit with all its files.
 class Candidate {
  public:
   Candidate(Assembly& assembly, int world) : assembly_(assembly), world_(world) {
@@ -78,7 +78,7 @@ class Candidate {
     world_then_ = train::whole_of(shared_, "world");
   }
 
-  // All that speaks against it, a line each.
+  // All reasons why the run cannot resume from it, one line each.
   std::string faults() {
     compare_keys();
     compare_batch();
@@ -97,7 +97,7 @@ class Candidate {
         throw Error(ExitCode::usage, state.path + ": not of the same run as " + commit_.path);
       }
     }
-    assembly_.resume = Resume{{commit_, same_world()}, told()};
+    assembly_.resume = Resume{{commit_, same_world()}, message()};
     if (const auto by = metadata.find(kStandardize); by != metadata.end()) {
       assembly_.standardization = data::read_standardization(by->second);
     }
@@ -111,7 +111,7 @@ class Candidate {
     faults_ += config::error(assembly_.loaded.sources, key, what);
   }
 
-  // Visits what has changed: key, value then, value now.
+  // Visits the changed keys: key, old value, new value.
   template <class Visit>
   void for_each_change(Visit visit) const {
     const auto now = config::key_values(assembly_.experiment());
@@ -151,7 +151,7 @@ class Candidate {
                                std::to_string(world_then_) + end_of_epoch());
   }
 
-  // ", or ...": the newest commit before it that any number of ranks can go on from.
+  // ", or ...": the newest earlier commit from which any number of ranks can resume.
   std::string end_of_epoch() const {
     auto commits = checkpoint::list_commits(fs::path(commit_.path).parent_path().string());
     std::reverse(commits.begin(), commits.end());
@@ -176,13 +176,13 @@ class Candidate {
     }
   }
 
-  std::string told() const {
-    std::string text = "going on from " + commit_.path + ": step " + std::to_string(commit_.step) + ", " +
+  std::string message() const {
+    std::string text = "resuming from " + commit_.path + ": step " + std::to_string(commit_.step) + ", " +
                        (complete(shared_) ? "at the end of" : "in the middle of") + " epoch " +
                        std::to_string(train::whole_of(shared_, "epoch") + 1);
     std::string changes;
     for_each_change([&](const std::string& key, const std::string& then, const std::string& now) {
-      if (config::change_of(key) != config::Change::told) return;
+      if (config::change_of(key) != config::Change::reported) return;
       changes += (changes.empty() ? "" : ", ") + key + " = " + (now.empty() ? "not given" : now) + " (was " +
                  (then.empty() ? "not given" : then) + ")";
     });
@@ -195,7 +195,7 @@ class Candidate {
   Assembly& assembly_;
   const int world_;
   checkpoint::Commit commit_;
-  checkpoint::File shared_;  // rank 0's state
+  checkpoint::File shared_;  // rank 0's state file
   int64_t world_then_ = 0;
   std::string faults_;
 };

@@ -1,4 +1,4 @@
-// checkpoint.resume: finds the commit that is meant, and makes sure that this experiment can go on from it.
+// checkpoint.resume: finds the commit, and checks that this experiment can resume from it.
 #pragma once
 
 #include <string>
@@ -8,16 +8,17 @@
 
 namespace ddprun::run {
 
-// The newest commit of a run's folder, or of its folder of checkpoints. What dead writers left there is removed. Throws
-// Error(usage) that names the folder where it holds none.
+// The newest commit of a run's folder, or of its folder of checkpoints. Removes what dead writers left there. Throws
+// Error(usage) that names the folder if it has no commit.
 checkpoint::Commit newest_commit(const std::string& folder);
 
-// Loads the commit's weights into the model and fills assembly.resume, after find_resume() and assemble(). Throws
-// Error(usage): each key that makes it another run, with its old and new value; a commit that is damaged, incomplete,
-// in the middle of an epoch of another number of ranks, or already at the end of what train.epochs or train.steps say.
+// Loads the commit's weights into the model and sets assembly.resume; call it after find_resume() and assemble().
+// Throws Error(usage): for each key that makes it a different run, with the old and the new value; and for a commit
+// that is damaged, incomplete, in the middle of an epoch of another world size, or already at the end given by
+// train.epochs or train.steps.
 void prepare_resume(Assembly& assembly, int world);
 
-// What a state file says of the run that it is of, for prepare_resume() of a later one.
+// The description of its run in a state file, which prepare_resume() of a later run reads.
 checkpoint::Metadata state_metadata(const Assembly& assembly, const std::string& run_dir, int world,
                                     int64_t steps_per_epoch);
 

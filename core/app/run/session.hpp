@@ -1,4 +1,4 @@
-// Session: all that trains on one rank besides the model, made from the config and put together.
+// Session: all objects for training on one rank besides the model, made from the config.
 #pragma once
 
 #include <atomic>
@@ -24,22 +24,22 @@
 
 namespace ddprun::run {
 
-// The members are in the order in which they depend on one another. What it is made from must outlive it. One thread.
+// The members are in order of dependency. Constructor arguments must outlive it. Single-threaded.
 class Session {
  public:
-  // stop: raised by a signal in a run without launcher; may be null.
+  // stop: set by a signal in a run without launcher; may be null.
   Session(Assembly& assembly, Group& group, const launch::World& world, record::Recorder& recorder,
           const std::atomic<bool>* stop);
 
   Trainer& trainer() { return *trainer_; }
-  const train::Tracer* tracer() const { return tracer_.get(); }  // null unless the config asks for it
+  const train::Tracer* tracer() const { return tracer_.get(); }  // null unless configured
   const train::DataLoader& loader() const { return *loaders_.train; }
   const LauncherLink& launcher_link() const { return launcher_link_; }
 
  private:
   void make_reducers(const Assembly& assembly, Group& group);
   void make_checkpointer(Assembly& assembly, const std::string& run_dir, const launch::World& world);
-  // In the order in which they are called.
+  // In call order.
   std::vector<train::Callback*> make_callbacks(const Assembly& assembly, const launch::World& world,
                                                record::Recorder& recorder);
 
@@ -49,7 +49,7 @@ class Session {
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   DataLoaders loaders_;
   std::unique_ptr<checkpoint::CheckpointFolder> folder_;  // on rank 0
-  // Callbacks; null where the config does not ask for them.
+  // Callbacks; null if the config does not use them.
   LauncherLink launcher_link_;
   RecordWriter record_writer_;
   std::unique_ptr<ConsoleProgress> progress_;  // on rank 0
@@ -62,9 +62,9 @@ class Session {
   std::unique_ptr<train::EarlyStop> early_stop_;
 
   std::unique_ptr<train::BucketedReducer> reducer_;  // under ddp
-  std::unique_ptr<Reducer> parity_reducer_;          // under ddp, where parity is logged
+  std::unique_ptr<Reducer> parity_reducer_;          // under ddp, if parity is logged
   std::unique_ptr<train::Checkpointer> checkpointer_;
-  std::unique_ptr<train::DeviceGraph> graph_;  // null unless the config asks for it; before the backend goes
+  std::unique_ptr<train::DeviceGraph> graph_;  // null unless configured; must be destroyed before the backend
   std::unique_ptr<train::Strategy> strategy_;
   std::unique_ptr<Trainer> trainer_;
 };

@@ -9,8 +9,8 @@ namespace {
 train::Schedule schedule_of(const config::Loaded& loaded, int world, int64_t steps_per_epoch) {
   const auto& train = loaded.experiment.train;
   const int64_t steps = steps_of(train, steps_per_epoch);
-  if (const std::string fault = config::warmup_error(train.warmup, steps); !fault.empty()) {
-    throw Error(ExitCode::usage, config::error(loaded.sources, "train.warmup", fault));
+  if (const std::string error = config::warmup_error(train.warmup, steps); !error.empty()) {
+    throw Error(ExitCode::usage, config::error(loaded.sources, "train.warmup", error));
   }
   train::Schedule schedule;
   if (train.schedule == "step") schedule.decay = train::Decay::step;

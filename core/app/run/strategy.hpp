@@ -1,4 +1,4 @@
-// From [strategy] of the config to the objects that carry it out.
+// Makes the objects of [strategy] of the config.
 #pragma once
 
 #include <memory>
@@ -12,17 +12,17 @@
 
 namespace ddprun::run {
 
-// The ranks that train together: those of the group's backend, or one where it has none.
+// The ranks that train together: those of the group's backend, or one rank without a backend.
 train::RankGroup rank_group(const Assembly& assembly, const Group& group);
 
-// For the assembly's model, under ddp; else null. Collective.
+// For the assembly's model under ddp; otherwise null. Collective.
 std::unique_ptr<train::BucketedReducer> make_reducer(const Assembly& assembly, const Group& group);
 
-// Where train.cuda_graph asks for one; else null. Throws Error(plugin) that names the key where this build has none.
+// If train.cuda_graph is on; otherwise null. Throws Error(plugin) that names the key if this build does not support it.
 std::unique_ptr<train::DeviceGraph> make_graph(const Assembly& assembly);
 
-// `reducer` is that of make_reducer(), and `gradients` the reducer that autograd reports to: the same, or one that
-// wraps it; both null but under ddp. All arguments must outlive the result.
+// `reducer` is that of make_reducer(). `gradients` is the reducer that autograd reports to: the same one, or one that
+// wraps it. Both are null unless under ddp. All arguments must outlive the result.
 std::unique_ptr<train::Strategy> make_strategy(const Assembly& assembly, const train::RankGroup& ranks,
                                                train::BucketedReducer* reducer, Reducer* gradients);
 

@@ -8,7 +8,7 @@
 
 namespace ddprun::run {
 
-// Gives this rank, or under dp each of its devices, launch.threads or its part of the cores; returns how many.
+// Gives this rank, or under dp each of its devices, launch.threads or its fraction of the cores. Returns the number.
 int64_t use_threads(const config::Experiment& experiment, const launch::World& world);
 
 }  // namespace ddprun::run

@@ -1,4 +1,4 @@
-// What the command needs of LibTorch, without a header of it.
+// Functions of LibTorch that the command needs, without including its headers.
 #pragma once
 
 #include <exception>
@@ -6,10 +6,10 @@
 
 namespace ddprun::run {
 
-// The version of LibTorch that this build was made with.
+// The LibTorch version of this build.
 std::string torch_version();
 
-// The message of any exception; of LibTorch's own ones without their backtrace.
+// The message of any exception, without LibTorch's backtrace.
 std::string error_message(const std::exception& error);
 
 }  // namespace ddprun::run

@@ -1,4 +1,4 @@
-// From the spans that each rank has to the trace of the run.
+// Merges the spans of all ranks into the trace of the run.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace ddprun::run {
 
-// The steps that log.trace_steps asks for. Throws Error(usage) for one that lies beyond the run.
+// The steps in log.trace_steps. Throws Error(usage) for a step beyond the end of the run.
 std::vector<int64_t> steps_to_trace(const config::Loaded& loaded, int64_t steps_per_epoch);
 
-// Writes this rank's part; rank 0 puts all together. Collective.
+// Writes this rank's part; rank 0 merges all parts. Collective.
 void write_trace(const train::Tracer& tracer, Group& group, const launch::World& world, const std::string& run_dir,
                  std::chrono::milliseconds timeout);
 

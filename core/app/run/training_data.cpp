@@ -32,7 +32,7 @@ Last last_of(const config::Experiment& experiment) {
   return experiment.data.last == "exact" ? Last::exact : Last::pad;
 }
 
-// Runs `part` and puts the place in the config before its fault.
+// Runs `part` and puts the place in the config in front of its error.
 template <class Part>
 auto of_data(const Assembly& assembly, Part part) {
   try {
@@ -42,7 +42,7 @@ auto of_data(const Assembly& assembly, Part part) {
   }
 }
 
-// The sampler of any rank.
+// The sampler of a given rank.
 using SamplerOf = std::function<std::unique_ptr<Sampler>(int rank)>;
 
 void refuse_empty_epochs(const Assembly& assembly, int world) {
@@ -87,7 +87,7 @@ SamplerOf train_samplers(const Assembly& assembly, int world) {
   return [=](int) { return random ? data::random_sampler(samples, seed) : data::sequential_sampler(samples); };
 }
 
-// A curriculum's epochs are as long as those of a distributed sampler.
+// A curriculum's epochs have the length of a distributed sampler's epochs.
 int64_t steps_per_epoch(const Assembly& assembly, int world) {
   const auto& data = assembly.experiment().data;
   const int64_t batch = rank_batch(assembly.loaded, world);
@@ -124,10 +124,10 @@ void standardize_data(Assembly& assembly) {
 void check_training_data(const Assembly& assembly, int world) {
   const auto& data = assembly.experiment().data;
   refuse_empty_epochs(assembly, world);
-  if (const std::string fault = config::batch_weights_error(data.batch_weights, world); !fault.empty()) {
-    throw Error(ExitCode::usage, config::error(assembly.loaded.sources, "data.batch_weights", fault));
+  if (const std::string error = config::batch_weights_error(data.batch_weights, world); !error.empty()) {
+    throw Error(ExitCode::usage, config::error(assembly.loaded.sources, "data.batch_weights", error));
   }
-  // Magnitudes are measured by a pass over the data, and have no faults of their own.
+  // "magnitude" needs a pass over the data and has no errors of its own, so it is not checked here.
   if (data.sampler == "curriculum" && data.difficulty != data::kMagnitude) difficulties(assembly);
   const int64_t steps = steps_per_epoch(assembly, world);
   step_options(assembly.loaded, world, steps);

@@ -1,4 +1,4 @@
-// From [data] of the config to what a rank trains and evaluates on.
+// The data that a rank trains and evaluates on, from [data] of the config.
 #pragma once
 
 #include <memory>
@@ -10,18 +10,19 @@
 
 namespace ddprun::run {
 
-// What only the number of ranks, or a file that the config names, can tell of data.*. Throws Error(usage) with the
-// place in the config: where an epoch would have no step, as there are fewer samples than ranks, and the rest is
-// dropped; where data.batch_weights are not one for each rank; where a curriculum's scores cannot be read; where the
-// warm-up or a step to trace lies beyond the run. Starts no thread.
+// Checks of data.* that need the number of ranks or a file that the config names. Throws Error(usage) with the place in
+// the config if: an epoch would have no step, because there are fewer samples than ranks and the rest is dropped;
+// data.batch_weights does not have one value per rank; a curriculum's scores cannot be read; the warm-up or a step to
+// trace is beyond the end of the run. Starts no thread.
 void check_training_data(const Assembly& assembly, int world);
 
-// With data.standardize: standardises both splits, by what assembly.standardization says of a checkpoint, else as fit
-// on the training split, which it then says. Every rank fits by itself: a pass over the data in one order gives all the
-// same bits, and none has to wait for another. Starts threads. Throws Error(usage) with the place in the config.
+// With data.standardize: standardises both splits, with assembly.standardization if a checkpoint has set it. Otherwise
+// fits it on the training split and sets it. Every rank fits by itself: one pass in the same order gives all ranks the
+// same bits, without waiting for each other. Starts threads. Throws Error(usage) with the place in the config.
 void standardize_data(Assembly& assembly);
 
-// Every test sample once, whatever the ranks: an average over padded samples would not be the model's accuracy.
+// Every test sample exactly once for any number of ranks: an average over padded samples would not be the model's
+// accuracy.
 std::unique_ptr<train::DataLoader> test_loader(const Assembly& assembly, const launch::World& world);
 
 struct DataLoaders {

@@ -1,5 +1,5 @@
 // CommBackend: the collectives of one group of ranks. ddprun calls it, and the author of a communication plugin
-// implements it. Between the two lies the C table of ddprun/plugin/comm_plugin.h. Torch-free, header-only.
+// implements it. The C function table of ddprun/plugin/comm_plugin.h lies between the two. Torch-free, header-only.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace ddprun {
 
-// All values are those of ddprun/plugin/comm_plugin.h.
+// The values are those of ddprun/plugin/comm_plugin.h.
 enum class DType : int32_t { float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8 };
 // Integers wrap modulo 2^n. avg is the sum divided by the number of ranks, for floating types only.
 enum class Op : int32_t { sum, min, max, product, avg };
@@ -65,13 +65,13 @@ struct Collective {
   void* stream = nullptr;  // cudaStream_t, for stream-ordered backends
 };
 
-// What carried out a collective. The strings belong to the backend and live as long as it does.
+// How a collective was carried out. The backend owns the strings; they live as long as the backend.
 struct ExecutionInfo {
   const char* algorithm = "";  // "ring"
   const char* transport = "";  // "tcp"
 };
 
-// An allreduce algorithm, with what it takes. For masks see bits().
+// An allreduce algorithm and the dtypes, operations and memory kinds that it supports. bits() makes the masks.
 struct AlgorithmInfo {
   std::string name;
   uint32_t dtypes = 0;
@@ -85,10 +85,10 @@ struct AlgorithmInfo {
 struct Capabilities {
   bool host = false;            // takes host memory
   bool cuda = false;            // takes CUDA memory
-  bool blocking = false;        // a collective has ended when its call returns
-  bool stream_ordered = false;  // a collective is ordered on Collective::stream, as CUDA work is
-  bool capture = false;         // such a collective may be captured into a CUDA graph
-  bool alloc = false;           // allocate() gives memory that moves faster than malloc's
+  bool blocking = false;        // a collective has finished when its call returns
+  bool stream_ordered = false;  // a collective is ordered on Collective::stream, as a CUDA kernel is
+  bool capture = false;         // a stream-ordered collective may be captured into a CUDA graph
+  bool alloc = false;           // allocate() returns memory that this backend moves faster than malloc's
   bool reduce_scatter = false;  // the optional collective is implemented
   Memory alloc_memory = Memory::host;
   std::vector<AlgorithmInfo> algorithms;  // of allreduce
@@ -98,15 +98,15 @@ enum class CommStatus : int32_t {
   ok,
   invalid,      // arguments or options that can never work; nothing was sent
   unsupported,  // a dtype, op, algorithm or memory kind that the backend has not declared
-  timeout,      // the deadline passed; the backend can only be aborted and destroyed now
-  peer_lost,    // a peer's connection ended; the backend can only be aborted and destroyed now
+  timeout,      // the deadline passed; the only calls still allowed are abort() and the destructor
+  peer_lost,    // the connection to a peer ended; the only calls still allowed are abort() and the destructor
   aborted,      // abort() was called, or the job is ending
   mismatch,     // the ranks called different collectives
   no_memory,
-  internal  // anything else: the library underneath failed
+  internal  // any other failure, for example of the library that the backend uses
 };
 
-// "timeout", "peer lost", ... Takes any number, because a plugin may give one.
+// "timeout", "peer lost", ... Accepts any number, because a plugin may return any.
 inline std::string name_of(CommStatus status) {
   constexpr const char* names[] = {"ok",      "invalid",  "unsupported",   "timeout",       "peer lost",
                                    "aborted", "mismatch", "out of memory", "internal error"};
@@ -126,11 +126,11 @@ constexpr ExitCode exit_code_of(CommStatus status) {
   }
 }
 
-// What a backend throws: why, and one line that says what is wrong and what to do.
+// What a backend throws: the status, and one line that says what is wrong and what to do.
 class CommError : public Error {
  public:
   CommError(CommStatus status, const std::string& message) : CommError(status, exit_code_of(status), message) {}
-  // Where the failure means something else to the command, as it does while the ranks join.
+  // For callers that need another exit code, for example while the ranks rendezvous.
   CommError(CommStatus status, ExitCode code, const std::string& message) : Error(code, message), status_(status) {}
 
   CommStatus status() const noexcept { return status_; }
@@ -139,16 +139,16 @@ class CommError : public Error {
   CommStatus status_;
 };
 
-// A collective that was started. It belongs to the backend. A blocking backend keeps one constant request for each way
-// of execution and returns it again and again, so that a collective allocates nothing. Other backends derive from it.
+// A started collective. The backend owns it. A blocking backend returns the same constant request again and again, one
+// for each ExecutionInfo, so that a collective allocates nothing. Other backends derive their requests from it.
 struct Request {
   ExecutionInfo info;
 };
 
 class CommBackend;
 
-// What a collective returns. Call wait() once. Destroying a Work that was not waited for is allowed only after
-// CommBackend::abort(). It must not outlive the backend. One thread.
+// What a collective returns. Call wait() once. A Work may be destroyed without wait() only after CommBackend::abort().
+// It must not outlive the backend. Single-threaded.
 class Work {
  public:
   Work(CommBackend& backend, Request& request) : backend_(&backend), request_(&request) {}
@@ -156,12 +156,13 @@ class Work {
   Work& operator=(Work&&) = delete;
   ~Work();
 
-  // True when wait() would return at once.
+  // True when wait() would return without blocking.
   bool test();
-  // Blocks until the collective has ended (stream-ordered: until it is ordered on its stream), at most `timeout`.
+  // Blocks until the collective has finished, at most `timeout`. Stream-ordered: until the collective is ordered on its
+  // stream.
   ExecutionInfo wait(std::chrono::milliseconds timeout);
 
-  // For adapters: gives the request to the caller, which then waits for it.
+  // For adapters: the caller takes over the request and must wait for it.
   Request& release() && noexcept { return *std::exchange(request_, nullptr); }
 
  private:
@@ -169,7 +170,7 @@ class Work {
   Request* request_;  // null once waited for
 };
 
-// At least `bytes` bytes of host memory, page-aligned, and at least one page.
+// At least `bytes` bytes of host memory: whole pages, page-aligned, never less than one page.
 inline std::shared_ptr<void> allocate_pages(std::size_t bytes) {
   constexpr std::size_t page = 4096;
   const std::size_t pages = std::max<std::size_t>(1, bytes / page + (bytes % page != 0));
@@ -180,12 +181,12 @@ inline std::shared_ptr<void> allocate_pages(std::size_t bytes) {
 
 class Host;  // ddprun/plugin/comm_plugin.hpp
 
-// Threads: one at a time, abort() excepted. All ranks call the same collectives in the same order with the same count,
-// dtype, op and root. Buffers stay alive and untouched until their Work was waited for. Every function but abort()
-// throws CommError.
+// Threads: only one thread calls at a time; abort() may be called from any thread. All ranks call the same collectives
+// in the same order with the same count, dtype, op and root. Buffers must stay alive and unchanged until wait() of
+// their Work has returned. Every function but abort() throws CommError.
 //
-// Who checks: ddprun's adapter checks every argument before it calls a plugin. A plugin sees only collectives that
-// follow the rules above and that it has declared.
+// ddprun's adapter checks every argument before it calls a plugin. A plugin only sees collectives that follow the rules
+// above and that it has declared in its capabilities.
 class CommBackend {
  public:
   CommBackend(const CommBackend&) = delete;
@@ -201,32 +202,32 @@ class CommBackend {
   virtual Work broadcast(const Collective& call) = 0;
   virtual Work allgather(const Collective& call) = 0;
   virtual Work barrier() = 0;
-  // Optional: capabilities().reduce_scatter.
+  // Optional, see capabilities().reduce_scatter.
   virtual Work reduce_scatter(const Collective&) {
     throw CommError(CommStatus::unsupported, "this backend has no reduce_scatter");
   }
 
-  // Optional, for backends whose collectives fail after their call has returned: throws what the next collective would
-  // throw, where the backend has failed or was aborted. Communicates with no peer and never blocks.
+  // Optional, for backends whose collectives can fail after the call has returned. Throws what the next collective
+  // would throw if the backend has failed or was aborted. Does not communicate and never blocks.
   virtual void async_error() {}
 
-  // Ends every blocked and every later call with an error. Any thread, any number of times; never blocks.
+  // Makes every blocked call and every later call fail. Callable from any thread, any number of times. Never blocks.
   virtual void abort() noexcept = 0;
 
-  // Page-aligned memory, of the kind capabilities().alloc_memory, that this backend moves fastest; by default from
-  // malloc. Collective: the same sizes in the same order on all ranks. It is freed with its last owner, which must go
-  // before the backend does.
+  // Page-aligned memory of the kind capabilities().alloc_memory that this backend moves fastest; ordinary memory by
+  // default. Collective: all ranks allocate the same sizes in the same order. The last owner frees the memory and must
+  // do so before the backend is destroyed.
   virtual std::shared_ptr<void> allocate(std::size_t bytes) { return allocate_pages(bytes); }
 
   // For backends that do not block; Work calls them. `request` is what one of the collectives above returned. wait()
-  // gives the request back to the backend whatever happens, and throws CommStatus::timeout after `timeout`.
+  // always gives the request back to the backend, even if it throws. It throws CommStatus::timeout after `timeout`.
   virtual bool test(Request&) { return true; }
   virtual ExecutionInfo wait(Request& request, std::chrono::milliseconds) { return request.info; }
 
  protected:
   CommBackend(int rank, int size, std::string name, Capabilities capabilities)
       : rank_(rank), size_(size), name_(std::move(name)), capabilities_(std::move(capabilities)) {}
-  // For a plugin's class: its name and capabilities are those that the plugin declares.
+  // For the class of a plugin: name and capabilities are those that the plugin declares.
   explicit CommBackend(const Host& host);
 
  private:

@@ -1,4 +1,4 @@
-// ddprun/error.hpp: the error that carries the exit code of the command. Torch-free.
+// ddprun/error.hpp: the exception that carries the exit code of the command. Torch-free.
 #pragma once
 
 #include <stdexcept>
@@ -6,7 +6,7 @@
 
 namespace ddprun {
 
-// The exit codes of the command; docs/exit-codes in README.md names them for users.
+// The exit codes of the command. The README lists them for users.
 enum class ExitCode : int {
   ok = 0,
   failure = 1,     // training, set-up or download failed; NaN; out of memory
@@ -19,8 +19,8 @@ enum class ExitCode : int {
   terminated = 143,
 };
 
-// One clear line: what is wrong, where, what to do. what() holds several lines where several errors are reported at
-// once.
+// what() is one clear line: what is wrong, where, and what to do. It has several lines if several errors are reported
+// together.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}

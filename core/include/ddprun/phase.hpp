@@ -1,4 +1,4 @@
-// What a rank is doing. A failure names the phase, the launcher shows it, and a trace has a span for each.
+// What a rank is doing. Error messages name the phase, the launcher shows it, and a trace has a span for each phase.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ enum class Phase : int32_t {
   broadcast,
   barrier,
   optimizer,
-  graph,  // a whole step that a GPU replays as a CUDA graph
+  graph,  // a whole step, replayed as a CUDA graph
   evaluate,
   checkpoint,
   done

@@ -1,20 +1,21 @@
-// Reducer: makes every rank's gradients the average over all ranks, while backward still runs.
+// Reducer: averages the gradients over all ranks while backward is still running.
 #pragma once
 
 #include <cstddef>
 
 namespace ddprun {
 
-// Each step: add every parameter once, then finalize. One thread, the one that runs backward. Both throw Error(peer)
-// when a collective fails, and Error(failure) for a parameter that was added twice or not at all.
+// In each step, call add once for every parameter, then finalize. All calls come from the thread that runs backward.
+// Both functions throw Error(peer) if a collective fails, and Error(failure) if a parameter was added twice or not at
+// all.
 class Reducer {
  public:
   virtual ~Reducer() = default;
-  // The gradient of this parameter (its index in the list that the reducer was made with) is complete. It may be sent
-  // at once: the caller must not touch the gradient until finalize has returned.
+  // The gradient of this parameter is complete. `parameter` is the index in the list that the reducer was constructed
+  // with. The reducer may send the gradient immediately, so the caller must not touch it until finalize has returned.
   virtual void add(std::size_t parameter) = 0;
-  // Afterwards all gradients hold their average over the ranks; on a GPU, for what is queued on the calling thread's
-  // current stream.
+  // Afterwards every gradient is the average over the ranks. On a GPU this holds for work that is queued later on the
+  // calling thread's current stream.
   virtual void finalize() = 0;
 };
 

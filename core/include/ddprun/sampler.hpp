@@ -6,20 +6,20 @@
 
 namespace ddprun {
 
-// What happens at the end when the ranks do not divide the data set.
+// What to do if the number of samples is not divisible by the number of ranks.
 enum class Last {
-  pad,    // repeat samples from the front, so that all ranks have equally many (PyTorch's default)
-  drop,   // leave the rest out
-  exact,  // no sample twice, none left out: some ranks have one fewer
+  pad,    // repeat samples from the front, so that all ranks have the same number (PyTorch's default)
+  drop,   // skip the remaining samples
+  exact,  // use every sample exactly once: some ranks have one sample fewer
 };
 
-// A pure function of (data set size, rank, world, seed, epoch). Thread-safe.
+// A pure function of data set size, rank, world size, seed and epoch. Thread-safe.
 class Sampler {
  public:
   virtual ~Sampler() = default;
-  // This rank's indices for an epoch (from 0), in order.
+  // The indices of this rank's samples in an epoch (epochs count from 0), in order.
   virtual std::vector<int64_t> indices(int64_t epoch) const = 0;
-  // How many indices a rank has; equal in every epoch.
+  // The number of a rank's indices; the same in every epoch.
   virtual int64_t size(int rank) const = 0;
 };
 

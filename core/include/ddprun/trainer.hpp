@@ -8,22 +8,22 @@
 
 namespace ddprun {
 
-// What a pass over the test set gave, over all ranks.
+// The result of one pass over the test set, over all ranks.
 struct Evaluation {
   double loss = 0;                                             // mean over the samples
-  double accuracy = std::numeric_limits<double>::quiet_NaN();  // 0..1; NaN where it has no meaning
+  double accuracy = std::numeric_limits<double>::quiet_NaN();  // 0..1; NaN if accuracy is undefined
   int64_t samples = 0;
 };
 
-// One thread. All ranks make the same trainer and call the same functions.
+// Single-threaded. All ranks construct the same trainer and call the same functions.
 class Trainer {
  public:
   virtual ~Trainer() = default;
-  // Trains to the configured end, from the beginning or from where a checkpoint resumes, or until a callback stops it.
-  // Throws Error(failure) when the loss is no longer finite; what the reducer, the backend, data sets and callbacks
-  // throw passes through.
+  // Trains to the configured end, from the beginning or from a checkpoint, unless a callback stops it earlier. Throws
+  // Error(failure) when the loss is no longer finite. Exceptions of the reducer, the backend, data sets and callbacks
+  // pass through.
   virtual record::Summary fit() = 0;
-  // One pass over the test set, every sample once, in evaluation mode.
+  // One pass over the test set in evaluation mode, every sample once.
   virtual Evaluation evaluate() = 0;
 };
 

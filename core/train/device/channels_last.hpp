@@ -1,15 +1,15 @@
-// The order in memory of pictures, and of the weights that are laid over them.
+// The channels-last memory format for images and for the weights that are applied to them.
 #pragma once
 
 #include <torch/torch.h>
 
 namespace ddprun::train {
 
-// Lays the parameters and buffers of four dimensions out with the channels innermost, as module.to(memory_format =
-// torch.channels_last) does in Python. Values stay, and so do the tensors, for whoever holds them.
+// Gives all 4-dimensional parameters and buffers the channels-last format, as module.to(memory_format =
+// torch.channels_last) does in Python. Values and tensor objects stay the same, so existing references remain valid.
 void use_channels_last(torch::nn::Module& module);
 
-// A batch of pictures [batch, channels, height, width], laid out likewise; anything else as it is.
+// An image batch [batch, channels, height, width] in the channels-last format; any other batch unchanged.
 torch::Tensor with_channels_last(const torch::Tensor& batch);
 
 }  // namespace ddprun::train

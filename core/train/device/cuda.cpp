@@ -5,16 +5,16 @@
 
 #include <mutex>
 
-#include "ddprun/error.hpp"
 #include "cuda/driver.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::train {
 namespace {
 
 constexpr const char* kLibrary = "libtorch_cuda.so";
 
-// Looked for where LD_LIBRARY_PATH says, then beside the libtorch_cpu.so that this program is linked with. Other
-// libraries of LibTorch look its symbols up in it, hence global.
+// dlopen searches LD_LIBRARY_PATH, then the folder of the libtorch_cpu.so that this program is linked with. Loaded
+// globally, because other LibTorch libraries look up its symbols.
 void open_library() {
   if (dlopen(kLibrary, RTLD_NOW | RTLD_GLOBAL) != nullptr) return;
   const char* const why = dlerror();
@@ -30,7 +30,7 @@ void load_cuda() {
   std::call_once(once, [] {
     cuda::gpus();
     open_library();
-    // LibTorch keeps the first answer: here for good, or never.
+    // LibTorch caches the first answer for the rest of the process.
     if (!torch::globalContext().hasCUDA()) {
       throw Error(ExitCode::plugin, std::string(kLibrary) +
                                         " was loaded, and LibTorch still has no CUDA: it was asked "
@@ -77,7 +77,7 @@ std::string words_of(const c10::Error& error) {
   }
   if (!text.starts_with("CUDA error")) return text;
   const std::string line = text.substr(0, text.find('\n'));
-  // Which is not the allocator's own: the driver's, for a context, a library's workspace or page-locked memory.
+  // This is not the allocator's error but the driver's: for a context, a library's workspace or page-locked memory.
   return line != "CUDA error: out of memory"
              ? line
              : line + ". Try a smaller data.batch_size or fewer ranks per GPU, and data.pin_memory = false";

@@ -1,4 +1,4 @@
-// CUDA under LibTorch, for the runs that ask for it: LibTorch's CPU libraries are what ddprun is linked with.
+// Loads CUDA for LibTorch when a run needs it. ddprun itself is linked only with LibTorch's CPU libraries.
 #pragma once
 
 #include <torch/torch.h>
@@ -8,28 +8,28 @@
 
 namespace ddprun::train {
 
-// Asks the driver for GPUs, then loads libtorch_cuda.so, once. Before anything else that asks LibTorch whether CUDA is
-// there (torch::manual_seed does): the first answer counts for the whole process. Any thread. Throws Error(plugin), one
-// line that says what is missing and what to do.
+// Checks the driver for GPUs, then loads libtorch_cuda.so, once. Must be called before any other LibTorch call that
+// asks whether CUDA is available (torch::manual_seed does), because LibTorch caches the first answer for the process.
+// Thread-safe. Throws Error(plugin): one line that says what is missing and what to do.
 void load_cuda();
 
-// Where a run's tensors are to be: "cpu"; or "cuda", for which CUDA is loaded and GPU `index`, by CUDA's numbers, is
-// made the calling thread's current device before anything else touches CUDA, so that no context is made on another.
+// The device of a run's tensors: "cpu"; or "cuda", which loads CUDA and makes GPU `index` (CUDA device index) the
+// calling thread's current device. It does this before anything else uses CUDA, so that no other GPU gets a context.
 // Throws as load_cuda() does.
 torch::Device choose_device(const std::string& device, int index);
 
-// Makes it the calling thread's current device. Nothing for the CPU.
+// Makes the device the calling thread's current device. Does nothing for the CPU.
 void make_current(torch::Device device);
 
 // "cpu", or "cuda:0 (NVIDIA H200)".
 std::string device_text(torch::Device device);
 
-// What a run's record is to say of this machine's CUDA: the versions of driver, runtime and cuDNN, and each GPU's name.
-// After load_cuda().
+// The CUDA environment for a run's record: the versions of driver, runtime and cuDNN, and each GPU's name. Call it
+// after load_cuda().
 std::map<std::string, std::string> cuda_environment();
 
-// What LibTorch threw, as one line: without its advice on finding faults of kernels. To a GPU without memory it adds
-// what to try.
+// The message of a LibTorch exception as one line, without its advice on debugging kernels. If a GPU is out of memory,
+// it also says what to try.
 std::string words_of(const c10::Error& error);
 
 }  // namespace ddprun::train

@@ -1,4 +1,4 @@
-// All of libddprun_cuda_graph.so: the one file that needs CUDA's headers. It uses no more of LibTorch than CUDAGraph.
+// The source of libddprun_cuda_graph.so: the only file that needs CUDA's headers. It uses only CUDAGraph of LibTorch.
 #include <ATen/cuda/CUDAGraph.h>
 
 #include "train/device/device_graph.hpp"
@@ -8,7 +8,8 @@ namespace {
 
 class CudaGraph final : public DeviceGraph {
  public:
-  // Other threads, of the loader and of communication, may do meanwhile what a capture does not allow.
+  // thread_local capture mode: other threads, of the DataLoader and of communication, may make CUDA calls that a
+  // capture forbids.
   void begin() override { graph_.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal); }
   void end() override { graph_.capture_end(); }
   void replay() override { graph_.replay(); }

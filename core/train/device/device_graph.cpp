@@ -15,7 +15,7 @@ constexpr const char* kEntry = "ddprun_new_cuda_graph";
 using NewGraph = DeviceGraph*();
 
 NewGraph* entry() {
-  // Never unloaded. Its own symbols are looked up in libtorch_cuda.so.
+  // Never unloaded. Its symbols are resolved in libtorch_cuda.so.
   void* const library = dlopen(kGraphLibrary, RTLD_NOW | RTLD_LOCAL);
   void* const found = library == nullptr ? nullptr : dlsym(library, kEntry);
   if (found != nullptr) return reinterpret_cast<NewGraph*>(found);

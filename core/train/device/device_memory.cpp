@@ -25,8 +25,8 @@ namespace {
 
 thread_local std::shared_ptr<DeviceMemory::Account> mine;
 
-// Whose each block of memory is. By address, as LibTorch gives some blocks back by nothing else (oneDNN's), and in many
-// parts, so that the devices' threads do not wait for one another.
+// The owner of each block of memory. Looked up by address, because LibTorch frees some blocks (oneDNN's) by address
+// only. Divided into many parts, so that the devices' threads do not wait for one another.
 class Owners {
  public:
   void add(void* block, std::shared_ptr<DeviceMemory::Account> account, int64_t bytes) {
@@ -36,7 +36,7 @@ class Owners {
     part.blocks.insert_or_assign(block, Owned{std::move(account), bytes});
   }
 
-  // A block that is not known came before the counting.
+  // An unknown block was allocated before the counting began.
   void remove(void* block) {
     Part& part = part_of(block);
     const std::scoped_lock lock(part.mutex);
@@ -82,8 +82,8 @@ void free_block(void* block) {
   c10::GetDefaultCPUAllocator()->raw_deallocate(block);
 }
 
-// LibTorch's own allocator, counted. What the one gave the other can take back, so that they can be exchanged at any
-// time.
+// Counts the allocations of LibTorch's own allocator. Each of the two can free the other's blocks, so they can be
+// exchanged at any time.
 class CountingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t size) override {
@@ -99,7 +99,7 @@ class CountingAllocator final : public c10::Allocator {
   }
 };
 
-// Never destroyed: tensors remember the allocator that they can grow by.
+// Never destroyed: tensors keep a pointer to the allocator for resizing.
 c10::Allocator* counting_allocator() {
   static auto* allocator = new CountingAllocator;
   return allocator;

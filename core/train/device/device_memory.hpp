@@ -1,4 +1,4 @@
-// How much memory the tensors of each device of strategy dp take, where the devices are CPUs and share one memory.
+// Peak tensor memory of each device of strategy dp if the devices are CPUs, which share one memory.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace ddprun::train {
 
-// Counts LibTorch's CPU memory, from construction to stop(), for the thread that allocates it, whichever thread frees
-// it: parameters and gradients, outputs kept for backward, what an operation needs for a moment. It does not count what
-// libraries such as oneDNN allocate for themselves, nor the loader's batches. One object at a time; made and destroyed
-// where no other thread makes tensors.
+// Counts LibTorch's CPU allocations from construction to stop(): parameters, gradients, outputs kept for backward, and
+// temporaries. An allocation counts for the thread that made it, whichever thread frees it. Memory that libraries such
+// as oneDNN allocate for themselves, and the DataLoader's batches, are not counted. Only one object at a time.
+// Construct and destroy it while no other thread creates tensors.
 class DeviceMemory {
  public:
   explicit DeviceMemory(int devices);
@@ -18,13 +18,13 @@ class DeviceMemory {
   DeviceMemory& operator=(const DeviceMemory&) = delete;
   ~DeviceMemory();
 
-  // What the calling thread asks for from here on is this device's.
+  // Counts further allocations of the calling thread for this device.
   void use(int device);
-  // Bytes that the device holds already.
+  // Adds bytes that the device already holds.
   void add(int device, int64_t bytes);
-  // Ends the counting, which costs a lock and a look-up for each tensor. Where no other thread makes tensors.
+  // Stops counting, which costs a lock and a look-up per tensor. Call it while no other thread creates tensors.
   void stop();
-  // The most bytes that each device held until stop(). Any thread.
+  // Peak bytes of each device until stop(). Thread-safe.
   std::vector<int64_t> peaks() const;
 
   struct Account;

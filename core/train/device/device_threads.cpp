@@ -20,7 +20,7 @@ DeviceThreads::~DeviceThreads() {
 }
 
 void DeviceThreads::live(int device, Other& self, const std::function<void(int device)>& begin) {
-  // The number of compute threads is each thread's own; a new one has to be told.
+  // The number of compute threads is set per thread, so a new thread must set it.
   at::init_num_threads();
   begin(device);
   done_.release();

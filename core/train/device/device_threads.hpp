@@ -1,4 +1,4 @@
-// The devices of strategy dp: each a thread, where it is a CPU with a team of compute threads of its own.
+// The devices of strategy dp: one thread per device; a CPU device has its own team of compute threads.
 #pragma once
 
 #include <ATen/ThreadLocalState.h>
@@ -11,20 +11,21 @@
 
 namespace ddprun::train {
 
-// Device 0 is the thread that makes this object; each of the others is a thread that stays until the object goes. Every
-// device has the number of compute threads that torch::set_num_threads was last told. Only the maker may call.
+// Device 0 is the thread that constructs this object; each other device is a thread that runs until the destructor.
+// Every device has as many compute threads as torch::set_num_threads was last given. Only the constructing thread may
+// call.
 class DeviceThreads {
  public:
-  // begin(device) is called once on each device's thread, on device 0 last; it must not throw.
+  // Calls begin(device) once on each device's thread, for device 0 last. It must not throw.
   DeviceThreads(int devices, const std::function<void(int device)>& begin);
   DeviceThreads(const DeviceThreads&) = delete;
   DeviceThreads& operator=(const DeviceThreads&) = delete;
   ~DeviceThreads();
 
   int devices() const { return static_cast<int>(others_.size()) + 1; }
-  // Calls work(device) on each of the first `count` devices at the same time, with the caller's grad mode and autocast,
-  // and waits for all of them. Throws what the first device that failed threw, when all have ended. The next call may
-  // follow all the same.
+  // Calls work(device) on each of the first `count` devices in parallel, with the caller's grad mode and autocast, and
+  // waits for all of them. Then throws the exception of the first device that failed. run() may be called again after
+  // that.
   void run(int count, const std::function<void(int device)>& work);
 
  private:
@@ -37,8 +38,8 @@ class DeviceThreads {
 
   std::deque<Other> others_;
   std::counting_semaphore<> done_{0};
-  // Of the run under way: written before start, read after it.
-  const std::function<void(int device)>* work_ = nullptr;  // null: end
+  // Of the current run: written before start, read after it.
+  const std::function<void(int device)>* work_ = nullptr;  // null: the threads end
   const at::ThreadLocalState* state_ = nullptr;
 };
 

@@ -7,8 +7,8 @@
 namespace ddprun::train {
 namespace {
 
-// Calls `work` with the allocator of the device's type where LibTorch has this interface; Type puts the question off
-// until the name has been looked up.
+// Calls `work` with the allocator of the device's type if this LibTorch has that interface. The template parameter Type
+// delays the check until instantiation.
 template <class Type, class Work>
 void with_allocator(const Type& type, Work work) {
   if constexpr (requires { getDeviceAllocator(type); }) work(*getDeviceAllocator(type));
@@ -19,7 +19,7 @@ void with_allocator(const Type& type, Work work) {
 GpuMemory peak_memory(torch::Device gpu) {
   GpuMemory peak;
   with_allocator(gpu.type(), [&](auto& allocator) {
-    constexpr std::size_t all = 0;  // of the kinds of memory pools that the figures are kept for
+    constexpr std::size_t all = 0;  // index of the total over all memory pools
     const auto stats = allocator.getDeviceStats(gpu.index());
     peak = {stats.allocated_bytes[all].peak, stats.reserved_bytes[all].peak};
   });

@@ -1,4 +1,4 @@
-// The memory of a GPU that LibTorch's allocator has taken.
+// The memory of a GPU that LibTorch's allocator uses.
 #pragma once
 
 #include <torch/torch.h>
@@ -7,17 +7,17 @@
 
 namespace ddprun::train {
 
-// The most bytes at any time since reset_peak_memory(), of this process; -1 under a LibTorch before 2.9, which does not
-// tell.
+// Peaks since reset_peak_memory(), in bytes, of this process; -1 with a LibTorch before 2.9, which does not report
+// them.
 struct GpuMemory {
   int64_t allocated = -1;  // by tensors
-  int64_t reserved = -1;   // taken from the GPU, with what is kept for later tensors
+  int64_t reserved = -1;   // reserved on the GPU, including memory cached for later tensors
 };
 
 GpuMemory peak_memory(torch::Device gpu);
 void reset_peak_memory(torch::Device gpu);
 
-// Waits for the GPU and gives back what is kept for later tensors. A LibTorch before 2.9 keeps it.
+// Waits for the GPU and frees the memory that is cached for later tensors. Does nothing with a LibTorch before 2.9.
 void release_spare_memory(torch::Device gpu);
 
 }  // namespace ddprun::train

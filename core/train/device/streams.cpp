@@ -9,7 +9,7 @@ namespace {
 
 using Guard = c10::impl::VirtualGuardImpl;
 
-// LibTorch before 2.11 builds a ddprun for CPUs.
+// With a LibTorch before 2.11, ddprun is built for CPUs only.
 template <class AnyGuard>
 void* native_handle(const AnyGuard& guard, const c10::Stream& stream) {
   if constexpr (requires { guard.getStreamNativeHandle(stream); }) {

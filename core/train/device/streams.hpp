@@ -1,6 +1,5 @@
-// Streams and events of a run's device, over LibTorch's device-generic interface: no header of CUDA's. For CUDA devices
-// that train::load_cuda() has made available. What waits for what on a GPU is said with c10::Event and
-// c10::StreamGuard.
+// Streams and events of a run's device, through LibTorch's device-generic interface, without CUDA's headers. For CUDA
+// devices, train::load_cuda() must have been called. c10::Event and c10::StreamGuard order the work of streams.
 #pragma once
 
 #include <c10/core/Event.h>
@@ -10,32 +9,32 @@
 
 namespace ddprun::train {
 
-// The stream that operations on this device are queued on, for the calling thread.
+// The calling thread's current stream on this device: operations are queued on it.
 c10::Stream current_stream(torch::Device device);
 
-// Another one of that device, from LibTorch's pool, which it stays in: two calls may give the same. `high_priority`:
-// its work comes before that of ordinary streams where a GPU has to choose.
+// Another stream of the device, from LibTorch's pool. The pool keeps it, so two calls may return the same stream.
+// `high_priority`: a GPU runs its work before that of ordinary streams.
 c10::Stream side_stream(torch::Device device, bool high_priority = false);
 
-// Makes such a one the calling thread's current stream of that device, for good. CUDA records no graph on a device's
-// default stream, nor anything that depends on it: what autograd makes for a parameter belongs to the stream that is
-// the current one then.
+// Makes such a stream the calling thread's current stream on the device, permanently. CUDA can capture no graph that
+// involves the default stream, and autograd binds a parameter's nodes to the stream that is current when it creates
+// them.
 void leave_default_stream(torch::Device device);
 
-// The cudaStream_t, as other libraries take it; valid as long as the process. Throws Error(plugin) under a LibTorch
-// before 2.11, which has no way to ask.
+// The cudaStream_t, for other libraries; valid until the process ends. Throws Error(plugin) with a LibTorch before
+// 2.11, which does not expose it.
 void* handle(const c10::Stream& stream);
 
-// An event that orders streams: record() it on one, block() another until the work before it is done.
+// An event that orders streams: record() it on one stream, then block() makes another stream wait for it.
 c10::Event ordering_event(torch::Device device);
-// One that besides knows when it was reached: begin.elapsedTime(end), in milliseconds, once both are reached.
+// An event that also stores its time: begin.elapsedTime(end), in milliseconds, once both events have completed.
 c10::Event timing_event(torch::Device device);
 
-// Keeps the tensor's memory from being given to anybody else before what is queued on `stream` until now, or until the
-// tensor goes, is done: for a tensor that was made on another stream. The memory stays its owner's.
+// For a tensor that was allocated on another stream: its memory is not reused before the work queued on `stream` until
+// now, or until the tensor is freed, has completed. Does not change the tensor's ownership.
 void keep_for(const torch::Tensor& tensor, const c10::Stream& stream);
 
-// Waits on the host until all that was queued on the device is done. Nothing on a CPU.
+// Blocks the host until all work queued on the device has completed. Does nothing on a CPU.
 void synchronize(torch::Device device);
 
 }  // namespace ddprun::train

@@ -7,7 +7,7 @@ Upload::Upload(torch::Device device) : device_(device), stream_(side_stream(devi
 Upload::~Upload() {
   try {
     wait();
-  } catch (const c10::Error&) {  // of a GPU that has failed, which whoever computes there learns too
+  } catch (const c10::Error&) {  // the GPU has failed; the thread that computes on it gets the same error
   }
 }
 

@@ -1,14 +1,14 @@
-// Upload: batches on their way from the loader's memory to a GPU, beside what the GPU computes.
+// Upload: copies batches from the DataLoader's memory to a GPU while the GPU computes.
 #pragma once
 
 #include <torch/torch.h>
 
-#include "train/loop/data_loader.hpp"
 #include "train/device/streams.hpp"
+#include "train/loop/data_loader.hpp"
 
 namespace ddprun::train {
 
-// One thread; one batch at a time is on its way.
+// Single-threaded; one copy at a time.
 class Upload {
  public:
   explicit Upload(torch::Device device);
@@ -17,11 +17,12 @@ class Upload {
   // Waits, as wait() does.
   ~Upload();
 
-  // Queues the copy of a batch in host memory, on a stream of its own. The host memory must stay as it is until wait().
+  // Queues the copy of a batch in host memory on a separate stream. The host memory must not change before wait()
+  // returns.
   TensorBatch begin(const TensorBatch& host);
-  // Makes the device's current stream wait for that copy, and the memory wait for what the stream will do with it.
+  // Makes the device's current stream wait for the copy, and keeps the memory until the stream's work on it is done.
   void hand_out(const TensorBatch& batch);
-  // Waits on the host until the last copy is done: its host memory is free again.
+  // Blocks the host until the last copy is done. Its host memory may be reused then.
   void wait();
 
  private:

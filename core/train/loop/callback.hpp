@@ -1,4 +1,4 @@
-// Callback: what happens at the marked points of a training besides training itself, such as checkpoints and progress.
+// Callback: what happens at fixed points of a training besides training itself, such as checkpoints and progress.
 #pragma once
 
 #include <algorithm>
@@ -18,60 +18,61 @@ class DataLoader;
 class RankGroup;
 class StepMonitor;
 
-// How far a training goes.
+// How long a training runs.
 struct Plan {
-  std::optional<int64_t> epochs;  // exactly one of the two
+  std::optional<int64_t> epochs;  // exactly one of epochs and steps is set
   std::optional<int64_t> steps;
   bool evaluate = true;  // after each epoch
 };
 
 inline const std::string kInterrupted = "interrupted", kEarlyStop = "early_stop";
 
-// Where a training stands. The training loop keeps it, callbacks read it and may end the training by it.
+// The progress of a training. The training loop updates it; callbacks read it and may stop the training through it.
 struct LoopState {
   const Plan& plan;
   RankGroup& ranks;
   DataLoader& train;
   StepMonitor& monitor;
-  Position at;          // `at.step` is current whenever a callback is called
-  bool stop = false;    // no further step: the plan's steps are done, or `stopped` says why
-  std::string stopped;  // kInterrupted, kEarlyStop; empty: the plan
+  Position at;          // whenever a callback is called, `at.step` is the current step
+  bool stop = false;    // no further step: either the plan is complete, or `stopped` gives the reason
+  std::string stopped;  // kInterrupted or kEarlyStop; empty: the plan is complete
 
-  // Whether training ends after so many epochs.
+  // Whether training ends after this number of epochs.
   bool ends_after(int64_t epochs_done) const { return stop || (plan.epochs && epochs_done >= *plan.epochs); }
-  // Epochs whose steps are all done.
+  // Number of epochs whose steps are all done.
   int64_t complete_epochs() const;
 };
 
-// Every function is called on the training thread, in the order of the list of callbacks; slow ones slow training down.
-// Those that communicate must be called on all ranks alike: the loop guarantees it for all but on_phase. What a
-// function throws ends the training.
+// The training thread calls every function, in the order of the callback list. A slow callback slows training down. A
+// callback that communicates must be called on all ranks in the same order; the loop guarantees this for every function
+// but on_phase. An exception ends the training.
 class Callback {
  public:
   virtual ~Callback() = default;
 
-  // Once, when the replicas are equal and before the first step. May move state.at to where training resumes.
+  // Once, when all replicas are equal and before the first step. May set state.at to the position to resume from.
   virtual void on_fit_start(LoopState& state) { (void)state; }
-  // When a phase begins. bucket: of an allreduce, else -1.
+  // A phase begins. bucket: of an allreduce, otherwise -1.
   virtual void on_phase(Phase phase, int64_t step, int bucket) { (void)phase, (void)step, (void)bucket; }
-  // True where on_step_end for this step must come before the next step begins, and that of the step before it before
-  // this step begins. A GPU is idle meanwhile.
+  // True if this step must be reported (on_step_end) before the next step begins. The step before it is then also
+  // reported before this step begins. The GPU is idle during that time.
   virtual bool needs_sync(int64_t step) {
     (void)step;
     return false;
   }
-  // The gradients are those that the optimizer is about to use; then the weights are those after its step.
+  // First the gradients that the optimizer is about to use, then the weights after its step.
   virtual void before_optimizer_step(int64_t step) { (void)step; }
   virtual void after_optimizer_step(int64_t step) { (void)step; }
-  // After each step, in order. On a GPU one step late, unless needs_sync() asks otherwise. step_of_epoch is from 1.
+  // After each step, in order. On a GPU a step is reported after the next one has been queued, unless needs_sync()
+  // returned true. step_of_epoch counts from 1.
   virtual void on_step_end(const record::StepRecord& record, int64_t step_of_epoch, LoopState& state) {
     (void)record, (void)step_of_epoch, (void)state;
   }
-  // After the steps of an epoch, or of the part of it before a stop. Before the evaluation.
+  // After the steps of an epoch, or of the part of an epoch before a stop; before the evaluation.
   virtual void on_epoch_trained(LoopState& state) { (void)state; }
-  // After the evaluation of an epoch; not after an interrupted one.
+  // After the evaluation of an epoch. Not called for an interrupted epoch.
   virtual void on_epoch_end(const record::EpochRecord& record, LoopState& state) { (void)record, (void)state; }
-  // True where training must end after this step. All ranks must get the same answer for the same step.
+  // True if training must end after this step. All ranks must get the same answer for the same step.
   virtual bool should_stop(int64_t step) {
     (void)step;
     return false;
@@ -80,7 +81,7 @@ class Callback {
   virtual void on_fit_end(LoopState& state) { (void)state; }
 };
 
-// Calls each callback of a list in turn. The callbacks belong to the caller and outlive it.
+// Calls each callback of a list in turn. The caller owns the callbacks; they outlive the list.
 class CallbackList final : public Callback {
  public:
   explicit CallbackList(std::vector<Callback*> callbacks) : callbacks_(std::move(callbacks)) {}

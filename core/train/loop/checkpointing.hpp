@@ -1,4 +1,4 @@
-// Checkpointer: where a training's state goes, and comes from when a run resumes. And the callbacks that call it.
+// Checkpointer: saves the state of a training and restores it. And the callbacks that use it.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 
 namespace ddprun::train {
 
-// Every rank has one and calls it at the same places.
+// Every rank has one and calls it at the same points.
 class Checkpointer {
  public:
   virtual ~Checkpointer() = default;
-  // Once, when the replicas are equal and before the first step: restores what the run resumes from and returns where
-  // it stands; Position{} for a new run. Each rank by itself: it may take its time.
+  // Once, when the replicas are equal and before the first step. Restores the state to resume from and returns its
+  // position; Position{} for a new run. Not collective, so a rank may take longer than a timeout.
   virtual Position restore() = 0;
-  // Directly after it, collective: restores what all ranks must restore together.
+  // Called directly after restore(). Collective: restores what all ranks must restore together.
   virtual void restore_together() = 0;
-  // Saves this rank's part of the next commit. All ranks have returned before save() is called.
+  // Saves this rank's state for the next checkpoint. All ranks have returned before save() is called.
   virtual void save_state(const Position& position) = 0;
   // Rank 0: commits the weights after a step, with the number of complete epochs.
   virtual void save(int64_t step, int64_t epochs) = 0;
@@ -25,15 +25,15 @@ class Checkpointer {
   virtual void save_best(int64_t step, int64_t epochs, double value) = 0;
 };
 
-// Resumes the training, and commits after every `every` epochs (0: only at the end) and when training ends, before the
-// evaluation, so that an interruption of the evaluation loses nothing. First in the list of callbacks.
+// Resumes the training. Commits after every `every` epochs (0: only at the end) and when training ends. It commits
+// before the evaluation, so that an interrupted evaluation loses no progress. Must be first in the list of callbacks.
 class CheckpointCallback final : public Callback {
  public:
   CheckpointCallback(Checkpointer& checkpointer, int64_t every) : checkpointer_(checkpointer), every_(every) {}
 
   void on_fit_start(LoopState& state) override;
   void on_epoch_trained(LoopState& state) override;
-  // An early stop ends the training after the place for its commit.
+  // EarlyStop may end the training after on_epoch_trained(), so the last commit happens here.
   void on_fit_end(LoopState& state) override;
 
  private:
@@ -44,7 +44,7 @@ class CheckpointCallback final : public Callback {
   int64_t committed_ = -1;  // the step of the last commit
 };
 
-// Keeps the weights of the epoch that is best by a metric (metric.hpp). Before EarlyStop in the list of callbacks.
+// Keeps the weights of the best epoch by a metric (metric.hpp). Must come before EarlyStop in the list of callbacks.
 class BestWeights final : public Callback {
  public:
   BestWeights(Checkpointer& checkpointer, std::string metric)

@@ -17,7 +17,7 @@ torch::Tensor view(void* memory, int64_t size, const Field& field) {
   return torch::from_blob(memory, shape, torch::TensorOptions().dtype(type));
 }
 
-// Page-locked memory comes from LibTorch, whose copies know it.
+// LibTorch allocates page-locked memory, so that its copies recognise it.
 std::shared_ptr<std::byte> page_locked(std::size_t bytes) {
   const auto options = torch::TensorOptions().dtype(torch::kUInt8).pinned_memory(true);
   const auto memory = std::make_shared<torch::Tensor>(torch::empty({static_cast<int64_t>(bytes)}, options));
@@ -88,7 +88,7 @@ std::vector<int64_t> DataLoader::samples_per_rank() const {
   return data::apportion(batch_size_ * world_, batch_weights_);
 }
 
-// Of this rank, one for each step of the epoch.
+// The batches of this rank, one per step of the epoch.
 data::Batches DataLoader::batches(int64_t epoch) const {
   const auto of = [&](const Sampler& sampler) {
     data::Batches batches = data::cut_batches(sampler.indices(epoch), batch_size_, false);
@@ -120,9 +120,9 @@ bool DataLoader::next(TensorBatch& batch) {
   return true;
 }
 
-// The next batch, on its way to the GPU.
+// Loads the next batch and starts its copy to the GPU.
 std::optional<TensorBatch> DataLoader::fetch() {
-  upload_->wait();  // for the copy of the batch before, a step ago: the loader is about to use its memory again
+  upload_->wait();  // for the copy of the batch before: the Loader is about to reuse its memory
   TensorBatch batch;
   if (!load(batch)) return std::nullopt;
   return upload_->begin(batch);

@@ -72,8 +72,8 @@ class DdpStrategy final : public Strategy {
     summary.transport = executed.transport;
     const TransferTotals mine = reducer_.totals();
     summary.comm_bytes = static_cast<int64_t>(mine.bytes);
-    if (!std::isnan(summary.split.graph)) return;  // the allreduces of replayed steps cannot be timed
-    // Of the rank that waited least for the others: the nearest to the network's own time.
+    if (!std::isnan(summary.split.graph)) return;  // the allreduces of replayed steps are not timed
+    // Of the rank that waited least for the others: closest to the network's own time.
     const std::vector<double> seconds = ranks_.gather(mine.seconds / static_cast<double>(steps));
     summary.comm_time = *std::min_element(seconds.begin(), seconds.end());
     if (backend_.size() == 1) return;

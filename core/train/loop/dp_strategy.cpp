@@ -12,7 +12,7 @@
 namespace ddprun::train {
 namespace {
 
-// The model on one device, with its part of the batch under way.
+// The model on one device, with its part of the current batch.
 struct Replica {
   explicit Replica(Model& model)
       : model(model),
@@ -56,7 +56,7 @@ std::vector<Replica> replicas_of(Model& main, const std::vector<Model*>& others)
   return replicas;
 }
 
-constexpr int64_t kCountedSteps = 3;  // in which the memory of CPU devices is counted
+constexpr int64_t kCountedSteps = 3;  // the memory of CPU devices is counted in the first steps
 
 class DpStrategy final : public Strategy {
  public:
@@ -117,14 +117,15 @@ class DpStrategy final : public Strategy {
     gathered_.reset();
   }
 
-  // Onto the main replica, one device after the other: floating-point sums depend on their order.
+  // Sums onto the main replica in device order, because floating-point sums depend on the order.
   void finish_gradients() override {
     const torch::NoGradGuard no_grad;
     for (int part = 1; part < threads_.devices(); ++part) add_gradients(at(part));
     monitor().end_of(&record::StepRecord::reduce);
   }
 
-  // A step's peak is reached in the first steps. Later ones cost what they cost under the other strategies.
+  // The peak of memory is reached in the first steps. Counting stops then, so that later steps cost as little as under
+  // the other strategies.
   void after_step(int64_t) override {
     if (memory_ != nullptr && ++steps_ == kCountedSteps) memory_->stop();
   }
@@ -140,13 +141,13 @@ class DpStrategy final : public Strategy {
   int device_of(int part) const { return order_[static_cast<std::size_t>(part)]; }
   Replica& at(int part) { return replicas_[static_cast<std::size_t>(part)]; }
 
-  // On the part's own thread.
+  // Runs on the part's own thread.
   void begin(int part) {
     make_current(at(part).device);
     if (memory_ != nullptr) memory_->use(device_of(part));
   }
 
-  // The main GPU waits for what is queued on the others so far. The host does not wait.
+  // The main GPU waits for the work queued on the other GPUs. The host does not wait.
   void wait_for_others() {
     if (device_.is_cpu()) return;
     for (int part = 1; part < used_; ++part) {
@@ -170,13 +171,13 @@ class DpStrategy final : public Strategy {
     for (std::size_t i = 0; i < main.size(); ++i) replica.state[i].tensor.copy_(main[i].tensor);
   }
 
-  // Training or evaluation, as the main replica is.
+  // Training or evaluation mode, as the main replica.
   void set_mode(torch::nn::Module& module) const {
     const bool training = model_.module().is_training();
     if (module.is_training() != training) module.train(training);
   }
 
-  // The sizes of torch.chunk: all equal but the last, and fewer parts than devices where the batch is small.
+  // The sizes of torch.chunk: all equal but the last; a small batch gives fewer parts than devices.
   std::vector<torch::Tensor> parts_of(const torch::Tensor& batch) const { return batch.chunk(threads_.devices()); }
 
   void scatter(const torch::Tensor& input) {
@@ -201,7 +202,7 @@ class DpStrategy final : public Strategy {
     }
   }
 
-  // Where autograd of the loss ends, and that of each replica begins.
+  // The boundary between the autograd graph of the loss and those of the replicas.
   torch::Tensor gather_outputs() {
     std::vector<torch::Tensor> outputs;
     for (int part = 0; part < used_; ++part) outputs.push_back(at(part).output.detach().to(device_, true));
@@ -224,9 +225,9 @@ class DpStrategy final : public Strategy {
   }
 
   const std::vector<int> order_;
-  std::vector<Replica> replicas_;               // the main one first; all that is indexed by part follows this order
+  std::vector<Replica> replicas_;               // the main one first; everything indexed by part uses this order
   const torch::Device device_;                  // of the main replica
-  const std::unique_ptr<DeviceMemory> memory_;  // of CPUs; GPUs count theirs themselves
+  const std::unique_ptr<DeviceMemory> memory_;  // of CPUs; LibTorch's CUDA allocator counts by itself
   DeviceThreads threads_;
   int64_t steps_ = 0;  // of this run
   int used_ = 0;       // parts of the current batch

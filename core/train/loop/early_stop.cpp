@@ -5,7 +5,7 @@
 namespace ddprun::train {
 namespace {
 
-// Names in Position::numbers.
+// Keys of Position::numbers.
 const std::string kBest = "early_stop.best", kWaited = "early_stop.waited";
 
 }  // namespace

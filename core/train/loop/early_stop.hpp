@@ -12,19 +12,19 @@ namespace ddprun::train {
 struct EarlyStopRule {
   std::string metric;    // as in metric.hpp
   int64_t patience = 3;  // epochs in a row without an improvement
-  double min_delta = 0;  // an epoch improves when its metric is better than the best by more than this
+  double min_delta = 0;  // an epoch improves if its metric is better than the best one by more than this
 };
 
-// Last in the list of callbacks: what the others do after an epoch comes before the end.
+// Must be last in the list of callbacks, so that the others have handled the epoch before training ends.
 class EarlyStop final : public Callback {
  public:
   explicit EarlyStop(EarlyStopRule rule) : rule_(std::move(rule)) {}
 
   void on_epoch_end(const record::EpochRecord& record, LoopState& state) override;
 
-  // Whether this epoch is the patience-th in a row that did not improve. To be called after each epoch; `numbers`
-  // (those of Position) keeps what it has to remember. The answer is equal on all ranks, as the epoch's figures are.
-  // Throws Error(usage) where the epoch has no such metric.
+  // True if this epoch is the patience-th in a row without an improvement. Call it after each epoch. Its state is kept
+  // in `numbers` (Position::numbers). All ranks get the same answer, because the metrics of an epoch are equal on all
+  // ranks. Throws Error(usage) if the epoch has no such metric.
   bool should_stop_after(const record::EpochRecord& epoch, std::map<std::string, double>& numbers) const;
 
  private:

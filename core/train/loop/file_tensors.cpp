@@ -31,7 +31,7 @@ torch::Tensor tensor_like(const torch::Tensor& like, const checkpoint::File& fil
                                      tensor.dtype + " " + shape_text(tensor.shape) + ", and the model needs " + wanted +
                                      " " + shape_text(like.sizes().vec()));
   }
-  // from_blob takes no const; the memory is only read.
+  // from_blob requires a non-const pointer; the memory is only read.
   const torch::Tensor bytes =
       torch::from_blob(const_cast<std::byte*>(tensor.data.data()), tensor.shape, like.scalar_type());
   return torch::empty_like(like).copy_(bytes);

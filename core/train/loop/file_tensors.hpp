@@ -1,4 +1,4 @@
-// Tensors on their way into a safetensors file and out of one.
+// Conversion between tensors and safetensors files.
 #pragma once
 
 #include <torch/torch.h>
@@ -11,8 +11,8 @@
 
 namespace ddprun::train {
 
-// Views for checkpoint::write_safetensors, with the contiguous copies on the CPU that some of them need. Valid while it
-// lives and the tensors are not changed.
+// Views for checkpoint::write_safetensors. Owns contiguous CPU copies of the tensors that need one. Valid while this
+// object lives and the tensors do not change.
 class FileTensors {
  public:
   void add(const std::string& name, const torch::Tensor& tensor);
@@ -24,11 +24,11 @@ class FileTensors {
   std::vector<checkpoint::TensorView> views_;
 };
 
-// Null where the file has no such tensor.
+// Null if the file has no such tensor.
 const checkpoint::Tensor* find_tensor(const checkpoint::File& file, const std::string& name);
 
-// A copy of the file's tensor, laid out, and on the device, as `like` is. Throws Error(usage) that names file and
-// tensor unless shape and dtype are those of `like`.
+// Copies a tensor of the file to the device and memory layout of `like`. Throws Error(usage) that names file and tensor
+// unless shape and dtype are those of `like`.
 torch::Tensor tensor_like(const torch::Tensor& like, const checkpoint::File& file, const checkpoint::Tensor& tensor);
 
 }  // namespace ddprun::train

@@ -14,7 +14,7 @@ GraphRunner::GraphRunner(DeviceGraph& graph, torch::optim::Optimizer& optimizer,
   dynamic_cast<FusedOptimizer&>(optimizer).stay_on_device(std::move(rate));
 }
 
-// Memory that a step still uses could not be the graph's: so the spare memory goes first.
+// A graph cannot use memory that LibTorch caches for other steps, so the cached memory is freed first.
 void GraphRunner::record(const TensorBatch& batch, StepRunner& runner, Strategy& strategy, StepMonitor& monitor) {
   release_spare_memory(device_);
   monitor.timer.set_timing(false);

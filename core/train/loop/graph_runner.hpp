@@ -1,4 +1,4 @@
-// GraphRunner: the steps of a training that are recorded once as a CUDA graph and replayed.
+// GraphRunner: records a training step once as a CUDA graph and replays it.
 #pragma once
 
 #include <functional>
@@ -10,21 +10,20 @@
 
 namespace ddprun::train {
 
-// Training thread only. All that it is made from outlives it.
+// Training thread only. All constructor arguments must outlive it.
 class GraphRunner {
  public:
-  // `graph` is empty. The optimizer, a FusedOptimizer, counts its steps on the device from here on.
+  // `graph` must be empty. The optimizer is a FusedOptimizer; from here on it counts its steps on the device.
   GraphRunner(DeviceGraph& graph, torch::optim::Optimizer& optimizer, torch::Device device, int64_t batch_size,
               const std::optional<Schedule>& schedule);
 
-  // Whether this step is replayed, after so many others of the run. The same on all ranks.
+  // Whether this step is replayed, given the number of steps done before it. The same on all ranks.
   bool takes(const TensorBatch& batch, int64_t steps_before) const { return graph_.takes(batch, steps_before); }
-  // The learning rate of the next step. Only a rate that changes from step to step needs this.
+  // Sets the learning rate of the next step. Needed only if the rate changes from step to step.
   void set_rate(double rate) {
     if (rate_.defined()) rate_.fill_(rate);
   }
-  // Records the step where no step was recorded before. The GPU must have nothing to do, and all steps before must have
-  // been reported.
+  // Records the step if none was recorded before. The GPU must be idle, and all earlier steps must have been reported.
   bool is_recorded() const { return graph_.recorded(); }
   void record(const TensorBatch& batch, StepRunner& runner, Strategy& strategy, StepMonitor& monitor);
   // Queues the recorded step for this batch.
@@ -33,7 +32,7 @@ class GraphRunner {
  private:
   const torch::Device device_;
   StepGraph graph_;
-  torch::Tensor rate_;  // on the device, where a replayed step has another rate than the one before
+  torch::Tensor rate_;  // on the device; used if the learning rate changes between replayed steps
 };
 
 }  // namespace ddprun::train

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "ddprun/error.hpp"
 #include "base/log.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -18,10 +18,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLongestPause{250};  // between two meetings; peers that are done learn of each other by them
-constexpr int kPatience = 10;               // timeouts that a rank at work is waited for
+// between two heartbeats; bounds the time until finished ranks notice that all have finished
+constexpr milliseconds kLongestPause{250};
+constexpr int kPatience = 10;  // number of timeouts that the others wait for a working rank
 
-// The ranks tell one another whether they are done. Returns the first that is not, or -1.
+// One heartbeat: the ranks exchange whether they have finished. Returns the first that has not, or -1.
 int meet(CommBackend& backend, milliseconds timeout, bool done) {
   const auto mine = static_cast<uint8_t>(done);
   std::vector<uint8_t> all(static_cast<std::size_t>(backend.size()));
@@ -30,7 +31,7 @@ int meet(CommBackend& backend, milliseconds timeout, bool done) {
   return at_work == all.end() ? -1 : static_cast<int>(at_work - all.begin());
 }
 
-// Meets the others until all are done.
+// Exchanges heartbeats until all ranks have finished.
 void wait_for_all(CommBackend& backend, milliseconds timeout, const std::string& doing) {
   const Clock::time_point begin = Clock::now();
   for (int rank; (rank = meet(backend, timeout, true)) >= 0;) {
@@ -41,7 +42,7 @@ void wait_for_all(CommBackend& backend, milliseconds timeout, const std::string&
   }
 }
 
-// Meets the other ranks in this one's place until it is ended.
+// Exchanges heartbeats in this rank's name until stopped.
 class Proxy {
  public:
   Proxy(CommBackend& backend, milliseconds timeout, std::string doing)
@@ -50,7 +51,7 @@ class Proxy {
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
 
-  // No meeting is under way any more. Throws what one of them threw.
+  // Ends the heartbeats. Throws what one of them threw.
   void end() {
     join();
     if (failure_ != nullptr) std::rethrow_exception(failure_);
@@ -98,13 +99,13 @@ class Proxy {
   bool ended_ = false;
   bool told_ = false;
   std::exception_ptr failure_;
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // last member: it uses all of the above
 };
 
 }  // namespace
 
 void run_with_heartbeat(CommBackend& backend, milliseconds timeout, const std::string& doing,
-              const std::function<void()>& work) {
+                        const std::function<void()>& work) {
   if (work) {
     Proxy proxy(backend, timeout, doing);
     work();

@@ -1,4 +1,4 @@
-// Work that a rank does by itself while the others wait for it, and that may take longer than a collective.
+// A barrier for work that may take longer than the timeout of a collective.
 #pragma once
 
 #include <chrono>
@@ -9,13 +9,13 @@
 
 namespace ddprun::train {
 
-// Calls `work`, and returns when all ranks have ended theirs: a slow disk is no fault, but one that takes more than ten
-// timeouts longer than the others'. Collective; a rank without work gives an empty function. Meanwhile the ranks meet
-// several times within `timeout`, for which a thread of this function's uses the backend: `work` must not. Throws what
-// `work` throws; Error(peer) where a rank has ended, hangs outside of its work or is waited for too long, and then only
-// when `work` has returned. A rank whose work takes longer than `timeout` says so once: "rank 0 has been saving a
-// checkpoint for longer ...".
+// Calls `work` and returns when all ranks have finished theirs. Collective; a rank without work passes an empty
+// function. The ranks exchange a heartbeat several times within `timeout`, so a slow disk is not an error. It becomes
+// an error if a rank takes ten timeouts longer than the others. A separate thread sends the heartbeats through the
+// backend, so `work` must not use the backend. A rank whose work takes longer than `timeout` reports this once: "rank 0
+// has been saving a checkpoint for longer ...". Throws what `work` throws. Throws Error(peer), after `work` has
+// returned, if a rank has ended, hangs outside its work, or takes too long.
 void run_with_heartbeat(CommBackend& backend, std::chrono::milliseconds timeout, const std::string& doing,
-              const std::function<void()>& work);
+                        const std::function<void()>& work);
 
 }  // namespace ddprun::train

@@ -30,7 +30,7 @@ void LoadBalance::add(const record::StepRecord& step) {
   samples_ += step.samples;
 }
 
-// Samples per second of forward and backward; above 0.
+// Samples per second of forward and backward; positive.
 double LoadBalance::speed() const {
   constexpr double kLeastSeconds = 1e-9;
   return static_cast<double>(std::max<int64_t>(samples_, 1)) / std::max(seconds_, kLeastSeconds);

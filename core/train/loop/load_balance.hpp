@@ -1,4 +1,4 @@
-// LoadBalance: gives each rank the part of a step's samples that its speed earns.
+// LoadBalance: splits each step's samples among the ranks in proportion to their speed.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace ddprun::train {
 
-// Measures the ranks' speeds in the first steps of a run, and weights each rank's part of the batch by its speed from
-// the next step on. A resumed run uses the speeds that were measured before.
+// Measures the speed of every rank in the first steps of a run, and sets the batch weights from these speeds. A resumed
+// run uses the speeds that were measured before.
 class LoadBalance final : public Callback {
  public:
-  // steps: to measure, at least 1. The first of several does not count: its memory is new. on_change(samples) is called
-  // with each rank's samples of a full step when they change; it may be empty.
+  // steps: number of steps to measure, at least 1. If there are several, the first does not count, because its memory
+  // is new. on_change(samples) is called with the samples of a full step by rank when they change; it may be empty.
   LoadBalance(int64_t steps, std::function<void(const std::vector<int64_t>& samples)> on_change)
       : steps_(steps), on_change_(std::move(on_change)) {}
 

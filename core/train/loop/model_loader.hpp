@@ -1,4 +1,4 @@
-// From a model plugin's table to a Model. The plugin's Torch and C++ ABI have been compared by plugin::Registry.
+// Makes a Model from a model plugin. plugin::Registry has already compared the plugin's Torch version and C++ ABI.
 #pragma once
 
 #include <memory>
@@ -9,18 +9,18 @@
 
 namespace ddprun::train {
 
-// What plugin::Registry::model compares a plugin with: this program's own build.
+// The LibTorch version of this build, which plugin::Registry::model compares with the plugin's.
 std::string torch_version();
 int cxx11_abi();
 
-// Gives a model back to the plugin that made it.
+// Returns a model to the plugin that made it.
 struct ModelDeleter {
   void (*destroy)(void*) = nullptr;
   void operator()(Model* model) const { destroy(model); }
 };
 using ModelPtr = std::unique_ptr<Model, ModelDeleter>;
 
-// Makes the model. Throws Error(usage) with the plugin's own words when it refuses its options or the data's shape.
+// Makes the model. Throws Error(usage) with the plugin's message if the plugin rejects its options or the data's shape.
 ModelPtr make_model(const plugin::ModelPlugin& plugin, const ModelContext& context);
 
 }  // namespace ddprun::train

@@ -15,7 +15,7 @@ using torch::profiler::impl::ActivityType;
 using torch::profiler::impl::ProfilerConfig;
 using torch::profiler::impl::ProfilerState;
 
-// An event whose time we know on both clocks.
+// A profiler event whose time is known on both clocks.
 constexpr const char* kMark = "ddprun.clock";
 
 int64_t now() {

@@ -1,4 +1,4 @@
-// LibTorch's profiler, on our clock.
+// LibTorch's profiler, with times on the clock of this program.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,12 @@
 
 namespace ddprun::train {
 
-// Keeps LibTorch's profiler from logging every GPU that is not there: sets KINETO_LOG_LEVEL in the environment, unless
-// the user did. Before the process has other threads, because they may read the environment meanwhile.
+// Keeps LibTorch's profiler from logging a message for every missing GPU: sets KINETO_LOG_LEVEL in the environment,
+// unless the user has set it. Call it before the process starts other threads, because setenv is not thread-safe.
 void silence_profiler();
 
-// Records every operation of this thread, and of those that at::ThreadLocalState carries it to, between start() and
-// stop(). One thread; one profiler at a time in a process.
+// Records every operation of this thread between start() and stop(), and of threads that inherit its
+// at::ThreadLocalState. Single-threaded; only one profiler at a time in a process.
 class OpProfiler {
  public:
   OpProfiler() = default;
@@ -21,8 +21,8 @@ class OpProfiler {
   OpProfiler& operator=(const OpProfiler&) = delete;
 
   void start();
-  // The operations since start(), on threads numbered from kFirstThread, in the order in which they began. Their times
-  // are those of steady_clock, to a few microseconds: the profiler's clock is another, and the two are compared once.
+  // The operations since start(), in the order in which they began, on threads numbered from kFirstThread. Times are
+  // converted from the profiler's clock to steady_clock, accurate to a few microseconds.
   std::vector<record::Span> stop();
   bool running() const { return running_; }
 
@@ -30,7 +30,7 @@ class OpProfiler {
 
  private:
   bool running_ = false;
-  int64_t marked_at_ = 0;  // when kMark was recorded
+  int64_t marked_at_ = 0;  // when the kMark event was recorded
 };
 
 }  // namespace ddprun::train

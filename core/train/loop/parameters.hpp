@@ -1,4 +1,4 @@
-// A module's parameters under their names, in the order in which PyTorch lists them.
+// A module's parameters with their names, in the order in which PyTorch lists them.
 #pragma once
 
 #include <torch/torch.h>
@@ -13,12 +13,12 @@ struct NamedTensor {
   torch::Tensor tensor;
 };
 
-// Those that require a gradient, one that several modules share (tied weights) once, under its first name: what a
-// Reducer and an optimizer see.
+// The parameters that require a gradient, as a Reducer and an optimizer use them. A parameter shared by several modules
+// (tied weights) appears once, under its first name.
 std::vector<NamedTensor> trainable_parameters(const torch::nn::Module& module);
 // All parameters and buffers: what a checkpoint holds (PyTorch's state_dict).
 std::vector<NamedTensor> state(const torch::nn::Module& module);
-// The buffers alone (BatchNorm's running statistics).
+// Only the buffers (BatchNorm's running statistics).
 std::vector<NamedTensor> buffers(const torch::nn::Module& module);
 
 }  // namespace ddprun::train

@@ -1,4 +1,4 @@
-// parity-rank<N>.jsonl: what the gradients and weights of the first steps were, to find where two runs part.
+// parity-rank<N>.jsonl: digests of gradients and weights of the first steps, to find where two runs start to differ.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@
 
 namespace ddprun::train {
 
-// One thread. Writing throws Error(failure) with the path and errno's text.
+// Single-threaded. Writing throws Error(failure) with the path and errno's text.
 class ParityLog final : public Callback {
  public:
-  // For so many steps of this run; the file is made at once.
+  // Logs the first `steps` steps of this run. The constructor creates the file.
   ParityLog(const std::string& run_dir, int rank, std::vector<NamedTensor> parameters, int64_t steps);
 
   // Whether the current step is logged.

@@ -1,4 +1,4 @@
-// Where a fit stands: what the loop itself has to know to go on as if it had never stopped.
+// The position of a training: all that the loop needs to resume as if it had never stopped.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace ddprun::train {
 
-// What the steps of an epoch add up to on this rank.
+// Totals over the steps of an epoch on this rank.
 struct EpochTotals {
-  double loss = 0;  // times samples
+  double loss = 0;  // sum of loss * samples
   double correct = 0;
   int64_t samples = 0;
 
@@ -34,31 +34,31 @@ struct EpochTotals {
 // Names of Position::numbers.
 inline const std::string kBestValue = "best.value", kBestEpoch = "best.epoch";
 
-// The measured speed of a rank, for the load balance.
+// The name under which the measured speed of a rank is kept, for LoadBalance.
 inline std::string speed_name(int rank) {
   return "speed." + std::to_string(rank);
 }
 
 struct Position {
-  int64_t step = 0;           // global, done
-  int64_t epoch = 0;          // under way, from 0
-  int64_t step_of_epoch = 0;  // done; all of them where the epoch is only to be judged
+  int64_t step = 0;           // steps done in the run
+  int64_t epoch = 0;          // current epoch, from 0
+  int64_t step_of_epoch = 0;  // steps done in this epoch; all of them if only the evaluation is left
   EpochTotals totals;         // of those steps
-  // What else the loop keeps from step to step, by name ("best.value").
+  // Other values that are kept from step to step, by name ("best.value").
   std::map<std::string, double> numbers;
 };
 
-// Into a file's metadata and back, doubles exactly. Reading throws Error(usage) that names the file and the word that
-// is missing or no number.
+// Writes a position to a file's metadata and reads it back; doubles are exact. Reading throws Error(usage) that names
+// the file and the key that is missing or is not a number.
 void write_position(const Position& position, checkpoint::Metadata& metadata);
 Position read_position(const checkpoint::File& file);
 
 // The shortest text that reads back as the same double.
 std::string exact_text(double value);
 
-// A whole number that a file's metadata must have; throws as read_position() does.
+// A required whole number of a file's metadata. Throws as read_position() does.
 int64_t whole_of(const checkpoint::File& file, const std::string& key);
-// The same of a double.
+// A required double of a file's metadata. Throws as read_position() does.
 double double_of(const checkpoint::File& file, const std::string& key);
 
 }  // namespace ddprun::train

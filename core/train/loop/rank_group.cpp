@@ -7,7 +7,7 @@
 
 namespace ddprun::train {
 
-// Gathered and added in rank order: a backend's allreduce need not take float64.
+// Gathers and adds in rank order, because a backend's allreduce need not support float64.
 std::vector<double> RankGroup::sum(const std::vector<double>& values) const {
   const std::vector<double> all = gather_all(values);
   std::vector<double> sums(values.size());
@@ -57,10 +57,10 @@ void RankGroup::wait_for_replay(const c10::Event& end) const {
     }
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
-  async_error();  // an aborted collective ends too, without a result
+  async_error();  // an aborted collective also completes, but without a result
 }
 
-// CUDA often reports through an event what became of an aborted collective.
+// An event often returns the CUDA error of an aborted collective.
 bool RankGroup::is_over(const c10::Event& event) const {
   try {
     return event.query();

@@ -1,4 +1,4 @@
-// RankGroup: what the training loop needs of the other ranks, and the same for a training of one rank.
+// RankGroup: the operations between ranks that the training loop needs. Also works for a training of one rank.
 #pragma once
 
 #include <torch/torch.h>
@@ -12,35 +12,35 @@
 
 namespace ddprun::train {
 
-// Training thread only. All functions but rank, size and async_error are collective, and throw as CommBackend does.
+// Training thread only. All functions but rank, size and async_error are collective. They throw as CommBackend does.
 class RankGroup {
  public:
-  RankGroup() = default;  // one rank, which waits for nobody
-  // `timeout`: of each collective. The backend must outlive the group.
+  RankGroup() = default;  // a group of one rank, without a backend
+  // `timeout` applies to each collective. The backend must outlive the group.
   RankGroup(CommBackend& backend, std::chrono::milliseconds timeout) : backend_(&backend), timeout_(timeout) {}
 
   int rank() const { return backend_ == nullptr ? 0 : backend_->rank(); }
   int size() const { return backend_ == nullptr ? 1 : backend_->size(); }
 
-  // Of a group that was made with a backend.
+  // Only for a group that was constructed with a backend.
   CommBackend& backend() const { return *backend_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
 
-  // Element by element over the ranks; every rank's value in rank order.
+  // sum: element by element over the ranks. gather: every rank's value in rank order.
   std::vector<double> sum(const std::vector<double>& values) const;
   std::vector<double> gather(double value) const;
   void barrier() const;
-  // Calls work() and returns when all ranks have done so. A rank without work gives an empty function. The others wait
-  // for as long as the work takes (heartbeat_barrier.hpp). `doing` stands in messages: "rank 1 has been <doing>".
+  // Calls work() and returns when all ranks have done so. A rank without work passes an empty function. The others wait
+  // as long as the work takes (heartbeat_barrier.hpp). `doing` completes the message "rank 1 has been <doing>".
   void heartbeat_barrier(const std::string& doing, const std::function<void()>& work) const;
-  // The same, with the work on rank 0 alone.
+  // The same, with work only on rank 0.
   void heartbeat_barrier_of_rank0(const std::string& doing, const std::function<void()>& work) const;
 
-  // Throws where the group has failed, so that this rank may hold what an aborted collective left. Asks no other rank.
+  // Throws if the group has failed. The tensors of this rank may then hold the result of an aborted collective. Does
+  // not communicate.
   void async_error() const;
-  // Waits on the host until a GPU has passed `end`, at most the timeout: then the group is aborted, with Error(peer).
-  // The backend, which bounds the wait for each collective that it is given, does not see one that a CUDA graph
-  // replays.
+  // Waits on the host until a GPU has passed `end`. After the timeout it aborts the group and throws Error(peer). The
+  // backend cannot do this: it does not see the collectives that a CUDA graph replays.
   void wait_for_replay(const c10::Event& end) const;
 
  private:

@@ -3,8 +3,8 @@
 #include <map>
 
 #include "ddprun/error.hpp"
-#include "train/reduce/tensor_buffer.hpp"
 #include "train/loop/tensor_digest.hpp"
+#include "train/reduce/tensor_buffer.hpp"
 
 namespace ddprun::train {
 
@@ -24,7 +24,7 @@ void broadcast_tensors(CommBackend& backend, const std::vector<NamedTensor>& ten
       views.push_back(flat.narrow(0, offset, tensor.numel()).view(tensor.sizes()));
       offset += tensor.numel();
     }
-    at::_foreach_copy_(group, views);  // on a GPU, few kernels for all
+    at::_foreach_copy_(group, views);  // few kernels for all tensors on a GPU
   }
 }
 

@@ -1,4 +1,4 @@
-// Keeping replicas equal: rank 0's tensors to all, and the proof that nobody has drifted.
+// Keeps replicas equal: broadcasts rank 0's tensors, and checks that all ranks hold the same values.
 #pragma once
 
 #include <chrono>
@@ -9,13 +9,12 @@
 
 namespace ddprun::train {
 
-// Overwrites the tensors with rank 0's, one collective for each dtype among them. Collective; throws as CommBackend
-// does.
+// Overwrites the tensors with those of rank 0, with one collective per dtype. Collective; throws as CommBackend does.
 void broadcast_tensors(CommBackend& backend, const std::vector<NamedTensor>& tensors,
                        std::chrono::milliseconds timeout);
 
-// Compares the bytes of every tensor over the ranks, by a 64-bit hash each. Collective. Throws Error(peer) on every
-// rank when they differ, naming the first tensor and the ranks.
+// Compares every tensor over the ranks by a 64-bit hash of its bytes. Collective. If they differ, throws Error(peer) on
+// every rank that names the first such tensor and the ranks.
 void compare_tensors(CommBackend& backend, const std::vector<NamedTensor>& tensors, int64_t step,
                      std::chrono::milliseconds timeout);
 

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <map>
 
-#include "ddprun/error.hpp"
 #include "base/log.hpp"
+#include "ddprun/error.hpp"
 #include "ddprun/plugin/detail/mix.hpp"
 #include "train/loop/file_tensors.hpp"
 #include "train/loop/weights.hpp"
@@ -34,7 +34,7 @@ class RunCheckpointer final : public Checkpointer {
     return position;
   }
 
-  // Sums over three ranks and more depend on where in a bucket a gradient lies.
+  // With three or more ranks, a sum depends on the gradient's position in its bucket.
   void restore_together() override {
     if (!order_.empty()) state_.reducer->set_bucket_order(order_);
   }
@@ -67,7 +67,7 @@ class RunCheckpointer final : public Checkpointer {
   }
 
  private:
-  // Those that this rank draws from, under their names in a file.
+  // The random generators that this rank uses, under their names in a file.
   std::map<std::string, at::Generator> generators() const {
     std::map<std::string, at::Generator> all{{kRandom, at::detail::getDefaultCPUGenerator()}};
     for (const torch::Device gpu : state_.gpus) {
@@ -84,7 +84,7 @@ class RunCheckpointer final : public Checkpointer {
   Position restore_rank(const File& file) {
     for (auto& [name, generator] : generators()) {
       const checkpoint::Tensor* const kept = find_tensor(file, name);
-      if (kept == nullptr && name != kRandom) continue;  // of a run on another device
+      if (kept == nullptr && name != kRandom) continue;  // saved by a run on another device
       generator.set_state(tensor_like(generator.get_state(), file, file.at(name)));
     }
     if (state_.rank != 0 && state_.own_buffers) {
@@ -95,8 +95,8 @@ class RunCheckpointer final : public Checkpointer {
     return read_position(file);
   }
 
-  // The commit is an epoch's end, whose totals rank 0 takes for all. The seed is new, else the masks of the first epoch
-  // would come again.
+  // The commit is at the end of an epoch; only rank 0 takes over the totals, for all ranks. The seed is new, because
+  // otherwise the random masks of the first epoch would repeat.
   Position restore_at_epoch(const File& shared) {
     Position position = read_position(shared);
     const auto ranks = static_cast<int>(whole_of(shared, "world"));
@@ -113,25 +113,25 @@ class RunCheckpointer final : public Checkpointer {
 
   std::vector<int64_t> order_in(const File& shared) const {
     const checkpoint::Tensor* const found = find_tensor(shared, kOrder);
-    if (found == nullptr || found->shape == std::vector<int64_t>{0}) return {};  // of strategy single
+    if (found == nullptr || found->shape == std::vector<int64_t>{0}) return {};  // saved under strategy single
     const auto count = static_cast<int64_t>(state_.parameters.size());
     const torch::Tensor order = tensor_like(torch::empty({count}, torch::kInt64), shared, *found);
     return {order.data_ptr<int64_t>(), order.data_ptr<int64_t>() + count};
   }
 
-  // The best so far goes with the run; one that a later step has replaced is not to be had any more. The file says
-  // which it is, not the position, which is of before the commit's own epoch was judged.
+  // Resumes the best metric so far. If a later step has replaced the best weights, they are lost. The best file has
+  // this value, not the position, which was saved before the evaluation of the commit's own epoch.
   void take_over_best(Position& position) {
     if (options_.best.empty()) return;
     const std::string path =
         checkpoint::best_path(std::filesystem::path(options_.resume->commit.path).parent_path().string());
     if (!std::filesystem::exists(path)) return;
     const File best = checkpoint::read_safetensors(path);
-    const auto measure = best.metadata.find("best");
-    if (measure == best.metadata.end() || measure->second != options_.best || whole_of(best, "step") > position.step) {
+    const auto metric = best.metadata.find("best");
+    if (metric == best.metadata.end() || metric->second != options_.best || whole_of(best, "step") > position.step) {
       position.numbers.erase(kBestValue);
       position.numbers.erase(kBestEpoch);
-      log::warning(path + " is of a later step, or of another measure: the best is looked for anew");
+      log::warning(path + " is of a later step, or of another metric: the search for the best starts again");
       return;
     }
     position.numbers[kBestValue] = double_of(best, kBestValue);
@@ -149,7 +149,7 @@ class RunCheckpointer final : public Checkpointer {
 
   const TrainingState state_;
   const CheckpointerOptions options_;
-  std::vector<int64_t> order_;  // of the buckets, in the run that goes on; empty where that had none
+  std::vector<int64_t> order_;  // bucket order of the resumed run; empty if that had none
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A run's checkpoints: the model's weights, and beside them what going on bit for bit needs.
+// The checkpoints of a run: the model's weights, and the state that a resumed run needs to continue bit for bit.
 #pragma once
 
 #include <torch/torch.h>
@@ -16,23 +16,25 @@ namespace ddprun::train {
 
 class BucketedReducer;
 
-// What a run goes on from.
+// What a run resumes from.
 struct ResumeFrom {
   checkpoint::Commit commit;
-  // The commit is of as many ranks: each takes its own state, and the run goes on bit for bit. Else it is the end of an
-  // epoch: all take weights and optimizer from it, and random states are drawn anew.
+  // True if the checkpoint has the same number of ranks: each rank restores its own state, and the run continues bit
+  // for bit. Otherwise the checkpoint is at the end of an epoch: all ranks restore weights and optimizer from it, and
+  // random states are seeded again.
   bool same_world = true;
 };
 
-// What is kept; owned elsewhere, and alive as long as the checkpointer.
+// The objects whose state is saved. The checkpointer does not own them; they must outlive it.
 struct TrainingState {
   const torch::nn::Module& module;
   torch::optim::Optimizer& optimizer;
-  const std::vector<NamedTensor>& parameters;  // the optimizer's
+  const std::vector<NamedTensor>& parameters;  // the optimizer's parameters
   BucketedReducer* reducer = nullptr;          // under ddp
   int rank = 0;
-  bool own_buffers = false;              // every rank's buffers differ: strategy.sync_buffers = false
-  std::vector<torch::Device> gpus = {};  // whose random states count: those of this rank, under dp of its replicas
+  bool own_buffers = false;  // the ranks have different buffers: strategy.sync_buffers = false
+  // GPUs whose random states are saved: this rank's GPU, or under dp those of the replicas
+  std::vector<torch::Device> gpus = {};
 };
 
 struct CheckpointerOptions {
@@ -40,16 +42,16 @@ struct CheckpointerOptions {
   checkpoint::CheckpointFolder* folder = nullptr;  // rank 0's
   checkpoint::Metadata metadata;                   // of the model files
   checkpoint::Metadata state_metadata;             // of this rank's states
-  std::string best;                                // the measure that save_best() goes by, for its metadata
-  uint64_t seed = 0;                               // of random states that are drawn anew
+  std::string best;                                // the metric that save_best() uses, for its metadata
+  uint64_t seed = 0;                               // for random states that are seeded again
   std::optional<ResumeFrom> resume;
 };
 
-// A model file holds parameters and buffers under the names of PyTorch's state_dict. A state file holds the state of
-// Torch's generators, of the CPU and of this rank's GPUs, and the position; rank 0's the optimizer's state and the
-// order of the buckets besides, those of other ranks their buffers where these differ. Throws what CheckpointFolder and
-// read_safetensors() throw. Files are the same whatever the device, and are read to any: one on which a GPU's random
-// state does not lie keeps its own.
+// A model file holds parameters and buffers under the names of PyTorch's state_dict. A state file holds the position
+// and the states of Torch's random generators, of the CPU and of this rank's GPUs. Rank 0's state file also holds the
+// optimizer's state and the bucket order; the other ranks' files hold their buffers if these differ. The files do not
+// depend on the device and can be restored to any device. A file without a random state for a GPU leaves that GPU's
+// generator unchanged. Throws what CheckpointFolder and read_safetensors() throw.
 std::unique_ptr<Checkpointer> run_checkpointer(TrainingState state, CheckpointerOptions options);
 
 }  // namespace ddprun::train

@@ -7,7 +7,7 @@
 namespace ddprun::train {
 namespace {
 
-// Absent stays absent.
+// Absent values stay absent.
 void add_known(double& sum, double value) {
   if (!std::isnan(value)) sum = (std::isnan(sum) ? 0 : sum) + value;
 }

@@ -1,4 +1,4 @@
-// What the steps of a run add up to on this rank.
+// Totals over the steps of a run on this rank.
 #pragma once
 
 #include <cstdint>
@@ -8,34 +8,34 @@
 namespace ddprun::train {
 
 struct RunTotals {
-  record::StepRecord sums;  // samples and times; the other members mean nothing
-  double seconds = 0;       // of training, from a barrier to a barrier
+  record::StepRecord sums;  // samples and times; the other members are unused
+  double seconds = 0;       // of training, between two barriers
 
   void add(const record::StepRecord& step);
-  // The times of the average step, and the throughput of `samples` of all ranks. steps > 0.
+  // The average times per step, and the throughput for `samples` of all ranks. steps > 0.
   record::Summary summary(int64_t steps, double samples) const;
 };
 
-// Counts the page faults of training steps. One costs about a microsecond, and a step that gives its memory back and
-// takes it again has tens of thousands. The first steps do not count: optimizer state, buckets and the loader's batches
-// are new in them. One thread.
+// Counts the page faults of training steps. One costs about a microsecond, and a step that frees and allocates its
+// memory again has tens of thousands. The first steps do not count, because they allocate optimizer state, buckets and
+// the DataLoader's batches. Single-threaded.
 class PageFaultMeter {
  public:
   static constexpr int64_t kWarmSteps = 5;
 
-  // Training begins here, after so many steps of the run.
+  // Training begins, after `steps` steps of the run.
   void start(int64_t steps);
   // After each step.
   void step(int64_t steps) {
     if (steps == kWarmSteps) start(steps);
   }
-  // What follows is not training.
+  // Training is interrupted, for example by an evaluation.
   void stop(int64_t steps);
 
   double per_step() const;
 
  private:
-  int64_t first_ = -1;  // steps done when counting began; -1: nothing is counted
+  int64_t first_ = -1;  // steps done when counting began; -1: not counting
   int64_t faults_then_ = 0;
   int64_t faults_ = 0;
   int64_t steps_ = 0;

@@ -5,7 +5,7 @@ namespace {
 
 constexpr int64_t kEagerSteps = 3;  // as torch.cuda.make_graphed_callables
 
-// Ends what it has begun, whatever happens in between.
+// Ends the recording even if an exception is thrown.
 class Recording {
  public:
   explicit Recording(DeviceGraph& graph) : graph_(graph) { graph_.begin(); }
@@ -13,7 +13,7 @@ class Recording {
     if (!under_way_) return;
     try {
       graph_.end();
-    } catch (const c10::Error&) {  // of a recording that went wrong before, which is told already
+    } catch (const c10::Error&) {  // the recording failed before; that error has been reported already
     }
   }
   Recording(const Recording&) = delete;

@@ -1,4 +1,4 @@
-// StepMonitor: the step under way, as the strategy and the parts of the loop report on it.
+// StepMonitor: through it, the strategy and the parts of the loop report on the current step.
 #pragma once
 
 #include <cmath>
@@ -9,14 +9,14 @@
 
 namespace ddprun::train {
 
-// One thread. The callbacks must outlive it.
+// Single-threaded. The callbacks must outlive it.
 class StepMonitor {
  public:
   StepMonitor(torch::Device device, Callback& callbacks) : timer(device), callbacks_(callbacks) {}
 
   // A phase of the current step begins. bucket: of an allreduce.
   void phase(Phase phase, int bucket = -1) { callbacks_.on_phase(phase, step, bucket); }
-  // A phase of another step: of the next one, or of one that a GPU still works at.
+  // A phase of another step begins: of the next one, or of one that the GPU is still executing.
   void phase_of(int64_t other, Phase phase) { callbacks_.on_phase(phase, other, -1); }
 
   void begin(record::StepRecord& record) {
@@ -24,8 +24,8 @@ class StepMonitor {
     timer.begin();
   }
   void end() { record_ = nullptr; }
-  // The time since the last lap belongs to this part of the step. For parts that only some strategies have: absent
-  // until then. Nothing happens outside a step, as in an evaluation.
+  // Assigns the time since the last lap to this part of the step. A part that only some strategies have is absent until
+  // then. Does nothing outside a step, for example in an evaluation.
   void end_of(double record::StepRecord::*part) {
     if (record_ == nullptr) return;
     double& seconds = record_->*part;
@@ -33,12 +33,12 @@ class StepMonitor {
     timer.lap(*record_, part);
   }
 
-  int64_t step = 0;  // global, under way or done, from 1
+  int64_t step = 0;  // current or last step of the run, from 1
   StepTimer timer;
 
  private:
   Callback& callbacks_;
-  record::StepRecord* record_ = nullptr;  // of the step under way
+  record::StepRecord* record_ = nullptr;  // of the current step
 };
 
 }  // namespace ddprun::train

@@ -1,4 +1,4 @@
-// What a step does besides forward, backward and the optimizer: the rest of [train].
+// The options of a step, from the [train] section.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 namespace ddprun::train {
 
 struct StepOptions {
-  int64_t accumulate = 1;  // micro-batches that a rank's part of the batch is cut into
-  double clip_norm = 0;    // limit of the gradients' global 2-norm; 0: none
+  int64_t accumulate = 1;  // number of micro-batches per batch
+  double clip_norm = 0;    // limit of the gradients' global 2-norm; 0: no limit
   Amp amp = Amp::off;
-  bool channels_last = false;        // of batches; the model's weights are laid out so already
-  std::optional<Schedule> schedule;  // none: the optimizer's own rate throughout
+  bool channels_last = false;        // memory format of batches; the model's weights have it already
+  std::optional<Schedule> schedule;  // none: the optimizer's own learning rate throughout
 };
 
 }  // namespace ddprun::train

@@ -1,4 +1,4 @@
-// What a step computes besides weights: on the device, and as copies on the host that nobody waits for.
+// The results of a step besides weights: on the device, with asynchronous copies to the host.
 #pragma once
 
 #include <torch/torch.h>
@@ -14,19 +14,19 @@ namespace ddprun::train {
 // Of a micro-batch.
 struct MicroResult {
   torch::Tensor loss;     // scalar: mean over its samples
-  torch::Tensor correct;  // scalar; undefined where accuracy has no meaning
+  torch::Tensor correct;  // scalar; undefined if accuracy is undefined
   double fraction = 1;    // of the rank's samples in the step
 };
 
 struct StepResults {
   std::vector<MicroResult> parts;
-  torch::Tensor scale, overflow;  // scalars; fp16, where the GPU itself skips a step
+  torch::Tensor scale, overflow;  // scalars; fp16, if the GPU itself skips steps with overflow
 };
 
-// A copy in page-locked memory of what the current stream of a GPU is about to compute. It is valid once the stream has
-// passed what is queued next. Undefined for an undefined tensor.
+// An asynchronous copy, in page-locked memory, of what a GPU's current stream is computing. It is valid when the stream
+// has passed this copy. Returns an undefined tensor for an undefined tensor.
 inline torch::Tensor copy_to_host(const torch::Tensor& tensor) {
-  constexpr bool non_blocking = true;  // into page-locked memory, as Tensor::to makes it then
+  constexpr bool non_blocking = true;  // Tensor::to allocates page-locked memory for such copies
   return tensor.defined() ? tensor.to(torch::kCPU, non_blocking) : tensor;
 }
 
@@ -40,8 +40,8 @@ inline StepResults copy_to_host(const StepResults& results) {
   return copies;
 }
 
-// A step that is done, or, on a GPU, queued. On a GPU the results are valid once the GPU has passed the last mark; on a
-// CPU the record is complete and the rest is empty.
+// A step that is done or, on a GPU, queued. On a GPU the results are valid when the GPU has passed the last mark. On a
+// CPU the record is complete and the other members are empty.
 struct PendingStep {
   record::StepRecord record;
   int64_t step_of_epoch = 0;  // from 1

@@ -10,7 +10,7 @@
 namespace ddprun::train {
 namespace {
 
-// Optimizer::zero_grad detaches in place, which a view, such as a gradient in a bucket, does not allow.
+// Optimizer::zero_grad detaches in place, which is not allowed for a view, such as a gradient in a bucket.
 void forget_gradients(torch::optim::Optimizer& optimizer) {
   for (torch::Tensor& parameter : parameters_of(optimizer)) parameter.mutable_grad().reset();
 }
@@ -85,8 +85,8 @@ void StepRunner::read(const StepResults& results, record::StepRecord& record) {
 void StepRunner::add_result(const MicroResult& result, record::StepRecord& record) {
   const auto value = result.loss.item<double>();
   if (!std::isfinite(value)) {
-    ranks_.async_error();  // the cause may be a lost peer, whose gradients never came
-    if (deferred_) monitor_.phase_of(record.step, Phase::forward);  // the next step is under way
+    ranks_.async_error();  // if a peer was lost, its gradients are missing, and that error comes first
+    if (deferred_) monitor_.phase_of(record.step, Phase::forward);  // the next step is already running
     throw Error(ExitCode::failure, std::string("the loss is ") + (std::isnan(value) ? "nan" : "infinite") +
                                        "; a smaller optimizer.lr usually helps");
   }

@@ -12,12 +12,12 @@
 
 namespace ddprun::train {
 
-// The mean loss over a batch, and the output that it was computed from.
+// The mean loss over a batch, and the model output that it was computed from.
 struct Outcome {
   torch::Tensor output, loss;
 };
 
-// Training thread only. All that it is made from outlives it.
+// Training thread only. All constructor arguments must outlive it.
 class StepRunner {
  public:
   // deferred: the loss stays on the device, in the results, instead of being read into the record.
@@ -33,12 +33,12 @@ class StepRunner {
         options_(options),
         deferred_(deferred) {}
 
-  // Forward, backward, gradients averaged, optimizer. What a CPU computes besides weights is in the record, what a GPU
-  // computes is in the results. Throws Error(failure) for a loss that is not finite.
+  // Forward, backward, gradient averaging, optimizer. On a CPU the loss and accuracy are in the record, on a GPU in the
+  // results. Throws Error(failure) if the loss is not finite.
   StepResults run(const TensorBatch& batch, record::StepRecord& record);
-  // Forward and loss alone.
+  // Only forward and loss.
   Outcome forward(const TensorBatch& batch);
-  // Waits for the GPU to have copied the results, and adds them to the record. Throws as run() does.
+  // Waits until the GPU has copied the results, and adds them to the record. Throws as run() does.
   void read(const StepResults& results, record::StepRecord& record);
 
  private:

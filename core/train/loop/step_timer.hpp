@@ -1,4 +1,4 @@
-// Times the parts of steps: by the host's clock on a CPU, by events in the stream of a GPU, which runs behind the host.
+// Times the parts of steps: by the host's clock on a CPU, by stream events on a GPU, which runs asynchronously.
 #pragma once
 
 #include <torch/torch.h>
@@ -13,7 +13,7 @@
 
 namespace ddprun::train {
 
-// The host's clock; each lap is the time since the last one.
+// The host's clock. A lap is the time since the last lap.
 class Stopwatch {
  public:
   // Seconds since construction or the last lap.
@@ -32,14 +32,14 @@ class Stopwatch {
   Clock::time_point last_ = begin_;
 };
 
-// Of a step on a GPU: where the stream stood at its beginning (part: null) and at the end of each part.
+// Of a step on a GPU: an event at its beginning (part: null) and at the end of each part.
 struct Mark {
   double record::StepRecord::*part;
   c10::Event event;
 };
 using Marks = std::vector<Mark>;
 
-// One thread. Nothing but read() waits for the GPU.
+// Single-threaded. Only read() waits for the GPU.
 class StepTimer {
  public:
   explicit StepTimer(torch::Device device) : device_(device) {}
@@ -49,11 +49,11 @@ class StepTimer {
     watch_ = {};
     if (!device_.is_cpu()) mark(nullptr);
   }
-  // The host's time since the last lap belongs to no part. A GPU has nothing to do then.
+  // Excludes the host's time since the last lap from all parts. The GPU must be idle.
   void skip() {
     if (device_.is_cpu()) watch_.lap();
   }
-  // The time since the last lap belongs to this part: added to the record at once on a CPU, by read() on a GPU.
+  // Adds the time since the last lap to this part of the record: immediately on a CPU, in read() on a GPU.
   void lap(record::StepRecord& record, double record::StepRecord::*part) {
     if (device_.is_cpu()) {
       record.*part += watch_.lap();
@@ -64,16 +64,16 @@ class StepTimer {
   // Seconds of the host's clock since begin().
   double total() const { return watch_.total(); }
 
-  // Off: nothing is marked on a GPU. On at first.
+  // Off: no events are recorded on a GPU. On by default.
   void set_timing(bool on) { measures_ = on; }
 
-  // The marks of the step that was begun last; none on a CPU.
+  // The marks of the current step; none on a CPU.
   Marks take() { return std::exchange(marks_, {}); }
-  // Steps in their order. Waits until the GPU has passed the last mark, adds the times of the parts to the record, sets
-  // its total, from the end of the step before, and leaves of the host's wait for data what the GPU had to wait for it.
-  // So the totals of an epoch add up to its time.
+  // Call it for the steps in order. Waits until the GPU has passed the last mark and adds the times of the parts to the
+  // record. Sets the total to the time since the end of the step before, so that the totals of an epoch add up to its
+  // time. Reduces the data time to the time that the GPU was idle waiting for data.
   void read(Marks marks, record::StepRecord& record);
-  // The next step that is read follows no other: its total is the host's wait for data and its own time.
+  // The next step that is read does not follow another: its total is the host's wait for data plus its own time.
   void restart() { last_end_.reset(); }
 
  private:
@@ -83,7 +83,7 @@ class StepTimer {
   bool measures_ = true;
   Stopwatch watch_;
   Marks marks_;
-  std::optional<c10::Event> last_end_;  // of the step that was read last
+  std::optional<c10::Event> last_end_;  // of the last step that was read
   std::vector<c10::Event> spare_;
 };
 

@@ -1,4 +1,4 @@
-// Strategy: how several devices or ranks train one model. Three of them: single, dp and ddp.
+// Strategy: how several devices or ranks train one model. There are three: single, dp and ddp.
 #pragma once
 
 #include <torch/torch.h>
@@ -24,29 +24,30 @@ class Strategy {
   explicit Strategy(Model& model) : model_(model) {}
   virtual ~Strategy() = default;
 
-  // Where phases and times are reported. The loop calls it once, before all else.
+  // Sets the monitor for phases and times. The loop calls it once, before anything else.
   void attach(StepMonitor& monitor) { monitor_ = &monitor; }
 
-  // Once, before the first step: afterwards all replicas are equal.
+  // Once, before the first step. Afterwards all replicas are equal.
   virtual void prepare() {}
-  // Before each step of training and before an evaluation: makes the model's buffers equal on all replicas.
+  // Before each training step and before an evaluation: makes the model's buffers equal on all replicas.
   virtual void synchronize_buffers() {}
-  // Before each forward and backward of a step; there are several under gradient accumulation. Gradients are complete
-  // only after the last; before it they are summed on this rank.
+  // Before each forward and backward; a step has several with gradient accumulation. Gradients are averaged only after
+  // the last one; until then each rank sums its own.
   virtual void begin_micro_batch(bool last) { (void)last; }
   // The model's output [samples, ...] for an input batch, in training and in evaluation.
   virtual torch::Tensor forward(const torch::Tensor& input) { return model_.forward(input); }
   // From the loss of that output, a scalar, to the gradients of all parameters.
   virtual void backward(const torch::Tensor& loss) { loss.backward(); }
-  // In place of forward and backward, in a step in which this rank has no samples.
+  // Replaces forward and backward in a step in which this rank has no samples.
   virtual void skip_backward() {}
-  // After the last backward of a step: afterwards every gradient is the one that the optimizer uses.
+  // After the last backward of a step. Afterwards the gradients are those that the optimizer uses.
   virtual void finish_gradients() {}
   // After each optimizer step.
   virtual void after_step(int64_t step) { (void)step; }
-  // Off while a step is recorded into a CUDA graph, whose events report no times. Between two steps. On at first.
+  // Off while a step is recorded into a CUDA graph, because events in a graph report no times. Call it between two
+  // steps. On by default.
   virtual void set_timing(bool on) { (void)on; }
-  // Adds to a run's summary what only the strategy knows. Collective.
+  // Adds the strategy's own values to the summary of a run. Collective.
   virtual void summarize(const RunTotals& totals, int64_t steps, record::Summary& summary) {
     (void)totals, (void)steps, (void)summary;
   }
@@ -65,26 +66,28 @@ inline std::unique_ptr<Strategy> single_strategy(Model& model) {
   return std::make_unique<Strategy>(model);
 }
 
-// DataParallel (Paszke et al. 2019): one process, one replica of the model per device, and the batch split among them
-// as torch.chunk splits it. `model` is the main device's replica and has the first part; outputs are gathered there for
-// the loss, gradients are summed there in the order of the devices. `others` are the models of the other devices, in
-// their order, each made as `model` was. On a CPU a device is a group of compute threads, as many as
-// torch::set_num_threads was last given; else each is the GPU that its model is on. Each model must be used by nobody
-// else and outlive the strategy. A step throws what the first device that failed threw, after all have ended, and
-// Error(usage) for an output whose first dimension is not the batch. On a CPU all devices draw from one random
-// generator, in whatever order their threads get to it; each GPU has its own.
+// DataParallel (Paszke et al. 2019): one process and one replica of the model per device; the batch is split among the
+// devices as torch.chunk does. `model` is the replica of the main device and gets the first part. The main device
+// gathers the outputs for the loss and sums the gradients in device order. `others` are the models of the other
+// devices, in device order, made in the same way as `model`. On a CPU, a device is a group of compute threads, as many
+// as torch::set_num_threads was last given; otherwise it is the GPU that holds the model. Nothing else may use the
+// models, and they must outlive the strategy. A step throws the exception of the first device that failed, after all
+// devices have finished; it throws Error(usage) if the first dimension of the output is not the batch. On a CPU all
+// devices share one random generator, and the order of their draws is not fixed; each GPU has its own generator.
 std::unique_ptr<Strategy> dp_strategy(Model& model, const std::vector<Model*>& others, int main_device);
 
 struct DdpOptions {
   bool sync_buffers =
-      true;                // rank 0's BatchNorm buffers on all ranks before each step and evaluation, as in PyTorch DDP
-  int64_t hash_every = 0;  // steps between comparisons of all parameters over the ranks; 0: never
+      // BatchNorm buffers of rank 0 go to all ranks before each step and evaluation, as in PyTorch DDP
+      true;
+  int64_t hash_every = 0;  // number of steps between comparisons of all parameters over the ranks; 0: never
   bool replays = false;    // steps may be replayed as a CUDA graph
 };
 
 // DistributedDataParallel (Li et al. 2020): each rank has a replica, and the reducer averages the gradients. `reducer`
-// is one over the trainable parameters of `model`; `gradients` is the one that autograd reports to: the same, or one
-// that wraps it. Steps that wait for a bucket report its number as a phase. `ranks` has a backend.
+// reduces the trainable parameters of `model`. `gradients` is the reducer that autograd reports to: the same one, or
+// one that wraps it. A step that waits for a bucket reports the bucket's number with its phase. `ranks` must have a
+// backend.
 std::unique_ptr<Strategy> ddp_strategy(Model& model, const RankGroup& ranks, BucketedReducer& reducer,
                                        Reducer& gradients, DdpOptions options);
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kSketch = 8;
 
-// SplitMix64's finisher (Steele, Lea and Flood 2014): bits of the position that look independent.
+// The finalizer of SplitMix64 (Steele, Lea and Flood 2014): hashes a position to bits that look independent.
 uint64_t mixed(uint64_t position) {
   uint64_t bits = (position + 1) * 0x9e3779b97f4a7c15U;
   bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9U;

@@ -1,4 +1,4 @@
-// What a tensor holds, short enough to compare it over ranks and runs.
+// A digest of a tensor's values, short enough to compare tensors over ranks and runs.
 #pragma once
 
 #include <torch/torch.h>
@@ -9,10 +9,10 @@
 
 namespace ddprun::train {
 
-// Of the elements' bytes in logical order, whatever the strides; the same in every run of one build.
+// Hash of the elements' bytes in logical order, independent of strides. The same in every run of one build.
 uint64_t hash_of(const torch::Tensor& tensor);
 
-// Hash, norm and sketch of a tensor of floating point (record::TensorDigest says what they are), summed in float64.
+// Hash, norm and sketch (see record::TensorDigest) of a floating-point tensor, summed in float64.
 record::TensorDigest print_of(const torch::Tensor& tensor);
 
 }  // namespace ddprun::train

@@ -17,7 +17,7 @@ int64_t now() {
   return nanoseconds(std::chrono::steady_clock::now());
 }
 
-// The phases that a step is made of; others lie between steps.
+// The phases within a step; others are between steps.
 bool is_of_a_step(Phase phase) {
   return phase == Phase::data || phase == Phase::broadcast || phase == Phase::forward || phase == Phase::backward ||
          phase == Phase::allreduce || phase == Phase::optimizer;
@@ -26,12 +26,12 @@ bool is_of_a_step(Phase phase) {
 }  // namespace
 
 void Tracer::on_phase(Phase phase, int64_t step, int bucket) {
-  if (phase == Phase::data || !is_of_a_step(phase)) drop();  // a step that the epoch's end cut off
+  if (phase == Phase::data || !is_of_a_step(phase)) drop();  // a step that the end of the epoch cut off
   if (phase == Phase::data && is_chosen(step)) {
     step_ = step;
     profiler_.start();
   }
-  // The allreduces themselves are spans of their own thread: here this rank waits for one.
+  // The allreduces have spans of their own thread; this span is this rank's wait for one.
   begin_phase(phase == Phase::allreduce ? "wait" : name_of(phase), bucket);
 }
 

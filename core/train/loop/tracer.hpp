@@ -11,20 +11,20 @@
 
 namespace ddprun::train {
 
-// Of each chosen step: its phases, the allreduce of each bucket, and every operation of LibTorch. Costs nothing in the
-// other steps. One thread.
+// Of each chosen step: its phases, the allreduce of each bucket, and every operation of LibTorch. Other steps cost
+// nothing. Single-threaded.
 class Tracer final : public Callback {
  public:
-  // steps: global, from 1.
+  // steps: numbers in the run, from 1.
   explicit Tracer(std::vector<int64_t> steps) : steps_(std::move(steps)) {}
-  // Whose allreduces are traced; it must outlive the last step.
+  // The reducer whose allreduces are traced. It must outlive the last step.
   void trace_allreduces_of(const BucketedReducer& reducer) { reducer_ = &reducer; }
 
   void on_phase(Phase phase, int64_t step, int bucket) override;
   bool needs_sync(int64_t step) override;
   void on_step_end(const record::StepRecord& record, int64_t step_of_epoch, LoopState& state) override;
 
-  // What this rank did in the steps so far.
+  // The trace of all steps so far.
   record::RankTrace trace() const;
 
  private:
@@ -37,10 +37,10 @@ class Tracer final : public Callback {
   const std::vector<int64_t> steps_;
   const BucketedReducer* reducer_ = nullptr;
   OpProfiler profiler_;
-  std::vector<record::Span> done_;    // of whole steps
-  std::vector<record::Span> phases_;  // of the step under way; the last is open
+  std::vector<record::Span> done_;    // of completed steps
+  std::vector<record::Span> phases_;  // of the current step; the last is still open
   bool in_phase_ = false;
-  int64_t step_ = 0;  // under way
+  int64_t step_ = 0;  // current step
 };
 
 }  // namespace ddprun::train

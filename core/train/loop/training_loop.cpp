@@ -57,7 +57,7 @@ record::Summary TrainingLoop::fit() {
   int64_t epochs = state_.at.epoch;
   while (!state_.ends_after(epochs)) {
     const Stopwatch clock;
-    // Only the first epoch of a resumed run may have begun already.
+    // Only the first epoch of a resumed run may start in the middle.
     if (state_.at.epoch != epochs) state_.at = {monitor_.step, epochs, 0, {}, state_.at.numbers};
     record::EpochRecord record = train_epoch();
     ++epochs;
@@ -108,7 +108,7 @@ record::EpochRecord TrainingLoop::train_epoch() {
   return sum_epoch();
 }
 
-// The first batch of a run may have to be read from a slow disk.
+// Reading the first batch from a slow disk may take longer than a collective's timeout.
 bool TrainingLoop::next(TensorBatch& batch) {
   if (steps_here() > 0) return deps_.train.next(batch);
   bool more = false;
@@ -142,7 +142,7 @@ void TrainingLoop::run(const TensorBatch& batch, PendingStep& step) {
   if (replays) {
     graph_->replay(batch, step, monitor_);
   } else {
-    monitor_.timer.lap(record, &record::StepRecord::comm);  // of the buffers
+    monitor_.timer.lap(record, &record::StepRecord::comm);  // for the buffers
     step.results = copy_to_host(runner_.run(batch, record));
     monitor_.timer.lap(record, &record::StepRecord::optimizer);
   }
@@ -162,7 +162,7 @@ double TrainingLoop::set_rate() {
   return learning_rate_of(deps_.optimizer);
 }
 
-// On a GPU, the step before this one is reported: it has had as long as this one took to be queued.
+// On a GPU: reports the step before this one. The GPU worked on it while this step was queued.
 void TrainingLoop::report_or_defer(PendingStep step) {
   if (!defers_) {
     step.record.add_comm_parts();
@@ -173,14 +173,14 @@ void TrainingLoop::report_or_defer(PendingStep step) {
   if (callbacks_.needs_sync(monitor_.step)) flush();
 }
 
-// Waits until the GPU has made the pending step, and reports it.
+// Waits until the GPU has completed the pending step, and reports it.
 void TrainingLoop::flush() {
   if (!pending_) return;
   PendingStep step = std::move(*pending_);
   pending_.reset();
   record::StepRecord& record = step.record;
   if (is_replayed(record)) {
-    monitor_.phase_of(record.step, Phase::graph);  // the next step is under way
+    monitor_.phase_of(record.step, Phase::graph);  // the next step is already running
     deps_.ranks.wait_for_replay(step.marks.back().event);
   }
   monitor_.timer.read(std::move(step.marks), record);
@@ -203,7 +203,7 @@ record::EpochRecord TrainingLoop::sum_epoch() const {
   record.train_loss = sums[0] / sums[2];
   record.train_accuracy = sums[1] / sums[2];
   record.per_rank_loss = deps_.ranks.gather(mine.mean_loss());
-  // Ranks that did not train this epoch from its beginning have no losses of their own.
+  // A rank that did not train this epoch from its beginning has no loss of its own.
   const auto unknown = [](double loss) { return std::isnan(loss); };
   if (std::any_of(record.per_rank_loss.begin(), record.per_rank_loss.end(), unknown)) record.per_rank_loss.clear();
   return record;
@@ -223,7 +223,7 @@ Evaluation TrainingLoop::evaluate() {
   deps_.model.module().eval();
   DataLoader& loader = *deps_.test;
   loader.start(0);
-  // Summed where the model computes, in float64, and read once.
+  // Summed on the model's device in float64, and read once.
   torch::Tensor loss = torch::zeros({}, torch::TensorOptions(device_).dtype(torch::kFloat64));
   torch::Tensor right = torch::zeros_like(loss);
   int64_t samples = 0;

@@ -1,8 +1,8 @@
-// TrainingLoop: the order of a training, from steps to epochs to the end of the run. What differs between trainings is
-// in the objects that it calls: Strategy, Precision, GraphRunner and the callbacks.
+// TrainingLoop: runs steps, epochs and evaluations in order until training ends. The parts that differ between
+// trainings are objects that it calls: Strategy, Precision, GraphRunner and the callbacks.
 //
-// On a GPU a step is reported after the next step has been queued, so that the GPU never waits for the host. All steps
-// of an epoch are reported before the epoch ends. On a CPU a step is reported when it is done.
+// On a GPU, a step is reported after the next step has been queued, so that the GPU never waits for the host. All steps
+// of an epoch are reported before the epoch ends. On a CPU, a step is reported when it is done.
 #pragma once
 
 #include <memory>
@@ -23,20 +23,20 @@
 
 namespace ddprun::train {
 
-// What a training loop works with. It owns none of it.
+// The objects that a training loop uses. It owns none of them.
 struct TrainerDeps {
   Model& model;
   torch::optim::Optimizer& optimizer;
   Strategy& strategy;
   RankGroup& ranks;
   DataLoader& train;
-  DataLoader* test;                  // may be null: then Plan::evaluate is false
-  std::vector<Callback*> callbacks;  // in the order in which they are called
+  DataLoader* test;                  // null only if Plan::evaluate is false
+  std::vector<Callback*> callbacks;  // in call order
   Plan plan;
   StepOptions step = {};
-  // Null: none. Else empty: full steps are recorded into it and replayed, on a GPU, with an optimizer of fused.hpp,
-  // under strategy single, or ddp with a stream-ordered backend; on a thread that has left the default stream before
-  // the model was moved to the GPU.
+  // Null: no CUDA graph. Otherwise an empty graph: full steps are recorded into it and replayed. Requires a GPU, an
+  // optimizer of fused.hpp, and strategy single or ddp with a stream-ordered backend. The thread must have left the
+  // default stream before the model was moved to the GPU.
   DeviceGraph* graph = nullptr;
 };
 
@@ -64,16 +64,16 @@ class TrainingLoop final : public Trainer {
 
   TrainerDeps deps_;
   const torch::Device device_;   // of the model
-  const bool defers_;            // steps are reported one step late
-  FusedOptimizer* const fused_;  // the optimizer, where a GPU itself skips or counts its steps; else null
+  const bool defers_;            // a step is reported after the next one has been queued
+  FusedOptimizer* const fused_;  // the optimizer if the GPU itself skips or counts its steps; otherwise null
   CallbackList callbacks_;
   StepMonitor monitor_;
   Precision precision_;
   StepRunner runner_;
-  std::optional<GraphRunner> graph_;  // where steps are replayed
+  std::optional<GraphRunner> graph_;  // only if steps are replayed
 
   LoopState state_;
-  int64_t first_step_ = 0;              // after which this run began; 0 for one from its beginning
+  int64_t first_step_ = 0;              // steps done before this run; 0 for a new training
   std::optional<PendingStep> pending_;  // not reported yet
   record::EpochRecord last_epoch_;
   RunTotals totals_;

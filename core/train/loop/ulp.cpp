@@ -7,7 +7,7 @@
 namespace ddprun::train {
 namespace {
 
-// The distance from a float32 that is not negative to the next; that of the smallest one for zero.
+// The distance from a non-negative float32 to the next larger one; for zero, that of the smallest float32.
 double unit_of(float magnitude) {
   return static_cast<double>(std::nextafter(magnitude, std::numeric_limits<float>::infinity())) - magnitude;
 }

@@ -1,4 +1,4 @@
-// How far a sum that was rounded on the way lies from one that was not.
+// The rounding error of reduced gradients, in units in the last place.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,14 @@
 
 namespace ddprun::train {
 
-// Distances of the elements looked at so far. Each is |reduced - reference| in units in the last place (ULP) of
-// float32, the reference, a float64 mean over the ranks, having been rounded to float32. The unit is that of the mean
-// magnitude of the terms, which is the reference's own where they have one sign. Where they cancel, and the reference
-// is near zero, its own unit would call the unavoidable rounding of the terms a great distance.
+// The distances of all elements added so far. A distance is |reduced - reference| in units in the last place (ULP) of
+// float32, where the reference, a float64 mean over the ranks, is rounded to float32 first. The unit is that of the
+// mean magnitude of the terms. If all terms have the same sign, this is the unit of the reference. If terms cancel, the
+// reference is near zero, and its own unit would make the unavoidable rounding of the terms look large.
 class UlpDistance {
  public:
-  // reduced: an element as the ranks have it; reference and magnitude: means of the ranks' terms and of their absolute
-  // values.
+  // reduced: an element after the allreduce. reference and magnitude: the means over the ranks of the terms and of
+  // their absolute values.
   void add(float reduced, double reference, double magnitude);
 
   double max() const { return count_ == 0 ? record::kAbsent : max_; }

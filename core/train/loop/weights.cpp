@@ -6,8 +6,8 @@
 #include <set>
 #include <vector>
 
-#include "ddprun/error.hpp"
 #include "checkpoint/safetensors.hpp"
+#include "ddprun/error.hpp"
 #include "ddprun/plugin/model_shape.hpp"
 #include "train/loop/file_tensors.hpp"
 #include "train/loop/parameters.hpp"
@@ -16,15 +16,15 @@
 namespace ddprun::train {
 namespace {
 
-constexpr std::size_t kMostTold = 2;     // of each sort
-const std::string kWrapped = "module.";  // what DistributedDataParallel puts before each name
+constexpr std::size_t kMostNamed = 2;    // per kind of difference
+const std::string kWrapped = "module.";  // the prefix that DistributedDataParallel adds to each name
 
 // `F32 [64, 3, 7, 7]`
 std::string kind(const std::string& dtype, const std::vector<int64_t>& shape) {
   return dtype + " " + shape_text(shape);
 }
 
-// What keeps the file from being the module's state, a phrase each.
+// The differences between the file and the module's state, one phrase each.
 struct Differences {
   std::vector<std::string> missing, other, foreign;
   bool none() const { return missing.empty() && other.empty() && foreign.empty(); }
@@ -51,18 +51,18 @@ Differences differences(const std::vector<NamedTensor>& wanted, const checkpoint
   return found;
 }
 
-std::string told(const Differences& differences) {
+std::string describe(const Differences& differences) {
   std::string text;
   std::size_t left = 0;
   for (const auto* sort : {&differences.missing, &differences.other, &differences.foreign}) {
-    const std::size_t count = std::min(sort->size(), kMostTold);
+    const std::size_t count = std::min(sort->size(), kMostNamed);
     for (std::size_t i = 0; i < count; ++i) text += (text.empty() ? "" : "; ") + sort->at(i);
     left += sort->size() - count;
   }
   return left == 0 ? text : text + "; and " + std::to_string(left) + " more";
 }
 
-// Whether the names are the model's behind the prefix of a wrapped module.
+// Whether the names are the model's with the prefix of a wrapped module.
 bool wrapped(const std::vector<NamedTensor>& wanted, const checkpoint::File& file) {
   std::set<std::string> names;
   for (const checkpoint::Tensor& tensor : file.tensors) names.insert(tensor.name);
@@ -70,7 +70,7 @@ bool wrapped(const std::vector<NamedTensor>& wanted, const checkpoint::File& fil
                      [&](const NamedTensor& item) { return names.contains(kWrapped + item.name); });
 }
 
-// A network with such a value computes nothing but NaN, and the loss would be blamed.
+// With a non-finite value a network computes only NaN, and the error would blame the loss.
 void refuse_infinite(const std::string& path, const std::string& name, const torch::Tensor& tensor) {
   if (!tensor.is_floating_point() || tensor.isfinite().all().item<bool>()) return;
   throw Error(ExitCode::usage, path + ": tensor \"" + name + "\" holds a value that is NaN or infinite");
@@ -88,7 +88,7 @@ checkpoint::Metadata load_weights(const torch::nn::Module& module, const std::st
                                        "\": these are the weights of a DistributedDataParallel; save model.module's "
                                        "state_dict instead");
     }
-    throw Error(ExitCode::usage, path + ": these are not the weights of this model: " + told(found));
+    throw Error(ExitCode::usage, path + ": these are not the weights of this model: " + describe(found));
   }
   std::map<std::string, torch::Tensor> loaded;
   for (checkpoint::Tensor& tensor : file.tensors) {

@@ -1,4 +1,4 @@
-// A model's weights, into a file and from one.
+// Saves and loads a model's weights.
 #pragma once
 
 #include <torch/torch.h>
@@ -10,10 +10,10 @@
 
 namespace ddprun::train {
 
-// Overwrites all parameters and buffers with those of a safetensors file, our own or Python's (which has no checksums).
-// Throws Error(usage) unless the file holds each of them, under the name of PyTorch's state_dict, in its shape and
-// dtype, and nothing else; one line names the first differences and counts the rest, and the module is as it was.
-// Returns the file's metadata.
+// Overwrites all parameters and buffers with those of a safetensors file, written by ddprun or by Python (which writes
+// no checksums). Throws Error(usage) unless the file holds exactly these tensors, under the names of PyTorch's
+// state_dict, with their shapes and dtypes. The message names the first differences and counts the rest; the module is
+// unchanged. Returns the file's metadata.
 checkpoint::Metadata load_weights(const torch::nn::Module& module, const std::string& path);
 
 // Commits parameters and buffers under the names of PyTorch's state_dict. Throws as CheckpointFolder::save() does.

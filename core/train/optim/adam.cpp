@@ -28,7 +28,7 @@ class LikePython final : public Base {
   }
 
  private:
-  // Each operation, and the order of them, as in torch/optim/adam.py: another order is another rounding.
+  // The operations and their order are those of torch/optim/adam.py: another order rounds differently.
   static void update(torch::Tensor& parameter, const Options& options, State& state) {
     constexpr bool decoupled = std::is_same_v<Base, optim::AdamW>;
     const auto [beta1, beta2] = options.betas();

@@ -8,9 +8,9 @@
 
 namespace ddprun::train {
 
-// Kingma and Ba 2015. LibTorch's own class makes the first moment of beta1 m + (1 - beta1) g; Python's interpolates,
-// m + (1 - beta1)(g - m), which is rounded otherwise. Options, state and their serialisation are those of LibTorch's;
-// options.amsgrad is not looked at. Parameters without a gradient stay as they are.
+// Kingma and Ba 2015. LibTorch's own class computes the first moment as beta1 m + (1 - beta1) g; Python's interpolates,
+// m + (1 - beta1)(g - m), which rounds differently. Options, state and serialisation are those of LibTorch's class;
+// options.amsgrad is ignored. Parameters without a gradient do not change.
 std::unique_ptr<torch::optim::Optimizer> adam(std::vector<torch::Tensor> parameters, torch::optim::AdamOptions options);
 
 // The same with decoupled weight decay (Loshchilov and Hutter 2019).

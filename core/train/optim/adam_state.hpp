@@ -1,4 +1,4 @@
-// What Adam and AdamW keep for a parameter, in LibTorch's own form, however the step is computed.
+// The state of Adam and AdamW for a parameter, in LibTorch's own form, shared by all implementations of the step.
 #pragma once
 
 #include <torch/torch.h>
@@ -7,8 +7,8 @@
 
 namespace ddprun::train {
 
-// A parameter's entry of an optimizer's state (State: AdamParamState or AdamWParamState); zeros, laid out as the
-// parameter is, when it is first asked for. Lives as long as the entry.
+// A parameter's entry of an optimizer's state (State: AdamParamState or AdamWParamState). The first call creates it:
+// zeros with the parameter's memory layout. The reference is valid as long as the entry.
 template <class State, class States>
 State& adam_state(States& states, const torch::Tensor& parameter) {
   auto& state = states[parameter.unsafeGetTensorImpl()];

@@ -20,7 +20,7 @@ Autocast::Autocast(Amp amp, torch::DeviceType device) : on_(amp != Amp::off), de
 
 Autocast::~Autocast() {
   if (!on_) return;
-  // The cast copies of the weights are good until the optimizer changes them.
+  // Clears the cached casts of the weights, which the optimizer is about to change.
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
   at::autocast::set_autocast_enabled(device_, was_enabled_);
   at::autocast::set_autocast_dtype(device_, was_type_);

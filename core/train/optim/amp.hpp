@@ -1,4 +1,4 @@
-// Automatic mixed precision (Micikevicius et al. 2018): operations that bear it run in half precision, weights and
+// Automatic mixed precision (Micikevicius et al. 2018): suitable operations run in half precision; weights and
 // gradients stay float32.
 #pragma once
 
@@ -10,12 +10,12 @@ namespace ddprun::train {
 
 enum class Amp { off, bf16, fp16 };
 
-// From train.amp of the config, which has been checked.
+// From train.amp of the config, which has been validated.
 Amp amp_of(const std::string& name);
 
-// While it lives, this thread's operations on devices of this type are cast as torch.autocast(device, dtype) casts
-// them; at::ThreadLocalState carries that to other threads. For forward and loss: autograd casts backward by itself.
-// off changes nothing.
+// While it lives, this thread's operations on devices of this type are cast as by torch.autocast(device, dtype);
+// at::ThreadLocalState passes that on to other threads. Use it for forward and loss: autograd casts backward by itself.
+// Amp::off changes nothing.
 class Autocast {
  public:
   explicit Autocast(Amp amp, torch::DeviceType device = torch::kCPU);

@@ -7,9 +7,10 @@
 
 namespace ddprun::train {
 
-// Multiplies all gradients, in place, with min(1, limit / (norm + 1e-6)); norm is the 2-norm of all of them together.
-// The operations, and their order, are those of torch.nn.utils.clip_grad_norm_ in Python. LibTorch's own function gives
-// the norm back, for which it would wait for a GPU; nobody waits here. One device; not finite where a gradient is not.
+// Multiplies all gradients, in place, by min(1, limit / (norm + 1e-6)); norm is the global 2-norm. The operations and
+// their order are those of torch.nn.utils.clip_grad_norm_ in Python. LibTorch's own function returns the norm and so
+// waits for the GPU; this one does not wait. All gradients are on one device. If a gradient is not finite, the results
+// are not either.
 void clip_norm(const std::vector<torch::Tensor>& gradients, double limit);
 
 }  // namespace ddprun::train

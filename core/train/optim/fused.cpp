@@ -12,7 +12,7 @@ namespace {
 
 namespace optim = torch::optim;
 
-// The kernels walk through memory and take for granted that a gradient lies as its parameter does.
+// The kernels iterate over memory and assume that a gradient has the same layout as its parameter.
 torch::Tensor laid_as(const torch::Tensor& parameter, const torch::Tensor& gradient) {
   if (gradient.strides() == parameter.strides()) return gradient;
   return torch::empty_like(parameter).copy_(gradient);
@@ -42,7 +42,7 @@ class FusedSgd final : public optim::SGD, public FusedOptimizer {
       const bool has_momentum = options.momentum() != 0;
       Lists first, later;  // a parameter's first gradient becomes its momentum
       for_each_gradient(group, [&](const torch::Tensor& parameter, torch::Tensor gradient) {
-        // A first step that may be skipped adds to a momentum of zeros instead.
+        // If the first step may be skipped, it adds to a momentum of zeros instead.
         const bool is_first = has_momentum && !skip_ && state_.count(parameter.unsafeGetTensorImpl()) == 0;
         Lists& lists = is_first ? first : later;
         lists.parameters.push_back(parameter);
@@ -137,7 +137,7 @@ class FusedAdam final : public Base, public FusedOptimizer {
     std::vector<torch::Tensor> parameters, gradients, means, squares, steps;
     std::map<int64_t, torch::Tensor> counters;
 
-    // The kernel takes a parameter's number of steps as a tensor; as a rule all have the same.
+    // The kernel needs a parameter's number of steps as a tensor; usually it is the same for all.
     torch::Tensor counter(int64_t step, torch::Device device) {
       torch::Tensor& counter = counters[step];
       if (!counter.defined()) counter = count_of(step, device);
@@ -149,7 +149,7 @@ class FusedAdam final : public Base, public FusedOptimizer {
     return torch::full({}, static_cast<double>(steps), torch::TensorOptions(device).dtype(torch::kFloat32));
   }
 
-  // Only the device knows the number, where steps are skipped or replayed.
+  // If steps are skipped or replayed, only the device knows their number.
   torch::Tensor count_on_device(const torch::Tensor& parameter, const State& state) {
     torch::Tensor& count = counts_[parameter.unsafeGetTensorImpl()];
     if (!count.defined()) count = count_of(state.step(), parameter.device());
@@ -177,8 +177,8 @@ class FusedAdam final : public Base, public FusedOptimizer {
   }
 
   std::optional<torch::Tensor> skip_, rate_;
-  bool on_device_ = false;                 // the numbers of steps
-  std::map<void*, torch::Tensor> counts_;  // by parameter, as its state
+  bool on_device_ = false;                 // the step counts
+  std::map<void*, torch::Tensor> counts_;  // by parameter, like its state
 };
 
 }  // namespace

@@ -9,24 +9,24 @@
 
 namespace ddprun::train {
 
-// A fused optimizer, whose kernels can find on the GPU what changes from step to step: whoever lets them need not wait
-// for it, and may record a step and replay it.
+// A fused optimizer. Its kernels can read on the GPU what changes from step to step, so the host need not wait for the
+// GPU, and a step may be recorded as a CUDA graph and replayed.
 class FusedOptimizer {
  public:
   virtual ~FusedOptimizer() = default;
-  // Where this number (float32, no dimensions, on the parameters' device) is 1, the next step changes nothing. To be
-  // called before each step from the first such one on.
+  // If this number (float32, no dimensions, on the parameters' device) is 1, the next step changes nothing. After the
+  // first call, call it before each step.
   virtual void skip_where(const torch::Tensor& overflow) = 0;
-  // From the next step on steps are counted on the device, and `rate` (float32, no dimensions, there), where it is
-  // given, is the learning rate of all groups in place of their own.
+  // From the next step on, steps are counted on the device. If `rate` is given (float32, no dimensions, on the device),
+  // it replaces the learning rate of all groups.
   virtual void stay_on_device(std::optional<torch::Tensor> rate) = 0;
-  // Waits for the device, and tells the optimizer's state how many steps were made. Before the state is kept.
+  // Waits for the device and writes the number of steps into the optimizer's state. Call it before the state is saved.
   virtual void settle() = 0;
 };
 
-// Options, state and their serialisation are those of LibTorch's classes; options.amsgrad is not looked at. Parameters
-// without a gradient stay as they are. A step reads and writes each parameter, its gradient and its state once, where
-// one operation after the other passes over them several times. Each is a FusedOptimizer too.
+// Options, state and serialisation are those of LibTorch's classes; options.amsgrad is ignored. Parameters without a
+// gradient do not change. A step reads and writes each parameter, its gradient and its state once; unfused operations
+// pass over them several times. Each returned optimizer is also a FusedOptimizer.
 std::unique_ptr<torch::optim::Optimizer> fused_sgd(std::vector<torch::Tensor> parameters,
                                                    torch::optim::SGDOptions options);
 std::unique_ptr<torch::optim::Optimizer> fused_adam(std::vector<torch::Tensor> parameters,

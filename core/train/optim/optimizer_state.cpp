@@ -22,7 +22,7 @@ void append_adam(std::vector<NamedTensor>& list, const std::string& name, optim:
   list.push_back({name + kStep, counter(state.step())});
 }
 
-// The parts of one parameter's state in a file.
+// The names of one parameter's state tensors in a file.
 class Parts {
  public:
   Parts(const checkpoint::File& file, std::string name) : file_(file), name_(std::move(name)) {}

@@ -1,4 +1,4 @@
-// From [optimizer] of the config to LibTorch's optimizers.
+// Makes LibTorch optimizers from [optimizer] of the config.
 #pragma once
 
 #include <torch/torch.h>
@@ -10,21 +10,21 @@
 
 namespace ddprun::train {
 
-// "sgd", "adam" or "adamw", each with the same arithmetic as its namesake in torch.optim, fused or not. scale_lr =
-// "world" multiplies lr with the world size (Goyal et al. 2017). The config has been checked by config::load.
+// "sgd", "adam" or "adamw", each with the same arithmetic as in torch.optim, fused or not. scale_lr = "world"
+// multiplies lr by the world size (Goyal et al. 2017). config::load has validated the config.
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const config::Experiment& experiment,
                                                         const std::vector<NamedTensor>& parameters, int world);
 
-// The learning rate that training starts from: lr, times the world size where scale_lr says so.
+// The learning rate at the start of training: lr, times the world size if scale_lr is "world".
 double initial_lr(const config::Experiment::Optimizer& chosen, int world);
 
 // The parameters of all groups, each once.
 std::vector<torch::Tensor> parameters_of(const torch::optim::Optimizer& optimizer);
 
-// The gradients of those that have one.
+// The gradients of all parameters that have one.
 std::vector<torch::Tensor> gradients_of(const torch::optim::Optimizer& optimizer);
 
-// The learning rate of all groups, which have one.
+// Sets the learning rate of all groups.
 void set_learning_rate(torch::optim::Optimizer& optimizer, double rate);
 double learning_rate_of(const torch::optim::Optimizer& optimizer);
 

@@ -6,7 +6,7 @@
 namespace ddprun::train {
 namespace {
 
-// Names in Position::numbers.
+// Keys of Position::numbers.
 const std::string kScale = "fp16.scale", kGrowthTracker = "fp16.growth_tracker";
 
 }  // namespace
@@ -23,7 +23,7 @@ torch::Tensor Precision::scaled(const torch::Tensor& loss, double weight) const 
 bool Precision::unscale(const std::vector<torch::Tensor>& gradients, const RankGroup& ranks, record::StepRecord& record,
                         StepResults& results) {
   if (fused_ != nullptr) {
-    // Reduced gradients are the same bits on all ranks, and so is what each GPU finds in them.
+    // The reduced gradients are bitwise equal on all ranks, so each GPU finds the same overflow.
     results.scale = scaler_->scale().clone();
     results.overflow = scaler_->unscale(gradients);
     fused_->skip_where(results.overflow);
@@ -32,7 +32,7 @@ bool Precision::unscale(const std::vector<torch::Tensor>& gradients, const RankG
   }
   record.scale = scaler_->scale().item<float>();
   torch::Tensor overflow = scaler_->unscale(gradients);
-  // All ranks must agree: where one stepped and another did not, the replicas would drift apart.
+  // All ranks must agree: the replicas would differ if only some of them stepped.
   const bool any = ranks.sum({overflow.item<float>()})[0] > 0;
   scaler_->update(overflow.fill_(any ? 1 : 0));
   record.skipped = any ? 1 : 0;

@@ -12,7 +12,7 @@ torch::Tensor allocate(CommBackend& backend, const BucketPlan& plan, const torch
   if (parameter.is_cuda() && !gives_cuda) return torch::empty({elements}, parameter.options().requires_grad(false));
   std::shared_ptr<void> memory = backend.allocate(plan.elements * size_of(plan.dtype));
   void* data = memory.get();
-  // The tensor, and every gradient that is a view of it, keeps the memory.
+  // The tensor, and with it every gradient that is a view of it, keeps the memory alive.
   return at::for_blob(data, {elements})
       .deleter([owner = std::move(memory)](void*) mutable { owner.reset(); })
       .options(parameter.options().requires_grad(false))
@@ -27,7 +27,8 @@ Bucket::Bucket(CommBackend& backend, const BucketPlan& plan, const std::vector<N
   for (const Slot& slot : plan_.slots) {
     const torch::Tensor& parameter = parameters.at(slot.parameter).tensor;
     const torch::Tensor part = flat_.narrow(0, static_cast<int64_t>(slot.offset), parameter.numel());
-    // The parameter's own strides where they fill memory without holes, so that the optimizer runs over both alike.
+    // Uses the parameter's strides if they cover memory without gaps, so that the optimizer iterates over both in the
+    // same order.
     views_.push_back(parameter.is_non_overlapping_and_dense() ? part.as_strided(parameter.sizes(), parameter.strides())
                                                               : part.view(parameter.sizes()));
   }

@@ -1,5 +1,5 @@
-// One bucket: memory of the backend, or of the GPU where the backend gives none there, with a view into it for each
-// gradient.
+// A bucket: contiguous memory with a view for each gradient. The backend allocates it, or LibTorch on a GPU if the
+// backend has no CUDA memory.
 #pragma once
 
 #include <torch/torch.h>
@@ -15,19 +15,20 @@ namespace ddprun::train {
 
 class Bucket {
  public:
-  // Collective (it allocates from the backend).
+  // Collective, because it allocates from the backend.
   Bucket(CommBackend& backend, const BucketPlan& plan, const std::vector<NamedTensor>& parameters);
 
-  // Copies the gradient of a slot's parameter into the bucket, times `scale` (a wrapped number, so that the
-  // product keeps the gradient's type), and makes the bucket's view the gradient. Where it already is one, it is scaled
-  // in place.
+  // Copies a gradient, times `scale`, into the bucket, and makes the bucket's view the parameter's gradient. A gradient
+  // that is already a view is scaled in place. `scale` is a wrapped number, so that the product keeps the gradient's
+  // dtype.
   void copy_in(std::size_t slot, const torch::Tensor& parameter, const torch::Tensor& scale);
-  // Makes the gradient zero, for a parameter that had none.
+  // Sets the gradient of a parameter without gradient to zero.
   void set_zero(std::size_t slot, const torch::Tensor& parameter);
 
-  // Sums the bucket over the ranks and waits for it; with a stream-ordered backend, queues that on the current stream.
+  // Sums the bucket over the ranks and waits for the result. With a stream-ordered backend, queues this on the current
+  // stream.
   void allreduce(CommBackend& backend, std::chrono::milliseconds timeout);
-  // What carried out the last allreduce, and what the call moved when.
+  // How the last allreduce was carried out, and its bytes and times.
   const ExecutionInfo& execution() const { return execution_; }
   const Transfer& transfer() const { return transfer_; }
 

@@ -8,7 +8,7 @@ namespace {
 
 struct Open {
   BucketPlan plan;
-  std::size_t last = 0;  // position in the order of its newest gradient
+  std::size_t last = 0;  // position of its last gradient in the order
 };
 
 }  // namespace

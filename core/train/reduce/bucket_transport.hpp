@@ -1,4 +1,5 @@
-// How full buckets get their sums over the ranks: which thread calls the backend, and which stream waits for which.
+// BucketTransport: sums full buckets over the ranks. It decides which thread calls the backend and which stream waits
+// for which.
 #pragma once
 
 #include <chrono>
@@ -12,34 +13,36 @@
 
 namespace ddprun::train {
 
-// Each step: start() for every bucket in their order, the last one included, then finish() for every bucket. One thread
-// at a time.
+// In each step: start() for every bucket in order, including the last, then finish() for every bucket. Only one thread
+// calls at a time.
 class BucketTransport {
  public:
   virtual ~BucketTransport() = default;
-  // All gradients are in this bucket, or queued to get there on the calling thread's current stream.
+  // All gradients are in this bucket, or their copies are queued on the calling thread's current stream.
   virtual void start(std::size_t bucket) = 0;
-  // From now on the sums are in it, for the host or, where they are on a GPU, for what the calling thread queues on its
+  // Afterwards the bucket holds the sums. On a GPU this holds for work that the calling thread queues later on its
   // current stream. Throws what the allreduce threw.
   virtual void finish(std::size_t bucket) = 0;
 
-  // Off, between two steps: what is queued is recorded into a CUDA graph, whose events tell no times. On at first.
+  // Call it between two steps. Off: the work is recorded into a CUDA graph, in which events report no times. On by
+  // default.
   virtual void set_timing(bool on) { (void)on; }
-  // Of the last measured step whose buckets are all finished; and of all such steps. On a GPU they wait until they are
-  // known.
+  // Of the last measured step whose buckets are all finished, and totals over all such steps. On a GPU both wait for
+  // the times.
   virtual std::vector<Transfer> transfers() const = 0;
   virtual double seconds() const = 0;
 };
 
-// All but the last bucket on a communication thread while backward goes on; the last has nothing to hide behind, and
-// runs in finish(). For host memory, and for CUDA memory with a backend that blocks: then the thread waits until the
-// stream of start() has come to the bucket. `buckets` may change between steps; both must outlive the result.
+// Reduces all buckets but the last on a communication thread while backward runs. The last one has no backward left to
+// overlap with, so finish() reduces it. For host memory, and for CUDA memory with a blocking backend: there the thread
+// first waits until the stream of start() has reached the bucket. `buckets` may change between steps; both arguments
+// must outlive the result.
 std::unique_ptr<BucketTransport> thread_transport(CommBackend& backend, std::vector<Bucket>& buckets,
                                                   std::chrono::milliseconds timeout);
 
-// For CUDA memory and a stream-ordered backend: each bucket at once, on a stream of its own that waits for that of
-// start(), and is waited for by that of finish(). The host waits for nothing. Times by events, which are read some
-// steps later. Likewise.
+// For CUDA memory and a stream-ordered backend: queues each bucket immediately on a separate stream. That stream waits
+// for the stream of start(), and the stream of finish() waits for it. The host never waits. Times come from events that
+// are read some steps later. Lifetimes are as above.
 std::unique_ptr<BucketTransport> stream_transport(CommBackend& backend, std::vector<Bucket>& buckets,
                                                   std::chrono::milliseconds timeout);
 

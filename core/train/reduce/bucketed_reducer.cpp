@@ -36,14 +36,13 @@ std::unique_ptr<BucketTransport> make_transport(CommBackend& backend, std::vecto
 
 }  // namespace
 
-BucketedReducer::BucketedReducer(CommBackend& backend, std::vector<NamedTensor> parameters,
-                                 ReducerOptions options)
+BucketedReducer::BucketedReducer(CommBackend& backend, std::vector<NamedTensor> parameters, ReducerOptions options)
     : backend_(backend),
       parameters_(at_least_one(std::move(parameters))),
       options_(std::move(options)),
       scale_(at::native::wrapped_scalar_tensor(1.0 / backend.size())) {
-  // Before the first backward nobody knows the order in which gradients come: one bucket, as in
-  // DistributedDataParallel, whose sums are then ours to the last bit.
+  // Before the first backward the order of gradients is unknown, so there is one bucket, as in DistributedDataParallel.
+  // This makes the sums equal to DistributedDataParallel's, bit for bit.
   std::vector<std::size_t> order(parameters_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   constexpr auto kNoCap = std::numeric_limits<std::size_t>::max();
@@ -51,7 +50,7 @@ BucketedReducer::BucketedReducer(CommBackend& backend, std::vector<NamedTensor> 
 }
 
 BucketedReducer::~BucketedReducer() {
-  // A step that was left half way may have a collective under way that its peers never join.
+  // An unfinished step may have started a collective that its peers never join.
   if (started_ > 0) backend_.abort();
 }
 
@@ -122,7 +121,7 @@ void BucketedReducer::mark_added(std::size_t parameter) {
   added_[parameter] = true;
   ready_order_.push_back(parameter);
   --pending_[places_[parameter].bucket];
-  // Every rank must reduce the buckets in one order, so a full bucket waits for those before it.
+  // Every rank must reduce the buckets in the same order, so a full bucket waits for those before it.
   while (started_ < buckets_.size() && pending_[started_] == 0) transport_->start(started_++);
 }
 
@@ -151,8 +150,8 @@ void BucketedReducer::finish_step() {
     return;
   }
   first_execution_ = execution();
-  // Once: from now on the buckets follow the order that rank 0 saw. The gradients of this step stay valid, since each
-  // is a view that keeps its old bucket's memory.
+  // Once: from now on the buckets use the order that rank 0 observed. The gradients of this step stay valid, because
+  // each is a view that keeps its old bucket's memory alive.
   std::vector<int64_t> order(ready_order_.begin(), ready_order_.end());
   backend_.broadcast({.recv = order.data(), .count = order.size(), .dtype = DType::int64}).wait(options_.timeout);
   set_bucket_order(order);

@@ -1,4 +1,4 @@
-// BucketedReducer: gradients are views into buckets, and each full bucket is averaged by one allreduce.
+// BucketedReducer: gradients are views into buckets, and one allreduce averages each full bucket.
 #pragma once
 
 #include <chrono>
@@ -23,26 +23,26 @@ enum class Unused { error, zero };
 struct ReducerOptions {
   std::size_t bucket_bytes = 25 << 20;
   std::size_t first_bucket_bytes = 1 << 20;
-  Unused unused = Unused::error;  // for a parameter without gradient: an error, or a gradient of zero
+  Unused unused = Unused::error;  // for a parameter without gradient: report an error, or use zero
   std::chrono::milliseconds timeout{30000};
 };
 
 // Payload and time of the allreduces of all measured steps.
 struct TransferTotals {
   std::size_t bytes = 0;  // of one step
-  double seconds = 0;     // of all steps: the sum over their allreduces
+  double seconds = 0;     // of all steps: sum over all allreduces
 };
 
-// Gradients become views into buckets; the division by the world size happens in the copy there. Buckets are reduced in
-// the order in which gradients became ready on rank 0 in the first step, as c10d's Reducer does (Li et al. 2020). On a
-// CPU all but the last are reduced on a communication thread while backward goes on; the last has nothing to hide
-// behind and is reduced on the calling thread. On a GPU with a stream-ordered backend each bucket is queued at once on
-// a stream of its own, and no thread waits; another backend must take CUDA memory too (staged_backend.hpp). Between the
-// first add and the end of finalize nobody else may call the backend.
+// Gradients become views into buckets; they are divided by the world size when they are copied there. Buckets are
+// reduced in the order in which gradients became ready on rank 0 in the first step, as in c10d's Reducer (Li et al.
+// 2020). On a CPU, a communication thread reduces all buckets but the last while backward runs; the calling thread
+// reduces the last one, which has no backward left to overlap with. On a GPU with a stream-ordered backend, each bucket
+// is queued immediately on a separate stream, and no thread waits. A blocking backend must also support CUDA memory
+// (staged_backend.hpp). Nothing else may call the backend between the first add and the end of finalize.
 class BucketedReducer final : public Reducer {
  public:
-  // Collective: all ranks give the same parameters. The backend must outlive the reducer. Throws Error(usage) where
-  // there is no parameter.
+  // Collective: all ranks pass the same parameters. The backend must outlive the reducer. Throws Error(usage) if there
+  // are no parameters.
   BucketedReducer(CommBackend& backend, std::vector<NamedTensor> parameters, ReducerOptions options);
   ~BucketedReducer() override;
   BucketedReducer(const BucketedReducer&) = delete;
@@ -51,20 +51,20 @@ class BucketedReducer final : public Reducer {
   void add(std::size_t parameter) override;
   void finalize() override;
 
-  // Called by finalize with each bucket that it is about to wait for, for progress reports.
+  // finalize calls it with the number of each bucket before it waits for the bucket. For progress reports.
   void set_on_wait(std::function<void(int bucket)> on_wait) { on_wait_ = std::move(on_wait); }
 
-  // The order of parameters that the buckets follow; empty before the end of the first step.
+  // The order of parameters that defines the buckets; empty before the end of the first step.
   const std::vector<int64_t>& bucket_order() const { return order_; }
-  // Uses such an order of an earlier run instead of the first step's. Between steps; collective. Throws Error(usage)
-  // unless it lists every parameter once.
+  // Uses the order of an earlier run instead of the first step's. Call it between steps; collective. Throws
+  // Error(usage) unless the order lists every parameter once.
   void set_bucket_order(const std::vector<int64_t>& order);
 
-  // What carried out the last step's collectives, each name once: "ring", or "ring, tree". Between two steps.
+  // The algorithms and transports of the last step, each name once: "ring", or "ring, tree". Call it between two steps.
   comm::Execution execution() const;
-  // Between two steps. Off: what is queued is recorded into a CUDA graph, and nothing is timed. On at first.
+  // Call it between two steps. Off: the work is recorded into a CUDA graph and not timed. On by default.
   void set_timing(bool on) { transport_->set_timing(on); }
-  // The last measured step's allreduces, by bucket. Waits for a GPU.
+  // The allreduces of the last measured step, by bucket. Waits for a GPU.
   std::vector<Transfer> transfers() const { return transport_->transfers(); }
   // Waits for a GPU.
   TransferTotals totals() const;
@@ -90,11 +90,11 @@ class BucketedReducer final : public Reducer {
   std::vector<Place> places_;                   // by parameter
   std::vector<bool> added_;                     // by parameter, this step
   std::vector<std::size_t> ready_order_;        // this step
-  std::vector<std::size_t> pending_;            // by bucket: gradients still to come
-  std::size_t started_ = 0;                     // buckets of this step
-  std::vector<int64_t> order_;                  // that the buckets follow; empty in the first step
-  comm::Execution first_execution_;             // of the first step, whose buckets are gone
-  std::unique_ptr<BucketTransport> transport_;  // last: it uses the buckets
+  std::vector<std::size_t> pending_;            // by bucket: number of gradients not yet added
+  std::size_t started_ = 0;                     // number of buckets started in this step
+  std::vector<int64_t> order_;                  // the order that defines the buckets; empty in the first step
+  comm::Execution first_execution_;             // of the first step, whose buckets are replaced
+  std::unique_ptr<BucketTransport> transport_;  // last member: it uses the buckets
 };
 
 }  // namespace ddprun::train

@@ -1,4 +1,4 @@
-// A thread that runs collectives in the order in which they were handed over.
+// A thread that runs collectives in the order in which they were submitted.
 #pragma once
 
 #include <condition_variable>
@@ -14,17 +14,17 @@ namespace ddprun::train {
 class CommThread {
  public:
   CommThread();
-  // Lets the job under way end (abort the backend first if it may hang) and drops the rest.
+  // Waits for the running job and discards the rest. If the job may hang, abort the backend first.
   ~CommThread();
   CommThread(const CommThread&) = delete;
   CommThread& operator=(const CommThread&) = delete;
 
-  // Hands a job over. After one has failed, later ones are dropped until wait() has thrown.
+  // Submits a job. After a job has failed, later jobs are discarded until wait() has thrown.
   void submit(std::function<void()> job);
-  // Waits until `count` jobs since the last reset have ended. Throws what the first failing job threw, if it is one of
-  // these.
+  // Waits until `count` jobs since the last reset have finished. Throws the exception of the first failed job, if it is
+  // one of these.
   void wait(std::uint64_t count);
-  // Begins counting anew; only when all jobs have been waited for.
+  // Restarts the count. Call it only after all jobs have been waited for.
   void reset();
 
  private:
@@ -35,9 +35,9 @@ class CommThread {
   std::condition_variable wake_waiter_;
   std::deque<std::function<void()>> jobs_;
   std::uint64_t ended_ = 0;
-  std::exception_ptr failure_;  // of job number ended_, counted from 1; none runs after it
+  std::exception_ptr failure_;  // of job number ended_, counted from 1; no job runs after it
   bool stopping_ = false;
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // last member: it uses all of the above
 };
 
 }  // namespace ddprun::train

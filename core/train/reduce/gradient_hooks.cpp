@@ -9,7 +9,8 @@ GradientHooks::GradientHooks(Reducer& reducer, const std::vector<NamedTensor>& p
     : reducer_(reducer), held_(parameters.size(), false) {
   using torch::autograd::variable_list;
   for (std::size_t index = 0; index < parameters.size(); ++index) {
-    // A parameter holds its accumulator weakly: without this list the hook would go with the first graph.
+    // A parameter keeps only a weak reference to its gradient accumulator: without this list the hook would be lost
+    // with the first autograd graph.
     auto accumulator = torch::autograd::impl::grad_accumulator(parameters[index].tensor);
     auto hook = std::make_unique<torch::autograd::utils::LambdaPostHook>(
         [this, index](const variable_list& outputs, const variable_list&) {

@@ -1,4 +1,4 @@
-// GradientHooks: reports to a reducer whenever autograd has finished a gradient.
+// GradientHooks: calls a reducer whenever autograd has completed a gradient.
 #pragma once
 
 #include <torch/torch.h>
@@ -11,19 +11,19 @@
 
 namespace ddprun::train {
 
-// The thread that runs backward. The hooks end with the object. The reducer must outlive it.
+// Used by the thread that runs backward. The destructor removes the hooks. The reducer must outlive it.
 class GradientHooks {
  public:
-  // `parameters` in the order in which the reducer numbers them.
+  // `parameters` are in the order of the reducer's indices.
   GradientHooks(Reducer& reducer, const std::vector<NamedTensor>& parameters);
   ~GradientHooks();
   GradientHooks(const GradientHooks&) = delete;
   GradientHooks& operator=(const GradientHooks&) = delete;
 
-  // While held, finished gradients stay where they are, and the next backward of the step adds to them: no_sync() of
-  // DistributedDataParallel. Not held at first.
+  // While on, completed gradients are not reduced, and the next backward of the step adds to them, as with no_sync() of
+  // DistributedDataParallel. Off by default.
   void hold(bool on) { holding_ = on; }
-  // After the last backward of a step: adds what was held and was not finished again since.
+  // After the last backward of a step: adds the held gradients that the last backward did not complete again.
   void add_held();
 
  private:

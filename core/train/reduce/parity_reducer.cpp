@@ -8,7 +8,7 @@
 namespace ddprun::train {
 namespace {
 
-constexpr int64_t kPiece = 1 << 18;  // elements of a rank that are gathered at a time: 1 MiB
+constexpr int64_t kPiece = 1 << 18;  // elements of a rank that are gathered at once: 1 MiB
 
 class ParityReducer final : public Reducer {
  public:
@@ -38,7 +38,7 @@ class ParityReducer final : public Reducer {
   }
 
  private:
-  // local: undefined where this rank had no gradient, which counts as zero.
+  // local: undefined if this rank had no gradient, which counts as zero.
   UlpDistance measure(const torch::Tensor& parameter, const torch::Tensor& local) {
     UlpDistance distance;
     if (parameter.scalar_type() != torch::kFloat32) return distance;
@@ -74,7 +74,7 @@ class ParityReducer final : public Reducer {
   const std::vector<NamedTensor> parameters_;
   ParityLog& log_;
   const std::chrono::milliseconds timeout_;
-  std::vector<torch::Tensor> local_;  // by parameter, of the step under way
+  std::vector<torch::Tensor> local_;  // by parameter, of the current step
 };
 
 }  // namespace

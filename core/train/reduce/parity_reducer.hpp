@@ -1,4 +1,4 @@
-// A reducer that measures another: how far its averages lie from those of exact sums.
+// A reducer that measures the rounding error of another reducer.
 #pragma once
 
 #include <chrono>
@@ -11,10 +11,10 @@
 
 namespace ddprun::train {
 
-// Reduces through `inner`. While the log is active, it keeps a copy of every local gradient that is added, sums those
-// of all ranks in float64 after each finalize, and gives the log the distances of the reduced gradients from these
-// sums; float32 gradients only. The local gradients are gathered in pieces, so that this needs one copy of the
-// gradients and a few MiB. All arguments must outlive the result. Collective, as `inner` is.
+// Reduces through `inner`. While the log is active, it keeps a copy of every local gradient. After each finalize it
+// sums the copies of all ranks in float64 and passes the distances between the reduced gradients and these sums to the
+// log. Only for float32 gradients. It gathers the local gradients in pieces, so that it needs memory for one copy of
+// the gradients and a few MiB. All arguments must outlive the result. Collective, as `inner` is.
 std::unique_ptr<Reducer> parity_reducer(Reducer& inner, CommBackend& backend, std::vector<NamedTensor> parameters,
                                         ParityLog& log, std::chrono::milliseconds timeout);
 

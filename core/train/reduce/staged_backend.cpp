@@ -12,7 +12,7 @@ namespace {
 using comm::Call;
 using comm::Kind;
 
-// Bytes that the tensor does not own.
+// A tensor over memory that it does not own.
 torch::Tensor bytes_at(const void* data, std::size_t bytes, torch::Device device) {
   return at::for_blob(const_cast<void*>(data), {static_cast<int64_t>(bytes)})
       .options(torch::TensorOptions(device).dtype(torch::kUInt8))
@@ -99,7 +99,7 @@ class StagedBackend final : public CommBackend {
   ExecutionInfo run(Kind kind, const Collective& what, const c10::Stream& stream) {
     stream.synchronize();
     const ExecutionInfo info = comm::start(*inner_, kind, what).wait(timeout_);
-    // What is ordered on a stream may still fail there; a barrier shows it.
+    // Stream-ordered work may still fail; a barrier reports it.
     if (what.memory == Memory::cuda && inner_->capabilities().stream_ordered) inner_->barrier().wait(timeout_);
     return info;
   }
@@ -107,10 +107,10 @@ class StagedBackend final : public CommBackend {
   const std::unique_ptr<CommBackend> inner_;
   const torch::Device device_;
   const std::chrono::milliseconds timeout_;
-  const c10::Stream side_;  // for values of the host
+  const c10::Stream side_;  // for host values
   uint64_t staged_ = 0;
-  Request done_;                      // of the last staged call, which has ended
-  std::set<std::string> transports_;  // names that callers keep
+  Request done_;                      // of the last staged call, which is complete
+  std::set<std::string> transports_;  // names that callers may keep
 };
 
 }  // namespace

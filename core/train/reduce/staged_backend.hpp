@@ -1,4 +1,4 @@
-// A backend that also takes the memory that another one does not.
+// A backend that adds the memory kind that another backend does not support, by copying.
 #pragma once
 
 #include <torch/torch.h>
@@ -10,14 +10,14 @@
 
 namespace ddprun::train {
 
-// `inner` itself where it takes both, CUDA memory in the order of streams. Else serves what `inner` takes through
-// `inner`, for a blocking backend of CUDA memory after waiting for the calling thread's current stream; the rest it
-// copies there and back: values of the host over memory of the GPU `device` (for a backend of CUDA memory alone),
-// tensors of the GPU over page-locked memory of the host (for one of host memory alone). Such a collective has ended
-// when its call returns, well or with an error: it takes at most `timeout` for each of the inner backend's calls. For
-// CUDA buffers it waits for the calling thread's current stream, which has to be the buffer's; host buffers wait for
-// nothing that the GPU has to do but earlier collectives. Throws as `inner` does.
+// Returns `inner` itself if it supports host and stream-ordered CUDA memory. Otherwise returns a backend that calls
+// `inner` directly for memory that `inner` supports, and copies the rest: host values through memory of the GPU
+// `device` (for a backend of CUDA memory only), GPU tensors through page-locked host memory (for a backend of host
+// memory only). If `inner` is blocking and supports CUDA memory, the calling thread first waits for its current stream.
+// A copied collective has finished when its call returns, or throws; each call of the inner backend may take at most
+// `timeout`. For a CUDA buffer it waits for the calling thread's current stream, which must be the buffer's stream. For
+// a host buffer it waits only for earlier collectives on the GPU. Throws as `inner` does.
 std::unique_ptr<CommBackend> staged(std::unique_ptr<CommBackend> inner, torch::Device device,
-                                          std::chrono::milliseconds timeout);
+                                    std::chrono::milliseconds timeout);
 
 }  // namespace ddprun::train

@@ -19,7 +19,7 @@ struct Timed {
 };
 using TimedStep = std::vector<Timed>;
 
-// Waits for its end, where it is not over.
+// Waits until the allreduce has ended.
 double seconds_of(const TimedStep& step) {
   double seconds = 0;
   for (const Timed& timed : step) {
@@ -105,7 +105,7 @@ class StreamTransport final : public BucketTransport {
   bool measures_ = true;
   TimedStep unmeasured_;
   std::deque<TimedStep> steps_;  // newest last
-  double seconds_ = 0;           // of the steps before these
+  double seconds_ = 0;           // of the steps that are no longer in steps_
 };
 
 }  // namespace

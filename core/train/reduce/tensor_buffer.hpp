@@ -1,4 +1,4 @@
-// The one place where a tensor becomes a Collective.
+// The only place that makes a Collective from a tensor.
 #pragma once
 
 #include <torch/torch.h>
@@ -9,14 +9,15 @@
 
 namespace ddprun::train {
 
-// Throws Error(failure) for a dtype that no backend moves.
+// Throws Error(failure) for a dtype that no backend supports.
 DType dtype_of(const torch::Tensor& tensor);
 
-// The dtype's name in a safetensors file: "F32". Throws Error(failure) for one that has none.
+// The dtype's name in a safetensors file: "F32". Throws Error(failure) if it has none.
 std::string safetensors_dtype(const torch::Tensor& tensor);
 
-// A collective over the tensor's memory in place (the tensor keeps owning it); on a GPU, on the calling thread's current
-// stream there. Throws Error(failure) unless the tensor is contiguous, on the CPU or on a CUDA device.
+// A collective in place on the tensor's memory; the tensor keeps owning the memory. On a GPU, it uses the calling
+// thread's current stream on that device. Throws Error(failure) unless the tensor is contiguous and on the CPU or a
+// CUDA device.
 Collective in_place(const torch::Tensor& tensor);
 
 }  // namespace ddprun::train

@@ -1,6 +1,6 @@
+#include "train/device/streams.hpp"
 #include "train/reduce/bucket_transport.hpp"
 #include "train/reduce/comm_thread.hpp"
-#include "train/device/streams.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -44,7 +44,7 @@ class ThreadTransport final : public BucketTransport {
   void run(std::size_t bucket) {
     if (!buckets_[bucket].device().is_cuda()) return buckets_[bucket].allreduce(backend_, timeout_);
     ready_[bucket].synchronize();
-    const c10::StreamGuard on_side(*side_);  // where copies wait for no kernel of backward
+    const c10::StreamGuard on_side(*side_);  // so that copies wait for no kernel of backward
     buckets_[bucket].allreduce(backend_, timeout_);
   }
 
@@ -55,7 +55,7 @@ class ThreadTransport final : public BucketTransport {
   double seconds_ = 0;
   std::optional<c10::Stream> side_;     // on a GPU
   std::vector<c10::Event> ready_;       // on a GPU, by bucket
-  std::unique_ptr<CommThread> thread_;  // last: its jobs use the rest
+  std::unique_ptr<CommThread> thread_;  // last member: its jobs use the others
 };
 
 }  // namespace

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 }
 
 bool is_folder(const fs::path& path) {
-  std::error_code ignored;  // what cannot be looked at is no folder, and told when it is opened
+  std::error_code ignored;  // an entry that cannot be read is not a folder here; opening it reports the error
   return fs::is_directory(path, ignored);
 }
 
@@ -48,8 +48,8 @@ std::vector<std::string> class_folders(const fs::path& split) {
   return names;
 }
 
-// Whether a file counts. Kinds that ImageFolder would read and this data set does not are refused, not passed over: the
-// indices would no longer be the same.
+// Whether a file is a sample. Formats that ImageFolder would read but this data set does not are an error: if they were
+// skipped, the indices would differ.
 bool is_picture(const fs::path& file) {
   const std::string ending = detail::lower_case(file.extension().string());
   const auto one_of = [&](const std::vector<std::string>& list) {
@@ -61,12 +61,12 @@ bool is_picture(const fs::path& file) {
   return one_of({".png", ".jpg", ".jpeg"});
 }
 
-// The pictures of one class, from its folder and all below.
+// The images of one class, from its folder and all subfolders.
 class ClassWalk {
  public:
   explicit ClassWalk(fs::path top) : top_(std::move(top)) { visit(""); }
 
-  // Sorted by folder, then by name, each as bytes: what sorted(os.walk()) gives.
+  // Sorted bytewise by folder, then by name: the order of sorted(os.walk()).
   std::vector<std::string> paths() {
     std::sort(found_.begin(), found_.end());
     std::vector<std::string> paths;
@@ -88,7 +88,7 @@ class ClassWalk {
     way_.pop_back();
   }
 
-  // A folder that is entered while it is being visited: some link leads back to it.
+  // A folder that contains itself through a link.
   void enter(const fs::path& folder) {
     struct stat status {};
     if (stat(folder.c_str(), &status) != 0) refuse(folder, std::strerror(errno));
@@ -100,11 +100,11 @@ class ClassWalk {
   }
 
   const fs::path top_;
-  std::vector<std::pair<dev_t, ino_t>> way_;  // the folders from the top to here
+  std::vector<std::pair<dev_t, ino_t>> way_;  // the folders from the top to the current one
   std::vector<std::pair<std::string, std::string>> found_;
 };
 
-// Appends the pictures of one class; returns how many there are.
+// Appends the images of one class; returns their number.
 std::size_t append_class(std::vector<Picture>& pictures, const fs::path& folder, int64_t target) {
   const std::vector<std::string> paths = ClassWalk(folder).paths();
   for (const std::string& path : paths) pictures.push_back({path, target});

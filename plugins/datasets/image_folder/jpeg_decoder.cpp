@@ -8,10 +8,10 @@
 namespace ddprun::image_folder {
 namespace {
 
-// A progressive file may repeat its scans without end, each as much work as a whole picture; encoders write about ten.
+// A progressive file may repeat scans without limit, each as expensive as a whole image; encoders write about ten.
 constexpr int most_scans = 100;
 
-// Warnings after which the pixels are still all there.
+// Warnings after which all pixels are still valid.
 bool is_harmless(int message) {
   return message == JWRN_EXTRANEOUS_DATA || message == JWRN_TOO_MUCH_DATA || message == JWRN_ADOBE_XFORM ||
          message == JWRN_JFIF_MAJOR || message == JWRN_BOGUS_ICC;
@@ -19,8 +19,8 @@ bool is_harmless(int message) {
 
 }  // namespace
 
-// Runs calls of libjpeg. Where it fails it jumps back here, past its own frames and `body`, which holds no objects that
-// would have to be destroyed; from here the failure goes on as an exception.
+// Calls libjpeg functions. On an error libjpeg longjmps back here, past its own frames and `body`, which therefore must
+// not hold objects with destructors. The error is then thrown as an exception.
 template <class Body>
 void JpegDecoder::guarded(Body body) {
   if (setjmp(errors_.escape) != 0) throw std::runtime_error("damaged JPEG: " + std::string(errors_.reason));
@@ -76,7 +76,7 @@ void JpegDecoder::give_up(j_common_ptr common) {
   std::longjmp(errors.escape, 1);
 }
 
-// Level -1 is a warning, others are traces. libjpeg goes on after a warning, with grey for what is not there.
+// Level -1 is a warning, others are traces. After a warning libjpeg continues and fills missing pixels with grey.
 void JpegDecoder::take_message(j_common_ptr common, int level) {
   if (level < 0 && !is_harmless(common->err->msg_code)) give_up(common);
 }

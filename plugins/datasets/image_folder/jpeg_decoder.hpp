@@ -1,4 +1,4 @@
-// JPEG by libjpeg-turbo.
+// Decodes JPEG with libjpeg-turbo.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace ddprun::image_folder {
 
-// Baseline and progressive, 8 bits, grey or colour; CMYK is refused. Damage that libjpeg would paint over in grey is an
-// error; harmless oddities (extra bytes between segments) are not.
+// Baseline and progressive, 8 bits, grey or colour; CMYK is rejected. Damage that libjpeg would fill with grey is an
+// error; harmless defects (extra bytes between segments) are not.
 class JpegDecoder : public Decoder {
  public:
   explicit JpegDecoder(std::FILE* file);

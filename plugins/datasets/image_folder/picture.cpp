@@ -51,7 +51,7 @@ void check_size(const Size& size) {
                            " pixels: more than the 100 million that are read");
 }
 
-// Runs `body` on the file's decoder and its header, and puts the path before what is wrong.
+// Calls `body` with the file's decoder and header, and puts the path in front of errors.
 template <class Body>
 void decode(const std::string& path, Body body) {
   try {
@@ -65,7 +65,7 @@ void decode(const std::string& path, Body body) {
   }
 }
 
-uint8_t luma(const uint8_t* pixel) {  // ITU-R BT.601 in 16 bits of fraction
+uint8_t luma(const uint8_t* pixel) {  // ITU-R BT.601 with 16 fractional bits
   return static_cast<uint8_t>((19595u * pixel[0] + 38470u * pixel[1] + 7471u * pixel[2] + 32768u) >> 16);
 }
 

@@ -1,4 +1,4 @@
-// A picture in a file: its size, and its pixels as planes. Whether it is PNG or JPEG is seen from its first bytes.
+// An image file: its size, and its pixels as planes. The first bytes decide whether it is PNG or JPEG.
 #pragma once
 
 #include <cstddef>
@@ -17,43 +17,44 @@ struct Size {
   bool operator==(const Size&) const = default;
 };
 
-// How the pixels come out of a file: row by row, a byte for grey (channels 1), three for red, green, blue (3).
+// The decoded pixels: row by row, one byte for grey (channels 1), three for red, green, blue (channels 3).
 struct Format {
   Size size;
   int channels = 3;
   std::size_t bytes() const { return size.pixels() * static_cast<std::size_t>(channels); }
 };
 
-// One file being decoded. One thread; the file is the caller's. All throw std::runtime_error with the reason alone.
+// Decodes one file. Single-threaded; the caller owns the file. All functions throw std::runtime_error with only the
+// reason.
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // First call: up to where the pixels begin.
+  // First call: reads up to the pixels.
   virtual Format read_header() = 0;
-  // Second call: the rest of the file. Writes format.bytes() bytes.
+  // Second call: reads the rest of the file and writes format.bytes() bytes.
   virtual void read_pixels(uint8_t* pixels) = 0;
 };
 
-// Memory that is used again from picture to picture of one thread.
+// Memory that one thread reuses from image to image.
 struct Planes {
   Size size;
   std::vector<uint8_t> values;  // [channels, height, width]
   std::vector<uint8_t> decoded;
 };
 
-// The size, from the file's header alone; a kind of picture that read_planes would refuse is refused here. Any thread.
-// Throws InvalidDataset("root") with the path and the reason: no regular file, larger than 256 MiB, neither PNG nor JPEG,
-// damaged up to its pixels, more than 100 million pixels, CMYK.
+// The size, from the file's header. Thread-safe. Throws InvalidDataset("root") with the path and the reason: not a
+// regular file, larger than 256 MiB, neither PNG nor JPEG, damaged before the pixels, more than 100 million pixels,
+// CMYK, or any other format that read_planes would reject.
 Size read_size(const std::string& path);
 
-// The pixels, as 8 bits each, in red, green and blue (channels 3) or grey (channels 1). Equal to PIL's convert("RGB")
-// and convert("L"): alpha, transparency and gamma are left aside, palettes looked up, grey repeated, and grey made of
-// colour as (19595 red + 38470 green + 7471 blue + 32768) >> 16. Of 16 bits the upper 8 are taken, where PIL cuts
-// 16-bit grey off at 255. The orientation in EXIF data is ignored. Any thread. Throws as above, also where the file is
-// cut off or damaged; the planes are undefined then.
+// The pixels, 8 bits each, as red, green and blue (channels 3) or grey (channels 1). Equal to PIL's convert("RGB") and
+// convert("L"): alpha, transparency and gamma are ignored, palettes are applied, grey is repeated, and colour is
+// converted to grey by (19595 red + 38470 green + 7471 blue + 32768) >> 16. One difference: of 16-bit values the upper
+// 8 bits are used; PIL clips 16-bit grey at 255. The orientation in EXIF data is ignored. Thread-safe. Throws as above,
+// also if the file is truncated or damaged; the planes are undefined then.
 void read_planes(const std::string& path, int channels, Planes& planes);
 
-// Interleaved pixels of 1 or 3 channels to planes of `channels`; see read_planes. Sizes must fit.
+// Converts interleaved pixels of 1 or 3 channels to planes of `channels`; see read_planes. Sizes must match.
 void to_planes(std::span<const uint8_t> pixels, int from_channels, int channels, uint8_t* planes);
 
 }  // namespace ddprun::image_folder

@@ -1,7 +1,7 @@
-// image-folder: a folder of PNG and JPEG pictures for each class.
-//   root     the folder; see folder.hpp for what lies in it
-//   options  channels = 3 | 1 (RGB, or grey), and those of image_transform.hpp; image_size is required unless all
-//            pictures are of one size. Crop and flip are for the training split alone.
+// image-folder: PNG and JPEG images, with one folder per class.
+//  root     the folder; folder.hpp describes its content
+//  options  channels = 3 | 1 (RGB, or grey), and those of image_transform.hpp; image_size is required unless all
+//           images have the same size. Crop and flip apply only to the training split.
 #include <algorithm>
 #include <utility>
 
@@ -13,10 +13,10 @@
 namespace ddprun::image_folder {
 namespace {
 
-// Pictures stay in their files and are decoded when they are fetched.
+// Images stay in their files and are decoded when they are fetched.
 class ImageFolder : public Dataset {
  public:
-  // `size`: of the pictures, where they are of one size and not resized; else {}.
+  // `size`: of all images, if they have the same size and are not resized; otherwise {}.
   ImageFolder(std::vector<Picture> pictures, std::vector<std::string> classes, ImageTransform transform, int channels,
               Size size)
       : pictures_(std::move(pictures)),
@@ -35,7 +35,7 @@ class ImageFolder : public Dataset {
     check_indices(indices, size());
     auto* input = static_cast<float*>(inputs);
     auto* target = static_cast<int64_t*>(targets);
-    thread_local Planes planes;  // a loader fetches picture by picture
+    thread_local Planes planes;  // a loader fetches one image at a time
     for (const int64_t index : indices) {
       const Picture& picture = pictures_[static_cast<std::size_t>(index)];
       read_planes(picture.path, channels_, planes);
@@ -62,7 +62,7 @@ std::string described(const Picture& picture, const Size& size) {
   return picture.path + " has " + std::to_string(size.width) + " x " + std::to_string(size.height) + " pixels";
 }
 
-// Reads the header of every file. Returns the one size that all have where `resized` is false, else {}.
+// Reads the header of every file. If `resized` is false, returns the common size, otherwise {}.
 Size check_pictures(const Folder& folder, bool resized) {
   const Picture& first = folder.train.front();
   const Size common = read_size(first.path);

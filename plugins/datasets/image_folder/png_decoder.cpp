@@ -6,7 +6,7 @@
 
 namespace ddprun::image_folder {
 
-// As JpegDecoder::guarded: libpng jumps back here where it fails, and `body` holds nothing to destroy.
+// As JpegDecoder::guarded: libpng longjmps back here on an error, so `body` must not hold objects with destructors.
 template <class Body>
 void PngDecoder::guarded(Body body) {
   if (setjmp(escape_) != 0) throw std::runtime_error("damaged PNG: " + std::string(reason_));
@@ -21,8 +21,8 @@ PngDecoder::PngDecoder(std::FILE* file)
     throw std::bad_alloc();
   }
   png_init_io(png_, file);
-  png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // the caller has a limit of its own
-  // Of the chunks only those that hold pixels: no gamma, no profiles, no texts.
+  png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // the caller has its own limit
+  // Uses only the chunks that hold pixels: no gamma, no profiles, no texts.
   png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
 }
 

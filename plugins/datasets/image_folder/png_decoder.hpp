@@ -1,4 +1,4 @@
-// PNG by libpng.
+// Decodes PNG with libpng.
 #pragma once
 
 #include <png.h>
@@ -10,8 +10,8 @@
 
 namespace ddprun::image_folder {
 
-// Every kind of PNG, interlaced too. libpng's simplified interface is not used: it applies gamma and blends what is
-// transparent with a background, and this must give the numbers that stand in the file.
+// Every kind of PNG, also interlaced. Does not use libpng's simplified interface, because that applies gamma and blends
+// transparent pixels with a background; this class must return the values in the file.
 class PngDecoder : public Decoder {
  public:
   explicit PngDecoder(std::FILE* file);

@@ -28,7 +28,7 @@ class Linear final : public ddprun::Model {
   torch::Tensor forward(const torch::Tensor& input) override { return linear_(shape_.flatten(input)); }
 
   torch::Tensor loss(const torch::Tensor& output, const torch::Tensor& target) override {
-    // Of [batch] and [batch, 1] mse_loss would make [batch, batch], with no more than a warning.
+    // For [batch] and [batch, 1], mse_loss would broadcast to [batch, batch], with only a warning.
     if (output.sizes() != target.sizes()) {
       throw std::invalid_argument("linear: one number per sample expected as target, got the shape " +
                                   ddprun::shape_text(target.sizes().vec()));

@@ -9,7 +9,7 @@ using torch::nn::BatchNorm2d;
 using torch::nn::Conv2d;
 using torch::nn::Sequential;
 
-// Without bias, and padded so that only the stride makes the image smaller.
+// Without bias. The padding is chosen so that only the stride makes the image smaller.
 Conv2d convolution(int64_t inputs, int64_t outputs, int64_t kernel, int64_t stride) {
   return Conv2d(torch::nn::Conv2dOptions(inputs, outputs, kernel).stride(stride).padding(kernel / 2).bias(false));
 }
@@ -17,7 +17,7 @@ Conv2d convolution(int64_t inputs, int64_t outputs, int64_t kernel, int64_t stri
 }  // namespace
 
 BasicBlock::BasicBlock(int64_t inputs, int64_t outputs, int64_t stride) {
-  // Made first and registered last, as in torchvision.
+  // Constructed first but registered last, as in torchvision, so that random numbers and names match.
   Sequential projection{nullptr};
   if (stride != 1 || inputs != outputs) {
     projection = Sequential(convolution(inputs, outputs, 1, stride), BatchNorm2d(outputs));
@@ -29,7 +29,7 @@ BasicBlock::BasicBlock(int64_t inputs, int64_t outputs, int64_t stride) {
   if (projection) downsample_ = register_module("downsample", projection);
 }
 
-// In place where backward does not need what is overwritten.
+// In place if backward does not need the overwritten values.
 torch::Tensor BasicBlock::forward(const torch::Tensor& input) {
   torch::Tensor output = bn1_(conv1_(input)).relu_();
   output = bn2_(conv2_(output));
@@ -45,7 +45,7 @@ Network::Network(Stem stem, int64_t classes) : stem_(stem) {
   layer3_ = register_module("layer3", layer(128, 256, 2));
   layer4_ = register_module("layer4", layer(256, 512, 2));
   fc_ = register_module("fc", torch::nn::Linear(512, classes));
-  // BatchNorm starts with weight 1 and bias 0 by itself; the rest keeps what its constructor drew.
+  // BatchNorm's own defaults are weight 1 and bias 0; the other layers keep their constructor's values.
   for (const auto& module : modules(false)) {
     if (const auto* conv = module->as<Conv2d>()) {
       torch::nn::init::kaiming_normal_(conv->weight, 0, torch::kFanOut, torch::kReLU);

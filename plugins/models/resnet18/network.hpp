@@ -1,5 +1,5 @@
-// The layers of ResNet-18 (He et al. 2016), named, registered and initialised as torchvision's, so that one seed gives
-// the weights of torchvision.models.resnet18, and its state_dict fits.
+// The layers of ResNet-18 (He et al. 2016) with torchvision's names, order and initialisation, so that the same seed
+// gives the weights of torchvision.models.resnet18, and its state_dict fits.
 #pragma once
 
 #include <torch/torch.h>
@@ -8,11 +8,11 @@
 
 namespace ddprun::resnet18 {
 
-// The layers before the first block. imagenet: 7x7 with stride 2, then max pooling, which make an image four times
-// smaller; small: 3x3 with stride 1 and no pooling, for images such as CIFAR's.
+// The layers before the first block. imagenet: 7x7 with stride 2, then max pooling, which reduce height and width by 4;
+// small: 3x3 with stride 1 and no pooling, for small images such as CIFAR's.
 enum class Stem { imagenet, small };
 
-// Two 3x3 convolutions and a shortcut around them.
+// Two 3x3 convolutions with a shortcut.
 class BasicBlock final : public torch::nn::Module {
  public:
   BasicBlock(int64_t inputs, int64_t outputs, int64_t stride);
@@ -24,7 +24,7 @@ class BasicBlock final : public torch::nn::Module {
   torch::nn::BatchNorm2d bn1_{nullptr};
   torch::nn::Conv2d conv2_{nullptr};
   torch::nn::BatchNorm2d bn2_{nullptr};
-  torch::nn::Sequential downsample_{nullptr};  // the shortcut's projection; empty where the shapes are the same
+  torch::nn::Sequential downsample_{nullptr};  // the projection of the shortcut; empty if the shapes are equal
 };
 
 class Network final : public torch::nn::Module {

@@ -26,12 +26,12 @@ struct Settings {
   bool channels_last = false;
 };
 
-// How many times smaller the last feature map is than the image.
+// The ratio of the image's size to that of the last feature map.
 int64_t reduction(Stem stem) {
   return stem == Stem::imagenet ? 32 : 8;
 }
 
-// The shape, if it is that of an image which leaves at least a pixel behind the last layer.
+// The image's shape, if the last feature map has at least one pixel.
 std::vector<int64_t> image_shape(const ddprun::ModelContext& context, Stem stem) {
   const std::vector<int64_t>& shape = context.input_shape;
   if (shape.size() != 3 || shape[0] != 3) {
@@ -70,13 +70,13 @@ class ResNet18 final : public ddprun::Classifier {
         channels_last_(settings.channels_last),
         network_(settings.stem, classes_of(context, "resnet18")) {
     if (!channels_last_) return;
-    // Values and names stay; only the order in memory changes.
+    // Values and names stay the same; only the memory format changes.
     for (torch::Tensor& parameter : network_.parameters()) {
       if (parameter.dim() == 4) parameter.set_data(parameter.detach().contiguous(torch::MemoryFormat::ChannelsLast));
     }
   }
 
-  // BatchNorm has no variance where a batch of one image ends in a map of one pixel.
+  // BatchNorm has no variance for a batch of one image with a feature map of one pixel.
   void refuse_single_value(const torch::Tensor& input) const {
     if (!network_.is_training() || input.size(0) > 1 || std::max(input.size(2), input.size(3)) > reduction_) return;
     throw std::invalid_argument(

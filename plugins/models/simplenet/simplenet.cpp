@@ -11,7 +11,7 @@ constexpr int64_t kHidden = 256;
 constexpr int64_t kMostHidden = 1'000'000;
 
 struct Layers final : torch::nn::Module {
-  // In this order, as in Python, so that one seed gives one set of initial weights.
+  // In the same order as in Python, so that the same seed gives the same initial weights.
   Layers(int64_t inputs, int64_t hidden, int64_t classes)
       : fc1(register_module("fc1", torch::nn::Linear(inputs, hidden))),
         fc2(register_module("fc2", torch::nn::Linear(hidden, classes))) {}

@@ -1,4 +1,4 @@
-// What a user is told of an error of CUDA's, as LibTorch words it.
+// The message to the user for LibTorch's CUDA errors.
 #include "support/torch_test.hpp"
 #include "train/device/cuda.hpp"
 
@@ -12,7 +12,7 @@ c10::Error error_of_cuda(std::string line) {
   return {kHere, line};
 }
 
-TEST_CASE("an error of CUDA is one line; where memory is out, it says what to try") {
+TEST_CASE("a CUDA error is one line; if memory is exhausted, it says what to try") {
   CHECK(words_of(error_of_cuda("CUDA error: an illegal memory access was encountered")) ==
         "CUDA error: an illegal memory access was encountered");
   CHECK(words_of(error_of_cuda("CUDA error: out of memory")) ==

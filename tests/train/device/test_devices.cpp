@@ -32,7 +32,7 @@ TEST_CASE("each device keeps its thread, and device 0 is the caller's") {
   CHECK(first == second);
 }
 
-TEST_CASE("only as many devices work as are asked for") {
+TEST_CASE("only the requested number of devices work") {
   DeviceThreads threads(4, nothing);
   std::atomic<int> worked{0};
   threads.run(2, [&](int) { ++worked; });
@@ -62,14 +62,14 @@ TEST_CASE("devices have the caller's grad mode and autocast, and only for that c
   }
   CHECK_FALSE(grad);
   CHECK(autocast);
-  CHECK((type == torch::kHalf));  // no printing of types
+  CHECK((type == torch::kHalf));  // doctest cannot print these types
   threads.run(2, look);
   CHECK(grad);
   CHECK_FALSE(autocast);
 }
 
 TEST_CASE("every device has the caller's number of compute threads") {
-  // In a process of its own: Torch's threads do not survive a fork, which later tests do.
+  // In a subprocess, because Torch's threads do not survive a fork, which later tests use.
   CHECK(testing::failures(testing::run_ranks(1, testing::As::processes, std::chrono::seconds(60), [](testing::Rank&) {
           torch::set_num_threads(3);
           DeviceThreads threads(2, nothing);
@@ -79,7 +79,7 @@ TEST_CASE("every device has the caller's number of compute threads") {
         })) == "");
 }
 
-TEST_CASE("the first device's fault is thrown when all have ended, and the devices go on") {
+TEST_CASE("the first device's exception is thrown when all have ended, and the devices can run again") {
   DeviceThreads threads(4, nothing);
   std::atomic<int> ended{0};
   const auto work = [&](int device) {
@@ -97,7 +97,7 @@ TEST_CASE("the first device's fault is thrown when all have ended, and the devic
 constexpr int64_t kFloats = 1 << 16;
 constexpr int64_t kBytes = 4 * kFloats;
 
-TEST_CASE("a tensor counts for the device whose thread asked for it, whoever frees it") {
+TEST_CASE("a tensor counts for the device whose thread allocated it, whichever thread frees it") {
   DeviceMemory memory(2);
   DeviceThreads threads(2, [&](int device) { memory.use(device); });
   for (int round = 0; round < 3; ++round) {
@@ -111,7 +111,7 @@ TEST_CASE("a tensor counts for the device whose thread asked for it, whoever fre
   CHECK(memory.peaks()[1] < kBytes + 1024);  // freed each time
 }
 
-TEST_CASE("what a device held before counts, and what it frees makes room") {
+TEST_CASE("memory that a device held before counts, and freed memory is subtracted") {
   DeviceMemory memory(1);
   memory.use(0);
   memory.add(0, 1000);
@@ -124,7 +124,7 @@ TEST_CASE("what a device held before counts, and what it frees makes room") {
   CHECK(memory.peaks()[0] < 1000 + 2 * kBytes + 1024);
 }
 
-TEST_CASE("memory that oneDNN asks for by its address alone is given back, from before the counting and after it") {
+TEST_CASE("memory that oneDNN frees by address is freed, from before the counting and after it") {
   torch::nn::Conv2d conv(torch::nn::Conv2dOptions(3, 8, 3));
   const torch::Tensor images = torch::ones({2, 3, 16, 16});
   const auto step = [&] { return conv->forward(images).sum(); };

@@ -15,7 +15,7 @@ using testing::run_ranks;
 
 constexpr auto kDeadline = std::chrono::seconds(60);
 
-// Adds `spare` to the output in the forwards that are not the last of a step.
+// Adds `spare` to the output in all forwards but the last of a step.
 class SpareModel final : public Model {
  public:
   SpareModel() {
@@ -43,7 +43,7 @@ Job steps(int64_t count) {
   return {std::nullopt, count, false, 0};
 }
 
-TEST_CASE("a batch is cut in order, into parts that differ by one sample at most") {
+TEST_CASE("a batch is split in order, into parts that differ by at most one sample") {
   TensorBatch batch;
   batch.input = torch::arange(14, torch::kFloat32).view({7, 2});
   batch.target = torch::arange(7, torch::kFloat32).view({7, 1});
@@ -70,7 +70,7 @@ TEST_CASE("a batch is cut in order, into parts that differ by one sample at most
   CHECK(micro_batches(batch, 1).at(0).weight == 1.4);
 }
 
-TEST_CASE("micro-batches learn what the whole batch does, on one rank") {
+TEST_CASE("micro-batches give the weights of the whole batch, on one rank") {
   Fit<LineModel> whole(0, 1, 47, 12, Last::exact);  // the last batch of an epoch has 11 samples
   const auto summary = whole.run_single(epochs(2));
   for (const int64_t count : {2, 5, 12}) {
@@ -86,7 +86,7 @@ TEST_CASE("micro-batches learn what the whole batch does, on one rank") {
   }
 }
 
-TEST_CASE("micro-batches learn what the whole batch does, on two ranks, with one allreduce for each bucket and step") {
+TEST_CASE("micro-batches give the weights of the whole batch, on two ranks, with one allreduce per bucket and step") {
   Fit<LineModel> whole(0, 1, 46, 12, Last::exact);
   whole.run_single(epochs(2));
   const torch::Tensor expected = whole.weights();

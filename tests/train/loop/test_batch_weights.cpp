@@ -1,4 +1,4 @@
-// Load balance: whoever computes the samples of a step, its gradient is that of all of them.
+// Load balance: the gradient of a step is that of all its samples, however they are split among the ranks.
 #include "support/torch_test.hpp"
 
 #include "comm/joined.hpp"
@@ -22,7 +22,7 @@ void know_all_ranks(Fit<LineModel>& fit, int64_t samples) {
   fit.loader->know_all_ranks(std::move(samplers));
 }
 
-TEST_CASE("ranks with unequal shares follow one rank, one without any sample included") {
+TEST_CASE("ranks with unequal batch weights match one rank, also if a rank has no sample") {
   Fit<LineModel> alone(0, 1, 47, 6, Last::exact);
   alone.run_single(epochs(2));
   const torch::Tensor expected = alone.weights();
@@ -41,7 +41,7 @@ TEST_CASE("ranks with unequal shares follow one rank, one without any sample inc
   }
 }
 
-TEST_CASE("shares that are measured in the first steps leave every step its samples") {
+TEST_CASE("batch weights measured in the first steps do not change the samples of any step") {
   Fit<LineModel> alone(0, 1, 48, 6, Last::exact);
   alone.run_single(epochs(3));
   const torch::Tensor expected = alone.weights();

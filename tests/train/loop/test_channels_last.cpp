@@ -18,7 +18,7 @@ constexpr auto kDeadline = std::chrono::seconds(60);
 constexpr auto kTimeout = std::chrono::seconds(20);
 constexpr double kRate = 0.1;
 
-// Two convolutions, from the same initial weights wherever it is made.
+// Two convolutions; the initial weights are always the same.
 struct Convolutions : torch::nn::Module {
   Convolutions() {
     torch::manual_seed(7);
@@ -37,14 +37,14 @@ torch::Tensor images_of(int rank, int step) {
   return torch::sin(torch::arange(2 * 3 * 6 * 6, torch::kFloat32) * (0.3 + rank) + step).view({2, 3, 6, 6});
 }
 
-// The same steps in one model, in the usual order of memory, with the mean of all ranks' losses.
+// The same steps with one model, in the default memory format, with the mean of all ranks' losses.
 void follow(Convolutions& model, int size, int step) {
   forget_gradients(model);
   for (int rank = 0; rank < size; ++rank) (model.loss(images_of(rank, step)) / size).backward();
   model.descend();
 }
 
-TEST_CASE("parameters in channels_last keep their strides, follow one rank, and are the same bits on all") {
+TEST_CASE("parameters in channels_last keep their strides, match one rank, and are bitwise equal on all ranks") {
   for (const std::size_t cap : {std::size_t{1} << 20, std::size_t{1}}) {
     CAPTURE(cap);
     CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {

@@ -15,7 +15,7 @@ DataLoader feed_of(const Dataset& dataset, int rank, int world, int64_t batch, L
                     {0, 2});
 }
 
-TEST_CASE("all ranks have equally many steps, and exact weights add up to the world") {
+TEST_CASE("all ranks have the same number of steps, and the weights of exact add up to the world size") {
   const auto splits = linear_data(11);
   for (const int world : {1, 2, 3, 4}) {
     std::vector<DataLoader> loaders;
@@ -41,7 +41,7 @@ TEST_CASE("all ranks have equally many steps, and exact weights add up to the wo
   }
 }
 
-TEST_CASE("where all ranks have equally many samples the weight is exactly one") {
+TEST_CASE("if all ranks have the same number of samples the weight is exactly one") {
   const auto splits = linear_data(12);
   DataLoader loader = feed_of(*splits.train, 1, 3, 2, Last::pad);
   loader.start(0);

@@ -14,7 +14,7 @@
 namespace ddprun::train {
 namespace {
 
-// y = x0 - 2 x1 through a hidden layer.
+// y = x0 - 2 x1 with a hidden layer.
 class NetModel final : public Model {
  public:
   NetModel() {
@@ -39,7 +39,7 @@ class NetModel final : public Model {
   torch::nn::Sequential net_;
 };
 
-// A fit on so many devices.
+// A fit on the given number of devices.
 template <class ModelType>
 struct DpFit : Fit<ModelType> {
   DpFit(int devices, int64_t samples, int64_t batch, int main_device = 0)
@@ -64,7 +64,7 @@ std::vector<double> losses(const Fit<ModelType>& fit) {
   return values;
 }
 
-// Rounding apart: a sum cut in parts is another sum.
+// Equal except for rounding: a sum in parts rounds differently.
 void check_close(const std::vector<double>& a, const std::vector<double>& b) {
   REQUIRE(a.size() == b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -73,7 +73,7 @@ void check_close(const std::vector<double>& a, const std::vector<double>& b) {
   }
 }
 
-TEST_CASE_TEMPLATE("one device is single, bit for bit", ModelType, LineModel, NetModel, NormModel) {
+TEST_CASE_TEMPLATE("one device equals strategy single, bit for bit", ModelType, LineModel, NetModel, NormModel) {
   Fit<ModelType> alone(0, 1, 50, 12, Last::pad);
   const auto expected = alone.run_single(epochs(2));
   DpFit<ModelType> fit(1, 50, 12);
@@ -83,7 +83,7 @@ TEST_CASE_TEMPLATE("one device is single, bit for bit", ModelType, LineModel, Ne
   CHECK(summary.test_loss == expected.test_loss);
 }
 
-TEST_CASE_TEMPLATE("two, three and four devices have single's losses", ModelType, LineModel, NetModel) {
+TEST_CASE_TEMPLATE("two, three and four devices have the losses of strategy single", ModelType, LineModel, NetModel) {
   Fit<ModelType> alone(0, 1, 50, 12, Last::pad);
   const auto expected = alone.run_single(epochs(3));
   for (const int devices : {2, 3, 4}) {
@@ -128,7 +128,7 @@ torch::Tensor running_mean(Model& model) {
   return model.module().named_buffers()["norm.running_mean"].clone();
 }
 
-TEST_CASE("with BatchNorm each device has statistics of its own, and the main device's are kept") {
+TEST_CASE("with BatchNorm each device has its own statistics, and the main device's are kept") {
   Fit<NormModel> sizes(0, 1, 20, 10, Last::pad);
   sizes.loader->start(0);
   TensorBatch batch;
@@ -142,7 +142,7 @@ TEST_CASE("with BatchNorm each device has statistics of its own, and the main de
   fit.run({std::nullopt, 2, false, 0});
   const torch::Tensor main_after_1 = 0.1 * means[0];
   CHECK(torch::allclose(running_mean(*fit.model), 0.9 * main_after_1 + 0.1 * means[2], 1e-4, 1e-6));
-  // The other began step 2 with the main device's, and what it made of them is forgotten with the next step.
+  // The other device began step 2 with the main device's statistics; its updates are discarded at the next step.
   CHECK(torch::allclose(running_mean(*fit.owned[0]), 0.9 * main_after_1 + 0.1 * means[3], 1e-4, 1e-6));
 
   Fit<NormModel> alone(0, 1, 20, 10, Last::pad);
@@ -168,7 +168,7 @@ TEST_CASE("two runs are equal bit for bit") {
   CHECK(torch::equal(run(), run()));
 }
 
-TEST_CASE("memory is counted in the first steps only, so that later ones cost what they cost under other strategies") {
+TEST_CASE("memory is counted in the first steps only, so that later ones have no extra cost") {
   DpFit<NetModel> fit(2, 48, 12);
   std::vector<bool> counted;
   fit.notes.at_phase = [&](Phase phase, int64_t) {
@@ -180,7 +180,7 @@ TEST_CASE("memory is counted in the first steps only, so that later ones cost wh
   CHECK(summary.memory_by_device[1] > 0);
 }
 
-TEST_CASE("accumulated batches give the gradients of the whole one") {
+TEST_CASE("accumulated micro-batches give the gradients of the whole batch") {
   Fit<NetModel> alone(0, 1, 48, 12, Last::pad);
   alone.run_single(epochs(2));
   DpFit<NetModel> fit(2, 48, 12);
@@ -203,7 +203,7 @@ TEST_CASE("half precision reaches every device") {
     return losses(fit);
   };
   const auto full = run(Amp::off);
-  CHECK((types == std::set{torch::kFloat}));  // no printing of types
+  CHECK((types == std::set{torch::kFloat}));  // doctest cannot print these types
   types.clear();
   const auto half = run(Amp::bf16);
   CHECK((types == std::set{torch::kBFloat16}));
@@ -212,7 +212,7 @@ TEST_CASE("half precision reaches every device") {
   for (std::size_t i = 0; i < half.size(); ++i) CHECK(std::abs(half[i] - full[i]) < 0.02 * full[i] + 0.01);
 }
 
-TEST_CASE("a replica's fault ends training when all devices have ended") {
+TEST_CASE("a replica's exception ends training when all devices have ended") {
   DpFit<NetModel> fit(4, 32, 16);
   std::atomic<int> forwards{0};
   const auto count = [&] { ++forwards; };
@@ -239,7 +239,7 @@ TEST_CASE("an output without the batch as first dimension is refused") {
   CHECK(testing::contains(output_is([](const torch::Tensor&) { return torch::Tensor(); }), "the model gave none"));
 }
 
-TEST_CASE("steps and summary tell scatter, replicate, gather and reduce, the parts of communication") {
+TEST_CASE("steps and summary report scatter, replicate, gather and reduce, the parts of communication") {
   DpFit<NetModel> fit(2, 24, 12);
   const auto summary = fit.run(epochs(2));
   for (const auto& step : fit.notes.steps) {
@@ -255,7 +255,7 @@ TEST_CASE("steps and summary tell scatter, replicate, gather and reduce, the par
   CHECK(summary.backend.empty());
 }
 
-TEST_CASE("single tells nothing of devices") {
+TEST_CASE("strategy single reports nothing about devices") {
   Fit<NetModel> alone(0, 1, 24, 12, Last::pad);
   const auto summary = alone.run_single(epochs(1));
   CHECK(std::isnan(alone.notes.steps[0].scatter));
@@ -276,7 +276,7 @@ TEST_CASE("the main device holds most memory: the gathered outputs, the loss and
     for (int device = 0; device < 3; ++device) {
       CAPTURE(device);
       CHECK(memory[static_cast<std::size_t>(device)] > 2 * parameters);  // and as many gradients
-      // Adam's two means.
+      // Adam's two moments.
       if (device == main_device) continue;
       CHECK(memory[static_cast<std::size_t>(main_device)] > memory[static_cast<std::size_t>(device)] + 2 * parameters);
     }

@@ -14,7 +14,7 @@ using testing::run_ranks;
 
 constexpr auto kDeadline = std::chrono::seconds(60);
 
-// The epoch after which a run with these losses and accuracies ends; 0: none of them.
+// The epoch after which a run with these losses and accuracies ends; 0: it does not stop.
 int64_t end_of(const EarlyStopRule& rule, const std::vector<double>& values) {
   std::map<std::string, double> numbers;
   record::EpochRecord epoch;
@@ -26,27 +26,27 @@ int64_t end_of(const EarlyStopRule& rule, const std::vector<double>& values) {
   return 0;
 }
 
-TEST_CASE("a run ends after so many epochs in a row without an improvement") {
+TEST_CASE("a run ends after `patience` epochs in a row without an improvement") {
   CHECK(end_of({"test.loss", 2, 0}, {5, 4, 4, 3, 3, 3, 1}) == 6);
   CHECK(end_of({"test.loss", 3, 0}, {5, 4, 4, 3, 3, 3, 1}) == 0);
   CHECK(end_of({"test.loss", 1, 0}, {5, 6}) == 2);
   CHECK(end_of({"test.accuracy", 2, 0}, {0.1, 0.5, 0.4, 0.5}) == 4);
 }
 
-TEST_CASE("an improvement is one by more than min_delta, over the best so far") {
+TEST_CASE("an improvement is more than min_delta better than the best so far") {
   CHECK(end_of({"test.loss", 2, 0.5}, {5, 4.6, 4.4, 4.2, 4}) == 5);  // 4.4 improves on 5, and 4 not on 4.4
   CHECK(end_of({"test.accuracy", 2, 0.1}, {0.5, 0.59, 0.61, 0.6, 0.7}) == 5);
 }
 
-TEST_CASE("a measure that the model does not have is an error") {
+TEST_CASE("a metric that the model does not have is an error") {
   std::map<std::string, double> numbers;
   CHECK(testing::error_of([&] {
           EarlyStop({"test.accuracy", 1, 0}).should_stop_after({}, numbers);
         }) ==
-        "2: train.early_stop = \"test.accuracy\": this model has no such measure; use \"test.loss\" or \"train.loss\"");
+        "2: train.early_stop = \"test.accuracy\": this model has no such metric; use \"test.loss\" or \"train.loss\"");
 }
 
-TEST_CASE("a fit that ends early says so, commits what it has, and does so on all ranks") {
+TEST_CASE("a fit that ends early reports it and saves a checkpoint, on all ranks") {
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
           Fit<LineModel> fit(rank.rank(), 2, 20, 5, Last::pad);
@@ -60,14 +60,14 @@ TEST_CASE("a fit that ends early says so, commits what it has, and does so on al
         })) == "");
 }
 
-TEST_CASE("a fit that would end with its plan anyway did not end early") {
+TEST_CASE("a fit that reaches the end of its plan did not end early") {
   Fit<LineModel> fit(0, 1, 20, 5, Last::pad);
   Job plan = epochs(2);
   plan.early_stop = {"test.loss", 1, 1e9};
   CHECK(fit.run_single(plan).stopped == "");
 }
 
-TEST_CASE("a fit that goes on remembers how long it has waited") {
+TEST_CASE("a resumed fit remembers how many epochs it has waited") {
   Fit<LineModel> fit(0, 1, 20, 5, Last::pad);
   Job plan = epochs(3);
   plan.early_stop = {"train.loss", 4, 1e9};

@@ -1,4 +1,4 @@
-// Batches on their way to a GPU: the same as on a CPU, in any number of workers, and no stream that overtakes another.
+// The copy of batches to a GPU: the same batches as on a CPU, for any number of workers, and no race between streams.
 #include "fakes/cuda/torch_test.hpp"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ struct Seen {
   std::vector<double> weights;
 };
 
-// Works with each batch as a step does, on the device's current stream.
+// Uses each batch as a step does, on the device's current stream.
 Seen epoch_of(DataLoader& loader, int64_t epoch, int64_t from_step = 0) {
   Seen seen;
   loader.start(epoch, from_step);
@@ -84,7 +84,7 @@ TEST_CASE("a step without samples has a batch without rows on the GPU") {
   CHECK_FALSE(loader.next(batch));
 }
 
-TEST_CASE("an epoch that begins anew in its middle gives only its own batches") {
+TEST_CASE("an epoch that restarts in its middle gives only its own batches") {
   const auto dataset = numbers(64);
   DataLoader cpu = feed_of(dataset, 2, {}), gpu = feed_of(dataset, 2, {kGpu, true});
   TensorBatch batch;
@@ -94,7 +94,7 @@ TEST_CASE("an epoch that begins anew in its middle gives only its own batches") 
   check_equal(seen.inputs, expected.inputs);
 }
 
-TEST_CASE("copies go from page-locked memory on a stream of their own, and the host does not wait in them") {
+TEST_CASE("copies go from page-locked memory on a separate stream, and the host does not wait for them") {
   const auto dataset = numbers(12);
   DataLoader loader = feed_of(dataset, 0, {kGpu, true});
   loader.start(0);
@@ -108,7 +108,7 @@ TEST_CASE("copies go from page-locked memory on a stream of their own, and the h
   CHECK_MESSAGE(record.find("host waits for cuda:0 stream 0") == std::string::npos, record);
 }
 
-TEST_CASE("a sample that cannot be read is told at its own step") {
+TEST_CASE("a sample that cannot be read is reported at its own step") {
   const auto dataset = numbers(16);
   class Failing final : public Dataset {
    public:

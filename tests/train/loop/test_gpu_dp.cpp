@@ -1,4 +1,4 @@
-// Strategy dp over fake GPUs: what one device computes, and no stream that overtakes another.
+// Strategy dp on fake GPUs: the same results as one device, and no race between streams.
 #include "fakes/cuda/torch_test.hpp"
 
 #include "train/fit.hpp"
@@ -6,7 +6,7 @@
 namespace ddprun::train {
 namespace {
 
-// A fit on these GPUs, of which the model has the one of `main_device`.
+// A fit on these GPUs; the model is on `main_device`.
 struct GpuFit : Fit<LineModel> {
   GpuFit(const std::vector<int>& gpus, int main_device)
       : Fit<LineModel>(0, 1, 22, 8, Last::pad, gpu(gpus.at(static_cast<std::size_t>(main_device)))),
@@ -29,7 +29,7 @@ struct GpuFit : Fit<LineModel> {
   const int main_device;
 };
 
-TEST_CASE("dp on GPUs learns what one device learns, whichever is the main one") {
+TEST_CASE("dp on GPUs gives the results of one device, whichever is the main one") {
   Fit<LineModel> alone(0, 1, 22, 8, Last::pad);
   alone.run_single(epochs(3));
   for (const auto& [gpus, main_device] :
@@ -45,7 +45,7 @@ TEST_CASE("dp on GPUs learns what one device learns, whichever is the main one")
   }
 }
 
-TEST_CASE("the parts of communication are timed on the GPU, and are its communication") {
+TEST_CASE("the parts of communication are timed on the GPU, and add up to the communication") {
   GpuFit fit({0, 1}, 0);
   const record::Summary summary = fit.run(epochs(2));
   REQUIRE(fit.notes.steps.size() == 6);
@@ -59,7 +59,7 @@ TEST_CASE("the parts of communication are timed on the GPU, and are its communic
         summary.split.scatter + summary.split.replicate + summary.split.gather + summary.split.reduce);
 }
 
-TEST_CASE("between the devices of a step the host waits for none of them") {
+TEST_CASE("within a step the host waits for no device") {
   GpuFit fit({0, 1}, 0);
   std::vector<std::string> records;  // of each step, from its forward until the next one begins
   fit.notes.at_phase = [&](Phase phase, int64_t step) {
@@ -75,13 +75,13 @@ TEST_CASE("between the devices of a step the host waits for none of them") {
       CHECK(wait == std::string::npos);
       continue;
     }
-    // For the end of the step before, when all of this one has been issued.
+    // Waits for the end of the step before, when all of this one is queued.
     REQUIRE(wait != std::string::npos);
     CHECK(records[step].find('\n', wait) == records[step].size() - 1);
   }
 }
 
-TEST_CASE("each GPU's memory is counted by itself") {
+TEST_CASE("each GPU's memory is counted separately") {
   GpuFit fit({1, 0}, 0);
   const record::Summary summary = fit.run(epochs(1));
   REQUIRE(summary.memory_by_device.size() == 2);
@@ -90,7 +90,7 @@ TEST_CASE("each GPU's memory is counted by itself") {
   CHECK(summary.memory_by_device[0] > summary.memory_by_device[1]);  // gathers, and holds the batch
 }
 
-TEST_CASE("a replica's fault on a GPU ends the step, after all have ended") {
+TEST_CASE("a replica's exception on a GPU ends the step, after all have ended") {
   GpuFit fit({0, 1}, 0);
   fit.train_data.poisoned = 3;
   CHECK_THROWS_WITH(fit.run(epochs(1)), "the loss is nan; a smaller optimizer.lr usually helps");

@@ -1,4 +1,5 @@
-// A fit on a GPU: the steps of a CPU, told one step late, and a host that never waits for a step under way.
+// A fit on a GPU: the steps of a CPU, each reported after the next one is queued; the host never waits for a running
+// step.
 #include "fakes/cuda/torch_test.hpp"
 
 #include <ATen/autocast_mode.h>
@@ -17,7 +18,7 @@ namespace {
 
 using fake_gpu::kGpu;
 
-// Two classes of points, told apart by the sign of the target.
+// Two classes of points, distinguished by the sign of the target.
 class SignModel final : public Model {
  public:
   torch::nn::Module& module() override { return *net_; }
@@ -103,7 +104,7 @@ TEST_CASE("the steps, epochs and commits of a GPU are those of a CPU") {
   check_like_cpu<WatchedModel>([](auto& fit) { fit.step.amp = Amp::bf16; }, epochs(2));
 }
 
-// What the GPU was asked to do from each step's forward on, until the next step or the end of the epoch begins.
+// The GPU's operations from each step's forward until the next step or the end of the epoch.
 template <class ModelType>
 std::vector<std::string> records_of(Fit<ModelType>& fit, const std::function<void()>& run) {
   std::vector<std::string> records;
@@ -129,7 +130,7 @@ std::string last_line(const std::string& record) {
   return lines.empty() ? "" : lines.back();
 }
 
-// Of four steps: the host waits for nothing but the end of the step before, last of all.
+// Of four steps: the host waits only for the end of the step before, at the very end.
 void check_waits(const std::vector<std::string>& records) {
   REQUIRE(records.size() == 4);
   std::string end_before;  // the event at the end of the step before
@@ -141,7 +142,7 @@ void check_waits(const std::vector<std::string>& records) {
     if (step == 0) CHECK(waits.empty());
     if (step > 0) CHECK(waits.at(0) == "host waits for " + end_before);
     if (step == 1 || step == 2) CHECK(last_line(records[step]) == waits.at(0));
-    // What is left is read after the last step, before its epoch ends.
+    // The last pending step is read at the end of the epoch.
     if (step == 3) CHECK(waits.at(1) == "host waits for " + end);
     end_before = end;
   }
@@ -153,7 +154,7 @@ void use_adam(Fit<SignModel>& fit) {
   fit.optimizer = fused_adam(fit.model->module().parameters(), torch::optim::AdamOptions(0.01));
 }
 
-TEST_CASE("within a step the host waits for nothing but the end of the step before, last of all") {
+TEST_CASE("within a step the host waits only for the end of the step before, at the very end") {
   const std::vector<std::pair<std::string, SetUp>> cases = {{"as it is", [](auto&) {}},
                                                             {"accumulate", [](auto& fit) { fit.step.accumulate = 3; }},
                                                             {"clip", [](auto& fit) { fit.step.clip_norm = 0.1; }},
@@ -172,7 +173,7 @@ TEST_CASE("within a step the host waits for nothing but the end of the step befo
   }
 }
 
-TEST_CASE("nor does a rank of ddp wait, with buffers to keep in step") {
+TEST_CASE("a ddp rank with buffers to synchronise does not wait either") {
   const auto backend = comm::single_process_backend();
   auto fit = fit_on<NormModel>(kGpu);
   check_waits(records_of(fit, [&] { fit.run_ddp(steps(4), *backend); }));
@@ -181,13 +182,13 @@ TEST_CASE("nor does a rank of ddp wait, with buffers to keep in step") {
   CHECK(torch::equal(fit.weights(), alone.weights()));
 }
 
-// Of which a peer was lost: its collectives have ended, and left what they left.
+// A group that has lost a peer: its collectives have ended without a result.
 struct LostGroup final : comm::CountingBackend {
   using CountingBackend::CountingBackend;
   void async_error() override { throw CommError(CommStatus::peer_lost, "rank 1 is gone"); }
 };
 
-TEST_CASE("where a peer was lost it is told of, and not the loss that its gradients left behind") {
+TEST_CASE("if a peer was lost, that is reported, and not the loss that follows from missing gradients") {
   const auto solo = comm::single_process_backend();
   LostGroup lost(*solo);
   const auto error_with = [](CommBackend& backend, torch::Device device) {
@@ -224,7 +225,7 @@ std::vector<torch::Tensor> state_of(Fit<WatchedModel>& fit) {
   return tensors;
 }
 
-TEST_CASE("fp16: a GPU skips by itself the steps that a CPU skips, with every optimizer") {
+TEST_CASE("fp16: a GPU itself skips the steps that a CPU skips, with every optimizer") {
   namespace optim = torch::optim;
   const std::vector<std::pair<std::string, Make>> all = {
       {"sgd", [](auto p) { return fused_sgd(p, optim::SGDOptions(0.05)); }},
@@ -257,7 +258,7 @@ TEST_CASE("fp16: a GPU skips by itself the steps that a CPU skips, with every op
   }
 }
 
-TEST_CASE("a loss that is not finite is told with its own step, and nothing is committed") {
+TEST_CASE("a loss that is not finite is reported with its own step, and nothing is committed") {
   for (const int64_t poisoned_step : {2, 4}) {  // followed by another, and the last
     CAPTURE(poisoned_step);
     auto fit = fit_on<LineModel>(kGpu);
@@ -275,7 +276,7 @@ TEST_CASE("a loss that is not finite is told with its own step, and nothing is c
   }
 }
 
-TEST_CASE("a fit that is stopped tells all its steps, and commits the last") {
+TEST_CASE("a fit that is stopped reports all its steps, and commits the last") {
   auto fit = fit_on<LineModel>(kGpu);
   fit.notes.stop_step = 2;
   const auto summary = fit.run_single(epochs(3));
@@ -285,16 +286,16 @@ TEST_CASE("a fit that is stopped tells all its steps, and commits the last") {
   CHECK(fit.saved.positions.at(0).totals.samples == 12);
 }
 
-TEST_CASE("a step is told during the next one, or at once where the observer asks for that") {
+TEST_CASE("a step is reported during the next one, or immediately if a callback requests it") {
   auto fit = fit_on<LineModel>(kGpu);
   fit.notes.sync_step = 3;
-  std::vector<std::size_t> told;  // before each step begins
+  std::vector<std::size_t> reported;  // before each step begins
   fit.notes.at_phase = [&](Phase phase, int64_t) {
-    if (phase == Phase::data) told.push_back(fit.notes.steps.size());
+    if (phase == Phase::data) reported.push_back(fit.notes.steps.size());
   };
   fit.run_single(steps(7));
-  // The fifth time, the epoch of four steps has no more of them.
-  CHECK(told == std::vector<std::size_t>{0, 0, 2, 3, 3, 4, 4, 5});
+  // The fifth call is at the end of the epoch of four steps.
+  CHECK(reported == std::vector<std::size_t>{0, 0, 2, 3, 3, 4, 4, 5});
 }
 
 TEST_CASE("the parts of a step have the GPU's times") {

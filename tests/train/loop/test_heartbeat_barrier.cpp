@@ -19,7 +19,7 @@ using testing::run_ranks;
 constexpr auto kDeadline = 60s;
 constexpr auto kTimeout = 1500ms;
 
-// With a deadline that the work is longer than.
+// With a timeout shorter than the work.
 std::unique_ptr<CommBackend> join(testing::Rank& rank, std::chrono::milliseconds deadline = kTimeout) {
   comm::JoinOptions options = comm::options_of(rank);
   options.deadline = deadline;
@@ -30,14 +30,14 @@ void sleep() {
   std::this_thread::sleep_for(5 * kTimeout / 4);
 }
 
-// One more collective, for which all ranks must be at the same place.
+// One more collective, which requires that all ranks are at the same point.
 void agree(CommBackend& backend) {
   int32_t one = 1;
   backend.allreduce({.send = &one, .recv = &one, .count = 1, .dtype = DType::int32}).wait(kTimeout);
   if (one != backend.size()) throw std::runtime_error("not all ranks are here");
 }
 
-TEST_CASE("work of one rank may take longer than the others would wait in a collective, and they wait for its end") {
+TEST_CASE("work of one rank may take longer than a collective's timeout, and the others wait for its end") {
   for (const int worker : {0, 2}) {
     CAPTURE(worker);
     CHECK(failures(run_ranks(3, As::processes, kDeadline, [&](testing::Rank& rank) {
@@ -57,7 +57,7 @@ TEST_CASE("work of one rank may take longer than the others would wait in a coll
   }
 }
 
-TEST_CASE("all ranks may be at work, for different times, and again and again") {
+TEST_CASE("all ranks may work, for different times, repeatedly") {
   CHECK(failures(run_ranks(3, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = join(rank);
           for (int round = 0; round < 3; ++round) {
@@ -68,7 +68,7 @@ TEST_CASE("all ranks may be at work, for different times, and again and again") 
         })) == "");
 }
 
-TEST_CASE("what the work throws is thrown, by its rank alone, and the others do not wait for it for ever") {
+TEST_CASE("an exception of the work is thrown on its rank only, and the others do not wait forever") {
   const auto outcomes = run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
     const auto backend = join(rank);
     std::function<void()> work;
@@ -85,7 +85,7 @@ TEST_CASE("what the work throws is thrown, by its rank alone, and the others do 
   CHECK(outcomes[1].number == static_cast<int>(ExitCode::peer));
 }
 
-TEST_CASE("a rank that dies at its work is noticed") {
+TEST_CASE("a rank that dies during its work is noticed") {
   const auto outcomes = run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
     const auto backend = join(rank);
     std::function<void()> work;
@@ -102,12 +102,12 @@ TEST_CASE("a rank that dies at its work is noticed") {
   CHECK(outcomes[1].number == static_cast<int>(ExitCode::peer));
 }
 
-TEST_CASE("a rank that does not come to the end of its work is waited for ten times the timeout, and named") {
+TEST_CASE("a rank whose work does not end is waited for ten timeouts, and named") {
   constexpr auto timeout = 800ms;
   const auto outcomes = run_ranks(3, As::processes, kDeadline, [&](testing::Rank& rank) {
     const auto backend = join(rank, timeout);
     std::function<void()> work;
-    if (rank.rank() == 1) work = [&] { rank.meet(); };  // ends when the others have given up
+    if (rank.rank() == 1) work = [&] { rank.meet(); };  // ends when the others have timed out
     try {
       run_with_heartbeat(*backend, timeout, "at work", work);
     } catch (const Error&) {
@@ -119,14 +119,14 @@ TEST_CASE("a rank that does not come to the end of its work is waited for ten ti
     CHECK(outcome.end == Outcome::End::threw);
     CHECK(outcome.number == static_cast<int>(ExitCode::peer));
   }
-  // Both look at the time after the same meeting. Where only one finds it late, the other loses it.
+  // Both check the time after the same heartbeat. If only one of them times out, the other loses its peer.
   const auto names = [&](std::size_t waits) {
     return testing::contains(outcomes[waits].error, "rank 1 has been at work for more than 10 times comm.timeout");
   };
   CHECK((names(0) || names(2)));
 }
 
-TEST_CASE("a rank that is at work when another dies ends its work, and tells of the other then") {
+TEST_CASE("a rank that works when another dies ends its work, and then reports the other") {
   const auto outcomes = run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
     const auto backend = join(rank);
     if (rank.rank() == 1) raise(SIGKILL);
@@ -137,7 +137,7 @@ TEST_CASE("a rank that is at work when another dies ends its work, and tells of 
   });
   CHECK(outcomes[0].records == std::vector<std::string>{"done"});
   CHECK(outcomes[0].end == Outcome::End::threw);
-  CHECK(testing::contains(outcomes[0].error, ": allgather 1 "));  // the first that failed, not an echo of it
+  CHECK(testing::contains(outcomes[0].error, ": allgather 1 "));  // the first one that failed
   CHECK(outcomes[0].number == static_cast<int>(ExitCode::peer));
 }
 

@@ -29,7 +29,7 @@ TEST_CASE("page faults of the first steps, and those between epochs, do not coun
   CHECK(meter.per_step() < kPages / 10.0);
 }
 
-TEST_CASE("page faults are those of an average step after the first ones") {
+TEST_CASE("page faults are the average per step after the first ones") {
   PageFaultMeter meter;
   int64_t steps = 0;
   meter.start(steps);

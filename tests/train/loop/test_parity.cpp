@@ -31,7 +31,7 @@ std::vector<NamedTensor> parameters_of(Fit<LineModel>& fit) {
   return trainable_parameters(fit.model->module());
 }
 
-// A ddp fit that writes its parity into `dir`.
+// A ddp fit that writes its parity log into `dir`.
 void fit_with_parity(Fit<LineModel>& fit, CommBackend& backend, const std::string& dir, Job plan) {
   ParityLog log(dir, fit.rank, parameters_of(fit), 2);
   fit.more = {&log};
@@ -40,7 +40,7 @@ void fit_with_parity(Fit<LineModel>& fit, CommBackend& backend, const std::strin
   });
 }
 
-TEST_CASE("a print tells tensors apart by their elements, not by how these lie in memory") {
+TEST_CASE("a digest depends on a tensor's elements, not on their memory layout") {
   const torch::Tensor matrix = torch::randn({30, 20});
   const torch::Tensor transposed = matrix.t().contiguous().t();
   const auto print = print_of(matrix), same = print_of(transposed);
@@ -72,7 +72,7 @@ TEST_CASE("a distance is counted in units in the last place of the terms' mean m
   near.add(static_cast<float>(1 + 3 * kEpsilon), 1.0, 1.0);
   CHECK(near.max() == 3);
   CHECK(near.mean() == 1.5);
-  UlpDistance cancelled;  // 1 and -1, summed with one rounding of size epsilon
+  UlpDistance cancelled;  // 1 and -1, summed with one rounding error of size epsilon
   cancelled.add(static_cast<float>(kEpsilon), 0, 1);
   CHECK(cancelled.max() == 1);
   UlpDistance zero;
@@ -81,7 +81,7 @@ TEST_CASE("a distance is counted in units in the last place of the terms' mean m
   CHECK(std::isnan(UlpDistance().max()));
 }
 
-TEST_CASE("two ranks write the first steps, alike, and within rounding of the exact mean") {
+TEST_CASE("two ranks log the first steps, equally, and within rounding of the exact mean") {
   const TempDir dir;
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
@@ -105,7 +105,7 @@ TEST_CASE("two ranks write the first steps, alike, and within rounding of the ex
   CHECK(ranks[0][0].value.norm != ranks[0][2].value.norm);
 }
 
-// Gives back averages that are wrong by eight units in the last place.
+// Returns averages that are wrong by eight units in the last place.
 class WrongReducer final : public Reducer {
  public:
   WrongReducer(Reducer& inner, std::vector<NamedTensor> parameters)
@@ -121,7 +121,7 @@ class WrongReducer final : public Reducer {
   std::vector<NamedTensor> parameters_;
 };
 
-TEST_CASE("averages that are wrong are seen to be") {
+TEST_CASE("wrong averages are detected") {
   const TempDir dir;
   const auto backend = comm::single_process_backend();
   Fit<LineModel> fit(0, 1, 20, 5, Last::pad);
@@ -140,7 +140,7 @@ TEST_CASE("averages that are wrong are seen to be") {
   }
 }
 
-TEST_CASE("a fit on one device has prints and no distances") {
+TEST_CASE("a fit on one device has digests and no distances") {
   const TempDir dir;
   Fit<LineModel> fit(0, 1, 20, 5, Last::pad);
   {

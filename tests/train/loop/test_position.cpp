@@ -9,11 +9,11 @@
 namespace ddprun::train {
 namespace {
 
-TEST_CASE("a position goes through metadata to the bit, what has no value included") {
+TEST_CASE("a position is restored exactly from metadata, including absent values") {
   const Position position{14, 1, 4, {0.1 + 0.2, NAN, 96}, {{kBestValue, 1.0 / 3}, {"scale", 65536}}};
   checkpoint::File file;
   write_position(position, file.metadata);
-  file.metadata.emplace("world", "2");  // others may write there too
+  file.metadata.emplace("world", "2");  // other writers may add keys
   const Position again = read_position(file);
   CHECK(again.step == 14);
   CHECK(again.epoch == 1);
@@ -24,7 +24,7 @@ TEST_CASE("a position goes through metadata to the bit, what has no value includ
   CHECK(again.numbers == position.numbers);
 }
 
-TEST_CASE("a word that is missing or no number is told with its file") {
+TEST_CASE("a key that is missing or not a number is reported with its file") {
   checkpoint::File file;
   file.path = "a.safetensors";
   write_position({}, file.metadata);
@@ -42,7 +42,7 @@ TEST_CASE("a word that is missing or no number is told with its file") {
   }
 }
 
-TEST_CASE("losses are better lower, accuracies higher, and NaN than nothing") {
+TEST_CASE("losses are better lower, accuracies higher, and NaN is never better") {
   record::EpochRecord epoch;
   epoch.test_loss = 0.5;
   epoch.train_accuracy = 0.75;

@@ -29,7 +29,7 @@ TEST_CASE("rank 0's tensors reach all ranks, whatever their types and strides") 
         })) == "");
 }
 
-TEST_CASE("a layer that stands under two names has its parameters listed once") {
+TEST_CASE("a layer with two names has its parameters listed once") {
   struct Tied : torch::nn::Module {
     Tied() {
       torch::nn::Linear layer(2, 2);

@@ -16,7 +16,7 @@ constexpr auto kDeadline = std::chrono::seconds(60);
 constexpr int64_t kMore = int64_t{256} << 20;
 constexpr std::size_t kPages = 2000;
 
-TEST_CASE("the summary's peak memory and page faults are the most of any rank, on every rank") {
+TEST_CASE("the summary's peak memory and page faults are the maximum over the ranks, on every rank") {
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const bool greedy = rank.rank() == 1;
           const int64_t before = record::peak_memory_bytes();
@@ -32,7 +32,7 @@ TEST_CASE("the summary's peak memory and page faults are the most of any rank, o
         })) == "");
 }
 
-TEST_CASE("the summary tells what a step allreduces, and how fast") {
+TEST_CASE("the summary reports the bytes that a step allreduces, and the speed") {
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
           Fit<LineModel> fit(rank.rank(), 2, 40, 2, Last::pad);

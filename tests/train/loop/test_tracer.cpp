@@ -16,7 +16,7 @@ using testing::failures;
 using testing::run_ranks;
 
 constexpr auto kDeadline = std::chrono::seconds(60);
-// Two clocks that do not agree are apart by far more; two that do, by far less.
+// Two clocks that disagree differ by far more; two that agree, by far less.
 constexpr int64_t kSlack = 50'000'000;
 
 const Span* find(const std::vector<Span>& spans, const std::string& name) {
@@ -39,7 +39,7 @@ bool within(const Span& inner, const Span& outer, int64_t slack) {
   return inner.begin >= outer.begin - slack && inner.end <= outer.end + slack && inner.begin <= inner.end;
 }
 
-TEST_CASE("a traced step has its phases and operations, on our clock; other steps have nothing") {
+TEST_CASE("a traced step has its phases and operations, on our clock; other steps have none") {
   Fit<LineModel> fit(0, 1, 12, 4, Last::pad);
   Tracer tracer({2, 4});
   fit.more = {&tracer};
@@ -62,7 +62,7 @@ TEST_CASE("a traced step has its phases and operations, on our clock; other step
   CHECK(trace.threads.size() > 3);
 }
 
-TEST_CASE("nothing is traced where no step is chosen") {
+TEST_CASE("nothing is traced if no step is chosen") {
   Fit<LineModel> fit(0, 1, 12, 4, Last::pad);
   Tracer tracer({100});
   fit.more = {&tracer};
@@ -70,7 +70,7 @@ TEST_CASE("nothing is traced where no step is chosen") {
   CHECK(tracer.trace().spans.empty());
 }
 
-TEST_CASE("each bucket's allreduce is a span with its bytes, in its step, and the ranks' lie over one another") {
+TEST_CASE("each bucket's allreduce is a span with its bytes, in its step, and the ranks' spans overlap") {
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
           Fit<LineModel> fit(rank.rank(), 2, 24, 4, Last::pad);

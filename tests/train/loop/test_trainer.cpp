@@ -16,7 +16,7 @@ using testing::run_ranks;
 
 constexpr auto kDeadline = std::chrono::seconds(60);
 
-TEST_CASE("two, three and four ranks with batch B/N follow one rank with batch B") {
+TEST_CASE("two, three and four ranks with batch B/N match one rank with batch B") {
   Fit<LineModel> alone(0, 1, 48, 12, Last::pad);
   const auto summary = alone.run_single(epochs(3));
   const torch::Tensor expected = alone.weights();
@@ -33,7 +33,7 @@ TEST_CASE("two, three and four ranks with batch B/N follow one rank with batch B
   }
 }
 
-TEST_CASE("exact, with a data set that the ranks do not divide, follows one rank too") {
+TEST_CASE("exact, with a data set that is not divisible by the ranks, matches one rank too") {
   Fit<LineModel> alone(0, 1, 47, 12, Last::exact);
   alone.run_single(epochs(2));
   const torch::Tensor expected = alone.weights();
@@ -48,7 +48,7 @@ TEST_CASE("exact, with a data set that the ranks do not divide, follows one rank
   }
 }
 
-TEST_CASE("a step in which a rank has no samples follows one rank too") {
+TEST_CASE("a step in which a rank has no samples matches one rank too") {
   Fit<LineModel> alone(0, 1, 5, 2, Last::exact);
   alone.run_single(epochs(2));
   const torch::Tensor expected = alone.weights();
@@ -61,7 +61,7 @@ TEST_CASE("a step in which a rank has no samples follows one rank too") {
         })) == "");
 }
 
-TEST_CASE("replicas that begin apart are rank 0's afterwards, and stay equal to the bit") {
+TEST_CASE("replicas that begin different become rank 0's, and stay bitwise equal") {
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
           Fit<LineModel> fit(rank.rank(), 2, 20, 5, Last::pad);
@@ -70,12 +70,12 @@ TEST_CASE("replicas that begin apart are rank 0's afterwards, and stay equal to 
             for (auto& parameter : fit.model->module().parameters()) parameter.add_(1);
           }
           DdpOptions options;
-          options.hash_every = 1;  // throws where they differ
+          options.hash_every = 1;  // throws if they differ
           fit.run_ddp(epochs(2), *backend, options);
         })) == "");
 }
 
-TEST_CASE("BatchNorm's statistics are rank 0's on every rank before each step, as DistributedDataParallel has them") {
+TEST_CASE("BatchNorm's statistics are rank 0's on every rank before each step, as with DistributedDataParallel") {
   for (const bool sync : {true, false}) {
     CAPTURE(sync);
     CHECK(
@@ -85,7 +85,8 @@ TEST_CASE("BatchNorm's statistics are rank 0's on every rank before each step, a
           DdpOptions options;
           options.sync_buffers = sync;
           fit.run_ddp({std::nullopt, 2, false, 0}, *backend, options);
-          // After step 2 each rank has rank 0's statistics of step 1 (or its own), moved by its own batch of step 2.
+          // After step 2 each rank has rank 0's (or its own) statistics of step 1, updated with its own batch of step
+          // 2.
           std::vector<double> all(2);
           double mine = fit.model->module().named_buffers()["norm.running_mean"][0].template item<double>();
           backend->allgather({.send = &mine, .recv = all.data(), .count = 1, .dtype = DType::float64}).wait(kDeadline);
@@ -112,7 +113,7 @@ TEST_CASE("BatchNorm's statistics are rank 0's on every rank before each step, a
   }
 }
 
-TEST_CASE("what is evaluated is rank 0's model, statistics included") {
+TEST_CASE("the evaluated model is rank 0's, including statistics") {
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
           Fit<NormModel> fit(rank.rank(), 2, 20, 5, Last::pad);
@@ -124,7 +125,7 @@ TEST_CASE("what is evaluated is rank 0's model, statistics included") {
         })) == "");
 }
 
-TEST_CASE("a fit tells its phases, steps and epochs, and commits when due") {
+TEST_CASE("a fit reports its phases, steps and epochs, and commits when due") {
   Fit<LineModel> fit(0, 1, 10, 4, Last::pad);
   const auto summary = fit.run_single(epochs(2));
   CHECK(summary.steps == 6);
@@ -139,7 +140,7 @@ TEST_CASE("a fit tells its phases, steps and epochs, and commits when due") {
   CHECK(std::isnan(fit.notes.epochs[0].test_accuracy));
   const std::vector<Phase> step{Phase::data, Phase::forward, Phase::backward, Phase::optimizer};
   CHECK((std::vector<Phase>(fit.notes.phases.begin() + 1, fit.notes.phases.begin() + 5) ==
-         step));  // no printing of phases
+         step));  // doctest cannot print phases
 }
 
 TEST_CASE("a plan of steps ends in the middle of an epoch, with a commit") {
@@ -150,14 +151,14 @@ TEST_CASE("a plan of steps ends in the middle of an epoch, with a commit") {
   CHECK(summary.test_loss > 0);
 }
 
-TEST_CASE("a wish to stop ends the fit after that step, with a commit") {
+TEST_CASE("a request to stop ends the fit after that step, with a commit") {
   Fit<LineModel> fit(0, 1, 100, 4, Last::pad);
   fit.notes.stop_step = 5;
   CHECK(fit.run_single(epochs(3)).steps == 5);
   CHECK(fit.saved.steps == std::vector<int64_t>{5});
 }
 
-TEST_CASE("a loss that is not finite ends training before the weights are touched") {
+TEST_CASE("a loss that is not finite ends training before the weights change") {
   Fit<LineModel> fit(0, 1, 10, 10, Last::pad);
   fit.train_data.poisoned = 3;
   const torch::Tensor before = fit.weights().clone();
@@ -167,7 +168,7 @@ TEST_CASE("a loss that is not finite ends training before the weights are touche
   CHECK(fit.saved.steps.empty());
 }
 
-TEST_CASE("evaluation counts every test sample once, whatever the ranks") {
+TEST_CASE("evaluation counts every test sample once, for any number of ranks") {
   Fit<LineModel> alone(0, 1, 10, 4, Last::pad);
   const Evaluation expected = alone.evaluate(*single_strategy(*alone.model));
   CHECK(expected.samples == 7);

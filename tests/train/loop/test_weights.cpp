@@ -36,7 +36,7 @@ State state_of(const torch::nn::Module& module) {
   return state;
 }
 
-// As Python's safetensors writes it: no checksums.
+// As Python's safetensors writes it: without checksums.
 std::string write_plain(const TempDir& dir, const State& state) {
   std::ostringstream entries;
   std::string data;
@@ -90,7 +90,7 @@ TEST_CASE("weights from Python, without checksums, replace every parameter and b
   CHECK(module.named_parameters()["conv.weight"].requires_grad());
 }
 
-TEST_CASE("a checkpoint of our own loads, into channels_last too, and a damaged one does not") {
+TEST_CASE("a checkpoint of ddprun loads, into channels_last too, and a damaged one does not") {
   const TempDir dir;
   const Layers from;
   checkpoint::CheckpointFolder folder(dir.path(), 1);
@@ -112,7 +112,7 @@ TEST_CASE("a checkpoint of our own loads, into channels_last too, and a damaged 
         }).ends_with("its bytes do not match its checksum: the file is damaged"));
 }
 
-TEST_CASE("weights that lack a buffer, or have one tensor more, are refused, and nothing is loaded") {
+TEST_CASE("weights with a missing buffer or an extra tensor are refused, and nothing is loaded") {
   State state = other_state();
   state.erase("bn.num_batches_tracked");
   CHECK(fault_of(state) == "\"bn.num_batches_tracked\" is missing");
@@ -133,7 +133,7 @@ TEST_CASE("weights of another shape or dtype are refused, although their bytes w
   CHECK(fault_of(state) == "\"bn.num_batches_tracked\" is I64 [1], and the model's is I64 []");
 }
 
-TEST_CASE("of many differences the first few are told, and the others counted") {
+TEST_CASE("of many differences the first few are named, and the others counted") {
   CHECK(fault_of({{"x", torch::ones({1})}}) ==
         "\"conv.weight\" is missing; \"bn.weight\" is missing; \"x\" is not the model's; and 4 more");
 }
@@ -149,7 +149,7 @@ TEST_CASE("weights of a module in DistributedDataParallel are refused with what 
             "model.module's state_dict instead");
 }
 
-TEST_CASE("a weight that is no number is refused, and nothing is loaded") {
+TEST_CASE("a weight that is not finite is refused, and nothing is loaded") {
   const TempDir dir;
   State state = other_state();
   state["bn.weight"][1] = std::numeric_limits<float>::quiet_NaN();
@@ -161,13 +161,13 @@ TEST_CASE("a weight that is no number is refused, and nothing is loaded") {
   for (const auto& [name, tensor] : state_of(module)) CHECK(torch::equal(tensor, before.at(name)));
 }
 
-TEST_CASE("a name from the file cannot write to the terminal") {
+TEST_CASE("a name from the file cannot control the terminal") {
   State state = other_state();
   state["\\u001b[31m"] = torch::ones({1});
   CHECK(fault_of(state) == "\"\\u001b[31m\" is not the model's");
 }
 
-TEST_CASE("weights that are not there say so") {
+TEST_CASE("missing weights are reported") {
   CHECK(error_of([] { train::load_weights(Layers(), "/nowhere/w.safetensors"); }) ==
         "2: /nowhere/w.safetensors: no such checkpoint");
 }

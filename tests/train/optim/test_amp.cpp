@@ -17,7 +17,8 @@ using testing::run_ranks;
 
 constexpr auto kDeadline = std::chrono::seconds(60);
 
-// Twenty samples a rank and step, so that the gradients of an average loss stay within float16 at the first scale.
+// Twenty samples per rank and step, so that the gradients of an average loss stay in the range of float16 at the first
+// scale.
 Fit<WatchedModel> fit_of(Amp amp, int rank = 0, int world = 1) {
   Fit<WatchedModel> fit(rank, world, 80, 20, Last::pad);
   fit.step.amp = amp;
@@ -28,7 +29,7 @@ Job steps(int64_t count) {
   return {std::nullopt, count, false, 0};
 }
 
-TEST_CASE("in mixed precision activations are of half precision, weights and gradients of float32") {
+TEST_CASE("in mixed precision activations have half precision, weights and gradients float32") {
   for (const auto& [amp, type] :
        {std::pair{Amp::off, at::kFloat}, {Amp::bf16, at::kBFloat16}, {Amp::fp16, at::kHalf}}) {
     CAPTURE(static_cast<int>(amp));
@@ -44,7 +45,7 @@ TEST_CASE("in mixed precision activations are of half precision, weights and gra
   CHECK_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
 }
 
-TEST_CASE("mixed precision learns about as well as float32, and not the same") {
+TEST_CASE("mixed precision learns about as well as float32, but not identically") {
   auto plain = fit_of(Amp::off);
   const auto expected = plain.run_single(epochs(15));
   for (const Amp amp : {Amp::bf16, Amp::fp16}) {
@@ -58,7 +59,7 @@ TEST_CASE("mixed precision learns about as well as float32, and not the same") {
   }
 }
 
-TEST_CASE("autocast ends with its block, and ThreadLocalState carries it to another thread") {
+TEST_CASE("autocast ends with its block, and ThreadLocalState passes it to another thread") {
   const torch::Tensor matrix = torch::ones({2, 2});
   at::ScalarType there = at::kInt, elsewhere = at::kInt;
   {
@@ -77,7 +78,7 @@ TEST_CASE("autocast ends with its block, and ThreadLocalState carries it to anot
 }
 
 TEST_CASE("an overflow on one rank makes both skip the step and halve the scale") {
-  constexpr std::size_t kHot = 8;  // by then the scale has fallen to what this loss bears
+  constexpr std::size_t kHot = 8;  // by then the scale is low enough for this loss
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
           auto fit = fit_of(Amp::fp16, rank.rank(), 2);
@@ -99,7 +100,7 @@ TEST_CASE("an overflow on one rank makes both skip the step and halve the scale"
         })) == "");
 }
 
-TEST_CASE("a fit that goes on has the scale that it had") {
+TEST_CASE("a resumed fit has the saved scale") {
   auto fit = fit_of(Amp::fp16);
   fit.model->hot = true;
   fit.run_single(steps(3));
@@ -110,8 +111,8 @@ TEST_CASE("a fit that goes on has the scale that it had") {
   CHECK(next.notes.steps.at(0).scale == 65536 / 8);
 }
 
-TEST_CASE("what is recorded and clipped is free of the scale") {
-  constexpr double kLimit = 0.01, kRate = 0.05;  // the rate of Fit's optimizer
+TEST_CASE("recorded losses and clipped gradients are unscaled") {
+  constexpr double kLimit = 0.01, kRate = 0.05;  // the learning rate of Fit's optimizer
   auto plain = fit_of(Amp::off);
   plain.run_single(steps(1));
   CHECK(plain.notes.steps[0].skipped == -1);

@@ -17,7 +17,7 @@ Job one_step() {
   return {std::nullopt, 1, false, 0};
 }
 
-// What one step of gradient descent without a limit changes, negated: rate * gradient.
+// The negative change of one step of gradient descent without a limit: rate * gradient.
 torch::Tensor step_without_limit() {
   Fit<LineModel> fit(0, 1, 12, 12, Last::pad);
   const torch::Tensor before = fit.weights();
@@ -40,7 +40,7 @@ TEST_CASE("a limit above the norm changes nothing; below it, the gradients keep 
   }
 }
 
-TEST_CASE("it is the norm of the average over the ranks that is limited, and the replicas stay equal") {
+TEST_CASE("the norm of the averaged gradients is limited, and the replicas stay equal") {
   const torch::Tensor full = step_without_limit();
   const double norm = full.norm().item<double>() / kRate;
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {

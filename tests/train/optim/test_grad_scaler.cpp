@@ -7,14 +7,14 @@
 namespace ddprun::train {
 namespace {
 
-// What unscale() gives.
+// The result of unscale().
 torch::Tensor flag(bool overflow) {
   return torch::full({}, overflow ? 1 : 0, torch::kFloat32);
 }
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-TEST_CASE("gradients are divided by the scale, and the infinite or NaN among them found") {
+TEST_CASE("gradients are divided by the scale, and infinite or NaN ones are detected") {
   const GradScaler scaler(torch::kCPU, {8, 0});
   const std::vector<torch::Tensor> gradients{torch::tensor({8.0f, -4.0f}), torch::tensor({16.0f})};
   CHECK(scaler.unscale(gradients).item<float>() == 0);
@@ -37,12 +37,12 @@ TEST_CASE("the scale halves with each overflow, and doubles after 2000 steps wit
   CHECK(scaler.state().scale == 65536);
   CHECK(scaler.state().growth_tracker == 0);
   scaler.update(flag(false));
-  scaler.update(flag(true));  // begins the count anew
+  scaler.update(flag(true));  // restarts the count
   CHECK(scaler.state().scale == 32768);
   CHECK(scaler.state().growth_tracker == 0);
 }
 
-TEST_CASE("a scaler goes on from another's state") {
+TEST_CASE("a scaler continues from another's state") {
   GradScaler scaler(torch::kCPU, {1024, 1999});
   scaler.update(flag(false));
   CHECK(scaler.state().scale == 2048);

@@ -38,7 +38,7 @@ std::vector<torch::Tensor> weights(const TwoLayers& model) {
   return copies;
 }
 
-TEST_CASE("an optimizer whose state was saved and loaded steps on bit for bit") {
+TEST_CASE("an optimizer continues bit for bit after its state was saved and loaded") {
   const std::vector<std::pair<const char*, Make>> all = {
       {"sgd", [](auto p) { return fused_sgd(p, optim::SGDOptions(0.1).momentum(0.9)); }},
       {"sgd, operation by operation",
@@ -73,7 +73,7 @@ TEST_CASE("an optimizer whose state was saved and loaded steps on bit for bit") 
   }
 }
 
-TEST_CASE("a state of other shapes, or with a part missing, is refused by tensor") {
+TEST_CASE("a state with other shapes or a missing part is refused, and the tensor named") {
   TwoLayers model;
   const auto parameters = trainable_parameters(model);
   const auto optimizer = fused_adam(model.parameters(), optim::AdamOptions(0.1));

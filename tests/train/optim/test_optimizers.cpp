@@ -9,7 +9,7 @@ std::vector<NamedTensor> one_parameter() {
   return {{"w", torch::ones({2}, torch::requires_grad())}};
 }
 
-TEST_CASE("each optimizer takes its settings from the config") {
+TEST_CASE("each optimizer gets its settings from the config") {
   config::Experiment experiment;
   auto& settings = experiment.optimizer;
   settings.lr = 0.1;
@@ -38,7 +38,7 @@ TEST_CASE("each optimizer takes its settings from the config") {
   CHECK(dynamic_cast<torch::optim::AdamW*>(adamw.get()) != nullptr);
 }
 
-TEST_CASE("scale_lr = world multiplies the learning rate with the world size") {
+TEST_CASE("scale_lr = world multiplies the learning rate by the world size") {
   config::Experiment experiment;
   experiment.optimizer.lr = 0.01;
   experiment.optimizer.scale_lr = "world";
@@ -46,7 +46,7 @@ TEST_CASE("scale_lr = world multiplies the learning rate with the world size") {
   CHECK(optimizer->param_groups()[0].options().get_lr() == doctest::Approx(0.04));
 }
 
-// After `steps` steps along gradients that differ between steps and places.
+// After `steps` steps with gradients that differ between steps and elements.
 std::vector<torch::Tensor> stepped(torch::optim::Optimizer& optimizer, int steps) {
   std::vector<torch::Tensor>& parameters = optimizer.param_groups()[0].params();
   torch::manual_seed(7);
@@ -71,7 +71,7 @@ void check_follows(const char* name, bool fused) {
   CHECK_FALSE(torch::allclose(expected, one_parameter()[0].tensor));
 }
 
-TEST_CASE("the optimizers follow LibTorch's but for rounding") {
+TEST_CASE("the optimizers match LibTorch's except for rounding") {
   for (const bool fused : {false, true}) {
     check_follows<torch::optim::SGD, torch::optim::SGDOptions>("sgd", fused);
     check_follows<torch::optim::Adam, torch::optim::AdamOptions>("adam", fused);
@@ -79,7 +79,7 @@ TEST_CASE("the optimizers follow LibTorch's but for rounding") {
   }
 }
 
-TEST_CASE("the optimizers leave a parameter without a gradient as it is") {
+TEST_CASE("the optimizers do not change a parameter without a gradient") {
   for (const char* name : {"sgd", "adam", "adamw"}) {
     for (const bool fused : {false, true}) {
       config::Experiment experiment;
@@ -93,7 +93,7 @@ TEST_CASE("the optimizers leave a parameter without a gradient as it is") {
   }
 }
 
-// c10d gives every parameter a gradient; without it, one may come later than the others'.
+// c10d gives every parameter a gradient; without it, a parameter's first gradient may come in a later step.
 TEST_CASE("a parameter whose first gradient comes late is updated as LibTorch updates it") {
   for (const char* name : {"sgd", "adam"}) {
     std::vector<torch::Tensor> results;
@@ -116,7 +116,7 @@ TEST_CASE("a parameter whose first gradient comes late is updated as LibTorch up
   }
 }
 
-TEST_CASE("a gradient may be laid out in memory otherwise than its parameter") {
+TEST_CASE("a gradient may have another memory layout than its parameter") {
   for (const char* name : {"sgd", "adam"}) {
     std::vector<torch::Tensor> results;
     for (const auto layout : {torch::MemoryFormat::Contiguous, torch::MemoryFormat::ChannelsLast}) {

@@ -54,7 +54,7 @@ TEST_CASE("cosine falls from lr after warm-up towards min_lr at the end") {
   for (int64_t step = 12; step <= 30; ++step) CHECK(learning_rate(schedule, step) < learning_rate(schedule, step - 1));
 }
 
-TEST_CASE("the optimizer steps with the rate of the schedule, which the record tells") {
+TEST_CASE("the optimizer uses the rate of the schedule, and the record reports it") {
   Fit<LineModel> fit(0, 1, 12, 4, Last::pad);
   fit.step.schedule = Schedule{};
   fit.step.schedule->decay = Decay::step;

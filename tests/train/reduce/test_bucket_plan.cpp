@@ -8,7 +8,6 @@
 namespace ddprun::train {
 namespace {
 
-
 std::vector<std::size_t> parameters_of(const BucketPlan& plan) {
   std::vector<std::size_t> list;
   for (const Slot& slot : plan.slots) list.push_back(slot.parameter);
@@ -26,7 +25,7 @@ TEST_CASE("a model that fits is one bucket, in the order given") {
   CHECK(plan[0].slots[2].offset == 50);
 }
 
-TEST_CASE("the first bucket closes at its own cap") {
+TEST_CASE("the first bucket is complete at its own cap") {
   const auto plan = plan_buckets({{10}, {10}, {10}, {10}}, {0, 1, 2, 3}, 40, 80);
   REQUIRE(plan.size() == 3);
   CHECK(parameters_of(plan[0]) == Indices{0});
@@ -34,7 +33,7 @@ TEST_CASE("the first bucket closes at its own cap") {
   CHECK(parameters_of(plan[2]) == Indices{3});
 }
 
-TEST_CASE("a bucket closes when it holds its cap or more") {
+TEST_CASE("a bucket is complete when it holds its cap or more") {
   const auto plan = plan_buckets({{1}, {1000}, {16}, {1}}, {0, 1, 2, 3}, 64, 64);
   REQUIRE(plan.size() == 3);
   CHECK(parameters_of(plan[0]) == Indices{0, 1});
@@ -51,7 +50,7 @@ TEST_CASE("a bucket holds one dtype, and buckets come in the order in which they
   CHECK(parameters_of(plan[1]) == Indices{0, 2});
 }
 
-TEST_CASE("every parameter is in one bucket, and no two overlap, whatever the caps") {
+TEST_CASE("every parameter is in one bucket, and no two overlap, for any caps") {
   std::vector<ParameterInfo> parameters;
   for (std::size_t i = 0; i < 37; ++i)
     parameters.push_back({i * i % 101, i % 5 == 0 ? DType::float64 : DType::float32});

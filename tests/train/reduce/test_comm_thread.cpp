@@ -11,7 +11,7 @@
 namespace ddprun::train {
 namespace {
 
-TEST_CASE("jobs run in the order in which they were handed over") {
+TEST_CASE("jobs run in the order in which they were submitted") {
   CommThread thread;
   std::vector<int> order;
   for (int i = 0; i < 100; ++i) thread.submit([&order, i] { order.push_back(i); });
@@ -32,7 +32,7 @@ TEST_CASE("waiting for a job does not wait for those after it") {
   thread.wait(2);
 }
 
-TEST_CASE("what a job throws reaches the waiter, and the jobs behind it do not run") {
+TEST_CASE("a job's exception reaches the waiting thread, and later jobs do not run") {
   CommThread thread;
   std::atomic<bool> ran{false};
   std::atomic<bool> submitted{false};
@@ -53,18 +53,18 @@ TEST_CASE("what a job throws reaches the waiter, and the jobs behind it do not r
   CHECK(ran);
 }
 
-TEST_CASE("a job handed over after a failure that nobody has heard of yet does not run") {
+TEST_CASE("a job submitted after a failure that was not thrown yet does not run") {
   CommThread thread;
   std::atomic<bool> ran{false};
   thread.submit([] { throw std::runtime_error("broken"); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the failure is there, most probably
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // by now the job has most probably failed
   thread.submit([&] { ran = true; });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   CHECK_FALSE(ran);
   CHECK_THROWS_WITH(thread.wait(2), "broken");
 }
 
-TEST_CASE("a failure is told to whoever waits for that job, not to whoever waits for one before it") {
+TEST_CASE("a wait for the failed job throws, a wait for an earlier one does not") {
   CommThread thread;
   thread.submit([] {});
   thread.submit([] { throw std::runtime_error("broken"); });
@@ -73,7 +73,7 @@ TEST_CASE("a failure is told to whoever waits for that job, not to whoever waits
   CHECK_THROWS_WITH(thread.wait(2), "broken");
 }
 
-TEST_CASE("ending with jobs left drops them") {
+TEST_CASE("the destructor discards remaining jobs") {
   std::atomic<int> ran{0};
   {
     CommThread thread;

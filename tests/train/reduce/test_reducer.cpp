@@ -20,7 +20,7 @@ torch::Tensor input_of(int rank, int step) {
   return torch::arange(8, torch::kFloat32).view({2, 4}) * 0.1 + rank * 0.7 - step * 0.2;
 }
 
-// A model that is equal on all ranks, with its reducer.
+// A model with its reducer; equal on all ranks.
 struct Replica {
   explicit Replica(CommBackend& backend, ReducerOptions options = {}, bool with_unused = false) {
     torch::manual_seed(7);
@@ -40,7 +40,7 @@ struct Replica {
   std::shared_ptr<void> hooks;
 };
 
-// The gradients that the average over `size` ranks must give, computed without a reducer.
+// The expected gradients, averaged over `size` ranks, computed without a reducer.
 std::vector<torch::Tensor> expected_gradients(int size, int step) {
   std::vector<torch::Tensor> sums;
   for (int rank = 0; rank < size; ++rank) {
@@ -59,7 +59,7 @@ std::vector<torch::Tensor> expected_gradients(int size, int step) {
   return sums;
 }
 
-// Three steps: the first with one bucket, the others with those rebuilt.
+// Three steps: the first with one bucket, the others with the rebuilt buckets.
 void check_averages(testing::Rank& rank, ReducerOptions options) {
   const auto backend = comm::join_good(rank);
   Replica replica(*backend, options);
@@ -110,7 +110,7 @@ TEST_CASE("a parameter without a gradient is named") {
         "use them, or set strategy.unused = \"zero\"");
 }
 
-TEST_CASE("a parameter without a gradient counts as zero where that is asked for") {
+TEST_CASE("a parameter without a gradient counts as zero if configured") {
   ReducerOptions options;
   options.unused = Unused::zero;
   options.bucket_bytes = options.first_bucket_bytes = 64;
@@ -121,7 +121,7 @@ TEST_CASE("a parameter without a gradient counts as zero where that is asked for
             replica.step(input_of(rank.rank(), step));
             require(replica.model->spare->weight.grad().abs().sum().item<float>() == 0, "zero gradient");
             require(replica.model->fc1->weight.grad().abs().sum().item<float>() > 0, "used gradient");
-            replica.model->spare->weight.grad().fill_(5);  // its memory is used again in the next step
+            replica.model->spare->weight.grad().fill_(5);  // the next step reuses its memory
           }
         })) == "");
 }
@@ -142,7 +142,7 @@ TEST_CASE("finalize reports the buckets that it waits for, in order") {
   Replica replica(*backend, options);
   replica.reducer->set_on_wait([&](int bucket) { waited.push_back(bucket); });
   replica.step(input_of(0, 0));
-  CHECK(waited == std::vector<int>{0});  // nobody knows yet in which order gradients come
+  CHECK(waited == std::vector<int>{0});  // the order of gradients is not known yet
   waited.clear();
   replica.step(input_of(0, 1));
   CHECK(waited == std::vector<int>{0, 1, 2, 3});
