@@ -153,7 +153,7 @@ struct Fit {
   // `wrap` returns the reducer that autograd reports to, around the one that averages; without it, they are the same.
   record::Summary run_ddp(const Job& job, CommBackend& backend, DdpOptions options = {},
                           const std::function<std::unique_ptr<Reducer>(BucketedReducer&)>& wrap = {}) {
-    const RankGroup ranks(backend, std::chrono::seconds(30));
+    const RankGroup ranks(backend, timeout);
     BucketedReducer reducer(backend, trainable_parameters(model->module()), reducer_options);
     at_reducer(reducer);
     const std::unique_ptr<Reducer> outer = wrap ? wrap(reducer) : nullptr;
@@ -175,6 +175,7 @@ struct Fit {
   Notes notes;
   Saved saved;
   StepOptions step;
+  std::chrono::milliseconds timeout{30'000};  // of each collective
   ReducerOptions reducer_options;
   std::function<void(BucketedReducer&)> at_reducer = [](BucketedReducer&) {};
   std::vector<Callback*> more;  // in addition to those of the job

@@ -55,7 +55,7 @@ struct Replayed {
   FitOnGpu fit{0, 1, 22, 6, Last::pad, kGpu};
 };
 
-void run(Replayed& one, bool ddp, const Plan& plan) {
+void run(Replayed& one, bool ddp, const Job& plan) {
   const auto backend = comm::single_process_backend();
   ddp ? one.fit.run_ddp(plan, *backend) : one.fit.run_single(plan);
 }
@@ -191,9 +191,9 @@ TEST_CASE_FIXTURE(OnSideStream, "a replay that does not end is aborted at the ti
   backend.at_abort = [&] { fake_gpu::finish(graph.work); };
   Replayed one([](auto&) {}, false);
   one.fit.graph = &graph;
-  const DdpOptions options{true, 0, std::chrono::milliseconds(200)};
+  one.fit.timeout = std::chrono::milliseconds(200);
   CHECK(error_of([&] {
-          one.fit.run_ddp({std::nullopt, 5, false, 0}, backend, options);
+          one.fit.run_ddp({std::nullopt, 5, false, 0}, backend);
         }) ==
         "5: the CUDA graph of a step has not ended within 200 ms: a rank that hangs or is gone, or a step that takes "
         "longer than comm.timeout");
@@ -214,9 +214,9 @@ TEST_CASE_FIXTURE(OnSideStream,
       const bool is_waited_for = phase == Phase::graph && graph.work != nullptr;
       if (ends && is_waited_for) fake_gpu::finish(graph.work);
     };
-    const DdpOptions options{true, 0, std::chrono::seconds(60)};
+    one.fit.timeout = std::chrono::seconds(60);
     CHECK(error_of([&] {
-            one.fit.run_ddp({std::nullopt, 5, false, 0}, backend, options);
+            one.fit.run_ddp({std::nullopt, 5, false, 0}, backend);
           }) == "5: the backend has failed");
     fake_gpu::finish(graph.work);
   }

@@ -42,12 +42,13 @@ struct Replica {
     model->to(device);
     parameters = trainable_parameters(*model);
     reducer = std::make_unique<BucketedReducer>(backend, parameters, options);
-    hooks = std::make_unique<GradientHooks>(*reducer, parameters);
+    hooks = std::make_shared<GradientHooks>(*reducer, parameters);
+    outer = reducer.get();
   }
   void step(const torch::Tensor& input) {
     forget_gradients(*model);
     loss_of(*model, input).backward();
-    reducer->finalize();
+    outer->finalize();
   }
   std::vector<torch::Tensor> gradients() const {
     std::vector<torch::Tensor> on_host;
@@ -58,6 +59,7 @@ struct Replica {
   std::shared_ptr<TwoLayers> model;
   std::vector<NamedTensor> parameters;
   std::unique_ptr<BucketedReducer> reducer;
+  Reducer* outer = nullptr;  // that autograd reports to
   std::shared_ptr<void> hooks;
 };
 
@@ -187,12 +189,13 @@ TEST_CASE("distances from the exact mean are measured on GPUs as on CPUs") {
           Replica replica(*backend, kGpu, buckets_of(64));
           ParityLog log(dir.path(), rank.rank(), replica.parameters, 2);
           replica.hooks.reset();
-          replica.reducer = parity_reducer(std::move(replica.reducer), *backend, replica.parameters, log, kTimeout);
-          replica.hooks = std::make_unique<GradientHooks>(*replica.reducer, replica.parameters);
+          const auto parity = parity_reducer(*replica.reducer, *backend, replica.parameters, log, kTimeout);
+          replica.hooks = std::make_shared<GradientHooks>(*parity, replica.parameters);
+          replica.outer = parity.get();
           for (int step = 1; step <= 2; ++step) {
             replica.step(input_of(rank.rank(), step).to(kGpu));
-            log.note_gradients();
-            log.write(step);
+            log.before_optimizer_step(step);
+            log.after_optimizer_step(step);
           }
         })) == "");
   const auto ranks = record::read_parity(dir.path(), 2);
