@@ -230,9 +230,9 @@ TEST_CASE("batch_weights need a weight for each rank") {
   const std::string ddp = "strategy.kind = 'ddp'\nlaunch.nproc = 2\nmodel.name = 'x'\ndata.name = 'x'\n";
   CHECK(faults_of(ddp + "data.batch_weights = [2, 1]") == "");
   CHECK(faults_of(ddp + "data.batch_weights = [2, 1, 1]") ==
-        "exp.toml:5:15: data.batch_weights = [2, 1, 1]: has 3 weights for 2 ranks; give one for each");
+        "exp.toml:5:22: data.batch_weights = [2, 1, 1]: has 3 weights for 2 ranks; give one for each");
   CHECK(faults_of(ddp + "data.batch_weights = [2, 0]") ==
-        "exp.toml:5:15: data.batch_weights = [2, 0]: expected a list of integers from 1 to 65536");
+        "exp.toml:5:22: data.batch_weights = [2, 0]: expected a list of integers from 1 to 65536");
   CHECK(faults_of(ddp + "data.batch_weights = [2, 1]\ndata.balance_steps = 5") ==
         "exp.toml:6:22: data.balance_steps = 5: data.batch_weights is given too; give one of the two");
 }

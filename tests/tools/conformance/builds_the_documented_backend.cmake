@@ -1,5 +1,5 @@
 # docs/writing-a-backend.md, done as it says: its plugin, built outside against an installed ddprun, conforms.
-include(${CMAKE_CURRENT_LIST_DIR}/../support/documented.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/../../support/documented.cmake)
 file(REMOVE_RECURSE ${FOLDER})
 file(READ ${DOCUMENT} document)
 extract("${document}" cpp ${FOLDER}/mine.cpp)
