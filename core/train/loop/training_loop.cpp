@@ -99,7 +99,7 @@ record::EpochRecord TrainingLoop::train_epoch() {
     state_.stop = !state_.stopped.empty() || (deps_.plan.steps && monitor_.step >= *deps_.plan.steps);
   }
   flush();
-  if (fused_ != nullptr) fused_->settle();
+  if (fused_ != nullptr) fused_->flush();
   precision_.save(state_.at.numbers);
   page_faults_.stop(steps_here());
   monitor_.phase(Phase::barrier);

@@ -32,7 +32,7 @@ class FusedSgd final : public optim::SGD, public FusedOptimizer {
 
   void skip_where(const torch::Tensor& overflow) override { skip_ = overflow; }
   void stay_on_device(std::optional<torch::Tensor> rate) override { rate_ = std::move(rate); }
-  void settle() override {}
+  void flush() override {}
 
   torch::Tensor step(LossClosure closure) override {
     const torch::Tensor loss = closure ? closure() : torch::Tensor();
@@ -98,7 +98,7 @@ class FusedAdam final : public Base, public FusedOptimizer {
     on_device_ = true;
   }
 
-  void settle() override {
+  void flush() override {
     if (counts_.empty()) return;
     std::vector<torch::Tensor> counts;
     for (const auto& [parameter, count] : counts_) counts.push_back(count);

@@ -21,7 +21,7 @@ class FusedOptimizer {
   // it replaces the learning rate of all groups.
   virtual void stay_on_device(std::optional<torch::Tensor> rate) = 0;
   // Waits for the device and writes the number of steps into the optimizer's state. Call it before the state is saved.
-  virtual void settle() = 0;
+  virtual void flush() = 0;
 };
 
 // Options, state and serialisation are those of LibTorch's classes; options.amsgrad is ignored. Parameters without a
