@@ -15,6 +15,7 @@
 #include "plugins/comm_ucx/communicator.hpp"
 #include "plugins/hosts.hpp"
 #include "plugins/rank_host.hpp"
+#include "support/variable.hpp"
 #include "tools/conformance/arithmetic.hpp"
 #include "tools/conformance/networks.hpp"
 
@@ -177,15 +178,14 @@ TEST_CASE("auto on one host is UCX's transports, never memory of ours") {
 TEST_CASE("hierarchical reports what carries it within a host and between hosts") {
   CHECK(all_served({0, 0}, "hierarchical") == std::vector<std::string>(4, "hierarchical memory"));
   if (!may_make_hosts()) return;
-  setenv("UCX_TLS", "tcp,self", 1);
+  const Variable tls("UCX_TLS", "tcp,self");
   CHECK(all_served({0, 0, 1, 1}, "hierarchical") == std::vector<std::string>(8, "hierarchical memory,tcp"));
   CHECK(all_served({0, 0, 1, 1}, "auto") == std::vector<std::string>(8, "hierarchical memory,tcp"));
   CHECK(all_served({0, 1}, "auto") == std::vector<std::string>{"tree tcp", "ring tcp", "tree tcp", "ring tcp"});
-  unsetenv("UCX_TLS");
 }
 
 TEST_CASE("where ranks of a host get no memory to share, hierarchical is refused, and auto is ring or tree") {
-  setenv("UCX_TLS", "tcp,self", 1);
+  const Variable tls("UCX_TLS", "tcp,self");
   const auto outcomes = run_ranks(2, As::processes, seconds(60), [](Rank& rank) {
     without_shared_memory(rank);
     RankHost host(rank, "hierarchical", 20'000);
@@ -205,5 +205,4 @@ TEST_CASE("where ranks of a host get no memory to share, hierarchical is refused
       CHECK_MESSAGE((text == "ring tcp" || text == "tree tcp"), text);
     }
   }
-  unsetenv("UCX_TLS");
 }
