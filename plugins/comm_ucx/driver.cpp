@@ -16,7 +16,7 @@ void bind(void* library, Function*& function, const char* name) {
   function = reinterpret_cast<Function*>(dlsym(library, name));
   if (function == nullptr) {
     throw CommError(CommStatus::unsupported, std::string("the NVIDIA driver's ") + kLibrary + " has no " + name +
-                                          ": it is too old, or not NVIDIA's");
+                                                 ": it is too old, or not NVIDIA's");
   }
 }
 
@@ -45,7 +45,7 @@ Driver load() {
   return driver;
 }
 
-std::string words_of(const Driver& driver, CudaResult result) {
+std::string error_message(const Driver& driver, CudaResult result) {
   const char* words = nullptr;
   driver.words(result, &words);
   return (words != nullptr ? words : "unknown error") + std::string(" (") + std::to_string(result) + ")";
@@ -54,7 +54,7 @@ std::string words_of(const Driver& driver, CudaResult result) {
 Driver initialised() {
   const Driver driver = load();
   if (const CudaResult result = driver.init(0); result != kCudaSuccess) {
-    throw CommError(CommStatus::unsupported, "the NVIDIA driver cannot start: " + words_of(driver, result));
+    throw CommError(CommStatus::unsupported, "the NVIDIA driver cannot start: " + error_message(driver, result));
   }
   return driver;
 }
@@ -69,7 +69,7 @@ const Driver& driver() {
 void check(CudaResult result, const char* what) {
   if (result == kCudaSuccess) return;
   throw CommError(result == kCudaNoMemory ? CommStatus::no_memory : CommStatus::internal,
-                std::string("CUDA: ") + what + ": " + words_of(driver(), result));
+                  std::string("CUDA: ") + what + ": " + error_message(driver(), result));
 }
 
 }  // namespace ddprun::ucx_backend

@@ -6,9 +6,9 @@
 #include "record/read.hpp"
 #include "support/error_of.hpp"
 #include "tools/conformance/temp_dir.hpp"
+#include "train/loop/parity.hpp"
 #include "train/reduce/bucketed_reducer.hpp"
 #include "train/reduce/gradient_hooks.hpp"
-#include "train/reduce/parity_reducer.hpp"
 #include "train/reduce/staged_backend.hpp"
 #include "train/small_models.hpp"
 

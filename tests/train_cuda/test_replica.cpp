@@ -2,8 +2,8 @@
 #include "gpu_backend.hpp"
 
 #include "support/error_of.hpp"
-#include "train/loop/replica.hpp"
-#include "train/loop/tensor_digest.hpp"
+#include "train/loop/rank_group.hpp"
+#include "train/reduce/tensor_buffer.hpp"
 #include "train/small_models.hpp"
 
 namespace ddprun::train {

@@ -3,7 +3,7 @@
 
 #include "train/device/device_graph.hpp"
 #include "train/device/streams.hpp"
-#include "train/loop/step_graph.hpp"
+#include "train/loop/graph_runner.hpp"
 
 namespace ddprun::train {
 namespace {

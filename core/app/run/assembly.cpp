@@ -5,7 +5,7 @@
 #include "comm/plugin_backend.hpp"
 #include "data/plugin_dataset.hpp"
 #include "ddprun/error.hpp"
-#include "train/device/channels_last.hpp"
+#include "train/loop/parameters.hpp"
 #include "train/loop/weights.hpp"
 
 namespace ddprun::run {

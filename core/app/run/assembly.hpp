@@ -10,8 +10,8 @@
 #include "data/standardize.hpp"
 #include "ddprun/plugin/dataset_plugin.hpp"
 #include "plugin/registry.hpp"
+#include "train/loop/checkpointing.hpp"
 #include "train/loop/model_loader.hpp"
-#include "train/loop/run_checkpointer.hpp"
 
 namespace ddprun::run {
 

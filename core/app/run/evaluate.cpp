@@ -96,7 +96,7 @@ void run_evaluation(config::Loaded loaded, const std::string& checkpoint, const 
   try {
     result = evaluate(assembly, group, world);
   } catch (const c10::Error& error) {
-    throw Error(ExitCode::failure, train::words_of(error));
+    throw Error(ExitCode::failure, train::error_message(error));
   }
   if (!std::isfinite(result.loss))
     throw Error(ExitCode::failure, checkpoint + ": the loss on the test set is not finite");

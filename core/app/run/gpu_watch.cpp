@@ -2,7 +2,7 @@
 
 #include "app/run/callbacks.hpp"
 #include "cuda/driver.hpp"
-#include "train/device/gpu_memory.hpp"
+#include "train/device/cuda.hpp"
 #include "train/loop/data_loader.hpp"
 
 namespace ddprun::run {

@@ -27,7 +27,7 @@ struct Group {
 Group join_group(const Assembly& assembly, const launch::World& world);
 
 // Sends rank 0's text to all ranks. Collective.
-std::string share(Group& group, const launch::World& world, const std::string& key, const std::string& text,
-                  std::chrono::milliseconds timeout);
+std::string broadcast_text(Group& group, const launch::World& world, const std::string& key, const std::string& text,
+                           std::chrono::milliseconds timeout);
 
 }  // namespace ddprun::run

@@ -21,7 +21,7 @@
 #include "record/recorder.hpp"
 #include "record/run_dir.hpp"
 #include "train/device/cuda.hpp"
-#include "train/loop/op_profiler.hpp"
+#include "train/loop/tracer.hpp"
 
 namespace ddprun::run {
 namespace {
@@ -100,7 +100,7 @@ record::Summary fit(Session& session, Group& group, const launch::World& world, 
   } catch (const Error& error) {
     fail(world, session.launcher_link(), error.code(), error.what());
   } catch (const c10::Error& error) {
-    fail(world, session.launcher_link(), ExitCode::failure, train::words_of(error));
+    fail(world, session.launcher_link(), ExitCode::failure, train::error_message(error));
   } catch (const std::bad_alloc&) {
     fail(world, session.launcher_link(), ExitCode::failure, "out of memory");
   } catch (const std::exception& error) {
@@ -152,7 +152,7 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
   Group group = join_group(assembly, world);
   if (options.run_dir.empty()) {
     const std::string made = world.rank == 0 ? prepare_run_dir(experiment, world.size) : "";
-    options.run_dir = share(group, world, "run_dir", made, milliseconds(experiment.launch.timeout));
+    options.run_dir = broadcast_text(group, world, "run_dir", made, milliseconds(experiment.launch.timeout));
   }
   if (options.own_log)
     log::also_to(log_dir(experiment, options.run_dir) + "/rank" + std::to_string(world.rank) + ".log");

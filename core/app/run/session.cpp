@@ -5,8 +5,8 @@
 #include "app/run/strategy.hpp"
 #include "app/run/tracing.hpp"
 #include "base/version.hpp"
-#include "train/loop/run_checkpointer.hpp"
-#include "train/reduce/parity_reducer.hpp"
+#include "train/loop/checkpointing.hpp"
+#include "train/loop/parity.hpp"
 
 namespace ddprun::run {
 

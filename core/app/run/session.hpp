@@ -16,7 +16,7 @@
 #include "train/loop/checkpointing.hpp"
 #include "train/loop/early_stop.hpp"
 #include "train/loop/load_balance.hpp"
-#include "train/loop/parity_log.hpp"
+#include "train/loop/parity.hpp"
 #include "train/loop/tracer.hpp"
 #include "train/loop/training_loop.hpp"
 #include "train/optim/optimizers.hpp"

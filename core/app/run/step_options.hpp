@@ -2,7 +2,7 @@
 #pragma once
 
 #include "config/experiment.hpp"
-#include "train/loop/step_options.hpp"
+#include "train/loop/step_runner.hpp"
 
 namespace ddprun::run {
 

@@ -12,7 +12,7 @@ std::string torch_version() {
 
 std::string error_message(const std::exception& error) {
   const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
-  return of_torch != nullptr ? train::words_of(*of_torch) : console::error_message(error);
+  return of_torch != nullptr ? train::error_message(*of_torch) : console::error_message(error);
 }
 
 }  // namespace ddprun::run

@@ -1,5 +1,6 @@
 #include "train/device/cuda.hpp"
 
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 
@@ -7,6 +8,7 @@
 
 #include "cuda/driver.hpp"
 #include "ddprun/error.hpp"
+#include "train/device/streams.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -67,7 +69,7 @@ std::map<std::string, std::string> cuda_environment() {
   return found;
 }
 
-std::string words_of(const c10::Error& error) {
+std::string error_message(const c10::Error& error) {
   const std::string text = error.what_without_backtrace();
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) {
     const std::string free = " is free.";
@@ -81,6 +83,36 @@ std::string words_of(const c10::Error& error) {
   return line != "CUDA error: out of memory"
              ? line
              : line + ". Try a smaller data.batch_size or fewer ranks per GPU, and data.pin_memory = false";
+}
+
+namespace {
+
+// Calls `work` with the allocator of the device's type if this LibTorch has that interface. The template parameter Type
+// delays the check until instantiation.
+template <class Type, class Work>
+void with_allocator(const Type& type, Work work) {
+  if constexpr (requires { getDeviceAllocator(type); }) work(*getDeviceAllocator(type));
+}
+
+}  // namespace
+
+GpuMemory peak_memory(torch::Device gpu) {
+  GpuMemory peak;
+  with_allocator(gpu.type(), [&](auto& allocator) {
+    constexpr std::size_t all = 0;  // index of the total over all memory pools
+    const auto stats = allocator.getDeviceStats(gpu.index());
+    peak = {stats.allocated_bytes[all].peak, stats.reserved_bytes[all].peak};
+  });
+  return peak;
+}
+
+void reset_peak_memory(torch::Device gpu) {
+  with_allocator(gpu.type(), [&](auto& allocator) { allocator.resetPeakStats(gpu.index()); });
+}
+
+void release_spare_memory(torch::Device gpu) {
+  synchronize(gpu);
+  with_allocator(gpu.type(), [](auto& allocator) { allocator.emptyCache(); });
 }
 
 }  // namespace ddprun::train

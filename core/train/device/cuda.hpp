@@ -1,8 +1,10 @@
-// Loads CUDA for LibTorch when a run needs it. ddprun itself is linked only with LibTorch's CPU libraries.
+// LibTorch on GPUs: loads CUDA when a run needs it, and reports the memory that the allocator uses. ddprun itself is
+// linked only with LibTorch's CPU libraries.
 #pragma once
 
 #include <torch/torch.h>
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -30,6 +32,19 @@ std::map<std::string, std::string> cuda_environment();
 
 // The message of a LibTorch exception as one line, without its advice on debugging kernels. If a GPU is out of memory,
 // it also says what to try.
-std::string words_of(const c10::Error& error);
+std::string error_message(const c10::Error& error);
+
+// Peaks since reset_peak_memory(), in bytes, of this process; -1 with a LibTorch before 2.9, which does not report
+// them.
+struct GpuMemory {
+  int64_t allocated = -1;  // by tensors
+  int64_t reserved = -1;   // reserved on the GPU, including memory cached for later tensors
+};
+
+GpuMemory peak_memory(torch::Device gpu);
+void reset_peak_memory(torch::Device gpu);
+
+// Waits for the GPU and frees the memory that is cached for later tensors. Does nothing with a LibTorch before 2.9.
+void release_spare_memory(torch::Device gpu);
 
 }  // namespace ddprun::train

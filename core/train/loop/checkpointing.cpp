@@ -1,8 +1,17 @@
 #include "train/loop/checkpointing.hpp"
 
-#include "train/loop/metric.hpp"
+#include <filesystem>
+#include <map>
+
+#include "base/log.hpp"
+#include "ddprun/error.hpp"
+#include "ddprun/plugin/detail/mix.hpp"
+#include "train/loop/early_stop.hpp"
 #include "train/loop/rank_group.hpp"
 #include "train/loop/step_monitor.hpp"
+#include "train/loop/weights.hpp"
+#include "train/optim/optimizer_state.hpp"
+#include "train/reduce/bucketed_reducer.hpp"
 
 namespace ddprun::train {
 
@@ -38,6 +47,152 @@ void BestWeights::on_epoch_end(const record::EpochRecord& record, LoopState& sta
     state.monitor.phase(Phase::checkpoint);
     checkpointer_.save_best(state.at.step, record.epoch, value);
   });
+}
+
+namespace {
+
+using checkpoint::File;
+
+const std::string kRandom = "random.cpu", kRandomOfGpu = "random.cuda.", kOrder = "reducer.order", kBuffer = "buffer.",
+                  kOptimizer = "optimizer.";
+
+class RunCheckpointer final : public Checkpointer {
+ public:
+  RunCheckpointer(TrainingState state, CheckpointerOptions options) : state_(state), options_(std::move(options)) {}
+
+  Position restore() override {
+    if (!options_.resume) return {};
+    const torch::NoGradGuard no_grad;
+    const File shared = checkpoint::read_safetensors(checkpoint::state_path(options_.resume->commit, 0));
+    load_optimizer_state(state_.optimizer, state_.parameters, shared, kOptimizer);
+    if (state_.reducer != nullptr) order_ = order_in(shared);
+    Position position = options_.resume->same_world ? restore_own(shared) : restore_at_epoch(shared);
+    if (state_.rank == 0) take_over_best(position);
+    return position;
+  }
+
+  // With three or more ranks, a sum depends on the gradient's position in its bucket.
+  void restore_together() override {
+    if (!order_.empty()) state_.reducer->set_bucket_order(order_);
+  }
+
+  void save_state(const Position& position) override {
+    FileTensors tensors;
+    for (const auto& [name, generator] : generators()) tensors.add(name, generator.get_state());
+    if (state_.rank == 0) {
+      tensors.add(optimizer_state(state_.optimizer, state_.parameters), kOptimizer);
+      if (state_.reducer != nullptr) tensors.add(kOrder, torch::tensor(state_.reducer->bucket_order(), torch::kInt64));
+    } else if (state_.own_buffers) {
+      tensors.add(buffers(state_.module), kBuffer);
+    }
+    checkpoint::Metadata metadata = options_.state_metadata;
+    write_position(position, metadata);
+    checkpoint::save_state(options_.dir, position.step, state_.rank, tensors.views(), metadata);
+  }
+
+  void save(int64_t step, int64_t epochs) override {
+    save_weights(state_.module, *options_.folder, step, epochs, options_.metadata);
+  }
+
+  void save_best(int64_t step, int64_t epochs, double value) override {
+    FileTensors tensors;
+    tensors.add(train::state(state_.module));
+    checkpoint::Metadata metadata = options_.metadata;
+    metadata["best"] = options_.best;
+    metadata[kBestValue] = exact_text(value);
+    options_.folder->save_best(step, epochs, tensors.views(), metadata);
+  }
+
+ private:
+  // The random generators that this rank uses, under their names in a file.
+  std::map<std::string, at::Generator> generators() const {
+    std::map<std::string, at::Generator> all{{kRandom, at::detail::getDefaultCPUGenerator()}};
+    for (const torch::Device gpu : state_.gpus) {
+      all.emplace(kRandomOfGpu + std::to_string(all.size() - 1), torch::globalContext().defaultGenerator(gpu));
+    }
+    return all;
+  }
+
+  Position restore_own(const File& shared) {
+    if (state_.rank == 0) return restore_rank(shared);
+    return restore_rank(checkpoint::read_safetensors(checkpoint::state_path(options_.resume->commit, state_.rank)));
+  }
+
+  Position restore_rank(const File& file) {
+    for (auto& [name, generator] : generators()) {
+      const checkpoint::Tensor* const kept = find_tensor(file, name);
+      if (kept == nullptr && name != kRandom) continue;  // saved by a run on another device
+      generator.set_state(tensor_like(generator.get_state(), file, file.at(name)));
+    }
+    if (state_.rank != 0 && state_.own_buffers) {
+      for (const NamedTensor& buffer : buffers(state_.module)) {
+        torch::Tensor(buffer.tensor).copy_(tensor_like(buffer.tensor, file, file.at(kBuffer + buffer.name)));
+      }
+    }
+    return read_position(file);
+  }
+
+  // The commit is at the end of an epoch; only rank 0 takes over the totals, for all ranks. The seed is new, because
+  // otherwise the random masks of the first epoch would repeat.
+  Position restore_at_epoch(const File& shared) {
+    Position position = read_position(shared);
+    const auto ranks = static_cast<int>(whole_of(shared, "world"));
+    for (int rank = 1; rank < ranks; ++rank) {
+      const File other = checkpoint::read_safetensors(checkpoint::state_path(options_.resume->commit, rank));
+      position.totals += read_position(other).totals;
+    }
+    if (state_.rank != 0) position.totals = {};
+    for (int rank = 0; rank < ranks; ++rank) position.numbers.erase(speed_name(rank));
+    const auto step = static_cast<uint64_t>(position.step), rank = static_cast<uint64_t>(state_.rank);
+    torch::manual_seed(mix(options_.seed ^ mix(step ^ mix(rank))));
+    return position;
+  }
+
+  std::vector<int64_t> order_in(const File& shared) const {
+    const checkpoint::Tensor* const found = find_tensor(shared, kOrder);
+    if (found == nullptr || found->shape == std::vector<int64_t>{0}) return {};  // saved under strategy single
+    const auto count = static_cast<int64_t>(state_.parameters.size());
+    const torch::Tensor order = tensor_like(torch::empty({count}, torch::kInt64), shared, *found);
+    return {order.data_ptr<int64_t>(), order.data_ptr<int64_t>() + count};
+  }
+
+  // Resumes the best metric so far. If a later step has replaced the best weights, they are lost. The best file has
+  // this value, not the position, which was saved before the evaluation of the commit's own epoch.
+  void take_over_best(Position& position) {
+    if (options_.best.empty()) return;
+    const std::string path =
+        checkpoint::best_path(std::filesystem::path(options_.resume->commit.path).parent_path().string());
+    if (!std::filesystem::exists(path)) return;
+    const File best = checkpoint::read_safetensors(path);
+    const auto metric = best.metadata.find("best");
+    if (metric == best.metadata.end() || metric->second != options_.best || whole_of(best, "step") > position.step) {
+      position.numbers.erase(kBestValue);
+      position.numbers.erase(kBestEpoch);
+      log::warning(path + " is of a later step, or of another metric: the search for the best starts again");
+      return;
+    }
+    position.numbers[kBestValue] = double_of(best, kBestValue);
+    position.numbers[kBestEpoch] = static_cast<double>(whole_of(best, "epoch"));
+    copy_best(best);
+  }
+
+  void copy_best(const File& best) {
+    std::vector<checkpoint::TensorView> views;
+    for (const checkpoint::Tensor& tensor : best.tensors) {
+      views.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.data.data(), tensor.data.size()});
+    }
+    options_.folder->save_best(whole_of(best, "step"), whole_of(best, "epoch"), views, best.metadata);
+  }
+
+  const TrainingState state_;
+  const CheckpointerOptions options_;
+  std::vector<int64_t> order_;  // bucket order of the resumed run; empty if that had none
+};
+
+}  // namespace
+
+std::unique_ptr<Checkpointer> run_checkpointer(TrainingState state, CheckpointerOptions options) {
+  return std::make_unique<RunCheckpointer>(state, std::move(options));
 }
 
 }  // namespace ddprun::train

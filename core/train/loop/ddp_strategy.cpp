@@ -5,7 +5,6 @@
 #include "train/device/streams.hpp"
 #include "train/loop/parameters.hpp"
 #include "train/loop/rank_group.hpp"
-#include "train/loop/replica.hpp"
 #include "train/loop/strategy.hpp"
 #include "train/reduce/bucketed_reducer.hpp"
 #include "train/reduce/gradient_hooks.hpp"

@@ -2,9 +2,7 @@
 
 #include "ddprun/error.hpp"
 #include "train/device/cuda.hpp"
-#include "train/device/device_memory.hpp"
-#include "train/device/device_threads.hpp"
-#include "train/device/gpu_memory.hpp"
+#include "train/device/dp_devices.hpp"
 #include "train/device/streams.hpp"
 #include "train/loop/parameters.hpp"
 #include "train/loop/strategy.hpp"

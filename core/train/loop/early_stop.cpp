@@ -1,8 +1,33 @@
 #include "train/loop/early_stop.hpp"
 
-#include "train/loop/metric.hpp"
+#include <cmath>
+#include <stdexcept>
+
+#include "ddprun/error.hpp"
 
 namespace ddprun::train {
+
+double metric_of(const record::EpochRecord& epoch, const std::string& metric) {
+  if (metric == "train.loss") return epoch.train_loss;
+  if (metric == "train.accuracy") return epoch.train_accuracy;
+  if (metric == "test.loss") return epoch.test_loss;
+  if (metric == "test.accuracy") return epoch.test_accuracy;
+  throw std::logic_error("no such metric: " + metric);
+}
+
+double needed_metric(const record::EpochRecord& epoch, const std::string& metric, const std::string& key) {
+  const double value = metric_of(epoch, metric);
+  if (!std::isnan(value)) return value;
+  throw Error(ExitCode::usage,
+              key + " = \"" + metric + "\": this model has no such metric; use \"test.loss\" or \"train.loss\"");
+}
+
+bool is_better(const std::string& metric, double value, double than, double by) {
+  if (std::isnan(value)) return false;
+  if (std::isnan(than)) return true;
+  return metric.ends_with(".loss") ? value < than - by : value > than + by;
+}
+
 namespace {
 
 // Keys of Position::numbers.

@@ -1,16 +1,27 @@
-// EarlyStop: ends a training that no longer improves.
+// The metrics that compare epochs, and EarlyStop: ends a training whose metric no longer improves.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
 
+#include "ddprun/records.hpp"
 #include "train/loop/callback.hpp"
 
 namespace ddprun::train {
 
+// "train.loss", "train.accuracy", "test.loss" or "test.accuracy" of an epoch; NaN if it was not measured.
+double metric_of(const record::EpochRecord& epoch, const std::string& metric);
+
+// The same for a config key that requires the metric: throws Error(usage) that names the key if it was not measured.
+double needed_metric(const record::EpochRecord& epoch, const std::string& metric, const std::string& key);
+
+// Whether `value` is better than `than` by more than `by`: lower for losses, higher for accuracies. Any number is
+// better than NaN; NaN is never better.
+bool is_better(const std::string& metric, double value, double than, double by = 0);
+
 struct EarlyStopRule {
-  std::string metric;    // as in metric.hpp
+  std::string metric;    // as for metric_of()
   int64_t patience = 3;  // epochs in a row without an improvement
   double min_delta = 0;  // an epoch improves if its metric is better than the best one by more than this
 };

@@ -1,4 +1,4 @@
-// RankGroup: the operations between ranks that the training loop needs. Also works for a training of one rank.
+// The operations between ranks that a training needs.
 #pragma once
 
 #include <torch/torch.h>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ddprun/comm_backend.hpp"
+#include "train/loop/parameters.hpp"
 
 namespace ddprun::train {
 
@@ -31,7 +32,7 @@ class RankGroup {
   std::vector<double> gather(double value) const;
   void barrier() const;
   // Calls work() and returns when all ranks have done so. A rank without work passes an empty function. The others wait
-  // as long as the work takes (heartbeat_barrier.hpp). `doing` completes the message "rank 1 has been <doing>".
+  // as long as the work takes (run_with_heartbeat). `doing` completes the message "rank 1 has been <doing>".
   void heartbeat_barrier(const std::string& doing, const std::function<void()>& work) const;
   // The same, with work only on rank 0.
   void heartbeat_barrier_of_rank0(const std::string& doing, const std::function<void()>& work) const;
@@ -50,5 +51,23 @@ class RankGroup {
   CommBackend* backend_ = nullptr;
   std::chrono::milliseconds timeout_{0};
 };
+
+// Calls `work` and returns when all ranks have finished theirs. Collective; a rank without work passes an empty
+// function. The ranks exchange a heartbeat several times within `timeout`, so a slow disk is not an error. It becomes
+// an error if a rank takes ten timeouts longer than the others. A separate thread sends the heartbeats through the
+// backend, so `work` must not use the backend. A rank whose work takes longer than `timeout` reports this once: "rank 0
+// has been saving a checkpoint for longer ...". Throws what `work` throws. Throws Error(peer), after `work` has
+// returned, if a rank has ended, hangs outside its work, or takes too long.
+void run_with_heartbeat(CommBackend& backend, std::chrono::milliseconds timeout, const std::string& doing,
+                        const std::function<void()>& work);
+
+// Overwrites the tensors with those of rank 0, with one collective per dtype. Collective; throws as CommBackend does.
+void broadcast_tensors(CommBackend& backend, const std::vector<NamedTensor>& tensors,
+                       std::chrono::milliseconds timeout);
+
+// Compares every tensor over the ranks by a 64-bit hash of its bytes. Collective. If they differ, throws Error(peer) on
+// every rank that names the first such tensor and the ranks.
+void compare_tensors(CommBackend& backend, const std::vector<NamedTensor>& tensors, int64_t step,
+                     std::chrono::milliseconds timeout);
 
 }  // namespace ddprun::train

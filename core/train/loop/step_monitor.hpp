@@ -1,13 +1,48 @@
-// StepMonitor: through it, the strategy and the parts of the loop report on the current step.
+// StepMonitor: through it, the strategy and the parts of the loop report on the current step. And the totals of a run.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 
+#include "ddprun/records.hpp"
 #include "train/loop/callback.hpp"
 #include "train/loop/step_timer.hpp"
 
 namespace ddprun::train {
+
+struct RunTotals {
+  record::StepRecord sums;  // samples and times; the other members are unused
+  double seconds = 0;       // of training, between two barriers
+
+  void add(const record::StepRecord& step);
+  // The average times per step, and the throughput for `samples` of all ranks. steps > 0.
+  record::Summary summary(int64_t steps, double samples) const;
+};
+
+// Counts the page faults of training steps. One costs about a microsecond, and a step that frees and allocates its
+// memory again has tens of thousands. The first steps do not count, because they allocate optimizer state, buckets and
+// the DataLoader's batches. Single-threaded.
+class PageFaultMeter {
+ public:
+  static constexpr int64_t kWarmSteps = 5;
+
+  // Training begins, after `steps` steps of the run.
+  void start(int64_t steps);
+  // After each step.
+  void step(int64_t steps) {
+    if (steps == kWarmSteps) start(steps);
+  }
+  // Training is interrupted, for example by an evaluation.
+  void stop(int64_t steps);
+
+  double per_step() const;
+
+ private:
+  int64_t first_ = -1;  // steps done when counting began; -1: not counting
+  int64_t faults_then_ = 0;
+  int64_t faults_ = 0;
+  int64_t steps_ = 0;
+};
 
 // Single-threaded. The callbacks must outlive it.
 class StepMonitor {

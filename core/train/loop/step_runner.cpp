@@ -3,8 +3,7 @@
 #include <cmath>
 
 #include "ddprun/error.hpp"
-#include "train/device/channels_last.hpp"
-#include "train/optim/clip_norm.hpp"
+#include "train/loop/parameters.hpp"
 #include "train/optim/optimizers.hpp"
 
 namespace ddprun::train {

@@ -3,14 +3,25 @@
 
 #include <torch/torch.h>
 
+#include <cstdint>
+#include <optional>
+
 #include "train/loop/data_loader.hpp"
 #include "train/loop/rank_group.hpp"
-#include "train/loop/step_options.hpp"
-#include "train/loop/step_results.hpp"
+#include "train/loop/step_timer.hpp"
 #include "train/loop/strategy.hpp"
+#include "train/optim/optimizers.hpp"
 #include "train/optim/precision.hpp"
 
 namespace ddprun::train {
+
+struct StepOptions {
+  int64_t accumulate = 1;  // number of micro-batches per batch
+  double clip_norm = 0;    // limit of the gradients' global 2-norm; 0: no limit
+  Amp amp = Amp::off;
+  bool channels_last = false;        // memory format of batches; the model's weights have it already
+  std::optional<Schedule> schedule;  // none: the optimizer's own learning rate throughout
+};
 
 // The mean loss over a batch, and the model output that it was computed from.
 struct Outcome {

@@ -9,7 +9,6 @@
 #include "ddprun/plugin/model_plugin.hpp"
 #include "ddprun/records.hpp"
 #include "ddprun/reducer.hpp"
-#include "train/loop/run_totals.hpp"
 #include "train/loop/step_monitor.hpp"
 
 namespace ddprun::train {

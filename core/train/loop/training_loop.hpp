@@ -16,8 +16,7 @@
 #include "train/loop/data_loader.hpp"
 #include "train/loop/graph_runner.hpp"
 #include "train/loop/rank_group.hpp"
-#include "train/loop/run_totals.hpp"
-#include "train/loop/step_options.hpp"
+#include "train/loop/step_monitor.hpp"
 #include "train/loop/step_runner.hpp"
 #include "train/loop/strategy.hpp"
 

@@ -3,8 +3,6 @@
 #include <cmath>
 #include <type_traits>
 
-#include "train/optim/adam_state.hpp"
-
 namespace ddprun::train {
 namespace {
 

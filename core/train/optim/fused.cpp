@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "train/optim/adam_state.hpp"
+#include "train/optim/adam.hpp"
 
 namespace ddprun::train {
 namespace {

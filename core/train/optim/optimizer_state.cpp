@@ -1,7 +1,7 @@
 #include "train/optim/optimizer_state.hpp"
 
 #include "ddprun/error.hpp"
-#include "train/loop/file_tensors.hpp"
+#include "train/loop/weights.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -1,10 +1,47 @@
 #include "train/optim/optimizers.hpp"
 
+#include <cmath>
+#include <numbers>
+
 #include "ddprun/error.hpp"
 #include "train/optim/adam.hpp"
 #include "train/optim/fused.hpp"
 
 namespace ddprun::train {
+namespace {
+
+double cosine(const Schedule& schedule, int64_t step) {
+  const auto done = static_cast<double>(step - 1 - schedule.warmup);
+  const auto all = static_cast<double>(schedule.total_steps - schedule.warmup);
+  return schedule.min_lr + (schedule.lr - schedule.min_lr) * (1 + std::cos(std::numbers::pi * done / all)) / 2;
+}
+
+double decayed(const Schedule& schedule, int64_t step) {
+  switch (schedule.decay) {
+    case Decay::none: break;
+    case Decay::step: {
+      const int64_t epochs_done = (step - 1) / schedule.steps_per_epoch;
+      return schedule.lr * std::pow(schedule.step_factor, static_cast<double>(epochs_done / schedule.step_epochs));
+    }
+    case Decay::cosine: return step > schedule.warmup ? cosine(schedule, step) : schedule.lr;
+  }
+  return schedule.lr;
+}
+
+}  // namespace
+
+double learning_rate(const Schedule& schedule, int64_t step) {
+  const double rate = decayed(schedule, step);
+  if (step >= schedule.warmup) return rate;
+  return rate * static_cast<double>(step) / static_cast<double>(schedule.warmup);
+}
+
+void clip_norm(const std::vector<torch::Tensor>& gradients, double limit) {
+  if (gradients.empty()) return;
+  const torch::NoGradGuard no_grad;
+  const torch::Tensor norm = at::linalg_vector_norm(torch::stack(at::_foreach_norm(gradients, 2.0)));
+  at::_foreach_mul_(gradients, ((norm + 1e-6).reciprocal() * limit).clamp_max(1.0));
+}
 
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const config::Experiment& experiment,
                                                         const std::vector<NamedTensor>& parameters, int world) {

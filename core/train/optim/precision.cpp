@@ -1,9 +1,51 @@
 #include "train/optim/precision.hpp"
 
+#include <ATen/autocast_mode.h>
+
 #include "train/loop/rank_group.hpp"
 #include "train/optim/fused.hpp"
 
 namespace ddprun::train {
+
+Amp amp_of(const std::string& name) {
+  if (name == "bf16") return Amp::bf16;
+  return name == "fp16" ? Amp::fp16 : Amp::off;
+}
+
+Autocast::Autocast(Amp amp, torch::DeviceType device) : on_(amp != Amp::off), device_(device) {
+  if (!on_) return;
+  was_enabled_ = at::autocast::is_autocast_enabled(device_);
+  was_type_ = at::autocast::get_autocast_dtype(device_);
+  at::autocast::set_autocast_dtype(device_, amp == Amp::bf16 ? at::kBFloat16 : at::kHalf);
+  at::autocast::set_autocast_enabled(device_, true);
+  at::autocast::increment_nesting();
+}
+
+Autocast::~Autocast() {
+  if (!on_) return;
+  // Clears the cached casts of the weights, which the optimizer is about to change.
+  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+  at::autocast::set_autocast_enabled(device_, was_enabled_);
+  at::autocast::set_autocast_dtype(device_, was_type_);
+}
+
+GradScaler::GradScaler(torch::Device device, ScalerState state)
+    : scale_(torch::full({}, state.scale, torch::TensorOptions(device).dtype(torch::kFloat32))),
+      tracker_(torch::full({}, state.growth_tracker, torch::TensorOptions(device).dtype(torch::kInt32))) {}
+
+torch::Tensor GradScaler::unscale(const std::vector<torch::Tensor>& gradients) const {
+  const torch::NoGradGuard no_grad;
+  torch::Tensor overflow = torch::zeros_like(scale_);
+  at::_amp_foreach_non_finite_check_and_unscale_(gradients, overflow, scale_.reciprocal());
+  return overflow;
+}
+
+void GradScaler::update(const torch::Tensor& overflow) {
+  constexpr double growth = 2, backoff = 0.5;
+  constexpr int64_t growth_interval = 2000;
+  at::_amp_update_scale_(scale_, tracker_, overflow, growth, backoff, growth_interval);
+}
+
 namespace {
 
 // Keys of Position::numbers.

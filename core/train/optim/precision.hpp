@@ -3,15 +3,63 @@
 
 #include <torch/torch.h>
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "train/loop/step_results.hpp"
-#include "train/optim/amp.hpp"
-#include "train/optim/grad_scaler.hpp"
+#include "train/loop/step_timer.hpp"
 
 namespace ddprun::train {
+
+enum class Amp { off, bf16, fp16 };
+
+// From train.amp of the config, which has been validated.
+Amp amp_of(const std::string& name);
+
+// While it lives, this thread's operations on devices of this type are cast as by torch.autocast(device, dtype);
+// at::ThreadLocalState passes that on to other threads. Use it for forward and loss: autograd casts backward by itself.
+// Amp::off changes nothing.
+class Autocast {
+ public:
+  explicit Autocast(Amp amp, torch::DeviceType device = torch::kCPU);
+  ~Autocast();
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+ private:
+  const bool on_;
+  const torch::DeviceType device_;
+  bool was_enabled_ = false;
+  at::ScalarType was_type_ = at::kFloat;
+};
+
+// The state that a resumed run needs.
+struct ScalerState {
+  double scale = 65536;
+  int64_t growth_tracker = 0;  // steps without overflow since the scale last changed
+};
+
+// As torch.amp.GradScaler: the scale halves after a step whose gradients overflowed, and doubles after 2000 steps in a
+// row without overflow. The state is on the gradients' device; only state() waits for the device. Single-threaded.
+class GradScaler {
+ public:
+  explicit GradScaler(torch::Device device, ScalerState state = {});
+
+  // The factor for the loss before backward: float32, no dimensions. update() changes it in place.
+  const torch::Tensor& scale() const { return scale_; }
+  // Divides the gradients by the scale, in place. Returns 1 if one of them is not finite, otherwise 0: float32, no
+  // dimensions.
+  torch::Tensor unscale(const std::vector<torch::Tensor>& gradients) const;
+  // Call it after each step with the result of unscale(), with the same value on all ranks.
+  void update(const torch::Tensor& overflow);
+
+  ScalerState state() const { return {scale_.item<float>(), tracker_.item<int>()}; }
+
+ private:
+  torch::Tensor scale_, tracker_;
+};
 
 class FusedOptimizer;
 class RankGroup;

@@ -9,7 +9,6 @@
 
 #include "ddprun/comm_backend.hpp"
 #include "train/reduce/bucket.hpp"
-#include "train/reduce/transfer.hpp"
 
 namespace ddprun::train {
 

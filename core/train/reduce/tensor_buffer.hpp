@@ -1,11 +1,13 @@
-// The only place that makes a Collective from a tensor.
+// Tensors as buffers of collectives, and their digests.
 #pragma once
 
 #include <torch/torch.h>
 
+#include <cstdint>
 #include <string>
 
 #include "ddprun/comm_backend.hpp"
+#include "ddprun/records.hpp"
 
 namespace ddprun::train {
 
@@ -19,5 +21,11 @@ std::string safetensors_dtype(const torch::Tensor& tensor);
 // thread's current stream on that device. Throws Error(failure) unless the tensor is contiguous and on the CPU or a
 // CUDA device.
 Collective in_place(const torch::Tensor& tensor);
+
+// Hash of the elements' bytes in logical order, independent of strides. The same in every run of one build.
+uint64_t hash_of(const torch::Tensor& tensor);
+
+// Hash, norm and sketch (see record::TensorDigest) of a floating-point tensor, summed in float64.
+record::TensorDigest print_of(const torch::Tensor& tensor);
 
 }  // namespace ddprun::train

@@ -13,17 +13,17 @@ c10::Error error_of_cuda(std::string line) {
 }
 
 TEST_CASE("a CUDA error is one line; if memory is exhausted, it says what to try") {
-  CHECK(words_of(error_of_cuda("CUDA error: an illegal memory access was encountered")) ==
+  CHECK(error_message(error_of_cuda("CUDA error: an illegal memory access was encountered")) ==
         "CUDA error: an illegal memory access was encountered");
-  CHECK(words_of(error_of_cuda("CUDA error: out of memory")) ==
+  CHECK(error_message(error_of_cuda("CUDA error: out of memory")) ==
         "CUDA error: out of memory. Try a smaller data.batch_size or fewer ranks per GPU, and data.pin_memory = false");
   CHECK(
-      words_of(c10::OutOfMemoryError(
+      error_message(c10::OutOfMemoryError(
           kHere,
           "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 1.00 GiB of which 512 MiB is free. More of it")) ==
       "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 1.00 GiB of which 512 MiB is free. Try a smaller "
       "data.batch_size, a larger train.accumulate, or train.amp = \"bf16\"");
-  CHECK(words_of(c10::Error(kHere, "mat1 and mat2 shapes cannot be multiplied")) ==
+  CHECK(error_message(c10::Error(kHere, "mat1 and mat2 shapes cannot be multiplied")) ==
         "mat1 and mat2 shapes cannot be multiplied");
 }
 

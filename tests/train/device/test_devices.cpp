@@ -9,8 +9,7 @@
 
 #include "support/error_of.hpp"
 #include "tools/conformance/ranks.hpp"
-#include "train/device/device_memory.hpp"
-#include "train/device/device_threads.hpp"
+#include "train/device/dp_devices.hpp"
 
 namespace ddprun::train {
 namespace {

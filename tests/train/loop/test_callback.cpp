@@ -1,7 +1,6 @@
 #include "support/torch_test.hpp"
 
 #include "train/fit.hpp"
-#include "train/loop/op_profiler.hpp"
 #include "train/loop/tracer.hpp"
 
 namespace ddprun::train {

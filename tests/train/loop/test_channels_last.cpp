@@ -1,8 +1,8 @@
 #include "support/torch_test.hpp"
 
 #include "comm/joined.hpp"
-#include "train/device/channels_last.hpp"
-#include "train/loop/replica.hpp"
+#include "train/loop/parameters.hpp"
+#include "train/loop/rank_group.hpp"
 #include "train/reduce/bucketed_reducer.hpp"
 #include "train/reduce/gradient_hooks.hpp"
 #include "train/small_models.hpp"

@@ -1,4 +1,4 @@
-#include "train/loop/heartbeat_barrier.hpp"
+#include "train/loop/rank_group.hpp"
 
 #include <doctest/doctest.h>
 

@@ -9,8 +9,8 @@
 #include "record/read.hpp"
 #include "tools/conformance/temp_dir.hpp"
 #include "train/fit.hpp"
-#include "train/loop/tensor_digest.hpp"
-#include "train/reduce/parity_reducer.hpp"
+#include "train/loop/parity.hpp"
+#include "train/reduce/tensor_buffer.hpp"
 
 namespace ddprun::train {
 namespace {

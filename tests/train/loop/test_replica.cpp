@@ -1,7 +1,7 @@
 #include "support/torch_test.hpp"
 
 #include "comm/joined.hpp"
-#include "train/loop/replica.hpp"
+#include "train/loop/rank_group.hpp"
 #include "train/small_models.hpp"
 
 namespace ddprun::train {

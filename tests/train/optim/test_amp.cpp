@@ -6,7 +6,7 @@
 
 #include "comm/joined.hpp"
 #include "train/fit.hpp"
-#include "train/optim/amp.hpp"
+#include "train/optim/precision.hpp"
 
 namespace ddprun::train {
 namespace {

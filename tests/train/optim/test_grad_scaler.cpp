@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "train/optim/grad_scaler.hpp"
+#include "train/optim/precision.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -4,7 +4,7 @@
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "tools/conformance/temp_dir.hpp"
-#include "train/loop/file_tensors.hpp"
+#include "train/loop/weights.hpp"
 #include "train/optim/adam.hpp"
 #include "train/optim/fused.hpp"
 #include "train/optim/optimizer_state.hpp"

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "train/fit.hpp"
-#include "train/optim/schedule.hpp"
+#include "train/optim/optimizers.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -3,7 +3,7 @@
 #include <numeric>
 #include <set>
 
-#include "train/reduce/bucket_plan.hpp"
+#include "train/reduce/bucket.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "train/reduce/comm_thread.hpp"
+#include "train/reduce/thread_transport.hpp"
 
 namespace ddprun::train {
 namespace {

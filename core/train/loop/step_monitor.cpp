@@ -1,4 +1,4 @@
-#include "train/loop/run_totals.hpp"
+#include "train/loop/step_monitor.hpp"
 
 #include <cmath>
 

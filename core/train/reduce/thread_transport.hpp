@@ -1,4 +1,4 @@
-// A thread that runs collectives in the order in which they were submitted.
+// CommThread: runs collectives in the order in which they were submitted. thread_transport() uses it for CPU tensors.
 #pragma once
 
 #include <condition_variable>

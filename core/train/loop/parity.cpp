@@ -1,11 +1,66 @@
-#include "train/reduce/parity_reducer.hpp"
+#include "train/loop/parity.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "record/json.hpp"
 #include "train/reduce/tensor_buffer.hpp"
 
 namespace ddprun::train {
+namespace {
+
+// The distance from a non-negative float32 to the next larger one; for zero, that of the smallest float32.
+double unit_of(float magnitude) {
+  return static_cast<double>(std::nextafter(magnitude, std::numeric_limits<float>::infinity())) - magnitude;
+}
+
+}  // namespace
+
+void UlpDistance::add(float reduced, double reference, double magnitude) {
+  const double apart = std::abs(static_cast<double>(reduced) - static_cast<float>(reference));
+  const double distance = apart / unit_of(static_cast<float>(magnitude));
+  max_ = std::max(max_, distance);
+  sum_ += distance;
+  ++count_;
+}
+
+ParityLog::ParityLog(const std::string& run_dir, int rank, std::vector<NamedTensor> parameters, int64_t steps)
+    : parameters_(std::move(parameters)),
+      steps_left_(steps),
+      file_(run_dir + "/parity-rank" + std::to_string(rank) + ".jsonl") {}
+
+void ParityLog::before_optimizer_step(int64_t) {
+  if (!is_active()) return;
+  gradients_.clear();
+  for (const NamedTensor& parameter : parameters_) {
+    const torch::Tensor& gradient = parameter.tensor.grad();
+    gradients_.push_back(print_of(gradient.defined() ? gradient : torch::zeros_like(parameter.tensor)));
+  }
+}
+
+void ParityLog::after_optimizer_step(int64_t step) {
+  if (!is_active()) return;
+  std::string lines;
+  for (std::size_t index = 0; index < parameters_.size(); ++index) {
+    const NamedTensor& parameter = parameters_[index];
+    record::ParityRecord record;
+    record.step = step;
+    record.parameter = parameter.name;
+    record.elements = parameter.tensor.numel();
+    record.gradient = gradients_.at(index);
+    record.value = print_of(parameter.tensor);
+    if (index < distances_.size()) {
+      record.ulp_max = distances_[index].max();
+      record.ulp_mean = distances_[index].mean();
+    }
+    record::append_json(lines, record);
+    lines += '\n';
+  }
+  file_.write(lines);
+  --steps_left_;
+}
+
 namespace {
 
 constexpr int64_t kPiece = 1 << 18;  // elements of a rank that are gathered at once: 1 MiB
