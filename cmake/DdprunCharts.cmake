@@ -1,6 +1,6 @@
-# What reports are drawn with, in the build folder's share/ddprun as it is in the prefix's: the page's style and script,
-# and Vega, which the Python package vl-convert-python carries. DDPRUN_CHARTS_PYTHON is a Python that has it; in a clone,
-# ./ddprun installs one. None is no failure: a line says so, and `ddprun report` then says what is missing.
+# The files that draw reports, in share/ddprun of the build folder and of the prefix: the page's style and script, and
+# Vega from the Python package vl-convert-python. DDPRUN_CHARTS_PYTHON is a Python with that package; in a clone,
+# ./ddprun installs one. Without it, a message says so, and `ddprun report` reports what is missing.
 set(ddprun_charts_python "$ENV{DDPRUN_CHARTS_PYTHON}")
 if(NOT ddprun_charts_python)
   set(ddprun_charts_cache $ENV{XDG_CACHE_HOME})

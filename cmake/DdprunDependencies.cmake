@@ -1,4 +1,4 @@
-# Every library that we use, found once. Torch: cmake/DdprunTorch.cmake.
+# Finds every library once. Torch: cmake/DdprunTorch.cmake.
 find_package(Threads REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(fmt REQUIRED)

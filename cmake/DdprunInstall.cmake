@@ -1,14 +1,14 @@
 # What `cmake --install` puts into a prefix, and what `find_package(ddprun)` finds there: bin/ddprun, bin/ddprun-<tool>,
-# lib/libddprun.so, lib/libddprun_cuda_graph.so where CUDA's headers are, lib/ddprun/ (the plugins), share/ddprun/ (what
-# reports are drawn with), include/ddprun/ (the SDK) and lib/cmake/ddprun/. Everything finds the rest relative to itself;
-# only Torch's folder is absolute. Included last: it needs to know all targets.
+# lib/libddprun.so, lib/libddprun_cuda_graph.so (if CUDA's headers are available), lib/ddprun/ (the plugins),
+# share/ddprun/ (files that draw reports), include/ddprun/ (the SDK) and lib/cmake/ddprun/. All paths between them are
+# relative; only Torch's folder is absolute. Included last, because it needs all targets.
 include(CMakePackageConfigHelpers)
 set(package lib/cmake/ddprun)
 
-# What a run needs: the program and its plugins. ./ddprun builds this.
+# The program and its plugins, which every run needs. ./ddprun builds this.
 get_property(plugins GLOBAL PROPERTY DDPRUN_PLUGINS)
 add_custom_target(runtime DEPENDS ${plugins})
-# All that is installed: the tools, too.
+# Everything that is installed, with the tools.
 get_property(tools GLOBAL PROPERTY DDPRUN_TOOLS)
 add_custom_target(tools DEPENDS ${tools})
 add_custom_target(product DEPENDS runtime tools ddprun_charts)
@@ -19,8 +19,8 @@ foreach(target ddprun libddprun ddprun_cuda_graph)
     install(TARGETS ${target} RUNTIME DESTINATION bin LIBRARY DESTINATION lib)
   endif()
 endforeach()
-# The build folder is laid out as the prefix is, so it takes the same run paths. (CMake would pad those of the build
-# with an empty entry, which means the current folder.)
+# The build folder has the layout of the prefix, so it uses the same run paths. (CMake would add an empty entry to the
+# build's run paths, which means the current folder.)
 if(TARGET ddprun)
   set_target_properties(ddprun libddprun PROPERTIES INSTALL_RPATH "$ORIGIN/../lib;${DDPRUN_TORCH_LIB}"
                                                     BUILD_WITH_INSTALL_RPATH ON)

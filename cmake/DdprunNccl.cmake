@@ -1,11 +1,13 @@
-# NCCL and the CUDA runtime as a target of our own, ddprun_nccl, where there are both. DDPRUN_NCCL_DIR is an order: the
-# folder that holds include/nccl.h and lib/libnccl.so.2. So is DDPRUN_CUDA_DIR: one folder or more that hold the
-# runtime's headers (with crt/ and nv/target, which are wheels of their own) and libcudart.so.13. Else the wheels beside Torch and
-# those that ./ddprun installs, else a toolkit in /usr/local/cuda. None is no failure: a line says so, and comm_nccl is
-# not built. No driver and no nvcc is needed to build, and libcuda is not linked.
+# The target ddprun_nccl: NCCL and the CUDA runtime, if both are found. DDPRUN_NCCL_DIR, if set, must hold
+# include/nccl.h and lib/libnccl.so.2. DDPRUN_CUDA_DIR, if set, is one or more folders that must hold the runtime's
+# headers (also crt/ and nv/target, from separate wheels) and libcudart.so.13. If unset: the wheels of Torch and those
+# that ./ddprun installs, then /usr/local/cuda. If nothing is found, a message says so, and comm_nccl is not built.
+# The build needs neither a driver nor nvcc, and does not link libcuda.
 include_guard(GLOBAL)
-set(DDPRUN_NCCL_DIR "$ENV{DDPRUN_NCCL_DIR}" CACHE STRING "NCCL: a folder with include/ and lib/; empty: the wheels, or the system's")
-set(DDPRUN_CUDA_DIR "$ENV{DDPRUN_CUDA_DIR}" CACHE STRING "CUDA runtime: folders with include/ and lib/; empty: the wheels, or /usr/local/cuda")
+set(DDPRUN_NCCL_DIR "$ENV{DDPRUN_NCCL_DIR}" CACHE STRING
+    "NCCL: a folder with include/ and lib/; empty: the wheels, or the system's")
+set(DDPRUN_CUDA_DIR "$ENV{DDPRUN_CUDA_DIR}" CACHE STRING
+    "CUDA runtime: folders with include/ and lib/; empty: the wheels, or /usr/local/cuda")
 
 set(ddprun_nccl_cache $ENV{XDG_CACHE_HOME})
 if(NOT ddprun_nccl_cache)
@@ -31,7 +33,7 @@ function(ddprun_first_file out folders)
   endforeach()
 endfunction()
 
-# Sets `out` to the CUDA whose runtime's headers are in the folder, 13000 for 13.0, or to "".
+# Sets `out` to the CUDA version of the runtime's headers in the folder, 13000 for 13.0, or to "".
 function(ddprun_cuda_number out folder)
   set(number "")
   if(EXISTS ${folder}/include/cuda_runtime_api.h)
@@ -51,14 +53,15 @@ if(NOT ddprun_cuda_dirs)
   list(TRANSFORM ddprun_nccl_wheels APPEND /cu13 OUTPUT_VARIABLE ddprun_cuda_dirs)
   list(APPEND ddprun_cuda_dirs /usr/local/cuda)
 endif()
-# What is taken from several folders is of one CUDA, the first one's.
+# All folders must have the same CUDA version, that of the first one.
 set(ddprun_cuda_first "")
 foreach(folder IN LISTS ddprun_cuda_dirs)
   ddprun_cuda_number(number ${folder})
   if(NOT ddprun_cuda_first)
     set(ddprun_cuda_first "${number}")
   elseif(number AND NOT number EQUAL ddprun_cuda_first)
-    message(STATUS "NCCL: left out ${folder}, which is of CUDA ${number}; the runtime's headers are of ${ddprun_cuda_first}")
+    message(STATUS "NCCL: left out ${folder}, which is of CUDA ${number}; "
+                   "the runtime's headers are of ${ddprun_cuda_first}")
     list(REMOVE_ITEM ddprun_cuda_dirs ${folder})
   endif()
 endforeach()
@@ -71,8 +74,8 @@ ddprun_first_file(ddprun_cuda_crt_header "${ddprun_cuda_dirs}" include/crt/host_
 ddprun_first_file(ddprun_cuda_nv_header "${ddprun_cuda_dirs}" include/cccl/nv/target include/nv/target)
 ddprun_first_file(ddprun_cuda_library "${ddprun_cuda_dirs}" lib/libcudart.so.13 lib64/libcudart.so.13)
 
-# DDPRUN_NVRTC: the compiler of kernels, which is asked for at run time only; where there is none yet, where the wheels
-# bring it.
+# DDPRUN_NVRTC: the kernel compiler, which is loaded only at run time. If it is missing: the path that a wheel would
+# install.
 ddprun_first_file(DDPRUN_NVRTC "${ddprun_cuda_dirs}" lib/libnvrtc.so.13 lib64/libnvrtc.so.13)
 if(NOT DDPRUN_NVRTC)
   list(GET ddprun_cuda_dirs 0 DDPRUN_NVRTC)
@@ -105,7 +108,7 @@ file(STRINGS ${ddprun_nccl_header} ddprun_nccl_numbers REGEX "^#define NCCL_(MAJ
 string(REGEX REPLACE "[^;]*(MAJOR|MINOR|PATCH) +" "" ddprun_nccl_numbers "${ddprun_nccl_numbers}")
 string(REPLACE ";" "." DDPRUN_NCCL_VERSION "${ddprun_nccl_numbers}")
 
-# What tests stand in for has headers only.
+# The fakes of the tests need only the headers.
 add_library(ddprun_nccl_headers INTERFACE)
 foreach(header ${ddprun_nccl_header} ${ddprun_cuda_header} ${ddprun_cuda_crt_header} ${ddprun_cuda_nv_header})
   string(REGEX REPLACE "/(nccl.h|cuda_runtime.h|crt/host_config.h|nv/target)$" "" folder ${header})

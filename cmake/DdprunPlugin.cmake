@@ -1,9 +1,9 @@
 # ddprun_add_plugin(comm|model|dataset <name> SOURCES ... [PRIVATE libraries])
-# A plugin: libddprun_<kind>_<name>.so, exporting its entry and nothing else; target ddprun_<kind>_<name>. In ddprun's
-# own tree it is built into the plugins folder; there and elsewhere `cmake --install` puts it into <prefix>/lib/ddprun.
+# A plugin: libddprun_<kind>_<name>.so, which exports only its entry; target ddprun_<kind>_<name>. ddprun's own build
+# puts it into the plugins folder. `cmake --install` puts it into <prefix>/lib/ddprun, also in other projects.
 include_guard()
 
-# One that is not installed, for tests: ddprun_add_plugin_library(comm|model|dataset <name> SOURCES ...
+# A plugin that is not installed, for tests: ddprun_add_plugin_library(comm|model|dataset <name> SOURCES ...
 # [PRIVATE libraries])
 function(ddprun_add_plugin_library kind name)
   if(NOT kind MATCHES "^(comm|model|dataset)$")

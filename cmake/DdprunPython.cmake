@@ -1,5 +1,6 @@
-# What the tests take from outside. DDPRUN_PYTHON: a Python with torch (and safetensors), for the tests that compare with PyTorch. The scripts themselves say so,
-# and skip, when theirs has neither. The variable, or the environment's, wins; then the one that ./run-tests installs.
+# External programs and data of the tests. DDPRUN_PYTHON: a Python with torch (and safetensors), for comparisons with
+# PyTorch. If it lacks them, the scripts report that and skip. Order: the CMake variable, the environment variable, the
+# Python that ./run-tests installs.
 include_guard()
 set(python $ENV{DDPRUN_PYTHON})
 if(NOT python)
@@ -14,7 +15,7 @@ if(NOT python)
 endif()
 set(DDPRUN_PYTHON "${python}" CACHE FILEPATH "Python with torch, for the comparisons with PyTorch")
 
-# The folder that holds mnist/ and more; the tests that need it say so where it is not there.
+# The folder with mnist/ and more; tests that need it skip with a message if it is missing.
 set(test_data $ENV{DDPRUN_TEST_DATA})
 if(NOT test_data AND IS_DIRECTORY ${PROJECT_SOURCE_DIR}/../shared/data)
   get_filename_component(test_data ${PROJECT_SOURCE_DIR}/../shared/data ABSOLUTE)

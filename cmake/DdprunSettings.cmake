@@ -12,26 +12,26 @@ endif()
 include(GNUInstallDirs)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
-set(DDPRUN_PLUGIN_OUTPUT ${CMAKE_BINARY_DIR}/lib/ddprun)              # where the build puts plugins,
-set(DDPRUN_PLUGIN_INSTALL lib/ddprun)   # and where the prefix has them: lib/ddprun
+set(DDPRUN_PLUGIN_OUTPUT ${CMAKE_BINARY_DIR}/lib/ddprun)              # plugins of the build,
+set(DDPRUN_PLUGIN_INSTALL lib/ddprun)   # and of the prefix
 
 add_library(ddprun_flags INTERFACE)
-# Nobody replaces a function of libddprun from outside, so calls within it need no indirection.
+# No other library replaces a function of libddprun, so calls within it need no indirection.
 target_compile_options(ddprun_flags INTERFACE -Wall -Wextra -Wpedantic
                        $<$<CXX_COMPILER_ID:GNU>:-fno-semantic-interposition>)
 if(DDPRUN_SANITIZE)
-  # For all, libraries of others excepted: a race or overflow anywhere in a process of ours ends it.
+  # For all targets of this project: a race or an overflow ends the process.
   add_compile_options(-fsanitize=${DDPRUN_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${DDPRUN_SANITIZE})
   if(DDPRUN_SANITIZE MATCHES undefined)
-    # GCC's manual says that sanitizers make it warn of this where nothing is wrong: so it does of every std::regex. The
-    # other builds warn.
+    # With sanitizers GCC reports false positives of this warning (see its manual), here for every std::regex. The
+    # other builds keep the warning.
     add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   endif()
 endif()
 
-# ccache, told what makes precompiled headers cacheable, and to know a file by its path within this tree, so that a second
-# clone, or a second build folder, compiles nothing that the first has compiled.
+# ccache: these settings make precompiled headers cacheable and use paths relative to this tree, so a second clone or
+# build folder does not compile the same files again.
 find_program(DDPRUN_CCACHE ccache)
 if(DDPRUN_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}

@@ -1,6 +1,6 @@
-# LibTorch for the CPU as a target of our own, ddprun_torch: the wheel's TorchConfig.cmake asks for nvcc, which a
-# machine that only trains on CPUs does not have. DDPRUN_TORCH_DIR is the folder that holds include/ and lib/; in a
-# clone, cmake/setup/find-torch finds it by the rules that ./ddprun follows.
+# The target ddprun_torch, LibTorch for the CPU: the wheel's TorchConfig.cmake needs nvcc, which a machine without GPUs
+# does not have. DDPRUN_TORCH_DIR is the folder that holds include/ and lib/; in a clone, cmake/setup/find-torch finds
+# it by the rules of ./ddprun.
 set(ddprun_torch_oldest 2.7)
 set(ddprun_torch_dir "${DDPRUN_TORCH_DIR}")
 if(NOT ddprun_torch_dir)
@@ -14,7 +14,7 @@ endif()
 set(DDPRUN_TORCH_DIR "${ddprun_torch_dir}" CACHE PATH
     "Folder of LibTorch: .../site-packages/torch, or an unpacked libtorch" FORCE)
 
-# Nothing but the folder is cached: another folder is another Torch, all of it.
+# Only the folder is cached, so another folder replaces everything of Torch.
 foreach(file include/ATen/ATen.h lib/libtorch_cpu.so lib/libc10.so)
   if(NOT EXISTS ${DDPRUN_TORCH_DIR}/${file})
     message(FATAL_ERROR "LibTorch: ${DDPRUN_TORCH_DIR} has no ${file}; set DDPRUN_TORCH_DIR to the folder that holds "
@@ -22,7 +22,7 @@ foreach(file include/ATen/ATen.h lib/libtorch_cpu.so lib/libc10.so)
   endif()
 endforeach()
 
-# Where the version stands: since 2.10, and before.
+# The headers with the version: since 2.10, and before.
 foreach(header torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
   if(EXISTS ${DDPRUN_TORCH_DIR}/include/${header})
     file(STRINGS ${DDPRUN_TORCH_DIR}/include/${header} ddprun_torch_numbers
@@ -43,8 +43,8 @@ set(DDPRUN_TORCH_LIB ${DDPRUN_TORCH_DIR}/lib)
 add_library(ddprun_torch INTERFACE)
 target_include_directories(ddprun_torch SYSTEM INTERFACE
   ${DDPRUN_TORCH_DIR}/include ${DDPRUN_TORCH_DIR}/include/torch/csrc/api/include)
-# The wheel's libraries find one another, and the CUDA runtime that libtorch_cpu names, by run paths of their own; ld,
-# which does not follow those, must let the names pass even for a program that never calls CUDA.
+# The wheel's libraries find each other, and the CUDA runtime that libtorch_cpu needs, by their run paths. ld does not
+# follow these, so it must allow undefined symbols, even for a program that never calls CUDA.
 target_link_libraries(ddprun_torch INTERFACE ${DDPRUN_TORCH_LIB}/libtorch_cpu.so ${DDPRUN_TORCH_LIB}/libc10.so)
 target_link_options(ddprun_torch INTERFACE -Wl,--allow-shlib-undefined)
 message(STATUS "Torch ${DDPRUN_TORCH_VERSION}: ${DDPRUN_TORCH_DIR}")

@@ -1,9 +1,10 @@
-# UCX as a target of our own, ddprun_ucx, where there is one. DDPRUN_UCX_DIR is an order: the folder that holds include/
-# and lib/, or `system` for the one that pkg-config knows. Else the wheel that ./ddprun installs, else the system's, 1.13
-# or later. None is no failure: a line says so, and comm_ucx is not built. DDPRUN_UCX_CUDA: whether it moves the memory
-# of GPUs, which is a module of it (Debian's has none).
+# The target ddprun_ucx, if UCX is found. DDPRUN_UCX_DIR, if set, must be the folder that holds include/ and lib/, or
+# `system` for the UCX of pkg-config. If unset: the wheel that ./ddprun installs, then the system's UCX, 1.13 or later.
+# If nothing is found, a message says so, and comm_ucx is not built. DDPRUN_UCX_CUDA: whether UCX has its module for GPU
+# memory (Debian's does not).
 set(ddprun_ucx_oldest 1.13)
-set(DDPRUN_UCX_DIR "$ENV{DDPRUN_UCX_DIR}" CACHE STRING "UCX: a folder with include/ and lib/, or system; empty: the wheel, or the system's")
+set(DDPRUN_UCX_DIR "$ENV{DDPRUN_UCX_DIR}" CACHE STRING
+    "UCX: a folder with include/ and lib/, or system; empty: the wheel, or the system's")
 
 set(ddprun_ucx_dir ${DDPRUN_UCX_DIR})
 if(NOT ddprun_ucx_dir)

@@ -4,45 +4,44 @@
 namespace ddprun::config {
 namespace {
 
-constexpr double max_seed = 4294967295.0;      // the range of every generator, minus room for seed + epoch
-constexpr double max_processes = 1024;         // on one host: more is probably a typing error
+constexpr double max_seed = 4294967295.0;      // leaves every generator room for seed + epoch
+constexpr double max_processes = 1024;         // on one host; more is probably a typing error
 constexpr double max_bucket_mb = 64 * 1024.0;  // MiB
 
 }  // namespace
 
 std::vector<Key> describe_running() {
   return {
-      DDPRUN_KEY(schema_version).between(1, 1).doc("The version of this scheme of keys."),
+      DDPRUN_KEY(schema_version).between(1, 1).doc("The version of this config format."),
 
       DDPRUN_KEY(experiment.name)
-          .default_means("the file's name without its ending")
-          .doc("Names the run folder: `<output>/<name>-<time>/`. No `/`."),
+          .default_means("the file's name without its extension")
+          .doc("The name of the run. The run folder is `<output>/<name>-<time>/`. A `/` is not allowed."),
       DDPRUN_KEY(experiment.seed)
           .between(0, max_seed)
-          .doc("Seeds the initial weights, the shuffling and everything else that is random."),
-      DDPRUN_KEY(experiment.output).not_empty().doc("The folder that run folders are made in."),
+          .doc("The seed of the initial weights, of the shuffling and of every other random number."),
+      DDPRUN_KEY(experiment.output).not_empty().doc("The folder in which each run creates its run folder."),
 
       DDPRUN_KEY(launch.nproc)
           .used_by(User::ddp)
           .in_form(Form::count_or_auto)
           .between(1, max_processes)
-          .doc("Ranks on this host, each a process. `\"auto\"`: one per core, or with `device = \"cuda\"` one per GPU. "
-               "A world size given from outside (torchrun) that contradicts it is an error."),
-      DDPRUN_KEY(launch.threads).between(0, 1024).doc("Compute threads of each rank. 0: cores / nproc."),
+          .doc(
+              "The number of ranks on this host; each rank is a process. `\"auto\"`: one per core, or one per GPU with "
+              "`device = \"cuda\"`. If torchrun sets a different world size, that is an error."),
+      DDPRUN_KEY(launch.threads).between(0, 1024).doc("Compute threads per rank. 0: cores / nproc."),
       DDPRUN_KEY(launch.device)
           .one_of({"cpu", "cuda"})
-          .doc("Where the tensors live: `\"cuda\"`, on this machine's NVIDIA GPUs, of which each rank, or each device "
-               "of dp, "
-               "has one. Libraries of CUDA are loaded for that alone."),
+          .doc("Where the tensors are. `\"cuda\"`: on NVIDIA GPUs, one for each rank of ddp or each device of dp. "
+               "`\"cpu\"` loads no CUDA library."),
       DDPRUN_KEY(launch.devices)
           .used_by(User::gpu)
           .between(0, max_processes - 1)
-          .default_means("the GPU of its number for each")
-          .doc("The GPU of each rank of this host, or of each device of dp, as in `[0, 1]`, by the numbers that CUDA "
-               "gives "
-               "them (`CUDA_VISIBLE_DEVICES` counts). One may serve several: `[0, 0]`."),
-      DDPRUN_KEY(launch.timeout).in_form(Form::duration).doc("How long the ranks wait for one another at the start."),
-      DDPRUN_KEY(launch.log_dir).default_means("the run folder").doc("Where each rank's log is written."),
+          .default_means("local rank i, or device i of dp, uses GPU i")
+          .doc("The GPU index for each local rank, or for each device of dp, as in `[0, 1]`. Indices count the GPUs "
+               "in `CUDA_VISIBLE_DEVICES`. Several ranks can use one GPU: `[0, 0]`."),
+      DDPRUN_KEY(launch.timeout).in_form(Form::duration).doc("How long ranks wait for each other at start-up."),
+      DDPRUN_KEY(launch.log_dir).default_means("the run folder").doc("The folder for the log file of each rank."),
 
       DDPRUN_KEY(comm.backend)
           .used_by(User::ddp)
@@ -53,62 +52,66 @@ std::vector<Key> describe_running() {
           .used_by(User::ddp)
           .not_empty()
           .doc(
-              "The allreduce algorithm: one that the plugin declares, such as `\"ring\"` or `\"tree\"`, or `\"auto\"`, "
-              "which leaves the choice to the plugin, call by call."),
+              "The allreduce algorithm: one that the plugin declares, such as `\"ring\"` or `\"tree\"`, or `\"auto\"`: "
+              "the plugin chooses for each call."),
       DDPRUN_KEY(comm.timeout)
           .used_by(User::ddp)
           .in_form(Form::duration)
-          .doc("The deadline of one collective; past it the job ends with exit code 5."),
+          .doc("The time limit of one collective. When it is exceeded, the job ends with exit code 5."),
       DDPRUN_KEY(comm.deterministic)
           .used_by(User::ddp)
-          .doc("Asks the plugin for results that are the same, bit for bit, in every run."),
+          .doc("Requests bitwise identical results in every run from the plugin."),
       DDPRUN_KEY(comm.check)
           .used_by(User::ddp)
           .one_of({"fingerprint", "off"})
-          .doc("`\"fingerprint\"`: before the data moves, the ranks compare what they are about to do (shape, dtype, "
-               "operation, order), and stop where they differ."),
+          .doc("`\"fingerprint\"`: before each collective, the ranks compare its shape, dtype, operation and place in "
+               "the order of collectives. If they differ, the job ends with an error."),
       DDPRUN_KEY(comm.stage_through_host)
           .used_by(User::ddp)
-          .doc("true: tensors on a GPU reach a backend that takes host memory through page-locked copies there. false: "
-               "the backend has to take CUDA memory, and is refused where it does not."),
+          .doc("true: GPU tensors are copied through page-locked host memory if the backend supports host memory only. "
+               "false: such a backend is an error."),
       DDPRUN_KEY(comm.options)
           .used_by(User::ddp)
-          .doc("Handed to the plugin as they are; the plugin refuses what it does not know."),
+          .doc("Options of the plugin, passed on unchanged. The plugin refuses options that it does not know."),
 
       DDPRUN_KEY(strategy.kind)
           .one_of({"single", "dp", "ddp"})
-          .doc("`\"single\"`: one process, no communication. `\"dp\"`: one process with a replica on each device, one "
-               "of which gathers outputs and gradients, as PyTorch's DataParallel. `\"ddp\"`: a replica on each rank, "
-               "gradients averaged while backward goes on. [strategies.md](strategies.md) helps to choose."),
+          .doc("`\"single\"`: one process, no communication. `\"dp\"`: one process with a replica on each device; one "
+               "device gathers outputs and gradients, as in PyTorch's DataParallel. `\"ddp\"`: a replica on each rank; "
+               "gradients are averaged while backward runs. [strategies.md](strategies.md) helps to choose."),
       DDPRUN_KEY(strategy.devices)
           .used_by(User::dp)
           .between(1, max_processes)
-          .doc("Replicas in the one process, among which each batch is cut. On a CPU a device is a group of compute "
-               "threads: launch.threads / devices, at least 1. With `launch.device = \"cuda\"` each is a GPU."),
+          .doc(
+              "The number of replicas in the process; each batch is split among them. On a CPU, a device is a group of "
+              "launch.threads / devices compute threads, at least 1. With `launch.device = \"cuda\"` it is a GPU."),
       DDPRUN_KEY(strategy.main_device)
           .used_by(User::dp)
           .between(0, max_processes - 1)
-          .doc("The device, from 0, that holds the model, gathers and takes the optimizer's steps. Below devices."),
+          .doc("The index of the device that holds the model, gathers, and runs the optimizer: from 0 to devices - 1."),
       DDPRUN_KEY(strategy.bucket_mb)
           .used_by(User::ddp)
           .above(0, max_bucket_mb)
-          .doc("Size in MiB of the buckets in which gradients travel: a bucket closes when it holds so much, or more. "
-               "In the first step all are in one."),
+          .doc(
+              "The size of a gradient bucket in MiB: a bucket closes when it reaches this size. In the first step, one "
+              "bucket holds all gradients."),
       DDPRUN_KEY(strategy.first_bucket_mb)
           .used_by(User::ddp)
           .above(0, max_bucket_mb)
-          .doc("Size in MiB of the first bucket: a small one starts communication early in backward."),
+          .doc("The size of the first bucket in MiB. With a small first bucket, communication starts early in "
+               "backward."),
       DDPRUN_KEY(strategy.unused)
           .used_by(User::ddp)
           .one_of({"error", "zero"})
-          .doc("Parameters that got no gradient in a step: `\"error\"` names them and stops, `\"zero\"` takes zeros."),
+          .doc("What to do if parameters get no gradient in a step. `\"error\"`: end with an error that names them. "
+               "`\"zero\"`: use zeros."),
       DDPRUN_KEY(strategy.sync_buffers)
           .used_by(User::ddp)
-          .doc("Broadcasts the model's buffers (BatchNorm's running statistics) from rank 0 before each step."),
+          .doc("Broadcasts the model's buffers (running statistics of BatchNorm) from rank 0 before each step."),
       DDPRUN_KEY(strategy.hash_every)
           .used_by(User::ddp)
           .at_least(0)
-          .doc("Compares a hash of all parameters across the ranks every so many steps. 0: never."),
+          .doc("Steps between two checks that all ranks have the same parameters, by hash. 0: never."),
   };
 }
 

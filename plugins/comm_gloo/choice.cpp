@@ -3,11 +3,11 @@
 namespace ddprun::gloo_backend {
 namespace {
 
-// Measured on 2026-11-21 with `ddprun bench`: float32 sums in place, ranks as processes of one busy machine with 2
-// cores, over loopback, for 16 KiB to 32 MiB and worlds of 2, 3 and 4. There the tree won while latency counts: it
-// sends 2 log2(n) messages, the ring at least 4 (n - 1) one after the other. Above, halving and doubling sends as few
-// bytes as the ring in fewer messages, but some ranks whole vectors besides where the world is no power of two. The
-// tree ends early for larger worlds, because between machines its root has to send and receive log2(n) whole vectors.
+// Measured on 2026-11-21 with `ddprun bench`: float32 sums in place over loopback, 16 KiB to 32 MiB, world sizes 2, 3
+// and 4, ranks as processes of one busy machine with 2 cores. The tree was the fastest for small vectors: it sends 2
+// log2(n) messages one after the other, the ring at least 4 (n - 1). For larger vectors, halving and doubling sends as
+// few bytes as the ring in fewer messages, but some ranks also send whole vectors if the world size is no power of two.
+// The tree's limit stays low for larger worlds: between machines its root sends and receives log2(n) whole vectors.
 constexpr char kStock[] = R"(ddprun-tuning 1
 gloo 2 262144 tree
 gloo 2 max halving_doubling

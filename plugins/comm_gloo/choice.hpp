@@ -1,4 +1,4 @@
-// The algorithms that the plugin declares, and which of them "auto" takes.
+// The algorithms that the plugin declares, and which of them "auto" chooses.
 #pragma once
 
 #include <optional>
@@ -10,17 +10,17 @@ namespace ddprun::gloo_backend {
 
 enum class Algorithm { ring, tree, halving_doubling };
 
-// As the enum has them.
+// In the order of the enum.
 inline constexpr ddprun_comm_algorithm kAlgorithms[] = {
     algorithm("ring", kAllDtypes, kAllOps),
     algorithm("tree", kAllDtypes, kAllOps),
     algorithm("halving_doubling", kAllDtypes, kAllOps),
 };
 
-// Nothing for "auto"; `name` is one of the above otherwise.
+// Empty for "auto"; otherwise `name` is one of the above.
 std::optional<Algorithm> algorithm_named(const std::string& name);
 
-// What "auto" takes: comm.options.tuning, or the table that comes with the plugin. Collective. Throws CommError.
+// The table for "auto": comm.options.tuning, or the plugin's own table. Collective. Throws CommError.
 Tuning tuning_for(const Host& host);
 
 }  // namespace ddprun::gloo_backend

@@ -13,7 +13,7 @@ const Host& checked(const Host& host) {
   return host;
 }
 
-// A world of one: the result is the input, and so it is for avg.
+// With one rank the result is the input, for avg too.
 void copy(const Collective& call) {
   if (call.count > 0 && call.send != call.recv) std::memcpy(call.recv, call.send, call.count * size_of(call.dtype));
 }
@@ -49,7 +49,7 @@ void GlooCommunicator::over_mesh(const char* name, Body&& body) {
   }
 }
 
-// Closing tells the peers, which are in this collective or will be: none waits for the deadline.
+// Closing wakes the peers that are in this collective or will call it: none waits for the deadline.
 void GlooCommunicator::fail(const char* name, CommStatus status, const std::string& why) {
   mesh_.close();
   failure_.emplace(status, std::string(name) + ": " + why);

@@ -1,5 +1,5 @@
 // comm_gloo: collectives over TCP with Gloo. This class picks the algorithm and turns Gloo's failures into statuses;
-// mesh.hpp connects, algorithms.hpp moves the data, connection_watchdog.hpp ends what would hang.
+// mesh.hpp connects, algorithms.hpp moves the data, connection_watchdog.hpp ends waits that would hang.
 #pragma once
 
 #include <optional>
@@ -30,12 +30,12 @@ class GlooCommunicator final : public CommBackend {
   [[noreturn]] void fail(const char* name, CommStatus status, const std::string& why);
 
   const Host host_;
-  const std::optional<Algorithm> asked_;  // nothing: auto
+  const std::optional<Algorithm> asked_;  // empty: auto
   const Tuning tuning_;
   Mesh mesh_;
   Scratch scratch_;
   uint32_t tag_ = 0;
-  std::optional<CommError> failure_;  // the first: its mesh is closed
+  std::optional<CommError> failure_;  // the first one; the mesh is closed after it
   Request ring_{{"ring", "tcp"}};
   Request tree_{{"tree", "tcp"}};
   Request halving_doubling_{{"halving_doubling", "tcp"}};

@@ -9,8 +9,8 @@
 namespace ddprun::gloo_backend {
 namespace {
 
-constexpr int kPollMs = 20;   // how soon the host's abort flag is seen
-constexpr int kHungUpMs = 1;  // the same while a connection has ended that Gloo has not read to its end
+constexpr int kPollMs = 20;   // polling interval of the host's abort flag
+constexpr int kHungUpMs = 1;  // the same while Gloo still reads from a connection that has ended
 
 }  // namespace
 

@@ -14,10 +14,10 @@ namespace {
 
 using Buffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
 
-// The parts of a vector that go to one peer and come from it. Each direction in the order of the calls.
+// The data that goes to one peer and comes from it, in each direction in the order of the calls.
 class Exchange {
  public:
-  // Partial sums that come from the peer go to `arrived`, results to their place in call.recv.
+  // Partial sums from the peer go to `arrived`, results to their place in call.recv.
   Exchange(const Run& run, const Collective& call, int peer, std::byte* arrived, uint64_t arrived_bytes)
       : peer_(peer),
         call_(call),
@@ -28,13 +28,13 @@ class Exchange {
         data_(run.context->createUnboundBuffer(call.recv, call.count * element_)),
         arrived_(run.context->createUnboundBuffer(arrived, arrived_bytes)) {}
 
-  // Tell the peer that this rank is ready for a partial sum, or for a result.
+  // Post the receives of a partial sum, or of a result.
   void expect_partial(topology::Block part) {
     for_segments(part.length, [&](uint64_t at, uint64_t count) {
       arrived_->recv(peer_, halving_, at * element_, count * element_);
     });
   }
-  // What lies there may still be on its way to the peer: its result comes only after.
+  // A send to the peer may still use this memory: the peer's result arrives only after that send.
   void expect_result(topology::Block part) {
     for_segments(part.length, [&](uint64_t at, uint64_t count) {
       data_->recv(peer_, doubling_, (part.offset + at) * element_, count * element_);
@@ -43,7 +43,7 @@ class Exchange {
 
   void send_partial(topology::Block part) { send(halving_, part); }
   void send_result(topology::Block part) { send(doubling_, part); }
-  // Adds what arrives to this rank's own.
+  // Adds the received partial sum to this rank's own.
   void reduce_partial(topology::Block part) {
     for_segments(part.length, [&](uint64_t at, uint64_t count) {
       arrived_->waitRecv();
@@ -59,7 +59,7 @@ class Exchange {
   }
 
  private:
-  // body(first element, elements); nothing for an empty part.
+  // Calls body(first element, elements) for each segment.
   template <class Body>
   void for_segments(uint64_t length, Body&& body) {
     const Segments segments(length, call_.dtype);
@@ -83,18 +83,18 @@ class Exchange {
   int sent_ = 0;
 };
 
-// One exchange for each round, ready for all that is to come. What arrives while halving is half of a vector, then a
-// quarter, and so on: together less than one.
+// One exchange per round, with all receives posted. While halving, a rank receives half of a vector, then a quarter,
+// and so on: together less than one vector.
 std::vector<Exchange> expected_rounds(const Run& run, const topology::Doubling& order, const Collective& call) {
   const uint64_t element = size_of(call.dtype);
-  std::byte* room = run.scratch.of_size(call.count * element);
+  std::byte* arrived = run.scratch.of_size(call.count * element);
   std::vector<Exchange> rounds;
   for (int round = 0; round < order.rounds(); ++round) {
     const auto kept = order.held(round + 1, call.count);
-    Exchange& exchange = rounds.emplace_back(run, call, order.peer(round), room, kept.length * element);
+    Exchange& exchange = rounds.emplace_back(run, call, order.peer(round), arrived, kept.length * element);
     exchange.expect_partial(kept);
     exchange.expect_result(order.given(round, call.count));
-    room += kept.length * element;
+    arrived += kept.length * element;
   }
   return rounds;
 }

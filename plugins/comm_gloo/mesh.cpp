@@ -19,7 +19,7 @@
 namespace ddprun::gloo_backend {
 namespace {
 
-// Names of the interfaces of this machine that have an IP address.
+// The names of this machine's interfaces that have an IP address.
 std::set<std::string> interfaces() {
   std::set<std::string> names;
   ifaddrs* first = nullptr;
@@ -46,7 +46,7 @@ std::shared_ptr<gloo::transport::Device> make_device(const Host& host) {
   return gloo::transport::tcp::CreateDevice(where);
 }
 
-// The context that Gloo's algorithms take.
+// The context for Gloo's algorithms.
 class Context final : public gloo::Context {
  public:
   Context(std::shared_ptr<gloo::transport::Device> device, std::shared_ptr<gloo::transport::Context> transport)
@@ -56,13 +56,13 @@ class Context final : public gloo::Context {
   }
 };
 
-using Address = std::vector<char>;  // as Gloo writes one
+using Address = std::vector<char>;  // in Gloo's format
 
 sockaddr_storage socket_address(const Address& address) {
   return gloo::transport::tcp::Address(address).getSockaddr();
 }
 
-// Gives every other rank the address that `for_rank` has for it, and returns those that they have for this one, in rank
+// Gives each other rank the address for_rank(rank). Returns the addresses that the others give this rank, in rank
 // order.
 template <class ForRank>
 std::vector<Address> exchange(const Host& host, ForRank&& for_rank) {
@@ -81,7 +81,7 @@ std::vector<Address> exchange(const Host& host, ForRank&& for_rank) {
   return for_me;
 }
 
-// True once the time for joining has ended, by the host's abort flag or by itself; false when told to stop.
+// Returns true if joining must end (abort flag or deadline), and false if `stop` was requested first.
 bool wait_for_end(const std::stop_token& stop, const Host& host, const ConnectionWatchdog& watchdog) {
   constexpr std::chrono::milliseconds kLook(20);
   std::mutex mutex;
@@ -117,7 +117,7 @@ std::vector<Descriptor> Mesh::connect(const Host& host) {
   const auto listening = exchange(host, [&](int rank) { return pairs_->createPair(rank)->address().bytes(); });
   connect_pairs(host, listening);
 
-  // A connected pair's address is its own end of the connection, so the peer's is the other end.
+  // A connected pair's address is this end of the connection, so the peer's address is the other end.
   const auto ends = exchange(host, [&](int rank) { return pairs_->getPair(rank)->address().bytes(); });
   std::vector<Descriptor> sockets(static_cast<std::size_t>(host.size()));
   for (int rank = 0; rank < host.size(); ++rank) {
@@ -139,7 +139,7 @@ void Mesh::connect_pairs(const Host& host, const std::vector<Address>& addresses
     if (rank == host.rank()) continue;
     const auto& pair = pairs_->getPair(rank);
     pair->connect(addresses[static_cast<std::size_t>(rank)]);
-    // A pair that was closed meanwhile does not complain.
+    // A pair that was closed meanwhile reports no error.
     if (host.aborted()) throw CommError(CommStatus::aborted, "aborted");
     if (watchdog_.is_over())
       throw CommError(CommStatus::timeout, "rank " + std::to_string(rank) + " could not be reached within " +
@@ -153,9 +153,8 @@ void Mesh::serve(std::vector<Descriptor> sockets) {
   watchdog_.watch(std::move(sockets), [this](int rank) { return is_closed(rank); });
 }
 
-// Gloo does not say whether a pair is closed, but does not receive on one that is: it throws IoException if the peer
-// closed it and EnforceNotMet if close() did. What this posts on a pair that is not closed yet never completes: the
-// peer has gone.
+// Gloo does not report whether a pair is closed. But a receive on a closed pair throws: IoException if the peer closed
+// it, EnforceNotMet if close() did. A receive posted on an open pair never completes, because the peer has gone.
 bool Mesh::is_closed(int rank) {
   constexpr uint64_t kProbeSlot = ~uint64_t{0};
   try {
@@ -171,7 +170,7 @@ void Mesh::close() noexcept {
   try {
     context_->closeConnections();
   } catch (const std::exception&) {
-    // The connections have been cut; what Gloo could not tidy up goes with the destructor.
+    // The connections are closed; the destructor frees what Gloo could not.
   }
 }
 

@@ -12,29 +12,28 @@
 
 namespace ddprun::gloo_backend {
 
-// Not to be moved. One thread at a time, but for what ConnectionWatchdog allows.
+// Not movable. One thread at a time, except for what ConnectionWatchdog allows.
 class Mesh {
  public:
-  // Collective; blocks until all connections stand, at most host.deadline(), or until the host's abort flag is raised.
-  // Listens on 127.0.0.1, or on the first address of the interface that comm.options.interface names.
-  // Throws CommError.
+  // Collective. Blocks until all connections are made, at most host.deadline(), or until the host's abort flag is set.
+  // Listens on 127.0.0.1, or on the first address of the interface comm.options.interface. Throws CommError.
   explicit Mesh(const Host& host);
   ~Mesh();
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
 
-  // For Gloo's algorithms: all waits of its buffers end as the watchdog says.
+  // For Gloo's algorithms. The watchdog can end all waits of its buffers.
   const std::shared_ptr<gloo::Context>& context() const noexcept { return context_; }
   ConnectionWatchdog& watchdog() noexcept { return watchdog_; }
 
-  // After a failure: ends all connections and takes user memory away from Gloo's thread. 20 ms per connection at most.
+  // After a failure: ends all connections, so that Gloo's thread stops using the caller's memory. At most 20 ms each.
   void close() noexcept;
 
  private:
-  // The connection to each rank, none for this one.
+  // The connection to each rank; none to this one.
   std::vector<Descriptor> connect(const Host& host);
   void connect_pairs(const Host& host, const std::vector<std::vector<char>>& addresses);
-  // Collectives may begin.
+  // After this, collectives may begin.
   void serve(std::vector<Descriptor> sockets);
   bool is_closed(int rank);
 

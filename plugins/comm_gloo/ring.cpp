@@ -12,7 +12,7 @@
 namespace ddprun::gloo_backend {
 namespace {
 
-// Gloo's options take typed pointers, but use the type's size only; and they take nothing const, but do not write to
+// Gloo's options have typed pointers, but use only the type's size. They have no const pointers, but do not write to
 // inputs.
 template <class Options, class T>
 void set_buffers(Options& options, const Collective& call, uint64_t send_count, uint64_t recv_count, bool in_place) {
@@ -62,7 +62,7 @@ void ring_reduce_scatter(const Run& run, const Collective& call) {
     return block * static_cast<uint64_t>(of_block) + segments.bytes(s).offset;
   };
 
-  // Partial sums pass through two halves: one receives a step's block while the other one's goes out.
+  // Two halves for partial sums: one receives a step's block while the other one is sent.
   std::byte* const partial = run.scratch.of_size(2 * block);
   const auto partial_offset = [&](int step, int s) { return (step % 2 == 0 ? 0 : block) + segments.bytes(s).offset; };
   auto first =
@@ -80,7 +80,7 @@ void ring_reduce_scatter(const Run& run, const Collective& call) {
   for (int step = 0; step <= last; ++step) {
     for (int s = 0; s < segments.number(); ++s) {
       if (step < last) {
-        if (step > 0) passing->waitSend();  // the half that receives next has gone out
+        if (step > 0) passing->waitSend();  // the half that receives next has been sent
         expect(step + 1, s);
       }
       passing->waitRecv();

@@ -1,5 +1,4 @@
-// Memory for messages on their way, kept between collectives: fresh pages cost more than the reduction of what lies on
-// them.
+// Memory for messages in transit. Kept between collectives: page faults in new memory cost more than the reduction.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Vectors go in segments, so that one is reduced while the next one is on its way.
+// Vectors are sent in segments, so that one is reduced while the next one is in transit.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace ddprun::gloo_backend {
 
-// `count` elements, cut for the way; offsets and lengths in bytes.
+// `count` elements in segments; offsets and lengths in bytes.
 class Segments {
  public:
   Segments(uint64_t count, DType dtype) : element_(size_of(dtype)), count_(count) {
@@ -32,7 +32,7 @@ class Segments {
   int number_;
 };
 
-// Slots of this plugin's own algorithms; Gloo's collectives use the prefixes 1 to 8.
+// Slot prefixes of this plugin's own algorithms; Gloo's collectives use 1 to 8.
 constexpr uint8_t kTreeUp = 0x21, kTreeDown = 0x22, kRingReduceScatter = 0x23, kHalving = 0x24, kDoubling = 0x25;
 
 }  // namespace ddprun::gloo_backend

@@ -1,4 +1,4 @@
-// Gloo writes to sockets without MSG_NOSIGNAL: a peer that has gone would kill the process by SIGPIPE.
+// Gloo writes to sockets without MSG_NOSIGNAL: after the end of a peer, SIGPIPE would kill the process.
 #pragma once
 
 #include <csignal>
@@ -6,7 +6,7 @@
 
 namespace ddprun::gloo_backend {
 
-// Keeps SIGPIPE away from this thread, and from threads started meanwhile, without touching the process's handler.
+// Blocks SIGPIPE in this thread, and in threads that it starts meanwhile. The process's handler stays as it is.
 class NoSigpipe {
  public:
   NoSigpipe() {

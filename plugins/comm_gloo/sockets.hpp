@@ -1,4 +1,4 @@
-// Gloo keeps its sockets to itself; this finds them.
+// Gloo does not expose its sockets; this finds them.
 #pragma once
 
 #include <sys/socket.h>
@@ -23,9 +23,9 @@ class Descriptor {
   int number_;
 };
 
-// A duplicate of this process's socket that connects these two addresses. With it a connection can be watched and shut
-// down at once, from any thread, whatever Gloo is doing; it stays valid when Gloo has closed its own. Throws CommError.
-// (The local address alone would not do: the kernel gives a port again as soon as nobody listens on it.)
+// Duplicates this process's socket that connects these two addresses. Any thread can watch the connection through the
+// duplicate and shut it down at once. The duplicate stays valid when Gloo closes its own socket. Throws CommError. (The
+// local address alone is not enough: the kernel reuses a port as soon as nobody listens on it.)
 Descriptor duplicate_socket(const sockaddr_storage& local, const sockaddr_storage& peer);
 
 }  // namespace ddprun::gloo_backend

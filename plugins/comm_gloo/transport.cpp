@@ -9,7 +9,8 @@ std::string without_location(const std::string& text) {
   return text.starts_with('[') && end != std::string::npos ? text.substr(end + 2) : text;
 }
 
-InterruptibleBuffer::InterruptibleBuffer(ConnectionWatchdog& watchdog, std::unique_ptr<gloo::transport::UnboundBuffer> inner)
+InterruptibleBuffer::InterruptibleBuffer(ConnectionWatchdog& watchdog,
+                                         std::unique_ptr<gloo::transport::UnboundBuffer> inner)
     : UnboundBuffer(inner->ptr, inner->size), watchdog_(watchdog), inner_(std::move(inner)) {
   watchdog_.add(this);
 }
@@ -18,8 +19,8 @@ InterruptibleBuffer::~InterruptibleBuffer() {
   watchdog_.remove(this);
 }
 
-// The order matters: the watchdog notes an abort or a loss first and ends waits second, and Gloo remembers an ended
-// wait until the next one. So whatever comes after the two looks ends the wait.
+// The order matters: the watchdog notes an abort or a loss before it ends waits, and Gloo remembers an ended wait until
+// the next one. So an event after the two checks below still ends the wait.
 template <class Wait>
 void InterruptibleBuffer::wait(const std::atomic<int>& peer, Wait&& wait_for) {
   constexpr std::chrono::milliseconds kDelivered(0);  // only what has arrived
@@ -63,7 +64,7 @@ void InterruptibleBuffer::recv(int from, uint64_t slot, size_t offset, size_t by
 }
 
 void InterruptibleBuffer::recv(std::vector<int>, uint64_t, size_t, size_t) {
-  throw std::logic_error("comm_gloo does not receive from whoever comes first");
+  throw std::logic_error("comm_gloo does not receive from an unspecified rank");
 }
 
 void InterruptibleBuffer::end_waits(int peer) noexcept {
@@ -71,7 +72,8 @@ void InterruptibleBuffer::end_waits(int peer) noexcept {
   if (peer == kAllPeers || sends_to_ == peer) inner_->abortWaitSend();
 }
 
-InterruptibleContext::InterruptibleContext(ConnectionWatchdog& watchdog, std::shared_ptr<gloo::transport::Context> inner)
+InterruptibleContext::InterruptibleContext(ConnectionWatchdog& watchdog,
+                                           std::shared_ptr<gloo::transport::Context> inner)
     : Context(inner->rank, inner->size), watchdog_(watchdog), inner_(std::move(inner)) {}
 
 std::unique_ptr<gloo::transport::UnboundBuffer> InterruptibleContext::createUnboundBuffer(void* data, size_t bytes) {

@@ -1,5 +1,5 @@
-// Gloo's transport with waits that end: a transport::Context whose buffers obey the watchdog. Gloo's own algorithms run
-// on it unchanged.
+// Gloo's transport with interruptible waits: a transport::Context whose waits the watchdog can end. Gloo's own
+// algorithms run on it unchanged.
 #pragma once
 
 #include <gloo/transport/context.h>
@@ -14,7 +14,7 @@
 
 namespace ddprun::gloo_backend {
 
-// The connection to a peer ended. The deadline and an abort also end connections: the communicator tells them apart.
+// The connection to a peer ended. The deadline and an abort also end connections: the communicator distinguishes them.
 class ConnectionLost : public std::runtime_error {
  public:
   ConnectionLost(int peer, const std::string& why) : std::runtime_error(why), peer_(peer) {}
@@ -24,11 +24,11 @@ class ConnectionLost : public std::runtime_error {
   int peer_;
 };
 
-// What Gloo says about a failure, without its "[file:line] ".
+// Gloo's error message without its "[file:line] ".
 std::string without_location(const std::string& text);
 
-// Delegates to a buffer of Gloo. In each direction there is one peer at a time: another one only after all is waited
-// for. Timeouts that are passed in are ignored: the watchdog has the collective's deadline. One thread.
+// Wraps a buffer of Gloo. Each direction has one peer at a time; wait for all its messages before using another peer.
+// Ignores the timeouts that are passed in: the watchdog has the collective's deadline. One thread.
 class InterruptibleBuffer final : public gloo::transport::UnboundBuffer, public Interruptible {
  public:
   InterruptibleBuffer(ConnectionWatchdog& watchdog, std::unique_ptr<gloo::transport::UnboundBuffer> inner);
@@ -41,7 +41,7 @@ class InterruptibleBuffer final : public gloo::transport::UnboundBuffer, public 
   bool waitSend(int* rank, std::chrono::milliseconds timeout) override;
   void send(int to, uint64_t slot, size_t offset, size_t bytes) override;
   void recv(int from, uint64_t slot, size_t offset, size_t bytes) override;
-  // Not offered: throws std::logic_error. No algorithm here receives from whoever comes first.
+  // Not supported: throws std::logic_error. No algorithm here receives from an unspecified rank.
   void recv(std::vector<int> from, uint64_t slot, size_t offset, size_t bytes) override;
 
   void abortWaitRecv() override { inner_->abortWaitRecv(); }

@@ -14,7 +14,7 @@ namespace {
 
 using Buffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
 
-// The way down: receives from the parent, hands on to the children.
+// The way down: receives from the parent, sends to the children.
 class Descent {
  public:
   Descent(const Run& run, const topology::Tree& tree, void* data, uint64_t bytes, const Segments& segments)
@@ -23,7 +23,7 @@ class Descent {
     for (int i = 0; i < children_.count; ++i) to_child_.push_back(run.context->createUnboundBuffer(data, bytes));
   }
 
-  // Tells the parent that this rank is ready. The data may still be on its way up: it comes down only after.
+  // Posts the receives from the parent. A send up may still use this memory: the result arrives only after it.
   void expect() {
     for (int s = 0; from_parent_ && s < segments_.number(); ++s) {
       from_parent_->recv(tree_.parent(), slot_, segments_.bytes(s).offset, segments_.bytes(s).length);
@@ -33,7 +33,7 @@ class Descent {
     const auto [offset, length] = segments_.bytes(segment);
     for (std::size_t i = to_child_.size(); i-- > 0;) to_child_[i]->send(children_.at[i], slot_, offset, length);
   }
-  // After expect(): takes all segments from the parent and hands them on. The root calls hand_on itself.
+  // After expect(): passes all segments from the parent to the children. The root calls hand_on itself.
   void run() {
     for (int s = 0; from_parent_ && s < segments_.number(); ++s) {
       from_parent_->waitRecv();
@@ -55,7 +55,7 @@ class Descent {
   std::vector<Buffer> to_child_;
 };
 
-// The way up: adds what the children send, and hands the sum to the parent. Each child has room for two segments.
+// The way up: adds what the children send, and sends the sum to the parent. Each child has a buffer of two segments.
 class Ascent {
  public:
   Ascent(const Run& run, const topology::Tree& tree, const Collective& call, const Segments& segments)
@@ -66,10 +66,11 @@ class Ascent {
         slot_(gloo::Slot::build(kTreeUp, run.tag)),
         reduce_(reduction::reduce_function(call.dtype, call.op)),
         data_(static_cast<std::byte*>(call.recv)) {
-    const uint64_t room = 2 * segments.longest();
-    arrived_ = run.scratch.of_size(room * static_cast<uint64_t>(children_.count));
+    const uint64_t buffer_bytes = 2 * segments.longest();
+    arrived_ = run.scratch.of_size(buffer_bytes * static_cast<uint64_t>(children_.count));
     for (int i = 0; i < children_.count; ++i) {
-      from_child_.push_back(run.context->createUnboundBuffer(arrived_ + static_cast<uint64_t>(i) * room, room));
+      from_child_.push_back(
+          run.context->createUnboundBuffer(arrived_ + static_cast<uint64_t>(i) * buffer_bytes, buffer_bytes));
     }
     if (tree.parent() >= 0) to_parent_ = run.context->createUnboundBuffer(data_, call.count * size_of(call.dtype));
   }
@@ -79,12 +80,12 @@ class Ascent {
       for (std::size_t i = 0; i < from_child_.size(); ++i) expect(i, s);
     }
   }
-  // Completes one segment of the sum over this subtree. Segments in order.
+  // Completes one segment of the sum over this subtree. Called in the order of the segments.
   void reduce(int segment) {
     const auto [offset, length] = segments_.bytes(segment);
     for (std::size_t i = 0; i < from_child_.size(); ++i) {
       from_child_[i]->waitRecv();
-      const auto* theirs = static_cast<const std::byte*>(from_child_[i]->ptr) + room_offset(segment);
+      const auto* theirs = static_cast<const std::byte*>(from_child_[i]->ptr) + buffer_offset(segment);
       reduce_(data_ + offset, data_ + offset, theirs, segments_.elements(segment));
       if (segment + 2 < segments_.number()) expect(i, segment + 2);
     }
@@ -95,9 +96,9 @@ class Ascent {
   }
 
  private:
-  uint64_t room_offset(int segment) const { return segment % 2 == 0 ? 0 : segments_.longest(); }
+  uint64_t buffer_offset(int segment) const { return segment % 2 == 0 ? 0 : segments_.longest(); }
   void expect(std::size_t child, int segment) {
-    from_child_[child]->recv(children_.at[child], slot_, room_offset(segment), segments_.bytes(segment).length);
+    from_child_[child]->recv(children_.at[child], slot_, buffer_offset(segment), segments_.bytes(segment).length);
   }
 
   const topology::Tree tree_;

@@ -11,7 +11,7 @@ namespace ddprun::nccl_backend {
 // NCCL cannot reduce 16-bit integers; broadcast and allgather only move bytes and support them too.
 inline constexpr uint32_t kDtypes = kAllDtypes & ~bits(DType::int16);
 
-// "nccl" is what NCCL's own cost model chooses for each call; "auto" is the same.
+// "nccl": NCCL's own cost model chooses for each call; "auto" is the same.
 inline constexpr ddprun_comm_algorithm kAlgorithms[] = {
     algorithm("ring", kDtypes, kAllOps),
     algorithm("tree", kDtypes, kAllOps),

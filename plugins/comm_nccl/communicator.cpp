@@ -125,7 +125,7 @@ Work NcclCommunicator::reduce_scatter(const Collective& call) {
   });
 }
 
-// On no stream of the caller's: a barrier synchronises the processes, so wait blocks.
+// Not on the caller's stream: a barrier synchronises the processes, so wait blocks.
 Work NcclCommunicator::barrier() {
   const OnDevice here(device_.ordinal);
   InflightOp& op = session_->acquire();

@@ -23,7 +23,7 @@ constexpr Known kKnown[] = {
      "comm.options.share_gpu = true"},
     {"out of memory", CommStatus::no_memory, kMemory},
     {"no algorithm/protocol", CommStatus::unsupported,
-     "NCCL has not this algorithm for this call on this machine: comm.algorithm = \"auto\" lets it choose"},
+     "NCCL does not have this algorithm for this call on this machine: comm.algorithm = \"auto\" lets it choose"},
     {"no socket interface", CommStatus::invalid, kRoute},
     {"closed by remote peer", CommStatus::peer_lost, "a peer has ended; its own last line says why"},
     {"remote process exited", CommStatus::peer_lost, "a peer has ended; its own last line says why"},

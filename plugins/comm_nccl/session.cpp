@@ -110,7 +110,7 @@ void Session::wait_for(const InflightOp& op, std::chrono::milliseconds timeout) 
     state = op.done.state();
   }
   if (state != cudaSuccess) fail(failure_of(op.name, state));
-  async_error();  // after an abort, too, the GPU passes the event
+  async_error();  // the GPU reaches the event after an abort too
 }
 
 void* Session::alloc(uint64_t bytes) {

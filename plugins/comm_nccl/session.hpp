@@ -27,8 +27,7 @@ namespace ddprun::nccl_backend {
 class Session {
  public:
   // Connects all ranks, which are at these places, within host.deadline(). Throws CommError. Dropping the result leaves
-  // the group: this waits for peers and the GPU for at most a second; after that the session stays behind with its
-  // thread.
+  // the group: it waits for peers and the GPU for at most a second; after that the session and its thread stay behind.
   static std::shared_ptr<Session> join(const Host& host, const Device& device, const std::vector<host::Place>& places,
                                        const ncclUniqueId& id);
   ~Session() = default;
@@ -98,7 +97,7 @@ class Session {
   std::condition_variable changed_;
   ncclComm_t comm_ = nullptr;
   const char* doing_ = "joining";               // the current NCCL call, or kIdle
-  std::optional<Clock::time_point> peer_gone_;  // since when a peer that is waited for has been gone
+  std::optional<Clock::time_point> peer_gone_;  // when a peer that is waited for was first seen gone
   std::optional<CommError> failure_;
   std::vector<std::unique_ptr<InflightOp>> ops_;
   std::vector<InflightOp*> free_;

@@ -36,7 +36,7 @@ std::optional<CommError> Session::trouble(Clock::time_point now) {
   if (state != ncclSuccess && state != ncclInProgress) {
     return failure_of(inflight_.empty() ? doing_ : inflight_.front()->name, state, ncclGetLastError(comm_));
   }
-  if (auto fault = trouble_of_ops(now)) return fault;
+  if (auto error = trouble_of_ops(now)) return error;
   return trouble_of_peers(now);
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr char kInstead[] = "; use comm.backend = \"ucx\" or \"gloo\"";
 
-// Throws CommError, the same on all ranks, where the ranks are on several hosts.
+// Throws CommError, the same on all ranks, if the ranks are on several hosts.
 std::vector<host::Place> places_on_one_host(const Host& host) {
   host.refuse_options_beyond({});
   const auto places = host::places_of(host);
@@ -39,7 +39,7 @@ void ShmCommunicator::run(const Body& body) {
   try {
     body();
   } catch (const CommError& failure) {
-    // On all ranks alike, which can go on.
+    // Thrown on all ranks alike, which can continue.
     if (failure.status() == CommStatus::no_memory || failure.status() == CommStatus::unsupported) throw;
     failure_ = failure;
     group_.leave(failure.status() == CommStatus::peer_lost ? group_.culprit() : rank());

@@ -24,11 +24,11 @@ class ShmCommunicator final : public CommBackend {
   std::shared_ptr<void> allocate(std::size_t bytes) override;
 
  private:
-  // Runs body(), and keeps a failure after which the ranks cannot go on.
+  // Runs body(), and keeps a failure after which the ranks cannot continue.
   template <class Body>
   void run(const Body& body);
 
-  const shm::Algorithm algorithm_;  // as asked for
+  const shm::Algorithm algorithm_;  // the requested one
   shm::Group group_;
   std::optional<CommError> failure_;  // the first
   Request direct_{{"direct", "memory"}};

@@ -1,6 +1,5 @@
-// The collectives over messages, each written down as the steps of one rank (pipeline.hpp). Sizes are those of the
-// contract (comm_plugin.h): the adapter has checked them. Pure functions of their arguments; buffers are only pointed
-// at.
+// The collectives over messages, each as the steps of one rank (pipeline.hpp). The adapter has checked the sizes
+// (contract: comm_plugin.h). Pure functions: they do not access the buffers.
 #pragma once
 
 #include <vector>
@@ -21,17 +20,16 @@ struct Schedule {
   uint64_t longest = 0;
 };
 
-// The ring of topology.hpp: reduce-scatter, then allgather. For large vectors: the fewest bytes.
+// The ring of topology.hpp: reduce-scatter, then allgather. The fewest bytes: for large vectors.
 void ring_allreduce(const Group& group, const Collective& call, Schedule& schedule);
-// Recursive doubling, as in topology.hpp: whole vectors up as many binomial trees as there are ranks. For small ones:
-// the fewest messages one after the other.
+// Recursive doubling (topology.hpp): whole vectors in the fewest successive messages. For small vectors.
 void tree_allreduce(const Group& group, const Collective& call, Schedule& schedule);
-// Down the binomial tree of topology.hpp from call.root.
+// Down the binomial tree of topology.hpp, from call.root.
 void tree_broadcast(const Group& group, const Collective& call, Schedule& schedule);
-// The allgather phase of the ring. The rank's own block is in recv already.
+// The allgather phase of the ring. recv already has the rank's own block.
 void ring_allgather(const Group& group, const Collective& call, Schedule& schedule);
-// Pairwise exchange, as in Thakur, Rabenseifner and Gropp (2005): in step k each rank sends to the k-th behind it that
-// rank's block, and adds what the k-th before it sends. As many bytes as the ring, and no partial sums to keep.
+// Pairwise exchange, as in Thakur, Rabenseifner and Gropp (2005): in step k each rank sends to rank + k the block of
+// that rank, and adds what rank - k sends. As many bytes as the ring, and no partial sums to keep.
 void pairwise_reduce_scatter(const Group& group, const Collective& call, Schedule& schedule);
 // The dissemination barrier of Hensgen, Finkel and Manber, "Two algorithms for barrier synchronization", IJPP 17
 // (1988).

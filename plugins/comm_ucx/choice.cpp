@@ -5,15 +5,15 @@
 namespace ddprun::ucx_backend {
 namespace {
 
-// Measured on 2026-11-21 with `ddprun bench --tune`, float32 sums over TCP on the loopback of a machine with 2 cores:
-// with 4 ranks the ring lost up to 64 KiB and won from 256 KiB, with 2 they were even in between. Between machines the
-// tree's more bytes cost more, so the limit is the lower one.
+// Measured on 2026-11-21 with `ddprun bench --tune`: float32 sums over TCP on the loopback of a machine with 2 cores.
+// With 4 ranks the tree was faster up to 64 KiB, the ring from 256 KiB; with 2 ranks they were equal in between.
+// Between machines the tree's extra bytes cost more, so the limit is the lower one.
 constexpr char kOverUcx[] = R"(ddprun-tuning 1
 ucx max 65536 tree
 ucx max max ring
 )";
 
-// Fewer ranks send between hosts, and shared memory costs less than UCX within them.
+// Fewer ranks send between hosts, and within a host shared memory costs less than UCX.
 constexpr char kHierarchical[] = R"(ddprun-tuning 1
 ucx max max hierarchical
 )";

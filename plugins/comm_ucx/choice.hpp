@@ -1,4 +1,4 @@
-// The algorithms that the plugin declares, and which of them "auto" takes.
+// The algorithms that the plugin declares, and which of them "auto" chooses.
 #pragma once
 
 #include <optional>
@@ -17,9 +17,9 @@ inline constexpr ddprun_comm_algorithm kAlgorithms[] = {
     algorithm("hierarchical", kAllDtypes, kAllOps, bits(Memory::host)),
 };
 
-inline constexpr std::size_t kOfGpus = 2;  // the first ones take the memory of GPUs too
+inline constexpr std::size_t kOfGpus = 2;  // the first ones support GPU memory too
 
-// None for "auto". `name` is that, or one of the above.
+// Empty for "auto"; otherwise `name` is one of the above.
 std::optional<Algorithm> algorithm_named(const std::string& name);
 
 // The rows of a tuning table for one number of ranks.
@@ -30,20 +30,20 @@ class Table {
   bool has(Algorithm algorithm) const;
 
  private:
-  std::vector<std::pair<uint64_t, Algorithm>> rows_;  // up to so many bytes, ascending
+  std::vector<std::pair<uint64_t, Algorithm>> rows_;  // the limit in bytes, ascending
 };
 
-// What "auto" takes. Functions of their arguments only, so that all ranks agree.
+// What "auto" chooses. It depends on the arguments only, so that all ranks agree.
 class Choice {
  public:
-  // Collective. comm.options.tuning, which is for GPU memory where the ranks have GPUs, else the plugin's own table.
-  // hosts: of the ranks. is_hierarchical: the plugin's own table is to take that. Throws CommError.
+  // Collective. The table is comm.options.tuning, which is for GPU memory if the ranks have GPUs, else the plugin's
+  // own. hosts: their number. is_hierarchical: the plugin's own table uses hierarchical. Throws CommError.
   Choice(const Host& host, int hosts, bool is_hierarchical);
-  // Of vectors in `memory`.
+  // For vectors in `memory`.
   Algorithm algorithm(Memory memory, uint64_t bytes) const {
     return (memory == tuned_memory_ ? tuned_ : over_ucx_).algorithm(bytes);
   }
-  // Between one rank of each host.
+  // For the reduction between one rank of each host.
   Algorithm between_hosts(uint64_t bytes) const { return between_hosts_.algorithm(bytes); }
   bool may_take(Algorithm algorithm) const { return tuned_.has(algorithm); }
 

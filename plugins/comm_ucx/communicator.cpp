@@ -82,7 +82,7 @@ UcxCommunicator::~UcxCommunicator() {
 MemorySpace& UcxCommunicator::space_of(Memory memory) {
   if (memory != Memory::cuda) return host_space_;
   if (gpu_space_ != nullptr) return *gpu_space_;
-  throw CommError(CommStatus::unsupported, "memory of a GPU, but this communicator was made for the host's");
+  throw CommError(CommStatus::unsupported, "GPU memory, but this communicator was created for host memory");
 }
 
 template <class Plan>
@@ -112,13 +112,13 @@ void UcxCommunicator::run_on_node(Body&& body) {
   try {
     body();
   } catch (const CommError& failure) {
-    if (failure.status() == CommStatus::no_memory) throw;  // on all ranks of the host, which can go on
+    if (failure.status() == CommStatus::no_memory) throw;  // on all ranks of the host, which can continue
     const int cause = failure.status() == CommStatus::peer_lost ? node_->culprit() : host_.rank();
     fail(failure.status(), cause, failure.what());
   }
 }
 
-// Closing reports it to the peers, which are in this collective or will be: none waits for the deadline.
+// Closing notifies the peers that are in this collective or will call it: none waits for the deadline.
 void UcxCommunicator::fail(CommStatus status, int cause, const std::string& why) {
   failure_.emplace(status, why);
   if (node_ != nullptr) node_->leave(cause);

@@ -1,6 +1,6 @@
-// comm_ucx: collectives over UCX. This class picks the algorithm and keeps the first failure; messages.hpp talks to the
-// peers, algorithms.hpp says who sends what, pipeline.hpp does it. The allreduce `hierarchical` reduces within each
-// host in shared memory (plugins/lib/shm) and over UCX between the hosts.
+// comm_ucx: collectives over UCX. This class picks the algorithm and keeps the first failure; messages.hpp communicates
+// with the peers, algorithms.hpp plans who sends what, pipeline.hpp runs the plan. The allreduce `hierarchical` reduces
+// within each host in shared memory (plugins/lib/shm), and over UCX between the hosts.
 #pragma once
 
 #include <memory>
@@ -33,37 +33,37 @@ class UcxCommunicator final : public CommBackend {
   std::shared_ptr<void> allocate(std::size_t bytes) override;
 
  private:
-  // Collective. Null where `hierarchical` cannot be meant.
+  // Collective. Null if no allreduce can be hierarchical.
   std::unique_ptr<shm::Group> make_node() const;
-  // On one host hierarchical is for who asks for it.
+  // On one host, hierarchical is used only on request.
   bool has_several_hosts_and_shares_some() const noexcept;
-  // Throws CommError for memory of a GPU where this rank has none.
+  // Throws CommError for GPU memory if this rank has no GPU.
   MemorySpace& space_of(Memory memory);
   // Runs the steps that plan(schedule, space) writes. After a failure the messages are closed.
   template <class Plan>
   void run(const char* name, const Collective& call, Plan&& plan);
-  // Runs body() on the host's shared memory. After a failure, but for want of memory, it and the messages are closed.
+  // Runs body() on the host's shared memory. A failure other than CommStatus::no_memory closes it and the messages.
   template <class Body>
   void run_on_node(Body&& body);
-  // Within each host, between their first ranks, within each host again.
+  // Reduces within each host, then between the first ranks of the hosts; then spreads the result within each host.
   void hierarchical_allreduce(const Collective& call);
   [[noreturn]] void fail(CommStatus status, int cause, const std::string& why);
   bool is_alone() const noexcept { return group_.size == 1; }
 
   const Host host_;
   const Group group_;
-  const std::optional<Algorithm> asked_;  // none: auto
+  const std::optional<Algorithm> asked_;  // empty: auto
   const std::unique_ptr<const Gpu> gpu_;  // null: this rank has none
   Messages messages_;
   const std::vector<int> leaders_;          // the first rank of each host, ascending
   const std::unique_ptr<shm::Group> node_;  // the ranks of this host; null: nothing is hierarchical
   const Choice choice_;
-  shm::Allocations own_memory_{1, 0};  // where there is no node
+  shm::Allocations own_memory_{1, 0};  // if there is no node
   HostSpace host_space_;
   std::unique_ptr<MemorySpace> gpu_space_;
   Pipeline pipeline_;
   Schedule schedule_;                 // memory for the call's steps
-  std::optional<CommError> failure_;  // the first: its messages are closed
+  std::optional<CommError> failure_;  // the first one; messages are closed after it
   std::string node_transports_;
   Request ring_{}, tree_{}, hierarchical_{}, pairwise_{}, dissemination_{};
 };

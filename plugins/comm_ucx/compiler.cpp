@@ -14,7 +14,7 @@
 namespace ddprun::ucx_backend {
 namespace {
 
-// As nvrtc.h has them.
+// As in nvrtc.h.
 using Result = int;
 using Program = void*;
 constexpr Result kSuccess = 0;
@@ -35,16 +35,16 @@ struct Nvrtc {
   throw CommError(CommStatus::unsupported,
                   why +
                       "; ./ddprun installs it where there is an NVIDIA driver (the wheel nvidia-cuda-nvrtc); "
-                      "comm.stage_through_host = true does without it");
+                      "comm.stage_through_host = true works without it");
 }
 
-// The one that this process has, or the loader finds; else the one in the folder of the CUDA runtime of this build.
+// The NVRTC that this process has loaded or the loader finds; else the one in the folder of this build's CUDA runtime.
 void* open_library() {
   constexpr char kLibrary[] = "libnvrtc.so.13";
   void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) library = dlopen(DDPRUN_NVRTC, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    refuse(std::string("no NVRTC, which compiles what reduces on a GPU: neither ") + kLibrary + " nor " + DDPRUN_NVRTC +
+    refuse(std::string("no NVRTC, which compiles the kernel for a GPU: neither ") + kLibrary + " nor " + DDPRUN_NVRTC +
            " can be opened");
   }
   return library;
@@ -70,7 +70,7 @@ Nvrtc load() {
   return nvrtc;
 }
 
-// What the headers take from the standard library, of which NVRTC has nothing.
+// What the headers use of the standard library: NVRTC has none of it.
 constexpr char kIntegers[] = R"(
 typedef signed char int8_t;
 typedef short int16_t;
@@ -93,7 +93,7 @@ constexpr const char* kNames[] = {"ddprun/plugin/comm_plugin.h", "reduction/floa
 constexpr const char* kTexts[] = {kCommPluginText, kFloat16Text, kBit, "#include \"stdint.h\"\n", kIntegers};
 static_assert(std::size(kNames) == std::size(kTexts));
 
-// One line of what the compiler has to say.
+// The first line of the compiler's log.
 std::string first_line(const Nvrtc& nvrtc, Program program) {
   std::size_t size = 0;
   if (nvrtc.log_size(program, &size) != kSuccess || size < 2) return "";
@@ -102,7 +102,7 @@ std::string first_line(const Nvrtc& nvrtc, Program program) {
   return ": " + log.substr(0, log.find_first_of(std::string_view("\n\0", 2)));
 }
 
-// One rounding for each operation, as on the host: no contraction to fused multiply-adds.
+// One rounding for each operation, as on the host: no fused multiply-adds.
 std::string compile(const Nvrtc& nvrtc, const std::string& architecture) {
   const auto check = [&](Result result, Program program) {
     if (result == kSuccess) return;

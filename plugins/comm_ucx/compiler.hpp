@@ -6,11 +6,11 @@
 
 namespace ddprun::ucx_backend {
 
-// kernel.cu for an architecture ("sm_90"), as the driver loads it; compiled once in a process. Any thread. Throws
-// CommError(CommStatus::unsupported) where there is no NVRTC, or none that knows this architecture.
+// kernel.cu compiled for an architecture ("sm_90"), as the driver loads it; once per process. Any thread. Throws
+// CommError(CommStatus::unsupported) if there is no NVRTC, or if it does not support this architecture.
 const std::string& compiled_kernel(const std::string& architecture);
 
-// The name of the one kernel in it.
+// The name of its only kernel.
 inline constexpr char kKernel[] = "ddprun_reduce";
 
 }  // namespace ddprun::ucx_backend

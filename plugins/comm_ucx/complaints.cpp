@@ -16,7 +16,7 @@ namespace {
 
 thread_local std::string kept;
 
-// Fatal errors, after which UCX ends the process, and what UCX_LOG_LEVEL asks for beyond warnings, are printed.
+// UCX still prints fatal errors, after which it ends the process, and what UCX_LOG_LEVEL requests beyond warnings.
 ucs_log_func_rc_t keep(const char*, unsigned, const char*, ucs_log_level_t level, const ucs_log_component_config_t*,
                        const char* format, va_list arguments) {
   if (level != UCS_LOG_LEVEL_ERROR && level != UCS_LOG_LEVEL_WARN) return UCS_LOG_FUNC_RC_CONTINUE;
@@ -27,15 +27,15 @@ ucs_log_func_rc_t keep(const char*, unsigned, const char*, ucs_log_level_t level
   return UCS_LOG_FUNC_RC_STOP;
 }
 
-// As it is loaded, UCX takes the signals of crashes and SIGHUP. They are the program's.
-struct Manners {
-  Manners() {
+// When it is loaded, UCX installs handlers for crash signals and SIGHUP. These signals belong to the program.
+struct LogAndSignals {
+  LogAndSignals() {
     ucs_log_push_handler(keep);
     for (const int signal : {SIGHUP, SIGILL, SIGSEGV, SIGBUS, SIGFPE}) ucs_debug_disable_signal(signal);
-    kept.clear();  // that some of them were not taken
+    kept.clear();  // complaints that UCX had no handler for some of them
   }
 };
-const Manners manners;
+const LogAndSignals log_and_signals;
 
 }  // namespace
 

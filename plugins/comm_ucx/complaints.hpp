@@ -1,5 +1,5 @@
-// What UCX would print. It writes to standard output, which is the run's; so its warnings and errors are kept instead,
-// and become part of the failure that they belong to.
+// UCX's warnings and errors. UCX would print them to standard output, which belongs to the run. They are kept here
+// instead, and become part of the error that they belong to.
 #pragma once
 
 #include <ucs/type/status.h>
@@ -10,10 +10,11 @@
 
 namespace ddprun::ucx_backend {
 
-// What UCX has complained about on this thread since the last call, one line; "" is nothing.
+// UCX's complaints on this thread since the last call, in one line; "" if there are none.
 std::string complaints();
 
-// Throws CommError(status) with `what`, UCX's word for `result` and its complaints, unless result is UCS_OK.
+// Throws CommError(status), unless result is UCS_OK. Its text: `what`, and UCX's complaints or else its name of
+// `result`.
 void check(ucs_status_t result, CommStatus status, const std::string& what);
 
 }  // namespace ddprun::ucx_backend

@@ -30,11 +30,11 @@ bool names_any(std::string_view list, std::initializer_list<std::string_view> na
 
 void set(ucp_config_t* config, const char* name, const std::string& value) {
   check(ucp_config_modify(config, name, value.c_str()), CommStatus::invalid,
-        "UCX does not take UCX_" + std::string(name) + " = \"" + value + "\"");
+        "UCX does not accept UCX_" + std::string(name) + " = \"" + value + "\"");
 }
 
-// By itself UCX's TCP takes 8 KiB at a time, which from 64 KiB up costs three times as much (bench/allreduce.py --tcp).
-// Variables that the user has set stay.
+// By default UCX's TCP moves 8 KiB at a time, which costs three times as much from 64 KiB on (bench/allreduce.py
+// --tcp). Variables that the user has set stay.
 void widen_tcp(ucp_config_t* config) {
   for (const char* name : {"TCP_TX_SEG_SIZE", "TCP_RX_SEG_SIZE"}) {
     if (std::getenv(("UCX_" + std::string(name)).c_str()) == nullptr) set(config, name, "256k");
@@ -71,7 +71,7 @@ Context::Context(const Transports& transports, int ranks, int ranks_here, bool t
   wanted.estimated_num_ppn = static_cast<std::size_t>(ranks_here);
   const std::string asked = "comm.options: tls = \"" + transports.tls + "\", devices = \"" + transports.devices + "\"";
   check(ucp_init(&wanted, config.get(), &context_), CommStatus::invalid, asked);
-  // UCX goes on without a transport that it has not, with a warning.
+  // If UCX lacks a transport, it only warns.
   const std::string said = complaints();
   try {
     if (transports.asked_for && !said.empty()) throw CommError(CommStatus::invalid, asked + ": " + said);
@@ -82,17 +82,17 @@ Context::Context(const Transports& transports, int ranks, int ranks_here, bool t
   }
 }
 
-// Without it UCX takes a GPU's memory for the host's, and crashes.
+// Without this check UCX would treat GPU memory as host memory, and crash.
 void Context::require_cuda(const Transports& transports, const std::string& said) const {
   ucp_context_attr_t answer = {};
   answer.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
-  check(ucp_context_query(context_, &answer), CommStatus::internal, "UCX cannot tell which memory it takes");
+  check(ucp_context_query(context_, &answer), CommStatus::internal, "UCX does not report which memory it supports");
   if ((answer.memory_types >> UCS_MEMORY_TYPE_CUDA & 1) != 0) return;
   throw CommError(CommStatus::unsupported,
-                "UCX takes no CUDA memory with tls = \"" + transports.tls +
-                    "\": it wants the transports \"cuda\" in comm.options.tls (UCX_TLS), a UCX that was built with "
-                    "CUDA, and the driver; comm.stage_through_host = true does without" +
-                    (said.empty() ? "" : " (" + said + ")"));
+                  "UCX takes no CUDA memory with tls = \"" + transports.tls +
+                      "\": it needs the transports \"cuda\" in comm.options.tls (UCX_TLS), a UCX that was built with "
+                      "CUDA, and the driver; comm.stage_through_host = true works without it" +
+                      (said.empty() ? "" : " (" + said + ")"));
 }
 
 Context::~Context() {
@@ -124,7 +124,7 @@ void Worker::sleep(std::chrono::nanoseconds longest) const noexcept {
 std::string Worker::address() const {
   ucp_address_t* address = nullptr;
   std::size_t length = 0;
-  check(ucp_worker_get_address(worker_, &address, &length), CommStatus::internal, "UCX cannot tell its address");
+  check(ucp_worker_get_address(worker_, &address, &length), CommStatus::internal, "UCX does not report its address");
   const std::string bytes(reinterpret_cast<const char*>(address), length);
   ucp_worker_release_address(worker_, address);
   return bytes;

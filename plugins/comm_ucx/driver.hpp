@@ -1,4 +1,4 @@
-// NVIDIA's driver, opened when a rank first asks for a GPU and never linked: the few functions that this backend calls.
+// The functions of NVIDIA's driver that this backend calls. Opened when a rank first asks for a GPU, and never linked.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace ddprun::ucx_backend {
 
-// As cuda.h has them: its handles are pointers, but for a device and an address on it.
+// As in cuda.h: handles are pointers, except for a device and an address on it.
 using CudaResult = int;
 using CudaDevice = int;
 using CudaAddress = unsigned long long;
@@ -40,12 +40,12 @@ struct Driver {
   CudaResult (*words)(CudaResult, const char**) = nullptr;
 };
 
-// Opened and initialised once; where that throws, the next call looks again. Any thread. Throws
-// CommError(CommStatus::unsupported) that says what is missing.
+// Opened and initialised once; after an error the next call tries again. Any thread. Throws
+// CommError(CommStatus::unsupported) that names what is missing.
 const Driver& driver();
 
-// Throws CommError with the driver's words, CommStatus::no_memory where it has none and CommStatus::internal else, unless result is
-// kCudaSuccess.
+// Throws CommError with the driver's message, unless result is kCudaSuccess: CommStatus::no_memory if the GPU has none
+// left, else CommStatus::internal.
 void check(CudaResult result, const char* what);
 
 }  // namespace ddprun::ucx_backend

@@ -1,5 +1,5 @@
 #include "communicator.hpp"
 #include "lazy/library.hpp"
 
-// What libddprun_ucx_backend.so exports.
+// The function that libddprun_ucx_backend.so exports.
 DDPRUN_LAZY_BACKEND(ucx, ddprun::ucx_backend::UcxCommunicator);

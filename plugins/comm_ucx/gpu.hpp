@@ -9,14 +9,14 @@ namespace ddprun::ucx_backend {
 
 class Gpu {
  public:
-  // `ordinal` as CUDA counts. Throws CommError.
+  // `ordinal`: CUDA's device index. Throws CommError.
   explicit Gpu(int ordinal);
   ~Gpu();
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
 
   void* context() const noexcept { return context_; }
-  // As the compiler of kernels calls it: "sm_90".
+  // The compiler's name of the architecture: "sm_90".
   std::string architecture() const;
 
  private:
@@ -24,11 +24,11 @@ class Gpu {
   void* context_ = nullptr;
 };
 
-// The GPU is the calling thread's current one for as long as this lives; null: nothing happens. UCX looks at the
-// current one whenever it may come by memory of a GPU: when a worker is made, moves messages, sleeps or ends.
+// Makes the GPU the calling thread's current device while this object lives; null: does nothing. UCX reads the current
+// device whenever GPU memory may be involved: when a worker is created, moves messages, sleeps or ends.
 class OnGpu {
  public:
-  // Where the driver refuses, whatever uses the GPU next fails.
+  // If the driver refuses, the next use of the GPU fails.
   explicit OnGpu(const Gpu* gpu) noexcept;
   ~OnGpu();
   OnGpu(const OnGpu&) = delete;

@@ -7,11 +7,11 @@
 namespace ddprun::ucx_backend {
 namespace {
 
-// More than on the host: a kernel costs its launch and the waiting for it, some ten microseconds.
+// More than on the host: launching a kernel and waiting for it costs some ten microseconds.
 constexpr std::size_t kGpuSegmentBytes = 4 << 20;
 
-constexpr unsigned kThreads = 256;      // of a block
-constexpr unsigned kMostBlocks = 1024;  // as many as fill a large GPU; each thread then takes several elements
+constexpr unsigned kThreads = 256;      // per block
+constexpr unsigned kMostBlocks = 1024;  // fills a large GPU; each thread then reduces several elements
 
 CudaAddress address_of(const void* memory) {
   return reinterpret_cast<CudaAddress>(memory);
@@ -25,7 +25,7 @@ GpuSpace::GpuSpace(const Gpu& gpu, Messages& messages) : gpu_(gpu), messages_(me
     check(driver().load(&module_, image.data()), "loading the kernel");
     check(driver().function(&kernel_, module_, kKernel), "finding the kernel");
     check(driver().create_stream(&stream_, kNonBlocking), "a stream");
-    check(driver().allocate(&slots_, kWindow * kGpuSegmentBytes), "memory for what arrives");
+    check(driver().allocate(&slots_, kWindow * kGpuSegmentBytes), "memory for received segments");
   } catch (...) {
     free();
     throw;
@@ -36,7 +36,7 @@ GpuSpace::~GpuSpace() {
   free();
 }
 
-// What fails here is not reported.
+// Errors here are not reported.
 void GpuSpace::free() noexcept {
   if (slots_ != 0) driver().free(slots_);
   if (stream_ != nullptr) driver().destroy_stream(stream_);

@@ -1,4 +1,4 @@
-// A GPU's memory, and a kernel of ours on a stream of its own.
+// GPU memory, and our kernel on a separate stream.
 #pragma once
 
 #include "gpu.hpp"
@@ -9,9 +9,9 @@ namespace ddprun::ucx_backend {
 
 class GpuSpace final : public MemorySpace {
  public:
-  // Both outlive it. The GPU is current on the thread that calls anything here. What takes long is waited for as the
-  // messages wait: they move on meanwhile, and the wait ends at the deadline, after an abort and with a failure of a
-  // peer; the GPU may then still be at it, until this ends. Throws CommError, as every function does.
+  // Both outlive it. The calling thread's current device must be the GPU. While a call waits for the GPU, messages move
+  // on; the wait ends at the deadline, after an abort and if a peer fails, and the GPU may then continue until the
+  // destructor. All functions throw CommError.
   GpuSpace(const Gpu& gpu, Messages& messages);
   ~GpuSpace() override;
   GpuSpace(const GpuSpace&) = delete;
@@ -24,7 +24,7 @@ class GpuSpace final : public MemorySpace {
 
  private:
   void free() noexcept;
-  // Until the stream has nothing left to do.
+  // Waits until the stream has nothing left to do.
   void finish(const char* what);
 
   const Gpu& gpu_;

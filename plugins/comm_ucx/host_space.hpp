@@ -1,4 +1,4 @@
-// The host's memory, and the processor.
+// Host memory, reduced by the processor.
 #pragma once
 
 #include <memory>

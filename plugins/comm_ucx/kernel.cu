@@ -1,11 +1,11 @@
-// to = a op b in a GPU's memory, with the bits of plugins/lib/reduction. NVRTC compiles this text at run time, with the two
-// headers that it includes; no other is there. Tests compile it for the host as well.
+// to = a op b in GPU memory, with the same bits as plugins/lib/reduction. NVRTC compiles this text at run time, with
+// the two headers below and no others. Tests compile it for the host as well.
 #include "ddprun/plugin/comm_plugin.h"
 #include "reduction/float16.hpp"
 
 namespace ddprun::reduction {
 
-// How an element is computed with: 16-bit floats as float32, rounded once for each operation.
+// How an element is computed: 16-bit floats as float32, rounded once for each operation.
 template <class T>
 struct Number {
   using Value = T;
@@ -25,7 +25,7 @@ struct Number<BFloat16> {
   static BFloat16 stored(float value) { return to_bfloat16(value); }
 };
 
-// Integers are added and multiplied as unsigned ones, which wrap modulo 2^64 and so modulo less.
+// Integers are added and multiplied as unsigned ones, which wrap modulo 2^64 and so modulo smaller powers.
 template <class V>
 struct Wide {
   using Type = uint64_t;
@@ -53,7 +53,7 @@ struct Product {
     return static_cast<V>(static_cast<WideOf<V>>(a) * static_cast<WideOf<V>>(b));
   }
 };
-// a != a: a NaN on either side wins.
+// a != a holds for a NaN: a NaN on either side is the result.
 struct Min {
   template <class V>
   static V apply(V a, V b) {
@@ -94,7 +94,7 @@ void reduce_numbers(void* to, const void* a, const void* b, uint64_t count, int3
 
 }  // namespace ddprun::reduction
 
-// ranks > 1 (floating types only): the result is divided by it. Any grid of one dimension.
+// ranks > 1 (floating types only): divides the result by ranks. Any one-dimensional grid.
 extern "C" __global__ void ddprun_reduce(void* to, const void* a, const void* b, uint64_t count, int32_t dtype,
                                          int32_t op, int32_t ranks) {
   using namespace ddprun::reduction;

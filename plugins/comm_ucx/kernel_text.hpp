@@ -1,4 +1,4 @@
-// kernel.cu and the headers that it includes, as the texts that the build was made from.
+// kernel.cu and the headers that it includes, as text at build time.
 #pragma once
 
 namespace ddprun::ucx_backend {

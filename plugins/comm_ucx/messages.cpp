@@ -8,7 +8,7 @@
 namespace ddprun::ucx_backend {
 namespace {
 
-// A tag: what kind of message, of which collective (modulo 2^24), which label in it, from whom.
+// A tag holds: kind of message, number of the collective (modulo 2^24), label, source rank.
 constexpr int kKindShift = 60, kNumberShift = 36, kLabelShift = 20;
 constexpr ucp_tag_t kOfCollective = ucp_tag_t{1} << kKindShift, kNotice = ucp_tag_t{2} << kKindShift;
 constexpr ucp_tag_t kAllBits = ~ucp_tag_t{0}, kKindBits = ucp_tag_t{15} << kKindShift;
@@ -25,7 +25,7 @@ int number_of(const std::vector<bool>& chosen) {
   return static_cast<int>(std::count(chosen.begin(), chosen.end(), true));
 }
 
-// Of a GPU's memory UCX finds out itself what it is: ordinary, managed, mapped.
+// UCX detects the kind of GPU memory itself: ordinary, managed or mapped.
 ucp_request_param_t in_memory(Memory memory) {
   ucp_request_param_t how = {};
   if (memory == Memory::cuda) return how;
@@ -69,7 +69,7 @@ void Messages::require_equal_transports() const {
   }
 }
 
-// UCX makes its connections with the first message; that is now, so that no collective waits for it.
+// UCX connects with the first message. Sending one now means that no collective waits for it.
 void Messages::greet() {
   auto how = in_memory(Memory::host);
   const auto posted = ucp_tag_recv_nbx(worker_->get(), &notice_, sizeof notice_, kNotice, kKindBits, &how);
@@ -111,7 +111,7 @@ Transfer Messages::send(int to, int label, const void* data, uint64_t bytes, boo
 
 Transfer Messages::receive(int from, int label, void* data, uint64_t bytes) {
   auto how = how_;
-  how.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;  // of one that is over at once, UCX 1.13 does not tell the length
+  how.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;  // if it completes at once, UCX 1.13 does not report the length
   void* const request = ucp_tag_recv_nbx(worker_->get(), data, bytes, tag(label, from), kAllBits, &how);
   if (UCS_PTR_IS_ERR(request)) fail(UCS_PTR_STATUS(request), from);
   return {request, bytes, from, true};
@@ -130,7 +130,7 @@ bool Messages::is_over(Transfer& transfer) {
   return true;
 }
 
-// Whom a peer blames that gave up comes first.
+// The rank that a failed peer blames comes first.
 void Messages::fail(ucs_status_t status, int peer) {
   const std::string said = complaints();
   const std::string why = said.empty() ? ucs_status_string(status) : said;
@@ -155,7 +155,7 @@ void Messages::wait(Transfer& transfer) {
   waiter_.until(ready, -1, [&](std::chrono::nanoseconds longest) { worker_->sleep(longest); });
 }
 
-// Nothing of it wakes the worker, so sleeps are short.
+// What ready() waits for does not wake the worker, so sleeps are short.
 void Messages::wait_for(const std::function<bool()>& ready, const std::string& what) {
   awaited_ = -1;
   const auto asked = [&] {
@@ -202,7 +202,7 @@ int Messages::lost() {
   return culprit_;
 }
 
-// Takes in what has arrived.
+// Receives what has arrived.
 void Messages::drain() noexcept {
   constexpr int kMost = 10'000;
   for (int i = 0; i < kMost && ucp_worker_progress(worker_->get()) != 0; ++i) {

@@ -1,5 +1,5 @@
-// Messages between ranks, and the waits for them, which end: with the message, at the deadline, after an abort, and
-// when the peer is gone.
+// Messages between ranks, and the waits for them. A wait ends with the message, at the deadline, after an abort, and if
+// the peer is gone.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -17,59 +17,58 @@
 
 namespace ddprun::ucx_backend {
 
-// A message under way. Its memory belongs to the transfer until it is waited for.
+// A message in transit. It uses its memory until it has been waited for.
 struct Transfer {
-  void* request = nullptr;  // null: it is over
+  void* request = nullptr;  // null: complete
   uint64_t bytes = 0;
   int peer = -1;
   bool is_receive = false;
 };
 
-// One thread at a time, abort excepted. All functions but abort and close throw CommError; then only close is left.
+// One thread at a time, except for abort. All functions but abort and close throw CommError; then only close is left.
 class Messages {
  public:
-  // Collective, with the host's allgather. No UCX yet.
+  // Collective, with the host's allgather. Does not start UCX.
   explicit Messages(const Host& host);
-  // Talks to nobody.
+  // Does not wait for the peers.
   ~Messages();
 
-  // Brings UCX up and connects all ranks. Collective, as above; at most host.deadline(). Before the functions below,
-  // but for abort, close and places.
+  // Starts UCX and connects all ranks. Collective, as above; at most host.deadline(). Call it before the functions
+  // below, except for abort, close and places.
   void connect();
 
-  // The next collective: its messages meet none of another one. `name` lives as long as the collective; memory
-  // (Memory::host, Memory::cuda) is that of its messages.
+  // Begins the next collective: its messages match those of no other one. `name` must live as long as the collective;
+  // memory (Memory::host, Memory::cuda) is that of its messages.
   void begin(const char* name, Memory memory = Memory::host) noexcept;
   // Messages of one label between two ranks are received in the order in which they were sent. label: 0 to 65535. A
-  // receive names the exact length; another one that arrives is CommStatus::mismatch.
-  // What is sent through a socket and does not surely fit into it, or is to be `confirmed`, is over only when it is
-  // being received: UCX moves nothing once this process has left the collective. (A flush of UCX waits for the peer's
-  // answer, even if the peer has all it needs and is busy elsewhere.)
+  // receive has the exact length; a message of another length is CommStatus::mismatch.
+  // A message through a socket that it may not fit into completes only once the peer is receiving it, and so does a
+  // `confirmed` message: UCX moves nothing after this process has left the collective. (A flush of UCX waits for the
+  // peer's answer, even if the peer has all it needs and is busy elsewhere.)
   Transfer send(int to, int label, const void* data, uint64_t bytes, bool confirmed = false);
   Transfer receive(int from, int label, void* data, uint64_t bytes);
   void wait(Transfer& transfer);
-  // For something else than a message, `what` in the words of a failure: ready() is asked again and again. Messages
-  // move on meanwhile.
+  // Waits for something other than a message; an error calls it `what`. ready() is polled; messages move on meanwhile.
   void wait_for(const std::function<bool()>& ready, const std::string& what);
 
   void abort() noexcept { waiter_.abort(); }
-  // After a failure: reports to the peers that rank `cause` is lost, without waiting for them, and ends all transfers:
-  // their memory is the caller's again. Nothing can be sent any more.
+  // After a failure: reports to the peers that rank `cause` is lost, without waiting for them, and ends all transfers,
+  // so that the caller may use their memory again. Nothing can be sent after that.
   void close(int cause) noexcept;
 
-  // The rank that was waited for last, or -1.
+  // The last rank that was waited for, or -1.
   int awaited() const noexcept { return awaited_; }
-  // After CommStatus::peer_lost: the rank that is lost.
+  // After CommStatus::peer_lost: the lost rank.
   int culprit() const noexcept { return culprit_; }
-  // Of all ranks.
+  // The places of all ranks.
   const std::vector<host::Place>& places() const noexcept { return places_; }
   // Ends UCX, as ~Messages does.
   void disconnect() noexcept;
   // True before connect() and after close() and disconnect().
   bool is_closed() const noexcept { return worker_ == nullptr; }
-  // As Peers has them; lives as long as the messages.
+  // As in Peers; lives as long as the messages.
   const std::string& transports() const noexcept { return transports_; }
-  // The same, of the peers on other hosts.
+  // The same, for the peers on other hosts.
   std::string transports_between_hosts() const { return peers_->transports(here_); }
 
  private:

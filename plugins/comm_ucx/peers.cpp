@@ -14,7 +14,8 @@ void note_loss(void* lost, ucp_ep_h, ucs_status_t) {
   *static_cast<char*>(lost) = 1;
 }
 
-// "posix/memory" and so on. UCX prints it in its report on an endpoint; the query for it is missing before 1.14.
+// Adds names such as "posix/memory". UCX prints them in its report on an endpoint; before 1.14 it has no query for
+// them.
 void add_lanes(ucp_ep_h endpoint, std::set<std::string>& lanes) {
   char* text = nullptr;
   std::size_t length = 0;
@@ -60,7 +61,7 @@ Peers::Peers(const Worker& worker, const std::vector<std::string>& addresses, co
   }
 }
 
-// Those by memory end with the worker: UCX has no closing of them that does not wait for the peer.
+// Endpoints through shared memory end with the worker: UCX cannot close them without waiting for the peer.
 Peers::~Peers() {
   for (std::size_t rank = 0; rank < endpoints_.size(); ++rank) {
     if (endpoints_[rank] == nullptr || by_memory_[rank]) continue;

@@ -11,24 +11,24 @@
 
 namespace ddprun::ucx_backend {
 
-// One thread, that of the worker, which outlives it.
+// One thread, the worker's. The worker outlives it.
 class Peers {
  public:
-  // addresses: those of all ranks' workers. by_memory[rank]: that rank is reached through shared memory, where UCX
-  // has no handling of errors; for others UCX reports when a connection ends. Throws CommError.
+  // addresses: of all ranks' workers. by_memory[rank]: that rank is reached through shared memory, where UCX does not
+  // handle errors; for the others UCX reports when a connection ends. Throws CommError.
   Peers(const Worker& worker, const std::vector<std::string>& addresses, const std::vector<bool>& by_memory, int self);
-  // Closes without asking the peers.
+  // Closes without waiting for the peers.
   ~Peers();
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
 
-  // By rank; none for this rank itself.
+  // By rank; null for this rank.
   const std::vector<ucp_ep_h>& endpoints() const noexcept { return endpoints_; }
   ucp_ep_h endpoint(int rank) const noexcept { return endpoints_[static_cast<std::size_t>(rank)]; }
   bool is_by_memory(int rank) const noexcept { return by_memory_[static_cast<std::size_t>(rank)]; }
   // True once UCX has seen that connection end.
   bool is_lost(int rank) const noexcept { return lost_[static_cast<std::size_t>(rank)] != 0; }
-  // The transports in use, "sysv,cma" or "tcp", but for those that lead to the ranks in `without` only.
+  // The transports in use, "sysv,cma" or "tcp", except for those that lead only to ranks in `without`.
   std::string transports(const std::vector<bool>& without) const;
   // The same with devices: "sysv/memory,cma/memory", "tcp/eth0".
   std::string lanes(const std::vector<bool>& without) const;
@@ -36,7 +36,7 @@ class Peers {
  private:
   std::vector<bool> by_memory_;
   std::vector<ucp_ep_h> endpoints_;
-  std::vector<char> lost_;  // addresses of its elements are with UCX
+  std::vector<char> lost_;  // UCX has the addresses of its elements
 };
 
 }  // namespace ddprun::ucx_backend

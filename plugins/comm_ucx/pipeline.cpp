@@ -18,7 +18,7 @@ struct Pipeline::Cut {
   DType dtype;
   Op op;
 
-  // Of a vector of `count` elements; in elements.
+  // In elements, of a vector of `count` elements.
   topology::Block segment(uint64_t count, std::size_t index) const {
     return topology::block(count, static_cast<int>(segments), static_cast<int>(index));
   }
@@ -36,7 +36,7 @@ void Pipeline::expect(std::span<const Step> steps, const Cut& cut, std::size_t i
   arrivals_[item % kWindow] = messages_.receive(step.from, step.label, to, length * cut.element);
 }
 
-// This step, and those behind it that wait for nothing more.
+// Sends the segment in this step, and in those after it up to the first one that receives.
 void Pipeline::send_from(std::span<const Step> steps, const Cut& cut, std::size_t number, std::size_t segment) {
   for (; number < steps.size(); ++number) {
     const Step& step = steps[number];

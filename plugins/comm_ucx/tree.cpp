@@ -4,7 +4,7 @@
 namespace ddprun::ucx_backend {
 namespace {
 
-// Labels: what ranks beyond the power of two hand in and are given, and the rounds between.
+// Labels: what ranks beyond the power of two send first and receive last, and the rounds in between.
 constexpr int kBefore = 0, kAfter = 1, kRounds = 2;
 
 }  // namespace
@@ -12,7 +12,7 @@ constexpr int kBefore = 0, kAfter = 1, kRounds = 2;
 void tree_allreduce(const Group& group, const Collective& call, Schedule& schedule) {
   const topology::Doubling doubling{group.rank, group.size};
   auto* const recv = static_cast<std::byte*>(call.recv);
-  const auto* sum = static_cast<const std::byte*>(call.send);  // where what this rank has so far lies
+  const auto* sum = static_cast<const std::byte*>(call.send);  // this rank's sum so far
   const int partner = doubling.partner();
 
   schedule.longest = call.count;
@@ -26,7 +26,7 @@ void tree_allreduce(const Group& group, const Collective& call, Schedule& schedu
         {.label = kBefore, .from = partner, .in = recv, .in_count = call.count, .mine = sum, .mine_first = true});
     sum = recv;
   }
-  // The lower rank's numbers come first on both sides, so that all ranks compute the same bits.
+  // The lower rank's data comes first on both sides, so that all ranks compute the same bits.
   for (int round = 0; round < doubling.rounds(); ++round) {
     const int peer = doubling.peer(round);
     schedule.steps.push_back({.label = kRounds + round,

@@ -1,14 +1,14 @@
 #include <doctest/doctest.h>
 
 #include "cuda/driver.hpp"
-#include "pretend.hpp"
+#include "fake_machine.hpp"
 
 namespace ddprun {
 namespace {
 
 using testing::error_of;
 using testing::Machine;
-using testing::told;
+using testing::run_with;
 
 Machine with_driver(std::map<std::string, std::string> variables = {}) {
   return {{DDPRUN_FAKE_LIBCUDA}, std::move(variables)};
@@ -27,40 +27,40 @@ std::string error_of_gpus() {
   return error_of([] { cuda::gpus(); });
 }
 
-TEST_CASE("the GPUs of a machine, as the driver tells of them") {
-  CHECK(told(with_driver(), listed) ==
+TEST_CASE("the GPUs of a machine, as the driver reports them") {
+  CHECK(run_with(with_driver(), listed) ==
         "Fake GPU 0, 0000:01:00.0, 8 GiB, 9.0\n"
         "Fake GPU 1, 0000:02:00.0, 16 GiB, 9.0\n");
-  CHECK(told(with_driver({{"DDPRUN_FAKE_DRIVER", "13020"}}), cuda::driver_version) == "13.2");
+  CHECK(run_with(with_driver({{"DDPRUN_FAKE_DRIVER", "13020"}}), cuda::driver_version) == "13.2");
 }
 
-TEST_CASE("CUDA_VISIBLE_DEVICES says which, and in which order") {
-  CHECK(told(with_driver({{"CUDA_VISIBLE_DEVICES", "1,0"}}), listed) ==
+TEST_CASE("CUDA_VISIBLE_DEVICES selects and orders the GPUs") {
+  CHECK(run_with(with_driver({{"CUDA_VISIBLE_DEVICES", "1,0"}}), listed) ==
         "Fake GPU 1, 0000:02:00.0, 16 GiB, 9.0\n"
         "Fake GPU 0, 0000:01:00.0, 8 GiB, 9.0\n");
 }
 
-TEST_CASE("what is missing for a GPU is one line, with exit code 3") {
+TEST_CASE("a missing GPU or driver is one line, with exit code 3") {
   if (!cuda::driver_installed()) {
-    CHECK(told({}, error_of_gpus) ==
+    CHECK(run_with({}, error_of_gpus) ==
           "3: no NVIDIA driver on this machine: device \"cuda\" needs one, and a GPU; without, take \"cpu\"");
   }
-  CHECK(told(with_driver({{"DDPRUN_FAKE_DRIVER", "12080"}}), error_of_gpus) ==
+  CHECK(run_with(with_driver({{"DDPRUN_FAKE_DRIVER", "12080"}}), error_of_gpus) ==
         "3: the NVIDIA driver is for CUDA 12.8, this build needs 13.0: install a newer driver");
-  CHECK(told(with_driver({{"DDPRUN_FAKE_GPUS", "0"}}), error_of_gpus) ==
+  CHECK(run_with(with_driver({{"DDPRUN_FAKE_GPUS", "0"}}), error_of_gpus) ==
         "3: an NVIDIA driver, but no device: device \"cuda\" needs a GPU");
-  CHECK(told(with_driver({{"DDPRUN_FAKE_GPUS", "0"}, {"DDPRUN_FAKE_CUINIT", "0"}}), error_of_gpus) ==
+  CHECK(run_with(with_driver({{"DDPRUN_FAKE_GPUS", "0"}, {"DDPRUN_FAKE_CUINIT", "0"}}), error_of_gpus) ==
         "3: an NVIDIA driver, but no device: device \"cuda\" needs a GPU");
-  CHECK(told(with_driver({{"CUDA_VISIBLE_DEVICES", ""}}), error_of_gpus) ==
+  CHECK(run_with(with_driver({{"CUDA_VISIBLE_DEVICES", ""}}), error_of_gpus) ==
         "3: an NVIDIA driver, but no device (CUDA_VISIBLE_DEVICES=): device \"cuda\" needs a GPU");
-  CHECK(told(with_driver({{"DDPRUN_FAKE_CUINIT", "999"}}), error_of_gpus) ==
+  CHECK(run_with(with_driver({{"DDPRUN_FAKE_CUINIT", "999"}}), error_of_gpus) ==
         "3: the NVIDIA driver: its devices: unknown error (999)");
-  CHECK(told(with_driver({{"DDPRUN_FAKE_CUINIT", "46"}}), error_of_gpus) ==
+  CHECK(run_with(with_driver({{"DDPRUN_FAKE_CUINIT", "46"}}), error_of_gpus) ==
         "3: the NVIDIA driver: its devices: unknown error (46)");
 }
 
-TEST_CASE("a driver that is out of order is asked again") {
-  const std::string answer = told(with_driver({{"DDPRUN_FAKE_CUINIT", "999"}}), [] {
+TEST_CASE("a failed driver is initialized again on the next call") {
+  const std::string answer = run_with(with_driver({{"DDPRUN_FAKE_CUINIT", "999"}}), [] {
     const std::string first = error_of_gpus();
     unsetenv("DDPRUN_FAKE_CUINIT");
     return first + "\n" + error_of_gpus();
@@ -68,10 +68,10 @@ TEST_CASE("a driver that is out of order is asked again") {
   CHECK(answer == "3: the NVIDIA driver: its devices: unknown error (999)\nno error");
 }
 
-TEST_CASE("a rank's GPU is the one that launch.devices names, or that of its number") {
+TEST_CASE("a rank's GPU is the one in launch.devices, or the one with its local rank") {
   const auto device = [](std::vector<int64_t> devices, int local_rank, int local_size,
                          std::map<std::string, std::string> variables = {}) {
-    return told(with_driver(std::move(variables)), [&] {
+    return run_with(with_driver(std::move(variables)), [&] {
       std::string found;
       const std::string error =
           error_of([&] { found = std::to_string(cuda::device_of(devices, local_rank, local_size)); });

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <thread>
 
-#include "pretend.hpp"
+#include "fake_machine.hpp"
 
 namespace ddprun {
 namespace {
@@ -14,14 +14,14 @@ namespace {
 using testing::error_of;
 using testing::function;
 using testing::Machine;
-using testing::told;
+using testing::run_with;
 
 Machine with_gpus(std::map<std::string, std::string> variables = {}) {
   return {{DDPRUN_FAKE_LIBCUDA, DDPRUN_FAKE_CUDART}, std::move(variables)};
 }
 
-TEST_CASE("what is copied to a GPU comes back, and memory that was cleared is zero") {
-  CHECK(told(with_gpus(), [] {
+TEST_CASE("data copied to a GPU can be copied back, and cleared memory is zero") {
+  CHECK(run_with(with_gpus(), [] {
           const cuda::Runtime gpu(1);
           const auto memory = gpu.allocate(8);
           char text[9] = "-------\n";
@@ -33,8 +33,8 @@ TEST_CASE("what is copied to a GPU comes back, and memory that was cleared is ze
         }) == "writ zeros");
 }
 
-TEST_CASE("memory is aligned, and nothing of it is no error") {
-  CHECK(told(with_gpus(), [] {
+TEST_CASE("memory is aligned, and an allocation of 0 bytes is no error") {
+  CHECK(run_with(with_gpus(), [] {
           const cuda::Runtime gpu(0);
           const auto nothing = gpu.allocate(0), something = gpu.allocate(3);
           return std::to_string(reinterpret_cast<std::uintptr_t>(nothing.get()) % 256 +
@@ -42,8 +42,8 @@ TEST_CASE("memory is aligned, and nothing of it is no error") {
         }) == "0");
 }
 
-TEST_CASE("streams are told apart, and outlive the object that made them") {
-  CHECK(told(with_gpus(), [] {
+TEST_CASE("streams are distinct, and outlive the object that made them") {
+  CHECK(run_with(with_gpus(), [] {
           const cuda::Runtime gpu(0);
           const auto [one, other] = [] {
             const cuda::Runtime short_lived(0);
@@ -54,8 +54,8 @@ TEST_CASE("streams are told apart, and outlive the object that made them") {
         }) == "two");
 }
 
-TEST_CASE("what was asked of a GPU is done when the call returns, whatever comes next on another stream") {
-  CHECK(told(with_gpus(), [] {
+TEST_CASE("work is done when the call returns, also for later work on another stream") {
+  CHECK(run_with(with_gpus(), [] {
           const cuda::Runtime gpu(0);
           const auto memory = gpu.allocate(8), one = gpu.make_stream(), other = gpu.make_stream();
           auto* const memset_on = function<int(void*, int, std::size_t, void*)>("cudaMemsetAsync");
@@ -69,13 +69,13 @@ TEST_CASE("what was asked of a GPU is done when the call returns, whatever comes
           gpu.synchronize(other.get());
           gpu.to_device(memory.get(), "written", 8);
           results += result_on(one);
-          return results + result_on(other);  // for which nobody has waited
+          return results + result_on(other);  // without a wait for it
         }) == "0 0 0 700 ");
 }
 
-TEST_CASE("memory is that of the GPU whose runtime gave it") {
+TEST_CASE("memory belongs to the GPU whose Runtime allocated it") {
   const std::map<std::string, std::string> small = {{"DDPRUN_FAKE_GPU_MIB", "1"}};  // the second one has two
-  CHECK(told(with_gpus(small), [] {
+  CHECK(run_with(with_gpus(small), [] {
           constexpr std::size_t kMost = 600'000;
           std::string errors;
           for (const int device : {0, 1}) {
@@ -86,8 +86,8 @@ TEST_CASE("memory is that of the GPU whose runtime gave it") {
         }) == "no error, no error, ");
 }
 
-TEST_CASE("each thread has a current GPU of its own") {
-  CHECK(told(with_gpus(), [] {
+TEST_CASE("each thread has its own current GPU") {
+  CHECK(run_with(with_gpus(), [] {
           const cuda::Runtime gpu(1);
           std::string error;
           std::thread([&] {
@@ -98,17 +98,17 @@ TEST_CASE("each thread has a current GPU of its own") {
         }) == "no error");
 }
 
-TEST_CASE("a call that fails says which, of which GPU, and why") {
-  CHECK(told(with_gpus(), [] {
+TEST_CASE("an error names the call, the GPU and the reason") {
+  CHECK(run_with(with_gpus(), [] {
           const std::string error = error_of([] { cuda::Runtime(0).allocate(std::size_t{12} << 30); });
           return error + ", then " + std::to_string(function<int()>("cudaGetLastError")());
         }) == "1: CUDA: GPU 0: memory of 12884901888 bytes: out of memory (2), then 0");
 }
 
-TEST_CASE("a GPU or a library that is not there is exit code 3") {
+TEST_CASE("a missing GPU or library is exit code 3") {
   const auto error_of_making = [](int device) { return error_of([=] { cuda::Runtime gpu(device); }); };
-  CHECK(told(with_gpus(), [&] { return error_of_making(2); }) == "3: no GPU 2: this machine has 2, counted from 0");
-  CHECK(told({{DDPRUN_FAKE_LIBCUDA, DDPRUN_NO_CUDART}, {}}, [&] { return error_of_making(0); }) ==
+  CHECK(run_with(with_gpus(), [&] { return error_of_making(2); }) == "3: no GPU 2: this machine has 2, counted from 0");
+  CHECK(run_with({{DDPRUN_FAKE_LIBCUDA, DDPRUN_NO_CUDART}, {}}, [&] { return error_of_making(0); }) ==
         "3: libcudart.so.13 has no cudaSetDevice: it is too old, or not NVIDIA's");
 }
 

@@ -149,7 +149,7 @@ TEST_CASE("earlier runs can be compared, and are marked") {
 
   const auto mixed = place.ddprun(comparing(place, {"--runs", dirs[0], dirs[2], "--runs", dirs[1]}));
   CHECK(mixed.code == 2);
-  CHECK_MESSAGE(contains(mixed.err, "comm.algorithm is not that of"), mixed.err);
+  CHECK_MESSAGE(contains(mixed.err, "comm.algorithm differs from that in"), mixed.err);
   fs::remove(fs::path(dirs[2]) / "summary.json");
   const auto cut = place.ddprun(comparing(place, dirs));
   CHECK(cut.code == 2);
@@ -174,7 +174,7 @@ TEST_CASE("errors are reported before anything runs") {
   refused({"--config", config, "--vary", "comm.algorithm=ring,tree", "--gate", "rng/tree <= 1"},
           "expected VARIANT/VARIANT");
   refused({"--config", config, "--vary", "comm.algorithm=ring,tree", "--precision", "2x"},
-          "--precision 2x: expected a share");
+          "--precision 2x: expected a fraction");
   refused({"--config", config, "--vary", "comm.algorithm=ring,tree", "--repeat", "2"}, "did you mean \"--repeats\"?");
 }
 
@@ -212,7 +212,7 @@ TEST_CASE("SIGTERM ends the current run, and nothing is left") {
   job.launcher().send(SIGTERM);
   const auto result = job.launcher().wait(30s);
   CHECK(result.code == 143);
-  CHECK_MESSAGE(contains(result.err, "terminated in round 1 of 5: ring; the runs so far lie in "), result.err);
+  CHECK_MESSAGE(contains(result.err, "terminated in round 1 of 5: ring; the runs so far are in "), result.err);
   for (const pid_t pid : below) CHECK(eventually([&] { return !is_alive(pid); }));
   CHECK(place.leftovers().empty());
 }
@@ -247,7 +247,7 @@ TEST_CASE(
     const auto result = place.run(arguments);
     CHECK_MESSAGE(result.code == 0, result.err);
     const std::string first = lines_of(result.err).front();
-    CHECK_MESSAGE(contains(first, "warning: there will be no report.html: cannot read "), first);
+    CHECK_MESSAGE(contains(first, "warning: report.html will not be written: cannot read "), first);
     CHECK_MESSAGE(contains(first, "; ./ddprun in a clone of ddprun installs"), first);
     const fs::path folder = place.new_run();
     CHECK_FALSE(fs::exists(folder / "report.html"));

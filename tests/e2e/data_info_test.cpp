@@ -198,7 +198,7 @@ TEST_CASE("an impossible PNG is refused with its reason") {
   check_refused(png(files.root()), 1, "cannot write " + files.root() + ": Is a directory");
   const TempDir folder;
   const std::string path = (folder.path() / "a.png").string();
-  check_refused({"linear", "--png", path}, 2, "--png " + path + ": a sample is no picture");
+  check_refused({"linear", "--png", path}, 2, "--png " + path + ": a sample is no image");
   auto huge = png(path);
   huge.insert(huge.end(), {"--scale", "1000000"});
   check_refused(huge, 2, "at most 16384");

@@ -135,7 +135,7 @@ TEST_CASE("after a kill or an interrupt, the next call fetches only the rest") {
     const auto result = process.wait();
     CHECK(result.code == code);
     CHECK(result.out.empty());
-    if (signal != SIGKILL) CHECK(contains(last_line(result.err), "the same command goes on from there"));
+    if (signal != SIGKILL) CHECK(contains(last_line(result.err), "the same command resumes from there"));
 
     const auto next = place.ddprun({"data", "fetch", "mnist", "--root", root, "--mirror", server.base("plain")});
     CHECK(next.code == 0);

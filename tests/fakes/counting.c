@@ -1,4 +1,4 @@
-/* A data set in plain C that works: sample i is {seed + i, epoch} of class i % 3. Options: samples (10), test_samples
+/* A correct data set in plain C: sample i is {seed + i, epoch} of class i % 3. Options: samples (10), test_samples
  * (5; 0: no test split), fail_at: fetching that sample fails, as an unreadable file would. Each build for a broken
  * table changes one thing, by the FAKE_... definitions of CMakeLists.txt. */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// A model with all that a resumed run can lose: dropout's random masks, and the running statistics of a BatchNorm.
+// A model with the state that a resumed run can lose: dropout's random masks, and BatchNorm's running statistics.
 #include "ddprun/plugin/classifier.hpp"
 #include "ddprun/plugin/model_options.hpp"
 #include "ddprun/plugin/model_shape.hpp"

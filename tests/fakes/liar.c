@@ -1,5 +1,5 @@
-/* A data set that says, by the option lie, what no host may believe. It counts the splits that are open, which the
- * lie "open_splits" tells as a failure: what is opened must be closed, whatever is wrong with it. */
+/* A data set that returns invalid data, chosen by the option lie; the host must reject it. It counts open splits, and
+ * the lie "open_splits" reports the count as a failure: the host must close every split, even after an error. */
 #include <stdio.h>
 #include <string.h>
 
@@ -69,7 +69,7 @@ static void describe(const ddprun_dataset* split, ddprun_dataset_info* info) {
   info->classes = is(split, "null_classes") ? NULL : is(split, "classes_differ") && split->is_test ? renamed : classes;
 }
 
-/* Every label is 1, or 0 under no lie. */
+/* Every label is 1, or 0 without a lie. */
 static int32_t fetch(const ddprun_dataset* split, const int64_t* indices, uint64_t count, int64_t epoch, void* inputs,
                      void* targets, ddprun_dataset_error* error) {
   (void)indices;

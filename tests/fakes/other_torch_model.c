@@ -1,4 +1,4 @@
-/* A model plugin that says it was built for another Torch. Needs none itself, since it is refused before it is used. */
+/* A model plugin that reports another Torch version. It needs no Torch, because it is refused before use. */
 #include <stddef.h>
 
 #include "ddprun/plugin/model_entry.h"

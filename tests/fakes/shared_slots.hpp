@@ -1,5 +1,5 @@
-// What the working fakes share: anonymous memory that every rank maps, with a slot for each rank and a barrier. It
-// exists under /proc only, so nothing is left behind however a test ends.
+// Used by the correct fakes: anonymous memory that every rank maps, with a slot for each rank and a barrier. It has no
+// name outside /proc, so nothing is left after a test.
 #pragma once
 
 #include <atomic>
@@ -17,14 +17,14 @@ constexpr std::size_t kSlotBytes = 512 * 1024;
 
 class SharedSlots {
  public:
-  // Collective: rank 0 makes the memory, all map it. Throws ddprun::CommError.
+  // Collective: rank 0 creates the memory, all ranks map it. Throws ddprun::CommError.
   explicit SharedSlots(const ddprun::Host& host);
   ~SharedSlots();
   SharedSlots(const SharedSlots&) = delete;
   SharedSlots& operator=(const SharedSlots&) = delete;
 
   std::byte* slot(int rank) const;
-  // All ranks meet. Throws ddprun::CommError: timeout, peer lost (named), aborted.
+  // Barrier. Throws ddprun::CommError: timeout, peer lost (named), aborted.
   void meet();
   void abort() noexcept { aborted_.store(true); }
 

@@ -1,6 +1,6 @@
-// A small backend that really works, between threads and between processes. Built as "good", as "off_by_one", whose
-// allreduce leaves the last element one too large, which a conformance test has to notice, and as both of them for
-// CUDA memory, which is the host's where the CUDA runtime is the tests' own.
+// A small backend that works between threads and between processes. Built as "good"; as "off_by_one", whose allreduce
+// makes the last element one too large, so that a conformance test must fail; and as both for CUDA memory, which is
+// host memory with the fake CUDA runtime.
 #include <algorithm>
 #include <cstring>
 
@@ -18,7 +18,7 @@ template <typename T>
 T combine(T a, T b, ddprun::Op op) {
   if (op == ddprun::Op::min) return std::min(a, b);
   if (op == ddprun::Op::max) return std::max(a, b);
-  if constexpr (std::is_integral_v<T>) {  // modulo 2^n, which signed arithmetic would not be
+  if constexpr (std::is_integral_v<T>) {  // modulo 2^n; signed arithmetic could overflow
     const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
     return static_cast<T>(op == ddprun::Op::product ? x * y : x + y);
   } else {
@@ -104,7 +104,7 @@ class SlotsBackend : public ddprun::CommBackend {
     return static_cast<std::byte*>(base) + index * ddprun::size_of(dtype);
   }
 
-  // Calls move(first, count) for each piece that fits into a slot; nobody writes again before all have read.
+  // Calls move(first, count) for each piece that fits into a slot; no rank writes again before all have read.
   template <typename Move>
   void in_pieces(const ddprun::Collective& call, Move move) {
     const std::size_t most = kSlotBytes / ddprun::size_of(call.dtype);

@@ -1,4 +1,4 @@
-// Points on a line, one of which never comes: the rank that has it stands still, and its peers wait.
+// Points on a line; fetching one of them never returns, so that its rank hangs and the peers wait.
 #include <chrono>
 #include <thread>
 

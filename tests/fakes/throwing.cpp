@@ -1,5 +1,5 @@
-// A plugin that breaks the rule that nothing throws across the ABI boundary: in create under the option throw =
-// "create", in allreduce and broadcast otherwise. Its other collectives break the contract in other ways.
+// A plugin that breaks the rule that nothing throws across the ABI boundary: in create with the option throw =
+// "create", else in allreduce and broadcast. Its other collectives break the contract in other ways.
 #include <cstring>
 #include <stdexcept>
 

@@ -1,5 +1,5 @@
-// A data set whose table breaks the rule that nothing throws across the border: in the function that the option `in`
-// names.
+// A data set whose table breaks the rule that nothing throws across the ABI boundary: the option `in` names the
+// function that throws.
 #include <cstring>
 #include <stdexcept>
 

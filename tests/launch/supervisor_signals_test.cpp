@@ -97,6 +97,7 @@ TEST_CASE("a rank dies with the process that started it") {
   kill(launcher, SIGKILL);
   waitpid(launcher, nullptr, 0);
   CHECK(eventually([&] { return !is_alive(rank); }, kSlack));
+  kill(rank, SIGKILL);  // it has no parent that would end it
 }
 
 TEST_CASE("a rank whose launcher has already ended ends immediately") {

@@ -1,4 +1,4 @@
-// Several hosts on this one, as far as shared memory goes: IPC namespaces.
+// Simulates several hosts on this one, for shared memory only: IPC namespaces.
 #pragma once
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 namespace ddprun::testing {
 
-// hosts[rank]: which host it is on. The first rank of each makes it, the others join. Collective.
+// hosts[rank]: the host of each rank. The first rank of each host creates it, the others join. Collective.
 inline void move_to_host(Rank& rank, const std::vector<int>& hosts) {
   const auto first = static_cast<int>(std::find(hosts.begin(), hosts.end(), hosts[rank.rank()]) - hosts.begin());
   const bool is_first = first == rank.rank();
@@ -31,7 +31,7 @@ inline void move_to_host(Rank& rank, const std::vector<int>& hosts) {
   rank.meet();
 }
 
-// Prints why not.
+// Prints the reason if not.
 inline bool may_make_hosts() {
   const auto outcomes =
       run_ranks(1, As::processes, std::chrono::seconds(10), [](Rank& rank) { move_to_host(rank, {0}); });

@@ -1,4 +1,4 @@
-// What a backend leaves on the machine when all ranks are killed at once, as they join and as they reduce.
+// What a backend leaves on the machine if all ranks are killed at once, while they join or reduce.
 #pragma once
 
 #include <csignal>
@@ -12,17 +12,17 @@
 
 namespace ddprun::testing {
 
-// From when on the time to the kill runs.
+// The event after which the time to the kill starts.
 enum class Killed { joining, joined };
 
 struct Kills {
   std::string algorithm;
   Killed from;
-  int rounds;                      // each with ranks of its own,
-  std::chrono::microseconds step;  // which live longer by this than those of the round before
+  int rounds;                      // each with new ranks,
+  std::chrono::microseconds step;  // which live this much longer than in the round before
 };
 
-// Joins, allocates and reduces until the kill.
+// Joins, allocates, and reduces until the kill.
 template <class Backend>
 void run_until_killed(Rank& rank, const Kills& kills, std::chrono::microseconds after) {
   const auto start_timer = [&] {
@@ -48,7 +48,7 @@ void run_until_killed(Rank& rank, const Kills& kills, std::chrono::microseconds 
   }
 }
 
-// What two ranks have left in all rounds; also where a rank has ended in another way.
+// What two ranks have left in all rounds, and each rank that ended in another way.
 template <class Backend>
 std::vector<std::string> left_by_killed_ranks(const Kills& kills) {
   conformance::Leftovers leftovers;

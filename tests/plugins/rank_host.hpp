@@ -1,4 +1,4 @@
-// A test's rank as the host of a backend: the other side of ddprun_comm_host.
+// The host of a backend in a test's rank: the other side of ddprun_comm_host.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ class RankHost {
   RankHost(const RankHost&) = delete;
   RankHost& operator=(const RankHost&) = delete;
 
-  // Refers to this object.
+  // Refers to this object, which must outlive it.
   Host host() {
     ddprun_comm_host host = {};
     host.struct_size = sizeof host;

@@ -1,4 +1,5 @@
-// A program that a test starts: its output goes to files, it must end before a deadline, and it never stays behind.
+// A program that a test starts: its output goes to files, it must end before a deadline, and it never outlives the
+// test.
 #pragma once
 
 #include <fcntl.h>

@@ -55,8 +55,8 @@ class Pty {
   int inner_ = -1;
 };
 
-// The output of a program in a terminal of this number of columns, which is its stdout and stderr. `variables` override
-// those of this process.
+// The output of a program in a terminal with this number of columns, on stdout and stderr. `variables` override those
+// of this process.
 inline std::string run_in_terminal(unsigned short columns, const std::vector<std::string>& command,
                                    const std::vector<std::string>& variables) {
   Pty terminal(columns);

@@ -4,17 +4,17 @@
 
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "launch/job_folder.hpp"
+#include "launch/supervisor.hpp"
 #include "tools/bench/output.hpp"
 #include "tools/bench/rank.hpp"
 #include "tools/bench/row.hpp"
 #include "tools/bench/tune.hpp"
-#include "launch/job_folder.hpp"
-#include "launch/supervisor.hpp"
 
 namespace ddprun::bench {
 namespace {
 
-// All variants once per round, in an order that turns, so that what else the machine does meets all of them alike.
+// Runs all variants once per round. The order changes from round to round, so other load affects all variants alike.
 class Rounds {
  public:
   Rounds(const Plan& plan, const std::vector<std::string>& command, std::vector<Row>& rows)
@@ -32,7 +32,7 @@ class Rounds {
   }
 
  private:
-  // Ranks of its own, so that only what is measured runs.
+  // The ranks are new processes, so nothing runs in them but the measurement.
   ExitCode run(int64_t round, std::size_t variant) {
     const Task task{round, variant, folder_.path() + "/results"};
     launch::Job job;
@@ -91,7 +91,7 @@ bool reaches(const std::vector<Row>& rows, const Plan& plan, double min_busbw) {
   return reached;
 }
 
-// Told before the measurement, not after it.
+// Checked before the measurement, not after it.
 void require_place(const std::string& option, const std::string& path) {
   const std::string folder = missing_folder(path);
   if (folder.empty()) return;

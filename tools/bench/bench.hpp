@@ -1,4 +1,4 @@
-// The whole of `ddprun bench`.
+// Runs all of `ddprun bench`.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace ddprun::bench {
 
-// Measures the plan's variants by turns and prints the table to stdout. `command` is this process's argv, with which
-// each rank is started once more, with "--task" behind it; argv[0] is the program's path. Returns gate (6) for a wrong
-// result or a busbw below request.min_busbw, each told in one line; the code of the ranks where they fail, which they
-// have told themselves. On the main thread, while there is no other. Throws Error.
+// Measures the plan's variants in alternation and prints the table to stdout. `command` is this process's argv; each
+// rank is started with it, followed by "--task". argv[0] is the program's path. Returns gate (6) for a wrong result or
+// a busbw below request.min_busbw, with one line of log for each. If ranks fail, returns their exit code; they have
+// reported the cause. Call it on the main thread, before any other thread starts. Throws Error.
 ExitCode run(const Request& request, const Plan& plan, const std::vector<std::string>& command);
 
 }  // namespace ddprun::bench

@@ -1,4 +1,4 @@
-// ddprun-bench: collectives of the communication plugins, measured.
+// ddprun-bench: measures the collectives of communication plugins.
 #include "console/command_line.hpp"
 #include "console/program.hpp"
 #include "launch/world.hpp"
@@ -10,11 +10,11 @@ namespace {
 
 constexpr const char* kExample =
     "Example: ddprun bench -b 4 -e 64M -f 4 -n 50 -w 10 --backend gloo --algorithm ring,tree --ranks 2,4\n"
-    "Every algorithm of every backend at every number of ranks is measured once per round, by ranks started for it "
+    "Every algorithm of every backend at every number of ranks is measured once per round, by newly started ranks "
     "alone.\n"
-    "docs/benchmarking.md says how.";
+    "See docs/benchmarking.md.";
 
-// A list with commas.
+// A comma-separated list.
 template <class Values>
 CLI::Option* declare_list(CLI::App& to, const std::string& name, Values& values, const std::string& help,
                           const std::string& type) {
@@ -25,15 +25,14 @@ void declare_what(CLI::App& to, Request& request) {
   declare_list(to, "--backend", request.backends, "Communication plugins, by name or path", "NAME,...")
       ->capture_default_str();
   declare_list(to, "--algorithm", request.algorithms,
-               "Of allreduce: auto, or what the plugins declare (default: auto; under --tune all that are declared)",
-               "NAME,...");
+               "Allreduce algorithms: auto, or those of the plugins (default: auto; with --tune all)", "NAME,...");
   declare_list(to, "--ranks", request.ranks, "Processes on this host", "N,...")->capture_default_str();
   declare_list(to, "--collective", request.collectives, "allreduce, broadcast, allgather, reduce_scatter", "NAME,...")
       ->capture_default_str();
   to.add_option("--device", request.device, "Where the buffers are: cpu, cuda")->capture_default_str();
   declare_list(to, "--devices", request.devices,
-               "Under --device cuda: the GPU of each rank (default: of its own number)", "N,...");
-  to.add_option("--option", request.options, "comm.options of all backends, or of one: gloo.interface=lo; any number")
+               "With --device cuda: the GPU of each rank (default: rank i uses GPU i)", "N,...");
+  to.add_option("--option", request.options, "comm.options of all backends, or of one: gloo.interface=lo; repeatable")
       ->type_name("[BACKEND.]KEY=VALUE")
       ->expected(1)
       ->take_all();
@@ -44,36 +43,35 @@ void declare_sizes(CLI::App& to, Request& request) {
   least->type_name("SIZE")->capture_default_str();
   auto* most = to.add_option("-e,--maxbytes", request.max_bytes, "Largest size");
   most->type_name("SIZE")->capture_default_str();
-  auto* factor = to.add_option("-f,--stepfactor", request.factor, "From a size to the next: multiply by");
+  auto* factor = to.add_option("-f,--stepfactor", request.factor, "Factor from one size to the next");
   factor->capture_default_str();
-  auto* step = to.add_option("-i,--stepbytes", request.step_bytes, "... or add");
+  auto* step = to.add_option("-i,--stepbytes", request.step_bytes, "Increment from one size to the next");
   step->type_name("SIZE")->excludes(factor);
-  auto* listed = declare_list(to, "--sizes", request.sizes, "These sizes, ascending, instead", "SIZE,...");
+  auto* listed = declare_list(to, "--sizes", request.sizes, "List of sizes, ascending, instead of -b, -e", "SIZE,...");
   listed->excludes(least)->excludes(most)->excludes(factor)->excludes(step);
 }
 
 void declare_how(CLI::App& to, Request& request) {
   to.add_option("-n,--iters", request.iterations, "Samples of each case in each round")->capture_default_str();
-  to.add_option("-w,--warmup_iters", request.warmup, "Calls before them")->capture_default_str();
-  to.add_option("-c,--check", request.checks, "Calls whose results are checked, in each round; 0 for none")
-      ->capture_default_str();
+  to.add_option("-w,--warmup_iters", request.warmup, "Calls before the samples")->capture_default_str();
+  to.add_option("-c,--check", request.checks, "Calls in each round whose results are checked")->capture_default_str();
   to.add_option("-d,--datatype", request.dtype,
-                "int8, uint8, int16, int32, int64, half, float, double, bfloat16; PyTorch's names as well")
+                "int8, uint8, int16, int32, int64, half, float, double, bfloat16; or PyTorch's names")
       ->type_name("TYPE")
       ->capture_default_str();
   to.add_option("-o,--op", request.op, "sum, prod, min, max, avg")->type_name("OP")->capture_default_str();
-  to.add_option("-r,--root", request.root, "Of a broadcast")->capture_default_str();
-  to.add_option("--rounds", request.rounds, "Turns of all variants, in changing order")->capture_default_str();
-  to.add_option("--timeout", request.timeout, "Longest time for joining, and for one collective")
+  to.add_option("-r,--root", request.root, "Root rank of broadcast")->capture_default_str();
+  to.add_option("--rounds", request.rounds, "Rounds; each runs all variants, in changing order")->capture_default_str();
+  to.add_option("--timeout", request.timeout, "Time limit of joining, and of one collective")
       ->type_name("SECONDS")
       ->capture_default_str();
 }
 
 void declare_results(CLI::App& to, Request& request) {
-  to.add_option("--json", request.json, "Write all samples and the environment")->type_name("FILE");
-  to.add_option("--min-busbw", request.min_busbw, "Exit with 6 where busbw at the largest size is below")
+  to.add_option("--json", request.json, "Write all samples and the environment to this file")->type_name("FILE");
+  to.add_option("--min-busbw", request.min_busbw, "Exit with 6 if busbw at the largest size is lower")
       ->type_name("GB/S");
-  to.add_option("--tune", request.tune, "Write which algorithm is fastest where, for comm.options.tuning")
+  to.add_option("--tune", request.tune, "Write the fastest algorithm of each size, for comm.options.tuning")
       ->type_name("FILE");
 }
 
@@ -83,7 +81,7 @@ ExitCode run_as_asked(const Request& request, const std::string& task, const plu
   const Plan plan = plan_of(request, registry);
   const auto world = launch::discover(std::nullopt);
   if (task.empty()) {
-    if (world) throw Error(ExitCode::usage, "ddprun bench starts its ranks itself: start it once, without a launcher");
+    if (world) throw Error(ExitCode::usage, "ddprun bench starts its ranks itself: run it without a launcher");
     command[0] = console::this_program();
     return run(request, plan, command);
   }

@@ -1,11 +1,11 @@
-// What is printed, and what is kept.
+// The console output and the JSON file.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "tools/bench/row.hpp"
 #include "record/environment.hpp"
+#include "tools/bench/row.hpp"
 
 namespace ddprun::bench {
 
@@ -15,7 +15,7 @@ record::Environment environment_of(const Plan& plan);
 // Lines that begin with '#', then a table for each collective and number of ranks.
 std::string text(const Plan& plan, const std::vector<Row>& rows, const record::Environment& environment);
 
-// Everything, samples included. `command` is argv. docs/benchmarking.md has the keys.
+// Everything, samples included. `command` is argv. docs/benchmarking.md describes the keys.
 std::string to_json(const Plan& plan, const std::vector<Row>& rows, const record::Environment& environment,
                     const std::vector<std::string>& command);
 

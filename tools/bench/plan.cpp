@@ -71,7 +71,7 @@ void require_ranks(const Request& request) {
   }
 }
 
-// KEY=VALUE for all backends, BACKEND.KEY=VALUE for one.
+// KEY=VALUE is for all backends, BACKEND.KEY=VALUE for one.
 std::map<std::string, std::string> options_for(const std::string& backend, const Request& request) {
   std::map<std::string, std::string> options;
   for (const std::string& text : request.options) {
@@ -90,7 +90,7 @@ std::map<std::string, std::string> options_for(const std::string& backend, const
   return options;
 }
 
-// The algorithms that are asked of this backend.
+// The algorithms to measure with this backend.
 std::vector<std::string> algorithms_for(const plugin::CommPlugin& plugin, const Request& request) {
   const Memory memory = request.device == "cuda" ? Memory::cuda : Memory::host;
   std::vector<std::string> algorithms = request.algorithms;
@@ -112,8 +112,8 @@ void require_served(const Plan& plan, const Variant& variant) {
   const auto capabilities = comm::capabilities_of(*variant.plugin.table);
   const bool on_gpu = plan.memory == Memory::cuda;
   if (on_gpu ? !capabilities.cuda : !capabilities.host) {
-    throw Error(ExitCode::plugin, variant.backend + (on_gpu ? " takes no CUDA memory: measure it with --device cpu"
-                                                            : " takes no host memory: measure it with --device cuda"));
+    throw Error(ExitCode::plugin, variant.backend + (on_gpu ? " does not support CUDA memory: use --device cpu"
+                                                            : " does not support host memory: use --device cuda"));
   }
   const uint32_t dtype = 1U << static_cast<uint32_t>(plan.dtype), op = 1U << static_cast<uint32_t>(plan.op);
   const bool taken =
@@ -123,14 +123,14 @@ void require_served(const Plan& plan, const Variant& variant) {
       });
   if (taken) return;
   throw Error(ExitCode::usage, "-d " + type_name(plan.dtype) + " -o " + op_name(plan.op) + ": " + variant.backend +
-                                   ", algorithm " + variant.algorithm + ", does not take them");
+                                   ", algorithm " + variant.algorithm + ", does not support them");
 }
 
 void require_tunable(const Request& request) {
   if (request.tune.empty()) return;
   require(request.backends.size() == 1, "--tune", joined(request.backends), "one backend");
   require(request.collectives == std::vector<std::string>{"allreduce"}, "--tune", joined(request.collectives),
-          "allreduce alone, which is what algorithms are for");
+          "allreduce only: other collectives have no algorithms");
   const auto& algorithms = request.algorithms;
   require(std::find(algorithms.begin(), algorithms.end(), "auto") == algorithms.end(), "--tune", "auto",
           "algorithms to choose from");
@@ -144,27 +144,27 @@ int64_t count_gpus() {
   }
 }
 
-// Where the buffers are, and that every rank of every group has a GPU there.
+// Where the buffers are. Checks that every rank of every group has a GPU there.
 void choose_memory(const Request& request, Plan& plan) {
   require_known("--device", request.device, {"cpu", "cuda"});
   if (request.device == "cpu") {
     std::vector<std::string> given;
     for (const int64_t device : request.devices) given.push_back(std::to_string(device));
-    require(given.empty(), "--devices", joined(given), "--device cuda beside it");
+    require(given.empty(), "--devices", joined(given), "--device cuda as well");
     return;
   }
   plan.memory = Memory::cuda;
   plan.devices = request.devices;
   const int64_t count = count_gpus();
-  const std::string have = "this machine has " + std::to_string(count) + (count == 1 ? " GPU" : " GPUs");
+  const std::string found = "this machine has " + std::to_string(count) + (count == 1 ? " GPU" : " GPUs");
   for (const int64_t device : request.devices) {
     if (device < 0 || device >= count) {
-      throw Error(ExitCode::plugin, "--devices: no GPU " + std::to_string(device) + ": " + have + ", counted from 0");
+      throw Error(ExitCode::plugin, "--devices: no GPU " + std::to_string(device) + ": " + found + ", counted from 0");
     }
   }
   const int64_t most = *std::max_element(request.ranks.begin(), request.ranks.end());
   const std::string advice =
-      ": name the GPU of each rank in --devices; a GPU may be named again where the backend allows it (nccl: --option "
+      ": name the GPU of each rank in --devices; ranks can share a GPU if the backend allows it (nccl: --option "
       "share_gpu=true)";
   if (request.devices.empty() && most > count) {
     throw Error(ExitCode::plugin, "--ranks " + std::to_string(most) + ": " + have + advice);
@@ -233,7 +233,7 @@ std::vector<comm::BenchmarkCase> cases_of(const Plan& plan, const Variant& varia
   if (capabilities.alloc && capabilities.alloc_memory == plan.memory) {
     sources.insert(sources.begin(), comm::Source::backend);
   }
-  // Whether an allreduce refuses malloc's memory.
+  // Whether an allreduce refuses memory from malloc.
   const bool needs_alloc = std::any_of(
       capabilities.algorithms.begin(), capabilities.algorithms.end(),
       [&](const AlgorithmInfo& declared) { return declared.name == variant.algorithm && declared.from_alloc; });

@@ -1,5 +1,5 @@
-// bench: `ddprun bench`: what is to be measured, the ranks that measure it, by turns, and what becomes of the figures.
-// Torch-free.
+// bench: `ddprun bench`: plans the measurement, starts ranks that measure the variants in alternation, and reports the
+// results. Torch-free.
 #pragma once
 
 #include <chrono>
@@ -14,14 +14,14 @@
 
 namespace ddprun::bench {
 
-// The command line in its own words; the short options are those of nccl-tests.
+// The command line as given; the short options are those of nccl-tests.
 struct Request {
   std::string min_bytes = "4";     // -b, with K, M or G
   std::string max_bytes = "64M";   // -e
-  std::string step_bytes;          // -i; "": by factor
+  std::string step_bytes;          // -i; "": use factor
   int64_t factor = 4;              // -f
-  std::vector<std::string> sizes;  // instead of them all
-  int64_t iterations = 20;         // -n, of each round
+  std::vector<std::string> sizes;  // replaces the four above
+  int64_t iterations = 20;         // -n, per round
   int64_t warmup = 5;              // -w
   int64_t checks = 1;              // -c
   int64_t rounds = 5;
@@ -30,10 +30,10 @@ struct Request {
   std::string op = "sum";       // -o
   std::vector<std::string> collectives{"allreduce"};
   std::vector<std::string> backends{"gloo"};
-  std::vector<std::string> algorithms;  // none: auto, or under tune all that the backend declares
+  std::vector<std::string> algorithms;  // empty: auto, or with tune all that the backend declares
   std::vector<int64_t> ranks{2};
-  std::string device = "cpu";        // where the buffers are: or "cuda"
-  std::vector<int64_t> devices;      // of each rank, as CUDA counts them; none: a rank's own number
+  std::string device = "cpu";        // of the buffers; or "cuda"
+  std::vector<int64_t> devices;      // CUDA ordinal for each rank; empty: rank i uses GPU i
   std::vector<std::string> options;  // [BACKEND.]KEY=VALUE
   double timeout = 30;               // seconds
   std::string json;                  // FILE
@@ -41,9 +41,9 @@ struct Request {
   std::string tune;                  // FILE
 };
 
-// One way of serving the same cases.
+// One way to run the same cases.
 struct Variant {
-  std::string backend;  // as asked for: a name or a path
+  std::string backend;  // as requested: a name or a path
   plugin::CommPlugin plugin;
   std::string algorithm;
   int ranks = 2;
@@ -58,26 +58,25 @@ struct Plan {
   DType dtype = DType::float32;
   Op op = Op::sum;
   int root = 0;
-  Memory memory = Memory::host;  // of the buffers
-  std::vector<int64_t> devices;              // memory cuda: of each rank; none: a rank's own number
-  std::vector<std::size_t> sizes;            // bytes, ascending
+  Memory memory = Memory::host;    // of the buffers
+  std::vector<int64_t> devices;    // with memory cuda: of each rank; empty: rank i uses GPU i
+  std::vector<std::size_t> sizes;  // bytes, ascending
   std::vector<Variant> variants;
   int64_t rounds = 5;
   comm::BenchmarkOptions benchmark;
 };
 
-// Checks the whole request, plugins included; starts nothing. Throws Error: usage (2) with the option and what it
-// takes, plugin (3) for a backend or a GPU that is not there.
+// Checks the whole request, plugins included; starts nothing. Throws Error: usage (2) with the option and its valid
+// values, or plugin (3) for a missing backend or GPU.
 Plan plan_of(const Request& request, const plugin::Registry& registry);
 
-// What each rank of a variant measures, in this order: every collective, size, source of buffers that the backend has,
-// and place.
+// What each rank of a variant measures, in this order: every collective, size, buffer source of the backend, and place.
 std::vector<comm::BenchmarkCase> cases_of(const Plan& plan, const Variant& variant);
 
-// CUDA's ordinal of a rank's GPU; -1 where the buffers are in host memory.
+// CUDA ordinal of a rank's GPU; -1 for buffers in host memory.
 int device_of(const Plan& plan, int rank);
 
-// "float", "half", ...: nccl-tests' names where it has one.
+// "float", "half", ...: the name in nccl-tests if it has one.
 std::string type_name(DType dtype);
 std::string op_name(Op op);
 

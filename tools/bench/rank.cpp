@@ -4,17 +4,17 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "ddprun/error.hpp"
 #include "base/file.hpp"
-#include "tools/bench/words.hpp"
 #include "comm/over_store.hpp"
+#include "ddprun/error.hpp"
+#include "tools/bench/words.hpp"
 
 namespace ddprun::bench {
 namespace {
 
 using nlohmann::json;
 
-// A world of one has a store as well: the benchmark's own allgathers go through it.
+// A world of one needs a store too: the benchmark's own allgathers use it.
 std::vector<comm::BenchmarkResult> measure(const Plan& plan, const Task& task, const launch::World& world) {
   const Variant& variant = plan.variants.at(task.variant);
   const auto store = launch::folder_store(world.job_dir);
@@ -49,7 +49,7 @@ Task Task::parse(const std::string& text) {
   const auto round = std::from_chars(text.data(), end, task.round);
   const auto variant = round.ptr < end ? std::from_chars(round.ptr + 1, end, task.variant) : round;
   if (round.ec != std::errc() || variant.ec != std::errc() || variant.ptr == end || *variant.ptr != ':') {
-    refuse("--task", text, "ROUND:VARIANT:PATH, which ddprun bench gives its own ranks");
+    refuse("--task", text, "ROUND:VARIANT:PATH, which ddprun bench passes to its ranks");
   }
   task.path.assign(variant.ptr + 1, end);
   return task;

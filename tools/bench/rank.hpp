@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "tools/bench/plan.hpp"
 #include "launch/world.hpp"
+#include "tools/bench/plan.hpp"
 
 namespace ddprun::bench {
 
-// What a launcher asks of its ranks: which variant, in which round, and where rank 0 leaves the results.
+// What a launcher passes to its ranks: the variant, the round, and the path for the results of rank 0.
 struct Task {
   int64_t round = 0;
   std::size_t variant = 0;

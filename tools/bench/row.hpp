@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "tools/bench/plan.hpp"
 #include "comm/benchmark.hpp"
+#include "tools/bench/plan.hpp"
 
 namespace ddprun::bench {
 
@@ -18,14 +18,14 @@ struct Row {
   std::size_t count() const { return comm::count_of(what, variant->ranks); }
   const comm::Execution& execution() const { return rounds.back().execution; }
   uint64_t wrong() const;
-  // Of one call, in seconds, over the samples of all rounds. 0.5 is the median.
+  // The time of one call in seconds, over the samples of all rounds. 0.5 is the median.
   double quantile(double share) const;
-  // Bytes per second at the median: bytes / time, and that times comm::bus_factor().
+  // At the median: bytes / time, and that times comm::bus_factor(), in bytes per second.
   double algbw() const;
   double busbw() const;
 };
 
-// Without rounds yet: by collective, ranks and size, so that what is to be compared stands together.
+// Without rounds yet. Sorted by collective, ranks and size, so that rows to compare are next to each other.
 std::vector<Row> rows_of(const Plan& plan);
 
 }  // namespace ddprun::bench

@@ -10,7 +10,7 @@
 namespace ddprun::bench {
 namespace {
 
-constexpr double kWorthIt = 0.97;  // of the time of the algorithm that the size below has
+constexpr double kWorthIt = 0.97;  // of the time of the algorithm chosen for the next smaller size
 
 using Medians = std::map<std::string, double>;  // by algorithm
 using Sizes = std::map<std::size_t, Medians>;   // by bytes
@@ -29,7 +29,7 @@ std::string fastest(const Medians& medians, const std::string& before) {
   return least->first;
 }
 
-// The classes of one number of ranks.
+// The classes for one number of ranks.
 void add_rows(const std::string& backend, int ranks, const Sizes& sizes, std::vector<TuningRow>& rows) {
   std::string algorithm;
   std::size_t below = 0;

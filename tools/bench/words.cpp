@@ -5,20 +5,19 @@
 #include <optional>
 
 #include "ddprun/error.hpp"
-#include "tools/bench/plan.hpp"
 #include "ddprun/plugin/words.hpp"
+#include "tools/bench/plan.hpp"
 
 namespace ddprun::bench {
 namespace {
 
-constexpr DType kDTypes[] = {DType::int8,    DType::uint8,   DType::int16,
-                                   DType::int32,   DType::int64,   DType::float16,
-                                   DType::float32, DType::float64, DType::bfloat16};
+constexpr DType kDTypes[] = {DType::int8,    DType::uint8,   DType::int16,   DType::int32,   DType::int64,
+                             DType::float16, DType::float32, DType::float64, DType::bfloat16};
 constexpr Op kOps[] = {Op::sum, Op::product, Op::min, Op::max, Op::avg};
 constexpr comm::Kind kKinds[] = {comm::Kind::allreduce, comm::Kind::broadcast, comm::Kind::allgather,
                                  comm::Kind::reduce_scatter};
 
-// The value whose name, the first of those that `names` gives or another, is this one.
+// The value with this name: the first name that `names` gives, or another one.
 template <class Values, class Names>
 auto find_by_name(const std::string& option, const std::string& name, const Values& values, Names names) {
   std::vector<std::string> known;
@@ -32,7 +31,7 @@ auto find_by_name(const std::string& option, const std::string& name, const Valu
   refuse(option, name, quoted_list(known) + did_you_mean(name, known));
 }
 
-// How often 1024 is meant by a suffix.
+// The power of 1024 that a suffix means.
 std::optional<int> power_of(const std::string& suffix) {
   if (suffix.empty()) return 0;
   const std::size_t at = suffix.size() == 1 ? std::string("KMGkmg").find(suffix) : std::string::npos;
@@ -85,9 +84,7 @@ DType parse_dtype(const std::string& name) {
 }
 
 Op parse_op(const std::string& name) {
-  return find_by_name("-o", name, kOps, [](Op op) -> std::vector<std::string> {
-    return {op_name(op), name_of(op)};
-  });
+  return find_by_name("-o", name, kOps, [](Op op) -> std::vector<std::string> { return {op_name(op), name_of(op)}; });
 }
 
 comm::Kind parse_collective(const std::string& name) {

@@ -1,5 +1,5 @@
-// The words of the command line: those of nccl-tests, and PyTorch's names beside them. All throw Error(usage), one line
-// with the option and what it takes.
+// The vocabulary of the command line: names of nccl-tests and of PyTorch. All functions throw Error(usage): one line
+// with the option and its valid values.
 #pragma once
 
 #include <cstddef>

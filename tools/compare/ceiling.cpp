@@ -26,7 +26,7 @@ const char* name_of(double Split::*member) {
   return "";
 }
 
-// Enough digits to tell 0.4 from 0.
+// Enough digits to show the difference between 0.4 and 0.
 std::string percent(double share) {
   return fmt::format("{:.{}f} %", 100 * share, share < 0.0095 ? 1 : 0);
 }
@@ -46,7 +46,7 @@ std::string ceiling_of(const Split& split, const Lever& lever) {
   const double share = split.*lever.part / total;
   std::string text = percent(split.*largest.member / total) + " " + largest.name;
   if (split.graph > 0 && lever.part != &Split::data) {
-    return text + ": what " + lever.name + " could gain is not known, for no time is told apart in a CUDA graph.";
+    return text + ": the gain of " + lever.name + " is unknown, because the parts of a CUDA graph are not timed.";
   }
   if (largest.member != lever.part) text += ", " + percent(share) + " " + name_of(lever.part);
   if (!(share > 0)) return text + ": " + lever.name + " gains nothing.";

@@ -1,4 +1,4 @@
-// Why is it not faster?
+// An upper bound of what a change can gain.
 #pragma once
 
 #include <string>
@@ -8,18 +8,18 @@
 
 namespace ddprun::compare {
 
-// What a change of these keys can make faster: one part of the step, and what such a change is called.
+// The part of the step that a change of these keys can make faster, and a name for such a change.
 struct Lever {
   double Split::*part;
   std::string name;  // "a faster backend"
 };
-// comm.* and what only moves gradients: exposed communication. data.*: data wait. optimizer.*: the optimizer. Keys of
-// several parts, or of none alone (strategy.kind, model.*): exposed communication, which is what strategies differ in.
+// comm.* and keys that only affect gradient exchange: exposed communication. data.*: data wait. optimizer.*: the
+// optimizer. Keys that affect several parts or none (strategy.kind, model.*): exposed communication, which is where
+// strategies differ.
 Lever lever_of(const std::vector<std::string>& keys_that_differ);
 
-// One sentence with the ceiling: with a share p of the step in what the change touches, no change of it makes the step
-// more than 1 / (1 - p) times as fast (Amdahl 1967). "62 % data wait, 3 % exposed communication: a faster backend gains
-// at most 3 %."
+// One sentence with the ceiling. If the change affects a share p of the step, it makes the step at most 1 / (1 - p)
+// times as fast (Amdahl 1967). "62 % data wait, 3 % exposed communication: a faster backend gains at most 3 %."
 std::string ceiling_of(const Split& split, const Lever& lever);
 
 }  // namespace ddprun::compare

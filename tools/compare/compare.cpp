@@ -8,6 +8,7 @@
 
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "record/run_dir.hpp"
 #include "tools/compare/earlier.hpp"
 #include "tools/compare/fairness.hpp"
 #include "tools/compare/measure.hpp"
@@ -16,7 +17,6 @@
 #include "tools/compare/page_file.hpp"
 #include "tools/compare/space.hpp"
 #include "tools/compare/tables.hpp"
-#include "record/run_dir.hpp"
 
 namespace ddprun::compare {
 namespace {
@@ -44,7 +44,7 @@ void check_numbers(const Request& request) {
   if (request.parity_steps < 0) refuse("--parity-steps: expected at least 0");
 }
 
-// Exactly one way of naming what is compared.
+// The request must name what is compared in exactly one way.
 void check_sources(const Request& request) {
   const int sources =
       (request.inputs.empty() ? 0 : 1) + (request.config.empty() ? 0 : 1) + (request.runs.empty() ? 0 : 1);
@@ -54,9 +54,9 @@ void check_sources(const Request& request) {
   if (!request.config.empty() && request.vary.empty()) refuse("--config: nothing varies; add --vary KEY=VALUE,VALUE");
   if (request.config.empty() && !request.vary.empty()) refuse("--vary needs --config FILE");
   if (!reads_earlier_runs(request)) return;
-  if (request.twin) refuse("--aa makes runs; earlier runs have no twin");
-  if (request.precision) refuse("--precision makes runs until it is reached; earlier runs are as many as there are");
-  if (!request.overrides.empty()) refuse("--set changes runs to be made; these have been made");
+  if (request.twin) refuse("--aa needs new runs; it does not work with earlier runs");
+  if (request.precision) refuse("--precision needs new runs; it does not work with earlier runs");
+  if (!request.overrides.empty()) refuse("--set needs new runs; it does not work with earlier runs");
 }
 
 std::vector<Variant> variants_of(const Request& request) {
@@ -96,7 +96,7 @@ std::vector<Gate> gates_of(const Request& request, const std::vector<Member>& me
   return gates;
 }
 
-ExitCode tell(const Comparison& comparison, const PageFile& page, const std::string& folder) {
+ExitCode report_result(const Comparison& comparison, const PageFile& page, const std::string& folder) {
   replace_file(folder + "/compare.json", to_json(comparison));
   page.write(folder, page_of(comparison));
   const std::string out = text(comparison) + "\ncomparison folder: " + folder + "\n";
@@ -125,7 +125,7 @@ ExitCode compare_earlier(const Request& request, const PageFile& page, Compariso
   const std::vector<Gate> gates = gates_of(request, comparison.members);
   comparison.environment = record::read_environment(comparison.members.front().dirs.front());
   judge(comparison, gates);
-  return tell(comparison, page, folder_of_earlier(request, comparison));
+  return report_result(comparison, page, folder_of_earlier(request, comparison));
 }
 
 ExitCode compare_new(const Request& request, const PageFile& page, Comparison& comparison) {
@@ -138,7 +138,7 @@ ExitCode compare_new(const Request& request, const PageFile& page, Comparison& c
   measure(runner, request, comparison);
   if (request.parity_steps > 0) measure_parity(runner, request, comparison);
   judge(comparison, gates);
-  return tell(comparison, page, runner.folder());
+  return report_result(comparison, page, runner.folder());
 }
 
 }  // namespace
@@ -151,7 +151,7 @@ double parse_share(const std::string& option, const std::string& text) {
   const double share = percent ? number / 100 : number;
   const bool read = error == std::errc() && end == digits.data() + digits.size();
   if (!read || !(share > 0) || !(share < 1)) {
-    throw Error(ExitCode::usage, option + " " + text + ": expected a share between 0 and 1, as 2% or 0.02");
+    throw Error(ExitCode::usage, option + " " + text + ": expected a fraction between 0 and 1, such as 2% or 0.02");
   }
   return share;
 }

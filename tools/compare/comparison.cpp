@@ -17,7 +17,7 @@ std::vector<double> steps_of(const Member& member) {
   return steps;
 }
 
-// The steps of both sides of a pair, of the rounds that both have.
+// The steps of both sides of a pair, for the rounds that both have.
 std::pair<std::vector<double>, std::vector<double>> rounds_of(const Member& over, const Member& under) {
   std::vector<double> times = steps_of(over), base = steps_of(under);
   const std::size_t rounds = std::min(times.size(), base.size());
@@ -30,7 +30,7 @@ ParityRun first_parity(const Member& member) {
   return member.parity_runs.empty() ? ParityRun{} : member.parity_runs.front();
 }
 
-// Other strategies and other numbers of ranks see other gradients: their losses are what they share.
+// Runs with different strategies or numbers of ranks see different gradients: only their losses can be compared.
 bool same_parallelism(const Member& a, const Member& b) {
   const auto& x = a.variant.loaded.experiment;
   const auto& y = b.variant.loaded.experiment;
@@ -142,7 +142,7 @@ std::string sentence(const Comparison& comparison, const Against& against) {
   text += ").";
   const bool interval_says = against.ratio.low > 1 || against.ratio.high < 1;
   if (against.verdict == Verdict::unclear && interval_says) {
-    text += " Alone it would be a difference; among several comparisons chance gives one like it.";
+    text += " As the only comparison it would be a difference; among several, it can be chance.";
   }
   return text;
 }

@@ -1,4 +1,4 @@
-// A comparison as data: what ran, what it measured, what that says.
+// A comparison as data: the variants, their measurements and the conclusions.
 #pragma once
 
 #include <optional>
@@ -14,10 +14,10 @@
 
 namespace ddprun::compare {
 
-// One variant with its runs. Where the runs were interleaved, runs[i] is that of round i.
+// One variant with its runs. If the runs were interleaved, runs[i] is that of round i.
 struct Member {
   Variant variant;
-  bool twin = false;              // of the first variant (A/A)
+  bool twin = false;              // a copy of the first variant (A/A)
   std::vector<std::string> dirs;  // run folders
   std::vector<Figures> runs;
   Typical typical;
@@ -29,8 +29,8 @@ struct Member {
 // One variant against the first.
 struct Against {
   std::size_t member = 1;
-  Ratio ratio;            // of the average steps: below 1 is faster than the first
-  double adjusted_p = 1;  // by Holm, over all comparisons but that with a twin
+  Ratio ratio;            // of the average step times; below 1: faster than the first
+  double adjusted_p = 1;  // by Holm, over all comparisons except with the twin
   Verdict verdict = Verdict::unclear;
   PairParity parity;
 };
@@ -43,26 +43,26 @@ struct GateResult {
 
 struct Comparison {
   std::vector<Member> members;
-  bool interleaved = true;  // false: made of earlier runs
+  bool interleaved = true;  // false: earlier runs
   int64_t warmup_steps = 0;
   uint64_t seed = 0;                      // of the bootstrap
   std::vector<std::string> differing;     // keys
   std::vector<std::string> unfair;        // unfair_differences(), allowed by --allow-different
-  std::vector<Against> against;           // all members but the first
-  std::vector<std::string> loss_repeats;  // names of variants whose runs had equal losses, bit for bit
-  std::vector<std::string> loss_varies;   // and of those whose had not
+  std::vector<Against> against;           // all members except the first
+  std::vector<std::string> loss_repeats;  // variants whose runs had bitwise equal losses
+  std::vector<std::string> loss_varies;   // variants whose runs had not
   std::vector<GateResult> gates;
   std::string ceiling;                             // one sentence
   std::map<std::string, std::string> environment;  // of the first run
 };
 
-// The ratio of two members' steps: by rounds where the runs were interleaved, else of groups.
+// The ratio of two members' step times: paired by round if the runs were interleaved, else unpaired.
 Ratio ratio_of(const Comparison& comparison, std::size_t over, std::size_t under);
 
-// Of the members' typical runs.
+// Of the typical runs of the two members.
 std::vector<Split> splits_of(const Comparison& comparison);
 
-// Fills in all that follows from the members' runs: typical figures, ratios, verdicts, parity, ceiling, gates.
+// Computes everything else from the members' runs: typical figures, ratios, verdicts, parity, ceiling, gates.
 void judge(Comparison& comparison, const std::vector<Gate>& gates);
 
 // "ring is 4.2 % slower than tree (ratio 1.042, 95 % interval 1.013 to 1.071, 5 runs each)."

@@ -11,7 +11,7 @@ namespace {
 
 using Settings = std::map<std::string, std::string>;
 
-// Without the name and place of a run, which say nothing of what it did.
+// Without the run's name and output folder, which do not affect its results.
 Settings configuration_of(const Variant& variant) {
   Settings settings = settings_of(variant.loaded.experiment);
   std::erase_if(settings, [](const auto& setting) {
@@ -42,8 +42,8 @@ void require_same(const Member& member, const record::Run& run) {
   for (const auto& [key, value] : first) {
     const auto other = next.find(key);
     if (other != next.end() && other->second == value) continue;
-    throw Error(ExitCode::usage, run.dir + ": " + key + " is not that of " + member.dirs.front() +
-                                     "; the runs of one group have one configuration");
+    throw Error(ExitCode::usage, run.dir + ": " + key + " differs from that in " + member.dirs.front() +
+                                     "; all runs of one group must have the same configuration");
   }
 }
 
@@ -59,7 +59,7 @@ void make_names_unique(std::vector<Member>& members) {
 
 void require_two(const std::vector<Member>& members) {
   if (members.size() >= 2) return;
-  throw Error(ExitCode::usage, "compare: the runs have one configuration; give runs of at least two");
+  throw Error(ExitCode::usage, "compare: all runs have the same configuration; at least two are needed");
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace ddprun::compare {
 namespace {
 
-// How the samples are loaded and shared out, not which they are; the batch is compared as a whole.
+// Keys for how samples are loaded and divided among ranks, not for which samples. The global batch is compared instead.
 const std::set<std::string> kLoading = {"data.workers",       "data.prefetch",   "data.pin_memory",
                                         "data.batch_weights", "data.batch_size", "data.batch_per"};
 
@@ -18,7 +18,7 @@ bool decides_the_work(const std::string& key) {
   return key.starts_with("data.") && !kLoading.contains(key);
 }
 
-// A value for each variant, and their names.
+// The value for each variant, and the names of the variants.
 std::string line_of(const std::string& what, const std::vector<Variant>& variants,
                     const std::vector<std::string>& values) {
   std::string line = what + ":";
@@ -32,7 +32,7 @@ bool all_equal(const std::vector<std::string>& values) {
   return std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
 }
 
-// By key, the value that each variant gives it; "-" where it has no such key.
+// For each key, the value in each variant; "-" if the variant does not have the key.
 std::map<std::string, std::vector<std::string>> values_by_key(const std::vector<Variant>& variants) {
   std::map<std::string, std::vector<std::string>> values;
   for (std::size_t i = 0; i < variants.size(); ++i) {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "ddprun/error.hpp"
-#include "tools/compare/statistics.hpp"
 #include "record/statistics.hpp"
+#include "tools/compare/statistics.hpp"
 
 namespace ddprun::compare {
 namespace {
@@ -43,7 +43,7 @@ double average(const Steps& steps, std::size_t first, double StepRecord::*member
   return sum / static_cast<double>(steps.size() - first);
 }
 
-// A step without this part spent no time in it.
+// A step without a record of this part spent no time in it.
 double average_part(const Steps& steps, std::size_t first, double StepRecord::*member) {
   double sum = 0;
   for (std::size_t i = first; i < steps.size(); ++i) sum += std::isnan(steps[i].*member) ? 0 : steps[i].*member;
@@ -62,7 +62,7 @@ Split split_of(const Steps& steps, std::size_t first) {
   return split;
 }
 
-// The mean over the samples of all ranks; of ranks without samples in a step there is no loss.
+// The mean over the samples of all ranks. If no rank has samples in a step, there is no loss.
 std::vector<double> losses_of(const record::Run& run) {
   std::vector<double> losses;
   for (std::size_t step = 0; step < run.steps.front().size(); ++step) {

@@ -11,7 +11,7 @@ namespace ddprun::compare {
 namespace {
 
 [[noreturn]] void refuse(const std::string& text, const std::string& what) {
-  throw Error(ExitCode::usage, "--gate '" + text + "': " + what + "; as in 'b/a <= 1.02'");
+  throw Error(ExitCode::usage, "--gate '" + text + "': " + what + "; example: 'b/a <= 1.02'");
 }
 
 std::string trimmed(const std::string& text) {
@@ -37,7 +37,7 @@ std::optional<std::size_t> find_variant(const std::string& word, const std::vect
   return std::nullopt;
 }
 
-// Names may hold slashes: the one that has a variant on both sides is the division.
+// Names can contain slashes: the division is the slash with a variant on both sides.
 bool read_ratio(const std::string& text, const std::vector<std::string>& names, Gate& gate) {
   for (std::size_t slash = text.find('/'); slash != std::string::npos; slash = text.find('/', slash + 1)) {
     const auto over = find_variant(trimmed(text.substr(0, slash)), names);
@@ -60,7 +60,7 @@ Gate parse_gate(const std::string& text, const std::vector<std::string>& names) 
   gate.at_most = text[sign] == '<';
   const std::size_t after = sign + (text[sign + 1] == '=' ? 2 : 1);
   const auto bound = number_of<double>(trimmed(text.substr(after)));
-  if (!bound || !std::isfinite(*bound) || *bound <= 0) refuse(text, "expected a number above 0 behind the sign");
+  if (!bound || !std::isfinite(*bound) || *bound <= 0) refuse(text, "expected a number above 0 after the sign");
   gate.bound = *bound;
   if (!read_ratio(trimmed(text.substr(0, sign)), names, gate)) {
     refuse(text, "expected VARIANT/VARIANT before the sign, of " + quoted_list(names) + " or their numbers from 1");

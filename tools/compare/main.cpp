@@ -1,4 +1,4 @@
-// ddprun-compare: which of several trainings is faster, by how much and how sure.
+// ddprun-compare: which of several training runs is faster, by how much, and with what confidence.
 #include "tools/compare/compare.hpp"
 #include "tools/compare/running_options.hpp"
 
@@ -10,38 +10,38 @@ constexpr const char* kExample =
     "          ddprun compare --config exp.toml --vary comm.backend=shm,ucx,gloo\n"
     "          ddprun compare --config exp.toml --vary strategy.kind=single,dp,ddp --precision 2%\n"
     "          ddprun compare --runs runs/old-* --runs runs/new-* --gate '2/1 <= 1.02'\n"
-    "docs/comparing.md says how it is measured, and how sure the answer is.";
+    "See docs/comparing.md for the method and its confidence.";
 
 void declare_what(CLI::App& to, Request& request) {
-  to.add_option("inputs", request.inputs, "Configs to run, or run folders to read")->type_name("FILE|DIR...");
-  auto* config = to.add_option("--config", request.config, "One experiment, with --vary")->type_name("FILE");
-  const std::string about_vary = "Values of a key, each a variant; several keys: every combination";
+  to.add_option("inputs", request.inputs, "Configs to run, or folders of earlier runs")->type_name("FILE|DIR...");
+  auto* config = to.add_option("--config", request.config, "The experiment for --vary")->type_name("FILE");
+  const std::string about_vary = "Values of a key, each a variant; with several keys, every combination";
   console::add_repeated(to, "--vary", request.vary, "KEY=VALUE,...", about_vary)->needs(config);
   to.add_option("--runs", request.runs, "Earlier runs of one variant; once for each variant")->type_name("DIR...");
-  to.add_flag("--allow-different", request.allow_different,
-              "Compare other batches, data, seeds or lengths nevertheless");
+  to.add_flag("--allow-different", request.allow_different, "Allow different batches, data, seeds or lengths");
 }
 
 void declare_how(CLI::App& to, Request& request) {
   to.add_option("--repeats", request.repeats, "Runs of each variant")->capture_default_str();
   to.add_option_function<std::string>(
         "--precision", [&request](const std::string& text) { request.precision = parse_share("--precision", text); },
-        "Go on in rounds until each interval is within this share of its ratio, as 2%")
+        "Add rounds until each interval is within this fraction of its ratio, such as 2%")
       ->type_name("SHARE");
-  to.add_option("--max-repeats", request.max_repeats, "... but no further than this")->capture_default_str();
-  to.add_option("--warmup-steps", request.warmup_steps, "First steps of each run that no figure counts")
+  to.add_option("--max-repeats", request.max_repeats, "The most runs of each variant with --precision")
       ->capture_default_str();
-  to.add_flag("--aa", request.twin, "Run the first variant twice, to show how large a difference is noise");
+  to.add_option("--warmup-steps", request.warmup_steps, "First steps of each run that are left out")
+      ->capture_default_str();
+  to.add_flag("--aa", request.twin, "Run the first variant twice, to measure the noise");
   to.add_option("--parity-steps", request.parity_steps, "Steps whose gradients and weights are compared; 0: none")
       ->capture_default_str();
-  const std::string about_gate = "Exit with 6 unless it is shown: 'b/a <= 1.02'; any number";
+  const std::string about_gate = "Exit with 6 unless the runs show it: 'b/a <= 1.02'; repeatable";
   console::add_repeated(to, "--gate", request.gates, "EXPRESSION", about_gate);
-  to.add_option("--seed", request.seed, "Of the bootstrap")->capture_default_str();
+  to.add_option("--seed", request.seed, "Seed of the bootstrap")->capture_default_str();
 }
 
 ExitCode run_program(int argc, char** argv) {
   Request request;
-  CLI::App cli("Which is faster, by how much, how sure, and do they learn the same?", "ddprun compare");
+  CLI::App cli("Compare training runs: speed, confidence, and whether they learn the same", "ddprun compare");
   cli.footer(kExample);
   declare_what(cli, request);
   declare_how(cli, request);

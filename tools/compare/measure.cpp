@@ -11,7 +11,7 @@
 namespace ddprun::compare {
 namespace {
 
-constexpr int64_t kParityRuns = 2;  // of each variant: do they give the same bits?
+constexpr int64_t kParityRuns = 2;  // of each variant, to compare their bits
 
 class Rounds {
  public:
@@ -45,7 +45,7 @@ class Rounds {
       if (comparison_.environment.empty()) comparison_.environment = run.environment;
       member.dirs.push_back(run.dir);
       member.runs.push_back(figures_of(run, request_.warmup_steps));
-      runner_.tell(fmt::format("{}: {} a step", label, console::human_time(member.runs.back().step)));
+      runner_.print(fmt::format("{}: {} a step", label, console::human_time(member.runs.back().step)));
     }
   }
 
@@ -69,12 +69,12 @@ int64_t number_of(const std::string& text) {
   return number;
 }
 
-// The variant for a run of so many steps, or of one more than the warm-up of its learning rate takes.
+// The variant with this many steps, or with one more than its learning rate warm-up if that is longer.
 Variant short_variant(Variant variant, int64_t steps) {
   const auto settings = settings_of(variant.loaded.experiment);
   const auto warmup = settings.find("train.warmup");
   if (warmup != settings.end()) steps = std::max(steps, number_of(warmup->second) + 1);
-  // Two that are both given on the command line would contradict each other.
+  // Both given on the command line would contradict each other.
   std::erase_if(variant.overrides, [](const std::string& override_) {
     return override_.starts_with("train.epochs=") || override_.starts_with("train.steps=");
   });
@@ -98,7 +98,7 @@ void measure_parity(Runner& runner, const Request& request, Comparison& comparis
           variant, label, {fmt::format("log.parity_steps={}", request.parity_steps), "train.evaluate=false"});
       member.parity_dirs.push_back(dir);
       member.parity_runs.push_back(record::read_parity(dir, static_cast<int>(record::read_summary(dir).world)));
-      runner.tell(label);
+      runner.print(label);
     }
   }
 }

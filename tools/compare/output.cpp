@@ -8,7 +8,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// JSON knows neither NaN nor infinity.
+// JSON has neither NaN nor infinity.
 ordered_json number(double value) {
   return std::isfinite(value) ? ordered_json(value) : ordered_json();
 }

@@ -28,7 +28,7 @@ double largest(const std::vector<double>& values) {
   return *std::max_element(values.begin(), values.end());
 }
 
-// One value for each variant.
+// One value per variant.
 Chart bars(const Comparison& comparison, const std::string& title, const std::string& axis, BarSeries series) {
   Bars content;
   content.value.title = axis;
@@ -49,7 +49,7 @@ Chart time_bars(const Comparison& comparison, const std::string& title, Get get)
   return bars(comparison, title, "time (" + unit.name + ")", {title, values, {}, {}});
 }
 
-// How many times as fast as the first, with the interval of the ratio turned round.
+// The speed relative to the first variant, with the interval of the inverse ratio.
 Chart gain_bars(const Comparison& comparison) {
   BarSeries series{"gain", {1}, {1}, {1}};
   for (const Against& against : comparison.against) {
@@ -62,7 +62,7 @@ Chart gain_bars(const Comparison& comparison) {
   const std::string& base = comparison.members.front().variant.name;
   Chart chart = bars(comparison, "Performance gain", "times as fast as " + base, std::move(series));
   std::get<Bars>(chart.content).line = 1;
-  chart.note = "By step time; whiskers: 95 % interval. Beyond the line is faster.";
+  chart.note = "By step time; whiskers: 95 % interval. Above the line is faster.";
   return chart;
 }
 
@@ -77,7 +77,7 @@ Section speed_section(const Comparison& comparison) {
   return section;
 }
 
-// A series for each part of a step, a group for each variant.
+// One series per part of a step, one group per variant.
 std::vector<BarSeries> parts(const Comparison& comparison, double factor) {
   std::vector<BarSeries> series;
   for (const PartOfStep& part : parts_of_step(splits_of(comparison))) {
@@ -121,7 +121,7 @@ Chart loss_chart(const Comparison& comparison) {
   }
   Chart chart;
   chart.title = "Training loss";
-  chart.note = "Of the first run of each variant; mean over the samples of all ranks.";
+  chart.note = "First run of each variant; mean over the samples of all ranks.";
   chart.content = std::move(lines);
   return chart;
 }
@@ -160,7 +160,7 @@ Section steps_section(const Comparison& comparison) {
   }
   Chart over, distribution;
   over.title = "Step time over steps";
-  over.note = "Of each variant's run of median speed, its slowest rank.";
+  over.note = "The slowest rank of each variant's run with the median speed.";
   over.content = std::move(lines);
   distribution.title = "Distribution of step times";
   distribution.content = std::move(histogram);

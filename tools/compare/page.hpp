@@ -1,4 +1,4 @@
-// The comparison as a page with charts.
+// The comparison as an HTML page with charts.
 #pragma once
 
 #include "tools/compare/comparison.hpp"
@@ -6,8 +6,8 @@
 
 namespace ddprun::compare {
 
-// The answer; the 2x2 chart (total time, average batch, throughput, gain); where a step's time goes, grouped and in per
-// cent; losses; step time over steps with its distribution; the tables.
+// The conclusions; four charts (total time, average batch, throughput, gain); the parts of a step, in seconds and in
+// per cent; losses; step time over steps and its distribution; the tables.
 report::Page page_of(const Comparison& comparison);
 
 }  // namespace ddprun::compare

@@ -1,7 +1,7 @@
 #include "tools/compare/page_file.hpp"
 
-#include "ddprun/error.hpp"
 #include "base/log.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::compare {
 
@@ -10,7 +10,7 @@ PageFile::PageFile() {
     report::page_assets();
   } catch (const Error& error) {
     drawn_ = false;
-    log::warning(std::string("there will be no report.html: ") + error.what());
+    log::warning(std::string("report.html will not be written: ") + error.what());
   }
 }
 

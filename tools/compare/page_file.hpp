@@ -9,8 +9,8 @@ namespace ddprun::compare {
 
 class PageFile {
  public:
-  // Looks whether all is there that a page is drawn with, before hours of runs. Where it is not, one line of the log
-  // says so and what to do, and there will be no page: the figures are printed and kept nevertheless.
+  // Checks before hours of runs that a page can be drawn. If not, one warning says why and what to do, and there will
+  // be no page; the figures are still printed and saved.
   PageFile();
 
   void write(const std::string& folder, const report::Page& page) const;

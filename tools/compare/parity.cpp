@@ -19,8 +19,8 @@ bool same_places(const std::vector<ParityRecord>& a, const std::vector<ParityRec
   });
 }
 
-// Calls look(record of a, tensor of a, tensor of b, its name) for every tensor in the order of training: in each step
-// all gradients, then all weights. Ends where it gives true.
+// Calls look(record of a, tensor of a, tensor of b, its name) for every tensor in training order: in each step first
+// all gradients, then all weights. Stops when it returns true.
 using Look = std::function<bool(const ParityRecord&, const TensorDigest&, const TensorDigest&, const char*)>;
 void for_each_tensor(const std::vector<ParityRecord>& a, const std::vector<ParityRecord>& b, const Look& look) {
   for (std::size_t begin = 0; begin < a.size();) {
@@ -36,7 +36,7 @@ void for_each_tensor(const std::vector<ParityRecord>& a, const std::vector<Parit
   }
 }
 
-// The first tensor with other bits.
+// The first tensor with different bits.
 std::optional<Parting> first_other(const std::vector<ParityRecord>& a, const std::vector<ParityRecord>& b) {
   if (!same_places(a, b)) return Parting{0, "", "list of parameters", 1};
   std::optional<Parting> parting;

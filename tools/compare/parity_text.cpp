@@ -17,7 +17,7 @@ std::string losses_text(const PairParity& parity) {
     return fmt::format("losses: equal bit for bit over {}", steps_text(parity.loss_steps));
   }
   std::string text = fmt::format("losses: equal bit for bit up to step {}", parity.first_other_loss - 1);
-  if (parity.first_other_loss == 1) text = "losses: other bits from step 1 on";
+  if (parity.first_other_loss == 1) text = "losses: different bits from step 1 on";
   text += parity.first_parted_loss == 0
               ? fmt::format(", within rounding over {}", steps_text(parity.loss_steps))
               : fmt::format(", apart by more than rounding from step {}", parity.first_parted_loss);
@@ -41,10 +41,10 @@ std::vector<std::string> sentences(const VariantParity& parity) {
   if (parity.repeats) {
     lines.push_back(*parity.repeats ? "two runs: equal bit for bit"
                                     : "two runs: not equal, first at " + text(*parity.runs_part) +
-                                          "; comm.deterministic = true asks for equal ones");
+                                          "; comm.deterministic = true requests equal ones");
   }
   if (parity.ulp_max == 0) {
-    lines.push_back("gradients against a float64 mean: equal, but for its rounding to float32");
+    lines.push_back("gradients against a float64 mean: equal, except for rounding to float32");
   } else if (std::isfinite(parity.ulp_max)) {
     lines.push_back(fmt::format("gradients against a float64 mean: at most {:.3g} ULP ({}), {:.2g} on average",
                                 parity.ulp_max, parity.ulp_parameter, parity.ulp_mean));

@@ -23,7 +23,7 @@ constexpr milliseconds kTick{100};
 class Running {
  public:
   explicit Running(const ProcessPlan& plan) : plan_(plan), log_(plan.log), start_(Clock::now()) {
-    // As a rank dies with its launcher, this child does with us.
+    // The child ends when this process dies, as a rank does with its launcher.
     child_ =
         launch::spawn(plan.command, launch::environment_with({"DDPRUN_LAUNCHER_PID=" + std::to_string(::getpid())}));
   }
@@ -80,7 +80,7 @@ class Running {
     ::kill(child_.pid, SIGTERM);
   }
 
-  // One buffer of what it printed. True when there may be more.
+  // Reads one buffer of its output. True if there may be more.
   bool copy(launch::UniqueFd& pipe) {
     if (!pipe) return false;
     std::array<char, 65536> buffer;
@@ -100,7 +100,7 @@ class Running {
     while ((result = ::waitid(P_PID, id, &info, WEXITED | WNOWAIT | options)) < 0 && errno == EINTR) {
     }
     if (result != 0 || info.si_pid == 0) return false;
-    ::kill(-child_.pid, SIGKILL);  // what is left of its group, while the number is still its own
+    ::kill(-child_.pid, SIGKILL);  // the rest of its group, while its process ID is still in use
     int status = 0;
     while (::waitpid(child_.pid, &status, 0) < 0 && errno == EINTR) {
     }
@@ -115,7 +115,7 @@ class Running {
   launch::Child child_;
   const Clock::time_point start_;
   Clock::time_point looked_{};
-  std::optional<Clock::time_point> asked_;  // when it was asked to end
+  std::optional<Clock::time_point> asked_;  // when its end was requested
   Ending ending_ = Ending::exited;
   bool reaped_ = false;
   int code_ = 0;

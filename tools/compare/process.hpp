@@ -1,4 +1,4 @@
-// One run of the program as a child process.
+// Runs ddprun once as a child process.
 #pragma once
 
 #include <chrono>
@@ -13,10 +13,10 @@ namespace ddprun::compare {
 
 struct ProcessPlan {
   std::vector<std::string> command;                  // argv; command[0] is a path
-  std::string log;                                   // file that gets all it prints; made anew
+  std::string log;                                   // new file for its output
   std::optional<std::chrono::milliseconds> timeout;  // from its start to its end
-  bool echo = false;                                 // what it prints goes to stderr too
-  // Called every tenth of a second while it runs, and once after its end; true asks it to end early, as SIGTERM does.
+  bool echo = false;                                 // also copy its output to stderr
+  // Called every tenth of a second while it runs, and once after its end; true requests an early end, as SIGTERM does.
   std::function<bool()> end_early;
 };
 
@@ -27,10 +27,10 @@ struct ProcessEnd {
   int code = 0;  // exit code, or 128 + signal
 };
 
-// Runs it to its end. SIGINT or SIGTERM to this process is passed on as SIGTERM: the job finishes a step and commits;
-// where that takes longer than `kGrace`, or on a second signal, it is killed. Nothing that it started outlives it, nor
-// this process (PR_SET_PDEATHSIG; the launcher's own guardian ends its ranks). Call it on the main thread while there
-// is no other. Throws Error(failure) where the program cannot be started or the log cannot be written.
+// Runs it to its end. SIGINT or SIGTERM to this process is passed on as SIGTERM, so the job finishes a step and
+// commits. If that takes longer than `kGrace`, or on a second signal, it is killed. Its processes end with it, and with
+// this process (PR_SET_PDEATHSIG; the launcher's guardian ends its ranks). Call it on the main thread, before any other
+// thread starts. Throws Error(failure) if the program cannot be started or the log cannot be written.
 constexpr std::chrono::milliseconds kGrace{10000};
 ProcessEnd run_process(const ProcessPlan& plan);
 

@@ -1,4 +1,4 @@
-// What the command line of `ddprun compare` asks for.
+// The command line of `ddprun compare` as data.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace ddprun::compare {
 
-// How runs are made; `ddprun sweep` has the same.
+// How runs are made; shared with `ddprun sweep`.
 struct Running {
-  std::string program;                    // path of ddprun; "": it was not found, and no run can be made
+  std::string program;                    // path of ddprun; "": not found, so no run can be made
   std::vector<std::string> plugin_paths;  // --plugin-path
-  std::string output;                     // folder that gets compare-<time>/ or sweep-<time>/; "": experiment.output
+  std::string output;                     // parent of compare-<time>/ or sweep-<time>/; "": experiment.output
   double timeout = 0;                     // seconds for one run; 0: none
   bool quiet = false;                     // only the results
-  bool verbose = false;                   // also what the runs print
+  bool verbose = false;                   // also the output of the runs
 };
 
 struct Request {

@@ -25,7 +25,7 @@ double since(Clock::time_point start) {
   const bool interrupted = end.ending == Ending::interrupted;
   throw Error(
       interrupted ? ExitCode::interrupted : ExitCode::terminated,
-      fmt::format("{} in {}; the runs so far lie in {}", interrupted ? "interrupted" : "terminated", label, folder));
+      fmt::format("{} in {}; the runs so far are in {}", interrupted ? "interrupted" : "terminated", label, folder));
 }
 
 std::string cause_of(const RunEnd& end) {
@@ -43,8 +43,8 @@ ExitCode code_of(const RunEnd& end) {
 
 Runner::Runner(const Running& running, const std::string& kind, const Variant& first) : running_(running) {
   if (running.program.empty()) {
-    throw Error(ExitCode::failure, kind + ": makes its runs with ddprun, which is neither in the folder of ddprun-" +
-                                       kind + " nor on PATH");
+    throw Error(ExitCode::failure,
+                kind + ": needs ddprun, which is neither in the folder of ddprun-" + kind + " nor on PATH");
   }
   const std::string output = running.output.empty() ? first.loaded.experiment.experiment.output : running.output;
   folder_ = record::make_run_dir(output, kind);
@@ -112,7 +112,7 @@ std::string Runner::must_run(const Variant& variant, const std::string& label,
   throw Error(code_of(end), fmt::format("{}: {}; its log: {}", label, cause_of(end), end.log));
 }
 
-void Runner::tell(const std::string& line) {
+void Runner::print(const std::string& line) {
   if (running_.quiet) return;
   bar_.clear();
   log::info(line);

@@ -1,52 +1,52 @@
-// Runs variants with the real program, each in processes of its own.
+// Runs variants with ddprun, each in its own processes.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "ddprun/error.hpp"
 #include "console/progress_bar.hpp"
+#include "ddprun/error.hpp"
 #include "tools/compare/process.hpp"
 #include "tools/compare/request.hpp"
 #include "tools/compare/variant.hpp"
 
 namespace ddprun::compare {
 
-// What became of one run.
+// The result of one run.
 struct RunEnd {
   ProcessEnd process;
-  std::string dir;  // its run folder; "" where it did not get that far
-  std::string log;  // all that it printed
+  std::string dir;  // its run folder; "" if it did not create one
+  std::string log;  // file with its output
 };
 
-// One thread, the main one (launch/supervisor.hpp tells why).
+// For the main thread only (launch/supervisor.hpp says why).
 class Runner {
  public:
-  // Makes the folder <output>/<kind>-<time>/ with runs/ and logs/ in it. Throws Error(failure).
+  // Creates the folder <output>/<kind>-<time>/ with runs/ and logs/ in it. Throws Error(failure).
   Runner(const Running& running, const std::string& kind, const Variant& first);
 
   const std::string& folder() const { return folder_; }
 
-  // `ddprun validate` for each variant: plugins, algorithms, data and model are there. Throws Error with the exit code
-  // and the last line of the first that fails.
+  // Runs `ddprun validate` for each variant: checks plugins, algorithms, data and model. Throws Error with the exit
+  // code and the last line of the first one that fails.
   void validate(const std::vector<Variant>& variants);
 
-  // Trains to the end, whatever that is. `label` names the run for the eye and for its log: "round 2 of 5: gloo ring".
-  // `end_early` as in ProcessPlan, given the run folder, or "" before there is one. Throws Error(interrupted or
-  // terminated) where this process was asked to end.
+  // Trains to the end, with any result. `label` names the run in messages and in its log: "round 2 of 5: gloo ring".
+  // `end_early` is as in ProcessPlan and gets the run folder, or "" before there is one. Throws Error(interrupted or
+  // terminated) if this process was asked to end.
   using EndEarly = std::function<bool(const std::string& dir)>;
   RunEnd run(const Variant& variant, const std::string& label, const std::vector<std::string>& more_overrides,
              const EndEarly& end_early = {});
 
-  // run(), and Error with the run's own exit code where that is not 0: variant, cause and log.
+  // As run(), but throws Error with the run's exit code if that is not 0: variant, cause and log.
   std::string must_run(const Variant& variant, const std::string& label,
                        const std::vector<std::string>& more_overrides = {});
 
-  // How many runs there will be in all, as far as is known; for the time left.
+  // The total number of runs as far as known, for the remaining time.
   void expect(int64_t runs) { expected_ = runs; }
   // A line about the run that has just ended.
-  void tell(const std::string& line);
+  void print(const std::string& line);
 
  private:
   ProcessPlan plan_of(const std::vector<std::string>& arguments, const std::string& log) const;
@@ -58,12 +58,12 @@ class Runner {
   std::vector<std::string> seen_;  // run folders of earlier runs
   int64_t done_ = 0;
   int64_t expected_ = 0;
-  double seconds_ = 0;  // of the runs so far
+  double seconds_ = 0;  // total of the runs so far
   std::chrono::steady_clock::time_point start_{};
   console::ProgressBar bar_;
 };
 
-// The last line of a log that is not empty: a failed run says there why.
+// The last non-empty line of a log: a failed run reports its cause there.
 std::string last_line_of(const std::string& path);
 
 }  // namespace ddprun::compare

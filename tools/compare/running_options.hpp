@@ -1,4 +1,5 @@
-// The options of `ddprun compare` and `ddprun sweep` that say how runs are made. Only their main.cpp includes this file.
+// The options of `ddprun compare` and `ddprun sweep` that say how runs are made. Only their main.cpp includes this
+// file.
 #pragma once
 
 #include "console/command_line.hpp"
@@ -8,13 +9,13 @@
 namespace ddprun::compare {
 
 inline void add_running_options(CLI::App& to, Running& running) {
-  to.add_option("--timeout", running.timeout, "Longest time for one run; 0: none")
+  to.add_option("--timeout", running.timeout, "Time limit of one run; 0: none")
       ->type_name("SECONDS")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  to.add_option("--output", running.output, "Where its folder is made (default: experiment.output)")->type_name("DIR");
-  auto* quiet = to.add_flag("-q,--quiet", running.quiet, "Print the results alone");
-  to.add_flag("-v,--verbose", running.verbose, "Print what the runs print, too")->excludes(quiet);
+  to.add_option("--output", running.output, "Parent of its folder (default: experiment.output)")->type_name("DIR");
+  auto* quiet = to.add_flag("-q,--quiet", running.quiet, "Print only the results");
+  to.add_flag("-v,--verbose", running.verbose, "Print the output of the runs as well")->excludes(quiet);
   console::add_plugin_path(to, running.plugin_paths);
 }
 

@@ -13,7 +13,7 @@
 namespace ddprun::compare {
 namespace {
 
-constexpr int kDrawsPerTrial = 100;  // a new one is looked for so often
+constexpr int kDrawsPerTrial = 100;  // attempts to find a new one
 
 struct Range {
   double low = 0, high = 0;
@@ -31,7 +31,7 @@ bool is_whole(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// The range that a value is, if it is one.
+// The range that a value stands for, if any.
 std::optional<Range> range_of(const std::string& value, const std::string& varied) {
   const std::size_t dots = value.find("..");
   if (dots == std::string::npos || value.find_first_of("\"'[{") != std::string::npos) return std::nullopt;
@@ -49,7 +49,7 @@ class Dice {
   const std::string& one_of(const std::vector<std::string>& values) {
     return values[static_cast<std::size_t>(unit() * static_cast<double>(values.size()))];
   }
-  // Three digits that count are enough to tell trials apart, and short enough to be typed again.
+  // Three significant digits distinguish trials, and are short enough to type again.
   std::string within(const Range& range) {
     const double value = std::exp(std::lerp(std::log(range.low), std::log(range.high), unit()));
     return range.whole ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
@@ -74,7 +74,8 @@ std::vector<Dimension> dimensions_of(const std::vector<std::string>& varied, boo
       const auto range = range_of(value, text);
       if (!range) continue;
       if (!drawn) throw Error(ExitCode::usage, "--vary " + text + ": a range needs --random N; a grid needs values");
-      if (dimension.vary.values.size() > 1) throw Error(ExitCode::usage, "--vary " + text + ": a range stands alone");
+      if (dimension.vary.values.size() > 1)
+        throw Error(ExitCode::usage, "--vary " + text + ": a range must be the only value");
       dimension.range = range;
     }
     dimensions.push_back(std::move(dimension));

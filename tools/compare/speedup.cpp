@@ -16,7 +16,7 @@ double workers_of(const Member& member) {
   return static_cast<double>(compare::workers_of(member.variant.loaded.experiment));
 }
 
-// One row: its title, and its figure of a variant.
+// One row: its title, and its figure for a variant.
 struct Row {
   std::string name;
   std::string (*of)(const Figures&, const Speedup&);

@@ -16,12 +16,12 @@ constexpr double kAlpha = 0.05;
 constexpr int kResamples = 4000;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Draws n of n with replacement. Not by std::uniform_int_distribution, whose numbers differ from library to library.
+// Draws n of n with replacement. std::uniform_int_distribution is not used: its numbers differ between libraries.
 class Draw {
  public:
   Draw(uint64_t seed, std::size_t n) : generator_(seed), n_(n) {}
 
-  // How often each was drawn.
+  // How often each index was drawn.
   void all(std::vector<int>& drawn) {
     std::fill(drawn.begin(), drawn.end(), 0);
     for (uint64_t i = 0; i < n_; ++i) ++drawn[(generator_() >> 32) * n_ >> 32];  // n below 2^32
@@ -32,8 +32,8 @@ class Draw {
   uint64_t n_;
 };
 
-// Medians of resamples, which are counted and never made: how often each sample was drawn is enough where their order
-// is known.
+// Medians of resamples. The resamples are only counted, not created: if the order of the samples is known, it is enough
+// to know how often each was drawn.
 class Resampled {
  public:
   explicit Resampled(const std::vector<double>& samples) : samples_(samples), order_(samples.size()) {
@@ -41,11 +41,11 @@ class Resampled {
     std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) { return samples[a] < samples[b]; });
   }
 
-  // drawn[i]: how often samples[i]; in all as many as there are samples.
+  // drawn[i]: how often samples[i] was drawn; the sum is the number of samples.
   double median(const std::vector<int>& drawn) const {
     const int size = static_cast<int>(order_.size());
     std::size_t at = 0;
-    int upto = drawn[order_[0]];  // of the drawn, those that are not behind order_[at]
+    int upto = drawn[order_[0]];  // number drawn up to order_[at]
     const auto drawn_at = [&](int place) {
       while (upto < place) upto += drawn[order_[++at]];
       return samples_[order_[at]];
@@ -69,7 +69,7 @@ Interval wider(const Interval& a, const Interval& b) {
   return {std::min(a.low, b.low), std::max(a.high, b.high), std::max(a.p, b.p)};
 }
 
-// Of resampled ratios, which are put into another order here.
+// Medians of resampled ratios; reorders them.
 Interval percentile_interval(std::vector<double> ratios) {
   const auto count = static_cast<double>(ratios.size());
   const auto below = std::count_if(ratios.begin(), ratios.end(), [](double ratio) { return ratio < 1; });

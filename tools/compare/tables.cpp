@@ -76,8 +76,7 @@ report::TitledTable figures_table(const Comparison& comparison) {
                console::human_rate(figures.throughput), bytes(figures.comm_bytes), bandwidth(figures.busbw),
                served(figures), bytes(figures.peak_memory)});
   }
-  return {fmt::format("Medians over runs; the slowest rank counts; the first {} steps are left out",
-                      comparison.warmup_steps),
+  return {fmt::format("Medians over runs, of the slowest rank, without the first {} steps", comparison.warmup_steps),
           table};
 }
 
@@ -93,7 +92,7 @@ report::TitledTable split_table(const Comparison& comparison) {
     table.row(cells);
   }
   for (const char* part : {"scatter", "replicate", "gather", "reduce"}) {
-    std::vector<std::string> cells = {std::string("of it ") + part + " (dp)"};
+    std::vector<std::string> cells = {std::string("of that: ") + part + " (dp)"};
     bool any = false;
     for (const Member& member : comparison.members) {
       const auto& dp = member.typical.figures.dp;
@@ -154,9 +153,9 @@ std::vector<std::string> answers(const Comparison& comparison) {
 std::vector<std::string> warnings(const Comparison& comparison) {
   std::vector<std::string> lines;
   if (!comparison.interleaved) {
-    lines.push_back("These runs were not interleaved: what changed on the machine between them is in their ratios.");
+    lines.push_back("These runs were not interleaved: changes of the machine between them affect the ratios.");
   }
-  for (const std::string& line : comparison.unfair) lines.push_back("Other work: " + line + ".");
+  for (const std::string& line : comparison.unfair) lines.push_back("Different work: " + line + ".");
   const bool alone = std::any_of(comparison.members.begin(), comparison.members.end(),
                                  [](const Member& member) { return member.runs.size() < 2; });
   if (alone) lines.push_back("A single run has no spread: no interval, and no verdict.");
@@ -193,7 +192,7 @@ std::string text(const GateResult& result) {
   if (std::isfinite(result.ratio.high)) {
     line += fmt::format(", 95 % interval {:.3f} to {:.3f}", result.ratio.low, result.ratio.high);
   } else {
-    line += ", and a single run has no interval";
+    line += "; a single run has no interval";
   }
   const bool value_keeps =
       result.gate.at_most ? result.ratio.value <= result.gate.bound : result.ratio.value >= result.gate.bound;

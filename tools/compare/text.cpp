@@ -1,4 +1,4 @@
-// The whole answer on the console.
+// The full text for the console.
 #include "tools/compare/speedup.hpp"
 #include "tools/compare/tables.hpp"
 

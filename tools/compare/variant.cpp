@@ -12,7 +12,7 @@
 namespace ddprun::compare {
 namespace {
 
-// Loads each; the faults of all are told together, one that several have only once.
+// Loads each variant. Reports the errors of all together; an error that several variants have is reported once.
 class Loader {
  public:
   void load(Variant& variant) {
@@ -45,7 +45,7 @@ bool all_differ(const std::vector<std::string>& names) {
   return std::set<std::string>(names.begin(), names.end()).size() == names.size();
 }
 
-// "ring", but "lr=0.1" and "nesterov=true": numbers, true and false say nothing without their key.
+// "ring", but "lr=0.1" and "nesterov=true": numbers, true and false are unclear without their key.
 std::string part_of_name(const std::string& override_) {
   const std::size_t equals = override_.find('=');
   const std::string value = override_.substr(equals + 1);
@@ -61,7 +61,7 @@ std::string name_of(const std::vector<std::string>& overrides, bool with_keys) {
   for (const std::string& override_ : overrides) {
     name += (name.empty() ? "" : " ") + (with_keys ? override_ : part_of_name(override_));
   }
-  return name.empty() ? "as it is" : name;
+  return name.empty() ? "unchanged" : name;
 }
 
 std::vector<std::string> names_of_files(const std::vector<std::string>& files) {
@@ -101,14 +101,14 @@ std::vector<std::string> split_at_commas(const std::string& text) {
 Vary parse_vary(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == 0 || equals == std::string::npos) {
-    throw Error(ExitCode::usage, "--vary " + text + ": expected KEY=VALUE,VALUE,... as in comm.algorithm=ring,tree");
+    throw Error(ExitCode::usage, "--vary " + text + ": expected KEY=VALUE,VALUE,... such as comm.algorithm=ring,tree");
   }
   Vary vary{text.substr(0, equals), split_at_commas(text.substr(equals + 1))};
   const auto is_empty = [](const std::string& value) { return value.empty(); };
   if (std::any_of(vary.values.begin(), vary.values.end(), is_empty)) {
     throw Error(ExitCode::usage, "--vary " + text + ": a value is empty");
   }
-  if (!all_differ(vary.values)) throw Error(ExitCode::usage, "--vary " + text + ": a value comes twice");
+  if (!all_differ(vary.values)) throw Error(ExitCode::usage, "--vary " + text + ": a value is given twice");
   return vary;
 }
 

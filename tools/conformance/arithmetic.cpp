@@ -10,7 +10,7 @@
 namespace ddprun::conformance {
 namespace {
 
-// A binary floating format: significand bits with the implied one, and the exponents of IEEE 754.
+// A binary floating format: number of significand bits with the implied one, and the exponents of IEEE 754.
 struct Format {
   int significand;
   int min_exponent;  // of the smallest normal number 2^min_exponent
@@ -26,12 +26,12 @@ Format format_of(DType dtype) {
   }
 }
 
-// 2^exponent, for those of a normal double. ldexp() on every element would be most of what a run of the suite costs.
+// 2^exponent, for exponents of normal doubles. ldexp() on every element would take most of the suite's time.
 long double power_of_two(int exponent) {
   return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);
 }
 
-// A 16-bit float, field by field rather than by a cast, which would need the compiler's support.
+// A 16-bit float, field by field; a cast would need compiler support.
 long double decode(const Format& format, uint64_t bits) {
   const int stored = format.significand - 1;
   const int exponent_bits = format.width - format.significand;
@@ -57,7 +57,7 @@ uint64_t encode(const Format& format, long double real) {
   if (real == 0) return sign;
   const int exponent = std::max(std::ilogb(real), format.min_exponent);
   const auto significand = static_cast<uint64_t>(std::fabs(real) * power_of_two(stored - exponent));
-  // The implied one adds 1 to the exponent field; a subnormal has none and stays at 0.
+  // The implied bit adds 1 to the exponent field; a subnormal has no implied bit and stays at 0.
   const auto field = static_cast<uint64_t>(exponent - format.min_exponent);
   return sign | ((field << stored) + significand);
 }
@@ -75,7 +75,7 @@ long double real_contribution(DType dtype, Op op, uint64_t hash, int rank, std::
   const long double sign = hash >> 63 ? -1 : 1;
   const bool exact = index % 2 == 0;
   if (op == Op::product) {
-    // 1/2 and 2 in turn by rank, so that no partial product of neighbours leaves float16.
+    // 1/2 and 2 alternate by rank, so that no partial product of neighbours exceeds the range of float16.
     if (exact) return sign * ((hash & 1) == 0 ? 1.0L : rank % 2 == 0 ? 2.0L : 0.5L);
     const uint64_t fraction = hash & ((uint64_t{1} << (precision - 3)) - 1);
     return sign + ((hash >> 62 & 1) != 0 ? 1 : -1) * static_cast<long double>(fraction) * power_of_two(1 - precision);
@@ -103,7 +103,7 @@ uint64_t bits_of(DType dtype, const Value& value) {
 }
 
 uint64_t reduce_bits(Op op, uint64_t a, uint64_t b) {
-  const bool less = static_cast<int64_t>(a) < static_cast<int64_t>(b);  // of uint8 too: it is zero-extended
+  const bool less = static_cast<int64_t>(a) < static_cast<int64_t>(b);  // also for uint8: it is zero-extended
   switch (op) {
     case Op::min: return less ? a : b;
     case Op::max: return less ? b : a;
@@ -121,7 +121,8 @@ long double unit_roundoff(DType dtype) {
 Value load(DType dtype, const void* data, std::size_t index) {
   const std::size_t size = size_of(dtype);
   uint64_t bits = 0;
-  std::memcpy(&bits, static_cast<const char*>(data) + index * size, size);  // little endian, as all our platforms
+  std::memcpy(&bits, static_cast<const char*>(data) + index * size,
+              size);  // little endian, like all supported platforms
   if (!is_floating(dtype)) return {0, extend(dtype, bits)};
   if (dtype == DType::float32) return {std::bit_cast<float>(static_cast<uint32_t>(bits)), 0};
   if (dtype == DType::float64) return {std::bit_cast<double>(bits), 0};
@@ -148,7 +149,7 @@ std::string to_text(DType dtype, const Value& value) {
 Value contribution(DType dtype, Op op, uint64_t seed, int rank, std::size_t index) {
   const uint64_t hash = mix(mix(mix(seed) + static_cast<uint64_t>(rank)) + index);
   if (is_floating(dtype)) return {real_contribution(dtype, op, hash, rank, index), 0};
-  // Odd factors at odd indices: a product of even ones is soon 0 modulo 2^n and would hide a factor too many.
+  // Odd factors at odd indices: a product of even factors soon is 0 modulo 2^n and would hide a surplus factor.
   const bool odd = op == Op::product && index % 2 == 1;
   return {0, extend(dtype, odd ? hash | 1 : hash)};
 }

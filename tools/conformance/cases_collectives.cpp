@@ -41,7 +41,7 @@ class Collectives {
     }
   }
 
-  // Without --large: a float whose rounding shows, one that backends convert, and an exact one.
+  // Without --large: a float type whose rounding is visible, one that backends convert, and an exact type.
   bool runs_large(DType dtype, Op op) const {
     if (settings_.large) return true;
     return op == Op::sum && (dtype == DType::float32 || dtype == DType::bfloat16 || dtype == DType::int64);
@@ -54,7 +54,7 @@ class Collectives {
     }
     if (!runs_large(dtype, op)) return;
     const bool in_place = dtype == DType::bfloat16 || dtype == DType::int64;
-    // A reduce_scatter sends size * count: about as many in all.
+    // A reduce_scatter sends size * count elements: keep the total about the same.
     const std::size_t count = kind == Kind::allreduce ? kLarge : kLarge / static_cast<std::size_t>(size_);
     add(algorithm, {.kind = kind, .dtype = dtype, .op = op, .in_place = in_place}, count);
   }
@@ -73,7 +73,7 @@ class Collectives {
     add("auto", {.kind = Kind::broadcast, .dtype = dtype, .root = size_ - 1}, kLarge);
   }
 
-  // An algorithm is one of allreduce; the other collectives must work beside it all the same.
+  // An algorithm is for allreduce; the other collectives must still work.
   void add_others_under(const std::string& algorithm) {
     const auto dtype = common_dtype(settings_, algorithm);
     const auto op = common_op(settings_, algorithm);
@@ -99,7 +99,7 @@ class Collectives {
                       }});
   }
 
-  // No algorithm may take the place of the one asked for; under auto it must be one that is declared.
+  // The requested algorithm must not be replaced by another; with auto it must be one that is declared.
   static void check_execution(Context& context, const std::string& asked, const ExecutionInfo& execution) {
     for (const auto& algorithm : context.settings().capabilities.algorithms) {
       if (execution.algorithm == algorithm.name && (asked == "auto" || asked == algorithm.name)) return;
@@ -107,7 +107,7 @@ class Collectives {
     context.fail(std::string("carried out by algorithm \"") + execution.algorithm + "\", asked for \"" + asked + "\"");
   }
 
-  // After a barrier every rank has entered it: nobody leaves before the last comes. The ranks' clocks are one clock.
+  // No rank may leave a barrier before the last rank has entered it. All ranks use the same clock.
   void add_barrier(const std::string& algorithm) {
     const std::string group = "barrier " + algorithm;
     cases_.push_back({.group = group, .name = group + " waits for the last rank", .body = [=](Context& context) {

@@ -1,5 +1,5 @@
-// What becomes of the others when a rank stays away, when they are told to stop, and when a rank dies. The last rank is
-// always the one that is not there; each case has a world of its own, because none can be used afterwards.
+// The behaviour of the other ranks when a rank is missing, when they are aborted, and when a rank dies. The faulty rank
+// is always the last one. Each case has its own world, because none can be used afterwards.
 #include <atomic>
 #include <csignal>
 #include <memory>
@@ -13,7 +13,7 @@ namespace {
 
 using testing::As;
 
-// A collective that cannot end without the last rank, and its name.
+// A collective that cannot end without the last rank.
 struct Victim {
   std::string name;
   std::string algorithm;
@@ -69,9 +69,9 @@ std::string text_of(milliseconds time) {
   return std::to_string(time.count()) + " ms";
 }
 
-// It must have ended with an error of the ranks' (5), soon enough.
+// The call must have ended soon enough with an error that names the peers (5).
 void judge(Context& context, const End& end, milliseconds latest) {
-  if (!end.threw) return context.fail("the call ended as if all were well");
+  if (!end.threw) return context.fail("the call ended without an error");
   if (end.code != ExitCode::peer) {
     context.fail("expected timeout, peer lost or aborted (exit code 5), got exit code " +
                  std::to_string(static_cast<int>(end.code)) + ": " + end.text);
@@ -81,13 +81,13 @@ void judge(Context& context, const End& end, milliseconds latest) {
 
 void deadline(Context& context, const Victim& victim) {
   const auto limit = context.settings().fault_deadline;
-  context.ranks().meet();  // the deadline is that of joining too: no rank is still to be started then
+  context.ranks().meet();  // the deadline also applies to joining: all ranks must have started
   const auto backend = context.join({.algorithm = victim.algorithm, .deadline = limit});
   context.ranks().meet();
   if (!context.is_last()) {
     const End end = watch([&] { run_plain(context, *backend, victim.what, limit); });
     judge(context, end, limit + context.settings().slack);
-    // A quarter, because the first rank to give up takes its neighbours with it, also one that came later to the call.
+    // A quarter: the first rank to give up ends its neighbours too, even one that entered the call later.
     if (end.threw && end.took < limit / 4) {
       context.fail("gave up after " + text_of(end.took) + " of " + text_of(limit) + ": " + end.text);
     }
@@ -117,7 +117,7 @@ void abort_blocked(Context& context, const Victim& victim, AbortBy by) {
     const End end = watch([&] { run_plain(context, *backend, victim.what, context.settings().deadline); });
     other.join();
     judge(context, end, context.settings().slack);
-    // A neighbour that was aborted first may have been seen leaving.
+    // A neighbour that was aborted first may already have left.
     if (end.threw && !end.says("aborted") && !end.says("peer lost")) context.fail("expected aborted, got: " + end.text);
     const End later = watch([&] { run_plain(context, *backend, victim.what, context.settings().deadline); });
     judge(context, later, context.settings().slack);
@@ -171,7 +171,7 @@ void death_amid(Context& context, const Victim& victim) {
   judge(context, end, context.settings().slack);
 }
 
-// The last rank has told where it can be reached, and dies before anyone could reach it.
+// The last rank has published its address, and dies before another rank connects.
 void death_while_joining(Context& context) {
   const auto limit = context.settings().fault_deadline;
   int gathers = 0;
@@ -207,11 +207,11 @@ void add_fault_cases(const Settings& settings, int size, As as, bool thorough, s
         [=](Context& context) { abort_blocked(context, victim, AbortBy::flag); });
     if (as == As::threads) continue;
     add(
-        "death", victim.name + ", while awaited", [=](Context& context) { death_while_awaited(context, victim); },
-        true);
+        "death", victim.name + ", while the others wait for it",
+        [=](Context& context) { death_while_awaited(context, victim); }, true);
     if (victim.what.kind == Kind::allreduce) {
       add(
-          "death", victim.name + ", amid a stream of calls", [=](Context& context) { death_amid(context, victim); },
+          "death", victim.name + ", during a stream of calls", [=](Context& context) { death_amid(context, victim); },
           true);
     }
   }

@@ -1,4 +1,4 @@
-// Collectives that are part of a CUDA graph.
+// Collectives within a CUDA graph.
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kCount = 5'000;
 
-// Fills, replays, and returns what is wrong with the sum of the sums; "" for nothing.
+// Fills, replays, and returns what is wrong with the sum of the sums, or "".
 std::string replayed(Context& context, const std::shared_ptr<void>& graph, const Image& image,
                      std::vector<unsigned char>& content, DType dtype, uint64_t seed) {
   fill(dtype, Op::max, seed, context.rank(), 0, kCount, content.data());
@@ -27,8 +27,8 @@ std::string replayed(Context& context, const std::shared_ptr<void>& graph, const
   return "";
 }
 
-// Two allreduces of the same memory, so that each replay has one wait for another; and between replays one that is in
-// no graph. The first of all comes before the capture: a library may set things up in it that no capture allows.
+// Two allreduces of the same memory, so that each replay has one that waits for another; between replays, one that is
+// in no graph. The first one comes before the capture: a library may need set-up that a capture does not allow.
 void capture(Context& context, const std::string& algorithm) {
   auto& backend = context.shared(algorithm);
   const auto dtype = common_dtype(context.settings(), algorithm);
@@ -39,7 +39,7 @@ void capture(Context& context, const std::string& algorithm) {
   const Collective call = context.place().call(memory, memory, kCount, dtype, Op::max);
   const auto reduce_once = [&] { context.wait(backend.allreduce(call)); };
   reduce_once();
-  image.get();  // which waits for it
+  image.get();  // waits for the replay
   const auto graph = context.place().capture([&] {
     reduce_once();
     reduce_once();

@@ -1,4 +1,4 @@
-// How communicators come and go.
+// The creation and destruction of communicators.
 #include <cstddef>
 #include <filesystem>
 #include <string>
@@ -11,13 +11,13 @@ namespace ddprun::conformance {
 namespace {
 
 std::ptrdiff_t entries_of(const char* folder) {
-  std::error_code gone;  // an entry may end while we look
+  std::error_code gone;  // an entry may disappear meanwhile
   std::ptrdiff_t count = 0;
   for (std::filesystem::directory_iterator at(folder, gone), end; !gone && at != end; at.increment(gone)) ++count;
   return count;
 }
 
-// Open descriptors and threads of this process. The ranks look in turn, because looking opens a descriptor.
+// Counts open descriptors and threads of this process. Ranks count one after another, because counting opens one.
 struct Held {
   std::ptrdiff_t descriptors = 0;
   std::ptrdiff_t threads = 0;
@@ -40,22 +40,22 @@ void join_and_leave(Context& context) {
       context.ranks().meet();
     }
   };
-  cycle(3);  // a library may keep what it opened at first
+  cycle(3);  // a library may keep what it opens first
   const Held before = held_now(context);
   constexpr int kCycles = 8;
   cycle(kCycles);
-  std::this_thread::sleep_for(milliseconds(100));  // for threads that are just ending
+  std::this_thread::sleep_for(milliseconds(100));  // for threads that are about to end
   const Held after = held_now(context);
   const auto judge_growth = [&](const char* what, std::ptrdiff_t from, std::ptrdiff_t to) {
     if (to - from < kCycles) return;
     context.fail(std::to_string(from) + " " + what + " became " + std::to_string(to) + " while " +
-                 std::to_string(kCycles) + " communicators came and went");
+                 std::to_string(kCycles) + " communicators were created and destroyed");
   };
   judge_growth("descriptors", before.descriptors, after.descriptors);
   judge_growth("threads", before.threads, after.threads);
 }
 
-// A rank that has its result may leave while others are still about to take theirs.
+// A rank that has its result may leave while others still read theirs.
 void leave_at_once(Context& context) {
   for (const auto& algorithm : algorithms_of(context.settings())) {
     for (uint64_t i = 0; i < 8; ++i) {
@@ -76,7 +76,7 @@ void add_lifetime_cases(std::vector<Case>& cases) {
     cases.push_back({.group = "usage", .name = name, .body = std::move(body)});
   };
   add("joining and leaving again and again leaves nothing open", join_and_leave);
-  add("leaving right after the last collective", leave_at_once);
+  add("leaving immediately after the last collective", leave_at_once);
 }
 
 }  // namespace ddprun::conformance

@@ -1,4 +1,4 @@
-// How a communicator may be used: many at once, again and again, with nothing in it, with more than it takes.
+// The use of a communicator: several at once, repeatedly, with no data, with unsupported requests.
 #include <algorithm>
 #include <cmath>
 #include <condition_variable>
@@ -14,7 +14,7 @@
 namespace ddprun::conformance {
 namespace {
 
-// What both a float reduction and a byte movement find easy; several cases mix them.
+// A float reduction and a byte movement that every backend supports; several cases mix them.
 std::vector<TestCall> mixed_calls(const Settings& settings, const std::string& algorithm, int size, int rounds) {
   const auto dtype = common_dtype(settings, algorithm);
   const auto op = common_op(settings, algorithm);
@@ -34,10 +34,10 @@ std::vector<TestCall> mixed_calls(const Settings& settings, const std::string& a
   return calls;
 }
 
-// Does a piece of work, at once or when it is its turn.
+// Does a piece of work, immediately or when it is its turn.
 using Around = std::function<void(const std::function<void()>&)>;
 
-// Runs all calls, whatever comes of one, and returns the first fault.
+// Runs all calls, even if one fails, and returns the first error.
 std::string run_all(
     Context& context, CommBackend& backend, const std::vector<TestCall>& calls, uint64_t seed,
     const Around& around = [](const auto& work) { work(); }) {
@@ -52,7 +52,7 @@ std::string run_all(
   return fault;
 }
 
-// Two threads, 0 and 1, that work in turn until one has left.
+// Two threads, 0 and 1, that alternate until one has left.
 class Turns {
  public:
   void take(int which, const std::function<void()>& work) {
@@ -82,7 +82,7 @@ void judge(Context& context, const std::string& fault) {
   if (!fault.empty()) context.fail(fault);
 }
 
-// "" when it throws Error(plugin), as what cannot be served must.
+// "" if it throws Error(plugin), as every unsupported request must.
 template <class Function>
 std::string must_refuse(const std::string& what, Function function) {
   try {
@@ -94,7 +94,7 @@ std::string must_refuse(const std::string& what, Function function) {
   return what + " was not refused";
 }
 
-// Ranks that share a GPU take turns on it, which makes each call take milliseconds.
+// Ranks that share a GPU use it one after another, so each call takes milliseconds.
 void many_small(Context& context) {
   const int rounds = context.settings().memory == Memory::host ? 300 : 100;
   for (const auto& algorithm : algorithms_of(context.settings())) {
@@ -133,8 +133,9 @@ void several_under_way(Context& context) {
   }
 }
 
-// On a GPU by turns: libraries may not have two communicators of one GPU at work at once, as the kernels of each wait
-// for peers and may keep the other's from running (NCCL's guide, "Using multiple NCCL communicators concurrently").
+// On a GPU one after another: libraries may not support two active communicators on one GPU, because the kernels of
+// each wait for peers and can block those of the other (NCCL's guide, "Using multiple NCCL communicators
+// concurrently").
 void two_communicators(Context& context) {
   Turns turns;
   std::string faults[2];
@@ -148,7 +149,7 @@ void two_communicators(Context& context) {
       const auto calls = mixed_calls(context.settings(), "auto", context.size(), which == 0 ? 150 : 120);
       faults[which] = run_all(context, *backend, calls, 100'000 * static_cast<uint64_t>(which + 1), around);
       turns.leave();
-      context.ranks().meet(1 + which);  // leaves together, so that nobody sees a peer's end as a loss
+      context.ranks().meet(1 + which);  // leave together, so that no rank reports a lost peer
     } catch (const std::exception& error) {
       faults[which] = error.what();
       turns.leave();
@@ -189,7 +190,7 @@ void refuses_undeclared(Context& context) {
               }));
       }
     }
-    context.wait(backend.barrier());  // a refusal leaves the communicator well
+    context.wait(backend.barrier());  // the communicator must still work after a refusal
   }
 }
 
@@ -197,7 +198,7 @@ void refuses_unknown_option(Context& context) {
   judge(context, must_refuse("the option no_such_option", [&] { context.join({.extra = {{"no_such_option", "1"}}}); }));
 }
 
-// Bits of five allreduces of the same numbers, on two communicators made with `deterministic`.
+// The bits of five allreduces of the same numbers, on two communicators created with `deterministic`.
 void repeats(Context& context, const std::string& algorithm) {
   const auto dtype = common_dtype(context.settings(), algorithm);
   const auto op = common_op(context.settings(), algorithm);
@@ -223,10 +224,10 @@ void repeats(Context& context, const std::string& algorithm) {
   context.digest(first.data(), first.size());
 }
 
-// NaN is the backend's own affair: what it does is told and not judged.
+// A backend may treat NaN as it likes: the case reports its behaviour and does not judge it.
 void nan_of(Context& context, Op op) {
   const auto dtype = common_dtype(context.settings(), "auto");
-  std::string told;
+  std::string text;
   for (int from = 0; from < context.size(); ++from) {
     double numbers[2] = {};  // sent, received
     store(dtype, {context.rank() == from ? std::numeric_limits<long double>::quiet_NaN() : 1.0L, 0}, numbers, 0);
@@ -236,12 +237,12 @@ void nan_of(Context& context, Op op) {
         context.place().call(image.at(&numbers[0]), image.at(&numbers[1]), 1, dtype, op)));
     image.get();
     const bool propagates = std::isnan(load(dtype, &numbers[1], 0).real);
-    told += (from > 0 ? ", " : "") + std::string(propagates ? "kept" : "lost") + " from rank " + std::to_string(from);
+    text += (from > 0 ? ", " : "") + std::string(propagates ? "kept" : "lost") + " from rank " + std::to_string(from);
   }
-  if (context.rank() == 0) context.note(told);
+  if (context.rank() == 0) context.note(text);
 }
 
-// Algorithms that take memory from alloc only; the other cases use other memory.
+// For algorithms that need memory from alloc; the other cases use other memory.
 std::vector<std::string> algorithms_from_alloc(const Settings& settings) {
   std::vector<std::string> names;
   for (const auto& algorithm : comm::capabilities_of(*settings.plugin.table).algorithms) {
@@ -284,7 +285,7 @@ void add_usage_cases(const Settings& settings, int, std::vector<Case>& cases) {
     cases.push_back({.group = "usage", .name = name, .body = std::move(body)});
   };
   add("hundreds of small collectives in a row, of varying sizes and kinds", many_small);
-  add("four allreduces under way at once", several_under_way);
+  add("four allreduces in flight at once", several_under_way);
   add("two communicators at once, from two threads", two_communicators);
   add("null buffers with count 0", null_when_empty);
   add("what is not declared is refused", refuses_undeclared);
@@ -297,7 +298,7 @@ void add_usage_cases(const Settings& settings, int, std::vector<Case>& cases) {
     std::vector<std::string> algorithms = algorithms_from_alloc(settings);
     algorithms.insert(algorithms.begin(), "auto");
     for (const auto& algorithm : algorithms) {
-      add("memory of the backend's own" + (algorithm == "auto" ? "" : " under " + algorithm),
+      add("memory that the backend allocates" + (algorithm == "auto" ? "" : " under " + algorithm),
           [=](Context& context) { allocated_memory(context, algorithm); });
     }
   }

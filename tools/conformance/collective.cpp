@@ -5,7 +5,7 @@
 namespace ddprun::conformance {
 namespace {
 
-// The buffers of a collective on one rank, and what they held before.
+// The buffers of a collective on one rank, and their content before it.
 class Buffers {
  public:
   Buffers(const Place& place, const TestCall& what, int rank, int size)
@@ -14,7 +14,7 @@ class Buffers {
         send_count_(what.kind == Kind::reduce_scatter ? what.count * size : what.count),
         recv_count_(what.kind == Kind::allgather ? what.count * size : what.count),
         block_(static_cast<std::size_t>(rank) * what.count * element_),
-        // In place the larger buffer holds both. Out of place, both lie one element off a cache line.
+        // In place, the larger buffer holds both. Out of place, both start one element after a cache line.
         send_(what.in_place && what.kind == Kind::allgather ? 0 : send_count_ * element_, shift()),
         recv_(what.in_place && what.kind != Kind::allgather ? 0 : recv_count_ * element_, shift()),
         send_image_(place, send_.whole(), send_.whole_bytes()),
@@ -30,7 +30,7 @@ class Buffers {
     return what_.kind == Kind::reduce_scatter ? send_.data() + block_ : send_.data();
   }
 
-  // The same, as a backend is given them.
+  // The collective with these buffers, for a backend.
   void* send_memory() {
     return (what_.in_place && what_.kind == Kind::allgather ? recv_image_ : send_image_).at(send());
   }
@@ -38,7 +38,7 @@ class Buffers {
     return (!what_.in_place || what_.kind == Kind::allgather ? recv_image_ : send_image_).at(recv());
   }
 
-  // Before the collective, and after it.
+  // To be called before the collective, and after it.
   void put() {
     before_ = send_.copy();
     send_image_.put();
@@ -94,11 +94,11 @@ class Mistakes {
   std::string first_;
 };
 
-// Where the digests tell that all ranks hold the same bits, they share the work on a large result: each checks every
-// `stride`-th element, from its own rank on.
+// If the digests show that all ranks hold the same bits, the ranks divide the check of a large result: each checks
+// every `stride`-th element, starting at its own rank.
 constexpr std::size_t kShared = 100'000;
 
-// What rank `rank` must hold in element `index` of recv.
+// The expected value of element `index` of recv on rank `rank`.
 Expected expected_at(const TestCall& what, uint64_t seed, int rank, int size, std::size_t index) {
   switch (what.kind) {
     case Kind::allreduce: return reduce(what.dtype, what.op, seed, size, index);
@@ -163,7 +163,7 @@ Checked run_checked(Context& context, CommBackend& backend, const TestCall& what
 void run_plain(Context& context, CommBackend& backend, const TestCall& what, milliseconds timeout) {
   Buffers buffers(context.place(), what, context.rank(), context.size());
   start(context.place(), backend, what, buffers).wait(timeout);
-  // On a stream nothing has happened yet: the barrier reports how it went.
+  // On a stream nothing has run yet: the barrier reports the result.
   if (context.settings().capabilities.stream_ordered) backend.barrier().wait(timeout);
 }
 

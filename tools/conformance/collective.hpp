@@ -1,4 +1,4 @@
-// One collective of a case: run, and held against the reference.
+// One collective of a case: runs it and compares the result with the reference.
 #pragma once
 
 #include <string>
@@ -23,20 +23,20 @@ struct TestCall {
 // "float32 sum count 1024 in place"
 std::string describe(const TestCall& what);
 
-// What a checked collective gave: what carried it out, as it reports, and what is wrong, "" for nothing.
+// The result of a checked collective: how the backend executed it, and what is wrong, or "".
 struct Checked {
   ExecutionInfo execution;
   std::string fault;
 };
 
 // Fills the buffers from `seed`, runs the collective, waits, and checks every element, the guards around the buffers,
-// and that send is untouched where it is not also recv. Results that must be equal on all ranks go into *digest
-// (optional); of a large one each rank then checks a share of the elements, and all of them the whole. Uses nothing of
-// the context but rank, size and deadline, so that several threads may.
+// and that send is unchanged unless it is also recv. For results that must be equal on all ranks, it adds a digest to
+// *digest (optional); of a large result each rank then checks a part of the elements, and all ranks together check all.
+// Uses only rank, size and deadline of the context, so that several threads can call it.
 Checked run_checked(Context& context, CommBackend& backend, const TestCall& what, uint64_t seed,
                     Context* digest = nullptr);
 
-// Only runs it, with buffers of its own. For cases about how a collective ends.
+// Only runs it, with its own buffers. For cases about how a collective ends.
 void run_plain(Context& context, CommBackend& backend, const TestCall& what, milliseconds timeout);
 
 }  // namespace ddprun::conformance

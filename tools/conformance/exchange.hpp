@@ -1,5 +1,5 @@
-// Where the ranks of a test meet: an allgather through memory that they share, made before they are forked. It stands
-// in for the launcher's store, so that a backend can be tested without one.
+// An out-of-band allgather of a test's ranks, through shared memory that is created before the fork. It replaces the
+// launcher's store, so that a backend can be tested without one.
 #pragma once
 
 #include <sys/mman.h>
@@ -18,7 +18,7 @@ namespace ddprun::testing {
 
 class Exchange {
  public:
-  static constexpr int kChannels = 8;                // as many threads of a rank can gather at once, one a channel
+  static constexpr int kChannels = 8;                // threads of a rank that can gather at once, one per channel
   static constexpr std::size_t kMaxBytes = 1 << 16;  // of one rank's contribution
 
   explicit Exchange(int size) : size_(size), bytes_(sizeof(Shared) + posts(size) * sizeof(Post)) {
@@ -26,21 +26,21 @@ class Exchange {
     if (memory_ == MAP_FAILED) throw std::runtime_error("exchange: mmap failed");
     new (memory_) Shared;
     for (std::size_t i = 0; i < posts(size); ++i)
-      new (first_post() + i) Post;  // writes the header only: pages stay unused
+      new (first_post() + i) Post;  // writes only the header: other pages stay unused
   }
   ~Exchange() { munmap(memory_, bytes_); }
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
   // Gathers `bytes` bytes of every rank into recv (size * bytes), in rank order. `round` counts a rank's gathers on
-  // this channel from 1; one thread of a rank at a time uses a channel. Throws std::runtime_error at the deadline,
-  // after give_up(), and when the ranks bring different sizes.
+  // this channel from 1; only one thread of a rank at a time uses a channel. Throws std::runtime_error at the deadline,
+  // after give_up(), and if the ranks have different sizes.
   void allgather(int channel, int rank, uint32_t round, const void* send, std::size_t bytes, void* recv,
                  std::chrono::steady_clock::time_point deadline) {
     if (channel < 0 || channel >= kChannels)
       throw std::runtime_error("exchange: no channel " + std::to_string(channel));
     if (bytes > kMaxBytes) throw std::runtime_error("exchange: " + std::to_string(bytes) + " bytes are too many");
-    // A rank comes to round r + 2, which reuses these posts, only after all have posted r + 1 and so have read r.
+    // A rank reaches round r + 2, which reuses these posts, only after all have posted r + 1 and so have read r.
     Post& mine = post(channel, rank, round);
     mine.bytes = bytes;
     if (bytes > 0) std::memcpy(mine.data, send, bytes);
@@ -49,14 +49,14 @@ class Exchange {
       const Post& theirs = post(channel, peer, round);
       await(theirs, round, peer, deadline);
       if (theirs.bytes != bytes) {
-        throw std::runtime_error("exchange: rank " + std::to_string(rank) + " brings " + std::to_string(bytes) +
-                                 " bytes, rank " + std::to_string(peer) + " brings " + std::to_string(theirs.bytes));
+        throw std::runtime_error("exchange: rank " + std::to_string(rank) + " has " + std::to_string(bytes) +
+                                 " bytes, rank " + std::to_string(peer) + " has " + std::to_string(theirs.bytes));
       }
       if (bytes > 0) std::memcpy(static_cast<char*>(recv) + peer * bytes, theirs.data, bytes);
     }
   }
 
-  // Ends all waiting, now and later: a rank is gone and will not come. Any process, any thread.
+  // Ends all waiting, now and later, because a rank is gone. Any process, any thread.
   void give_up() { shared().given_up.store(true, std::memory_order_release); }
 
  private:

@@ -6,7 +6,7 @@
 namespace ddprun::conformance {
 namespace {
 
-constexpr milliseconds kPatience{120'000};  // the first use of a GPU can take a while
+constexpr milliseconds kPatience{120'000};  // the first use of a GPU can take long
 
 void join_alone(const Settings& settings) {
   comm::JoinOptions alone{.device = device_of(settings, 0), .options = settings.options};
@@ -27,7 +27,7 @@ Gpus find_gpus(const Settings& settings) {
   if (outcome.end == testing::Outcome::End::threw && outcome.number == static_cast<int>(ExitCode::plugin)) {
     return {0, outcome.error};
   }
-  throw Error(ExitCode::failure, "a group of one: " + outcome.describe());
+  throw Error(ExitCode::failure, "a world of one rank: " + outcome.describe());
 }
 
 std::string why_no_world(const Settings& settings, const Gpus& gpus, int size) {
@@ -36,7 +36,7 @@ std::string why_no_world(const Settings& settings, const Gpus& gpus, int size) {
   const std::size_t count = named ? settings.devices.size() : static_cast<std::size_t>(gpus.count);
   if (static_cast<std::size_t>(size) <= count) return "";
   return std::string(named ? "--device names " : "this machine has ") + std::to_string(count) +
-         (count == 1 ? " GPU" : " GPUs") + "; with --device 0 all ranks share one, where the plugin allows it";
+         (count == 1 ? " GPU" : " GPUs") + "; with --device 0 all ranks share one, if the plugin allows it";
 }
 
 }  // namespace ddprun::conformance

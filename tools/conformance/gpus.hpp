@@ -1,4 +1,4 @@
-// The GPUs of a suite whose buffers are in CUDA memory.
+// Checks the GPUs of a suite whose buffers are in CUDA memory.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@ namespace ddprun::conformance {
 
 struct Gpus {
   int count = 0;
-  std::string missing;  // why the plugin cannot be tested on them, in one line; empty where it can
+  std::string missing;  // one line: why the plugin cannot be tested on them; or empty
 };
 
-// Asks in a process of its own, because a process that has asked cannot fork ranks that use a GPU. Tries a group of one
-// on the first rank's GPU. Forks: for one thread only. Throws Error where the plugin fails in another way than by
-// missing something.
+// Runs in a separate process, because a process that has used CUDA cannot fork ranks that use a GPU. Tries a world of
+// one rank on the first rank's GPU. It forks: call it while there is one thread. Throws Error if the plugin fails for
+// another reason than a missing device or library.
 Gpus find_gpus(const Settings& settings);
 
-// Why there can be no world of this size; empty where it can.
+// Why a world of this size is not possible; empty if it is.
 std::string why_no_world(const Settings& settings, const Gpus& gpus, int size);
 
 }  // namespace ddprun::conformance

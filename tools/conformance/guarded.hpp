@@ -1,4 +1,4 @@
-// A buffer between guards that nobody may write.
+// A buffer between guard bytes that must not be written.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@ namespace ddprun::conformance {
 
 class Guarded {
  public:
-  // `shift` bytes behind a cache line: a buffer need be aligned to its element only, and backends that use vector
-  // instructions must not assume more. Every byte starts as poison, so that one that was never written shows.
+  // Starts `shift` bytes after a cache line: a buffer need only be aligned to its element, and backends with vector
+  // instructions must not assume more. Every byte starts as poison, so that an unwritten byte is detected.
   explicit Guarded(std::size_t bytes, std::size_t shift = 0)
       : memory_(bytes + 2 * kGuard + kLine, kPattern), bytes_(bytes) {
     const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
@@ -25,13 +25,13 @@ class Guarded {
   unsigned char* whole() { return memory_.data(); }
   std::size_t whole_bytes() const { return memory_.size(); }
 
-  // What the buffer holds now, to compare with later.
+  // A copy of the content, to compare with later.
   std::vector<unsigned char> copy() const { return {first(), first() + bytes_}; }
   bool holds(const std::vector<unsigned char>& content) const {
     return std::equal(content.begin(), content.end(), first(), first() + bytes_);
   }
 
-  // True while nothing has been written around the buffer.
+  // True if nothing has been written around the buffer.
   bool intact() const {
     const auto untouched = [](unsigned char byte) { return byte == kPattern; };
     return std::all_of(memory_.data(), first(), untouched) &&

@@ -24,14 +24,14 @@ bool is_mine(const std::string& path) {
 
 std::set<std::string> files_below(const fs::path& folder) {
   std::set<std::string> names;
-  std::error_code gone;  // others come and go while we look
+  std::error_code gone;  // files of others may disappear meanwhile
   for (fs::recursive_directory_iterator at(folder, gone), end; !gone && at != end; at.increment(gone)) {
     if (is_mine(at->path().string())) names.insert(at->path().string());
   }
   return names;
 }
 
-// Programs of the same user share /dev/shm with us; what one of them has open is not ours to judge.
+// Other programs of this user share /dev/shm; files that such a program has open are not counted.
 bool is_held(const std::string& path) {
   std::error_code gone;
   for (const auto& process : fs::directory_iterator("/proc", gone)) {
@@ -46,7 +46,7 @@ bool is_held(const std::string& path) {
   return false;
 }
 
-// Some programs, UCX among them, make a file there, fill it, and remove its name at once.
+// Some libraries, such as UCX, create a file there, fill it, and remove its name immediately.
 bool stays(const std::string& path) {
   constexpr std::chrono::milliseconds kWait{200};
   if (is_held(path)) return false;
@@ -55,12 +55,12 @@ bool stays(const std::string& path) {
   return fs::exists(path, gone);
 }
 
-// The segments that one of these processes made: columns shmid and cpid of /proc/sysvipc/shm.
+// The segments that these processes created: columns shmid and cpid of /proc/sysvipc/shm.
 std::set<std::string> segments_of(const std::vector<pid_t>& makers) {
   std::set<std::string> names;
   std::ifstream table("/proc/sysvipc/shm");
   std::string line;
-  std::getline(table, line);  // the headings
+  std::getline(table, line);  // the header line
   while (std::getline(table, line)) {
     std::istringstream columns(line);
     std::string key, id, permissions, size;

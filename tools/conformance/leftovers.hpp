@@ -1,4 +1,4 @@
-// What a backend may leave on the machine: shared memory and temporary files.
+// Finds what a backend leaves on the machine: shared memory and temporary files.
 #pragma once
 
 #include <sys/types.h>
@@ -14,21 +14,21 @@ namespace ddprun::conformance {
 
 class Leftovers {
  public:
-  // While this lives, TMPDIR is a folder of our own, so that a file in it is the backend's and nobody else's. The
-  // folder of shared memory can be another in a test of this class, whose litter would be found by others.
+  // While this object lives, TMPDIR is a private folder, so that each file in it comes from the backend. A test of this
+  // class can set another shared-memory folder, so that other tests do not find its leftovers.
   explicit Leftovers(std::string shared_memory = "/dev/shm");
   ~Leftovers();
   Leftovers(const Leftovers&) = delete;
   Leftovers& operator=(const Leftovers&) = delete;
 
-  // What has come since the last call (or the constructor) and does not go: names of this user in shared memory that no
-  // living process holds open, System V segments that one of `ranks` made, files in TMPDIR.
+  // What was created since the last call (or the constructor) and remains: this user's names in shared memory that no
+  // living process holds open, System V segments of `ranks`, files in TMPDIR.
   std::vector<std::string> found(const std::vector<pid_t>& ranks);
 
  private:
   const std::string shared_memory_;
   testing::TempDir folder_;
-  std::optional<std::string> old_folder_;  // what TMPDIR was
+  std::optional<std::string> old_folder_;  // the previous TMPDIR
   std::set<std::string> known_;
 };
 

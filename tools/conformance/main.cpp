@@ -3,9 +3,9 @@
 #include <iomanip>
 #include <iostream>
 
-#include "ddprun/error.hpp"
 #include "console/command_line.hpp"
 #include "console/program.hpp"
+#include "ddprun/error.hpp"
 #include "tools/conformance/gpus.hpp"
 #include "tools/conformance/networks.hpp"
 #include "tools/conformance/runner.hpp"
@@ -35,29 +35,31 @@ struct Arguments {
 
 void declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--plugin", arguments.plugin, "Plugin to test: a name (\"gloo\") or a path")->required();
-  app.add_option("--plugin-path", arguments.plugin_path, "Folder to look for a name in; may be given again");
+  app.add_option("--plugin-path", arguments.plugin_path, "Folder to search for a name; repeatable");
   app.add_option("--ranks", arguments.ranks, "World sizes, 1 to 16 (1,2,3,5)")
       ->delimiter(',')
       ->check(CLI::Range(1, 16));
-  app.add_option("--as", arguments.as, "What a rank is (both); a death is tested with processes only")
+  app.add_option("--as", arguments.as,
+                 "Run ranks as processes or threads (both); a death is tested only with processes")
       ->check(CLI::IsMember({"processes", "threads", "both"}));
-  app.add_option("--memory", arguments.memory, "Where the buffers are (what the plugin takes; host, where both)")
+  app.add_option("--memory", arguments.memory, "Where the buffers are (what the plugin supports; host if both)")
       ->check(CLI::IsMember({"host", "cuda"}));
   app.add_option("--device", arguments.devices,
-                 "GPU of each rank under --memory cuda, as CUDA counts them; one for all ranks (a rank's own number)")
+                 "With --memory cuda: the CUDA ordinal for each rank, or one for all ranks (rank i uses GPU i)")
       ->delimiter(',')
       ->check(CLI::Range(0, 1023));
-  app.add_option("--option", arguments.options, "Option for the plugin, key=value; may be given again");
-  app.add_option("--filter", arguments.filters, "Run only cases with this text in their name; may be given again");
+  app.add_option("--option", arguments.options, "Option for the plugin, key=value; repeatable");
+  app.add_option("--filter", arguments.filters, "Run only cases with this text in their name; repeatable");
   app.add_flag("--networks", arguments.networks,
-               "Put each rank into a network namespace of its own (with --as processes; CAP_SYS_ADMIN); ends with 77 "
-               "where that is not allowed");
-  app.add_flag("--large", arguments.large, "A million elements with every dtype and op, not only with some");
+               "Give each rank a network namespace (with --as processes; needs CAP_SYS_ADMIN); ends with 77 "
+               "if that is not allowed");
+  app.add_flag("--large", arguments.large, "Test a million elements with every dtype and op, not only with some");
   app.add_flag("--list", arguments.list, "Print the names of the cases and run none");
   app.add_flag("--verbose", arguments.verbose, "Print every case, not only those that fail");
-  app.add_option("--deadline", arguments.deadline_ms, "Milliseconds for a collective that should end well (20000)");
-  app.add_option("--fault-deadline", arguments.fault_deadline_ms, "Milliseconds for one that should time out (1000)");
-  app.add_option("--slack", arguments.slack_ms, "Milliseconds granted to a busy machine beyond the contract (3000)");
+  app.add_option("--deadline", arguments.deadline_ms, "Milliseconds for a collective that should succeed (20000)");
+  app.add_option("--fault-deadline", arguments.fault_deadline_ms,
+                 "Milliseconds for a collective that should time out (1000)");
+  app.add_option("--slack", arguments.slack_ms, "Extra milliseconds beyond the contract, for a busy machine (3000)");
 }
 
 Memory memory_from(const Arguments& arguments, const Settings& settings) {
@@ -68,8 +70,8 @@ Memory memory_from(const Arguments& arguments, const Settings& settings) {
                                    (host ? "CUDA" : "host") + " memory only");
 }
 
-// Leaves what the plugin takes and gives of the buffers' memory, which is not from its alloc. Returns the names of the
-// other algorithms.
+// Keeps only algorithms that support the buffers' memory, which is not from the plugin's alloc. Returns the names of
+// the other algorithms.
 std::vector<std::string> without_algorithms_of_other_memory(Settings& settings) {
   Capabilities& can = settings.capabilities;
   std::vector<std::string> names;
@@ -109,7 +111,7 @@ Settings settings_from(const Arguments& arguments) {
   return settings;
 }
 
-// One world's cases, filtered.
+// The cases of one world, filtered.
 std::vector<Case> cases_of(const Settings& settings, int size, As as, bool thorough, const Arguments& arguments) {
   std::vector<Case> all;
   add_collective_cases(settings, size, all);
@@ -127,7 +129,7 @@ std::vector<Case> cases_of(const Settings& settings, int size, As as, bool thoro
   return chosen;
 }
 
-// Prints what comes in, and counts it.
+// Prints and counts results.
 class Report {
  public:
   explicit Report(bool verbose) : verbose_(verbose) {}
@@ -154,7 +156,7 @@ class Report {
     skipped_ += combinations;
   }
 
-  // Prints the table's lines for a world, in the order in which its groups first came.
+  // Prints the table lines of a world, in the order in which its groups first appeared.
   void end_world(const std::string& world) {
     for (const auto& line : lines_) {
       std::cout << std::left << std::setw(20) << world << std::setw(24) << line.group << std::right << std::setw(6)
@@ -208,7 +210,7 @@ void print_plugin(const Settings& settings) {
   std::cout << ", " << settings.plugin.path << '\n' << std::flush;
 }
 
-// What ctest takes for a skip.
+// The exit status that ctest counts as a skip.
 constexpr auto kSkipped = static_cast<ExitCode>(77);
 
 ExitCode run(const Arguments& arguments) {
@@ -224,11 +226,11 @@ ExitCode run(const Arguments& arguments) {
   Report report(arguments.verbose);
   for (const auto& skipped : undeclared(settings)) report.skip(skipped.what + ": not declared", skipped.combinations);
   if (!settings.capabilities.reduce_scatter) report.skip("reduce_scatter: not declared", 1);
-  for (const auto& name : of_other_memory) report.skip("allreduce " + name + ": does not take such memory", 1);
+  for (const auto& name : of_other_memory) report.skip("allreduce " + name + ": does not support such memory", 1);
   std::size_t chosen = 0, left_out = 0;
   for (const As as : {As::processes, As::threads}) {
     if (arguments.as != "both" && arguments.as != testing::name_of(as)) continue;
-    bool thorough = true;  // in the first world with a peer to lose
+    bool thorough = true;  // in the first world with more than one rank
     for (const int size : arguments.ranks) {
       if (const std::string why = why_no_world(settings, gpus, size); !why.empty()) {
         report.skip(world_name(size, as) + ": " + why, 1);

@@ -1,5 +1,5 @@
-// Ranks on hosts of their own, as far as a kernel can show them: each in network, IPC and mount namespaces of its own,
-// joined by a bridge. Nothing of it is seen outside, and all of it ends with the ranks.
+// Ranks that look like separate hosts to the kernel: each in its own network, IPC and mount namespaces, connected by a
+// bridge. Nothing is visible outside, and everything ends with the ranks.
 #pragma once
 
 #include <sched.h>
@@ -15,7 +15,7 @@
 
 namespace ddprun::testing {
 
-// The device by which a rank reaches the others.
+// The network device of a rank.
 inline constexpr char kNetworkDevice[] = "ddprun";
 
 namespace detail {
@@ -24,8 +24,8 @@ inline void run_command(const std::string& command) {
   if (std::system((command + " 2>&1").c_str()) != 0) throw std::runtime_error("failed: " + command);
 }
 
-// The bridge is in rank 0's namespace; a pair of virtual Ethernet devices leads from it to each rank, to rank 0 as
-// well, because UCX does not take a bridge itself.
+// The bridge is in rank 0's namespace; a pair of virtual Ethernet devices leads from it to each rank, including rank 0,
+// because UCX does not use a bridge itself.
 inline void join_networks(const std::vector<pid_t>& pids) {
   run_command("ip link add bridge type bridge");
   run_command("ip link set bridge up");
@@ -39,11 +39,11 @@ inline void join_networks(const std::vector<pid_t>& pids) {
 
 }  // namespace detail
 
-// TestCall, on the thread that will talk, in a process that has no other; needs CAP_SYS_ADMIN and iproute2's `ip`.
-// Throws std::runtime_error.
+// Call it on the thread that will communicate, in a process with no other thread; needs CAP_SYS_ADMIN and iproute2's
+// `ip`. Throws std::runtime_error.
 inline void move_to_network(Rank& rank) {
   if (unshare(CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWNS) != 0) throw std::runtime_error("unshare failed");
-  // /sys shows the devices of the network that it was mounted in.
+  // /sys shows the devices of the network namespace in which it was mounted.
   if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
       mount("sysfs", "/sys", "sysfs", 0, nullptr) != 0) {
     throw std::runtime_error("mount failed");
@@ -62,7 +62,7 @@ inline void move_to_network(Rank& rank) {
   rank.meet();
 }
 
-// Why that does not work here, or "".
+// Why namespaces do not work here, or "".
 inline std::string why_no_networks() {
   const auto outcomes =
       run_ranks(2, As::processes, std::chrono::seconds(60), [](Rank& rank) { move_to_network(rank); });

@@ -1,6 +1,5 @@
-// Runs a test's ranks, as processes or as threads, under a deadline: none outlives the call, whatever it does. Threads
-// run in one child process of their own, so that they too can be killed. For tests of one thread only, because it
-// forks.
+// Runs a test's ranks, as processes or as threads, with a deadline: none outlives the call. Threads run in a separate
+// child process, so that they can be killed too. It forks, so the test must have only one thread.
 #pragma once
 
 #include <fcntl.h>
@@ -36,7 +35,7 @@ inline const char* name_of(As as) {
   return as == As::processes ? "processes" : "threads";
 }
 
-// How a rank ended, and what it told.
+// How a rank ended, and what it reported.
 struct Outcome {
   enum class End { finished, threw, exited, killed, hung };
   int rank = 0;
@@ -62,8 +61,8 @@ struct Outcome {
   }
 };
 
-// A rank's view of its world, for the body of the test. report() may be called by any thread; allgather() and meet() by
-// one thread at a time on each channel.
+// A rank's view of its world, for the body of the test. Any thread may call report(); on each channel, only one thread
+// at a time may call allgather() and meet().
 class Rank {
  public:
   Rank(int rank, int size, Exchange& exchange, int pipe, Clock::time_point deadline)
@@ -73,15 +72,14 @@ class Rank {
   int size() const { return size_; }
   Clock::time_point deadline() const { return deadline_; }
 
-  // Out of band: `bytes` bytes of every rank into recv, in rank order. Throws std::runtime_error when a peer does not
-  // come.
+  // Out of band: `bytes` bytes of every rank into recv, in rank order. Throws std::runtime_error if a peer is missing.
   void allgather(const void* send, std::size_t bytes, void* recv, int channel = 0) {
     exchange_.allgather(channel, rank_, ++rounds_.at(channel), send, bytes, recv, deadline_);
   }
   // Out of band: returns when all ranks have called it.
   void meet(int channel = 0) { allgather(nullptr, 0, nullptr, channel); }
 
-  // Puts a record into this rank's Outcome; it arrives even if the rank is killed right after.
+  // Adds a record to this rank's Outcome, even if the rank is killed immediately afterwards.
   void report(std::string_view record) { send('R', record); }
 
  private:
@@ -95,7 +93,7 @@ class Rank {
     const std::lock_guard lock(mutex_);
     for (std::size_t done = 0; done < frame.size();) {
       const ssize_t written = write(pipe_, frame.data() + done, frame.size() - done);
-      if (written < 0 && errno != EINTR) return;  // the test is gone, and so are we in a moment
+      if (written < 0 && errno != EINTR) return;  // the parent has ended, and this process is about to end
       if (written > 0) done += static_cast<std::size_t>(written);
     }
   }
@@ -140,7 +138,7 @@ class World {
  private:
   struct Child {
     pid_t pid = 0;
-    bool ended = false;  // and so has a status
+    bool ended = false;  // has a status
     bool hung = false;
     bool left_processes = false;
     int status = 0;
@@ -157,13 +155,13 @@ class World {
     for (auto& ends : pipes) {
       if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("ranks: pipe failed");
     }
-    std::fflush(nullptr);  // else a child would write the parent's buffered text a second time
+    std::fflush(nullptr);  // else children would write the buffered text again
     const pid_t parent = getpid();
     for (int child = 0; child < (as_ == As::processes ? size_ : 1); ++child) {
       const pid_t pid = fork();
       if (pid < 0) throw std::runtime_error("ranks: fork failed");
       if (pid == 0) become_child(child, parent, pipes, body);
-      setpgid(pid, pid);  // both sides say so, because either may be first
+      setpgid(pid, pid);  // parent and child both call it, because either may be first
       children_.push_back({.pid = pid});
     }
     for (int rank = 0; rank < size_; ++rank) {
@@ -179,7 +177,7 @@ class World {
                                  const std::function<void(Rank&)>& body) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
-    setpgid(0, 0);  // so that what a rank starts can be killed with it
+    setpgid(0, 0);  // so that a rank's children can be killed with it
     std::signal(SIGPIPE, SIG_IGN);
     for (int rank = 0; rank < size_; ++rank) {
       close(pipes[rank][0]);
@@ -195,10 +193,10 @@ class World {
       for (auto& thread : threads) thread.join();
     }
     std::fflush(nullptr);
-    _exit(0);  // not exit: the parent's atexit handlers and the test framework's are none of ours
+    _exit(0);  // not exit: atexit handlers are the parent's
   }
 
-  // Reads all records until every rank has closed its pipe, or has ended, or the deadline comes.
+  // Reads all records until every rank has closed its pipe or has ended, or until the deadline.
   void listen() {
     constexpr int kLookMilliseconds = 20;  // a process that a rank left behind may hold the rank's pipe open
     for (int open = size_; open > 0 && Clock::now() < deadline_;) {
@@ -207,7 +205,7 @@ class World {
       poll(polled.data(), polled.size(), kLookMilliseconds);
       for (int rank = 0; rank < size_; ++rank) {
         if (streams_[rank].fd < 0) continue;
-        const bool ended = has_ended(child_of(rank));  // asked before reading, so that nothing written before is missed
+        const bool ended = has_ended(child_of(rank));  // checked before reading, so no record is missed
         if (read_all(rank) || ended) {
           close_stream(rank);
           --open;
@@ -217,7 +215,7 @@ class World {
     for (int rank = 0; rank < size_; ++rank) close_stream(rank);
   }
 
-  // Reads what there is; true when the rank has closed its end.
+  // Reads available data; true when the rank has closed its end.
   bool read_all(int rank) {
     std::array<char, 1 << 14> chunk;
     Stream& stream = streams_[rank];
@@ -236,7 +234,7 @@ class World {
     if (stream.fd < 0) return;
     close(stream.fd);
     stream.fd = -1;
-    if (!outcomes_[rank].ok()) exchange_.give_up();  // the others need not wait for it
+    if (!outcomes_[rank].ok()) exchange_.give_up();  // the others do not wait for it
   }
 
   void take_frames(int rank) {
@@ -261,13 +259,13 @@ class World {
     text.erase(0, at);
   }
 
-  // Asks without waiting, and keeps the wait status of a child that has ended.
+  // Polls, and keeps the wait status of a child that has ended.
   static bool has_ended(Child& child) {
     if (!child.ended) child.ended = waitpid(child.pid, &child.status, WNOHANG) == child.pid;
     return child.ended;
   }
 
-  // Waits for the child; one that is still there at the deadline is killed.
+  // Waits for the child; kills it at the deadline.
   void reap(Child& child) {
     while (!has_ended(child) && !child.hung) {
       child.hung = Clock::now() > deadline_;
@@ -280,7 +278,7 @@ class World {
     child.left_processes = end_group(child.pid);
   }
 
-  // Kills what is left of the child's process group; true when it had to. What ends of itself just now is let go.
+  // Kills the rest of the child's process group; true if there was any. Processes that are about to end may finish.
   static bool end_group(pid_t child) {
     const auto grace = Clock::now() + std::chrono::milliseconds(300);
     while (kill(-child, 0) == 0) {
@@ -290,7 +288,7 @@ class World {
     return false;
   }
 
-  // Joins what a rank said of its end with what became of its process.
+  // Combines a rank's last record with the status of its process.
   void judge(Outcome& outcome, const Child& child) const {
     const bool said = outcome.end != Outcome::End::hung;
     outcome.left_processes = child.left_processes;
@@ -315,13 +313,13 @@ class World {
 };
 
 // Runs body once per rank and returns how each ended, in rank order. The body reports by Rank::report or by throwing:
-// doctest's macros do not reach the test from another process.
+// doctest's macros do not work in another process.
 inline std::vector<Outcome> run_ranks(int size, As as, std::chrono::milliseconds deadline,
                                       const std::function<void(Rank&)>& body) {
   return World(size, as, deadline).run(body);
 }
 
-// All that went wrong, one line a rank; empty when every rank finished. For CHECK(failures(outcomes) == "").
+// All failures, one line per rank; empty if every rank finished. For CHECK(failures(outcomes) == "").
 inline std::string failures(const std::vector<Outcome>& outcomes) {
   std::string text;
   for (const auto& outcome : outcomes) {

@@ -13,8 +13,8 @@ namespace {
 using testing::As;
 using testing::Outcome;
 
-// What one rank told about one case.
-struct Told {
+// What one rank reported about one case.
+struct CaseReport {
   bool started = false;
   bool passed = false;
   std::string digest;
@@ -25,16 +25,16 @@ struct Told {
   bool ended() const { return passed || !failure.empty() || !skipped.empty(); }
 };
 
-std::map<std::size_t, Told> told_by(const Outcome& outcome) {
-  std::map<std::size_t, Told> cases;
+std::map<std::size_t, CaseReport> reports_by(const Outcome& outcome) {
+  std::map<std::size_t, CaseReport> cases;
   for (const auto& record : outcome.records) {
     const Report report = read_report(record);
-    Told& told = cases[report.index];
-    if (report.kind == "start") told.started = true;
-    if (report.kind == "pass") told.passed = true, told.digest = report.text;
-    if (report.kind == "fail") told.failure = report.text;
-    if (report.kind == "skip") told.skipped = report.text;
-    if (report.kind == "note") told.notes.push_back(report.text);
+    CaseReport& reported = cases[report.index];
+    if (report.kind == "start") reported.started = true;
+    if (report.kind == "pass") reported.passed = true, reported.digest = report.text;
+    if (report.kind == "fail") reported.failure = report.text;
+    if (report.kind == "skip") reported.skipped = report.text;
+    if (report.kind == "note") reported.notes.push_back(report.text);
   }
   return cases;
 }
@@ -51,7 +51,7 @@ void add_line(std::string& text, const std::string& line) {
   text += (text.empty() ? "" : "\n") + line;
 }
 
-// One run of ranks over some cases.
+// One run of the ranks over some cases.
 class WorldRun {
  public:
   WorldRun(const Settings& settings, int size, As as, const std::vector<Case>& cases, std::size_t first,
@@ -64,21 +64,21 @@ class WorldRun {
         Context context(settings, rank);
         for (std::size_t i = first; i < last; ++i) context.run(i, cases[i].body);
       }
-      alarm(kCaseSeconds);  // for leaving the world
+      alarm(kCaseSeconds);  // time for leaving the world
     });
     std::vector<pid_t> pids;
     for (const auto& outcome : outcomes_) {
-      told_.push_back(told_by(outcome));
+      reported_.push_back(reports_by(outcome));
       pids.push_back(outcome.pid);
     }
     left_ = leftovers.found(pids);
   }
 
-  // How many of the cases have a verdict: up to and with the one that a rank did not survive.
+  // The number of cases with a verdict: up to and including the one that a rank did not survive.
   std::size_t done(std::size_t last) {
     for (std::size_t i = first_; i < last; ++i) {
       for (int rank = 0; rank < size_; ++rank) {
-        if (!outcomes_[rank].ok() && !told_[rank][i].ended()) return i + 1;
+        if (!outcomes_[rank].ok() && !reported_[rank][i].ended()) return i + 1;
       }
     }
     return last;
@@ -88,9 +88,9 @@ class WorldRun {
     const Case& the_case = cases_[index];
     Result result{world_name(size_, as_), the_case.group, the_case.name, Result::State::passed, "", {}};
     for (int rank = 0; rank < size_; ++rank) {
-      const Told& told = told_[rank][index];
-      result.notes.insert(result.notes.end(), told.notes.begin(), told.notes.end());
-      if (!told.skipped.empty()) result.state = Result::State::skipped, result.text = told.skipped;
+      const CaseReport& reported = reported_[rank][index];
+      result.notes.insert(result.notes.end(), reported.notes.begin(), reported.notes.end());
+      if (!reported.skipped.empty()) result.state = Result::State::skipped, result.text = reported.skipped;
     }
     std::string wrong = failures_of(index);
     if (wrong.empty()) wrong = different_digests(index);
@@ -98,13 +98,13 @@ class WorldRun {
     return result;
   }
 
-  // What is wrong with how the world ended, beyond its cases.
+  // Errors at the end of the world, outside its cases.
   std::string wrong_at_end(std::size_t last) {
     std::string text;
     for (const auto& outcome : outcomes_) {
-      bool all_told = true;
-      for (std::size_t i = first_; i < last; ++i) all_told &= told_[outcome.rank][i].ended();
-      if (!outcome.ok() && all_told) add_line(text, how_it_ended(outcome) + ", after its last case");
+      bool all_reported = true;
+      for (std::size_t i = first_; i < last; ++i) all_reported &= reported_[outcome.rank][i].ended();
+      if (!outcome.ok() && all_reported) add_line(text, how_it_ended(outcome) + ", after its last case");
       if (outcome.left_processes) add_line(text, "rank " + std::to_string(outcome.rank) + ": left processes behind");
     }
     for (const auto& left : left_) add_line(text, "left behind: " + left);
@@ -116,14 +116,14 @@ class WorldRun {
     std::string text;
     std::string echoes;
     for (int rank = 0; rank < size_; ++rank) {
-      const Told& told = told_[rank][index];
+      const CaseReport& reported = reported_[rank][index];
       const bool dies = cases_[index].last_rank_dies && rank == size_ - 1;
       const bool killed = outcomes_[rank].end == Outcome::End::killed && outcomes_[rank].number == SIGKILL;
-      if (!told.failure.empty()) add_line(text, "rank " + std::to_string(rank) + ": " + told.failure);
+      if (!reported.failure.empty()) add_line(text, "rank " + std::to_string(rank) + ": " + reported.failure);
       if (dies && killed) continue;
       if (dies) add_line(text, "rank " + std::to_string(rank) + ": should have died in this case, but finished");
-      if (told.ended()) continue;
-      // A rank that waited out of band for one that was gone only echoes the cause.
+      if (reported.ended()) continue;
+      // A rank that waited out of band for a dead rank only repeats the cause.
       add_line(outcomes_[rank].error.starts_with("exchange: ") ? echoes : text, how_it_ended(outcomes_[rank]));
     }
     return text.empty() ? echoes : text;
@@ -131,9 +131,9 @@ class WorldRun {
 
   std::string different_digests(std::size_t index) {
     for (int rank = 1; rank < size_; ++rank) {
-      if (!told_[rank][index].passed || !told_[0][index].passed) continue;
-      if (told_[rank][index].digest == told_[0][index].digest) continue;
-      return "rank " + std::to_string(rank) + ": its result has other bits than that of rank 0";
+      if (!reported_[rank][index].passed || !reported_[0][index].passed) continue;
+      if (reported_[rank][index].digest == reported_[0][index].digest) continue;
+      return "rank " + std::to_string(rank) + ": its result differs from that of rank 0";
     }
     return "";
   }
@@ -143,11 +143,11 @@ class WorldRun {
   int size_;
   As as_;
   std::vector<Outcome> outcomes_;
-  std::vector<std::map<std::size_t, Told>> told_;
+  std::vector<std::map<std::size_t, CaseReport>> reported_;
   std::vector<std::string> left_;
 };
 
-// Behind the last case of the world that starts with `first`.
+// The result for the end of the world that starts with case `first`.
 std::size_t end_of_world(const std::vector<Case>& cases, std::size_t first) {
   if (cases[first].own_world) return first + 1;
   std::size_t last = first;

@@ -1,4 +1,4 @@
-// Runs cases in worlds of ranks and joins what the ranks found into one verdict a case.
+// Runs cases in worlds of ranks and combines the ranks' results into one verdict per case.
 #pragma once
 
 #include <functional>
@@ -16,14 +16,14 @@ struct Result {
   std::string group;
   std::string name;
   State state = State::passed;
-  std::string text;  // failed: what was wrong, a line a rank; skipped: why
+  std::string text;  // failed: the errors, one line per rank; skipped: why
   std::vector<std::string> notes;
 };
 
 std::string world_name(int size, testing::As as);
 
-// Runs the cases in one world, and goes on in a new one behind a case that broke it; `sink` sees each result as soon as
-// it is known. One thread only: it forks.
+// Runs the cases in one world, and starts a new world after a case that broke it; `sink` gets each result immediately.
+// It forks, so the caller must have only one thread.
 void run_cases(const Settings& settings, int size, testing::As as, const std::vector<Case>& cases, Leftovers& leftovers,
                const std::function<void(const Result&)>& sink);
 

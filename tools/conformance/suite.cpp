@@ -73,7 +73,7 @@ void Context::note(const std::string& text) {
 }
 
 void Context::digest(const void* data, std::size_t bytes) {
-  // FNV-1a, 64 bits (Fowler, Noll, Vo); continued from what was digested before.
+  // FNV-1a, 64 bits (Fowler, Noll, Vo); continues the previous digest.
   for (std::size_t i = 0; i < bytes; ++i) {
     digest_ = (digest_ ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3;
   }

@@ -1,4 +1,4 @@
-// A folder that goes when the test does.
+// A folder that is removed with its object.
 #pragma once
 
 #include <cstdlib>
@@ -36,7 +36,7 @@ class TempDir {
   std::filesystem::path path_;
 };
 
-// One that is the current directory meanwhile.
+// A TempDir that is the current directory meanwhile.
 class InTempDir : public TempDir {
  public:
   InTempDir() : before_(std::filesystem::current_path()) { std::filesystem::current_path(path()); }

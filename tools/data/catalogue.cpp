@@ -22,7 +22,7 @@ const DataSet kMnist{
     },
 };
 
-// The data set of that name reads Debian's package unless data.root says otherwise.
+// The data set of that name reads the files of a Debian package unless data.root is set.
 const DataSet kFashionMnist{
     "fashion-mnist",
     "data/fashion-mnist",

@@ -1,5 +1,5 @@
-// fetch: downloads of published data sets. It pins what each file must be, and brings it whole and verified, or not at
-// all; what the files hold is data/'s concern.
+// fetch: downloads of published data sets. It pins each file's checksum, and stores a file whole and verified or not at
+// all; the module data reads the files.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace ddprun::fetch {
 
-// A file as its publisher gives it out: kept as it is, archives and .gz included.
+// A file as published: archives and .gz files are kept as they are.
 struct RemoteFile {
   std::string name;
   int64_t bytes = 0;
@@ -17,18 +17,18 @@ struct RemoteFile {
 
 struct DataSet {
   std::string name;
-  std::string root;                // where it goes unless the user says otherwise; relative to the current folder
-  bool found_in_root = true;       // whether data.name = `name` looks in `root` when data.root is left out
-  std::vector<std::string> bases;  // a file's URL is a base and its name; the later ones serve when the first does not
+  std::string root;                // default folder; relative to the current folder
+  bool found_in_root = true;       // `root` is also the default of data.root
+  std::vector<std::string> bases;  // base + file name = URL; tried in this order
   std::vector<RemoteFile> files;
 };
 
-// All that `ddprun data fetch` knows.
+// All data sets for `ddprun data fetch`.
 const std::vector<DataSet>& catalogue();
 
 std::vector<std::string> data_set_names();
 
-// Throws Error(usage), which names the nearest, for a data set that is not in the catalogue.
+// Throws Error(usage) with the nearest name for a data set that is not in the catalogue.
 const DataSet& find_data_set(const std::string& name);
 
 }  // namespace ddprun::fetch

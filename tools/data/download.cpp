@@ -65,22 +65,22 @@ class Download {
   }
 
  private:
-  // Locks the part. False: the file itself is there.
+  // Locks the part. False: the final file exists.
   bool claim() {
-    for (bool told = false; !exists(path_); told = true) {
+    for (bool reported = false; !exists(path_); reported = true) {
       part_ = PartFile::lock(path_, [this] { stop_.check(); });
       if (part_ && !exists(path_)) return true;
       if (part_) {
-        part_->remove();  // made in the moment in which another process put the file there
+        part_->remove();  // created just when another process finished the file
         return false;
       }
-      if (!told) listener_.says("another process fetches it into " + folder_ + "; waiting for that");
+      if (!reported) listener_.says("another process fetches it into " + folder_ + "; waiting for that");
       if (const auto code = stop_.within(kLookAgain)) throw Error(*code, word(*code));
     }
     return false;
   }
 
-  // Until the part is the file.
+  // Downloads until the part is complete and becomes the file.
   Outcome fill(const std::vector<std::string>& urls) {
     if (part_->bytes() >= file_.bytes) {
       if (is_published()) return Outcome::part_was_whole;
@@ -105,7 +105,7 @@ class Download {
     part_->restart();
   }
 
-  // Fills the part and compares the sum. Returns why that URL is given up; empty: the part is the file.
+  // Fills the part and compares the sum. Returns why this URL failed; empty: the part is the file.
   std::string bring_from(const std::string& url) {
     while (true) {
       const bool has_others = part_->bytes() > 0;  // bytes of an earlier attempt, or of another source
@@ -116,11 +116,11 @@ class Download {
         part_->restart();
         return "it sends another file than the published one: " + wrong;
       }
-      start_again("what was here before " + url + " went on with it seems to be damaged (" + wrong + ")");
+      start_again("the part before " + url + " seems to be damaged (" + wrong + ")");
     }
   }
 
-  // Requests until the part is full. Returns why that URL is given up; empty: the part is full.
+  // Requests until the part is full. Returns why this URL failed; empty: the part is full.
   std::string take_from(const std::string& url) {
     listener_.begins(url, part_->bytes());
     bool answered = false;
@@ -131,7 +131,7 @@ class Download {
       if (ending.kind == Ending::Kind::whole) return "";
       if (ending.kind == Ending::Kind::stopped) leave(*stop_.asked());
       if (ending.kind == Ending::Kind::cut) answered = true;
-      // A host that has answered before may be back in a moment; one that never did is not asked again.
+      // A host that has answered before may soon be back; a host that never answered is not tried again.
       if (ending.kind == Ending::Kind::failed || !answered) return ending.reason;
       attempt = part_->bytes() - before >= limits_.progress ? 1 : attempt + 1;
       if (attempt > limits_.attempts) {
@@ -155,7 +155,7 @@ class Download {
       throw Error(code, word(code));
     }
     throw Error(code, word(code) + ": " + part_->path() + " holds " + console::human_bytes(part_->bytes()) + " of " +
-                          console::human_bytes(file_.bytes) + "; the same command goes on from there");
+                          console::human_bytes(file_.bytes) + "; the same command resumes from there");
   }
 
   const RemoteFile& file_;

@@ -1,4 +1,4 @@
-// One published file into a folder: whole and with the right SHA-256, or not at all.
+// Downloads one published file into a folder: whole and with the right SHA-256, or not at all.
 #pragma once
 
 #include <string>
@@ -9,34 +9,33 @@
 
 namespace ddprun::fetch {
 
-// Hears how a download goes. Called by the thread that downloads.
+// Receives the progress of a download, on the thread that downloads.
 class Listener {
  public:
   virtual ~Listener() = default;
-  // A source is asked for the first time; the part holds `bytes` already.
+  // A source is tried for the first time; the part holds `bytes` already.
   virtual void begins(const std::string& url, int64_t bytes) = 0;
   // The part holds `bytes` now.
   virtual void grows(int64_t bytes) = 0;
-  // What is waited for, or went wrong and is tried again.
+  // A line about waiting or about a retry.
   virtual void says(const std::string& line) = 0;
 };
 
 enum class Outcome {
   downloaded,
-  part_was_whole,    // an earlier attempt had left all of it; no source was asked
-  already_verified,  // it was in its place
+  part_was_whole,    // an earlier attempt had left it complete; no download
+  already_verified,  // the file existed
 };
 
-// Brings `file` to `<folder>/<file.name>`; makes the folder. A file that is there is read and verified, and never
-// written to. Otherwise the bytes go into `<file.name>.part`, after what an earlier attempt has left there, and the
-// part is renamed once its SHA-256 is right. Another process that fetches the same file into the same folder is waited
-// for. The URLs are tried in turn; a connection that is cut is made again, within the limits. Where the whole has
-// another SHA-256, the part is emptied and the next URL tried; but first the same one, if it had not given all of the
-// bytes. One thread.
+// Puts `file` at `<folder>/<file.name>`; creates the folder. An existing file is read and verified, never written.
+// Otherwise the bytes are appended to `<file.name>.part`, and the part is renamed once its SHA-256 is right. If another
+// process fetches the same file into the same folder, it waits for that. The URLs are tried in order; a broken
+// connection is retried, within the limits. If the SHA-256 is wrong, the part is emptied and the next URL is tried; if
+// this URL had sent only some of the bytes, it is tried again first. One thread.
 //
-// Throws Error(usage) for a file that is there and is not the published one; Error(failure) when no URL gives the file,
-// with the reason of each (what is in the part stays for another attempt), and when the disk refuses; Error(interrupted
-// or terminated) when it is asked to stop, also while it reads what is there (the part stays).
+// Throws Error(usage) for an existing file that is not the published one; Error(failure) if no URL works, with the
+// reason of each (the part is kept for another attempt), or if the disk fails; Error(interrupted or terminated) when it
+// is asked to stop, also while it reads an existing file (the part is kept).
 Outcome download(const RemoteFile& file, const std::string& folder, const std::vector<std::string>& urls,
                  const Limits& limits, Stop& stop, Listener& listener);
 

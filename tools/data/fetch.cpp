@@ -15,7 +15,7 @@ namespace {
 
 using console::human_bytes;
 
-// Tells how one file comes.
+// Reports the progress of one file.
 class Display : public Listener {
  public:
   explicit Display(const RemoteFile& file) : file_(file) {}
@@ -54,7 +54,7 @@ class Display : public Listener {
       case Outcome::part_was_whole: return "was complete, SHA-256 as published";
       case Outcome::already_verified: return "already verified";
     }
-    throw std::logic_error("an outcome that is none");
+    throw std::logic_error("unknown outcome");
   }
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   double bytes_per_second(int64_t bytes) const {

@@ -1,5 +1,5 @@
-// A whole data set, with its progress on stderr: a bar for each file on a terminal, a line at its start and its end
-// elsewhere.
+// Downloads a whole data set, with progress on stderr: on a terminal a bar for each file, otherwise a line at its start
+// and its end.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 namespace ddprun::fetch {
 
 struct FetchOptions {
-  std::string root;    // the folder; empty: the data set's own
-  std::string mirror;  // a base in place of the official ones: http, https or file; empty: none
+  std::string root;    // the folder; empty: the data set's default
+  std::string mirror;  // a base that replaces the official ones: http, https or file; or empty
   Limits limits;
 };
 
-// Downloads what is missing and verifies the rest, file by file. Returns one line that says how to use it in a config.
-// Errors are those of download(), and Error(usage) for a mirror that is no such URL. Call it while there is one thread.
+// Downloads missing files and verifies the others. Returns one line that says how to use the data set in a config.
+// Errors are those of download(), and Error(usage) for an invalid mirror. Call it while there is one thread.
 std::string fetch(const DataSet& set, const FetchOptions& options);
 
 }  // namespace ddprun::fetch

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <functional>
 
-#include "ddprun/error.hpp"
 #include "config/experiment.hpp"
 #include "console/terminal.hpp"
 #include "data/plugin_dataset.hpp"
 #include "data/survey.hpp"
+#include "ddprun/error.hpp"
 #include "tools/data/dataset_sheet.hpp"
 #include "tools/data/picture.hpp"
 #include "tools/data/png.hpp"
@@ -17,9 +17,9 @@
 namespace ddprun::info {
 namespace {
 
-constexpr int64_t kLines = 5;  // samples that are shown where they are no pictures
+constexpr int64_t kLines = 5;  // samples to show if they are no images
 
-// What to open, and how an error of it is reported.
+// The data set to open, and how to report its errors.
 struct Source {
   data::DataOptions data;
   std::function<std::string(const std::string& key, const std::string& reason)> fault;
@@ -64,7 +64,7 @@ const Dataset& chosen_split(const Splits& splits, const Request& request) {
 std::string show_values(const Dataset& split, const Request& request) {
   if (!request.png.empty()) {
     throw Error(ExitCode::usage, "--png " + request.png +
-                                     ": a sample is no picture, which has two dimensions, or three of which the first "
+                                     ": a sample is no image; an image has two dimensions, or three of which the first "
                                      "is 1 or 3");
   }
   std::vector<data::Sample> samples;

@@ -1,4 +1,4 @@
-// `ddprun data info`: what a data set holds.
+// `ddprun data info`: the content of a data set.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace ddprun::info {
 
 struct Request {
   std::string data_set;                   // its name, or a plugin's name or path; or
-  std::string config;                     // --config: that of an experiment
+  std::string config;                     // --config: the data set of an experiment
   std::vector<std::string> overrides;     // --set, of the experiment
   std::string root;                       // --root
   std::vector<std::string> options;       // --option key=value
@@ -22,7 +22,7 @@ struct Request {
   int64_t scale = 1;                      // --scale
 };
 
-// Gives the text to print, or writes the sample into request.png. Throws Error.
+// Returns the text to print, or writes the sample into request.png. Throws Error.
 std::string show(const Request& request);
 
 }  // namespace ddprun::info

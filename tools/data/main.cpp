@@ -1,4 +1,4 @@
-// ddprun-data: gets data sets, and shows them.
+// ddprun-data: downloads and shows data sets.
 #include "console/command_line.hpp"
 #include "console/program.hpp"
 #include "tools/data/fetch.hpp"
@@ -15,9 +15,8 @@ struct FetchRequest {
 CLI::App* declare_fetch(CLI::App& data, FetchRequest& request) {
   auto* to = data.add_subcommand("fetch", "Download a data set and verify it; an earlier download is resumed");
   to->add_option("dataset", request.data_set, quoted_list(fetch::data_set_names()))->type_name("NAME");
-  to->add_option("--root", request.options.root, "The folder that it goes into")->type_name("DIR");
-  to->add_option("--mirror", request.options.mirror, "Download the files from here instead of their official place")
-      ->type_name("URL");
+  to->add_option("--root", request.options.root, "The target folder")->type_name("DIR");
+  to->add_option("--mirror", request.options.mirror, "Base URL that replaces the official source")->type_name("URL");
   return to;
 }
 
@@ -30,30 +29,30 @@ ExitCode run_fetch(const FetchRequest& request) {
   return ExitCode::ok;
 }
 
-// The data set by its name, or that of a config; then which sample is shown, and how.
+// The data set, by its name or from a config; then which sample to show, and how.
 CLI::App* declare_info(CLI::App& data, info::Request& request) {
   auto* to = data.add_subcommand("info", "Show shapes, value ranges, classes and a sample of a data set");
   to->add_option("dataset", request.data_set, "A data set's name, or a plugin's name or path")->type_name("NAME");
-  auto* config = to->add_option("--config", request.config, "Take data.* and the seed of an experiment");
+  auto* config = to->add_option("--config", request.config, "Use data.* and the seed of an experiment");
   config->type_name("FILE");
   console::add_overrides(*to, request.overrides)->needs(config);
   to->add_option("--root", request.root, "The folder of its files")->type_name("DIR")->excludes(config);
-  const std::string about_options = "As data.options: --option samples=100; any number";
+  const std::string about_options = "As data.options: --option samples=100; repeatable";
   console::add_repeated(*to, "--option", request.options, "KEY=VALUE", about_options)->excludes(config);
-  to->add_option("--seed", request.seed, "Of what is random about it")
+  to->add_option("--seed", request.seed, "Seed of its random parts")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
       ->excludes(config);
   console::add_plugin_path(*to, request.plugin_paths);
   to->add_option("--sample", request.sample, "The sample to show")->capture_default_str();
-  to->add_option("--split", request.split, "Of which split")
+  to->add_option("--split", request.split, "The split of the sample")
       ->check(CLI::IsMember({"train", "test"}))
       ->capture_default_str();
-  to->add_option("--epoch", request.epoch, "As a training sees it in this epoch, from 0")
+  to->add_option("--epoch", request.epoch, "Show the sample as training sees it in this epoch, from 0")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   auto* png = to->add_option("--png", request.png, "Write the sample into a PNG instead")->type_name("FILE");
-  to->add_option("--scale", request.scale, "Enlarge the PNG so many times")
+  to->add_option("--scale", request.scale, "Enlarge the PNG by this factor")
       ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->needs(png);
@@ -61,7 +60,7 @@ CLI::App* declare_info(CLI::App& data, info::Request& request) {
 }
 
 ExitCode run_program(int argc, char** argv) {
-  CLI::App cli("Get data sets, and look at them", "ddprun data");
+  CLI::App cli("Download data sets and show their content", "ddprun data");
   cli.require_subcommand(0, 1);
   FetchRequest fetched;
   info::Request shown;

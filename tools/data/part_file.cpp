@@ -27,7 +27,7 @@ std::unique_ptr<PartFile> PartFile::lock(const std::string& final_path, const st
   return part;
 }
 
-// Between open and lock, the one who held the lock may have renamed or deleted the file.
+// Between open and lock, the previous owner of the lock may have renamed or deleted the file.
 bool PartFile::still_there() const {
   struct stat opened {
   }, named{};

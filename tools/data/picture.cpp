@@ -34,8 +34,8 @@ uint8_t pixel_of(double value, ShownRange range) {
   return static_cast<uint8_t>(std::lround(255 * (value - range.low) / (range.high - range.low)));
 }
 
-// Which old pixels along one side a new pixel stands for, and by how much each: whole numbers that add up to the old
-// length, so that averages are exact.
+// For one side: which old pixels a new pixel covers, and the weight of each. Weights are integers that add up to the
+// old length, so averages are exact.
 struct Cover {
   std::size_t first = 0;
   std::vector<uint64_t> weights;
@@ -81,7 +81,7 @@ Picture resized(const Picture& picture, Size to) {
   return made;
 }
 
-// The picture's size on a grid of squares a column wide and half a line high, at most `most` squares to a pixel.
+// The image's size on a grid of squares, one column wide and half a line high, with at most `most` squares per pixel.
 Size fitted(const Picture& picture, int columns, double most) {
   const auto height = static_cast<double>(picture.height), width = static_cast<double>(picture.width);
   const double scale = std::min({most, columns / width, 2 * kMostLines / height});
@@ -99,7 +99,7 @@ int distance(Rgb a, Rgb b) {
   return red * red + green * green + blue * blue;
 }
 
-// The nearest of xterm's 6 x 6 x 6 cube and its 24 greys.
+// The nearest colour of xterm's 6 x 6 x 6 cube and its 24 greys.
 int cube256(Rgb colour) {
   constexpr std::array<int, 6> levels = {0, 95, 135, 175, 215, 255};
   const auto nearest = [&](int value) {
@@ -116,7 +116,7 @@ int cube256(Rgb colour) {
   return greyer ? 232 + grey : 16 + 36 * red + 6 * green + blue;
 }
 
-// What selects a colour (ISO 8613-6) for the foreground, "38", or the background, "48".
+// The escape code that selects a colour (ISO 8613-6) for the foreground, "38", or the background, "48".
 std::string select(std::string_view ground, Rgb colour, console::Colours colours) {
   if (colours == console::Colours::cube256) return fmt::format("{};5;{}", ground, cube256(colour));
   return fmt::format("{};2;{};{};{}", ground, colour.red, colour.green, colour.blue);

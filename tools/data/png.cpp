@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "ddprun/error.hpp"
 #include "base/file.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::info {
 namespace {
@@ -47,7 +47,7 @@ std::string encode_png(const Picture& picture, std::size_t scale) {
 }
 
 void write_png(const std::string& path, const Picture& picture, std::size_t scale) {
-  std::error_code ignored;  // what cannot be seen is found when it is written
+  std::error_code ignored;  // an error here is reported when the file is written
   const auto status = std::filesystem::status(path, ignored);
   if (std::filesystem::is_directory(status)) throw_file_error("write", path, EISDIR);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {

@@ -1,4 +1,4 @@
-// Pictures as PNG files (ISO/IEC 15948), by libpng.
+// Images as PNG files (ISO/IEC 15948), by libpng.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@ namespace ddprun::info {
 // The longest side of a PNG, in pixels.
 constexpr std::size_t most_png_side = 16384;
 
-// A whole PNG file: 8 bits, grey or RGB, every pixel of the picture as a square of `scale` by `scale`. Throws
-// Error(usage) where a side would be longer than most_png_side, Error(failure) with libpng's words.
+// A whole PNG file: 8 bits, grey or RGB, every pixel as a square of `scale` by `scale`. Throws Error(usage) if a side
+// would be longer than most_png_side, Error(failure) with libpng's message.
 std::string encode_png(const Picture& picture, std::size_t scale = 1);
 
-// Writes it over `path`, whole or not at all. Throws as above, and Error(failure) with path and reason; what is there
-// and is no regular file (a folder, a device) is refused.
+// Writes it to `path`, whole or not at all. Throws as above, and Error(failure) with path and reason; refuses to
+// replace anything but a regular file.
 void write_png(const std::string& path, const Picture& picture, std::size_t scale = 1);
 
 }  // namespace ddprun::info

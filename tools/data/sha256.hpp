@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4) of what is given piece by piece; OpenSSL does the work.
+// Incremental SHA-256 (FIPS 180-4), by OpenSSL.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ struct evp_md_ctx_st;
 
 namespace ddprun::fetch {
 
-// One thread. Throws Error(failure) where OpenSSL refuses, as under a policy without SHA-256.
+// One thread. Throws Error(failure) if OpenSSL refuses, for example under a policy without SHA-256.
 class Sha256 {
  public:
   Sha256();
@@ -19,12 +19,12 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
 
   void update(const void* data, size_t bytes);
-  // Takes in what an open file holds from where it stands to its end, and returns how many bytes that was. Calls
-  // `before_each` before every piece; what that throws ends it. Throws Error(failure) with path and errno's words.
+  // Adds the rest of an open file, from its current position, and returns the number of bytes. Calls `before_each`
+  // before every piece; its exceptions pass through. Throws Error(failure) with path and errno's message.
   int64_t update_from(int fd, const std::string& path, const std::function<void()>& before_each);
-  // Forgets what was given.
+  // Starts again with no data.
   void restart();
-  // 64 hexadecimal digits of all that was given so far; more may follow.
+  // The hash of all data so far as 64 hexadecimal digits; more data may follow.
   std::string hex() const;
 
  private:

@@ -1,4 +1,4 @@
-// SIGINT and SIGTERM, noticed wherever a download waits.
+// Handles SIGINT and SIGTERM wherever a download waits.
 #pragma once
 
 #include <chrono>
@@ -13,17 +13,17 @@ namespace ddprun::fetch {
 // "interrupted" or "terminated".
 std::string word(ExitCode code);
 
-// While it lives, the two signals end nothing but are noted here. Make it while there is one thread; one thread uses
-// it.
+// While it lives, the two signals do not end the process but are noted here. Create it while there is one thread; only
+// one thread uses it.
 class Stop {
  public:
-  // Readable when a signal has come; for a poll.
+  // Readable once a signal has arrived; for poll().
   int fd() const { return signals_.fd(); }
-  // interrupted or terminated, once such a signal has come; it stays so.
+  // interrupted or terminated, once such a signal has arrived.
   std::optional<ExitCode> asked();
-  // Throws Error(interrupted or terminated), which says no more than that, once it is asked to stop.
+  // Throws Error(interrupted or terminated), with only that word, once it is asked to stop.
   void check();
-  // Waits this long, or until it is asked to stop.
+  // Waits for this time, or until it is asked to stop.
   std::optional<ExitCode> within(std::chrono::milliseconds time);
 
  private:

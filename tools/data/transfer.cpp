@@ -24,7 +24,7 @@ struct MultiCleanup {
   void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
 };
 
-// What a Content-Range header says: "bytes 100-199/200".
+// The content of a Content-Range header: "bytes 100-199/200".
 struct ContentRange {
   long long first = -1;
   long long last = -1;
@@ -42,12 +42,12 @@ std::optional<ContentRange> read_content_range(std::string_view header) {
   return range;
 }
 
-// An HTTP status after which the same request may succeed a little later (RFC 9110, and RFC 6585 for 429).
+// An HTTP status after which the same request may soon succeed (RFC 9110, and RFC 6585 for 429).
 bool is_transient(long status) {
   return status == 408 || status == 429 || status == 500 || status == 502 || status == 503 || status == 504;
 }
 
-// A file has no header that tells its size from that of a range.
+// With file: there is no header that distinguishes the file's size from a range's.
 bool is_file(const std::string& url) {
   return ::strncasecmp(url.c_str(), "file:", 5) == 0;
 }
@@ -91,7 +91,7 @@ class Request {
     set(CURLOPT_HEADERDATA, this);
     set(CURLOPT_WRITEFUNCTION, &Request::on_body);
     set(CURLOPT_WRITEDATA, this);
-    // Not CURLOPT_RESUME_FROM: libcurl would fail where a server sends the whole file instead.
+    // Not CURLOPT_RESUME_FROM: with it, libcurl fails if a server sends the whole file instead.
     if (asked_from_ > 0) set(CURLOPT_RANGE, (std::to_string(asked_from_) + "-").c_str());
     curl_multi_add_handle(multi_.get(), easy_.get());
   }
@@ -134,7 +134,7 @@ class Request {
   }
 
   bool connected() const {
-    curl_off_t microseconds = 0;  // until the connection stood; 0: it never did
+    curl_off_t microseconds = 0;  // until connected; 0: never
     curl_easy_getinfo(easy_.get(), CURLINFO_CONNECT_TIME_T, &microseconds);
     return microseconds > 0;
   }
@@ -142,7 +142,7 @@ class Request {
   static size_t on_header(char* line, size_t, size_t size, void* self) {
     auto& request = *static_cast<Request*>(self);
     const std::string_view text(line, size);
-    if (text.starts_with("HTTP/")) request.range_ = {};  // of the next answer, after a redirection
+    if (text.starts_with("HTTP/")) request.range_ = {};  // a new answer, after a redirection
     if (const auto range = read_content_range(text)) request.range_ = *range;
     return size;
   }
@@ -157,9 +157,9 @@ class Request {
     }
   }
 
-  // False ends the request; refusal_ or the status then says why.
+  // False ends the request; refusal_ or the status then has the reason.
   bool take(const char* data, size_t size) {
-    // An error page: nobody needs it, and it may have no end.
+    // An error page is not needed, and it may have no end.
     error_page_ = !file_ && status() != 200 && status() != 206;
     if (error_page_) return false;
     if (!began_ && !begin()) return false;
@@ -171,11 +171,11 @@ class Request {
     return true;
   }
 
-  // At the first byte of the body: does what is coming fit what was asked for?
+  // At the first byte of the body: does the answer match the request?
   bool begin() {
     began_ = true;
     if (!file_ && status() == 206) {
-      if (range_.first != part_.bytes()) return refuse("it sends another range than it was asked for");
+      if (range_.first != part_.bytes()) return refuse("it sends a range that was not requested");
       if (range_.total >= 0 && range_.total != bytes_) return refuse_size(range_.total);
     } else if (!file_ && part_.bytes() > 0) {
       part_.restart();

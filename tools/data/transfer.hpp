@@ -1,4 +1,5 @@
-// One request over libcurl, into a part file. It asks for what the part misses and believes nothing that does not fit.
+// One request with libcurl, into a part file. It requests what the part misses and rejects any answer that does not
+// fit.
 #pragma once
 
 #include <chrono>
@@ -12,9 +13,9 @@
 namespace ddprun::fetch {
 
 struct Limits {
-  std::chrono::milliseconds connect{15'000};  // until a connection stands
-  std::chrono::seconds stall{30};             // without a byte, then the connection counts as cut; at least 1
-  int attempts = 5;                           // in a row that each brought less than `progress`
+  std::chrono::milliseconds connect{15'000};  // until connected
+  std::chrono::seconds stall{30};             // time without a byte until the connection counts as cut; at least 1
+  int attempts = 5;                           // in a row, each with less than `progress`
   int64_t progress = 1 << 20;                 // bytes
   std::chrono::milliseconds backoff{500};     // before the second of them; doubles from one to the next
 };

@@ -20,7 +20,7 @@ std::string shortest(Number value) {
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
-// Names and numbers without a comma or quotes among them: no field needs quotes.
+// Only names and numbers, without commas or quotes: no field needs quotes.
 class Line {
  public:
   void add(std::string_view field) {
@@ -38,7 +38,7 @@ class Line {
   bool first_ = true;
 };
 
-// A list has no place in a line.
+// A list does not fit into a CSV field.
 void add_name(Line& line, const char* key, double) {
   line.add(std::string_view(key));
 }

@@ -1,4 +1,4 @@
-// Records as CSV (RFC 4180): a header, a line a record, every line ended by CR LF; a figure that was not measured is an
+// Records as CSV (RFC 4180): a header, one line per record, lines end with CR LF; a figure that was not measured is an
 // empty field.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace ddprun::exporter {
 
 // Every step of every rank, by rank: "rank", then the keys of steps-rank<N>.jsonl.
 std::string steps_csv(const record::Run& run);
-// The keys of epochs.jsonl, but for the losses by rank.
+// The keys of epochs.jsonl, except the losses by rank.
 std::string epochs_csv(const record::Run& run);
 
 }  // namespace ddprun::exporter

@@ -12,7 +12,7 @@ enum class Wire : uint32_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 constexpr uint32_t kEventTime = 1, kEventStep = 2, kEventVersion = 3, kEventSummary = 5;
 constexpr uint32_t kSummaryValue = 1, kValueTag = 1, kValueSimple = 2;
 
-// Little-endian, as protobuf and TFRecord have it.
+// Little-endian, as in protobuf and TFRecord.
 template <class Unsigned>
 void put_fixed(std::string& out, Unsigned value) {
   for (std::size_t byte = 0; byte < sizeof value; ++byte) out += static_cast<char>(value >> (8 * byte) & 0xFF);

@@ -1,6 +1,6 @@
-// Event files of TensorBoard: records of TFRecord, each a protobuf message tensorflow.Event (tensorflow/core/util/
-// event.proto). The few fields that scalars need are encoded here: libtorch exports a protobuf of its own, which a
-// second one must not meet in one process.
+// Event files of TensorBoard: TFRecord records, each a protobuf message tensorflow.Event (tensorflow/core/util/
+// event.proto). The few fields that scalars need are encoded here: libtorch exports its own protobuf, and a second one
+// in the same process would conflict.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace ddprun::exporter {
 
-// The bytes of one such file, from its first record on. Copyable; one thread.
+// The bytes of one such file. Copyable; one thread.
 class EventFile {
  public:
   // `time` in seconds since 1970.
@@ -24,8 +24,8 @@ class EventFile {
   std::string bytes_;
 };
 
-// What stands before and after the data of a TFRecord: CRC-32C (Castagnoli), rotated by 15 bits and shifted by a
-// constant, so that a checksum of data that holds checksums is none of them.
+// The header and footer checksum of a TFRecord: CRC-32C (Castagnoli), rotated by 15 bits and shifted by a constant, so
+// that the checksum of data that contains checksums differs from them.
 uint32_t masked_crc32c(std::string_view data);
 
 }  // namespace ddprun::exporter

@@ -9,8 +9,8 @@
 #include <map>
 #include <system_error>
 
-#include "ddprun/error.hpp"
 #include "base/file.hpp"
+#include "ddprun/error.hpp"
 #include "tools/export/csv.hpp"
 #include "tools/export/event_file.hpp"
 
@@ -26,7 +26,7 @@ std::string of_environment(const record::Run& run, const char* key) {
   return found == run.environment.end() ? "" : found->second;
 }
 
-// Seconds since 1970 of the run's begin; 0 where its environment does not tell.
+// The run's start in seconds since 1970; 0 if its environment does not have it.
 double begin_of(const record::Run& run) {
   std::tm local{};
   const std::string date = of_environment(run, "date");
@@ -60,7 +60,7 @@ struct Moment {
   int64_t step = 0;
 };
 
-// Scalars that were measured, at a moment.
+// The scalars measured at one time.
 class Scalars {
  public:
   Scalars(EventFile& file, Moment moment) : file_(file), moment_(moment) {}
@@ -105,7 +105,7 @@ void make_folder(const fs::path& folder) {
   if (error) throw_file_error("create folder", folder.string(), error.value());
 }
 
-// "events.out.tfevents.1763772608.host", which is what TensorBoard looks for: the same for each export of a run.
+// "events.out.tfevents.1763772608.host", the name that TensorBoard expects: the same for each export of a run.
 std::string event_file_name(const record::Run& run) {
   std::string host = of_environment(run, "host");
   std::replace(host.begin(), host.end(), '/', '-');

@@ -1,4 +1,4 @@
-// ddprun-export: a run's records in the formats of other programs.
+// ddprun-export: a run's records in formats of other programs.
 #include "tools/export/export.hpp"
 
 #include "console/command_line.hpp"
@@ -12,7 +12,7 @@ void declare(CLI::App& to, ExportRequest& request) {
       "Examples: ddprun export runs/quickstart-20261122-101500 --csv steps.csv\n"
       "          ddprun export runs/quickstart-20261122-101500 --tensorboard logs/quickstart && tensorboard --logdir "
       "logs\n"
-      "docs/reports.md says what the columns and scalars are.");
+      "docs/reports.md describes the columns and scalars.");
   to.add_option("run", request.run, "The folder of a run")->required()->type_name("RUN_DIR");
   to.add_option("--csv", request.csv, "Write every step of every rank; into a folder: steps.csv and epochs.csv")
       ->type_name("FILE|DIR");

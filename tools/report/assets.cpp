@@ -16,7 +16,7 @@ std::string read(const std::string& name) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     throw Error(ExitCode::failure, "cannot read " + path + ": " + std::generic_category().message(errno) +
-                                       "; ./ddprun in a clone of ddprun installs what reports are drawn with");
+                                       "; ./ddprun in a clone of ddprun installs the drawing library");
   }
   return {std::istreambuf_iterator<char>(file), {}};
 }

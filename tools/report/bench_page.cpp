@@ -34,7 +34,7 @@ Measured measured(const json& row) {
   row.at("collective").get_to(one.collective);
   row.at("backend").get_to(one.backend);
   row.at("algorithm").get_to(one.algorithm);
-  one.device = row.value("device", "cpu");  // of a file that was written before there was another
+  one.device = row.value("device", "cpu");  // the default for files of older versions
   row.at("buffer").get_to(one.buffer);
   one.place = row.at("in_place").get<bool>() ? "in place" : "out of place";
   row.at("ranks").get_to(one.ranks);
@@ -67,7 +67,7 @@ void read(const std::string& path, Results& results) {
   }
 }
 
-// What tells the rows apart, and only that: "gloo ring", "gloo ring, in place".
+// A name with only what distinguishes the rows: "gloo ring", "gloo ring, in place".
 class Names {
  public:
   explicit Names(const std::vector<Measured>& rows) {

@@ -1,4 +1,4 @@
-// Charts of what `ddprun bench --json` wrote.
+// Charts of the files of `ddprun bench --json`.
 #pragma once
 
 #include <string>
@@ -8,9 +8,8 @@
 
 namespace ddprun::report {
 
-// For each collective and number of ranks, bandwidth and time over message size, a line for each backend and algorithm;
-// with several files, for each of them. Throws Error(usage) with path and reason where a file cannot be read, or holds
-// something else.
+// For each collective and number of ranks: bandwidth and time over message size, with one line per backend and
+// algorithm, and per file. Throws Error(usage) with path and reason if a file cannot be read or has other content.
 Page bench_page(const std::vector<std::string>& paths);
 
 }  // namespace ddprun::report

@@ -7,7 +7,7 @@
 namespace ddprun::report {
 namespace {
 
-// Four digits that count, and never an exponent.
+// Four significant digits, never an exponent.
 std::string figure(double value) {
   if (value < 10) return fmt::format("{:.3f}", value);
   if (value < 100) return fmt::format("{:.2f}", value);

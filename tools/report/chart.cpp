@@ -14,12 +14,12 @@ namespace ddprun::report {
 namespace vega {
 namespace {
 
-// Ticks of a size: 64 KiB.
+// Tick labels of a size: 64 KiB.
 constexpr const char* kBytesLabel =
     "datum.value >= 1073741824 ? datum.value / 1073741824 + ' GiB' : datum.value >= 1048576 ? datum.value / 1048576 + "
     "' MiB' : datum.value >= 1024 ? datum.value / 1024 + ' KiB' : datum.value + ' B'";
 
-// Pixels of a legend in so many columns, each as wide as its widest name.
+// The width in pixels of a legend with this number of columns, each as wide as its widest name.
 double width_of(const std::vector<std::string>& names, std::size_t columns) {
   constexpr double kLetter = 6.6, kSymbol = 26;
   std::vector<double> widths(columns);
@@ -30,7 +30,7 @@ double width_of(const std::vector<std::string>& names, std::size_t columns) {
   return std::accumulate(widths.begin(), widths.end(), 0.0);
 }
 
-// A legend takes no more width than a phone has: so many columns.
+// The number of legend columns that fit on a phone.
 std::size_t columns_of(const std::vector<std::string>& names) {
   constexpr double kPhone = 340;
   std::size_t columns = std::max<std::size_t>(names.size(), 1);
@@ -38,7 +38,7 @@ std::size_t columns_of(const std::vector<std::string>& names) {
   return columns;
 }
 
-// All whole numbers, where they are few.
+// All integers, if they are few.
 Json whole_marks(double low, double high) {
   constexpr double kMost = 10;
   Json marks = Json::array();
@@ -46,7 +46,7 @@ Json whole_marks(double low, double high) {
   return marks;
 }
 
-// Where a logarithmic axis is marked: at powers of the base, and between those of 10 where there are few.
+// The ticks of a logarithmic axis: powers of the base, and values between powers of 10 if there are few.
 Json marks_between(double low, double high, Scale scale) {
   constexpr double kMost = 8;
   const double base = scale == Scale::log2 ? 2 : 10;
@@ -150,7 +150,7 @@ std::string vega_lite(const Chart& chart) {
                      {"usermeta", {{"note", chart.note}}},
                      {"width", "container"},
                      {"autosize", {{"type", "fit-x"}, {"contains", "padding"}}}};
-  spec["padding"] = {{"left", 0}, {"right", 14}, {"top", 4}, {"bottom", 4}};  // half a label at an axis' end
+  spec["padding"] = {{"left", 0}, {"right", 14}, {"top", 4}, {"bottom", 4}};  // half a tick label at the end of an axis
   spec["height"] = view.height;
   spec["layer"] = view.layers;
   return spec.dump(-1, ' ', false, vega::Json::error_handler_t::replace);

@@ -1,5 +1,5 @@
-// A chart as data: what it shows, in which units, and the same figures as a table. Nothing is drawn here: vega_lite()
-// gives a Vega-Lite specification, which a browser draws in the page (page.hpp) and vl-convert as SVG and PNG.
+// A chart as data: content, units, and the same figures as a table. It draws nothing: vega_lite() returns a Vega-Lite
+// specification, which a browser draws in the page (page.hpp) and vl-convert draws as SVG and PNG.
 #pragma once
 
 #include <cstddef>
@@ -14,24 +14,24 @@ namespace ddprun::report {
 
 enum class Scale { linear, log2, log10 };
 
-// Values are in the unit that the title tells: "time (ms)".
+// Values are in the unit in the title: "time (ms)".
 struct Axis {
   std::string title;
   Scale scale = Scale::linear;
-  bool whole = false;  // only whole numbers are marked: epochs, ranks
-  bool bytes = false;  // marked as 1 KiB, 1 MiB, ...
+  bool whole = false;  // only integer ticks: epochs, ranks
+  bool bytes = false;  // ticks at 1 KiB, 1 MiB, ...
 };
 
-// A value for each group, in their order; NaN: none. Where low and high are given, one for each value: an interval
-// around it, drawn as a whisker.
+// One value per group; NaN: none. With low and high (one for each value): an interval around the value, drawn as a
+// whisker.
 struct BarSeries {
   std::string name;
   std::vector<double> values;
   std::vector<double> low, high;
 };
 
-// Horizontal bars, each with its value written behind it. One series: a bar a group, each in its own colour. Several:
-// bars in groups, a colour a series.
+// Horizontal bars, each labelled with its value. One series: one bar per group, each in its own colour. Several series:
+// bars in groups, one colour per series.
 struct Bars {
   Axis value;
   std::vector<std::string> groups;
@@ -39,7 +39,7 @@ struct Bars {
   std::optional<double> line;  // across all bars: 1 for a ratio
 };
 
-// One bar of 100 % for each group, divided as the series' values are; the share is written where there is room.
+// One bar of 100 % per group, divided in proportion to the values of the series, labelled if there is room.
 struct Shares {
   std::vector<std::string> groups;
   std::vector<BarSeries> series;
@@ -50,7 +50,7 @@ struct Point {
   double y = 0;
 };
 
-// `ideal`: what could be, not what was measured; drawn dashed and grey.
+// `ideal`: a reference that was not measured; drawn dashed and grey.
 struct LineSeries {
   std::string name;
   std::vector<Point> points;  // ascending in x; a NaN is left out
@@ -60,21 +60,21 @@ struct LineSeries {
 struct Lines {
   Axis x, y;
   std::vector<LineSeries> series;
-  bool from_zero = false;  // the y axis begins at 0
+  bool from_zero = false;  // the y axis starts at 0
 };
 
-// How values spread: per series the share of its values, in per cent, that lies in each of some 40 equal bins. What
-// lies beyond the 99.5th percentile of all is counted in the last bin, and `beyond` of the axis' title says so.
+// A distribution of values: for each series, the percentage of its values in each of about 40 equal bins. Values beyond
+// the 99.5th percentile of all are counted in the last bin; the axis title says so.
 struct Histogram {
   Axis x;
   std::vector<BarSeries> series;  // values: the samples themselves, any number
 };
 
-// What happened when: spans on lanes, from the top down.
+// A timeline: spans on lanes, from top to bottom.
 struct Span {
   std::size_t lane = 0;  // index into lanes
-  std::string kind;      // gives the colour: "forward", "allreduce"
-  std::string label;     // for the table and the pointer: "bucket 3, 1.00 MiB"
+  std::string kind;      // decides the colour: "forward", "allreduce"
+  std::string label;     // for the table and the tooltip: "bucket 3, 1.00 MiB"
   double begin = 0;
   double end = 0;
 };
@@ -91,34 +91,34 @@ struct Chart {
   std::string title;
   std::string note;  // a sentence below the title; may be empty
   Content content;
-  bool half = false;  // two beside one another where the page is wide enough; one without a neighbour is whole
+  bool half = false;                    // two side by side if the page is wide enough; a single one is whole
   std::optional<console::Table> table;  // instead of table_of(chart)
 };
 
-// A chart as wide as the page, and one of half its width.
+// A chart with the full width of the page, and one with half of it.
 Chart whole_chart(std::string title, std::string note, Content content);
 Chart half_chart(std::string title, std::string note, Content content);
 
-// The specification as JSON, as wide as what contains it, without a title and without colours of its own: those are the
-// page's and chart_theme()'s. Throws std::logic_error where a series has another number of values than there are
-// groups, or a span names a lane that is not there.
+// The specification as JSON, as wide as its container, without title and colours: these come from the page and from
+// chart_theme(). Throws std::logic_error if a series has a different number of values than there are groups, or if a
+// span has an invalid lane.
 std::string vega_lite(const Chart& chart);
 
-// One of vega_lite() as a drawing of its own: so many pixels wide, with its title and note.
+// A specification of vega_lite() as a separate drawing: with a width in pixels, its title and its note.
 std::string standalone(const std::string& specification, int width);
 
-// Vega's configuration for a light or a dark page: a palette that colour-blind readers can tell apart (after Okabe and
-// Ito, 2008), and the page's own text colours.
+// Vega's configuration for a light or a dark page: a palette for colour-blind readers (after Okabe and Ito, 2008), and
+// the text colours of the page.
 std::string chart_theme(bool dark);
 
-// The figures that the chart shows: chart.table, or one made from its content.
+// The figures of the chart: chart.table, or a table made from its content.
 console::Table table_of(const Chart& chart);
 
-// Four digits that count, thousands parted by commas: "1,234", "0.06220", "25.74"; a whole number stays one: "2". Below
-// 0.0001 and from 10^15 on with an exponent. NaN gives "-".
+// Four significant digits, thousands separated by commas: "1,234", "0.06220", "25.74"; integers stay integers: "2".
+// Below 0.0001 and from 10^15 on with an exponent. NaN becomes "-".
 std::string figure(double value);
 
-// A unit that makes a largest value readable: its name, and what values are multiplied by.
+// A readable unit for a largest value: its name, and the factor for values.
 struct Unit {
   std::string name;
   double factor = 1;

@@ -11,8 +11,8 @@ namespace ddprun::report::vega {
 namespace {
 
 constexpr double kRoomForText = 1.25;        // beyond the longest bar, for its value
-constexpr std::size_t kRow = 34, kBar = 22;  // pixels: a group of one bar, and each further bar
-constexpr double kLeastWritten = 7;          // per cent: a smaller share has no room for its figure
+constexpr std::size_t kRow = 34, kBar = 22;  // pixels: a group with one bar, and each further bar
+constexpr double kLeastWritten = 7;          // per cent: a smaller part has no room for its label
 
 struct Extent {
   double low = 0, high = 0;
@@ -80,7 +80,7 @@ struct Share {
   double begin = 0, end = 0;
 };
 
-// Of each series in the group, one after the other, in per cent of their sum.
+// The parts of each series in the group, in order, in per cent of their sum.
 std::vector<Share> divide(const Shares& shares, std::size_t group) {
   const auto part = [&](const BarSeries& series) {
     return std::isfinite(series.values[group]) ? std::max(0.0, series.values[group]) : 0.0;
@@ -147,7 +147,7 @@ View view_of(const Bars& bars) {
   }
   Json text = place(measure("end", bars.value, low, high));
   text["text"] = {{"field", "text"}};
-  for (const char* style : {"halo", "value"}) {  // the line may run where a value stands
+  for (const char* style : {"halo", "value"}) {  // the line may cross a value
     view.layers.push_back(layer(values, {{"type", "text"}, {"style", style}, {"align", "left"}, {"dx", 5}}, text));
   }
   return view;

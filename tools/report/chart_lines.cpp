@@ -11,11 +11,11 @@
 namespace ddprun::report::vega {
 namespace {
 
-constexpr std::size_t kMostMarked = 60;  // points of a line that are marked one by one
+constexpr std::size_t kMostMarked = 60;  // a line with more points has no point marks
 constexpr std::size_t kLane = 28;        // pixels
 constexpr std::size_t kBins = 40;
-constexpr double kRoom = 0.06;      // above and below the lines, of the height
-constexpr double kCovered = 0.995;  // of all values lie within the bins but the last
+constexpr double kRoom = 0.06;      // fraction of the height above and below the lines
+constexpr double kCovered = 0.995;  // fraction of the values in all bins before the last
 
 struct Extent {
   double low = std::numeric_limits<double>::infinity();
@@ -62,7 +62,7 @@ std::pair<Extent, Extent> extents_of(const Lines& lines) {
   return {x, y};
 }
 
-// The series that are measured.
+// The series that were measured.
 std::vector<std::string> measured(const Lines& lines) {
   std::vector<std::string> names;
   for (const LineSeries& series : lines.series) {
@@ -112,7 +112,7 @@ Bins bins_of(const Histogram& histogram) {
   return high > low ? Bins{low, (high - low) / (kBins - 1), kBins} : Bins{low, std::max(1e-9, low / 100), 1};
 }
 
-// Per cent of the series' values in each bin, and a last 0 that ends the last bin.
+// The percentage of the series' values in each bin, and a final 0 that ends the last bin.
 Json values_of(const Histogram& histogram, const Bins& bins) {
   Json values = Json::array();
   for (const BarSeries& series : histogram.series) {
@@ -184,7 +184,7 @@ View view_of(const Timeline& timeline) {
   Json values = Json::array();
   Extent extent;
   for (const Span& span : timeline.spans) {
-    if (span.lane >= timeline.lanes.size()) throw std::logic_error("a span names a lane that is not there");
+    if (span.lane >= timeline.lanes.size()) throw std::logic_error("a span has an invalid lane");
     extent.include(span.begin);
     extent.include(span.end);
     values.push_back({{"lane", timeline.lanes[span.lane]},

@@ -1,4 +1,4 @@
-// The figures of a chart in rows.
+// The figures of a chart as a table.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ console::Table rows_of(const Shares& shares) {
   return table;
 }
 
-// A row for each x that any series has.
+// One row for each x of any series.
 console::Table rows_of(const Lines& lines) {
   std::vector<console::Table::Column> columns = {{lines.x.title, console::Align::right}};
   std::vector<double> xs;

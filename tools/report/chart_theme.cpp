@@ -10,7 +10,7 @@ struct Palette {
   std::vector<std::string> series;
 };
 
-// After Okabe and Ito's palette, in an order that keeps neighbours apart; lighter on a dark ground.
+// After Okabe and Ito's palette, ordered for contrast between neighbours; lighter on a dark background.
 const Palette kLight = {"#ffffff", "#1f2328",
                         "#59636e", "#e4e7eb",
                         "#ffffff", {"#0072b2", "#d55e00", "#009e73", "#b35c8e", "#b98300", "#3a9bd0", "#6b7280"}};

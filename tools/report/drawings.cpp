@@ -12,8 +12,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "ddprun/error.hpp"
 #include "base/file.hpp"
+#include "ddprun/error.hpp"
 #include "tools/report/assets.hpp"
 #include "tools/report/chart.hpp"
 
@@ -67,7 +67,7 @@ json charts_of(const std::string& folder, const std::vector<std::string>& specif
   return charts;
 }
 
-// A file for what the Python is asked to draw, gone with this object.
+// A temporary file with the request to Python.
 class Request {
  public:
   explicit Request(const std::string& text) : path_((fs::temp_directory_path() / "ddprun-charts-XXXXXX").string()) {
@@ -87,7 +87,7 @@ class Request {
   std::string path_;
 };
 
-// Throws with the last line that it wrote to stderr, which is a Python exception's own.
+// Throws with the last line of its stderr, which is Python's exception.
 void run_python(const std::string& request) {
   namespace bp = boost::process;
   std::string last;
@@ -111,7 +111,7 @@ void run_python(const std::string& request) {
 
 std::vector<std::string> write_drawings(const std::string& folder, const std::vector<std::string>& specifications,
                                         const std::vector<Drawing>& kinds) {
-  if (python().empty()) fail("there is no Python for it");
+  if (python().empty()) fail("Python was not found");
   const json charts = charts_of(folder, specifications, kinds);
   if (charts.empty()) return {};
   const json request = {{"config", json::parse(chart_theme(false))}, {"scale", kScale}, {"charts", charts}};

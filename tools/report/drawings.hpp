@@ -1,4 +1,4 @@
-// Charts as files of their own.
+// Charts as separate files.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@ namespace ddprun::report {
 
 enum class Drawing { png, svg };
 
-// Draws charts, given as specifications (vega_lite()), into <folder>/<number>-<title>.png or .svg, light, and returns
-// the paths. The folder is made where it is not there. Python draws, with vl-convert-python: that of the environment
-// variable DDPRUN_CHARTS_PYTHON, else the one that ddprun was built with. Throws Error(failure) with the reason and
-// what to do; then no file is there that was not there before.
+// Draws charts, given as specifications (vega_lite()), into <folder>/<number>-<title>.png or .svg with light colours,
+// and returns the paths. Creates the folder if it is missing. It runs Python with vl-convert-python: the Python of the
+// environment variable DDPRUN_CHARTS_PYTHON, else the one that ddprun was built with. Throws Error(failure) with the
+// reason and advice, and then leaves no new file.
 std::vector<std::string> write_drawings(const std::string& folder, const std::vector<std::string>& specifications,
                                         const std::vector<Drawing>& kinds);
 

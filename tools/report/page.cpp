@@ -6,15 +6,15 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "ddprun/error.hpp"
 #include "base/file.hpp"
 #include "base/version.hpp"
+#include "ddprun/error.hpp"
 #include "tools/report/assets.hpp"
 
 namespace ddprun::report {
 namespace {
 
-// Nothing is loaded from anywhere and nothing is sent. Vega turns its expressions into functions, hence unsafe-eval.
+// Nothing is loaded or sent. Vega compiles its expressions to functions, which needs unsafe-eval.
 constexpr const char* kPolicy =
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:";
 
@@ -32,7 +32,7 @@ std::string escaped(std::string_view text) {
   return safe;
 }
 
-// JSON within a script element: no text of it may end the element, or begin a comment.
+// JSON within a script element: no text in it may end the element or start a comment.
 std::string within_script(std::string json) {
   for (std::size_t at = json.find('<'); at != std::string::npos; at = json.find('<', at))
     json.replace(at, 1, "\\u003c");
@@ -49,7 +49,7 @@ std::string paragraphs(const std::vector<std::string>& texts) {
   return html;
 }
 
-// Figures stay on one line; text of the first column, and of a table's long cells, may wrap.
+// Figures stay on one line; the first column and long cells may wrap.
 std::string cell(const std::string& name, const console::Table::Column& column, const std::string& text) {
   constexpr std::size_t kLong = 40;  // bytes
   const char* kind = column.align == console::Align::right ? " class=\"right\""
@@ -83,7 +83,7 @@ std::string html_of(const Chart& chart, bool half) {
          "<details><summary>The figures</summary>\n" + html_of(table_of(chart)) + "</details>\n</figure>\n";
 }
 
-// Which charts share a line: a half one that no other stands beside takes all of it.
+// Which charts share a line: a half chart without a neighbour gets the full width.
 std::vector<bool> halves_of(const std::vector<Chart>& charts) {
   std::vector<bool> halves(charts.size());
   for (std::size_t i = 0; i + 1 < charts.size(); ++i) {
@@ -143,17 +143,17 @@ std::vector<std::string> specifications_in(const std::string& path) {
   const std::string html{std::istreambuf_iterator<char>(file), {}};
   const std::size_t begin = html.find(kChartsBegin), from = begin + std::string_view(kChartsBegin).size();
   try {
-    if (begin == std::string::npos) throw Error(ExitCode::usage, path + ": no page of ddprun");
+    if (begin == std::string::npos) throw Error(ExitCode::usage, path + ": not a page of ddprun");
     const auto charts = nlohmann::ordered_json::parse(html.substr(from, html.find(kChartsEnd, from) - from));
     std::vector<std::string> all;
     for (const auto& chart : charts.at("charts")) {
-      chart.at("description").get<std::string>();  // what standalone() needs
+      chart.at("description").get<std::string>();  // standalone() needs it
       chart.at("usermeta").at("note").get<std::string>();
       all.push_back(chart.dump());
     }
     return all;
   } catch (const nlohmann::json::exception& error) {
-    throw Error(ExitCode::usage, path + ": no page of ddprun: " + error.what());
+    throw Error(ExitCode::usage, path + ": not a page of ddprun: " + error.what());
   }
 }
 

@@ -1,5 +1,5 @@
-// A report as one HTML file that needs nothing else: charts (drawn by Vega, which is in the file), tables, paragraphs;
-// light and dark as the reader's system is, readable on a phone. Texts may hold anything: they are escaped.
+// A report as one self-contained HTML file: charts (drawn by Vega, which is in the file), tables, paragraphs; light or
+// dark like the reader's system, readable on a phone. Texts may contain anything: they are escaped.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct TitledTable {
   console::Table table;
 };
 
-// In this order: paragraphs, tables, charts (each with its table folded below it).
+// In this order: paragraphs, tables, charts (each with its table, folded, below it).
 struct Section {
   std::string title;
   std::vector<std::string> paragraphs;
@@ -26,20 +26,21 @@ struct Section {
 
 struct Page {
   std::string title;
-  std::vector<std::string> paragraphs;  // below the title: the answer first
+  std::vector<std::string> paragraphs;  // below the title: the conclusion first
   std::vector<Section> sections;
 };
 
 // The whole file.
 std::string to_html(const Page& page, const PageAssets& assets);
 
-// The specifications of the page's charts (vega_lite()), in their order.
+// The specifications of the page's charts (vega_lite()), in order.
 std::vector<std::string> specifications(const Page& page);
-// Those of a page that to_html() made. Throws Error(usage) with the path where the file cannot be read or is none.
+// The same from a page of to_html(). Throws Error(usage) with the path if the file cannot be read or is not such a
+// page.
 std::vector<std::string> specifications_in(const std::string& path);
 
-// to_html() with the assets that came with ddprun, written over `path`, whole or not at all. Throws Error(failure) with
-// path and reason, also where an asset is not there.
+// Writes to_html() with the installed assets to `path`, whole or not at all. Throws Error(failure) with path and
+// reason, also if an asset is missing.
 void write_page(const std::string& path, const Page& page);
 
 }  // namespace ddprun::report

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <optional>
 
-#include "ddprun/error.hpp"
 #include "base/file.hpp"
+#include "ddprun/error.hpp"
 #include "record/read.hpp"
 #include "record/text_lines.hpp"
 #include "tools/report/bench_page.hpp"
@@ -25,7 +25,7 @@ fs::path place_of(const Request& request) {
   return one_folder ? fs::path(request.paths[0]) / "report.html" : fs::path("report.html");
 }
 
-// Where `ddprun compare` or `ddprun sweep` has left its page.
+// The folder in which `ddprun compare` or `ddprun sweep` has written its page.
 std::optional<std::string> page_made(const Request& request) {
   if (request.paths.size() != 1) return std::nullopt;
   const fs::path folder = request.paths[0];
@@ -33,12 +33,12 @@ std::optional<std::string> page_made(const Request& request) {
   fs::path page = folder / "report.html";
   if (!fs::exists(page)) {
     throw Error(ExitCode::usage,
-                folder.string() + ": has no report.html: what pages are drawn with was not there when it was made");
+                folder.string() + ": has no report.html: the drawing library was missing when it was made");
   }
   return page.string();
 }
 
-// Gives the paths of the page and of the drawings.
+// Returns the paths of the page and of the drawings.
 std::vector<std::string> draw(const Request& request, const fs::path& place,
                               const std::vector<std::string>& specifications) {
   std::vector<Drawing> kinds;

@@ -7,15 +7,15 @@
 #include <filesystem>
 #include <functional>
 
+#include "console/units.hpp"
 #include "record/run_dir.hpp"
 #include "record/statistics.hpp"
-#include "console/units.hpp"
 
 namespace ddprun::report {
 namespace {
 
 constexpr std::size_t kMostPoints = 400;  // of a line over steps
-constexpr std::size_t kMostRanks = 4;     // that have a line each
+constexpr std::size_t kMostRanks = 4;     // with a line each
 
 using record::EpochRecord;
 using record::StepRecord;
@@ -31,7 +31,7 @@ bool has_points(const Lines& lines) {
   return std::any_of(lines.series.begin(), lines.series.end(), [](const LineSeries& s) { return !s.points.empty(); });
 }
 
-// Lines without points would stand in the legend.
+// A line without points would appear in the legend.
 void add(Lines& lines, const std::string& name, std::vector<Point> points) {
   std::erase_if(points, [](Point point) { return !std::isfinite(point.y); });
   if (!points.empty()) lines.series.push_back({name, std::move(points), false});
@@ -48,7 +48,7 @@ struct Curve {
   std::function<double(const EpochRecord&)> value;
 };
 
-// Of one run a chart with all the curves, of several a chart a curve.
+// For one run a chart with all curves, for several runs one chart per curve.
 void add_curves(std::vector<Chart>& charts, const std::vector<NamedRun>& runs, const std::string& title,
                 const std::string& unit, const std::vector<Curve>& curves) {
   const auto add_chart = [&](const std::string& of, const Lines& lines) {
@@ -66,7 +66,7 @@ void add_curves(std::vector<Chart>& charts, const std::vector<NamedRun>& runs, c
   }
 }
 
-// Of every step, from the records of all ranks.
+// For every step, from the records of all ranks.
 std::vector<Point> over_steps(const record::Run& run,
                               const std::function<double(const std::vector<const StepRecord*>&)>& value) {
   std::vector<Point> points;
@@ -80,7 +80,7 @@ std::vector<Point> over_steps(const record::Run& run,
   return points;
 }
 
-// Over the samples of all ranks.
+// The mean over the samples of all ranks.
 double mean_loss(const std::vector<const StepRecord*>& ranks) {
   double sum = 0, samples = 0;
   for (const StepRecord* step : ranks) {
@@ -96,7 +96,7 @@ double slowest(const std::vector<const StepRecord*>& ranks) {
   return most;
 }
 
-// "runs/a", "runs/a/" and "." in it are all called "a".
+// "runs/a", "runs/a/" and "." in it all have the name "a".
 std::string last_part(const std::string& dir) {
   const auto path = std::filesystem::absolute(dir).lexically_normal();
   return (path.has_filename() ? path : path.parent_path()).filename().string();
@@ -143,7 +143,7 @@ std::vector<Measured> measured_times(const std::vector<NamedRun>& runs) {
   return measured;
 }
 
-// The name of a run's folder as it is told: without the time, but with what tells it from another of the same time.
+// The displayed name of a run's folder: without the time, but unique among runs of the same time.
 std::string without_time(const std::string& folder) {
   const auto parts = record::parse_run_name(folder);
   if (!parts) return folder;
@@ -217,15 +217,14 @@ std::vector<Chart> step_time_charts(const std::vector<NamedRun>& runs) {
   const Unit unit = unit_of_seconds(record::quantile(all, 0.5));
   const std::string title = fmt::format("step time ({})", unit.name);
   const bool by_rank = runs.size() == 1 && measured.size() > 1;
-  const std::string note = by_rank || runs[0].run.steps.size() == 1 ? "" : "The slowest rank of each step counts.";
+  const std::string note = by_rank || runs[0].run.steps.size() == 1 ? "" : "The slowest rank of each step.";
   Histogram histogram{{title}, {}};
   for (const Measured& one : measured) {
     histogram.series.push_back({one.name, {}, {}, {}});
     for (const Point point : one.points) histogram.series.back().values.push_back(point.y * unit.factor);
   }
-  return {
-      chart_over_steps("Step time", title, measured, note, unit.factor),
-      half_chart("Distribution of the step time", "All steps; the last bin holds what took longer still.", histogram)};
+  return {chart_over_steps("Step time", title, measured, note, unit.factor),
+          half_chart("Distribution of the step time", "All steps; the last bin includes all longer steps.", histogram)};
 }
 
 }  // namespace ddprun::report

@@ -1,5 +1,5 @@
-// The charts and tables of runs side by side. Each function takes any number of runs, and gives nothing for what none
-// of them has recorded.
+// The charts and tables that compare runs. Each function accepts any number of runs, and returns nothing if none of
+// them has recorded the figures.
 #pragma once
 
 #include <string>
@@ -11,44 +11,43 @@
 namespace ddprun::report {
 
 struct NamedRun {
-  std::string name;  // in legends and tables; no two alike
+  std::string name;  // in legends and tables; unique
   record::Run run;
 };
 
-// Named by their folders, without the time in it where they differ without.
+// Runs with the names of their folders, without the time if the names are unique without it.
 std::vector<NamedRun> named(std::vector<record::Run> runs);
 
-// Loss and accuracy by epoch, loss by step, and the learning rate where it changes. Of one run, training and test are
-// two lines of a chart; of several, a line a run.
+// Loss and accuracy by epoch, loss by step, and the learning rate if it changes. For one run, training and test are two
+// lines of a chart; for several runs, one line per run.
 std::vector<Chart> learning_charts(const std::vector<NamedRun>& runs);
 
-// Step time over steps, and its distribution: of one run, a line a rank; of several, of each the slowest rank's.
+// Step time over steps, and its distribution: for one run, one line per rank; for several, the slowest rank of each.
 std::vector<Chart> step_time_charts(const std::vector<NamedRun>& runs);
 
-// The average step in its parts, in seconds and in per cent.
+// The parts of the average step, in seconds and in per cent.
 std::vector<Chart> split_charts(const std::vector<NamedRun>& runs);
 
 // Strategy dp: its four parts of communication, and the memory of each device.
 std::vector<Chart> device_charts(const std::vector<NamedRun>& runs);
 
-// Throughput over ranks (dp: devices) against the line that the fewest ranks promise: one for each model and data set
-// that runs of several sizes share.
+// Throughput over ranks (dp: devices) and the ideal line from the fewest ranks: one chart for each model and data set
+// with runs of several sizes.
 std::vector<Chart> scaling_charts(const std::vector<NamedRun>& runs);
 
 // A run in one sentence.
 std::string summary_sentence(const NamedRun& run);
 
-// Settings and results, a column a run.
+// Settings and results, one column per run.
 TitledTable results_table(const std::vector<NamedRun>& runs);
-// Each rank's average step in its parts.
+// The parts of each rank's average step.
 TitledTable ranks_table(const NamedRun& run);
-// What each GPU of each rank was at, over the run.
+// Figures of each GPU of each rank, over the run.
 TitledTable gpus_table(const NamedRun& run);
-// Versions and host, a column a run.
+// Versions and host, one column per run.
 TitledTable environment_table(const std::vector<NamedRun>& runs);
 
-// At most `most` points: from windows of equal length, the median of each. Sets `window` to the length, 1 where all
-// points are kept.
+// At most `most` points: the medians of windows of equal length. Sets `window` to the length; 1 if all points are kept.
 std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most, std::size_t& window);
 
 }  // namespace ddprun::report

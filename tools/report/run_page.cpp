@@ -35,7 +35,7 @@ Section time(const std::vector<NamedRun>& runs) {
 }
 
 Section traces(const std::vector<NamedRun>& runs) {
-  Section section{"A step, moment by moment", {}, {}, {}};
+  Section section{"Timeline of a step", {}, {}, {}};
   for (const NamedRun& run : runs) {
     auto chart = step_timeline(run.run.dir);
     if (!chart) continue;

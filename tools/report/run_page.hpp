@@ -1,4 +1,4 @@
-// report.html of one run, or of several side by side.
+// report.html of one run, or of several runs compared.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace ddprun::report {
 
-// At least one run. Reads their traces where they have one; throws Error(usage) where such a file is damaged.
+// At least one run. Reads their traces if they have one; throws Error(usage) if a trace is damaged.
 Page run_page(std::vector<record::Run> runs);
 
 }  // namespace ddprun::report

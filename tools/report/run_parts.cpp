@@ -1,4 +1,4 @@
-// What the average step is made of, and how it scales.
+// The parts of the average step, and scaling.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ const std::vector<Part> kDeviceParts = {{"replicate", [](const Summary& s) { ret
                                         {"gather", [](const Summary& s) { return s.split.gather; }},
                                         {"reduce", [](const Summary& s) { return s.split.reduce; }}};
 
-// A graph only where a run has one.
+// With the graph only if a run has one.
 std::vector<Part> parts_of(const std::vector<NamedRun>& runs) {
   std::vector<Part> parts = kParts;
   const auto has_graph = [](const NamedRun& run) { return std::isfinite(kGraph.value(run.run.summary)); };
@@ -54,7 +54,7 @@ double largest(const std::vector<NamedRun>& runs, const std::vector<Part>& parts
   return most;
 }
 
-// The parts as groups, a series a run.
+// The parts as groups, one series per run.
 Bars bars_of(const std::vector<NamedRun>& runs, const std::vector<Part>& parts) {
   const Unit unit = unit_of_seconds(largest(runs, parts));
   Bars bars;
@@ -67,7 +67,7 @@ Bars bars_of(const std::vector<NamedRun>& runs, const std::vector<Part>& parts) 
   return bars;
 }
 
-// What no part accounts for is said, not hidden.
+// Time that no part accounts for is shown as "other", not hidden.
 double other(const Summary& summary) {
   double rest = summary.avg_batch_time;
   const auto take = [&](const Part& part) {
@@ -109,7 +109,7 @@ Bars memory_of(const std::vector<NamedRun>& runs) {
   return bars;
 }
 
-// How many work at once: ranks, or the devices of one process.
+// The number of workers: ranks, or the devices of one process.
 double width_of(const Summary& summary) {
   return static_cast<double>(std::max({summary.world, summary.devices, int64_t{1}}));
 }
@@ -144,7 +144,7 @@ console::Table scaling_table(const Lines& lines, const Point& base) {
   return table;
 }
 
-// The fewest ranks are where all ways begin: a single process, for most.
+// All lines start at the fewest ranks: usually a single process.
 Chart scaling_chart(const std::string& title, const std::map<std::string, Throughputs>& ways) {
   Throughputs fewest;
   double most = 0;
@@ -157,13 +157,13 @@ Chart scaling_chart(const std::string& title, const std::map<std::string, Throug
   const Point base = medians(fewest).front();
   Lines lines{{"ranks (dp: devices)", Scale::linear, true}, {"throughput (samples/s)"}, {}, true};
   for (const auto& [way, throughputs] : ways) {
-    if (way.empty() && ways.size() > 1) continue;  // a single process begins the others' lines
+    if (way.empty() && ways.size() > 1) continue;  // a single process starts the other lines
     std::vector<Point> points = medians(throughputs);
     if (points.front().x > base.x) points.insert(points.begin(), base);
     lines.series.push_back({way.empty() ? "single" : way, points, false});
   }
   lines.series.push_back({"ideal", {base, {most, base.y * most / base.x}}, true});
-  Chart chart = whole_chart(title, "The dashed line is what the fewest ranks promise.", lines);
+  Chart chart = whole_chart(title, "The dashed line is ideal scaling from the fewest ranks.", lines);
   chart.table = scaling_table(lines, base);
   return chart;
 }

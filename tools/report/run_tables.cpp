@@ -1,4 +1,4 @@
-// Runs in words and tables.
+// Runs as sentences and tables.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ std::string learned(const Summary& summary) {
   return text;
 }
 
-// Names and values that are empty where nothing was measured.
+// Names with values; a value is empty if it was not measured.
 struct Line {
   const char* name;
   std::function<std::string(const Summary&)> value;
@@ -81,7 +81,7 @@ const std::vector<Line> kLines = {
     {"throughput",
      [](const Summary& s) { return std::isfinite(s.throughput) ? console::human_rate(s.throughput) : ""; }},
     {"gradients per step", [](const Summary& s) { return bytes(s.comm_bytes); }},
-    {"allreduces per step, hidden or not", [](const Summary& s) { return time(s.comm_time); }},
+    {"allreduce time per step, hidden or exposed", [](const Summary& s) { return time(s.comm_time); }},
     {"busbw", [](const Summary& s) { return rate(s.comm_busbw); }},
     {"peak memory of a rank", [](const Summary& s) { return bytes(s.peak_memory_bytes); }},
     {"page faults per step",
@@ -93,7 +93,7 @@ std::vector<console::Table::Column> columns_of(const std::vector<NamedRun>& runs
   return columns;
 }
 
-// A step without this part spent no time in it.
+// A step without a record of this part spent no time in it.
 double mean(const std::vector<StepRecord>& steps, double StepRecord::*member) {
   double sum = 0;
   for (const StepRecord& step : steps) sum += std::isnan(step.*member) ? 0 : step.*member;
@@ -119,7 +119,7 @@ struct Mean {
 // One GPU of one rank, over its samples.
 struct GpuTotals {
   Mean busy, power;
-  int64_t allocated = -1, reserved = -1, memory_used = -1, temperature = -1;  // the most
+  int64_t allocated = -1, reserved = -1, memory_used = -1, temperature = -1;  // maxima
 
   void add(const record::GpuRecord& sample) {
     if (sample.utilization >= 0) busy.add(static_cast<double>(sample.utilization));
@@ -195,7 +195,7 @@ TitledTable gpus_table(const NamedRun& run) {
                         {"GPU", kRight},
                         {"busy", kRight},
                         {"tensors, peak", kRight},
-                        {"taken for them", kRight},
+                        {"reserved for them", kRight},
                         {"memory used, peak", kRight},
                         {"temperature, peak", kRight},
                         {"power", kRight}});

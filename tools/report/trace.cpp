@@ -10,8 +10,8 @@
 #include <set>
 #include <vector>
 
-#include "ddprun/error.hpp"
 #include "console/units.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::report {
 namespace {
@@ -57,7 +57,7 @@ std::vector<Event> events_of(const std::string& path) {
     }
     return events;
   } catch (const json::exception& error) {
-    throw Error(ExitCode::usage, path + ": no trace of ddprun: " + error.what());
+    throw Error(ExitCode::usage, path + ": not a trace of ddprun: " + error.what());
   }
 }
 

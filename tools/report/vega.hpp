@@ -1,4 +1,4 @@
-// What the kinds of charts share on their way to Vega-Lite. For the chart_*.cpp alone.
+// The common steps from all kinds of charts to Vega-Lite. Only for chart_*.cpp.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@ namespace ddprun::report::vega {
 
 using Json = nlohmann::ordered_json;
 
-// What differs from chart to chart: the rest of the specification is the same for all.
+// What differs between charts; the rest of the specification is the same for all.
 struct View {
   Json layers = Json::array();
   std::size_t height = 240;  // pixels
@@ -26,7 +26,7 @@ View view_of(const Timeline& timeline);
 // One layer: `values` are an array of flat objects.
 Json layer(Json values, Json mark, Json encoding);
 Json field(const std::string& name, const std::string& type);
-// A category's channel in the order in which `names` has them; a legend above the chart, or none.
+// A category's channel, in the order of `names`; with a legend above the chart, or none.
 Json colour(const std::string& field, const std::vector<std::string>& names, bool legend);
 Json tooltip(const std::vector<std::pair<std::string, std::string>>& fields_and_titles);
 // A quantitative channel over [low, high].
@@ -34,7 +34,7 @@ Json measure(const std::string& field, const Axis& axis, double low, double high
 
 std::vector<std::string> names_of(const std::vector<BarSeries>& series);
 
-// Throws std::logic_error unless each series has as many values as there are groups.
+// Throws std::logic_error unless each series has one value per group.
 void expect_values(const std::vector<std::string>& groups, const std::vector<BarSeries>& series);
 
 }  // namespace ddprun::report::vega

@@ -1,4 +1,4 @@
-// ddprun-sweep: an experiment with many settings, and the best of them.
+// ddprun-sweep: runs an experiment with many settings and ranks them.
 #include "tools/compare/running_options.hpp"
 #include "tools/sweep/sweep.hpp"
 
@@ -8,15 +8,15 @@ namespace {
 constexpr const char* kExample =
     "Examples: ddprun sweep --config exp.toml --vary optimizer.lr=0.01,0.1 --vary strategy.bucket_mb=1,25\n"
     "          ddprun sweep --config exp.toml --vary optimizer.lr=0.001..0.1 --random 20 --by test.accuracy\n"
-    "docs/comparing.md says when a trial is stopped early.";
+    "See docs/comparing.md for when a trial stops early.";
 
 void declare(CLI::App& to, Request& request) {
   to.add_option("--config", request.config, "The experiment")->type_name("FILE");
-  const std::string about_vary = "Values of a key, or with --random a range; any number";
+  const std::string about_vary = "Values of a key, or with --random a range; repeatable";
   console::add_repeated(to, "--vary", request.vary, "KEY=VALUE,...|KEY=LOW..HIGH", about_vary);
-  auto* random = to.add_option("--random", request.random, "So many trials, drawn; otherwise every combination");
+  auto* random = to.add_option("--random", request.random, "Number of random trials; otherwise every combination");
   random->type_name("N");
-  to.add_option("--seed", request.seed, "Of what is drawn")->capture_default_str()->needs(random);
+  to.add_option("--seed", request.seed, "Seed of --random")->capture_default_str()->needs(random);
   to.add_option("--by", request.by, "test.loss, test.accuracy or throughput")
       ->type_name("MEASURE")
       ->capture_default_str();

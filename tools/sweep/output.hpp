@@ -1,4 +1,4 @@
-// What a sweep prints and writes.
+// The console output and the files of a sweep.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace ddprun::sweep {
 
-// Finished trials first, the best of them at the top; then stopped ones, then failed ones.
+// Finished trials first, best first; then stopped ones, then failed ones.
 void sort_results(std::vector<TrialResult>& results, const std::string& by);
 
 // "finished: test loss 0.1234", "stopped after epoch 2", "failed: ...".

@@ -78,7 +78,7 @@ class Sweep {
     result.dir = end.dir;
     fill_in(result, end);
     results_.push_back(result);
-    runner_.tell(label + ": " + outcome_text(result));
+    runner_.print(label + ": " + outcome_text(result));
   }
 
   void fill_in(TrialResult& result, const RunEnd& end) {
@@ -103,7 +103,7 @@ class Sweep {
     finished_.push_back(measured(run.epochs, request_.by));
   }
 
-  // Of a run of so many epochs; after the last one there is nothing to save.
+  // For a run of this many epochs; after the last one there is nothing to save.
   bool loses(const std::string& dir, std::size_t epochs) const {
     if (!request_.stop_losers || request_.by == "throughput" || dir.empty() || !record::is_run(dir)) return false;
     const std::vector<double> trial = measured(record::read_epochs(dir, true), request_.by);
@@ -116,7 +116,7 @@ class Sweep {
   const PageFile page_;
   Runner runner_;
   std::vector<TrialResult> results_;
-  std::vector<std::vector<double>> finished_;  // the measure of each epoch of each trial that finished
+  std::vector<std::vector<double>> finished_;  // the metric of each epoch of each finished trial
 };
 
 }  // namespace

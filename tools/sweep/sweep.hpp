@@ -1,4 +1,4 @@
-// `ddprun sweep`: an experiment tried with many settings, and which was best.
+// `ddprun sweep`: runs an experiment with many settings and finds the best.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,8 @@ struct Request {
   std::string config;
   std::vector<std::string> vary;       // "key=value,value", or with random also "key=low..high"
   std::vector<std::string> overrides;  // --set, for all trials
-  std::optional<int64_t> random;       // so many trials at random; none: the grid
-  uint64_t seed = 0;                   // of what is drawn
+  std::optional<int64_t> random;       // number of random trials; none: the grid
+  uint64_t seed = 0;                   // of the random trials
   std::string by = "test.loss";        // or "test.accuracy", "throughput"
   bool stop_losers = true;
   compare::Running running;
@@ -27,26 +27,26 @@ enum class Outcome { finished, stopped, failed };
 
 struct TrialResult {
   compare::Variant variant;
-  std::vector<std::string> values;  // of the keys that vary, in their order
+  std::vector<std::string> values;  // of the varying keys, in order
   Outcome outcome = Outcome::finished;
   std::string cause;                        // of a failure
   std::string dir;                          // run folder
-  std::vector<record::EpochRecord> epochs;  // as far as it came
+  std::vector<record::EpochRecord> epochs;  // those that it completed
   double test_loss = record::kAbsent;
   double test_accuracy = record::kAbsent;
   double throughput = record::kAbsent;  // of finished trials
   double total_time = record::kAbsent;  // of training
 };
 
-// The median stopping rule (Golovin et al. 2017, Google Vizier, section 3.2.2, with the measure of the epoch itself):
-// true where the newest epoch of `trial` measures worse than the median of the finished trials at the same epoch. At
+// The median stopping rule (Golovin et al. 2017, Google Vizier, section 3.2.2, with the metric of the epoch itself):
+// true if the newest epoch of `trial` has a worse metric than the median of the finished trials at the same epoch. At
 // least two trials must have finished it. `smaller_is_better` for a loss.
 bool is_loser(const std::vector<double>& trial, const std::vector<std::vector<double>>& finished,
               bool smaller_is_better);
 
-// Runs all trials one after another; a trial that fails is a result, not the end. Prints the table, best first, and
-// writes sweep.json and, where it can be drawn (page_file.hpp), report.html. Gives ok where a trial finished, else
-// failure. Throws Error(usage) before anything starts.
+// Runs all trials one after another; a failed trial is a result, not the end. Prints the table, best first, and writes
+// sweep.json and, if it can be drawn (page_file.hpp), report.html. Returns ok if a trial finished, else failure. Throws
+// Error(usage) before anything starts.
 ExitCode run(const Request& request);
 
 }  // namespace ddprun::sweep

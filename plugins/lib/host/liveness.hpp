@@ -1,5 +1,5 @@
-// Sees the processes of this host's ranks end. Libraries whose ranks talk through memory do not say so: UCX over shared
-// memory, NCCL over NVLink.
+// Notices when the processes of this host's ranks end. Libraries that communicate through memory do not report it: UCX
+// over shared memory, NCCL over NVLink.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace ddprun::host {
 
 // Where a rank runs.
 struct Place {
-  std::string host;  // identity(); "" is a host of its own
+  std::string host;  // identity(); "": no other rank is on this host
   int64_t pid = 0;
-  uint64_t started = 0;  // of the process, in clock ticks since boot: tells it from a later one of the same number
+  uint64_t started = 0;  // of the process, in clock ticks since boot: a later process with the same pid differs
 };
 
 Place place_of_this_process();
-// Collective: of all ranks, by their numbers.
+// Collective: the places of all ranks, by rank.
 std::vector<Place> places_of(const Host& host);
 bool share_host(const Place& a, const Place& b);
 // The first rank of each host, ascending.
@@ -31,9 +31,9 @@ class Liveness {
   // Watches the ranks that share a host with rank `self`; they may have ended already. Throws CommError.
   Liveness(const std::vector<Place>& places, int self);
 
-  // True once that rank's process has ended. Never of ranks that are not watched, or are threads of this process.
+  // True once that rank's process has ended. False for ranks that are not watched or are threads of this process.
   bool has_ended(int rank) const noexcept;
-  // The first of which that is true, or -1.
+  // The first rank that has ended, or -1.
   int first_ended() const noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// A backend that comes from a lazily loaded library. ddprun loads every plugin to read its declaration; only a rank
-// that communicates pays for what the second library brings (a transport, a device's runtime).
+// A backend in a lazily loaded library. ddprun loads every plugin to read its declaration; only a rank that
+// communicates loads the second library and its dependencies (a transport, a device's runtime).
 #pragma once
 
 #include <dlfcn.h>
@@ -17,20 +17,20 @@ namespace ddprun::lazy {
 // their text, so it changes whenever a virtual function does.
 inline constexpr char kVersion[] = DDPRUN_LAZY_VERSION;
 
-// What the library exports under `Library::make`: joins, as a backend's constructor does. Collective; the caller owns
-// the result. Throws CommError.
+// The function that the library exports under `Library::make`: joins, as a backend's constructor does. Collective; the
+// caller owns the result. Throws CommError.
 using Make = CommBackend*(const Host&);
 
 struct Library {
-  const void* plugin;   // anything that lies in the plugin: the library is in its folder
+  const void* plugin;   // any address in the plugin: the library is in its folder
   const char* file;     // libddprun_<name>_backend.so
   const char* make;     // the name of its Make
   const char* version;  // the name of its copy of kVersion
-  const char* cure;     // what to do where it, or what it needs, is missing
+  const char* cure;     // what to do if the library, or a dependency, is missing
 };
 
-// Loads the library and joins. Never unloaded: what transports start outlives a communicator. Throws
-// CommStatus::unsupported with the loader's text where it cannot be loaded, or was built from other headers.
+// Loads the library and joins. The library is never unloaded: what transports start outlives a communicator. Throws
+// CommStatus::unsupported if the library cannot be loaded (with the loader's message), or was built from other headers.
 inline std::unique_ptr<CommBackend> join(const Library& library, const Host& host) {
   Dl_info plugin = {};
   dladdr(library.plugin, &plugin);
@@ -64,7 +64,7 @@ inline std::unique_ptr<CommBackend> join(const Library& library, const Host& hos
   }                                                                                                                  \
   static_assert(true)
 
-// The Library of such a backend, for its plugin; `info` lies in the plugin.
+// The Library of such a backend, for its plugin; `info` is a variable of the plugin.
 #define DDPRUN_LAZY_LIBRARY(name, info, cure)                                                                          \
   ::ddprun::lazy::Library {                                                                                            \
     &info, "libddprun_" #name "_backend.so", "ddprun_" #name "_backend_make", "ddprun_" #name "_backend_version", cure \

@@ -5,7 +5,7 @@
 namespace ddprun::reduction {
 namespace {
 
-// Masks of all lanes: the forms without one read a register that GCC 12 calls uninitialised.
+// With full masks: GCC 12 warns that the intrinsics without a mask read an uninitialised register.
 struct Avx512 {
   static constexpr std::size_t kBytes = 64;
   static constexpr const char* kName = "avx512";

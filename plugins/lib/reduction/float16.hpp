@@ -1,6 +1,5 @@
-// The two 16-bit floating types as bit patterns, to and from float32. Branch-free, so that the same lines serve a
-// number and a vector of numbers; exact whatever the processor does with denormal float32 numbers: the results depend
-// on none.
+// The two 16-bit floating types as bit patterns, to and from float32. Branch-free, so that the same code serves a
+// number and a vector of numbers. The results do not depend on how the processor treats denormal float32 numbers.
 #pragma once
 
 #include <bit>
@@ -17,9 +16,9 @@ struct BFloat16 {
   uint16_t pattern;
 };
 
-// In these three, Bits is uint32_t or a vector of them, and Floats is float or as many. A bfloat16's float32 has its
-// pattern in the upper half already. This rounds to nearest, ties to even, into the upper half of the result; the lower
-// one is left over. A NaN stays one (quiet, its upper fraction bits kept).
+// In these three functions, Bits is uint32_t or a vector of it, and Floats is float or a vector of as many. A bfloat16
+// is the upper half of its float32. This rounds to nearest, ties to even, into the upper half of the result; the lower
+// half is meaningless. A NaN stays a NaN (quiet, with its upper fraction bits).
 template <class Bits, class Floats>
 inline Bits rounded_to_bfloat16(Floats value) {
   const Bits bits = std::bit_cast<Bits>(value);
@@ -32,7 +31,7 @@ template <class Floats, class Bits>
 inline Floats floats_of_float16(Bits pattern) {
   const Bits sign = (pattern & 0x8000u) << 16;
   const Bits magnitude = (pattern & 0x7fffu) << 13;
-  // Denormal half numbers are fractions of 2^-14; in others, the exponent's bias goes from 15 to 127, or to all ones.
+  // Denormal half numbers are fractions of 2^-14. In others the exponent's bias becomes 127 (from 15), or all ones.
   const Bits denormal = std::bit_cast<Bits>(std::bit_cast<Floats>(magnitude + 0x38800000u) - 0x1p-14f);
   const Bits normal = magnitude + ((127u - 15u) << 23);
   const Bits special = magnitude | 0x7f800000u;
@@ -40,7 +39,7 @@ inline Floats floats_of_float16(Bits pattern) {
   return std::bit_cast<Floats>(sign | (magnitude < (0x7c00u << 13) ? finite : special));
 }
 
-// Rounds to nearest, ties to even; what rounds beyond 65504 becomes infinite. A NaN stays one.
+// Rounds to nearest, ties to even; what rounds beyond 65504 becomes infinite. A NaN stays a NaN.
 template <class Bits, class Floats>
 inline Bits float16_of_floats(Floats value) {
   const Bits bits = std::bit_cast<Bits>(value);

@@ -1,5 +1,5 @@
-// The loops behind tables.hpp, on vectors of the width that an instruction set has. Each source file that includes this
-// compiles them for its own instruction set, hence the unnamed namespace: the linker must not take one for the other.
+// The loops behind tables.hpp, on vectors as wide as the instruction set's. Each source file that includes this
+// compiles them for its own instruction set, hence the unnamed namespace: the linker must not exchange them.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ using Vector = typename VectorOf<Element, bytes>::Type;
 
 // An instruction set is a struct with a name, the bytes of its vectors, and how it converts float16: see plain.cpp.
 //
-// 16-bit floats are computed with as float32, two vectors for one in memory. Nothing here asks which of the two an
-// element goes to, so it is what costs least: even and odd elements, or the first and the second half.
+// 16-bit floats are computed as float32: two vectors for one in memory. No code here depends on which of the two holds
+// an element, so each set uses the cheapest split: even and odd elements, or the first and the second half.
 template <std::size_t bytes>
 struct Widened {
   Vector<float, bytes> first, second;
@@ -51,7 +51,7 @@ struct PortableBFloat16 {
   }
 };
 
-// How elements of T are computed with: as `Values`, which lie in memory as `Stored`.
+// How elements of T are computed: as `Values`; memory has them as `Stored`.
 template <class T, class Set>
 struct Lanes {
   using Values = Vector<T, Set::kBytes>;
@@ -91,7 +91,7 @@ struct Product {
     return std::bit_cast<V>(wrapping(a) * wrapping(b));
   }
 };
-// a != a: a NaN on either side wins.
+// a != a holds for a NaN: a NaN on either side is the result.
 struct Min {
   template <class V>
   static V apply(V a, V b) {
@@ -124,7 +124,7 @@ Widened<bytes> combine(Widened<bytes> a, float b) {
   return {Op::apply(a.first, b), Op::apply(a.second, b)};
 }
 
-// Vectors at any address; the last one may be there in part, and is filled up with zeros.
+// Vectors at any address; the last one may be incomplete, and is filled up with zeros.
 template <class T, class Set>
 struct Memory {
   using L = Lanes<T, Set>;

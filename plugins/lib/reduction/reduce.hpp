@@ -1,5 +1,5 @@
 // plugins/lib/reduction: the arithmetic of the communication backends, for each dtype and op of the plugin contract.
-// No transport and no thread in here.
+// Uses no transport and no threads.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace ddprun::reduction {
 
-// Of all functions here:
+// For all functions here:
 //   - Vectors have `count` elements and may lie at any address.
 //   - Integers wrap modulo 2^n. float16 and bfloat16 are computed in float32 and rounded to nearest even.
-//   - min and max give a NaN where either operand is one, as sum and product do.
-//   - Results are equal bit for bit on every processor, except for which NaN a NaN is.
+//   - min and max give a NaN if either operand is one, as sum and product do.
+//   - Results are equal bit for bit on every processor, except for the bits of a NaN.
 //   - Op::avg reduces as Op::sum; divide() follows on the complete sum.
 //   - Any thread; nothing is thrown or allocated. dtype and op are valid: ddprun has checked them.
 

@@ -1,4 +1,4 @@
-// The same functions, compiled for several instruction sets. reduce.cpp takes the first table that this processor runs;
+// The same functions, compiled for several instruction sets. reduce.cpp uses the first table that this processor runs;
 // tests compare all of them.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace ddprun::reduction {
 using ReduceAll = void (*)(void* const* to, int to_count, const void* const* from, int from_count, std::size_t count);
 using Divide = void (*)(void* values, std::size_t count, int ranks);
 
-// Of one dtype.
+// The functions of one dtype.
 struct Functions {
   Reduce reduce[DDPRUN_OP_COUNT];
   ReduceAll reduce_all[DDPRUN_OP_COUNT];
@@ -24,7 +24,7 @@ struct Table {
   Functions of_dtype[DDPRUN_DTYPE_COUNT];
 };
 
-extern const Table kPlain;   // what the compiler takes for granted, in vectors of 16 bytes
+extern const Table kPlain;   // the compiler's default instructions, in vectors of 16 bytes
 extern const Table kAvx2;    // x86-64 only, needs AVX2 and F16C
 extern const Table kAvx512;  // x86-64 only, needs AVX-512 F, BW, DQ and VL
 

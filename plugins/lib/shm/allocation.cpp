@@ -14,7 +14,7 @@
 namespace ddprun::shm {
 namespace {
 
-// What the system can still give, in bytes. It would give pages until none is left for anybody.
+// The memory that the system can still give, in bytes. Unchecked, it would give pages until no process gets any.
 uint64_t available_memory() {
   std::ifstream file("/proc/meminfo");
   for (std::string line; std::getline(file, line);) {
@@ -73,7 +73,7 @@ void Allocations::map_peers(const std::vector<SegmentKey>& keys, Entry& entry) c
     if (member == me_) continue;
     if (keys[member].length == 0) throw CommError(CommStatus::no_memory, "alloc: a peer has no memory left");
     if (keys[member].length != keys[me_].length) {
-      throw CommError(CommStatus::mismatch, "alloc: the ranks want different sizes");
+      throw CommError(CommStatus::mismatch, "alloc: the ranks request different sizes");
     }
     entry.peers[member] = Mapping(keys[member]);
   }
@@ -108,7 +108,7 @@ Location Allocations::find(const void* data, uint64_t bytes) const noexcept {
   const auto address = reinterpret_cast<uintptr_t>(data);
   for (const auto& entry : entries_) {
     if (entry.own == nullptr) continue;
-    const uint64_t offset = address - reinterpret_cast<uintptr_t>(entry.own->data());  // huge where data lies before it
+    const uint64_t offset = address - reinterpret_cast<uintptr_t>(entry.own->data());  // huge if data is before it
     if (offset < entry.bytes && bytes <= entry.bytes - offset) return {entry.number, offset};
   }
   return {};

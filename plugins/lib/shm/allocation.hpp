@@ -1,4 +1,4 @@
-// Buffers that all ranks of a host map, and the way from a pointer to the peers' pointers.
+// Buffers that all ranks of a host map, and the translation of a pointer to the peers' pointers.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,8 @@
 
 namespace ddprun::shm {
 
-// Where a vector lies: in which allocation of its rank, and how far into it. The numbers of one collective alloc() are
-// equal on all ranks.
+// Where a vector is: the allocation of its rank, and the offset in it. A collective alloc() has the same number on all
+// ranks.
 struct Location {
   static constexpr uint64_t kNowhere = ~uint64_t{0};
   uint64_t allocation = kNowhere;
@@ -20,18 +20,18 @@ struct Location {
   bool is_somewhere() const noexcept { return allocation != kNowhere; }
 };
 
-// Of the two vectors of a call.
+// Of a call's two vectors.
 struct Locations {
   Location send, recv;
   bool are_somewhere() const noexcept { return send.is_somewhere() && recv.is_somewhere(); }
 };
 
-// Memory that several ranks map. What Collectives needs to know of it.
+// Memory that several ranks map, as Collectives uses it.
 class SharedMemory {
  public:
-  // Where `bytes` bytes at `data`, ours, lie; nowhere, unless all are within one allocation.
+  // Where this rank's `bytes` bytes at `data` are; nowhere, unless all are within one allocation.
   virtual Location find(const void* data, uint64_t bytes) const noexcept = 0;
-  // Our pointer to what the rank at place `member` of the group found at `location`.
+  // This rank's pointer to the memory that the rank at place `member` of the group found at `location`.
   virtual std::byte* at(std::size_t member, const Location& location) const noexcept = 0;
 
  protected:
@@ -40,23 +40,23 @@ class SharedMemory {
 
 class Allocations final : public SharedMemory {
  public:
-  // Gathers `bytes` bytes of each rank of the host, in their order.
+  // Gathers `bytes` bytes of each rank of the host, in rank order.
   using Gather = std::function<void(const void* mine, std::size_t bytes, void* all)>;
 
-  // Of so many ranks of this host that map one another's memory; this is the one at place `me`.
+  // For `members` ranks of this host that map one another's memory; this rank is at place `me`.
   Allocations(std::size_t members, std::size_t me);
 
-  // Collective. Throws CommError: CommStatus::no_memory on all ranks when one of them has none, CommStatus::mismatch
-  // when they want different sizes, and what gather throws.
+  // Collective. Throws CommError: CommStatus::no_memory on all ranks if one of them has none, CommStatus::mismatch if
+  // they request different sizes, and what gather throws.
   void* alloc(uint64_t bytes, const Gather& gather);
-  // Local. The peers' memory of the same alloc() stays mapped until they too have freed it and we call in again.
+  // Local. The peers' memory of the same alloc() stays mapped until the peers free it too and this rank calls again.
   void free(void* memory) noexcept;
 
   Location find(const void* data, uint64_t bytes) const noexcept override;
   std::byte* at(std::size_t member, const Location& location) const noexcept override;
 
  private:
-  // Stands behind each rank's memory, in a page of its own.
+  // Follows each rank's memory, in a separate page.
   struct Footer {
     std::atomic<uint32_t> freed{0};
   };
@@ -64,7 +64,7 @@ class Allocations final : public SharedMemory {
     uint64_t number;
     uint64_t bytes;                // without the footer
     std::unique_ptr<Segment> own;  // null once freed
-    std::vector<Mapping> peers;    // by member; of nothing for ourselves, and once the peer has freed it
+    std::vector<Mapping> peers;    // by member; empty for this rank, and once the peer has freed it
   };
 
   // Throws CommError.

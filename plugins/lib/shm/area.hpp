@@ -1,10 +1,10 @@
-// What one rank shows to the others of its host: the layout of its area, and the rules of who writes and reads what.
+// The memory that one rank shows to the others of its host: its layout, and who writes and reads what.
 //
-// Only its owner writes into an area (but for `sleepers`). Every collective begins with one posting of each rank's
-// mailbox; the two mailboxes of a rank alternate, so that one is written again only after every rank has posted the
-// collective in between, which it does once it has read this one. `step` is counted up by each rank at each barrier
-// within a collective; all ranks take the same number of barriers, as they decide by the same mailboxes. The slots'
-// rules are with the staged allreduce (collectives.cpp).
+// Only its owner writes into an area (except `sleepers`). In every collective each rank posts its mailbox once. A
+// rank's two mailboxes alternate: it writes one again only after every rank has posted the collective in between, and a
+// rank posts that one only after it has read this one. Each rank increments `step` at each barrier within a collective;
+// all ranks have the same number of barriers, because they decide by the same mailboxes. collectives.hpp has the rules
+// of the slots (staged allreduce).
 #pragma once
 
 #include <atomic>
@@ -16,13 +16,13 @@
 
 namespace ddprun::shm {
 
-// Bytes of a vector that goes whole through the mailboxes, wherever it lies; of one that does so between two ranks
-// because it does not lie in memory that both map; and of one chunk of a staged vector.
+// In bytes. A vector of up to kInline always goes through the mailboxes. Between two ranks, one of up to kWhole does
+// too, if it is not in memory that both map. kChunk is a chunk of a staged vector.
 inline constexpr std::size_t kInline = 8 << 10;
 inline constexpr std::size_t kWhole = 128 << 10;
 inline constexpr std::size_t kChunk = 256 << 10;
 
-// What a rank was called for: equal on all ranks.
+// The collective that a rank was called for: equal on all ranks.
 struct Purpose {
   enum Kind : int32_t { allreduce, broadcast, allgather, reduce_scatter, barrier, exchange };
   Kind kind;
@@ -35,13 +35,13 @@ struct Purpose {
 struct Mailbox {
   alignas(kLine) Word posted;
   Purpose purpose;
-  alignas(64) Locations locations;     // of what lies in allocations,
+  alignas(64) Locations locations;     // of vectors in allocations,
   alignas(64) std::byte data[kWhole];  // or the vector itself
 };
 
 struct Area {
-  alignas(kLine) std::atomic<uint32_t> sleepers{0};  // ranks that sleep on one of our words
-  alignas(kLine) std::atomic<int32_t> gone{0};       // 1 + the rank that made us leave
+  alignas(kLine) std::atomic<uint32_t> sleepers{0};  // ranks that sleep on one of this rank's words
+  alignas(kLine) std::atomic<int32_t> gone{0};       // 1 + the rank that made this one leave; 0: not left
   alignas(kLine) Word step;
   Mailbox mailboxes[2];
   alignas(4096) std::byte inputs[2][kChunk];

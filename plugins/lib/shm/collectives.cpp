@@ -16,8 +16,8 @@ std::byte* bytes_of(void* data) {
   return static_cast<std::byte*>(data);
 }
 
-// Not memcpy: some versions of glibc's copy with "rep movsb", which is several times slower on some processors where
-// source and target agree modulo a page, as ours often do.
+// Not memcpy: some versions of glibc's use "rep movsb", which is several times slower on some processors if source and
+// target have the same offset in a page, as ours often have.
 void move_bytes(void* to, const void* from, uint64_t bytes) {
   reduction::reduce_all(&to, 1, &from, 1, DType::uint8, Op::sum, bytes);
 }
@@ -58,7 +58,7 @@ void Collectives::barrier(Waiter& waiter) {
   }
 }
 
-// Slices begin at whole cache lines of the vector, so that no two ranks write into one.
+// Slices begin at whole cache lines of the vector, so that no two ranks write into the same one.
 Collectives::Range Collectives::slice(std::size_t member, uint64_t count, uint64_t element) const {
   const uint64_t bytes = count * element, ranks = areas_.size();
   const uint64_t most = ((bytes + ranks - 1) / ranks + kLine - 1) / kLine * kLine;
@@ -84,7 +84,7 @@ Algorithm Collectives::allreduce(const Collective& call, Algorithm asked, Waiter
   const bool posts = fits && is_staged, stages = !fits && is_staged;
   Mailbox& letter = begin(purpose);
   letter.locations = mine;
-  // A vector that is in no allocation is staged whatever the others post: the meeting is its first barrier.
+  // A vector outside any allocation is staged whatever the others post: the meeting is its first barrier.
   if (posts) move_bytes(letter.data, call.send, bytes);
   if (stages) copy_in(call, chunk(call, 0));
   meet(waiter);
@@ -125,7 +125,7 @@ void Collectives::reduce(const Collective& call, uint64_t count) {
   if (call.op != Op::avg) {
     return reduction::reduce_all(to_.data(), targets, from_.data(), sources, call.dtype, call.op, count);
   }
-  // In blocks that stay in the nearest cache until they have been divided and copied.
+  // In blocks that stay in the first-level cache until they are divided and copied.
   constexpr uint64_t kBlock = 1024;
   const uint64_t element = size_of(call.dtype);
   for (uint64_t done = 0; done < count; done += kBlock) {
@@ -147,15 +147,15 @@ void Collectives::reduce_direct(const Collective& call, Waiter& waiter) {
     from_[member] = memory_.at(member, locations.send) + mine.begin;
     to_.push_back(memory_.at(member, locations.recv) + mine.begin);
   }
-  std::swap(to_[0], to_[me_]);  // ours first: see reduce()
+  std::swap(to_[0], to_[me_]);  // this rank's first: see reduce()
   reduce(call, mine.bytes() / element);
   barrier(waiter);
 }
 
-// One barrier a chunk: while the others still reduce chunk i, the next goes into the other input slot. What a slot held
-// two chunks ago has been read by all, because each has since arrived at the barrier behind its reading. The first
-// inputs of a call may be written at once: the last call's have been read before its last barrier. Its outputs may
-// still be read, until all have come to the barrier behind copy_in.
+// One barrier per chunk: while the others still reduce chunk i, this rank copies the next chunk into its other input
+// slot. All ranks have read what that slot held two chunks ago: each has since reached the barrier that follows its
+// reading. The first inputs of a call may be written at once: those of the last call were read before its last barrier.
+// The last call's outputs may still be read until all ranks reach the barrier after copy_in.
 void Collectives::reduce_staged(const Collective& call, bool first_is_in, bool all_are_in, Waiter& waiter) {
   const uint64_t chunks = (call.count * size_of(call.dtype) + kChunk - 1) / kChunk;
   if (!first_is_in) copy_in(call, chunk(call, 0));
@@ -202,7 +202,7 @@ void Collectives::copy_out(const Collective& call, const Chunk& chunk) const {
   }
 }
 
-// The root writes into a slot again only after the barrier that follows the others' reading of it.
+// The root writes into a slot again only after the barrier that follows the others' reading.
 void Collectives::broadcast(void* data, uint64_t bytes, std::size_t root, Waiter& waiter) {
   begin({Purpose::broadcast, static_cast<int16_t>(DType::uint8), static_cast<int16_t>(root), bytes});
   meet(waiter);
@@ -214,8 +214,7 @@ void Collectives::broadcast(void* data, uint64_t bytes, std::size_t root, Waiter
   }
 }
 
-// As above: what stands in a slot has been read when all have come to the next barrier but one, or to the meeting of
-// the next collective.
+// As above: a slot has been read once all ranks reach the next barrier but one, or the meeting of the next collective.
 void Collectives::allgather(const Collective& call, Waiter& waiter) {
   const uint64_t bytes = call.count * size_of(call.dtype);
   const auto block = [&](std::size_t member) { return bytes_of(call.recv) + member * bytes; };
@@ -232,7 +231,8 @@ void Collectives::allgather(const Collective& call, Waiter& waiter) {
   }
 }
 
-// Each slot has a part for each rank. Not the input slots: an allreduce fills those before its meeting.
+// Each output slot has a part for each rank. The input slots cannot be used: an allreduce fills them before its
+// meeting.
 void Collectives::reduce_scatter(const Collective& call, Waiter& waiter) {
   const uint64_t element = size_of(call.dtype), most = kChunk / areas_.size() / element;
   begin({Purpose::reduce_scatter, static_cast<int16_t>(call.dtype), static_cast<int16_t>(call.op), call.count});

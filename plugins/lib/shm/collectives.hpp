@@ -1,16 +1,15 @@
-// The collectives of ranks that see one another's areas: plain memory and atomics. area.hpp has the rules.
+// The collectives of ranks that map one another's areas: plain memory and atomics. area.hpp has the rules.
 //
 // An allreduce has two algorithms; all ranks use the same one:
-//   direct  send and recv of every rank are in memory from alloc. Each rank reduces its slice of everybody's send into
-//           everybody's recv, between the posting and a barrier. No byte is copied.
+//   direct  send and recv of every rank are in memory from alloc. Each rank reduces its slice of all ranks' send into
+//           all ranks' recv, between the posting and a barrier. No byte is copied.
 //   staged  for vectors anywhere. By size:
-//           up to kInline bytes, each rank posts its vector in its mailbox and reduces everybody's;
-//           between two ranks the same up to kWhole bytes: that both add all of it costs less than a second barrier and
-//           the copying out;
-//           else in chunks of kChunk. Each rank copies what it does not reduce into its input slot; barrier; it reduces
-//           its slice into its recv and its output slot; barrier; it copies the others' slices out.
-// In each, every element is reduced once, or from the same operands in the order of the ranks, so that all ranks get
-// the same bits, in every run.
+//           up to kInline bytes, each rank posts its vector in its mailbox and reduces the vectors of all ranks;
+//           between two ranks the same up to kWhole bytes: adding all of it on both costs less than a second barrier
+//           and copying out; else in chunks of kChunk. Each rank copies what it does not reduce into its input slot;
+//           barrier; it reduces its slice into its recv and its output slot; barrier; it copies the others' slices out.
+// Every element is reduced once, or from the same operands in rank order, so that all ranks get the same bits, in every
+// run.
 #pragma once
 
 #include <cstddef>
@@ -24,24 +23,24 @@
 
 namespace ddprun::shm {
 
-// `automatic` is direct where all vectors are in memory from alloc and larger than kInline, else staged.
+// `automatic` is direct if all vectors are in memory from alloc and larger than kInline, else staged.
 enum class Algorithm { automatic, direct, staged };
 
 class Collectives {
  public:
-  // The areas of ranks[0], ranks[1], ...; ours at `me`. `memory` knows the same ranks in the same order.
+  // The areas of ranks[0], ranks[1], ...; this rank's at `me`. `memory` has the same ranks in the same order.
   Collectives(std::size_t me, std::vector<int> ranks, std::vector<Area*> areas, const SharedMemory& memory);
 
-  // All are collective, and throw what Waiter::until throws, after which nothing may be called any more; or, on all
-  // ranks alike, CommStatus::mismatch.
-  // Returns the algorithm that served: direct or staged. Throws CommStatus::unsupported, on all ranks alike, where
-  // direct is asked for and a rank has its vectors in other memory; the group can go on.
+  // All are collective. They throw what Waiter::until throws, after which nothing may be called any more, or
+  // CommStatus::mismatch on all ranks alike.
+  // Returns the algorithm that served: direct or staged. Throws CommStatus::unsupported, on all ranks alike, if direct
+  // was requested and a rank's vectors are in other memory; the group can continue.
   Algorithm allreduce(const Collective& call, Algorithm asked, Waiter& waiter);
   void broadcast(void* data, uint64_t bytes, std::size_t root, Waiter& waiter);
   void allgather(const Collective& call, Waiter& waiter);
   void reduce_scatter(const Collective& call, Waiter& waiter);
   void barrier_of_all(Waiter& waiter);
-  // At most kInline bytes of each rank into `all`, in their order.
+  // Copies at most kInline bytes of each rank into `all`, in rank order.
   void exchange(const void* mine, std::size_t bytes, void* all, Waiter& waiter);
 
  private:
@@ -56,24 +55,24 @@ class Collectives {
     uint64_t slot;
   };
 
-  // A collective begins: our mailbox, to be filled in; then it is posted, and all others are waited for.
+  // Begins a collective. The caller fills in the returned mailbox; meet() posts it and waits for all others.
   Mailbox& begin(const Purpose& purpose);
   void meet(Waiter& waiter);
   Mailbox& mailbox(std::size_t member) const { return areas_[member]->mailboxes[collectives_ % 2]; }
   void barrier(Waiter& waiter);
-  // What `member` reduces of a vector.
+  // The part of a vector that `member` reduces.
   Range slice(std::size_t member, uint64_t count, uint64_t element) const;
 
   [[noreturn]] void refuse_direct() const;
   void reduce_posted(const Collective& call);
   void reduce_direct(const Collective& call, Waiter& waiter);
-  // first_is_in: our first chunk is in its slot; all_are_in: so are the others'.
+  // first_is_in: this rank's first chunk is in its slot. all_are_in: so are the others'.
   void reduce_staged(const Collective& call, bool first_is_in, bool all_are_in, Waiter& waiter);
   Chunk chunk(const Collective& call, uint64_t number) const;
   void copy_in(const Collective& call, const Chunk& chunk);
   void reduce_chunk(const Collective& call, const Chunk& chunk);
   void copy_out(const Collective& call, const Chunk& chunk) const;
-  // `count` elements of all from_ into all to_, by way of the first of them where the op divides.
+  // Reduces `count` elements of all from_ into all to_; if the op divides, through the first of to_.
   void reduce(const Collective& call, uint64_t count);
 
   const std::size_t me_;

@@ -1,17 +1,12 @@
-// One word of shared memory that a rank counts up and others wait for. Numbers wrap around; a writer is never 2^31
+// One word of shared memory that a rank increments and others wait for. Numbers wrap around; a writer is never 2^31
 // ahead of a reader.
 #pragma once
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
-#include <climits>
 #include <cstdint>
-#include <ctime>
 
+#include "ddprun/plugin/futex.hpp"
 #include "shm/wait.hpp"
 
 namespace ddprun::shm {
@@ -25,11 +20,11 @@ class Word {
     return static_cast<int32_t>(number_.load(std::memory_order_acquire) - value) >= 0;
   }
 
-  // Everything that this rank wrote before is visible to a rank that sees `value`. `sleepers`: of the same writer.
-  // Sequentially consistent, as in wait(): either the sleeper sees the number, or we see the sleeper.
+  // A rank that sees `value` also sees everything that this rank wrote before. `sleepers`: of the same writer.
+  // Sequentially consistent, as in wait(): either the sleeper sees the number, or this rank sees the sleeper.
   void post(uint32_t value, const std::atomic<uint32_t>& sleepers) noexcept {
     number_.store(value, std::memory_order_seq_cst);
-    if (sleepers.load(std::memory_order_seq_cst) != 0) futex(FUTEX_WAKE, INT_MAX, nullptr);
+    if (sleepers.load(std::memory_order_seq_cst) != 0) futex_wake_all(number_);
   }
 
   // `writer`: the rank that posts here.
@@ -40,16 +35,10 @@ class Word {
 
  private:
   void sleep(uint32_t value, std::atomic<uint32_t>& sleepers, std::chrono::nanoseconds longest) noexcept {
-    const timespec time = {0, static_cast<long>(longest.count())};
     sleepers.fetch_add(1, std::memory_order_seq_cst);
     const uint32_t seen = number_.load(std::memory_order_seq_cst);
-    if (static_cast<int32_t>(seen - value) < 0) futex(FUTEX_WAIT, seen, &time);
+    if (static_cast<int32_t>(seen - value) < 0) futex_wait(number_, seen, longest);
     sleepers.fetch_sub(1, std::memory_order_seq_cst);
-  }
-
-  void futex(int operation, uint32_t value, const timespec* longest) noexcept {
-    static_assert(sizeof number_ == sizeof(uint32_t) && std::atomic<uint32_t>::is_always_lock_free);
-    syscall(SYS_futex, &number_, operation, value, longest, nullptr, 0);
   }
 
   std::atomic<uint32_t> number_{0};

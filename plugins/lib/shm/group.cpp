@@ -32,7 +32,7 @@ Group::Group(const Host& host, const std::vector<host::Place>& places)
     if (why_not_.empty()) why_not_ = why;
   }
   if (segment_ != nullptr) segment_->seal();
-  // Where memory is not shared, what is allocated is this rank's alone.
+  // If memory is not shared, allocations belong to this rank only.
   allocations_ = is_usable() ? std::make_unique<Allocations>(ranks_.size(), me_) : std::make_unique<Allocations>(1, 0);
   if (is_usable()) collectives_ = std::make_unique<Collectives>(me_, ranks_, areas_, *allocations_);
 }
@@ -43,7 +43,7 @@ void Group::connect(const std::vector<SegmentKey>& areas) {
   for (std::size_t place = 0; place < ranks_.size(); ++place) {
     const auto& area = areas[static_cast<std::size_t>(ranks_[place])];
     if (area.length == 0)
-      throw CommError(CommStatus::no_memory, "rank " + std::to_string(ranks_[place]) + " shares none");
+      throw CommError(CommStatus::no_memory, "rank " + std::to_string(ranks_[place]) + " has no shared memory");
     if (place != me_) mappings_[place] = Mapping(area);
     areas_[place] = reinterpret_cast<Area*>(place == me_ ? segment_->data() : mappings_[place].data());
   }
@@ -116,7 +116,7 @@ void Group::abort() noexcept {
   leave(rank_);
 }
 
-// Whom a peer that gave up blames comes first: the peer's own process may have ended since.
+// First the rank that a failed peer blames: the failed peer's own process may have ended since.
 int Group::missing() const {
   int left = -1;
   for (std::size_t place = 0; place < areas_.size(); ++place) {

@@ -18,34 +18,34 @@ namespace ddprun::shm {
 
 class Group {
  public:
-  // Collective over all ranks of `host`, through host.allgather: during create only. places: of all ranks.
-  // Throws CommError where the allgather fails. Memory that cannot be shared makes the group unusable, no more.
+  // Collective over all ranks of `host`, through host.allgather: during create only. places: of all ranks. Throws
+  // CommError if the allgather fails. If memory cannot be shared, the group is unusable, which is no error.
   Group(const Host& host, const std::vector<host::Place>& places);
   // Reports to the peers that this rank has gone; waits for nobody.
   ~Group();
 
-  // The ranks of this host, ascending, ourselves included.
+  // The ranks of this host, ascending, including this one.
   const std::vector<int>& ranks() const noexcept { return ranks_; }
-  // True, on all ranks alike, when on every host all ranks map one another's memory.
+  // True, on all ranks alike, if on every host all ranks map one another's memory.
   bool is_usable() const noexcept { return why_not_.empty(); }
-  // Why it is not: one line.
+  // Why the group is unusable: one line.
   const std::string& why_not() const noexcept { return why_not_; }
 
-  // Reduces over the ranks of this host (Op::avg: divided by their number) and returns the algorithm that served.
-  // Needs is_usable(). Throws what Waiter::until throws, after which only abort, free and the destructor may be called;
-  // CommStatus::mismatch when the ranks brought different counts, dtypes or ops; what Collectives::allreduce refuses.
+  // Reduces over the ranks of this host (Op::avg: divided by their number) and returns the algorithm that served. Needs
+  // is_usable(). Throws what Waiter::until throws, after which only abort, free and the destructor may be called;
+  // CommStatus::mismatch if the ranks' counts, dtypes or ops differ; and what Collectives::allreduce throws.
   Algorithm allreduce(const Collective& call, Algorithm asked);
-  // The end of an allreduce over several hosts: from one rank of this host, by its number in the whole group, to the
-  // others of the host. Needs is_usable().
+  // The end of an allreduce over several hosts: copies the data of one rank of this host (`root`, its number in the
+  // whole group) to the others of the host. Needs is_usable().
   void spread(void* data, uint64_t bytes, int root);
-  // As in the C table, where all ranks are on this host. Need is_usable(); throw as allreduce does.
+  // As in the C table, if all ranks are on this host. Need is_usable(); throw as allreduce does.
   void broadcast(const Collective& call);
   void allgather(const Collective& call);
   void reduce_scatter(const Collective& call);
   void barrier();
 
-  // As in the C table: page-aligned, mapped by all ranks of the host where is_usable(), of this rank alone elsewhere.
-  // Throws CommStatus::no_memory, on all ranks of the host alike.
+  // As in the C table: page-aligned. All ranks of the host map it if is_usable(), else only this rank. Throws
+  // CommStatus::no_memory, on all ranks of the host alike.
   void* alloc(uint64_t bytes);
   void free(void* memory) noexcept;
 
@@ -53,28 +53,28 @@ class Group {
   int culprit() const noexcept { return waiter_->culprit(); }
   // Ends every wait of this rank, now and later, and reports it to the peers. Any thread, any number of times.
   void abort() noexcept;
-  // Reports to the peers that this rank takes no further part, because of rank `cause`; the first cause stays. What
-  // alloc gave stays until it is freed. Any thread.
+  // Reports to the peers that this rank leaves because of rank `cause`; the first cause stays. Memory from alloc stays
+  // until it is freed. Any thread.
   void leave(int cause) noexcept;
 
  private:
   // Maps the peers' areas. Throws CommError.
   void connect(const std::vector<SegmentKey>& areas);
-  // Runs body(). Reports to the peers a failure after which this rank cannot go on.
+  // Runs body(). Reports a failure to the peers if this rank cannot continue after it.
   template <class Body>
   void guarded(const char* name, const Body& body);
-  // A rank that will not come any more, or -1: one that a peer blames for its leaving, has died, or has left.
+  // A rank that will not come any more, or -1: a peer blames it, it has died, or it has left.
   int missing() const;
 
   int rank_;
   const host::Liveness liveness_;
   std::vector<int> ranks_;
   std::optional<Waiter> waiter_;
-  std::size_t me_ = 0;  // our place in ranks_
+  std::size_t me_ = 0;  // this rank's place in ranks_
   std::string why_not_;
-  std::unique_ptr<Segment> segment_;  // our area
-  std::vector<Mapping> mappings_;     // the peers' areas, by place; of nothing for ourselves
-  std::vector<Area*> areas_;          // all, where usable
+  std::unique_ptr<Segment> segment_;  // this rank's area
+  std::vector<Mapping> mappings_;     // the peers' areas, by place; empty for this rank
+  std::vector<Area*> areas_;          // all, if usable
   std::unique_ptr<Allocations> allocations_;
   std::unique_ptr<Collectives> collectives_;
 };

@@ -23,13 +23,13 @@ std::string said(const char* call, int error) {
   return std::string(call) + ": " + std::strerror(error);
 }
 
-// All pages are mapped at once: faults at the first collective would count as communication. Null: see errno.
+// Maps all pages at once: page faults in the first collective would count as communication. Null: see errno.
 std::byte* map(int descriptor, uint64_t length) {
   void* const data = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, 0);
   return data == MAP_FAILED ? nullptr : static_cast<std::byte*>(data);
 }
 
-// Takes all the memory now, so that none is missing later.
+// Allocates all the memory now, so that none is missing later.
 int allocate(int descriptor, uint64_t length) {
   while (fallocate(descriptor, 0, 0, static_cast<off_t>(length)) != 0) {
     if (errno != EINTR) return errno;
@@ -79,7 +79,7 @@ Mapping::Mapping(const SegmentKey& key) {
   data_ = is_it ? map(descriptor, key.length) : nullptr;
   const int error = errno;
   close(descriptor);
-  if (!is_it) refuse(key.length, path + " is another file by now");
+  if (!is_it) refuse(key.length, path + " is another file now");
   if (data_ == nullptr) refuse(key.length, said("mmap", error));
   length_ = key.length;
 }

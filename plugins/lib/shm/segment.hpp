@@ -1,5 +1,5 @@
 // Memory of one rank that the other ranks of its host map: a memfd. It never has a name in a folder, and the kernel
-// frees it with the last process that maps it, however that ends.
+// frees it with the last process that maps it, however that process ends.
 #pragma once
 
 #include <cstddef>
@@ -7,15 +7,15 @@
 
 namespace ddprun::shm {
 
-// What a peer needs to map a segment; plain bytes, to be sent as they are.
+// What a peer needs to map a segment; plain bytes that are sent as they are.
 struct SegmentKey {
   int64_t pid = 0;  // of its owner
   int64_t descriptor = -1;
-  uint64_t device = 0, inode = 0;  // to recognise a later file of the same number
+  uint64_t device = 0, inode = 0;  // to detect a later file with the same descriptor
   uint64_t length = 0;             // 0: there is no segment
 };
 
-// Owns the memory, page-aligned and zero; every page is there from the start.
+// Owns the memory: page-aligned, zero, all pages allocated from the start.
 class Segment {
  public:
   // Throws CommError(CommStatus::no_memory).
@@ -27,7 +27,7 @@ class Segment {
   std::byte* data() const noexcept { return data_; }
   uint64_t length() const noexcept { return length_; }
   SegmentKey key() const;
-  // Gives the descriptor back: nobody else can map it from now on.
+  // Closes the descriptor: from now on no other process can map the segment.
   void seal() noexcept;
 
  private:
@@ -36,17 +36,17 @@ class Segment {
   uint64_t length_;
 };
 
-// A peer's segment in our address space, valid whatever becomes of its owner.
+// A peer's segment in our address space; valid even after its owner has ended.
 class Mapping {
  public:
-  Mapping() = default;  // of nothing
-  // Throws CommError(CommStatus::no_memory) where it cannot be mapped.
+  Mapping() = default;  // empty
+  // Throws CommError(CommStatus::no_memory) if the segment cannot be mapped.
   explicit Mapping(const SegmentKey& key);
   ~Mapping();
   Mapping(Mapping&& other) noexcept;
   Mapping& operator=(Mapping&& other) noexcept;
 
-  std::byte* data() const noexcept { return data_; }  // null: of nothing
+  std::byte* data() const noexcept { return data_; }  // null if empty
 
  private:
   std::byte* data_ = nullptr;

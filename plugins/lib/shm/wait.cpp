@@ -9,7 +9,7 @@
 namespace ddprun::shm {
 namespace {
 
-// Spinning is for waits that end within some microseconds; the peer cannot even run where there is no core for it.
+// Spinning suits waits of some microseconds. With fewer cores than ranks, it keeps the peer from running.
 constexpr int kSpins = 1000;
 constexpr int kSpinsWhereCoresAreShort = 10;
 

@@ -1,5 +1,5 @@
-// How a rank waits for another, over shared memory and over messages alike: it spins where that can be short, then
-// lets others run, then sleeps. The wait fails at the deadline, after an abort, and when the peer is gone.
+// How a rank waits for another one, over shared memory or over messages: it spins while the wait may be short, then
+// yields, then sleeps. The wait fails at the deadline, after an abort, and if the peer is gone.
 #pragma once
 
 #include <atomic>
@@ -15,21 +15,21 @@ class Waiter {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `ranks_here`: ranks that share this host's cores with us, ourselves included. lost(): a rank that will not come any
-  // more (dead, or gone from the group), or -1; asked every 10 ms of waiting, by the waiting thread.
+  // `ranks_here`: the number of ranks on this host, including this one. lost() returns a rank that will not come any
+  // more (dead, or gone from the group), or -1; the waiting thread calls it every 10 ms.
   Waiter(const Host& host, int ranks_here, std::function<int()> lost);
 
-  // A collective begins: waits from now on end host.deadline() after the first of them became slow. `name` stands in
-  // what a failed wait says, and lives as long as the collective.
+  // Begins a collective: its waits end host.deadline() after the first of them became slow. `name` is part of the error
+  // message, and must live as long as the collective.
   void begin(const char* name) noexcept {
     name_ = name;
     deadline_.reset();
   }
 
-  // Returns when ready() is true; it is asked again and again, and may do the work that makes it true. `awaited`: the
-  // rank it depends on, or -1. Once waiting has become long, sleep(longest) is called between two askings; it may
-  // return early. Throws CommError: CommStatus::timeout, CommStatus::aborted or CommStatus::peer_lost; never when
-  // ready() is true by then.
+  // Returns once ready() is true. ready() is polled, and may do the work that makes it true. `awaited`: the rank that
+  // it depends on, or -1. In a long wait, sleep(longest) is called between two polls; it may return early. Throws
+  // CommError (CommStatus::timeout, CommStatus::aborted or CommStatus::peer_lost), but never if ready() is true by
+  // then.
   template <class Ready, class Sleep>
   void until(const Ready& ready, int awaited, const Sleep& sleep);
 
@@ -43,7 +43,7 @@ class Waiter {
  private:
   static void relax() noexcept;
   static void yield() noexcept;
-  // CommStatus::ok, or what ends the wait now.
+  // CommStatus::ok, or the reason to end the wait now.
   CommStatus trouble(Clock::time_point now, int awaited);
   [[noreturn]] void fail(CommStatus status) const;
 
@@ -69,7 +69,7 @@ void Waiter::until(const Ready& ready, int awaited, const Sleep& sleep) {
   if (!deadline_) deadline_ = now + host_.deadline();
   for (; !ready(); now = Clock::now()) {
     if (now >= look_at) {
-      // What the peer has done before it went counts: asked once more, after it was seen to be gone.
+      // ready() is called once more after the peer was seen to be gone: what the peer did before counts.
       if (const auto status = trouble(now, awaited); status != CommStatus::ok && !ready()) fail(status);
       look_at = now + 10ms;
     }

@@ -1,4 +1,4 @@
-// What the parts of the fake runtime share.
+// Shared by the parts of the fake runtime.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,12 +10,12 @@
 
 namespace ddprun::fake_cudart {
 
-// The error, which is also the thread's last one.
+// Returns the error and makes it the thread's last one.
 cudaError_t failed(cudaError_t error);
-// ... of what gpu.hpp finds to race: an illegal access, told in its words.
+// The same for a race that gpu.hpp detects: an illegal access, with its message.
 cudaError_t failed(const fake_gpu::Race& race);
 
-// Handles are small numbers, so that a test can tell them apart.
+// Handles are small numbers, so that a test can distinguish them.
 template <class Handle>
 std::int64_t number_of(Handle handle) {
   return static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(handle));

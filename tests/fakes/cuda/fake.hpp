@@ -1,4 +1,4 @@
-// What the fake libraries are told and what they remember: one per process, in the fake CUDA runtime.
+// The settings and the call record of the fake libraries: one object per process, in the fake CUDA runtime.
 #pragma once
 
 #include <atomic>
@@ -14,18 +14,18 @@ struct Fake {
   std::atomic<int> driver{fake_driver()};
   std::atomic<int> runtime{13000};
   std::atomic<int> devices{static_cast<int>(fake_gpus().size())};
-  std::atomic<bool> gpu_hangs{false};  // no event of a stream comes, until ncclCommAbort
+  std::atomic<bool> gpu_hangs{false};  // no event of a stream completes before ncclCommAbort
   std::atomic<int> nccl{22809};
-  std::atomic<int> turns{0};        // how often a call of NCCL is asked for until it has got on; -1: for ever
-  std::atomic<int> async_error{0};  // ncclResult_t, when nothing is in progress
+  std::atomic<int> turns{0};        // polls until an NCCL call has completed; -1: never
+  std::atomic<int> async_error{0};  // ncclResult_t if nothing is in progress
   std::atomic<bool> destroy_hangs{false};
-  std::atomic<bool> alone{false};  // the other ranks are echoes of this one: NCCL moves nothing
+  std::atomic<bool> alone{false};  // the test plays the other ranks: NCCL moves nothing
 
-  std::mutex mutex;      // what follows
-  std::string failing;   // this call of NCCL fails,
+  std::mutex mutex;      // of the members below
+  std::string failing;   // the NCCL call that fails,
   int result = 0;        // with this ncclResult_t
-  std::string message;   // what ncclGetLastError says
-  std::string reported;  // the algorithm that NCCL_DEBUG_FILE is told of; "nothing": none
+  std::string message;   // of ncclGetLastError
+  std::string reported;  // the algorithm written to NCCL_DEBUG_FILE; "nothing": none
   std::vector<std::string> calls;
 
   void record(std::string call) {

@@ -13,12 +13,12 @@ namespace {
 
 thread_local int device_of_thread = 0;
 
-// Streams of CUDA's own numbering from here on belong to one device each: see stream_of.
+// CUDA stream numbers from here on belong to one device each: see stream_of.
 constexpr Stream kPerDevice = 1000;
 
-// Runs what the host now knows. One thread at a time: what another has taken to run has run when this returns.
+// Runs the actions whose work is now known to be done. One thread at a time: when this returns, all have run.
 void let_host_know(const Clock& clock) {
-  std::vector<std::function<void()>> actions;  // what they hold goes when it is the next one's turn
+  std::vector<std::function<void()>> actions;  // destroyed one by one
   static auto& turns = *new std::mutex;
   const std::lock_guard turn(turns);
   Lock lock(state().mutex);
@@ -34,7 +34,7 @@ void mark(Event& event, const StreamState& stream) {
   event.time = std::chrono::steady_clock::now();
 }
 
-// What the stream has begun, whatever of it is captured.
+// What the stream has begun, captured or not.
 std::unique_ptr<Event> now_on(Stream stream) {
   auto now = std::make_unique<Event>();
   const Lock lock(state().mutex);
@@ -47,7 +47,7 @@ void refuse_if(Stream stream) {
   if (const auto capture = state().capture_of(stream)) capture->refuse(CaptureError::unsupported);
 }
 
-// Of a stream of a small number nobody knows the device.
+// A stream with a small number has no known device.
 bool may_be_on(Stream stream, int device) {
   if (stream >= kPerDevice) return stream / kPerDevice - 1 == device;
   return stream > 0 || stream == -(device + 1);
@@ -62,7 +62,7 @@ std::vector<Stream> streams_on(int device) {
   return streams;
 }
 
-// `stream`, of `capture`, or of none, waits for what was recorded in another one, or in none.
+// `stream` (in `capture`, or in none) waits for an event that was recorded in the same or another capture, or in none.
 void block_across(const std::shared_ptr<Capture>& capture, Stream stream, const Event& event) {
   if (event.capture == nullptr) capture->refuse(CaptureError::isolation);
   const auto& captures = state().captures;
@@ -119,7 +119,7 @@ void wait_for_turn(const std::shared_ptr<Work>& work) {
 }
 
 void finish(const std::shared_ptr<Work>& work) {
-  // Goes without the lock: the first before anybody knows that the work is done, and may look for it.
+  // Destroyed without the lock: the first before the end of the work is visible to others.
   std::vector<std::shared_ptr<void>> memory, late;
   Lock lock(state().mutex);
   memory.swap(work->memory);
@@ -136,7 +136,7 @@ void do_later(const std::shared_ptr<Work>& work, std::function<void()> action) {
   std::thread([work, action = std::move(action)]() mutable {
     wait_for_turn(work);
     try {
-      std::exchange(action, nullptr)();  // what it holds goes before the end is known
+      std::exchange(action, nullptr)();  // destroys the action before the end is visible
     } catch (const std::exception& error) {
       fail(error.what());
     }

@@ -7,7 +7,7 @@
 namespace ddprun::fake_gpu {
 namespace {
 
-const char* words_of(CaptureError error) {
+const char* error_message(CaptureError error) {
   switch (error) {
     case CaptureError::illegal_state: return "the operation cannot be performed in the present state";
     case CaptureError::unsupported: return "operation not permitted when stream is capturing";
@@ -25,11 +25,11 @@ const char* words_of(CaptureError error) {
 
 }  // namespace
 
-Refused::Refused(CaptureError error_) : std::runtime_error(words_of(error_)), error(error_) {}
+Refused::Refused(CaptureError error_) : std::runtime_error(error_message(error_)), error(error_) {}
 
 void Capture::refuse(CaptureError error_) {
   is_spoilt = true;
-  state().note(std::string("refused: ") + words_of(error_));
+  state().note(std::string("refused: ") + error_message(error_));
   throw Refused(error_);
 }
 

@@ -1,4 +1,4 @@
-// A capture under way, and the graph that it becomes. All of it behind the lock of State.
+// A capture in progress, and the graph that it becomes. All of it under the lock of State.
 #pragma once
 
 #include <cstddef>
@@ -27,15 +27,15 @@ class Graph {
     Launch launch;
   };
 
-  std::vector<Node> nodes;                    // as they were captured: an order in which they may run
-  std::vector<std::shared_ptr<void>> memory;  // of its own that was given back, in or after the capture
+  std::vector<Node> nodes;                    // in captured order, which is a valid order to run them
+  std::vector<std::shared_ptr<void>> memory;  // the graph's own memory that was freed, in or after the capture
 };
 
 class Capture {
  public:
   explicit Capture(Stream origin_) : origin(origin_), lanes{{origin_, {}}} {}
 
-  // Spoils the capture, and throws.
+  // Invalidates the capture, and throws.
   [[noreturn]] void refuse(CaptureError error);
   void require_valid() const;
 
@@ -43,14 +43,14 @@ class Capture {
   void access(const Block& block, Access now);
   void on_launch(Stream stream, Launch launch);
   void record(Event& event, Stream stream, const std::shared_ptr<Capture>& self) const;
-  // `stream`, which may be none of this capture yet, waits for an event of it.
+  // `stream`, which may join the capture now, waits for an event of it.
   void join(Stream stream, const Event& event);
 
   bool owns(const Block& block) const { return !block.graph.expired() && block.graph.lock() == graph; }
-  // The block is given back.
+  // The block is freed.
   void forget(const Block& block);
 
-  // Memory becomes what it was before, and what the capture made holds no numbers.
+  // Restores memory to its content before the capture, and fills the capture's own memory with NaN.
   void put_back();
   bool has_unjoined() const;
 

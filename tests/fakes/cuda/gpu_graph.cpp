@@ -8,7 +8,7 @@
 namespace ddprun::fake_gpu {
 namespace {
 
-// Throws where the memory is no longer that of the capture.
+// Throws if the memory was freed since the capture.
 void require_alive(const Graph::Use& use) {
   const Lock lock(state().mutex);
   const Block* const block = state().block_at(use.begin);
@@ -30,7 +30,7 @@ void begin_capture(Stream stream) {
 }
 
 std::shared_ptr<Graph> end_capture(Stream stream) {
-  std::shared_ptr<Graph> graph;  // goes, if it goes, without the lock
+  std::shared_ptr<Graph> graph;  // may be destroyed: without the lock
   const Lock lock(state().mutex);
   const auto capture = state().capture_of(stream);
   if (capture == nullptr) throw Refused(CaptureError::illegal_state);

@@ -1,7 +1,7 @@
-// CUDA graphs on the fake GPU. What streams are given between begin_capture() and end_capture() is remembered,
-// and done by each replay. A real capture computes nothing; here kernels do run in it, for the shapes of what they
-// make, and its end puts back all memory that they wrote to. Whether the streams of a capture wait for each other is
-// held against clocks of its own, as they have no past and no future but in a replay.
+// CUDA graphs on the fake GPU. Work queued between begin_capture() and end_capture() is recorded, and run by each
+// replay. A real capture computes nothing; here kernels do run in it, because their results' shapes are needed, and its
+// end restores all memory that they wrote to. A capture has separate clocks to check whether its streams wait for each
+// other, because its work is ordered with other work only in a replay.
 #pragma once
 
 #include <functional>
@@ -26,8 +26,8 @@ enum class CaptureError : int {
   wrong_thread = 908,
 };
 
-// What CUDA does not do because of a capture, in its words. Most of these spoil the capture: all that follows in it
-// is refused, and its end too.
+// Calls that CUDA refuses because of a capture, with its messages. Most of them invalidate the capture: all later calls
+// in it are refused, and so is its end.
 struct Refused : std::runtime_error {
   explicit Refused(CaptureError error);
   CaptureError error;
@@ -35,26 +35,26 @@ struct Refused : std::runtime_error {
 
 class Graph;
 
-// In the mode cudaStreamCaptureModeThreadLocal: this thread may not ask for, or wait for, anything on a GPU meanwhile;
-// others may, but for what is captured. A stream that waits for an event of the capture takes part in it. Waits for
-// what the stream had before. Throws Refused.
+// In the mode cudaStreamCaptureModeThreadLocal: this thread may not query or wait for anything on a GPU meanwhile;
+// other threads may, except for captured work. A stream that waits for an event of the capture joins it. Waits for
+// earlier work of the stream. Throws Refused.
 void begin_capture(Stream stream);
-// Throws Refused; the capture is over then, unless it was another one's to end.
+// Throws Refused; the capture is then over, unless another thread must end it.
 std::shared_ptr<Graph> end_capture(Stream stream);
 bool is_capturing(Stream stream);
-// Throws Refused in a thread that captures: for what CUDA holds to be unsafe there, such as cudaMalloc.
+// Throws Refused in a capturing thread: for calls that CUDA considers unsafe there, such as cudaMalloc.
 void refuse_in_capture();
 
-// What a replay does for a piece, in two parts: the function is called as the replay is queued, with the replay's
-// stream; what it returns, as the GPU comes to the piece.
+// The two parts of a piece in a replay: the function is called when the replay is queued, with the replay's stream; the
+// function that it returns is called when the GPU reaches the piece.
 using Launch = std::function<std::function<void()>(Stream)>;
-// Of the piece that begin() counted last on a capturing stream.
+// For the piece that begin() counted last on a capturing stream.
 void on_launch(Stream stream, Launch launch);
-// Runs `work`; where the stream is capturing, each replay runs it too, as the piece that begin() counted last.
+// Runs `work`; if the stream is capturing, each replay also runs it, as the piece that begin() counted last.
 void compute(Stream stream, std::function<void()> work);
 
-// One piece of work on the stream, done by a thread of its own. The graph lives until that has ended. Throws Race,
-// also for memory of others that was given back since the capture, and Refused.
+// Queues a replay as one piece of work on the stream, done by a separate thread. The graph lives until its end. Throws
+// Race, also for other memory that was freed since the capture, and Refused.
 void replay(const std::shared_ptr<Graph>& graph, Stream stream);
 
 }  // namespace ddprun::fake_gpu

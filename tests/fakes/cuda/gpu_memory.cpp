@@ -20,7 +20,7 @@ std::shared_ptr<void> at_last(std::function<void()> action) {
   return {nullptr, [action = std::move(action)](void*) { action(); }};
 }
 
-// A caching allocator gives the memory to whoever asks next on the stream that it came on, at once.
+// A caching allocator reuses the memory immediately for the next allocation on the same stream.
 void check_given_back(const Block& block, const std::vector<Access>& accesses, const Clock& clock) {
   for (const Access& before : accesses) {
     if (before.stream == block.stream || block.users.contains(before.stream) || knows(clock, before)) continue;
@@ -30,7 +30,7 @@ void check_given_back(const Block& block, const std::vector<Access>& accesses, c
   }
 }
 
-// A graph keeps the memory of its capture for itself, whoever gives it back; the capture itself gives it out again.
+// A graph keeps the memory of its capture after it is freed; only the capture itself can reuse it.
 void check_given_back(const Block& block) {
   const auto capture = state().capture_of(block.stream);
   if (capture != nullptr && capture->owns(block)) {
@@ -49,7 +49,7 @@ void order(std::vector<Access>& accesses, Access now, const Clock& clock) {
     state().note(race);
     throw Race(race);
   }
-  // Whoever is ordered after this one is ordered after those that it covers.
+  // An access that is ordered after this one is also ordered after those that it covers.
   std::erase_if(accesses, [&](const Access& before) {
     const bool covered = now.begin <= before.begin && before.end <= now.end;
     return covered && knows(clock, before) && (now.writes || (before.stream == now.stream && !before.writes));
@@ -63,7 +63,7 @@ void access(Stream stream, const void* memory, std::size_t bytes, bool writes, c
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
   const std::uintptr_t end = begin + bytes;
   Block* const known = state().block_at(begin);
-  // Memory that came from elsewhere becomes a block as it is first seen.
+  // Memory from another allocator becomes a block on its first use.
   Block& block = known != nullptr ? *known : state().add_block(begin, end, stream);
   const auto capture = state().capture_of(stream);
   if (capture != nullptr) return capture->access(block, {begin, end, stream, 0, writes, what});
@@ -81,7 +81,7 @@ void allocated(const void* memory, std::size_t bytes, Stream stream) {
 
 void freed(const void* memory, std::function<void()> release) {
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-  // Go without the lock.
+  // Destroyed without the lock.
   std::shared_ptr<void> last = at_last(std::move(release));
   std::shared_ptr<Graph> graph;
   const Lock lock(state().mutex);

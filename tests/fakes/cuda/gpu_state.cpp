@@ -11,7 +11,7 @@
 
 namespace ddprun::fake_gpu {
 
-// Never destroyed: memory is given back until the last.
+// Never destroyed: memory is freed until the process ends.
 State& state() {
   static auto* const one = new State;
   return *one;
@@ -68,7 +68,7 @@ void State::note(const std::string& line) {
   if (path == nullptr) return;
   static std::FILE* file = nullptr;
   static pid_t writer = 0;
-  if (writer != getpid()) {  // a forked rank has a file of its own
+  if (writer != getpid()) {  // a forked rank has its own file
     file = std::fopen((std::string(path) + "." + std::to_string(getpid())).c_str(), "w");
     writer = getpid();
   }

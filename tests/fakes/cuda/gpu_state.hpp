@@ -1,4 +1,4 @@
-// What the files gpu*.cpp keep: one for the process, behind one lock.
+// The state shared by gpu*.cpp: one per process, under one lock.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace ddprun::fake_gpu {
 
 using Lock = std::unique_lock<std::mutex>;
 using Time = std::chrono::steady_clock::time_point;
-// How far each stream is known to have got, in pieces of work.
+// The known progress of each stream, in pieces of work.
 using Clock = std::map<Stream, std::uint64_t>;
 using Works = std::vector<std::shared_ptr<Work>>;
 class Capture;
@@ -29,7 +29,7 @@ class Work {
   bool is_done = false;
   Time end;
   Works after;
-  std::vector<std::shared_ptr<void>> memory;  // given back while this may still use it
+  std::vector<std::shared_ptr<void>> memory;  // freed while this may still use it
 };
 
 class Event {
@@ -38,7 +38,7 @@ class Event {
   Works after;
   Time time;  // when it was recorded
   bool is_recorded = false;
-  std::shared_ptr<Capture> capture;  // in which it was recorded last; null: in none
+  std::shared_ptr<Capture> capture;  // of its last record; null: none
 
   Time end() const;
 };
@@ -63,12 +63,12 @@ struct Access {
 };
 
 struct Block {
-  std::uint64_t number;  // no other block's, before or after
+  std::uint64_t number;  // unique, also over time
   std::uintptr_t end;
-  Stream stream;           // on which it was allocated
-  std::set<Stream> users;  // that used_on named
+  Stream stream;           // of its allocation
+  std::set<Stream> users;  // added by used_on
   std::vector<Access> accesses;
-  std::weak_ptr<Graph> graph;  // in whose capture it was allocated
+  std::weak_ptr<Graph> graph;  // of the capture in which it was allocated
 };
 
 struct State {
@@ -77,16 +77,16 @@ struct State {
   std::map<Stream, StreamState> streams;
   Clock host;
   std::map<std::uintptr_t, Block> blocks;          // by their first byte
-  std::vector<std::shared_ptr<Capture>> captures;  // under way
+  std::vector<std::shared_ptr<Capture>> captures;  // in progress
   std::string fault;                               // found where nothing can be thrown
   std::string record;
 
-  // What the host knows, the stream knows: it queues the next piece.
+  // The stream learns what the host knows: the host queues its next piece.
   StreamState& stream(Stream stream);
   // Waits until all are done, and empties the list.
   void wait(Lock& lock, Works& works);
   void wait(Lock& lock, const Works& works);
-  // Returns what is to run, outside the lock, now that the host has waited so far.
+  // The actions to run, outside the lock, now that the host has waited so far.
   std::vector<std::function<void()>> host_knows(const Clock& clock);
   void note(const std::string& line);
   void fail(const std::string& race);
@@ -94,16 +94,16 @@ struct State {
   // The one that has the address, or null.
   Block* block_at(std::uintptr_t address);
   Block& add_block(std::uintptr_t begin, std::uintptr_t end, Stream stream);
-  // In which the stream takes part, or null.
+  // The capture that the stream is part of, or null.
   std::shared_ptr<Capture> capture_of(Stream stream) const;
-  // Throws Refused where the host may not ask, or wait, for what was recorded in `capture` (null: in none).
+  // Throws Refused if the host may not query or wait for an event recorded in `capture` (null: in none).
   void host_asks(const std::shared_ptr<Capture>& capture) const;
 };
 
 State& state();
 void merge(Clock& into, const Clock& other);
 bool all_done(const Works& works);
-// Adds an access of a stream that knows `clock` to those of the same memory. Throws Race.
+// Adds an access to memory by a stream that knows `clock`. Throws Race.
 void order(std::vector<Access>& accesses, Access now, const Clock& clock);
 
 }  // namespace ddprun::fake_gpu

@@ -11,7 +11,7 @@
 
 namespace ddprun::fake_gpu {
 
-// On a stream of its own, as a capture has to be; what was on the device before is done.
+// On a new stream, as a capture requires, after all earlier work of the device.
 class OnSide {
  public:
   OnSide() { guard().synchronizeDevice(0); }
@@ -21,7 +21,7 @@ class OnSide {
   c10::StreamGuard on_{another()};
 };
 
-// Without what a refused body leaves behind.
+// Cleans up after a refused body.
 inline void capture(at::cuda::CUDAGraph& graph, const std::function<void()>& body) {
   graph.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
   try {

@@ -4,7 +4,7 @@
 
 #include "ddprun/plugin/comm_plugin.hpp"
 
-// What a compiler for GPUs brings.
+// Definitions that a GPU compiler provides.
 #define __global__
 namespace {
 struct Index {

@@ -1,4 +1,4 @@
-// Kernels that the plugins compile for GPUs, run on the processor: the fake driver's cuLaunchKernel.
+// Runs the plugins' GPU kernels on the CPU: the fake driver's cuLaunchKernel.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct ReduceArguments {
   int32_t op;
   int32_t ranks;
 
-  // As cuLaunchKernel is given them: a pointer to each.
+  // As for cuLaunchKernel: a pointer to each.
   static ReduceArguments of(void** parameters);
   // Of a vector, in bytes.
   uint64_t bytes() const;

@@ -1,4 +1,4 @@
-// libcuda.so.1 of a machine without a GPU: what the driver tells of the GPUs that machine.hpp pretends.
+// A fake libcuda.so.1: reports the fake GPUs of machine.hpp.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -13,7 +13,7 @@ constexpr int kNotInitialised = 3;
 constexpr int kNoDevice = 100;
 constexpr int kInvalidDevice = 101;
 
-// A device is its place in the machine.
+// A device is its index in the machine.
 bool exists(int device) {
   const auto gpus = ddprun::testing::fake_gpus();
   return std::find(gpus.begin(), gpus.end(), device) != gpus.end();
@@ -28,7 +28,7 @@ void copy(char* to, int size, const std::string& text) {
 
 extern "C" {
 
-// DDPRUN_FAKE_CUINIT: the CUresult of a driver that is out of order; 0: of one that finds nothing wrong with no device.
+// DDPRUN_FAKE_CUINIT: the CUresult of a broken driver; 0: of a driver that accepts a machine without devices.
 int cuInit(unsigned) {
   const int usual = ddprun::testing::fake_gpus().empty() ? kNoDevice : 0;
   if (const int result = ddprun::testing::number_of("DDPRUN_FAKE_CUINIT", usual); result != 0) return result;

@@ -1,5 +1,5 @@
-// The part of libcuda.so.1 that computes: contexts, memory, streams and kernels, on the GPU of gpu.hpp. What is put on
-// a stream happens when the host has waited for it, so that a wait that is missing shows as a wrong result.
+// The part of libcuda.so.1 that computes: contexts, memory, streams and kernels, on the GPU of gpu.hpp. Work on
+// a stream runs when the host waits for it, so a missing wait gives a wrong result.
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -17,7 +17,7 @@ namespace gpu = ddprun::fake_gpu;
 constexpr int kNoMemory = 2, kInvalidContext = 201, kNoBinary = 209, kNotFound = 500, kNotReady = 600,
               kIllegalAddress = 700;
 
-// DDPRUN_FAKE_CU_FAILS=<function>:<CUresult>: that one fails. cuStreamQuery:600 is a GPU that hangs.
+// DDPRUN_FAKE_CU_FAILS=<function>:<CUresult>: this function fails. cuStreamQuery:600 is a GPU that hangs.
 int failure_of(const char* function) {
   const char* const fails = std::getenv("DDPRUN_FAKE_CU_FAILS");
   const std::size_t length = std::strlen(function);
@@ -33,7 +33,7 @@ struct Entered {
 };
 thread_local std::vector<Entered> entered;
 std::mutex mutex;
-int retained = 0;  // primary contexts, as often as they were asked for
+int retained = 0;  // number of retain calls for primary contexts
 
 int device_of(void* context) {
   return static_cast<int>(reinterpret_cast<std::intptr_t>(context)) - 1;
@@ -43,7 +43,7 @@ gpu::Stream stream_of(void* stream) {
   return gpu::stream_of(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(stream)), gpu::current_device());
 }
 
-// As CUDA answers a call that needs a current context.
+// CUDA's result for a call that needs a current context.
 template <class Work>
 int on_device(const char* function, Work work) {
   if (entered.empty()) return kInvalidContext;
@@ -63,7 +63,7 @@ char some_module, some_kernel;
 
 extern "C" {
 
-// For tests: whether this process uses a GPU, and this thread has none current.
+// For tests: whether this process uses a GPU but this thread has no current one.
 int ddprun_fake_cuda_without_current() {
   const std::lock_guard lock(mutex);
   return retained > 0 && entered.empty() ? 1 : 0;
@@ -124,7 +124,7 @@ int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, std::si
   });
 }
 
-// Numbers that neither the CUDA runtime's nor Torch's streams have.
+// Numbers that are used neither by the CUDA runtime nor by Torch.
 int cuStreamCreate(void** stream, unsigned) {
   return on_device("cuStreamCreate", [&] {
     static int streams = 0;
@@ -141,7 +141,7 @@ int cuStreamQuery(void* stream) {
   return on_device("cuStreamQuery", [&] { return gpu::is_done(stream_of(stream)) ? 0 : kNotReady; });
 }
 
-// What the fake NVRTC made, for this GPU's architecture (libcuda.cpp).
+// The output of the fake NVRTC for this GPU's architecture (libcuda.cpp).
 int cuModuleLoadData(void** module, const void* image) {
   return on_device("cuModuleLoadData", [&] {
     *module = &some_module;

@@ -1,5 +1,5 @@
-// libcudart.so.13 without a GPU: memory is the host's, streams and events are those of gpu.hpp, and a test tells it
-// what goes wrong (fake.hpp).
+// A fake libcudart.so.13: memory is host memory, streams and events are those of gpu.hpp, and a test sets the errors
+// (fake.hpp).
 #include <cuda_runtime.h>
 
 #include <chrono>
@@ -40,7 +40,7 @@ std::string text(const char* kind, const void* handle) {
   return std::string(kind) + std::to_string(number_of(handle));
 }
 
-// By their handles; one that was never recorded is done.
+// By handle; an event that was never recorded is complete.
 std::shared_ptr<gpu::Event> event_of(cudaEvent_t event) {
   static auto& events = *new std::map<std::int64_t, std::shared_ptr<gpu::Event>>;
   const std::lock_guard lock(fake().mutex);
@@ -71,7 +71,7 @@ cudaError_t copy(void* to, const void* from, size_t size, cudaMemcpyKind kind, c
   return run(stream, writes ? to : from, size, writes, "cudaMemcpy", [=] { std::memcpy(to, from, size); });
 }
 
-// Beyond those that a test names itself, and those that Torch would number; of a device, as gpu.hpp counts.
+// Above the numbers that tests use and those of Torch; each belongs to a device, as in gpu.hpp.
 cudaError_t make_stream(cudaStream_t* stream, int priority) {
   static std::atomic<int> streams{0};
   const std::int64_t number = (gpu::current_device() + 1) * 1000 + 500 + streams++ % 500;
@@ -190,7 +190,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   fake().record(text("stream ", stream) + text(" records event ", event));
   return answer([&] { gpu::record(*event_of(event), stream_of(stream)); });
 }
-// Odd events are the first of a pair: what the caller had queued, which does not hang.
+// Odd events are the first of a pair: the caller's earlier work, which does not hang.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   bool is_done = false;
   const cudaError_t result = answer([&] { is_done = gpu::is_done(*event_of(event)); });
@@ -231,7 +231,7 @@ cudaError_t cudaMemset(void* memory, int value, size_t size) {
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size, cudaMemcpyKind kind, cudaStream_t stream) {
   return copy(to, from, size, kind, stream);
 }
-// A small copy to the device returns when it has read the host's memory; it may still be under way then.
+// A small copy to the device returns when it has read host memory, perhaps before the copy is complete.
 cudaError_t cudaMemcpy(void* to, const void* from, size_t size, cudaMemcpyKind kind) {
   constexpr size_t kSmall = 64 * 1024;
   const cudaError_t result = copy(to, from, size, kind, nullptr);

@@ -10,7 +10,7 @@ namespace {
 namespace gpu = ddprun::fake_gpu;
 using namespace ddprun::fake_cudart;
 
-// A graph and what is instantiated of it are one thing here, under two handles.
+// A graph and its executable are one object here, with two handles.
 class Graphs {
  public:
   template <class Handle>

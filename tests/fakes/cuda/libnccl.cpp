@@ -1,6 +1,6 @@
-// libnccl.so.2 without a GPU: remembers every call, fails as a test tells it, and reduces between the ranks of one
-// host, on a thread of its own, while the streams of gpu.hpp wait. A test that plays all other ranks itself says so
-// (Fake::alone): nothing is moved then.
+// A fake libnccl.so.2: records every call, fails as set by the test, and reduces between the ranks of one host on a
+// separate thread, while the streams of gpu.hpp wait. If the test plays all other ranks itself (Fake::alone), nothing
+// is moved.
 #include <nccl.h>
 #include <unistd.h>
 
@@ -22,8 +22,8 @@ namespace nccl = ddprun::fake_nccl;
 struct ncclComm {
   int rank = 0;
   int size = 0;
-  std::atomic<int> turns{0};  // left until what was begun has got on
-  std::string algorithm;      // that NCCL_ALGO forced as it was made
+  std::atomic<int> turns{0};  // polls left until the call has completed
+  std::string algorithm;      // forced by NCCL_ALGO at creation
   std::shared_ptr<nccl::Peers> peers;
 };
 
@@ -36,7 +36,7 @@ Fake& fake() {
   return *ddprun_fake();
 }
 
-// What the call `name` answers; `what` stands behind it in the record.
+// The result of the call `name`; `what` follows it in the record.
 ncclResult_t call(const std::string& name, const std::string& what = "", ncclComm_t comm = nullptr) {
   fake().record(name + (what.empty() ? "" : " " + what));
   {
@@ -64,7 +64,7 @@ std::string variable(const char* name) {
   return value == nullptr ? "-" : value;
 }
 
-// As NCCL tells it, on the first rank of several.
+// As NCCL reports it, on the first of several ranks.
 void report(size_t bytes, const ncclComm& comm) {
   const char* const path = std::getenv("NCCL_DEBUG_FILE");
   if (path == nullptr || comm.rank != 0 || comm.size == 1) return;
@@ -92,8 +92,8 @@ auto writing(const Part& part) {
   return [part](const std::string& result) { std::memcpy(part.recv, result.data(), result.size()); };
 }
 
-// A replay queues its collectives as it is queued itself, so that they keep their place among the others; each begins
-// as the GPU comes to it.
+// A replay queues its collectives when it is queued itself, so they keep their order with others; each starts when the
+// GPU reaches it.
 gpu::Launch replaying(const std::string& name, const std::weak_ptr<nccl::Peers>& to, const Part& part,
                       const nccl::Rule& rule) {
   return [=](gpu::Stream stream) -> std::function<void()> {
@@ -114,7 +114,7 @@ gpu::Launch replaying(const std::string& name, const std::weak_ptr<nccl::Peers>&
   };
 }
 
-// Nothing is moved in the capture itself.
+// The capture itself moves nothing.
 void capture(const std::string& name, const ncclComm& comm, gpu::Stream stream, const Part& part, nccl::Rule rule) {
   gpu::begin(stream);
   gpu::access(stream, part.send, part.sent, false, name);
@@ -141,7 +141,7 @@ void queue(const std::string& name, const ncclComm& comm, gpu::Stream stream, co
   comm.peers->queue({name, read_in_turn, std::move(rule), writing(part), [work] { gpu::finish(work); }});
 }
 
-// What NCCL calls ncclX, where `name` is X. `op`: or the root.
+// The collective ncclX, with X in `name`. `op`: or the root.
 ncclResult_t collective(const char* name, size_t count, ncclDataType_t type, int op, ncclComm_t comm,
                         cudaStream_t stream, const Part& part, nccl::Rule rule) try {
   const ncclResult_t result = call(std::string("nccl") + name, of(count, type, op, stream), comm);
@@ -156,7 +156,7 @@ ncclResult_t collective(const char* name, size_t count, ncclDataType_t type, int
   return failed(ncclUnhandledCudaError, std::string("Cuda failure '") + refused.what() + "'");
 }
 
-// All parts, one behind the other.
+// All parts, concatenated.
 std::string joined(const std::vector<std::string>& parts) {
   std::string all;
   for (const std::string& part : parts) all += part;
@@ -258,7 +258,7 @@ ncclResult_t ncclAllGather(const void* send, void* recv, size_t count, ncclDataT
                     {send, bytes, recv, bytes * static_cast<size_t>(comm->size)},
                     [](const Texts& parts) { return Texts(parts.size(), joined(parts)); });
 }
-// `count` is what each rank gets.
+// `count` is per rank of the result.
 ncclResult_t ncclReduceScatter(const void* send, void* recv, size_t count, ncclDataType_t type, ncclRedOp_t op,
                                ncclComm_t comm, cudaStream_t stream) {
   const size_t bytes = count * nccl::size_of(type);

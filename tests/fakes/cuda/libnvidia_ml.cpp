@@ -1,5 +1,5 @@
-// libnvidia-ml.so.1 without a GPU: of each GPU that machine.hpp pretends, figures that its number tells apart. It has
-// no power meter on the second.
+// A fake libnvidia-ml.so.1: each fake GPU of machine.hpp has different figures, which depend on its number. The second
+// one has no power meter.
 #include <cstdint>
 
 #include "machine.hpp"
@@ -12,7 +12,7 @@ constexpr int kUninitialised = 1;
 constexpr int kNotSupported = 3;
 constexpr int kNotFound = 6;
 
-// A device is its number in the machine, plus one.
+// A device is its index in the machine, plus one.
 int number_of_device(const void* device) {
   return static_cast<int>(reinterpret_cast<std::intptr_t>(device)) - 1;
 }

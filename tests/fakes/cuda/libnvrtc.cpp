@@ -1,5 +1,5 @@
-// libnvrtc.so.13 that compiles nothing: it takes the text of plugins/comm_ucx/kernel.cu, of which the fake libcuda.so.1
-// has the host's code, and no other.
+// A fake libnvrtc.so.13 that compiles nothing: it accepts only the text of plugins/comm_ucx/kernel.cu, whose CPU code
+// the fake libcuda.so.1 contains.
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
@@ -38,7 +38,7 @@ int nvrtcCreateProgram(Program** program, const char* text, const char*, int hea
   return 0;
 }
 
-// DDPRUN_FAKE_NVRTC_FAILS: it does not compile.
+// DDPRUN_FAKE_NVRTC_FAILS: compilation fails.
 int nvrtcCompileProgram(Program* program, int count, const char* const* options) {
   constexpr char kTarget[] = "--gpu-architecture=";
   const std::vector<std::string> given(options, options + count);

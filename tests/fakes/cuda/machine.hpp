@@ -1,5 +1,5 @@
-// The machine that the fakes of NVIDIA's libraries pretend, told by the environment so that a program's own processes
-// see the same one.
+// The fake machine of NVIDIA's fake libraries. The environment describes it, so that all processes of a program see the
+// same machine.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@ inline int number_of(const char* variable, int otherwise) {
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
-// The version of CUDA that the driver is for, 13000 for 13.0.
+// The CUDA version of the driver, 13000 for 13.0.
 inline int fake_driver() {
   return number_of("DDPRUN_FAKE_DRIVER", 13000);
 }
 
-// The GPUs of the machine that CUDA_VISIBLE_DEVICES (numbers, as far as they exist) lets a process see, in CUDA's
-// order. DDPRUN_FAKE_GPUS is how many the machine has.
+// The GPUs that a process sees with its CUDA_VISIBLE_DEVICES (only existing numbers), in CUDA's order. DDPRUN_FAKE_GPUS
+// is the number of GPUs of the machine.
 inline std::vector<int> fake_gpus() {
   const int count = number_of("DDPRUN_FAKE_GPUS", 2);
   std::vector<int> gpus;
@@ -37,12 +37,12 @@ inline std::vector<int> fake_gpus() {
   return gpus;
 }
 
-// Bytes of the memory of the machine's GPU `gpu`. DDPRUN_FAKE_GPU_MIB is how much the first one has.
+// Memory of the machine's GPU `gpu` in bytes. DDPRUN_FAKE_GPU_MIB is the memory of the first one.
 inline std::size_t fake_memory(int gpu) {
   return static_cast<std::size_t>(gpu + 1) * static_cast<std::size_t>(number_of("DDPRUN_FAKE_GPU_MIB", 8192)) << 20;
 }
 
-// The address on the bus of the machine's GPU `gpu`.
+// The bus address of the machine's GPU `gpu`.
 inline std::string fake_bus_id(int gpu) {
   return "0000:0" + std::to_string(gpu + 1) + ":00.0";
 }

@@ -12,7 +12,7 @@
 namespace ddprun::fake_nccl {
 namespace {
 
-// Without a file: the first byte of the name is 0.
+// An abstract socket, without a file: the first byte of its name is 0.
 std::pair<sockaddr_un, socklen_t> address_of(const std::string& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -69,7 +69,7 @@ void Peers::flush() {
       lock, [this] { return (queue_.empty() && !is_busy_) || (state_ != ncclSuccess && state_ != ncclInProgress); });
 }
 
-// A collective that fails stays unfinished, as a kernel that waits for its peers does, until the communicator goes.
+// A failed collective stays unfinished, like a kernel that waits for its peers, until the communicator is destroyed.
 void Peers::work() try {
   meet();
   std::unique_lock lock(mutex_);
@@ -80,7 +80,7 @@ void Peers::work() try {
     if (is_ending_) return;
     is_busy_ = true;
     lock.unlock();
-    serve(queue_.front());  // nobody else takes from the front
+    serve(queue_.front());  // only this thread removes from the front
     lock.lock();
     queue_.pop_front();
     is_busy_ = false;

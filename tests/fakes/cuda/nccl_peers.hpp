@@ -1,5 +1,5 @@
-// The ranks of a communicator on one host: rank 0 gathers what all contribute, makes what each is to get, and sends it.
-// Over sockets that have a name only as long as their process lives.
+// The ranks of a communicator on one host: rank 0 gathers all contributions, computes each rank's result, and sends it.
+// The sockets have names that exist only while their process lives.
 #pragma once
 
 #include <nccl.h>
@@ -16,34 +16,34 @@
 
 namespace ddprun::fake_nccl {
 
-// What NCCL would say, and the result by which it says it.
+// NCCL's error message and its result code.
 struct Failure : std::runtime_error {
   Failure(ncclResult_t result_, const std::string& words) : std::runtime_error(words), result(result_) {}
   ncclResult_t result;
 };
 
-// From what the ranks contributed, what each of them gets.
+// Computes each rank's result from all contributions.
 using Rule = std::function<std::vector<std::string>(const std::vector<std::string>&)>;
 
 struct Collective {
-  std::string name;                               // what all ranks must call at once
-  std::function<std::string()> read;              // what this rank contributes
-  Rule rule;                                      // of rank 0
-  std::function<void(const std::string&)> write;  // what this rank gets
-  std::function<void()> finish;                   // last, whatever happened
+  std::string name;                               // must be the same on all ranks
+  std::function<std::string()> read;              // returns this rank's contribution
+  Rule rule;                                      // used by rank 0
+  std::function<void(const std::string&)> write;  // receives this rank's result
+  std::function<void()> finish;                   // called last, also after an error
 };
 
 class Peers {
  public:
   Peers(const std::string& id, int rank, int size);
-  // Ends what is under way.
+  // Aborts work in progress.
   ~Peers();
 
   void queue(Collective collective);
-  // ncclInProgress until all ranks have met; then what went wrong, if anything.
+  // ncclInProgress until all ranks are connected; then the first error, if any.
   ncclResult_t state() const;
   std::string words() const;
-  // Waits until nothing is queued, or something went wrong.
+  // Waits until nothing is queued, or until an error.
   void flush();
 
  private:
@@ -58,7 +58,7 @@ class Peers {
   const std::string address_;
   const int rank_;
   const int size_;
-  std::vector<int> others_;  // of rank 0: the sockets of rank 1, 2, ...; of another rank: that of rank 0
+  std::vector<int> others_;  // on rank 0: the sockets to rank 1, 2, ...; else: the socket to rank 0
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

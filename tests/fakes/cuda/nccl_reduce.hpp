@@ -1,4 +1,4 @@
-// NCCL's arithmetic on host memory: rank after rank, half precision in float32 and rounded once.
+// NCCL's arithmetic on host memory: rank by rank, half precision in float32 and rounded once.
 #pragma once
 
 #include <nccl.h>
@@ -9,7 +9,7 @@
 
 namespace ddprun::fake_nccl {
 
-// Bytes of an element; 0 for a type that is not served.
+// Bytes of an element; 0 for an unsupported type.
 std::size_t size_of(ncclDataType_t type);
 
 // The element-wise result over parts of `count` elements each.

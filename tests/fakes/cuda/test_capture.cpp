@@ -1,4 +1,4 @@
-// That a capture on the fake GPU takes what CUDA takes, refuses what CUDA refuses, and is done again by replays.
+// A capture on the fake GPU accepts and refuses what CUDA does, and replays repeat it.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -15,7 +15,7 @@ constexpr Stream kDefault = -1;
 constexpr Stream kMain = 1001;
 constexpr Stream kSide = 1002;
 
-// Ten bytes that everybody knows, and fresh ones for each test.
+// Ten bytes at a fixed address, and fresh ones for each test.
 char memory[10];
 
 struct Fresh {
@@ -61,7 +61,7 @@ void run(const std::shared_ptr<Graph>& graph, Stream stream = kMain) {
   synchronize(stream);
 }
 
-// What the capture refuses, in CUDA's words; ended then, with the error that follows it.
+// CUDA's message for a refused call; then ends the capture, which fails too.
 std::string refusal(const std::function<void()>& body) {
   std::string words;
   begin_capture(kMain);
@@ -74,7 +74,7 @@ std::string refusal(const std::function<void()>& body) {
   return words;
 }
 
-TEST_CASE_FIXTURE(Fresh, "a capture changes nothing, and each replay does what was captured") {
+TEST_CASE_FIXTURE(Fresh, "a capture changes no memory, and each replay runs the captured work") {
   const auto graph = captured([] {
     add(kMain, 0);
     add(kMain, 0);
@@ -86,7 +86,7 @@ TEST_CASE_FIXTURE(Fresh, "a capture changes nothing, and each replay does what w
   CHECK(memory[0] == 5);
 }
 
-TEST_CASE_FIXTURE(Fresh, "a stream that waits for the capture takes part, and has to be waited for") {
+TEST_CASE_FIXTURE(Fresh, "a stream that waits for the capture joins it, and must be waited for") {
   const auto graph = captured([] {
     order(kSide, kMain);
     CHECK(is_capturing(kSide));
@@ -116,7 +116,7 @@ TEST_CASE_FIXTURE(Fresh, "streams of a capture that do not wait for each other r
   end_capture(kMain);
 }
 
-TEST_CASE_FIXTURE(Fresh, "replays are ordered as any work, and a capture is not") {
+TEST_CASE_FIXTURE(Fresh, "replays are ordered like other work, a capture is not") {
   add(kSide, 0);
   const auto graph = captured([] { add(kMain, 0); });
   CHECK_THROWS_AS(replay(graph, kMain), Race);
@@ -127,7 +127,7 @@ TEST_CASE_FIXTURE(Fresh, "replays are ordered as any work, and a capture is not"
   read(kSide, 0);
 }
 
-TEST_CASE_FIXTURE(Fresh, "what the host may not do in a capture, it may in another thread") {
+TEST_CASE_FIXTURE(Fresh, "calls that a capture forbids are allowed in another thread") {
   const auto event = make_event();
   record(*event, kDefault);
   const std::string unsupported = "operation not permitted when stream is capturing";
@@ -151,7 +151,7 @@ TEST_CASE_FIXTURE(Fresh, "what the host may not do in a capture, it may in anoth
   CHECK(refusal([] { std::thread([] { CHECK_THROWS_AS(synchronize_device(0), Refused); }).join(); }) == "");
 }
 
-TEST_CASE_FIXTURE(Fresh, "events do not cross the border of a capture") {
+TEST_CASE_FIXTURE(Fresh, "events do not cross the boundary of a capture") {
   const auto outside = make_event();
   record(*outside, kMain);
   CHECK(refusal([&] { block(kMain, *outside); }) == "dependency created on uncaptured work in another stream");
@@ -181,7 +181,7 @@ TEST_CASE_FIXTURE(Fresh, "events do not cross the border of a capture") {
   CHECK_THROWS_AS(end_capture(kSide), Refused);
 }
 
-TEST_CASE_FIXTURE(Fresh, "a capture ends where it began, in its thread, and once") {
+TEST_CASE_FIXTURE(Fresh, "a capture ends on its stream, in its thread, and once") {
   CHECK_THROWS_WITH_AS(begin_capture(kDefault), "operation not permitted when stream is capturing", Refused);
   CHECK_THROWS_WITH_AS(end_capture(kMain), "the operation cannot be performed in the present state", Refused);
   CHECK(refusal([] { std::thread([] { CHECK_THROWS_AS(end_capture(kMain), Refused); }).join(); }) == "");
@@ -191,7 +191,7 @@ TEST_CASE_FIXTURE(Fresh, "a capture ends where it began, in its thread, and once
         }) == "capture was not ended in the same stream as it began");
 }
 
-TEST_CASE_FIXTURE(Fresh, "memory of the capture stays with the graph, and memory of others has to stay") {
+TEST_CASE_FIXTURE(Fresh, "the graph keeps the capture's memory, and other memory must not be freed") {
   char own[4] = {};
   bool is_released = false;
   auto graph = captured([&] {
@@ -215,18 +215,18 @@ TEST_CASE_FIXTURE(Fresh, "memory of the capture stays with the graph, and memory
   CHECK(is_released);
 }
 
-TEST_CASE_FIXTURE(Fresh, "memory given back in a capture while another of its streams uses it is a fault") {
-  for (const bool told : {true, false}) {
-    CAPTURE(told);
+TEST_CASE_FIXTURE(Fresh, "memory freed in a capture while another of its streams uses it is a race") {
+  for (const bool recorded : {true, false}) {
+    CAPTURE(recorded);
     char own[4] = {};
     begin_capture(kMain);
     allocated(own, sizeof own, kMain);
     order(kSide, kMain);
     begin(kSide);
     access(kSide, own, sizeof own, true, "fill");
-    if (told) used_on(own, kSide);
+    if (recorded) used_on(own, kSide);
     freed(own, [] {});
-    if (told) {
+    if (recorded) {
       CHECK_NOTHROW(begin(kMain));
     } else {
       CHECK_THROWS_AS(begin(kMain), Race);
@@ -261,7 +261,7 @@ TEST_CASE_FIXTURE(Fresh, "a replay is work that the host does not wait for") {
   CHECK(is_released);
 }
 
-TEST_CASE_FIXTURE(Fresh, "memory of a graph may be given back while a replay on another stream uses it") {
+TEST_CASE_FIXTURE(Fresh, "memory of a graph may be freed while a replay on another stream uses it") {
   char own[4] = {};
   const auto graph = captured([&] {
     allocated(own, sizeof own, kMain);
@@ -273,7 +273,7 @@ TEST_CASE_FIXTURE(Fresh, "memory of a graph may be given back while a replay on 
   CHECK_NOTHROW(begin(kMain));
 }
 
-TEST_CASE_FIXTURE(Fresh, "the end of a capture leaves memory alone that was given back in it") {
+TEST_CASE_FIXTURE(Fresh, "the end of a capture does not change memory that was freed in it") {
   captured([] {
     add(kMain, 0);
     freed(memory, [] {});
@@ -281,7 +281,7 @@ TEST_CASE_FIXTURE(Fresh, "the end of a capture leaves memory alone that was give
   CHECK(memory[0] == 2);
 }
 
-TEST_CASE_FIXTURE(Fresh, "a capture begins when what the stream had before is done") {
+TEST_CASE_FIXTURE(Fresh, "a capture starts after earlier work of its stream is done") {
   const auto work = queue_work(kMain);
   std::atomic<bool> is_done{false};
   std::thread worker([&] {

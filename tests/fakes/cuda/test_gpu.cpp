@@ -1,4 +1,4 @@
-// That the fake GPU finds what is not ordered, and takes what is.
+// The fake GPU detects unordered accesses, and accepts ordered ones.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -27,12 +27,12 @@ void order(Stream waiting, Stream first) {
   block(waiting, *event);
 }
 
-// Fresh memory, that nobody has touched.
+// Fresh memory without accesses.
 struct Fresh {
   Fresh() { allocated(memory, sizeof memory, kMain); }
 };
 
-TEST_CASE_FIXTURE(Fresh, "two streams that no event orders race, where one of them writes") {
+TEST_CASE_FIXTURE(Fresh, "two streams that no event orders race if one of them writes") {
   use(kMain, true);
   CHECK_THROWS_WITH_AS(use(kSide, false),
                        "race: read (reads on cuda:0 stream 1001) is not ordered after fill (writes on cuda:0 stream 0)",
@@ -45,7 +45,7 @@ TEST_CASE_FIXTURE(Fresh, "two streams that no event orders race, where one of th
   use(kMain, true);
 }
 
-TEST_CASE_FIXTURE(Fresh, "an event orders what was there when it was recorded, and nothing later") {
+TEST_CASE_FIXTURE(Fresh, "an event orders work before its record, and nothing later") {
   use(kMain, true);
   const auto early = make_event();
   record(*early, kMain);
@@ -54,28 +54,27 @@ TEST_CASE_FIXTURE(Fresh, "an event orders what was there when it was recorded, a
   CHECK_THROWS_AS(use(kSide, false), Race);
 }
 
-TEST_CASE_FIXTURE(Fresh, "other bytes of the same memory are no race") {
+TEST_CASE_FIXTURE(Fresh, "accesses to different bytes of the same memory do not race") {
   use(kMain, true, 0, 32);
   use(kSide, true, 32, 32);
   CHECK_THROWS_AS(use(kSide, true, 31, 32), Race);
 }
 
-TEST_CASE_FIXTURE(Fresh, "what the host has waited for, every stream may take") {
+TEST_CASE_FIXTURE(Fresh, "every stream may use what the host has waited for") {
   use(kMain, true);
   synchronize(kMain);
   use(kSide, true);
 }
 
-TEST_CASE_FIXTURE(Fresh,
-                  "memory given back while another stream may use it is a fault, unless the allocator was told") {
+TEST_CASE_FIXTURE(Fresh, "memory freed while another stream may use it is a race, unless record_stream was called") {
   order(kSide, kMain);
   use(kSide, false);
-  SUBCASE("told") {
+  SUBCASE("with record_stream") {
     used_on(memory, kSide);
     freed(memory, [] {});
     begin(kMain);
   }
-  SUBCASE("not told") {
+  SUBCASE("without record_stream") {
     freed(memory, [] {});
     CHECK_THROWS_AS(begin(kMain), Race);
     begin(kMain);
@@ -87,7 +86,7 @@ TEST_CASE_FIXTURE(Fresh,
   }
 }
 
-TEST_CASE("what another thread does holds up the streams that wait for it, and no others") {
+TEST_CASE("work of another thread blocks only the streams that wait for it") {
   const auto work = queue_work(kSide);
   const auto event = make_event();
   record(*event, kSide);
@@ -111,7 +110,7 @@ TEST_CASE("what another thread does holds up the streams that wait for it, and n
   CHECK(elapsed(*event, *after) >= 0);
 }
 
-TEST_CASE("an action runs when the host has waited for what was queued before it") {
+TEST_CASE("an action runs when the host has waited for earlier work") {
   bool ran = false;
   begin(kSide);
   when_known(kSide, [&] { ran = true; });
@@ -123,7 +122,7 @@ TEST_CASE("an action runs when the host has waited for what was queued before it
   CHECK(ran);
 }
 
-TEST_CASE("who has waited finds the action done, also where another thread had begun it") {
+TEST_CASE("after a wait the action is done, even if another thread had started it") {
   std::atomic<bool> begun = false, done = false;
   begin(kSide);
   when_known(kSide, [&] {
@@ -138,7 +137,7 @@ TEST_CASE("who has waited finds the action done, also where another thread had b
   other.join();
 }
 
-TEST_CASE("the record is text, and can begin anew") {
+TEST_CASE("the record is text, and can be restarted") {
   ddprun_fake_gpu_forget();
   note("one");
   note("two");

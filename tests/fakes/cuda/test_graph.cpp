@@ -1,4 +1,4 @@
-// What replays of LibTorch's CUDAGraph compute on the fake device: what eager steps do, to the bit.
+// Replays of LibTorch's CUDAGraph on the fake device have the results of eager steps, bit for bit.
 #include "graph_test.hpp"
 
 #include <thread>
@@ -10,7 +10,7 @@ using at::cuda::CUDAGraph;
 using torch::Tensor;
 namespace nn = torch::nn;
 
-// What SGD trains, with all that a step may change: weights, momenta, averages, random numbers.
+// A training with SGD and all state that a step may change: weights, momenta, averages, random numbers.
 class Training {
  public:
   Training() {
@@ -59,7 +59,7 @@ Tensor batch(int step) {
   return torch::linspace(-1, 1 + step, 8 * 3 * 4 * 4).reshape({8, 3, 4, 4}).to(kGpu);
 }
 
-TEST_CASE("steps that are replayed end where eager ones do, and the capture is no step") {
+TEST_CASE("replayed steps have the results of eager steps, and the capture is no step") {
   constexpr int kEager = 2, kSteps = 5;
   const OnSide on_side;
   const Tensor target = torch::arange(8, kGpu).remainder(5);
@@ -115,7 +115,7 @@ TEST_CASE("random numbers differ from replay to replay, and the capture draws no
   CHECK(state_of(torch::kCPU).equal(host));
 }
 
-TEST_CASE("copies between the device and page-locked memory are part of a graph, numbers of the host's are not") {
+TEST_CASE("copies between the device and page-locked memory are part of a graph, host scalars are not") {
   const OnSide on_side;
   const auto page_locked = torch::TensorOptions().pinned_memory(true);
   const Tensor from = torch::ones({3}, page_locked), to = torch::zeros({3}, page_locked);
@@ -133,8 +133,7 @@ TEST_CASE("copies between the device and page-locked memory are part of a graph,
   CHECK(to.equal(torch::full({3}, 10.)));
 }
 
-TEST_CASE(
-    "the host goes on while a replay, what is copied from it and what the next one is given wait for their turn") {
+TEST_CASE("the host continues while a replay, copies of its results and inputs of the next replay are queued") {
   const OnSide on_side;
   const Stream stream = stream_of(current().id(), 0);
   const auto page_locked = torch::TensorOptions().pinned_memory(true);
@@ -165,7 +164,7 @@ TEST_CASE(
   CHECK(made.equal(torch::full({3}, 5., kGpu)));
 }
 
-TEST_CASE("indices of a capture need not be there yet") {
+TEST_CASE("indices of a capture may not be computed yet") {
   const OnSide on_side;
   const Tensor rows = torch::empty({2}, torch::TensorOptions(kGpu).dtype(torch::kLong));
   const Tensor table = torch::arange(4, kGpu);

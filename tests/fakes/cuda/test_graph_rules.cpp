@@ -1,4 +1,4 @@
-// What a capture of LibTorch's CUDAGraph takes and refuses on the fake device, as on a GPU.
+// A capture of LibTorch's CUDAGraph on the fake device accepts and refuses the same as on a GPU.
 #include "graph_test.hpp"
 
 #include <thread>
@@ -22,7 +22,7 @@ std::string refusal(const std::function<void()>& body) {
   return "";
 }
 
-TEST_CASE("what the host would have to wait for is refused in a capture, and spoils it") {
+TEST_CASE("a call that makes the host wait is refused in a capture, and invalidates it") {
   const OnSide on_side;
   Tensor some = torch::ones({3}, kGpu);
   auto recorded = event();
@@ -87,7 +87,7 @@ TEST_CASE("streams of a capture have to wait for each other") {
   CHECK(refusal([&] { run_on_fork(false); }) == "CUDA error: capturing stream has unjoined work");
 }
 
-TEST_CASE("other threads go on while one captures") {
+TEST_CASE("other threads continue while one captures") {
   const OnSide on_side;
   const Tensor some = torch::ones({3}, kGpu);
   Tensor other;
@@ -105,7 +105,7 @@ TEST_CASE("other threads go on while one captures") {
   CHECK(some.sum().item<float>() == 6);
 }
 
-TEST_CASE("a graph keeps what its capture made, and misses what was others' and has gone") {
+TEST_CASE("a graph keeps memory of its capture, and detects other memory that was freed") {
   const OnSide on_side;
   Tensor given = torch::ones({3}, kGpu);
   const Tensor sum = torch::zeros({3}, kGpu);
@@ -123,7 +123,7 @@ TEST_CASE("a graph keeps what its capture made, and misses what was others' and 
 TEST_CASE("a graph is captured once, on a stream that is not the default one, and replayed after that") {
   CUDAGraph graph;
   const auto begin = [&] { graph.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal); };
-  const auto words_of = [](const std::function<void()>& body) {
+  const auto error_message = [](const std::function<void()>& body) {
     try {
       body();
     } catch (const c10::Error& error) {
@@ -132,16 +132,16 @@ TEST_CASE("a graph is captured once, on a stream that is not the default one, an
     }
     return std::string();
   };
-  CHECK(words_of([&] { graph.replay(); }) == "Called CUDAGraph::replay without a preceding successful capture");
-  CHECK(words_of(begin) == "CUDA graphs must be captured on a non-default stream");
+  CHECK(error_message([&] { graph.replay(); }) == "Called CUDAGraph::replay without a preceding successful capture");
+  CHECK(error_message(begin) == "CUDA graphs must be captured on a non-default stream");
   const OnSide on_side;
   begin();
-  CHECK(words_of([&] {
+  CHECK(error_message([&] {
           const c10::StreamGuard elsewhere(another());
           graph.capture_end();
         }) == "Capture must end on the same stream it began on");
   graph.capture_end();
-  CHECK(words_of(begin) == "This CUDAGraph instance already owns a captured graph");
+  CHECK(error_message(begin) == "This CUDAGraph instance already owns a captured graph");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// That the fake NCCL reduces and moves, between processes, what NCCL would.
+// The fake NCCL gives NCCL's results between processes.
 #include <cuda_runtime.h>
 #include <doctest/doctest.h>
 #include <nccl.h>
@@ -18,7 +18,7 @@ constexpr std::chrono::seconds kLimit{30};
 
 const auto kStream = reinterpret_cast<cudaStream_t>(std::intptr_t{5});
 
-// The communicator of a rank; left and given back at the end.
+// The communicator of a rank; destroyed at the end.
 class Joined {
  public:
   explicit Joined(Rank& rank, int size) {
@@ -104,7 +104,7 @@ TEST_CASE("broadcast, allgather and reduce_scatter, in the order of the stream")
   for (const Outcome& outcome : outcomes) CHECK(std::stod(outcome.records.at(0)) == 9321);
 }
 
-TEST_CASE("what is asked for differently by two ranks, or by one that has gone, is an error that the others see") {
+TEST_CASE("different calls on two ranks, or a rank that has ended, are an error on the other ranks") {
   for (const bool gone : {true, false}) {
     CAPTURE(gone);
     const auto outcomes = run_ranks(2, As::processes, kLimit, [gone](Rank& rank) {
@@ -127,7 +127,7 @@ TEST_CASE("what is asked for differently by two ranks, or by one that has gone, 
   }
 }
 
-TEST_CASE("a stream that did not wait for the collective is found") {
+TEST_CASE("a stream that did not wait for the collective is detected") {
   const auto outcomes = run_ranks(2, As::processes, kLimit, [](Rank& rank) {
     const Joined joined(rank, 2);
     void* memory = nullptr;
@@ -148,7 +148,7 @@ TEST_CASE("a stream that did not wait for the collective is found") {
   CHECK(outcomes[1].records == expected);
 }
 
-TEST_CASE("collectives of a capture are run by each replay, in their place among the others") {
+TEST_CASE("each replay runs the collectives of its capture, in order with others") {
   const auto outcomes = run_ranks(2, As::processes, kLimit, [](Rank& rank) {
     const Joined joined(rank, 2);
     float value = static_cast<float>(rank.rank() + 1), other = 1;
@@ -182,7 +182,7 @@ TEST_CASE("collectives of a capture are run by each replay, in their place among
   }
 }
 
-TEST_CASE("a replay ends when its communicator is aborted, and does not begin without it") {
+TEST_CASE("a replay ends when its communicator is aborted, and does not start without it") {
   const auto outcomes = run_ranks(2, As::processes, kLimit, [](Rank& rank) {
     float value = 1;
     std::shared_ptr<fake_gpu::Graph> graph;

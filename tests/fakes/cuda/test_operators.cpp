@@ -1,4 +1,4 @@
-// What models, losses and optimizers compute on the fake device is what they compute on the CPU, bit for bit.
+// Models, losses and optimizers have the same results on the fake device as on the CPU, bit for bit.
 #include "torch_test.hpp"
 
 #include <ATen/autocast_mode.h>
@@ -12,8 +12,8 @@ using torch::Device;
 using torch::Tensor;
 namespace nn = torch::nn;
 
-// `body` on the CPU and on the device, each from the same seed: the largest difference; infinite where the result is
-// not on its device or has another shape.
+// Runs `body` on the CPU and on the device, with the same seed: the largest difference; infinite if the result is not
+// on its device or has another shape.
 double distance(const std::function<Tensor(Device)>& body) {
   torch::manual_seed(1);
   const Tensor expected = body(torch::kCPU);
@@ -67,7 +67,7 @@ Tensor ones(Device device, std::int64_t count = 3) {
   return torch::ones({count}, device);
 }
 
-TEST_CASE("Torch knows of the devices") {
+TEST_CASE("Torch finds the devices") {
   CHECK(torch::cuda::is_available());
   CHECK(torch::cuda::device_count() == 2);
   CHECK((ones(kGpu) + 1).device() == kGpu);
@@ -117,7 +117,7 @@ TEST_CASE("models train as on the CPU") {
         }) == 0);
 }
 
-TEST_CASE("half precision, whose lists differ between CUDA and the CPU, is near") {
+TEST_CASE("results of half precision are close: autocast's lists differ between CUDA and the CPU") {
   for (const auto dtype : {torch::kBFloat16, torch::kHalf}) {
     CHECK(distance([&](Device device) {
             return trained(pictures(), torch::randn({8, 3, 16, 16}), device, {.amp = dtype});
@@ -154,7 +154,7 @@ TEST_CASE("fused optimizers, lists of tensors, and the scaler's operators") {
         }) == 0);
 }
 
-TEST_CASE("each device draws from a generator of its own") {
+TEST_CASE("each device has its own random generator") {
   torch::manual_seed(3);
   const Tensor host = torch::rand({4});
   const Tensor first = torch::rand({4}, kGpu).cpu();
@@ -167,14 +167,14 @@ TEST_CASE("each device draws from a generator of its own") {
   CHECK(torch::rand({4}, kGpu).cpu().equal(second));
 }
 
-TEST_CASE("what a device would refuse is refused: tensors of the CPU, or of another device") {
+TEST_CASE("tensors of the CPU or of another device are refused, as on a real device") {
   CHECK_THROWS_AS(ones(kGpu) + ones(torch::kCPU), c10::Error);
   CHECK_THROWS_AS(ones(kGpu) + ones({torch::kCUDA, 1}), c10::Error);
   CHECK_THROWS_AS(ones({torch::kCUDA, 2}), c10::Error);
   CHECK((ones(kGpu) + torch::tensor(1.0)).device() == kGpu);
 }
 
-TEST_CASE("memory that nobody wrote is no number, and memory that Torch did not allocate serves") {
+TEST_CASE("unwritten memory is NaN, and memory that Torch did not allocate can be used") {
   CHECK(torch::empty({3}, kGpu).isnan().all().item<bool>());
   float values[] = {1, 2, 3};
   const Tensor foreign = torch::from_blob(

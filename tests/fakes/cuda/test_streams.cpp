@@ -1,5 +1,4 @@
-// Streams, events, copies and memory of the fake device: what is not ordered is found, and what the host may not
-// see yet it does not see.
+// Streams, events, copies and memory of the fake device: races are detected, and the host does not see results early.
 #include "torch_test.hpp"
 
 #include <ATen/core/CachingHostAllocator.h>
@@ -22,7 +21,7 @@ std::string record_of(const std::function<void()>& body) {
   return ddprun_fake_gpu_record();
 }
 
-TEST_CASE("a stream that does not wait for what it takes is found") {
+TEST_CASE("a stream that does not wait for its input is detected") {
   const Tensor made = torch::ones({4}, kGpu);
   const c10::Stream side = another();
   {
@@ -43,9 +42,9 @@ TEST_CASE("a stream that does not wait for what it takes is found") {
   CHECK(made.sum().item<float>() == 8);
 }
 
-TEST_CASE("memory that another stream still uses is not given back, unless the allocator was told") {
-  for (const bool told : {true, false}) {
-    CAPTURE(told);
+TEST_CASE("memory that another stream uses must not be freed without record_stream") {
+  for (const bool recorded : {true, false}) {
+    CAPTURE(recorded);
     {
       const Tensor made = torch::ones({4}, kGpu);
       auto ready = event();
@@ -53,9 +52,9 @@ TEST_CASE("memory that another stream still uses is not given back, unless the a
       const c10::StreamGuard on_side(another());
       ready.block(current());
       const Tensor used = made * 2;
-      if (told) made.record_stream(current());
+      if (recorded) made.record_stream(current());
     }
-    if (told) {
+    if (recorded) {
       CHECK_NOTHROW(torch::ones({1}, kGpu));
     } else {
       CHECK_THROWS_AS(torch::ones({1}, kGpu), Race);
@@ -63,7 +62,7 @@ TEST_CASE("memory that another stream still uses is not given back, unless the a
   }
 }
 
-TEST_CASE("a copy to page-locked memory is there when the host has waited, and not before") {
+TEST_CASE("a copy to page-locked memory is visible only after the host has waited") {
   const Tensor host = page_locked(3);
   const Tensor device = torch::full({3}, 5., kGpu);
   CHECK(record_of([&] { host.copy_(device, true); }) ==
@@ -75,9 +74,9 @@ TEST_CASE("a copy to page-locked memory is there when the host has waited, and n
   CHECK(host.equal(torch::full({3}, 5.)));
 }
 
-TEST_CASE("page-locked memory that is copied from must stay as it is until then") {
+TEST_CASE("the source of a copy from page-locked memory must not change until the copy is done") {
   const Tensor host = page_locked(3);
-  SUBCASE("left alone") {
+  SUBCASE("unchanged") {
     const Tensor device = host.to(kGpu, true);
     guard().synchronizeDevice(0);
     host.fill_(2);
@@ -91,7 +90,7 @@ TEST_CASE("page-locked memory that is copied from must stay as it is until then"
   }
 }
 
-TEST_CASE("what the host waits for is in the record") {
+TEST_CASE("waits of the host are in the record") {
   const Tensor device = torch::ones({3}, kGpu);
   CHECK(record_of([&] { device.sum().item(); }) == "host waits for cuda:0 stream 0 (aten::_local_scalar_dense)\n");
   CHECK(record_of([&] { device.cpu(); }) ==
@@ -106,7 +105,7 @@ TEST_CASE("two devices order their copies themselves") {
   CHECK((there * 2).to(kGpu).sum().item<float>() == 6);
 }
 
-TEST_CASE("events know their time where they were made to") {
+TEST_CASE("events have a time if timing is enabled") {
   auto begin = event(true), end = event(true);
   begin.record(current());
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -117,7 +116,7 @@ TEST_CASE("events know their time where they were made to") {
   CHECK_THROWS_AS(begin.elapsedTime(untimed), c10::Error);
 }
 
-TEST_CASE("page-locked memory is known, and the allocator keeps figures") {
+TEST_CASE("page-locked memory is recognized, and the allocator has statistics") {
   CHECK(torch::ones({3}).pin_memory().is_pinned());
   CHECK_FALSE(torch::ones({3}).is_pinned());
   const c10::DataPtr block = at::getHostAllocator(torch::kCUDA)->allocate(100);
@@ -137,7 +136,7 @@ TEST_CASE("page-locked memory is known, and the allocator keeps figures") {
   CHECK_THROWS_AS(torch::empty({std::int64_t{1} << 40}, kGpu), c10::OutOfMemoryError);
 }
 
-TEST_CASE("backward works on the streams of forward") {
+TEST_CASE("backward runs on the streams of forward") {
   const Tensor weight = torch::ones({3}, torch::TensorOptions(kGpu).requires_grad(true));
   const c10::Stream side = another();
   auto ready = event();

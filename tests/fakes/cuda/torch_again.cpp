@@ -6,7 +6,7 @@
 namespace ddprun::fake_gpu {
 
 void Again::operator()() const {
-  at::init_num_threads();  // as many in this thread as the program has asked for: others would sum in other parts
+  at::init_num_threads();  // the program's number of threads: another would change the order of sums
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   torch::jit::Stack stack = arguments_;

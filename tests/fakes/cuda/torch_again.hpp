@@ -1,4 +1,4 @@
-// An operator of a capture, as each replay runs it: on the same memory, results included.
+// An operator of a capture, which each replay runs on the same memory, also for results.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -10,11 +10,11 @@ namespace ddprun::fake_gpu {
 
 class Again {
  public:
-  // The arguments are tensors of the CPU over the device's memory, which stay as they are.
+  // The arguments are CPU tensors over device memory, and do not change.
   Again(const c10::OperatorHandle& op, torch::jit::Stack arguments) : op_(op), arguments_(std::move(arguments)) {}
 
-  // What the operator returned in the capture, one tensor after the other: each replay puts its own there. An undefined
-  // one where the result is no memory of its own.
+  // The operator's results in the capture: each replay writes its results there. Undefined if a result has no memory
+  // of its own.
   void add_result(const at::Tensor& tensor) { results_.push_back(tensor); }
 
   void operator()() const;

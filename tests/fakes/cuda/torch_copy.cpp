@@ -1,6 +1,5 @@
-// Copies, as CUDA orders them. One between page-locked memory and the device that the host does not wait for ends when
-// the host has waited for its stream: until then the host finds no numbers in the memory that is copied to, and must
-// leave the memory that is copied from as it is.
+// Copies in CUDA's order. An asynchronous copy between page-locked memory and the device ends when the host waits for
+// its stream: until then, the host finds NaN in the target, and must not change the source.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/empty_like.h>
 #include <c10/core/DeviceGuard.h>
@@ -25,7 +24,7 @@ bool is_plain(const at::Tensor& to, const at::Tensor& from) {
          to.is_non_overlapping_and_dense();
 }
 
-// From the device into page-locked memory, to be seen there later.
+// From the device to page-locked memory; visible there later.
 Launch arriving_later(const at::Tensor& to, const at::Tensor& from) {
   return [to, from](Stream stream) {
     const at::Tensor sent = at::empty_like(to);
@@ -35,7 +34,7 @@ Launch arriving_later(const at::Tensor& to, const at::Tensor& from) {
   };
 }
 
-// From page-locked memory to the device: when it is done, what was sent must still be there.
+// From page-locked memory to the device: at its end, the source must be unchanged.
 Launch left_alone(const at::Tensor& to, const at::Tensor& from) {
   return [to, from](Stream stream) {
     const at::Tensor sent = at::empty_like(from);
@@ -50,8 +49,7 @@ Launch left_alone(const at::Tensor& to, const at::Tensor& from) {
   };
 }
 
-// A piece of work on a stream: if the stream has not got there yet, the host does not wait for that, but for what the
-// host has to see at once.
+// A piece of work on a stream. The host waits for the stream only if it needs the result immediately.
 class Piece {
  public:
   Piece(Stream stream, bool host_waits) : stream_(stream) {
@@ -77,7 +75,7 @@ class Piece {
   std::shared_ptr<Work> work_;
 };
 
-// Between two devices the copy runs on the stream of the one that it comes from, and the other waits before and after.
+// A copy between two devices runs on the source's stream, and the other device waits before and after it.
 void meet(Stream waits, Stream comes) {
   const auto event = make_event();
   record(*event, comes);

@@ -18,7 +18,7 @@ at::Tensor tensor_over(c10::Storage storage, c10::DispatchKey key, const at::Ten
 c10::Storage Disguise::of(const c10::Storage& storage) {
   auto& disguise = disguises_[storage.unsafeGetStorageImpl()];
   if (!disguise) {
-    // The original lives on in originals_; an operator that asks for more memory gets it from the CPU's allocator.
+    // originals_ keeps the original; an operator that resizes it gets memory from the CPU's allocator.
     disguise = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), storage.nbytes(),
                                                      c10::DataPtr(storage.data_ptr().get(), c10::kCPU),
                                                      c10::GetCPUAllocator(), true);
@@ -41,7 +41,7 @@ c10::Storage Disguise::storage_behind(const c10::Storage& disguised, c10::Device
   c10::StorageImpl* const key = disguised.unsafeGetStorageImpl();
   auto& original = originals_[key];
   if (!original) {
-    // Not ours: a kernel made it.
+    // Not a disguise: a kernel made it.
     const std::size_t bytes = disguised.nbytes();
     c10::DataPtr memory(
         key->mutable_data(), new c10::Storage(disguised), [](void* owner) { delete static_cast<c10::Storage*>(owner); },
@@ -52,7 +52,7 @@ c10::Storage Disguise::storage_behind(const c10::Storage& disguised, c10::Device
     return original;
   }
   if (original.data_ptr().get() != key->data()) {
-    // Ours, and a kernel took larger memory for it.
+    // A disguise for which a kernel has allocated larger memory.
     const std::size_t bytes = disguised.nbytes();
     c10::DataPtr memory = key->set_data_ptr(c10::DataPtr(nullptr, c10::kCPU));
     original.set_data_ptr_noswap(adopt(std::move(memory), bytes, device));

@@ -1,6 +1,5 @@
-// Every operator on tensors of the device, by the kernel of the CPU's on the same memory. What a real device would
-// refuse is refused here: tensors of two devices, and tensors of the CPU among them. What an operator reads and writes
-// is held against the streams.
+// Runs every operator on device tensors with the CPU's kernel on the same memory. As on a real device, tensors of two
+// devices, or of a device and the CPU, are refused. All reads and writes are checked for races between streams.
 #include <ATen/Context.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -19,7 +18,7 @@ namespace {
 
 using torch::jit::Stack;
 
-// An argument that is a tensor or a list of them, and what the schema says of it.
+// A tensor argument or a list of tensors, with its properties in the schema.
 struct Part {
   at::Tensor tensor;
   bool is_written;
@@ -78,13 +77,13 @@ class Call {
     if (value.isDevice() && value.toDevice().is_cuda() && device_.is_cpu()) device_ = value.toDevice();
   }
 
-  // Which batch normalisation writes to, though this schema of it does not say so.
+  // Batch normalization writes to these, although this schema does not declare it.
   bool is_running_average(const c10::Argument& argument) const {
     return op_.schema().name() == "aten::native_batch_norm" && argument.name().starts_with("running_");
   }
 
   void check_devices() {
-    // Indices may come from the host: these operators copy them.
+    // Indices may be on the host: these operators copy them.
     const std::string& name = op_.schema().name();
     const bool takes_indices = name.find("index") != std::string::npos;
     TORCH_CHECK(!has_host_tensor_ || takes_indices,
@@ -141,14 +140,14 @@ class Call {
     return value;
   }
 
-  // The arguments from `first` on as a graph keeps them: numbers of the host's as they are now.
+  // The arguments from `first` on, as a graph keeps them: host scalars with their current values.
   Stack baked(std::size_t first) const {
     Stack arguments(stack_.begin() + static_cast<std::ptrdiff_t>(first), stack_.end());
     const auto bake = [this](const at::Tensor& tensor) {
       if (!tensor.defined() || disguise_.has(tensor)) return tensor;
       const at::Tensor copy = tensor.clone();
       const bool is_number =
-          tensor.unsafeGetTensorImpl()->is_wrapped_number();  // which has no say in the result's type
+          tensor.unsafeGetTensorImpl()->is_wrapped_number();  // which does not affect the result's type
       if (is_number) copy.unsafeGetTensorImpl()->set_wrapped_number(true);
       return copy;
     };
@@ -162,8 +161,8 @@ class Call {
     return arguments;
   }
 
-  // In a capture nothing is computed on a GPU, so a kernel's indices may not be there yet: it is given others, which
-  // are in every range.
+  // On a GPU a capture computes nothing, so a kernel's indices may not be computed yet: here it gets other indices,
+  // which are valid in every range.
   void assume_indices(std::size_t first) {
     for (std::size_t i = first; i < stack_.size(); ++i) {
       const bool is_read = op_.schema().arguments()[i - first].alias_info() == nullptr;
@@ -181,7 +180,7 @@ class Call {
     return tensors;
   }
 
-  // A result; one in memory of its own was written by this call.
+  // A result; if it has its own memory, this call has written it.
   at::Tensor written(const at::Tensor& tensor) {
     const bool is_new = tensor.defined() && tensor.is_cpu() && !disguise_.has(tensor);
     const at::Tensor result = disguise_.undo(tensor, device_);
@@ -211,7 +210,7 @@ void on_cpu(const c10::OperatorHandle& op, Stack* stack) {
 TORCH_LIBRARY_IMPL(_, CUDA, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&ddprun::fake_gpu::on_cpu>());
 }
-// These are made of smaller operators for CUDA, and of others than for the CPU: by the CPU's choice, results are equal.
+// CUDA decomposes these operators differently than the CPU: with the CPU's decomposition, results are equal.
 TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   for (const char* const name : {"convolution", "convolution_backward"}) {
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&ddprun::fake_gpu::on_cpu>());

@@ -1,4 +1,4 @@
-// Tensors of the device as tensors of the CPU over the same memory, for one call of an operator, and back.
+// Disguises device tensors as CPU tensors over the same memory for one operator call, and converts results back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,17 +10,16 @@ namespace ddprun::fake_gpu {
 
 class Disguise {
  public:
-  // `tensor` as one of the CPU; the tensor itself where it is one.
+  // `tensor` as a CPU tensor; the tensor itself if it is one.
   at::Tensor of(const at::Tensor& tensor);
   c10::Storage of(const c10::Storage& storage);
 
-  // True for one that an operator made of what was disguised, or returned as it is.
+  // True for a disguise that an operator returned, or for a view of one.
   bool has(const at::Tensor& tensor) const;
 
-  // What an operator returned: the tensor that was disguised, a view of its memory, or memory of its own, which moves
-  // to `device`.
+  // Converts an operator's result: the original tensor, a view of its memory, or new memory, which moves to `device`.
   at::Tensor undo(const at::Tensor& tensor, c10::Device device);
-  // After an operator has run that may have given `tensor`, which was disguised, another shape or other memory.
+  // Call it after an operator that may have changed the shape or the memory of the disguised `tensor`.
   void take_over(const at::Tensor& tensor);
 
  private:

@@ -11,9 +11,9 @@ namespace fake_gpu = ddprun::fake_gpu;
 namespace at::cuda {
 namespace {
 
-// What the class's own pointer to a graph of CUDA's points to.
+// The class's pointer to a CUDA graph points to this.
 struct Held {
-  Tensor generator;  // its state as the capture began: a capture draws nothing
+  Tensor generator;  // its state at the start: a capture draws no random numbers
   std::shared_ptr<fake_gpu::Graph> graph;
 };
 

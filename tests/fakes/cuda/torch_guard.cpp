@@ -1,4 +1,4 @@
-// Torch's devices, streams and events of type CUDA, over the GPU that is none.
+// Torch's CUDA devices, streams and events on the fake GPU.
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <array>
@@ -90,7 +90,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     if (*event == nullptr)
       *event = new TorchEvent{.number = ++events, .has_time = flag == c10::EventFlag::BACKEND_DEFAULT};
     TorchEvent& one = event_of(*event);
-    one.event = make_event();  // whoever waits for an earlier record keeps that
+    one.event = make_event();  // a wait for an earlier record keeps that record
     as_torch([&] { fake_gpu::record(*one.event, stream_of(stream)); });
     one.is_recorded = true;
     note(fake_gpu::name_of(stream_of(stream)) + " records " + name_of(one));

@@ -1,4 +1,4 @@
-// Page-locked host memory, and the hooks by which Torch asks what CUDA can do.
+// Page-locked host memory, and the hooks with which Torch queries CUDA.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/detail/CUDAHooksInterface.h>
@@ -43,7 +43,7 @@ class HostMemory final : public at::HostAllocator {
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free_page_locked; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
-  // What is being copied holds its memory: torch_copy.cpp.
+  // A copy in progress keeps its memory alive: torch_copy.cpp.
   bool record_event(void*, void*, c10::Stream) override { return true; }
   void empty_cache() override {}
   at::HostStats get_stats() override { return {}; }
@@ -77,7 +77,7 @@ namespace at::detail {
 
 using namespace ddprun;
 
-// The registry knows the class by this name. Each device has a generator of its own; it draws what the CPU's would.
+// The class's name in the registry. Each device has its own generator, with the CPU generator's sequence.
 struct CUDAHooks final : CUDAHooksInterface {
   explicit CUDAHooks(CUDAHooksArgs) {
     for (int device = 0; device < fake_gpu::device_count(); ++device) generators_.push_back(createCPUGenerator());

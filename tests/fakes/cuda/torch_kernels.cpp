@@ -1,4 +1,4 @@
-// The operators that are a device's own: new memory, the stream's part in it, and what the host waits for.
+// The operators that each device implements: allocation, record_stream, and waits of the host.
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/_local_scalar_dense.h>
@@ -35,7 +35,7 @@ void record_stream(at::Tensor& tensor, c10::Stream stream) {
   used_on(tensor.storage().data_ptr().get(), stream_of(stream));
 }
 
-// On a device also from half precision to float32 in one go, which the CPU has not.
+// On a device also from half precision to float32 in one operator, which the CPU does not have.
 at::Tensor& log_softmax_out(const at::Tensor& input, std::int64_t dim, bool half_to_float, at::Tensor& out) {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const Stream stream = current_stream(input.device());
@@ -53,7 +53,7 @@ at::Tensor& log_softmax_out(const at::Tensor& input, std::int64_t dim, bool half
   return out;
 }
 
-// The CPU's draws from the CPU's generator, whatever device it stands in for.
+// The CPU kernel draws from the CPU's generator, for any device.
 std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, double p, std::optional<bool> train) {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   if (p == 0 || !train.value_or(true)) return {input.clone(), at::ones_like(input, at::kBool)};

@@ -1,5 +1,5 @@
-// Torch's allocator for CUDA: memory of the host's, its figures kept for each device, and made to hold what nobody may
-// take for a result before something was written there.
+// Torch's CUDA allocator on host memory, with statistics for each device. New memory is NaN, so that it cannot be
+// mistaken for a result.
 #include <c10/core/CachingDeviceAllocator.h>
 
 #include <array>
@@ -63,12 +63,12 @@ Figures& figures() {
   return *one;
 }
 
-// What a DataPtr of the device owns.
+// The content of a device DataPtr.
 struct Owned {
   void* memory;
   std::size_t bytes;
   int device;
-  c10::DataPtr adopted;  // null where the memory is our own
+  c10::DataPtr adopted;  // null if this allocator owns the memory
 };
 
 void give_back(void* context) {
@@ -87,7 +87,7 @@ c10::DataPtr owned_by_device(std::unique_ptr<Owned> owned) {
   return {memory, owned.release(), &give_back, device};
 }
 
-// Free, and in all.
+// Free and total memory.
 std::pair<std::size_t, std::size_t> memory_of(int device) {
   const std::size_t total = testing::fake_memory(device), used = figures().allocated(device);
   return {total > used ? total - used : 0, total};

@@ -1,4 +1,4 @@
-// Torch's streams as those of gpu.hpp, and what the files of the stand-in for libtorch_cuda.so share.
+// Torch's streams as streams of gpu.hpp, and code shared by the files of the fake libtorch_cuda.so.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,12 +18,12 @@ inline Stream current_stream(c10::Device device) {
   return stream_of(c10::impl::VirtualGuardImpl(c10::kCUDA).getStream(device));
 }
 
-// A stream of the pool: its number is one that no other device's stream has.
+// A stream of the pool: its number is unique among all devices.
 inline std::int64_t handle_in_pool(int device, int number) {
   return 1000 * (device + 1) + number;
 }
 
-// What CUDA refuses, as Torch says it.
+// An error of CUDA with Torch's message.
 template <class Call>
 decltype(auto) as_torch(Call&& call) {
   try {
@@ -38,10 +38,10 @@ decltype(auto) as_torch(Call&& call) {
 // The bytes between the tensor's first and last element, gaps included.
 void access(Stream stream, const at::Tensor& tensor, bool writes, const std::string& what);
 
-// Host memory that another owner keeps, as memory of the device: what a kernel of the CPU's returned.
+// Host memory of another owner, such as the result of a CPU kernel, as device memory.
 c10::DataPtr adopt(c10::DataPtr memory, std::size_t bytes, c10::Device device);
 
-// Of memory from the page-locked allocator, or a part of it.
+// True for memory from the page-locked allocator, or a part of it.
 bool is_page_locked(const void* memory);
 
 }  // namespace ddprun::fake_gpu

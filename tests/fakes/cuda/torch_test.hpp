@@ -1,5 +1,5 @@
-// For tests of the fake CUDA under Torch: loaded before anything asks Torch whether CUDA is there, as the first
-// answer counts for the process.
+// For tests of the fake CUDA under Torch: loads it before the first query for CUDA, because Torch keeps the first
+// answer.
 #pragma once
 
 #include "support/torch_test.hpp"

@@ -1,6 +1,6 @@
-// A CUDA-aware UCX without a GPU: put in front of the real one (LD_PRELOAD, or linked), it says that it takes CUDA
-// memory, which on the fake GPU is the host's. It ends the process where UCX is used by a thread that has no
-// current GPU, though the process uses one: the real UCX would fail there.
+// A fake CUDA-aware UCX: loaded before the real one (LD_PRELOAD, or linked), it reports support for CUDA memory, which
+// is host memory on the fake GPU. It ends the process if a thread without a current GPU uses UCX although the process
+// uses one: the real UCX would fail there.
 #include <dlfcn.h>
 #include <ucp/api/ucp.h>
 
@@ -20,7 +20,7 @@ void* library(const char* name) {
   return dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-// Without the driver this process has used no GPU.
+// Without a loaded driver, this process has used no GPU.
 void require_current(const char* function) {
   void* const driver = library("libcuda.so.1");
   if (driver == nullptr) return;
@@ -38,7 +38,7 @@ Function* real(Function*, const char* name) {
 
 }  // namespace
 
-// Calls UCX's own function of that name.
+// Calls UCX's real function of that name.
 #define REAL(function, ...)                               \
   static auto* const behind = real(&function, #function); \
   require_current(#function);                             \

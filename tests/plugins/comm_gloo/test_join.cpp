@@ -1,4 +1,4 @@
-// Joining over Gloo when it cannot succeed.
+// Joining over Gloo if it cannot succeed.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -24,13 +24,13 @@ const ddprun_comm_plugin& gloo() {
   return *plugin::Registry({}).comm(DDPRUN_GLOO).table;
 }
 
-// Rank 0 of two. The other rank sends an address and then nothing: an address above that of rank 0, so that Gloo waits
-// for a call from it. The first bytes are the address, as a sockaddr_in.
+// Rank 0 of two. The other rank sends only an address, above that of rank 0, so that Gloo waits for its connection. The
+// first bytes are the address, as a sockaddr_in.
 JoinOptions with_silent_peer() {
   JoinOptions options{.rank = 0, .size = 2};
   options.allgather = [](std::string_view mine) {
     std::string theirs(mine);
-    if (mine.size() > sizeof(uint64_t)) {  // else it is a length
+    if (mine.size() > sizeof(uint64_t)) {  // otherwise it is a length
       const std::size_t address = mine.size() / 2;
       theirs.replace(0, address, theirs, address, address);
       theirs.replace(4, 4, std::string("\x7f\xff\xff\xfe", 4));  // 127.255.255.254
@@ -40,7 +40,7 @@ JoinOptions with_silent_peer() {
   return options;
 }
 
-TEST_CASE("joining a rank that never calls ends at the host's abort flag, long before the deadline") {
+TEST_CASE("the host's abort flag ends joining a rank that never connects, long before the deadline") {
   auto options = with_silent_peer();
   options.deadline = 60s;
   options.abort_flag = std::make_shared<std::atomic<int32_t>>(0);
@@ -55,7 +55,7 @@ TEST_CASE("joining a rank that never calls ends at the host's abort flag, long b
   CHECK(Clock::now() - start < 30s);
 }
 
-TEST_CASE("joining a rank that never calls ends at the deadline") {
+TEST_CASE("the deadline ends joining a rank that never connects") {
   auto options = with_silent_peer();
   options.deadline = 300ms;
   CHECK(error_of([&] { join(gloo(), options); }) ==

@@ -1,5 +1,5 @@
-// A test of comm_nccl in a process of its own, as NCCL keeps its settings for as long as a process lives, with the fake
-// libraries loaded before the plugin looks for the real ones.
+// A test of comm_nccl in a separate process, because NCCL keeps its settings for the life of a process. The fake
+// libraries are loaded before the plugin looks for the real ones.
 #pragma once
 
 #include <dlfcn.h>
@@ -20,7 +20,7 @@
 
 namespace ddprun::testing {
 
-// The fakes of this process, on a machine with four GPUs.
+// The fake libraries of this process, on a machine with four GPUs.
 inline Fake& fake() {
   setenv("DDPRUN_FAKE_GPUS", "4", 1);
   for (const char* const path : {DDPRUN_FAKE_CUDART, DDPRUN_FAKE_NCCL}) {
@@ -35,7 +35,7 @@ inline const ddprun_comm_plugin& nccl() {
   return *plugin::Registry({}).comm(DDPRUN_NCCL).table;
 }
 
-// Rank 0 of `size`; the others are echoes of it, each with a GPU of its own.
+// Rank 0 of `size`; the others repeat what it says, each with its own GPU.
 inline comm::JoinOptions options_of(int size = 1) {
   comm::JoinOptions options{.rank = 0, .size = size, .device = 0, .deadline = std::chrono::seconds(20)};
   options.allgather = [size](std::string_view mine) {
@@ -47,8 +47,8 @@ inline comm::JoinOptions options_of(int size = 1) {
   return options;
 }
 
-// What body(fake()) returns in a process of its own, or how that ended.
-inline std::string told(const std::function<std::string(Fake&)>& body) {
+// Returns what body(fake()) returns in a separate process, or how that process ended.
+inline std::string run_in_subprocess(const std::function<std::string(Fake&)>& body) {
   const auto outcomes = run_ranks(1, As::processes, std::chrono::seconds(30), [&](Rank& rank) {
     fake().alone = true;
     rank.report(body(fake()));
@@ -57,15 +57,15 @@ inline std::string told(const std::function<std::string(Fake&)>& body) {
   return outcome.ok() && !outcome.records.empty() ? outcome.records.front() : outcome.describe();
 }
 
-// What joining says, in a process of its own whose fakes were prepared.
+// The error of joining in a separate process, after prepare(fake()).
 inline std::string error_of_joining(const std::function<void(Fake&)>& prepare, const comm::JoinOptions& options) {
-  return told([&](Fake& state) {
+  return run_in_subprocess([&](Fake& state) {
     prepare(state);
     return error_of([&] { comm::join(nccl(), options); });
   });
 }
 
-// The calls that were recorded from `first` on, a line each.
+// The calls that were recorded from `first` on, one per line.
 inline std::string calls(Fake& state, std::size_t first = 0) {
   const std::lock_guard lock(state.mutex);
   std::string text;
@@ -77,7 +77,7 @@ inline std::size_t count_of_calls(Fake& state) {
   return state.calls.size();
 }
 
-// The stream that the fake runtime says is being captured.
+// The stream that the fake runtime reports as being captured.
 constexpr uintptr_t kCaptured = 99;
 
 // A collective in place over `count` elements that are never read, on the stream `stream`.

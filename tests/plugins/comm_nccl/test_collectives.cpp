@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 // The calls of body(backend), after two ranks have joined.
 std::string calls_of(const std::function<void(CommBackend&)>& body) {
-  return told([&](Fake& state) {
+  return run_in_subprocess([&](Fake& state) {
     const auto backend = comm::join(nccl(), options_of(2));
     const std::size_t first = count_of_calls(state);
     body(*backend);
@@ -20,7 +20,7 @@ std::string calls_of(const std::function<void(CommBackend&)>& body) {
 
 TEST_CASE("an allreduce is ordered on the caller's stream by two events, and wait does not block") {
   CHECK(calls_of([](CommBackend& backend) {
-          fake().gpu_hangs = true;  // the GPU does not get there; the host goes on
+          fake().gpu_hangs = true;  // the GPU does not get there; the host continues
           Work work = backend.allreduce(on_stream(7, 5));
           if (!work.test()) throw std::runtime_error("test: not done");
           const comm::Execution by = work.wait(0ms);
@@ -34,7 +34,7 @@ TEST_CASE("an allreduce is ordered on the caller's stream by two events, and wai
         "stream 5 waits for event 2\n");
 }
 
-TEST_CASE("a collective that NCCL takes late is entered when it has been taken") {
+TEST_CASE("a collective is entered in the watch list once NCCL has accepted it") {
   CHECK(calls_of([](CommBackend& backend) {
           fake().turns = 20;
           backend.allreduce(on_stream(1, 5)).wait(1s);
@@ -46,7 +46,7 @@ TEST_CASE("a collective that NCCL takes late is entered when it has been taken")
         "stream 5 waits for event 2\n");
 }
 
-// The calls of NCCL alone.
+// Only the calls of NCCL.
 std::string nccl_calls(const std::string& text) {
   std::string result;
   for (std::size_t at = 0; at < text.size();) {
@@ -57,7 +57,7 @@ std::string nccl_calls(const std::string& text) {
   return result;
 }
 
-TEST_CASE("every dtype and op becomes NCCL's") {
+TEST_CASE("every dtype and op maps to NCCL's") {
   const std::pair<DType, int> dtypes[] = {{DType::float16, 6}, {DType::bfloat16, 9}, {DType::float32, 7},
                                           {DType::float64, 8}, {DType::int8, 0},     {DType::int32, 2},
                                           {DType::int64, 4},   {DType::uint8, 1}};
@@ -86,7 +86,7 @@ TEST_CASE("int16 is moved as bytes, and not reduced") {
         }).find("takes sum of int16") != std::string::npos);
 }
 
-TEST_CASE("the other collectives, and one of no elements") {
+TEST_CASE("the other collectives, and one without elements") {
   static double other[64];
   CHECK(nccl_calls(calls_of([](CommBackend& backend) {
           const auto out_of_place = [](Collective call) {
@@ -103,7 +103,7 @@ TEST_CASE("the other collectives, and one of no elements") {
         "ncclAllReduce count 1 type 2 op 0 stream 1500\n");
 }
 
-TEST_CASE("memory comes from NCCL, is registered, and waits for the GPU before it goes") {
+TEST_CASE("NCCL allocates and registers memory, and freeing it waits for the GPU") {
   CHECK(calls_of([](CommBackend& backend) {
           const auto memory = backend.allocate(5000);
           if (reinterpret_cast<uintptr_t>(memory.get()) % 4096 != 0) throw std::runtime_error("not page-aligned");

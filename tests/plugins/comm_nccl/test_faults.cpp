@@ -1,4 +1,4 @@
-// What fails, hangs or is told to stop while comm_nccl joins and communicates, and how long that takes.
+// Errors, hangs and aborts while comm_nccl joins and communicates, and how long they take.
 #include <doctest/doctest.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Far longer than any of it takes, far shorter than the deadlines that must not be waited for.
+// Far longer than any of it takes, far shorter than the deadlines, which no test waits for.
 constexpr auto kSoon = 30s;
 
 comm::JoinOptions within(std::chrono::milliseconds deadline) {
@@ -30,14 +30,14 @@ bool has(Fake& state, const std::string& call) {
   return calls(state).find(call + "\n") != std::string::npos;
 }
 
-// What body says, and then that it was not soon.
+// Returns body()'s text, and adds "not soon" if body() took too long.
 std::string soon(const std::function<std::string()>& body) {
   const auto start = Clock::now();
   std::string text = body();
   return Clock::now() - start < kSoon ? text : text + ", and not soon";
 }
 
-// Until the watch has seen what there is to see.
+// Waits until the watch thread has made this call.
 void await(Fake& state, const std::string& call) {
   for (const auto limit = Clock::now() + kSoon; !has(state, call) && Clock::now() < limit;) {
     std::this_thread::sleep_for(1ms);
@@ -48,16 +48,16 @@ std::string allreduced(CommBackend& backend, uintptr_t stream = 5) {
   return error_of([&] { backend.allreduce(on_stream(3, stream)).wait(1s); });
 }
 
-TEST_CASE("joining peers that never come ends at the deadline, and the communicator is aborted") {
-  CHECK(told([](Fake& state) {
+TEST_CASE("the deadline ends joining peers that never come, and the communicator is aborted") {
+  CHECK(run_in_subprocess([](Fake& state) {
           state.turns = -1;
           const std::string text = soon([] { return error_of([] { comm::join(nccl(), within(300ms)); }); });
           return text.substr(0, text.find(';')) + (has(state, "ncclCommAbort") ? "" : ", and no abort");
         }) == "4: nccl: rank 0: joining 2 ranks: timeout: joining: not done within 300 ms");
 }
 
-TEST_CASE("joining ends at the host's abort flag") {
-  CHECK(told([](Fake& state) {
+TEST_CASE("the host's abort flag ends joining") {
+  CHECK(run_in_subprocess([](Fake& state) {
           state.turns = -1;
           auto options = within(60s);
           options.abort_flag = std::make_shared<std::atomic<int32_t>>(0);
@@ -71,8 +71,8 @@ TEST_CASE("joining ends at the host's abort flag") {
         }) == "4: nccl: rank 0: joining 2 ranks: aborted: the communicator was aborted");
 }
 
-TEST_CASE("a collective that the GPU does not end is aborted at its deadline, and the next call says so") {
-  CHECK(told([](Fake& state) {
+TEST_CASE("a collective that the GPU does not complete is aborted at its deadline, and the next call reports it") {
+  CHECK(run_in_subprocess([](Fake& state) {
           const auto backend = comm::join(nccl(), within(200ms));
           state.gpu_hangs = true;
           const std::string first = allreduced(*backend);
@@ -83,8 +83,8 @@ TEST_CASE("a collective that the GPU does not end is aborted at its deadline, an
         "no error | 5: nccl: rank 0: allreduce 2 (float32 x 3, sum, cuda): timeout: allreduce: not done within 200 ms");
 }
 
-TEST_CASE("what a graph captures is not watched, and a failure is told without a peer") {
-  CHECK(told([](Fake& state) {
+TEST_CASE("captured collectives are not watched, and async_error reports the failure of others") {
+  CHECK(run_in_subprocess([](Fake& state) {
           const auto backend = comm::join(nccl(), within(200ms));
           state.gpu_hangs = true;
           const std::string captured = allreduced(*backend, kCaptured);
@@ -97,8 +97,8 @@ TEST_CASE("what a graph captures is not watched, and a failure is told without a
         }) == "no error | no error | 5: nccl: rank 0: timeout: allreduce: not done within 200 ms");
 }
 
-TEST_CASE("a barrier blocks until the GPU has come by it, at most for the time that wait is given") {
-  CHECK(told([](Fake& state) {
+TEST_CASE("a barrier blocks until the GPU has completed it, at most for wait's timeout") {
+  CHECK(run_in_subprocess([](Fake& state) {
           const auto backend = comm::join(nccl(), within(60s));
           state.gpu_hangs = true;
           Work barrier = backend->barrier();
@@ -109,7 +109,7 @@ TEST_CASE("a barrier blocks until the GPU has come by it, at most for the time t
 }
 
 TEST_CASE("abort ends a wait that blocks in another thread") {
-  CHECK(told([](Fake& state) {
+  CHECK(run_in_subprocess([](Fake& state) {
           const auto backend = comm::join(nccl(), within(60s));
           state.gpu_hangs = true;
           Work barrier = backend->barrier();
@@ -124,9 +124,9 @@ TEST_CASE("abort ends a wait that blocks in another thread") {
         }) == "5: nccl: rank 0: barrier 1: aborted: the communicator was aborted");
 }
 
-TEST_CASE("abort, and the host's abort flag, end what is on the GPU while nobody waits in NCCL") {
+TEST_CASE("abort and the host's abort flag end the GPU's work while no thread waits in NCCL") {
   for (const bool by_flag : {false, true}) {
-    CHECK(told([by_flag](Fake& state) {
+    CHECK(run_in_subprocess([by_flag](Fake& state) {
             auto options = within(60s);
             options.abort_flag = std::make_shared<std::atomic<int32_t>>(0);
             const auto backend = comm::join(nccl(), options);
@@ -141,9 +141,9 @@ TEST_CASE("abort, and the host's abort flag, end what is on the GPU while nobody
   }
 }
 
-TEST_CASE("a fault that NCCL finds while nobody calls it is what the next call says") {
+TEST_CASE("the next call reports an error that NCCL finds between calls") {
   CHECK(
-      told([](Fake& state) {
+      run_in_subprocess([](Fake& state) {
         const auto backend = comm::join(nccl(), within(60s));
         {
           const std::lock_guard lock(state.mutex);
@@ -158,7 +158,7 @@ TEST_CASE("a fault that NCCL finds while nobody calls it is what the next call s
       "socketProgress: Connection closed by remote peer 10.0.0.2<4711>; a peer has ended; its own last line says why");
 }
 
-// Rank 1 of two is a process that does nothing, of which NCCL says nothing.
+// Rank 1 of two is a process that does nothing; NCCL does not notice its end.
 class SilentPeer {
  public:
   SilentPeer() {
@@ -205,8 +205,8 @@ class SilentPeer {
   std::string place_;
 };
 
-TEST_CASE("the end of a peer's process ends what waits for it, though NCCL sees nothing of it") {
-  CHECK(told([](Fake& state) {
+TEST_CASE("the end of a peer's process ends a wait for it, although NCCL does not notice it") {
+  CHECK(run_in_subprocess([](Fake& state) {
           SilentPeer peer;
           const auto backend = comm::join(nccl(), peer.options());
           state.gpu_hangs = true;
@@ -218,8 +218,8 @@ TEST_CASE("the end of a peer's process ends what waits for it, though NCCL sees 
         "no error | 5: nccl: rank 0: allreduce 2 (float32 x 3, sum, cuda): peer lost: allreduce: rank 1 has ended");
 }
 
-TEST_CASE("so it does while NCCL takes its time to connect the ranks") {
-  CHECK(told([](Fake& state) {
+TEST_CASE("the end of a peer's process ends a slow first collective, in which NCCL connects the ranks") {
+  CHECK(run_in_subprocess([](Fake& state) {
           SilentPeer peer;
           const auto backend = comm::join(nccl(), peer.options());
           state.turns = -1;
@@ -233,8 +233,8 @@ TEST_CASE("so it does while NCCL takes its time to connect the ranks") {
         }) == "5: nccl: rank 0: allreduce 1 (float32 x 3, sum, cuda): peer lost: allreduce: rank 1 has ended");
 }
 
-TEST_CASE("a peer that has left is no fault as long as nothing waits for it") {
-  CHECK(told([](Fake&) {
+TEST_CASE("a peer that has left is no error as long as nothing waits for it") {
+  CHECK(run_in_subprocess([](Fake&) {
           SilentPeer peer;
           const auto backend = comm::join(nccl(), peer.options());
           peer.end();
@@ -243,7 +243,7 @@ TEST_CASE("a peer that has left is no fault as long as nothing waits for it") {
         }) == "no error");
 }
 
-TEST_CASE("what NCCL says becomes the status that it means, with a hint") {
+TEST_CASE("NCCL's error message becomes the right status, with a hint") {
   struct Case {
     int result;
     std::string message;
@@ -260,7 +260,7 @@ TEST_CASE("what NCCL says becomes the status that it means, with a hint") {
       {3, "", "1: ", "comm.options.debug"},
   };
   for (const Case& one : cases) {
-    const std::string error = told([&](Fake& state) {
+    const std::string error = run_in_subprocess([&](Fake& state) {
       const auto backend = comm::join(nccl(), within(60s));
       {
         const std::lock_guard lock(state.mutex);
@@ -277,9 +277,9 @@ TEST_CASE("what NCCL says becomes the status that it means, with a hint") {
   }
 }
 
-TEST_CASE("leaving does not wait for ever, neither for NCCL nor for the GPU") {
+TEST_CASE("leaving waits forever for neither NCCL nor the GPU") {
   for (const bool gpu : {false, true}) {
-    CHECK(told([gpu](Fake& state) {
+    CHECK(run_in_subprocess([gpu](Fake& state) {
             auto backend = comm::join(nccl(), within(60s));
             state.gpu_hangs = gpu;
             state.destroy_hangs = true;

@@ -1,4 +1,4 @@
-// How comm_nccl joins: NCCL's id, the machine that is not fit for it, and what all ranks must agree about.
+// How comm_nccl joins: NCCL's id, unsuitable machines, and what all ranks must agree about.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kJoining[] = "3: nccl: rank 0: joining 1 rank: unsupported: ";
 
-TEST_CASE("all ranks join by the id that rank 0 makes, with a communicator that does not block") {
+TEST_CASE("all ranks join with the id that rank 0 creates; the communicator is non-blocking") {
   const auto outcomes = run_ranks(3, As::processes, std::chrono::seconds(30), [](Rank& rank) {
     Fake& state = fake();
     comm::JoinOptions options{.rank = rank.rank(), .size = 3, .device = rank.rank()};
@@ -40,7 +40,7 @@ TEST_CASE("all ranks join by the id that rank 0 makes, with a communicator that 
   }
 }
 
-TEST_CASE("rank 0 tells why it has no id") {
+TEST_CASE("rank 0 reports why it has no id") {
   const std::string error = error_of_joining(
       [](Fake& state) {
         state.failing = "ncclGetUniqueId";
@@ -53,7 +53,7 @@ TEST_CASE("rank 0 tells why it has no id") {
                         "error: Bootstrap : no socket interface found; name a network interface"));
 }
 
-TEST_CASE("without a driver, a device or a fitting version, one line says which, and the exit code is 3") {
+TEST_CASE("one line says that the driver, device or version is missing, and the exit code is 3") {
   struct Case {
     std::function<void(Fake&)> prepare;
     std::string error;
@@ -86,12 +86,12 @@ TEST_CASE("NCCL or a runtime of another major version is refused") {
                                                  "), comm_nccl was built with 13."));
 }
 
-TEST_CASE("a library that is missing is named") {
+TEST_CASE("the error names a missing library") {
   const TempDir folder;
   const auto alone = folder.path() / "libddprun_comm_nccl.so";
   std::filesystem::copy_file(DDPRUN_NCCL, alone);
-  const std::string error =
-      told([&](Fake&) { return error_of([&] { comm::join(*plugin::Registry({}).comm(alone).table, options_of()); }); });
+  const std::string error = run_in_subprocess(
+      [&](Fake&) { return error_of([&] { comm::join(*plugin::Registry({}).comm(alone).table, options_of()); }); });
   CHECK(error.starts_with(std::string(kJoining) + "a library is missing: " +
                           (folder.path() / "libddprun_nccl_backend.so").string() + ": cannot open shared object file"));
 }
@@ -103,13 +103,13 @@ TEST_CASE("two ranks on one GPU are refused, unless share_gpu says so") {
         "3: nccl: rank 0: joining 2 ranks: invalid: ranks 0 and 1 use one GPU (0000:01:00.0): give each one of its "
         "own; launch.nproc is at most the number of GPUs (for tests: comm.options.share_gpu = true)");
   options.options = {{"share_gpu", "true"}};
-  CHECK(told([&](Fake&) {
+  CHECK(run_in_subprocess([&](Fake&) {
           const auto backend = comm::join(nccl(), options);
           return std::string(std::getenv("NCCL_HOSTID"));
         }) == "ddprun-rank-0");
 }
 
-TEST_CASE("ranks whose NCCL would differ do not join") {
+TEST_CASE("ranks whose NCCL differs do not join") {
   auto options = options_of(2);
   const auto echo = options.allgather;
   options.allgather = [echo](std::string_view mine) {
@@ -120,7 +120,7 @@ TEST_CASE("ranks whose NCCL would differ do not join") {
   CHECK(error_of_joining([](Fake&) {}, options) ==
         "4: nccl: rank 0: joining 2 ranks: mismatch: rank 1 has NCCL 22807, NCCL_ALGO \"\", rank 0 has NCCL 22809, "
         "NCCL_ALGO \"\"");
-  // What NCCL would take from the environment of one of them counts as well.
+  // NCCL_ALGO in a rank's environment counts as well.
   options.allgather = [echo](std::string_view mine) {
     auto all = echo(mine);
     if (mine.starts_with("NCCL ")) all[1].replace(all[1].find("tree"), 4, "ring");
@@ -139,8 +139,8 @@ TEST_CASE("two copies of NCCL in one process are refused") {
   CHECK_MESSAGE(error.find(copy) != std::string::npos, error);
 }
 
-TEST_CASE("a table is listed without any of this") {
-  CHECK(told([](Fake& state) {
+TEST_CASE("the plugin is listed without any of this") {
+  CHECK(run_in_subprocess([](Fake& state) {
           state.driver = 0;
           const auto& table = nccl();
           return std::string(table.name) + " " + std::string(table.library).substr(0, 7) + calls(state);

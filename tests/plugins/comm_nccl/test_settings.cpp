@@ -1,4 +1,4 @@
-// Algorithms that are forced, options that become NCCL's variables, and what NCCL's own report is compared with.
+// Forced algorithms, options that become NCCL's variables, and the comparison with NCCL's own report.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -15,9 +15,9 @@ std::string variable(const char* name) {
   return value == nullptr ? "-" : value;
 }
 
-// What NCCL_ALGO is while NCCL joins, and afterwards.
+// The value of NCCL_ALGO while NCCL joins, and afterwards.
 std::string algorithm_of(const std::string& algorithm, bool deterministic) {
-  return told([&](Fake& state) {
+  return run_in_subprocess([&](Fake& state) {
     auto options = options_of();
     options.algorithm = algorithm;
     options.deterministic = deterministic;
@@ -29,7 +29,7 @@ std::string algorithm_of(const std::string& algorithm, bool deterministic) {
   });
 }
 
-TEST_CASE("ring and tree are forced for allreduce alone, and only while joining") {
+TEST_CASE("ring and tree are forced for allreduce only, and only while joining") {
   CHECK(algorithm_of("ring", false) == "allreduce:ring, then -");
   CHECK(algorithm_of("tree", false) == "allreduce:tree, then -");
   CHECK(algorithm_of("auto", false) == "-, then -");
@@ -38,8 +38,8 @@ TEST_CASE("ring and tree are forced for allreduce alone, and only while joining"
   CHECK(algorithm_of("auto", true) == "allreduce:ring,tree;reducescatter:ring, then -");
 }
 
-TEST_CASE("an environment that says otherwise is refused; one that says the same is left as it is") {
-  CHECK(told([](Fake&) {
+TEST_CASE("a contradicting environment is refused; an equal one is left as it is") {
+  CHECK(run_in_subprocess([](Fake&) {
           setenv("NCCL_ALGO", "tree", 1);
           auto options = options_of();
           options.algorithm = "ring";
@@ -47,7 +47,7 @@ TEST_CASE("an environment that says otherwise is refused; one that says the same
         }) ==
         "3: nccl: rank 0: joining 1 rank: unsupported: NCCL_ALGO=\"tree\" in the environment contradicts "
         "\"allreduce:ring\", which comm.algorithm and comm.deterministic ask for: unset it");
-  CHECK(told([](Fake&) {
+  CHECK(run_in_subprocess([](Fake&) {
           setenv("NCCL_ALGO", "allreduce:ring", 1);
           auto options = options_of();
           options.algorithm = "ring";
@@ -56,8 +56,8 @@ TEST_CASE("an environment that says otherwise is refused; one that says the same
         }) == "allreduce:ring");
 }
 
-TEST_CASE("an algorithm that is asked for is what serves") {
-  CHECK(told([](Fake&) {
+TEST_CASE("the requested algorithm serves") {
+  CHECK(run_in_subprocess([](Fake&) {
           auto options = options_of(2);
           options.algorithm = "tree";
           const auto backend = comm::join(nccl(), options);
@@ -66,7 +66,7 @@ TEST_CASE("an algorithm that is asked for is what serves") {
 }
 
 std::string verified(const std::string& reported) {
-  return told([&](Fake& state) {
+  return run_in_subprocess([&](Fake& state) {
     auto options = options_of(2);
     options.algorithm = "ring";
     options.options = {{"verify", "true"}};
@@ -83,14 +83,14 @@ std::string verified(const std::string& reported) {
   });
 }
 
-TEST_CASE("verify compares with what NCCL reports, of every allreduce") {
+TEST_CASE("verify compares every allreduce with NCCL's report") {
   const std::string begin = "1: nccl: rank 0: allreduce 3 (float32 x 3, sum, cuda): internal error: allreduce: ";
   CHECK(verified("RING") == "no error");
   CHECK(verified("TREE") == begin + "comm.algorithm = \"ring\", but NCCL reports \"TREE\"");
   CHECK(verified("nothing") == begin + "NCCL does not report which algorithm served it");
 }
 
-TEST_CASE("verify is refused where there is nothing to compare, or where NCCL reports to somebody else") {
+TEST_CASE("verify is refused if there is nothing to compare, or if NCCL's lines go elsewhere") {
   auto options = options_of(2);
   options.options = {{"verify", "true"}};
   CHECK(error_of_joining([](Fake&) {}, options).find("invalid: comm.options.verify compares") != std::string::npos);
@@ -101,7 +101,7 @@ TEST_CASE("verify is refused where there is nothing to compare, or where NCCL re
 }
 
 TEST_CASE("options become NCCL's variables") {
-  CHECK(told([](Fake&) {
+  CHECK(run_in_subprocess([](Fake&) {
           auto options = options_of();
           options.options = {{"debug", "info"},       {"debug_subsys", "INIT"}, {"debug_file", "/tmp/nccl"},
                              {"interface", "eth0"},   {"ib_disable", "true"},   {"ib_hca", "mlx5"},
@@ -114,7 +114,7 @@ TEST_CASE("options become NCCL's variables") {
           }
           return text;
         }) == "info INIT /tmp/nccl eth0 1 mlx5 0 - ");
-  CHECK(told([](Fake&) {
+  CHECK(run_in_subprocess([](Fake&) {
           auto options = options_of();
           options.options = {{"shm_disable", "true"}};
           comm::join(nccl(), options);
@@ -123,16 +123,16 @@ TEST_CASE("options become NCCL's variables") {
 }
 
 TEST_CASE("the ranks of one host stay on its loopback interface, unless another is named") {
-  CHECK(told([](Fake&) {
+  CHECK(run_in_subprocess([](Fake&) {
           comm::join(nccl(), options_of(2));
           return variable("NCCL_SOCKET_IFNAME");
         }) == "=lo");
-  CHECK(told([](Fake&) {
+  CHECK(run_in_subprocess([](Fake&) {
           setenv("NCCL_SOCKET_IFNAME", "eth1", 1);
           comm::join(nccl(), options_of(2));
           return variable("NCCL_SOCKET_IFNAME");
         }) == "eth1");
-  CHECK(told([](Fake&) {  // the other one is on another host
+  CHECK(run_in_subprocess([](Fake&) {  // the other one is on another host
           auto options = options_of(2);
           const auto echo = options.allgather;
           options.allgather = [echo, round = 0](std::string_view mine) mutable {
@@ -145,7 +145,7 @@ TEST_CASE("the ranks of one host stay on its loopback interface, unless another 
         }) == "-");
 }
 
-TEST_CASE("an option that is unknown, no switch, or other than before in this process is refused") {
+TEST_CASE("an option is refused if it is unknown, not true or false, or has changed in this process") {
   const std::string begin = "3: nccl: rank 0: joining 1 rank: ";
   auto options = options_of();
   options.options = {{"interfaces", "eth0"}};
@@ -153,7 +153,7 @@ TEST_CASE("an option that is unknown, no switch, or other than before in this pr
   options.options = {{"ib_disable", "1"}};
   CHECK(error_of_joining([](Fake&) {}, options) ==
         begin + "invalid: comm.options.ib_disable = \"1\": expected true or false");
-  CHECK(told([&](Fake&) {
+  CHECK(run_in_subprocess([&](Fake&) {
           options.options = {{"debug", "warn"}};
           comm::join(nccl(), options);
           options.options = {{"debug", "info"}};

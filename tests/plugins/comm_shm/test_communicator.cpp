@@ -21,7 +21,7 @@ using std::chrono::seconds;
 
 namespace {
 
-// What each rank was refused with, as it joined.
+// The error of each rank as it joined.
 std::vector<std::string> refusals(int size, const std::function<void(Rank&)>& before) {
   const auto outcomes = run_ranks(size, As::processes, seconds(60), [&](Rank& rank) {
     before(rank);
@@ -52,7 +52,7 @@ TEST_CASE("ranks on several hosts are refused; the error names a rank and what t
   CHECK(refusals(4, [](Rank& rank) { move_to_host(rank, {0, 0, 1, 1}); }) == std::vector(4, expected));
 }
 
-TEST_CASE("ranks that get no memory to share are refused, all of them") {
+TEST_CASE("if ranks get no shared memory, all ranks are refused") {
   const auto said = refusals(2, [](Rank& rank) {
     if (rank.rank() == 0) return;
     signal(SIGXFSZ, SIG_IGN);
@@ -95,7 +95,7 @@ TEST_CASE("each request names the algorithm that served") {
   }
 }
 
-TEST_CASE("nothing is left when all ranks are killed at once, whenever that is") {
+TEST_CASE("nothing is left if all ranks are killed at once, at any time") {
   CHECK(left_by_killed_ranks<ShmCommunicator>({"auto", Killed::joining, 80, std::chrono::microseconds(500)}) ==
         std::vector<std::string>());
 }

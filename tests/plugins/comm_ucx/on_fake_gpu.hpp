@@ -1,4 +1,4 @@
-// A GPU of tests/fakes/cuda for the classes of comm_ucx, without a second rank and without UCX.
+// A fake GPU (tests/fakes/cuda) for the classes of comm_ucx, without a second rank and without UCX.
 #pragma once
 
 #include <optional>

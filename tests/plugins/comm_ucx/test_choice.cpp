@@ -1,4 +1,4 @@
-// A tuning table as the communicator asks it: for its number of ranks, by bytes.
+// The rows of a tuning table that the communicator uses: for its number of ranks, by bytes.
 #include <doctest/doctest.h>
 
 #include "plugins/comm_ucx/choice.hpp"
@@ -7,7 +7,7 @@ using ddprun::Tuning;
 using ddprun::ucx_backend::Algorithm;
 using ddprun::ucx_backend::Table;
 
-TEST_CASE("a table has the rows of its number of ranks, or of the next larger one, else of the largest") {
+TEST_CASE("the rows are those of the number of ranks, or of the next larger number, else of the largest") {
   const Tuning tuning = Tuning::parse(
       "ddprun-tuning 1\n"
       "ucx 2 100 tree\nucx 2 max ring\n"

@@ -32,7 +32,7 @@ bool are_both_nan(const std::byte* a, const std::byte* b, Float to_float) {
   return std::isnan(to_float(first)) && std::isnan(to_float(second));
 }
 
-// Bit for bit, but for which NaN a NaN is.
+// Bit for bit, except for the bits of a NaN.
 bool are_equal(DType dtype, const std::byte* a, const std::byte* b) {
   using namespace reduction;
   if (std::memcmp(a, b, size_of(dtype)) == 0) return true;
@@ -49,7 +49,7 @@ void check_equal(DType dtype, const Bytes& gpu, const Bytes& host) {
   for (std::size_t i = 0; i < host.size(); i += size_of(dtype)) RC_ASSERT(are_equal(dtype, &gpu[i], &host[i]));
 }
 
-// Memory of the fake GPU, which is the host's.
+// Memory of the fake GPU, which is host memory.
 class OnGpuVector {
  public:
   explicit OnGpuVector(const Bytes& content) : bytes_(content.size()) {
@@ -76,7 +76,7 @@ Bytes random_bytes(std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("the kernel has the processor's bits, for every dtype and op, in place or not") {
+TEST_CASE("the kernel gives the processor's bits, for every dtype and op, in place or not") {
   AloneOnGpu alone;
   HostSpace host;
   for (std::size_t dtype_number = 0; dtype_number < kDTypeCount; ++dtype_number) {
@@ -90,7 +90,7 @@ TEST_CASE("the kernel has the processor's bits, for every dtype and op, in place
         const auto count = *rc::gen::inRange<std::size_t>(0, 700);
         const Bytes a = random_bytes(count * size_of(dtype)), b = random_bytes(count * size_of(dtype));
         const int ranks = op == Op::avg ? *rc::gen::inRange(2, 9) : 1;
-        const int place = *rc::gen::inRange(0, 3);  // of the result: its own, a's, b's
+        const int place = *rc::gen::inRange(0, 3);  // of the result: separate, a's, b's
         OnGpuVector first(a), second(b), third(a);
         OnGpuVector& result = place == 0 ? third : place == 1 ? first : second;
         alone.space().reduce({dtype, op, ranks}, result.data(), first.data(), second.data(), count);
@@ -103,7 +103,7 @@ TEST_CASE("the kernel has the processor's bits, for every dtype and op, in place
   }
 }
 
-TEST_CASE("every pair of 16-bit patterns, of which NaNs, infinities and denormals are some, is as on the processor") {
+TEST_CASE("all pairs of 16-bit patterns (NaNs, infinities and denormals too) give the processor's results") {
   AloneOnGpu alone;
   HostSpace host;
   constexpr std::size_t kCount = 65536;
@@ -135,7 +135,7 @@ TEST_CASE("every pair of 16-bit patterns, of which NaNs, infinities and denormal
   }
 }
 
-TEST_CASE("a vector with more elements than the grid has threads is reduced to its end, and copied") {
+TEST_CASE("a vector with more elements than the grid has threads is reduced completely, and copied") {
   AloneOnGpu alone;
   constexpr std::size_t kCount = 3 * 1024 * 256 + 17;
   const std::vector<int32_t> ones(kCount, 1);

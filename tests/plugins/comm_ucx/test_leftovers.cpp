@@ -1,5 +1,5 @@
-// What is left on the machine when all ranks are killed at once. UCX's own shared memory has a name for some
-// microseconds as the ranks join (docs/ucx.md): there a System V segment may be left, and nothing else.
+// What is left on the machine if all ranks are killed at once. UCX's own shared memory has a name for some microseconds
+// as the ranks join (docs/ucx.md). A kill at that time may leave a System V segment, and nothing else.
 #include <doctest/doctest.h>
 #include <sys/shm.h>
 
@@ -16,7 +16,7 @@ using std::chrono::microseconds;
 
 namespace {
 
-// Removes what it takes out.
+// Removes the segments from the list and from the machine.
 void take_out_segments(std::vector<std::string>& left) {
   std::erase_if(left, [](const std::string& text) {
     const std::string name = "System V segment ";
@@ -28,7 +28,7 @@ void take_out_segments(std::vector<std::string>& left) {
 
 }  // namespace
 
-TEST_CASE("nothing is left when all ranks are killed at once after they have joined") {
+TEST_CASE("nothing is left if all ranks are killed at once after they have joined") {
   for (const std::string algorithm : {"ring", "hierarchical"}) {
     CAPTURE(algorithm);
     CHECK(left_by_killed_ranks<UcxCommunicator>({algorithm, Killed::joined, 20, microseconds(2'000)}) ==
@@ -36,7 +36,7 @@ TEST_CASE("nothing is left when all ranks are killed at once after they have joi
   }
 }
 
-TEST_CASE("nothing but a segment of UCX is left when all ranks are killed at once, whenever that is") {
+TEST_CASE("nothing but a segment of UCX is left if all ranks are killed at once, at any time") {
   auto left = left_by_killed_ranks<UcxCommunicator>({"ring", Killed::joining, 80, microseconds(500)});
   take_out_segments(left);
   CHECK(left == std::vector<std::string>());

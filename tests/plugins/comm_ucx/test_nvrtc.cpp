@@ -15,7 +15,7 @@ using ddprun::CommStatus;
 using namespace ddprun;
 using ucx_backend::compiled_kernel;
 
-TEST_CASE("NVRTC compiles the kernel for the GPUs of eight years") {
+TEST_CASE("NVRTC compiles the kernel for eight years of GPUs") {
   if (access(DDPRUN_NVRTC, R_OK) != 0) {
     std::printf("skipped: there is no NVRTC at %s\n", DDPRUN_NVRTC);
     std::fflush(stdout);

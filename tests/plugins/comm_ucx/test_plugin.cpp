@@ -11,7 +11,7 @@
 namespace ddprun::testing {
 namespace {
 
-TEST_CASE("a library that is missing is named, with what to do; the plugin is listed all the same") {
+TEST_CASE("the error names a missing library, and what to do; the plugin is listed all the same") {
   const TempDir folder;
   const auto alone = folder.path() / "libddprun_comm_ucx.so";
   std::filesystem::copy_file(DDPRUN_UCX, alone);

@@ -1,5 +1,5 @@
-// The communicator where ranks share memory with some of the others only, or with none: each "host" is an IPC namespace
-// of its own, with or without a network of its own.
+// The communicator if ranks share memory with only some of the others, or with none. Each "host" is a separate IPC
+// namespace, with or without a separate network.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -58,7 +58,7 @@ void check_sum(Rank& rank, UcxCommunicator& communicator, DType dtype, Op op, st
 
 }  // namespace
 
-TEST_CASE("hierarchical reduces within each host, between their first ranks, and within each host again") {
+TEST_CASE("hierarchical reduces within each host, then between their first ranks, then spreads the result") {
   if (!may_make_hosts()) return;
   for (const auto& hosts : kWorlds) {
     CAPTURE(hosts.size());
@@ -81,7 +81,7 @@ TEST_CASE("hierarchical reduces within each host, between their first ranks, and
   }
 }
 
-TEST_CASE("a rank that dies on one host is named on the others") {
+TEST_CASE("the other ranks name a rank that dies on one host") {
   if (!may_make_hosts()) return;
   const auto outcomes = run_ranks(4, As::processes, seconds(60), [](Rank& rank) {
     move_to_host(rank, {0, 0, 1, 1});
@@ -106,7 +106,7 @@ TEST_CASE("a rank that dies on one host is named on the others") {
   }
 }
 
-TEST_CASE("two ranks in network namespaces talk over TCP, and see one another die") {
+TEST_CASE("two ranks in network namespaces communicate over TCP, and notice each other's end") {
   if (!may_make_networks()) return;
   for (const std::string algorithm : {"ring", "tree"}) {
     CAPTURE(algorithm);
@@ -133,7 +133,7 @@ TEST_CASE("two ranks in network namespaces talk over TCP, and see one another di
 
 namespace {
 
-// What serves an allreduce of so many floats, as "algorithm transport".
+// What serves an allreduce of `count` floats, as "algorithm transport".
 std::string served(UcxCommunicator& communicator, std::size_t count) {
   std::vector<float> data(count, 1);
   const auto by =
@@ -141,7 +141,7 @@ std::string served(UcxCommunicator& communicator, std::size_t count) {
   return by.algorithm + std::string(" ") + by.transport;
 }
 
-// The same on every rank of such a world, for a small vector and for a large one.
+// The same on every rank of such a world, for a small and a large vector.
 std::vector<std::string> all_served(
     const std::vector<int>& hosts, const std::string& algorithm,
     const std::function<void(Rank&)>& before = [](Rank&) {}) {
@@ -168,14 +168,14 @@ void without_shared_memory(Rank&) {
 
 }  // namespace
 
-TEST_CASE("auto on one host is UCX's transports, never memory of ours") {
+TEST_CASE("auto on one host uses UCX's transports, never our shared memory") {
   for (const auto& text : all_served({0, 0}, "auto")) {
     CHECK_MESSAGE((text.starts_with("ring ") || text.starts_with("tree ")), text);
     CHECK_MESSAGE(text.find("memory") == std::string::npos, text);
   }
 }
 
-TEST_CASE("hierarchical reports what carries it within a host and between hosts") {
+TEST_CASE("hierarchical reports its transports within a host and between hosts") {
   CHECK(all_served({0, 0}, "hierarchical") == std::vector<std::string>(4, "hierarchical memory"));
   if (!may_make_hosts()) return;
   const Variable tls("UCX_TLS", "tcp,self");
@@ -184,7 +184,7 @@ TEST_CASE("hierarchical reports what carries it within a host and between hosts"
   CHECK(all_served({0, 1}, "auto") == std::vector<std::string>{"tree tcp", "ring tcp", "tree tcp", "ring tcp"});
 }
 
-TEST_CASE("where ranks of a host get no memory to share, hierarchical is refused, and auto is ring or tree") {
+TEST_CASE("if ranks of a host get no shared memory, hierarchical is refused, and auto is ring or tree") {
   const Variable tls("UCX_TLS", "tcp,self");
   const auto outcomes = run_ranks(2, As::processes, seconds(60), [](Rank& rank) {
     without_shared_memory(rank);

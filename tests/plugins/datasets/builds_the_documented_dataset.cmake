@@ -1,5 +1,5 @@
-# docs/writing-a-dataset.md, done as it says: its plugin, built outside against an installed ddprun, reads a table, and
-# refuses wrong ones. Where the program was built, it validates the document's config.
+# Follows docs/writing-a-dataset.md: builds its plugin outside, against an installed ddprun. The plugin reads a table
+# and refuses wrong ones. If the program was built, it validates the document's config.
 include(${CMAKE_CURRENT_LIST_DIR}/../../support/documented.cmake)
 file(REMOVE_RECURSE ${FOLDER})
 file(READ ${DOCUMENT} document)

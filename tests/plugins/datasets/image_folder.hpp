@@ -1,4 +1,4 @@
-// The plugin image-folder as ddprun loads it: through the registry, opened by the host's side of the border.
+// The plugin image-folder as ddprun loads it: through the registry, opened by the host's side of the ABI boundary.
 #pragma once
 
 #include <cmath>
@@ -8,8 +8,8 @@
 
 #include "data/datasets.hpp"
 #include "data/opening.hpp"
-#include "plugins/datasets/pictures.hpp"
 #include "plugin/registry.hpp"
+#include "plugins/datasets/pictures.hpp"
 
 namespace ddprun::testing {
 
@@ -19,9 +19,9 @@ inline Splits open_folder(const std::string& root, const Options& options = {}, 
   return data::open_dataset({"image-folder", {root, options, seed}}, plugin::Registry({DDPRUN_PLUGINS}));
 }
 
-// "key: reason" of the fault that `call` ends with, with paths below the root; "no fault" where there is none.
+// "key: reason" of the error that `call` throws, with paths below the root; "no error" if there is none.
 template <class Call>
-std::string fault_of(const std::string& root, Call call) {
+std::string dataset_error(const std::string& root, Call call) {
   try {
     call();
   } catch (const data::DatasetError& error) {
@@ -31,14 +31,14 @@ std::string fault_of(const std::string& root, Call call) {
     }
     return text;
   }
-  return "no fault";
+  return "no error";
 }
 
-inline std::string fault_of_opening(const PictureFolder& folder, const Options& options = {}) {
-  return fault_of(folder.root(), [&] { open_folder(folder.root(), options); });
+inline std::string opening_error(const PictureFolder& folder, const Options& options = {}) {
+  return dataset_error(folder.root(), [&] { open_folder(folder.root(), options); });
 }
 
-// The pixels of one sample, as bytes in planes: what stood in the picture, where no option changed it.
+// The pixels of one sample, as bytes in planes: those of the picture, if no option changed them.
 inline std::vector<int> pixels(const Dataset& dataset, int64_t index) {
   std::vector<int> values;
   for (const float value : fetch<int64_t>(dataset, {index}).inputs) {

@@ -30,8 +30,7 @@ void write_palette(png_structp png, png_infop info, const PngPicture& picture) {
   png_set_tRNS(png, info, bytes_of(picture.palette_alpha), static_cast<int>(picture.palette_alpha.size()), nullptr);
 }
 
-// The constant coefficients in one scan, then one scan for each of the others: as many as there can be without
-// repeating.
+// The constant coefficients in one scan, then one scan for each other coefficient: the most without repetition.
 std::vector<jpeg_scan_info> scans_per_coefficient(int components) {
   std::vector<jpeg_scan_info> scans = {{components, {0, 1, 2, 3}, 0, 0, 0, 0}};
   for (int component = 0; component < components; ++component) {

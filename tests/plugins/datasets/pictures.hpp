@@ -1,4 +1,4 @@
-// PNG and JPEG files for tests, in every kind there is, and folders of them.
+// PNG and JPEG files of every kind for tests, and folders of them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace ddprun::testing {
 
-// What libpng writes, as it is told: rows packed as the bit depth says, 16 bits big-endian.
+// What libpng writes: rows packed as the bit depth says, 16 bits big-endian.
 struct PngPicture {
   uint32_t width = 0;
   uint32_t height = 0;
@@ -24,7 +24,7 @@ struct PngPicture {
 };
 std::string png(const PngPicture& picture);
 
-// 8-bit RGB, no frills.
+// 8-bit RGB without options.
 std::string png(uint32_t width, uint32_t height, const std::string& rgb);
 
 enum class JpegScans { baseline, progressive, one_per_coefficient };
@@ -39,7 +39,7 @@ struct JpegPicture {
 };
 std::string jpeg(const JpegPicture& picture);
 
-// `count` bytes that change slowly: as rows of a picture, something that JPEG keeps well.
+// `count` bytes that change slowly: as rows of a picture, JPEG keeps them well.
 std::string slope(std::size_t count);
 
 // A root with files anywhere below it.
@@ -47,7 +47,7 @@ class PictureFolder : public TempDir {
  public:
   std::string root() const { return path().string(); }
   std::string file(const std::string& name) const { return (path() / name).string(); }
-  // Writes a file, and the folders on the way.
+  // Writes a file, and creates its folders.
   void add(const std::string& name, const std::string& bytes) const {
     std::filesystem::create_directories((path() / name).parent_path());
     write(name, bytes);

@@ -1,6 +1,6 @@
 // plugin_dump PLUGIN ROOT [KEY=VALUE...]: opens a data set plugin, given by its path, and prints both splits as JSON,
 //   {"train": {"classes": [...], "shape": [...], "inputs": [[...], ...], "targets": [[...], ...]}, "test": ... or null}
-// A fault goes to stderr, as "key: reason", and the program ends with 2.
+// An error goes to stderr, as "key: reason", and the exit code is 2.
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -49,8 +49,8 @@ int main(int argc, char** argv) {
     }
     const Splits splits = data::open_dataset(wanted, plugin::Registry({}));
     std::cout << nlohmann::json{{"train", dump(splits.train.get())}, {"test", dump(splits.test.get())}} << "\n";
-  } catch (const data::DatasetError& fault) {
-    std::fprintf(stderr, "%s: %s\n", fault.key().c_str(), fault.what());
+  } catch (const data::DatasetError& error) {
+    std::fprintf(stderr, "%s: %s\n", error.key().c_str(), error.what());
     return 2;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());

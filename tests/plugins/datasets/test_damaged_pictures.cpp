@@ -1,4 +1,4 @@
-// Files that nobody meant to be pictures, or that were once: each is read or refused by name, never worse.
+// Files that are not pictures, or are damaged ones: each is read, or refused by name; nothing worse happens.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
@@ -27,14 +27,14 @@ std::vector<std::string> good_pictures() {
 class OnePicture {
  public:
   OnePicture() { folder_.add("train/c/p.jpg", ""); }
-  // "read", or the fault.
+  // "read", or the error.
   std::string outcome(const std::string& bytes) const {
     folder_.write("train/c/p.jpg", bytes);
-    const std::string fault = fault_of(folder_.root(), [&] {
+    const std::string error = dataset_error(folder_.root(), [&] {
       const Splits splits = open_folder(folder_.root(), {{"image_size", "8"}});
       fetch<int64_t>(*splits.train, {0});
     });
-    return fault == "no fault" ? "read" : fault;
+    return error == "no error" ? "read" : error;
   }
 
  private:
@@ -55,7 +55,7 @@ TEST_CASE("files that are no pictures are refused when the folder is opened") {
   const auto opening = [](const std::string& bytes) {
     const PictureFolder folder;
     folder.add("train/c/p.png", bytes);
-    return fault_of_opening(folder);
+    return opening_error(folder);
   };
   CHECK(opening("") == "root: train/c/p.png: the file is empty");
   const std::string neither = "root: train/c/p.png: neither a PNG nor a JPEG picture, by its first bytes";
@@ -68,11 +68,11 @@ TEST_CASE("files that are no pictures are refused when the folder is opened") {
   CHECK(opening(good_jpeg().substr(0, 100)).starts_with("root: train/c/p.png: damaged JPEG: "));
 }
 
-TEST_CASE("what is neither file nor link to one is refused, not waited for") {
+TEST_CASE("what is neither a file nor a link to one is refused without waiting") {
   const PictureFolder folder;
   folder.add("train/c/a.png", good_png());
   REQUIRE(mkfifo(folder.file("train/c/pipe.png").c_str(), 0600) == 0);
-  CHECK(fault_of_opening(folder) == "root: train/c/pipe.png: is no regular file");
+  CHECK(opening_error(folder) == "root: train/c/pipe.png: is no regular file");
 }
 
 TEST_CASE("a CMYK JPEG is refused with what to do") {
@@ -80,7 +80,7 @@ TEST_CASE("a CMYK JPEG is refused with what to do") {
   CHECK(outcome(cmyk) == "root: train/c/p.jpg: a CMYK JPEG, made for printing; convert it to RGB");
 }
 
-TEST_CASE("a picture that claims to be enormous is refused by its header, and takes no memory") {
+TEST_CASE("a picture that claims to be enormous is refused by its header, without allocating memory") {
   const std::string size = std::string("\x00\x00\xff\xff", 4);
   std::string header = with(with(good_png(), 16, size), 20, size);
   header = with(header, 29, std::string("\x39\x67\x4e\x07", 4));  // the header's checksum, of these extents
@@ -96,10 +96,10 @@ TEST_CASE("a file that is larger than any picture is refused unread") {
   const PictureFolder folder;
   folder.add("train/c/p.png", good_png());
   std::filesystem::resize_file(folder.file("train/c/p.png"), (std::uintmax_t{256} << 20) + 1);  // a hole
-  CHECK(fault_of_opening(folder) == "root: train/c/p.png: larger than the 256 MiB that are read");
+  CHECK(opening_error(folder) == "root: train/c/p.png: larger than the 256 MiB that are read");
 }
 
-TEST_CASE("a progressive JPEG of more scans than encoders write is refused: each is as much work as a picture") {
+TEST_CASE("a progressive JPEG with more scans than encoders write is refused: each scan costs as much as a picture") {
   CHECK(outcome(good_jpeg(JpegScans::one_per_coefficient)) == "root: train/c/p.jpg: damaged JPEG: more than 100 scans");
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("a file that is cut off anywhere is refused, and never filled with gre
   }
 }
 
-TEST_CASE("a byte that is flipped anywhere gives pixels or a refusal, never worse") {
+TEST_CASE("a flipped byte anywhere gives pixels or a refusal, nothing worse") {
   const OnePicture picture;
   int refused = 0;
   for (const std::string& whole : good_pictures()) {
@@ -133,10 +133,10 @@ TEST_CASE("a byte that is flipped anywhere gives pixels or a refusal, never wors
   CHECK(refused > 100);
 }
 
-TEST_CASE("damage that libjpeg would paint over is an error, and bytes too many are not") {
+TEST_CASE("damage that libjpeg would hide is an error, and extra bytes are not") {
   const std::string whole = good_jpeg();
   const std::size_t scan = whole.find(std::string("\xff\xda", 2));
-  const std::string cut = whole.substr(0, scan + 30) + "\xff\xd9";  // ends properly, long before its pixels do
+  const std::string cut = whole.substr(0, scan + 30) + "\xff\xd9";  // a proper end, long before the end of its pixels
   CHECK(outcome(cut) == "root: train/c/p.jpg: damaged JPEG: Corrupt JPEG data: premature end of data segment");
   CHECK(outcome(whole + "trailing bytes") == "read");
   CHECK(outcome(whole.substr(0, whole.size() - 2) + "xx\xff\xd9") == "read");
@@ -146,7 +146,7 @@ TEST_CASE("a file that changes after the folder was opened is refused when it is
   const PictureFolder folder;
   folder.add("train/c/a.png", good_png());
   const Splits splits = open_folder(folder.root());
-  const auto fetching = [&] { return fault_of(folder.root(), [&] { fetch<int64_t>(*splits.train, {0}); }); };
+  const auto fetching = [&] { return dataset_error(folder.root(), [&] { fetch<int64_t>(*splits.train, {0}); }); };
   folder.add("train/c/a.png", png(1, 1, "rgb"));
   CHECK(fetching() == "root: train/c/a.png: has changed its size since it was opened");
   folder.add("train/c/a.png", good_png().substr(0, good_png().size() / 2));

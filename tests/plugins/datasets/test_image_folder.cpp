@@ -1,4 +1,4 @@
-// What image-folder finds in a folder, in which order, and what its options make of it.
+// What image-folder finds in a folder, in which order, and the effect of its options.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -12,7 +12,7 @@ using namespace ddprun::testing;
 
 namespace {
 
-// One pixel, whose red says which picture it is.
+// One pixel, whose red identifies the picture.
 std::string dot(int red) {
   return png(1, 1, std::string{static_cast<char>(red), 0, 0});
 }
@@ -51,17 +51,17 @@ TEST_CASE("classes are the sorted folders of train, pictures come by class and n
   CHECK(splits.train->target().type == ElementType::int64);
 }
 
-TEST_CASE("files below subfolders come by the subfolder's whole path, as sorted(os.walk()) has them") {
+TEST_CASE("files in subfolders are ordered by the subfolder's whole path, as with sorted(os.walk())") {
   const PictureFolder folder;
   folder.add("train/c/z.png", dot(0));
   folder.add("train/c/a-b/p.png", dot(1));
   folder.add("train/c/a/q.png", dot(2));
   folder.add("train/c/a/s/p.png", dot(3));
-  // As strings "a" < "a-b" < "a/s", for '-' is less than '/'; a walk in depth would give "a", "a/s", "a-b".
+  // As strings "a" < "a-b" < "a/s", because '-' is less than '/'; a depth-first walk would give "a", "a/s", "a-b".
   CHECK(reds(*open_folder(folder.root()).train) == std::vector<int>{0, 2, 1, 3});
 }
 
-TEST_CASE("endings count case aside, a picture's kind comes from its bytes, and other files are no pictures") {
+TEST_CASE("file endings ignore case, a picture's kind comes from its bytes, and other files are no pictures") {
   const PictureFolder folder;
   folder.add("train/c/a.PNG", dot(1));
   folder.add("train/c/b.Jpeg", dot(2));
@@ -72,7 +72,7 @@ TEST_CASE("endings count case aside, a picture's kind comes from its bytes, and 
   CHECK(reds(*open_folder(folder.root()).train) == std::vector<int>{1, 2, 3});
 }
 
-TEST_CASE("val is the test split where there is no test, and neither means none") {
+TEST_CASE("val is the test split if there is no test; without both there is no test split") {
   const PictureFolder folder;
   folder.add("train/c/a.png", dot(1));
   CHECK(open_folder(folder.root()).test == nullptr);
@@ -91,51 +91,52 @@ TEST_CASE("a root without train, test and val is itself the training split") {
   CHECK(reds(*splits.train) == std::vector<int>{1, 2});
   CHECK(splits.test == nullptr);
   folder.add("val/cat/a.png", dot(3));
-  CHECK(fault_of_opening(folder) == "root: " + folder.root() + ": has val/ and no train/");
+  CHECK(opening_error(folder) == "root: " + folder.root() + ": has val/ and no train/");
 }
 
-TEST_CASE("the test split may lack a class, and adds none") {
+TEST_CASE("the test split may lack a class, but must not add one") {
   const PictureFolder folder;
   folder.add("train/cat/a.png", dot(1));
   folder.add("train/dog/a.png", dot(2));
   folder.add("test/dog/a.png", dot(3));
   CHECK(targets(*open_folder(folder.root()).test) == std::vector<int64_t>{1});
   folder.add("test/dgo/a.png", dot(3));
-  CHECK(fault_of_opening(folder) == "root: test/dgo: the training split has no such class (did you mean \"dog\"?)");
+  CHECK(opening_error(folder) == "root: test/dgo: the training split has no such class (did you mean \"dog\"?)");
 }
 
-TEST_CASE("folders that hold nothing are refused, with what was expected") {
+TEST_CASE("empty folders are refused, with the expected layout") {
   const PictureFolder folder;
   const std::string layout = "expected <class>/*.png (.jpg, .jpeg), or train/<class>/ and test/<class>/ of the same";
-  CHECK(fault_of("", [] { open_folder(""); }) == "root: the folder of the pictures; " + layout);
-  CHECK(fault_of("", [] { open_folder("/nowhere/at/all"); }) == "root: /nowhere/at/all: no such folder; " + layout);
-  CHECK(fault_of_opening(folder) == "root: " + folder.root() + ": holds no class folders; " + layout);
+  CHECK(dataset_error("", [] { open_folder(""); }) == "root: the folder of the pictures; " + layout);
+  CHECK(dataset_error("", [] { open_folder("/nowhere/at/all"); }) ==
+        "root: /nowhere/at/all: no such folder; " + layout);
+  CHECK(opening_error(folder) == "root: " + folder.root() + ": holds no class folders; " + layout);
   folder.add("train/cat/notes.txt", "");
-  CHECK(fault_of_opening(folder) ==
+  CHECK(opening_error(folder) ==
         "root: train/cat: a class without pictures (*.png, *.jpg, *.jpeg); fill the folder or remove it");
   folder.add("train/cat/a.png", dot(1));
   std::filesystem::create_directories(folder.path() / "test/cat");
-  CHECK(fault_of_opening(folder) ==
+  CHECK(opening_error(folder) ==
         "root: test: holds no pictures; add <class>/*.png (.jpg, .jpeg), or remove the folder");
 }
 
-TEST_CASE("what ImageFolder would read and this does not, and names that cannot be printed, are refused") {
+TEST_CASE("formats that only ImageFolder reads, and names that cannot be printed, are refused") {
   const PictureFolder folder;
   folder.add("train/cat/a.png", dot(1));
   folder.add("train/cat/b.WebP", "");
-  CHECK(fault_of_opening(folder) ==
+  CHECK(opening_error(folder) ==
         "root: train/cat/b.WebP: image-folder reads PNG and JPEG; convert the picture or move it away");
   for (const char* name : {"caf\xe9", "a\xc2\x9b", "\xed\xa0\x80", "\xe0\x80\xaf"}) {
     const PictureFolder unreadable;
     unreadable.add(std::string("train/") + name + "/a.png", dot(1));
-    CHECK(fault_of_opening(unreadable).ends_with("the name of a class must be UTF-8 without control characters"));
+    CHECK(opening_error(unreadable).ends_with("the name of a class must be UTF-8 without control characters"));
   }
   const PictureFolder readable;
   readable.add("train/caf\xc3\xa9/a.png", dot(1));
   CHECK(open_folder(readable.root()).train->classes() == std::vector<std::string>{"caf\xc3\xa9"});
 }
 
-TEST_CASE("links are followed, out of the root too; one that leads back or nowhere is refused") {
+TEST_CASE("links are followed, even out of the root; a link that leads back or nowhere is refused") {
   const PictureFolder folder, store;
   store.add("birds/a.png", dot(8));
   store.add("one.png", dot(9));
@@ -144,10 +145,10 @@ TEST_CASE("links are followed, out of the root too; one that leads back or nowhe
   std::filesystem::create_symlink(store.file("one.png"), folder.file("train/cat/b.png"));
   CHECK(reds(*open_folder(folder.root()).train) == std::vector<int>{8, 1, 9});
   std::filesystem::create_directory_symlink(folder.file("train"), folder.file("train/cat/again"));
-  CHECK(fault_of_opening(folder).ends_with("again/cat: a link that leads back to a folder above it"));
+  CHECK(opening_error(folder).ends_with("again/cat: a link that leads back to a folder above it"));
   std::filesystem::remove(folder.file("train/cat/again"));
   std::filesystem::create_symlink(store.file("gone.png"), folder.file("train/cat/c.png"));
-  CHECK(fault_of_opening(folder) == "root: train/cat/c.png: No such file or directory");
+  CHECK(opening_error(folder) == "root: train/cat/c.png: No such file or directory");
 }
 
 TEST_CASE("pictures of different sizes need image_size, in either split") {
@@ -155,7 +156,7 @@ TEST_CASE("pictures of different sizes need image_size, in either split") {
   folder.add("train/c/a.png", png(2, 1, "abcdef"));
   folder.add("train/c/b.png", png(2, 1, "abcdef"));
   folder.add("test/c/t.png", png(1, 2, "abcdef"));
-  CHECK(fault_of_opening(folder) ==
+  CHECK(opening_error(folder) ==
         "options.image_size: is needed where pictures differ in size: train/c/a.png has 2 x 1 pixels, test/c/t.png has "
         "1 x 2 pixels");
   const Splits splits = open_folder(folder.root(), {{"image_size", "4"}});
@@ -163,7 +164,7 @@ TEST_CASE("pictures of different sizes need image_size, in either split") {
   CHECK(splits.test->input().shape == std::vector<int64_t>{3, 4, 4});
 }
 
-TEST_CASE("mean and std normalise; channels = 1 makes grey, and asks for one of each") {
+TEST_CASE("mean and std normalise; channels = 1 makes grey, with one mean and one std") {
   const PictureFolder folder;
   folder.add("train/c/a.png", png(1, 1, std::string("\xff\x00\x80", 3)));
   const Options options = {{"mean", "0.5,0.4,0.3"}, {"std", "0.5,0.25,0.2"}};
@@ -172,10 +173,10 @@ TEST_CASE("mean and std normalise; channels = 1 makes grey, and asks for one of 
   const Splits grey = open_folder(folder.root(), {{"channels", "1"}});
   CHECK(grey.train->input().shape == std::vector<int64_t>{1, 1, 1});
   CHECK(pixels(*grey.train, 0) == std::vector<int>{91});  // (19595 * 255 + 7471 * 128 + 32768) >> 16
-  CHECK(fault_of_opening(folder, {{"channels", "1"}, {"mean", "0.5,0.4,0.3"}}).starts_with("options.mean: 3 numbers"));
+  CHECK(opening_error(folder, {{"channels", "1"}, {"mean", "0.5,0.4,0.3"}}).starts_with("options.mean: 3 numbers"));
 }
 
-TEST_CASE("crop and flip are drawn for the training split alone, anew in each epoch, and equal for equal seeds") {
+TEST_CASE("crop and flip are random for the training split only, new in each epoch, and equal for equal seeds") {
   const PictureFolder folder;
   folder.add("train/c/a.png", png(8, 8, slope(192)));
   folder.add("test/c/a.png", png(8, 8, slope(192)));
@@ -200,15 +201,15 @@ TEST_CASE("crop and flip are drawn for the training split alone, anew in each ep
   CHECK(std::set(still.begin(), still.end()).size() == 1);
 }
 
-TEST_CASE("an option that there is not, and a wrong value, are refused") {
+TEST_CASE("an unknown option and a wrong value are refused") {
   const PictureFolder folder;
   folder.add("train/c/a.png", dot(1));
-  CHECK(fault_of_opening(folder, {{"chanels", "1"}}).ends_with("(did you mean \"channels\"?)"));
-  CHECK(fault_of_opening(folder, {{"channels", "4"}}) == "options.channels: expected \"3\" or \"1\"");
-  CHECK(fault_of_opening(folder, {{"image_size", "-1"}}).starts_with("options.image_size: expected a whole number"));
+  CHECK(opening_error(folder, {{"chanels", "1"}}).ends_with("(did you mean \"channels\"?)"));
+  CHECK(opening_error(folder, {{"channels", "4"}}) == "options.channels: expected \"3\" or \"1\"");
+  CHECK(opening_error(folder, {{"image_size", "-1"}}).starts_with("options.image_size: expected a whole number"));
 }
 
-TEST_CASE("an index that is not there is no fault of the user's") {
+TEST_CASE("an index out of range is not a user's error") {
   const PictureFolder folder;
   folder.add("train/c/a.png", dot(1));
   const Splits splits = open_folder(folder.root());
@@ -216,7 +217,7 @@ TEST_CASE("an index that is not there is no fault of the user's") {
         "1: data set \"image-folder\": sample 1 of a data set that holds 1");
 }
 
-TEST_CASE("many threads fetch what one does") {
+TEST_CASE("many threads fetch the same as one thread") {
   const PictureFolder folder;
   for (int i = 0; i < 20; ++i) {
     const unsigned side = 10 + static_cast<unsigned>(i);

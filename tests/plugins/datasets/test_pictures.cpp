@@ -1,4 +1,4 @@
-// Every kind of PNG and JPEG becomes the pixels that PIL's convert("RGB") and convert("L") make of it.
+// Every kind of PNG and JPEG gives the same pixels as PIL's convert("RGB") and convert("L").
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ int largest_difference(const std::vector<int>& a, const std::vector<int>& b) {
 
 }  // namespace
 
-TEST_CASE("RGB comes out bit for bit, interlaced too, as planes with the rows from the top") {
+TEST_CASE("RGB is read bit for bit, interlaced too, as planes with the rows from the top") {
   std::string rgb;
   for (int i = 0; i < 9 * 7 * 3; ++i) rgb += static_cast<char>(i * 37);
   CHECK(pixels_of(png(9, 7, rgb)) == planes_of(rgb));
@@ -54,7 +54,7 @@ TEST_CASE("grey of 1, 2, 4 and 8 bits is spread to 0..255 and repeated") {
   CHECK(spread(8, bytes({0, 7, 200, 255}), {}) == std::vector<int>{0, 7, 200, 255, 0, 7, 200, 255, 0, 7, 200, 255});
 }
 
-TEST_CASE("of 16 bits the upper eight count") {
+TEST_CASE("of 16 bits only the upper eight are used") {
   const std::string rgb = bytes({0x12, 0xff, 0x00, 0x80, 0xff, 0x00});
   CHECK(pixels_of(png({.width = 1, .height = 1, .bit_depth = 16, .colour = 2, .rows = rgb})) ==
         std::vector<int>{0x12, 0, 0xff});
@@ -62,7 +62,7 @@ TEST_CASE("of 16 bits the upper eight count") {
         std::vector<int>{0x12, 0, 0xff});
 }
 
-TEST_CASE("alpha is left aside, not blended") {
+TEST_CASE("alpha is ignored, not blended") {
   const std::string rgba = bytes({10, 20, 30, 0, 200, 100, 50, 128});
   CHECK(pixels_of(png({.width = 2, .height = 1, .colour = 6, .rows = rgba})) ==
         std::vector<int>{10, 200, 20, 100, 30, 50});
@@ -70,7 +70,7 @@ TEST_CASE("alpha is left aside, not blended") {
         std::vector<int>{10, 200});
 }
 
-TEST_CASE("a palette is looked up, whatever its transparency, and made grey from its colours") {
+TEST_CASE("a palette's colours are used and made grey, whatever its transparency") {
   const PngPicture picture{.width = 4,
                            .height = 1,
                            .bit_depth = 2,
@@ -87,7 +87,7 @@ TEST_CASE("gamma changes nothing") {
   CHECK(pixels_of(png({.width = 1, .height = 1, .rows = rgb, .gamma = 1.0})) == std::vector<int>{10, 100, 200});
 }
 
-TEST_CASE("a JPEG comes near what went in, baseline and progressive, in colour and grey") {
+TEST_CASE("a JPEG is close to its source, baseline and progressive, in colour and grey") {
   std::string rgb, luminance;
   for (int row = 0; row < 24; ++row) {
     for (int column = 0; column < 40; ++column) {

@@ -1,4 +1,4 @@
-// A model as the program gets it: by name, through the registry.
+// A model as the program loads it: by name, through the registry.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace ddprun::testing {
 
-// The plugin that this build has made.
+// The plugin from this build.
 inline plugin::ModelPlugin model_plugin(const std::string& name) {
   return plugin::Registry({DDPRUN_PLUGINS}).model(name, train::torch_version(), train::cxx11_abi());
 }

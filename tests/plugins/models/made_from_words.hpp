@@ -1,4 +1,4 @@
-// For the programs that the Python scripts of this folder run: a model from words of a command line.
+// For the programs that this folder's Python scripts run: a model from command line arguments.
 #pragma once
 
 #include <string>

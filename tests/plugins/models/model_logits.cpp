@@ -1,7 +1,6 @@
-// For logits_parity.py: `model_logits NAME CLASSES WEIGHTS BATCH OUT EXTENT... [KEY=VALUE...]` loads the weights, and
-// scores the batch ("input", "target"); trains for a step, and scores it again. Into the folder OUT it writes the
-// scores
-// ("loaded", "trained"), as scores.safetensors, and a checkpoint of the trained model.
+// For logits_parity.py: `model_logits NAME CLASSES WEIGHTS BATCH OUT EXTENT... [KEY=VALUE...]` loads the weights and
+// scores the batch ("input", "target"); trains for a step and scores it again. It writes the scores ("loaded",
+// "trained") as scores.safetensors, and a checkpoint of the trained model, into the folder OUT.
 #include <torch/torch.h>
 
 #include <cstdio>
@@ -12,8 +11,8 @@
 #include "checkpoint/folder.hpp"
 #include "checkpoint/safetensors.hpp"
 #include "plugins/models/made_from_words.hpp"
-#include "train/reduce/tensor_buffer.hpp"
 #include "train/loop/weights.hpp"
+#include "train/reduce/tensor_buffer.hpp"
 
 using namespace ddprun;
 

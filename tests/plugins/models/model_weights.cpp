@@ -1,5 +1,5 @@
-// For weights_parity.py: `model_weights NAME SEED CLASSES OUT EXTENT... [KEY=VALUE...]` makes the model for samples of
-// that shape, writes its initial state as a checkpoint, and prints the names of its parameters in their order.
+// For weights_parity.py: `model_weights NAME SEED CLASSES OUT EXTENT... [KEY=VALUE...]` creates the model for samples
+// of that shape, writes its initial state as a checkpoint, and prints the names of its parameters in their order.
 #include <torch/torch.h>
 
 #include <cstdio>

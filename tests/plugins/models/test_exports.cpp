@@ -17,7 +17,7 @@ TEST_CASE("a model plugin exports its entry and nothing else") {
   }
 }
 
-TEST_CASE("a model plugin says who it is and what it was built with") {
+TEST_CASE("a model plugin reports its name and what it was built with") {
   for (const std::string name : {"linear", "simplenet", "resnet18"}) {
     const auto* table = model_plugin(name).table;
     CHECK(table->name == name);

@@ -17,7 +17,7 @@ ModelContext line() {
   return {{}, {1}, 0};
 }
 
-// Sets weight and bias as if they had been learned.
+// Sets weight and bias as if the model had learned them.
 void set(Model& model, double weight, double bias) {
   const torch::NoGradGuard no_grad;
   model.module().named_parameters()["weight"].fill_(weight);
@@ -46,7 +46,7 @@ TEST_CASE("linear computes the line and its mean squared error, with gradients")
   CHECK(model->module().named_parameters()["weight"].grad().item<float>() == 5.f);  // 2 * (1 * 1 + -2 * -2) / 2
 }
 
-TEST_CASE("linear has no accuracy, and tells what it learned") {
+TEST_CASE("linear has no accuracy, and reports what it learned") {
   const auto model = load_model("linear", line());
   set(*model, 1.5, -0.25);
   CHECK_FALSE(model->correct(torch::zeros({2, 1}), torch::zeros({2, 1})).defined());

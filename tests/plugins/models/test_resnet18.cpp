@@ -66,7 +66,7 @@ TEST_CASE(
   CHECK(checked == 20 * 5);
 }
 
-TEST_CASE("resnet18 scores images of any size from its reduction upwards") {
+TEST_CASE("resnet18 scores images of any size from the factor of its reduction on") {
   const torch::NoGradGuard no_grad;
   for (const auto& [height, width] : std::vector<std::pair<int64_t, int64_t>>{{32, 32}, {33, 70}, {224, 224}}) {
     CAPTURE(height);
@@ -80,7 +80,7 @@ TEST_CASE("resnet18 scores images of any size from its reduction upwards") {
   }
 }
 
-TEST_CASE("resnet18's running statistics move in training and stay in evaluation") {
+TEST_CASE("resnet18's running statistics change in training and stay in evaluation") {
   const auto model = load_model("resnet18", images(32, 32));
   model->module().eval();
   const auto before = values_of(model->module().named_buffers());
@@ -108,7 +108,7 @@ TEST_CASE("every parameter of resnet18 gets a gradient, under both stems and mem
   }
 }
 
-TEST_CASE("channels_last changes the order in memory, and neither the weights nor what they compute") {
+TEST_CASE("channels_last changes the order in memory, but neither the weights nor the results") {
   const auto make = [](const std::string& format) {
     torch::manual_seed(3);
     return load_model("resnet18", images(64, 64, {{"memory_format", format}}));
@@ -126,7 +126,7 @@ TEST_CASE("channels_last changes the order in memory, and neither the weights no
   CHECK(torch::allclose(plain->forward(input), last->forward(input), 1e-4, 1e-4));
 }
 
-TEST_CASE("resnet18 refuses samples that are no colour images, and images too small for its stem") {
+TEST_CASE("resnet18 refuses samples that are not colour images, and images too small for its stem") {
   CHECK(error_of([] {
           load_model("resnet18", {{}, {1, 28, 28}, 10});
         }) ==
@@ -147,7 +147,7 @@ TEST_CASE("resnet18 refuses samples that are no colour images, and images too sm
         "2: resnet18 tells classes apart, but the data set has 0 classes; choose a data set with labels");
 }
 
-TEST_CASE("resnet18 names the words that an option takes, and the options that it has") {
+TEST_CASE("resnet18's errors name the values of an option, and the options that it has") {
   CHECK(error_of([] {
           load_model("resnet18", images(32, 32, {{"stem", "smal"}}));
         }) == "2: model.options.stem = \"smal\": expected \"imagenet\" or \"small\"");
@@ -159,7 +159,7 @@ TEST_CASE("resnet18 names the words that an option takes, and the options that i
         }) == "2: model.options.pool: resnet18 has no such option; it has stem, memory_format");
 }
 
-TEST_CASE("resnet18 refuses a batch of other images than it was made for") {
+TEST_CASE("resnet18 refuses a batch of images with a shape other than its own") {
   const auto model = load_model("resnet18", images(32, 32));
   CHECK_THROWS_WITH_AS(
       model->forward(torch::zeros({2, 3, 64, 64})),

@@ -30,7 +30,7 @@ TEST_CASE("simplenet's parameters have the names, order and shapes of the tutori
   CHECK(model->learned().empty());
 }
 
-TEST_CASE("simplenet takes its inputs and classes from the data and its width from the options") {
+TEST_CASE("simplenet gets its inputs and classes from the data and its width from the options") {
   const auto model = load_model("simplenet", {{{"hidden", "7"}}, {3, 4}, 5});
   const auto parameters = model->module().named_parameters();
   CHECK(parameters["fc1.weight"].sizes() == torch::IntArrayRef({7, 12}));
@@ -70,13 +70,13 @@ TEST_CASE("every parameter of simplenet gets a gradient") {
   }
 }
 
-TEST_CASE("simplenet names an unknown option and what it has") {
+TEST_CASE("simplenet's error names an unknown option and the known ones") {
   CHECK(error_of([] {
           load_model("simplenet", mnist({{"hiden", "3"}}));
         }) == "2: model.options.hiden: simplenet has no such option; it has hidden");
 }
 
-TEST_CASE("simplenet refuses a width that is no whole number in its range") {
+TEST_CASE("simplenet refuses a width that is not a whole number in its range") {
   for (const std::string value : {"0", "-1", "1000001", "2.5", "", "abc", "12 ", "99999999999999999999"}) {
     CHECK(error_of([&] {
             load_model("simplenet", mnist({{"hidden", value}}));

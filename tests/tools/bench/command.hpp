@@ -1,4 +1,4 @@
-// `ddprun bench` as a test starts it, and what it printed.
+// Starts `ddprun bench` for a test and keeps its output.
 #pragma once
 
 #include <filesystem>
@@ -15,12 +15,12 @@ namespace ddprun::bench {
 inline constexpr const char* kFakes = DDPRUN_BINARY_DIR "/tests/fakes";
 inline constexpr const char* kPlugins = DDPRUN_BINARY_DIR "/lib/ddprun";
 
-// A private place for job folders, so that what is left there was left by this test.
+// A private place for job folders, so that leftovers there come from this test.
 class Place {
  public:
   Place() { std::filesystem::create_directory(folder_.path() / "tmp"); }
 
-  // `variables`: of the environment, "NAME=value".
+  // `variables`: environment variables, "NAME=value".
   testing::ProcessResult run(std::vector<std::string> arguments, std::vector<std::string> variables = {}) const {
     arguments.insert(arguments.begin(), BENCH_PROGRAM);
     arguments.insert(arguments.end(), {"--plugin-path", kPlugins, "--plugin-path", kFakes});
@@ -35,7 +35,7 @@ class Place {
   testing::TempDir folder_;
 };
 
-// The lines of all tables, as words, without headers.
+// The lines of all tables, split into words, without headers.
 inline std::vector<std::vector<std::string>> rows_of(const std::string& out) {
   std::vector<std::vector<std::string>> rows;
   std::istringstream lines(out);

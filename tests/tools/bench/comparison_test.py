@@ -1,4 +1,4 @@
-"""The arithmetic behind bench/allreduce.py and bench/training.py, and the order of their turns."""
+"""The arithmetic behind bench/allreduce.py and bench/training.py, and the order of their rounds."""
 import argparse
 import contextlib
 import io
@@ -14,7 +14,7 @@ from comparison import Bound, Table  # noqa: E402
 
 
 def table(cells, own=("shm plugin", "shm malloc"), ranks=2):
-    """`cells`: {column: {size: [median of each round]}}. Each round has an outlier that a median does not see."""
+    """`cells`: {column: {size: [median of each round]}}. Each round has an outlier that the median ignores."""
     made = Table(set(own))
     for column, sizes in cells.items():
         for size, rounds in sizes.items():
@@ -104,12 +104,12 @@ class Words(unittest.TestCase):
 
     def test_a_mistake_ends_with_2(self):
         for wrong in (["--peers", "mpi"], ["--rounds", "0"], ["--ranks", "1"], ["--sizes", "3"]):
-            told = io.StringIO()
-            with self.subTest(wrong), contextlib.redirect_stderr(told):
+            printed = io.StringIO()
+            with self.subTest(wrong), contextlib.redirect_stderr(printed):
                 with self.assertRaises(SystemExit) as ended:
                     allreduce.arguments(["--program", "ddprun", *wrong])
                 self.assertEqual(ended.exception.code, 2)
-                self.assertIn("expected", told.getvalue())
+                self.assertIn("expected", printed.getvalue())
 
     def test_quick_gives_way_to_what_is_asked_for(self):
         args = allreduce.arguments(["--program", "ddprun", "--quick", "--ranks", "3"])

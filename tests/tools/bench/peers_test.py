@@ -1,4 +1,4 @@
-"""The peers of bench/allreduce.py give right sums and whole lines. Nothing here looks at how fast they were.
+"""The peers of bench/allreduce.py give correct sums and complete lines. No test checks speed.
 
     peers_test.py --bench TOOL --plugins DIR [--python PYTHON] [--program DDPRUN]
 """
@@ -19,7 +19,7 @@ sys.path.insert(0, str(BENCH))
 import contenders  # noqa: E402
 import running  # noqa: E402
 
-SIZES = [12, 1 << 20]  # one that ranks share unevenly, one of several chunks
+SIZES = [12, 1 << 20]  # one that ranks divide unevenly, one with several chunks
 SAMPLES = 3
 ARGS = None
 
@@ -86,7 +86,7 @@ class Peers(unittest.TestCase):
     def test_a_program_that_hangs_is_ended_with_its_children(self):
         path = self.folder / "pid"
         script = f'trap "" TERM; sleep 100 & echo $! > "{path}.new"; mv "{path}.new" "{path}"; wait; wait'
-        for limit in (1, 5, 30):  # the longer ones for a shell that has not started its child by then
+        for limit in (1, 5, 30):  # longer limits in case the shell has not started its child yet
             with mock.patch.object(running, "GRACE", 0.2), self.assertRaisesRegex(running.Failed, f"than {limit} s"):
                 running.run(["sh", "-c", script], limit)
             if path.exists():
@@ -100,7 +100,7 @@ class Peers(unittest.TestCase):
 
     def allreduce(self, *more):
         """bench/allreduce.py on Gloo's plugin and the limits."""
-        program = self.folder / "ddprun"  # without torch there is only ddprun-bench
+        program = self.folder / "ddprun"  # a build without torch has only ddprun-bench
         program.write_text(f'#!/bin/sh\nshift\nexec "{ARGS.bench}" "$@"\n')
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
         path = self.folder / "result.json"

@@ -1,4 +1,4 @@
-// `ddprun bench` on ranks that are real processes, over Gloo and over fakes. Nothing here looks at how fast they were.
+// `ddprun bench` with real rank processes, over Gloo and over fakes. No test checks speed.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -16,7 +16,7 @@ namespace {
 using namespace testing;
 using nlohmann::json;
 
-TEST_CASE("every collective, size, algorithm and place has its line, and nothing is left behind") {
+TEST_CASE("each collective, size, algorithm and place has a line, and no files or processes are left") {
   const Place place;
   const auto result = place.run(quick({"--backend", "gloo", "--algorithm", "ring,tree", "--collective",
                                        "allreduce,broadcast,allgather,reduce_scatter", "--json", place.file("json")}));
@@ -71,13 +71,13 @@ TEST_CASE("a wrong result is counted in its line, and the exit code is 6") {
   CHECK_FALSE(contains(result.err, "good auto"));
 }
 
-TEST_CASE("without checks nothing is said of them") {
+TEST_CASE("without checks their column is empty") {
   const auto result = Place().run(quick({"--backend", "off_by_one", "-c", "0"}));
   CHECK(result.code == 0);
   for (const auto& row : rows_of(result.out)) CHECK(row[14] == "N/A");
 }
 
-TEST_CASE("a bus bandwidth that is not reached is exit code 6, told for the largest size") {
+TEST_CASE("a bus bandwidth below the limit is exit code 6, reported for the largest size") {
   const Place place;
   CHECK(place.run(quick({"--min-busbw", "0.0000001"})).code == 0);
   const auto missed = place.run(quick({"--min-busbw", "1000000"}));
@@ -86,7 +86,7 @@ TEST_CASE("a bus bandwidth that is not reached is exit code 6, told for the larg
   CHECK_FALSE(contains(missed.err, "of 512 bytes"));
 }
 
-TEST_CASE("a table is written that auto takes back") {
+TEST_CASE("the written tuning table decides what auto uses") {
   const Place place;
   const std::string table = place.file("table");
   const auto tuned = place.run(quick({"--tune", table}));
@@ -96,7 +96,7 @@ TEST_CASE("a table is written that auto takes back") {
   REQUIRE_MESSAGE(taken.code == 0, taken.err);
   for (const auto& row : rows_of(taken.out)) CHECK(row[6] == tuning.algorithm(2, std::stoull(row[0])) + "/tcp");
 
-  // The same the other way round: the table decides, and not what gloo would take by itself.
+  // With each algorithm in the table: the table decides, not gloo's default.
   for (const std::string algorithm : {"ring", "tree"}) {
     std::ofstream(table) << "ddprun-tuning 1\ngloo max max " << algorithm << "\n";
     for (const auto& row : rows_of(place.run(quick({"--option", "gloo.tuning=" + table})).out)) {
@@ -105,7 +105,7 @@ TEST_CASE("a table is written that auto takes back") {
   }
 }
 
-TEST_CASE("a table that gloo cannot use ends with 3 and the reason") {
+TEST_CASE("a table that gloo cannot use is exit code 3 with the reason") {
   const Place place;
   const std::string table = place.file("table");
   const auto refused = [&](const std::string& reason) {
@@ -120,7 +120,7 @@ TEST_CASE("a table that gloo cannot use ends with 3 and the reason") {
   refused("line 2: \"many\": expected a number from 1, or max");
 }
 
-TEST_CASE("what is asked wrongly is one line, and starts nothing") {
+TEST_CASE("an invalid request is one line, and starts nothing") {
   const Place place;
   const auto refused = [&](std::vector<std::string> arguments, int code, const std::string& expected) {
     const auto result = place.run(std::move(arguments));
@@ -136,7 +136,7 @@ TEST_CASE("what is asked wrongly is one line, and starts nothing") {
   CHECK(place.is_clean());
 }
 
-TEST_CASE("a rank that fails ends the benchmark with its code, and the variant is named") {
+TEST_CASE("a failed rank ends the benchmark with its exit code, and the error names the variant") {
   const auto result = Place().run(quick({"--option", "nonsense=1"}));
   CHECK(result.code == 3);
   CHECK(contains(result.err, "ended in round 1: gloo auto, 2 ranks"));

@@ -1,12 +1,12 @@
-// `ddprun bench` on GPUs that the tests' own driver and CUDA runtime pretend, with backends for CUDA memory.
+// `ddprun bench` on fake GPUs (tests/fakes/cuda), with backends for CUDA memory.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tools/bench/command.hpp"
 #include "support/contains.hpp"
 #include "support/read_file.hpp"
+#include "tools/bench/command.hpp"
 
 namespace ddprun::bench {
 namespace {
@@ -46,19 +46,18 @@ TEST_CASE("every collective is checked on a GPU, and the device is in the record
   CHECK(place.is_clean());
 }
 
-// Where the build has it (tests/tools/bench/CMakeLists.txt).
-TEST_CASE("ucx is measured on GPUs with the algorithms that take their memory") {
+// Only if the build has comm_ucx (tests/tools/bench/CMakeLists.txt).
+TEST_CASE("ucx is measured on GPUs with the algorithms that support CUDA memory") {
   const std::string ucx = DDPRUN_UCX, fakes = DDPRUN_BINARY_DIR "/tests/fakes/cuda";
   if (ucx.empty()) {
-    MESSAGE("skipped: this build has no comm_ucx, or has sanitizers, beside which nothing is preloaded");
+    MESSAGE("skipped: this build has no comm_ucx, or has sanitizers, with which nothing can be preloaded");
     return;
   }
   const Place place;
-  const std::vector<std::string> fake = {"LD_LIBRARY_PATH=" + fakes,
-                                              "LD_PRELOAD=" + fakes + "/libfake_ucx_cuda.so", "UCX_MODULES=^cuda"};
-  const auto result =
-      place.run(quick({"--device", "cuda", "--backend", ucx, "--algorithm", "ring,tree", "--collective", "allreduce"}),
-                fake);
+  const std::vector<std::string> fake = {"LD_LIBRARY_PATH=" + fakes, "LD_PRELOAD=" + fakes + "/libfake_ucx_cuda.so",
+                                         "UCX_MODULES=^cuda"};
+  const auto result = place.run(
+      quick({"--device", "cuda", "--backend", ucx, "--algorithm", "ring,tree", "--collective", "allreduce"}), fake);
   REQUIRE_MESSAGE(result.code == 0, result.err);
   const auto rows = rows_of(result.out);
   CHECK(rows.size() == 2 * 3 * 2);
@@ -72,13 +71,13 @@ TEST_CASE("ucx is measured on GPUs with the algorithms that take their memory") 
   CHECK(place.is_clean());
 }
 
-TEST_CASE("a result that is wrong on a GPU is found out") {
+TEST_CASE("a wrong result on a GPU is detected") {
   const auto result = run(Place(), quick({"--device", "cuda", "--backend", "off_by_one_gpu"}));
   CHECK(result.code == 6);
   for (const auto& row : rows_of(result.out)) CHECK(row[14] == "4");
 }
 
-TEST_CASE("--devices says which GPU each rank takes, and may name one again") {
+TEST_CASE("--devices sets the GPU of each rank, and several ranks can use one GPU") {
   const Place place;
   const auto result =
       run(place, quick({"--device", "cuda", "--devices", "1,1,1", "--ranks", "3", "--backend", "good_gpu"}));
@@ -87,7 +86,7 @@ TEST_CASE("--devices says which GPU each rank takes, and may name one again") {
   CHECK_FALSE(contains(result.out, "# gpu.0"));
 }
 
-TEST_CASE("what does not fit the machine or the backend is one line, and starts nothing") {
+TEST_CASE("a request that the machine or the backend cannot serve is one line, and starts nothing") {
   const Place place;
   const auto refused = [&](std::vector<std::string> arguments, int code, const std::string& expected,
                            const std::string& gpus = "2") {
@@ -98,9 +97,9 @@ TEST_CASE("what does not fit the machine or the backend is one line, and starts 
     CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
   };
   refused({"--device", "gpu"}, 2, "--device gpu: expected \"cpu\" or \"cuda\"");
-  refused({"--devices", "0,0"}, 2, "--devices 0,0: expected --device cuda beside it");
-  refused({"--device", "cuda"}, 3, "gloo takes no CUDA memory: measure it with --device cpu");
-  refused({"--backend", "good_gpu"}, 3, "good_gpu takes no host memory: measure it with --device cuda");
+  refused({"--devices", "0,0"}, 2, "--devices 0,0: expected --device cuda as well");
+  refused({"--device", "cuda"}, 3, "gloo does not support CUDA memory: use --device cpu");
+  refused({"--backend", "good_gpu"}, 3, "good_gpu does not support host memory: use --device cuda");
   refused({"--device", "cuda", "--backend", "good_gpu", "--ranks", "2,3"}, 3,
           "--ranks 3: this machine has 2 GPUs: name the GPU of each rank in --devices");
   refused({"--device", "cuda", "--backend", "good_gpu", "--devices", "0"}, 2, "--ranks 2: --devices names fewer GPUs");

@@ -1,9 +1,9 @@
 #include <doctest/doctest.h>
 
-#include "tools/bench/plan.hpp"
-#include "tools/bench/words.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "tools/bench/plan.hpp"
+#include "tools/bench/words.hpp"
 
 namespace ddprun::bench {
 namespace {
@@ -54,7 +54,7 @@ TEST_CASE("from the smallest size to the largest, by factor or by step") {
   CHECK(plan_of(by_step, fakes()).sizes == std::vector<std::size_t>{4, 10, 16});
 }
 
-TEST_CASE("sizes that are listed are the only ones") {
+TEST_CASE("listed sizes replace all others") {
   Request listed = request();
   listed.sizes = {"12", "1K", "45M"};
   CHECK(plan_of(listed, fakes()).sizes == std::vector<std::size_t>{12, 1024, 45 << 20});
@@ -72,11 +72,11 @@ TEST_CASE("every backend, algorithm and number of ranks is a variant") {
   CHECK(plan.variants[3].options == std::map<std::string, std::string>{{"a", "1"}, {"b", "2"}});
 }
 
-TEST_CASE("buffers of the backend stand beside malloc's where it has its own") {
+TEST_CASE("a backend with an allocator is measured with its buffers and with malloc's") {
   Plan plan = plan_of(request(), fakes());
   plan.collectives = {comm::Kind::allreduce, comm::Kind::broadcast};
   plan.sizes = {4};
-  CHECK(cases_of(plan, plan.variants[0]).size() == 2 + 1);  // a broadcast has one buffer: there is only in place
+  CHECK(cases_of(plan, plan.variants[0]).size() == 2 + 1);  // a broadcast has one buffer: only in place
   ddprun_comm_plugin with_alloc = *plan.variants[0].plugin.table;
   with_alloc.capabilities |= DDPRUN_CAP_ALLOC;
   plan.variants[0].plugin.table = &with_alloc;
@@ -88,7 +88,7 @@ TEST_CASE("buffers of the backend stand beside malloc's where it has its own") {
   CHECK(cases[4].in_place);
 }
 
-// Changes a request that is right, and looks at what is said of it.
+// Changes a valid request, and checks the error message.
 template <class Change>
 void check_refused(Change change, const std::string& expected) {
   Request wrong = request();
@@ -96,7 +96,7 @@ void check_refused(Change change, const std::string& expected) {
   CHECK(error_of([&] { plan_of(wrong, fakes()); }) == expected);
 }
 
-TEST_CASE("what cannot be measured is refused in one line") {
+TEST_CASE("an invalid request is refused in one line") {
   check_refused([](Request& r) { r.max_bytes = std::string("3"); }, "2: -e 3: expected at least -b (4)");
   check_refused([](Request& r) { r.factor = 1; }, "2: -f 1: expected a number from 2");
   check_refused(
@@ -119,13 +119,13 @@ TEST_CASE("what cannot be measured is refused in one line") {
   check_refused([](Request& r) { r.options = {"x"}; }, "2: --option x: expected KEY=VALUE or BACKEND.KEY=VALUE");
   check_refused([](Request& r) { r.options = {"god.x=1"}; },
                 "2: --option god: expected \"good\" (did you mean \"good\"?)");
-  check_refused([](Request& r) { r.dtype = "half"; }, "2: -d half -o sum: good, algorithm auto, does not take them");
+  check_refused([](Request& r) { r.dtype = "half"; }, "2: -d half -o sum: good, algorithm auto, does not support them");
   check_refused(
       [](Request& r) {
         r.tune = "table";
         r.collectives = {"broadcast"};
       },
-      "2: --tune broadcast: expected allreduce alone, which is what algorithms are for");
+      "2: --tune broadcast: expected allreduce only: other collectives have no algorithms");
   CHECK(error_of([] {
           Request unknown;
           unknown.backends = {"nobody"};

@@ -1,12 +1,12 @@
 #include <doctest/doctest.h>
 
-#include "tools/bench/tune.hpp"
 #include "ddprun/plugin/tuning.hpp"
+#include "tools/bench/tune.hpp"
 
 namespace ddprun::bench {
 namespace {
 
-// A row that took so long at its median.
+// A row with this median time.
 Row measured(const Variant& variant, std::size_t bytes, double seconds, bool in_place = true) {
   Row row{&variant, {.bytes = bytes, .in_place = in_place}, {}};
   row.rounds.push_back({{seconds, seconds, seconds}, 1, 0, {"served", "here"}});
@@ -33,13 +33,13 @@ class Measured {
   std::vector<Row> rows;
 };
 
-TEST_CASE("the fastest algorithm in place is taken, and limits lie between the sizes that were measured") {
+TEST_CASE("the table has the fastest in-place algorithm, and limits between measured sizes") {
   Measured measured;
   for (const std::size_t bytes : {16, 64}) measured.add(2, bytes, 2, 1);
   measured.add(2, 256, 1, 2);
   for (const std::size_t bytes : {16, 64, 256}) {
     measured.add(4, bytes, 1, 2);
-    measured.add(4, bytes, 2, 1, false);  // out of place says nothing
+    measured.add(4, bytes, 2, 1, false);  // out of place does not count
   }
   const Tuning table = measured.table();
   CHECK(table.rows().size() == 3);

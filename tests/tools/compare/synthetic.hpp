@@ -1,4 +1,4 @@
-// Times of runs with a known truth, as kinds of machines would give them.
+// Synthetic run times with a known true ratio, for several kinds of noise.
 #pragma once
 
 #include <cmath>
@@ -22,7 +22,7 @@ class Noise {
   double uniform() { return (static_cast<double>(generator_() >> 11) + 0.5) * 0x1p-53; }
   // Box and Muller.
   double normal() { return std::sqrt(-2 * std::log(uniform())) * std::cos(2 * std::numbers::pi * uniform()); }
-  // Student's with 3 degrees of freedom: every few runs one is far out.
+  // Student's with 3 degrees of freedom: some runs are far outliers.
   double heavy() {
     const double a = normal(), b = normal(), c = normal();
     return normal() / std::sqrt((a * a + b * b + c * c) / 3);
@@ -37,7 +37,7 @@ struct Sample {
   std::vector<double> times;  // around `ratio`
 };
 
-// `kind`: "normal", "lognormal", "heavy" (one sigma is `noise`), or "drift": both sit on one random walk with a slope,
+// `kind`: "normal", "lognormal", "heavy" (one sigma is `noise`), or "drift": both follow one random walk with a slope,
 // far larger than the noise, and run in turn_order().
 inline Sample sample_of(const std::string& kind, std::size_t rounds, double ratio, double noise, Noise& random) {
   Sample sample;

@@ -51,7 +51,7 @@ Comparison some_comparison() {
 
 }  // namespace
 
-TEST_CASE("each variant is judged against the first, and the twin apart") {
+TEST_CASE("each variant is compared with the first, and the twin separately") {
   Comparison comparison = some_comparison();
   judge(comparison, {parse_gate("b/a <= 1.05", names_of(comparison.members)),
                      parse_gate("b/a <= 1.2", names_of(comparison.members))});
@@ -68,7 +68,7 @@ TEST_CASE("each variant is judged against the first, and the twin apart") {
   CHECK(comparison.loss_repeats.size() == 4);
 }
 
-TEST_CASE("sentences say how much, how sure, and from how many runs") {
+TEST_CASE("sentences have the ratio, the interval and the number of runs") {
   Comparison comparison = some_comparison();
   judge(comparison, {});
   CHECK(
@@ -82,7 +82,7 @@ TEST_CASE("sentences say how much, how sure, and from how many runs") {
   CHECK(contains(sentence(comparison, comparison.against[1]), "2 and 5 runs, not interleaved)."));
   comparison.against[2].ratio = {1.05, 1.01, 1.09, 0.03};
   comparison.against[2].verdict = Verdict::unclear;
-  CHECK(contains(sentence(comparison, comparison.against[2]), "among several comparisons chance gives one like it"));
+  CHECK(contains(sentence(comparison, comparison.against[2]), "among several, it can be chance"));
 }
 
 TEST_CASE(
@@ -111,14 +111,14 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("everything is written: text, JSON, page") {
+TEST_CASE("text, JSON and page are complete") {
   Comparison comparison = some_comparison();
   comparison.members[3].runs[0].losses[1] = NAN;
   comparison.unfair = {"data.name: \"a\" in a, \"b\" in b"};
   judge(comparison, {parse_gate("3/1 <= 1", names_of(comparison.members))});
   const std::string out = text(comparison);
   for (const char* part :
-       {"Verdict", "slower", "Noise floor: a (twin) and a", "Other work: data.name", "gate '3/1 <= 1'"}) {
+       {"Verdict", "slower", "Noise floor: a (twin) and a", "Different work: data.name", "gate '3/1 <= 1'"}) {
     CHECK_MESSAGE(contains(out, part), out);
   }
   const auto object = nlohmann::json::parse(to_json(comparison));
@@ -142,7 +142,7 @@ TEST_CASE("everything is written: text, JSON, page") {
                                            "Training loss", "Step time over steps", "Distribution of step times"});
 }
 
-TEST_CASE("one run of each says so, and has no interval anywhere") {
+TEST_CASE("with one run of each, a note says so, and there is no interval") {
   Comparison comparison;
   comparison.members = {some_member("a", {1}), some_member("b", {2})};
   judge(comparison, {});

@@ -1,9 +1,9 @@
 #include <doctest/doctest.h>
 
-#include "tools/compare/earlier.hpp"
 #include "record/json.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "tools/compare/earlier.hpp"
 #include "tools/conformance/temp_dir.hpp"
 
 using namespace ddprun;
@@ -19,7 +19,7 @@ std::string write_run(const TempDir& dir, const std::string& name, const std::st
   std::filesystem::create_directory(dir.path() / name);
   config::Experiment experiment;
   experiment.experiment.name = "exp";
-  experiment.experiment.output = dir.path() / name;  // differs between runs, and says nothing of them
+  experiment.experiment.output = dir.path() / name;  // differs between runs without an effect
   experiment.model.name = experiment.data.name = "linear";
   experiment.comm.algorithm = algorithm;
   experiment.train.epochs = 1;
@@ -43,7 +43,7 @@ std::string write_run(const TempDir& dir, const std::string& name, const std::st
 
 }  // namespace
 
-TEST_CASE("listed runs of one configuration are one variant") {
+TEST_CASE("listed runs with the same configuration are one variant") {
   const TempDir dir;
   const std::string a = write_run(dir, "a", "ring", 1), b = write_run(dir, "b", "tree", 2),
                     c = write_run(dir, "c", "ring", 3);
@@ -52,18 +52,18 @@ TEST_CASE("listed runs of one configuration are one variant") {
   CHECK(members[0].dirs == std::vector<std::string>{a, c});
   CHECK(members[0].runs[1].step == doctest::Approx(3));
   CHECK(members[0].runs[0].step_times.size() == 3);
-  CHECK(members[0].variant.name == "a");  // both are "exp": the folders tell them apart
+  CHECK(members[0].variant.name == "a");  // both are "exp": the folders distinguish them
   CHECK(members[1].variant.name == "b");
-  CHECK(contains(error_of([&] { members_of_folders({a, c}, 1); }), "2: compare: the runs have one configuration"));
+  CHECK(contains(error_of([&] { members_of_folders({a, c}, 1); }), "2: compare: all runs have the same configuration"));
 }
 
-TEST_CASE("grouped runs must have one configuration, and groups are two at least") {
+TEST_CASE("runs of a group must have the same configuration, and two groups are needed") {
   const TempDir dir;
   const std::string a = write_run(dir, "a", "ring", 1), b = write_run(dir, "b", "tree", 2);
   CHECK(members_of_groups({{a}, {b}}, 0).size() == 2);
   CHECK(members_of_groups({{a}, {a}}, 0).size() == 2);  // before and after a change of the program
-  CHECK(contains(error_of([&] { members_of_groups({{a, b}, {b}}, 0); }), "comm.algorithm is not that of"));
-  CHECK(contains(error_of([&] { members_of_groups({{a, b}}, 0); }), "comm.algorithm is not that of"));
+  CHECK(contains(error_of([&] { members_of_groups({{a, b}, {b}}, 0); }), "comm.algorithm differs from that in"));
+  CHECK(contains(error_of([&] { members_of_groups({{a, b}}, 0); }), "comm.algorithm differs from that in"));
   CHECK(contains(error_of([&] { members_of_groups({{a}}, 0); }), "2: --runs: give it once for each variant"));
   CHECK(contains(error_of([&] { members_of_groups({{a}, {b}}, 4); }), "4 steps, and 4 are left out"));
 }

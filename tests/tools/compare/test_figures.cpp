@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "tools/compare/ceiling.hpp"
-#include "tools/compare/figures.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "tools/compare/ceiling.hpp"
+#include "tools/compare/figures.hpp"
 
 using namespace ddprun;
 using namespace ddprun::compare;
@@ -14,7 +14,7 @@ using ddprun::testing::error_of;
 
 namespace {
 
-// Two ranks, `steps` steps; the first is slow, as the first always is. Rank 1 takes twice rank 0's time.
+// Two ranks, `steps` steps; the first step is slow, as usual. Rank 1 takes twice as long as rank 0.
 record::Run some_run(int64_t steps) {
   record::Run run;
   run.dir = "run";
@@ -60,7 +60,7 @@ TEST_CASE("figures are those of the slowest rank, without the warm-up") {
   CHECK(figures.dp.empty());
 }
 
-TEST_CASE("losses are means over samples, and a rank without any does not count") {
+TEST_CASE("losses are means over samples, and a rank without samples does not count") {
   record::Run run = some_run(2);
   run.steps[0][0].samples = 30;
   run.steps[1][1].samples = 0;
@@ -68,7 +68,7 @@ TEST_CASE("losses are means over samples, and a rank without any does not count"
   CHECK(figures_of(run, 0).losses == std::vector<double>{1.25, 2});
 }
 
-TEST_CASE("a run with nothing left is refused") {
+TEST_CASE("a run without steps after warm-up is refused") {
   CHECK(error_of([] { figures_of(some_run(3), 3); }) ==
         "2: run: the run has 3 steps, and 3 are left out as warm-up; train longer, or lower --warmup-steps");
   record::Run run = some_run(3);
@@ -76,7 +76,7 @@ TEST_CASE("a run with nothing left is refused") {
   CHECK(contains(error_of([&] { figures_of(run, 0); }), "different numbers of steps"));
 }
 
-TEST_CASE("of replayed steps no part is told apart, and none is taken for nothing") {
+TEST_CASE("replayed steps count as one part, and not as steps that took no time") {
   record::Run run = some_run(5);
   for (auto& of_rank : run.steps) {
     for (std::size_t i = 3; i < of_rank.size(); ++i) {
@@ -92,12 +92,12 @@ TEST_CASE("of replayed steps no part is told apart, and none is taken for nothin
   CHECK(std::string(parts_of_step({Split{}, split}).at(5).name) == "CUDA graph");
   CHECK(parts_of_step({Split{}}).size() == 6);
   CHECK(ceiling_of(split, lever_of({"comm.backend"})) ==
-        "45 % CUDA graph: what a faster backend could gain is not known, for no time is told apart in a CUDA graph.");
+        "45 % CUDA graph: the gain of a faster backend is unknown, because the parts of a CUDA graph are not timed.");
   CHECK(ceiling_of(split, lever_of({"data.workers"})) ==
         "45 % CUDA graph, 10 % data wait: faster loading gains at most 11 %.");
 }
 
-TEST_CASE("the typical run has the median of each figure") {
+TEST_CASE("typical figures are the medians of each figure") {
   std::vector<Figures> runs(3, figures_of(some_run(5), 1));
   runs[0].step = 0.3;
   runs[1].step = 0.1;

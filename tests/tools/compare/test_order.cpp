@@ -27,7 +27,7 @@ TEST_CASE("every round has every variant once") {
   }
 }
 
-TEST_CASE("2n rounds are balanced in place and in what comes before") {
+TEST_CASE("2n rounds are balanced in places and predecessors") {
   for (std::size_t variants = 2; variants <= 7; ++variants) {
     std::map<std::pair<std::size_t, std::size_t>, int> at_place, follows;
     for (std::size_t round = 0; round < 2 * variants; ++round) {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <random>
 
-#include "tools/compare/parity.hpp"
 #include "support/contains.hpp"
+#include "tools/compare/parity.hpp"
 
 using namespace ddprun::compare;
 using ddprun::testing::contains;
@@ -13,7 +13,7 @@ using ddprun::record::TensorDigest;
 
 namespace {
 
-// As the writer makes them: the hash tells equal from other, the sketch has signs that are fixed for each place.
+// As the writer makes them: the hash shows equality, the sketch has fixed signs for each element.
 TensorDigest print_of(const std::vector<double>& values) {
   TensorDigest print;
   std::size_t hash = 1469598103934665603U;
@@ -103,7 +103,7 @@ TEST_CASE("a variant by itself") {
     for (auto& record : rank) record.ulp_max = record.ulp_mean = 0;
   }
   CHECK(sentences(variant_parity({run}))[1] ==
-        "gradients against a float64 mean: equal, but for its rounding to float32");
+        "gradients against a float64 mean: equal, except for rounding to float32");
   CHECK(variant_parity({}).steps == 0);
   CHECK(sentences(variant_parity({ParityRun{}})).empty());
   CHECK_FALSE(variant_parity({run}).repeats);
@@ -134,7 +134,7 @@ TEST_CASE("two variants: equal, within rounding, apart") {
   CHECK(contains(sentences(parity)[1], "equal bit for bit up to step 1, apart by more than rounding from step 2"));
 }
 
-TEST_CASE("other worlds and other parameters are compared by their losses alone") {
+TEST_CASE("different world sizes or parameters are compared only by their losses") {
   const std::vector<double> losses = {2.0};
   CHECK(pair_parity(some_run(1), some_run(2), losses, losses).tensor_steps == 0);
   ParityRun renamed = some_run(1);

@@ -3,12 +3,12 @@
 #include <csignal>
 #include <thread>
 
-#include "tools/compare/process.hpp"
-#include "tools/compare/runner.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/process.hpp"
 #include "support/read_file.hpp"
+#include "tools/compare/process.hpp"
+#include "tools/compare/runner.hpp"
 #include "tools/conformance/temp_dir.hpp"
 
 using namespace ddprun::compare;
@@ -37,18 +37,18 @@ TEST_CASE("a process: its output, its exit code") {
   CHECK(run_process(shell(dir, "kill -9 $$")).code == 128 + SIGKILL);
 }
 
-TEST_CASE("a program that is not there") {
+TEST_CASE("a missing program") {
   const TempDir dir;
   ProcessPlan plan = shell(dir, "");
   plan.command = {"/nowhere/ddprun"};
   CHECK(contains(error_of([&] { run_process(plan); }), "1: cannot start"));
 }
 
-TEST_CASE("a deadline ends it, politely") {
+TEST_CASE("a deadline ends it with SIGTERM") {
   const TempDir dir;
   ProcessPlan plan = shell(dir, "trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.05; done");
   ProcessEnd end;
-  // The longer ones for a shell that has not come to its trap by then.
+  // Longer deadlines in case the shell has not set its trap yet.
   for (const auto timeout : {500ms, 3000ms, 20000ms}) {
     plan.timeout = timeout;
     end = run_process(plan);
@@ -59,7 +59,7 @@ TEST_CASE("a deadline ends it, politely") {
   CHECK(contains(read_file(dir.path() / "log"), "bye"));
 }
 
-TEST_CASE("whoever watches it may end it early") {
+TEST_CASE("its watcher can end it early") {
   const TempDir dir;
   ProcessPlan plan = shell(dir, "trap 'exit 0' TERM; while :; do sleep 0.05; done");
   int looks = 0;
@@ -69,14 +69,14 @@ TEST_CASE("whoever watches it may end it early") {
   CHECK(looks == 3);
 }
 
-TEST_CASE("SIGTERM and SIGINT to us end it, and what it started") {
+TEST_CASE("SIGTERM and SIGINT to this process end it and its children") {
   for (const int signal : {SIGTERM, SIGINT}) {
     const TempDir dir;
     const std::string file = dir.path() / "pid";
     const ProcessPlan plan =
         shell(dir, "trap 'exit 0' TERM; sleep 1000 & echo $! > '" + file + "'; while :; do sleep 0.05; done");
     const pid_t self = ::getpid();
-    // A process of its own sends the signal: run_process() wants this one to have a single thread.
+    // Another process sends the signal: run_process() needs a single-threaded caller.
     const pid_t sender = ::fork();
     if (sender == 0) {
       int grandchild = 0;
@@ -92,9 +92,9 @@ TEST_CASE("SIGTERM and SIGINT to us end it, and what it started") {
   }
 }
 
-TEST_CASE("where there is no ddprun to make runs with, nothing is made and one line says so") {
+TEST_CASE("without ddprun there is no run folder, and one line says why") {
   const InTempDir folder;
   CHECK(error_of([] { Runner({}, "compare", {}); }) ==
-        "1: compare: makes its runs with ddprun, which is neither in the folder of ddprun-compare nor on PATH");
+        "1: compare: needs ddprun, which is neither in the folder of ddprun-compare nor on PATH");
   CHECK(std::filesystem::is_empty("."));
 }

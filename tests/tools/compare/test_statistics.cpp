@@ -23,7 +23,7 @@ TEST_CASE("ratio, interval and seed") {
   CHECK(verdict_of(inverse, inverse.p) == Verdict::faster);
 }
 
-TEST_CASE("one run shows nothing, and identical runs are equal") {
+TEST_CASE("one run has no verdict, and identical runs are equal") {
   const Ratio alone = ratio_by_rounds({2.0}, {1.0}, 1);
   CHECK(alone.value == 2);
   CHECK(alone.low == 0);
@@ -37,7 +37,7 @@ TEST_CASE("one run shows nothing, and identical runs are equal") {
   CHECK(verdict_of(same, same.p) == Verdict::unclear);
 }
 
-TEST_CASE("several comparisons share the 5 %") {
+TEST_CASE("the 5 % level covers several comparisons together") {
   const auto adjusted = holm({0.01, 0.04, 0.03, 0.005});
   CHECK(adjusted[0] == doctest::Approx(0.03));
   CHECK(adjusted[1] == doctest::Approx(0.06));

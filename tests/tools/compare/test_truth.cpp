@@ -1,4 +1,4 @@
-// What the verdicts are worth: thousands of comparisons whose truth is known.
+// The reliability of verdicts: thousands of comparisons with a known truth.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -16,8 +16,8 @@ constexpr int kTrials = 1000;
 const std::vector<std::string> kKinds = {"normal", "lognormal", "heavy", "drift"};
 
 struct Rates {
-  double different = 0;  // share of the trials in which the verdict was not "no difference"
-  double missed = 0;     // in which the interval did not hold the truth
+  double different = 0;  // fraction of trials with a verdict other than "no difference"
+  double missed = 0;     // fraction of trials whose interval missed the truth
 };
 
 Rates rates_of(const std::string& kind, std::size_t rounds, double truth, double noise) {
@@ -34,7 +34,7 @@ Rates rates_of(const std::string& kind, std::size_t rounds, double truth, double
 
 }  // namespace
 
-TEST_CASE("equals are called different at most 5 % of the time") {
+TEST_CASE("equals are judged different at most 5 % of the time") {
   for (const std::size_t rounds : {3, 5, 10}) {
     for (const std::string& kind : kKinds) {
       const Rates rates = rates_of(kind, rounds, 1, kind == "lognormal" ? 0.05 : 0.01);
@@ -44,7 +44,7 @@ TEST_CASE("equals are called different at most 5 % of the time") {
   }
 }
 
-TEST_CASE("the interval holds the truth 95 % of the time") {
+TEST_CASE("the interval contains the truth 95 % of the time") {
   for (const std::size_t rounds : {5, 10}) {
     for (const std::string& kind : kKinds) {
       const Rates rates = rates_of(kind, rounds, 1.05, 0.01);
@@ -79,7 +79,7 @@ TEST_CASE("runs that were not interleaved: equals, of unequal numbers") {
   CHECK(static_cast<double>(different) / kTrials <= 0.05);
 }
 
-TEST_CASE("going on until the interval is narrow makes no false verdicts") {
+TEST_CASE("adding rounds until the interval is narrow causes no false verdicts") {
   Noise random(29);
   int different = 0;
   constexpr int kSequences = 300;

@@ -1,10 +1,10 @@
 #include <doctest/doctest.h>
 
+#include "support/contains.hpp"
+#include "support/error_of.hpp"
 #include "tools/compare/fairness.hpp"
 #include "tools/compare/space.hpp"
 #include "tools/compare/variant.hpp"
-#include "support/contains.hpp"
-#include "support/error_of.hpp"
 #include "tools/conformance/temp_dir.hpp"
 
 using namespace ddprun;
@@ -32,13 +32,13 @@ std::vector<Variant> variants_of_grid(const std::string& file, const Names& vari
 
 }  // namespace
 
-TEST_CASE("what varies is parted at commas, but not within a list") {
+TEST_CASE("values are split at commas, but not within a list") {
   CHECK(parse_vary("comm.algorithm=ring,tree").values == Names{"ring", "tree"});
   CHECK(parse_vary("optimizer.betas=[0.9, 0.99],[0.8, 0.9]").values == Names{"[0.9, 0.99]", "[0.8, 0.9]"});
   CHECK(parse_vary("data.options.mean=\"0.1, 0.2\",0.5").values == Names{"\"0.1, 0.2\"", "0.5"});
   CHECK(contains(error_of([] { parse_vary("ring,tree"); }), "2: --vary ring,tree: expected KEY=VALUE"));
   CHECK(contains(error_of([] { parse_vary("comm.algorithm=ring,"); }), "a value is empty"));
-  CHECK(contains(error_of([] { parse_vary("comm.algorithm=ring,ring"); }), "a value comes twice"));
+  CHECK(contains(error_of([] { parse_vary("comm.algorithm=ring,ring"); }), "a value is given twice"));
 }
 
 TEST_CASE("a grid has every combination, and names for each") {
@@ -53,7 +53,7 @@ TEST_CASE("a grid has every combination, and names for each") {
   CHECK(variants[0].overrides == Names{"launch.nproc=2", "strategy.kind=single", "optimizer.lr=0.1"});
 }
 
-TEST_CASE("equal words of two keys bring their keys") {
+TEST_CASE("equal values of two keys are named with their keys") {
   const TempDir dir;
   const std::string file = dir.write("exp.toml", kConfig);
   const auto variants =
@@ -63,7 +63,7 @@ TEST_CASE("equal words of two keys bring their keys") {
         Names{"data.options.a=x", "data.options.b=x"});
 }
 
-TEST_CASE("files are named after their stems, and two of one stem after their paths") {
+TEST_CASE("variants are named after the file's stem, or after its path if stems are equal") {
   const TempDir dir;
   std::filesystem::create_directory(dir.path() / "old");
   const std::string a = dir.write("a.toml", kConfig), b = dir.write("b.toml", kConfig),
@@ -73,7 +73,7 @@ TEST_CASE("files are named after their stems, and two of one stem after their pa
   CHECK(contains(error_of([&] { variants_of_files({a, a}, {}); }), "2: a config is given twice"));
 }
 
-TEST_CASE("all faults of all variants are told at once, and each once") {
+TEST_CASE("all errors of all variants are reported at once, each once") {
   const TempDir dir;
   const std::string file = dir.write("exp.toml", std::string(kConfig) + "epoch = 3\n");
   const std::string faults = error_of([&] { variants_of_grid(file, {"optimizer.lr=0.1,-1,x"}, {}); });
@@ -91,22 +91,22 @@ TEST_CASE("settings are the whole experiment by key") {
   CHECK(settings.at("experiment.name") == "\"a\"");
 }
 
-TEST_CASE("variants that do other work are refused") {
+TEST_CASE("variants that do different work are refused") {
   const TempDir dir;
   const std::string file = dir.write("exp.toml", kConfig);
-  const auto fault_of = [&](const std::string& vary, const std::string& common = "launch.nproc=2") {
+  const auto refusal_of = [&](const std::string& vary, const std::string& common = "launch.nproc=2") {
     return error_of([&] { require_fair(variants_of_grid(file, {vary}, {common})); });
   };
-  CHECK(fault_of("strategy.kind=single,ddp") == "no error");
-  CHECK(fault_of("data.workers=0,4") == "no error");
-  CHECK(fault_of("optimizer.lr=0.1,0.2") == "no error");
-  CHECK(fault_of("experiment.seed=1,2") ==
+  CHECK(refusal_of("strategy.kind=single,ddp") == "no error");
+  CHECK(refusal_of("data.workers=0,4") == "no error");
+  CHECK(refusal_of("optimizer.lr=0.1,0.2") == "no error");
+  CHECK(refusal_of("experiment.seed=1,2") ==
         "2: compare: the variants do not do the same work; make it equal, or add --allow-different\n"
         "  experiment.seed: 1 in seed=1, 2 in seed=2");
-  CHECK(contains(fault_of("data.batch_size=32,64"), "global batch: 32 in batch_size=32, 64 in batch_size=64"));
-  CHECK(contains(fault_of("data.shuffle=true,false"), "data.shuffle: true in shuffle=true"));
-  CHECK(contains(fault_of("train.epochs=1,2"), "train.epochs: 1 in"));
-  CHECK(contains(fault_of("strategy.kind=single,ddp", "data.batch_per=rank"), "no error"));
+  CHECK(contains(refusal_of("data.batch_size=32,64"), "global batch: 32 in batch_size=32, 64 in batch_size=64"));
+  CHECK(contains(refusal_of("data.shuffle=true,false"), "data.shuffle: true in shuffle=true"));
+  CHECK(contains(refusal_of("train.epochs=1,2"), "train.epochs: 1 in"));
+  CHECK(contains(refusal_of("strategy.kind=single,ddp", "data.batch_per=rank"), "no error"));
   const auto per_rank = variants_of_grid(file, {"strategy.kind=single,ddp"}, {"launch.nproc=2", "data.batch_per=rank"});
   CHECK(unfair_differences(per_rank) == Names{"global batch: 32 in single, 64 in ddp"});
   CHECK(keys_that_differ(per_rank) == Names{"strategy.kind"});

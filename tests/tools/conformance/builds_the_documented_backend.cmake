@@ -1,4 +1,4 @@
-# docs/writing-a-backend.md, done as it says: its plugin, built outside against an installed ddprun, conforms.
+# Follows docs/writing-a-backend.md: the plugin, built outside the tree against an installed ddprun, must conform.
 include(${CMAKE_CURRENT_LIST_DIR}/../../support/documented.cmake)
 file(REMOVE_RECURSE ${FOLDER})
 file(READ ${DOCUMENT} document)

@@ -1,4 +1,4 @@
-// The reference that backends are held against: it must itself be beyond doubt.
+// The reference for backends: it must be correct itself.
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
@@ -32,7 +32,7 @@ T rounded(DType dtype, long double real) {
   return result;
 }
 
-// A sum in the dtype itself, one addend after the other: float32 by the machine, the halves by way of it.
+// A sum in the dtype itself, one addend after the other: float32 directly, 16-bit floats through float32.
 float naive_sum(const std::vector<float>& values) {
   float sum = values[0];
   for (std::size_t i = 1; i < values.size(); ++i) sum += values[i];
@@ -64,7 +64,7 @@ TEST_CASE("every pattern of the 16-bit floats survives reading and writing") {
   }
 }
 
-TEST_CASE("float32 and float64 are read and written as the machine does") {
+TEST_CASE("float32 and float64 have the machine's format") {
   CHECK(rc::check("float32", [](float value) { RC_ASSERT(load(DType::float32, &value, 0).real == value); }));
   CHECK(rc::check("float64", [](double value) {
     RC_ASSERT(load(DType::float64, &value, 0).real == value);
@@ -72,7 +72,7 @@ TEST_CASE("float32 and float64 are read and written as the machine does") {
   }));
 }
 
-TEST_CASE("contributions are representable, so that writing them loses nothing") {
+TEST_CASE("contributions are representable, so writing them is exact") {
   for (const DType dtype : kFloats) {
     for (const Op op : {Op::sum, Op::product}) {
       for (std::size_t i = 0; i < 2000; ++i) {
@@ -112,7 +112,7 @@ TEST_CASE("integer reductions are those of the machine, modulo 2^n") {
   }
 }
 
-TEST_CASE("an honest float32 sum in any order is accepted, one that misses a rank or has a little more is not") {
+TEST_CASE("a float32 sum in any order is accepted, a sum without a rank or slightly too large is not") {
   int caught = 0;
   constexpr int kElements = 2000;
   for (std::size_t i = 0; i < kElements; ++i) {
@@ -129,10 +129,10 @@ TEST_CASE("an honest float32 sum in any order is accepted, one that misses a ran
     values.pop_back();
     caught += !accepts(DType::float32, expected, {naive_sum(values), 0});
   }
-  CHECK(caught > kElements * 9 / 10);  // the missing one may have been 0
+  CHECK(caught > kElements * 9 / 10);  // the missing contribution may have been 0
 }
 
-TEST_CASE("the bound is 0 where the result is exact, and grows with ranks and roundoff elsewhere") {
+TEST_CASE("the bound is 0 for exact results, and else grows with ranks and roundoff") {
   for (const DType dtype : kFloats) {
     CHECK(reduce(dtype, Op::sum, 1, 5, 0).bound == 0);
     CHECK(reduce(dtype, Op::product, 1, 5, 2).bound == 0);
@@ -146,7 +146,7 @@ TEST_CASE("the bound is 0 where the result is exact, and grows with ranks and ro
 }
 
 TEST_CASE("an average of float16 in float16 itself is accepted, summed first or divided first") {
-  const auto half = [](long double real) {  // to nearest, by search among the two neighbours
+  const auto half = [](long double real) {  // round to nearest: search the two neighbours
     const int exponent = std::max(std::ilogb(real == 0 ? 1 : real), -14);
     return std::ldexp(std::nearbyint(std::ldexp(real, 10 - exponent)), exponent - 10);
   };
@@ -174,7 +174,7 @@ TEST_CASE("NaN and the neighbour of an integer are never accepted") {
   }
 }
 
-TEST_CASE("a guarded buffer notices a byte written before or behind it, and only there") {
+TEST_CASE("a guarded buffer detects a byte written before or after it, and only there") {
   for (const std::size_t shift : {0, 2, 8}) {
     Guarded buffer(100, shift);
     CHECK(reinterpret_cast<std::uintptr_t>(buffer.data()) % 64 == shift);

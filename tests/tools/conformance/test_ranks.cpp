@@ -1,4 +1,4 @@
-// The helper that runs ranks: each way to end is told apart, and nothing outlives its deadline.
+// The helper that runs ranks: it distinguishes each way to end, and nothing outlives its deadline.
 #include <doctest/doctest.h>
 #include <sys/types.h>
 
@@ -60,7 +60,7 @@ TEST_CASE("records of any length and content arrive whole") {
   for (const auto& outcome : outcomes) CHECK((outcome.records == std::vector<std::string>{large, "two\nlines", ""}));
 }
 
-TEST_CASE("an exception is told with its text and its exit code") {
+TEST_CASE("an exception is reported with its text and its exit code") {
   for (const As as : {As::processes, As::threads}) {
     const auto outcomes = run_ranks(3, as, 20s, [](Rank& rank) {
       if (rank.rank() == 1) throw ddprun::Error(ddprun::ExitCode::peer, "lost it");
@@ -74,7 +74,7 @@ TEST_CASE("an exception is told with its text and its exit code") {
   }
 }
 
-TEST_CASE("a killed rank and an exited rank are told apart, and what they reported before is kept") {
+TEST_CASE("a killed rank and an exited rank are distinguished, and keep their earlier records") {
   const auto outcomes = run_ranks(3, As::processes, 20s, [](Rank& rank) {
     rank.report("before");
     if (rank.rank() == 0) raise(SIGKILL);
@@ -111,7 +111,7 @@ TEST_CASE("a gather of different sizes is refused") {
     char all[64] = {};
     rank.allgather("12345678", rank.rank() == 0 ? 4 : 8, all);
   });
-  CHECK(outcomes[0].error == "exchange: rank 0 brings 4 bytes, rank 1 brings 8");
+  CHECK(outcomes[0].error == "exchange: rank 0 has 4 bytes, rank 1 has 8");
 }
 
 TEST_CASE("a process that a rank leaves behind is found and killed") {

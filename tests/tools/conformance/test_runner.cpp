@@ -1,4 +1,4 @@
-// How the suite judges: cases that end in every way, with the plugin that works.
+// The verdicts of the suite: cases that end in every way, with a correct plugin.
 #include <doctest/doctest.h>
 #include <sys/shm.h>
 
@@ -51,7 +51,7 @@ TEST_CASE("a case that fails on one rank fails, names the rank, and lets the oth
   CHECK(results[3].state == State::passed);
 }
 
-TEST_CASE("a crash fails its case, and the cases behind it run in a new world") {
+TEST_CASE("a crash fails its case, and the cases after it run in a new world") {
   const auto results = results_of({simple("one", use),
                                    simple("crash",
                                           [](Context& context) {
@@ -66,9 +66,9 @@ TEST_CASE("a crash fails its case, and the cases behind it run in a new world") 
   CHECK(results[2].state == State::passed);
 }
 
-TEST_CASE("a case that hangs is ended by its alarm and told as such") {
+TEST_CASE("a case that hangs is ended by its alarm and reported as hung") {
   const auto results = results_of({simple("hangs", [](Context& context) {
-    if (context.rank() == 0) raise(SIGALRM);  // what the kernel sends after kCaseSeconds
+    if (context.rank() == 0) raise(SIGALRM);  // the kernel sends it after kCaseSeconds
   })});
   CHECK(results[0].state == State::failed);
   CHECK(results[0].text == "rank 0: hung: did not end the case within 90 s, and was killed");
@@ -86,10 +86,10 @@ TEST_CASE("different bits on the ranks fail a case") {
     context.digest(&mine, sizeof mine);
   })});
   CHECK(results[0].state == State::failed);
-  CHECK(results[0].text == "rank 1: its result has other bits than that of rank 0");
+  CHECK(results[0].text == "rank 1: its result differs from that of rank 0");
 }
 
-TEST_CASE("a rank that was to die and did not fails its case; one that did passes it") {
+TEST_CASE("a rank that should die and survives fails its case; one that dies passes it") {
   const auto dying = [](bool really) {
     return Case{.group = "test",
                 .name = "death",
@@ -105,7 +105,7 @@ TEST_CASE("a rank that was to die and did not fails its case; one that did passe
   CHECK(results[1].state == State::failed);
 }
 
-TEST_CASE("a skip is told as one") {
+TEST_CASE("a skip is reported as a skip") {
   const auto results = results_of({simple("skips", [](Context& context) { context.skip("cannot"); })});
   CHECK(results[0].state == State::skipped);
   CHECK(results[0].text == "cannot");

@@ -1,4 +1,4 @@
-// Fetches one file, for tests that need a process of their own: fetch_tool FOLDER BASE NAME BYTES SHA256
+// Fetches one file, for tests that need a separate process: fetch_tool FOLDER BASE NAME BYTES SHA256
 #include <cstdio>
 #include <cstdlib>
 

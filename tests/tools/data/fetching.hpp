@@ -1,19 +1,19 @@
-// download() as the tests call it: small limits, and what it said.
+// Calls download() for tests, with small limits, and keeps its messages.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "support/contains.hpp"
+#include "support/error_of.hpp"
 #include "tools/data/download.hpp"
 #include "tools/data/server.hpp"
 #include "tools/data/some_file.hpp"
-#include "support/contains.hpp"
-#include "support/error_of.hpp"
 
 namespace ddprun::testing {
 
-// Keeps what a download tells.
-struct Told : fetch::Listener {
+// Keeps the messages of a download.
+struct Messages : fetch::Listener {
   void begins(const std::string& url, int64_t bytes) override { begun.emplace_back(url, bytes); }
   void grows(int64_t bytes) override { last = bytes; }
   void says(const std::string& line) override { lines.push_back(line); }
@@ -36,7 +36,7 @@ inline fetch::Limits quick_to_see_a_stall(std::chrono::seconds stall) {
   return limits;
 }
 
-// One file and the server that has it.
+// One file and its server.
 class Fetching {
  public:
   Fetching() : server(file.served()) {}
@@ -50,8 +50,8 @@ class Fetching {
   std::string from_urls(const std::vector<std::string>& urls, const fetch::Limits& limits = quick()) {
     auto outcome = fetch::Outcome::downloaded;
     fetch::Stop stop;
-    const std::string error =
-        error_of([&] { outcome = fetch::download(file.remote(), file.folder().string(), urls, limits, stop, told); });
+    const std::string error = error_of(
+        [&] { outcome = fetch::download(file.remote(), file.folder().string(), urls, limits, stop, messages); });
     if (error != "no error") return error;
     if (outcome == fetch::Outcome::part_was_whole) return "was complete";
     return outcome == fetch::Outcome::downloaded ? "downloaded" : "already verified";
@@ -65,12 +65,13 @@ class Fetching {
     return answers;
   }
   bool said(const std::string& part) const {
-    return std::any_of(told.lines.begin(), told.lines.end(), [&](const auto& line) { return contains(line, part); });
+    return std::any_of(messages.lines.begin(), messages.lines.end(),
+                       [&](const auto& line) { return contains(line, part); });
   }
 
   SomeFile file;
   Server server;
-  Told told;
+  Messages messages;
 };
 
 }  // namespace ddprun::testing

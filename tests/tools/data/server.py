@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A web server on the loopback interface that serves a folder, well or badly, as each request's path asks.
+"""A web server on the loopback interface that serves a folder; each request's path selects correct or faulty behaviour.
 
     server.py FOLDER LOG
 
@@ -32,7 +32,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     lock = threading.Lock()
 
     def do_GET(self):
-        path = re.sub(r"^http://[^/]*", "", self.path)  # as a proxy is asked
+        path = re.sub(r"^http://[^/]*", "", self.path)  # a proxy gets a full URL
         behaviour, name = path.lstrip("/").split("/", 1)
         word, _, number = behaviour.partition("-")
         self.asked = self.headers.get("Range")
@@ -61,7 +61,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(page)
 
     def begin(self, data):
-        """The status and the bytes that an honest server sends."""
+        """The status and the bytes that a correct server sends."""
         match = re.fullmatch(r"bytes=(\d+)-", self.asked or "")
         if not match:
             return 200, 0, data
@@ -119,7 +119,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.refuse(number)
 
     def do_endless(self, data, number, name):
-        """A page without an end, whatever was asked for."""
+        """An endless page for any request."""
         self.note(number, 0)
         self.send_response(number)
         if number // 100 == 3:
@@ -172,10 +172,10 @@ def main():
     if os.getppid() != parent:
         sys.exit(0)
     Handler.folder, Handler.log = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
-    # Not http.server's own class: it looks up a name for the address.
+    # Not http.server's class: it looks up a name for the address.
     server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    server.handle_error = lambda *_: None  # clients that go away are part of the tests
+    server.handle_error = lambda *_: None  # clients that disconnect are part of the tests
     print(server.server_address[1], flush=True)
     server.serve_forever()
 

@@ -1,4 +1,4 @@
-// A file to be fetched, what is published of it, and a place to fetch it to.
+// A file to fetch, its published data, and a target folder.
 #pragma once
 
 #include <algorithm>
@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "tools/data/catalogue.hpp"
-#include "tools/data/sha256.hpp"
 #include "support/read_file.hpp"
 #include "tools/conformance/temp_dir.hpp"
+#include "tools/data/catalogue.hpp"
+#include "tools/data/sha256.hpp"
 
 namespace ddprun::testing {
 

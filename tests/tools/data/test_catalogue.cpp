@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <set>
 
-#include "tools/data/catalogue.hpp"
 #include "support/error_of.hpp"
+#include "tools/data/catalogue.hpp"
 
 using namespace ddprun;
 using namespace ddprun::fetch;
 
-TEST_CASE("every file of the catalogue has its size, a SHA-256 of its own, and a source") {
+TEST_CASE("every file of the catalogue has a size, a unique SHA-256, and a source") {
   std::set<std::string> sums, roots;
   std::size_t files = 0;
   for (const DataSet& set : catalogue()) {

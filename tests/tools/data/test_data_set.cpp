@@ -1,4 +1,4 @@
-// Whole data sets: what is printed, how they are used then, and the real MNIST where it is.
+// Whole data sets: the output, their use in a config, and the real MNIST if it is available.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -10,7 +10,7 @@
 using namespace ddprun;
 using namespace ddprun::testing;
 
-TEST_CASE("a mirror takes the place of the official bases, with or without its last slash") {
+TEST_CASE("a mirror replaces the official bases, with or without its last slash") {
   Fetching fetching;
   const fetch::DataSet set{"some", "nowhere", true, {"http://127.0.0.1:1/"}, {fetching.file.remote()}};
   const std::string folder = fetching.file.folder().string();
@@ -22,7 +22,7 @@ TEST_CASE("a mirror takes the place of the official bases, with or without its l
   CHECK(fetching.server.requests() == std::vector<std::string>{"/plain/some.gz - 200 300000"});
 }
 
-TEST_CASE("data.root is named only where the data set does not look there of itself") {
+TEST_CASE("data.root is named only if it differs from the default") {
   Fetching fetching;
   const std::string folder = fetching.file.folder().string();
   const auto usage = [&](bool found_in_root) {
@@ -32,7 +32,7 @@ TEST_CASE("data.root is named only where the data set does not look there of its
   CHECK(usage(false) == "some is in " + folder + ": set data.name = \"some\" and data.root = \"" + folder + "\"");
 }
 
-TEST_CASE("a mirror that is no URL of ours is a usage error") {
+TEST_CASE("a mirror with an unsupported URL is a usage error") {
   for (const char* mirror : {"ftp://host/", "data/mnist", "file:/x"}) {
     const std::string error = error_of([&] {
       fetch::fetch(fetch::find_data_set("mnist"), {"/nowhere", mirror, quick()});
@@ -42,14 +42,14 @@ TEST_CASE("a mirror that is no URL of ours is a usage error") {
   }
 }
 
-TEST_CASE("a mirror with a space is refused with what to write instead") {
+TEST_CASE("a mirror with a space is refused with advice") {
   const std::string error = error_of([] {
     fetch::fetch(fetch::find_data_set("mnist"), {"/nowhere", "file:///tmp/a b", quick()});
   });
   CHECK(error == "2: --mirror file:///tmp/a b: a URL has no spaces; write %20 for each");
 }
 
-TEST_CASE("the real MNIST: fetched, verified, and refused when a bit is wrong") {
+TEST_CASE("the real MNIST: fetched, verified, and refused if a bit is wrong") {
   const char* data = std::getenv("DDPRUN_TEST_DATA");
   if (data == nullptr || !std::filesystem::exists(std::filesystem::path(data) / "mnist")) {
     MESSAGE("skipped: DDPRUN_TEST_DATA names no folder that holds mnist/");
@@ -66,7 +66,7 @@ TEST_CASE("the real MNIST: fetched, verified, and refused when a bit is wrong") 
   }
   CHECK(server.requests().size() == 4);
   fetch::fetch(mnist, options);
-  CHECK(server.requests().size() == 4);  // nothing was asked for again
+  CHECK(server.requests().size() == 4);  // no further request
 
   const TempDir elsewhere;
   const std::string error = error_of([&] {

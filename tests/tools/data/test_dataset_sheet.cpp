@@ -46,7 +46,7 @@ TEST_CASE("images with classes: samples, shapes, types, values of each channel, 
         "    1  dog       2     0\n");
 }
 
-TEST_CASE("regression: the spread of the targets, and values that are not finite") {
+TEST_CASE("regression: the range of the targets, and values that are not finite") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const MemoryDataset<float, float> line({1}, {1, 3, nan}, {1}, {-2, 2, 0});
   CHECK(dataset_sheet({sheet("train", line)}) ==
@@ -60,7 +60,7 @@ TEST_CASE("regression: the spread of the targets, and values that are not finite
         "train      all         -2    2     0  1.633\n");
 }
 
-TEST_CASE("what was not seen whole says how far it was seen") {
+TEST_CASE("statistics of some samples report the number of samples") {
   const MemoryDataset<float, int64_t> large({1}, std::vector<float>(1500), {}, std::vector<int64_t>(1500), {"only"});
   const std::string text = dataset_sheet({sheet("train", large, {1000, std::chrono::seconds(0)})});
   CHECK_MESSAGE(contains(text, "train     1,000 spread over all"), text);
@@ -68,14 +68,14 @@ TEST_CASE("what was not seen whole says how far it was seen") {
       contains(text, "class  name  train (1,000 spread over all)\n    0  only                          1,000\n"), text);
 }
 
-TEST_CASE("of many classes and channels the first are shown, with how many follow") {
+TEST_CASE("of many classes and channels the first are shown, and the number of others") {
   const MemoryDataset<float, int64_t> wide({20, 1, 1}, std::vector<float>(20), {}, {1234}, numbered(2000));
   const std::string text = dataset_sheet({sheet("train", wide)});
   CHECK_MESSAGE(contains(text, "   49  49        0\nand 1,950 more classes\n"), text);
   CHECK_MESSAGE(contains(text, "train     all            7    0    0     0    0\nand 12 more channels\n"), text);
 }
 
-TEST_CASE("a target is told by number and name, or by its values") {
+TEST_CASE("a target is shown by number and name, or by its values") {
   const auto text = [](const std::vector<std::string>& classes, double label) {
     return target_text(MemoryDataset<float, int64_t>({1}, {0}, {}, {0}, classes), {{0}, {label}});
   };
@@ -87,7 +87,7 @@ TEST_CASE("a target is told by number and name, or by its values") {
   CHECK(target_text(MemoryDataset<float, float>({1}, {0}, {2}, {0, 0}), {{0}, {2.5, -1}}) == "2.5 -1");
 }
 
-TEST_CASE("samples that are no pictures are lines of values, cut where they are long") {
+TEST_CASE("samples that are no images are lines of values, cut if they are long") {
   const MemoryDataset<float, float> line({10}, std::vector<float>(10), {1}, {0});
   const std::vector<double> ten = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
   CHECK(sample_table(line, 41, {{ten, {1.5}}, {ten, {-3}}}) ==

@@ -1,4 +1,4 @@
-// A disk that refuses: the error names the path and the reason, and what was fetched before stays.
+// Disk errors: the error has the path and the reason, and the fetched bytes are kept.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@ using namespace ddprun::testing;
 
 namespace {
 
-// No file of this process grows beyond `bytes`: write() then fails as on a full disk, with EFBIG for ENOSPC.
+// Limits the files of this process to `bytes`: write() then fails as on a full disk, with EFBIG instead of ENOSPC.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -33,7 +33,7 @@ class FileSizeLimit {
 
 }  // namespace
 
-TEST_CASE("a disk that takes no more ends the download with path and reason, and it goes on when there is room") {
+TEST_CASE("a full disk ends the download with path and reason, and the next one resumes") {
   Fetching fetching;
   {
     const FileSizeLimit limit(100'000);
@@ -42,18 +42,18 @@ TEST_CASE("a disk that takes no more ends the download with path and reason, and
     CHECK_MESSAGE(error.ends_with("to " + fetching.file.part().string() + ": File too large"), error);
   }
   CHECK(fetching.file.names() == std::vector<std::string>{"some.gz.part"});
-  CHECK(fetching.answers().size() == 1);  // a full disk is no cut connection
+  CHECK(fetching.answers().size() == 1);  // a full disk is not a broken connection
   CHECK(fetching.from({"plain"}) == "downloaded");
   CHECK(fetching.file.arrived());
   CHECK(contains(fetching.answers().back(), "bytes=100000- 206"));
 }
 
-TEST_CASE("a folder that cannot be made is named with the reason") {
+TEST_CASE("a folder that cannot be created is an error with the reason") {
   Fetching fetching;
   fetch::Stop stop;
   const std::string folder = (fetching.file.served() / kName / "below").string();  // below a file
   CHECK(error_of([&] {
-          fetch::download(fetching.file.remote(), folder, {fetching.url("plain")}, quick(), stop, fetching.told);
+          fetch::download(fetching.file.remote(), folder, {fetching.url("plain")}, quick(), stop, fetching.messages);
         }) == "1: cannot create folder " + folder + ": Not a directory");
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("a part that is a link is not followed") {
   CHECK(read_file(target) == "precious");
 }
 
-TEST_CASE("a link in the file's place that leads back to itself is an error that says so") {
+TEST_CASE("a link to itself in the file's place is an error that says so") {
   Fetching fetching;
   std::filesystem::create_symlink(fetching.file.path(), fetching.file.path());
   CHECK(fetching.from({"plain"}) ==

@@ -1,4 +1,4 @@
-// What a server may do, and what then lies in the folder: the whole file, its part, or nothing.
+// What a server may do, and the result in the folder: the whole file, its part, or nothing.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -16,18 +16,18 @@ const Names kFileOnly{"some.gz"};
 const Names kPartOnly{"some.gz.part"};
 }  // namespace
 
-TEST_CASE("a file is downloaded once, and verified from then on without a request") {
+TEST_CASE("a file is downloaded once, and later only verified, without a request") {
   Fetching fetching;
   CHECK(fetching.from({"plain"}) == "downloaded");
   CHECK(fetching.file.arrived());
   CHECK(fetching.file.names() == kFileOnly);
-  CHECK(fetching.told.last == fetching.file.remote().bytes);
-  CHECK(fetching.told.lines.empty());
+  CHECK(fetching.messages.last == fetching.file.remote().bytes);
+  CHECK(fetching.messages.lines.empty());
   CHECK(fetching.from({"plain"}) == "already verified");
   CHECK(fetching.answers() == Names{"- 200 300000"});
 }
 
-TEST_CASE("a file that is there and is another one is refused, and left as it is") {
+TEST_CASE("a different existing file is refused and not changed") {
   Fetching fetching;
   std::ofstream(fetching.file.path()) << "mine";
   const std::string error = fetching.from({"plain"});
@@ -39,7 +39,7 @@ TEST_CASE("a file that is there and is another one is refused, and left as it is
   CHECK(fetching.answers().empty());
 }
 
-TEST_CASE("a connection that is cut is made again, for the rest only") {
+TEST_CASE("after a broken connection only the rest is requested") {
   Fetching fetching;
   CHECK(fetching.from({"firstcut-100000"}) == "downloaded");
   CHECK(fetching.file.arrived());
@@ -47,17 +47,17 @@ TEST_CASE("a connection that is cut is made again, for the rest only") {
   CHECK(fetching.said("trying again in 1.00 ms, after byte 100000"));
 }
 
-TEST_CASE("what an earlier attempt has left is not asked for again") {
+TEST_CASE("bytes of an earlier attempt are not requested again") {
   Fetching fetching;
   fetching.file.leave_part(fetching.file.content().substr(0, 299'000));
   CHECK(fetching.from({"plain"}) == "downloaded");
   CHECK(fetching.file.arrived());
   CHECK(fetching.file.names() == kFileOnly);
   CHECK(fetching.answers() == Names{"bytes=299000- 206 1000"});
-  CHECK(fetching.told.begun.at(0).second == 299'000);
+  CHECK(fetching.messages.begun.at(0).second == 299'000);
 }
 
-TEST_CASE("a part that is complete is verified and put in place without a request") {
+TEST_CASE("a complete part is verified and renamed without a request") {
   Fetching fetching;
   fetching.file.leave_part(fetching.file.content());
   CHECK(fetching.from({"plain"}) == "was complete");
@@ -65,7 +65,7 @@ TEST_CASE("a part that is complete is verified and put in place without a reques
   CHECK(fetching.answers().empty());
 }
 
-TEST_CASE("a part that is longer than the file is begun again") {
+TEST_CASE("a part that is longer than the file is started again") {
   Fetching fetching;
   fetching.file.leave_part(fetching.file.content() + "x");
   CHECK(fetching.from({"plain"}) == "downloaded");
@@ -74,14 +74,14 @@ TEST_CASE("a part that is longer than the file is begun again") {
   CHECK(fetching.said("is longer than the file"));
 }
 
-TEST_CASE("a server that ignores the range makes it begin again, and the file is right") {
+TEST_CASE("if a server ignores the range, the part starts again, and the file is correct") {
   Fetching fetching;
   CHECK(fetching.from({"firstcutnorange-100000"}) == "downloaded");
   CHECK(fetching.file.arrived());
   CHECK(fetching.answers() == Names{"- 200 100000", "bytes=100000- 200 300000"});
 }
 
-TEST_CASE("a server that has nothing for the range is asked for the whole") {
+TEST_CASE("if a server refuses the range, the whole file is requested") {
   Fetching fetching;
   fetching.file.leave_part(fetching.file.content().substr(0, 1000));
   CHECK(fetching.from({"nothingafter"}) == "downloaded");
@@ -90,7 +90,7 @@ TEST_CASE("a server that has nothing for the range is asked for the whole") {
   CHECK(fetching.said("HTTP 416"));
 }
 
-TEST_CASE("a connection that is always cut is given up, and the part stays") {
+TEST_CASE("after repeated broken connections the download fails, and the part is kept") {
   Fetching fetching;
   const std::string error = fetching.from({"cut-1000"});
   CHECK_MESSAGE(contains(error, "1: cannot download some.gz: " + fetching.url("cut-1000") + ": "), error);
@@ -100,7 +100,7 @@ TEST_CASE("a connection that is always cut is given up, and the part stays") {
   CHECK(read_file(fetching.file.part()) == fetching.file.content().substr(0, 3000));
 }
 
-TEST_CASE("attempts are counted anew after progress: a poor line gets there") {
+TEST_CASE("progress resets the count of attempts: a bad connection succeeds") {
   Fetching fetching;
   auto limits = quick();
   limits.progress = 20'000;
@@ -109,7 +109,7 @@ TEST_CASE("attempts are counted anew after progress: a poor line gets there") {
   CHECK(fetching.answers().size() == 15);
 }
 
-TEST_CASE("without a Content-Length, an end that comes early is a cut") {
+TEST_CASE("without a Content-Length, an early end is a broken connection") {
   Fetching fetching;
   CHECK(fetching.from({"unannounced"}) == "downloaded");
   std::filesystem::remove(fetching.file.path());
@@ -126,27 +126,27 @@ TEST_CASE("a server that announces another size is refused before a byte is writ
     CHECK_MESSAGE(contains(error, "it offers " + offered + " bytes, and the file has 300000"), error);
     CHECK(fetching.file.names().empty());
   }
-  CHECK(fetching.answers().size() == 2);  // neither is worth another attempt
+  CHECK(fetching.answers().size() == 2);  // neither is tried again
 }
 
-TEST_CASE("a range of another file is refused, and the part stays") {
+TEST_CASE("a range of another file is refused, and the part is kept") {
   Fetching fetching;
   fetching.file.leave_part(fetching.file.content().substr(0, 1000));
   CHECK(contains(fetching.from({"othertotal-5"}), "it offers 5 bytes, and the file has 300000"));
-  CHECK(contains(fetching.from({"otherrange-7"}), "it sends another range than it was asked for"));
+  CHECK(contains(fetching.from({"otherrange-7"}), "it sends a range that was not requested"));
   CHECK(fetching.file.names() == kPartOnly);
   CHECK(fetching.from({"plain"}) == "downloaded");
   CHECK(fetching.answers().back() == "bytes=1000- 206 299000");
 }
 
-TEST_CASE("a server that sends more than the file has is stopped there, and nothing stays") {
+TEST_CASE("a server that sends too much is stopped, and nothing is kept") {
   Fetching fetching;
   const std::string error = fetching.from({"more-1000000"});
   CHECK_MESSAGE(contains(error, "it sends more than the 300000 bytes that the file has"), error);
   CHECK(fetching.file.names().empty());
 }
 
-TEST_CASE("one wrong bit is found, the file is not kept, and both sums are told") {
+TEST_CASE("one wrong bit is detected, the file is not kept, and both sums are reported") {
   Fetching fetching;
   std::string corrupted = fetching.file.content();
   corrupted[150'000] ^= 1;
@@ -159,7 +159,7 @@ TEST_CASE("one wrong bit is found, the file is not kept, and both sums are told"
   CHECK(fetching.file.names().empty());
 }
 
-TEST_CASE("after a source with a wrong bit the next one is asked, from the beginning") {
+TEST_CASE("after a source with a wrong bit the next source starts from the beginning") {
   Fetching fetching;
   CHECK(fetching.from({"corrupt-150000", "plain"}) == "downloaded");
   CHECK(fetching.file.arrived());
@@ -171,7 +171,7 @@ TEST_CASE("after a source with a wrong bit the next one is asked, from the begin
   CHECK_MESSAGE(contains(error, fetching.url("status-404") + ": HTTP 404"), error);
 }
 
-TEST_CASE("a part with a wrong bit is told from a wrong source: the same one is asked once more, for all of it") {
+TEST_CASE("after a part with a wrong bit, the same source is tried again for the whole file") {
   Fetching fetching;
   std::string part = fetching.file.content().substr(0, 1000);
   part[0] ^= 1;
@@ -179,10 +179,10 @@ TEST_CASE("a part with a wrong bit is told from a wrong source: the same one is 
   CHECK(fetching.from({"plain"}) == "downloaded");
   CHECK(fetching.file.arrived());
   CHECK(fetching.answers() == Names{"bytes=1000- 206 299000", "- 200 300000"});
-  CHECK(fetching.said("what was here before " + fetching.url("plain") + " went on with it seems to be damaged"));
+  CHECK(fetching.said("the part before " + fetching.url("plain") + " seems to be damaged"));
 }
 
-TEST_CASE("a whole part with a wrong bit is begun again") {
+TEST_CASE("a complete part with a wrong bit is started again") {
   Fetching fetching;
   std::string part = fetching.file.content();
   part[299'999] ^= 1;
@@ -192,7 +192,7 @@ TEST_CASE("a whole part with a wrong bit is begun again") {
   CHECK(fetching.said("some.gz.part is damaged; starting from the beginning"));
 }
 
-TEST_CASE("an error page without an end is left at its first byte, and told by its status") {
+TEST_CASE("an endless error page is stopped at its first byte, and its status is reported") {
   Fetching fetching;
   CHECK(contains(fetching.from({"endless-404"}), fetching.url("endless-404") + ": HTTP 404; try --mirror"));
   CHECK(contains(fetching.from({"endless-503"}), "HTTP 503 (3 attempts)"));
@@ -200,13 +200,13 @@ TEST_CASE("an error page without an end is left at its first byte, and told by i
   CHECK(fetching.file.names().empty());
 }
 
-TEST_CASE("who asks to stop is heard before a file and while one is read") {
+TEST_CASE("a request to stop works before a file and while one is read") {
   const auto interrupted = [](const Fetching& fetching) {
     fetch::Stop stop;
-    Told told;
+    Messages messages;
     raise(SIGINT);
     return error_of(
-        [&] { fetch::download(fetching.file.remote(), fetching.file.folder().string(), {}, quick(), stop, told); });
+        [&] { fetch::download(fetching.file.remote(), fetching.file.folder().string(), {}, quick(), stop, messages); });
   };
   const Fetching fetching;
   CHECK(interrupted(fetching) == "130: interrupted");
@@ -216,7 +216,7 @@ TEST_CASE("who asks to stop is heard before a file and while one is read") {
   CHECK(fetching.file.names() == kFileOnly);
 }
 
-TEST_CASE("what the server refuses for good is asked for once; what may pass, again") {
+TEST_CASE("permanent errors are not retried; temporary errors are") {
   Fetching fetching;
   CHECK(contains(fetching.from({"status-404"}), fetching.url("status-404") + ": HTTP 404; try --mirror"));
   CHECK(fetching.answers().size() == 1);
@@ -228,14 +228,14 @@ TEST_CASE("what the server refuses for good is asked for once; what may pass, ag
   CHECK(fetching.file.arrived());
 }
 
-TEST_CASE("a page with status 200 in place of the file is refused by its size") {
+TEST_CASE("a page with status 200 instead of the file is refused by its size") {
   Fetching fetching;
   std::ofstream(fetching.file.served() / kName) << "<html>log in first</html>";
   CHECK(contains(fetching.from({"plain"}), "it offers 25 bytes"));
   CHECK(fetching.file.names().empty());
 }
 
-TEST_CASE("a server that stalls is left, and asked for the rest") {
+TEST_CASE("after a stall the rest is requested again") {
   Fetching fetching;
   CHECK(fetching.from({"firststall-1000"}, quick_to_see_a_stall(1s)) == "downloaded");
   CHECK(fetching.file.arrived());
@@ -243,14 +243,14 @@ TEST_CASE("a server that stalls is left, and asked for the rest") {
   CHECK(fetching.said("Operation too slow"));
 }
 
-TEST_CASE("a slow server is not a stalled one") {
+TEST_CASE("a slow server is not stalled") {
   Fetching fetching;
   // 120 pieces, 2.4 s: longer than the limit of a stall.
   CHECK(fetching.from({"slow-2500"}, quick_to_see_a_stall(2s)) == "downloaded");
   CHECK(fetching.answers().size() == 1);
 }
 
-TEST_CASE("redirections are followed within the web, and nowhere else") {
+TEST_CASE("redirections are followed only to http and https") {
   Fetching fetching;
   const std::string error = fetching.from({"tofile"});
   CHECK_MESSAGE(contains(error, "Protocol \"file\" not supported or disabled"), error);
@@ -268,7 +268,7 @@ TEST_CASE("a redirection keeps the range") {
   CHECK(fetching.answers().back() == "bytes=1000- 206 299000");
 }
 
-TEST_CASE("the next source goes on where the first one broke off; all reasons are told when none serves") {
+TEST_CASE("the next source resumes where the first one failed; if all fail, all reasons are reported") {
   Fetching fetching;
   CHECK(fetching.from({"cut-50000", "plain"}) == "downloaded");
   CHECK(fetching.answers().back() == "bytes=150000- 206 150000");
@@ -278,16 +278,16 @@ TEST_CASE("the next source goes on where the first one broke off; all reasons ar
   CHECK(contains(error, fetching.url("status-403") + ": HTTP 403; " + fetching.url("status-404") + ": HTTP 404;"));
 }
 
-TEST_CASE("a host that is not there is asked once and named") {
+TEST_CASE("an unreachable host is tried once and named") {
   Fetching fetching;
-  // Port 1 of the loopback interface: nothing listens below 1024 without a reason.
+  // Nothing listens on port 1 of the loopback interface.
   const std::string error = fetching.from_urls({"http://127.0.0.1:1/some.gz"});
   CHECK_MESSAGE(contains(error, "http://127.0.0.1:1/some.gz: Failed to connect to 127.0.0.1"), error);
   CHECK_MESSAGE(!contains(error, "attempts"), error);
   CHECK(fetching.file.names().empty());
 }
 
-TEST_CASE("a folder serves as a source, from the middle of the file too") {
+TEST_CASE("a folder can be a source, also for the rest of a file") {
   Fetching fetching;
   const std::string url = "file://" + (fetching.file.served() / kName).string();
   CHECK(fetching.from_urls({url}) == "downloaded");
@@ -303,7 +303,7 @@ TEST_CASE("a folder serves as a source, from the middle of the file too") {
   CHECK(fetching.file.names().empty());
 }
 
-TEST_CASE("the environment's proxy is asked, as curl asks it") {
+TEST_CASE("the environment's proxy is used, as curl uses it") {
   Fetching fetching;
   const std::string proxy = fetching.server.base("");
   setenv("http_proxy", proxy.c_str(), 1);

@@ -1,4 +1,4 @@
-// The lock of a part: whoever holds it holds the file that the name means.
+// The lock of a part always locks the file that has the name.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -10,7 +10,7 @@
 using ddprun::fetch::PartFile;
 using namespace ddprun::testing;
 
-TEST_CASE("a part is locked until it is let go, and then has what it had") {
+TEST_CASE("a part is locked until it is released, and keeps its content") {
   const TempDir folder;
   const std::string path = (folder.path() / "file").string();
   auto first = PartFile::lock(path);
@@ -25,7 +25,7 @@ TEST_CASE("a part is locked until it is let go, and then has what it had") {
   CHECK(second->path() == path + ".part");
 }
 
-TEST_CASE("a part that was begun again has nothing of before") {
+TEST_CASE("a part that was started again has no old content") {
   const TempDir folder;
   const std::string path = (folder.path() / "file").string();
   const auto part = PartFile::lock(path);
@@ -39,7 +39,7 @@ TEST_CASE("a part that was begun again has nothing of before") {
   CHECK_FALSE(std::filesystem::exists(path + ".part"));
 }
 
-TEST_CASE("a lock is never one on a file that another has removed meanwhile") {
+TEST_CASE("a lock is never on a file that another process has removed") {
   constexpr int kRounds = 3000;
   const TempDir folder;
   const std::string path = (folder.path() / "file").string();

@@ -32,7 +32,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Characters of a line without what selects colours.
+// The characters of a line without colour codes.
 std::size_t blocks_of(const std::string& line) {
   std::size_t count = 0;
   for (std::size_t at = line.find(kHalf); at != std::string::npos; at = line.find(kHalf, at + 1)) ++count;
@@ -43,7 +43,7 @@ constexpr console::Terminal kRgb{80, console::Colours::rgb};
 
 }  // namespace
 
-TEST_CASE("pictures have two dimensions, or a first one of 1 or 3") {
+TEST_CASE("images have two dimensions, or a first one of 1 or 3") {
   CHECK(is_picture({28, 28}));
   CHECK(is_picture({1, 28, 28}));
   CHECK(is_picture({3, 2, 5}));
@@ -54,7 +54,7 @@ TEST_CASE("pictures have two dimensions, or a first one of 1 or 3") {
   CHECK_THROWS_AS(make_picture({2, 2}, std::vector<double>{1, 2, 3}, {}), std::logic_error);
 }
 
-TEST_CASE("the range shown is [0, 1] or [-1, 1] where the values lie within, else theirs") {
+TEST_CASE("the range is [0, 1] or [-1, 1] if the values lie within, else that of the values") {
   const auto check = [](const std::vector<double>& values, double low, double high) {
     const ShownRange range = shown_range(values);
     CHECK(range.low == low);
@@ -70,7 +70,7 @@ TEST_CASE("the range shown is [0, 1] or [-1, 1] where the values lie within, els
   check({}, 0, 1);
 }
 
-TEST_CASE("values become pixels, planes become colours, and what is no number or beyond the range is an end") {
+TEST_CASE("values become pixels, planes become colours, NaN is 0, other values are clipped") {
   const std::vector<double> planes = {0, 1, 0.5, 0.25, 1, 0};  // red 0 1, green 0.5 0.25, blue 1 0
   const Picture colours = make_picture({3, 1, 2}, planes, {0, 1});
   CHECK(colours.channels == 3);
@@ -87,12 +87,12 @@ TEST_CASE("with 24 bits a character is two pixels, the upper its foreground, the
         "\x1b[38;2;255;0;0;48;2;0;0;255m" + kHalf + "\x1b[38;2;0;255;0;48;2;1;2;3m" + kHalf + "\x1b[0m\n");
 }
 
-TEST_CASE("of an odd number of rows the last has no background, and a colour that stays is selected once") {
+TEST_CASE("the last of an odd number of rows has no background, and an unchanged colour is selected once") {
   CHECK(draw(grey(3, 2, {9, 9, 7, 7, 5, 5}), kRgb) ==
         "\x1b[38;2;9;9;9;48;2;7;7;7m" + kHalf + kHalf + "\x1b[0m\n\x1b[38;2;5;5;5m" + kHalf + kHalf + "\x1b[0m\n");
 }
 
-TEST_CASE("with 256 colours the nearest of cube and greys is taken") {
+TEST_CASE("with 256 colours the nearest of cube and greys is used") {
   const auto code = [](uint8_t red, uint8_t green, uint8_t blue) {
     const std::string text = draw({1, 1, 3, {red, green, blue}}, {80, console::Colours::cube256});
     return text.substr(0, text.find('m'));
@@ -102,11 +102,11 @@ TEST_CASE("with 256 colours the nearest of cube and greys is taken") {
   CHECK(code(255, 0, 0) == "\x1b[38;5;196");
   CHECK(code(95, 135, 215) == "\x1b[38;5;68");
   CHECK(code(8, 8, 8) == "\x1b[38;5;232");
-  CHECK(code(120, 120, 120) == "\x1b[38;5;243");  // 118, where the cube has 135
+  CHECK(code(120, 120, 120) == "\x1b[38;5;243");  // 118; the cube has 135
   CHECK(code(238, 238, 238) == "\x1b[38;5;255");
 }
 
-TEST_CASE("without colours ten shades, two characters a pixel, no spaces at the end") {
+TEST_CASE("without colours: ten shades, two characters per pixel, no spaces at the end") {
   CHECK(draw(grey(2, 5, {0, 26, 52, 77, 103, 128, 154, 180, 205, 255}), {}) == "  ..::--==\n++**##%%@@\n");
   CHECK(draw(grey(1, 3, {0, 255, 0}), {}) == "  @@\n");
   CHECK(draw(filled(2, 2, 0), {}) == "\n\n");
@@ -116,7 +116,7 @@ TEST_CASE("shades weigh green most and blue least") {
   CHECK(draw({1, 3, 3, {255, 0, 0, 0, 255, 0, 0, 0, 255}}, {}) == "::++..\n");
 }
 
-TEST_CASE("a picture is as wide as it can be without more than 64 columns, the terminal's or 32 lines") {
+TEST_CASE("an image is as wide as 64 columns, the terminal and 32 lines allow") {
   const auto shades = [](std::size_t height, std::size_t width, int columns) {
     const auto lines = lines_of(draw(filled(height, width, 255), {columns, console::Colours::none}));
     return std::pair(lines.size(), lines[0].size());
@@ -143,8 +143,8 @@ TEST_CASE("a picture is as wide as it can be without more than 64 columns, the t
   CHECK(blocks(5, 5, 80) == Extent{3, 5});
 }
 
-TEST_CASE("scaled down, a pixel is the average of its area, also where areas cut pixels") {
-  // 3 columns on 2: the first takes all of the first and half of the second.
+TEST_CASE("scaled down, a pixel is the average of its area, also if areas split pixels") {
+  // 3 columns on 2: the first covers all of the first and half of the second.
   const auto lines = lines_of(draw(grey(1, 3, {30, 60, 90}), {2, console::Colours::rgb}));
   REQUIRE(lines.size() == 1);
   CHECK(lines[0] == "\x1b[38;2;40;40;40m" + kHalf + "\x1b[38;2;80;80;80m" + kHalf + "\x1b[0m");
@@ -156,7 +156,7 @@ TEST_CASE("scaled down, a pixel is the average of its area, also where areas cut
   CHECK(std::count(text.begin(), text.end(), 'm') == 2 * 32);
 }
 
-TEST_CASE("scaling keeps a picture of one colour as it is, whatever its size") {
+TEST_CASE("scaling does not change an image of one colour") {
   for (const std::size_t side : {65, 99, 224, 1000}) {
     CAPTURE(side);
     const std::string text = draw(filled(side, side + 13, 201), kRgb);

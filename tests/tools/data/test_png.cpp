@@ -16,7 +16,7 @@ using namespace ddprun::testing;
 
 namespace {
 
-// What libpng reads, in the file's own format.
+// The image as libpng reads it, in the file's format.
 Picture decoded(const std::string& bytes) {
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
@@ -28,7 +28,7 @@ Picture decoded(const std::string& bytes) {
   return picture;
 }
 
-// Different values in all pixels' neighbourhoods.
+// Neighbouring pixels have different values.
 Picture ramp(std::size_t height, std::size_t width, std::size_t channels) {
   Picture picture{height, width, channels, std::vector<uint8_t>(height * width * channels)};
   for (std::size_t i = 0; i < picture.pixels.size(); ++i) picture.pixels[i] = static_cast<uint8_t>(i * 37);
@@ -49,7 +49,7 @@ std::size_t entries(const std::filesystem::path& folder) {
 
 }  // namespace
 
-TEST_CASE("a picture comes back pixel for pixel, grey and in colours, of any size") {
+TEST_CASE("an image is read back pixel for pixel, grey and in colours, of any size") {
   for (const std::size_t channels : {1, 3}) {
     check_same(decoded(encode_png(ramp(1, 1, channels))), ramp(1, 1, channels));
     check_same(decoded(encode_png(ramp(28, 28, channels))), ramp(28, 28, channels));
@@ -61,14 +61,14 @@ TEST_CASE("a scale makes squares of pixels") {
   check_same(decoded(encode_png(ramp(5, 3, 3), 4)), enlarged(ramp(5, 3, 3), 4));
 }
 
-TEST_CASE("a side has its limit, which no scale escapes") {
+TEST_CASE("a side has a limit, for every scale") {
   CHECK(decoded(encode_png(ramp(1, most_png_side, 1))).width == most_png_side);
   const std::string refused = "2: a PNG of 1 x 100 pixels, 164 times enlarged: a side has at most 16384";
   CHECK(error_of([] { encode_png(ramp(1, 100, 1), 164); }) == refused);
   CHECK(error_of([] { encode_png(ramp(1, 100, 1), std::size_t{1} << 62); }).starts_with("2: a PNG of 1 x 100"));
 }
 
-TEST_CASE("the file replaces another, and nothing else stays in the folder") {
+TEST_CASE("the file replaces another, and leaves no other file") {
   const TempDir folder;
   const std::string path = folder.write("sample.png", "an older file");
   write_png(path, ramp(4, 4, 1));
@@ -78,15 +78,15 @@ TEST_CASE("the file replaces another, and nothing else stays in the folder") {
 
 TEST_CASE("a path that cannot be written is one line with path and reason, and nothing is left behind") {
   const TempDir folder;
-  const auto fault = [](const std::string& path) { return error_of([&] { write_png(path, ramp(2, 2, 1)); }); };
-  const std::string missing = fault((folder.path() / "none/a.png").string());
+  const auto refusal = [](const std::string& path) { return error_of([&] { write_png(path, ramp(2, 2, 1)); }); };
+  const std::string missing = refusal((folder.path() / "none/a.png").string());
   CHECK(contains(missing, "1: cannot write "));
   CHECK(contains(missing, "none/a.png"));
   CHECK(contains(missing, "there is no folder "));
-  CHECK(fault(folder.path().string()) == "1: cannot write " + folder.path().string() + ": Is a directory");
-  CHECK(fault("/dev/null") == "1: cannot write /dev/null: it is no regular file");
-  CHECK(
-      fault(folder.write("file", "") + "/a.png").ends_with("there is no folder " + (folder.path() / "file").string()));
-  CHECK(fault("").starts_with("1: cannot "));
+  CHECK(refusal(folder.path().string()) == "1: cannot write " + folder.path().string() + ": Is a directory");
+  CHECK(refusal("/dev/null") == "1: cannot write /dev/null: it is no regular file");
+  CHECK(refusal(folder.write("file", "") + "/a.png")
+            .ends_with("there is no folder " + (folder.path() / "file").string()));
+  CHECK(refusal("").starts_with("1: cannot "));
   CHECK(entries(folder.path()) == 1);
 }

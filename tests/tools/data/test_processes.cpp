@@ -1,4 +1,4 @@
-// Fetches as processes: killed, interrupted, two at once.
+// Fetches in separate processes: killed, interrupted, two at once.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -22,7 +22,7 @@ Process fetch_process(const Fetching& fetching, const std::string& behaviour) {
   return Process(command(fetching, behaviour), {});
 }
 
-// Until the part holds that many bytes.
+// Waits until the part holds that many bytes.
 bool grows_to(const Fetching& fetching, std::uintmax_t bytes) {
   return eventually([&] {
     std::error_code absent;
@@ -49,7 +49,7 @@ TEST_CASE("a process that is killed leaves a part, and the next one fetches only
   CHECK(fetching.answers() == std::vector<std::string>{"- 200 100000", "bytes=100000- 206 200000"});
 }
 
-TEST_CASE("SIGINT and SIGTERM keep the part, say so, and end with 130 and 143") {
+TEST_CASE("SIGINT and SIGTERM keep the part, report it, and end with 130 and 143") {
   for (const auto& [signal, code, word] :
        {std::tuple{SIGINT, 130, "interrupted"}, std::tuple{SIGTERM, 143, "terminated"}}) {
     Fetching fetching;
@@ -59,7 +59,7 @@ TEST_CASE("SIGINT and SIGTERM keep the part, say so, and end with 130 and 143") 
     const ProcessResult result = process.wait();
     CHECK(result.code == code);
     CHECK(contains(result.err, std::string(word) + ": " + fetching.file.part().string() +
-                                   " holds 97.7 KiB of 293 KiB; the same command goes on from there"));
+                                   " holds 97.7 KiB of 293 KiB; the same command resumes from there"));
     CHECK(std::filesystem::file_size(fetching.file.part()) == 100'000);
   }
 }
@@ -91,7 +91,7 @@ TEST_CASE("of two fetches into one folder the second waits, and then finds the f
   CHECK(fetching.answers() == std::vector<std::string>{"- 200 300000"});
 }
 
-TEST_CASE("when the first of two is killed, the second goes on with its part") {
+TEST_CASE("when the first of two is killed, the second resumes its part") {
   Fetching fetching;
   Process first = fetch_process(fetching, "stall-100000");
   REQUIRE(grows_to(fetching, 100'000));
@@ -103,7 +103,7 @@ TEST_CASE("when the first of two is killed, the second goes on with its part") {
   CHECK(fetching.answers().back() == "bytes=100000- 206 200000");
 }
 
-TEST_CASE("one that waits for another can be interrupted, and the other is not disturbed") {
+TEST_CASE("a waiting fetch can be interrupted without an effect on the other") {
   Fetching fetching;
   Process first = fetch_process(fetching, "slow-3000");
   REQUIRE(grows_to(fetching, 3'000));

@@ -2,9 +2,9 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 
+#include "launch/unique_fd.hpp"
 #include "tools/data/sha256.hpp"
 #include "tools/data/some_file.hpp"
-#include "launch/unique_fd.hpp"
 
 using ddprun::fetch::Sha256;
 using ddprun::testing::sha256_of;
@@ -15,7 +15,7 @@ TEST_CASE("SHA-256 of the published examples") {
   CHECK(sha256_of(std::string(1'000'000, 'a')) == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-TEST_CASE("a file is read piece by piece, and the reading can be ended between two") {
+TEST_CASE("a file is read piece by piece, and reading can stop between pieces") {
   const ddprun::testing::TempDir folder;
   const std::string path = folder.write("file", std::string(1'000'000, 'a'));
   const auto read = [&](int most) {
@@ -31,7 +31,7 @@ TEST_CASE("a file is read piece by piece, and the reading can be ended between t
   CHECK_THROWS_WITH(read(2), "ended");
 }
 
-TEST_CASE("the sum can be asked for on the way, and begun again") {
+TEST_CASE("the sum is available before the end, and can be reset") {
   Sha256 sum;
   sum.update("a", 1);
   CHECK(sum.hex() == sha256_of("a"));

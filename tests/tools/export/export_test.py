@@ -1,4 +1,4 @@
-"""Reads what `ddprun export` wrote with TensorBoard's own reader and with Python's csv.
+"""Reads what `ddprun export` wrote with TensorBoard's reader and with Python's csv.
 
     export_test.py PROGRAM...    the program is ddprun-export, without its arguments
 """

@@ -58,7 +58,7 @@ TEST_CASE("the checksum is CRC-32C, masked") {
   CHECK(exporter::masked_crc32c(std::string(32, '\xff')) == masked(0x62A8AB43));
 }
 
-TEST_CASE("an export goes where it is told to, and again over itself") {
+TEST_CASE("an export writes to the given paths, and replaces an earlier export") {
   const testing::InTempDir folder;
   const std::string run = write_run(folder, "run", {});
   CHECK(exporter::export_run({run, "steps.csv", ""}) == std::vector<std::string>{"steps.csv"});
@@ -71,7 +71,7 @@ TEST_CASE("an export goes where it is told to, and again over itself") {
   CHECK(std::distance(fs::directory_iterator("deep/logs"), fs::directory_iterator()) == 1);
 }
 
-TEST_CASE("exports that cannot be made are refused with their reason") {
+TEST_CASE("an impossible export is refused with the reason") {
   const testing::InTempDir folder;
   const std::string run = write_run(folder, "run", {});
   CHECK(contains(error_of([&] { exporter::export_run({run, "", ""}); }), "2: ddprun export: expected --csv"));

@@ -1,4 +1,4 @@
-"""Opens a page of ddprun in a headless Chromium that reaches no network: every chart is drawn, no script fails.
+"""Opens a page of ddprun in a headless Chromium without network: every chart is drawn, no script fails.
 
     browser_test.py CHROMIUM COMMAND...    the command writes its page to the path that is added to it
 """
@@ -16,11 +16,11 @@ LONGEST = 120  # seconds
 
 
 class Seen(html.parser.HTMLParser):
-    """What stands in the document after its scripts have run."""
+    """The content of the document after its scripts have run."""
 
     def __init__(self):
         super().__init__()
-        self.drawings = []  # of each: how many marks its SVG has
+        self.drawings = []  # for each: the number of marks in its SVG
         self.widths = []  # of the SVGs
         self.tables = 0
         self.texts = []
@@ -52,7 +52,7 @@ class Seen(html.parser.HTMLParser):
 
 
 def chromium(program, page, *options, width=1280, height=3000):
-    """Its standard output and what its console and network said."""
+    """Its standard output and the messages of its console and network."""
     with tempfile.TemporaryDirectory() as profile:
         command = [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                    "--hide-scrollbars", f"--user-data-dir={profile}", f"--window-size={width},{height}",
@@ -62,7 +62,7 @@ def chromium(program, page, *options, width=1280, height=3000):
         return ran.stdout.decode(), ran.stderr.decode(errors="replace")
 
 
-# Chromium's own windows are no narrower than 500 pixels; a frame is.
+# Chromium's windows are at least 500 pixels wide; a frame can be narrower.
 PHONE = """<!doctype html><body style="margin:0"><iframe src="%s" width="390" height="%d" style="border:0"></iframe>
 <pre></pre><script>
 const frame = document.querySelector("iframe");
@@ -102,7 +102,7 @@ def drawn(program, page, **settings):
 
 
 def on_a_phone(program, page, height=6000):
-    """Nothing but a table, in a box of its own, may be scrolled sideways."""
+    """Only a table, in its own box, may scroll sideways."""
     frame = page.with_name("phone.html")
     frame.write_text(PHONE % (page.as_uri(), height))
     document, said = chromium(program, frame, "--dump-dom", "--allow-file-access-from-files")

@@ -1,4 +1,4 @@
-// Folders of runs, written by what writes a run's.
+// Run folders, written by the recorder of real runs.
 #pragma once
 
 #include <filesystem>

@@ -38,7 +38,7 @@ using Row = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("figures have four digits that count") {
+TEST_CASE("figures have four significant digits") {
   CHECK(figure(0) == "0");
   CHECK(figure(2) == "2");
   CHECK(figure(-2) == "-2");
@@ -66,7 +66,7 @@ TEST_CASE("units make the largest value readable") {
   CHECK(unit_of_bytes(1 << 20).factor == 1.0 / (1 << 20));
 }
 
-TEST_CASE("a bar has its value written behind it, and a NaN has no bar") {
+TEST_CASE("a bar has a value label, and a NaN has no bar") {
   Bars bars = two_bars();
   bars.series[0].values[1] = NAN;
   const json spec = spec_of(bars);
@@ -77,7 +77,7 @@ TEST_CASE("a bar has its value written behind it, and a NaN has no bar") {
   CHECK(spec["layer"][0]["encoding"]["x"]["title"] == "time (ms)");
 }
 
-TEST_CASE("the axis of bars begins at 0, or below for what is negative, and has room for the values") {
+TEST_CASE("the axis of bars starts at 0, or below for negative values, with space for labels") {
   Bars bars = two_bars();
   const auto domain = [&] { return spec_of(bars)["layer"][0]["encoding"]["x"]["scale"]; };
   CHECK(domain()["domainMin"] == 0);
@@ -88,7 +88,7 @@ TEST_CASE("the axis of bars begins at 0, or below for what is negative, and has 
   CHECK(domain()["domainMax"] == 1);
 }
 
-TEST_CASE("intervals and a line are layers of their own, within the axis") {
+TEST_CASE("intervals and a line are separate layers, within the axis") {
   Bars bars = two_bars();
   CHECK(spec_of(bars)["layer"].size() == 3);
   bars.series[0].low = {12, 6};
@@ -101,7 +101,7 @@ TEST_CASE("intervals and a line are layers of their own, within the axis") {
   CHECK(row(table_of(whole_chart("", "", bars)), 1) == Row{"b", "7 [6, 80]"});
 }
 
-TEST_CASE("a series with other values than groups is a mistake of the program") {
+TEST_CASE("a series with a wrong number of values is a logic error") {
   Bars bars = two_bars();
   bars.series[0].values.push_back(1);
   CHECK_THROWS_AS(spec_of(bars), std::logic_error);
@@ -110,7 +110,7 @@ TEST_CASE("a series with other values than groups is a mistake of the program") 
   CHECK_THROWS_AS(spec_of(bars), std::logic_error);
 }
 
-TEST_CASE("shares add up to 100, whatever their sum was") {
+TEST_CASE("shares add up to 100 per cent") {
   Shares shares{{"a", "b"}, {}};
   shares.series.push_back({"one", {1, 0}, {}, {}});
   shares.series.push_back({"two", {3, NAN}, {}, {}});
@@ -131,7 +131,7 @@ TEST_CASE("on a logarithmic axis only positive points are shown") {
   CHECK(values[0]["x"] == 16);
 }
 
-TEST_CASE("a logarithmic axis is marked at few powers") {
+TEST_CASE("a logarithmic axis has ticks at few powers") {
   Lines lines{{"size", Scale::log2, false, true}, {"rate", Scale::log10}, {}, false};
   lines.series.push_back({"a", {{4, 1e-4}, {1 << 30, 10}}, false});
   const json spec = spec_of(lines);
@@ -143,14 +143,14 @@ TEST_CASE("a logarithmic axis is marked at few powers") {
   CHECK(spec_of(lines)["layer"][0]["encoding"]["y"]["axis"]["values"] == json{2, 5, 10, 20});
 }
 
-TEST_CASE("an axis of epochs is marked at whole numbers alone") {
+TEST_CASE("an axis of epochs has only integer ticks") {
   const Lines lines{{"epoch", Scale::linear, true}, {"loss"}, {testing::line_of("a", {3, 2})}, false};
   CHECK(spec_of(lines)["layer"][0]["encoding"]["x"]["axis"]["values"] == json{1, 2});
   const Lines many{{"step", Scale::linear, true}, {"loss"}, {testing::line_of("a", std::vector<double>(500))}, false};
   CHECK_FALSE(spec_of(many)["layer"][0]["encoding"]["x"]["axis"].contains("values"));
 }
 
-TEST_CASE("what is ideal is a dashed layer with its name, and no entry of the legend") {
+TEST_CASE("an ideal line is a dashed layer with its name, without a legend entry") {
   Lines lines{{"ranks"}, {"rate"}, {testing::line_of("measured", {1, 2, 3})}, true};
   lines.series.push_back({"ideal", {{1, 1}, {3, 3}}, true});
   const json spec = spec_of(lines);
@@ -160,7 +160,7 @@ TEST_CASE("what is ideal is a dashed layer with its name, and no entry of the le
   CHECK(row(table_of(whole_chart("", "", lines)), 1) == Row{"2", "2", "-"});
 }
 
-TEST_CASE("a histogram's bins hold all of a series, outliers in the last one") {
+TEST_CASE("a histogram's bins hold all values of a series, outliers in the last bin") {
   Histogram histogram{{"time (ms)"}, {}};
   std::vector<double> times = testing::some_times(10, 3);
   times.push_back(1e6);
@@ -184,7 +184,7 @@ TEST_CASE("equal samples are one bin, and no samples are none") {
   CHECK(values_of(spec_of(histogram), 0).empty());
 }
 
-TEST_CASE("a span on a lane that is not there is a mistake of the program") {
+TEST_CASE("a span on an invalid lane is a logic error") {
   Timeline timeline = testing::some_timeline();
   CHECK(row(table_of(whole_chart("", "", timeline)), 3) ==
         Row{"rank 0: buckets", "bucket 0, 25.0 MiB", "7.500", "9.700", "2.200"});
@@ -192,7 +192,7 @@ TEST_CASE("a span on a lane that is not there is a mistake of the program") {
   CHECK_THROWS_AS(spec_of(timeline), std::logic_error);
 }
 
-TEST_CASE("a drawing of its own has the title, one in a page has the page's") {
+TEST_CASE("a separate drawing has a title, a chart in a page uses the page's") {
   CHECK_FALSE(spec_of(two_bars()).contains("title"));
   CHECK(spec_of(two_bars())["width"] == "container");
   CHECK(spec_of(two_bars(), 640)["title"]["text"] == "a title");
@@ -200,13 +200,13 @@ TEST_CASE("a drawing of its own has the title, one in a page has the page's") {
   CHECK(spec_of(two_bars(), 640)["width"] == 640);
 }
 
-TEST_CASE("text that is no UTF-8 is replaced, not refused") {
+TEST_CASE("invalid UTF-8 is replaced, not refused") {
   Bars bars = two_bars();
   bars.groups[0] = "\xff\xfe";
   CHECK(values_of(spec_of(bars), 0)[0]["group"] == "\xef\xbf\xbd\xef\xbf\xbd");
 }
 
-TEST_CASE("a legend takes no more columns than a phone has room for") {
+TEST_CASE("a legend has only columns that fit on a phone") {
   const auto columns = [](const std::vector<std::string>& names) {
     Lines lines{{"x"}, {"y"}, {}, false};
     for (const std::string& name : names) lines.series.push_back(testing::line_of(name, {1, 2}));

@@ -3,11 +3,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "tools/report/page.hpp"
-#include "tools/report/some_page.hpp"
 #include "support/contains.hpp"
 #include "support/process.hpp"
 #include "support/read_file.hpp"
+#include "tools/report/page.hpp"
+#include "tools/report/some_page.hpp"
 
 using namespace ddprun;
 using ddprun::testing::contains;
@@ -45,7 +45,7 @@ TEST_CASE("the charts are one JSON document, with both themes") {
   CHECK(charts["dark"].is_object());
 }
 
-TEST_CASE("a half chart that no other stands beside takes the whole width") {
+TEST_CASE("a half chart without a neighbour has the full width") {
   report::Page page;
   report::Section section;
   for (const bool half : {true, true, true, false, true}) {
@@ -58,19 +58,19 @@ TEST_CASE("a half chart that no other stands beside takes the whole width") {
   CHECK(count(html, "class=\"whole\"") == 3);
 }
 
-TEST_CASE("a page without charts is one, too") {
+TEST_CASE("a page without charts is valid") {
   report::Page page;
   page.title = "Empty";
   CHECK(contains(report::to_html(page, kAssets), R"("charts":[)"));
 }
 
-TEST_CASE("a page forbids itself every connection") {
+TEST_CASE("a page forbids all connections") {
   const std::string html = report::to_html(testing::some_page(), kAssets);
   CHECK(contains(html, "default-src 'none'"));
   CHECK_FALSE(contains(html, "src=\"http"));
 }
 
-TEST_CASE("a program without its share folder says what is missing, and writes nothing") {
+TEST_CASE("without its share folder the program reports the missing file, and writes nothing") {
   const testing::TempDir folder;
   std::filesystem::create_directory(folder.path() / "bin");
   const auto program = folder.path() / "bin" / "page_tool", page = folder.path() / "page.html";

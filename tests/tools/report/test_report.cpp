@@ -4,14 +4,14 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "tools/report/bench_page.hpp"
-#include "tools/report/report.hpp"
-#include "tools/report/some_page.hpp"
-#include "tools/report/some_run.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
 #include "support/variable.hpp"
+#include "tools/report/bench_page.hpp"
+#include "tools/report/report.hpp"
+#include "tools/report/some_page.hpp"
+#include "tools/report/some_run.hpp"
 
 using namespace ddprun;
 using nlohmann::json;
@@ -39,7 +39,7 @@ std::size_t files_in(const fs::path& folder) {
 
 }  // namespace
 
-TEST_CASE("bench results give bandwidth and time over message size, a line a backend") {
+TEST_CASE("bench results give bandwidth and time over message size, one line per backend") {
   const testing::TempDir folder;
   const std::string path = write_bench(
       folder, "b.json", {bench_row("gloo", 4096, 2e-6), bench_row("gloo", 4, 1e-6), bench_row("ucx", 4096, 1e-6)});
@@ -53,7 +53,7 @@ TEST_CASE("bench results give bandwidth and time over message size, a line a bac
   CHECK(page.sections[1].tables[0].table.rows()[1] == Row{"host", "here"});
 }
 
-TEST_CASE("results of a CPU and of a GPU are told apart, and those from before there were GPUs are a CPU's") {
+TEST_CASE("CPU and GPU results are distinguished, and files without a device are CPU results") {
   const testing::TempDir folder;
   json on_gpu = bench_row("ucx", 4, 1e-6);
   on_gpu["device"] = "cuda";
@@ -64,7 +64,7 @@ TEST_CASE("results of a CPU and of a GPU are told apart, and those from before t
   CHECK(lines.series[1].name == "ucx ring, cuda");
 }
 
-TEST_CASE("lines of bench results are named by what tells them apart") {
+TEST_CASE("lines of bench results are named by what distinguishes them") {
   const testing::TempDir folder;
   const std::string one =
       write_bench(folder, "one.json", {bench_row("gloo", 4, 1e-6), bench_row("gloo", 4, 1e-6, true)});
@@ -75,7 +75,7 @@ TEST_CASE("lines of bench results are named by what tells them apart") {
   CHECK(lines.series[1].name == "gloo ring, in place, one.json");
 }
 
-TEST_CASE("what is no bench result, or not there, or half of each, is an error with the path") {
+TEST_CASE("an invalid, missing or mixed input is an error with the path") {
   const testing::TempDir folder;
   for (const char* text : {"", "{}", "[1]", R"({"ddprun_bench": 1, "rows": [{}], "environment": {}})"}) {
     const std::string path = folder.write("b.json", text);
@@ -87,7 +87,7 @@ TEST_CASE("what is no bench result, or not there, or half of each, is an error w
   CHECK(contains(error_of([&] { report::page_of({folder.path().string()}); }), "no folder of a run"));
 }
 
-TEST_CASE("the page goes into the one folder that is named, else here, or where it is told to") {
+TEST_CASE("the page goes into the one given folder, else here, or to --out") {
   const testing::InTempDir folder;
   const std::string one = write_run(folder, "one", {}), two = write_run(folder, "two", {});
   const auto place = [](std::vector<std::string> paths, const std::string& out) {
@@ -104,7 +104,7 @@ TEST_CASE("the page goes into the one folder that is named, else here, or where 
                  "1: cannot write no/such/page.html: there is no folder no/such"));
 }
 
-TEST_CASE("charts are drawn as PNG and SVG into a folder beside the page") {
+TEST_CASE("charts are drawn as PNG and SVG into a folder next to the page") {
   const testing::InTempDir folder;
   const auto paths = report::write({{}, "page.html", true, true}, testing::some_page());
   REQUIRE(paths.size() == 1 + 2 * 10);
@@ -118,7 +118,7 @@ TEST_CASE("charts are drawn as PNG and SVG into a folder beside the page") {
   CHECK(files_in("page-charts") == 20);
 }
 
-TEST_CASE("the page that a comparison has left is drawn, and copied where that is asked for") {
+TEST_CASE("the page of a comparison is drawn, and copied to --out") {
   const testing::InTempDir folder;
   folder.write("compare.json", "{}");
   CHECK(contains(error_of([] { report::make({{"."}, "", false, true}); }), "2: .: has no report.html"));
@@ -133,7 +133,7 @@ TEST_CASE("the page that a comparison has left is drawn, and copied where that i
   CHECK(testing::read_file("report.html") == before);
 }
 
-TEST_CASE("where charts cannot be drawn one line says what to do, and nothing is written") {
+TEST_CASE("if charts cannot be drawn, one line gives advice, and nothing is written") {
   const testing::InTempDir folder;
   const auto reason = [](const char* python) {
     const testing::Variable variable("DDPRUN_CHARTS_PYTHON", python);
@@ -149,7 +149,7 @@ TEST_CASE("where charts cannot be drawn one line says what to do, and nothing is
   CHECK(files_in(".") == 1);
 }
 
-TEST_CASE("drawings that cannot all be written are not written at all") {
+TEST_CASE("drawings are written all or not at all") {
   const testing::InTempDir folder;
   fs::create_directories("page-charts/02-performance-gain.svg/in-the-way");
   CHECK(contains(error_of([] {

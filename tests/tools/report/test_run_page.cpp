@@ -70,7 +70,7 @@ TEST_CASE("a run's page has its results, curves, times and environment") {
   CHECK(page.sections[2].tables[0].table.rows().size() == 2);
 }
 
-TEST_CASE("what was not measured is not on the page") {
+TEST_CASE("figures that were not measured are not on the page") {
   const testing::TempDir folder;
   SomeRun run;
   run.ranks = 1;
@@ -89,10 +89,10 @@ TEST_CASE("what was not measured is not on the page") {
 TEST_CASE("the loss over steps is the mean over all ranks' samples") {
   const testing::TempDir folder;
   const Page page = page_of_runs({write_run(folder, "net", {})});
-  CHECK(rows_of(page, "Training loss over steps")[0] == Row{"1", "0.6667"});  // 64 of 96 samples are of rank 1
+  CHECK(rows_of(page, "Training loss over steps")[0] == Row{"1", "0.6667"});  // rank 1 has 64 of 96 samples
 }
 
-TEST_CASE("the learning rate is shown where it changes") {
+TEST_CASE("the learning rate is shown if it changes") {
   const testing::TempDir folder;
   SomeRun run;
   run.change = [](record::StepRecord& step) { step.lr = 0.1; };
@@ -101,7 +101,7 @@ TEST_CASE("the learning rate is shown where it changes") {
   CHECK(rows_of(page_of_runs({write_run(folder, "falling", run)}), "Learning rate")[1] == Row{"2", "0.05000"});
 }
 
-TEST_CASE("of several runs each is a line, and the slowest rank counts") {
+TEST_CASE("several runs have one line each, of the slowest rank") {
   const testing::TempDir folder;
   const Page page =
       page_of_runs({write_run(folder, "gloo-20261122-101500", {}), write_run(folder, "ucx-20261122-101501", {})});
@@ -112,7 +112,7 @@ TEST_CASE("of several runs each is a line, and the slowest rank counts") {
   CHECK(page.sections[0].tables[0].table.columns()[2].title == "ucx");
 }
 
-TEST_CASE("names keep their time where they would be alike without, and their folders where they would be with it") {
+TEST_CASE("run names include the time, or also the folder, if they would not be unique") {
   const auto names = [](const std::vector<std::string>& dirs) {
     std::vector<record::Run> runs(dirs.size());
     for (std::size_t i = 0; i < dirs.size(); ++i) runs[i].dir = dirs[i];
@@ -126,7 +126,7 @@ TEST_CASE("names keep their time where they would be alike without, and their fo
   CHECK(names({"one/a", "two/a"}) == Row{"one/a", "two/a"});
 }
 
-TEST_CASE("throughput over ranks stands against the line that the fewest ranks promise") {
+TEST_CASE("throughput over ranks is compared with ideal scaling from the fewest ranks") {
   const testing::TempDir folder;
   SomeRun one, two, four;
   one.ranks = 1;
@@ -148,7 +148,7 @@ TEST_CASE("throughput over ranks stands against the line that the fewest ranks p
   CHECK(lines.series.back().points.back().y == 4000);
 }
 
-TEST_CASE("strategy dp shows what lies between its devices, and their memory") {
+TEST_CASE("strategy dp shows its communication parts and the memory of its devices") {
   const testing::TempDir folder;
   SomeRun run;
   run.ranks = 1;
@@ -163,7 +163,7 @@ TEST_CASE("strategy dp shows what lies between its devices, and their memory") {
   CHECK(rows_of(page, "Memory by device") == std::vector<Row>{{"device 0", "3"}, {"device 1", "1"}});
 }
 
-TEST_CASE("steps that were replayed have a part and a column of their own") {
+TEST_CASE("replayed steps have their own part and column") {
   const testing::TempDir folder;
   SomeRun replayed;
   replayed.summary.split.graph = 0.004;
@@ -181,7 +181,7 @@ TEST_CASE("steps that were replayed have a part and a column of their own") {
   CHECK(rank.size() == without.sections.at(2).tables.front().table.rows().front().size() + 1);
 }
 
-TEST_CASE("a run on GPUs tells what they were at") {
+TEST_CASE("a run on GPUs reports their figures") {
   const testing::TempDir folder;
   const auto dir = write_run(folder, "gpu", {});
   folder.write("gpu/gpus-rank0.jsonl",
@@ -197,7 +197,7 @@ TEST_CASE("a run on GPUs tells what they were at") {
         std::vector<Row>{{"0", "1", "85 %", "2.00 MiB", "", "", "60 C", "400 W"}, {"1", "0", "", "", "", "", "", ""}});
 }
 
-TEST_CASE("many steps are thinned to medians, and the page says so") {
+TEST_CASE("many steps are reduced to medians, and the page says so") {
   std::vector<Point> points;
   for (int i = 0; i < 1001; ++i) points.push_back({static_cast<double>(i), i == 500 ? 1e9 : 1.0});
   std::size_t window = 0;
@@ -221,7 +221,7 @@ TEST_CASE("texts of a run's files are escaped") {
   CHECK_FALSE(contains(html, "<b>"));
 }
 
-TEST_CASE("a run that has not ended is refused, with what is missing") {
+TEST_CASE("a run that has not ended is refused, and the missing file is named") {
   const testing::TempDir folder;
   const std::string dir = write_run(folder, "killed", {});
   std::filesystem::remove(dir + "/summary.json");

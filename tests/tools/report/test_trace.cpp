@@ -3,10 +3,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "tools/report/trace.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "tools/conformance/temp_dir.hpp"
+#include "tools/report/trace.hpp"
 
 using namespace ddprun;
 using nlohmann::json;
@@ -38,12 +38,12 @@ void write_trace(const testing::TempDir& folder, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("the last traced step is shown, two lanes a rank, from its begin on") {
+TEST_CASE("the last traced step is shown from its start, two lanes per rank") {
   const testing::TempDir folder;
   json events = {span("forward", 0, 9, 100, 200),     span("forward", 0, 10, 5000, 6000),
                  span("backward", 0, 10, 6000, 9000), allreduce(0, 10, 0, 7000, 8500),
                  span("forward", 1, 10, 5250, 6100),  span("optimizer", 1, 10, 9000, 9100)};
-  events.push_back({{"name", "forward"}, {"ph", "X"}, {"pid", 0}, {"ts", 1}, {"dur", 1}});  // the profiler's own
+  events.push_back({{"name", "forward"}, {"ph", "X"}, {"pid", 0}, {"ts", 1}, {"dur", 1}});  // from the profiler
   events.push_back({{"name", "process_name"}, {"ph", "M"}, {"pid", 0}, {"args", {{"name", "rank 0"}}}});
   write_trace(folder, json{{"traceEvents", events}}.dump());
   const auto chart = report::step_timeline(folder.path().string());
@@ -59,7 +59,7 @@ TEST_CASE("the last traced step is shown, two lanes a rank, from its begin on") 
                          {"rank 1: compute", "optimizer", "4", "4.100", "0.1000"}});
 }
 
-TEST_CASE("a run without a trace, or with none of our spans, has no timeline") {
+TEST_CASE("a run without a trace, or without ddprun's spans, has no timeline") {
   const testing::TempDir folder;
   CHECK_FALSE(report::step_timeline(folder.path().string()));
   write_trace(folder, R"({"traceEvents": []})");
@@ -73,7 +73,7 @@ TEST_CASE("a damaged trace is an error with its path") {
     write_trace(folder, text);
     const std::string error = testing::error_of([&] { report::step_timeline(folder.path().string()); });
     CHECK_MESSAGE(
-        testing::contains(error, "2: " + (folder.path() / "trace/trace.json").string() + ": no trace of ddprun"),
+        testing::contains(error, "2: " + (folder.path() / "trace/trace.json").string() + ": not a trace of ddprun"),
         text << error);
   }
 }

@@ -20,7 +20,7 @@ TEST_CASE("the grid has every combination, the last key fastest") {
   CHECK(trials == std::vector<Trial>{{"a.b=1", "c.d=x"}, {"a.b=1", "c.d=y"}, {"a.b=2", "c.d=x"}, {"a.b=2", "c.d=y"}});
 }
 
-TEST_CASE("what is drawn lies in its range, differs, and comes again with its seed") {
+TEST_CASE("random values lie in their range, differ, and are the same for the same seed") {
   const std::vector<std::string> varied = {"optimizer.lr=0.001..0.1", "data.batch_size=16..256",
                                            "optimizer.name=sgd,adam"};
   const auto trials = trials_of(varied, 50, 1);
@@ -34,7 +34,7 @@ TEST_CASE("what is drawn lies in its range, differs, and comes again with its se
     CHECK(trial[1].find_first_not_of("0123456789", 16) == std::string::npos);
     CHECK((trial[2] == "optimizer.name=sgd" || trial[2] == "optimizer.name=adam"));
   }
-  CHECK(small > 12);  // half of them, as the range has two powers of ten
+  CHECK(small > 12);  // half of them: the range has two powers of ten
   CHECK(small < 38);
   CHECK(std::set<Trial>(trials.begin(), trials.end()).size() == 50);
   CHECK(trials_of(varied, 50, 1) == trials);
@@ -42,18 +42,18 @@ TEST_CASE("what is drawn lies in its range, differs, and comes again with its se
   CHECK(trials_of({"a.b=1,2"}, 10, 1).size() == 2);
 }
 
-TEST_CASE("ranges that make no sense are refused") {
-  const auto fault_of = [](const std::string& vary, std::optional<int64_t> draws) {
+TEST_CASE("invalid ranges are refused") {
+  const auto refusal_of = [](const std::string& vary, std::optional<int64_t> draws) {
     return error_of([&] { trials_of({vary}, draws, 0); });
   };
-  CHECK(contains(fault_of("a.b=1..2", std::nullopt), "2: --vary a.b=1..2: a range needs --random N"));
-  CHECK(contains(fault_of("a.b=0..2", 3), "0 < LOW < HIGH"));
-  CHECK(contains(fault_of("a.b=2..1", 3), "0 < LOW < HIGH"));
-  CHECK(contains(fault_of("a.b=1..2,5", 3), "a range stands alone"));
+  CHECK(contains(refusal_of("a.b=1..2", std::nullopt), "2: --vary a.b=1..2: a range needs --random N"));
+  CHECK(contains(refusal_of("a.b=0..2", 3), "0 < LOW < HIGH"));
+  CHECK(contains(refusal_of("a.b=2..1", 3), "0 < LOW < HIGH"));
+  CHECK(contains(refusal_of("a.b=1..2,5", 3), "a range must be the only value"));
   CHECK(trials_of({"model.name=../x.so"}, 1, 0)[0][0] == "model.name=../x.so");
 }
 
-TEST_CASE("a trial loses by the median of those that finished") {
+TEST_CASE("a trial is stopped by the median of the finished trials") {
   const std::vector<std::vector<double>> finished = {{1.0, 0.5}, {2.0, 0.7}, {3.0, 0.6}};
   CHECK_FALSE(is_loser({}, finished, true));
   CHECK(is_loser({2.1}, finished, true));
@@ -62,11 +62,11 @@ TEST_CASE("a trial loses by the median of those that finished") {
   CHECK_FALSE(is_loser({9, 0.59}, finished, true));
   CHECK(is_loser({0.1}, finished, false));
   CHECK_FALSE(is_loser({9}, finished, false));
-  CHECK_FALSE(is_loser({9, 9, 9}, finished, true));  // nobody came so far
-  CHECK_FALSE(is_loser({9}, {{1.0}}, true));         // one alone is no median
+  CHECK_FALSE(is_loser({9, 9, 9}, finished, true));  // no trial has finished this epoch
+  CHECK_FALSE(is_loser({9}, {{1.0}}, true));         // one trial is too few for a median
 }
 
-TEST_CASE("results are sorted: finished before stopped before failed, the best first") {
+TEST_CASE("results are sorted: finished, stopped, failed; best first") {
   const auto trial = [](const char* name, Outcome outcome, double loss) {
     TrialResult result;
     result.variant.name = name;

@@ -1,4 +1,4 @@
-"""What ddprun takes from the Python package vl-convert-python: Vega for the page, and charts as SVG and PNG.
+"""What ddprun uses of the Python package vl-convert-python: Vega for the page, and charts as SVG and PNG.
 
     charts.py bundle FILE    writes Vega, Vega-Lite and vega-embed as one script
     charts.py render FILE    draws what the file asks for: {"config": ..., "scale": 2, "charts": [{"path": ..., "spec":
@@ -19,7 +19,7 @@ def draw(chart, request):
 
 
 def write(files):
-    """{path: content}: all of them or, where one cannot be written, none."""
+    """Writes {path: content}: all of them or, if one cannot be written, none."""
     asides = {path: f"{path}.tmp-{os.getpid()}" for path in files}
     try:
         for path, content in files.items():

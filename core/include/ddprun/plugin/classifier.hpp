@@ -1,4 +1,4 @@
-// ddprun/plugin/classifier.hpp: what models that tell classes apart share: cross entropy, and the highest score as the answer.
+// ddprun/plugin/classifier.hpp: what models that classify share: cross entropy, and the highest score as the answer.
 #pragma once
 
 #include <cstdint>

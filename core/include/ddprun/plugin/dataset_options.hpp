@@ -71,7 +71,7 @@ class DatasetOptions {
     return values;
   }
 
-  // Words with commas between them, without the spaces around them. An empty one is a fault.
+  // Words with commas between them, without the spaces around them. An empty one is an error.
   std::vector<std::string> list(const std::string& key, const std::string& fallback) const {
     const std::string all = text(key, fallback);
     std::vector<std::string> parts;

@@ -1,4 +1,5 @@
-// ddprun/plugin/dataset_plugin.hpp: a data set as a C++ class, and the C table of dataset_entry.h made from it. Torch-free.
+// ddprun/plugin/dataset_plugin.hpp: a data set as a C++ class, and the C table of dataset_entry.h made from it.
+// Torch-free.
 #pragma once
 
 #include <cstddef>
@@ -63,8 +64,8 @@ struct DatasetContext {
   uint64_t seed = 0;                           // experiment.seed: of all that is random
 };
 
-// A fault that the user can mend: of an option, a folder, a file. what() is the reason alone, in one line; the host
-// puts the place in the config before it. key() is the key at fault, below "data.": "root" or "options.samples".
+// An error that the user can correct: in an option, a folder, a file. what() is only the reason, in one line; the host
+// puts the place in the config before it. key() is the key with the error, below "data.": "root" or "options.samples".
 class InvalidDataset : public std::runtime_error {
  public:
   InvalidDataset(std::string key, const std::string& reason) : std::runtime_error(reason), key_(std::move(key)) {}

@@ -17,8 +17,8 @@
 
 namespace ddprun {
 
-// When a process started, in clock ticks since boot: tells it from a later process with the same number. 0 if there is
-// no such process.
+// When a process started, in clock ticks since boot: distinguishes it from a later process with the same number. 0 if
+// there is no such process.
 inline uint64_t start_time(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text;
@@ -34,7 +34,7 @@ inline uint64_t start_time(pid_t pid) {
   return started;
 }
 
-// Watches one process by a pidfd, which is never given to a later process, and which tells a zombie from the living.
+// Watches one process by a pidfd, which never refers to a later process and reports a zombie as ended.
 class ProcessWatch {
  public:
   ProcessWatch() = default;

@@ -1,5 +1,5 @@
-// ddprun/plugin/topology.hpp: who talks to whom about what in a ring, in recursive doubling and in a binomial tree, as pure
-// functions of (rank, size, step). No I/O, no allocation, no state; the same for every transport.
+// ddprun/plugin/topology.hpp: who talks to whom about what in a ring, in recursive doubling and in a binomial tree, as
+// pure functions of (rank, size, step). No I/O, no allocation, no state; the same for every transport.
 //
 // Ranks are 0 .. size - 1, size >= 1; counts and offsets are in elements. Arguments outside these ranges are the
 // caller's bug. Any thread.
@@ -88,7 +88,7 @@ struct Doubling {
   constexpr Block given(int round, uint64_t count) const { return share(peer(round), round + 1, count); }
 
  private:
-  // Bit k of a rank tells which half it keeps in round k.
+  // Bit k of a rank says which half the rank keeps in round k.
   constexpr Block share(int of_rank, int halvings, uint64_t count) const {
     int first = 0, parts = core();
     for (int round = 0; round < halvings; ++round) {

@@ -1,4 +1,4 @@
-// A lazily loaded library is used only where it was built from the headers of its plugin.
+// A lazily loaded library is used only if it was built from the headers of its plugin.
 #include <doctest/doctest.h>
 
 #include "lazy/library.hpp"
@@ -41,7 +41,7 @@ std::string built_from_others(const std::string& file, const std::string& versio
 
 }  // namespace
 
-TEST_CASE("a library of the plugin's version makes the backend") {
+TEST_CASE("a library of the plugin's version creates the backend") {
   CHECK(join(LAZY_TEST_fitting)->barrier().wait(std::chrono::seconds(1)).algorithm == std::string("copy"));
 }
 
@@ -50,6 +50,6 @@ TEST_CASE("a library of another version is refused before it is called") {
   CHECK(refusal(LAZY_TEST_unversioned) == built_from_others(LAZY_TEST_unversioned, "unknown"));
 }
 
-TEST_CASE("a library that is missing is named with what to do") {
+TEST_CASE("the error names a missing library, and what to do") {
   CHECK(refusal("/nowhere/libnone.so").starts_with("a library is missing: /nowhere/libnone.so"));
 }

@@ -1,4 +1,4 @@
-// How fast each table of plugins/lib/reduction is: bytes read and written per second, from the caches that they fit into.
+// The speed of each table of plugins/lib/reduction: bytes read and written per second, with vectors in the caches.
 //   reduction_speed [bytes of a vector]...
 #include <algorithm>
 #include <chrono>

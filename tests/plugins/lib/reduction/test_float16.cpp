@@ -12,7 +12,7 @@ namespace {
 
 using namespace ddprun::reduction;
 
-// What a 16-bit float with this many exponent and fraction bits means, from the definition in IEEE 754.
+// The value of a 16-bit float with this many exponent and fraction bits, from the definition in IEEE 754.
 double value_of(uint32_t pattern, int exponent_bits, int fraction_bits) {
   const int bias = (1 << (exponent_bits - 1)) - 1;
   const int exponent = static_cast<int>(pattern >> fraction_bits) & ((1 << exponent_bits) - 1);
@@ -36,14 +36,14 @@ struct Brain {
   static uint32_t store(float value) { return to_bfloat16(value).pattern; }
 };
 
-// Patterns of the positive numbers count upwards, so the two neighbours of a value are found by its pattern.
+// The patterns of positive numbers are ascending, so a value's two neighbours are found by its pattern.
 template <class T>
 void check_rounding_between(uint32_t lower) {
   const double below = value_of(lower, T::exponent, T::fraction);
   double above = value_of(lower + 1, T::exponent, T::fraction);
-  // The largest number rounds up where the next one would be, if there were one.
+  // The largest number rounds up at the point where it would, if a next number existed.
   if (std::isinf(above)) above = 2 * below - value_of(lower - 1, T::exponent, T::fraction);
-  const auto tie = static_cast<float>((below + above) / 2);  // exact: one bit more than the type has
+  const auto tie = static_cast<float>((below + above) / 2);  // exact: float has more bits than the type
   const float before = std::nextafterf(tie, 0.0f);
   const float after = std::nextafterf(tie, std::numeric_limits<float>::infinity());
   const uint32_t even = lower + (lower & 1u);

@@ -32,14 +32,14 @@ constexpr std::array<Op, 4> kOps = {Op::sum, Op::min, Op::max, Op::product};
 __extension__ using Wide = __int128;
 __extension__ using UnsignedWide = unsigned __int128;
 
-// In arithmetic that cannot overflow, then cut to the type.
+// Computed in arithmetic that cannot overflow, then cut to the type.
 template <class T>
 T expected_integer(Op op, T a, T b) {
   const Wide x = a, y = b;
   const Wide exact = op == Op::sum       ? x + y
                      : op == Op::product ? x * y
                      : op == Op::min     ? std::min(x, y)
-                                            : std::max(x, y);
+                                         : std::max(x, y);
   std::make_unsigned_t<T> bits = static_cast<std::make_unsigned_t<T>>(static_cast<UnsignedWide>(exact));
   T result;
   std::memcpy(&result, &bits, sizeof result);
@@ -108,8 +108,8 @@ TEST_CASE("float32 and float64 follow IEEE 754, and a NaN on either side gives a
   check_floating<double>(DType::float64);
 }
 
-// All patterns against a set that has every kind of number; the reference is rounded from float64 in one step, which is
-// right for sum and product of such short fractions.
+// All patterns against a set that has every kind of number. The reference is rounded from float64 in one step, which is
+// exact enough for the sum and product of such short fractions.
 template <class T>
 void check_sixteen_bits(DType dtype, T (*store)(float)) {
   const std::vector<float> others = {0.0f,
@@ -163,7 +163,7 @@ TEST_CASE("a reduction may write over either operand") {
   }
 }
 
-// 2^-9 is less than half of bfloat16's last place at 1; three of them are more.
+// 2^-9 is less than half of bfloat16's last place at 1; three of them are more than half.
 TEST_CASE("reduce_all adds 16-bit floats in float32 and rounds once") {
   const BFloat16 one = to_bfloat16(1.0f), little = to_bfloat16(0x1p-9f);
   const void* const from[] = {&one, &little, &little, &little};

@@ -1,4 +1,4 @@
-// The loops of plugins/lib/reduction for each instruction set: all give the same bits, wherever the vectors lie.
+// The loops of plugins/lib/reduction for each instruction set: all give the same bits, wherever the vectors are.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 using namespace ddprun::reduction;
 
 using Bytes = std::vector<uint8_t>;
-constexpr std::size_t kGuard = 64;  // bytes behind each result that must stay as they are
+constexpr std::size_t kGuard = 64;  // bytes after each result that must not change
 
 template <class Unsigned>
 bool is_nan(const uint8_t* element, int exponent_bits, int fraction_bits) {
@@ -40,7 +40,7 @@ std::size_t size_of(int32_t dtype) {
   return ddprun::size_of(static_cast<ddprun::DType>(dtype));
 }
 
-// The index of the first element that differs, or -1. One NaN is as good as another.
+// The index of the first element that differs, or -1. All NaNs count as equal.
 int64_t first_difference(int32_t dtype, const Bytes& a, const Bytes& b, std::size_t begin, std::size_t count) {
   const std::size_t size = size_of(dtype);
   for (std::size_t i = 0; i < count; ++i) {
@@ -148,7 +148,7 @@ TEST_CASE("reducing two vectors at a time gives what reduce_all gives for two") 
   });
 }
 
-TEST_CASE("results may lie where the sources lay") {
+TEST_CASE("results may overwrite the sources") {
   for_each_case([](const Case& c, std::mt19937& random) {
     const auto sources = sources_of(c, random);
     const auto expected = run(kPlain, c, sources);
@@ -163,7 +163,7 @@ TEST_CASE("results may lie where the sources lay") {
   });
 }
 
-TEST_CASE("every instruction set divides as the plain loops do, and leaves integers alone") {
+TEST_CASE("every instruction set divides as the plain loops do, and does not change integers") {
   for_each_case([](const Case& c, std::mt19937& random) {
     const auto source = at_offset(numbers(random, c.dtype, c.count), c.offset);
     for (const Table* table : usable_tables()) {

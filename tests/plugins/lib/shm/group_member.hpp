@@ -1,4 +1,4 @@
-// A rank of a Group in a test: the group with all that it stands on, joined through the test's own exchange.
+// A rank of a Group in a test, with all that the group needs, joined through the test's own exchange.
 #pragma once
 
 #include <memory>

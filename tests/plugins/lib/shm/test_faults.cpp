@@ -1,4 +1,4 @@
-// What becomes of ranks that share memory when one of them stays away, aborts, or dies.
+// Ranks that share memory, if one of them stays away, aborts, or dies.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -19,7 +19,7 @@ using std::chrono::seconds;
 
 namespace {
 
-// Where the ranks are when it happens: which path their collectives go.
+// The code path of the ranks' collectives when the error happens.
 struct Path {
   std::size_t count;
   bool allocated;
@@ -38,7 +38,7 @@ void allreduce(GroupMember& member, const Path& path, Vector& vector) {
   member.allreduce(DType::float32, Op::max, vector.data, vector.data, path.count);
 }
 
-// Allreduces until that fails; reports the status and the text.
+// Runs allreduces until one fails; reports its status and text.
 void report_the_end(Rank& rank, GroupMember& member, const Path& path, Vector& vector) {
   try {
     while (true) allreduce(member, path, vector);
@@ -47,7 +47,7 @@ void report_the_end(Rank& rank, GroupMember& member, const Path& path, Vector& v
   }
 }
 
-// All that a rank has reported.
+// Everything that a rank has reported.
 std::string said(const Outcome& outcome) {
   std::string text;
   for (const auto& record : outcome.records) text += record;
@@ -60,7 +60,7 @@ std::string failure_text(CommStatus status, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a rank that is killed is named by all others, long before the deadline") {
+TEST_CASE("all other ranks name a killed rank, long before the deadline") {
   for (const Path& path : kPaths) {
     for (const bool busy : {true, false}) {
       CAPTURE(path.count);
@@ -98,7 +98,7 @@ TEST_CASE("abort from another thread, or the host's flag, ends the call, and the
         Vector vector(member, path);
         rank.meet();
         if (rank.rank() == 0) {
-          rank.meet();  // stays away until the others have given up
+          rank.meet();  // stays away until the others have failed
           return;
         }
         std::thread other([&] {
@@ -117,7 +117,7 @@ TEST_CASE("abort from another thread, or the host's flag, ends the call, and the
   }
 }
 
-TEST_CASE("a rank that does not come is named at the deadline") {
+TEST_CASE("the deadline's error names a rank that does not come") {
   for (const Path& path : kPaths) {
     CAPTURE(path.count);
     const auto outcomes = run_ranks(2, As::processes, seconds(60), [&](Rank& rank) {
@@ -134,7 +134,7 @@ TEST_CASE("a rank that does not come is named at the deadline") {
   }
 }
 
-TEST_CASE("a rank that leaves the group is named, and what it has sent before still counts") {
+TEST_CASE("the others name a rank that leaves the group; its earlier data still counts") {
   for (const As as : {As::processes, As::threads}) {
     CAPTURE(name_of(as));
     const auto outcomes = run_ranks(3, as, seconds(60), [](Rank& rank) {
@@ -156,7 +156,7 @@ TEST_CASE("a rank that leaves the group is named, and what it has sent before st
   }
 }
 
-TEST_CASE("what a rank that left has allocated stays its own") {
+TEST_CASE("a rank that has left keeps its allocations") {
   CHECK(failures(run_ranks(2, As::processes, seconds(60), [](Rank& rank) {
           GroupMember member(rank);
           auto* data = static_cast<float*>(member.group().alloc(1 << 20));
@@ -167,7 +167,7 @@ TEST_CASE("what a rank that left has allocated stays its own") {
         })) == "");
 }
 
-TEST_CASE("alloc of more than there is fails on all ranks alike, and the group lives on") {
+TEST_CASE("alloc of more memory than there is fails on all ranks alike, and the group can continue") {
   CHECK(failures(run_ranks(2, As::processes, seconds(60), [](Rank& rank) {
           GroupMember member(rank);
           for (const uint64_t bytes : {uint64_t{1} << 50, ~uint64_t{0}}) {

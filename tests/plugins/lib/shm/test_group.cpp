@@ -28,13 +28,13 @@ std::size_t bytes_of(DType dtype) {
   return ddprun::size_of(dtype);
 }
 
-// A guard of so many bytes stands before and behind each buffer.
+// The size in bytes of the guards before and after each buffer.
 constexpr std::size_t kGuard = 64;
 constexpr std::byte kUntouched{0xa5};
 
 enum class From { allocated, elsewhere };
 
-// Where the vectors of a test lie: in a whole allocation, at an offset within one, or in memory of the rank's own.
+// Where the vectors of a test are: in a whole allocation, at an offset within one, or in the rank's private memory.
 class Buffer {
  public:
   Buffer(GroupMember& member, From from) {
@@ -45,7 +45,7 @@ class Buffer {
       data_ = own_.data();
     }
   }
-  // `bytes` bytes, `offset` behind the guard, all untouched.
+  // `bytes` bytes, `offset` after the guard, all unwritten.
   std::byte* take(std::size_t offset, std::size_t bytes) {
     first_ = data_ + offset;
     std::memset(first_, static_cast<int>(kUntouched), bytes + 2 * kGuard);
@@ -82,7 +82,7 @@ struct Case {
 
 struct By {
   Algorithm asked = Algorithm::automatic;
-  std::optional<Algorithm> served = std::nullopt;  // to be
+  std::optional<Algorithm> served = std::nullopt;  // the expected one
 };
 
 void run_case(Rank& rank, GroupMember& member, Buffer& first, Buffer& second, const Case& test, const By& by = {}) {
@@ -93,7 +93,7 @@ void run_case(Rank& rank, GroupMember& member, Buffer& first, Buffer& second, co
   const std::vector<std::byte> sent(send, send + bytes);
   const Algorithm served = member.allreduce(test.dtype, test.op, send, recv, test.count, by.asked);
   if (by.served && served != *by.served) throw std::runtime_error(test.text() + ": served by the other algorithm");
-  // Large vectors are compared at some places, the seams between slices and chunks among them.
+  // Large vectors are compared at some places, including the boundaries between slices and chunks.
   const std::size_t stride = test.count > 20'000 ? 61 : 1;
   for (std::size_t i = 0; i < test.count; i += i + 200 < test.count ? stride : 1) {
     const auto expected = ddprun::conformance::reduce(test.dtype, test.op, test.seed, rank.size(), i);
@@ -137,7 +137,7 @@ std::string ran(int size, As as, const std::function<void(Rank&)>& body) {
 
 }  // namespace
 
-TEST_CASE("every dtype and op, direct and staged, by name too") {
+TEST_CASE("every dtype and op, direct and staged, also requested by name") {
   for (const int size : {1, 2, 3, 5}) {
     CAPTURE(size);
     CHECK(ran(size, As::processes, [](Rank& rank) {
@@ -161,7 +161,7 @@ TEST_CASE("every dtype and op, direct and staged, by name too") {
   }
 }
 
-TEST_CASE("every count around the seams of slices, chunks and mailboxes") {
+TEST_CASE("every count around the boundaries of slices, chunks and mailboxes") {
   const std::vector<std::size_t> counts = {0,      1,      2,       31,      32,      33,      63,      65,     1023,
                                            1024,   2047,   2048,    2049,    2050,    4095,    4097,    65'535, 65'536,
                                            65'537, 65'600, 131'071, 131'072, 131'073, 131'105, kLargest};
@@ -181,7 +181,7 @@ TEST_CASE("every count around the seams of slices, chunks and mailboxes") {
   }
 }
 
-TEST_CASE("vectors may lie anywhere, elsewhere on each rank, and on some ranks in allocations only") {
+TEST_CASE("vectors may be anywhere, in different places on each rank, and in allocations on some ranks only") {
   for (const int size : {2, 3}) {
     CAPTURE(size);
     CHECK(ran(size, As::processes, [](Rank& rank) {
@@ -196,7 +196,7 @@ TEST_CASE("vectors may lie anywhere, elsewhere on each rank, and on some ranks i
                 run_case(rank, member, rank.rank() == 0 ? own : allocated, other, test);
                 run_case(rank, member, allocated, rank.rank() == 1 ? own : other, test);
                 run_case(rank, member, own, allocated, test);
-                // Allocations taken in another order on each rank.
+                // Allocations are used in another order on each rank.
                 run_case(rank, member, rank.rank() == 0 ? allocated : other, rank.rank() == 0 ? other : allocated,
                          test);
               }
@@ -205,7 +205,7 @@ TEST_CASE("vectors may lie anywhere, elsewhere on each rank, and on some ranks i
   }
 }
 
-TEST_CASE("direct refuses vectors of other memory on all ranks alike, names one of them, and the group can go on") {
+TEST_CASE("direct refuses vectors in other memory on all ranks alike, names a rank, and the group can continue") {
   for (const int size : {1, 2, 3}) {
     CAPTURE(size);
     CHECK(ran(size, As::processes, [](Rank& rank) {
@@ -236,7 +236,7 @@ TEST_CASE("direct refuses vectors of other memory on all ranks alike, names one 
   }
 }
 
-TEST_CASE("many collectives of changing ways follow one another without a pause") {
+TEST_CASE("many collectives with changing algorithms follow one another without a pause") {
   for (const int size : {2, 4}) {
     CAPTURE(size);
     CHECK(ran(size, As::processes, [](Rank& rank) {
@@ -278,7 +278,7 @@ TEST_CASE("a broadcast within the host reaches every rank, from every rank") {
   }
 }
 
-TEST_CASE("threads of one process are ranks like others") {
+TEST_CASE("threads of one process can be ranks") {
   CHECK(ran(3, As::threads, [](Rank& rank) {
           GroupMember member(rank);
           Buffer allocated(member, From::allocated), other(member, From::elsewhere);
@@ -289,7 +289,7 @@ TEST_CASE("threads of one process are ranks like others") {
         }) == "");
 }
 
-TEST_CASE("alloc gives zeroed whole pages again and again, and free gives them back in any order") {
+TEST_CASE("alloc returns zeroed whole pages again and again, and free accepts them in any order") {
   CHECK(ran(3, As::processes, [](Rank& rank) {
           GroupMember member(rank);
           std::vector<int32_t*> kept;
@@ -302,7 +302,7 @@ TEST_CASE("alloc gives zeroed whole pages again and again, and free gives them b
             member.allreduce(DType::int32, Op::sum, data, data, count);
             if (std::count(data, data + count, 3 * round) != static_cast<long>(count)) throw std::runtime_error("sum");
             kept.push_back(data);
-            // Each rank frees another one of its buffers, at its own time.
+            // Each rank frees different buffers, at different times.
             if (round % (rank.rank() + 2) != 0) continue;
             const auto gone = kept.begin() + round % static_cast<int>(kept.size());
             member.group().free(*gone);
@@ -312,7 +312,7 @@ TEST_CASE("alloc gives zeroed whole pages again and again, and free gives them b
         }) == "");
 }
 
-TEST_CASE("different collectives on the ranks are an error on all, and the group can go on") {
+TEST_CASE("different collectives on the ranks are an error on all ranks, and the group can continue") {
   CHECK(ran(2, As::processes, [](Rank& rank) {
           GroupMember member(rank);
           std::vector<float> data(100'000, 1);

@@ -1,5 +1,5 @@
-// The protocol alone, on plain memory that threads share, where ThreadSanitizer sees every access: between ranks that
-// map one memory at addresses of their own it would see nothing.
+// Only the protocol, on plain memory that threads share, so that ThreadSanitizer sees every access. It would see none
+// between ranks that map one memory at different addresses.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -70,7 +70,7 @@ ddprun::Host host_of(const Rank& rank) {
   return ddprun::Host(host);
 }
 
-// Vectors of one, and of several, chunks, in place in every second round.
+// Vectors of one chunk and of several, in place in every second round.
 void check_allgather(Collectives& collectives, Rank& rank, Waiter& waiter, int round) {
   const std::size_t count = round % 3 == 0 ? 7 : 2 * kChunk / sizeof(int32_t) + 5;
   std::vector<int32_t> all(count * rank.size(), -1), own(count, round + rank.rank());
@@ -142,7 +142,7 @@ void run(Shared& shared, Rank& rank, int rounds) {
         throw std::runtime_error("round " + std::to_string(round) + " element " + std::to_string(i));
       }
     }
-    std::fill_n(recv, count, -1);  // a rank that still reads it reads nonsense
+    std::fill_n(recv, count, -1);  // a rank that still reads it gets wrong values
     std::array<char, 1000> mine, all[4];
     mine.fill(static_cast<char>(rank.rank() + round));
     collectives.exchange(mine.data(), mine.size(), all, waiter);

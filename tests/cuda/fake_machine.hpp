@@ -1,5 +1,5 @@
-// A test of core/cuda in a process of its own, whose libraries of NVIDIA's are the fakes: a library is looked for once
-// in a process, and found where one with its SONAME is loaded.
+// Runs a test of core/cuda in a separate process with fake NVIDIA libraries: a process looks for a library only once,
+// and finds a loaded one with the same SONAME.
 #pragma once
 
 #include <dlfcn.h>
@@ -17,11 +17,11 @@
 namespace ddprun::testing {
 
 struct Machine {
-  std::vector<const char*> libraries;            // paths of fakes; none: what the machine of this test has
-  std::map<std::string, std::string> variables;  // of the environment
+  std::vector<const char*> libraries;            // paths of fakes; empty: the libraries of the real machine
+  std::map<std::string, std::string> variables;  // environment variables
 };
 
-// A function of such a library, by its name.
+// A function of a fake library, by name.
 template <class Signature>
 Signature* function(const char* name) {
   auto* const address = reinterpret_cast<Signature*>(dlsym(RTLD_DEFAULT, name));
@@ -29,8 +29,8 @@ Signature* function(const char* name) {
   return address;
 }
 
-// What body() returns there, or how that ended.
-inline std::string told(const Machine& machine, const std::function<std::string()>& body) {
+// The result of body() in that process, or how the process ended.
+inline std::string run_with(const Machine& machine, const std::function<std::string()>& body) {
   const auto outcomes = run_ranks(1, As::processes, std::chrono::seconds(30), [&](Rank& rank) {
     for (const char* const path : machine.libraries) {
       if (dlopen(path, RTLD_NOW | RTLD_GLOBAL) == nullptr) throw std::runtime_error(dlerror());
