@@ -167,7 +167,7 @@ void choose_memory(const Request& request, Plan& plan) {
       ": name the GPU of each rank in --devices; ranks can share a GPU if the backend allows it (nccl: --option "
       "share_gpu=true)";
   if (request.devices.empty() && most > count) {
-    throw Error(ExitCode::plugin, "--ranks " + std::to_string(most) + ": " + have + advice);
+    throw Error(ExitCode::plugin, "--ranks " + std::to_string(most) + ": " + found + advice);
   }
   if (!request.devices.empty() && most > static_cast<int64_t>(request.devices.size())) {
     throw Error(ExitCode::usage, "--ranks " + std::to_string(most) + ": --devices names fewer GPUs" + advice);
