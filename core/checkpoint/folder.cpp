@@ -128,8 +128,8 @@ std::string CheckpointFolder::save(int64_t step, int64_t epoch, const std::vecto
   const auto last = newest();
   if (last && last->step > step) {
     // Pruning by step would remove the new commit, and newest() would still return the old one.
-    throw Error(ExitCode::usage, "cannot commit step " + std::to_string(step) + " beside " + last->path +
-                                     ": a later step is there; resume from it, or use another folder");
+    throw Error(ExitCode::usage, "cannot commit step " + std::to_string(step) + ": " + last->path +
+                                     " is of a later step; resume from it, or use another folder");
   }
   const std::string path = write_whole(dir_, commit_name(step), tensors, with_place(metadata, step, epoch));
   prune();

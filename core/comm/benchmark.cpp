@@ -154,9 +154,8 @@ uint64_t Benchmark::check(const Call& call) {
   return total;
 }
 
-// On a GPU one waits for what one has queued, so that calls follow one another as they do in a training step. Else as
-// many calls as make the clock's cost small beside them; by the quickest of a few calls, on the rank that wants the
-// most.
+// On a GPU: a fixed number of calls, queued one after another as in a training step. On a CPU: so many calls that the
+// cost of reading the clock is small, by the fastest of a few calls. The largest number of all ranks is used.
 int64_t Benchmark::batch_of(const Call& call) {
   if (memory_.kind() == Memory::cuda) return kCallsOnGpu;
   int64_t least = std::numeric_limits<int64_t>::max();

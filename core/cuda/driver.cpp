@@ -58,7 +58,7 @@ std::string zeros(int ranks) {
 Driver load() {
   const Library library("libcuda.so.1");
   if (!library.found() && driver_installed()) {
-    refuse("an NVIDIA driver, but its library is not to be had: " + library.why() +
+    refuse("an NVIDIA driver, but its library cannot be loaded: " + library.why() +
            " (a container needs --gpus all and NVIDIA_DRIVER_CAPABILITIES=compute,utility)");
   }
   if (!library.found())

@@ -64,8 +64,8 @@ void ByteFile::read(std::size_t count, std::vector<uint8_t>& out) {
     const std::size_t old_size = out.size();
     out.resize(old_size + std::min(count, read_step));
     uint8_t* const place = out.data() + old_size;
-    const std::size_t room = out.size() - old_size;
-    const std::size_t got = packed_ ? read_packed(place, room) : read_plain(place, room);
+    const std::size_t free_bytes = out.size() - old_size;
+    const std::size_t got = packed_ ? read_packed(place, free_bytes) : read_plain(place, free_bytes);
     out.resize(old_size + got);
     if (got == 0) return;
     count -= got;

@@ -148,7 +148,7 @@ TEST_CASE("a step before the newest commit is refused, and the commit stays") {
   save(folder, 8);
   const std::string error = error_of([&] { save(folder, 7); });
   CHECK(error.starts_with("2: "));
-  CHECK(contains(error, "step-00000008.safetensors: a later step is there"));
+  CHECK(contains(error, "step-00000008.safetensors is of a later step"));
   CHECK(folder.newest()->step == 8);
 }
 

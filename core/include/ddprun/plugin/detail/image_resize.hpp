@@ -14,7 +14,7 @@ namespace ddprun::detail {
 // weight for each. A triangle as wide as two source pixels, or as two target pixels where the picture shrinks.
 class TriangleWeights {
  public:
-  static constexpr int fraction_bits = 22;  // what is left of 32 bits beside 8 of the pixel and 2 to spare
+  static constexpr int fraction_bits = 22;  // 32 bits less 8 of the pixel and 2 to spare
 
   int64_t taps() const { return taps_; }
   int64_t first(int64_t target) const { return first_[static_cast<std::size_t>(target)]; }
