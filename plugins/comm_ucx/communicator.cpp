@@ -153,7 +153,9 @@ void UcxCommunicator::hierarchical_allreduce(const Collective& call) {
   Collective between = call;
   between.send = call.recv;
   const int leader = node_->ranks().front();
-  if (leader == host_.rank()) {
+  if (leader != host_.rank()) {
+    messages_.begin("allreduce", call.memory);  // messages are numbered by collective, alike on all ranks
+  } else {
     const auto host = std::find(leaders_.begin(), leaders_.end(), leader) - leaders_.begin();
     run("allreduce", call, [&](Schedule& schedule, MemorySpace&) {
       const Group group = {static_cast<int>(host), hosts};

@@ -81,6 +81,32 @@ TEST_CASE("hierarchical reduces within each host, then between their first ranks
   }
 }
 
+TEST_CASE("after hierarchical, collectives of all ranks still match") {
+  if (!may_make_hosts()) return;
+  for (const auto& hosts : kWorlds) {
+    CAPTURE(hosts.size());
+    CHECK(failures(run_ranks(static_cast<int>(hosts.size()), As::processes, seconds(60), [&](Rank& rank) {
+            move_to_host(rank, hosts);
+            RankHost host(rank, "hierarchical", 5'000);
+            UcxCommunicator communicator(host.host());
+            for (int turn = 0; turn < 3; ++turn) {
+              float one = 1;
+              const auto sum = allreduce_of(DType::float32, Op::sum, &one, &one, 1);
+              communicator.allreduce(sum).wait(seconds(5));
+              communicator.barrier().wait(seconds(5));
+              int64_t number = rank.rank() == 1 ? 7 : 0;
+              Collective call = {};
+              call.dtype = DType::int64;
+              call.send = call.recv = &number;
+              call.count = 1;
+              call.root = 1;
+              communicator.broadcast(call).wait(seconds(5));
+              if (one != static_cast<float>(rank.size()) || number != 7) throw std::runtime_error("wrong");
+            }
+          })) == "");
+  }
+}
+
 TEST_CASE("the other ranks name a rank that dies on one host") {
   if (!may_make_hosts()) return;
   const auto outcomes = run_ranks(4, As::processes, seconds(60), [](Rank& rank) {
