@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -56,10 +57,23 @@ void bind(void* library, Function*& function, const char* name) {
   if (function == nullptr) refuse(std::string("NVRTC has no ") + name);
 }
 
+// NVRTC opens its libnvrtc-builtins by name, which the loader does not find in the folder of a wheel.
+void load_builtins(const void* function_of_nvrtc) {
+  Dl_info nvrtc = {};
+  if (dladdr(function_of_nvrtc, &nvrtc) == 0) return;
+  const std::filesystem::path folder = std::filesystem::path(nvrtc.dli_fname).parent_path();
+  std::error_code unreadable;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, unreadable)) {
+    const bool is_it = entry.path().filename().string().starts_with("libnvrtc-builtins.so.");
+    if (is_it) dlopen(entry.path().c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+}
+
 Nvrtc load() {
   void* const library = open_library();
   Nvrtc nvrtc;
   bind(library, nvrtc.create, "nvrtcCreateProgram");
+  load_builtins(reinterpret_cast<const void*>(nvrtc.create));
   bind(library, nvrtc.compile, "nvrtcCompileProgram");
   bind(library, nvrtc.log_size, "nvrtcGetProgramLogSize");
   bind(library, nvrtc.log, "nvrtcGetProgramLog");
