@@ -9,25 +9,26 @@
 namespace ddprun::cuda {
 namespace {
 
-// Definitions from nvml.h.
-using Device = struct nvmlDevice_st*;
 constexpr int kNvmlSuccess = 0;
 constexpr int kCore = 0;  // NVML_TEMPERATURE_GPU
-struct Utilization {
-  unsigned gpu, memory;
-};
-struct Memory {
-  unsigned long long total, free, used;
-};
 
-void tell_once(const std::string& why) {
+void log_once(const std::string& why) {
   static std::atomic<bool> reported{false};
   if (!reported.exchange(true)) log::info("no utilization, temperature and power of GPUs in the records: " + why);
 }
 
 }  // namespace
 
+// Types and functions of nvml.h.
 struct Nvml::Functions {
+  using Device = struct nvmlDevice_st*;
+  struct Utilization {
+    unsigned gpu, memory;
+  };
+  struct Memory {
+    unsigned long long total, free, used;
+  };
+
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
   int (*device)(const char*, Device*) = nullptr;
@@ -35,7 +36,7 @@ struct Nvml::Functions {
   int (*memory)(Device, Memory*) = nullptr;
   int (*temperature)(Device, int, unsigned*) = nullptr;
   int (*power)(Device, unsigned*) = nullptr;  // milliwatts
-  const char* (*words)(int) = nullptr;
+  const char* (*error_string)(int) = nullptr;
 
   explicit Functions(const Library& library) {
     library.bind(init, "nvmlInit_v2");
@@ -45,7 +46,7 @@ struct Nvml::Functions {
     library.bind(memory, "nvmlDeviceGetMemoryInfo");
     library.bind(temperature, "nvmlDeviceGetTemperature");
     library.bind(power, "nvmlDeviceGetPowerUsage");
-    library.bind(words, "nvmlErrorString");
+    library.bind(error_string, "nvmlErrorString");
   }
 };
 
@@ -54,10 +55,10 @@ std::unique_ptr<const Nvml::Functions> Nvml::load() try {
   if (!library.found()) throw Error(ExitCode::plugin, library.why());
   auto functions = std::make_unique<const Functions>(library);
   const int result = functions->init();
-  if (result != kNvmlSuccess) throw Error(ExitCode::plugin, std::string("NVML: ") + functions->words(result));
+  if (result != kNvmlSuccess) throw Error(ExitCode::plugin, std::string("NVML: ") + functions->error_string(result));
   return functions;
 } catch (const Error& error) {
-  tell_once(error.what());
+  log_once(error.what());
   return nullptr;
 }
 
@@ -69,10 +70,10 @@ Nvml::~Nvml() {
 
 GpuSample Nvml::sample(const std::string& bus_id) const {
   GpuSample sample;
-  Device device = nullptr;
+  Functions::Device device = nullptr;
   if (functions_ == nullptr || functions_->device(bus_id.c_str(), &device) != kNvmlSuccess) return sample;
-  Utilization utilization{};
-  Memory memory{};
+  Functions::Utilization utilization{};
+  Functions::Memory memory{};
   unsigned temperature = 0, milliwatts = 0;
   if (functions_->utilization(device, &utilization) == kNvmlSuccess) {
     sample.utilization = static_cast<int>(utilization.gpu);

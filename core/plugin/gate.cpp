@@ -102,7 +102,7 @@ std::string without_local_part(const std::string& version) {
   return version.substr(0, version.find('+'));
 }
 
-std::string torch_words(const std::string& version, int cxx11_abi) {
+std::string torch_text(const std::string& version, int cxx11_abi) {
   return "Torch " + version + " with _GLIBCXX_USE_CXX11_ABI=" + std::to_string(cxx11_abi);
 }
 
@@ -157,8 +157,8 @@ void require_torch(const File& file, const ddprun_model_plugin& table, const std
                    int cxx11_abi) {
   const bool same = without_local_part(table.torch_version) == without_local_part(torch_version);
   if (same && table.cxx11_abi == cxx11_abi) return;
-  refuse(file, "wrong Torch: the plugin was built for " + torch_words(table.torch_version, table.cxx11_abi) +
-                   ", this program has " + torch_words(torch_version, cxx11_abi) +
+  refuse(file, "wrong Torch: the plugin was built for " + torch_text(table.torch_version, table.cxx11_abi) +
+                   ", this program has " + torch_text(torch_version, cxx11_abi) +
                    "; rebuild the plugin with this program's Torch");
 }
 

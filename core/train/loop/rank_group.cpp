@@ -137,7 +137,7 @@ class Proxy {
     try {
       while (is_awaited()) {
         meet(backend_, timeout_, false);
-        tell_of_delay();
+        report_delay();
       }
     } catch (...) {
       failure_ = std::current_exception();
@@ -149,9 +149,9 @@ class Proxy {
     return !wake_.wait_for(lock, std::min(kLongestPause, timeout_ / 4), [this] { return ended_; });
   }
 
-  void tell_of_delay() {
-    if (told_ || Clock::now() - begin_ < timeout_) return;
-    told_ = true;
+  void report_delay() {
+    if (reported_ || Clock::now() - begin_ < timeout_) return;
+    reported_ = true;
     log::warning("rank " + std::to_string(backend_.rank()) + " has been " + doing_ +
                  " for longer than comm.timeout; the others wait for it");
   }
@@ -163,7 +163,7 @@ class Proxy {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool ended_ = false;
-  bool told_ = false;
+  bool reported_ = false;
   std::exception_ptr failure_;
   std::thread thread_;  // last member: it uses all of the above
 };
