@@ -72,9 +72,11 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
   return launch::supervise(job);
 }
 
-// launch.nproc if it is set and used: a world size from the environment must not contradict it.
+// launch.nproc if --set gives it: the launcher must have started as many ranks on this host. That of the file is not
+// compared, so that one file can be used under any launcher.
 std::optional<int> explicit_nproc(const config::Loaded& loaded) {
-  const bool given = loaded.sources.given("launch.nproc") && loaded.experiment.launch.nproc > 0;
+  const config::Place* place = loaded.sources.find("launch.nproc");
+  const bool given = place != nullptr && place->where.starts_with("--set") && loaded.experiment.launch.nproc > 0;
   if (!given || loaded.experiment.strategy.kind != "ddp") return std::nullopt;
   return static_cast<int>(loaded.experiment.launch.nproc);
 }
@@ -110,8 +112,12 @@ ExitCode train(const Arguments& arguments) {
   if (const auto world = launch::discover(explicit_nproc(loaded))) {
     refuse_company_of_one_process(loaded, *world);
     const char* run_dir = std::getenv(kRunDir);
-    const bool own = world->source == launch::Source::own;
-    if (!own && world->rank == 0) name_unused_keys(loaded);
+    const bool own = world->is_own();
+    if (!own && world->rank == 0) {
+      name_unused_keys(loaded);
+      log::info(world->launcher + " has started " + std::to_string(world->size) + " ranks" +
+                (loaded.sources.given("launch.nproc") ? "; launch.nproc is not used" : ""));
+    }
     run::run_rank(
         {std::move(loaded), *world, own && run_dir != nullptr ? run_dir : "", training_command(arguments), !own},
         registry);

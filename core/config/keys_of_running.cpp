@@ -28,7 +28,7 @@ std::vector<Key> describe_running() {
           .between(1, max_processes)
           .doc(
               "The number of ranks on this host; each rank is a process. `\"auto\"`: one per core, or one per GPU with "
-              "`device = \"cuda\"`. If torchrun sets a different world size, that is an error."),
+              "`device = \"cuda\"`. Not used if another launcher, such as torchrun, has started the ranks."),
       DDPRUN_KEY(launch.threads).between(0, 1024).doc("Compute threads per rank. 0: cores / nproc."),
       DDPRUN_KEY(launch.device)
           .one_of({"cpu", "cuda"})

@@ -1,5 +1,7 @@
 #include "launch/tcp_store.hpp"
 
+#include <c10/util/Flags.h>
+#include <c10/util/Logging.h>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <algorithm>
@@ -7,6 +9,8 @@
 #include <string>
 
 #include "ddprun/error.hpp"
+
+C10_DECLARE_int(caffe2_log_level);
 
 namespace ddprun::launch {
 namespace {
@@ -18,9 +22,15 @@ using std::chrono::milliseconds;
 // wait immediately.
 constexpr milliseconds kSlice{50};
 
-std::string environment(const char* variable) {
-  const char* value = std::getenv(variable);
-  return value == nullptr ? "" : value;
+// Whether torchrun's agent hosts the store. Otherwise, rank 0 does.
+bool has_agent() {
+  const char* value = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
+  return value != nullptr && std::string_view(value) == "True";
+}
+
+// TCPStore logs each wait and each failed attempt to connect, with a stack trace. Errors say the same in one line.
+void silence_c10d() {
+  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = c10::GLOG_FATAL;
 }
 
 // The message without c10's stack trace, which begins after the first line break.
@@ -32,20 +42,20 @@ std::string first_line(const std::exception& error) {
 class TcpStore : public Store {
  public:
   TcpStore(const World& world, milliseconds timeout)
-      : host_(world.master_addr + ":" + std::to_string(world.master_port)),
-        prefix_("ddprun/" + environment("TORCHELASTIC_RUN_ID") + "/" + environment("TORCHELASTIC_RESTART_COUNT") +
-                "/") {
+      : name_(std::string(has_agent() ? "torchrun's" : "rank 0's") + " store at " + world.master_addr + ":" +
+              std::to_string(world.master_port)),
+        prefix_("ddprun/" + world.job + "/") {
+    silence_c10d();
     c10d::TCPStoreOptions options;
     options.port = static_cast<std::uint16_t>(world.master_port);
-    options.isServer = world.rank == 0 && environment("TORCHELASTIC_USE_AGENT_STORE") != "True";
+    options.isServer = world.rank == 0 && !has_agent();
     options.waitWorkers = false;  // allgather() reports which ranks are missing; a count cannot
     options.timeout = timeout;
     try {
       store_ = c10::make_intrusive<c10d::TCPStore>(world.master_addr, options);
     } catch (const std::exception& error) {
-      throw Error(ExitCode::rendezvous, std::string("cannot ") + (options.isServer ? "host" : "reach") +
-                                            " torchrun's store at " + host_ + " within " +
-                                            std::to_string(timeout.count()) +
+      throw Error(ExitCode::rendezvous, std::string("cannot ") + (options.isServer ? "host" : "reach") + " " + name_ +
+                                            " within " + std::to_string(timeout.count()) +
                                             " ms (MASTER_ADDR, MASTER_PORT): " + first_line(error));
     }
   }
@@ -68,8 +78,8 @@ class TcpStore : public Store {
       const auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
       if (look(key, timeout - waited, value)) return value;
       if (waited < timeout) continue;
-      throw Error(ExitCode::rendezvous, "store at " + host_ + ": waited " + std::to_string(waited.count()) +
-                                            " ms for the key \"" + key + "\"; nobody set it");
+      throw Error(ExitCode::rendezvous, name_ + ": waited " + std::to_string(waited.count()) + " ms for the key \"" +
+                                            key + "\"; nobody set it");
     }
   }
 
@@ -101,10 +111,10 @@ class TcpStore : public Store {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw Error(ExitCode::peer, "lost torchrun's store at " + host_ + ": " + first_line(error));
+    throw Error(ExitCode::peer, "lost " + name_ + ": " + first_line(error));
   }
 
-  const std::string host_;
+  const std::string name_;  // for messages
   const std::string prefix_;
   c10::intrusive_ptr<c10d::TCPStore> store_;
 };

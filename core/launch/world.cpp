@@ -1,40 +1,76 @@
 #include "launch/world.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "ddprun/error.hpp"
+#include "ddprun/plugin/host_identity.hpp"
+#include "launch/store.hpp"
 
 namespace ddprun::launch {
 namespace {
+
+// The variables of a launcher. Null: it has no such variable.
+struct Variables {
+  const char* launcher;
+  const char* named_by;  // only this launcher sets it
+  const char* rank;
+  const char* size;
+  const char* local_rank = nullptr;
+  const char* local_size = nullptr;
+  const char* job = nullptr;          // an id of the job
+  const char* part_of_job = nullptr;  // and of its step or restart
+};
+
+constexpr Variables kOwn = {
+    "ddprun", "DDPRUN_RANK", "DDPRUN_RANK", "DDPRUN_WORLD_SIZE", "DDPRUN_LOCAL_RANK", "DDPRUN_LOCAL_WORLD_SIZE"};
+// Under an MPI launcher in a Slurm job, a rank may inherit the variables of the step in which the launcher runs. So
+// srun comes after them. Hydra sets MPI_LOCALRANKID, and srun --mpi=pmi2 does not.
+constexpr Variables kLaunchers[] = {
+    {"torchrun", "TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID",
+     "TORCHELASTIC_RESTART_COUNT"},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_NAMESPACE"},
+    {"MVAPICH", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
+     "MV2_COMM_WORLD_LOCAL_SIZE"},
+    {"Hydra", "MPI_LOCALRANKID", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+    {"PALS", "PALS_RANKID", "PALS_RANKID", "PMI_SIZE", "PMI_LOCAL_RANK", "PMI_LOCAL_SIZE", "PALS_APID"},
+    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr, nullptr, "SLURM_JOB_ID",
+     "SLURM_STEP_ID"},
+    {"a PMI launcher", "PMI_RANK", "PMI_RANK", "PMI_SIZE", "PMI_LOCAL_RANK", "PMI_LOCAL_SIZE"}};
+constexpr Variables kEnvironment = {"env://", nullptr, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
+// Ranks of launchers of which the other variables are not known here.
+constexpr const char* kUnknown[] = {"PMIX_RANK", "FLUX_TASK_RANK", "JSM_NAMESPACE_RANK", "ALPS_APP_PE", "MPIRUN_RANK"};
+
+constexpr int kMostRanks = 1 << 20;
 
 [[noreturn]] void refuse(const std::string& message) {
   throw Error(ExitCode::rendezvous, message);
 }
 
-bool is_set(const char* variable) {
-  return std::getenv(variable) != nullptr;
+// "" if it is not set, or empty.
+std::string value_of(const char* variable) {
+  const char* value = variable == nullptr ? nullptr : std::getenv(variable);
+  return value == nullptr ? "" : value;
 }
 
-// The environment variables of one launcher; `named_by` is the variable by which it was recognised.
-struct Launcher {
-  const char* name;
-  const char* named_by;
-};
+bool is_set(const char* variable) {
+  return variable != nullptr && std::getenv(variable) != nullptr;
+}
 
-std::string require(const Launcher& launcher, const char* variable) {
-  const char* value = std::getenv(variable);
-  if (value == nullptr || *value == '\0') {
-    refuse(std::string(variable) + " is not set, but " + launcher.named_by + " is: " + launcher.name +
+std::string require(const Variables& launcher, const char* variable) {
+  const std::string value = value_of(variable);
+  if (value.empty()) {
+    refuse(std::string(variable) + " is not set, but " + launcher.named_by + " is: " + launcher.launcher +
            " sets both; start the ranks with it, or unset " + launcher.named_by);
   }
   return value;
 }
 
-int require_number(const Launcher& launcher, const char* variable, int least, int most) {
-  const std::string text = require(launcher, variable);
+int number_of(const char* variable, const std::string& text, int least, int most) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size()) {
@@ -47,93 +83,148 @@ int require_number(const Launcher& launcher, const char* variable, int least, in
   return number;
 }
 
-constexpr int kMostRanks = 1 << 20;
+int require_number(const Variables& launcher, const char* variable, int least) {
+  return number_of(variable, require(launcher, variable), least, kMostRanks);
+}
 
-// The ranks of this process from the four variables, whose names depend on the launcher.
-World place(const Launcher& launcher, const char* rank, const char* size, const char* local_rank,
-            const char* local_size) {
+void require_below(const char* small, int value, const char* large, int bound) {
+  if (value < bound) return;
+  refuse(std::string(small) + " = " + std::to_string(value) + " contradicts " + large + " = " + std::to_string(bound) +
+         ": it must be below");
+}
+
+World ranks_from(const Variables& launcher) {
   World world;
-  world.size = require_number(launcher, size, 1, kMostRanks);
-  world.rank = require_number(launcher, rank, 0, kMostRanks);
-  world.local_size = require_number(launcher, local_size, 1, kMostRanks);
-  world.local_rank = require_number(launcher, local_rank, 0, kMostRanks);
-  const auto below = [](const char* small, int value, const char* large, int bound) {
-    if (value >= bound) {
-      refuse(std::string(small) + " = " + std::to_string(value) + " contradicts " + large + " = " +
-             std::to_string(bound) + ": it must be below");
-    }
-  };
-  below(rank, world.rank, size, world.size);
-  below(local_rank, world.local_rank, local_size, world.local_size);
+  world.launcher = launcher.launcher;
+  world.size = require_number(launcher, launcher.size, 1);
+  world.rank = require_number(launcher, launcher.rank, 0);
+  require_below(launcher.rank, world.rank, launcher.size, world.size);
+  world.local_size = 0;
+  if (!is_set(launcher.local_rank) && !is_set(launcher.local_size)) return world;
+  world.local_size = require_number(launcher, launcher.local_size, 1);
+  world.local_rank = require_number(launcher, launcher.local_rank, 0);
+  require_below(launcher.local_rank, world.local_rank, launcher.local_size, world.local_size);
   if (world.local_size > world.size) {
-    refuse(std::string(local_size) + " = " + std::to_string(world.local_size) + " contradicts " + size + " = " +
-           std::to_string(world.size) + ": one node cannot have more ranks than the job");
+    refuse(std::string(launcher.local_size) + " = " + std::to_string(world.local_size) + " contradicts " +
+           launcher.size + " = " + std::to_string(world.size) + ": one host cannot have more ranks than the job");
   }
   return world;
 }
 
-World own_world() {
-  const Launcher launcher{"ddprun", "DDPRUN_RANK"};
-  World world = place(launcher, "DDPRUN_RANK", "DDPRUN_WORLD_SIZE", "DDPRUN_LOCAL_RANK", "DDPRUN_LOCAL_WORLD_SIZE");
-  world.source = Source::own;
-  world.job_dir = require(launcher, "DDPRUN_JOB_DIR");
-  return world;
+// RANK and WORLD_SIZE beside those of a launcher.
+void refuse_contradictions(const World& world, const Variables& launcher) {
+  const auto compare = [&](const char* theirs, int value, const char* plain) {
+    const std::string text = value_of(plain);
+    if (text.empty() || text == std::to_string(value)) return;
+    refuse(std::string(plain) + " = " + text + " contradicts " + theirs + " = " + std::to_string(value) + " of " +
+           launcher.launcher + ": unset " + plain);
+  };
+  compare(launcher.rank, world.rank, "RANK");
+  compare(launcher.size, world.size, "WORLD_SIZE");
 }
 
-World torchrun_world(const char* named_by) {
-  const Launcher launcher{"torchrun", named_by};
-  World world = place(launcher, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
-  world.source = Source::torchrun;
-  world.master_addr = require(launcher, "MASTER_ADDR");
-  world.master_port = require_number(launcher, "MASTER_PORT", 1, 65535);
-  return world;
+// FNV-1a, the same on all hosts.
+int port_of(std::string_view job) {
+  uint32_t hash = 2166136261u;
+  for (const char byte : job) hash = (hash ^ static_cast<uint8_t>(byte)) * 16777619u;
+  return 20000 + static_cast<int>(hash % 10000);
 }
 
-const char* first_set(std::initializer_list<const char*> variables) {
-  for (const char* variable : variables) {
-    if (is_set(variable)) return variable;
+// "node03" of "node[03-05,9],login1": the first host of a Slurm host list.
+std::string first_host(const std::string& list) {
+  std::string host;
+  for (std::size_t at = 0; at < list.size() && list[at] != ','; ++at) {
+    if (list[at] != '[') {
+      host += list[at];
+      continue;
+    }
+    const std::size_t close = std::min(list.find(']', at), list.size());
+    host += list.substr(at + 1, std::min(list.find_first_of(",-", at), close) - at - 1);
+    at = close;
   }
-  return nullptr;
+  return host;
 }
 
-// Launchers that start one process per rank but set variables that this version does not read. A size of 1 is not a
-// job.
-void refuse_unknown_launchers() {
-  constexpr struct {
-    const char* variable;
-    const char* launcher;
-  } kUnknown[] = {{"OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"},
-                  {"PMI_SIZE", "an MPI launcher (PMI)"},
-                  {"SLURM_STEP_NUM_TASKS", "srun"}};
-  for (const auto& unknown : kUnknown) {
-    const char* value = std::getenv(unknown.variable);
-    if (value == nullptr || std::strtol(value, nullptr, 10) <= 1) continue;
-    refuse(std::string(unknown.variable) + " = " + value + ": ranks started by " + unknown.launcher +
-           " are not in this version; start ddprun once and set launch.nproc, or use torchrun");
+std::string address_of(const World& world, const Variables& launcher) {
+  if (const std::string given = value_of("MASTER_ADDR"); !given.empty()) return given;
+  if (world.local_size == world.size || value_of("SLURM_STEP_NUM_NODES") == "1") return "127.0.0.1";
+  const std::string hosts = value_of("SLURM_STEP_NODELIST");
+  if (launcher.job != nullptr && std::string_view(launcher.job) == "SLURM_JOB_ID" && !hosts.empty()) {
+    return first_host(hosts);
+  }
+  refuse("MASTER_ADDR is not set, and " + world.launcher +
+         " started ranks on several hosts: set it to the host of rank 0, and MASTER_PORT to a free port there");
+}
+
+void find_master(World& world, const Variables& launcher) {
+  world.job = value_of(launcher.job);
+  if (launcher.part_of_job != nullptr) world.job.append(".").append(value_of(launcher.part_of_job));
+  world.master_addr = address_of(world, launcher);
+  if (const std::string port = value_of("MASTER_PORT"); !port.empty()) {
+    world.master_port = number_of("MASTER_PORT", port, 1, 65535);
+  } else if (world.job.empty()) {
+    refuse("MASTER_PORT is not set, and " + world.launcher +
+           " gives no id of the job to choose one from: set it to a free port of the host of rank 0");
+  } else {
+    world.master_port = port_of(world.job);
   }
 }
 
-void check_configured(const World& world, const char* variable, std::optional<int> configured_nproc) {
-  if (!configured_nproc || *configured_nproc == world.size) return;
-  refuse(std::string(variable) + " = " + std::to_string(world.size) + " contradicts launch.nproc = " +
-         std::to_string(*configured_nproc) + ": make them equal, or leave launch.nproc out");
+void refuse_nproc(const World& world, const Variables& launcher, std::optional<int> nproc) {
+  if (!nproc || world.local_size == 0 || *nproc == world.local_size) return;
+  refuse(std::string(launcher.local_size) + " = " + std::to_string(world.local_size) + " contradicts launch.nproc = " +
+         std::to_string(*nproc) + ": " + world.launcher + " has started the ranks; leave launch.nproc out");
+}
+
+std::optional<World> from(const Variables& launcher, std::optional<int> nproc) {
+  World world = ranks_from(launcher);
+  refuse_contradictions(world, launcher);
+  find_master(world, launcher);
+  refuse_nproc(world, launcher, nproc);
+  return world;
 }
 
 }  // namespace
 
-std::optional<World> discover(std::optional<int> configured_nproc) {
-  if (is_set("DDPRUN_RANK")) {
-    World world = own_world();
-    check_configured(world, "DDPRUN_WORLD_SIZE", configured_nproc);
+std::optional<World> discover(std::optional<int> nproc) {
+  if (is_set(kOwn.named_by)) {
+    World world = ranks_from(kOwn);
+    world.job_dir = require(kOwn, "DDPRUN_JOB_DIR");
+    require(kOwn, kOwn.local_size);
+    refuse_nproc(world, kOwn, nproc);
     return world;
   }
-  if (const char* named_by = first_set({"RANK", "WORLD_SIZE", "LOCAL_RANK"})) {
-    World world = torchrun_world(named_by);
-    check_configured(world, "WORLD_SIZE", configured_nproc);
-    return world;
+  for (const Variables& launcher : kLaunchers) {
+    if (!is_set(launcher.named_by)) continue;
+    const bool starts_one = launcher.size != kEnvironment.size && value_of(launcher.size) == "1";
+    if (starts_one) return std::nullopt;
+    return from(launcher, nproc);
   }
-  refuse_unknown_launchers();
+  for (const char* variable : {"RANK", "WORLD_SIZE", "LOCAL_RANK"}) {
+    if (!is_set(variable)) continue;
+    Variables environment = kEnvironment;
+    environment.named_by = variable;
+    require(environment, "MASTER_ADDR");
+    require(environment, "MASTER_PORT");
+    return from(environment, nproc);
+  }
+  for (const char* variable : kUnknown) {
+    if (!is_set(variable)) continue;
+    refuse(
+        std::string(variable) + " = " + value_of(variable) +
+        " is the rank of a launcher that ddprun does not know: set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT for "
+        "each rank, or use srun, mpirun or torchrun");
+  }
   return std::nullopt;
+}
+
+void locate(World& world, Store& store, std::chrono::milliseconds timeout) {
+  if (world.local_size > 0) return;
+  std::string here = host_identity();
+  if (here.empty()) here = "rank " + std::to_string(world.rank);
+  const auto hosts = allgather(store, "host", world.rank, world.size, here, timeout);
+  world.local_rank = static_cast<int>(std::count(hosts.begin(), hosts.begin() + world.rank, here));
+  world.local_size = static_cast<int>(std::count(hosts.begin(), hosts.end(), here));
 }
 
 }  // namespace ddprun::launch

@@ -1,31 +1,48 @@
 // Rank discovery: the only place that reads ranks from the environment.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 
 namespace ddprun::launch {
 
-enum class Source { own, torchrun };  // ddprun's own launcher; torchrun or another that sets RANK and WORLD_SIZE
+class Store;
 
 // A rank's place in the job.
 struct World {
   int rank = 0;
   int size = 1;
   int local_rank = 0;
-  int local_size = 1;
-  Source source = Source::own;
-  // own: the private folder with store, progress table and failure records; empty under torchrun
+  int local_size = 1;  // ranks on this host; 0 if the launcher does not say, until locate()
+
+  std::string launcher = "ddprun";  // who started the ranks, for messages
+  // ddprun's own launcher: the private folder with store, progress table and failure records; else empty.
   std::string job_dir;
-  std::string master_addr;  // torchrun
-  int master_port = 0;      // torchrun
+  // Other launchers: where the ranks meet, and an id that is different for each job and restart.
+  std::string master_addr;
+  int master_port = 0;
+  std::string job;
+
+  bool is_own() const { return master_port == 0; }
 };
 
-// Nothing if no launcher started this process, so that it must launch the ranks itself. Reads DDPRUN_RANK (own
-// launcher), then RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Throws Error(rendezvous)
-// that names the variable if they are incomplete or contradictory, and for launchers that this version does not know
-// (mpirun). configured_nproc is launch.nproc if the config sets it; a different world size in the environment is an
-// error.
-std::optional<World> discover(std::optional<int> configured_nproc);
+// Nothing if no launcher started this process, so that it must launch the ranks itself. Tried in this order: ddprun's
+// own launcher, torchrun, Open MPI, MVAPICH, Hydra (MPICH and Intel MPI), PALS, Slurm (srun), other PMI launchers, and
+// last RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (PyTorch's env://). An MPI launcher or srun that started one
+// process is no launcher. LOCAL_RANK and LOCAL_WORLD_SIZE are optional under env://.
+//
+// Where the ranks meet: MASTER_ADDR and MASTER_PORT. Without MASTER_ADDR: this host if all ranks are on it, or the
+// first host of the Slurm step. Without MASTER_PORT: a port from 20000 to 29999 that depends on the job's id, if the
+// launcher has one.
+//
+// `nproc`: ranks on this host, if the command line gives a number. Throws Error(rendezvous) that names the variable if
+// variables are incomplete or contradict each other or `nproc`, and for a launcher that sets ranks in variables that
+// are not known here.
+std::optional<World> discover(std::optional<int> nproc);
+
+// Sets local_rank and local_size if they are not known: ranks with the same kernel, IPC and PID namespaces are on one
+// host. Collective if local_size is 0. Throws as Store::get.
+void locate(World& world, Store& store, std::chrono::milliseconds timeout);
 
 }  // namespace ddprun::launch

@@ -7,20 +7,41 @@
 #include <string>
 
 #include "ddprun/error.hpp"
+#include "launch/store.hpp"
+#include "tools/conformance/temp_dir.hpp"
 
 namespace {
 
 using namespace ddprun;
 using namespace ddprun::launch;
+using ddprun::testing::InTempDir;
 using Variables = std::map<std::string, std::string>;
 
 // Sets a launcher's environment during a test, without the variables of the launcher of this test program.
 class Environment {
  public:
   explicit Environment(const Variables& variables) {
-    for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
-                             "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "DDPRUN_RANK",
-                             "DDPRUN_WORLD_SIZE", "DDPRUN_LOCAL_RANK", "DDPRUN_LOCAL_WORLD_SIZE", "DDPRUN_JOB_DIR"}) {
+    for (const char* name : {"RANK",
+                             "WORLD_SIZE",
+                             "LOCAL_RANK",
+                             "LOCAL_WORLD_SIZE",
+                             "MASTER_ADDR",
+                             "MASTER_PORT",
+                             "TORCHELASTIC_RUN_ID",
+                             "OMPI_COMM_WORLD_RANK",
+                             "MV2_COMM_WORLD_RANK",
+                             "MPI_LOCALRANKID",
+                             "PALS_RANKID",
+                             "PMI_RANK",
+                             "PMIX_RANK",
+                             "SLURM_STEP_NUM_TASKS",
+                             "SLURM_STEP_NUM_NODES",
+                             "SLURM_STEP_NODELIST",
+                             "DDPRUN_RANK",
+                             "DDPRUN_WORLD_SIZE",
+                             "DDPRUN_LOCAL_RANK",
+                             "DDPRUN_LOCAL_WORLD_SIZE",
+                             "DDPRUN_JOB_DIR"}) {
       const char* value = std::getenv(name);
       if (value != nullptr) before_[name] = value;
       unsetenv(name);
@@ -41,7 +62,9 @@ class Environment {
   Variables before_, mine_;
 };
 
-const Variables kTorchrun = {{"RANK", "5"},
+const Variables kTorchrun = {{"TORCHELASTIC_RUN_ID", "run"},
+                             {"TORCHELASTIC_RESTART_COUNT", "2"},
+                             {"RANK", "5"},
                              {"WORLD_SIZE", "8"},
                              {"LOCAL_RANK", "1"},
                              {"LOCAL_WORLD_SIZE", "4"},
@@ -53,6 +76,25 @@ const Variables kOwn = {{"DDPRUN_RANK", "1"},
                         {"DDPRUN_LOCAL_WORLD_SIZE", "2"},
                         {"DDPRUN_JOB_DIR", "/somewhere"}};
 
+const Variables kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "3"},       {"OMPI_COMM_WORLD_SIZE", "4"},
+                            {"OMPI_COMM_WORLD_LOCAL_RANK", "3"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
+                            {"PMIX_NAMESPACE", "1234"},          {"PMIX_RANK", "3"}};
+const Variables kHydra = {{"PMI_RANK", "1"},
+                          {"PMI_SIZE", "2"},
+                          {"MPI_LOCALRANKID", "1"},
+                          {"MPI_LOCALNRANKS", "2"},
+                          {"MASTER_ADDR", "localhost"},
+                          {"MASTER_PORT", "29500"}};
+const Variables kSlurm = {{"SLURM_STEP_NUM_TASKS", "6"},
+                          {"SLURM_PROCID", "4"},
+                          {"SLURM_JOB_ID", "77"},
+                          {"SLURM_STEP_ID", "0"},
+                          {"SLURM_STEP_NUM_NODES", "3"},
+                          {"SLURM_STEP_NODELIST", "n[1-3]"},
+                          {"PMI_RANK", "4"},
+                          {"PMI_SIZE", "6"}};
+const Variables kPlain = {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "localhost"}, {"MASTER_PORT", "29500"}};
+
 Variables with(Variables variables, const std::string& name, const std::string& value) {
   variables[name] = value;
   return variables;
@@ -63,7 +105,7 @@ Variables without(Variables variables, const std::string& name) {
   return variables;
 }
 
-// The error must have the code of rendezvous and name the variable.
+// The error must have the exit code of rendezvous and name the variable.
 void check_refused(const Variables& variables, const std::string& named, std::optional<int> nproc = {}) {
   CAPTURE(named);
   const Environment environment(variables);
@@ -83,32 +125,33 @@ TEST_CASE("without a launcher there is no world") {
 
 TEST_CASE("torchrun's variables give a world") {
   const Environment environment(kTorchrun);
-  const auto world = discover(8);
+  const auto world = discover(4);
   REQUIRE(world);
   CHECK(world->rank == 5);
   CHECK(world->size == 8);
   CHECK(world->local_rank == 1);
   CHECK(world->local_size == 4);
-  CHECK(world->source == Source::torchrun);
+  CHECK(world->launcher == "torchrun");
+  CHECK(world->job == "run.2");
   CHECK(world->master_addr == "localhost");
   CHECK(world->master_port == 29500);
   CHECK(world->job_dir.empty());
 }
 
-TEST_CASE("our own variables have precedence over torchrun's") {
+TEST_CASE("ddprun's variables have precedence over torchrun's") {
   Variables both = kTorchrun;
   both.insert(kOwn.begin(), kOwn.end());
   const Environment environment(both);
   const auto world = discover(std::nullopt);
   REQUIRE(world);
-  CHECK(world->source == Source::own);
+  CHECK(world->is_own());
   CHECK(world->rank == 1);
   CHECK(world->size == 2);
   CHECK(world->job_dir == "/somewhere");
 }
 
 TEST_CASE("a missing or empty variable is named") {
-  for (const auto& [name, value] : kTorchrun) {
+  for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"}) {
     check_refused(without(kTorchrun, name), name);
     check_refused(with(kTorchrun, name, ""), name);
   }
@@ -116,7 +159,11 @@ TEST_CASE("a missing or empty variable is named") {
     if (name != "DDPRUN_RANK") check_refused(without(kOwn, name), name);
     check_refused(with(kOwn, name, ""), name);
   }
-  check_refused({{"WORLD_SIZE", "2"}}, "RANK is not set");
+  for (const auto& [name, value] : kPlain) {
+    check_refused(without(kPlain, name), name + " is not set");
+    check_refused(with(kPlain, name, ""), name);
+  }
+  check_refused(without(kSlurm, "SLURM_PROCID"), "SLURM_PROCID");
 }
 
 TEST_CASE("a value that is not a whole number in range is refused") {
@@ -137,23 +184,115 @@ TEST_CASE("numbers that contradict each other are refused") {
   check_refused(with(kOwn, "DDPRUN_RANK", "2"), "DDPRUN_RANK = 2 contradicts DDPRUN_WORLD_SIZE = 2");
 }
 
-TEST_CASE("a world size in the environment that contradicts launch.nproc is refused") {
-  check_refused(kTorchrun, "WORLD_SIZE = 8 contradicts launch.nproc = 2", 2);
+TEST_CASE("a number of ranks on this host that contradicts --set launch.nproc is refused") {
+  check_refused(kTorchrun, "LOCAL_WORLD_SIZE = 4 contradicts launch.nproc = 2", 2);
+  check_refused(kOpenMpi, "OMPI_COMM_WORLD_LOCAL_SIZE = 4 contradicts launch.nproc = 2", 2);
 }
 
-TEST_CASE("MPI's launchers are refused with advice, unless they started one process") {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
-    check_refused({{name, "2"}}, name);
-    check_refused({{name, "2"}}, "not in this version");
-    check_refused({{name, "2"}}, "launch.nproc");
-    const Environment one(Variables{{name, "1"}});
-    CHECK(!discover(std::nullopt));
+TEST_CASE("the launchers of MPI give a world, and meet on this host if all ranks are on it") {
+  const Environment environment(kOpenMpi);
+  const auto world = discover(4);
+  REQUIRE(world);
+  CHECK(world->launcher == "Open MPI");
+  CHECK(world->rank == 3);
+  CHECK(world->size == 4);
+  CHECK(world->local_rank == 3);
+  CHECK(world->local_size == 4);
+  CHECK(world->master_addr == "127.0.0.1");
+  CHECK(world->master_port >= 20000);
+  CHECK(world->master_port < 30000);
+  const Environment other(with(kOpenMpi, "PMIX_NAMESPACE", "1235"));
+  CHECK(discover(4)->master_port != world->master_port);
+  CHECK(discover(4)->job == "1235");
+}
+
+TEST_CASE("where an MPI launcher does not say where to meet, the variable to set is named") {
+  check_refused(with(kOpenMpi, "OMPI_COMM_WORLD_SIZE", "8"), "MASTER_ADDR is not set");
+  check_refused(without(kHydra, "MASTER_PORT"), "MASTER_PORT is not set");
+  const Environment environment(kHydra);
+  CHECK(discover(std::nullopt)->launcher == "Hydra");
+  CHECK(discover(std::nullopt)->master_port == 29500);
+}
+
+TEST_CASE("a step of Slurm meets on its first host, and does not say which ranks share one") {
+  const std::map<std::string, std::string> first_of = {
+      {"n[1-3]", "n1"}, {"rack[07,09-12]n[2-4]x,login", "rack07n2x"}, {"a,b", "a"}, {"gpu12", "gpu12"}, {"c[3", "c3"}};
+  for (const auto& [list, first] : first_of) {
+    CAPTURE(list);
+    const Environment environment(with(kSlurm, "SLURM_STEP_NODELIST", list));
+    const auto world = discover(2);
+    REQUIRE(world);
+    CHECK(world->launcher == "srun");
+    CHECK(world->rank == 4);
+    CHECK(world->size == 6);
+    CHECK(world->local_size == 0);
+    CHECK(world->master_addr == first);
+    CHECK(world->job == "77.0");
   }
+  const Environment one_host(with(kSlurm, "SLURM_STEP_NUM_NODES", "1"));
+  CHECK(discover(std::nullopt)->master_addr == "127.0.0.1");
+  const Environment chosen(with(kSlurm, "MASTER_ADDR", "10.0.0.1"));
+  CHECK(discover(std::nullopt)->master_addr == "10.0.0.1");
+}
+
+TEST_CASE("a launcher in a step of Slurm is used, not the step") {
+  Variables both = kSlurm;
+  both.insert(kOpenMpi.begin(), kOpenMpi.end());
+  const Environment open_mpi(both);
+  CHECK(discover(std::nullopt)->launcher == "Open MPI");
+  Variables hydra = kHydra;
+  hydra.insert(kSlurm.begin(), kSlurm.end());
+  const Environment environment(hydra);
+  CHECK(discover(std::nullopt)->launcher == "Hydra");
+}
+
+TEST_CASE("env:// needs no LOCAL_RANK") {
+  const Environment environment(kPlain);
+  const auto world = discover(std::nullopt);
+  REQUIRE(world);
+  CHECK(world->launcher == "env://");
+  CHECK(world->rank == 1);
+  CHECK(world->local_size == 0);
+  check_refused(with(kPlain, "LOCAL_RANK", "0"), "LOCAL_WORLD_SIZE");
+}
+
+TEST_CASE("RANK and WORLD_SIZE that contradict the launcher are refused") {
+  check_refused(with(kOpenMpi, "RANK", "2"), "RANK = 2 contradicts OMPI_COMM_WORLD_RANK = 3 of Open MPI");
+  check_refused(with(kSlurm, "WORLD_SIZE", "2"), "WORLD_SIZE = 2 contradicts SLURM_STEP_NUM_TASKS = 6 of srun");
+  const Environment equal(with(kOpenMpi, "RANK", "3"));
+  CHECK(discover(std::nullopt)->rank == 3);
+}
+
+TEST_CASE("a launcher that started one process is no launcher") {
+  const Environment open_mpi(with(kOpenMpi, "OMPI_COMM_WORLD_SIZE", "1"));
+  CHECK(!discover(std::nullopt));
+  const Environment slurm(with(kSlurm, "SLURM_STEP_NUM_TASKS", "1"));
+  CHECK(!discover(std::nullopt));
+}
+
+TEST_CASE("ranks of an unknown launcher do not each start a job") {
+  check_refused({{"PMIX_RANK", "1"}}, "PMIX_RANK = 1 is the rank of a launcher that ddprun does not know");
+  check_refused({{"FLUX_TASK_RANK", "0"}}, "set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
 }
 
 TEST_CASE("torchrun's variables are used even under an MPI launcher") {
-  const Environment environment(with(kTorchrun, "OMPI_COMM_WORLD_SIZE", "8"));
-  CHECK(discover(std::nullopt)->source == Source::torchrun);
+  Variables both = kTorchrun;
+  both.insert(kOpenMpi.begin(), kOpenMpi.end());
+  const Environment environment(both);
+  CHECK(discover(std::nullopt)->launcher == "torchrun");
+}
+
+TEST_CASE("ranks that meet find out which of them share a host") {
+  const InTempDir here;
+  const auto store = folder_store(".");
+  World second;
+  second.rank = 1;
+  second.size = 2;
+  second.local_size = 0;
+  store->set("host/0", "another host");
+  locate(second, *store, std::chrono::milliseconds(1000));
+  CHECK(second.local_rank == 0);
+  CHECK(second.local_size == 1);
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 # a machine that is several times slower.
 foreach(test IN ITEMS
     bench_peers checkpoint_parity comm_ucx compare_truth documented_dataset
-    e2e_cifar e2e_cli e2e_compare e2e_cuda e2e_cuda_graph e2e_data e2e_data_info e2e_dp e2e_learning e2e_model e2e_resume
-    e2e_torchrun e2e_train e2e_training e2e_ucx_gpu example_tune_optuna gpu_checks_fake_gpu image_folder_parity
+    e2e_cifar e2e_cli e2e_compare e2e_cuda e2e_cuda_graph e2e_data e2e_data_info e2e_dp e2e_launchers e2e_learning e2e_model
+    e2e_resume e2e_torchrun e2e_train e2e_training e2e_ucx_gpu example_tune_optuna gpu_checks_fake_gpu image_folder_parity
     image_parity launch_torchrun models_logits_parity models_weights_parity parity_mnist parity_one_process
     parity_resnet18 parity_three_ranks parity_two_ranks report sampler_parity shm)
   set_tests_properties(${test} PROPERTIES PROCESSORS 2 TIMEOUT 900)

@@ -85,7 +85,7 @@ ExitCode run_as_asked(const Request& request, const std::string& task, const plu
     command[0] = console::this_program();
     return run(request, plan, command);
   }
-  if (!world || world->source != launch::Source::own) {
+  if (!world || !world->is_own()) {
     throw Error(ExitCode::usage, "--task is for the ranks that ddprun bench starts");
   }
   run_rank(plan, Task::parse(task), *world);

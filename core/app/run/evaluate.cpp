@@ -84,14 +84,15 @@ void check_evaluation(const config::Loaded& loaded, const std::string& checkpoin
   load(loaded, checkpoint, registry);
 }
 
-void run_evaluation(config::Loaded loaded, const std::string& checkpoint, const launch::World& world,
+void run_evaluation(config::Loaded loaded, const std::string& checkpoint, launch::World world,
                     const plugin::Registry& registry) {
+  auto store = open_store(world, milliseconds(loaded.experiment.launch.timeout));
   const std::vector<torch::Device> devices = choose_devices(loaded, world);
   auto [assembly, metadata] = load(std::move(loaded), checkpoint, registry);
   use_threads(assembly.experiment(), world);
   standardize_data(assembly);
   place_models(assembly, devices);
-  Group group = join_group(assembly, world);
+  Group group = join_group(assembly, world, std::move(store));
   Evaluation result;
   try {
     result = evaluate(assembly, group, world);

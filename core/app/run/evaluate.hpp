@@ -23,7 +23,7 @@ void check_evaluation(const config::Loaded& loaded, const std::string& checkpoin
 
 // One rank: every test sample once, with the config's strategy and the checkpoint's own standardisation. Rank 0 prints
 // a table to stdout. Throws Error.
-void run_evaluation(config::Loaded loaded, const std::string& checkpoint, const launch::World& world,
+void run_evaluation(config::Loaded loaded, const std::string& checkpoint, launch::World world,
                     const plugin::Registry& registry);
 
 }  // namespace ddprun::run

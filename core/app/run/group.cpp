@@ -70,7 +70,7 @@ std::unique_ptr<CommBackend> join_backend(const Assembly& assembly, launch::Stor
   std::unique_ptr<CommBackend> backend = std::move(adapter);
   if (!device.is_cpu()) backend = train::staged(std::move(backend), device, options.deadline);
   if (settings.check == "off") return backend;
-  if (world.source != launch::Source::own && assembly.experiment().train.cuda_graph) {
+  if (!world.is_own() && assembly.experiment().train.cuda_graph) {
     throw Error(
         ExitCode::usage,
         config::error(assembly.loaded.sources, "comm.check",
@@ -78,9 +78,8 @@ std::unique_ptr<CommBackend> join_backend(const Assembly& assembly, launch::Stor
                       "a CUDA graph cannot record; set it to \"off\", or train.cuda_graph = false"));
   }
   // Ranks of one host compare their calls in shared memory; across hosts, they use the backend itself.
-  auto exchange = world.source == launch::Source::own
-                      ? comm::shared_table(comm::map_table(world.job_dir + "/table", world.size), world.rank)
-                      : comm::exchange_over(*backend);
+  auto exchange = world.is_own() ? comm::shared_table(comm::map_table(world.job_dir + "/table", world.size), world.rank)
+                                 : comm::exchange_over(*backend);
   plugin.compare_calls(std::move(exchange));
   return backend;
 }
@@ -91,20 +90,29 @@ std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(std::llround(seconds * 1000));
 }
 
-Group join_group(const Assembly& assembly, const launch::World& world) {
+std::unique_ptr<launch::Store> open_store(launch::World& world, std::chrono::milliseconds timeout) {
+  if (world.size == 1) {
+    world.local_size = 1;
+    return nullptr;
+  }
+  if (world.is_own()) return launch::folder_store(world.job_dir);
+  auto store = launch::tcp_store(world, timeout);
+  launch::locate(world, *store, timeout);
+  return store;
+}
+
+Group join_group(const Assembly& assembly, const launch::World& world, std::unique_ptr<launch::Store> store) {
   Group group;
+  group.store = std::move(store);
   const bool ddp = assembly.experiment().strategy.kind == "ddp";
   if (world.size == 1) {
     if (ddp) group.backend = comm::single_process_backend();
     return group;
   }
   const auto timeout = milliseconds(assembly.experiment().launch.timeout);
-  if (world.source == launch::Source::own) {
-    group.store = launch::folder_store(world.job_dir);
+  if (world.is_own()) {
     group.progress = launch::ProgressTable::open(world.job_dir, world.size);
     group.progress->set(world.rank, {0, Phase::rendezvous, -1});
-  } else {
-    group.store = launch::tcp_store(world, timeout);
   }
   compare_identities(assembly, *group.store, world, timeout);
   group.backend = join_backend(assembly, *group.store, world);

@@ -22,9 +22,13 @@ struct Group {
   std::unique_ptr<CommBackend> backend;             // under ddp; the single-process backend for world size 1
 };
 
-// Meets the other ranks and checks that all run the same experiment with the same plugins; Error(rendezvous) names the
-// first difference. Then joins them with a backend (strategy ddp). Collective.
-Group join_group(const Assembly& assembly, const launch::World& world);
+// Where the ranks meet: null for world size 1. Finds out which ranks share this host, if the launcher did not say.
+// Collective. Throws Error(rendezvous).
+std::unique_ptr<launch::Store> open_store(launch::World& world, std::chrono::milliseconds timeout);
+
+// Checks that all ranks run the same experiment with the same plugins; Error(rendezvous) names the first difference.
+// Then joins them with a backend (strategy ddp). Collective.
+Group join_group(const Assembly& assembly, const launch::World& world, std::unique_ptr<launch::Store> store);
 
 // Sends rank 0's text to all ranks. Collective.
 std::string broadcast_text(Group& group, const launch::World& world, const std::string& key, const std::string& text,

@@ -140,7 +140,8 @@ std::string log_dir(const config::Experiment& experiment, const std::string& run
 void run_rank(RankOptions options, const plugin::Registry& registry) {
   keep_freed_memory();
   train::silence_profiler();
-  const launch::World& world = options.world;
+  launch::World& world = options.world;
+  auto store = open_store(world, milliseconds(options.loaded.experiment.launch.timeout));
   const std::vector<torch::Device> devices = choose_devices(options.loaded, world);
   Assembly assembly = assemble(std::move(options.loaded), registry);
   check_training_data(assembly, world.size);
@@ -149,7 +150,7 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
   place_models(assembly, devices);
   const config::Experiment& experiment = assembly.experiment();
   const int64_t threads = use_threads(experiment, world);
-  Group group = join_group(assembly, world);
+  Group group = join_group(assembly, world, std::move(store));
   if (options.run_dir.empty()) {
     const std::string made = world.rank == 0 ? prepare_run_dir(experiment, world.size) : "";
     options.run_dir = broadcast_text(group, world, "run_dir", made, milliseconds(experiment.launch.timeout));

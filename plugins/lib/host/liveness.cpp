@@ -6,12 +6,12 @@
 #include <cstring>
 #include <sstream>
 
-#include "host/identity.hpp"
+#include "ddprun/plugin/host_identity.hpp"
 
 namespace ddprun::host {
 Place place_of_this_process() {
   const int64_t pid = getpid();
-  return {identity(), pid, start_time(static_cast<pid_t>(pid))};
+  return {host_identity(), pid, start_time(static_cast<pid_t>(pid))};
 }
 
 std::vector<Place> places_of(const Host& host) {

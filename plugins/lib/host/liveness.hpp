@@ -13,7 +13,7 @@ namespace ddprun::host {
 
 // Where a rank runs.
 struct Place {
-  std::string host;  // identity(); "": no other rank is on this host
+  std::string host;  // host_identity(); "": no other rank is on this host
   int64_t pid = 0;
   uint64_t started = 0;  // of the process, in clock ticks since boot: a later process with the same pid differs
 };
