@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""An allreduce on one host: ddprun's plugins, other systems, and the least that it can cost, by turns on this machine.
+"""Compares an allreduce on one host: ddprun's plugins, other systems, and its minimum cost, in alternating runs.
 
     python3 bench/allreduce.py --program build/release/bin/ddprun --python PYTHON --json allreduce.json
 
-PYTHON is one with torch. Open MPI is taken from the path, libgloo from the system; a peer that is not there is skipped,
-which a line says. bench/README.md explains the tables; docs/benchmarking.md how a call is timed.
+PYTHON is a Python with torch. Open MPI is searched on PATH, libgloo in the system. A peer that is not installed is
+skipped, and a line reports it. bench/README.md explains the tables; docs/benchmarking.md how a call is timed.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from running import Failed, turns
 
 SIZES = "4,1K,16K,64K,256K,1M,4M,16M,45M"
 BACKENDS = "shm,ucx,gloo:ring,gloo:halving_doubling"
-PEERS = ["limits", "openmpi", "torch", "raw_gloo"]  # the limits not with --tcp
+PEERS = ["limits", "openmpi", "torch", "raw_gloo"]  # limits are skipped with --tcp
 GATE = 6
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -33,7 +33,7 @@ def bytes_of(text):
     number, unit = (text[:-1], UNITS[text[-1]]) if text[-1:] in UNITS else (text, 1)
     size = int(number) * unit if number.isdecimal() else 0
     if size < 4 or size % 4:
-        raise argparse.ArgumentTypeError(f"{text}: expected bytes of whole floats, such as 4, 64K, 1M or 2G")
+        raise argparse.ArgumentTypeError(f"{text}: expected a multiple of 4 bytes, such as 4, 64K, 1M or 2G")
     return size
 
 
@@ -56,18 +56,18 @@ def arguments(argv):
     parser.add_argument("--plugin-path", action="append", default=[], metavar="DIR", help="as of ddprun bench")
     parser.add_argument("--peers", type=list_of(str), default=PEERS, metavar="NAME,...", help=",".join(PEERS))
     parser.add_argument("--mpi", nargs=3, action="append", default=[], metavar=("NAME", "COMPILER", "LAUNCHER"),
-                        help="one more MPI, such as: mpich mpicxx.mpich mpiexec.mpich")
+                        help="another MPI, such as: mpich mpicxx.mpich mpiexec.mpich")
     parser.add_argument("--ranks", type=list_of(int), default=[2, 4], metavar="N,...", help="2,4")
     parser.add_argument("--sizes", type=list_of(bytes_of), default=list_of(bytes_of)(SIZES), metavar="SIZE,...",
                         help=SIZES)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("-n", "--samples", type=int, default=50, help="of each size in each round (50)")
-    parser.add_argument("-w", "--warmup", type=int, default=10, help="calls before them (10)")
-    parser.add_argument("--quick", action="store_true", help="3 sizes, 2 rounds of 5 samples: to see that it runs")
+    parser.add_argument("-n", "--samples", type=int, default=50, help="samples of each size in each round (50)")
+    parser.add_argument("-w", "--warmup", type=int, default=10, help="warm-up calls (10)")
+    parser.add_argument("--quick", action="store_true", help="3 sizes, 2 rounds of 5 samples, to check that it runs")
     parser.add_argument("--tcp", action="store_true", help="ucx and Open MPI over TCP, without shm")
-    parser.add_argument("--gate", action="store_true", help=f"exit with {GATE} where a bound does not hold")
+    parser.add_argument("--gate", action="store_true", help=f"exit with {GATE} if a bound is missed")
     parser.add_argument("--json", metavar="FILE", help="write all samples and the environment")
-    parser.add_argument("--limit", type=float, default=300, help="seconds that one of them may take in one round (300)")
+    parser.add_argument("--limit", type=float, default=300, help="time limit of a system in a round in seconds (300)")
     if "--quick" in argv:
         parser.set_defaults(ranks=[2], sizes=[4, 1 << 16, 1 << 20], rounds=2, samples=5, warmup=2)
     args = parser.parse_args(argv)
@@ -80,7 +80,7 @@ def arguments(argv):
 
 
 def own_of(args, settings):
-    """ddprun's side."""
+    """The plugins of ddprun."""
     more = [word for path in args.plugin_path for word in ("--plugin-path", path)]
     for name in args.backends:
         backend, _, algorithm = name.partition(":")
@@ -124,7 +124,7 @@ def measure(args, own, peers):
                     if contender in own:
                         columns.add(column)
     table = Table(columns)
-    for _, *case in sorted(found, key=lambda each: each[0]):  # columns in the contestants' order, whoever came first
+    for _, *case in sorted(found, key=lambda each: each[0]):  # columns in the order of the contestants
         table.add(*case)
     return table
 
@@ -153,31 +153,32 @@ def print_tables(table, ranks, args):
                [[text_of(size), *(time(column, size) for column in columns)] for size in sizes])
 
     wanted = [("shm plugin", "limit shared"), ("shm malloc", "limit staged"), ("best peer", "shm plugin"),
-              ("best peer", "shm malloc"), ("ucx malloc", "shm malloc"), ("gloo ring", "raw gloo ring"), ("gloo halving_doubling", "raw gloo hd")]
-    there = {*columns, *(["best peer"] if table.best_peer(ranks, sizes[0]) else [])}
-    wanted = [pair for pair in wanted if there.issuperset(pair)]
-    print_grid(f"{ranks} ranks{over}: ratios of time, median of the rounds'",
+              ("best peer", "shm malloc"), ("ucx malloc", "shm malloc"), ("gloo ring", "raw gloo ring"),
+              ("gloo halving_doubling", "raw gloo hd")]
+    available = {*columns, *(["best peer"] if table.best_peer(ranks, sizes[0]) else [])}
+    wanted = [pair for pair in wanted if available.issuperset(pair)]
+    print_grid(f"{ranks} ranks{over}: ratios of time, median of the rounds",
                ["size", *(f"{above} / {below}" for above, below in wanted), "best peer"],
                [[text_of(size), *(figure(table.ratio(ranks, *pair, size)) for pair in wanted),
                  table.best_peer(ranks, size) or "-"] for size in sizes])
 
 
 def judge(table, args):
-    """Prints which bounds hold; gives whether all do."""
+    """Prints which bounds hold; returns whether all do."""
     print("\nbounds")
     holds = True
     for bound in bounds_for(args.tcp, args.ranks):
         values, missed = bound.judge(table)
         scale = 1 if bound.below else 1e6
-        told = ", ".join(f"{text_of(size)}: {figure(value if value is None else value * scale)}"
-                         for size, value in (missed or values).items())
-        print(f"  {'MISSED' if missed else 'holds ' if values else 'no size'}  {bound.text()}   {told}")
+        shown = ", ".join(f"{text_of(size)}: {figure(value if value is None else value * scale)}"
+                          for size, value in (missed or values).items())
+        print(f"  {'MISSED' if missed else 'holds ' if values else 'no size'}  {bound.text()}   {shown}")
         holds = holds and bool(values) and not missed
     return holds
 
 
 def environment_of(own):
-    """As `ddprun bench` has it, with all plugins; load and date of the first one."""
+    """The environment from `ddprun bench`, with all plugins; load and date are those of the first one."""
     return {key: value for each in reversed(own) for key, value in each.environment.items()}
 
 
@@ -202,9 +203,9 @@ def main(argv):
         own, peers = list(own_of(args, settings)), list(peers_of(args, settings))
         try:
             table = measure(args, own, peers)
-        except Failed as fault:
-            say(fault)
-            return fault.code
+        except Failed as error:
+            say(error)
+            return error.code
     environment = environment_of(own)
     print("# {host}: {cpu_model}, {cores} cores, load {load}".format_map(environment))
     for peer in peers:

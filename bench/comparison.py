@@ -1,4 +1,4 @@
-"""The arithmetic of the comparisons: from samples to medians, ratios and bounds. No input, no output."""
+"""Computes medians, ratios and bounds from samples. No input, no output."""
 
 import dataclasses
 import statistics
@@ -8,13 +8,13 @@ LIMITS = ("limit shared", "limit staged")
 
 
 def ratio_of(above, below):
-    """Median over the rounds of a round's quotient, so that a slow minute of the machine meets both."""
+    """The median of the rounds' ratios: a slow minute of the machine affects both values of a round."""
     return statistics.median(a / b for a, b in zip(above, below, strict=True))
 
 
 @dataclasses.dataclass
 class Measured:
-    """One column at one size: in each round, seconds of each sample of one call."""
+    """One column at one size: the samples of each round, in seconds per call."""
     rounds: list  # of {"batch": int, "samples": [float]}
     wrong: int = 0
 
@@ -25,16 +25,16 @@ class Measured:
         return statistics.median(self.medians())
 
     def spread(self):
-        """From the quickest round to the slowest, as a share of the median."""
+        """The range of the rounds' medians, relative to the median."""
         medians = self.medians()
         return (max(medians) - min(medians)) / self.median()
 
 
 class Table:
-    """All that was measured, by ranks, column and size."""
+    """All measurements, by ranks, column and size."""
 
     def __init__(self, own):
-        """`own`: the columns that are ddprun's. The others are peers or limits."""
+        """`own`: ddprun's columns. The others are peers or limits."""
         self.own = own
         self.cells = {}
 
@@ -53,17 +53,17 @@ class Table:
         return sorted({size for of, _, size in self.cells if of == ranks})
 
     def wrong(self):
-        """(ranks, column, size, elements) of each that is not right."""
+        """(ranks, column, size, elements) of each wrong result."""
         return [(*key, cell.wrong) for key, cell in self.cells.items() if cell.wrong]
 
     def best_peer(self, ranks, size):
-        """The column of the quickest one; None without any."""
+        """The column of the fastest peer; None without peers."""
         peers = [column for column in self.columns(ranks) if column not in self.own and column not in LIMITS]
-        there = [column for column in peers if self.cell(ranks, column, size)]
-        return min(there, key=lambda column: self.cell(ranks, column, size).median(), default=None)
+        measured = [column for column in peers if self.cell(ranks, column, size)]
+        return min(measured, key=lambda column: self.cell(ranks, column, size).median(), default=None)
 
     def ratio(self, ranks, above, below, size):
-        """Time of `above` by that of `below`; "best peer" is a name too. None where one of them was not measured."""
+        """The time of `above` divided by that of `below`; "best peer" is valid too. None if one was not measured."""
         cells = []
         for column in (above, below):
             column = self.best_peer(ranks, size) if column == "best peer" else column
@@ -95,8 +95,7 @@ class Bound:
         return cell.median() if cell else None
 
     def judge(self, table):
-        """Sizes and values that the bound is about, and those of them that it does not hold for. A value of None, which
-        could not be had, does not hold."""
+        """{size: value} for the bound's sizes, and the part that misses it. None (not measured) counts as missed."""
         sizes = [size for size in table.sizes(self.ranks) if self.least_size <= size <= self.largest_size]
         values = {size: self.value(table, size) for size in sizes}
         return values, {size: value for size, value in values.items() if value is None or value > self.most}

@@ -1,4 +1,4 @@
-"""Who takes part in allreduce.py, and how each is asked for one round."""
+"""The systems that allreduce.py compares, and how each measures one round."""
 
 import dataclasses
 import json
@@ -19,28 +19,28 @@ FLAGS = ["-std=c++20", "-O3", "-march=native", "-Wall", "-Wextra", "-Werror",
 
 @dataclasses.dataclass
 class Settings:
-    """What is the same for all."""
+    """The settings of all systems."""
     sizes: list
     samples: int
     warmup: int
-    limit: float  # seconds that one of them may take in one round
+    limit: float  # seconds for one system in one round
     tcp: bool
-    folder: pathlib.Path  # for what is built and written meanwhile
+    folder: pathlib.Path  # for programs and files
 
     def numbers(self):
         return [self.samples, self.warmup, *self.sizes]
 
     def environment(self):
-        """One compute thread each, and temporary files where they go away with ours."""
+        """One compute thread per rank, and temporary files in `folder`."""
         return os.environ | {"TMPDIR": str(self.folder), "OMP_NUM_THREADS": "1"}
 
 
 class Absent(Exception):
-    """Why a peer does not take part."""
+    """The reason why a peer is skipped."""
 
 
 class NotBuilt(Absent):
-    """All that is needed seems to be there, but the compiler refuses."""
+    """The compiler fails although everything seems to be installed."""
 
 
 class Ddprun:
@@ -70,7 +70,7 @@ class Ddprun:
 
 
 class Peer:
-    """A program of bench/peers. `command`: from the number of ranks to its argv."""
+    """A program of bench/peers. `command` returns the argv for a number of ranks."""
 
     def __init__(self, settings, name, command, most_ranks=math.inf):
         self.settings, self.name, self.command, self.most_ranks = settings, name, command, most_ranks
@@ -88,7 +88,7 @@ class Peer:
 
 
 def compile_peer(settings, source, name, compiler=COMPILER, libraries=()):
-    """Gives the program. Throws Absent."""
+    """Returns the program. Raises Absent."""
     if shutil.which(compiler[0]) is None:
         raise Absent(f"no {compiler[0]} here")
     program = settings.folder / name
@@ -112,12 +112,12 @@ def raw_gloo(settings):
     def peer(name, word, most_ranks=math.inf):
         return Peer(settings, name, lambda ranks: [program, word, ranks], most_ranks)
     return [peer("raw gloo ring", "ring"), peer("raw gloo hd", "halving_doubling"),
-            peer("raw gloo hd poll", "halving_doubling_poll", CORES)]  # it never yields: seconds a call beyond that
+            peer("raw gloo hd poll", "halving_doubling_poll", CORES)]  # never yields: slow with more ranks
 
 
 def torch_gloo(settings, python):
     if not python:
-        raise Absent("no --python with torch was named")
+        raise Absent("needs --python with torch")
     if shutil.which(python) is None:
         raise Absent(f"no {python} here")
     if subprocess.run([python, "-c", "import torch.distributed"], capture_output=True, check=False).returncode != 0:
@@ -126,13 +126,13 @@ def torch_gloo(settings, python):
 
 
 def mpi(settings, name, compiler, launcher):
-    """Any MPI. `compiler` and `launcher` are words of a command."""
+    """Any MPI. `compiler` and `launcher` are lists of words."""
     if shutil.which(launcher[0]) is None:
         raise Absent(f"no {launcher[0]} here")
     version = subprocess.run([*launcher, "--version"], capture_output=True, text=True, check=False).stdout
     is_open_mpi = "Open MPI" in version or "OpenRTE" in version
     if settings.tcp and not is_open_mpi:
-        raise Absent("only Open MPI is told here to use TCP")
+        raise Absent("--tcp is supported for Open MPI only")
     program = compile_peer(settings, "mpi.cpp", name, compiler)
 
     def command(ranks):

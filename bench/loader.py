@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How long a step waits for its data: ddprun's loader on CIFAR-10, resized to 224x224 on the fly for one training rank.
+"""Measures how long a step waits for its data: ddprun's loader on CIFAR-10, resized to 224x224, for one rank.
 
     python3 bench/loader.py --program build/release/bin/ddprun [--data data/cifar10]
 
-Without workers (0) a step waits while its batch is made, so that the wait is what a batch costs; a loader that keeps
-ahead leaves next to nothing of it. Needs only the standard library.
+Without workers (0) a step waits while its batch is made, so the wait is the cost of a batch. With enough workers the
+wait is almost zero. Needs only the standard library.
 """
 
 import argparse
@@ -20,7 +20,7 @@ CONFIG = pathlib.Path(__file__).resolve().parent.parent / "configs" / "cifar10_r
 
 
 def run(args, workers, output):
-    """The step records of one run, without those of the start, when the workers begin too."""
+    """The step records of one run, without the first ones, while the workers start."""
     settings = [f"data.root={args.data}", f"data.batch_size={args.batch}", f"data.workers={workers}",
                 f"train.steps={args.warm + args.steps}", "train.evaluate=false", f"experiment.output={output}"]
     argv = [args.program, "--config", args.config]
@@ -28,8 +28,8 @@ def run(args, workers, output):
         argv += ["--set", setting]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=args.limit)
-    except OSError as fault:
-        sys.exit(f"loader.py: {args.program}: {fault.strerror}")
+    except OSError as error:
+        sys.exit(f"loader.py: {args.program}: {error.strerror}")
     except subprocess.TimeoutExpired:
         sys.exit(f"loader.py: {args.program} took more than {args.limit:g} s")
     if done.returncode != 0:
@@ -40,7 +40,7 @@ def run(args, workers, output):
 
 
 def figures(steps):
-    """Of one run: the median wait and step in ms, and the share of all its time that went into waiting, in percent."""
+    """The median wait and step of one run in ms, and the percentage of its time that it waited."""
     waits, totals = [step["data"] for step in steps], [step["total"] for step in steps]
     return {"wait": 1e3 * statistics.median(waits), "step": 1e3 * statistics.median(totals),
             "share": 100 * sum(waits) / sum(totals)}
@@ -57,13 +57,13 @@ def arguments():
     parser.add_argument("--data", default="data/cifar10", help="the folder of CIFAR-10 (data/cifar10)")
     parser.add_argument("--config", default=CONFIG, help=f"the experiment ({CONFIG.name})")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
-                        help="overrides a key, as in ddprun; any number")
+                        help="override a key, as in ddprun; repeatable")
     parser.add_argument("--workers", type=int, nargs="+", default=[0, 2], help="numbers of workers to try (0 2)")
     parser.add_argument("--batch", type=int, default=8, help="samples in a batch (8)")
-    parser.add_argument("--steps", type=int, default=12, help="of a run that are measured (12)")
-    parser.add_argument("--warm", type=int, default=3, help="steps before them (3)")
+    parser.add_argument("--steps", type=int, default=12, help="measured steps of a run (12)")
+    parser.add_argument("--warm", type=int, default=3, help="warm-up steps (3)")
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=600, help="seconds that one run may take (600)")
+    parser.add_argument("--limit", type=float, default=600, help="time limit of one run in seconds (600)")
     args = parser.parse_args()
     if min(args.steps, args.repetitions) < 1 or args.warm < 0:
         parser.error("--steps and --repetitions must be at least 1, --warm at least 0")
@@ -78,8 +78,8 @@ def main():
             for workers, measured in runs.items():
                 measured.append(figures(run(args, workers, output)))
                 print(f"{turn + 1}/{args.repetitions} workers {workers}", file=sys.stderr)
-    print(f"{pathlib.Path(args.config).name}, batches of {args.batch}, {args.steps} steps, {args.repetitions} turns, "
-          f"{os.cpu_count()} cores: median (least .. most)")
+    print(f"{pathlib.Path(args.config).name}, batches of {args.batch}, {args.steps} steps, {args.repetitions} rounds, "
+          f"{os.cpu_count()} cores: median (minimum .. maximum)")
     columns = [("wait", "ms of waiting per step"), ("step", "ms per step"), ("share", "% of the time waiting")]
     print("workers" + "".join(f"{title:>32}" for _, title in columns))
     for workers, measured in runs.items():

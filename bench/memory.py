@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Peak memory, page faults and time of a ResNet-18 rank: ddprun and PyTorch DDP by turns, the same job, here.
+"""Compares peak memory, page faults and time of a ResNet-18 rank: ddprun and PyTorch DDP, in alternating runs.
 
     python3 bench/memory.py --program build/release/bin/ddprun --python PYTHON
 
-PYTHON is one with torch and torchvision; this script itself needs only the standard library.
+PYTHON is a Python with torch and torchvision; this script itself needs only the standard library.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import tempfile
 from running import Failed
 from systems import pytorch_ddp, train
 
-WARM = 5  # steps that are not measured, as in ddprun's own count of page faults
+WARM = 5  # steps that are not measured, as in ddprun's count of page faults
 
 CONFIG = """
 [launch]
@@ -66,12 +66,12 @@ def arguments():
     parser.add_argument("--batch", type=int, default=8, help="samples per rank (8)")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1, help="compute threads of a rank (1)")
-    parser.add_argument("--steps", type=int, default=20, help=f"of which the first {WARM} are not measured (20)")
+    parser.add_argument("--steps", type=int, default=20, help=f"steps of a run; the first {WARM} are not measured (20)")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--memory-format", choices=["contiguous", "channels_last"], default="contiguous",
-                        help="of ddprun's model")
-    parser.add_argument("--gate", action="store_true", help="exit code 6 when ddprun's peak is above PyTorch DDP's")
-    parser.add_argument("--limit", type=float, default=600, help="seconds that one run may take (600)")
+                        help="for ddprun's model")
+    parser.add_argument("--gate", action="store_true", help="exit with 6 if ddprun's peak is above PyTorch DDP's")
+    parser.add_argument("--limit", type=float, default=600, help="time limit of one run in seconds (600)")
     args = parser.parse_args()
     if args.steps <= WARM or args.repetitions < 1:
         parser.error(f"--steps must be more than {WARM}, --repetitions at least 1")
@@ -87,11 +87,11 @@ def main():
             for name, measure in systems.items():
                 try:
                     figures[name].append(measure(args, pathlib.Path(folder)))
-                except Failed as fault:
-                    sys.exit(f"memory.py: {fault}")
+                except Failed as error:
+                    sys.exit(f"memory.py: {error}")
                 print(f"{turn + 1}/{args.repetitions} {name}", file=sys.stderr)
     print(f"ResNet-18, {args.extent}x{args.extent}, {args.ranks} ranks x {args.batch} samples, {args.threads} threads, "
-          f"{args.repetitions} turns: median (least .. most)")
+          f"{args.repetitions} rounds: median (minimum .. maximum)")
     columns = [("peak", "peak MiB of a rank", 2**20), ("step", "ms per step", 1e-3), ("faults", "page faults", 1)]
     print(f"{'':12}" + "".join(f"{title:>32}" for _, title, _ in columns))
     for name, runs in figures.items():

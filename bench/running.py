@@ -1,4 +1,4 @@
-"""Runs one program of a comparison: to its end, within a limit, and leaves nothing of it behind."""
+"""Runs one program of a comparison to its end, with a time limit, and leaves no process behind."""
 
 import contextlib
 import ctypes
@@ -9,15 +9,15 @@ import signal
 import subprocess
 
 GRACE = 10  # seconds for a launcher to end its ranks
-TOLD = 40  # lines of its stdout, where a program fails
+LINES = 40  # of stdout that are shown if a program fails
 PR_SET_PDEATHSIG = 1
 
-logs = None  # a folder: what each program writes is left there
+logs = None  # the folder for the output of each program
 numbers = itertools.count(1)
 
 
 class Failed(Exception):
-    """One line, and what the program wrote last; `code` is its exit code."""
+    """One line and the program's last output; `code` is its exit code."""
 
     def __init__(self, text, code=1):
         super().__init__(text)
@@ -25,46 +25,46 @@ class Failed(Exception):
 
 
 def run(argv, limit, **more):
-    """Gives its stdout. `limit` in seconds. Throws Failed."""
+    """Returns its stdout. `limit` is in seconds. Raises Failed."""
     argv = [str(word) for word in argv]
     try:
         process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    start_new_session=True, preexec_fn=end_with_parent, **more)
-    except OSError as fault:
-        raise Failed(f"{argv[0]}: {fault.strerror}") from None
+    except OSError as error:
+        raise Failed(f"{argv[0]}: {error.strerror}") from None
     try:
-        wrote = process.communicate(timeout=limit)
+        output = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         raise failed(argv, f"took more than {limit:g} s", end(process)) from None
     except BaseException:
         keep(argv, end(process))
         raise
     if process.returncode != 0:
-        raise failed(argv, f"ended with {process.returncode}", wrote, process.returncode)
-    keep(argv, wrote)
-    return wrote[0]
+        raise failed(argv, f"ended with {process.returncode}", output, process.returncode)
+    keep(argv, output)
+    return output[0]
 
 
-def failed(argv, fault, wrote, code=1):
-    keep(argv, wrote)
-    told = "".join(wrote[0].splitlines(keepends=True)[-TOLD:])
-    return Failed(f"{' '.join(argv)}: {fault}:\n{told}{wrote[1]}", code)
+def failed(argv, error, output, code=1):
+    keep(argv, output)
+    stdout = "".join(output[0].splitlines(keepends=True)[-LINES:])
+    return Failed(f"{' '.join(argv)}: {error}:\n{stdout}{output[1]}", code)
 
 
 def end_with_parent():
-    """In a child: terminated when its parent is killed."""
+    """Called in a child: it is terminated when its parent is killed."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def keep(argv, wrote):
+def keep(argv, output):
     if logs:
         logs.mkdir(parents=True, exist_ok=True)
         path = logs / f"{next(numbers):03}-{pathlib.Path(argv[0]).name}.log"
-        path.write_text(f"{' '.join(argv)}\n{''.join(wrote)}")
+        path.write_text(f"{' '.join(argv)}\n{''.join(output)}")
 
 
 def end(process):
-    """Terminated, not killed: launchers end their ranks first. What is left of its process group is killed. Gives its
+    """Terminates the process, so that a launcher can end its ranks; then kills the rest of its process group. Returns
     stdout and stderr."""
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -73,7 +73,7 @@ def end(process):
         os.killpg(process.pid, signal.SIGKILL)
     try:
         return process.communicate(timeout=1)
-    except subprocess.TimeoutExpired:  # somebody outside its group holds them open
+    except subprocess.TimeoutExpired:  # a process outside its group holds them open
         return "", ""
     finally:
         process.stdout.close()
@@ -81,8 +81,8 @@ def end(process):
 
 
 def turns(items, rounds):
-    """The items in each round: the first one changes, and every second round goes backwards, so that nobody always runs
-    first, or behind the same one."""
+    """The items in the order of each round. The first item changes, and every second round is reversed, so no item
+    always runs first or after the same item."""
     for number in range(rounds):
         at = number // 2 % len(items)
         order = items[at:] + items[:at]

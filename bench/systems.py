@@ -10,7 +10,7 @@ PEER = pathlib.Path(__file__).resolve().parent / "peers" / "pytorch_ddp.py"
 
 
 def train(program, config, folder, limit):
-    """Trains what `config`, the text of a TOML file, says. Gives the summary and rank 0's steps; times in seconds."""
+    """Trains with `config`, the text of a TOML file. Returns the summary and rank 0's steps; times are in seconds."""
     path = folder / "bench.toml"
     path.write_text(config)
     out = run([program, "--config", path, "--set", f"experiment.output={folder / 'runs'}"], limit)
@@ -20,7 +20,7 @@ def train(program, config, folder, limit):
 
 
 def pytorch_ddp(python, ranks, limit, threads, **job):
-    """Runs peers/pytorch_ddp.py, whose options `job` has, and gives what it prints."""
+    """Runs peers/pytorch_ddp.py with the options in `job`, and returns what it prints."""
     argv = [python, "-m", "torch.distributed.run", "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0",
             f"--nproc-per-node={ranks}", PEER, f"--threads={threads}"]
     argv += [f"--{name}={value}" for name, value in job.items()]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Steps per second of ddprun and of PyTorch DDP over Gloo, the same jobs by turns on this machine; and how long a run
-of one step takes from start to exit, with torchrun's.
+"""Compares ddprun with PyTorch DDP over Gloo, on the same jobs in alternating runs: steps per second, and the time from
+start to exit of a run of one step, including torchrun.
 
     python3 bench/training.py --program build/release/bin/ddprun --python PYTHON --json training.json
 
-PYTHON is one with torch and torchvision. bench/README.md has the jobs.
+PYTHON is a Python with torch and torchvision. bench/README.md describes the jobs.
 """
 
 import argparse
@@ -22,24 +22,24 @@ from systems import pytorch_ddp, train
 
 GATE = 6
 PEER = "PyTorch DDP"
-WARM_SHARE = 0.2  # of the measured steps, before them
+WARM_RATIO = 0.2  # warm-up steps, relative to the measured ones
 
 
 @dataclasses.dataclass
 class Job:
-    """The same for both. `least`: times PyTorch DDP's steps per second that ddprun is to reach."""
+    """A job for all systems. `least`: required ratio of ddprun's steps per second to those of PyTorch DDP."""
     name: str
     model: str
-    batch: int  # of each rank
+    batch: int  # per rank
     steps: int
     least: float
-    data: str  # a [data] table's name and options
+    data: str  # name and options in the [data] table
     optimizer: str
     extent: int = 224
     workers: int = 2  # ddprun's default
 
     def warm(self):
-        return max(1, round(self.steps * WARM_SHARE))
+        return max(1, round(self.steps * WARM_RATIO))
 
 
 def synthetic(shape):
@@ -82,7 +82,7 @@ evaluate = false
 
 
 def config_of(job, backend, args, steps):
-    """An epoch covers all steps, as on PyTorch's side."""
+    """One epoch covers all steps, as for PyTorch."""
     options = f'options = {{ memory_format = "{args.memory_format}" }}' if job.model == "resnet18" else ""
     data = job.data.replace("{samples}", str(job.batch * args.ranks * steps))
     return CONFIG.format(ranks=args.ranks, threads=args.threads, backend=backend, model=job.model,
@@ -91,7 +91,7 @@ def config_of(job, backend, args, steps):
 
 
 def measure(job, system, args, folder):
-    """Steps per second of one run, without those of the warm-up."""
+    """Steps per second of one run, without the warm-up."""
     steps = job.warm() + job.steps
     if system == PEER:
         return pytorch_ddp(args.python, args.ranks, args.limit, args.threads, job=job.model, extent=job.extent,
@@ -102,7 +102,7 @@ def measure(job, system, args, folder):
 
 
 def measure_start(job, system, args, folder):
-    """Runs per second, from start to exit, of one step."""
+    """Runs of one step per second, from start to exit."""
     begin = time.perf_counter()
     if system == PEER:
         pytorch_ddp(args.python, args.ranks, args.limit, args.threads, job=job.model, batch=job.batch, steps=job.steps)
@@ -121,12 +121,12 @@ def arguments(argv):
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1, help="compute threads of a rank (1)")
     parser.add_argument("--rounds", type=int, help="5; 2 with --quick")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the steps: to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the steps, to check that it runs")
     parser.add_argument("--memory-format", choices=["contiguous", "channels_last"], default="contiguous",
-                        help="of ddprun's ResNet-18; PyTorch's is contiguous")
-    parser.add_argument("--gate", action="store_true", help=f"exit with {GATE} where the last backend misses a bound")
+                        help="for ddprun's ResNet-18; PyTorch's is contiguous")
+    parser.add_argument("--gate", action="store_true", help=f"exit with {GATE} if the last backend misses a bound")
     parser.add_argument("--json", metavar="FILE", help="write the figures of all rounds")
-    parser.add_argument("--limit", type=float, default=600, help="seconds that one run may take (600)")
+    parser.add_argument("--limit", type=float, default=600, help="time limit of one run in seconds (600)")
     args = parser.parse_args(argv)
     args.jobs, args.backends = args.jobs.split(","), args.backends.split(",")
     if unknown := set(args.jobs) - set(names):
@@ -134,7 +134,7 @@ def arguments(argv):
     if args.rounds is None:
         args.rounds = 2 if args.quick else 5
     if min(args.rounds, args.ranks, args.threads) < 1:
-        parser.error("--rounds, --ranks and --threads are at least 1")
+        parser.error("--rounds, --ranks and --threads must be at least 1")
     return args
 
 
@@ -151,8 +151,8 @@ def run_rounds(args, folder):
             for system in order:
                 turn = f"round {number + 1} of {args.rounds}: {job.name}, {system}"
                 print(f"training.py: {turn}", file=sys.stderr, flush=True)
-                take = measure_start if job is START else measure
-                figures[job.name][system].append(take(job, system, args, folder))
+                measure_job = measure_start if job is START else measure
+                figures[job.name][system].append(measure_job(job, system, args, folder))
     return jobs, figures
 
 
@@ -166,22 +166,22 @@ def cell(job, rates):
 
 
 def print_table(jobs, figures, args):
-    """Gives the jobs whose bound the last backend does not reach."""
+    """Returns the jobs whose bound the last backend misses."""
     print(f"{args.ranks} ranks, compute threads of each: {args.threads}; {args.rounds} rounds; "
-          "steps per second (start to exit: seconds), median (least .. most)")
+          "steps per second (start to exit: seconds), median (minimum .. maximum)")
     header = f"{'':14}{PEER:>34}{'':8}" + "".join(f"{backend:>34}{'ratio':>8}" for backend in args.backends)
-    print(f"{header}{'wanted':>8}")
+    print(f"{header}{'required':>9}")
     missed = []
     for job in jobs:
         rounds = figures[job.name]
         line = f"{job.name:14}{cell(job, rounds[PEER]):>34}{'':8}"
         for backend in args.backends:
             line += f"{cell(job, rounds[backend]):>34}{ratio_of(rounds[backend], rounds[PEER]):8.2f}"
-        print(line + f"{job.least:8.4g}")
+        print(line + f"{job.least:9.4g}")
         if ratio_of(rounds[args.backends[-1]], rounds[PEER]) < job.least:
             missed.append(job.name)
     if missed:
-        print(f"{args.backends[-1]} does not reach what is wanted: {', '.join(missed)}")
+        print(f"{args.backends[-1]} misses the required ratio of: {', '.join(missed)}")
     return missed
 
 
@@ -190,9 +190,9 @@ def main(argv):
     with tempfile.TemporaryDirectory(prefix="ddprun-bench-") as folder:
         try:
             jobs, figures = run_rounds(args, pathlib.Path(folder))
-        except Failed as fault:
-            print(f"training.py: {fault}", file=sys.stderr)
-            return fault.code
+        except Failed as error:
+            print(f"training.py: {error}", file=sys.stderr)
+            return error.code
     missed = print_table(jobs, figures, args)
     if args.json:
         document = {"ddprun_training": 1, "command": sys.argv, "settings": vars(args), "figures": figures,

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Searches for good values of a config's keys with Optuna; each trial is a run of ddprun.
+"""Searches for good values of config keys with Optuna; each trial is a run of ddprun.
 
     tune_optuna.py --config configs/linear_single.toml --trials 20 --log optimizer.lr=1e-4,0.5 \
         --choice data.batch_size=16,32,64 --set train.epochs=5
 
-The objective is read from the run's summary.json. Its epochs.jsonl is read while it runs: a trial whose last epoch is
-worse than the median of the others after as many epochs is ended, as ddprun ends on a signal: whole, with a checkpoint.
-Runs and the study are kept below --output; started again with the same one, the search goes on.
+The objective is read from the run's summary.json, and epochs.jsonl is read during the run. A trial is stopped if its
+last epoch is worse than the median of the other trials after the same number of epochs; ddprun then writes a checkpoint
+and exits. Runs and the study are kept in --output. Started again with the same --output, the search continues.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import time
 
 import optuna
 
-TRAINING_FAILED = 1  # ddprun's exit code, such as for a loss that became nan
+TRAINING_FAILED = 1  # ddprun's exit code, for example for a loss that is NaN
 
 
 def arguments():
@@ -29,10 +29,10 @@ def arguments():
     parser.add_argument("--metric", default="test.loss", help="a key of summary.json and epochs.jsonl")
     parser.add_argument("--maximize", action="store_true")
     parser.add_argument("--float", action="append", default=[], metavar="KEY=LOW,HIGH")
-    parser.add_argument("--log", action="append", default=[], metavar="KEY=LOW,HIGH", help="by orders of magnitude")
+    parser.add_argument("--log", action="append", default=[], metavar="KEY=LOW,HIGH", help="on a logarithmic scale")
     parser.add_argument("--choice", action="append", default=[], metavar="KEY=A,B,C")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="the same in every trial")
-    parser.add_argument("--seed", type=int, default=0, help="of the search; the trainings have experiment.seed")
+    parser.add_argument("--seed", type=int, default=0, help="of the search; the runs use experiment.seed")
     parser.add_argument("--output", default="runs/tune")
     parser.add_argument("--ddprun", default="ddprun", help="the program")
     return parser.parse_args()
@@ -59,13 +59,13 @@ def command_of(args, chosen):
 
 
 def run_folder(folder):
-    """The one that ddprun has made, or None before it has."""
-    made = [entry.path for entry in os.scandir(folder) if entry.is_dir()]
-    return made[0] if made else None
+    """The run folder, or None before ddprun has created it."""
+    folders = [entry.path for entry in os.scandir(folder) if entry.is_dir()]
+    return folders[0] if folders else None
 
 
 def epochs_of(folder):
-    """What epochs.jsonl says so far; a line that is still being written has no end."""
+    """The epochs in epochs.jsonl so far; a line that is still being written has no newline."""
     run = run_folder(folder)
     if run is None or not os.path.exists(f"{run}/epochs.jsonl"):
         return []
@@ -74,7 +74,7 @@ def epochs_of(folder):
 
 
 def follow(trial, run, folder, metric):
-    """Reports every epoch to Optuna; ends the run, and the trial, when Optuna says so."""
+    """Reports every epoch to Optuna; stops the run and the trial if Optuna prunes it."""
     reported = 0
     while True:
         ended = run.poll() is not None

@@ -1,12 +1,12 @@
-// The least that an allreduce of ranks on one host can cost: no plugin, no messages, no error handling.
+// The minimum cost of an allreduce on one host: no plugin, no messages, no error handling.
 //
 //     limits shared|staged RANKS SAMPLES WARMUP SIZE...
 //
-// shared: the vectors lie in memory that all ranks map. Each rank adds its part of them all and writes it to them all.
+// shared: the vectors are in shared memory. Each rank adds its part of all vectors, and writes the sum to all.
 //
-// staged: they do not. What a rank has goes into a slot that all map, in chunks; from there the others add it.
+// staged: the vectors are private. Each rank copies its vector in chunks to a shared slot, where the others read it.
 //
-// Few numbers go through slots in both forms: that takes one barrier.
+// Both forms send small vectors through slots, which needs only one barrier.
 #include <string>
 
 #include "measure.hpp"
@@ -16,8 +16,8 @@ namespace {
 
 using peers::SpinBarrier;
 
-constexpr std::size_t kSmall = 256;                         // floats that a rank had better add all by itself
-constexpr std::size_t kTile = 4096;                         // floats that stay in the first cache
+constexpr std::size_t kSmall = 256;                         // floats: up to this size every rank adds the whole vector
+constexpr std::size_t kTile = 4096;                         // floats that fit into the L1 cache
 constexpr std::size_t kChunk = 512 * 1024 / sizeof(float);  // of the staged form
 
 void add(float* __restrict to, const float* __restrict from, std::size_t count) {
@@ -37,7 +37,7 @@ Part part_of(std::size_t count, int rank, int ranks) {
   return {count * r / n, count * (r + 1) / n - count * r / n};
 }
 
-// What all ranks map; made before they are.
+// The shared memory of all ranks. Construct it before forking them.
 struct Host {
   Host(int count, std::size_t floats, std::size_t samples) : ranks(count), barrier(count), table(count, samples + 1) {
     for (int rank = 0; rank < ranks; ++rank) {
@@ -48,7 +48,7 @@ struct Host {
 
   const int ranks;
   SpinBarrier barrier;
-  peers::Board table;
+  peers::SharedTable table;
   std::vector<float*> vectors;      // of each rank: its buffer (shared), or its two slots (staged)
   std::vector<float*> small_slots;  // of each rank: two
 };
@@ -65,7 +65,7 @@ class Rank {
  protected:
   float* vector_of(int peer) const { return host_.vectors[static_cast<std::size_t>(peer)]; }
 
-  // A slot serves every second call: whoever fills it again has passed a barrier that its readers came to afterwards.
+  // Two slots alternate: between two writes to a slot, its readers have passed a barrier.
   void add_small(float* data, std::size_t count) {
     copy(small_slot(rank), data, count);
     barrier();
@@ -114,7 +114,7 @@ class Shared : public Rank {
   }
 };
 
-// Slots take turns, chunk by chunk, as above.
+// The slots alternate from chunk to chunk, as above.
 class Staged : public Rank {
  public:
   using Rank::Rank;

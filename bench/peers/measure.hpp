@@ -1,7 +1,7 @@
-// Times the allreduce of a peer as `ddprun bench` times that of a plugin (core/comm/benchmark.cpp; docs/benchmarking.md
-// has the method in words), so that their figures stand side by side: one in-place float32 sum per sample, back to
-// back, in batches where reading the clock would count; a sample ends when the last rank has ended it. Nothing of
-// ddprun is linked: a peer is called through its own interface.
+// Times the allreduce of a peer as `ddprun bench` times that of a plugin, so that their figures are comparable
+// (core/comm/benchmark.cpp; docs/benchmarking.md describes the method): one in-place float32 sum per sample, back to
+// back, in batches if reading the clock would be noticeable; a sample ends when the last rank has ended it. A peer is
+// called through its own interface, without ddprun.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace peers {
 struct Options {
   int64_t samples = 20;
   int64_t warmup = 5;
-  std::vector<std::size_t> sizes;  // bytes, of whole floats
+  std::vector<std::size_t> sizes;  // in bytes, multiples of 4
 
   std::size_t largest() const { return *std::max_element(sizes.begin(), sizes.end()); }
 };
@@ -43,7 +43,7 @@ inline int64_t now() {
       .count();
 }
 
-// Nanoseconds that one reading of the clock takes: the least of a few runs.
+// Nanoseconds per reading of the clock: the minimum of a few runs.
 inline double clock_cost() {
   constexpr int kReadings = 1000;
   int64_t least = std::numeric_limits<int64_t>::max();
@@ -61,13 +61,13 @@ inline float value(int rank, std::size_t index) {
   return static_cast<float>((index * 7 + static_cast<std::size_t>(rank) * 13) % 101);
 }
 
-// A Group is all ranks, seen from one of them:
+// A Group is the communicator of one rank:
 //   int rank, size;
-//   float* allocate(std::size_t bytes);              // where the peer likes its vectors best; once
+//   float* allocate(std::size_t bytes);              // called once; the best memory for the peer
 //   void prepare(float* data, std::size_t count);    // before the first call with this count
 //   void allreduce(float* data, std::size_t count);  // in place
 //   void barrier();
-//   std::vector<int64_t> gather(const std::vector<int64_t>& mine);  // everyone's, in rank order
+//   std::vector<int64_t> gather(const std::vector<int64_t>& own);   // of all ranks, in rank order
 template <class Group>
 class Measurement {
  public:
@@ -82,7 +82,7 @@ class Measurement {
       count_ = size / sizeof(float);
       group_.prepare(data_, count_);
       const int64_t wrong = check();
-      std::memset(data_, 0, size);  // summed in place again and again, anything else would grow
+      std::memset(data_, 0, size);  // other values would grow with every sum in place
       const int64_t batch = batch_of();
       const std::vector<double> seconds = time(batch);
       if (group_.rank != 0) continue;
@@ -114,7 +114,7 @@ class Measurement {
     return total;
   }
 
-  // As many calls as make the clock's cost at most 1 %, by the quickest of a few.
+  // The number of calls that limits the clock's cost to 1 %, from the quickest of a few.
   int64_t batch_of() {
     constexpr double kClockShare = 0.01;
     int64_t least = std::numeric_limits<int64_t>::max();
@@ -124,11 +124,11 @@ class Measurement {
       least = std::min(least, now() - begin);
     }
     const double calls = std::ceil(clock_cost() / kClockShare / static_cast<double>(std::max<int64_t>(least, 1)));
-    const std::vector<int64_t> wishes = group_.gather({static_cast<int64_t>(calls)});
-    return std::max<int64_t>(1, *std::max_element(wishes.begin(), wishes.end()));
+    const std::vector<int64_t> batches = group_.gather({static_cast<int64_t>(calls)});
+    return std::max<int64_t>(1, *std::max_element(batches.begin(), batches.end()));
   }
 
-  // Seconds of one call, per sample: from when the last rank had ended the sample before.
+  // Seconds of one call, per sample: since the last rank ended the previous sample.
   std::vector<double> time(int64_t batch) {
     std::vector<int64_t> stamps(static_cast<std::size_t>(options_.samples) + 1);
     group_.barrier();

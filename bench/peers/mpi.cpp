@@ -1,4 +1,4 @@
-// MPI_Allreduce of whichever MPI this is compiled with, under its launcher:
+// MPI_Allreduce of the MPI that this program is compiled with, under its launcher:
 //
 //     mpirun -n RANKS mpi SAMPLES WARMUP SIZE...
 #include <mpi.h>
@@ -29,7 +29,7 @@ struct Mpi {
   }
 };
 
-// "Open MPI v4.1.4, package: Debian OpenMPI, ..." up to the first comma or line's end.
+// "Open MPI v4.1.4, package: Debian OpenMPI, ..." up to the first comma or end of line.
 std::string library() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
@@ -41,7 +41,7 @@ std::string library() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);  // its errors end the job: that is MPI's default
+  MPI_Init(&argc, &argv);  // by default, MPI ends the job on an error
   try {
     const peers::Options options = peers::parse(argc, argv, 1);
     Mpi group;

@@ -1,4 +1,4 @@
-// Ranks as children of this process, for peers without a launcher of their own, and the memory that they share.
+// Starts ranks as child processes, for peers without a launcher, and gives them shared memory.
 #pragma once
 
 #include <immintrin.h>
@@ -20,14 +20,14 @@
 
 namespace peers {
 
-// Zeros, that children made later see as the same memory.
+// Zeroed memory that is shared with children forked later.
 inline void* shared_memory(std::size_t bytes) {
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   return memory;
 }
 
-// Whole pages, ordinary memory, as `ddprun bench` has it for "malloc".
+// Ordinary memory in whole pages, like the buffer "malloc" of `ddprun bench`.
 inline float* page_aligned(std::size_t bytes) {
   constexpr std::size_t kPage = 4096;
   void* const memory = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
@@ -35,11 +35,11 @@ inline float* page_aligned(std::size_t bytes) {
   return static_cast<float*>(memory);
 }
 
-// A barrier that spins before it yields: briefly where there are more ranks than cores; otherwise for so long that it
-// yields only when something else has taken a core.
+// A barrier that spins before it yields: briefly if there are more ranks than cores, otherwise long enough to yield
+// only when another process uses a core.
 class SpinBarrier {
  public:
-  // Before the children are made.
+  // Construct it before forking the children.
   explicit SpinBarrier(int ranks) : ranks_(ranks), arrived_(static_cast<Flag*>(shared_memory(sizeof(Flag) * size()))) {
     cpu_set_t cores;
     if (sched_getaffinity(0, sizeof cores, &cores) != 0 || CPU_COUNT(&cores) < ranks) spins_ = 50;
@@ -56,7 +56,7 @@ class SpinBarrier {
   }
 
  private:
-  struct alignas(128) Flag {  // two cache lines: processors fetch them in pairs
+  struct alignas(128) Flag {  // two cache lines, because processors fetch pairs
     std::atomic<uint64_t> times;
   };
 
@@ -68,23 +68,23 @@ class SpinBarrier {
   int spins_ = 1000;
 };
 
-// Tells every rank what the others have.
-class Board {
+// A table in shared memory through which ranks exchange values.
+class SharedTable {
  public:
-  // `most`: values that a rank will give at once. Before the children are made.
-  Board(int ranks, std::size_t most)
+  // `most`: the largest number of values of a rank. Construct it before forking the children.
+  SharedTable(int ranks, std::size_t most)
       : ranks_(static_cast<std::size_t>(ranks)),
         most_(most),
         barrier_(ranks),
         values_(static_cast<int64_t*>(shared_memory(ranks_ * most * sizeof(int64_t)))) {}
 
-  std::vector<int64_t> gather(int rank, const std::vector<int64_t>& mine) {
-    std::copy(mine.begin(), mine.end(), values_ + static_cast<std::size_t>(rank) * most_);
+  std::vector<int64_t> gather(int rank, const std::vector<int64_t>& own) {
+    std::copy(own.begin(), own.end(), values_ + static_cast<std::size_t>(rank) * most_);
     barrier_.wait(rank);
     std::vector<int64_t> all;
     for (std::size_t peer = 0; peer < ranks_; ++peer) {
-      const int64_t* const theirs = values_ + peer * most_;
-      all.insert(all.end(), theirs, theirs + mine.size());
+      const int64_t* const row = values_ + peer * most_;
+      all.insert(all.end(), row, row + own.size());
     }
     barrier_.wait(rank);
     return all;
@@ -96,8 +96,7 @@ class Board {
   int64_t* const values_;
 };
 
-// Runs body(rank) in a child for each rank, and waits for them. Where one fails, ends the others. Returns the exit
-// code.
+// Runs body(rank) in a child for each rank, and waits for them. If one fails, kills the others. Returns the exit code.
 template <class Body>
 int run_ranks(int ranks, Body body) {
   std::vector<pid_t> children;
@@ -123,7 +122,7 @@ int run_ranks(int ranks, Body body) {
   while (wait(&status) > 0) {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
     if (code == 0) {
-      for (const pid_t child : children) kill(child, SIGKILL);  // those that have been waited for are at most zombies
+      for (const pid_t child : children) kill(child, SIGKILL);  // one that has ended is at most a zombie
     }
     code = 1;
   }

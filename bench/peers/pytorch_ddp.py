@@ -1,8 +1,8 @@
-"""One rank of PyTorch DDP, for memory.py and training.py: run it under torchrun. Prints a line of JSON on rank 0.
+"""One rank of PyTorch DDP, for memory.py and training.py, under torchrun. Rank 0 prints a line of JSON.
 
-What the tutorials write: DistributedDataParallel with its defaults, Gloo, a DataLoader with a DistributedSampler, the
-optimizers of torch.optim, torchvision's ResNet-18. Data that cost next to nothing to fetch, so that no data set takes
-part in time or peak; an epoch covers all steps.
+The code follows the tutorials: DistributedDataParallel with its defaults, Gloo, a DataLoader with a DistributedSampler,
+the optimizers of torch.optim, torchvision's ResNet-18. Data are almost free to fetch, so that they affect neither time
+nor peak memory. One epoch covers all steps.
 """
 
 import argparse
@@ -20,7 +20,7 @@ CLASSES = 10
 
 
 class Windows(torch.utils.data.Dataset):
-    """Samples that are windows of one pool of normal values, as those of ddprun's data set "synthetic"."""
+    """Windows of one pool of normal values, like ddprun's data set "synthetic"."""
 
     OFFSETS = 4096
 
@@ -43,7 +43,7 @@ def line(samples):
 
 
 def job_of(args, samples):
-    """Gives data, model, loss and optimizer."""
+    """Returns data, model, loss and optimizer."""
     if args.job == "linear":
         model = torch.nn.Linear(1, 1)
         return line(samples), model, torch.nn.MSELoss(), torch.optim.SGD(model.parameters(), lr=0.01)
@@ -59,7 +59,7 @@ def job_of(args, samples):
 
 
 def peak_bytes():
-    """VmHWM: of this program alone, where ru_maxrss counts what torchrun had before it started this one."""
+    """VmHWM of this process. ru_maxrss would include torchrun's memory from before it started this process."""
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
 
@@ -71,16 +71,16 @@ def page_faults():
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--job", choices=["linear", "simplenet", "resnet18"], required=True)
-    parser.add_argument("--extent", type=int, default=224, help="of ResNet-18's images (224)")
+    parser.add_argument("--extent", type=int, default=224, help="size of ResNet-18's images (224)")
     parser.add_argument("--batch", type=int, required=True, help="samples per rank")
     parser.add_argument("--steps", type=int, required=True)
-    parser.add_argument("--warm", type=int, default=0, help="steps at the start that are not measured (0)")
+    parser.add_argument("--warm", type=int, default=0, help="first steps, which are not measured (0)")
     parser.add_argument("--threads", type=int, default=1)
     return parser.parse_args()
 
 
 def train(args):
-    """Seconds of each step, and the page faults of those that are measured."""
+    """Seconds of each step, and the page faults of the measured steps."""
     data, model, loss_of, optimizer = job_of(args, args.batch * args.steps * dist.get_world_size())
     model = DistributedDataParallel(model)
     sampler = torch.utils.data.distributed.DistributedSampler(data)
@@ -107,14 +107,14 @@ def main():
     torch.manual_seed(42)
     seconds, faults = train(args)
     measured = seconds[args.warm:]
-    mine = torch.tensor([peak_bytes(), faults / len(measured)], dtype=torch.float64)
-    dist.all_reduce(mine, dist.ReduceOp.MAX)
+    peaks = torch.tensor([peak_bytes(), faults / len(measured)], dtype=torch.float64)
+    dist.all_reduce(peaks, dist.ReduceOp.MAX)
     if dist.get_rank() == 0:
-        print(json.dumps({"peak": mine[0].item(), "faults": mine[1].item(), "step": statistics.median(measured),
+        print(json.dumps({"peak": peaks[0].item(), "faults": peaks[1].item(), "step": statistics.median(measured),
                           "steps_per_second": len(measured) / sum(measured)}), flush=True)
-    # Without destroy_process_group: in Torch 2.11 it now and then waits for ever for Gloo's thread.
+    # No destroy_process_group: in Torch 2.11 it sometimes waits forever for Gloo's thread.
     dist.barrier()
-    time.sleep(0.05)  # the other ranks have left the barrier too
+    time.sleep(0.05)  # until the other ranks have left the barrier
     os._exit(0)
 
 

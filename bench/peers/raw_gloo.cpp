@@ -1,8 +1,8 @@
-// Gloo by itself, over TCP on this host, without a plugin around it:
+// Gloo itself over TCP on this host, without ddprun's plugin:
 //
 //     raw_gloo ring|halving_doubling|halving_doubling_poll RANKS SAMPLES WARMUP SIZE...
 //
-// halving_doubling is Gloo's classic algorithm; _poll has its pairs in synchronous mode with busy polling.
+// halving_doubling is Gloo's classic algorithm; _poll sets its pairs to synchronous mode with busy polling.
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>
 #include <gloo/barrier.h>
@@ -29,7 +29,7 @@ std::shared_ptr<gloo::rendezvous::Context> connect(const std::string& folder, in
   return context;
 }
 
-// What all ranks need to meet; made before they are.
+// What the ranks need to connect. Construct it before forking them.
 struct Meeting {
   Meeting(int count, std::size_t samples) : ranks(count), table(count, samples + 1) {
     std::string name = std::filesystem::temp_directory_path() / "ddprun-peer-XXXXXX";
@@ -45,18 +45,18 @@ struct Meeting {
   Meeting& operator=(const Meeting&) = delete;
 
   const int ranks;
-  peers::Board table;
+  peers::SharedTable table;
   std::filesystem::path folder;
 };
 
 class RawGloo {
  public:
-  // Barriers have a mesh of their own: polling pairs serve the classic algorithms only.
+  // Barriers need a separate mesh, because polling pairs work with the classic algorithms only.
   RawGloo(const std::string& algorithm, int own, Meeting& meeting)
       : rank(own),
         size(meeting.ranks),
         is_ring_(algorithm == "ring"),
-        board_(meeting.table),
+        table_(meeting.table),
         calls_(connect(meeting.folder / "calls", rank, size)),
         barriers_(connect(meeting.folder / "barriers", rank, size)) {
     if (algorithm != "halving_doubling_poll") return;
@@ -73,7 +73,7 @@ class RawGloo {
     halving_doubling_.reset();
     halving_doubling_ = std::make_unique<gloo::AllreduceHalvingDoubling<float>>(calls_, std::vector<float*>{data},
                                                                                 static_cast<int>(count));
-    barrier();  // buffers of the classic algorithms must be there before the peer writes to them
+    barrier();  // the classic algorithms' buffers must exist before a peer writes to them
   }
 
   void allreduce(float* data, std::size_t count) {
@@ -91,11 +91,11 @@ class RawGloo {
     gloo::barrier(options);
   }
 
-  std::vector<int64_t> gather(const std::vector<int64_t>& mine) { return board_.gather(rank, mine); }
+  std::vector<int64_t> gather(const std::vector<int64_t>& mine) { return table_.gather(rank, mine); }
 
  private:
   const bool is_ring_;
-  peers::Board& board_;
+  peers::SharedTable& table_;
   const std::shared_ptr<gloo::rendezvous::Context> calls_, barriers_;
   std::unique_ptr<gloo::AllreduceHalvingDoubling<float>> halving_doubling_;
 };
@@ -118,7 +118,7 @@ int main(int argc, char** argv) try {
   return peers::run_ranks(ranks, [&](int rank) {
     RawGloo group(algorithm, rank, meeting);
     peers::Measurement(group, options).run(kLibrary);
-    group.barrier();  // nobody leaves while another still receives
+    group.barrier();  // no rank exits while another still receives
   });
 } catch (const std::exception& error) {
   std::fprintf(stderr, "raw_gloo: %s\n", error.what());

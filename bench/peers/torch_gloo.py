@@ -19,7 +19,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def clock_cost():
-    """Nanoseconds that one reading of the clock takes: the least of a few runs."""
+    """Nanoseconds per reading of the clock: the minimum of a few runs."""
     def once(readings=1000):
         begin = end = time.monotonic_ns()
         for _ in range(readings):
@@ -30,7 +30,7 @@ def clock_cost():
 
 class Rank:
     def __init__(self, rank, store):
-        import torch  # by each rank for itself: its threads would not outlive a fork
+        import torch  # after the fork, which would end its threads
         import torch.distributed
         torch.set_num_threads(1)
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
@@ -39,11 +39,11 @@ class Rank:
         self.data = torch.zeros(max(SIZES) // 4)
 
     def gather(self, values):
-        """Everyone's, in rank order."""
-        mine = self.torch.tensor(values, dtype=self.torch.int64)
-        all_of_them = [self.torch.empty_like(mine) for _ in range(RANKS)]
-        self.torch.distributed.all_gather(all_of_them, mine)
-        return [theirs.tolist() for theirs in all_of_them]
+        """The values of all ranks, in rank order."""
+        own = self.torch.tensor(values, dtype=self.torch.int64)
+        gathered = [self.torch.empty_like(own) for _ in range(RANKS)]
+        self.torch.distributed.all_gather(gathered, own)
+        return [tensor.tolist() for tensor in gathered]
 
     def check(self, vector):
         """Wrong elements on all ranks, after one call. Small integers: their sums are exact in every order."""
@@ -56,16 +56,16 @@ class Rank:
         return sum(count for [count] in self.gather([wrong]))
 
     def batch_of(self, vector):
-        """As many calls as make the clock's cost at most 1 %, by the quickest of a few."""
+        """The number of calls that limits the clock's cost to 1 %, from the quickest of a few."""
         def once():
             begin = time.monotonic_ns()
             self.torch.distributed.all_reduce(vector)
             return time.monotonic_ns() - begin
         least = max(1, min(once() for _ in range(max(1, WARMUP))))
-        return max(wish for [wish] in self.gather([math.ceil(clock_cost() / CLOCK_SHARE / least)]))
+        return max(calls for [calls] in self.gather([math.ceil(clock_cost() / CLOCK_SHARE / least)]))
 
     def time(self, vector, batch):
-        """Seconds of one call, per sample: from when the last rank had ended the sample before."""
+        """Seconds of one call, per sample: since the last rank ended the previous sample."""
         all_reduce, now = self.torch.distributed.all_reduce, time.monotonic_ns
         self.torch.distributed.barrier()
         for _ in range(WARMUP):
@@ -81,7 +81,7 @@ class Rank:
     def measure(self, size):
         vector = self.data[:size // 4]
         wrong = self.check(vector)
-        vector.zero_()  # summed in place again and again, anything else would grow
+        vector.zero_()  # other values would grow with every sum in place
         batch = self.batch_of(vector)
         samples = self.time(vector, batch)
         if self.rank == 0:
@@ -97,7 +97,7 @@ def run_rank(rank, store, parent):
     for size in SIZES:
         this.measure(size)
     this.torch.distributed.barrier()
-    time.sleep(0.2)  # the others have left the barrier too
+    time.sleep(0.2)  # until the other ranks have left the barrier
 
 
 def main():
@@ -107,12 +107,12 @@ def main():
         for rank in range(RANKS):
             child = os.fork()
             if child == 0:
-                # Without destroy_process_group: in Torch 2.11 it now and then waits for ever for Gloo's thread.
+                # No destroy_process_group: in Torch 2.11 it sometimes waits forever for Gloo's thread.
                 try:
                     run_rank(rank, pathlib.Path(folder) / "store", parent)
                     os._exit(0)
-                except BaseException as fault:
-                    print(f"torch_gloo.py: rank {rank}: {fault}", file=sys.stderr, flush=True)
+                except BaseException as error:
+                    print(f"torch_gloo.py: rank {rank}: {error}", file=sys.stderr, flush=True)
                     os._exit(1)
             children.append(child)
         for _ in range(RANKS):

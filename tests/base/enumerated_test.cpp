@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-TEST_CASE("words in a row are parted by commas, and the last by an and") {
+TEST_CASE("the words of a list are separated by commas, the last two by an and") {
   CHECK(ddprun::enumerated({}).empty());
   CHECK(ddprun::enumerated({"a"}) == "a");
   CHECK(ddprun::enumerated({"a", "b"}) == "a and b");

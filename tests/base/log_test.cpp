@@ -9,7 +9,7 @@
 namespace ddprun {
 namespace {
 
-TEST_CASE("lines below the level are dropped, and a file gets what the others leave") {
+TEST_CASE("lines below the level are dropped, and a file gets all other lines") {
   const testing::TempDir folder;
   const std::string path = (folder.path() / "log").string();
   log::also_to(path);

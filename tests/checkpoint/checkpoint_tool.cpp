@@ -1,5 +1,5 @@
-// For safetensors_parity.py: `write PATH` writes a checkpoint of every dtype that Python is to read; `show PATH` prints
-// what our reader sees, as JSON.
+// For safetensors_parity.py: `write PATH` writes a checkpoint with every dtype, for Python to read; `show PATH` prints
+// what ddprun's reader reads, as JSON.
 #include <cstdint>
 #include <cstdio>
 #include <exception>

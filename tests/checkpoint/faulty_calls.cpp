@@ -15,14 +15,14 @@ int fault_at = 0;
 bool counting = false;
 std::vector<std::string> calls;
 
-// Notes a call; the fault that is to hit it.
+// Records a call; returns the fault to inject into it.
 Fault next(const char* name) {
   if (!counting) return Fault::none;
   calls.emplace_back(name);
   return static_cast<int>(calls.size()) - 1 == fault_at ? fault : Fault::none;
 }
 
-// Whether the call fails: errno is set then. Does not return from a kill.
+// Whether the call fails; sets errno if so. Does not return from a kill.
 bool fails(Fault now) {
   if (now == Fault::kill) raise(SIGKILL);
   if (now == Fault::no_space) errno = ENOSPC;
@@ -65,7 +65,7 @@ int __wrap_fsync(int fd) {
 int __wrap_close(int fd) {
   const bool failed = fails(next("close"));
   const int failure = errno;
-  const int closed = __real_close(fd);  // as in Linux, where the descriptor is gone even so
+  const int closed = __real_close(fd);  // Linux closes the descriptor even if close() fails
   if (!failed) return closed;
   errno = failure;
   return -1;

@@ -1,5 +1,4 @@
-// The system calls of a commit, one of which can be made to fail. The linker's --wrap sends write, fsync, close and
-// rename through here.
+// Makes one system call of a commit fail. The linker's --wrap redirects write, fsync, close and rename to this file.
 #pragma once
 
 #include <string>
@@ -9,10 +8,10 @@ namespace ddprun::testing {
 
 enum class Fault { none, no_space, io_error, short_write, kill };
 
-// Counts from now on, and lets the call number `at` (from 0) fail. short_write: a write takes half of its bytes and
-// reports so, which is no failure; other calls go through. kill: half of a write is done, then SIGKILL.
+// Counts the calls from now on, and injects the fault into call number `at` (from 0). short_write: a write writes half
+// of its bytes and returns their number; other calls succeed. kill: half of a write, then SIGKILL.
 void inject(Fault fault, int at);
-// Ends it, and names the calls that were made since inject().
+// Stops counting; returns the names of the calls since inject().
 std::vector<std::string> injected();
 
 }  // namespace ddprun::testing

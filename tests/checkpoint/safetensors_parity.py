@@ -1,4 +1,4 @@
-"""Our checkpoints through Python's safetensors, and its files through our reader. argv: the checkpoint_tool program."""
+"""Python's safetensors reads ddprun's checkpoints, and ddprun reads its files. argv: the checkpoint_tool program."""
 
 import json
 import pathlib
@@ -29,8 +29,8 @@ def check(true, what):
         sys.exit(f"failed: {what}")
 
 
-def python_reads_ours(tool, folder):
-    path = folder / "ours.safetensors"
+def python_reads_ddprun(tool, folder):
+    path = folder / "ddprun.safetensors"
     subprocess.run([tool, "write", str(path)], check=True)
     tensors = load_file(path)
     check(set(tensors) == {f"tensor.{name}" for name in DTYPES} | {"scalar", "empty"}, f"names: {sorted(tensors)}")
@@ -44,8 +44,8 @@ def python_reads_ours(tool, folder):
     check(metadata["step"] == "469" and metadata["epoch"] == "1", f"metadata: {metadata}")
 
 
-def we_read_pythons(tool, folder):
-    path = folder / "pythons.safetensors"
+def ddprun_reads_python(tool, folder):
+    path = folder / "python.safetensors"
     torch.manual_seed(0)
     tensors = {name: (torch.randn(3, 5) * 100).to(dtype) for name, dtype in DTYPES.items()}
     tensors["fc1.weight"] = torch.nn.Linear(4, 2).weight.detach()
@@ -61,6 +61,6 @@ def we_read_pythons(tool, folder):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    python_reads_ours(sys.argv[1], pathlib.Path(folder))
-    we_read_pythons(sys.argv[1], pathlib.Path(folder))
+    python_reads_ddprun(sys.argv[1], pathlib.Path(folder))
+    ddprun_reads_python(sys.argv[1], pathlib.Path(folder))
 print(f"{len(DTYPES)} dtypes both ways")

@@ -1,4 +1,4 @@
-// Tensors to write, and a look at what was read.
+// Helpers that create tensors and read their values.
 #pragma once
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// A fault at every system call of a commit: the older commit, or the new one, loads; never a mix, never a left-over.
+// A fault at every system call of a commit: the older or the new commit loads, never a mix, and no file is left over.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -26,7 +26,7 @@ namespace {
 constexpr int kRanks = 2;
 constexpr int kFiles = kRanks + 1;  // of a commit
 
-// A commit with the states of its ranks, whose every element is its step.
+// A commit with the states of its ranks. Every element is the step.
 void save(CheckpointFolder& folder, int64_t step) {
   const std::vector<int64_t> a(100, step);
   const std::vector<float> b(50, static_cast<float>(step));
@@ -69,7 +69,7 @@ std::ptrdiff_t commit_call(const std::vector<std::string>& calls) {
   return std::find(calls.rbegin(), calls.rend(), "rename").base() - 1 - calls.begin();
 }
 
-TEST_CASE("each file is written, synced, closed, renamed, its folder synced; the model's last") {
+TEST_CASE("each file is written, synced, closed and renamed, then its folder is synced; the model comes last") {
   const std::vector<std::string> state{"write", "write", "write", "fsync", "close", "rename", "fsync", "close"};
   std::vector<std::string> expected;
   for (int rank = 0; rank < kRanks; ++rank) expected.insert(expected.end(), state.begin(), state.end());
@@ -77,14 +77,14 @@ TEST_CASE("each file is written, synced, closed, renamed, its folder synced; the
   CHECK(calls_of_a_commit() == expected);
 }
 
-TEST_CASE("a full disk or a broken one at any call is told, and a commit stays that loads") {
+TEST_CASE("a full or broken disk is reported at any call, and a commit that loads remains") {
   const std::vector<std::string> calls = calls_of_a_commit();
   const auto renamed = commit_call(calls);
   for (const Fault fault : {Fault::no_space, Fault::io_error}) {
     for (int at = 0; at < static_cast<int>(calls.size()); ++at) {
       const auto call = calls.begin() + at;
       if (*call == "close" && *(call - 1) == "fsync" && *(call - 2) == "rename")
-        continue;  // a folder's: nothing is lost
+        continue;  // close of a folder: nothing is lost
       CAPTURE(at);
       const TempDir dir;
       CheckpointFolder folder(dir.path(), 2);
@@ -117,7 +117,7 @@ TEST_CASE("short writes are continued") {
   }
 }
 
-TEST_CASE("a kill at any call leaves the older commit or the new one, and the next writer tidies up") {
+TEST_CASE("a kill at any call leaves the older or the new commit, and the next writer removes leftovers") {
   const std::vector<std::string> calls = calls_of_a_commit();
   const auto renamed = commit_call(calls);
   for (int at = 0; at < static_cast<int>(calls.size()); ++at) {
@@ -142,7 +142,7 @@ TEST_CASE("a kill at any call leaves the older commit or the new one, and the ne
   }
 }
 
-TEST_CASE("a real limit on the size of files is told with path and bytes, and leaves nothing behind") {
+TEST_CASE("a real limit on the file size is reported with path and bytes, and leaves nothing behind") {
   const TempDir dir;
   CheckpointFolder folder(dir.path(), 2);
   save(folder, 1);
@@ -151,12 +151,12 @@ TEST_CASE("a real limit on the size of files is told with path and bytes, and le
   const rlimit small{512, old.rlim_max};
   const auto old_handler = signal(SIGXFSZ, SIG_IGN);
   REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
-  const std::string told = error_of([&] { save(folder, 2); });
+  const std::string message = error_of([&] { save(folder, 2); });
   setrlimit(RLIMIT_FSIZE, &old);
   signal(SIGXFSZ, old_handler);
-  CHECK(contains(told, "step-00000002.state-rank0.safetensors"));
-  CHECK(contains(told, "bytes to"));
-  CHECK(contains(told, "File too large"));
+  CHECK(contains(message, "step-00000002.state-rank0.safetensors"));
+  CHECK(contains(message, "bytes to"));
+  CHECK(contains(message, "File too large"));
   CHECK(newest_whole(dir.path()) == 1);
   CHECK(files_in(dir.path()) == kFiles);
 }

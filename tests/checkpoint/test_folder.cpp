@@ -50,7 +50,7 @@ TEST_CASE("a commit is named after its step and carries step and epoch") {
   CHECK(names_in(folder.dir()).size() == 1);
 }
 
-TEST_CASE("the newest commits stay, as many as asked for") {
+TEST_CASE("the newest commits are kept, as many as requested") {
   const TempDir dir;
   CheckpointFolder folder(dir.path(), 2);
   for (const int64_t step : {1, 5, 99'999'999, 100'000'000}) save(folder, step);
@@ -65,7 +65,7 @@ TEST_CASE("an empty folder and one that does not exist have no newest commit") {
   CHECK(list_commits(dir.path() / "none").empty());
 }
 
-TEST_CASE("files of other names are neither commits nor removed") {
+TEST_CASE("files with other names are not commits and are not removed") {
   const TempDir dir;
   const std::set<std::string> others = {"best.safetensors",
                                         "step-.safetensors",
@@ -84,7 +84,7 @@ TEST_CASE("files of other names are neither commits nor removed") {
   CHECK(names_in(dir.path()) == expected);
 }
 
-TEST_CASE("what dead writers left is removed, what a live one writes is not") {
+TEST_CASE("files of dead writers are removed, those of a live writer are not") {
   const TempDir dir;
   const std::string live = "step-00000002.safetensors.tmp-" + std::to_string(getppid());
   dir.write("step-00000001.safetensors.tmp-" + std::to_string(dead_process()), "half");
@@ -96,7 +96,7 @@ TEST_CASE("what dead writers left is removed, what a live one writes is not") {
   CHECK(names_in(dir.path()) == std::set<std::string>{live});
 }
 
-TEST_CASE("states go with their commit, and those without one when the next writer comes") {
+TEST_CASE("states are removed with their commit; the next writer removes those without a commit") {
   const TempDir dir;
   CheckpointFolder folder(dir.path(), 1);
   for (const int64_t step : {3, 6}) {
@@ -107,13 +107,13 @@ TEST_CASE("states go with their commit, and those without one when the next writ
                                        "step-00000006.state-rank1.safetensors"};
   CHECK(names_in(dir.path()) == whole);
   CHECK(read_safetensors(state_path(*folder.newest(), 1)).metadata == Metadata{{"rank", "1"}});
-  save_state(dir.path(), 9, 0, {}, {});  // its commit never came
+  save_state(dir.path(), 9, 0, {}, {});  // without a commit
   CHECK(folder.newest()->step == 6);
   const CheckpointFolder next(dir.path(), 1);
   CHECK(names_in(dir.path()) == whole);
 }
 
-TEST_CASE("the best is kept beside the commits, and replaced as a whole") {
+TEST_CASE("the best is kept in addition to the commits, and replaced as a whole") {
   const TempDir dir;
   CheckpointFolder folder(dir.path(), 1);
   for (const int64_t step : {3, 6}) {
@@ -126,14 +126,14 @@ TEST_CASE("the best is kept beside the commits, and replaced as a whole") {
         Metadata{{"best", "test.loss"}, {"epoch", "1"}, {"step", "6"}});
 }
 
-TEST_CASE("a commit is known by its file name") {
+TEST_CASE("a commit is identified by its file name") {
   REQUIRE(commit_of("runs/a/checkpoints/step-00000012.safetensors"));
   CHECK(commit_of("runs/a/checkpoints/step-00000012.safetensors")->step == 12);
   CHECK_FALSE(commit_of("runs/a/checkpoints/best.safetensors"));
   CHECK_FALSE(commit_of("step-00000012.state-rank0.safetensors"));
 }
 
-TEST_CASE("a step is committed again in place") {
+TEST_CASE("a second commit of a step replaces the first") {
   const TempDir dir;
   CheckpointFolder folder(dir.path(), 2);
   save(folder, 7);
@@ -142,7 +142,7 @@ TEST_CASE("a step is committed again in place") {
   CHECK(read_safetensors(folder.newest()->path).metadata.at("epoch") == "2");
 }
 
-TEST_CASE("a step before the newest commit is refused, and the commit stays") {
+TEST_CASE("a step before the newest commit is refused, and the commit is kept") {
   const TempDir dir;
   CheckpointFolder folder(dir.path(), 1);
   save(folder, 8);
@@ -152,7 +152,7 @@ TEST_CASE("a step before the newest commit is refused, and the commit stays") {
   CHECK(folder.newest()->step == 8);
 }
 
-TEST_CASE("a folder that cannot be made is told by its path") {
+TEST_CASE("a folder that cannot be created is reported with its path") {
   const TempDir dir;
   const std::string file = dir.write("file", "");
   const std::string error = error_of([&] { CheckpointFolder(file + "/checkpoints", 1); });

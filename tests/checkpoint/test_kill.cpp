@@ -1,4 +1,4 @@
-// A writer killed at any moment: the newest commit is whole, and none that save() returned is lost.
+// A writer is killed at any moment: the newest commit is complete, and no commit that save() returned is lost.
 #include <doctest/doctest.h>
 #include <poll.h>
 #include <signal.h>
@@ -26,21 +26,20 @@ namespace {
 constexpr int kTrials = 100;
 constexpr size_t kElements = 64 << 10;
 
-// Commits step after step for ever, with a state; every tensor is full of the step's number. Tells each step once it is
-// committed.
-[[noreturn]] void write_for_ever(const std::string& dir, int64_t first_step, int told) {
+// Commits step after step forever, with a state; every element is the step. Writes each committed step to the pipe.
+[[noreturn]] void write_for_ever(const std::string& dir, int64_t first_step, int pipe) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   CheckpointFolder folder(dir, 2);
   for (int64_t step = first_step;; ++step) {
     const std::vector<int64_t> values(kElements, step);
     save_state(dir, step, 0, {vector_of("a", "I64", values)}, {});
     folder.save(step, 1, {vector_of("a", "I64", values), vector_of("b", "I64", values)}, {});
-    if (write(told, &step, sizeof step) != sizeof step) _exit(1);
+    if (write(pipe, &step, sizeof step) != sizeof step) _exit(1);
   }
 }
 
-// The first step that comes through the pipe.
-int64_t first_told(int pipe) {
+// The first step in the pipe.
+int64_t first_reported(int pipe) {
   pollfd entry{pipe, POLLIN, 0};
   int64_t step = 0;
   REQUIRE(poll(&entry, 1, 60'000) == 1);
@@ -48,8 +47,8 @@ int64_t first_told(int pipe) {
   return step;
 }
 
-// The last step that came through the pipe, once its writer is gone; `none` when there was none.
-int64_t last_told(int pipe, int64_t none) {
+// The last step in the pipe after its writer has ended; `none` if there was none.
+int64_t last_reported(int pipe, int64_t none) {
   int64_t step = none;
   for (int64_t next = 0; read(pipe, &next, sizeof next) == sizeof next;) step = next;
   return step;
@@ -66,7 +65,7 @@ void check_whole(const Commit& commit) {
 
 }  // namespace
 
-TEST_CASE("after a kill at any moment the newest commit loads, whole") {
+TEST_CASE("after a kill at any moment the newest commit loads and is complete") {
   const TempDir dir;
   std::mt19937 random(12345);
   std::uniform_int_distribution<int> microseconds(0, 20'000);
@@ -82,23 +81,23 @@ TEST_CASE("after a kill at any moment the newest commit loads, whole") {
       write_for_ever(dir.path(), step + 1, ends[1]);
     }
     close(ends[1]);
-    // However slow the disk is, some writers come to their second commit.
-    const int64_t first = trial % 10 == 0 ? first_told(ends[0]) : step;
+    // Even on a slow disk, some writers reach their second commit.
+    const int64_t first = trial % 10 == 0 ? first_reported(ends[0]) : step;
     std::this_thread::sleep_for(std::chrono::microseconds(microseconds(random)));
     kill(child, SIGKILL);
     int status = 0;
     waitpid(child, &status, 0);
     CHECK(WIFSIGNALED(status));
-    const int64_t told = last_told(ends[0], first);
+    const int64_t reported = last_reported(ends[0], first);
     close(ends[0]);
 
     const auto commits = list_commits(dir.path());
-    // Two are kept, a third was about to go; who is killed before the first save ends has removed nothing.
-    if (told > step) CHECK(commits.size() <= 3);
+    // Two are kept, and a third may not be removed yet. A writer killed before its first save ends has removed none.
+    if (reported > step) CHECK(commits.size() <= 3);
     for (const Commit& commit : commits) check_whole(commit);
     const int64_t newest = commits.empty() ? 0 : commits.back().step;
-    CHECK(newest >= told);
-    CHECK(newest <= told + 1);
+    CHECK(newest >= reported);
+    CHECK(newest <= reported + 1);
     step = newest;
   }
   CHECK(step >= kTrials / 10);

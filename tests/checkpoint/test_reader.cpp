@@ -1,4 +1,4 @@
-// What the reader must refuse: damage, and files made to deceive it.
+// The reader must refuse damaged and malicious files.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ using namespace ddprun::testing;
 
 namespace {
 
-// The bytes of a small, good checkpoint.
+// The bytes of a small valid checkpoint.
 std::string small_checkpoint(const TempDir& dir) {
   const std::string path = dir.path() / "small.safetensors";
   const std::vector<float> weight = {0, -1.5, 3e30f};
@@ -31,7 +31,7 @@ std::string small_checkpoint(const TempDir& dir) {
   return read_file(path);
 }
 
-// A file with this header and so many bytes of data, as a stranger would write it: without checksums.
+// A file of another program, with this header and `data_bytes` bytes of data: it has no checksums.
 std::string foreign(const std::string& header, size_t data_bytes) {
   const uint64_t length = header.size();
   std::string text(sizeof length, '\0');
@@ -47,7 +47,7 @@ std::string refusal(const TempDir& dir, const std::string& content) {
   return error.substr(before.size());
 }
 
-// One entry of a header, and a header of such entries.
+// One entry of a header, and a header with such entries.
 std::string tensor(const std::string& name, const std::string& shape, const std::string& offsets) {
   return fmt::format(R"("{}":{{"dtype":"F32","shape":{},"data_offsets":{}}})", name, shape, offsets);
 }
@@ -68,7 +68,7 @@ TEST_CASE("a file truncated after any byte is refused") {
   }
 }
 
-TEST_CASE("a file with any one bit flipped is refused") {
+TEST_CASE("a file with any single flipped bit is refused") {
   const TempDir dir;
   const std::string good = small_checkpoint(dir);
   for (size_t bit = 0; bit < good.size() * 8; ++bit) {
@@ -87,23 +87,23 @@ TEST_CASE("bytes after the last tensor are refused") {
   CHECK(contains(error_of([&] { read_safetensors(path); }), "16 bytes of data where its tensors take 15"));
 }
 
-TEST_CASE("damage to the data names the tensor it hit") {
+TEST_CASE("damaged data is reported with its tensor") {
   const TempDir dir;
   std::string damaged = small_checkpoint(dir);
-  damaged[damaged.size() - 4] ^= 1;  // the last byte of fc1.weight: mask's three follow
+  damaged[damaged.size() - 4] ^= 1;  // the last byte of fc1.weight: the three of mask follow
   const std::string path = dir.write("bad.safetensors", damaged);
   CHECK(error_of([&] { read_safetensors(path); }) ==
         "2: " + path + ": tensor \"fc1.weight\": its bytes do not match its checksum: the file is damaged");
 }
 
-TEST_CASE("a file without checksums is read where the caller allows it, and only there") {
+TEST_CASE("a file without checksums is read only if the caller allows it") {
   const TempDir dir;
   const std::string path = dir.write("foreign.safetensors", foreign(object(tensor("w", "[2]", "[0,8]")), 8));
   CHECK(read_safetensors(path, false).at("w").data.size() == 8);
   CHECK(contains(error_of([&] { read_safetensors(path); }), "carries no checksum"));
 }
 
-TEST_CASE("lengths of the header that no file can have are refused") {
+TEST_CASE("impossible lengths of the header are refused") {
   const TempDir dir;
   std::string text = foreign("{}", 0);
   for (const uint64_t length : {uint64_t{3}, uint64_t{100'000'001}, uint64_t{1} << 40, ~uint64_t{0}, ~uint64_t{7}}) {
@@ -113,7 +113,7 @@ TEST_CASE("lengths of the header that no file can have are refused") {
   }
 }
 
-TEST_CASE("headers that are not what the format says are refused") {
+TEST_CASE("headers that violate the format are refused") {
   const TempDir dir;
   CHECK(refusal(dir, "") == "truncated: 0 bytes are too few for a checkpoint");
   CHECK(refusal(dir, foreign("[1]", 0)) == "the header is not a JSON object");
@@ -126,7 +126,7 @@ TEST_CASE("headers that are not what the format says are refused") {
   CHECK(contains(refusal(dir, foreign(object(tensor("two\\nlines", "1", "[0,4]")), 4)), "\"two\\nlines\": shape is"));
 }
 
-TEST_CASE("shapes whose size overflows, or is no size, are refused") {
+TEST_CASE("shapes whose size is invalid or overflows are refused") {
   const TempDir dir;
   for (const char* shape : {"[-1]", "[1.0]", "[\"2\"]", "[4611686018427387904,4]", "[9223372036854775808]",
                             "[18446744073709551616]", "[4294967296,4294967296]", "[null]"}) {
@@ -135,7 +135,7 @@ TEST_CASE("shapes whose size overflows, or is no size, are refused") {
   }
 }
 
-TEST_CASE("offsets that overlap, leave gaps, run backwards or out of the file are refused") {
+TEST_CASE("offsets that overlap, leave gaps, are reversed or exceed the file are refused") {
   const TempDir dir;
   const auto with = [&](const std::string& tensors, size_t bytes) {
     return refusal(dir, foreign(object(tensors), bytes));
@@ -154,14 +154,14 @@ TEST_CASE("offsets that overlap, leave gaps, run backwards or out of the file ar
   CHECK(contains(with(tensor("a", "[1]", "[0,4]"), 8), "8 bytes of data where its tensors take 4"));
 }
 
-TEST_CASE("empty tensors may share a place") {
+TEST_CASE("empty tensors may have the same offset") {
   const TempDir dir;
   const std::string entries =
       tensor("a", "[1]", "[0,4]") + "," + tensor("b", "[0,7]", "[0,0]") + "," + tensor("c", "[0]", "[4,4]");
   CHECK(read_safetensors(dir.write("empty.safetensors", foreign(object(entries), 4)), false).tensors.size() == 3);
 }
 
-TEST_CASE("what is no file is told as such") {
+TEST_CASE("a path that is not a file is reported") {
   const TempDir dir;
   CHECK(contains(error_of([&] { read_safetensors(dir.path() / "none"); }), "no such checkpoint"));
   CHECK(contains(error_of([&] { read_safetensors(dir.path()); }), "not a file"));

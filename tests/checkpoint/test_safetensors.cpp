@@ -19,7 +19,7 @@ using namespace ddprun;
 using namespace ddprun::checkpoint;
 using namespace ddprun::testing;
 
-TEST_CASE("what was written reads back: names, dtypes, shapes, bytes and metadata") {
+TEST_CASE("a written file reads back: names, dtypes, shapes, bytes and metadata") {
   const TempDir dir;
   const std::string path = dir.path() / "a.safetensors";
   const std::vector<float> weight = {1, 2, 3, 4, 5, 6};
@@ -54,7 +54,7 @@ TEST_CASE("every tensor starts at a multiple of its element's size") {
   CHECK(values_of<uint8_t>(read_safetensors(path).at("u")) == bytes);
 }
 
-TEST_CASE("any set of tensors survives the way through a file") {
+TEST_CASE("any set of tensors is equal after writing and reading") {
   const TempDir dir;
   const std::string path = dir.path() / "any.safetensors";
   const bool held = rc::check([&] {
@@ -77,7 +77,7 @@ TEST_CASE("any set of tensors survives the way through a file") {
   CHECK(held);
 }
 
-TEST_CASE("a tensor that contradicts itself is a fault of the program, and nothing is written") {
+TEST_CASE("an inconsistent tensor is a logic error, and nothing is written") {
   const TempDir dir;
   const std::string path = dir.path() / "a.safetensors";
   const std::vector<float> values = {1, 2};
@@ -93,7 +93,7 @@ TEST_CASE("a tensor that contradicts itself is a fault of the program, and nothi
   CHECK_FALSE(std::filesystem::exists(path));
 }
 
-TEST_CASE("a tensor that a file does not hold is told with the file") {
+TEST_CASE("a missing tensor is reported with the file") {
   const TempDir dir;
   const std::string path = dir.path() / "a.safetensors";
   write_safetensors(path, {}, {});

@@ -1,4 +1,4 @@
-// Joins the ranks of a test through a plugin, with the test's exchange in the launcher's place.
+// Joins the ranks of a test through a plugin; the test's own exchange replaces the launcher.
 #pragma once
 
 #include <memory>
@@ -35,7 +35,7 @@ inline std::unique_ptr<CommBackend> join_good(testing::Rank& rank) {
 }
 
 // Options for a world of one, where an allgather is the identity.
-inline JoinOptions alone() {
+inline JoinOptions single_rank_options() {
   JoinOptions options;
   options.allgather = [](std::string_view mine) { return std::vector<std::string>{std::string(mine)}; };
   return options;

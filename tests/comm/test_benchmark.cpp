@@ -34,7 +34,7 @@ class Counting : public testing::ForwardingBackend {
   }
 };
 
-// Leaves every result as it was in its first call: a backend that hands out stale data.
+// A backend that returns stale data: only its first call computes a result.
 class Stale final : public Counting {
  public:
   using Counting::Counting;
@@ -49,11 +49,11 @@ class Stale final : public Counting {
   Request stale_{{"stale", "memory"}};
 };
 
-std::vector<std::string> alone_gather(std::string_view value) {
+std::vector<std::string> single_gather(std::string_view value) {
   return {std::string(value)};
 }
 
-// As each rank of `plugin` measures the case; its wrong elements are reported.
+// Measures the case on each rank of `plugin`, and reports the wrong elements.
 std::vector<testing::Outcome> measured_by(const std::string& plugin, int ranks, const BenchmarkCase& what) {
   return testing::run_ranks(ranks, testing::As::processes, 30s, [&](testing::Rank& rank) {
     const auto backend = join(fake(plugin), options_of(rank));
@@ -92,10 +92,10 @@ TEST_CASE("sizes, counts and busbw are those of nccl-tests") {
   CHECK(bus_factor(Kind::broadcast, 4) == 1);
 }
 
-TEST_CASE("a case has as many calls as its options say, and its buffers serve the next one too") {
+TEST_CASE("a case makes the configured number of calls, and the next case reuses its buffers") {
   const auto inner = single_process_backend();
   Counting backend(*inner);
-  Benchmark benchmark(backend, alone_gather, {.samples = 7, .warmup = 3, .checks = 2}, 1 << 20);
+  Benchmark benchmark(backend, single_gather, {.samples = 7, .warmup = 3, .checks = 2}, 1 << 20);
   const auto result = benchmark.measure(case_of(Kind::allreduce, 1 << 20, false));
   CHECK(result.seconds.size() == 7);
   for (const double seconds : result.seconds) CHECK(seconds > 0);
@@ -114,28 +114,28 @@ TEST_CASE("a case has as many calls as its options say, and its buffers serve th
 TEST_CASE("calls too short for the clock are timed in batches") {
   const auto inner = single_process_backend();
   Counting backend(*inner);
-  Benchmark benchmark(backend, alone_gather, {.samples = 2, .warmup = 10, .checks = 0}, 4);
+  Benchmark benchmark(backend, single_gather, {.samples = 2, .warmup = 10, .checks = 0}, 4);
   CHECK(benchmark.measure(case_of(Kind::allreduce, 4, true)).batch > 1);
 }
 
-TEST_CASE("results that are right are told from those of an earlier call") {
+TEST_CASE("correct results are distinguished from those of an earlier call") {
   for (const bool in_place : {false, true}) {
     for (const Kind kind : kKinds) {
       CAPTURE(name_of(kind));
       const auto inner = single_process_backend();
       Counting good(*inner);
-      Benchmark right(good, alone_gather, {.samples = 1, .warmup = 0, .checks = 3}, 4096);
+      Benchmark right(good, single_gather, {.samples = 1, .warmup = 0, .checks = 3}, 4096);
       CHECK(right.measure(case_of(kind, 4096, in_place)).wrong == 0);
     }
-    if (in_place) continue;  // for a rank alone, to do nothing is right then
+    if (in_place) continue;  // with one rank, doing nothing is correct in place
     const auto inner = single_process_backend();
     Stale stale(*inner);
-    Benchmark wrong(stale, alone_gather, {.samples = 1, .warmup = 0, .checks = 3}, 4096);
+    Benchmark wrong(stale, single_gather, {.samples = 1, .warmup = 0, .checks = 3}, 4096);
     CHECK(wrong.measure(case_of(Kind::allreduce, 4096, false)).wrong > 2 * 1000);
   }
 }
 
-TEST_CASE("a backend that is off by one in its last element is found out, by all ranks alike") {
+TEST_CASE("all ranks detect a backend that is off by one in its last element") {
   for (const bool in_place : {false, true}) {
     const auto outcomes = measured_by("off_by_one", 2, case_of(Kind::allreduce, 4096, in_place));
     CHECK(testing::failures(outcomes) == "");
@@ -144,7 +144,7 @@ TEST_CASE("a backend that is off by one in its last element is found out, by all
   }
 }
 
-TEST_CASE("every collective of a backend that works is right, in place and out of place") {
+TEST_CASE("every collective of a working backend is correct, in place and out of place") {
   for (const bool in_place : {false, true}) {
     for (const Kind kind : kKinds) {
       CAPTURE(name_of(kind));

@@ -1,4 +1,4 @@
-// What the host's adapter refuses before a plugin is called, and what it lets through.
+// What the host's adapter refuses before it calls a plugin, and what it accepts.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -35,7 +35,7 @@ class Counting final : public CommBackend {
   Request request_{{"ring", "paper"}};
 };
 
-// ring takes all, fast takes sums of float32 only, host_only no CUDA memory.
+// ring supports all, fast only sums of float32, host_only no CUDA memory.
 constexpr ddprun_comm_algorithm kAlgorithms[] = {
     algorithm("ring", bits(DType::float32, DType::int32), kAllOps),
     algorithm("fast", bits(DType::float32), bits(Op::sum)),
@@ -49,7 +49,7 @@ constexpr ddprun_comm_plugin kTable = comm_plugin<make_comm_backend<Counting>, k
 constexpr ddprun_comm_plugin kBothTable = comm_plugin<make_comm_backend<Counting>, kBoth>();
 constexpr ddprun_comm_plugin kLessTable = comm_plugin<make_comm_backend<Counting>, kLess>();
 
-// Takes no float32, and no sum: what a poll by an empty allreduce of float32 could not know.
+// Supports neither float32 nor sum, so an empty float32 allreduce cannot poll it for errors.
 constexpr ddprun_comm_algorithm kMaxOfInt8[] = {algorithm("ring", bits(DType::int8), bits(Op::max))};
 constexpr CommPluginInfo kStream = {"stream", "1", "", DDPRUN_CAP_CUDA | DDPRUN_CAP_STREAM_ORDERED, kMaxOfInt8};
 constexpr ddprun_comm_plugin kStreamTable = comm_plugin<make_comm_backend<Counting>, kStream>();
@@ -58,7 +58,7 @@ constexpr ddprun_comm_plugin kStreamTable = comm_plugin<make_comm_backend<Counti
 std::unique_ptr<PluginBackend> join_middle(const ddprun_comm_plugin& table = kTable,
                                            const std::string& algorithm = "auto", int device = -1) {
   calls = 0;
-  JoinOptions options = alone();
+  JoinOptions options = single_rank_options();
   options.rank = 1;
   options.size = 3;
   options.algorithm = algorithm;
@@ -68,7 +68,7 @@ std::unique_ptr<PluginBackend> join_middle(const ddprun_comm_plugin& table = kTa
 
 std::array<float, 12> memory;
 
-// Two elements out of place, right for every collective.
+// Two elements out of place, valid for every collective.
 Collective good_call() {
   return {.send = memory.data(), .recv = memory.data() + 6, .count = 2};
 }
@@ -113,22 +113,23 @@ TEST_CASE("arguments that break the contract never reach the plugin") {
   CHECK(calls == 0);
 }
 
-TEST_CASE("what the contract allows reaches the plugin") {
+TEST_CASE("valid arguments reach the plugin") {
   const auto backend = join_middle();
-  const auto taken = [&](Kind kind, const std::function<void(Collective&)>& change) {
+  const auto accepted = [&](Kind kind, const std::function<void(Collective&)>& change) {
     CHECK(error_with(*backend, kind, change) == "no error");
   };
-  taken(Kind::allreduce, [](auto& c) { c.recv = memory.data(); });
-  taken(Kind::allreduce, [](auto& c) { c.count = 0, c.send = c.recv = nullptr; });
-  taken(Kind::broadcast, [](auto& c) { c.send = nullptr, c.root = 2; });
-  taken(Kind::broadcast, [](auto& c) { c.dtype = DType::int8; });
-  taken(Kind::allgather, [](auto& c) { c.send = memory.data() + 8; });
-  taken(Kind::reduce_scatter, [](auto& c) { c.recv = memory.data() + 2; });
-  taken(Kind::barrier, [](auto& c) { c.dtype = static_cast<DType>(99), c.recv = nullptr; });
+  accepted(Kind::allreduce, [](auto& c) { c.recv = memory.data(); });
+  accepted(Kind::allreduce, [](auto& c) { c.count = 0, c.send = c.recv = nullptr; });
+  accepted(Kind::broadcast, [](auto& c) { c.send = nullptr, c.root = 2; });
+  accepted(Kind::broadcast, [](auto& c) { c.dtype = DType::int8; });
+  accepted(Kind::allgather, [](auto& c) { c.send = memory.data() + 8; });
+  accepted(Kind::reduce_scatter, [](auto& c) { c.recv = memory.data() + 2; });
+  accepted(Kind::barrier, [](auto& c) { c.dtype = static_cast<DType>(99), c.recv = nullptr; });
   CHECK(calls == 7);
 }
 
-TEST_CASE("under a named algorithm, allreduce takes what that algorithm declares, and reduce_scatter what any does") {
+TEST_CASE(
+    "with a named algorithm, allreduce accepts what that algorithm declares, and reduce_scatter what any declares") {
   const auto backend = join_middle(kTable, "fast");
   const auto max = [](Collective& call) { call.op = Op::max; };
   CHECK(error_with(*backend, Kind::allreduce, [](auto&) {}) == "no error");
@@ -137,7 +138,7 @@ TEST_CASE("under a named algorithm, allreduce takes what that algorithm declares
   CHECK(error_with(*backend, Kind::reduce_scatter, max) == "no error");
 }
 
-TEST_CASE("an algorithm that takes host memory only is refused for CUDA memory") {
+TEST_CASE("an algorithm for host memory only is refused for CUDA memory") {
   const auto backend = join_middle(kBothTable, "ring", 0);
   const auto on_gpu = [](Collective& call) { call.memory = Memory::cuda; };
   CHECK(error_with(*backend, Kind::allreduce, on_gpu) == "no error");
@@ -148,7 +149,7 @@ TEST_CASE("an algorithm that takes host memory only is refused for CUDA memory")
   CHECK(error_of([] { join_middle(kBothTable, "host_only", 0); }).starts_with("3: both: comm.algorithm"));
 }
 
-TEST_CASE("a plugin without reduce_scatter is never asked for one") {
+TEST_CASE("reduce_scatter is never called on a plugin without it") {
   const auto backend = join_middle(kLessTable);
   CHECK_FALSE(backend->capabilities().reduce_scatter);
   CHECK(ends_with(error_with(*backend, Kind::reduce_scatter, [](auto&) {}), "unsupported: less has no reduce_scatter"));
@@ -157,7 +158,7 @@ TEST_CASE("a plugin without reduce_scatter is never asked for one") {
 
 TEST_CASE("options that break the contract never reach the plugin") {
   const auto refused = [](const std::function<void(JoinOptions&)>& spoil) {
-    JoinOptions options = alone();
+    JoinOptions options = single_rank_options();
     spoil(options);
     return error_of([&] { join(kTable, options); }).starts_with("3: counting: ");
   };
@@ -177,7 +178,7 @@ TEST_CASE("a deadline beyond the table's 32 bits becomes the longest one") {
     seen = host->deadline_ms;
     return DDPRUN_INTERNAL;
   };
-  JoinOptions options = alone();
+  JoinOptions options = single_rank_options();
   options.deadline = std::chrono::hours(24 * 365);
   error_of([&] { join(table, options); });
   CHECK(seen == ~uint32_t{0});

@@ -29,7 +29,7 @@ using testing::TempDir;
 
 constexpr auto kDeadline = 60s;
 
-// Where the fingerprints meet.
+// What the fingerprints are exchanged over.
 enum class Over { table, backend };
 
 std::unique_ptr<CommBackend> join_comparing(Rank& rank, Over over, const std::shared_ptr<TableMemory>& table,
@@ -45,12 +45,12 @@ std::vector<Outcome> run_with_table(int size, As as,
                                     const std::function<void(Rank&, const std::shared_ptr<TableMemory>&)>& body) {
   const TempDir folder;
   const std::string path = (folder.path() / "table").string();
-  // Threads share one mapping, so that ThreadSanitizer sees all that they do to it; processes map for themselves.
+  // Threads share one mapping, so that ThreadSanitizer sees all their accesses; each process maps the table itself.
   const auto shared = as == As::threads ? map_table(path, size) : nullptr;
   return run_ranks(size, as, kDeadline, [&](Rank& rank) { body(rank, shared ? shared : map_table(path, size)); });
 }
 
-// Runs the ranks as backends that compare their calls; what body throws is the outcome's error.
+// Runs the ranks with backends that compare their calls. An exception of `body` is the outcome's error.
 std::vector<Outcome> run_comparing(int size, As as, Over over, const std::function<void(Rank&, CommBackend&)>& body,
                                    std::chrono::milliseconds deadline = kDeadline) {
   return run_with_table(size, as, [&](Rank& rank, const std::shared_ptr<TableMemory>& table) {
@@ -139,7 +139,7 @@ TEST_CASE("ranks that disagree are stopped before data moves, and every rank rep
   }
 }
 
-TEST_CASE("ranks that agree get what the inner backend gives") {
+TEST_CASE("ranks that agree get the backend's result") {
   for (const Over over : {Over::table, Over::backend}) {
     for (const As as : {As::processes, As::threads}) {
       const auto outcomes = run_comparing(3, as, over, [](Rank& rank, CommBackend& backend) {
@@ -156,7 +156,7 @@ TEST_CASE("ranks that agree get what the inner backend gives") {
   }
 }
 
-TEST_CASE("ranks that called the same are named together") {
+TEST_CASE("ranks that made the same call are named together") {
   const auto outcomes = run_comparing(4, As::processes, Over::table, [](Rank& rank, CommBackend& backend) {
     Called{.count = rank.rank() == 1 ? 5U : 4U}(backend);
   });
@@ -176,7 +176,7 @@ TEST_CASE("after a disagreement every later call fails") {
   }
 }
 
-TEST_CASE("a rank that leaves without the last collective is named") {
+TEST_CASE("a rank that leaves before the last collective is named") {
   const auto outcomes = run_comparing(2, As::threads, Over::table, [](Rank& rank, CommBackend& backend) {
     Called{}(backend);
     if (rank.rank() == 0) Called{.count = 9}(backend);
@@ -186,7 +186,7 @@ TEST_CASE("a rank that leaves without the last collective is named") {
                                  std::to_string(outcomes[1].pid) + ") has left, after collective 1");
 }
 
-TEST_CASE("a rank that dies is named by those who wait for it") {
+TEST_CASE("a rank that dies is named by the ranks that wait for it") {
   const auto outcomes = run_comparing(2, As::processes, Over::table, [](Rank& rank, CommBackend& backend) {
     if (rank.rank() == 1) std::raise(SIGKILL);
     Called{}(backend);
@@ -196,7 +196,7 @@ TEST_CASE("a rank that dies is named by those who wait for it") {
                                  std::to_string(outcomes[1].pid) + ") has ended, before its first collective");
 }
 
-TEST_CASE("a rank that does not come in time is named with where it is") {
+TEST_CASE("a rank that does not arrive in time is named with its position") {
   const auto body = [](Rank& rank, CommBackend& backend) {
     Called{}(backend);
     if (rank.rank() == 0) rank.report(error_of([&] { Called{}(backend); }));
@@ -214,7 +214,7 @@ TEST_CASE("an abort from another thread ends the wait, and the peers see it") {
     const auto outcomes = run_with_table(2, as, [](Rank& rank, const std::shared_ptr<TableMemory>& table) {
       const auto backend = join_comparing(rank, Over::table, table);
       if (rank.rank() == 1) {
-        rank.meet(1);  // not before the other has been thrown out
+        rank.meet(1);  // only after the other rank's exception
         return Called{}(*backend);
       }
       std::thread other([&] {
@@ -224,7 +224,7 @@ TEST_CASE("an abort from another thread ends the wait, and the peers see it") {
       rank.report(error_of([&] { Called{}(*backend); }));
       other.join();
       rank.meet(1);
-      rank.meet(2);  // stays, so that the peer sees an abort and no departure
+      rank.meet(2);  // remains, so that the peer sees an abort and not an exit
     });
     CHECK(outcomes[0].records == std::vector<std::string>{"5: good: rank 0: allreduce 1 (float32 x 4, sum): aborted"});
     CHECK(outcomes[1].error == "good: rank 1: allreduce 1 (float32 x 4, sum): peer lost: rank 0 (process " +

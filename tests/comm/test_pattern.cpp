@@ -19,12 +19,12 @@ std::vector<std::byte> data_of(const Pattern& pattern, int rank, std::size_t fir
   return data;
 }
 
-// Most of `kCount` elements; small types meet the same number by chance.
+// Most of `kCount` elements: in small types some are equal by chance.
 void check_most(uint64_t wrong) {
   CHECK(wrong > kCount / 3);
 }
 
-TEST_CASE("what was filled is right, and data of another rank, place or call is not") {
+TEST_CASE("filled data is correct, data of another rank, offset or call is not") {
   for (const DType dtype : kAllTypes) {
     CAPTURE(name_of(dtype));
     const Pattern pattern{dtype, Op::sum, 4, 1};
@@ -36,7 +36,7 @@ TEST_CASE("what was filled is right, and data of another rank, place or call is 
   }
 }
 
-TEST_CASE("one wrong element is counted as one") {
+TEST_CASE("one wrong element counts as one") {
   for (const DType dtype : kAllTypes) {
     CAPTURE(name_of(dtype));
     const Pattern pattern{dtype, Op::sum, 1, 1};
@@ -48,8 +48,8 @@ TEST_CASE("one wrong element is counted as one") {
   }
 }
 
-// The reduction of float64, which nothing rounds, by hand.
-TEST_CASE("a reduction over ranks is right, and without one of them it is not") {
+// Compares with a reduction in float64, which rounds nothing.
+TEST_CASE("a reduction over all ranks is correct, one without a rank is not") {
   for (const Op op : {Op::sum, Op::min, Op::max, Op::product, Op::avg}) {
     CAPTURE(name_of(op));
     const Pattern pattern{DType::float64, op, 3, 5};
@@ -69,7 +69,7 @@ TEST_CASE("a reduction over ranks is right, and without one of them it is not") 
   }
 }
 
-TEST_CASE("integers wrap, and half types take the sums of many ranks exactly") {
+TEST_CASE("integers wrap, and half types hold the sums of many ranks exactly") {
   const Pattern bytes{DType::uint8, Op::sum, 3, 9};
   std::vector<uint8_t> wrapped(kCount), next(kCount);
   for (int rank = 0; rank < 3; ++rank) {
@@ -99,7 +99,7 @@ TEST_CASE("integers wrap, and half types take the sums of many ranks exactly") {
   CHECK(wrong_reductions(halves, 0, kCount, result.data()) == 0);
 }
 
-TEST_CASE("an average may be rounded, and not more than that") {
+TEST_CASE("an average may differ by rounding only") {
   const Pattern pattern{DType::float32, Op::avg, 3, 11};
   std::vector<float> result(kCount, 0.0F), next(kCount);
   for (int rank = 0; rank < 3; ++rank) {

@@ -21,7 +21,7 @@ using testing::run_ranks;
 
 constexpr auto kDeadline = 60s;
 
-// In place, but where `send` is given.
+// In place unless `send` is given.
 template <typename T>
 Collective call_of(std::vector<T>& values, DType dtype, Op op = Op::sum, const void* send = nullptr) {
   return {.send = send != nullptr ? send : values.data(),
@@ -35,7 +35,7 @@ void require(bool holds, const std::string& what) {
   if (!holds) throw std::runtime_error("wrong: " + what);
 }
 
-// Every collective with the values that it must give, on enough elements to need several pieces.
+// Every collective with its expected values, on enough elements for several chunks.
 void call_everything(testing::Rank& rank) {
   constexpr std::size_t kCount = 300'001;
   const auto backend = join_good(rank);
@@ -71,7 +71,7 @@ void call_everything(testing::Rank& rank) {
 
 }  // namespace
 
-TEST_CASE("the adapter runs every collective for ranks that are processes and to ranks that are threads") {
+TEST_CASE("the adapter runs every collective, with ranks as processes and as threads") {
   for (const As as : {As::processes, As::threads}) {
     for (const int size : {1, 2, 3}) CHECK(failures(run_ranks(size, as, kDeadline, call_everything)) == "");
   }
@@ -88,18 +88,18 @@ TEST_CASE("capabilities are what the plugin declares") {
   CHECK((capabilities.algorithms[0].dtypes & (1U << DDPRUN_FLOAT16)) == 0);
 }
 
-TEST_CASE("an algorithm that the plugin has not declared is named with what there is") {
+TEST_CASE("an undeclared algorithm is reported with the declared ones") {
   CHECK_FALSE(algorithm_error(fake("good"), "auto", Memory::host));
   CHECK_FALSE(algorithm_error(fake("good"), "slots", Memory::host));
   CHECK(algorithm_error(fake("good"), "slot", Memory::host) ==
         "expected \"auto\" or \"slots\" (did you mean \"slots\"?)");
-  auto options = alone();
+  auto options = single_rank_options();
   options.algorithm = "ring";
   CHECK(error_of([&] { join(fake("good"), options); }) ==
         "3: good: comm.algorithm = \"ring\": expected \"auto\" or \"slots\"");
 }
 
-TEST_CASE("an algorithm that does not take the memory is reported, with the algorithms that do") {
+TEST_CASE("an algorithm that does not support the memory is reported, with those that do") {
   const ddprun_comm_algorithm algorithms[] = {algorithm("ring", kAllDtypes, kAllOps),
                                               algorithm("here", kAllDtypes, kAllOps, bits(DDPRUN_HOST)),
                                               algorithm("there", kAllDtypes, kAllOps, bits(DDPRUN_CUDA))};
@@ -123,7 +123,7 @@ TEST_CASE("an algorithm that does not take the memory is reported, with the algo
                 "takes CUDA memory only, and the buffers are in the host's: expected \"auto\", \"ring\" or \"here\""));
 }
 
-TEST_CASE("a plugin of both memories is given the GPU's, but for where copies through the host are asked for") {
+TEST_CASE("a plugin that supports both memories gets GPU memory, unless copies through the host are configured") {
   ddprun_comm_plugin host = fake("good"), cuda = host, both = host;
   cuda.capabilities = DDPRUN_CAP_CUDA;
   both.capabilities = DDPRUN_CAP_HOST | DDPRUN_CAP_CUDA;
@@ -134,7 +134,7 @@ TEST_CASE("a plugin of both memories is given the GPU's, but for where copies th
   CHECK(memory_given(both, Memory::host, false) == Memory::host);
 }
 
-TEST_CASE("memory that the plugin does not take is reported, with what to do") {
+TEST_CASE("unsupported memory is reported, with what to do") {
   ddprun_comm_plugin host = fake("good"), cuda = host, both = host;
   cuda.capabilities = DDPRUN_CAP_CUDA | DDPRUN_CAP_STREAM_ORDERED | DDPRUN_CAP_ALLOC;
   both.capabilities = DDPRUN_CAP_HOST | DDPRUN_CAP_CUDA | DDPRUN_CAP_ALLOC;
@@ -155,15 +155,15 @@ TEST_CASE("memory that the plugin does not take is reported, with what to do") {
   CHECK(capabilities_of(both).alloc_memory == Memory::host);
 }
 
-TEST_CASE("what the plugin has not declared is refused before it is called") {
-  const auto backend = join(fake("good"), alone());
+TEST_CASE("an undeclared capability is refused before the plugin is called") {
+  const auto backend = join(fake("good"), single_rank_options());
   std::vector<uint16_t> halves(2);
   CHECK(error_of([&] { backend->allreduce(call_of(halves, DType::float16)); }) ==
         "3: good: rank 0: allreduce 1 (float16 x 2, sum): unsupported: no algorithm of good takes sum of float16");
   std::vector<float> values(2);
   CHECK(error_of([&] { backend->broadcast({.recv = values.data(), .count = 2, .memory = Memory::cuda}); }) ==
         "3: good: rank 0: broadcast 2 (float32 x 2, root 0, cuda): the backend takes no CUDA memory");
-  auto options = alone();
+  auto options = single_rank_options();
   options.algorithm = "slots";
   const auto chosen = join(fake("good"), options);
   CHECK(error_of([&] { chosen->allreduce(call_of(halves, DType::float16)); }) ==
@@ -171,7 +171,7 @@ TEST_CASE("what the plugin has not declared is refused before it is called") {
         "float16");
 }
 
-TEST_CASE("a plugin's own words reach the user, with its name, the collective and the status") {
+TEST_CASE("a plugin's message reaches the user, with its name, the collective and the status") {
   const auto outcomes = run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
     auto options = options_of(rank);
     options.deadline = 200ms;
@@ -179,14 +179,14 @@ TEST_CASE("a plugin's own words reach the user, with its name, the collective an
     std::vector<float> values(5);
     const auto call = [&] { backend->allreduce(call_of(values, DType::float32, Op::max)); };
     if (rank.rank() == 0) rank.report(error_of(call));
-    rank.meet();  // rank 1 stays, and does not call
+    rank.meet();  // rank 1 stays alive and makes no call
   });
   CHECK(failures(outcomes) == "");
   CHECK(outcomes[0].records == std::vector<std::string>{"5: good: rank 0: allreduce 1 (float32 x 5, max): timeout: not "
                                                         "all ranks came in time"});
 }
 
-TEST_CASE("a peer's death ends a collective with the lost rank's name") {
+TEST_CASE("a peer's death ends a collective, and the error names the lost rank") {
   const auto outcomes = run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
     const auto backend = join_good(rank);
     backend->barrier().wait(kDeadline);
@@ -217,8 +217,8 @@ TEST_CASE("an abort from another thread ends a blocked collective and all later 
         std::vector<std::string>{"5: good: rank 0: barrier 1" + why, "5: good: rank 0: barrier 2" + why});
 }
 
-TEST_CASE("a join that a rank does not come to ends with the first cause") {
-  auto options = alone();
+TEST_CASE("a join without one of the ranks ends with the first cause") {
+  auto options = single_rank_options();
   options.size = 2;
   options.allgather = [](std::string_view) -> std::vector<std::string> {
     throw Error(ExitCode::rendezvous, "rank 1 did not come");
@@ -226,29 +226,29 @@ TEST_CASE("a join that a rank does not come to ends with the first cause") {
   CHECK(error_of([&] { join(fake("good"), options); }) == "4: rank 1 did not come");
 }
 
-TEST_CASE("ranks that bring different lengths to a join run different plugins") {
-  auto options = alone();
+TEST_CASE("a join with values of different lengths is reported as different plugins") {
+  auto options = single_rank_options();
   options.size = 2;
   options.allgather = [](std::string_view mine) { return std::vector<std::string>{std::string(mine), "abc"}; };
   CHECK(error_of([&] { join(fake("good"), options); }) ==
         "4: good: rank 1 sent 3 bytes to join, rank 0 sent 8 bytes; the ranks run different plugins or options");
 }
 
-TEST_CASE("what a plugin says against its options is error 3, what its library says error 1") {
-  CHECK(error_of([] { join(fake("longer"), alone()); }) ==
+TEST_CASE("a plugin's error about its options is exit code 3, its library's error is 1") {
+  CHECK(error_of([] { join(fake("longer"), single_rank_options()); }) ==
         "1: longer: rank 0: joining 1 rank: internal error: the plugin does not say why");
-  auto options = alone();
+  auto options = single_rank_options();
   options.device = 0;
   CHECK(error_of([&] { join(fake("good"), options); }) == "3: good: this backend takes host memory only");
 }
 
-TEST_CASE("a plugin that throws, or answers what it may not, is stopped at the ABI boundary") {
+TEST_CASE("a plugin's exception or invalid result is stopped at the ABI boundary") {
   const std::string rule = "; a plugin must return a status instead";
-  auto options = alone();
+  auto options = single_rank_options();
   options.options["throw"] = "create";
   CHECK(error_of([&] { join(fake("throwing"), options); }) ==
         "3: throwing: rank 0: joining 1 rank: the plugin threw \"no create today\"" + rule);
-  const auto backend = join(fake("throwing"), alone());
+  const auto backend = join(fake("throwing"), single_rank_options());
   std::vector<float> value(1);
   const Collective call = call_of(value, DType::float32);
   CHECK(error_of([&] { backend->allreduce(call); }) ==
@@ -261,8 +261,8 @@ TEST_CASE("a plugin that throws, or answers what it may not, is stopped at the A
         "1: throwing: rank 0: reduce_scatter 4 (float32 x 1, sum): unknown status 99: the plugin does not say why");
 }
 
-TEST_CASE("memory keeps its communicator, and a collective that was aborted says so") {
-  auto backend = join(fake("good"), alone());
+TEST_CASE("memory keeps its communicator alive, and an aborted collective reports the abort") {
+  auto backend = join(fake("good"), single_rank_options());
   auto memory = backend->allocate(100);
   {
     Work work = backend->barrier();

@@ -8,7 +8,7 @@
 
 namespace ddprun {
 
-TEST_CASE("a process has ended once it is a zombie, not only when it is reaped") {
+TEST_CASE("a zombie process counts as ended, before it is reaped") {
   CHECK_FALSE(ProcessWatch().has_ended());
   CHECK_FALSE(ProcessWatch(::getpid()).has_ended());
 
@@ -21,14 +21,14 @@ TEST_CASE("a process has ended once it is a zombie, not only when it is reaped")
   CHECK_FALSE(watch.has_ended());
   ::kill(child, SIGKILL);
   siginfo_t info{};
-  REQUIRE(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) == 0);  // ended, and left a zombie
+  REQUIRE(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) == 0);  // ended, now a zombie
   CHECK(watch.has_ended());
   REQUIRE(::waitpid(child, nullptr, 0) == child);
   CHECK(watch.has_ended());
   CHECK(ProcessWatch(child).has_ended());
 }
 
-TEST_CASE("a later process with the same number is not the one that is watched") {
+TEST_CASE("a later process with the same pid is not the watched one") {
   const uint64_t started = start_time(::getpid());
   REQUIRE(started > 0);
   CHECK_FALSE(ProcessWatch(::getpid(), started).has_ended());

@@ -29,7 +29,7 @@ std::string table_in(const TempDir& folder) {
   return (folder.path() / "table").string();
 }
 
-// What `rank` shows as its n-th, so that a fingerprint read too early, too late or torn is noticed.
+// The n-th fingerprint of `rank`. All differ, so a test detects one that is read too early, too late or in part.
 Fingerprint nth(uint64_t n, int rank) {
   const auto mark = n * 31 + static_cast<uint64_t>(rank);
   return {.sequence = n, .count = mark, .root = rank, .kind = 1, .dtype = static_cast<uint8_t>(mark), .op = 2};
@@ -38,12 +38,12 @@ Fingerprint nth(uint64_t n, int rank) {
 void exchange_many(Rank& rank, FingerprintExchange& exchange, uint64_t turns) {
   std::minstd_rand random(static_cast<unsigned>(rank.rank()));
   for (uint64_t n = 1; n <= turns; ++n) {
-    if (random() % 64 == 0) std::this_thread::sleep_for(1ms);  // so that the others get past spinning, and sleep
+    if (random() % 64 == 0) std::this_thread::sleep_for(1ms);  // so that the others stop spinning, and sleep
     const auto prints = exchange.exchange(nth(n, rank.rank()), kDeadline);
     for (int peer = 0; peer < rank.size(); ++peer) {
       if (prints[static_cast<std::size_t>(peer)] == nth(n, peer)) continue;
       throw std::runtime_error("turn " + std::to_string(n) + ": a fingerprint that rank " + std::to_string(peer) +
-                               " has not shown");
+                               " has not written");
     }
   }
 }
@@ -51,8 +51,7 @@ void exchange_many(Rank& rank, FingerprintExchange& exchange, uint64_t turns) {
 }  // namespace
 
 TEST_CASE(
-    "each exchange gives every rank exactly what the others showed, more ranks than cores some of them after the "
-    "others") {
+    "each exchange gives every rank exactly the others' fingerprints, with more ranks than cores and delayed ranks") {
   for (const As as : {As::threads, As::processes}) {
     for (const int size : {1, 2, 5}) {
       const TempDir folder;
@@ -66,12 +65,12 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("the table's file is gone once all ranks have met") {
+TEST_CASE("the table's file is removed when all ranks have joined") {
   const TempDir folder;
   const auto outcomes = run_ranks(2, As::processes, kDeadline, [&](Rank& rank) {
     const auto exchange = shared_table(map_table(table_in(folder), 2), rank.rank());
     rank.meet();
-    if (!std::filesystem::exists(table_in(folder))) throw std::runtime_error("no file while ranks may still come");
+    if (!std::filesystem::exists(table_in(folder))) throw std::runtime_error("no file while ranks may still join");
     rank.meet();
     exchange->exchange(nth(1, rank.rank()), kDeadline);
   });
@@ -79,7 +78,7 @@ TEST_CASE("the table's file is gone once all ranks have met") {
   CHECK_FALSE(std::filesystem::exists(table_in(folder)));
 }
 
-TEST_CASE("an exchange after an abort fails, also where the peers have come already") {
+TEST_CASE("an exchange after an abort fails, even if the peers have already started it") {
   const TempDir folder;
   const auto table = map_table(table_in(folder), 2);
   const auto mine = shared_table(table, 0), theirs = shared_table(table, 1);
@@ -90,7 +89,7 @@ TEST_CASE("an exchange after an abort fails, also where the peers have come alre
   peer.join();
 }
 
-TEST_CASE("a table that cannot serve is refused") {
+TEST_CASE("an unusable table is refused") {
   const TempDir folder;
   const std::string path = table_in(folder);
   const auto table = map_table(path, 2);

@@ -19,7 +19,7 @@ Collective call_of(std::vector<float>& recv, const void* send, Op op = Op::sum) 
 
 }  // namespace
 
-TEST_CASE("alone, every collective copies send to recv whatever the op") {
+TEST_CASE("single process: every collective copies send to recv, whatever the op") {
   const auto backend = single_process_backend();
   const std::vector<float> send{1.5F, -2.0F, 3.25F};
   for (const Op op : {Op::sum, Op::min, Op::max, Op::product, Op::avg}) {
@@ -35,7 +35,7 @@ TEST_CASE("alone, every collective copies send to recv whatever the op") {
   CHECK(recv == send);
 }
 
-TEST_CASE("alone, in place changes nothing, and broadcast and barrier end at once") {
+TEST_CASE("single process: in place changes nothing, and broadcast and barrier end immediately") {
   const auto backend = single_process_backend();
   std::vector<float> values{1.0F, 2.0F};
   backend->allreduce(call_of(values, values.data())).wait(seconds(1));
@@ -46,7 +46,7 @@ TEST_CASE("alone, in place changes nothing, and broadcast and barrier end at onc
   CHECK(values == std::vector<float>{1.0F, 2.0F});
 }
 
-TEST_CASE("alone, what no backend can do is refused") {
+TEST_CASE("single process: invalid calls are refused") {
   const auto backend = single_process_backend();
   std::vector<float> values(4);
   int32_t number = 0;
@@ -65,14 +65,14 @@ TEST_CASE("alone, what no backend can do is refused") {
         }) == "3: single-process: rank 0: allreduce 6 (float32 x 1, sum, cuda): CUDA memory must be in place");
 }
 
-TEST_CASE("alone, after an abort every call fails") {
+TEST_CASE("single process: after an abort every call fails") {
   const auto backend = single_process_backend();
   backend->abort();
   backend->abort();
   CHECK(error_of([&] { backend->barrier(); }) == "5: single-process: rank 0: barrier 1: aborted");
 }
 
-TEST_CASE("memory of a backend without alloc is whole pages") {
+TEST_CASE("a backend without alloc allocates whole pages") {
   const auto backend = single_process_backend();
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{4096}, std::size_t{5000}}) {
     const auto memory = backend->allocate(bytes);

@@ -60,7 +60,7 @@ TEST_CASE("every default is valid for its key") {
   config::Experiment e;
   const std::string any = "x";
   e.model.name = e.data.name = any;
-  CHECK(testing::faults_of(config::to_toml(e)) == "");
+  CHECK(testing::errors_of(config::to_toml(e)) == "");
 }
 
 TEST_CASE("configs/quickstart.toml is Fashion-MNIST on two ranks over Gloo") {

@@ -7,7 +7,7 @@
 #include "written.hpp"
 
 using namespace ddprun;
-using testing::faults_of;
+using testing::errors_of;
 using testing::required;
 
 namespace {
@@ -56,21 +56,21 @@ TEST_CASE("a file that cannot be read gives one line that says why") {
 }
 
 TEST_CASE("a syntax error names its place") {
-  CHECK(faults_of("[train]\nepochs = \n").starts_with("exp.toml:2:10: Error while parsing key-value pair"));
-  CHECK(faults_of("a = 1\na = 2\n").starts_with("exp.toml:2:"));
-  CHECK(faults_of("a = \"\xff\"").starts_with("exp.toml:1:"));
+  CHECK(errors_of("[train]\nepochs = \n").starts_with("exp.toml:2:10: Error while parsing key-value pair"));
+  CHECK(errors_of("a = 1\na = 2\n").starts_with("exp.toml:2:"));
+  CHECK(errors_of("a = \"\xff\"").starts_with("exp.toml:1:"));
 }
 
 TEST_CASE("input made to exhaust stack or memory is refused") {
   std::string deep = "a";
   for (int i = 0; i < 100000; ++i) deep += ".a";
-  CHECK(faults_of(deep + " = 1") == "exp.toml: more than 1000 dots; this is no configuration");
-  CHECK(faults_of("a = " + std::string(100000, '[')).starts_with("exp.toml:1:"));
-  CHECK(faults_of(std::string(2 << 20, '#')) == "exp.toml: larger than 1 MiB; this is no configuration");
+  CHECK(errors_of(deep + " = 1") == "exp.toml: more than 1000 dots; this is no configuration");
+  CHECK(errors_of("a = " + std::string(100000, '[')).starts_with("exp.toml:1:"));
+  CHECK(errors_of(std::string(2 << 20, '#')) == "exp.toml: larger than 1 MiB; this is no configuration");
   CHECK(error_of("/dev/zero") == "/dev/zero: larger than 1 MiB; this is no configuration");
-  CHECK(faults_of("model.name = '" + std::string(5000, 'x') + "'\ndata.name = 3") ==
+  CHECK(errors_of("model.name = '" + std::string(5000, 'x') + "'\ndata.name = 3") ==
         "exp.toml:2:13: data.name = 3: expected a string of at least one character");
-  CHECK(faults_of("comm.check = '" + std::string(5000, 'x') + "'" + required) ==
+  CHECK(errors_of("comm.check = '" + std::string(5000, 'x') + "'" + required) ==
         "exp.toml:1:14: comm.check = a long text: expected \"fingerprint\" or \"off\"");
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("random files and overrides load or give a usage error with a place in
     const std::string text = *hostile_text();
     const auto overrides = *rc::gen::container<std::vector<std::string>>(
         rc::gen::map(hostile_text(), [](const std::string& value) { return "comm.options.x=" + value; }));
-    const std::string errors = faults_of(text, overrides);
+    const std::string errors = errors_of(text, overrides);
     RC_ASSERT(errors != "wrong exit code");
     for (std::size_t begin = 0; begin < errors.size();) {
       const std::string line = errors.substr(begin, errors.find('\n', begin) - begin);

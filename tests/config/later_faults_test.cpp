@@ -1,4 +1,4 @@
-// What other modules use after load(): their own errors, suggestions, unused keys.
+// What other modules use after load(): their errors, suggestions, unused keys.
 #include <doctest/doctest.h>
 
 #include "ddprun/plugin/words.hpp"

@@ -77,7 +77,7 @@ TEST_CASE("workers = \"auto\" is -1 in the struct, and 0 none") {
   CHECK(e.data.workers == -1);
   CHECK(config::to_toml(e).find("\nworkers = \"auto\"\n") != std::string::npos);
   CHECK(load_text("data = { name = 'x', workers = 0 }\nmodel.name = 'x'").experiment.data.workers == 0);
-  CHECK(testing::faults_of("data = { name = 'x', workers = -1 }\nmodel.name = 'x'") ==
+  CHECK(testing::errors_of("data = { name = 'x', workers = -1 }\nmodel.name = 'x'") ==
         "exp.toml:1:32: data.workers = -1: expected an integer from 0 to 256 or \"auto\"");
 }
 

@@ -3,7 +3,7 @@
 #include "written.hpp"
 
 using namespace ddprun;
-using testing::faults_of;
+using testing::errors_of;
 using testing::load_text;
 using testing::required;
 
@@ -53,12 +53,12 @@ TEST_CASE("train.steps on the command line replaces train.epochs of the file, an
   const config::Experiment epochs = load_text("train.steps = 5" + required, {"train.epochs=7"}).experiment;
   CHECK(epochs.train.epochs == 7);
   CHECK_FALSE(epochs.train.steps.has_value());
-  CHECK(faults_of(required, {"train.epochs=1", "train.steps=7"}) ==
+  CHECK(errors_of(required, {"train.epochs=1", "train.steps=7"}) ==
         "--set train.steps=7: train.steps = 7: train.epochs is given too; give one of the two");
 }
 
 TEST_CASE("errors of overrides point at the override") {
-  const auto error = [](const std::string& override) { return faults_of(required, {override}); };
+  const auto error = [](const std::string& override) { return errors_of(required, {override}); };
   CHECK(error("launch") == "--set launch: expected table.key=value on one line, as in --set launch.nproc=2");
   CHECK(error("launch.nproc=\n2") ==
         "--set \"launch.nproc=\\n2\": expected table.key=value on one line, as in --set launch.nproc=2");

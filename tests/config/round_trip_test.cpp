@@ -105,7 +105,7 @@ TEST_CASE("an experiment that is written and loaded again is the same") {
     const config::Experiment written = any_experiment();
     const std::string text = config::to_toml(written);
     RC_LOG() << text;
-    RC_ASSERT(testing::faults_of(text) == "");
+    RC_ASSERT(testing::errors_of(text) == "");
     RC_ASSERT(testing::load_text(text).experiment == written);
   }));
 }

@@ -1,4 +1,4 @@
-// The files of configs/: each matches its name, and those of the tutorials have the tutorials' settings.
+// Each file in configs/ matches its name; the tutorials' files have the tutorials' settings.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -23,7 +23,7 @@ struct Name {
   bool laptop = false;
 };
 
-// The files whose names follow this pattern, without the extension.
+// The files whose names match this pattern, without the extension.
 std::map<std::string, Name> tutorials() {
   static const std::regex scheme(
       "(linear|mnist_simplenet|cifar10_resnet18)_(single|dp|ddp)(_(gloo|shm|ucx|nccl)(_(ring|tree))?)?"
@@ -50,7 +50,7 @@ TEST_CASE("every file of configs/ loads, and uses all its keys") {
   }
 }
 
-TEST_CASE("the tutorials' experiments are there: each model by each strategy, over each backend") {
+TEST_CASE("the tutorials' experiments exist: each model with each strategy and each backend") {
   const auto names = tutorials();
   for (const std::string model : {"linear", "mnist_simplenet", "cifar10_resnet18"}) {
     for (const std::string spread : {"single", "dp", "ddp_gloo", "ddp_shm", "ddp_ucx", "ddp_nccl"}) {

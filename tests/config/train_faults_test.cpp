@@ -1,58 +1,58 @@
-// Errors in keys of [train] that do not fit together or to the other keys.
+// Errors in keys of [train] that conflict with each other or with other keys.
 #include <doctest/doctest.h>
 
 #include "written.hpp"
 
 using namespace ddprun;
-using testing::faults_of;
+using testing::errors_of;
 using testing::required;
 
 namespace {
 
-// The keys that every experiment needs, without closing their tables.
+// The keys that every experiment needs, without table headers.
 const std::string names = "\nmodel.name = 'x'\ndata.name = 'x'";
 
 }  // namespace
 
 TEST_CASE("more micro-batches than a rank has samples are refused") {
-  CHECK(faults_of("train.accumulate = 8\ndata.batch_size = 8" + names) == "");
-  CHECK(faults_of("train.accumulate = 9\ndata.batch_size = 8" + names) ==
+  CHECK(errors_of("train.accumulate = 8\ndata.batch_size = 8" + names) == "");
+  CHECK(errors_of("train.accumulate = 9\ndata.batch_size = 8" + names) ==
         "exp.toml:1:20: train.accumulate = 9: is more micro-batches than a rank has samples in a step, which is 8; use "
         "at most that, or a larger data.batch_size");
   const std::string ranks = "\nstrategy.kind = 'ddp'\nlaunch.nproc = 4\ndata.batch_size = 8";
-  CHECK(faults_of("train.accumulate = 2" + ranks + names) == "");
-  CHECK(faults_of("train.accumulate = 3" + ranks + names)
+  CHECK(errors_of("train.accumulate = 2" + ranks + names) == "");
+  CHECK(errors_of("train.accumulate = 3" + ranks + names)
             .ends_with("which is 2; use at most that, or a larger "
                        "data.batch_size"));
-  CHECK(faults_of("train.accumulate = 8\ndata.batch_per = 'rank'" + ranks + names) == "");
-  // One rank per core: the number is not known here.
-  CHECK(faults_of("train.accumulate = 8\nstrategy.kind = 'ddp'\nlaunch.nproc = 'auto'\ndata.batch_size = 8" + names) ==
+  CHECK(errors_of("train.accumulate = 8\ndata.batch_per = 'rank'" + ranks + names) == "");
+  // One rank per core: the number of ranks is unknown here.
+  CHECK(errors_of("train.accumulate = 8\nstrategy.kind = 'ddp'\nlaunch.nproc = 'auto'\ndata.batch_size = 8" + names) ==
         "");
 }
 
 TEST_CASE("the schedule step needs its epochs") {
-  CHECK(faults_of("train.schedule = 'step'" + required) ==
+  CHECK(errors_of("train.schedule = 'step'" + required) ==
         "exp.toml:1:18: train.schedule = \"step\": needs train.step_epochs, the epochs between two reductions of the "
         "learning rate");
-  CHECK(faults_of("train.schedule = 'step'\ntrain.step_epochs = 3" + required) == "");
+  CHECK(errors_of("train.schedule = 'step'\ntrain.step_epochs = 3" + required) == "");
 }
 
-TEST_CASE("cosine must not rise") {
-  CHECK(faults_of("train.min_lr = 0.2\ntrain.schedule = 'cosine'\noptimizer.lr = 0.1" + required) ==
+TEST_CASE("a cosine schedule must not rise") {
+  CHECK(errors_of("train.min_lr = 0.2\ntrain.schedule = 'cosine'\noptimizer.lr = 0.1" + required) ==
         "exp.toml:1:16: train.min_lr = 0.2: is above optimizer.lr, from which the rate falls");
-  CHECK(faults_of("train.min_lr = 0.2\noptimizer.lr = 0.1" + required) == "");
-  CHECK(faults_of("train.min_lr = 0.1\ntrain.schedule = 'cosine'\noptimizer.lr = 0.1" + required) == "");
+  CHECK(errors_of("train.min_lr = 0.2\noptimizer.lr = 0.1" + required) == "");
+  CHECK(errors_of("train.min_lr = 0.1\ntrain.schedule = 'cosine'\noptimizer.lr = 0.1" + required) == "");
 }
 
 TEST_CASE("warm-up must be shorter than the run") {
-  CHECK(faults_of("train = { warmup = 10, steps = 10 }" + required) ==
+  CHECK(errors_of("train = { warmup = 10, steps = 10 }" + required) ==
         "exp.toml:1:20: train.warmup = 10: leaves nothing of the run, which has 10 steps; use fewer");
-  CHECK(faults_of("train = { warmup = 9, steps = 10 }" + required) == "");
+  CHECK(errors_of("train = { warmup = 9, steps = 10 }" + required) == "");
 }
 
 TEST_CASE("early stop needs a metric that is measured") {
-  CHECK(faults_of("train = { early_stop = 'test.loss', evaluate = false }" + required) ==
+  CHECK(errors_of("train = { early_stop = 'test.loss', evaluate = false }" + required) ==
         "exp.toml:1:24: train.early_stop = \"test.loss\": needs train.evaluate = true; or use \"train.loss\"");
-  CHECK(faults_of("train = { early_stop = 'train.loss', evaluate = false }" + required) == "");
-  CHECK(faults_of("train = { early_stop = 'test.accuracy' }" + required) == "");
+  CHECK(errors_of("train = { early_stop = 'train.loss', evaluate = false }" + required) == "");
+  CHECK(errors_of("train = { early_stop = 'test.accuracy' }" + required) == "");
 }

@@ -10,7 +10,7 @@
 
 namespace ddprun::testing {
 
-// The keys that every experiment needs; a test that counts lines puts them last.
+// The keys that every experiment needs. Tests that check line numbers append them.
 inline const std::string required = "\n[model]\nname = \"linear\"\n[data]\nname = \"linear\"\n";
 
 inline config::Loaded load_text(const std::string& text, const std::vector<std::string>& overrides = {}) {
@@ -18,8 +18,8 @@ inline config::Loaded load_text(const std::string& text, const std::vector<std::
   return config::load(dir.write("exp.toml", text), overrides);
 }
 
-// The error lines of loading, with the file called exp.toml; "" if it loads.
-inline std::string faults_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
+// The error lines of load(), with exp.toml as the file name; "" if it loads.
+inline std::string errors_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
   const TempDir dir;
   const std::string path = dir.write("exp.toml", text);
   try {

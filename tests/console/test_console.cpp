@@ -53,7 +53,7 @@ TEST_CASE("a step line of a regression has no accuracy, and short times keep the
         "epoch 3 [1/10] time 0.000120 (0.000130) data 0.000000 (0.000000) loss 0.0100 (0.0200)\n");
 }
 
-TEST_CASE("an epoch line tells training, test and every rank's loss") {
+TEST_CASE("an epoch line has the training, test and per-rank losses") {
   record::EpochRecord epoch;
   epoch.epoch = 2;
   epoch.seconds = 6.214;
@@ -73,7 +73,7 @@ TEST_CASE("an epoch line leaves out what was not measured") {
   CHECK(console::epoch_line(epoch) == "epoch 1 done: train loss 0.5000\n");
 }
 
-TEST_CASE("the summary splits the average step and shows what no part accounts for") {
+TEST_CASE("the summary splits the average step, and shows the rest as other") {
   record::Summary summary;
   summary.test_accuracy = 0.8801;
   summary.total_time = 75;
@@ -100,7 +100,7 @@ TEST_CASE("the summary splits the average step and shows what no part accounts f
         "communication             gloo ring (tcp)\n");
 }
 
-TEST_CASE("the summary of a run that replays steps tells the graph from the parts of the other steps") {
+TEST_CASE("the summary of a run with replayed steps separates the graph from the parts of the other steps") {
   record::Summary summary;
   summary.avg_batch_time = 0.010;
   summary.split.forward = summary.split.backward = 0.0005;
@@ -113,7 +113,7 @@ TEST_CASE("the summary of a run that replays steps tells the graph from the part
         "  other       1.00 ms   10.0 %\n");
 }
 
-TEST_CASE("the summary of dp splits communication further, and tells each device's memory") {
+TEST_CASE("the summary of dp splits communication further, and has each device's memory") {
   record::Summary summary;
   summary.avg_batch_time = 0.010;
   summary.split.forward = 0.004;
@@ -138,7 +138,7 @@ TEST_CASE("the summary of dp splits communication further, and tells each device
         "  tensors of device 1    50.0 MiB\n");
 }
 
-TEST_CASE("the summary tells how much a step allreduces, and how fast") {
+TEST_CASE("the summary reports how much a step allreduces, and how fast") {
   record::Summary summary;
   summary.backend = "gloo";
   summary.algorithm = "ring";
@@ -152,7 +152,7 @@ TEST_CASE("the summary tells how much a step allreduces, and how fast") {
   CHECK(console::summary_table(summary) == "communication  gloo ring\n");
 }
 
-TEST_CASE("the summary tells peak memory and page faults where they were measured") {
+TEST_CASE("the summary reports peak memory and page faults if they were measured") {
   record::Summary summary;
   summary.peak_memory_bytes = 512 << 20;
   CHECK(console::summary_table(summary) == "peak memory  512 MiB\n");
@@ -162,7 +162,7 @@ TEST_CASE("the summary tells peak memory and page faults where they were measure
         "page faults per step     12.2\n");
 }
 
-TEST_CASE("the banner says what runs where, and that there is no GPU") {
+TEST_CASE("the banner describes the run and its machine, and says that there is no GPU") {
   CHECK(console::banner(mnist()) ==
         "experiment  mnist, seed 42\n"
         "model       simplenet, 203,530 parameters\n"
@@ -176,7 +176,7 @@ TEST_CASE("the banner says what runs where, and that there is no GPU") {
         "run folder  runs/mnist-20260101-120000\n");
 }
 
-TEST_CASE("the banner of a machine with a GPU, and of a single process, says no more than that") {
+TEST_CASE("the banner does not mention a GPU if there is one, nor a backend for a single process") {
   console::Banner banner = mnist();
   banner.gpu_present = true;
   banner.strategy = "single";
@@ -186,7 +186,7 @@ TEST_CASE("the banner of a machine with a GPU, and of a single process, says no 
   CHECK(contains(text, "strategy    single\n"));
 }
 
-TEST_CASE("the banner of dp tells devices in place of ranks") {
+TEST_CASE("the banner of dp shows devices in place of ranks") {
   console::Banner banner = mnist();
   banner.strategy = "dp";
   banner.backend = "";
@@ -199,7 +199,7 @@ TEST_CASE("the banner of dp tells devices in place of ranks") {
   CHECK(contains(text, "device      cpu, 3 devices of 1 thread\n"));
 }
 
-TEST_CASE("learned values are one line, and none is nothing") {
+TEST_CASE("learned values are one line; without values there is no line") {
   CHECK(console::learned_line({{"weight", 1.99984}, {"bias", 3.0004}}) == "learned: weight 1.9998, bias 3.0004\n");
   CHECK(console::learned_line({}) == "");
 }

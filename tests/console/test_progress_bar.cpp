@@ -17,7 +17,7 @@ using namespace ddprun::console;
 
 namespace {
 
-// What a bar writes: frames fit into the pipe's buffer.
+// Collects what a bar writes. The frames fit into the pipe's buffer.
 class Pipe {
  public:
   Pipe() {
@@ -45,19 +45,19 @@ constexpr double kRate = 61234;
 
 }  // namespace
 
-TEST_CASE("the bar fills its terminal's line, save the last column, and ends in a carriage return") {
+TEST_CASE("the bar fills its terminal's line except the last column, and ends with a carriage return") {
   Pipe pipe;
   ProgressBar(60, false, pipe.in()).show(1, 3, 50, 100, 0.4321, 0, NAN);
   CHECK(pipe.text() == "\x1b[2Kepoch 1/3  [===========>             ]  50/100  loss 0.4321\r\x1b[2K\r");
 }
 
-TEST_CASE("rate and time left stand behind the loss") {
+TEST_CASE("rate and remaining time follow the loss") {
   Pipe pipe;
   ProgressBar(80, false, pipe.in()).show(1, 3, 50, 100, 0.4321, kRate, 65);
   CHECK(pipe.text().find("loss 0.4321  61,234 samples/s  1 min 05 s left\r") != std::string::npos);
 }
 
-TEST_CASE("any words may stand before and after the bar") {
+TEST_CASE("any text may be before and after the bar") {
   Pipe pipe;
   ProgressBar(40, false, pipe.in()).show("some.gz  ", 25, 100, "  25 B/s");
   CHECK(pipe.text() == "\x1b[2Ksome.gz  [====>               ]  25 B/s\r\x1b[2K\r");
@@ -69,7 +69,7 @@ TEST_CASE("a narrow terminal gets the numbers without the bar, cut to its width"
   CHECK(pipe.text() == "\x1b[2Kepoch 1/3    50/100\r\x1b[2K\r");
 }
 
-TEST_CASE("without a terminal nothing at all is written") {
+TEST_CASE("without a terminal nothing is written") {
   Pipe pipe;
   {
     ProgressBar bar(0, true, pipe.in());
@@ -79,7 +79,7 @@ TEST_CASE("without a terminal nothing at all is written") {
   CHECK(pipe.text() == "");
 }
 
-TEST_CASE("frames that follow at once are dropped, the last of an epoch never") {
+TEST_CASE("frames in quick succession are dropped, except the last of an epoch") {
   Pipe pipe;
   {
     ProgressBar bar(80, false, pipe.in());
@@ -91,7 +91,7 @@ TEST_CASE("frames that follow at once are dropped, the last of an epoch never") 
   CHECK(contains(text, "[========================================]  100/100"));
 }
 
-TEST_CASE("colours are there when they are wanted, and the text keeps its width") {
+TEST_CASE("colours are used on request, and the text keeps its width") {
   Pipe plain, coloured;
   ProgressBar(60, false, plain.in()).show(1, 1, 1, 2, 0.5, 0, 0);
   ProgressBar(60, true, coloured.in()).show(1, 1, 1, 2, 0.5, 0, 0);
@@ -104,7 +104,7 @@ TEST_CASE("colours are there when they are wanted, and the text keeps its width"
   CHECK(text == plain.text());
 }
 
-TEST_CASE("a rank learns its launcher's terminal from DDPRUN_TTY") {
+TEST_CASE("a rank reads the width of its launcher's terminal from DDPRUN_TTY") {
   const Variable term("TERM", "xterm");
   const Variable no_color("NO_COLOR", std::nullopt);
   {
@@ -120,7 +120,7 @@ TEST_CASE("a rank learns its launcher's terminal from DDPRUN_TTY") {
   }
 }
 
-TEST_CASE("NO_COLOR takes the colours, a dumb terminal the bar too") {
+TEST_CASE("NO_COLOR disables the colours, a dumb terminal also the bar") {
   const Variable tty("DDPRUN_TTY", "80");
   {
     const Variable term("TERM", "xterm");

@@ -6,7 +6,7 @@
 
 using namespace ddprun::console;
 
-TEST_CASE("columns line up left and right under their titles") {
+TEST_CASE("columns are aligned left or right under their titles") {
   Table table({{"name", Align::left}, {"bytes", Align::right}, {"path", Align::left}});
   table.row({"gloo", "1", "/lib/a"});
   table.row({"a-longer-name", "1234567", "/b"});
@@ -16,7 +16,7 @@ TEST_CASE("columns line up left and right under their titles") {
         "a-longer-name  1234567  /b\n");
 }
 
-TEST_CASE("a table without titles has no header, and the indent moves every line") {
+TEST_CASE("a table without titles has no header, and the indent applies to every line") {
   Table table({{"", Align::left}, {"", Align::right}});
   table.row({"loss", "0.5"});
   table.row({"time", "12"});
@@ -37,6 +37,6 @@ TEST_CASE("widths count characters, not bytes") {
   CHECK(table.text() == "caf\xc3\xa9  x\ntea!  y\n");
 }
 
-TEST_CASE("a table without rows is its header") {
+TEST_CASE("a table without rows has only its header") {
   CHECK(Table({{"kind", Align::left}}).text() == "kind\n");
 }

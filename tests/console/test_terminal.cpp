@@ -31,7 +31,7 @@ TEST_CASE("a terminal has its columns, anything else has none and no colours") {
   close(null);
 }
 
-TEST_CASE("COLORTERM and TERM say which colours, NO_COLOR and a dumb terminal that there are none") {
+TEST_CASE("COLORTERM and TERM select the colours, NO_COLOR and a dumb terminal disable them") {
   CHECK(colours("xterm", "truecolor") == Colours::rgb);
   CHECK(colours("xterm", "24bit") == Colours::rgb);
   CHECK(colours("xterm-256color", {}) == Colours::cube256);

@@ -6,7 +6,7 @@
 
 using namespace ddprun::console;
 
-TEST_CASE("times keep three digits and change their unit where a fourth would appear") {
+TEST_CASE("times have three digits, and change the unit before a fourth") {
   CHECK(human_time(0) == "0 s");
   CHECK(human_time(5.32e-7) == "532 ns");
   CHECK(human_time(9.996e-7) == "1.00 us");
@@ -24,7 +24,7 @@ TEST_CASE("times keep three digits and change their unit where a fourth would ap
   CHECK(human_time(-0.5) == "-500 ms");
 }
 
-TEST_CASE("what is left is told in whole seconds, and nothing where it is over or unknown") {
+TEST_CASE("the remaining time is in whole seconds, and empty if it is over or unknown") {
   CHECK(human_time_left(0.2) == "1 s left");
   CHECK(human_time_left(59) == "59 s left");
   CHECK(human_time_left(59.5) == "1 min 00 s left");
@@ -34,7 +34,7 @@ TEST_CASE("what is left is told in whole seconds, and nothing where it is over o
   CHECK(human_time_left(std::numeric_limits<double>::quiet_NaN()) == "");
 }
 
-TEST_CASE("what is not a number is a dash") {
+TEST_CASE("a value that is not a number is a dash") {
   CHECK(human_time(std::numeric_limits<double>::quiet_NaN()) == "-");
   CHECK(human_rate(std::numeric_limits<double>::infinity()) == "-");
 }
@@ -48,7 +48,7 @@ TEST_CASE("bytes count in powers of 1024") {
   CHECK(human_bytes(int64_t{5000} << 40) == "5000 TiB");
 }
 
-TEST_CASE("counts part their thousands") {
+TEST_CASE("counts have thousands separators") {
   CHECK(human_count(0) == "0");
   CHECK(human_count(999) == "999");
   CHECK(human_count(1000) == "1,000");

@@ -1,4 +1,4 @@
-// Small CIFAR-10 files and tar archives for tests, right and wrong.
+// Small CIFAR-10 files and tar archives for tests, valid and invalid.
 #pragma once
 
 #include <cstdio>
@@ -46,7 +46,7 @@ inline std::string tar_member(const TarMember& member) {
   header[156] = member.type;
   put(157, member.link);
   put(257, std::string("ustar\00000", 8));
-  put(148, "        ");  // the sum is taken with spaces in its place
+  put(148, "        ");  // the checksum counts its own field as spaces
   std::size_t sum = 0;
   for (const char c : header) sum += static_cast<unsigned char>(c);
   octal(148, 6, sum);
@@ -75,7 +75,7 @@ inline std::vector<TarMember> cifar10_members() {
   return members;
 }
 
-// A folder with the same records in plain files, or only what a test writes into it.
+// A folder with the same records in plain files, or an empty one for a test to fill.
 class Cifar10Folder : public TempDir {
  public:
   explicit Cifar10Folder(bool filled = true) {

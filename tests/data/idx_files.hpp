@@ -1,4 +1,4 @@
-// Small IDX files for tests, right and wrong, plain and packed.
+// Small IDX files for tests, valid and invalid, plain and packed.
 #pragma once
 
 #include <zlib.h>
@@ -17,7 +17,7 @@ inline std::string big_endian(uint32_t value) {
           static_cast<char>(value)};
 }
 
-// A file whose header says `extents`, with whatever values.
+// A file whose header has `extents`, with any values.
 inline std::string idx(const std::vector<uint32_t>& extents, const std::string& values) {
   std::string bytes = big_endian(0x0800 + static_cast<uint32_t>(extents.size()));
   for (const uint32_t extent : extents) bytes += big_endian(extent);

@@ -1,6 +1,6 @@
 // Prints the samples that ddprun/plugin/image_transform.hpp makes, for image_parity.py. Each case on stdin is a line,
 //   KIND SIZE CHANNELS HEIGHT WIDTH MEAN STD    (KIND: image or tensor; MEAN and STD with commas between channels)
-// and then the picture's bytes; each answer on stdout is the sample as float32 of this machine.
+// and then the image's bytes; each answer on stdout is the sample as native float32.
 #include <iostream>
 #include <map>
 #include <sstream>

@@ -1,8 +1,8 @@
 """Compares ddprun/plugin/image_transform.hpp with the installed Pillow, torchvision and torch.
 
-Usage: image_parity.py IMAGE_DUMP. `resize = image` must be bit for bit Resize(PIL), ToTensor, Normalize; `resize = tensor`
-ToTensor, interpolate(bilinear), Normalize within 1e-6. Ends with 0 when all agree, 1 at the first case that does not, 77
-when this Python lacks one of the three.
+Usage: image_parity.py IMAGE_DUMP. `resize = image` must bitwise equal Resize(PIL), ToTensor, Normalize, and `resize =
+tensor` ToTensor, interpolate(bilinear), Normalize within 1e-6. Exit code: 0 if all agree, 1 at the first case that
+does not, 77 if this Python lacks one of the three.
 """
 
 import subprocess
@@ -16,12 +16,12 @@ try:
     from PIL import Image
     from torchvision.transforms import Compose, Normalize, Resize, ToTensor
 except ImportError as error:
-    print(f"skipped: {sys.executable}: {error}; set DDPRUN_PYTHON to a Python with torch, torchvision, numpy and pillow")
+    print(f"skipped: {sys.executable}: {error}; set DDPRUN_PYTHON to a Python with torch, torchvision, numpy, pillow")
     sys.exit(77)
 
 TOLERANCE = 1e-6
 
-# (height, width) of the picture, and the size it becomes.
+# (height, width) of the image, and its size after resizing.
 SIZES = [((32, 32), 224), ((32, 32), 32), ((32, 32), 17), ((32, 32), 31), ((32, 32), 33), ((224, 224), 32),
          ((1, 1), 1), ((1, 1), 5), ((1, 1), 224), ((2, 2), 1), ((2, 3), 7), ((5, 300), 64), ((300, 5), 64),
          ((1, 100), 10), ((100, 1), 10), ((64, 50), 64), ((50, 64), 64), ((28, 28), 224), ((375, 500), 224),
@@ -31,7 +31,7 @@ NORMALISATIONS = [([0.0], [1.0]), ([0.5], [0.5]), ([0.4914, 0.4822, 0.4465], [0.
                   ([-3.0], [1e-3])]
 
 
-# Before version 13, Pillow did not resize columns first where a picture loses far more height than width.
+# Before version 13, Pillow did not resize columns first if it loses far more height than width.
 ANY_ORDER = int(PIL.__version__.split(".")[0]) >= 13
 
 
@@ -78,7 +78,7 @@ def reference(kind, picture, size, mean, std):
     return normalise(tensor)
 
 
-def ours(dump, kind, picture, size, mean, std):
+def sample_of(dump, kind, picture, size, mean, std):
     height, width, channels = picture.shape
     numbers = [",".join(map(repr, values)) for values in (mean, std)]
     dump.stdin.write((" ".join(map(str, [kind, size, channels, height, width, *numbers])) + "\n").encode())
@@ -96,22 +96,22 @@ def main():
     with subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as dump:
         for case in all_cases(random):
             kind, picture, size, mean, std = case
-            got, wanted = ours(dump, *case), reference(*case)
-            same = torch.equal(got, wanted)
-            # The tolerance is meant before normalisation, which scales both sides alike.
-            apart = ((got.double() - wanted.double()).abs().max() * min(std)).item()
+            actual, expected = sample_of(dump, *case), reference(*case)
+            same = torch.equal(actual, expected)
+            # The tolerance applies before normalisation, which scales both samples equally.
+            difference = ((actual.double() - expected.double()).abs().max() * min(std)).item()
             counts[kind] += 1
             if kind == "tensor":
                 bit_equal += same
-                largest = max(largest, apart)
-            if not same and (kind == "image" or apart > TOLERANCE):
-                print(f"{kind} {picture.shape} to {size}, mean {mean}, std {std}: up to {apart:.3g} apart")
+                largest = max(largest, difference)
+            if not same and (kind == "image" or difference > TOLERANCE):
+                print(f"{kind} {picture.shape} to {size}, mean {mean}, std {std}: differ by up to {difference:.3g}")
                 return 1
     if dump.returncode != 0:
         print(f"{sys.argv[1]} ended with {dump.returncode}")
         return 1
-    print(f"image: {counts['image']} cases bit-equal to Pillow {PIL.__version__}, torchvision {torchvision.__version__}")
-    print(f"tensor: {counts['tensor']} cases within {largest:.2g} of torch {torch.__version__}, {bit_equal} bit-equal")
+    print(f"image: {counts['image']} cases equal to Pillow {PIL.__version__}, torchvision {torchvision.__version__}")
+    print(f"tensor: {counts['tensor']} cases within {largest:.2g} of torch {torch.__version__}, {bit_equal} equal")
     return 0
 
 

@@ -1,4 +1,4 @@
-// A data set whose values a test writes down.
+// A data set with values from a test.
 #pragma once
 
 #include <algorithm>

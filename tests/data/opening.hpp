@@ -1,4 +1,4 @@
-// Opening data sets that are meant to be refused, and fetching from those that are not.
+// Opens data sets, valid and invalid ones, and fetches samples.
 #pragma once
 
 #include <numeric>
@@ -9,13 +9,13 @@
 
 namespace ddprun::testing {
 
-// A data set that comes with ddprun, where no plugin is to be found.
+// A built-in data set; no plugins are available.
 inline Splits open_builtin(const data::DataOptions& options) {
   return data::open_dataset(options, plugin::Registry({}));
 }
 
-// "key: reason" of the fault that opening ends with; "opened" when there is none.
-inline std::string fault(const data::DataOptions& options) {
+// "key: reason" of the error; "opened" if there is none.
+inline std::string builtin_error(const data::DataOptions& options) {
   try {
     open_builtin(options);
   } catch (const data::DatasetError& error) {

@@ -1,6 +1,6 @@
-// Prints what the samplers of core/data give, for sampler_parity.py. Each line of stdin is a case,
+// Prints the indices of the samplers in core/data, for sampler_parity.py. Each line of stdin is a case,
 //   distributed SIZE WORLD RANK SEED EPOCH SHUFFLE DROP    or    random SIZE SEED EPOCH
-// and each answer on stdout is the number of indices and then the indices, as int64 of this machine.
+// and each answer on stdout is the number of indices and then the indices, as native int64.
 #include <iostream>
 #include <memory>
 #include <sstream>

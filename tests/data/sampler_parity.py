@@ -1,6 +1,6 @@
 """Compares core/data's samplers with the installed PyTorch, index for index.
 
-Usage: sampler_parity.py SAMPLER_DUMP [--huge]. Ends with 0 when all agree, 1 at the first case that does not, 77 when this
+Usage: sampler_parity.py SAMPLER_DUMP [--huge]. Exit code: 0 if all agree, 1 at the first case that does not, 77 if this
 Python has no torch. --huge adds a data set so large that PyTorch draws 64 bits for each swap (8 GB, some minutes).
 """
 
@@ -67,10 +67,10 @@ def main():
         for kind, *numbers in cases:
             dump.stdin.write((" ".join(map(str, [kind, *numbers])) + "\n").encode())
             dump.stdin.flush()
-            ours = read_answer(dump.stdout)
-            theirs = REFERENCES[kind](*numbers)
-            if not torch.equal(ours, theirs):
-                print(f"{kind} {numbers}: PyTorch {theirs.tolist()[:20]}, ddprun {ours.tolist()[:20]} (the first 20)")
+            actual = read_answer(dump.stdout)
+            expected = REFERENCES[kind](*numbers)
+            if not torch.equal(actual, expected):
+                print(f"{kind} {numbers}: PyTorch {expected.tolist()[:20]}, ddprun {actual.tolist()[:20]} (first 20)")
                 return 1
     if dump.returncode != 0:
         print(f"{sys.argv[1]} ended with {dump.returncode}")

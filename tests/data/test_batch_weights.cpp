@@ -3,14 +3,14 @@
 
 #include <numeric>
 
+#include "data/batch_weights.hpp"
 #include "data/loader.hpp"
 #include "data/sampler.hpp"
-#include "data/batch_weights.hpp"
 
 using ddprun::Last;
 using namespace ddprun::data;
 
-TEST_CASE("largest remainders, worked by hand") {
+TEST_CASE("largest remainders, computed by hand") {
   CHECK(apportion(64, {1, 1}) == std::vector<int64_t>{32, 32});
   CHECK(apportion(64, {2, 1}) == std::vector<int64_t>{43, 21});  // 42.67 and 21.33
   CHECK(apportion(10, {1, 1, 1}) == std::vector<int64_t>{4, 3, 3});
@@ -19,7 +19,7 @@ TEST_CASE("largest remainders, worked by hand") {
   CHECK(apportion(0, {2, 1}) == std::vector<int64_t>{0, 0});
 }
 
-TEST_CASE("shares add up, and each is its exact share rounded up or down") {
+TEST_CASE("the counts add up, and each is its exact value rounded up or down") {
   CHECK(rc::check([] {
     const int64_t total = *rc::gen::inRange<int64_t>(0, 5000);
     std::vector<double> weights;
@@ -34,7 +34,7 @@ TEST_CASE("shares add up, and each is its exact share rounded up or down") {
   }));
 }
 
-TEST_CASE("whatever the weights, a step has the samples that it has with equal shares, in their order") {
+TEST_CASE("whatever the weights, a step has the same samples in the same order as with equal weights") {
   CHECK(rc::check([] {
     const int world = *rc::gen::inRange(1, 5);
     const int64_t samples = *rc::gen::inRange<int64_t>(1, 120), batch = *rc::gen::inRange<int64_t>(1, 9);

@@ -18,22 +18,22 @@ Splits open(const Cifar10Folder& folder, const Options& options = {}) {
   return open_builtin({"cifar10", folder.root(), options, 7});
 }
 
-// The fault of opening, without the folder's path.
-std::string fault_in(const Cifar10Folder& folder, const Options& options = {}) {
-  std::string text = fault({"cifar10", folder.root(), options, 7});
+// The error of opening, without the folder's path.
+std::string error_in(const Cifar10Folder& folder, const Options& options = {}) {
+  std::string text = builtin_error({"cifar10", folder.root(), options, 7});
   for (std::size_t at; (at = text.find(folder.root() + "/")) != std::string::npos;) {
     text.erase(at, folder.root().size() + 1);
   }
   return text;
 }
 
-std::string fault_with(const std::string& name, const std::string& bytes) {
+std::string error_with(const std::string& name, const std::string& bytes) {
   const Cifar10Folder folder;
   folder.write(name, bytes);
-  return fault_in(folder);
+  return error_in(folder);
 }
 
-// All samples of both splits, as plain files give them.
+// All samples of both splits, from plain files.
 std::pair<Samples<int64_t>, Samples<int64_t>> all_of(const Splits& splits) {
   return {fetch_all<int64_t>(*splits.train), fetch_all<int64_t>(*splits.test)};
 }
@@ -45,7 +45,7 @@ void replace_by_archive(const Cifar10Folder& folder, const std::vector<TarMember
 
 }  // namespace
 
-TEST_CASE("CIFAR-10 comes as [3, 32, 32] from -1 to 1, plane by plane, in the order of the files") {
+TEST_CASE("CIFAR-10 samples are [3, 32, 32] from -1 to 1, plane by plane, in the order of the files") {
   const Cifar10Folder folder;
   const auto splits = open(folder);
   REQUIRE(splits.train->size() == 15);
@@ -81,7 +81,7 @@ TEST_CASE("plain, packed, unpacked in its own folder, or in the archive: the sam
   CHECK(all_of(open(mixed)) == expected);
 }
 
-TEST_CASE("a file in the folder goes before one in its subfolder, plain before packed, and both before the archive") {
+TEST_CASE("a file in the folder precedes one in its subfolder, plain precedes packed, and both precede the archive") {
   const Cifar10Folder folder;
   std::filesystem::create_directory(folder.path() / cifar10_folder);
   const auto label = [&] { return fetch<int64_t>(*open(folder).test, {0}).targets[0]; };
@@ -97,7 +97,7 @@ TEST_CASE("a file in the folder goes before one in its subfolder, plain before p
   CHECK(label() == 9);
 }
 
-TEST_CASE("train and test name the files of partial sets; samples and test_samples take the first so many") {
+TEST_CASE("train and test name the files of partial sets; samples and test_samples limit their numbers") {
   const Cifar10Folder folder(false);
   folder.write("some.bin", records(5, 3));
   folder.write("more.bin", records(4));
@@ -112,13 +112,13 @@ TEST_CASE("train and test name the files of partial sets; samples and test_sampl
   CHECK(fetch_all<int64_t>(*first.train).targets == std::vector<int64_t>{3, 4, 5, 6, 7, 0, 1});
   CHECK(first.test->size() == 1);
   few["samples"] = "10";
-  CHECK(fault_in(folder, few) == "options.samples: the files hold 9 samples, no more");
-  CHECK(fault_in(folder, {{"train", "../some.bin"}}) ==
+  CHECK(error_in(folder, few) == "options.samples: the files hold 9 samples, no more");
+  CHECK(error_in(folder, {{"train", "../some.bin"}}) ==
         "options.train: \"../some.bin\": expected names of files in data.root, without a folder");
-  CHECK(fault_in(folder, {{"trian", "some.bin"}}).find("(did you mean \"train\"?)") != std::string::npos);
+  CHECK(error_in(folder, {{"trian", "some.bin"}}).find("(did you mean \"train\"?)") != std::string::npos);
 }
 
-TEST_CASE("images are resized and normalised as the options say; crop and flip are for the training split only") {
+TEST_CASE("images are resized and normalised by the options; only the training split is cropped and flipped") {
   const Cifar10Folder folder;
   std::string ramp_record = "\3" + ramp(3072);
   folder.write("data_batch_1.bin", ramp_record);
@@ -141,59 +141,59 @@ TEST_CASE("images are resized and normalised as the options say; crop and flip a
   CHECK(differs);
 }
 
-TEST_CASE("a missing file is told with all places, and how to get it") {
+TEST_CASE("a missing file is reported with all searched places, and how to get it") {
   const Cifar10Folder folder;
   std::filesystem::remove(folder.file("data_batch_3.bin"));
-  CHECK(fault({"cifar10", folder.root(), {}, 0}) ==
+  CHECK(builtin_error({"cifar10", folder.root(), {}, 0}) ==
         "root: found neither data_batch_3.bin nor data_batch_3.bin.gz in " + folder.root() + " or " +
             folder.file(cifar10_folder) + ", nor " + folder.file(cifar10_archive) +
             "; \"ddprun data fetch cifar10 --root " + folder.root() +
             "\" gets the files; or give the folder that they are in; or name files that are there in options.train and "
             "options.test");
-  CHECK(fault({"cifar10", folder.file(cifar10_test), {}, 0}) ==
+  CHECK(builtin_error({"cifar10", folder.file(cifar10_test), {}, 0}) ==
         "root: " + folder.file(cifar10_test) + ": is no folder; give the folder that it is in");
   folder.write(cifar10_archive, gzip(tar({{"data_batch_3.bin", records(1)}})));
-  CHECK(fault_in(folder) == "root: cifar-10-binary.tar.gz: holds no member cifar-10-batches-bin/data_batch_3.bin");
+  CHECK(error_in(folder) == "root: cifar-10-binary.tar.gz: holds no member cifar-10-batches-bin/data_batch_3.bin");
 }
 
-TEST_CASE("without a root CIFAR-10 is looked for in data/cifar10") {
+TEST_CASE("without a root CIFAR-10 is searched in data/cifar10") {
   const InTempDir here;
   CHECK(
-      fault({"cifar10", "", {}, 0}) ==
+      builtin_error({"cifar10", "", {}, 0}) ==
       "root: data/cifar10: no such folder; \"ddprun data fetch cifar10\" gets the files; or give the folder that they "
       "are in");
   const Cifar10Folder files;
   std::filesystem::create_directory(here.path() / "data");
   std::filesystem::create_directory_symlink(files.path(), here.path() / "data" / "cifar10");
-  CHECK(fault({"cifar10", "", {}, 0}) == "opened");
+  CHECK(builtin_error({"cifar10", "", {}, 0}) == "opened");
 }
 
-TEST_CASE("files that are empty, cut off or hold a wrong label are refused with the offset") {
-  CHECK(fault_with("data_batch_1.bin", "") == "root: data_batch_1.bin: offset 0: the file is empty");
-  CHECK(fault_with("data_batch_2.bin", records(2) + "ab") ==
+TEST_CASE("files that are empty, truncated or have a wrong label are refused with the offset") {
+  CHECK(error_with("data_batch_1.bin", "") == "root: data_batch_1.bin: offset 0: the file is empty");
+  CHECK(error_with("data_batch_2.bin", records(2) + "ab") ==
         "root: data_batch_2.bin: offset 6148: the file ends after 2 of the 3073 bytes of a record");
-  CHECK(fault_with("test_batch.bin", records(1) + '\x0a' + std::string(3072, 'x')) ==
+  CHECK(error_with("test_batch.bin", records(1) + '\x0a' + std::string(3072, 'x')) ==
         "root: test_batch.bin: offset 3073: label 10 in a data set of 10 classes (0 to 9)");
   const std::string packed = gzip(records(2));
-  CHECK(fault_with("data_batch_1.bin", packed.substr(0, packed.size() - 1)).find("the gzip data ends early") !=
+  CHECK(error_with("data_batch_1.bin", packed.substr(0, packed.size() - 1)).find("the gzip data ends early") !=
         std::string::npos);
   const Cifar10Folder folder;
   std::filesystem::remove(folder.file(cifar10_test));
   std::filesystem::create_directory(folder.file(cifar10_test));
-  CHECK(fault_in(folder) == "root: test_batch.bin: is no regular file");
+  CHECK(error_in(folder) == "root: test_batch.bin: is no regular file");
 }
 
-TEST_CASE("faults of a member are told with archive and member") {
+TEST_CASE("errors in a member are reported with archive and member") {
   auto members = cifar10_members();
   members.back().content[3073] = 77;
   const Cifar10Folder folder;
   replace_by_archive(folder, members);
-  CHECK(fault_in(folder) ==
+  CHECK(error_in(folder) ==
         "root: cifar-10-binary.tar.gz: cifar-10-batches-bin/test_batch.bin: offset 3073: label 77 in a data set of 10 "
         "classes (0 to 9)");
   members.back() = {cifar10_folder + "/" + cifar10_test, "", '2', "/etc/passwd"};
   replace_by_archive(folder, members);
-  CHECK(fault_in(folder) ==
+  CHECK(error_in(folder) ==
         "root: cifar-10-binary.tar.gz: member \"cifar-10-batches-bin/test_batch.bin\" is a link or a device, which no "
         "data set holds");
 }

@@ -1,4 +1,4 @@
-// What holds for every curriculum, size, world, seed and epoch.
+// Properties of every curriculum, size, world, seed and epoch.
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
@@ -30,7 +30,7 @@ struct Case {
 Case any_case() {
   Case made;
   const int64_t size = *rc::gen::inRange<int64_t>(1, 150);
-  for (int64_t i = 0; i < size; ++i) made.curriculum.difficulty.push_back(*rc::gen::inRange(-20, 20));  // with equals
+  for (int64_t i = 0; i < size; ++i) made.curriculum.difficulty.push_back(*rc::gen::inRange(-20, 20));  // some equal
   made.curriculum.start = *rc::gen::inRange(1, 101) / 100.0;
   made.curriculum.epochs = *rc::gen::inRange<int64_t>(1, 8);
   made.world = *rc::gen::inRange(1, 6);
@@ -41,7 +41,7 @@ Case any_case() {
 
 }  // namespace
 
-TEST_CASE("the ranks share out one epoch of the data set's length, as the distributed sampler shares out its own") {
+TEST_CASE("the ranks divide an epoch of the data set's length as the distributed sampler does") {
   CHECK(rc::check([] {
     const Case one = any_case();
     for (const Last last : {Last::pad, Last::drop, Last::exact}) {
@@ -59,14 +59,14 @@ TEST_CASE("the ranks share out one epoch of the data set's length, as the distri
   }));
 }
 
-TEST_CASE("an epoch draws from the easiest alone, each as often as any other, one apart at most") {
+TEST_CASE("an epoch draws only from the easiest samples, and their counts differ by one at most") {
   CHECK(rc::check([] {
     Case one = any_case();
     one.world = 1;
     const int64_t eligible = eligible_samples(one.curriculum, one.epoch);
     std::map<int64_t, int64_t> times;
     for (const int64_t index : one.rank(0)) ++times[index];
-    // Every sample is drawn that can be, as long as the epoch is long enough, which it is.
+    // The epoch is long enough to draw every eligible sample.
     RC_ASSERT(static_cast<int64_t>(times.size()) == eligible);
     double hardest = -1e9;
     for (const auto& [index, count] : times) {
@@ -80,7 +80,7 @@ TEST_CASE("an epoch draws from the easiest alone, each as often as any other, on
   }));
 }
 
-TEST_CASE("the share widens linearly from its start to all, and then the sampler is the distributed one") {
+TEST_CASE("the eligible part grows linearly from its start to all, and then the sampler is the distributed one") {
   Curriculum curriculum{std::vector<double>(100, 1.0), 0.2, 4};
   std::vector<int64_t> eligible;
   for (int64_t epoch = 0; epoch < 6; ++epoch) eligible.push_back(eligible_samples(curriculum, epoch));
@@ -97,12 +97,12 @@ TEST_CASE("the share widens linearly from its start to all, and then the sampler
   }));
 }
 
-TEST_CASE("epochs differ, and the same epoch is the same again") {
+TEST_CASE("epochs differ, and the same epoch repeats itself") {
   Case one{{std::vector<double>(50, 0.0), 0.5, 10}, 1, 3, 0};
   for (std::size_t i = 0; i < 50; ++i) one.curriculum.difficulty[i] = static_cast<double>(i);
   const Indices first = one.rank(0);
   CHECK(first == one.rank(0));
-  // The second round of the eligible ones is another permutation of them.
+  // The second pass over the eligible samples is another permutation.
   const std::ptrdiff_t half = 25;
   CHECK(Indices(first.begin(), first.begin() + half) != Indices(first.begin() + half, first.end()));
   CHECK(std::set<int64_t>(first.begin(), first.begin() + half) == std::set<int64_t>(first.begin() + half, first.end()));

@@ -9,24 +9,26 @@ using namespace ddprun;
 using namespace ddprun::data;
 using namespace ddprun::testing;
 
-TEST_CASE("a name that is unknown is answered with the names and the nearest one") {
-  const std::string error = fault({"fashon-mnist", "", {}, 0});
+TEST_CASE("an unknown name is reported with all names and the nearest one") {
+  const std::string error = builtin_error({"fashon-mnist", "", {}, 0});
   CHECK(error.starts_with("name: expected \"linear\", \"mnist\", \"fashion-mnist\", "));
   CHECK(error.ends_with(" (did you mean \"fashion-mnist\"?); plugins are looked for in nowhere"));
-  CHECK(fault({"", "", {}, 0}).find("did you mean") == std::string::npos);
+  CHECK(builtin_error({"", "", {}, 0}).find("did you mean") == std::string::npos);
 }
 
-TEST_CASE("an option that is unknown is answered with the options of that data set") {
-  CHECK(fault({"linear", "", {{"slop", "1"}}, 0}) ==
+TEST_CASE("an unknown option is reported with the options of that data set") {
+  CHECK(builtin_error({"linear", "", {{"slop", "1"}}, 0}) ==
         "options.slop: data set \"linear\" has no such option; expected \"samples\", \"test_samples\", \"slope\", "
         "\"intercept\", \"noise\" or \"seed\" (did you mean \"slope\"?)");
-  CHECK(fault({"mnist", "", {{"classes", "10"}}, 0}) ==
+  CHECK(builtin_error({"mnist", "", {{"classes", "10"}}, 0}) ==
         "options.classes: data set \"mnist\" has no such option; expected \"image_size\", \"resize\", "
         "\"random_crop\", \"random_flip\", \"mean\", \"std\", \"samples\" or \"test_samples\"");
 }
 
-TEST_CASE("an option with a bad value is answered with what is expected") {
-  const auto linear = [](const char* key, const char* value) { return fault({"linear", "", {{key, value}}, 0}); };
+TEST_CASE("an option with an invalid value is reported with what is expected") {
+  const auto linear = [](const char* key, const char* value) {
+    return builtin_error({"linear", "", {{key, value}}, 0});
+  };
   for (const char* value : {"", "ten", "10x", "1.5", "0", "-3", "99999999999999999999"}) {
     CHECK(linear("samples", value) == "options.samples: expected a whole number from 1 to 268435456");
   }
@@ -37,10 +39,10 @@ TEST_CASE("an option with a bad value is answered with what is expected") {
   CHECK(linear("seed", "5") == "opened");
 }
 
-TEST_CASE("a root given to a data set that reads no files is refused") {
-  CHECK(fault({"linear", "/data", {}, 0}) ==
+TEST_CASE("a root is refused for a data set that reads no files") {
+  CHECK(builtin_error({"linear", "/data", {}, 0}) ==
         "root: data set \"linear\" is computed and reads no files; leave root out");
-  CHECK(fault({"synthetic", "/data", {}, 0}).starts_with("root: "));
+  CHECK(builtin_error({"synthetic", "/data", {}, 0}).starts_with("root: "));
 }
 
 TEST_CASE("linear is the line y = 2x + 3 with noise of 0.1, 10,000 and 1,000 samples") {
@@ -69,7 +71,7 @@ TEST_CASE("linear is the line y = 2x + 3 with noise of 0.1, 10,000 and 1,000 sam
   CHECK(std::abs(noise_squares / n - 0.01) < 0.001);
 }
 
-TEST_CASE("linear takes its line from the options") {
+TEST_CASE("linear reads its line from the options") {
   const auto splits =
       open_builtin({"linear", "", {{"slope", "-4"}, {"intercept", "0.5"}, {"noise", "0"}, {"samples", "7"}}, 1});
   REQUIRE(splits.train->size() == 7);
@@ -77,7 +79,7 @@ TEST_CASE("linear takes its line from the options") {
   for (std::size_t i = 0; i < x.size(); ++i) CHECK(y[i] == doctest::Approx(-4 * x[i] + 0.5f));
 }
 
-TEST_CASE("linear is the same for the same seed, another for another, and test is not train") {
+TEST_CASE("linear depends on the seed, and its test split differs from its training split") {
   const auto train = [](std::map<std::string, std::string> options, uint64_t seed) {
     return fetch_all<float>(*open_builtin({"linear", "", std::move(options), seed}).train);
   };
@@ -86,11 +88,11 @@ TEST_CASE("linear is the same for the same seed, another for another, and test i
   CHECK(train({{"seed", "42"}}, 7) == train({}, 42));
   const auto splits = open_builtin({"linear", "", {{"samples", "1000"}}, 42});
   CHECK(fetch_all<float>(*splits.train) != fetch_all<float>(*splits.test));
-  // The first samples do not change with their number.
+  // The first samples do not depend on the number of samples.
   CHECK(fetch<float>(*splits.train, {0, 999}) == fetch<float>(*open_builtin({"linear", "", {}, 42}).train, {0, 999}));
 }
 
-TEST_CASE("synthetic has the shape, classes and sizes that were asked for") {
+TEST_CASE("synthetic has the requested shape, classes and sizes") {
   const auto splits = open_builtin(
       {"synthetic", "", {{"shape", "3x4x5"}, {"classes", "7"}, {"samples", "100"}, {"test_samples", "9"}}, 42});
   CHECK(splits.train->input().shape == std::vector<int64_t>{3, 4, 5});
@@ -104,7 +106,7 @@ TEST_CASE("synthetic has the shape, classes and sizes that were asked for") {
   CHECK(*std::max_element(samples.targets.begin(), samples.targets.end()) == 6);
 }
 
-TEST_CASE("a synthetic sample depends on its index and the seed alone, and samples differ") {
+TEST_CASE("a synthetic sample depends only on its index and the seed, and samples differ") {
   const std::map<std::string, std::string> options = {{"shape", "1x6x6"}, {"samples", "50"}};
   const auto first = open_builtin({"synthetic", "", options, 42});
   const auto again = open_builtin({"synthetic", "", options, 42});
@@ -120,11 +122,12 @@ TEST_CASE("a synthetic sample depends on its index and the seed alone, and sampl
   CHECK(third != fetch<int64_t>(*other.train, {3}).inputs);
 }
 
-TEST_CASE("a shape that is none is refused") {
+TEST_CASE("an invalid shape is refused") {
   for (const char* shape : {"", "3x", "x3", "3x-1", "0x3", "3 x 3", "3,3", "3xx3", "99999999999999999999"}) {
-    CHECK(fault({"synthetic", "", {{"shape", shape}}, 0}).starts_with("options.shape: expected extents of 1 or more"));
+    CHECK(builtin_error({"synthetic", "", {{"shape", shape}}, 0})
+              .starts_with("options.shape: expected extents of 1 or more"));
   }
-  CHECK(fault({"synthetic", "", {{"shape", "65536x65536x65536x65536"}}, 0}) ==
+  CHECK(builtin_error({"synthetic", "", {{"shape", "65536x65536x65536x65536"}}, 0}) ==
         "options.shape: more than 268435456 elements in a sample");
 }
 

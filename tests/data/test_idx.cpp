@@ -11,11 +11,11 @@ using namespace ddprun::testing;
 
 namespace {
 
-// What opening says once one of the four files is replaced.
-std::string fault_with(const std::string& name, const std::string& bytes) {
+// The error of opening with one of the four files replaced.
+std::string error_with(const std::string& name, const std::string& bytes) {
   const IdxFolder folder;
   folder.write(name, bytes);
-  std::string text = fault({"mnist", folder.root(), {}, 0});
+  std::string text = builtin_error({"mnist", folder.root(), {}, 0});
   for (std::size_t at; (at = text.find(folder.root() + "/")) != std::string::npos;) {
     text.erase(at, folder.root().size() + 1);
   }
@@ -24,7 +24,7 @@ std::string fault_with(const std::string& name, const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("IDX images come as [1, rows, cols] in [0, 1] with their labels, in any order") {
+TEST_CASE("IDX images are [1, rows, cols] in [0, 1] with their labels, in any order") {
   const IdxFolder folder;
   const auto splits = open_builtin({"mnist", folder.root(), {}, 0});
   CHECK(splits.train->size() == 5);
@@ -50,10 +50,11 @@ TEST_CASE("white is 1, black is 0, and mean and std normalise") {
   const auto normal = open_builtin({"mnist", folder.root(), {{"mean", "0.1307"}, {"std", "0.3081"}}, 0});
   CHECK(fetch<int64_t>(*normal.train, {0}).inputs ==
         std::vector<float>{(0 - 0.1307f) / 0.3081f, (1 - 0.1307f) / 0.3081f});
-  CHECK(fault({"mnist", folder.root(), {{"std", "0"}}, 0}) == "options.std: expected a number from 1e-06 to 1e+06");
+  CHECK(builtin_error({"mnist", folder.root(), {{"std", "0"}}, 0}) ==
+        "options.std: expected a number from 1e-06 to 1e+06");
 }
 
-TEST_CASE("packed files give what plain ones give, whatever they are called") {
+TEST_CASE("packed files give the samples of plain ones, whatever their names") {
   const IdxFolder plain, packed, misnamed;
   const auto pack = [&](const std::string& name, const std::string& bytes) {
     std::filesystem::remove(packed.file(name));
@@ -67,7 +68,7 @@ TEST_CASE("packed files give what plain ones give, whatever they are called") {
   CHECK(fetch_all<int64_t>(*open_builtin({"mnist", misnamed.root(), {}, 0}).train) == expected);
 }
 
-TEST_CASE("a packed file may have several members, and be larger than every buffer") {
+TEST_CASE("a packed file may have several members, and may be larger than every buffer") {
   const IdxFolder folder;
   const std::string images = idx({3000, 28, 28}, ramp(3000 * 28 * 28));
   folder.write(train_images, gzip(images.substr(0, 1'000'000)) + gzip(images.substr(1'000'000)));
@@ -87,15 +88,15 @@ TEST_CASE("fashion-mnist names its classes") {
                                                            "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"});
 }
 
-TEST_CASE("idx takes its classes from the labels or the option") {
+TEST_CASE("idx reads its classes from the labels or the option") {
   const IdxFolder folder;
   CHECK(open_builtin({"idx", folder.root(), {}, 0}).train->classes().size() == 5);
   CHECK(open_builtin({"idx", folder.root(), {{"classes", "12"}}, 0}).train->classes().size() == 12);
-  CHECK(fault({"idx", folder.root(), {{"classes", "4"}}, 0}) ==
+  CHECK(builtin_error({"idx", folder.root(), {{"classes", "4"}}, 0}) ==
         "root: " + folder.file(train_labels) + ": offset 12: label 4 in a data set of 4 classes (0 to 3)");
-  CHECK(fault({"idx", folder.root(), {{"classes", "257"}}, 0}) ==
+  CHECK(builtin_error({"idx", folder.root(), {{"classes", "257"}}, 0}) ==
         "options.classes: expected a whole number from 1 to 256");
-  CHECK(fault({"idx", "", {}, 0}).starts_with("root: expected the folder of train-images-idx3-ubyte"));
+  CHECK(builtin_error({"idx", "", {}, 0}).starts_with("root: expected the folder of train-images-idx3-ubyte"));
 }
 
 TEST_CASE("a missing file is named in both spellings, with what to do") {
@@ -104,95 +105,97 @@ TEST_CASE("a missing file is named in both spellings, with what to do") {
   const std::string path = folder.file(test_labels);
   const std::string found_neither = "root: found neither " + path + " nor " + path + ".gz; ";
   CHECK(
-      fault({"mnist", folder.root(), {}, 0})
+      builtin_error({"mnist", folder.root(), {}, 0})
           .starts_with(found_neither + "\"ddprun data fetch mnist --root " + folder.root() + "\" gets the files; or"));
-  CHECK(fault({"idx", folder.root(), {}, 0}).starts_with(found_neither + "put train-images-idx3-ubyte"));
-  CHECK(fault({"fashion-mnist", folder.root(), {}, 0})
+  CHECK(builtin_error({"idx", folder.root(), {}, 0}).starts_with(found_neither + "put train-images-idx3-ubyte"));
+  CHECK(builtin_error({"fashion-mnist", folder.root(), {}, 0})
             .starts_with(found_neither + "\"ddprun data fetch fashion-mnist --root " + folder.root() + "\" gets the"));
 }
 
-TEST_CASE("a root that is not there or is no folder is told as that") {
+TEST_CASE("a root that is missing or not a folder is reported") {
   const IdxFolder folder;
   const std::string nowhere = folder.file("nowhere");
   for (const std::string name : {"mnist", "fashion-mnist", "idx"}) {
-    CHECK(fault({name, nowhere, {}, 0}).starts_with("root: " + nowhere + ": no such folder; "));
-    CHECK(fault({name, folder.file(test_labels), {}, 0}) ==
+    CHECK(builtin_error({name, nowhere, {}, 0}).starts_with("root: " + nowhere + ": no such folder; "));
+    CHECK(builtin_error({name, folder.file(test_labels), {}, 0}) ==
           "root: " + folder.file(test_labels) + ": is no folder; give the folder that it is in");
   }
-  CHECK(fault({"mnist", nowhere, {}, 0})
+  CHECK(builtin_error({"mnist", nowhere, {}, 0})
             .ends_with("; \"ddprun data fetch mnist --root " + nowhere +
                        "\" gets the files; or give the folder that they are in, plain or "
                        ".gz"));
 }
 
-TEST_CASE("without a root mnist is looked for in data/mnist") {
+TEST_CASE("without a root mnist is searched in data/mnist") {
   const InTempDir here;
-  CHECK(fault({"mnist", "", {}, 0}).starts_with("root: data/mnist: no such folder; \"ddprun data fetch mnist\" gets"));
+  CHECK(builtin_error({"mnist", "", {}, 0})
+            .starts_with("root: data/mnist: no such folder; \"ddprun data fetch mnist\" gets"));
   const IdxFolder files;
   std::filesystem::create_directory(here.path() / "data");
   std::filesystem::create_directory_symlink(files.path(), here.path() / "data" / "mnist");
-  CHECK(fault({"mnist", "", {}, 0}) == "opened");
+  CHECK(builtin_error({"mnist", "", {}, 0}) == "opened");
 }
 
-TEST_CASE("a folder in a file's place is refused") {
+TEST_CASE("a folder in place of a file is refused") {
   const IdxFolder folder;
   std::filesystem::remove(folder.file(train_images));
   std::filesystem::create_directory(folder.file(train_images));
-  CHECK(fault({"mnist", folder.root(), {}, 0}) == "root: " + folder.file(train_images) + ": is no regular file");
+  CHECK(builtin_error({"mnist", folder.root(), {}, 0}) ==
+        "root: " + folder.file(train_images) + ": is no regular file");
 }
 
 TEST_CASE("a file that is empty or ends in its header is refused with the offset") {
-  CHECK(fault_with(train_images, "") == "root: train-images-idx3-ubyte: offset 0: the file is empty");
-  CHECK(fault_with(train_images, "\x1f") ==
+  CHECK(error_with(train_images, "") == "root: train-images-idx3-ubyte: offset 0: the file is empty");
+  CHECK(error_with(train_images, "\x1f") ==
         "root: train-images-idx3-ubyte: offset 1: the file ends inside its header of 16 bytes");
-  CHECK(fault_with(test_labels, idx({2}, "").substr(0, 7)) ==
+  CHECK(error_with(test_labels, idx({2}, "").substr(0, 7)) ==
         "root: t10k-labels-idx1-ubyte: offset 7: the file ends inside its header of 8 bytes");
 }
 
 TEST_CASE("a wrong magic is refused with both numbers") {
-  CHECK(fault_with(train_images, idx({5}, ramp(30))) ==
+  CHECK(error_with(train_images, idx({5}, ramp(30))) ==
         "root: train-images-idx3-ubyte: offset 0: magic 0x00000801: expected 0x00000803, an IDX file of unsigned bytes "
         "in 3 dimensions");
-  CHECK(fault_with(train_labels, idx({5, 2, 3}, ramp(30))) ==
+  CHECK(error_with(train_labels, idx({5, 2, 3}, ramp(30))) ==
         "root: train-labels-idx1-ubyte: offset 0: magic 0x00000803: expected 0x00000801, an IDX file of unsigned bytes "
         "in 1 dimension");
-  CHECK(fault_with(train_labels, "<!DOCTYPE html>").find("offset 0: magic 0x3c21444f") != std::string::npos);
+  CHECK(error_with(train_labels, "<!DOCTYPE html>").find("offset 0: magic 0x3c21444f") != std::string::npos);
 }
 
-TEST_CASE("extents of 0, or too large for any file, are refused without taking memory for them") {
-  CHECK(fault_with(train_images, idx({0, 2, 3}, "")) ==
+TEST_CASE("extents that are 0 or too large for any file are refused before memory is allocated") {
+  CHECK(error_with(train_images, idx({0, 2, 3}, "")) ==
         "root: train-images-idx3-ubyte: offset 4: an extent of 0: the file holds no data");
-  CHECK(fault_with(train_images, idx({5, 2, 0}, "")) ==
+  CHECK(error_with(train_images, idx({5, 2, 0}, "")) ==
         "root: train-images-idx3-ubyte: offset 12: an extent of 0: the file holds no data");
   CHECK(
-      fault_with(train_images, idx({0xffffffff, 0xffffffff, 0xffffffff}, ramp(30))) ==
+      error_with(train_images, idx({0xffffffff, 0xffffffff, 0xffffffff}, ramp(30))) ==
       "root: train-images-idx3-ubyte: offset 8: extent 4294967295 makes the file larger than the 8 GiB that are read");
-  CHECK(fault_with(train_images, idx({0x10000, 0x100, 0x100}, ramp(30))) ==
+  CHECK(error_with(train_images, idx({0x10000, 0x100, 0x100}, ramp(30))) ==
         "root: train-images-idx3-ubyte: offset 16: 4294967296 bytes of pixels expected, the file ends after 30");
 }
 
-TEST_CASE("a truncated file and one that goes on are refused with what was expected") {
-  CHECK(fault_with(train_images, idx({5, 2, 3}, ramp(29))) ==
+TEST_CASE("a file that is too short or too long is refused with the expected size") {
+  CHECK(error_with(train_images, idx({5, 2, 3}, ramp(29))) ==
         "root: train-images-idx3-ubyte: offset 16: 30 bytes of pixels expected, the file ends after 29");
-  CHECK(fault_with(train_images, idx({5, 2, 3}, ramp(31))) ==
+  CHECK(error_with(train_images, idx({5, 2, 3}, ramp(31))) ==
         "root: train-images-idx3-ubyte: offset 46: 30 bytes of pixels expected, the file goes on after them");
-  CHECK(fault_with(test_labels, idx({2}, "")) ==
+  CHECK(error_with(test_labels, idx({2}, "")) ==
         "root: t10k-labels-idx1-ubyte: offset 8: 2 bytes of labels expected, the file ends after 0");
 }
 
 TEST_CASE("labels that do not fit the images are refused") {
-  CHECK(fault_with(train_labels, idx({4}, ramp(4))) ==
+  CHECK(error_with(train_labels, idx({4}, ramp(4))) ==
         "root: train-labels-idx1-ubyte: offset 4: 4 labels for the 5 images in train-images-idx3-ubyte");
-  CHECK(fault_with(train_labels, idx({5}, std::string("\0\1\x0a\1\0", 5))) ==
+  CHECK(error_with(train_labels, idx({5}, std::string("\0\1\x0a\1\0", 5))) ==
         "root: train-labels-idx1-ubyte: offset 10: label 10 in a data set of 10 classes (0 to 9)");
-  CHECK(fault_with(test_labels, idx({2}, "\1\xff")) ==
+  CHECK(error_with(test_labels, idx({2}, "\1\xff")) ==
         "root: t10k-labels-idx1-ubyte: offset 9: label 255 in a data set of 10 classes (0 to 9)");
 }
 
-TEST_CASE("test images of another shape than the training images are refused") {
-  CHECK(fault_with(test_images, idx({2, 3, 3}, ramp(18))) ==
+TEST_CASE("test images with another shape than the training images are refused") {
+  CHECK(error_with(test_images, idx({2, 3, 3}, ramp(18))) ==
         "root: t10k-images-idx3-ubyte: offset 8: images with 3 rows, where train-images-idx3-ubyte has 2");
-  CHECK(fault_with(test_images, idx({2, 2, 4}, ramp(16))) ==
+  CHECK(error_with(test_images, idx({2, 2, 4}, ramp(16))) ==
         "root: t10k-images-idx3-ubyte: offset 12: images with 4 columns, where train-images-idx3-ubyte has 3");
 }
 
@@ -203,21 +206,21 @@ TEST_CASE("damaged gzip data is refused with the offset in the packed file") {
 
   std::string wrong_checksum = good;
   wrong_checksum[good.size() - 8] ^= 1;
-  CHECK(fault_with(train_images, wrong_checksum).find("the gzip data is damaged (incorrect data check)") !=
+  CHECK(error_with(train_images, wrong_checksum).find("the gzip data is damaged (incorrect data check)") !=
         std::string::npos);
   std::string wrong_length = good;
   wrong_length[good.size() - 1] ^= 1;
-  CHECK(fault_with(train_images, wrong_length) ==
+  CHECK(error_with(train_images, wrong_length) ==
         name + end + " of the packed file: the gzip data is damaged (incorrect length check); fetch the file again");
-  CHECK(fault_with(train_images, good.substr(0, good.size() - 1)) ==
+  CHECK(error_with(train_images, good.substr(0, good.size() - 1)) ==
         name + std::to_string(good.size() - 1) + " of the packed file: the gzip data ends early; fetch the file again");
-  CHECK(fault_with(train_images, good.substr(0, 2)) ==
+  CHECK(error_with(train_images, good.substr(0, 2)) ==
         name + "2 of the packed file: the gzip data ends early; fetch the file again");
-  CHECK(fault_with(train_images, good + "rest").find("the gzip data is damaged (incorrect header check)") !=
+  CHECK(error_with(train_images, good + "rest").find("the gzip data is damaged (incorrect header check)") !=
         std::string::npos);
-  CHECK(fault_with(train_images, gzip(idx({5, 2, 3}, ramp(29)))) ==
+  CHECK(error_with(train_images, gzip(idx({5, 2, 3}, ramp(29)))) ==
         name + "16: 30 bytes of pixels expected, the file ends after 29");
-  CHECK(fault_with(train_images, gzip(idx({5, 2, 3}, ramp(31)))) ==
+  CHECK(error_with(train_images, gzip(idx({5, 2, 3}, ramp(31)))) ==
         name + "46: 30 bytes of pixels expected, the file goes on after them");
-  CHECK(fault_with(train_images, gzip("")) == name + "0: the file is empty");
+  CHECK(error_with(train_images, gzip("")) == name + "0: the file is empty");
 }

@@ -10,8 +10,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "ddprun/error.hpp"
 #include "data/loader.hpp"
+#include "ddprun/error.hpp"
 
 using namespace ddprun;
 using namespace ddprun::data;
@@ -46,7 +46,7 @@ class FakeDataset : public Dataset {
   const std::vector<std::string> classes_;
 };
 
-// A gate that fetches wait at. A test that fails to open it ends by its deadline, not by ctest's.
+// Fetches wait at this gate. Its deadline ends a test that never opens it.
 class Gate {
  public:
   void open() {
@@ -60,12 +60,12 @@ class Gate {
     std::unique_lock lock(mutex_);
     ++waiting_;
     changed_.notify_all();
-    if (!changed_.wait_for(lock, deadline, [this] { return open_; })) throw std::runtime_error("the gate stayed shut");
+    if (!changed_.wait_for(lock, deadline, [this] { return open_; })) throw std::runtime_error("gate never opened");
   }
-  // Returns once so many fetches have come to the gate.
+  // Returns when `count` fetches have arrived at the gate.
   void await_waiting(int count) {
     std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, deadline, [&] { return waiting_ >= count; })) throw std::runtime_error("nobody came");
+    if (!changed_.wait_for(lock, deadline, [&] { return waiting_ >= count; })) throw std::runtime_error("no fetches");
   }
 
  private:
@@ -82,7 +82,7 @@ std::vector<int64_t> counted(int64_t from, int64_t count) {
   return indices;
 }
 
-// The indices in a batch, once the inputs have been seen to belong to them.
+// The indices in a batch; checks that the inputs match them.
 std::vector<int64_t> indices_in(const Batch& batch) {
   const auto* targets = static_cast<const int64_t*>(batch.targets);
   const auto* inputs = static_cast<const float*>(batch.inputs);
@@ -107,7 +107,7 @@ const std::vector<int> worker_counts = {0, 1, 2, 7};
 
 }  // namespace
 
-TEST_CASE("batches come in the order of the indices, whatever the number of workers") {
+TEST_CASE("batches arrive in the order of the indices, whatever the number of workers") {
   FakeDataset dataset;
   dataset.hook = [](int64_t index) {
     if (index % 5 == 0) std::this_thread::sleep_for(std::chrono::microseconds(index % 50));
@@ -124,7 +124,7 @@ TEST_CASE("batches come in the order of the indices, whatever the number of work
   }
 }
 
-TEST_CASE("very many tiny batches come through in order") {
+TEST_CASE("very many tiny batches arrive in order") {
   const FakeDataset dataset;
   const Batches batches = cut_batches(counted(0, 50'000), 1, false);
   for (const int workers : worker_counts) {
@@ -133,7 +133,7 @@ TEST_CASE("very many tiny batches come through in order") {
   }
 }
 
-TEST_CASE("batches larger than a piece, of sizes that differ, and empty ones are whole") {
+TEST_CASE("batches larger than a chunk, of different sizes, and empty ones are complete") {
   const FakeDataset dataset;
   const Batches batches = {{}, counted(0, 20'000), {}, {}, counted(5, 1), counted(100'000, 9'999), {}};
   for (const int workers : worker_counts) {
@@ -142,7 +142,7 @@ TEST_CASE("batches larger than a piece, of sizes that differ, and empty ones are
   }
 }
 
-TEST_CASE("an epoch without batches ends at once, as does a loader that was never started") {
+TEST_CASE("an epoch without batches ends immediately, as does a loader that was never started") {
   const FakeDataset dataset;
   for (const int workers : worker_counts) {
     const auto loader = make_loader(dataset, {workers, 2});
@@ -154,12 +154,12 @@ TEST_CASE("an epoch without batches ends at once, as does a loader that was neve
   }
 }
 
-TEST_CASE("what a fetch throws reaches next() at its own batch, and the others still come") {
+TEST_CASE("an exception in a fetch reaches next() at its batch, and the other batches still arrive") {
   FakeDataset dataset;
   dataset.hook = [](int64_t index) {
     if (index == 55) throw Error(ExitCode::usage, "sample 55 is bad");
   };
-  const Batches batches = cut_batches(counted(0, 2'000), 10, false);  // so many that every buffer is used again
+  const Batches batches = cut_batches(counted(0, 2'000), 10, false);  // enough to reuse every buffer
   for (const int workers : worker_counts) {
     CAPTURE(workers);
     const auto loader = make_loader(dataset, {workers, 2});
@@ -179,7 +179,7 @@ TEST_CASE("what a fetch throws reaches next() at its own batch, and the others s
   }
 }
 
-TEST_CASE("a batch stays as it is until the next call, however far the workers are ahead") {
+TEST_CASE("a batch is unchanged until the next call, however far the workers are ahead") {
   FakeDataset dataset;
   std::atomic<int> fetched{0};
   dataset.hook = [&](int64_t) { ++fetched; };
@@ -189,14 +189,14 @@ TEST_CASE("a batch stays as it is until the next call, however far the workers a
   Batch batch;
   for (int i = 0; i < 50; ++i) {
     REQUIRE(loader->next(batch));
-    // The workers can go no further than this: all slots but this one are full.
+    // The workers stop here: all slots but this one are full.
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (fetched < (i + 1 + 2) * 5'000 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
     CHECK(indices_in(batch) == batches[static_cast<std::size_t>(i)]);
   }
 }
 
-TEST_CASE("buffers are aligned, never null, and the same few are used again") {
+TEST_CASE("buffers are aligned, never null, and reused") {
   const FakeDataset dataset;
   const auto loader = make_loader(dataset, {1, 2});
   loader->start(cut_batches(counted(0, 500'000), 5'000, false), 0);
@@ -219,7 +219,7 @@ TEST_CASE("buffers are aligned, never null, and the same few are used again") {
   CHECK(batch.targets != nullptr);
 }
 
-TEST_CASE("a second epoch takes no new memory") {
+TEST_CASE("a second epoch allocates no memory") {
   const FakeDataset dataset;
   const auto loader = make_loader(dataset, {0, 1});
   Batch first, second;
@@ -231,7 +231,7 @@ TEST_CASE("a second epoch takes no new memory") {
   CHECK(second.targets == first.targets);
 }
 
-TEST_CASE("workers fetch before they are asked") {
+TEST_CASE("workers prefetch") {
   FakeDataset dataset;
   Gate gate;
   dataset.hook = [&](int64_t) { gate.pass(); };
@@ -246,7 +246,7 @@ TEST_CASE("workers fetch before they are asked") {
   }
 }
 
-TEST_CASE("ready() says whether the next batch is there, and whole") {
+TEST_CASE("ready() reports whether the next batch is complete") {
   FakeDataset dataset;
   Gate gate;
   dataset.hook = [&](int64_t index) {
@@ -271,7 +271,7 @@ TEST_CASE("ready() says whether the next batch is there, and whole") {
     CHECK(indices_in(batch) == std::vector<int64_t>{i});
   }
   gate.await_waiting(3);
-  CHECK_THROWS_AS(loader->next(batch), Error);  // once it is fetched, whose fault ready() never announces
+  CHECK_THROWS_AS(loader->next(batch), Error);  // ready() does not report an error
   CHECK_FALSE(loader->ready());
   loader->start({{2}, {}}, 0);
   gate.await_waiting(4);
@@ -279,14 +279,14 @@ TEST_CASE("ready() says whether the next batch is there, and whole") {
   CHECK_FALSE(loader->ready());
 }
 
-TEST_CASE("without workers nothing is ready before it is asked for") {
+TEST_CASE("without workers nothing is ready before next()") {
   const FakeDataset dataset;
   const auto loader = make_loader(dataset, {0, 1});
   loader->start({{0}}, 0);
   CHECK_FALSE(loader->ready());
 }
 
-TEST_CASE("batches lie in the memory that is given for them, and it is given back") {
+TEST_CASE("batches use the memory of the caller's allocator, and it is freed") {
   const FakeDataset dataset;
   for (const int workers : {0, 2}) {
     std::vector<std::shared_ptr<std::byte>> given;
@@ -309,7 +309,7 @@ TEST_CASE("batches lie in the memory that is given for them, and it is given bac
   }
 }
 
-TEST_CASE("a loader can end while its workers are busy, and they stop within the batch") {
+TEST_CASE("a loader can be destroyed while its workers are busy, and they stop within the batch") {
   FakeDataset dataset;
   Gate gate;
   std::atomic<int64_t> fetched{0};
@@ -326,7 +326,7 @@ TEST_CASE("a loader can end while its workers are busy, and they stop within the
   CHECK(fetched < 2'000'000);
 }
 
-TEST_CASE("a new epoch can start in the middle of one, with workers busy, and gives only its own batches") {
+TEST_CASE("a new epoch can start in the middle of another with busy workers, and gives only its batches") {
   FakeDataset dataset;
   dataset.hook = [](int64_t index) {
     if (index % 1'000 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -348,7 +348,7 @@ TEST_CASE("a new epoch can start in the middle of one, with workers busy, and gi
   }
 }
 
-TEST_CASE("an error that nobody collected does not reach the next epoch") {
+TEST_CASE("an error that next() did not throw does not reach the next epoch") {
   FakeDataset dataset;
   dataset.hook = [](int64_t index) {
     if (index == 1) throw std::runtime_error("sample 1 is bad");
@@ -364,15 +364,15 @@ TEST_CASE("an error that nobody collected does not reach the next epoch") {
   }
 }
 
-TEST_CASE("numbers of workers and batches that make no sense are refused") {
+TEST_CASE("invalid numbers of workers and batches are refused") {
   const FakeDataset dataset;
   CHECK_THROWS_WITH_AS(make_loader(dataset, {-1, 2}), "-1 data workers: expected 0 or more", Error);
   CHECK_THROWS_WITH_AS(make_loader(dataset, {1, 0}), "prefetch of 0: expected 1 or more", Error);
   CHECK_NOTHROW(make_loader(dataset, {0, 0}));
-  CHECK(read_epoch(*make_loader(dataset, {2, INT32_MAX}), {{1}, {2}}) == Batches{{1}, {2}});  // no memory for so many
+  CHECK(read_epoch(*make_loader(dataset, {2, INT32_MAX}), {{1}, {2}}) == Batches{{1}, {2}});  // allocates lazily
 }
 
-TEST_CASE("cut_batches keeps every index in order, or leaves out the short batch at the end") {
+TEST_CASE("cut_batches keeps every index in order, or drops the short last batch") {
   CHECK(cut_batches({5, 6, 7, 8, 9}, 2, false) == Batches{{5, 6}, {7, 8}, {9}});
   CHECK(cut_batches({5, 6, 7, 8, 9}, 2, true) == Batches{{5, 6}, {7, 8}});
   CHECK(cut_batches({5, 6, 7, 8}, 2, true) == Batches{{5, 6}, {7, 8}});

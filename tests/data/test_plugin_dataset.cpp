@@ -1,4 +1,4 @@
-// Data sets in real plugins: found, believed only as far as they may be, and fetched from.
+// Data sets in real plugins: they are found, checked, and fetched from.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -26,14 +26,14 @@ std::string open_error(const std::string& name, std::map<std::string, std::strin
   return error_of([&] { open_dataset({name, {root, std::move(options), 0}}, kRegistry); });
 }
 
-// Of the DatasetError that opening ends with.
+// The key of the DatasetError that opening throws.
 std::string key_of(const DataOptions& options) {
   try {
     open_dataset(options, kRegistry);
   } catch (const DatasetError& error) {
     return error.key();
   }
-  return "no fault";
+  return "no error";
 }
 
 std::string lie(const std::string& about) {
@@ -46,7 +46,7 @@ std::string liar(const std::string& rest) {
 
 }  // namespace
 
-TEST_CASE("a plugin opens as our own data sets do") {
+TEST_CASE("a plugin opens like a built-in data set") {
   const Splits splits = open("counting", {{"samples", "7"}}, 40);
   CHECK(splits.train->size() == 7);
   CHECK(splits.test->size() == 5);
@@ -77,22 +77,22 @@ TEST_CASE("a data set may have no test split") {
   CHECK(open("counting", {{"test_samples", "0"}}).test == nullptr);
 }
 
-TEST_CASE("an unknown name: all names there are, where plugins are looked for, the nearest") {
+TEST_CASE("the error for an unknown name has all names, the search path and the nearest name") {
   const std::string error = open_error("countng");
   CHECK(error.starts_with("2: expected \"linear\", \"mnist\", "));
   CHECK(
       error.ends_with("\"shorter\" or \"throwing\" (did you mean \"counting\"?); plugins are looked for in " + kFakes));
-  // A plugin that has the name of one of ours is not a second one.
+  // A plugin with the name of a built-in data set is listed once.
   CHECK(error.find("\"mnist\"") == error.rfind("\"mnist\""));
   CHECK(key_of({"countng", {}}) == "name");
 }
 
-TEST_CASE("a plugin that is there, but refused") {
+TEST_CASE("an existing plugin is refused if it is incomplete") {
   CHECK(open_error("no_fetch") ==
         "3: dataset plugin " + kFakes + "/libddprun_dataset_no_fetch.so: incomplete: fetch is null");
 }
 
-TEST_CASE("a plugin that takes the name of one of ours is refused, not chosen and not passed over in silence") {
+TEST_CASE("a plugin with the name of a built-in data set is refused, neither used nor ignored silently") {
   const std::string path = kFakes + "/libddprun_dataset_mnist.so";
   const std::string refusal =
       "dataset plugin " + path + ": wrong name: \"mnist\" is a data set that comes with ddprun; rename the plugin";
@@ -107,12 +107,12 @@ TEST_CASE("a plugin that takes the name of one of ours is refused, not chosen an
   CHECK(seen == 1);
 }
 
-TEST_CASE("a fault that the plugin calls the user's keeps its key and its reason") {
+TEST_CASE("a user error that a plugin reports keeps its key and its reason") {
   CHECK(open_error("counting", {}, "nowhere") == "2: nowhere: no such folder; create it");
   CHECK(key_of({"counting", {"nowhere", {}, 0}}) == "root");
 }
 
-TEST_CASE("a sample that cannot be read: the plugin's own words, in the loader's thread too") {
+TEST_CASE("an unreadable sample is reported with the plugin's message, in the loader's thread too") {
   const Splits splits = open("counting", {{"fail_at", "6"}});
   CHECK_NOTHROW(fetch<int64_t>(*splits.train, {5, 7}));
   CHECK(error_of([&] { fetch<int64_t>(*splits.train, {5, 6}); }) == "2: counting/6.bin: byte 0: unreadable");
@@ -131,7 +131,7 @@ TEST_CASE("a failure without a reason") {
         "1: data set \"counting\": the data set does not say why");
 }
 
-TEST_CASE("what a plugin says of itself is checked before it is believed") {
+TEST_CASE("what a plugin reports about itself is checked") {
   CHECK(open_error("liar") == "no error");
   CHECK(lie("struct_size") == "no error");
   CHECK(lie("no_train") == liar("opened without a training split"));
@@ -160,7 +160,7 @@ TEST_CASE("texts of a plugin are read within their bounds and as one line") {
   CHECK(key_of({"liar", {"", {{"lie", "lines"}}, 0}}) == "name");
 }
 
-TEST_CASE("every split that was opened is closed, whatever was wrong with it") {
+TEST_CASE("every opened split is closed, whatever its error") {
   CHECK(lie("open_splits") == "1: data set \"liar\": 0 open");
   {
     const Splits splits = open("liar");
@@ -169,13 +169,13 @@ TEST_CASE("every split that was opened is closed, whatever was wrong with it") {
   CHECK(lie("open_splits") == "1: data set \"liar\": 0 open");
 }
 
-TEST_CASE("a label that is no class is refused before it reaches a loss") {
+TEST_CASE("a label outside the classes is refused before it reaches a loss") {
   const Splits splits = open("liar", {{"lie", "label"}});
   CHECK(error_of([&] { fetch<int64_t>(*splits.train, {2}); }) ==
         liar("sample 2 is of class 1, but the classes are 0 to 0"));
 }
 
-TEST_CASE("an exception that crosses the border is the plugin's fault") {
+TEST_CASE("an exception that crosses the ABI boundary is an error of the plugin") {
   const std::string rule = "; a plugin must return a status instead";
   CHECK(open_error("throwing", {{"in", "open"}}) ==
         "3: data set \"throwing\": the plugin threw \"no open today\"" + rule);

@@ -1,4 +1,4 @@
-// The real MNIST, Fashion-MNIST and CIFAR-10, where they are.
+// The real MNIST, Fashion-MNIST and CIFAR-10, if they are installed.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -30,7 +30,7 @@ Summary summarise(const Dataset& dataset) {
 
 }  // namespace
 
-TEST_CASE("MNIST is read as it is known: 60,000 and 10,000 images of mean 0.1307") {
+TEST_CASE("MNIST has its published figures: 60,000 and 10,000 images of mean 0.1307") {
   const char* folder = std::getenv("DDPRUN_TEST_DATA");
   if (folder == nullptr || !std::filesystem::exists(std::filesystem::path(folder) / "mnist")) {
     MESSAGE("skipped: DDPRUN_TEST_DATA names no folder that holds mnist/");
@@ -59,7 +59,7 @@ TEST_CASE("Debian's Fashion-MNIST opens without a root: 6,000 images of each cla
   CHECK(summarise(*splits.test).counts == std::vector<int64_t>(10, 1'000));
 }
 
-TEST_CASE("a fifth of CIFAR-10 is read as it is known: channel means 0.49, 0.48 and 0.45, classes of about one size") {
+TEST_CASE("a fifth of CIFAR-10 has its published figures: channel means 0.49, 0.48 and 0.45, classes of similar size") {
   const char* folder = std::getenv("DDPRUN_TEST_DATA");
   if (folder == nullptr || !std::filesystem::exists(std::filesystem::path(folder) / "cifar10")) {
     MESSAGE("skipped: DDPRUN_TEST_DATA names no folder that holds cifar10/");

@@ -36,7 +36,7 @@ TEST_CASE("the random sampler is randperm seeded with seed plus epoch") {
   CHECK(sampler->size(0) == 100);
 }
 
-TEST_CASE("the distributed sampler takes every world-th index from the rank on") {
+TEST_CASE("the distributed sampler selects every world-th index from the rank on") {
   CHECK(distributed_sampler(7, 0, 3, 0, false, Last::exact)->indices(0) == Indices{0, 3, 6});
   CHECK(distributed_sampler(7, 1, 3, 0, false, Last::exact)->indices(0) == Indices{1, 4});
   CHECK(distributed_sampler(7, 1, 3, 0, false, Last::pad)->indices(0) == Indices{1, 4, 0});
@@ -44,20 +44,20 @@ TEST_CASE("the distributed sampler takes every world-th index from the rank on")
   CHECK(distributed_sampler(7, 2, 3, 0, false, Last::drop)->indices(0) == Indices{2, 5});
 }
 
-TEST_CASE("padding repeats the data set as often as a large world needs") {
+TEST_CASE("padding repeats the data set as often as a large world size needs") {
   for (int rank = 0; rank < 8; ++rank) {
     CHECK(distributed_sampler(3, rank, 8, 0, false, Last::pad)->indices(0) == Indices{rank % 3});
   }
 }
 
-TEST_CASE("a data set smaller than the world leaves nothing to drop and empty ranks in exact") {
+TEST_CASE("with a data set smaller than the world size, drop gives nothing, and exact leaves ranks empty") {
   CHECK(distributed_sampler(2, 0, 3, 0, true, Last::drop)->indices(0).empty());
   CHECK(distributed_sampler(2, 1, 3, 0, true, Last::exact)->indices(0).size() == 1);
   CHECK(distributed_sampler(2, 2, 3, 0, true, Last::exact)->indices(0).empty());
   CHECK(distributed_sampler(0, 2, 3, 0, true, Last::pad)->indices(0).empty());
 }
 
-TEST_CASE("sizes, ranks and worlds that make no sense are refused with their numbers") {
+TEST_CASE("invalid sizes, ranks and world sizes are refused with their numbers") {
   CHECK_THROWS_WITH_AS(distributed_sampler(10, 0, 0, 0, true, Last::pad), "world size 0: expected 1 or more", Error);
   CHECK_THROWS_WITH_AS(distributed_sampler(10, 4, 4, 0, true, Last::pad), "rank 4: expected 0 to 3, the world's last",
                        Error);

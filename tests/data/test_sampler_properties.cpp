@@ -1,4 +1,4 @@
-// What holds for every size, world, seed and epoch.
+// Properties for every size, world, seed and epoch.
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
@@ -26,8 +26,8 @@ struct World {
     const auto sampler = distributed_sampler(size, rank, world, seed, shuffle, last);
     const auto indices = sampler->indices(epoch);
     for (int other = 0; other < world; ++other) {
-      const auto theirs = distributed_sampler(size, other, world, seed, shuffle, last);
-      RC_ASSERT(sampler->size(other) == static_cast<int64_t>(theirs->indices(epoch).size()));
+      const auto other_sampler = distributed_sampler(size, other, world, seed, shuffle, last);
+      RC_ASSERT(sampler->size(other) == static_cast<int64_t>(other_sampler->indices(epoch).size()));
     }
     return indices;
   }
@@ -78,7 +78,7 @@ TEST_CASE("exact gives every sample to exactly one rank, and sizes differ by one
   }));
 }
 
-TEST_CASE("pad gives all ranks equally many and leaves no sample out") {
+TEST_CASE("pad gives all ranks the same number and omits no sample") {
   CHECK(rc::check([] {
     const World world = any_world();
     const auto all = world.all(Last::pad);
@@ -88,7 +88,7 @@ TEST_CASE("pad gives all ranks equally many and leaves no sample out") {
   }));
 }
 
-TEST_CASE("drop gives all ranks equally many, no sample twice, and leaves out fewer than there are ranks") {
+TEST_CASE("drop gives all ranks the same number, no sample twice, and omits fewer samples than there are ranks") {
   CHECK(rc::check([] {
     const World world = any_world();
     const auto all = world.all(Last::drop);
@@ -98,7 +98,7 @@ TEST_CASE("drop gives all ranks equally many, no sample twice, and leaves out fe
   }));
 }
 
-TEST_CASE("an epoch has the same order each time, and another order than its neighbour when shuffled") {
+TEST_CASE("an epoch has the same order each time, and if shuffled another order than the next epoch") {
   CHECK(rc::check([] {
     const auto seed = *rc::gen::arbitrary<uint64_t>();
     const auto epoch = *rc::gen::inRange<int64_t>(0, 1000);

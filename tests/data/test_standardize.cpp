@@ -31,7 +31,7 @@ std::vector<float> inputs_of(const Dataset& dataset) {
   return inputs;
 }
 
-// Values far from zero, where a difference of squares would have no digit left.
+// Values far from zero, where a difference of squares would lose all digits.
 std::vector<float> some_values(std::size_t count) {
   std::vector<float> values;
   for (std::size_t i = 0; i < count; ++i) values.push_back(10000 + std::sin(static_cast<float>(i)) * 3);
@@ -40,7 +40,7 @@ std::vector<float> some_values(std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("a vector has a mean and a deviation for each element, a picture for each channel") {
+TEST_CASE("a vector has a mean and a deviation for each element, an image for each channel") {
   const std::vector<float> values = some_values(6 * 130);
   for (const bool picture : {false, true}) {
     CAPTURE(picture);
@@ -50,9 +50,9 @@ TEST_CASE("a vector has a mean and a deviation for each element, a picture for e
     REQUIRE(by.mean.size() == features);
     for (std::size_t feature = 0; feature < features; ++feature) {
       long double sum = 0, squares = 0, count = 0;
-      const auto each = [&](auto take) {
+      const auto each = [&](auto visit) {
         for (std::size_t i = 0; i < values.size(); ++i) {
-          if (i % 6 / elements == feature) take(static_cast<long double>(values[i]));
+          if (i % 6 / elements == feature) visit(static_cast<long double>(values[i]));
         }
       };
       each([&](long double value) { sum += value, count += 1; });
@@ -63,7 +63,7 @@ TEST_CASE("a vector has a mean and a deviation for each element, a picture for e
   }
 }
 
-TEST_CASE("what is standardised has mean 0 and deviation 1; targets and shapes stay") {
+TEST_CASE("standardised inputs have mean 0 and deviation 1; targets and shapes do not change") {
   auto dataset = dataset_of({3}, some_values(3 * 200));
   const Standardization by = fit_standardization(*dataset, 2);
   const auto standard = standardized(std::move(dataset), by);
@@ -76,7 +76,7 @@ TEST_CASE("what is standardised has mean 0 and deviation 1; targets and shapes s
   }
 }
 
-TEST_CASE("a constant feature is left unscaled, whatever rounding makes of its deviation") {
+TEST_CASE("a constant feature is not scaled, even if its deviation is not exactly 0") {
   std::vector<float> values;
   for (int i = 0; i < 1000; ++i) values.insert(values.end(), {0.1f, static_cast<float>(i % 2)});
   auto dataset = dataset_of({2}, values);
@@ -89,13 +89,13 @@ TEST_CASE("a constant feature is left unscaled, whatever rounding makes of its d
   CHECK(inputs[3] == 1);
 }
 
-TEST_CASE("the fit is the same to the bit with any number of workers") {
+TEST_CASE("the fit is bitwise equal with any number of workers") {
   const auto dataset = dataset_of({4}, some_values(4 * 1000));
-  const std::string alone = to_text(fit_standardization(*dataset, 0));
-  for (const int workers : {1, 3}) CHECK(to_text(fit_standardization(*dataset, workers)) == alone);
+  const std::string expected = to_text(fit_standardization(*dataset, 0));
+  for (const int workers : {1, 3}) CHECK(to_text(fit_standardization(*dataset, workers)) == expected);
 }
 
-TEST_CASE("as text and back it is the same to the bit") {
+TEST_CASE("it is bitwise equal after conversion to text and back") {
   const Standardization by{{0.1, -1e300, 1.0 / 3}, {1, 5e-324, 2.5}};
   const Standardization again = read_standardization(to_text(by));
   CHECK(again.mean == by.mean);
@@ -106,7 +106,7 @@ TEST_CASE("as text and back it is the same to the bit") {
   }
 }
 
-TEST_CASE("inputs that have no mean are refused, and features that do not fit") {
+TEST_CASE("inputs without a mean, or with the wrong number of features, are refused") {
   CHECK(error_of([] {
           fit_standardization(*dataset_of({1}, {1, NAN}), 0);
         }) == "2: sample 1 holds a value that is NaN or infinite");

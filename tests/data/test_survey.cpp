@@ -38,7 +38,7 @@ void check_spread(const Spread& spread, double low, double high, double mean, do
 
 }  // namespace
 
-TEST_CASE("inputs of three dimensions are measured channel by channel, others as a whole") {
+TEST_CASE("inputs with three dimensions are measured by channel, others as a whole") {
   const std::vector<float> values = {0, 1, 10, 30, 5, 5, 2, 3, 20, 40, 5, 5};  // 2 samples of 3 channels of 2 values
   const Survey images = survey(MemoryDataset<float, int64_t>({3, 1, 2}, values, {}, {0, 1}, {"a", "b"}));
   REQUIRE(images.inputs.size() == 3);
@@ -51,14 +51,14 @@ TEST_CASE("inputs of three dimensions are measured channel by channel, others as
   check_spread(rows.inputs[0], 0, 40, 10.5, std::sqrt(3114.0 / 12 - 10.5 * 10.5));
 }
 
-TEST_CASE("whole numbers are measured as floats are") {
+TEST_CASE("integers are measured like floats") {
   const Survey tokens = survey(MemoryDataset<int64_t, int64_t>({2}, {1, 2, 3, 4}, {2}, {-7, 9, 0, 0}));
   check_spread(tokens.inputs[0], 1, 4, 2.5, std::sqrt(1.25));
   check_spread(tokens.targets, -7, 9, 0.5, std::sqrt(130.0 / 4 - 0.25));
   CHECK(tokens.classes.empty());
 }
 
-TEST_CASE("what is not finite is counted and left out") {
+TEST_CASE("values that are not finite are counted and excluded") {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   const Survey some = survey(MemoryDataset<float, float>({2}, {nan, 1, inf, 3, -inf, 2}, {1}, {nan, inf, nan}));
   check_spread(some.inputs[0], 1, 3, 2, std::sqrt(2.0 / 3));
@@ -75,7 +75,7 @@ TEST_CASE("a small spread far from 0 is not lost in rounding") {
   check_spread(far.inputs[0], 16e6, 16e6 + 2, 16e6 + 1, std::sqrt(2.0 / 3));
 }
 
-TEST_CASE("classes are counted over the whole split when there is time, inputs over samples from all of it") {
+TEST_CASE("classes are counted over the whole split if there is time, inputs over samples from all of it") {
   const Survey all = survey(counting(4321, 4), {1000, 1h});
   CHECK(all.measured == 1000);
   CHECK(all.counted == 4321);
@@ -85,7 +85,7 @@ TEST_CASE("classes are counted over the whole split when there is time, inputs o
   CHECK(all.inputs[0].mean == doctest::Approx(2160).epsilon(0.01));
 }
 
-TEST_CASE("without time no more is counted than was measured") {
+TEST_CASE("without time only the measured samples are counted") {
   const Survey first = survey(counting(4321, 4), {1000, 0s});
   CHECK(first.counted == 1000);
   for (const int64_t count : first.classes) CHECK(count == doctest::Approx(250).epsilon(0.05));
@@ -93,7 +93,7 @@ TEST_CASE("without time no more is counted than was measured") {
   CHECK(survey(counting(70, 4), {1000, 0s}).counted == 70);
 }
 
-TEST_CASE("samples that are larger than a piece, and splits that no piece divides, are seen whole") {
+TEST_CASE("samples larger than a chunk, and splits that no chunk size divides, are read completely") {
   const int64_t side = 300'000;  // more than 1 MiB
   std::vector<float> values(static_cast<std::size_t>(side) * 3, 1);
   values.back() = 5;
@@ -105,7 +105,7 @@ TEST_CASE("samples that are larger than a piece, and splits that no piece divide
   CHECK(many.classes == std::vector<int64_t>{150'001, 150'000});
 }
 
-TEST_CASE("of a split that is sorted by class, each class is seen in its proportion") {
+TEST_CASE("in a split that is sorted by class, each class is sampled in proportion") {
   for (const int64_t size : {int64_t{2000}, int64_t{4181}, int64_t{60'000}, int64_t{99'991}}) {
     std::vector<int64_t> labels;
     for (int64_t i = 0; i < size; ++i) labels.push_back(i * 10 / size);
@@ -119,15 +119,15 @@ TEST_CASE("of a split that is sorted by class, each class is seen in its proport
   }
 }
 
-TEST_CASE("where samples are slow, fewer are measured; one at least") {
-  const int64_t side = 300'000;  // a piece of its own
+TEST_CASE("if samples are slow, fewer are measured, at least one") {
+  const int64_t side = 300'000;  // so each sample is one chunk
   const std::vector<float> values(static_cast<std::size_t>(side) * 3, 1);
   const Survey slow = survey(MemoryDataset<float, float>({side}, values, {1}, {1, 2, 3}), {1000, 0s, 0s});
   CHECK(slow.measured == 1);
   CHECK(slow.counted == 1);
 }
 
-TEST_CASE("a single sample comes as numbers") {
+TEST_CASE("a single sample is returned as numbers") {
   const MemoryDataset<float, int64_t> set({2}, {0.5f, 1.5f, -2, 7}, {}, {3, 4}, {"a", "b", "c", "d", "e"});
   CHECK(has_classes(set));
   const Sample sample = fetch_sample(set, 1, 0);

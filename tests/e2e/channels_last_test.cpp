@@ -70,12 +70,12 @@ TEST_CASE("train.channels_last equals resnet18's own option bit for bit, in an e
   CHECK(by_train.losses == by_model.losses);
   CHECK(by_train.tensors == by_model.tensors);
   CHECK(by_train.test_loss == by_model.test_loss);
-  const auto mine = place.ddprun({"evaluate", "--checkpoint", by_train.run});
-  const auto theirs = place.ddprun({"evaluate", "--checkpoint", by_model.run});
-  INFO(mine.err);
-  REQUIRE(mine.code == 0);
+  const auto train_result = place.ddprun({"evaluate", "--checkpoint", by_train.run});
+  const auto model_result = place.ddprun({"evaluate", "--checkpoint", by_model.run});
+  INFO(train_result.err);
+  REQUIRE(train_result.code == 0);
   const auto from = [](const std::string& out) { return out.substr(out.find("test accuracy")); };
-  CHECK(from(mine.out) == from(theirs.out));
+  CHECK(from(train_result.out) == from(model_result.out));
 }
 
 TEST_CASE("train.channels_last is refused for samples that are not images") {

@@ -183,8 +183,8 @@ evaluate = false
 
 TEST_CASE("a loss that is NaN is reported with the replayed step") {
   Runs runs(kSimplenet);
-  const Settings late = {"optimizer.lr=1e6", "train.warmup=10000", "train.steps=100000", "optimizer.momentum=0.9"};
-  const auto graph = runs.start_on_gpus(kGraph + late), eager = runs.start_on_gpus(late);
+  const Settings diverging = {"optimizer.lr=1e6", "train.warmup=10000", "train.steps=100000", "optimizer.momentum=0.9"};
+  const auto graph = runs.start_on_gpus(kGraph + diverging), eager = runs.start_on_gpus(diverging);
   CHECK(graph.code == 1);
   CHECK_MESSAGE(contains(last_line(graph.err), "phase forward: the loss is "), graph.err);
   CHECK(contains(last_line(eager.err), "phase forward: the loss is "));

@@ -59,26 +59,26 @@ std::vector<std::string> dp(int devices, std::vector<std::string> more = {}) {
 TEST_CASE("the shipped linear has the losses of strategy single, and learns 2 x + 3") {
   Workplace place;
   const std::string folder = DDPRUN_SOURCE_DIR "/configs/linear_";
-  const Trained alone = train(place, folder + "single.toml", {"launch.threads=1", "train.epochs=4"});
-  const Trained spread = train(place, folder + "dp.toml", {"train.epochs=4"});
-  CHECK(distance(alone.losses, spread.losses) < 1e-5);
-  CHECK(std::abs(spread.summary.at("learned.weight").get<double>() - 2) < 0.05);
+  const Trained single = train(place, folder + "single.toml", {"launch.threads=1", "train.epochs=4"});
+  const Trained replicated = train(place, folder + "dp.toml", {"train.epochs=4"});
+  CHECK(distance(single.losses, replicated.losses) < 1e-5);
+  CHECK(std::abs(replicated.summary.at("learned.weight").get<double>() - 2) < 0.05);
 }
 
 TEST_CASE("simplenet has the losses and weights of strategy single on any number of devices") {
   Workplace place;
   const auto config = place.config(kSimplenet);
-  const Trained alone = train(place, config, {});
+  const Trained single = train(place, config, {});
   for (const int devices : {1, 2, 3, 5}) {
     CAPTURE(devices);
-    const Trained spread = train(place, config, dp(devices));
-    CHECK(distance(alone.losses, spread.losses) < 1e-5);
-    CHECK(distance(alone.weights, spread.weights) < 1e-5);
-    CHECK(spread.summary.at("test.loss").get<double>() ==
-          doctest::Approx(alone.summary.at("test.loss").get<double>()).epsilon(1e-5));
-    CHECK(spread.summary.at("devices") == devices);
-    CHECK(spread.summary.at("strategy") == "dp");
-    CHECK(spread.summary.at("world") == 1);
+    const Trained replicated = train(place, config, dp(devices));
+    CHECK(distance(single.losses, replicated.losses) < 1e-5);
+    CHECK(distance(single.weights, replicated.weights) < 1e-5);
+    CHECK(replicated.summary.at("test.loss").get<double>() ==
+          doctest::Approx(single.summary.at("test.loss").get<double>()).epsilon(1e-5));
+    CHECK(replicated.summary.at("devices") == devices);
+    CHECK(replicated.summary.at("strategy") == "dp");
+    CHECK(replicated.summary.at("world") == 1);
   }
 }
 
@@ -91,19 +91,20 @@ TEST_CASE("two runs are equal bit for bit, on several threads per device too") {
 
 TEST_CASE("a run reports the memory of each device and the time of transfers between them") {
   Workplace place;
-  const Trained spread = train(place, place.config(kSimplenet), dp(2, {"strategy.main_device=1", "launch.threads=5"}));
+  const Trained replicated =
+      train(place, place.config(kSimplenet), dp(2, {"strategy.main_device=1", "launch.threads=5"}));
   for (const std::string part : {"replicate", "scatter", "gather", "reduce"}) {
     CAPTURE(part);
-    CHECK(spread.summary.at("split." + part).get<double>() > 0);
-    CHECK(spread.steps.front().at(part).get<double>() > 0);
-    CHECK(contains(spread.out, "\n    " + part + " "));
+    CHECK(replicated.summary.at("split." + part).get<double>() > 0);
+    CHECK(replicated.steps.front().at(part).get<double>() > 0);
+    CHECK(contains(replicated.out, "\n    " + part + " "));
   }
-  const auto memory = spread.summary.at("memory_by_device").get<std::vector<int64_t>>();
+  const auto memory = replicated.summary.at("memory_by_device").get<std::vector<int64_t>>();
   REQUIRE(memory.size() == 2);
   // Only the main device, here the second, has the momentum of 4 bytes per parameter.
   CHECK(memory[1] > memory[0] + 3 * 203'530);
-  CHECK(contains(spread.out, "\n  tensors of device 1 "));
-  CHECK(contains(spread.err, "cpu, 2 devices of 2 threads"));
+  CHECK(contains(replicated.out, "\n  tensors of device 1 "));
+  CHECK(contains(replicated.err, "cpu, 2 devices of 2 threads"));
 }
 
 TEST_CASE("with BatchNorm the statistics, and so the losses, differ from strategy single") {
@@ -115,10 +116,10 @@ TEST_CASE("with BatchNorm the statistics, and so the losses, differ from strateg
     REQUIRE(result.code == 0);
     return losses_of(place.new_run(), 1);
   };
-  const auto spread = losses(dp(2));
-  CHECK(distance(losses({}), spread) > 1e-3);
+  const auto replicated = losses(dp(2));
+  CHECK(distance(losses({}), replicated) > 1e-3);
   CHECK(losses(dp(1)) == losses({}));
-  CHECK(losses(dp(2)) == spread);
+  CHECK(losses(dp(2)) == replicated);
 }
 
 TEST_CASE("a resumed run ends as one that was never stopped") {

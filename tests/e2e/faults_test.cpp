@@ -129,14 +129,14 @@ Stopped stop_by(int signal, const std::vector<std::string>& settings = {}) {
 TEST_CASE("SIGINT: the ranks finish a common step, commit it, and the job ends with 130") {
   const auto [place, at_work, result] = stop_by(SIGINT);
   CHECK(result.code == 130);
-  std::smatch told;
-  REQUIRE(std::regex_search(result.err, told, std::regex("ddprun: stopping after step (\\d+)")));
+  std::smatch match;
+  REQUIRE(std::regex_search(result.err, match, std::regex("ddprun: stopping after step (\\d+)")));
   CHECK(last_line(result.err) == "ddprun: interrupted; all ranks stopped");
   check_nothing_left(at_work, *place);
   const auto run = place->new_run();
   check_commits(run);
-  const auto last = static_cast<std::size_t>(std::stoll(told[1]));
-  CHECK(commits_of(run).back().step == std::stoll(told[1]));
+  const auto last = static_cast<std::size_t>(std::stoll(match[1]));
+  CHECK(commits_of(run).back().step == std::stoll(match[1]));
   for (const int rank : {0, 1}) CHECK(steps_of(run, rank).size() == last);
 }
 
@@ -172,7 +172,7 @@ TEST_CASE("a second SIGINT ends the job immediately, even if a rank does not rea
   check_nothing_left(at_work, place);
 }
 
-TEST_CASE("SIGSTOP of a rank is not waited for: exit 5 that names it") {
+TEST_CASE("SIGSTOP of a rank ends the job with 5, and the last line names the rank") {
   Workplace place;
   Job job(place, place.training(place.config(kEndless), {"launch.nproc=2"}));
   job.wait_for_steps();
@@ -186,7 +186,7 @@ TEST_CASE("SIGSTOP of a rank is not waited for: exit 5 that names it") {
   check_nothing_left(at_work, place);
 }
 
-TEST_CASE("SIGKILL of the launcher takes all ranks with it") {
+TEST_CASE("SIGKILL of the launcher ends all ranks") {
   Workplace place;
   AtWork at_work;
   {

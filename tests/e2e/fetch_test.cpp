@@ -38,7 +38,7 @@ ProcessResult in_folder(const Workplace& place, const std::string& arguments) {
 
 }  // namespace
 
-TEST_CASE("ddprun data alone prints its help, and the code is that of a usage error") {
+TEST_CASE("ddprun data without arguments prints its help, and the code is that of a usage error") {
   const auto result = Workplace().ddprun({"data"});
   CHECK(result.code == 2);
   CHECK(result.out.empty());

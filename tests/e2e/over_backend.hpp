@@ -1,4 +1,4 @@
-// The same experiment over one backend as over Gloo, and what a rank's death leaves there.
+// Compares training over a backend with training over Gloo, and checks what a killed rank leaves.
 #pragma once
 
 #include <csignal>
@@ -14,7 +14,7 @@ namespace ddprun::e2e {
 
 using testing::contains;
 
-// 240 samples in ten steps of 24, which 2 and 3 ranks divide; several buckets.
+// 240 samples in ten steps of 24, which is divisible by 2 and 3 ranks; several buckets.
 inline const std::string kExperiment = R"(
 [strategy]
 kind = "ddp"
@@ -34,16 +34,16 @@ lr = 0.05
 momentum = 0.9
 )";
 
-// What carried the gradients, as the summary has it.
-struct Served {
+// How the gradients were reduced, from the summary.
+struct Execution {
   std::string algorithm, transport;
-  bool operator==(const Served&) const = default;
+  bool operator==(const Execution&) const = default;
 };
 
 struct Trained {
   std::vector<double> losses;
   Weights weights;
-  Served served;
+  Execution execution;
 };
 
 inline Trained train(int world, const std::string& backend, const std::string& algorithm) {
@@ -58,13 +58,13 @@ inline Trained train(int world, const std::string& backend, const std::string& a
   return {losses_of(run, world), weights_of(run), {summary.at("algorithm"), summary.at("transport")}};
 }
 
-// Gives what served, by the algorithm asked for.
-inline std::map<std::string, Served> check_learning(const std::string& backend, int world,
-                                                    const std::vector<std::string>& algorithms) {
+// Returns the execution for each requested algorithm.
+inline std::map<std::string, Execution> check_learning(const std::string& backend, int world,
+                                                       const std::vector<std::string>& algorithms) {
   const Trained expected = train(world, "gloo", "ring");
-  // Weights that did not move would be the same whatever the ranks did.
+  // Weights that did not change would be equal in any case.
   REQUIRE(expected.losses.front() != doctest::Approx(expected.losses.back()).epsilon(0.02));
-  std::map<std::string, Served> served;
+  std::map<std::string, Execution> executions;
   for (const std::string& algorithm : algorithms) {
     CAPTURE(world);
     CAPTURE(algorithm);
@@ -72,9 +72,9 @@ inline std::map<std::string, Served> check_learning(const std::string& backend, 
     CHECK(trained.losses.size() == 10);
     CHECK(distance(trained.losses, expected.losses) < 1e-5);
     CHECK(distance(trained.weights, expected.weights) < 1e-5);
-    served[algorithm] = trained.served;
+    executions[algorithm] = trained.execution;
   }
-  return served;
+  return executions;
 }
 
 inline void check_death(const std::string& backend, const std::string& algorithm) {
@@ -93,7 +93,7 @@ inline void check_death(const std::string& backend, const std::string& algorithm
   std::vector<pid_t> processes;
   for (const auto& [rank, pid] : ranks) processes.push_back(pid);
   for (const auto& left : leftovers.found(processes)) {
-    // Temporary files are this test's own, of the job's output.
+    // Temporary files belong to this test: they have the job's output.
     CHECK_MESSAGE(!(left.starts_with("/dev/shm") || left.starts_with("System V")), left);
   }
   CHECK(place.leftovers().empty());

@@ -62,19 +62,19 @@ Trained train(Workplace& place, const std::string& config, int world, std::vecto
 }
 
 // One process without reducer and communication, on the same permutation of the samples.
-Trained train_alone(Workplace& place, const std::string& config, std::vector<std::string> overrides = {}) {
+Trained train_single(Workplace& place, const std::string& config, std::vector<std::string> overrides = {}) {
   overrides.insert(overrides.end(), {"strategy.kind=single", "data.sampler=distributed"});
   return train(place, config, 1, overrides);
 }
 
-void check_same(const Trained& alone, const Trained& together, double tolerance) {
-  CHECK(distance(alone.losses, together.losses) < tolerance);
-  CHECK(distance(alone.weights, together.weights) < tolerance);
+void check_same(const Trained& single, const Trained& together, double tolerance) {
+  CHECK(distance(single.losses, together.losses) < tolerance);
+  CHECK(distance(single.weights, together.weights) < tolerance);
   for (const char* key : {"test.loss", "train.loss"}) {
     CHECK(together.summary.at(key).get<double>() ==
-          doctest::Approx(alone.summary.at(key).get<double>()).epsilon(tolerance));
+          doctest::Approx(single.summary.at(key).get<double>()).epsilon(tolerance));
   }
-  CHECK(together.samples == alone.samples);
+  CHECK(together.samples == single.samples);
 }
 
 struct Together {
@@ -89,15 +89,15 @@ const std::vector<Together> kEachOnce = {{"tree", 2}, {"auto", 3}, {"ring", 4}};
 void check_follows(const std::string& text, double tolerance, const std::vector<Together>& all) {
   Workplace place;
   const std::string config = place.config(text);
-  const Trained alone = train_alone(place, config);
-  REQUIRE(alone.losses.size() == 10);
+  const Trained single = train_single(place, config);
+  REQUIRE(single.losses.size() == 10);
   // Weights that did not change would be equal in any case.
-  REQUIRE(alone.losses.front() != doctest::Approx(alone.losses.back()).epsilon(0.02));
+  REQUIRE(single.losses.front() != doctest::Approx(single.losses.back()).epsilon(0.02));
   for (const auto& [algorithm, world] : all) {
     CAPTURE(algorithm);
     CAPTURE(world);
     const Trained together = train(place, config, world, {std::string("comm.algorithm=") + algorithm});
-    check_same(alone, together, tolerance);
+    check_same(single, together, tolerance);
     CHECK(together.summary.at("world") == world);
     if (std::string(algorithm) != "auto") CHECK(together.summary.at("algorithm") == algorithm);
   }
@@ -119,13 +119,13 @@ TEST_CASE("two, three and four ranks match one with simplenet and Adam") {
 TEST_CASE("a world of one under ddp uses the single-process backend and equals strategy single bit for bit") {
   Workplace place;
   const std::string config = place.config(kSimplenet + "name = \"sgd\"\nlr = 0.05\n");
-  const Trained alone = train_alone(place, config);
-  const Trained solo = train(place, config, 1, {});
-  CHECK(solo.summary.at("backend") == "single-process");
-  CHECK(solo.summary.at("strategy") == "ddp");
-  CHECK(solo.losses == alone.losses);
-  CHECK(solo.weights == alone.weights);
-  CHECK_FALSE(alone.summary.contains("backend"));
+  const Trained single = train_single(place, config);
+  const Trained world_of_one = train(place, config, 1, {});
+  CHECK(world_of_one.summary.at("backend") == "single-process");
+  CHECK(world_of_one.summary.at("strategy") == "ddp");
+  CHECK(world_of_one.losses == single.losses);
+  CHECK(world_of_one.weights == single.weights);
+  CHECK_FALSE(single.summary.contains("backend"));
 }
 
 TEST_CASE("data.last = exact: ranks with unequal numbers of samples match one rank, no sample twice") {
@@ -133,12 +133,12 @@ TEST_CASE("data.last = exact: ranks with unequal numbers of samples match one ra
   const std::string config = place.config(kSimplenet + "name = \"sgd\"\nlr = 0.05\nmomentum = 0.9\n");
   // 251 samples in steps of 24 leave 11 for the last: 4, 4 and 3 for three ranks.
   const std::vector<std::string> overrides = {"data.options.samples=251", "data.last=exact"};
-  const Trained alone = train_alone(place, config, overrides);
-  REQUIRE(alone.losses.size() == 11);
-  CHECK(alone.samples == 251);
+  const Trained single = train_single(place, config, overrides);
+  REQUIRE(single.losses.size() == 11);
+  CHECK(single.samples == 251);
   for (const int world : {2, 3, 4}) {
     CAPTURE(world);
-    check_same(alone, train(place, config, world, overrides), 1e-5);
+    check_same(single, train(place, config, world, overrides), 1e-5);
   }
 }
 
@@ -146,9 +146,9 @@ TEST_CASE("data.last = exact: a rank without samples in the last step still part
   Workplace place;
   const std::string config = place.config(kLinear);
   const std::vector<std::string> overrides = {"data.options.samples=242", "data.last=exact"};  // 2 for 4 ranks
-  const Trained alone = train_alone(place, config, overrides);
-  CHECK(alone.samples == 242);
-  check_same(alone, train(place, config, 4, overrides), 1e-5);
+  const Trained single = train_single(place, config, overrides);
+  CHECK(single.samples == 242);
+  check_same(single, train(place, config, 4, overrides), 1e-5);
 }
 
 TEST_CASE("data.last = pad gives every rank the same number of samples, drop leaves out the rest") {

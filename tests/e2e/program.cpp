@@ -81,8 +81,8 @@ std::vector<std::string> Workplace::leftovers() const {
 Job::Job(const Workplace& place, const std::vector<std::string>& argv) : launcher_(argv, place.environment()) {}
 
 void Job::wait_for_steps() {
-  const auto told = [&] { return contains(launcher_.err(), "epoch 1 ["); };
-  if (!eventually([&] { return told() || !is_alive(launcher_.pid()); }, kLimit) || !told()) {
+  const auto has_step = [&] { return contains(launcher_.err(), "epoch 1 ["); };
+  if (!eventually([&] { return has_step() || !is_alive(launcher_.pid()); }, kLimit) || !has_step()) {
     throw std::runtime_error("the job does not train; it printed:\n" + launcher_.err());
   }
 }

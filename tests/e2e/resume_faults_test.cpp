@@ -64,12 +64,12 @@ struct Broken {
 TEST_CASE("each changed key that makes a different run is named with both values, all together") {
   Broken broken;
   const std::string file = broken.file(broken.run);
-  const std::string told =
+  const std::string message =
       broken.refused(broken.run.string(), {"train.epochs=2", "experiment.seed=7", "optimizer.name=adam"});
-  CHECK(
-      contains(told, "--set experiment.seed=7: experiment.seed = 7: the run of " + file + " has 42, and with another"));
-  CHECK(contains(told, "optimizer.name = \"adam\": the run of " + file + " has \"sgd\", and with another"));
-  const auto lines = lines_of(told);
+  CHECK(contains(message,
+                 "--set experiment.seed=7: experiment.seed = 7: the run of " + file + " has 42, and with another"));
+  CHECK(contains(message, "optimizer.name = \"adam\": the run of " + file + " has \"sgd\", and with another"));
+  const auto lines = lines_of(message);
   CHECK(std::count_if(lines.begin(), lines.end(), [](auto& line) { return contains(line, "the run of"); }) == 2);
   CHECK(contains(broken.refused(broken.run.string(), {"train.epochs=2", "data.batch_size=48"}),
                  "makes a global batch of 48, and the run of " + file + " has 24"));
@@ -90,9 +90,9 @@ TEST_CASE("other changed settings are reported in one line, and used") {
 
 TEST_CASE("resuming in the middle of an epoch needs the same number of ranks, at an epoch's end it does not") {
   Broken broken;
-  const std::string told = broken.refused(broken.run.string(), {"train.epochs=2", "launch.nproc=3"});
-  CHECK(contains(told, "launch.nproc = 3: " + broken.file(broken.run) +
-                           " lies in the middle of an epoch, which only as many ranks can finish; use 2"));
+  const std::string message = broken.refused(broken.run.string(), {"train.epochs=2", "launch.nproc=3"});
+  CHECK(contains(message, "launch.nproc = 3: " + broken.file(broken.run) +
+                              " lies in the middle of an epoch, which only as many ranks can finish; use 2"));
   const fs::path whole = broken.train({"train.epochs=1", "checkpoint.best=test.loss"});
   for (const char* ranks : {"3", "1"}) {
     CAPTURE(ranks);
@@ -131,9 +131,9 @@ TEST_CASE("a missing or damaged commit is reported with its file") {
   const auto with_damage = [&](const std::string& path, auto damage) {
     const std::string kept = read_file(path);
     damage(path);
-    const std::string told = broken.refused(broken.run.string());
+    const std::string message = broken.refused(broken.run.string());
     std::ofstream(path, std::ios::binary) << kept;
-    return told;
+    return message;
   };
   const auto flip = [](const std::string& path) {
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);

@@ -82,8 +82,8 @@ double distance(const std::vector<Number>& a, const std::vector<Number>& b) {
   if (a.size() != b.size() || a.empty()) return INFINITY;
   double largest = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    const double apart = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
-    largest = std::isfinite(apart) ? std::max(largest, apart) : INFINITY;
+    const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    largest = std::isfinite(difference) ? std::max(largest, difference) : INFINITY;
   }
   return largest;
 }

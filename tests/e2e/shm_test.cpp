@@ -5,15 +5,15 @@
 
 using namespace ddprun::e2e;
 
-TEST_CASE("ranks that share memory learn what they learn over Gloo's ring, and the summary names what served") {
+TEST_CASE("ranks over shm train as over Gloo's ring, and the summary names the algorithm and the transport") {
   for (const int world : {2, 3}) {
-    auto served = check_learning("shm", world, {"auto", "direct", "staged"});
-    CHECK(served["auto"] == Served{"direct", "memory"});
-    CHECK(served["direct"] == Served{"direct", "memory"});
-    CHECK(served["staged"] == Served{"staged", "memory"});
+    auto executions = check_learning("shm", world, {"auto", "direct", "staged"});
+    CHECK(executions["auto"] == Execution{"direct", "memory"});
+    CHECK(executions["direct"] == Execution{"direct", "memory"});
+    CHECK(executions["staged"] == Execution{"staged", "memory"});
   }
 }
 
-TEST_CASE("SIGKILL of a rank is named, and leaves no shared memory") {
+TEST_CASE("SIGKILL of a rank is reported, and leaves no shared memory") {
   check_death("shm", "auto");
 }

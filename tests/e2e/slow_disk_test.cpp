@@ -50,7 +50,8 @@ void put_file_in_place_of(const std::filesystem::path& folder) {
   REQUIRE(renameat2(AT_FDCWD, file.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) == 0);
 }
 
-TEST_CASE("a rank whose disk is slower than comm.timeout is waited for and reports it, also when it resumes") {
+TEST_CASE(
+    "the other ranks wait for a rank with a disk slower than comm.timeout, and it reports this, also when it resumes") {
   for (const int slow : {0, 1}) {
     CAPTURE(slow);
     Workplace place;

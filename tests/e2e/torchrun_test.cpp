@@ -1,4 +1,4 @@
-// Ranks that torchrun starts join one another, and give the results of our own launcher.
+// Ranks that torchrun starts join one another, and give the results of ddprun's launcher.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -38,22 +38,22 @@ std::vector<std::string> under_torchrun(const std::vector<std::string>& argv) {
   return command;
 }
 
-TEST_CASE("ranks of torchrun equal those of our own launcher bit for bit, in one run folder with a log for each") {
+TEST_CASE("ranks of torchrun equal those of ddprun's launcher bit for bit, in one run folder with a log for each") {
   Workplace place;
   const std::string config = place.config(kImages);
   const auto outside = place.run(under_torchrun(place.training(config)));
   REQUIRE_MESSAGE(outside.code == 0, outside.err);
-  const auto theirs = place.new_run();
+  const auto torchrun_run = place.new_run();
   const auto own = place.run(place.training(config, {"launch.nproc=2"}));
   REQUIRE_MESSAGE(own.code == 0, own.err);
-  const auto ours = place.new_run();
-  CHECK(losses_of(theirs, 2) == losses_of(ours, 2));
-  CHECK(weights_of(theirs) == weights_of(ours));
-  CHECK(summary_of(theirs).at("world") == 2);
-  CHECK(summary_of(theirs).at("test.loss") == summary_of(ours).at("test.loss"));
-  CHECK(contains(read_file(theirs / "rank0.log"), "epoch 1 done"));
-  CHECK(std::filesystem::exists(theirs / "rank1.log"));
-  CHECK(contains(outside.out, "run folder: " + theirs.string()));
+  const auto ddprun_run = place.new_run();
+  CHECK(losses_of(torchrun_run, 2) == losses_of(ddprun_run, 2));
+  CHECK(weights_of(torchrun_run) == weights_of(ddprun_run));
+  CHECK(summary_of(torchrun_run).at("world") == 2);
+  CHECK(summary_of(torchrun_run).at("test.loss") == summary_of(ddprun_run).at("test.loss"));
+  CHECK(contains(read_file(torchrun_run / "rank0.log"), "epoch 1 done"));
+  CHECK(std::filesystem::exists(torchrun_run / "rank1.log"));
+  CHECK(contains(outside.out, "run folder: " + torchrun_run.string()));
   CHECK(outside.out.find("test loss") == outside.out.rfind("test loss"));  // only on rank 0
 }
 

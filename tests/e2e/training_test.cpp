@@ -53,7 +53,7 @@ double end_of(const json& event) {
 
 }  // namespace
 
-TEST_CASE("a run on the CPU loads neither CUDA's LibTorch nor its libraries nor the driver") {
+TEST_CASE("a run on the CPU loads neither LibTorch's CUDA libraries nor CUDA's own nor the driver") {
   Workplace place;
   Job job(place, place.training(place.config(kSimplenet), {"train.epochs=100000"}));
   job.wait_for_steps();

@@ -1,4 +1,4 @@
-"""examples/tune_optuna.py searches with the real Optuna: trials are runs, losers end early, and the search goes on."""
+"""examples/tune_optuna.py with the real Optuna: trials are runs, bad ones stop early, and the search can continue."""
 
 import argparse
 import importlib.util
@@ -51,11 +51,11 @@ def check_trials(output, trials):
         run = run_of(output, trial.number)
         config = "\n".join(lines(f"{run}/config.toml"))
         assert f"batch_size = {trial.params['data.batch_size']}\n" in config, config
-        told = [json.loads(line)["test.loss"] for line in lines(f"{run}/epochs.jsonl")]
+        losses = [json.loads(line)["test.loss"] for line in lines(f"{run}/epochs.jsonl")]
         reported = list(trial.intermediate_values.values())
-        assert told[:len(reported)] == reported, (told, reported)
+        assert losses[:len(reported)] == reported, (losses, reported)
         if trial.state == optuna.trial.TrialState.COMPLETE:
-            assert len(told) == EPOCHS
+            assert len(losses) == EPOCHS
             assert trial.value == json.load(open(f"{run}/summary.json"))["test.loss"]
         else:
             assert len(reported) < EPOCHS

@@ -1,4 +1,4 @@
-// comm_plugin.hpp: what stands between the C table and a backend that is a C++ class.
+// comm_plugin.hpp: the adapter between the C table and a C++ backend.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -16,7 +16,7 @@ namespace {
 using ddprun::CommError;
 using ddprun::CommStatus;
 
-// A backend that counts calls and does what a test wants.
+// A backend that counts calls and follows the script of a test.
 struct Script {
   std::function<void()> on_create = [] {};
   std::function<void()> on_call = [] {};
@@ -62,7 +62,7 @@ class Scripted final : public ddprun::CommBackend {
   ddprun::Request request_{{"ring", "paper"}};
 };
 
-// ring takes all, fast takes sums of float32 only.
+// ring supports all, fast only sums of float32.
 constexpr ddprun_comm_algorithm kAlgorithms[] = {
     ddprun::algorithm("ring", ddprun::bits(ddprun::DType::float32, ddprun::DType::int32), ddprun::kAllOps),
     ddprun::algorithm("fast", ddprun::bits(ddprun::DType::float32), ddprun::bits(ddprun::Op::sum)),
@@ -80,7 +80,7 @@ ddprun_status gather_nothing(void*, const void*, uint64_t, void*) {
   return DDPRUN_INTERNAL;
 }
 
-// Rank 1 of 3, and a communicator where create succeeded.
+// Rank 1 of 3, with a communicator if create succeeded.
 struct Joined {
   explicit Joined(const char* algorithm = "auto", std::vector<ddprun_comm_option> options = {}) : options(options) {
     script = Script{};
@@ -112,7 +112,7 @@ struct Joined {
 
 std::array<float, 12> memory;
 
-// Four elements out of place, right for every function.
+// Four elements out of place, valid for every function.
 ddprun_collective call_of(int32_t dtype = DDPRUN_FLOAT32, int32_t op = DDPRUN_SUM) {
   ddprun_collective call = {};
   call.struct_size = sizeof call;
@@ -124,7 +124,7 @@ ddprun_collective call_of(int32_t dtype = DDPRUN_FLOAT32, int32_t op = DDPRUN_SU
   return call;
 }
 
-TEST_CASE("a collective gives a request, and waiting for it reports what carried it out") {
+TEST_CASE("a collective returns a request, and waiting for it reports the execution") {
   Joined world;
   REQUIRE(world.create() == DDPRUN_OK);
   const auto call = call_of();
@@ -136,7 +136,7 @@ TEST_CASE("a collective gives a request, and waiting for it reports what carried
   CHECK(std::string(execution.transport) == "paper");
 }
 
-TEST_CASE("optional slots are in the table only where they are declared") {
+TEST_CASE("optional slots are in the table only if they are declared") {
   CHECK((kTable.reduce_scatter == nullptr));
   CHECK((kTable.test == nullptr));
   CHECK((kTable.async_error == nullptr));
@@ -149,7 +149,7 @@ TEST_CASE("optional slots are in the table only where they are declared") {
   CHECK((kFullTable.free != nullptr));
 }
 
-TEST_CASE("async_error gives what the backend throws, and calls no collective") {
+TEST_CASE("async_error returns the backend's exception, and calls no collective") {
   Joined world;
   REQUIRE(kFullTable.create(&world.host, &world.comm) == DDPRUN_OK);
   CHECK(kFullTable.async_error(world.comm) == DDPRUN_OK);
@@ -220,7 +220,7 @@ TEST_CASE("an exception in a collective becomes a status with its text") {
   CHECK(status_of([] { throw 7; }, "an exception that is no std::exception") == DDPRUN_INTERNAL);
 }
 
-TEST_CASE("after an abort every call ends with DDPRUN_ABORTED, and the backend is called no more") {
+TEST_CASE("after an abort every call ends with DDPRUN_ABORTED, and the backend is not called") {
   Joined world;
   REQUIRE(world.create() == DDPRUN_OK);
   kTable.abort(world.comm);
@@ -233,7 +233,7 @@ TEST_CASE("after an abort every call ends with DDPRUN_ABORTED, and the backend i
   CHECK(script.calls == 0);
 }
 
-TEST_CASE("whatever a call throws because it was aborted, the host sees DDPRUN_ABORTED") {
+TEST_CASE("whatever an aborted call throws, the host gets DDPRUN_ABORTED") {
   Joined world;
   REQUIRE(world.create() == DDPRUN_OK);
   script.on_call = [&] {
@@ -245,7 +245,7 @@ TEST_CASE("whatever a call throws because it was aborted, the host sees DDPRUN_A
   CHECK(kTable.allreduce(world.comm, &call, &request) == DDPRUN_ABORTED);
 }
 
-TEST_CASE("a lost peer or a timeout is the answer to every later call too, with its text") {
+TEST_CASE("after a lost peer or a timeout every later call returns the same status and text") {
   for (const ddprun_status status : {DDPRUN_PEER_LOST, DDPRUN_TIMEOUT}) {
     Joined world;
     REQUIRE(world.create() == DDPRUN_OK);
@@ -259,7 +259,7 @@ TEST_CASE("a lost peer or a timeout is the answer to every later call too, with 
   }
 }
 
-TEST_CASE("wait takes the request back on an aborted communicator too") {
+TEST_CASE("wait releases the request on an aborted communicator too") {
   Joined world;
   REQUIRE(world.create() == DDPRUN_OK);
   const auto call = call_of();
@@ -280,7 +280,7 @@ TEST_CASE("destroy destroys the backend") {
 
 TEST_CASE("texts of different lengths are gathered in rank order") {
   Joined world;
-  // Rank 0 has "a", this rank "bcd", rank 2 nothing: what the host would gather.
+  // What the host gathers: rank 0 has "a", this rank "bcd", rank 2 an empty text.
   world.host.allgather = [](void*, const void* send, uint64_t bytes, void* recv) -> ddprun_status {
     if (bytes == sizeof(uint64_t) && *static_cast<const uint64_t*>(send) == 3) {
       const uint64_t lengths[] = {1, 3, 0};

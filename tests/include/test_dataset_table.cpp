@@ -1,4 +1,4 @@
-// dataset_plugin.hpp: what stands between the C table and a data set that is a C++ class.
+// dataset_plugin.hpp: the adapter between the C table and a C++ data set.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -15,7 +15,7 @@ namespace {
 using ddprun::DatasetContext;
 using ddprun::InvalidDataset;
 
-// What the data set does, and what it saw: told and read by a test.
+// A test sets what the data set does, and reads what it recorded.
 struct Script {
   std::function<void(const DatasetContext&)> on_open = [](const DatasetContext&) {};
   std::function<void()> on_fetch = [] {};
@@ -62,10 +62,10 @@ ddprun::Splits open_scripted(const DatasetContext& context) {
 
 constexpr ddprun_dataset_plugin kTable = ddprun::detail::dataset_table<open_scripted>("scripted", "1", "for tests");
 
-// One call of open(), as a host makes it, and what came of it. The script starts anew.
+// One call of open(), as a host makes it, and its results. Replaces the script.
 struct Opened {
-  explicit Opened(const Script& told, std::vector<ddprun_dataset_option> options = {}) {
-    script = told;
+  explicit Opened(const Script& wanted, std::vector<ddprun_dataset_option> options = {}) {
+    script = wanted;
     const ddprun_dataset_request request{sizeof request, static_cast<uint32_t>(options.size()), "a/folder",
                                          options.data(), 42};
     status = kTable.open(&request, &train, &test, &error);
@@ -87,15 +87,15 @@ struct Opened {
 };
 
 Script opening(std::function<void(const DatasetContext&)> on_open) {
-  Script told;
-  told.on_open = std::move(on_open);
-  return told;
+  Script wanted;
+  wanted.on_open = std::move(on_open);
+  return wanted;
 }
 
 Script fetching(std::function<void()> on_fetch) {
-  Script told;
-  told.on_fetch = std::move(on_fetch);
-  return told;
+  Script wanted;
+  wanted.on_fetch = std::move(on_fetch);
+  return wanted;
 }
 
 int32_t fetch(Opened& opened, std::vector<int64_t> indices, float* inputs, int64_t* targets) {
@@ -104,7 +104,7 @@ int32_t fetch(Opened& opened, std::vector<int64_t> indices, float* inputs, int64
 
 }  // namespace
 
-TEST_CASE("what a class throws while it is described does not cross the border: a split of no samples") {
+TEST_CASE("an exception in describe does not cross the ABI boundary: the split has no samples") {
   Script failing;
   failing.on_size = [] { throw std::runtime_error("no size today"); };
   const Opened opened(failing);
@@ -115,7 +115,7 @@ TEST_CASE("what a class throws while it is described does not cross the border: 
   CHECK(info.size == 0);
 }
 
-TEST_CASE("root, options and seed reach the class as they were given") {
+TEST_CASE("root, options and seed reach the class unchanged") {
   DatasetContext seen;
   const Opened opened(opening([&](const DatasetContext& context) { seen = context; }),
                       {{"shape", "3x4"}, {"empty", ""}, {"letter", "ß = \"x\""}});
@@ -125,7 +125,7 @@ TEST_CASE("root, options and seed reach the class as they were given") {
   CHECK(seen.options == std::map<std::string, std::string>{{"shape", "3x4"}, {"empty", ""}, {"letter", "ß = \"x\""}});
 }
 
-TEST_CASE("describe tells of each split what the class says") {
+TEST_CASE("describe returns what the class reports for each split") {
   const Opened opened{Script{}};
   for (const auto& [split, size] : {std::pair{opened.train, 20}, std::pair{opened.test, 10}}) {
     ddprun_dataset_info info{};
@@ -152,11 +152,11 @@ TEST_CASE("fetch writes the samples, with the epoch, in the order of the indices
   CHECK(std::vector<int64_t>(targets, targets + 3) == std::vector<int64_t>{19, 0, 5});
 }
 
-TEST_CASE("a data set without a test split leaves it null, each split is closed once") {
-  Script told;
-  told.test = false;
+TEST_CASE("a data set without a test split leaves it null, and each split is closed once") {
+  Script wanted;
+  wanted.test = false;
   {
-    const Opened opened(told);
+    const Opened opened(wanted);
     CHECK(opened.status == DDPRUN_DATASET_OK);
     CHECK(opened.train != nullptr);
     CHECK(opened.test == nullptr);
@@ -167,9 +167,9 @@ TEST_CASE("a data set without a test split leaves it null, each split is closed 
 }
 
 TEST_CASE("a data set without a training split is a failure, and nothing stays open") {
-  Script told;
-  told.train = false;
-  const Opened opened(told);
+  Script wanted;
+  wanted.train = false;
+  const Opened opened(wanted);
   CHECK(opened.status == DDPRUN_DATASET_FAILURE);
   CHECK(opened.reason() == "the data set was opened without a training split");
   CHECK(opened.train == nullptr);
@@ -177,7 +177,7 @@ TEST_CASE("a data set without a training split is a failure, and nothing stays o
   CHECK(script.closed == 1);
 }
 
-TEST_CASE("a fault that the user can mend keeps its key, in open and in fetch") {
+TEST_CASE("an error that the user can correct keeps its key, in open and in fetch") {
   const Opened refused(opening([](const DatasetContext& context) {
                          ddprun::DatasetOptions("scripted", context, {"samples"}).integer("samples", 1, 1, 9);
                        }),
@@ -195,7 +195,7 @@ TEST_CASE("a fault that the user can mend keeps its key, in open and in fetch") 
   CHECK(opened.reason() == "a/folder/5.png: byte 12: no PNG");
 }
 
-TEST_CASE("any other exception is a failure with its words, and none crosses the border") {
+TEST_CASE("any other exception is a failure with its message, and none crosses the ABI boundary") {
   const auto status_of = [](std::function<void()> thrown, std::string& reason) {
     Opened opened(fetching(std::move(thrown)));
     float input = 0;
@@ -220,14 +220,14 @@ TEST_CASE("any other exception is a failure with its words, and none crosses the
   CHECK(opened.reason() == "sample 20 of a data set that holds 20");
 }
 
-TEST_CASE("texts that are too long are cut, between characters, and end in a zero") {
+TEST_CASE("texts that are too long are cut between characters, and end with a null byte") {
   const auto cut = [](const std::string& key, const std::string& reason) {
     const Opened opened(opening([&](const DatasetContext&) { throw InvalidDataset(key, reason); }));
     return std::pair{opened.key(), opened.reason()};
   };
   CHECK(cut(std::string(127, 'k'), std::string(1023, 'r')) == std::pair{std::string(127, 'k'), std::string(1023, 'r')});
   CHECK(cut(std::string(500, 'k'), std::string(5000, 'r')) == std::pair{std::string(127, 'k'), std::string(1023, 'r')});
-  // "ß" has two bytes, of which the first alone would fit.
+  // "ß" has two bytes; only the first would fit.
   CHECK(cut(std::string(126, 'k') + "ß", std::string(1022, 'r') + "ß") ==
         std::pair{std::string(126, 'k'), std::string(1022, 'r')});
   CHECK(cut("k", std::string(1021, 'r') + "ß").second == std::string(1021, 'r') + "ß");

@@ -1,4 +1,4 @@
-// Pictures to samples: what holds for every picture. tests/data/image_parity.py compares with Pillow and PyTorch.
+// From images to samples: properties of every image. tests/data/image_parity.py compares with Pillow and PyTorch.
 #include "ddprun/plugin/image_transform.hpp"
 
 #include <doctest/doctest.h>
@@ -47,14 +47,14 @@ Sample apply(const ImageOptions& options, const Picture& picture, int64_t index 
   return sample;
 }
 
-// A picture whose every pixel differs from its neighbours: 10 rows, 12 columns, 1 to 120.
+// An image of 10 rows and 12 columns whose pixels are 1 to 120.
 Picture numbered() {
   Picture picture{1, 10, 12, {}};
   for (int i = 1; i <= 120; ++i) picture.pixels.push_back(static_cast<uint8_t>(i));
   return picture;
 }
 
-// The window of a numbered picture that begins so far down and right (or left and up), mirrored or not.
+// The window of a numbered image at this offset (negative: left and up), mirrored or not.
 Sample window_of(const Picture& picture, int64_t down, int64_t right, bool mirrored) {
   Sample sample;
   for (int64_t row = down; row < picture.height + down; ++row) {
@@ -68,7 +68,7 @@ Sample window_of(const Picture& picture, int64_t down, int64_t right, bool mirro
   return sample;
 }
 
-std::string fault(const std::map<std::string, std::string>& values, int64_t channels) {
+std::string option_error(const std::map<std::string, std::string>& values, int64_t channels) {
   const DatasetContext context{"", values, 0};
   try {
     read_image_options(DatasetOptions("pictures", context, image_option_names()), {}, channels);
@@ -78,7 +78,7 @@ std::string fault(const std::map<std::string, std::string>& values, int64_t chan
   return "read";
 }
 
-TEST_CASE("a picture of the right size keeps its values, divided by 255") {
+TEST_CASE("an image of the right size keeps its values, divided by 255") {
   CHECK(rc::check([] {
     Picture picture = any_picture(20);
     const bool square = picture.height == picture.width;
@@ -99,12 +99,12 @@ TEST_CASE("values are normalised channel by channel, each step rounded to float3
   CHECK(apply(three, picture) == Sample{-1, 1, -0.25f, 0.25f, (0 - 0.5f) / 0.3f, (1 - 0.5f) / 0.3f});
 }
 
-TEST_CASE("a sample is as large as the options say, or as the picture") {
+TEST_CASE("a sample has the size in the options, or that of the image") {
   CHECK(ImageTransform(options(0), 3, 0).field(5, 7).shape == std::vector<int64_t>{3, 5, 7});
   CHECK(ImageTransform(options(9), 1, 0).field(5, 7).shape == std::vector<int64_t>{1, 9, 9});
 }
 
-TEST_CASE("a picture of one colour stays so at every size") {
+TEST_CASE("an image of one colour keeps it at every size") {
   CHECK(rc::check([] {
     Picture picture = any_picture(70);
     const auto colour = *rc::gen::arbitrary<uint8_t>();
@@ -118,7 +118,7 @@ TEST_CASE("a picture of one colour stays so at every size") {
   }));
 }
 
-TEST_CASE("a resized picture stays between its darkest and its brightest value") {
+TEST_CASE("a resized image stays between its darkest and its brightest value") {
   CHECK(rc::check([] {
     const Picture picture = any_picture(70);
     const auto [low, high] = std::minmax_element(picture.pixels.begin(), picture.pixels.end());
@@ -129,7 +129,7 @@ TEST_CASE("a resized picture stays between its darkest and its brightest value")
   }));
 }
 
-TEST_CASE("two columns become four by hand's reckoning") {
+TEST_CASE("two columns become four, computed by hand") {
   const Picture picture{1, 1, 2, {0, 200}};
   CHECK(apply(options(1), picture) == Sample{100 / 255.0f});
   const Sample four = apply(options(4), picture);
@@ -143,17 +143,17 @@ TEST_CASE("shrinking an image is antialiased, shrinking a tensor is not") {
   for (const float value : apply(options(8, Resize::tensor), picture)) CHECK(value == 0);
 }
 
-TEST_CASE("sizes that follow each other on one thread do not disturb each other") {
+TEST_CASE("different sizes on one thread do not affect each other") {
   CHECK(rc::check([] {
     const Picture first = any_picture(40), second = any_picture(40);
     const ImageOptions wanted = options(*rc::gen::inRange<int64_t>(1, 60), any_kind());
-    const Sample alone = apply(wanted, first);
+    const Sample expected = apply(wanted, first);
     apply(wanted, second);
-    RC_ASSERT(apply(wanted, first) == alone);
+    RC_ASSERT(apply(wanted, first) == expected);
   }));
 }
 
-TEST_CASE("a crop is a window of the padded picture, mirrored or not, and all of them occur") {
+TEST_CASE("a crop is a window of the padded image, mirrored or not, and all windows occur") {
   const Picture picture = numbered();
   std::set<Sample> windows;
   for (int64_t down = -1; down <= 1; ++down) {
@@ -171,7 +171,7 @@ TEST_CASE("a crop is a window of the padded picture, mirrored or not, and all of
   CHECK(seen == windows);
 }
 
-TEST_CASE("padding wider than the picture leaves blank samples, not faults") {
+TEST_CASE("padding wider than the image gives blank samples, not errors") {
   const Picture picture{1, 2, 2, {255, 255, 255, 255}};
   int blank = 0;
   for (int64_t index = 0; index < 200; ++index) {
@@ -197,7 +197,7 @@ TEST_CASE("padding is black before values are normalised, for both kinds") {
   }
 }
 
-TEST_CASE("flips come about half the time, and every place of a crop about as often as the others") {
+TEST_CASE("about half of the samples are flipped, and all offsets of a crop are about equally frequent") {
   const Picture picture = numbered();
   int mirrored = 0;
   for (int64_t index = 0; index < 2000; ++index) {
@@ -214,7 +214,7 @@ TEST_CASE("flips come about half the time, and every place of a crop about as of
   for (const auto& [sample, count] : places) CHECK(std::abs(count - 1000) < 150);
 }
 
-TEST_CASE("random choices are a function of seed, epoch and index alone, and depend on each") {
+TEST_CASE("random choices depend on seed, epoch and index, and on nothing else") {
   const Picture picture = numbered();
   const ImageOptions wanted = options(0, Resize::image, 4, true);
   const auto draws = [&](uint64_t seed, int64_t epoch) {
@@ -229,7 +229,7 @@ TEST_CASE("random choices are a function of seed, epoch and index alone, and dep
   CHECK(std::set<Sample>(indices.begin(), indices.end()).size() > 10);
 }
 
-TEST_CASE("without randomness every draw is the plain sample") {
+TEST_CASE("without randomness every sample is the plain one") {
   const Picture picture = numbered();
   const ImageTransform plain = ImageTransform(options(20, Resize::image, 4, true), 1, 7).without_randomness();
   for (int64_t index = 0; index < 20; ++index) {
@@ -239,7 +239,7 @@ TEST_CASE("without randomness every draw is the plain sample") {
   }
 }
 
-TEST_CASE("many threads make the samples that one makes") {
+TEST_CASE("many threads make the same samples as one") {
   const Picture picture = numbered();
   const ImageTransform transform(options(33, Resize::image, 4, true), 1, 7);
   const std::size_t elements = transform.field(10, 12).elements();
@@ -248,15 +248,15 @@ TEST_CASE("many threads make the samples that one makes") {
       transform.apply(picture.view(), i, 0, all.data() + static_cast<std::size_t>(i) * elements);
     }
   };
-  Sample alone(200 * elements), together(200 * elements);
-  make(alone, 0, 200);
+  Sample expected(200 * elements), parallel(200 * elements);
+  make(expected, 0, 200);
   std::vector<std::thread> threads;
-  for (int64_t i = 0; i < 8; ++i) threads.emplace_back([&, i] { make(together, 25 * i, 25 * (i + 1)); });
+  for (int64_t i = 0; i < 8; ++i) threads.emplace_back([&, i] { make(parallel, 25 * i, 25 * (i + 1)); });
   for (auto& thread : threads) thread.join();
-  CHECK(together == alone);
+  CHECK(parallel == expected);
 }
 
-TEST_CASE("options are read with defaults, and faults name key and channels") {
+TEST_CASE("options are read with defaults, and errors name key and channels") {
   const DatasetContext context{
       "",
       {{"image_size", "224"}, {"resize", "tensor"}, {"random_crop", "4"}, {"random_flip", "true"}, {"std", "1, 2, 3"}},
@@ -270,16 +270,16 @@ TEST_CASE("options are read with defaults, and faults name key and channels") {
   CHECK(read.flip);
   CHECK(read.mean == std::vector<double>{0.5});
   CHECK(read.deviation == std::vector<double>{1, 2, 3});
-  CHECK(fault({}, 3) == "read");
-  CHECK(fault({{"mean", "1,2"}}, 3) == "options.mean: 2 numbers for pictures of 3 channels: expected 1, or 3");
-  CHECK(fault({{"std", "1,2"}}, 1) == "options.std: 2 numbers for pictures of 1 channel: expected 1");
-  CHECK(fault({{"std", "1,0,1"}}, 3) == "options.std: expected a number from 1e-06 to 1e+06");
-  CHECK(fault({{"image_size", "-1"}}, 3) == "options.image_size: expected a whole number from 0 to 8192");
-  CHECK(fault({{"resize", "tensr"}}, 3) ==
+  CHECK(option_error({}, 3) == "read");
+  CHECK(option_error({{"mean", "1,2"}}, 3) == "options.mean: 2 numbers for pictures of 3 channels: expected 1, or 3");
+  CHECK(option_error({{"std", "1,2"}}, 1) == "options.std: 2 numbers for pictures of 1 channel: expected 1");
+  CHECK(option_error({{"std", "1,0,1"}}, 3) == "options.std: expected a number from 1e-06 to 1e+06");
+  CHECK(option_error({{"image_size", "-1"}}, 3) == "options.image_size: expected a whole number from 0 to 8192");
+  CHECK(option_error({{"resize", "tensr"}}, 3) ==
         "options.resize: expected \"image\" or \"tensor\" (did you mean \"tensor\"?)");
 }
 
-TEST_CASE("a transform refuses what it was not made for") {
+TEST_CASE("a transform refuses an image with another number of channels") {
   ImageOptions wrong = options(0);
   wrong.mean = {1, 2};
   CHECK_THROWS_WITH_AS(ImageTransform(wrong, 3, 0), "2 means or deviations for 3 channels", std::invalid_argument);

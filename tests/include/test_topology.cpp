@@ -37,7 +37,7 @@ Vector sum_of(const std::vector<Vector>& ranks) {
   return total;
 }
 
-// One step of a ring phase: every rank sends at the same time, so what is sent is what was there before.
+// One step of a ring phase. All ranks send at the same time, so they send the values from before the step.
 template <class Sent, class Received, class Arrive>
 void ring_step(std::vector<Vector>& ranks, Sent sent, Received received, Arrive arrive) {
   const auto before = ranks;
@@ -77,7 +77,7 @@ std::size_t elements() {
   return *rc::gen::inRange<std::size_t>(0, 131);
 }
 
-TEST_CASE("blocks cut a vector without gap or overlap, and differ by at most one element") {
+TEST_CASE("blocks divide a vector without gap or overlap, and differ by at most one element") {
   CHECK(holds("blocks", [] {
     const auto count = *rc::gen::inRange<uint64_t>(0, 1'000'000'000'000);
     const int parts = *rc::gen::inRange(1, 257);
@@ -92,7 +92,7 @@ TEST_CASE("blocks cut a vector without gap or overlap, and differ by at most one
   }));
 }
 
-TEST_CASE("a ring's reduce-scatter leaves the complete block r with rank r") {
+TEST_CASE("after a ring's reduce-scatter rank r has the complete block r") {
   CHECK(holds("reduce-scatter", [] {
     const int size = world();
     auto ranks = inputs(size, elements());
@@ -107,7 +107,7 @@ TEST_CASE("a ring's reduce-scatter leaves the complete block r with rank r") {
   }));
 }
 
-TEST_CASE("a ring's two phases leave the whole sum with every rank") {
+TEST_CASE("after a ring's two phases every rank has the whole sum") {
   CHECK(holds("ring allreduce", [] {
     auto ranks = inputs(world(), elements());
     const auto total = sum_of(ranks);
@@ -185,7 +185,7 @@ void with_partners(std::vector<Vector>& ranks, Arrive arrive) {
   }
 }
 
-TEST_CASE("halving and doubling leave the whole sum with every rank") {
+TEST_CASE("after halving and doubling every rank has the whole sum") {
   CHECK(holds("halving and doubling", [] {
     auto ranks = inputs(world(), elements());
     const auto total = sum_of(ranks);
@@ -209,7 +209,7 @@ TEST_CASE("halving and doubling leave the whole sum with every rank") {
   }));
 }
 
-TEST_CASE("two ranks of a round share what they held, and shares of all ranks cut the vector") {
+TEST_CASE("two ranks of a round divide their block, and the blocks of all ranks divide the vector") {
   CHECK(holds("halves", [] {
     const int size = *rc::gen::inRange(2, 600);
     const uint64_t count = *rc::gen::inRange<uint64_t>(0, 1'000'000'000'000);
@@ -230,7 +230,7 @@ TEST_CASE("two ranks of a round share what they held, and shares of all ranks cu
   }));
 }
 
-TEST_CASE("a world of one has no neighbours to speak of and nothing to do") {
+TEST_CASE("a world of one has no neighbours and nothing to do") {
   static_assert(Ring{0, 1}.steps() == 0);
   static_assert(Doubling{0, 1}.rounds() == 0);
   static_assert(Doubling{0, 1}.partner() == -1);

@@ -20,14 +20,15 @@ std::string why_refused(const std::string& text) {
   } catch (const std::invalid_argument& error) {
     return error.what();
   }
-  return "taken";
+  return "accepted";
 }
 
 std::string with_rows(const std::string& rows) {
   return "ddprun-tuning 1\n" + rows;
 }
 
-TEST_CASE("a vector takes the first limit that is not below it, a group its own rows or the next larger one's") {
+TEST_CASE(
+    "a vector uses the first limit that is not below it, a group its own rows or those of the next larger group") {
   const Tuning table = Tuning::parse(kText, "mine");
   CHECK(table.rows().size() == 3);
   CHECK(table.algorithm(2, 0) == "small");
@@ -36,10 +37,10 @@ TEST_CASE("a vector takes the first limit that is not below it, a group its own 
   CHECK(table.algorithm(1, 1) == "small");
   CHECK(table.algorithm(3, 1) == "eight");
   CHECK(table.algorithm(8, uint64_t{1} << 62) == "eight");
-  CHECK(table.algorithm(9, 1) == "eight");  // beyond all: the largest
+  CHECK(table.algorithm(9, 1) == "eight");  // above all groups: the largest
 }
 
-TEST_CASE("what is written is read as it was") {
+TEST_CASE("a written table reads back") {
   const std::vector<TuningRow> rows = {{"mine", 2, 8, "a"},
                                        {"mine", 2, TuningRow::kNoLimit, "b"},
                                        {"mine", TuningRow::kAnyRanks, TuningRow::kNoLimit, "a"}};
@@ -52,7 +53,7 @@ TEST_CASE("what is written is read as it was") {
   }
 }
 
-TEST_CASE("a table that cannot be meant is refused with its line") {
+TEST_CASE("an invalid table is refused with the line") {
   CHECK(why_refused("") == "it has no row of \"mine\"");
   CHECK(why_refused("mine 2 max a\n") == "line 1: expected \"ddprun-tuning 1\"");
   CHECK(why_refused("ddprun-tuning 2\n") == "line 1: expected \"ddprun-tuning 1\"");

@@ -14,8 +14,8 @@ using namespace ddprun;
 
 namespace {
 
-// "3: text" of the error that it throws.
-std::string told(const std::function<int64_t()>& work) {
+// The exit code and text of the error that run_in_subprocess throws, as "3: text".
+std::string error_of(const std::function<int64_t()>& work) {
   try {
     launch::run_in_subprocess(work);
     return "no error";
@@ -40,13 +40,13 @@ TEST_CASE("the result comes from another process, which leaves nothing behind in
 
 TEST_CASE("an error is returned with its code and its whole text") {
   const std::string text(100'000, 'x');
-  CHECK(told([&]() -> int64_t { throw Error(ExitCode::plugin, text); }) == "3: " + text);
-  CHECK(told([]() -> int64_t { throw std::runtime_error("of another sort"); }) == "1: of another sort");
+  CHECK(error_of([&]() -> int64_t { throw Error(ExitCode::plugin, text); }) == "3: " + text);
+  CHECK(error_of([]() -> int64_t { throw std::runtime_error("of another sort"); }) == "1: of another sort");
 }
 
 TEST_CASE("signals that interrupt the result do not truncate it") {
   const std::string text(30'000'000, 'x');
-  CHECK(told([&]() -> int64_t {
+  CHECK(error_of([&]() -> int64_t {
           struct sigaction action {};
           action.sa_handler = [](int) {};  // without SA_RESTART, so that a write may be interrupted
           ::sigaction(SIGALRM, &action, nullptr);
@@ -57,7 +57,7 @@ TEST_CASE("signals that interrupt the result do not truncate it") {
 }
 
 TEST_CASE("a process that dies is an error, not a result") {
-  CHECK(told([]() -> int64_t {
+  CHECK(error_of([]() -> int64_t {
           ::raise(SIGKILL);
           return 7;
         }) == "1: the process that was to answer has died");

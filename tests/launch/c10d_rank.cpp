@@ -1,5 +1,5 @@
 // A rank that joins the others through the store of torchrun or of rank 0, and checks what it gets. Its first argument
-// selects the test: meet, restart (rank 1 fails in the first attempt), threads, alone.
+// selects the test: meet, restart (rank 1 fails in the first attempt), threads, unreachable.
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
@@ -80,7 +80,7 @@ void leave(Store& store, const World& world) {
 int run(const std::string& test) {
   const auto world = discover(std::nullopt);
   require(world.has_value(), "started by no launcher");
-  const auto store = tcp_store(*world, test == "alone" ? milliseconds(1000) : kLimit);
+  const auto store = tcp_store(*world, test == "unreachable" ? milliseconds(1000) : kLimit);
   meet(*store, *world);
   if (test == "restart" && attempt() == "0") return world->rank == 1 ? 1 : 0;
   check_refusals(*store, *world);

@@ -74,7 +74,7 @@ TEST_CASE("without an agent rank 0 hosts the store, and the ranks meet") {
 
 TEST_CASE("a store that cannot be reached is reported with its address and exit code 4") {
   const FreePort port;
-  Process rank({C10D_RANK, "alone"}, place(1, 2, port.number));
+  Process rank({C10D_RANK, "unreachable"}, place(1, 2, port.number));
   const auto result = rank.wait(std::chrono::seconds(120));
   CHECK(result.code == 4);
   CHECK(contains(result.err, "cannot reach"));

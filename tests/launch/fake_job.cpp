@@ -1,4 +1,4 @@
-// A job without training. When a test calls it, it is the launcher and starts itself as the ranks:
+// A job without training. A test starts it as the launcher; it starts itself as the ranks:
 //   fake_job NPROC LOG_DIR|- GRACE_MS STEP...
 // A step "1:exit=3" is for rank 1, "*:hang" for all; each rank runs its own, in order. kActions lists the actions.
 #include <sys/wait.h>

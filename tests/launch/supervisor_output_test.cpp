@@ -111,7 +111,7 @@ TEST_CASE("on a terminal ranks learn its width, and a progress bar gives way to 
     dup2(screen, 1);
     dup2(screen, 2);
     execl(FAKE_JOB, FAKE_JOB, "2", "-", "1000", "0:show=DDPRUN_TTY", "0:redraw=50%", "0:set=drawn", "1:get=drawn",
-          "1:error=a line", "1:set=told", "0:get=told", "0:sleep=1500", "0:redraw=100%", "0:print=", nullptr);
+          "1:error=a line", "1:set=reported", "0:get=reported", "0:sleep=1500", "0:redraw=100%", "0:print=", nullptr);
     _exit(127);
   }
   int status = -1;

@@ -43,7 +43,7 @@ TEST_CASE("all lines of a rank's report are printed, and its code is the job's")
   CHECK(lines[1] == "exp.toml:4:1: worse");
 }
 
-TEST_CASE("consequences that arrive before the first cause are not taken for it") {
+TEST_CASE("consequences that arrive before the first cause are not reported as the cause") {
   // All ranks meet. Then ranks 0 and 2 lose their peer and report it immediately, and rank 1 reports the cause a little
   // later. On a busy machine rank 1 may be killed before it reports within its 100 ms, so there is more than one try.
   ProcessResult result;

@@ -1,4 +1,4 @@
-// The registry and the gate with data set plugins. What they share with the other kinds, test_registry.cpp tests.
+// The registry and its checks with data set plugins. test_registry.cpp tests what all kinds of plugins have in common.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -37,7 +37,7 @@ TEST_CASE("a data set plugin is found by name and by path") {
             "\"no_entry\", \"no_fetch\", \"shorter\" and \"throwing\" (did you mean \"counting\"?)");
 }
 
-TEST_CASE("a data set plugin that the gate refuses: one distinct line each") {
+TEST_CASE("each reason to refuse a data set plugin gives a different line") {
   const std::string advice = "; rebuild the plugin with this ddprun's headers";
   CHECK(dataset_error("no_entry") ==
         refusal("no_entry", "no entry point: it does not export ddprun_dataset_plugin_v1"));
@@ -53,7 +53,7 @@ TEST_CASE("a data set plugin that the gate refuses: one distinct line each") {
                                              "rename one of the two"));
 }
 
-TEST_CASE("a plugin of another kind is named as what it is") {
+TEST_CASE("a plugin of another kind is reported with its kind") {
   const std::string comm = kFakes + "/libddprun_comm_good.so";
   const std::string missing = ": no entry point: it does not export ";
   CHECK(dataset_error(comm) == "3: dataset plugin " + comm + missing + "ddprun_dataset_plugin_v1; it is a comm plugin");
@@ -71,7 +71,7 @@ TEST_CASE("data set plugins are listed with their tables") {
   CHECK(tables == 1);
 }
 
-TEST_CASE("the names of a kind, each once, whether they load or not") {
+TEST_CASE("the names of a kind are unique, and include plugins that do not load") {
   const Registry twice({kFakes, kFakes + "/"});
   REQUIRE(twice.folders().size() == 2);
   const auto names = twice.names(Kind::dataset);

@@ -1,4 +1,4 @@
-// A plugin that exports more than its entry can disturb, or be disturbed by, another library of the process.
+// A plugin that exports more than its entry can conflict with another library in the process.
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -16,7 +16,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// The names that a shared library defines for others, as nm of the binutils reads them.
+// The symbols that a shared library exports, from nm of binutils.
 std::vector<std::string> exports_of(const std::string& path) {
   const std::string command = "nm -D --defined-only --format=just-symbols '" + path + "'";
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);

@@ -1,5 +1,5 @@
-// Holds the ABI to its number: whoever changes a struct of version 1 breaks plugins that are out there, and this test.
-// New fields go to the end under a size check of the reader; all else needs a new number in the entry's name.
+// A change to a struct of version 1 breaks existing plugins, and this test. New fields go to the end, and the reader
+// checks struct_size; any other change needs a new version in the entry's name.
 #include <doctest/doctest.h>
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct Place {
 #define FIELD(type, field) \
   { #type "." #field, offsetof(type, field), sizeof(type::field) }
 
-// What the compiler makes of the headers.
+// The layout of the headers as compiled.
 const std::vector<Place> kFound = {
     FIELD(ddprun_comm_algorithm, struct_size),
     FIELD(ddprun_comm_algorithm, dtypes),
@@ -123,7 +123,7 @@ const std::vector<Place> kFound = {
     FIELD(ddprun_dataset_plugin, close),
 };
 
-// What version 1 is, on 64-bit machines.
+// The layout of version 1 on 64-bit machines.
 const std::vector<Place> kVersion1 = {
     {"ddprun_comm_algorithm.struct_size", 0, 4},
     {"ddprun_comm_algorithm.dtypes", 4, 4},
@@ -227,7 +227,7 @@ const std::vector<Place> kVersion1 = {
 
 }  // namespace
 
-TEST_CASE("every field of the C tables lies where version 1 has it") {
+TEST_CASE("every field of the C tables has the offset and size of version 1") {
   REQUIRE(DDPRUN_COMM_ABI == 1);
   REQUIRE(DDPRUN_MODEL_ABI == 1);
   REQUIRE(DDPRUN_DATASET_ABI == 1);
@@ -240,7 +240,7 @@ TEST_CASE("every field of the C tables lies where version 1 has it") {
   }
 }
 
-TEST_CASE("the C tables have the size of version 1, so that no field was added unseen") {
+TEST_CASE("the C tables have the size of version 1, so no field was added unnoticed") {
   CHECK(sizeof(ddprun_comm_algorithm) == 24);
   CHECK(sizeof(ddprun_comm_option) == 16);
   CHECK(sizeof(ddprun_comm_host) == 88);
@@ -276,7 +276,7 @@ TEST_CASE("the numbers of statuses, dtypes, ops, memories and capabilities are t
   CHECK(std::vector<int>{DDPRUN_ELEMENT_FLOAT32, DDPRUN_ELEMENT_INT64} == std::vector<int>{0, 1});
 }
 
-TEST_CASE("the entries carry the number of their ABI") {
+TEST_CASE("the entries have the version of their ABI in their names") {
   CHECK(std::string(DDPRUN_COMM_ENTRY) == "ddprun_comm_plugin_v" + std::to_string(DDPRUN_COMM_ABI));
   CHECK(std::string(DDPRUN_DATASET_ENTRY) == "ddprun_dataset_plugin_v" + std::to_string(DDPRUN_DATASET_ABI));
   CHECK(std::string(DDPRUN_MODEL_ENTRY) == "ddprun_model_plugin_v" + std::to_string(DDPRUN_MODEL_ABI));

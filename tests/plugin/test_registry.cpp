@@ -43,7 +43,7 @@ struct Copy {
 
 }  // namespace
 
-TEST_CASE("a name is found in the search path and gives the plugin's table") {
+TEST_CASE("a name is found in the search path, and the registry returns the plugin's table") {
   const CommPlugin good = Registry({"/nonexistent", kFakes}).comm("good");
   CHECK(good.path == file_of("good"));
   CHECK(std::string(good.table->name) == "good");
@@ -57,7 +57,7 @@ TEST_CASE("a name with a slash is a path") {
         "3: comm plugin " + (fs::current_path() / "nothing.so").string() + ": not found: there is no such file");
 }
 
-TEST_CASE("a file may have any name when it is named by its path") {
+TEST_CASE("a plugin given by its path may have any file name") {
   const Copy good("good");
   const std::string other = (good.folder.path() / "mine.so").string();
   fs::rename(good.path, other);
@@ -70,7 +70,7 @@ TEST_CASE("the first folder that has the plugin wins") {
   CHECK(Registry({kFakes, good.folder.path().string()}).comm("good").path == file_of("good"));
 }
 
-TEST_CASE("a plugin that is not there: where it was looked for, what there is, and the nearest name") {
+TEST_CASE("the error for a missing plugin has the search path, the available plugins and the nearest name") {
   const Copy good("good");
   fs::copy_file(file_of("throwing"), good.folder.path() / "libddprun_comm_throwing.so");
   const std::string folder = good.folder.path().string();
@@ -84,14 +84,14 @@ TEST_CASE("a plugin that is not there: where it was looked for, what there is, a
         "3: comm plugin \"gloo\": not found: looked in nowhere; no comm plugin is there");
 }
 
-TEST_CASE("a file that the loader refuses: the loader's words") {
+TEST_CASE("the error for a file that cannot be loaded has the loader's message") {
   const TempDir folder;
   const std::string path = folder.write("libddprun_comm_text.so", "this is no shared library");
   CHECK(comm_error("text", folder.path().string()) ==
         "3: comm plugin " + path + ": cannot be loaded: " + path + ": file too short");
 }
 
-TEST_CASE("a link that leads nowhere is one refused entry among the others") {
+TEST_CASE("a broken link is listed as a refused entry") {
   const Copy good("good");
   const fs::path link = good.folder.path() / "libddprun_comm_gone.so";
   fs::create_symlink("/nonexistent/libddprun_comm_gone.so", link);
@@ -102,23 +102,23 @@ TEST_CASE("a link that leads nowhere is one refused entry among the others") {
         "comm plugin " + link.string() + ": cannot be loaded: No such file or directory");
 }
 
-TEST_CASE("a library without the entry point") {
+TEST_CASE("a library without the entry point is refused") {
   CHECK(comm_error("no_entry") == refusal("no_entry", "no entry point: it does not export ddprun_comm_plugin_v1"));
 }
 
-TEST_CASE("a model where a comm plugin is asked for is named as one") {
+TEST_CASE("a model in place of a comm plugin is reported as a model") {
   const std::string path = kFakes + "/libddprun_model_other_torch.so";
   CHECK(comm_error(path) ==
         "3: comm plugin " + path + ": no entry point: it does not export ddprun_comm_plugin_v1; it is a model plugin");
 }
 
-TEST_CASE("a plugin of another ABI: both versions") {
+TEST_CASE("the error for a plugin of another ABI has both versions") {
   const std::string advice = ", this ddprun takes version 1; rebuild the plugin with this ddprun's headers";
   CHECK(comm_error("newer_entry") == refusal("newer_entry", "wrong ABI: the plugin has version 2" + advice));
   CHECK(comm_error("newer_abi") == refusal("newer_abi", "wrong ABI: the plugin has version 3" + advice));
 }
 
-TEST_CASE("a table may be longer than ours, because tables grow at their end, but not shorter") {
+TEST_CASE("a table may be longer than version 1, because tables grow at their end, but not shorter") {
   CHECK(comm_error("longer") == "no error");
   CHECK(comm_error("shorter") ==
         refusal("shorter",
@@ -126,7 +126,7 @@ TEST_CASE("a table may be longer than ours, because tables grow at their end, bu
                 "this ddprun's headers"));
 }
 
-TEST_CASE("a table with a hole: the field's name") {
+TEST_CASE("the error for an incomplete table has the field's name") {
   CHECK(comm_error("no_allreduce") == refusal("no_allreduce", "incomplete: allreduce is null"));
   CHECK(comm_error("no_alloc") == refusal("no_alloc", "incomplete: alloc is null"));
   CHECK(comm_error("no_reduce_scatter") == refusal("no_reduce_scatter", "incomplete: reduce_scatter is null"));
@@ -134,13 +134,13 @@ TEST_CASE("a table with a hole: the field's name") {
   CHECK(comm_error("no_algorithm") == refusal("no_algorithm", "incomplete: it declares no algorithm"));
 }
 
-TEST_CASE("a plugin whose own name is not its file's") {
+TEST_CASE("a plugin whose name differs from its file's is refused") {
   CHECK(comm_error("misnamed") == refusal("misnamed",
                                           "wrong name: the plugin calls itself \"another\", its file \"misnamed\"; "
                                           "rename one of the two"));
 }
 
-TEST_CASE("a file that everyone can write is refused, one that its group can write is not") {
+TEST_CASE("a world-writable file is refused, a group-writable one is not") {
   const Copy good("good");
   ::chmod(good.path.c_str(), 0775);
   CHECK(comm_error(good.path) == "no error");
@@ -149,7 +149,7 @@ TEST_CASE("a file that everyone can write is refused, one that its group can wri
                                      " can be written by everyone; run chmod o-w " + good.path);
 }
 
-TEST_CASE("a folder that everyone can write is refused, unless it is sticky") {
+TEST_CASE("a world-writable folder is refused, unless it is sticky") {
   const Copy good("good");
   const std::string folder = good.folder.path().string();
   ::chmod(folder.c_str(), 01777);
@@ -159,7 +159,7 @@ TEST_CASE("a folder that everyone can write is refused, unless it is sticky") {
                                           " can be written by everyone; run chmod o-w " + folder);
 }
 
-TEST_CASE("a link is as trusted as the file and the folders at both of its ends") {
+TEST_CASE("a link is refused if its folder, its target or the target's folder is world-writable") {
   const Copy good("good");
   const TempDir links;
   const std::string link = (links.path() / "libddprun_comm_good.so").string();
@@ -172,7 +172,7 @@ TEST_CASE("a link is as trusted as the file and the folders at both of its ends"
   CHECK(comm_error(link).find("refused: " + good.folder.path().string() + " can be written") != std::string::npos);
 }
 
-TEST_CASE("a model for another Torch or C++ ABI: both versions of both") {
+TEST_CASE("the error for a model for another Torch or C++ ABI has both versions of both") {
   const auto load = [](const std::string& torch, int cxx11_abi) {
     return error_of([&] { Registry({kFakes}).model("other_torch", torch, cxx11_abi); });
   };
@@ -186,7 +186,7 @@ TEST_CASE("a model for another Torch or C++ ABI: both versions of both") {
   CHECK(load("1.13.1+cpu", 0) == "no error");
 }
 
-TEST_CASE("the list holds every plugin of the search path, or why it is none") {
+TEST_CASE("the list has every plugin in the search path, or the reason why it is refused") {
   const auto listed = Registry({kFakes, kFakes}).list();
   const auto files = std::count_if(fs::directory_iterator(kFakes), fs::directory_iterator(),
                                    [](const auto& entry) { return entry.path().extension() == ".so"; });
@@ -200,7 +200,7 @@ TEST_CASE("the list holds every plugin of the search path, or why it is none") {
   CHECK("3: " + std::get<std::string>(entry("no_entry").content) == comm_error("no_entry"));
 }
 
-TEST_CASE("the standard search path: the option's folders, the variable's, then the program's own") {
+TEST_CASE("the standard search path: folders of the option, then of the variable, then of the program") {
   const std::string own =
       fs::path(fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "lib/ddprun").string();
   const testing::TempDir first, second;

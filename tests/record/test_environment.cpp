@@ -18,7 +18,7 @@ using namespace ddprun;
 using namespace ddprun::testing;
 using nlohmann::json;
 
-TEST_CASE("the environment tells this machine and what the caller adds") {
+TEST_CASE("the environment describes this machine, and has the caller's additions") {
   const TempDir run;
   record::write_environment(run.path(),
                             record::collect_environment({{"torch", "2.11.0"}, {"library.gloo", "gloo 0.5"}}));
@@ -50,7 +50,7 @@ TEST_CASE("print this process's peak memory, for the case below" * doctest::skip
   std::printf("peak %lld\n", static_cast<long long>(record::peak_memory_bytes()));
 }
 
-TEST_CASE("peak memory is the process's own, not that of whoever started it") {
+TEST_CASE("peak memory is that of the process itself, not of its parent") {
   const std::vector<char> large(std::size_t{256} << 20, 'x');
   const std::string command = "/proc/" + std::to_string(getpid()) + "/exe --no-skip --test-case='print this*'";
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> child(popen(command.c_str(), "r"), pclose);
@@ -62,7 +62,7 @@ TEST_CASE("peak memory is the process's own, not that of whoever started it") {
   CHECK(peak < static_cast<long long>(large.size()));
 }
 
-TEST_CASE("page faults count the pages that are touched for the first time, and no others") {
+TEST_CASE("page faults count only the pages that are touched for the first time") {
   constexpr size_t kPages = 1000;
   const size_t bytes = kPages * static_cast<size_t>(sysconf(_SC_PAGESIZE));
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

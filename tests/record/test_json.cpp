@@ -29,7 +29,7 @@ std::vector<std::string> keys_of(const std::string& text) {
   return keys;
 }
 
-// The value that a reader gets back: absent where it was not finite.
+// The value that a reader returns: absent if it was not finite.
 bool same(const json& object, const char* key, double value) {
   return std::isfinite(value) ? object.at(key).get<double>() == value : !object.contains(key);
 }
@@ -51,7 +51,7 @@ TEST_CASE("a step is one line of numbers") {
         R"("comm":0,"optimizer":0,"total":0.012})");
 }
 
-TEST_CASE("figures that are not numbers have no key") {
+TEST_CASE("figures that are NaN have no key") {
   StepRecord step;
   step.loss = std::numeric_limits<double>::infinity();
   const json object = json::parse(line_of(step));
@@ -60,7 +60,7 @@ TEST_CASE("figures that are not numbers have no key") {
   CHECK(object.contains("total"));
 }
 
-TEST_CASE("every step record reads back bit for bit") {
+TEST_CASE("every step record reads back bitwise equal") {
   const bool held = rc::check([] {
     StepRecord step;
     step.epoch = *rc::gen::nonNegative<int64_t>();
@@ -78,7 +78,7 @@ TEST_CASE("every step record reads back bit for bit") {
   CHECK(held);
 }
 
-TEST_CASE("an epoch keeps the place of a rank without a loss") {
+TEST_CASE("an epoch keeps the position of a rank without a loss") {
   EpochRecord epoch;
   epoch.train_loss = 0.5;
   epoch.per_rank_loss = {0.25, kAbsent, 0.75};
@@ -86,7 +86,7 @@ TEST_CASE("an epoch keeps the place of a rank without a loss") {
   CHECK(line == R"({"epoch":1,"train.loss":0.5,"train.loss_by_rank":[0.25,null,0.75]})");
 }
 
-TEST_CASE("a full summary has exactly the promised keys") {
+TEST_CASE("a full summary has exactly the documented keys") {
   Summary summary;
   summary.test_accuracy = summary.test_loss = summary.train_loss = 0.5;
   summary.total_time = summary.avg_batch_time = summary.avg_data_time = summary.avg_compute_time = 1;
@@ -147,7 +147,7 @@ TEST_CASE("a full summary has exactly the promised keys") {
   CHECK(object.at("learned.bias").get<double>() == 3);
 }
 
-TEST_CASE("a summary of nothing is an empty object") {
+TEST_CASE("an empty summary is an empty object") {
   CHECK(json::parse(to_json(Summary{})) == json::object());
 }
 

@@ -4,7 +4,7 @@
 
 using ddprun::record::Meter;
 
-TEST_CASE("a meter weighs each value by what it stands for") {
+TEST_CASE("a meter weights each value by its count") {
   Meter loss;
   loss.update(2.0, 3);
   loss.update(5.0, 1);

@@ -44,7 +44,7 @@ Summary some_summary() {
   return summary;
 }
 
-// A run of two ranks, written as a training run writes it.
+// Writes a run of two ranks as a training run does.
 void write_run(const TempDir& dir) {
   dir.write("config.toml", "schema_version = 1\n");
   dir.write("environment.json", R"({"host": "here", "cores": 2})");
@@ -60,13 +60,13 @@ void write_run(const TempDir& dir) {
   }
 }
 
-std::string fault_of(const TempDir& dir) {
+std::string error_in(const TempDir& dir) {
   return testing::error_of([&] { read_run(dir.path().string()); });
 }
 
 }  // namespace
 
-TEST_CASE("a run reads back as it was recorded") {
+TEST_CASE("a recorded run reads back") {
   const TempDir dir;
   write_run(dir);
   const Run run = read_run(dir.path().string());
@@ -118,7 +118,7 @@ TEST_CASE("a replayed step has no parts, also when it is read back") {
   CHECK(steps[1].comm == some_step(2).comm);
 }
 
-TEST_CASE("what GPUs were at reads back by rank, and nothing of a run on CPUs") {
+TEST_CASE("GPU records read back by rank, and a run on CPUs has none") {
   const TempDir dir;
   write_run(dir);
   CHECK(read_gpus(dir.path(), 2).empty());
@@ -146,51 +146,51 @@ TEST_CASE("what GPUs were at reads back by rank, and nothing of a run on CPUs") 
   CHECK(contains(testing::error_of([&] { read_gpus(dir.path(), 2); }), "gpus-rank0.jsonl:1: "));
 }
 
-TEST_CASE("a run that was killed is told from one that ended") {
+TEST_CASE("a killed run is distinguished from one that ended") {
   const TempDir dir;
   write_run(dir);
   SUBCASE("no summary") {
     std::filesystem::remove(dir.path() / "summary.json");
-    CHECK_MESSAGE(contains(fault_of(dir), "summary.json: missing: the run has not ended"), fault_of(dir));
+    CHECK_MESSAGE(contains(error_in(dir), "summary.json: missing: the run has not ended"), error_in(dir));
   }
   SUBCASE("a line cut short") {
     const std::string whole = testing::read_file(dir.path() / "steps-rank1.jsonl");
     dir.write("steps-rank1.jsonl", whole.substr(0, whole.size() - 9));
-    CHECK_MESSAGE(contains(fault_of(dir), "steps-rank1.jsonl:2: the line is cut short"), fault_of(dir));
+    CHECK_MESSAGE(contains(error_in(dir), "steps-rank1.jsonl:2: the line is cut short"), error_in(dir));
     CHECK(read_steps(dir.path(), 1, true).size() == 1);
   }
   SUBCASE("a rank without its file") {
     std::filesystem::remove(dir.path() / "steps-rank1.jsonl");
-    CHECK_MESSAGE(contains(fault_of(dir), "steps-rank1.jsonl: No such file"), fault_of(dir));
+    CHECK_MESSAGE(contains(error_in(dir), "steps-rank1.jsonl: No such file"), error_in(dir));
   }
 }
 
 TEST_CASE("a damaged file is named with its line") {
   const TempDir dir;
   write_run(dir);
-  const auto fault_with = [&](const std::string& file, const std::string& text) {
+  const auto error_with = [&](const std::string& file, const std::string& text) {
     dir.write(file, text);
-    return fault_of(dir);
+    return error_in(dir);
   };
-  CHECK(contains(fault_with("epochs.jsonl", "{\"epoch\":1}\n{]\n"), "epochs.jsonl:2: not JSON (byte 2)"));
-  CHECK(contains(fault_with("epochs.jsonl", "{\"epoch\":1}\n7\n"), "epochs.jsonl:2: expected a JSON object"));
-  CHECK(contains(fault_with("epochs.jsonl", "{\"epoch\":\"1\"}\n"), "epochs.jsonl:1: \"epoch\": expected an integer"));
-  CHECK(contains(fault_with("epochs.jsonl", "{\"seconds\":1}\n"), "epochs.jsonl:1: \"epoch\" is missing"));
+  CHECK(contains(error_with("epochs.jsonl", "{\"epoch\":1}\n{]\n"), "epochs.jsonl:2: not JSON (byte 2)"));
+  CHECK(contains(error_with("epochs.jsonl", "{\"epoch\":1}\n7\n"), "epochs.jsonl:2: expected a JSON object"));
+  CHECK(contains(error_with("epochs.jsonl", "{\"epoch\":\"1\"}\n"), "epochs.jsonl:1: \"epoch\": expected an integer"));
+  CHECK(contains(error_with("epochs.jsonl", "{\"seconds\":1}\n"), "epochs.jsonl:1: \"epoch\" is missing"));
   dir.write("epochs.jsonl", "");
-  CHECK(contains(fault_with("summary.json", "{\"world\":2,\"total_time\":[]}"),
+  CHECK(contains(error_with("summary.json", "{\"world\":2,\"total_time\":[]}"),
                  "summary.json: \"total_time\": expected a number"));
-  CHECK(contains(fault_with("summary.json", ""), "summary.json: not JSON"));
+  CHECK(contains(error_with("summary.json", ""), "summary.json: not JSON"));
   CHECK(contains(testing::error_of([&] { read_run(dir.path() / "none"); }), "no folder of a run"));
 }
 
-TEST_CASE("keys of a later version are passed over") {
+TEST_CASE("keys of a later version are ignored") {
   const TempDir dir;
   write_run(dir);
   dir.write("epochs.jsonl", "{\"epoch\":3,\"test.f1\":{\"macro\":0.5}}\n");
   CHECK(read_run(dir.path().string()).epochs[0].epoch == 3);
 }
 
-TEST_CASE("parity records read back, and are none where they were not asked for") {
+TEST_CASE("parity records read back, and there are none unless configured") {
   const TempDir dir;
   CHECK(read_parity(dir.path(), 2).empty());
   ParityRecord record{2, "fc1.weight", 12, {"00ff00ff00ff00ff", 1.5, {1, -2.5}}, {"0123456789abcdef", 2, {3, 4}}};

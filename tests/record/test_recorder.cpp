@@ -25,7 +25,7 @@ record::StepRecord step_number(int64_t step) {
 
 }  // namespace
 
-TEST_CASE("steps reach the file with the epoch that ends") {
+TEST_CASE("steps are written to the file when their epoch ends") {
   const TempDir run;
   record::Recorder recorder(run.path(), 0);
   recorder.step(step_number(1));
@@ -63,7 +63,7 @@ TEST_CASE("only rank 0 writes epochs and the summary") {
   CHECK_FALSE(std::filesystem::exists(run.path() / "summary.json"));
 }
 
-TEST_CASE("the summary stands alone in its folder, without a temporary file") {
+TEST_CASE("the summary leaves no temporary file in its folder") {
   const TempDir run;
   record::Recorder recorder(run.path(), 0);
   record::Summary summary;
@@ -75,14 +75,14 @@ TEST_CASE("the summary stands alone in its folder, without a temporary file") {
   CHECK(files == 3);
 }
 
-TEST_CASE("a run folder that is not there is told by its path at once") {
+TEST_CASE("a missing run folder is reported immediately with its path") {
   const TempDir run;
   const std::string error = error_of([&] { record::Recorder(run.path() / "gone", 0); });
   CHECK(error.starts_with("1: "));
   CHECK(contains(error, (run.path() / "gone/steps-rank0.jsonl").string() + ": No such file or directory"));
 }
 
-TEST_CASE("a full disk is told once, with the path, and does not end the program") {
+TEST_CASE("a full disk is reported once, with the path, and does not end the program") {
   const TempDir run;
   std::filesystem::create_symlink("/dev/full", run.path() / "steps-rank1.jsonl");
   std::optional<record::Recorder> recorder(std::in_place, run.path(), 1);
@@ -90,7 +90,7 @@ TEST_CASE("a full disk is told once, with the path, and does not end the program
   const std::string error = error_of([&] { recorder->flush(); });
   CHECK(error.starts_with("1: "));
   CHECK(contains(error, "steps-rank1.jsonl: No space left on device"));
-  CHECK_NOTHROW(recorder->flush());  // what was refused is not tried again
+  CHECK_NOTHROW(recorder->flush());  // the failed write is not repeated
   recorder->step(step_number(2));
   recorder.reset();  // the destructor logs
 }

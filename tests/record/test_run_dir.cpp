@@ -14,7 +14,7 @@
 using namespace ddprun;
 using namespace ddprun::testing;
 
-TEST_CASE("a run folder is named after the experiment and the time, its parents made as needed") {
+TEST_CASE("a run folder is named after the experiment and the time, and its parents are created") {
   const TempDir dir;
   const std::string path = record::make_run_dir((dir.path() / "a/b").string(), "mnist");
   CHECK(std::filesystem::is_directory(path));
@@ -25,7 +25,7 @@ TEST_CASE("a run folder is named after the experiment and the time, its parents 
   CHECK(std::filesystem::path(path).parent_path() == dir.path() / "a/b");
 }
 
-TEST_CASE("runs that start in the same second get folders of their own") {
+TEST_CASE("runs that start in the same second get different folders") {
   const TempDir dir;
   constexpr int kRuns = 16;
   std::vector<std::string> paths(kRuns);
@@ -38,7 +38,7 @@ TEST_CASE("runs that start in the same second get folders of their own") {
   for (const std::string& path : paths) CHECK(std::filesystem::is_directory(path));
 }
 
-TEST_CASE("the name of a run's folder is read from behind, and others are left alone") {
+TEST_CASE("the name of a run folder is parsed from its end, and other names are ignored") {
   const auto parsed = [](const std::string& folder) {
     const auto parts = record::parse_run_name(folder);
     return parts ? parts->name + " " + parts->time + " " + std::to_string(parts->number) : "";
@@ -58,7 +58,7 @@ TEST_CASE("the name of a run's folder is read from behind, and others are left a
   }
 }
 
-TEST_CASE("an output that is a file is told by its path") {
+TEST_CASE("an output that is a file is reported with its path") {
   const TempDir dir;
   const std::string file = dir.write("runs", "not a folder");
   const std::string error = error_of([&] { record::make_run_dir(file, "x"); });

@@ -28,7 +28,7 @@ json first_named(const json& events, const std::string& name, int pid) {
 
 }  // namespace
 
-TEST_CASE("the ranks' traces become one, on one clock, each rank a process with a name") {
+TEST_CASE("the ranks' traces are merged on one clock, with each rank as a named process") {
   const TempDir dir;
   record::write_trace(dir.path(), 0, {{{"forward", 5'000'000, 7'500'500, 1, {{"step", 3}}}}, {{1, "phases"}}});
   record::write_trace(dir.path(), 1, {{{"forward", 4'000'000, 4'250'000, 1, {{"step", 3}}}}, {{1, "phases"}}});
@@ -36,7 +36,7 @@ TEST_CASE("the ranks' traces become one, on one clock, each rank a process with 
   const json events = events_of(dir);
   const json first = first_named(events, "forward", 0), second = first_named(events, "forward", 1);
   CHECK(first.at("ph") == "X");
-  CHECK(first.at("ts") == 1000.0);  // microseconds after the first span of all
+  CHECK(first.at("ts") == 1000.0);  // microseconds after the first span of all ranks
   CHECK(first.at("dur") == 2500.5);
   CHECK(first.at("tid") == 1);
   CHECK(first.at("args").at("step") == 3);
@@ -46,20 +46,20 @@ TEST_CASE("the ranks' traces become one, on one clock, each rank a process with 
   CHECK_FALSE(std::filesystem::exists(dir.path() / "trace/rank0.json"));
 }
 
-TEST_CASE("a name of any bytes makes a trace that can be read") {
+TEST_CASE("a name with any bytes gives a valid trace") {
   const TempDir dir;
   record::write_trace(dir.path(), 0, {{{"a\"b\n\xff", 1, 2, 0, {}}}, {}});
   record::merge_traces(dir.path(), 1);
   CHECK(events_of(dir).back().at("name").get<std::string>().starts_with("a\"b\n"));
 }
 
-TEST_CASE("a rank's part that is missing is named") {
+TEST_CASE("a missing part of a rank is named") {
   const TempDir dir;
   record::write_trace(dir.path(), 0, {});
   CHECK(testing::error_of([&] { record::merge_traces(dir.path(), 2); }).find("/trace/rank1.json") != std::string::npos);
 }
 
-TEST_CASE("a folder that cannot be made is named") {
+TEST_CASE("a folder that cannot be created is named") {
   const TempDir dir;
   dir.write("trace", "a file");
   CHECK(testing::error_of([&] {

@@ -1,4 +1,4 @@
-"""cmake/setup/incomplete.py, which decides what of an environment has to be installed again."""
+"""Tests cmake/setup/incomplete.py, which finds the packages of an environment that must be installed again."""
 import pathlib
 import subprocess
 import sys

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# install_test.sh BUILD: installs the build, moves the prefix elsewhere, and uses it as a stranger would: runs the
-# program, and builds, installs and lists plugins out of tree.
+# install_test.sh BUILD: installs the build, moves the prefix, and uses it as a user does: runs the program, and builds,
+# installs and lists plugins out of tree.
 set -euo pipefail
 build=$1
 here=$(cd "$(dirname "$0")" && pwd)
 box=$(mktemp -d "${TMPDIR:-/tmp}/ddprun-install-XXXXXX")
 trap 'rm -rf "$box"' EXIT
 fail() { echo "FAILED: $*"; exit 1; }
-# Nothing may be found by the environment instead of by the prefix.
+# All files must be found through the prefix, not through the environment.
 unset DDPRUN_PLUGIN_PATH LD_LIBRARY_PATH CMAKE_PREFIX_PATH
 
 cmake --install "$build" --prefix "$box/first" >"$box/install.log"

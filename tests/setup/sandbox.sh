@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2016,SC2034,SC2154
-# A clone and a PATH in a temporary folder for one test of the set-up. Sourced. Nothing on this PATH reaches the network
-# or installs anything: the tools are recorders, and the rest are links to the real ones.
+# To be sourced. A clone and a PATH in a temporary folder for one test of the set-up. Nothing on this PATH uses the
+# network or installs anything: tools are fakes that record their calls, or links to harmless real ones.
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 real_tools=(awk basename bash cat chmod comm cp dirname env flock grep head mkdir mv nproc paste readlink realpath rm
   script sed sleep sort tail tee touch wc)
@@ -18,7 +18,7 @@ make_sandbox() {
   done
   for tool in "${real_tools[@]}"; do ln -s "$(command -v "$tool")" "$box/bin/$tool"; done
   : >"$box/calls"
-  # Debian has everything, we are root, python3 has no torch, CMake configures, ninja has nothing to do.
+  # All Debian packages are installed, the user is root, python3 has no torch, CMake works, ninja has nothing to do.
   entries "$source_dir"/cmake/setup/packages{,-tests}.txt >"$box/installed"
   fake dpkg-query 'while read -r package; do echo "installed $package"; done <"$BOX/installed"'
   fake apt-get ''
@@ -34,7 +34,7 @@ make_sandbox() {
   make_charts
 }
 
-# The environment of UCX, complete; its python records under a name of its own.
+# The complete environment of UCX; its python records its calls under a separate name.
 make_ucx() {
   ucx=$box/home/.cache/ddprun/ucx-1.22.0
   mkdir -p "$ucx/bin" "$ucx/lib/python3.11/site-packages/libucx"
@@ -43,7 +43,7 @@ make_ucx() {
   entries "$clone/cmake/setup/ucx.txt" >"$ucx/ddprun-complete.txt"
 }
 
-# The environment of NCCL, likewise.
+# The same for NCCL.
 make_nccl() {
   nccl=$box/home/.cache/ddprun/nccl-2.28.9
   mkdir -p "$nccl/bin" "$nccl/lib/python3.11/site-packages/nvidia"
@@ -52,7 +52,7 @@ make_nccl() {
   entries "$clone"/cmake/setup/nccl{,-cuda,-headers}.txt >"$nccl/ddprun-complete.txt"
 }
 
-# The environment that charts are drawn with, likewise.
+# The same for charts.
 make_charts() {
   charts=$box/home/.cache/ddprun/charts-1.9.0
   mkdir -p "$charts/bin"
@@ -71,14 +71,14 @@ fake() {
   chmod +x "$box/bin/$1"
 }
 
-# A LibTorch folder of a version, with what the set-up looks at.
+# A LibTorch folder of a version, with the files that the set-up reads.
 make_torch() {
   mkdir -p "$1/include/ATen" "$1/include/torch/headeronly" "$1/lib"
   touch "$1/include/ATen/ATen.h" "$1/lib/libtorch_cpu.so" "$1/lib/libc10.so" "$1/__init__.py"
   printf '#define TORCH_VERSION_%s\n' "MAJOR ${2%.*}" "MINOR ${2#*.}" "PATCH 0" >"$1/include/torch/headeronly/version.h"
 }
 
-# Our own environment, complete for the lists; its python records, and says of nothing that it is incomplete.
+# The environment of ddprun, complete for the given lists; its python records its calls, and reports nothing incomplete.
 make_environment() {
   venv=$box/home/.cache/ddprun/torch-2.11.0
   mkdir -p "$venv/bin"
@@ -89,8 +89,7 @@ make_environment() {
   if (($#)); then entries "${@/#/$clone/cmake/setup/}" | sort -u >"$venv/ddprun-complete.txt"; fi
 }
 
-# run COMMAND...: in the clone, with this PATH and nothing else of the environment; sets status, output (stdout),
-# errors.
+# run COMMAND...: runs it in the clone, with only this PATH in the environment; sets status, output (stdout) and errors.
 run() {
   status=0
   (cd "$clone" && exec env -i HOME="$box/home" PATH="$box/bin" "${variables[@]}" "$@") \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup_test.sh [PART OF A NAME]: the set-up's logic, with recorders in place of apt, pip, CMake and ninja.
+# setup_test.sh [PART OF A NAME]: tests the set-up with fake tools that record calls of apt, pip, CMake and ninja.
 # shellcheck disable=SC2016,SC2317
 set -uo pipefail
 # shellcheck source=tests/setup/sandbox.sh

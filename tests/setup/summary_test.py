@@ -1,4 +1,4 @@
-"""tests/summary.py, which decides whether ./run-tests has passed."""
+"""Tests tests/summary.py, which decides whether ./run-tests has passed."""
 import contextlib
 import io
 import pathlib
@@ -9,7 +9,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import summary  # noqa: E402
 
-# As ctest 3.25 writes them.
+# As written by ctest 3.25.
 PASSED = '<testcase name="good" status="run"><system-out>fine</system-out></testcase>'
 FAILED = ('<testcase name="bad" status="fail" time="1.04"><failure message=""/>'
           "<system-out>a\nb\n</system-out></testcase>")
@@ -23,7 +23,7 @@ PARTLY = ('<testcase name="partly" status="run"><system-out>ok 1\nskipped: no GP
 
 class Summary(unittest.TestCase):
     def run_on(self, **suites):
-        """Gives the exit code and the printed lines for presets with these test cases."""
+        """Returns the exit code and the printed lines for presets with these test cases."""
         with tempfile.TemporaryDirectory() as folder:
             arguments = []
             for preset, cases in suites.items():

@@ -1,4 +1,4 @@
-// A data set of one number a sample, and whether it is even.
+// A data set of numbers; the class says whether a number is even.
 #include "ddprun/plugin/dataset_options.hpp"
 
 namespace {
