@@ -4,7 +4,7 @@
 namespace ddprun::config {
 namespace {
 
-constexpr double max_seed = 4294967295.0;      // leaves every generator room for seed + epoch
+constexpr double max_seed = 4294967295.0;      // so that seed + epoch is in the range of every generator
 constexpr double max_processes = 1024;         // on one host; more is probably a typing error
 constexpr double max_bucket_mb = 64 * 1024.0;  // MiB
 

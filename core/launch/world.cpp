@@ -111,7 +111,7 @@ World ranks_from(const Variables& launcher) {
   return world;
 }
 
-// RANK and WORLD_SIZE beside those of a launcher.
+// RANK and WORLD_SIZE may be set as well as the variables of a launcher.
 void refuse_contradictions(const World& world, const Variables& launcher) {
   const auto compare = [&](const char* theirs, int value, const char* plain) {
     const std::string text = value_of(plain);
