@@ -23,6 +23,8 @@ struct Variables {
   const char* local_size = nullptr;
   const char* job = nullptr;          // an id of the job
   const char* part_of_job = nullptr;  // and of its step or restart
+  const char* hosts = nullptr;        // how many hosts, and their list
+  const char* host_list = nullptr;
 };
 
 constexpr Variables kOwn = {
@@ -39,7 +41,7 @@ constexpr Variables kLaunchers[] = {
     {"Hydra", "MPI_LOCALRANKID", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
     {"PALS", "PALS_RANKID", "PALS_RANKID", "PMI_SIZE", "PMI_LOCAL_RANK", "PMI_LOCAL_SIZE", "PALS_APID"},
     {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr, nullptr, "SLURM_JOB_ID",
-     "SLURM_STEP_ID"},
+     "SLURM_STEP_ID", "SLURM_STEP_NUM_NODES", "SLURM_STEP_NODELIST"},
     {"a PMI launcher", "PMI_RANK", "PMI_RANK", "PMI_SIZE", "PMI_LOCAL_RANK", "PMI_LOCAL_SIZE"}};
 constexpr Variables kEnvironment = {"env://", nullptr, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
 // Ranks of launchers of which the other variables are not known here.
@@ -147,11 +149,8 @@ std::string first_host(const std::string& list) {
 
 std::string address_of(const World& world, const Variables& launcher) {
   if (const std::string given = value_of("MASTER_ADDR"); !given.empty()) return given;
-  if (world.local_size == world.size || value_of("SLURM_STEP_NUM_NODES") == "1") return "127.0.0.1";
-  const std::string hosts = value_of("SLURM_STEP_NODELIST");
-  if (launcher.job != nullptr && std::string_view(launcher.job) == "SLURM_JOB_ID" && !hosts.empty()) {
-    return first_host(hosts);
-  }
+  if (world.local_size == world.size || value_of(launcher.hosts) == "1") return "127.0.0.1";
+  if (const std::string hosts = value_of(launcher.host_list); !hosts.empty()) return first_host(hosts);
   refuse("MASTER_ADDR is not set, and " + world.launcher +
          " started ranks on several hosts: set it to the host of rank 0, and MASTER_PORT to a free port there");
 }

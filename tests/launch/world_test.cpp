@@ -209,6 +209,10 @@ TEST_CASE("the launchers of MPI give a world, and meet on this host if all ranks
 TEST_CASE("where an MPI launcher does not say where to meet, the variable to set is named") {
   check_refused(with(kOpenMpi, "OMPI_COMM_WORLD_SIZE", "8"), "MASTER_ADDR is not set");
   check_refused(without(kHydra, "MASTER_PORT"), "MASTER_PORT is not set");
+  // Open MPI's daemon on another host runs in a step of one host.
+  Variables in_step = with(kSlurm, "SLURM_STEP_NUM_NODES", "1");
+  in_step.insert(kOpenMpi.begin(), kOpenMpi.end());
+  check_refused(with(in_step, "OMPI_COMM_WORLD_SIZE", "8"), "MASTER_ADDR is not set");
   const Environment environment(kHydra);
   CHECK(discover(std::nullopt)->launcher == "Hydra");
   CHECK(discover(std::nullopt)->master_port == 29500);
