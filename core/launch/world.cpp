@@ -169,17 +169,19 @@ void find_master(World& world, const Variables& launcher) {
   }
 }
 
-void refuse_nproc(const World& world, const Variables& launcher, std::optional<int> nproc) {
-  if (!nproc || world.local_size == 0 || *nproc == world.local_size) return;
-  refuse(std::string(launcher.local_size) + " = " + std::to_string(world.local_size) + " contradicts launch.nproc = " +
-         std::to_string(*nproc) + ": " + world.launcher + " has started the ranks; leave launch.nproc out");
+// `what`: where local_size comes from.
+void refuse_nproc(const World& world, const std::string& what) {
+  if (!world.nproc || *world.nproc == world.local_size) return;
+  refuse(what + " = " + std::to_string(world.local_size) + " contradicts launch.nproc = " +
+         std::to_string(*world.nproc) + ": " + world.launcher + " has started the ranks; leave launch.nproc out");
 }
 
 std::optional<World> from(const Variables& launcher, std::optional<int> nproc) {
   World world = ranks_from(launcher);
   refuse_contradictions(world, launcher);
   find_master(world, launcher);
-  refuse_nproc(world, launcher, nproc);
+  world.nproc = nproc;
+  if (world.local_size > 0) refuse_nproc(world, launcher.local_size);
   return world;
 }
 
@@ -190,7 +192,8 @@ std::optional<World> discover(std::optional<int> nproc) {
     World world = ranks_from(kOwn);
     world.job_dir = require(kOwn, "DDPRUN_JOB_DIR");
     require(kOwn, kOwn.local_size);
-    refuse_nproc(world, kOwn, nproc);
+    world.nproc = nproc;
+    refuse_nproc(world, kOwn.local_size);
     return world;
   }
   for (const Variables& launcher : kLaunchers) {
@@ -224,6 +227,7 @@ void locate(World& world, Store& store, std::chrono::milliseconds timeout) {
   const auto hosts = allgather(store, "host", world.rank, world.size, here, timeout);
   world.local_rank = static_cast<int>(std::count(hosts.begin(), hosts.begin() + world.rank, here));
   world.local_size = static_cast<int>(std::count(hosts.begin(), hosts.end(), here));
+  refuse_nproc(world, "the number of ranks on this host");
 }
 
 }  // namespace ddprun::launch

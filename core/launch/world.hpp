@@ -14,7 +14,8 @@ struct World {
   int rank = 0;
   int size = 1;
   int local_rank = 0;
-  int local_size = 1;  // ranks on this host; 0 if the launcher does not say, until locate()
+  int local_size = 1;        // ranks on this host; 0 if the launcher does not say, until locate()
+  std::optional<int> nproc;  // the local_size that the command line demands
 
   std::string launcher = "ddprun";  // who started the ranks, for messages
   // ddprun's own launcher: the private folder with store, progress table and failure records; else empty.
@@ -42,7 +43,7 @@ struct World {
 std::optional<World> discover(std::optional<int> nproc);
 
 // Sets local_rank and local_size if they are not known: ranks with the same kernel, IPC and PID namespaces are on one
-// host. Collective if local_size is 0. Throws as Store::get.
+// host. Collective if local_size is 0. Throws as Store::get, and Error(rendezvous) if world.nproc is another number.
 void locate(World& world, Store& store, std::chrono::milliseconds timeout);
 
 }  // namespace ddprun::launch

@@ -299,4 +299,22 @@ TEST_CASE("ranks that meet find out which of them share a host") {
   CHECK(second.local_size == 1);
 }
 
+TEST_CASE("--set launch.nproc is compared when the ranks have met, if the launcher gives no number") {
+  const InTempDir here;
+  const auto store = folder_store(".");
+  World second;
+  {
+    const Environment environment(kPlain);
+    second = *discover(3);
+  }
+  store->set("host/0", "another host");
+  try {
+    locate(second, *store, std::chrono::milliseconds(1000));
+    FAIL_CHECK("accepted");
+  } catch (const Error& error) {
+    CHECK(error.code() == ExitCode::rendezvous);
+    CHECK(std::string(error.what()).starts_with("the number of ranks on this host = 1 contradicts launch.nproc = 3"));
+  }
+}
+
 }  // namespace
