@@ -14,6 +14,7 @@
 
 namespace ddprun::train {
 
+// One thread per device; a CPU device has its own team of compute threads.
 // Device 0 is the thread that constructs this object; each other device is a thread that runs until the destructor.
 // Every device has as many compute threads as torch::set_num_threads was last given. Only the constructing thread may
 // call.
@@ -46,6 +47,7 @@ class DeviceThreads {
   const at::ThreadLocalState* state_ = nullptr;
 };
 
+// The peak tensor memory of each device if the devices are CPUs, which share one memory.
 // Counts LibTorch's CPU allocations from construction to stop(): parameters, gradients, outputs kept for backward, and
 // temporaries. An allocation counts for the thread that made it, whichever thread frees it. Memory that libraries such
 // as oneDNN allocate for themselves, and the DataLoader's batches, are not counted. Only one object at a time.

@@ -15,6 +15,7 @@
 
 namespace ddprun::train {
 
+// Which steps of a run are replayed as a CUDA graph, and the memory that the graph reads and writes.
 // Training thread only. The decision is equal on all ranks, so that either all ranks replay a step or none does.
 class StepGraph {
  public:

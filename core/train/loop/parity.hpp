@@ -37,6 +37,7 @@ class UlpDistance {
   int64_t count_ = 0;
 };
 
+// parity-rank<N>.jsonl: digests of gradients and weights of the first steps, to find where two runs start to differ.
 // Single-threaded. Writing throws Error(failure) with the path and errno's text.
 class ParityLog final : public Callback {
  public:

@@ -13,6 +13,7 @@
 
 namespace ddprun::train {
 
+// Also works for a training of one rank.
 // Training thread only. All functions but rank, size and async_error are collective. They throw as CommBackend does.
 class RankGroup {
  public:

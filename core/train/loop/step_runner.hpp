@@ -15,6 +15,7 @@
 
 namespace ddprun::train {
 
+// From the [train] section.
 struct StepOptions {
   int64_t accumulate = 1;  // number of micro-batches per batch
   double clip_norm = 0;    // limit of the gradients' global 2-norm; 0: no limit

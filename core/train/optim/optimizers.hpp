@@ -12,6 +12,7 @@
 
 namespace ddprun::train {
 
+// The learning rate of each step is a pure function, so a resumed run needs no saved state for it. Torch-free.
 enum class Decay { none, step, cosine };
 
 // The product of warm-up and decay, as in torch.optim.lr_scheduler.

@@ -13,6 +13,8 @@
 
 namespace ddprun::train {
 
+// Automatic mixed precision (Micikevicius et al. 2018): suitable operations run in half precision; weights and
+// gradients stay float32.
 enum class Amp { off, bf16, fp16 };
 
 // From train.amp of the config, which has been validated.
@@ -41,6 +43,7 @@ struct ScalerState {
   int64_t growth_tracker = 0;  // steps without overflow since the scale last changed
 };
 
+// Loss scaling for float16, whose smallest positive number is 6e-8: scaling the loss keeps small gradients above it.
 // As torch.amp.GradScaler: the scale halves after a step whose gradients overflowed, and doubles after 2000 steps in a
 // row without overflow. The state is on the gradients' device; only state() waits for the device. Single-threaded.
 class GradScaler {

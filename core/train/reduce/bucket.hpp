@@ -12,6 +12,7 @@
 
 namespace ddprun::train {
 
+// One allreduce of a bucket.
 struct Transfer {
   std::size_t bytes = 0;  // payload: the bucket's elements
   // From the call (on a GPU: from when the stream reached it) until all data had arrived, including the wait for slower
@@ -38,6 +39,7 @@ struct BucketPlan {
   std::vector<Slot> slots;
 };
 
+// A pure function, so every rank computes the same plan.
 // Fills buckets in the given order of parameters. A bucket holds one dtype and is complete when it reaches its cap. For
 // a model of one dtype this equals c10d's compute_bucket_assignment_by_size. The first bucket has its own cap: a small
 // one starts communication early (Li et al. 2020, "PyTorch Distributed", section 3.2.3). The result lists the buckets
@@ -46,6 +48,8 @@ std::vector<BucketPlan> plan_buckets(const std::vector<ParameterInfo>& parameter
                                      const std::vector<std::size_t>& order, std::size_t first_cap_bytes,
                                      std::size_t cap_bytes);
 
+// Contiguous memory with a view for each gradient. The backend allocates it, or LibTorch on a GPU if the backend has no
+// CUDA memory.
 class Bucket {
  public:
   // Collective, because it allocates from the backend.
