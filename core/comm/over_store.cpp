@@ -7,7 +7,7 @@ namespace ddprun::comm {
 std::function<std::vector<std::string>(std::string_view)> gather_over(launch::Store& store, std::string name, int rank,
                                                                       int size, std::chrono::milliseconds timeout) {
   return [&store, name = std::move(name), rank, size, timeout, round = 0](std::string_view value) mutable {
-    return launch::allgather(store, name + "-" + std::to_string(round++), rank, size, value, timeout);
+    return store.allgather(name + "-" + std::to_string(round++), rank, size, value, timeout);
   };
 }
 

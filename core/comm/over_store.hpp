@@ -14,7 +14,7 @@
 namespace ddprun::comm {
 
 // An allgather through `store` that can be called any number of times: the n-th call is "<name>-<n>" there. All ranks
-// call it alike. Throws as launch::allgather. The store outlives it.
+// call it alike. Throws as Store::allgather. The store outlives it.
 std::function<std::vector<std::string>(std::string_view)> gather_over(launch::Store& store, std::string name, int rank,
                                                                       int size, std::chrono::milliseconds timeout);
 

@@ -34,25 +34,30 @@ bool is_missing(Store& store, const std::string& key) try {
   }
   // All ranks arrived meanwhile, but too late: report the first error.
   if (missing.empty()) throw Error(ExitCode::rendezvous, reason);
-  throw Error(ExitCode::rendezvous, "rendezvous \"" + name + "\": waited " + std::to_string(waited.count()) +
-                                        " ms; of " + std::to_string(size) + " ranks these did not come: " + missing);
+  throw_missing_ranks(name, size, waited, missing);
 }
 
 }  // namespace
 
-std::vector<std::string> allgather(Store& store, const std::string& name, int rank, int size, std::string_view value,
-                                   std::chrono::milliseconds timeout) {
+void throw_missing_ranks(const std::string& name, int size, std::chrono::milliseconds waited,
+                         const std::string& missing) {
+  throw Error(ExitCode::rendezvous, "rendezvous \"" + name + "\": waited " + std::to_string(waited.count()) +
+                                        " ms; of " + std::to_string(size) + " ranks these did not come: " + missing);
+}
+
+std::vector<std::string> Store::allgather(const std::string& name, int rank, int size, std::string_view value,
+                                          std::chrono::milliseconds timeout) {
   const auto begin = Clock::now();
   const auto deadline = begin + timeout;
-  store.set(key_of(name, rank), value);
+  set(key_of(name, rank), value);
   std::vector<std::string> values(static_cast<std::size_t>(size));
   for (int peer = 0; peer < size; ++peer) {
     try {
-      values[static_cast<std::size_t>(peer)] = store.get(key_of(name, peer), left_until(deadline));
+      values[static_cast<std::size_t>(peer)] = get(key_of(name, peer), left_until(deadline));
     } catch (const Error& error) {
       if (error.code() != ExitCode::rendezvous) throw;
       const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
-      throw_missing(store, name, peer, size, waited, error.what());
+      throw_missing(*this, name, peer, size, waited, error.what());
     }
   }
   return values;

@@ -18,11 +18,15 @@ class Store {
   virtual void set(const std::string& key, std::string_view value) = 0;
   // Waits until the key is set. Throws Error(rendezvous) at the deadline, or if the job fails meanwhile.
   virtual std::string get(const std::string& key, std::chrono::milliseconds timeout) = 0;
+  // Gathers `value` of every rank, in rank order. `name` may be used once per job. All ranks call it. Throws as get;
+  // the message names the ranks that did not come.
+  virtual std::vector<std::string> allgather(const std::string& name, int rank, int size, std::string_view value,
+                                             std::chrono::milliseconds timeout);
 };
 
-// Gathers `value` of every rank, in rank order. `name` may be used once per job. All ranks call it. Throws as get.
-std::vector<std::string> allgather(Store& store, const std::string& name, int rank, int size, std::string_view value,
-                                   std::chrono::milliseconds timeout);
+// The error of an allgather in which ranks are missing: "1, 3".
+[[noreturn]] void throw_missing_ranks(const std::string& name, int size, std::chrono::milliseconds waited,
+                                      const std::string& missing);
 
 // Keys as files in a folder that only this user can access (0700). Each file appears atomically, so that a reader sees
 // a complete value or none. The caller creates and removes the folder.

@@ -224,7 +224,7 @@ void locate(World& world, Store& store, std::chrono::milliseconds timeout) {
   if (world.local_size > 0) return;
   std::string here = host_identity();
   if (here.empty()) here = "rank " + std::to_string(world.rank);
-  const auto hosts = allgather(store, "host", world.rank, world.size, here, timeout);
+  const auto hosts = store.allgather("host", world.rank, world.size, here, timeout);
   world.local_rank = static_cast<int>(std::count(hosts.begin(), hosts.begin() + world.rank, here));
   world.local_size = static_cast<int>(std::count(hosts.begin(), hosts.end(), here));
   refuse_nproc(world, "the number of ranks on this host");

@@ -30,7 +30,7 @@ void meet(Store& store, const World& world) {
   const auto value = [](int rank) {
     return std::string("\0of ", 4) + std::to_string(rank) + " in attempt " + attempt();
   };
-  const auto all = allgather(store, "meet", world.rank, world.size, value(world.rank), kLimit);
+  const auto all = store.allgather("meet", world.rank, world.size, value(world.rank), kLimit);
   require(static_cast<int>(all.size()) == world.size, "allgather gave another number of values");
   for (int rank = 0; rank < world.size; ++rank) {
     require(all[static_cast<std::size_t>(rank)] == value(rank), "allgather gave another value");

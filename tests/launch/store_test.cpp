@@ -209,7 +209,7 @@ TEST_CASE("allgather returns all values to every thread, in rank order") {
       const auto store = folder_store(folder.path());
       for (const char* name : {"first", "second"}) {
         results[static_cast<std::size_t>(rank)] =
-            allgather(*store, name, rank, kSize, name + std::to_string(rank), milliseconds(20000));
+            store->allgather(name, rank, kSize, name + std::to_string(rank), milliseconds(20000));
       }
     });
   }
@@ -229,7 +229,7 @@ TEST_CASE("allgather joins processes") {
       int code = 1;
       try {
         const auto store = folder_store(folder.path());
-        const auto all = allgather(*store, "g", rank, kSize, std::to_string(rank * rank), milliseconds(20000));
+        const auto all = store->allgather("g", rank, kSize, std::to_string(rank * rank), milliseconds(20000));
         code = all == std::vector<std::string>{"0", "1", "4"} ? 0 : 2;
       } catch (const std::exception&) {
       }
@@ -248,7 +248,7 @@ TEST_CASE("allgather names the missing ranks") {
   const TempDir folder;
   const auto store = folder_store(folder.path());
   store->set("init/2", "");
-  const Error error = error_of([&] { allgather(*store, "init", 0, 5, "", milliseconds(50)); });
+  const Error error = error_of([&] { store->allgather("init", 0, 5, "", milliseconds(50)); });
   CHECK(error.code() == ExitCode::rendezvous);
   CHECK(contains(error.what(), "\"init\""));
   CHECK(contains(error.what(), "did not come: 1, 3, 4"));

@@ -43,7 +43,7 @@ std::string first_difference(const std::string& a, const std::string& b) {
 
 void compare_identities(const Assembly& assembly, launch::Store& store, const launch::World& world,
                         std::chrono::milliseconds timeout) {
-  const auto all = launch::allgather(store, "identity", world.rank, world.size, identity(assembly), timeout);
+  const auto all = store.allgather("identity", world.rank, world.size, identity(assembly), timeout);
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank] == all[0]) continue;
     throw Error(ExitCode::rendezvous, "rank 0 and rank " + std::to_string(rank) +

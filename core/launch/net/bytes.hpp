@@ -1,0 +1,54 @@
+// The encoding of the store's messages: numbers in little-endian order, strings after their length.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace ddprun::launch {
+
+class ByteWriter {
+ public:
+  ByteWriter& number(uint64_t value) {
+    for (int shift = 0; shift < 64; shift += 8) bytes_ += static_cast<char>(value >> shift & 0xff);
+    return *this;
+  }
+  ByteWriter& text(std::string_view value) {
+    number(value.size());
+    bytes_ += value;
+    return *this;
+  }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+// Throws std::out_of_range if the bytes end too early. Never reads or allocates more than the bytes given.
+class ByteReader {
+ public:
+  explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}
+
+  uint64_t number() {
+    const std::string_view part = next(8);
+    uint64_t value = 0;
+    for (int byte = 7; byte >= 0; --byte)
+      value = value << 8 | static_cast<unsigned char>(part[static_cast<unsigned>(byte)]);
+    return value;
+  }
+  std::string text() { return std::string(next(number())); }
+  bool empty() const { return bytes_.empty(); }
+
+ private:
+  std::string_view next(uint64_t size) {
+    if (size > bytes_.size()) throw std::out_of_range("a message ends too early");
+    const std::string_view part = bytes_.substr(0, size);
+    bytes_.remove_prefix(size);
+    return part;
+  }
+
+  std::string_view bytes_;
+};
+
+}  // namespace ddprun::launch

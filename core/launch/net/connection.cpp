@@ -1,0 +1,225 @@
+#include "launch/net/connection.hpp"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "ddprun/error.hpp"
+#include "launch/net/protocol.hpp"
+
+namespace ddprun::launch {
+namespace {
+
+using Clock = Connection::Clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kResolveLimit{2000};
+constexpr milliseconds kAttempt{1000};  // then connect again: a packet filter may drop packets silently
+constexpr milliseconds kPause{20};
+constexpr milliseconds kGreeting{2000};
+
+int until(Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30));
+}
+
+bool wait_for(int fd, short events, Clock::time_point deadline) {
+  pollfd entry{fd, events, 0};
+  while (true) {
+    const int ready = ::poll(&entry, 1, until(deadline));
+    if (ready > 0) return true;
+    if (ready == 0 && Clock::now() >= deadline) return false;
+  }
+}
+
+using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+
+Addresses resolve(const StoreAddress& address) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  const auto give_up = Clock::now() + kResolveLimit;
+  while (true) {
+    addrinfo* found = nullptr;
+    const int error = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
+    if (error == 0) return {found, ::freeaddrinfo};
+    if (Clock::now() >= give_up || error == EAI_FAMILY || error == EAI_MEMORY) {
+      throw Error(ExitCode::rendezvous, "the master's name \"" + address.host + "\" cannot be resolved: " +
+                                            ::gai_strerror(error) + "; use a name or an address that this host knows");
+    }
+    std::this_thread::sleep_for(milliseconds(200));
+  }
+}
+
+std::string numeric(const sockaddr* address, socklen_t size) {
+  std::array<char, NI_MAXHOST> text{};
+  const int error = ::getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
+  return error == 0 ? text.data() : "";
+}
+
+// An errno, or 0 for a connection.
+int try_connect(const addrinfo& entry, UniqueFd& socket, Clock::time_point deadline) {
+  socket = UniqueFd(::socket(entry.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return errno;
+  if (::connect(socket.get(), entry.ai_addr, entry.ai_addrlen) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  if (!wait_for(socket.get(), POLLOUT, deadline)) return ETIMEDOUT;
+  int error = 0;
+  socklen_t size = sizeof error;
+  ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  return error;
+}
+
+// A host that vanishes sends no more packets. The kernel then ends the connection after three seconds, also if nothing
+// is being sent.
+void watch_peer(int socket) {
+  const auto set = [&](int level, int name, int value) { ::setsockopt(socket, level, name, &value, sizeof value); };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 2);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 3000);
+}
+
+void send_all(int socket, std::string_view bytes, const auto& lose) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent > 0) bytes.remove_prefix(static_cast<std::size_t>(sent));
+    if (sent >= 0 || errno == EINTR) continue;
+    if (errno != EAGAIN) lose(std::strerror(errno));
+    wait_for(socket, POLLOUT, Clock::now() + kAttempt);
+  }
+}
+
+}  // namespace
+
+Connection::Connection(const StoreAddress& address, Clock::time_point deadline)
+    : name_("the store at " + address.text()) {
+  while (true) {
+    connect(address, deadline);
+    try {
+      greet(address, deadline);
+      return;
+    } catch (const Error& error) {
+      // The server closes connections when too many are made at once; a later attempt succeeds.
+      if (error.code() != ExitCode::peer || Clock::now() >= deadline) throw Error(ExitCode::rendezvous, error.what());
+    }
+    received_.clear();
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+void Connection::connect(const StoreAddress& address, Clock::time_point deadline) {
+  const auto begin = Clock::now();
+  const Addresses addresses = resolve(address);
+  while (true) {
+    int error = 0;
+    for (const addrinfo* entry = addresses.get(); entry != nullptr; entry = entry->ai_next) {
+      error = try_connect(*entry, socket_, std::min(deadline, Clock::now() + kAttempt));
+      if (error != 0) continue;
+      watch_peer(socket_.get());
+      sockaddr_storage local{};
+      socklen_t size = sizeof local;
+      ::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&local), &size);
+      local_ = numeric(reinterpret_cast<const sockaddr*>(&local), size);
+      return;
+    }
+    if (Clock::now() >= deadline) {
+      const auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - begin).count();
+      throw Error(ExitCode::rendezvous, "cannot reach " + name_ + " within " + std::to_string(waited) +
+                                            " ms: " + std::strerror(error) +
+                                            "; is the process of rank 0 there, and the port open?");
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+void Connection::greet(const StoreAddress& address, Clock::time_point deadline) {
+  const std::string nonce = make_nonce();
+  const auto lost = [this](const std::string& reason) { lose(reason); };
+  send_all(socket_.get(), std::string(kHello) + nonce, lost);
+  const auto limit = std::min(deadline, Clock::now() + kGreeting);
+  while (received_.size() < kAnswerBytes) {
+    if (!wait_for(socket_.get(), POLLIN, limit)) {
+      throw Error(ExitCode::rendezvous,
+                  name_ + " does not answer as a store of ddprun: does another program have this port?");
+    }
+    read_some();
+    const std::size_t known = std::min(received_.size(), kHello.size());
+    if (received_.substr(0, known) == kHello.substr(0, known)) continue;
+    throw Error(ExitCode::rendezvous, name_ +
+                                          " is not a store of ddprun, or one of another version: does another program "
+                                          "have this port?");
+  }
+  const std::string server_nonce = received_.substr(kHello.size(), kNonceBytes);
+  const std::string server_proof = received_.substr(kFirstBytes, kProofBytes);
+  received_.erase(0, kAnswerBytes);
+  if (!equal_proofs(server_proof, proof(address.secret, "server", nonce, server_nonce))) {
+    throw Error(ExitCode::rendezvous,
+                name_ + (address.secret.empty() ? " asks for a secret: set DDPRUN_SECRET to that of the job"
+                                                : " has another secret: set DDPRUN_SECRET to the "
+                                                  "same value on all hosts"));
+  }
+  send_all(socket_.get(), proof(address.secret, "client", nonce, server_nonce), lost);
+}
+
+void Connection::send(const ByteWriter& payload) {
+  const auto lost = [this](const std::string& reason) { lose(reason); };
+  if (payload.bytes().size() > kLongestFrame) {
+    throw Error(ExitCode::rendezvous, name_ + ": a value of " + std::to_string(payload.bytes().size()) +
+                                          " bytes is too long; at most " + std::to_string(kLongestFrame) +
+                                          " are possible");
+  }
+  send_all(socket_.get(), frame_header(payload.bytes().size()) + payload.bytes(), lost);
+}
+
+std::string Connection::receive(Clock::time_point deadline) {
+  std::string payload;
+  while (!poll(payload)) {
+    if (wait_for(socket_.get(), POLLIN, deadline)) continue;
+    throw Error(ExitCode::rendezvous, name_ + " does not answer");
+  }
+  return payload;
+}
+
+bool Connection::poll(std::string& payload) {
+  while (!take_frame(payload)) {
+    if (!read_some()) return false;
+  }
+  return true;
+}
+
+bool Connection::take_frame(std::string& payload) {
+  if (received_.size() < 4) return false;
+  const std::size_t length = frame_length(received_);
+  if (received_.size() < 4 + length) return false;
+  payload = received_.substr(4, length);
+  received_.erase(0, 4 + length);
+  return true;
+}
+
+bool Connection::read_some() {
+  std::array<char, 65536> buffer;
+  const ssize_t got = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
+  if (got > 0) received_.append(buffer.data(), static_cast<std::size_t>(got));
+  if (got == 0) lose("it has closed the connection");
+  if (got < 0 && errno != EAGAIN && errno != EINTR) lose(std::strerror(errno));
+  return got > 0;
+}
+
+void Connection::lose(const std::string& reason) const {
+  throw Error(ExitCode::peer, "lost " + name_ + ": " + reason);
+}
+
+}  // namespace ddprun::launch

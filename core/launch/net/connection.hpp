@@ -1,0 +1,56 @@
+// A client's connection to the store's server.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "launch/net/bytes.hpp"
+#include "launch/net/secret.hpp"
+#include "launch/unique_fd.hpp"
+
+namespace ddprun::launch {
+
+// Where the server is, and what it asks for.
+struct StoreAddress {
+  std::string host;  // a name or a numeric address
+  int port = 0;
+  Secret secret;
+
+  std::string text() const { return host + ":" + std::to_string(port); }  // IPv6: "[::1]:29500"
+};
+
+// Single-threaded. A connection that has thrown cannot be used again.
+class Connection {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Connects, and proves the secret in both directions. Tries again until the deadline, because the server may start
+  // later. Throws Error(rendezvous): the name is unknown (after 2 s), the server cannot be reached, it is no store, or
+  // it has another secret.
+  Connection(const StoreAddress& address, Clock::time_point deadline);
+
+  // Blocks until the server has accepted the frame. Throws Error(peer) if the connection is lost.
+  void send(const ByteWriter& payload);
+  // The next frame. Blocks; throws Error(rendezvous) at the deadline, Error(peer) if the connection is lost.
+  std::string receive(Clock::time_point deadline);
+  // The next frame if there is one; never blocks. Throws Error(peer) if the connection is lost.
+  bool poll(std::string& payload);
+
+  int fd() const { return socket_.get(); }
+  const std::string& local_address() const { return local_; }  // numeric: of this host, as the server sees it
+
+ private:
+  void connect(const StoreAddress& address, Clock::time_point deadline);
+  void greet(const StoreAddress& address, Clock::time_point deadline);
+  bool take_frame(std::string& payload);
+  bool read_some();
+  [[noreturn]] void lose(const std::string& reason) const;
+
+  std::string name_;  // "the store at HOST:PORT"
+  std::string local_;
+  UniqueFd socket_;
+  std::string received_;
+};
+
+}  // namespace ddprun::launch

@@ -1,0 +1,248 @@
+#include "launch/net/hub.hpp"
+
+#include <algorithm>
+
+#include "launch/net/bytes.hpp"
+#include "launch/net/protocol.hpp"
+
+namespace ddprun::launch {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr uint64_t kLargestJob = 1 << 20;
+constexpr uint64_t kMostMilliseconds = uint64_t{1} << 40;
+
+std::shared_ptr<const std::string> frame(const ByteWriter& payload) {
+  return std::make_shared<const std::string>(frame_header(payload.bytes().size()) + payload.bytes());
+}
+
+ByteWriter reply(Reply kind) {
+  ByteWriter writer;
+  writer.number(static_cast<uint64_t>(kind));
+  return writer;
+}
+
+void refuse(const Hub::ClientPtr& client, const std::string& reason) {
+  client->send(frame(reply(Reply::refused).text(reason)));
+}
+
+}  // namespace
+
+void Hub::handle(const ClientPtr& client, std::string_view bytes, Clock::time_point now) {
+  ByteReader reader(bytes);
+  const auto deadline = [&] { return now + milliseconds(std::min(reader.number(), kMostMilliseconds)); };
+  switch (static_cast<Request>(reader.number())) {
+    case Request::set: {
+      std::string key = reader.text();
+      return set(client, std::move(key), reader.text());
+    }
+    case Request::get: {
+      const std::string key = reader.text();
+      return get({client, deadline()}, key);
+    }
+    case Request::gather: {
+      const std::string name = reader.text();
+      const uint64_t rank = reader.number(), size = reader.number();
+      std::string value = reader.text();
+      return gather({client, deadline()}, name, rank, size, std::move(value));
+    }
+    case Request::join: {
+      const uint64_t node = reader.number(), nodes = reader.number();
+      const auto until = deadline();
+      return join(client, node, nodes, reader.text(), until);
+    }
+    case Request::event: return pass_on(client, reader.text());
+    case Request::leave:
+      broken_ = true;
+      std::erase_if(joined_, [&](const auto& entry) { return entry.second.client == client; });
+      return client->send(frame(reply(Reply::done)));
+    case Request::ping:
+      if (const auto node = node_of(client)) joined_.at(*node).time = now;
+      return client->send(frame(reply(Reply::pong)));
+  }
+  throw std::out_of_range("an unknown request");
+}
+
+bool Hub::take_memory(const ClientPtr& client, std::size_t bytes) {
+  if (bytes_ + bytes <= kMostBytes) {
+    bytes_ += bytes;
+    return true;
+  }
+  refuse(client, "the store is full: its values may have " + std::to_string(kMostBytes >> 20) + " MiB in all");
+  return false;
+}
+
+void Hub::set(const ClientPtr& client, std::string key, std::string value) {
+  if (values_.count(key) > 0) {
+    return refuse(client, "store: the key \"" + key + "\" is set already; each is set once per job");
+  }
+  if (!take_memory(client, key.size() + value.size())) return;
+  if (const auto waiting = getters_.find(key); waiting != getters_.end()) {
+    const auto found = frame(reply(Reply::value).text(value));
+    for (const Waiter& waiter : waiting->second) waiter.client->send(found);
+    getters_.erase(waiting);
+  }
+  values_.emplace(std::move(key), std::move(value));
+  client->send(frame(reply(Reply::done)));
+}
+
+void Hub::get(const Waiter& waiter, const std::string& key) {
+  if (const auto found = values_.find(key); found != values_.end()) {
+    return waiter.client->send(frame(reply(Reply::value).text(found->second)));
+  }
+  getters_[key].push_back(waiter);
+}
+
+void Hub::gather(const Waiter& waiter, const std::string& name, uint64_t rank, uint64_t size, std::string value) {
+  if (size == 0 || size > kLargestJob || rank >= size) throw std::out_of_range("a rank outside the job");
+  Gather& all = gathers_[name];
+  if (all.values.empty()) {
+    all.values.resize(size);
+    all.addresses.resize(size);
+    all.missing = size;
+  }
+  if (all.values.size() != size) {
+    return refuse(waiter.client, "rank " + std::to_string(rank) + " (" + waiter.client->address() + ") has a job of " +
+                                     std::to_string(size) + " ranks, and others have one of " +
+                                     std::to_string(all.values.size()) + ": give all ranks the same world size");
+  }
+  if (all.values[rank]) {
+    return refuse(waiter.client, "two processes are rank " + std::to_string(rank) + ", at " + all.addresses[rank] +
+                                     " and " + waiter.client->address() + ": give each process its own rank");
+  }
+  if (!take_memory(waiter.client, value.size())) return;
+  all.values[rank] = std::move(value);
+  all.addresses[rank] = waiter.client->address();
+  all.waiters.push_back(waiter);
+  if (--all.missing > 0) return;
+
+  ByteWriter writer = reply(Reply::values);
+  for (auto& each : all.values) {
+    writer.text(*each);
+    bytes_ -= each->size();
+    each = "";  // nobody asks again
+  }
+  const auto values = frame(writer);
+  for (const Waiter& each : all.waiters) each.client->send(values);
+  all.waiters.clear();
+}
+
+std::optional<uint64_t> Hub::node_of(const ClientPtr& client) const {
+  for (const auto& [rank, node] : joined_) {
+    if (node.client == client) return rank;
+  }
+  return std::nullopt;
+}
+
+void Hub::join(const ClientPtr& client, uint64_t node, uint64_t nodes, std::string info, Clock::time_point deadline) {
+  if (nodes == 0 || nodes > kLargestJob || node >= nodes) throw std::out_of_range("a node outside the job");
+  if (nodes_ == 0) nodes_ = nodes;
+  if (nodes != nodes_) {
+    return refuse(client, "this node has --nnodes " + std::to_string(nodes) + ", and the first has " +
+                              std::to_string(nodes_) + ": give all nodes the same number");
+  }
+  // After a failure, the new connection of a node may arrive before its old one has ended.
+  const Node* same = nullptr;
+  if (const auto found = joining_.find(node); found != joining_.end()) same = &found->second;
+  if (const auto found = joined_.find(node); !broken_ && found != joined_.end()) same = &found->second;
+  if (same != nullptr) {
+    return refuse(client, "two nodes have --node-rank " + std::to_string(node) + ", at " + same->client->address() +
+                              " and " + client->address() + ": give each node its own rank");
+  }
+  joining_[node] = {client, std::move(info), deadline};
+  if (joining_.size() == nodes_) start(Clock::now());
+}
+
+void Hub::start(Clock::time_point now) {
+  values_.clear();
+  getters_.clear();
+  gathers_.clear();
+  bytes_ = 0;
+  joined_ = std::move(joining_);
+  joining_.clear();
+  broken_ = false;
+  ByteWriter writer = reply(Reply::started);
+  writer.number(starts_++);
+  for (auto& [rank, node] : joined_) {
+    node.time = now;
+    writer.text(node.info);
+  }
+  const auto started = frame(writer);
+  for (const auto& [rank, node] : joined_) node.client->send(started);
+}
+
+void Hub::pass_on(const ClientPtr& client, const std::string& text) {
+  const auto from = node_of(client);
+  if (!from) throw std::out_of_range("an event of a node that has not joined");
+  const auto event = frame(reply(Reply::event).number(*from).text(text));
+  for (const auto& [rank, node] : joined_) node.client->send(event);
+}
+
+void Hub::leave(const ClientPtr& client) {
+  const auto is_gone = [&](const Waiter& waiter) { return waiter.client == client; };
+  for (auto& [key, waiters] : getters_) std::erase_if(waiters, is_gone);
+  for (auto& [name, gather] : gathers_) std::erase_if(gather.waiters, is_gone);
+  std::erase_if(joining_, [&](const auto& entry) { return entry.second.client == client; });
+  const auto rank = node_of(client);
+  if (!rank) return;
+  joined_.erase(*rank);
+  broken_ = true;
+  const auto lost = frame(reply(Reply::lost).number(*rank));
+  for (const auto& [other, node] : joined_) node.client->send(lost);
+  fail_waiters("lost " + client->address());
+}
+
+void Hub::fail_waiters(const std::string& reason) {
+  const auto failed = frame(reply(Reply::failed).text(reason));
+  for (auto& [key, waiters] : getters_) {
+    for (const Waiter& waiter : waiters) waiter.client->send(failed);
+  }
+  getters_.clear();
+  for (auto& [name, gather] : gathers_) {
+    for (const Waiter& waiter : gather.waiters) waiter.client->send(failed);
+    gather.waiters.clear();
+  }
+}
+
+void Hub::sweep(Clock::time_point now) {
+  const auto late = [&](const Waiter& waiter) { return waiter.deadline <= now; };
+  for (auto& [key, waiters] : getters_) {
+    std::erase_if(waiters, [&](const Waiter& waiter) {
+      if (late(waiter)) waiter.client->send(frame(reply(Reply::late)));
+      return late(waiter);
+    });
+  }
+  std::erase_if(getters_, [](const auto& entry) { return entry.second.empty(); });
+  for (auto& [name, gather] : gathers_) {
+    std::erase_if(gather.waiters, [&, &all = gather](const Waiter& waiter) {
+      if (!late(waiter)) return false;
+      ByteWriter writer = reply(Reply::late);
+      for (std::size_t rank = 0; rank < all.values.size(); ++rank) {
+        if (!all.values[rank]) writer.number(rank);
+      }
+      waiter.client->send(frame(writer));
+      return true;
+    });
+  }
+  ByteWriter absent = reply(Reply::late);
+  for (uint64_t rank = 0; rank < nodes_; ++rank) {
+    if (joining_.count(rank) == 0) absent.number(rank);
+  }
+  const auto missing = frame(absent);
+  std::erase_if(joining_, [&](const auto& entry) {
+    if (entry.second.time > now) return false;
+    entry.second.client->send(missing);
+    return true;
+  });
+  std::vector<ClientPtr> silent;
+  for (const auto& [rank, node] : joined_) {
+    if (now - node.time > kSilence) silent.push_back(node.client);
+  }
+  for (const ClientPtr& client : silent) {
+    leave(client);
+    client->close();
+  }
+}
+
+}  // namespace ddprun::launch

@@ -1,0 +1,84 @@
+// What the store's server knows: keys, gathered values, and which nodes have joined. Without sockets, so that it can be
+// tested by itself.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ddprun::launch {
+
+// A client that has proved that it knows the secret.
+class HubClient {
+ public:
+  virtual ~HubClient() = default;
+  // Queues a frame; never waits. All clients of a gather get the same object.
+  virtual void send(std::shared_ptr<const std::string> frame) = 0;
+  virtual void close() = 0;
+  virtual std::string address() const = 0;  // "10.0.0.2", for messages
+};
+
+// Single-threaded. Message formats: protocol.hpp.
+class Hub {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using ClientPtr = std::shared_ptr<HubClient>;
+
+  // Handles one frame of a client. Throws std::exception if the frame has no meaning; the caller then closes the
+  // connection.
+  void handle(const ClientPtr& client, std::string_view frame, Clock::time_point now);
+  // The connection has ended. A node that had joined is then lost.
+  void leave(const ClientPtr& client);
+  // Answers requests that are out of time, and drops nodes that have been silent for kSilence. Call it every 50 ms.
+  void sweep(Clock::time_point now);
+
+  // Nodes send a ping twice a second. A node may be late by four pings.
+  static constexpr std::chrono::milliseconds kSilence{2500};
+  // All keys and values of a job together, in bytes; a request beyond that is refused.
+  static constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+
+ private:
+  struct Waiter {
+    ClientPtr client;
+    Clock::time_point deadline;
+  };
+  struct Gather {
+    std::vector<std::optional<std::string>> values;
+    std::vector<std::string> addresses;
+    std::size_t missing = 0;
+    std::vector<Waiter> waiters;
+  };
+  struct Node {
+    ClientPtr client;
+    std::string info;
+    Clock::time_point time;  // joined: of its last message; joining: its deadline
+  };
+
+  void set(const ClientPtr& client, std::string key, std::string value);
+  void get(const Waiter& waiter, const std::string& key);
+  void gather(const Waiter& waiter, const std::string& name, uint64_t rank, uint64_t size, std::string value);
+  void join(const ClientPtr& client, uint64_t node, uint64_t nodes, std::string info, Clock::time_point deadline);
+  void start(Clock::time_point now);
+  void pass_on(const ClientPtr& client, const std::string& text);
+  bool take_memory(const ClientPtr& client, std::size_t bytes);
+  void fail_waiters(const std::string& reason);
+  std::optional<uint64_t> node_of(const ClientPtr& client) const;
+
+  std::map<std::string, std::string> values_;
+  std::map<std::string, std::vector<Waiter>> getters_;
+  std::map<std::string, Gather> gathers_;
+  std::size_t bytes_ = 0;
+
+  uint64_t nodes_ = 0;                // that must join
+  uint64_t starts_ = 0;               // how often all nodes have joined
+  bool broken_ = true;                // no start yet, or a node has left since
+  std::map<uint64_t, Node> joining_;  // by node rank
+  std::map<uint64_t, Node> joined_;
+};
+
+}  // namespace ddprun::launch

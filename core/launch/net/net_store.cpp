@@ -1,0 +1,112 @@
+#include "launch/net/net_store.hpp"
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "ddprun/error.hpp"
+#include "launch/net/protocol.hpp"
+
+namespace ddprun::launch {
+namespace {
+
+using Clock = Connection::Clock;
+using std::chrono::milliseconds;
+
+uint64_t count(milliseconds time) {
+  return static_cast<uint64_t>(std::max<int64_t>(time.count(), 0));
+}
+
+class NetStore : public Store {
+ public:
+  NetStore(StoreAddress address, milliseconds timeout) : address_(std::move(address)) {
+    free_.push_back(std::make_unique<Connection>(address_, Clock::now() + timeout));
+  }
+
+  void set(const std::string& key, std::string_view value) override {
+    ask(request(Request::set).text(key).text(value), milliseconds(0), [](ByteReader&) {});
+  }
+
+  std::string get(const std::string& key, milliseconds timeout) override {
+    std::string value;
+    const Reply reply = ask(request(Request::get).text(key).number(count(timeout)), timeout,
+                            [&](ByteReader& reader) { value = reader.text(); });
+    if (reply != Reply::late) return value;
+    throw Error(ExitCode::rendezvous,
+                "store: waited " + std::to_string(timeout.count()) + " ms for the key \"" + key + "\"; nobody set it");
+  }
+
+  std::vector<std::string> allgather(const std::string& name, int rank, int size, std::string_view value,
+                                     milliseconds timeout) override {
+    std::vector<std::string> values;
+    std::string missing;
+    const auto number = [](int from) { return static_cast<uint64_t>(from); };
+    const ByteWriter message = request(Request::gather)
+                                   .text(name)
+                                   .number(number(rank))
+                                   .number(number(size))
+                                   .text(value)
+                                   .number(count(timeout));
+    const Reply reply = ask(
+        message, timeout,
+        [&](ByteReader& reader) {
+          while (!reader.empty()) values.push_back(reader.text());
+        },
+        [&](ByteReader& reader) {
+          while (!reader.empty()) missing += (missing.empty() ? "" : ", ") + std::to_string(reader.number());
+        });
+    if (reply == Reply::late) throw_missing_ranks(name, size, timeout, missing);
+    return values;
+  }
+
+ private:
+  // One request and its reply. `read` gets what follows in a reply with values, `read_late` in that of a request that
+  // was out of time. Other threads use connections of their own meanwhile.
+  template <typename Read, typename ReadLate = void (*)(ByteReader&)>
+  Reply ask(
+      const ByteWriter& message, milliseconds timeout, Read read, ReadLate read_late = [](ByteReader&) {}) {
+    auto connection = take();
+    connection->send(message);
+    const std::string payload = connection->receive(Clock::now() + timeout + kAnswer);
+    give_back(std::move(connection));
+    ByteReader reader(payload);
+    const auto reply = static_cast<Reply>(reader.number());
+    if (reply == Reply::refused) throw Error(ExitCode::rendezvous, reader.text());
+    if (reply == Reply::failed) throw Error(ExitCode::peer, reader.text() + " while this rank waited for the others");
+    if (reply == Reply::late) {
+      read_late(reader);
+    } else {
+      read(reader);
+    }
+    return reply;
+  }
+
+  std::unique_ptr<Connection> take() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        auto connection = std::move(free_.back());
+        free_.pop_back();
+        return connection;
+      }
+    }
+    return std::make_unique<Connection>(address_, Clock::now() + kAnswer);
+  }
+
+  void give_back(std::unique_ptr<Connection> connection) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(connection));
+  }
+
+  const StoreAddress address_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Connection>> free_;
+};
+
+}  // namespace
+
+std::unique_ptr<Store> net_store(StoreAddress address, milliseconds timeout) {
+  return std::make_unique<NetStore>(std::move(address), timeout);
+}
+
+}  // namespace ddprun::launch

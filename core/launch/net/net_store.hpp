@@ -1,0 +1,17 @@
+// The store between hosts, as a client sees it.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "launch/net/connection.hpp"
+#include "launch/store.hpp"
+
+namespace ddprun::launch {
+
+// Connects to the server within `timeout`; throws as Connection. Its functions throw Error(peer) if the connection is
+// lost, or if another process of the job was lost while this one waited. allgather() is one message to the server and
+// one back.
+std::unique_ptr<Store> net_store(StoreAddress address, std::chrono::milliseconds timeout);
+
+}  // namespace ddprun::launch

@@ -1,0 +1,89 @@
+#include "launch/net/node_link.hpp"
+
+#include "ddprun/error.hpp"
+#include "launch/net/hub.hpp"
+#include "launch/net/protocol.hpp"
+
+namespace ddprun::launch {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kPing{500};
+
+}  // namespace
+
+NodeLink::NodeLink(const StoreAddress& address, int node, int nodes, const std::string& info, milliseconds timeout)
+    : connection_(address, Clock::now() + timeout) {
+  connection_.send(request(Request::join)
+                       .number(static_cast<uint64_t>(node))
+                       .number(static_cast<uint64_t>(nodes))
+                       .number(static_cast<uint64_t>(timeout.count()))
+                       .text(info));
+  const std::string payload = connection_.receive(Clock::now() + timeout + kAnswer);
+  ByteReader reader(payload);
+  const auto reply = static_cast<Reply>(reader.number());
+  if (reply == Reply::late) {
+    std::string missing;
+    while (!reader.empty()) missing += (missing.empty() ? "" : ", ") + std::to_string(reader.number());
+    throw Error(ExitCode::rendezvous, "waited " + std::to_string(timeout.count()) + " ms for all " +
+                                          std::to_string(nodes) + " nodes; these --node-rank did not come: " + missing);
+  }
+  if (reply != Reply::started) throw Error(ExitCode::rendezvous, reader.text());
+  starts_ = static_cast<int>(reader.number());
+  while (!reader.empty()) infos_.push_back(reader.text());
+  heard_ = Clock::now();
+}
+
+void NodeLink::publish(const std::string& text) try {
+  if (open_) connection_.send(request(Request::event).text(text));
+} catch (const Error&) {
+  // events() reports it.
+}
+
+std::vector<NodeEvent> NodeLink::events() {
+  std::vector<NodeEvent> events;
+  if (!open_) return events;
+  try {
+    std::string payload;
+    while (connection_.poll(payload)) {
+      heard_ = Clock::now();
+      ByteReader reader(payload);
+      const auto reply = static_cast<Reply>(reader.number());
+      if (reply != Reply::event && reply != Reply::lost) continue;
+      const auto node = static_cast<int>(reader.number());
+      events.push_back({node, reply == Reply::lost, reply == Reply::lost ? "" : reader.text()});
+    }
+    if (Clock::now() - heard_ <= Hub::kSilence) return events;
+  } catch (const std::exception&) {
+    // The server's connection has ended.
+  }
+  open_ = false;
+  events.push_back({0, true, ""});
+  return events;
+}
+
+NodeLink::Clock::time_point NodeLink::keep_alive() {
+  const auto now = Clock::now();
+  if (now >= next_ping_ && open_) {
+    next_ping_ = now + kPing;
+    try {
+      connection_.send(request(Request::ping));
+    } catch (const Error&) {
+      // events() reports it.
+    }
+  }
+  return next_ping_;
+}
+
+void NodeLink::leave() {
+  if (!open_) return;
+  open_ = false;
+  try {
+    connection_.send(request(Request::leave));
+  } catch (const Error&) {
+    // There is nobody left to leave.
+  }
+}
+
+}  // namespace ddprun::launch

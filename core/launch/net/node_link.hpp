@@ -1,0 +1,58 @@
+// The links between the launchers of a job's nodes: who is there, what happened, and who is gone.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/net/connection.hpp"
+
+namespace ddprun::launch {
+
+// What a node learns of another one.
+struct NodeEvent {
+  int node = 0;
+  bool lost = false;  // its connection has ended, or it has been silent for Hub::kSilence
+  std::string text;   // otherwise: what it published
+};
+
+// Single-threaded; made for a poll loop. Sends a ping twice a second, from keep_alive().
+class NodeLink {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Joins the other nodes: blocks until all `nodes` are there, at most `timeout`. `info` is passed to all of them.
+  // Throws as Connection, and Error(rendezvous) that names the missing nodes, or another node of this rank.
+  NodeLink(const StoreAddress& address, int node, int nodes, const std::string& info,
+           std::chrono::milliseconds timeout);
+
+  // What each node passed as `info`, by node rank.
+  const std::vector<std::string>& infos() const { return infos_; }
+  // How often the nodes have started before: 0 at first, one more after each restart.
+  int starts() const { return starts_; }
+  const std::string& local_address() const { return connection_.local_address(); }
+
+  // Sent to all nodes, to this one too. All nodes receive all texts in the same order.
+  void publish(const std::string& text);
+
+  int fd() const { return connection_.fd(); }
+  // What has arrived; never blocks. If the server is gone or silent, its node 0 is lost, and that is the last event.
+  std::vector<NodeEvent> events();
+  // Sends a ping if one is due. Returns when to call it next.
+  Clock::time_point keep_alive();
+
+  // Ends the link in order: the other nodes do not see a lost node.
+  void leave();
+
+ private:
+  Connection connection_;
+  std::vector<std::string> infos_;
+  int starts_ = 0;
+  bool open_ = true;
+  Clock::time_point heard_{};
+  Clock::time_point next_ping_{};
+};
+
+}  // namespace ddprun::launch

@@ -1,0 +1,79 @@
+#include "launch/net/secret.hpp"
+
+#include <openssl/rand.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "ddprun/error.hpp"
+#include "launch/files.hpp"
+
+namespace ddprun::launch {
+namespace {
+
+constexpr char kDigits[] = "0123456789abcdef";
+
+[[noreturn]] void refuse_secret(const std::string& origin, const std::string& what) {
+  throw Error(ExitCode::rendezvous, origin + " " + what + "; make a secret with: openssl rand -hex 32");
+}
+
+Secret secret_in_file(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) refuse_secret("DDPRUN_SECRET_FILE = " + path, std::strerror(errno));
+  if ((status.st_mode & 077) != 0) refuse_secret(path, "can be read by other users: chmod 600 " + path);
+  std::string text;
+  try {
+    text = read_whole(path).value_or("");
+  } catch (const std::system_error& error) {
+    refuse_secret("DDPRUN_SECRET_FILE", error.what());
+  }
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  return from_hex(text, path);
+}
+
+}  // namespace
+
+Secret make_secret() {
+  Secret secret(kSecretBytes, '\0');
+  if (RAND_bytes(reinterpret_cast<unsigned char*>(secret.data()), static_cast<int>(secret.size())) != 1) {
+    throw Error(ExitCode::failure, "cannot make the job's secret: the system has no random numbers");
+  }
+  return secret;
+}
+
+Secret secret_of_environment() {
+  const char* digits = std::getenv("DDPRUN_SECRET");
+  if (digits != nullptr && *digits != '\0') return from_hex(digits, "DDPRUN_SECRET");
+  const char* path = std::getenv("DDPRUN_SECRET_FILE");
+  return path != nullptr && *path != '\0' ? secret_in_file(path) : Secret();
+}
+
+std::string to_hex(const Secret& secret) {
+  std::string digits;
+  for (const char character : secret) {
+    const auto byte = static_cast<unsigned char>(character);
+    digits += {kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return digits;
+}
+
+Secret from_hex(const std::string& digits, const std::string& origin) {
+  // The message must not contain the digits.
+  if (digits.size() != 2 * kSecretBytes) {
+    refuse_secret(origin, "has " + std::to_string(digits.size()) + " characters: expected 64 hexadecimal digits");
+  }
+  Secret secret;
+  for (std::size_t at = 0; at < digits.size(); at += 2) {
+    const auto value = [&](std::size_t index) {
+      const char* found = std::strchr(kDigits, digits[index] | 0x20);
+      if (digits[index] == '\0' || found == nullptr) refuse_secret(origin, "is not hexadecimal");
+      return static_cast<int>(found - kDigits);
+    };
+    secret += static_cast<char>(value(at) << 4 | value(at + 1));
+  }
+  return secret;
+}
+
+}  // namespace ddprun::launch

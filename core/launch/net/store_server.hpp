@@ -1,0 +1,32 @@
+// The server of the store between hosts: a thread that keeps the keys of the job. The launcher of node 0 has it, or
+// rank 0 under other launchers.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "launch/net/secret.hpp"
+
+namespace ddprun::launch {
+
+class StoreServer {
+ public:
+  // Listens on this numeric address and port (0: the kernel chooses one), and nowhere else. Throws Error(rendezvous),
+  // which names the process that has the port if it is in use. The thread has all signals blocked.
+  //
+  // Processes that do not know the secret cost little: their connections are limited to a part of the process's
+  // descriptors, each is closed after 2 s, and nothing that they send is parsed.
+  StoreServer(const std::string& address, int port, Secret secret);
+  // Sends what is queued, for at most half a second, and closes all connections.
+  ~StoreServer();
+  StoreServer(const StoreServer&) = delete;
+  StoreServer& operator=(const StoreServer&) = delete;
+
+  int port() const;
+
+ private:
+  class Server;
+  std::unique_ptr<Server> server_;
+};
+
+}  // namespace ddprun::launch

@@ -1,0 +1,236 @@
+#include "launch/net/net_store.hpp"
+
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "ddprun/error.hpp"
+#include "launch/net/protocol.hpp"
+#include "launch/net/store_server.hpp"
+#include "launch/text.hpp"
+#include "launch/unique_fd.hpp"
+#include "support/error_of.hpp"
+
+namespace {
+
+using namespace ddprun;
+using namespace ddprun::launch;
+using namespace ddprun::launch::testing;
+using ddprun::testing::error_of;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr milliseconds kLimit{20000};
+
+struct Served {
+  const Secret secret = make_secret();
+  std::unique_ptr<StoreServer> server = std::make_unique<StoreServer>("127.0.0.1", 0, secret);
+  const StoreAddress address{"127.0.0.1", server->port(), secret};
+  std::unique_ptr<Store> client() const { return net_store(address, kLimit); }
+};
+
+UniqueFd connect_to(int port) {
+  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  REQUIRE(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  return socket;
+}
+
+// True if the server closes the connection within five seconds.
+bool is_closed_soon(int socket) {
+  const timeval limit{5, 0};
+  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  char byte = 0;
+  ssize_t got = 0;
+  while ((got = ::recv(socket, &byte, 1, 0)) > 0) {
+  }
+  return got == 0 || errno == ECONNRESET;
+}
+
+TEST_CASE("a value is read by a client that asked before it was set, and by one that asks later") {
+  const Served served;
+  const auto a = served.client(), b = served.client();
+  std::string early;
+  std::thread waiting([&] { early = b->get("key", kLimit); });
+  std::this_thread::sleep_for(milliseconds(50));
+  a->set("key", std::string("va\0lue", 6));
+  waiting.join();
+  CHECK(early == std::string("va\0lue", 6));
+  CHECK(a->get("key", milliseconds(0)) == early);
+  CHECK(contains(error_of([&] { b->set("key", "again"); }), "set already"));
+}
+
+TEST_CASE("a key that nobody sets is reported after the time, with exit code 4") {
+  const Served served;
+  const auto client = served.client();
+  const auto begin = Clock::now();
+  const std::string error = error_of([&] { client->get("nobody's", milliseconds(200)); });
+  CHECK(Clock::now() - begin >= milliseconds(200));
+  CHECK(contains(error, "4: "));
+  CHECK(contains(error, "nobody's"));
+}
+
+TEST_CASE("one thread sets a key while another waits through the same client") {
+  const Served served;
+  const auto client = served.client();
+  std::string found;
+  std::thread waiting([&] { found = client->get("later", kLimit); });
+  std::this_thread::sleep_for(milliseconds(50));
+  client->set("later", "value");
+  waiting.join();
+  CHECK(found == "value");
+}
+
+TEST_CASE("allgather names the ranks that did not come, and two processes of one rank") {
+  const Served served;
+  const auto a = served.client(), b = served.client();
+  const std::string missing = error_of([&] { a->allgather("meet", 1, 4, "x", milliseconds(150)); });
+  CHECK(contains(missing, "4: "));
+  CHECK(contains(missing, "did not come: 0, 2, 3"));
+  const std::string twice = error_of([&] { b->allgather("meet", 1, 4, "y", kLimit); });
+  CHECK(contains(twice, "two processes are rank 1, at 127.0.0.1"));
+  const std::string size = error_of([&] { b->allgather("meet", 0, 5, "y", kLimit); });
+  CHECK(contains(size, "a job of 5 ranks"));
+}
+
+TEST_CASE("512 ranks meet") {
+  constexpr int kRanks = 512;
+  const Served served;
+  std::vector<std::thread> ranks;
+  std::atomic<int> right{0};
+  const auto begin = Clock::now();
+  for (int rank = 0; rank < kRanks; ++rank) {
+    ranks.emplace_back([&, rank] {
+      const auto client = served.client();
+      const auto all = client->allgather("identity", rank, kRanks, std::string(32, static_cast<char>(rank)), kLimit);
+      bool same = all.size() == kRanks;
+      for (int peer = 0; same && peer < kRanks; ++peer) {
+        same = all[static_cast<std::size_t>(peer)] == std::string(32, static_cast<char>(peer));
+      }
+      if (same) ++right;
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  const auto time = std::chrono::duration<double>(Clock::now() - begin).count();
+  CHECK(right == kRanks);
+  MESSAGE("512 ranks connected, proved the secret and met in ", time * 1e3, " ms, ", time / kRanks * 1e6,
+          " us per rank");
+}
+
+TEST_CASE("a client with another secret, or none, is refused in one line") {
+  const Served served;
+  const auto error_with = [&](const Secret& secret) {
+    return error_of([&] { net_store({"127.0.0.1", served.server->port(), secret}, kLimit); });
+  };
+  const std::string wrong = error_with(make_secret());
+  CHECK(contains(wrong, "4: "));
+  CHECK(contains(wrong, "has another secret"));
+  CHECK(contains(error_with(""), "asks for a secret"));
+}
+
+TEST_CASE("a server that does not prove the secret learns nothing from the client") {
+  const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  REQUIRE(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), length) == 0);
+  REQUIRE(::listen(listener.get(), 1) == 0);
+  REQUIRE(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length) == 0);
+  std::string sent;
+  std::thread impostor([&] {
+    const UniqueFd client(::accept(listener.get(), nullptr, nullptr));
+    std::array<char, 1024> buffer{};
+    ssize_t got = ::recv(client.get(), buffer.data(), buffer.size(), 0);
+    sent.append(buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    const std::string answer = std::string(kHello) + std::string(kNonceBytes + kProofBytes, 'x');
+    ::send(client.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+    while ((got = ::recv(client.get(), buffer.data(), buffer.size(), 0)) > 0) {
+      sent.append(buffer.data(), static_cast<std::size_t>(got));
+    }
+  });
+  const std::string error = error_of([&] { net_store({"127.0.0.1", ntohs(address.sin_port), make_secret()}, kLimit); });
+  impostor.join();
+  CHECK(contains(error, "another secret"));
+  CHECK(sent.size() == kFirstBytes);
+}
+
+TEST_CASE("a port in use is reported with the process that has it") {
+  const Served served;
+  const std::string error = error_of([&] { StoreServer("127.0.0.1", served.server->port(), make_secret()); });
+  CHECK(contains(error, "4: "));
+  CHECK(contains(error, "in use by pid " + std::to_string(::getpid())));
+}
+
+TEST_CASE("a server that is not there is reported after the time") {
+  const int port = Served().server->port();
+  const std::string error = error_of([&] { net_store({"127.0.0.1", port, make_secret()}, milliseconds(300)); });
+  CHECK(contains(error, "4: "));
+  CHECK(contains(error, "cannot reach the store at 127.0.0.1:" + std::to_string(port)));
+  const std::string name = error_of([&] { net_store({"no-such-host.invalid", port, make_secret()}, kLimit); });
+  CHECK(contains(name, "\"no-such-host.invalid\" cannot be resolved"));
+}
+
+TEST_CASE("a client may start before the server") {
+  const int port = Served().server->port();
+  const Secret secret = make_secret();
+  std::string value;
+  std::thread early([&] { value = net_store({"127.0.0.1", port, secret}, kLimit)->get("key", kLimit); });
+  std::this_thread::sleep_for(milliseconds(100));
+  {
+    const StoreServer server("127.0.0.1", port, secret);
+    net_store({"127.0.0.1", port, secret}, kLimit)->set("key", "value");
+    early.join();
+  }
+  CHECK(value == "value");
+}
+
+TEST_CASE("garbage, half a greeting and 400 idle connections disturb nobody") {
+  const Served served;
+  const auto client = served.client();
+  std::vector<UniqueFd> idle;
+  for (int count = 0; count < 400; ++count) idle.push_back(connect_to(served.server->port()));
+  const UniqueFd half = connect_to(served.server->port());
+  ::send(half.get(), kHello.data(), kHello.size(), MSG_NOSIGNAL);
+  const UniqueFd garbage = connect_to(served.server->port());
+  const std::string bytes(4096, '\xff');
+  ::send(garbage.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+
+  milliseconds slowest{0};
+  for (int key = 0; key < 20; ++key) {
+    const auto begin = Clock::now();
+    client->set(std::to_string(key), "value");
+    slowest = std::max(slowest, std::chrono::duration_cast<milliseconds>(Clock::now() - begin));
+  }
+  MESSAGE("the slowest operation of a rank: ", slowest.count(), " ms");
+  CHECK(served.client()->get("19", kLimit) == "value");  // a new rank comes in too
+  CHECK(is_closed_soon(garbage.get()));
+  CHECK(is_closed_soon(half.get()));
+  CHECK(is_closed_soon(idle.back().get()));
+}
+
+TEST_CASE("a frame of a client that has no meaning ends its connection, and no other") {
+  const Served served;
+  const auto client = served.client();
+  const uint64_t lengths[] = {0, 1, ~uint64_t{0}};
+  for (const uint64_t length : lengths) {
+    Connection bad(served.address, Clock::now() + kLimit);
+    bad.send(request(Request::set).number(length));
+    CHECK(error_of([&] { bad.receive(Clock::now() + kLimit); }).starts_with("5: "));
+  }
+  const UniqueFd raw = connect_to(served.server->port());
+  client->set("key", "value");
+  CHECK(client->get("key", kLimit) == "value");
+}
+
+}  // namespace
