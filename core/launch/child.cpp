@@ -91,7 +91,7 @@ Child spawn(const std::vector<std::string>& command, const std::vector<std::stri
 std::vector<std::string> environment_with(const std::vector<std::string>& added) {
   const std::vector<std::string> own = {
       "DDPRUN_RANK=",    "DDPRUN_WORLD_SIZE=",   "DDPRUN_LOCAL_RANK=", "DDPRUN_LOCAL_WORLD_SIZE=",
-      "DDPRUN_JOB_DIR=", "DDPRUN_LAUNCHER_PID=", "DDPRUN_TTY="};
+      "DDPRUN_JOB_DIR=", "DDPRUN_LAUNCHER_PID=", "DDPRUN_STORE=",      "DDPRUN_TTY="};
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string variable = *entry;

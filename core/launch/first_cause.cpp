@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "base/enumerated.hpp"
@@ -19,7 +20,7 @@ Class class_of(ExitCode code) {
 
 Class class_of(const RankEnd& end) {
   if (end.failure) return class_of(end.failure->code);
-  if (end.stopped) return Class::signal;
+  if (end.stopped || end.lost > 0) return Class::signal;
   if (end.killed_by_launcher) return Class::none;
   if (end.signal != 0) return Class::signal;
   if (end.exit_code != 0) return class_of(static_cast<ExitCode>(end.exit_code));
@@ -38,6 +39,7 @@ std::string signal_text(int signal) {
 std::string what_happened(const RankEnd& end) {
   if (end.failure) return end.failure->message;
   if (end.stopped) return "stopped by a signal and not continued; killed";
+  if (end.lost > 0) return "lost: nothing is heard from this host any more";
   if (end.signal == 0) return "exited with code " + std::to_string(end.exit_code);
   return signal_text(end.signal) + (end.signal == SIGKILL && end.memory_limit ? ", memory limit reached" : "");
 }
@@ -89,20 +91,27 @@ const RankEnd* first_cause(const std::vector<RankEnd>& ends) {
 }
 
 ExitCode exit_code_of(const RankEnd& cause) {
-  if (!cause.failure && (cause.stopped || cause.signal != 0)) return ExitCode::peer;
+  if (!cause.failure && (cause.stopped || cause.lost > 0 || cause.signal != 0)) return ExitCode::peer;
   const int code = cause.failure ? static_cast<int>(cause.failure->code) : cause.exit_code;
   return is_known(code) ? static_cast<ExitCode>(code) : ExitCode::failure;
 }
 
-std::string describe(const RankEnd& cause, const std::string& host) {
-  return "rank " + std::to_string(cause.rank) + " (" + host + ", pid " + std::to_string(cause.pid) + ") " +
+std::string describe(const RankEnd& cause) {
+  if (cause.lost > 0) {
+    std::vector<int> ranks(static_cast<std::size_t>(cause.lost));
+    std::iota(ranks.begin(), ranks.end(), cause.rank);
+    return text(ranks) + " (" + cause.host + "): " + what_happened(cause);
+  }
+  return "rank " + std::to_string(cause.rank) + " (" + cause.host + ", pid " + std::to_string(cause.pid) + ") " +
          text(cause.progress) + ": " + what_happened(cause);
 }
 
 std::string elsewhere(const RankEnd& cause, const std::vector<RankEnd>& ends) {
   if (!cause.failure || class_of(cause) != Class::echo) return "";
   std::map<std::string, std::vector<int>> by_place;
-  for (const RankEnd& end : ends) by_place[text(end.progress)].push_back(end.rank);
+  for (const RankEnd& end : ends) {
+    if (end.lost == 0) by_place[text(end.progress)].push_back(end.rank);
+  }
   by_place.erase(text(cause.progress));
   std::vector<std::pair<std::string, std::vector<int>>> places(by_place.begin(), by_place.end());
   std::stable_sort(places.begin(), places.end(),

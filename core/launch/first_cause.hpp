@@ -11,10 +11,11 @@
 
 namespace ddprun::launch {
 
-// How a rank ended.
+// How a rank ended; or how all ranks of a node ended, if the node was lost.
 struct RankEnd {
   int rank = 0;
   int pid = 0;
+  std::string host;
   std::chrono::nanoseconds time{};  // when the launcher noticed; CLOCK_MONOTONIC
   int signal = 0;                   // the signal that killed it, otherwise 0
   int exit_code = 0;
@@ -23,12 +24,13 @@ struct RankEnd {
   std::optional<Failure> failure;  // what the rank itself reported
   Progress progress;               // its last progress
   bool memory_limit = false;       // the kernel killed a process of this job at its memory limit
+  int lost = 0;                    // the number of ranks, from `rank`, of a node that was lost; otherwise 0
 };
 
 // The first cause among `ends`, or null if no rank failed. First come deaths by a signal that the launcher did not
-// send. Then come a rank's own failures (a report, or an exit code other than 5). Last comes code 5 of ranks that lost
-// a peer. A rank that reported before it died counts by its report, because its death only followed from that. Among
-// equals, the earlier one.
+// send, and lost nodes. Then come a rank's own failures (a report, or an exit code other than 5). Last comes code 5 of
+// ranks that lost a peer. A rank that reported before it died counts by its report, because its death only followed
+// from that. Among equals, the earlier one.
 const RankEnd* first_cause(const std::vector<RankEnd>& ends);
 
 // The exit code of the whole job for this cause.
@@ -36,7 +38,7 @@ ExitCode exit_code_of(const RankEnd& cause);
 
 // "rank 3 (host, pid 4711) step 57 phase allreduce bucket 2: killed by signal 9 (SIGKILL)". There is no step before the
 // first one, and no bucket outside an allreduce. It has several lines if the rank's report has.
-std::string describe(const RankEnd& cause, const std::string& host);
+std::string describe(const RankEnd& cause);
 
 // If a rank reported that it lost its peers: which ranks were in another place: "; rank 1 was in step 57 phase data,
 // ranks 2 and 3 in step 56 phase barrier". The smallest group comes first, because it is the likeliest culprit. Empty

@@ -36,21 +36,21 @@ UniqueFd open_log(const std::string& path) {
 
 }  // namespace
 
-JobOutput::JobOutput(int ranks, const std::string& log_dir)
-    : out_(screen_on(STDOUT_FILENO)), partial_(static_cast<std::size_t>(ranks)) {
+JobOutput::JobOutput(int first, int ranks, const std::string& log_dir)
+    : first_(first), out_(screen_on(STDOUT_FILENO)), partial_(static_cast<std::size_t>(ranks)) {
   if (!same_file(STDOUT_FILENO, STDERR_FILENO)) err_ = screen_on(STDERR_FILENO);
   if (log_dir.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(log_dir, error);
   if (error) throw Error(ExitCode::failure, "cannot make the log folder " + log_dir + ": " + error.message());
   for (int rank = 0; rank < ranks; ++rank) {
-    logs_.push_back(open_log(log_dir + "/rank" + std::to_string(rank) + ".log"));
+    logs_.push_back(open_log(log_dir + "/rank" + std::to_string(first + rank) + ".log"));
   }
 }
 
 void JobOutput::feed(int rank, Stream stream, std::string_view bytes) {
   log(rank, bytes);
-  if (rank == 0) {
+  if (first_ + rank == 0) {
     screen(stream).pass(bytes);
     return;
   }
@@ -93,7 +93,7 @@ void JobOutput::flush() {
 void JobOutput::emit(int rank, Stream stream, std::string_view line) {
   if (line.ends_with('\r')) line.remove_suffix(1);
   line.remove_prefix(line.rfind('\r') + 1);
-  screen(stream).line("[rank" + std::to_string(rank) + "] " + std::string(line));
+  screen(stream).line("[rank" + std::to_string(first_ + rank) + "] " + std::string(line));
 }
 
 void JobOutput::log(int rank, std::string_view bytes) {
@@ -103,7 +103,7 @@ void JobOutput::log(int rank, std::string_view bytes) {
     const ssize_t got = ::write(file.get(), bytes.data(), bytes.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
-      say("ddprun: warning: the log of rank " + std::to_string(rank) + " ends here: " + std::strerror(errno));
+      say("ddprun: warning: the log of rank " + std::to_string(first_ + rank) + " ends here: " + std::strerror(errno));
       file.reset();
       return;
     }

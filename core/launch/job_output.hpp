@@ -17,9 +17,10 @@ enum class Stream { out, err };
 // Rank 0's bytes pass unchanged; lines of other ranks get the prefix "[rank1] ". Single-threaded.
 class JobOutput {
  public:
-  // Creates log_dir/rank<N>.log for each rank; "" for no logs. Throws Error(failure).
-  JobOutput(int ranks, const std::string& log_dir);
+  // For `ranks` ranks from `first`. Creates log_dir/rank<N>.log for each; "" for no logs. Throws Error(failure).
+  JobOutput(int first, int ranks, const std::string& log_dir);
 
+  // `rank` counts from `first`.
   void feed(int rank, Stream stream, std::string_view bytes);
   void finish(int rank, Stream stream);  // end of a stream: an unfinished line is written as a whole line
 
@@ -42,6 +43,7 @@ class JobOutput {
   void log(int rank, std::string_view bytes);
   void emit(int rank, Stream stream, std::string_view line);
 
+  const int first_;
   std::unique_ptr<Screen> out_;
   std::unique_ptr<Screen> err_;  // null if it is the same file as stdout, so that the order of lines is kept
   std::vector<Partial> partial_;

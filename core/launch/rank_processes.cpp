@@ -23,24 +23,27 @@ std::optional<int> terminal_columns() {
   return known ? size.ws_col : 80;
 }
 
-std::vector<std::string> environment_of(int rank, int count, const std::string& folder) {
-  const std::string number = std::to_string(rank);
-  const std::string size = std::to_string(count);
-  std::vector<std::string> added = {"DDPRUN_RANK=" + number,       "DDPRUN_WORLD_SIZE=" + size,
-                                    "DDPRUN_LOCAL_RANK=" + number, "DDPRUN_LOCAL_WORLD_SIZE=" + size,
-                                    "DDPRUN_JOB_DIR=" + folder,    "DDPRUN_LAUNCHER_PID=" + std::to_string(::getpid())};
+std::vector<std::string> environment_of(int local, const Placement& placement, const std::string& folder) {
+  std::vector<std::string> added = placement.environment;
+  const auto add = [&](const std::string& name, const std::string& value) { added.push_back(name + "=" + value); };
+  add("DDPRUN_RANK", std::to_string(placement.first + local));
+  add("DDPRUN_WORLD_SIZE", std::to_string(placement.world));
+  add("DDPRUN_LOCAL_RANK", std::to_string(local));
+  add("DDPRUN_LOCAL_WORLD_SIZE", std::to_string(placement.count));
+  add("DDPRUN_JOB_DIR", folder);
+  add("DDPRUN_LAUNCHER_PID", std::to_string(::getpid()));
   if (const auto columns = terminal_columns()) added.push_back("DDPRUN_TTY=" + std::to_string(*columns));
   return environment_with(added);
 }
 
 }  // namespace
 
-RankProcesses::RankProcesses(const std::vector<std::string>& command, int count, std::string folder,
+RankProcesses::RankProcesses(const std::vector<std::string>& command, const Placement& placement, std::string folder,
                              const ProgressTable& table, Guardian& guardian)
-    : folder_(std::move(folder)), board_(table), guardian_(guardian) {
+    : first_(placement.first), folder_(std::move(folder)), table_(table), guardian_(guardian) {
   try {
-    for (int rank = 0; rank < count; ++rank) {
-      ranks_.push_back({spawn(command, environment_of(rank, count, folder_)), {}, {}});
+    for (int local = 0; local < placement.count; ++local) {
+      ranks_.push_back({spawn(command, environment_of(local, placement, folder_)), {}, {}});
       guardian_.entrust(ranks_.back().child.pid);
     }
   } catch (...) {
@@ -100,13 +103,14 @@ int RankProcesses::wait_for(const Rank& rank) const {
 
 RankEnd RankProcesses::end_of(const Rank& rank, int status) const {
   RankEnd end;
-  end.rank = static_cast<int>(&rank - ranks_.data());
+  const auto local = static_cast<int>(&rank - ranks_.data());
+  end.rank = first_ + local;
   end.pid = rank.child.pid;
   end.time = Clock::now().time_since_epoch();
   end.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
   end.failure = reported(end.rank);
-  end.progress = board_.get(end.rank);
+  end.progress = table_.get(local);
   end.stopped = rank.stopped && Clock::now() - *rank.stopped >= kStoppedLimit;
   end.killed_by_launcher = killed_at_ && !end.failure;
   return end;

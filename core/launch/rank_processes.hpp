@@ -13,23 +13,31 @@
 
 namespace ddprun::launch {
 
+// The ranks of this node.
+struct Placement {
+  int first = 0;  // the rank of the node's first process
+  int count = 1;
+  int world = 1;                         // ranks of all nodes
+  std::vector<std::string> environment;  // further variables of each rank: "NAME=value"
+};
+
 // Single-threaded: the thread that starts the processes.
 class RankProcesses {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Starts `count` processes. `folder` is the job's folder; `table` and `guardian` must outlive this object. If one
+  // Starts the processes. `folder` is the job's folder; `table` and `guardian` must outlive this object. If one
   // cannot be started, ends the others and throws Error(failure).
-  RankProcesses(const std::vector<std::string>& command, int count, std::string folder, const ProgressTable& table,
-                Guardian& guardian);
+  RankProcesses(const std::vector<std::string>& command, const Placement& placement, std::string folder,
+                const ProgressTable& table, Guardian& guardian);
   // Kills the processes that still run.
   ~RankProcesses();
   RankProcesses(const RankProcesses&) = delete;
   RankProcesses& operator=(const RankProcesses&) = delete;
 
   std::size_t live() const;
-  // The process of rank `rank`, with the pipes of its output.
-  Child& child(std::size_t rank) { return ranks_[rank].child; }
+  // A process by its local rank, with the pipes of its output.
+  Child& child(std::size_t local) { return ranks_[local].child; }
 
   // Updates the state of the ranks: exits, stops, reports. Returns whether any rank has failed so far.
   bool look();
@@ -58,8 +66,9 @@ class RankProcesses {
   RankEnd end_of(const Rank& rank, int status) const;
   std::optional<Failure> reported(int rank) const;
 
+  const int first_;
   const std::string folder_;
-  const ProgressTable& board_;
+  const ProgressTable& table_;
   Guardian& guardian_;
   std::vector<Rank> ranks_;
   bool failed_ = false;

@@ -1,243 +1,46 @@
 #include "launch/supervisor.hpp"
 
-#include <poll.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
+#include <cstdio>
 #include <memory>
-#include <optional>
 
-#include "launch/first_cause.hpp"
-#include "launch/folder_watch.hpp"
-#include "launch/guardian.hpp"
-#include "launch/job_folder.hpp"
-#include "launch/job_output.hpp"
-#include "launch/oom_kills.hpp"
-#include "launch/progress.hpp"
-#include "launch/rank_processes.hpp"
-#include "launch/signals.hpp"
+#include "launch/net/address.hpp"
+#include "launch/net/store_server.hpp"
+#include "launch/node_supervisor.hpp"
 
 namespace ddprun::launch {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using std::chrono::milliseconds;
-
-// The time from the first failure until the other ranks are killed. Failures that follow from it arrive meanwhile, and
-// one of them may turn out to be the first cause.
-constexpr milliseconds kCollect{100};
-constexpr milliseconds kTick{50};  // polling interval without inotify
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
+// The other codes would come again: an error of the config, a plugin or the rendezvous, or a request to stop.
+bool may_restart(const Verdict& verdict) {
+  return !verdict.stopped && (verdict.code == ExitCode::failure || verdict.code == ExitCode::peer);
 }
 
-std::string this_oom_file() {
-  // /proc files report no size and have another owner, so read_whole() does not fit.
-  std::string text;
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen("/proc/self/cgroup", "re"), &std::fclose);
-  std::array<char, 4096> chunk{};
-  while (file && std::fgets(chunk.data(), chunk.size(), file.get()) != nullptr) text += chunk.data();
-  return oom_file(text);
+std::unique_ptr<Peers> join_nodes(const Job& job) {
+  const Nodes& nodes = job.nodes;
+  const NodeInfo info{host_name(), job.nproc};
+  return std::make_unique<Peers>(StoreAddress{nodes.master_addr, nodes.master_port, nodes.secret}, nodes.rank,
+                                 nodes.count, info, nodes.timeout);
 }
-
-class Supervisor {
- public:
-  explicit Supervisor(const Job& job)
-      : job_(job), output_(job.nproc, job.log_dir), oom_file_(this_oom_file()), oom_before_(oom_kills(oom_file_)) {}
-
-  ExitCode run() {
-    Verdict verdict;
-    {
-      Signals signals;
-      remove_stale_job_folders(job_folder_base());
-      JobFolder folder;
-      table_ = ProgressTable::create(folder.path(), job_.nproc);
-      Guardian guardian(folder.path());
-      FolderWatch reports(folder.path());
-      // If the launcher itself fails (no descriptor, no memory), the destructor of `ranks` ends them.
-      RankProcesses ranks(job_.command, job_.nproc, folder.path(), *table_, guardian);
-      ranks_ = &ranks;
-      while (ranks.live() > 0) turn(signals, reports);
-      drain();
-      verdict = judge();
-    }
-    // All ranks have ended and signals have their old handlers, so a user can interrupt the wait for a slow reader.
-    if (!verdict.text.empty()) output_.say(verdict.text);
-    output_.flush();
-    return verdict.code;
-  }
-
- private:
-  struct Verdict {
-    ExitCode code = ExitCode::ok;
-    std::string text;
-  };
-
-  // One iteration of the loop: waits for the first event and handles it.
-  void turn(Signals& signals, FolderWatch& reports) {
-    std::vector<pollfd> entries{{signals.fd(), POLLIN, 0}, {reports.fd(), POLLIN, 0}};
-    for (const Screen* screen : output_.screens()) {
-      if (screen->pending()) entries.push_back({screen->fd(), POLLOUT, 0});
-    }
-    for (std::size_t rank = 0; rank < readable_ranks(); ++rank) {
-      const Child& child = ranks_->child(rank);
-      for (const UniqueFd* pipe : {&child.out, &child.err}) {
-        if (*pipe) entries.push_back({pipe->get(), POLLIN, 0});
-      }
-    }
-    ::poll(entries.data(), entries.size(), poll_timeout(reports));
-
-    read_pipes();
-    reports.drain();
-    while (const auto signal = signals.next()) {
-      if (*signal != SIGCHLD) on_stop_signal(*signal);
-    }
-    if (ranks_->look()) begin_to_fail();
-    on_time(Clock::now());
-    for (Screen* screen : output_.screens()) {
-      screen->write_some();
-      warn_if_broken(*screen);
-    }
-  }
-
-  int poll_timeout(const FolderWatch& reports) const {
-    std::optional<Clock::time_point> next;
-    const auto consider = [&](std::optional<Clock::time_point> time) {
-      if (time && (!next || *time < *next)) next = time;
-    };
-    if (!ranks_->killed()) {
-      consider(kill_at_);
-      consider(ranks_->stopped_too_long());
-    }
-    for (const Screen* screen : output_.screens()) consider(screen->due());
-    if (reports.fd() < 0) consider(Clock::now() + kTick);
-    if (!next) return -1;
-    const auto left = std::chrono::ceil<milliseconds>(*next - Clock::now()).count();
-    return static_cast<int>(std::max<long>(left, 0));
-  }
-
-  // The number of ranks, from the first, whose output may be read now: all, only rank 0, or none. Ranks that print
-  // faster than the reader reads must wait.
-  std::size_t readable_ranks() const {
-    if (output_.full()) return 0;
-    return output_.crowded() ? 1 : static_cast<std::size_t>(job_.nproc);
-  }
-
-  void read_pipes() {
-    for (std::size_t rank = 0; rank < readable_ranks(); ++rank) {
-      read_pipe(static_cast<int>(rank), Stream::out, ranks_->child(rank).out);
-      read_pipe(static_cast<int>(rank), Stream::err, ranks_->child(rank).err);
-    }
-  }
-
-  // Reads at most one buffer, so that all ranks get their turn. True if there may be more.
-  bool read_pipe(int rank, Stream stream, UniqueFd& pipe) {
-    if (!pipe) return false;
-    std::array<char, 65536> buffer;
-    const ssize_t got = ::read(pipe.get(), buffer.data(), buffer.size());
-    if (got > 0) output_.feed(rank, stream, {buffer.data(), static_cast<std::size_t>(got)});
-    if (got == 0) {
-      output_.finish(rank, stream);
-      pipe.reset();
-    }
-    return got > 0;
-  }
-
-  // After all ranks have ended: their remaining output is in the pipes. A process that left its rank's group may still
-  // hold a pipe open and write to it; it is not waited for.
-  void drain() {
-    constexpr int kReads = 32;  // more than the largest pipe holds
-    for (int rank = 0; rank < job_.nproc; ++rank) {
-      Child& child = ranks_->child(static_cast<std::size_t>(rank));
-      for (int read = 0; read < kReads && read_pipe(rank, Stream::out, child.out);) ++read;
-      for (int read = 0; read < kReads && read_pipe(rank, Stream::err, child.err);) ++read;
-      output_.finish(rank, Stream::out);
-      output_.finish(rank, Stream::err);
-    }
-  }
-
-  void begin_to_fail() {
-    if (failing_ || ranks_->killed()) return;
-    failing_ = true;
-    kill_at_ = Clock::now() + kCollect;
-  }
-
-  void on_stop_signal(int signal) {
-    if (stop_signal_ != 0) {
-      ranks_->kill();
-      return;
-    }
-    stop_signal_ = signal;
-    ranks_->expect_stop_by(signal);
-    if (failing_) return;
-    bool begun = false;
-    for (int rank = 0; rank < job_.nproc; ++rank) begun = begun || table_->get(rank).step > 0;
-    if (!begun) {
-      ranks_->kill();  // no rank has a result yet that should be saved
-      return;
-    }
-    output_.say("ddprun: stopping after step " + std::to_string(table_->request_stop()) + " (again to end at once)");
-    kill_at_ = Clock::now() + job_.grace;
-  }
-
-  void on_time(Clock::time_point now) {
-    for (Screen* screen : output_.screens()) screen->release_due(now);
-    if (const auto limit = ranks_->stopped_too_long(); limit && now >= *limit) {
-      failing_ = true;
-      ranks_->kill();
-    }
-    if (kill_at_ && now >= *kill_at_) ranks_->kill();
-  }
-
-  Verdict judge() {
-    std::vector<RankEnd> ends = ranks_->ends();
-    const bool memory_limit = oom_kills(oom_file_) > oom_before_;
-    for (RankEnd& end : ends) end.memory_limit = memory_limit;
-    const RankEnd* cause = first_cause(ends);
-    Verdict verdict;
-    if (cause != nullptr) {
-      verdict = {exit_code_of(*cause), "ddprun: failed: " + describe(*cause, host_name()) + elsewhere(*cause, ends)};
-    }
-    if (stop_signal_ == 0) return verdict;
-    verdict.code = stop_signal_ == SIGINT ? ExitCode::interrupted : ExitCode::terminated;
-    if (cause == nullptr) verdict.text = stop_text();
-    return verdict;
-  }
-
-  std::string stop_text() const {
-    const std::string what = stop_signal_ == SIGINT ? "ddprun: interrupted" : "ddprun: terminated";
-    return what + (ranks_->killed() ? "; the ranks were killed" : "; all ranks stopped");
-  }
-
-  void warn_if_broken(const Screen& screen) {
-    if (screen.broken() == 0 || warned_) return;
-    warned_ = true;
-    output_.say(std::string("ddprun: warning: the output of the ranks is dropped from here on: ") +
-                std::strerror(screen.broken()));
-  }
-
-  const Job& job_;
-  JobOutput output_;
-  const std::string oom_file_;
-  const std::optional<int64_t> oom_before_;
-  std::unique_ptr<ProgressTable> table_;
-  RankProcesses* ranks_ = nullptr;
-  bool failing_ = false;
-  bool warned_ = false;
-  int stop_signal_ = 0;
-  std::optional<Clock::time_point> kill_at_;  // the end of the grace period
-};
 
 }  // namespace
 
 ExitCode supervise(const Job& job) {
   if (job.nproc < 1) throw Error(ExitCode::usage, "launch.nproc must be at least 1");
-  return Supervisor(job).run();
+  const bool several = job.nodes.count > 1;
+  std::unique_ptr<StoreServer> server;
+  if (several && job.nodes.rank == 0) {
+    server = std::make_unique<StoreServer>(listening_address(job.nodes.master_addr), job.nodes.master_port,
+                                           job.nodes.secret);
+  }
+  for (int restart = 0;; ++restart) {
+    const std::unique_ptr<Peers> peers = several ? join_nodes(job) : nullptr;
+    if (several) restart = peers->starts();  // this launcher may have come later, for a node that was lost
+    Job attempt = job;
+    if (restart > 0 && job.before_restart) job.before_restart(attempt.command, restart);
+    const Verdict verdict = supervise_node(attempt, peers.get());
+    if (restart >= job.max_restarts || !may_restart(verdict)) return verdict.code;
+    std::fprintf(stderr, "ddprun: restart %d of %d\n", restart + 1, job.max_restarts);
+  }
 }
 
 }  // namespace ddprun::launch

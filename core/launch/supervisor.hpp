@@ -1,22 +1,40 @@
 // The launcher: starts the ranks of this host as child processes, forwards their output, and ends all when one fails.
+// The launchers of several hosts form one job.
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "ddprun/error.hpp"
+#include "launch/net/secret.hpp"
 
 namespace ddprun::launch {
 
+// The nodes of a job: one launcher on each.
+struct Nodes {
+  int count = 1;
+  int rank = 0;             // of this node
+  std::string master_addr;  // of node 0: a name or an address that all nodes can reach
+  int master_port = 0;
+  Secret secret;                             // the same on all nodes
+  std::chrono::milliseconds timeout{30000};  // until all nodes are there
+};
+
 struct Job {
   std::vector<std::string> command;  // argv of a rank; command[0] is the program's path
-  int nproc = 1;
+  int nproc = 1;                     // ranks on this node; may differ between nodes
+  Nodes nodes;
+  // Called before each restart, with its number from 1: may change `command`. Empty: the command stays.
+  std::function<void(std::vector<std::string>& command, int restart)> before_restart;
+  int max_restarts = 0;                   // the same on all nodes
   std::string log_dir;                    // for rank<N>.log with all output of a rank; "" for no logs
   std::chrono::milliseconds grace{5000};  // time between a SIGINT or SIGTERM and the ranks' own exit
 };
 
-// Runs the job to its end and returns its exit code. Creates and removes the job's private folder. Opens no socket.
+// Runs the job to its end and returns its exit code. Creates and removes the job's private folder. Opens no socket if
+// there is one node.
 //  - Every child has the environment DDPRUN_RANK, DDPRUN_WORLD_SIZE, DDPRUN_LOCAL_RANK, DDPRUN_LOCAL_WORLD_SIZE,
 //    DDPRUN_JOB_DIR, DDPRUN_LAUNCHER_PID and, if the launcher's stderr is a terminal, DDPRUN_TTY (its columns). It has
 //    a process group of its own. It must call follow_launcher() first.
@@ -27,8 +45,14 @@ struct Job {
 //  - First SIGINT or SIGTERM: the ranks finish a common step and save, for at most `grace`; before the first step they
 //    end immediately. The exit code is 130 or 143. A second signal ends the job immediately.
 //  - Processes that a rank starts end with it if they stay in its process group, even if the launcher is killed.
-// Call it on the main thread while there is no other thread: a child's PR_SET_PDEATHSIG watches the thread that spawned
-// it, and the launcher forks. Throws Error(failure) if the ranks cannot be started.
+// Several nodes: the launcher of node 0 hosts the store in which nodes and ranks meet, at master_addr:master_port.
+// Ranks are numbered by node rank. Every launcher reports the same first cause and returns the same exit code. A node
+// that is silent for 2.5 s is lost, which ends the job. A signal at one launcher stops the ranks of all. Ranks have
+// DDPRUN_STORE ("HOST:PORT") too, and the job's secret in the file "secret" of their job folder.
+// After a failure (not of the config, a plugin or the rendezvous) all ranks start again, up to max_restarts times. A
+// lost node may come back within the timeout: its launcher is started again with the same arguments. Call it on the
+// main thread while there is no other thread: a child's PR_SET_PDEATHSIG watches the thread that spawned it, and the
+// launcher forks. Throws Error(failure) if the ranks cannot be started, and Error(rendezvous) if the nodes do not meet.
 ExitCode supervise(const Job& job);
 
 // A rank calls this first. The rank then dies with its launcher (PR_SET_PDEATHSIG), and exits immediately if the

@@ -4,29 +4,19 @@
 #include <c10/util/Logging.h>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include <algorithm>
 #include <cstdlib>
 #include <string>
 
 #include "ddprun/error.hpp"
+#include "launch/meeting.hpp"
+#include "launch/net/net_store.hpp"
 
 C10_DECLARE_int(caffe2_log_level);
 
 namespace ddprun::launch {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
-
-// TCPStore holds a lock while it waits. Short waits let another thread's set() run in between; a new key still ends the
-// wait immediately.
-constexpr milliseconds kSlice{50};
-
-// Whether torchrun's agent hosts the store. Otherwise, rank 0 does.
-bool has_agent() {
-  const char* value = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
-  return value != nullptr && std::string_view(value) == "True";
-}
 
 // TCPStore logs each wait and each failed attempt to connect, with a stack trace. Errors say the same in one line.
 void silence_c10d() {
@@ -39,90 +29,47 @@ std::string first_line(const std::exception& error) {
   return text.substr(0, text.find('\n'));
 }
 
-class TcpStore : public Store {
- public:
-  TcpStore(const World& world, milliseconds timeout)
-      : name_(std::string(has_agent() ? "torchrun's" : "rank 0's") + " store at " + world.master_addr + ":" +
-              std::to_string(world.master_port)),
-        prefix_("ddprun/" + world.job + "/") {
-    silence_c10d();
-    c10d::TCPStoreOptions options;
-    options.port = static_cast<std::uint16_t>(world.master_port);
-    options.isServer = world.rank == 0 && !has_agent();
-    options.waitWorkers = false;  // allgather() reports which ranks are missing; a count cannot
-    options.timeout = timeout;
-    try {
-      store_ = c10::make_intrusive<c10d::TCPStore>(world.master_addr, options);
-    } catch (const std::exception& error) {
-      throw Error(ExitCode::rendezvous, std::string("cannot ") + (options.isServer ? "host" : "reach") + " " + name_ +
-                                            " within " + std::to_string(timeout.count()) +
-                                            " ms (MASTER_ADDR, MASTER_PORT): " + first_line(error));
-    }
-  }
+// Rank 0 passes `text` to the other ranks through the agent's store.
+std::string pass_on(const World& world, const std::string& text, milliseconds timeout) try {
+  silence_c10d();
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(world.master_port);
+  options.isServer = false;
+  options.waitWorkers = false;
+  options.timeout = timeout;
+  const auto agent = c10::make_intrusive<c10d::TCPStore>(world.master_addr, options);
+  const std::string key = "ddprun/" + world.job + "/store";
+  if (world.rank == 0) agent->set(key, std::vector<uint8_t>(text.begin(), text.end()));
+  const std::vector<uint8_t> bytes = agent->get(key);
+  return {bytes.begin(), bytes.end()};
+} catch (const std::exception& error) {
+  throw Error(ExitCode::rendezvous, "torchrun's store at " + world.master_addr + ":" +
+                                        std::to_string(world.master_port) + " (MASTER_ADDR, MASTER_PORT), within " +
+                                        std::to_string(timeout.count()) + " ms: " + first_line(error));
+}
 
-  void set(const std::string& key, std::string_view value) override {
-    bool first = false;
-    speak([&] {
-      first = store_->add(prefix_ + key + "/writers", 1) == 1;
-      if (first) store_->set(prefix_ + key, std::vector<uint8_t>(value.begin(), value.end()));
-    });
-    if (!first) {
-      throw Error(ExitCode::rendezvous, "store: the key \"" + key + "\" is set already; each is set once per job");
-    }
+std::unique_ptr<Store> open_through_agent(const World& world, milliseconds timeout) {
+  StoreAddress address{world.master_addr, 0, {}};
+  std::unique_ptr<Store> store;
+  if (world.rank == 0) {
+    address.secret = make_secret();
+    store = hosted_store(address, timeout);
   }
-
-  std::string get(const std::string& key, milliseconds timeout) override {
-    const auto begin = Clock::now();
-    std::string value;
-    while (true) {
-      const auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
-      if (look(key, timeout - waited, value)) return value;
-      if (waited < timeout) continue;
-      throw Error(ExitCode::rendezvous, name_ + ": waited " + std::to_string(waited.count()) + " ms for the key \"" +
-                                            key + "\"; nobody set it");
-    }
-  }
-
- private:
-  // Waits for a slice of the remaining time. True if the key is set and `value` has been read.
-  bool look(const std::string& key, milliseconds left, std::string& value) {
-    bool there = false;
-    speak([&] {
-      there = store_->check({prefix_ + key});
-      if (!there && left > milliseconds::zero()) there = wait(prefix_ + key, std::min(left, kSlice));
-      if (!there) return;
-      const std::vector<uint8_t> bytes = store_->get(prefix_ + key);
-      value.assign(bytes.begin(), bytes.end());
-    });
-    return there;
-  }
-
-  bool wait(const std::string& key, milliseconds slice) try {
-    store_->wait({key}, slice);
-    return true;
-  } catch (const c10::DistStoreError&) {
-    return false;  // the slice is over; a broken connection is a DistNetworkError
-  }
-
-  // If an established connection breaks, the process that hosts the store has ended: a consequence of another failure.
-  template <typename Action>
-  void speak(Action action) try {
-    action();
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw Error(ExitCode::peer, "lost " + name_ + ": " + first_line(error));
-  }
-
-  const std::string name_;  // for messages
-  const std::string prefix_;
-  c10::intrusive_ptr<c10d::TCPStore> store_;
-};
+  const std::string line = pass_on(world, std::to_string(address.port) + " " + to_hex(address.secret), timeout);
+  if (world.rank == 0) return store;
+  const std::size_t space = std::min(line.find(' '), line.size() - 1);
+  address.port = std::atoi(line.c_str());
+  address.secret = from_hex(line.substr(space + 1), "the secret in torchrun's store");
+  return net_store(address, timeout);
+}
 
 }  // namespace
 
-std::unique_ptr<Store> tcp_store(const World& world, milliseconds timeout) {
-  return std::make_unique<TcpStore>(world, timeout);
+std::unique_ptr<Store> open_any_store(World& world, milliseconds timeout) {
+  if (!world.agent_store || world.is_own() || world.size == 1) return open_store(world, timeout);
+  auto store = open_through_agent(world, timeout);
+  locate(world, *store, timeout);
+  return store;
 }
 
 }  // namespace ddprun::launch

@@ -181,6 +181,7 @@ std::optional<World> from(const Variables& launcher, std::optional<int> nproc) {
   refuse_contradictions(world, launcher);
   find_master(world, launcher);
   world.nproc = nproc;
+  world.agent_store = value_of("TORCHELASTIC_USE_AGENT_STORE") == "True";
   if (world.local_size > 0) refuse_nproc(world, launcher.local_size);
   return world;
 }
@@ -192,6 +193,11 @@ std::optional<World> discover(std::optional<int> nproc) {
     World world = ranks_from(kOwn);
     world.job_dir = require(kOwn, "DDPRUN_JOB_DIR");
     require(kOwn, kOwn.local_size);
+    if (const std::string store = value_of("DDPRUN_STORE"); !store.empty()) {
+      const std::size_t colon = std::min(store.rfind(':'), store.size());
+      world.master_addr = store.substr(0, colon);
+      world.master_port = number_of("DDPRUN_STORE", store.substr(std::min(colon + 1, store.size())), 1, 65535);
+    }
     world.nproc = nproc;
     refuse_nproc(world, kOwn.local_size);
     return world;

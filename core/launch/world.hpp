@@ -18,14 +18,18 @@ struct World {
   std::optional<int> nproc;  // the local_size that the command line demands
 
   std::string launcher = "ddprun";  // who started the ranks, for messages
-  // ddprun's own launcher: the private folder with store, progress table and failure records; else empty.
+  // ddprun's own launcher: the private folder with the progress table and failure records of this host; else empty.
   std::string job_dir;
-  // Other launchers: where the ranks meet, and an id that is different for each job and restart.
+  // Where the ranks meet, unless ddprun's launcher has started them on one host.
   std::string master_addr;
   int master_port = 0;
-  std::string job;
+  bool agent_store = false;  // torchrun's agent hosts a store there
+  bool insecure = false;     // launch.insecure: no secret is needed
+  std::string job;           // other launchers: an id that is different for each job and restart
 
-  bool is_own() const { return master_port == 0; }
+  bool is_own() const { return !job_dir.empty(); }
+  // ddprun's launcher has started all ranks on this host: they share its job folder.
+  bool on_one_host() const { return is_own() && master_port == 0; }
 };
 
 // Nothing if no launcher started this process, so that it must launch the ranks itself. Tried in this order: ddprun's

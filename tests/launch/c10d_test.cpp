@@ -1,37 +1,17 @@
-#include <arpa/inet.h>
 #include <doctest/doctest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "launch/free_port.hpp"
 #include "launch/text.hpp"
-#include "launch/unique_fd.hpp"
 #include "support/process.hpp"
 
 namespace {
 
 using namespace ddprun::testing;
 using namespace ddprun::launch::testing;
-using ddprun::launch::UniqueFd;
-
-// A loopback port that no process listens on and none can bind while this object lives.
-struct FreePort {
-  FreePort() {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof address;
-    auto* generic = reinterpret_cast<sockaddr*>(&address);
-    REQUIRE(bind(bound.get(), generic, length) == 0);
-    REQUIRE(getsockname(bound.get(), generic, &length) == 0);
-    number = ntohs(address.sin_port);
-  }
-  const UniqueFd bound{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  int number = 0;
-};
 
 std::vector<std::string> place(int rank, int size, int port) {
   const std::string number = std::to_string(rank), ranks = std::to_string(size);
@@ -42,7 +22,7 @@ std::vector<std::string> place(int rank, int size, int port) {
 
 // Another process may take a free port before rank 0 does.
 bool is_taken(const std::vector<ProcessResult>& results) {
-  return contains(results[0].err, "EADDRINUSE");
+  return contains(results[0].err, "the port is in use");
 }
 
 // The output of three ranks that meet at this port, rank 0 first.

@@ -1,6 +1,8 @@
 // A job without training. A test starts it as the launcher; it starts itself as the ranks:
 //   fake_job NPROC LOG_DIR|- GRACE_MS STEP...
+// FAKE_JOB_NODE = "NODE:NODES:PORT:RESTARTS" makes it one of several nodes, which meet at this port of 127.0.0.1.
 // A step "1:exit=3" is for rank 1, "*:hang" for all; each rank runs its own, in order. kActions lists the actions.
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,9 +14,11 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <sstream>
 #include <string>
 #include <thread>
 
+#include "launch/meeting.hpp"
 #include "launch/progress.hpp"
 #include "launch/store.hpp"
 #include "launch/supervisor.hpp"
@@ -47,11 +51,14 @@ void pause_for(const std::string& ms) {
 
 // Steps as a trainer makes them: publish, work, synchronise with the others, check whether to stop.
 void train(Self& self, long steps) {
-  for (long step = 1; step <= steps; ++step) {
-    self.table->set(self.world.rank, {step, Phase::forward, -1});
+  static long done = 0;  // by earlier actions
+  const long first = done + 1;
+  done += steps;
+  for (long step = first; step <= done; ++step) {
+    self.table->set(self.world.local_rank, {step, Phase::forward, -1});
     std::this_thread::sleep_for(milliseconds(1 + (step + self.world.rank) % 3));
-    self.table->set(self.world.rank, {step, Phase::allreduce, 0});
-    allgather(*self.store, "step" + std::to_string(step), self.world.rank, self.world.size, "", milliseconds(60000));
+    self.table->set(self.world.local_rank, {step, Phase::allreduce, 0});
+    self.store->allgather("step" + std::to_string(step), self.world.rank, self.world.size, "", milliseconds(60000));
     const auto last = self.table->stop_after();
     if (last != 0 && step >= last) {
       print(stdout, "stopped after " + std::to_string(step) + "\n");
@@ -76,7 +83,7 @@ void start_grandchild(const std::string& file) {
 
 void place(Self& self, const std::string& step_and_bucket) {
   const std::size_t comma = step_and_bucket.find(',');
-  self.table->set(self.world.rank,
+  self.table->set(self.world.local_rank,
                   {std::stol(step_and_bucket), Phase::allreduce, std::stoi(step_and_bucket.substr(comma + 1))});
 }
 
@@ -85,6 +92,8 @@ void flood(const std::string& megabytes) {
   for (long left = std::stol(megabytes) * 10486; left > 0; --left) std::printf("%s\n", line.c_str());
   std::fflush(stdout);
 }
+
+void run_action(Self& self, const std::string& what);
 
 using Action = std::function<void(Self&, const std::string&)>;
 
@@ -107,6 +116,13 @@ const std::map<std::string, Action>& actions() {
       {"report", report},
       {"set", [](Self& self, const std::string& key) { self.store->set(key, "value"); }},
       {"get", [](Self& self, const std::string& key) { self.store->get(key, milliseconds(60000)); }},
+      {"first",  // the following action only if this file does not exist, for a failure that a restart does not repeat
+       [](Self& self, const std::string& file_and_action) {
+         const std::size_t comma = file_and_action.find(',');
+         if (::mkdir(file_and_action.substr(0, comma).c_str(), 0700) == 0) {
+           run_action(self, file_and_action.substr(comma + 1));
+         }
+       }},
       {"stop",
        [](Self& self, const std::string&) {
          while (self.table->stop_after() == 0) pause_for("1");
@@ -119,18 +135,23 @@ const std::map<std::string, Action>& actions() {
   return kActions;
 }
 
-void run_step(Self& self, const std::string& step) {
-  const std::size_t colon = step.find(':');
-  const std::string who = step.substr(0, colon);
-  if (who != "*" && who != std::to_string(self.world.rank)) return;
-  const std::string what = step.substr(colon + 1);
+void run_action(Self& self, const std::string& what) {
   const std::size_t equals = what.find('=');
   actions().at(what.substr(0, equals))(self, equals == std::string::npos ? "" : what.substr(equals + 1));
 }
 
-int run_rank(const World& world, int argc, char** argv) try {
+void run_step(Self& self, const std::string& step) {
+  const std::size_t colon = step.find(':');
+  const std::string who = step.substr(0, colon);
+  if (who != "*" && who != std::to_string(self.world.rank)) return;
+  run_action(self, step.substr(colon + 1));
+}
+
+int run_rank(World world, int argc, char** argv) try {
   follow_launcher();
-  Self self{world, folder_store(world.job_dir), ProgressTable::open(world.job_dir, world.size)};
+  auto store = open_store(world, milliseconds(20000));
+  if (!store) store = folder_store(world.job_dir);
+  Self self{world, std::move(store), ProgressTable::open(world.job_dir, world.local_size)};
   for (int i = 4; i < argc; ++i) run_step(self, argv[i]);
   return 0;
 } catch (const Error& error) {
@@ -145,6 +166,15 @@ int run_launcher(int argc, char** argv) {
   job.nproc = std::stoi(argv[1]);
   job.log_dir = std::string(argv[2]) == "-" ? "" : argv[2];
   job.grace = milliseconds(std::stol(argv[3]));
+  if (const char* node = std::getenv("FAKE_JOB_NODE")) {
+    char colon;
+    std::istringstream(node) >> job.nodes.rank >> colon >> job.nodes.count >> colon >> job.nodes.master_port >> colon >>
+        job.max_restarts;
+    job.nodes.master_addr = "127.0.0.1";
+    job.nodes.secret = Secret(kSecretBytes, 's');
+    const char* timeout = std::getenv("FAKE_JOB_TIMEOUT");
+    job.nodes.timeout = milliseconds(timeout == nullptr ? 20000 : std::stol(timeout));
+  }
   return static_cast<int>(supervise(job));
 }
 

@@ -19,6 +19,7 @@ RankEnd ended(int rank, int at) {
   RankEnd end;
   end.rank = rank;
   end.pid = 4711;
+  end.host = "host";
   end.time = nanoseconds(at);
   return end;
 }
@@ -93,15 +94,14 @@ TEST_CASE("the exit code is 5 for a signal, otherwise that of the first cause") 
 TEST_CASE("the line names rank, host, pid, step, phase, bucket and cause") {
   RankEnd end = killed(3, SIGKILL, 1);
   end.progress = {57, Phase::allreduce, 2};
-  CHECK(describe(end, "host") ==
-        "rank 3 (host, pid 4711) step 57 phase allreduce bucket 2: killed by signal 9 (SIGKILL)");
+  CHECK(describe(end) == "rank 3 (host, pid 4711) step 57 phase allreduce bucket 2: killed by signal 9 (SIGKILL)");
   end.memory_limit = true;
-  CHECK(describe(end, "host").ends_with("killed by signal 9 (SIGKILL), memory limit reached"));
+  CHECK(describe(end).ends_with("killed by signal 9 (SIGKILL), memory limit reached"));
   end.progress = {0, Phase::setup, -1};
   end.signal = SIGSEGV;
-  CHECK(describe(end, "host") == "rank 3 (host, pid 4711) phase setup: killed by signal 11 (SIGSEGV)");
-  CHECK(describe(exited(0, 3, 1), "host") == "rank 0 (host, pid 4711) phase start: exited with code 3");
-  CHECK(describe(reported(0, ExitCode::usage, 1, exited(0, 2, 1)), "h").ends_with(": what rank 0 said"));
+  CHECK(describe(end) == "rank 3 (host, pid 4711) phase setup: killed by signal 11 (SIGSEGV)");
+  CHECK(describe(exited(0, 3, 1)) == "rank 0 (host, pid 4711) phase start: exited with code 3");
+  CHECK(describe(reported(0, ExitCode::usage, 1, exited(0, 2, 1))).ends_with(": what rank 0 said"));
 }
 
 TEST_CASE("if ranks lost their peers, the line names the ranks that were elsewhere, the smallest group first") {

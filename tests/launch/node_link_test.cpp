@@ -153,8 +153,7 @@ TEST_CASE("after a failure the nodes meet again, without the old keys") {
   links.clear();
   const auto again = nodes.join_all(2);
   CHECK(again[0]->starts() == 1);
-  CHECK(
-      contains(error_of([&] { net_store(nodes.address, kLimit)->get("key", milliseconds(0)); }), "nobody set"));
+  CHECK(contains(error_of([&] { net_store(nodes.address, kLimit)->get("key", milliseconds(0)); }), "nobody set"));
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ void ConsoleProgress::on_batch_weights(const std::vector<int64_t>& samples) {
 
 void LauncherLink::on_phase(Phase phase, int64_t step, int bucket) {
   progress_ = {step, phase, bucket};
-  if (table_ != nullptr) table_->set(rank_, progress_);
+  if (table_ != nullptr) table_->set(local_rank_, progress_);
 }
 
 bool LauncherLink::should_stop(int64_t step) {

@@ -53,8 +53,8 @@ class ConsoleProgress final : public train::Callback {
 class LauncherLink final : public train::Callback {
  public:
   // table: null unless our own launcher watches. stop: set by a signal in a run without launcher; may be null.
-  LauncherLink(int rank, launch::ProgressTable* table, const std::atomic<bool>* stop)
-      : rank_(rank), table_(table), stop_(stop) {}
+  LauncherLink(int local_rank, launch::ProgressTable* table, const std::atomic<bool>* stop)
+      : local_rank_(local_rank), table_(table), stop_(stop) {}
 
   void on_phase(Phase phase, int64_t step, int bucket) override;
   bool should_stop(int64_t step) override;
@@ -63,7 +63,7 @@ class LauncherLink final : public train::Callback {
   std::string where() const;
 
  private:
-  const int rank_;
+  const int local_rank_;
   launch::ProgressTable* const table_;
   const std::atomic<bool>* const stop_;
   launch::Progress progress_;

@@ -1,5 +1,6 @@
 #include "app/run/group.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -9,6 +10,7 @@
 #include "comm/shared_table.hpp"
 #include "comm/single_process_backend.hpp"
 #include "ddprun/error.hpp"
+#include "launch/net/secret.hpp"
 #include "launch/tcp_store.hpp"
 #include "train/reduce/staged_backend.hpp"
 
@@ -43,13 +45,17 @@ std::string first_difference(const std::string& a, const std::string& b) {
 
 void compare_identities(const Assembly& assembly, launch::Store& store, const launch::World& world,
                         std::chrono::milliseconds timeout) {
-  const auto all = store.allgather("identity", world.rank, world.size, identity(assembly), timeout);
-  for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    if (all[rank] == all[0]) continue;
-    throw Error(ExitCode::rendezvous, "rank 0 and rank " + std::to_string(rank) +
-                                          " do not run the same experiment: " + first_difference(all[0], all[rank]) +
-                                          "; start all ranks with the same config and program");
-  }
+  const std::string mine = identity(assembly);
+  const auto digests = store.allgather("identity", world.rank, world.size, launch::digest(mine), timeout);
+  const auto other = std::find_if(digests.begin(), digests.end(), [&](const auto& each) { return each != digests[0]; });
+  if (other == digests.end()) return;
+  // Only now the texts travel: those of rank 0 and of the first rank that differs.
+  const auto rank = static_cast<int>(other - digests.begin());
+  if (world.rank == 0 || world.rank == rank) store.set("identity of " + std::to_string(world.rank), mine);
+  const auto text_of = [&](int which) { return store.get("identity of " + std::to_string(which), timeout); };
+  throw Error(ExitCode::rendezvous, "rank 0 and rank " + std::to_string(rank) + " do not run the same experiment: " +
+                                        first_difference(text_of(0), text_of(rank)) +
+                                        "; start all ranks with the same config and program");
 }
 
 std::unique_ptr<CommBackend> join_backend(const Assembly& assembly, launch::Store& store, const launch::World& world) {
@@ -70,16 +76,17 @@ std::unique_ptr<CommBackend> join_backend(const Assembly& assembly, launch::Stor
   std::unique_ptr<CommBackend> backend = std::move(adapter);
   if (!device.is_cpu()) backend = train::staged(std::move(backend), device, options.deadline);
   if (settings.check == "off") return backend;
-  if (!world.is_own() && assembly.experiment().train.cuda_graph) {
-    throw Error(
-        ExitCode::usage,
-        config::error(assembly.loaded.sources, "comm.check",
-                      "compares calls over the backend itself where another launcher has started the ranks, which "
-                      "a CUDA graph cannot record; set it to \"off\", or train.cuda_graph = false"));
+  if (!world.on_one_host() && assembly.experiment().train.cuda_graph) {
+    throw Error(ExitCode::usage,
+                config::error(assembly.loaded.sources, "comm.check",
+                              "compares calls over the backend itself where ranks are on several hosts or another "
+                              "launcher has started them, which "
+                              "a CUDA graph cannot record; set it to \"off\", or train.cuda_graph = false"));
   }
   // Ranks of one host compare their calls in shared memory; across hosts, they use the backend itself.
-  auto exchange = world.is_own() ? comm::shared_table(comm::map_table(world.job_dir + "/table", world.size), world.rank)
-                                 : comm::exchange_over(*backend);
+  auto exchange = world.on_one_host()
+                      ? comm::shared_table(comm::map_table(world.job_dir + "/table", world.size), world.rank)
+                      : comm::exchange_over(*backend);
   plugin.compare_calls(std::move(exchange));
   return backend;
 }
@@ -91,14 +98,7 @@ std::chrono::milliseconds milliseconds(double seconds) {
 }
 
 std::unique_ptr<launch::Store> open_store(launch::World& world, std::chrono::milliseconds timeout) {
-  if (world.size == 1) {
-    world.local_size = 1;
-    return nullptr;
-  }
-  if (world.is_own()) return launch::folder_store(world.job_dir);
-  auto store = launch::tcp_store(world, timeout);
-  launch::locate(world, *store, timeout);
-  return store;
+  return launch::open_any_store(world, timeout);
 }
 
 Group join_group(const Assembly& assembly, const launch::World& world, std::unique_ptr<launch::Store> store) {
@@ -111,8 +111,8 @@ Group join_group(const Assembly& assembly, const launch::World& world, std::uniq
   }
   const auto timeout = milliseconds(assembly.experiment().launch.timeout);
   if (world.is_own()) {
-    group.progress = launch::ProgressTable::open(world.job_dir, world.size);
-    group.progress->set(world.rank, {0, Phase::rendezvous, -1});
+    group.progress = launch::ProgressTable::open(world.job_dir, world.local_size);
+    group.progress->set(world.local_rank, {0, Phase::rendezvous, -1});
   }
   compare_identities(assembly, *group.store, world, timeout);
   group.backend = join_backend(assembly, *group.store, world);

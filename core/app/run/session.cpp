@@ -17,7 +17,7 @@ Session::Session(Assembly& assembly, Group& group, const launch::World& world, r
       parameters_(train::trainable_parameters(assembly.model->module())),
       optimizer_(train::make_optimizer(experiment_, parameters_, world.size)),
       loaders_(make_loaders(assembly, world)),
-      launcher_link_(world.rank, group.progress.get(), stop),
+      launcher_link_(world.local_rank, group.progress.get(), stop),
       record_writer_(recorder) {
   if (const int64_t steps = experiment_.log.parity_steps; steps > 0) {
     parity_ = std::make_unique<train::ParityLog>(recorder.run_dir(), world.rank, parameters_, steps);

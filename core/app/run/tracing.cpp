@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ddprun/error.hpp"
 #include "app/run/step_options.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::run {
 

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "ddprun/error.hpp"
+#include "launch/net/address.hpp"
 #include "launch/net/protocol.hpp"
 
 namespace ddprun::launch {
@@ -23,7 +24,6 @@ namespace {
 using Clock = Connection::Clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kResolveLimit{2000};
 constexpr milliseconds kAttempt{1000};  // then connect again: a packet filter may drop packets silently
 constexpr milliseconds kPause{20};
 constexpr milliseconds kGreeting{2000};
@@ -42,25 +42,6 @@ bool wait_for(int fd, short events, Clock::time_point deadline) {
   }
 }
 
-using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
-
-Addresses resolve(const StoreAddress& address) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
-  const auto give_up = Clock::now() + kResolveLimit;
-  while (true) {
-    addrinfo* found = nullptr;
-    const int error = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
-    if (error == 0) return {found, ::freeaddrinfo};
-    if (Clock::now() >= give_up || error == EAI_FAMILY || error == EAI_MEMORY) {
-      throw Error(ExitCode::rendezvous, "the master's name \"" + address.host + "\" cannot be resolved: " +
-                                            ::gai_strerror(error) + "; use a name or an address that this host knows");
-    }
-    std::this_thread::sleep_for(milliseconds(200));
-  }
-}
-
 std::string numeric(const sockaddr* address, socklen_t size) {
   std::array<char, NI_MAXHOST> text{};
   const int error = ::getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
@@ -68,10 +49,16 @@ std::string numeric(const sockaddr* address, socklen_t size) {
 }
 
 // An errno, or 0 for a connection.
-int try_connect(const addrinfo& entry, UniqueFd& socket, Clock::time_point deadline) {
-  socket = UniqueFd(::socket(entry.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+int try_connect(const std::string& address, int port, UniqueFd& socket, Clock::time_point deadline) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return EADDRNOTAVAIL;
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> entry(found, ::freeaddrinfo);
+  socket = UniqueFd(::socket(entry->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return errno;
-  if (::connect(socket.get(), entry.ai_addr, entry.ai_addrlen) == 0) return 0;
+  if (::connect(socket.get(), entry->ai_addr, entry->ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
   if (!wait_for(socket.get(), POLLOUT, deadline)) return ETIMEDOUT;
   int error = 0;
@@ -122,11 +109,11 @@ Connection::Connection(const StoreAddress& address, Clock::time_point deadline)
 
 void Connection::connect(const StoreAddress& address, Clock::time_point deadline) {
   const auto begin = Clock::now();
-  const Addresses addresses = resolve(address);
+  const auto addresses = addresses_of(address.host);
   while (true) {
     int error = 0;
-    for (const addrinfo* entry = addresses.get(); entry != nullptr; entry = entry->ai_next) {
-      error = try_connect(*entry, socket_, std::min(deadline, Clock::now() + kAttempt));
+    for (const std::string& each : addresses) {
+      error = try_connect(each, address.port, socket_, std::min(deadline, Clock::now() + kAttempt));
       if (error != 0) continue;
       watch_peer(socket_.get());
       sockaddr_storage local{};

@@ -1,6 +1,7 @@
 #include "launch/net/secret.hpp"
 
 #include <openssl/rand.h>
+#include <openssl/sha.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -74,6 +75,13 @@ Secret from_hex(const std::string& digits, const std::string& origin) {
     secret += static_cast<char>(value(at) << 4 | value(at + 1));
   }
   return secret;
+}
+
+std::string digest(const std::string& text) {
+  std::string result(SHA256_DIGEST_LENGTH, '\0');
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+         reinterpret_cast<unsigned char*>(result.data()));
+  return result;
 }
 
 }  // namespace ddprun::launch

@@ -1,0 +1,81 @@
+#include "launch/meeting.hpp"
+
+#include <utility>
+
+#include "ddprun/error.hpp"
+#include "launch/files.hpp"
+#include "launch/net/address.hpp"
+#include "launch/net/net_store.hpp"
+#include "launch/net/store_server.hpp"
+
+namespace ddprun::launch {
+namespace {
+
+using std::chrono::milliseconds;
+
+// The client of rank 0, and the server that lives as long.
+class HostedStore : public Store {
+ public:
+  HostedStore(StoreAddress& address, milliseconds timeout)
+      : server_(listening_address(address.host), address.port, address.secret) {
+    address.port = server_.port();
+    client_ = net_store(address, timeout);
+  }
+
+  void set(const std::string& key, std::string_view value) override { client_->set(key, value); }
+  std::string get(const std::string& key, milliseconds timeout) override { return client_->get(key, timeout); }
+  std::vector<std::string> allgather(const std::string& name, int rank, int size, std::string_view value,
+                                     milliseconds timeout) override {
+    return client_->allgather(name, rank, size, value, timeout);
+  }
+
+ private:
+  StoreServer server_;
+  std::unique_ptr<Store> client_;
+};
+
+Secret secret_of_launcher(const World& world) {
+  const std::string path = world.job_dir + "/" + kSecretFile;
+  const auto digits = read_whole(path);
+  if (!digits) throw Error(ExitCode::rendezvous, "the launcher's job folder has no " + path);
+  return from_hex(*digits, path);
+}
+
+std::unique_ptr<Store> open(const World& world, milliseconds timeout) {
+  if (world.on_one_host()) return folder_store(world.job_dir);
+  StoreAddress address{world.master_addr, world.master_port, {}};
+  if (world.is_own()) {
+    address.secret = secret_of_launcher(world);
+    return net_store(address, timeout);
+  }
+  address.secret = required_secret(world.master_addr, world.insecure);
+  return world.rank == 0 ? hosted_store(address, timeout) : net_store(address, timeout);
+}
+
+}  // namespace
+
+std::unique_ptr<Store> open_store(World& world, milliseconds timeout) {
+  if (world.size == 1) {
+    world.local_size = 1;
+    return nullptr;
+  }
+  auto store = open(world, timeout);
+  locate(world, *store, timeout);
+  return store;
+}
+
+std::unique_ptr<Store> hosted_store(StoreAddress& address, milliseconds timeout) {
+  return std::make_unique<HostedStore>(address, timeout);
+}
+
+Secret required_secret(const std::string& host, bool insecure) {
+  Secret secret = secret_of_environment();
+  if (!secret.empty() || insecure || is_local(host)) return secret;
+  throw Error(
+      ExitCode::rendezvous,
+      "processes of other hosts can reach " + host +
+          ", and the job has no secret: set DDPRUN_SECRET to the output of `openssl rand -hex 32` on all hosts, "
+          "or launch.insecure = true on a network that you trust");
+}
+
+}  // namespace ddprun::launch

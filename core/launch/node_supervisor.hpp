@@ -1,0 +1,21 @@
+// The supervision of one node's ranks, from their start to their end. supervisor.hpp is the interface for other
+// modules.
+#pragma once
+
+#include <string>
+
+#include "launch/peers.hpp"
+#include "launch/supervisor.hpp"
+
+namespace ddprun::launch {
+
+struct Verdict {
+  ExitCode code = ExitCode::ok;
+  std::string text;
+  bool stopped = false;  // a signal ended the job
+};
+
+// Runs the ranks once, prints the verdict and returns it. peers: null if there is one node. Throws as supervise().
+Verdict supervise_node(const Job& job, Peers* peers);
+
+}  // namespace ddprun::launch

@@ -1,0 +1,170 @@
+#include "launch/peers.hpp"
+
+#include <algorithm>
+
+namespace ddprun::launch {
+namespace {
+
+enum class Message : uint64_t { failing, stop, ended };
+
+constexpr std::size_t kLongestMessage = 1 << 16;  // of a rank's failure
+
+ByteWriter message(Message kind) {
+  ByteWriter writer;
+  writer.number(static_cast<uint64_t>(kind));
+  return writer;
+}
+
+int whole(ByteReader& reader) {
+  return static_cast<int>(static_cast<int64_t>(reader.number()));
+}
+
+// Clocks of hosts differ, so a time is sent as an age.
+void write(ByteWriter& writer, const RankEnd& end, std::chrono::nanoseconds now) {
+  const auto number = [&](auto value) { writer.number(static_cast<uint64_t>(value)); };
+  number(end.rank);
+  number(end.pid);
+  writer.text(end.host);
+  number((now - end.time).count());
+  number(end.signal);
+  number(end.exit_code);
+  number(end.killed_by_launcher);
+  number(end.stopped);
+  number(end.memory_limit);
+  number(end.progress.step);
+  number(end.progress.phase);
+  number(end.progress.bucket);
+  number(end.failure.has_value());
+  if (!end.failure) return;
+  number(end.failure->code);
+  number((now - end.failure->time).count());
+  writer.text(std::string_view(end.failure->message).substr(0, kLongestMessage));
+}
+
+RankEnd read_end(ByteReader& reader, std::chrono::nanoseconds now) {
+  RankEnd end;
+  const auto time = [&] { return now - std::chrono::nanoseconds(static_cast<int64_t>(reader.number())); };
+  end.rank = whole(reader);
+  end.pid = whole(reader);
+  end.host = reader.text();
+  end.time = time();
+  end.signal = whole(reader);
+  end.exit_code = whole(reader);
+  end.killed_by_launcher = reader.number() != 0;
+  end.stopped = reader.number() != 0;
+  end.memory_limit = reader.number() != 0;
+  end.progress.step = static_cast<int64_t>(reader.number());
+  end.progress.phase = static_cast<Phase>(std::min<uint64_t>(reader.number(), static_cast<uint64_t>(Phase::done)));
+  end.progress.bucket = whole(reader);
+  if (reader.number() == 0) return end;
+  Failure failure;
+  failure.rank = end.rank;
+  failure.code = static_cast<ExitCode>(whole(reader));
+  failure.time = time();
+  failure.message = reader.text();
+  end.failure = std::move(failure);
+  return end;
+}
+
+std::chrono::nanoseconds this_time() {
+  return Peers::Clock::now().time_since_epoch();
+}
+
+}  // namespace
+
+std::string NodeInfo::encode() const {
+  return ByteWriter()
+      .text(host)
+      .number(static_cast<uint64_t>(nproc))
+      .number(static_cast<uint64_t>(program_port))
+      .bytes();
+}
+
+NodeInfo NodeInfo::decode(const std::string& text) {
+  ByteReader reader(text);
+  NodeInfo info;
+  info.host = reader.text();
+  info.nproc = whole(reader);
+  info.program_port = whole(reader);
+  return info;
+}
+
+Peers::Peers(const StoreAddress& address, int node, int nodes, const NodeInfo& info, std::chrono::milliseconds timeout)
+    : node_(node), link_(address, node, nodes, info.encode(), timeout), states_(static_cast<std::size_t>(nodes)) {
+  for (const std::string& each : link_.infos()) nodes_.push_back(NodeInfo::decode(each));
+}
+
+Peers::~Peers() {
+  link_.leave();
+}
+
+int Peers::first_rank(int node) const {
+  int first = 0;
+  for (int before = 0; before < node; ++before) first += nodes_[static_cast<std::size_t>(before)].nproc;
+  return first;
+}
+
+int Peers::world() const {
+  return first_rank(static_cast<int>(nodes_.size()));
+}
+
+Peers::Clock::time_point Peers::turn() {
+  for (const NodeEvent& event : link_.events()) {
+    if (event.node != node_) read(event);
+  }
+  return link_.keep_alive();
+}
+
+void Peers::read(const NodeEvent& event) {
+  Node& node = states_.at(static_cast<std::size_t>(event.node));
+  if (event.lost) {
+    if (node.ended) return;
+    const NodeInfo& info = nodes_[static_cast<std::size_t>(event.node)];
+    RankEnd lost;
+    lost.rank = first_rank(event.node);
+    lost.lost = info.nproc;
+    lost.host = info.host;
+    lost.time = this_time();
+    node = {true, {lost}};
+    failing_ = true;
+    return;
+  }
+  ByteReader reader(event.text);
+  switch (static_cast<Message>(reader.number())) {
+    case Message::failing: failing_ = true; return;
+    case Message::stop: stop_signal_ = whole(reader); return;
+    case Message::ended: node.ended = true;
+  }
+  const auto now = this_time();
+  while (!reader.empty()) node.ends.push_back(read_end(reader, now));
+}
+
+bool Peers::have_ended() const {
+  for (std::size_t node = 0; node < states_.size(); ++node) {
+    if (static_cast<int>(node) != node_ && !states_[node].ended) return false;
+  }
+  return true;
+}
+
+std::vector<RankEnd> Peers::ends() const {
+  std::vector<RankEnd> all;
+  for (const Node& node : states_) all.insert(all.end(), node.ends.begin(), node.ends.end());
+  return all;
+}
+
+void Peers::announce_failing() {
+  link_.publish(message(Message::failing).bytes());
+}
+
+void Peers::announce_stop(int signal) {
+  link_.publish(message(Message::stop).number(static_cast<uint64_t>(signal)).bytes());
+}
+
+void Peers::announce_ends(const std::vector<RankEnd>& ends) {
+  ByteWriter writer = message(Message::ended);
+  const auto now = this_time();
+  for (const RankEnd& end : ends) write(writer, end, now);
+  link_.publish(writer.bytes());
+}
+
+}  // namespace ddprun::launch

@@ -1,0 +1,70 @@
+// The other nodes of a job, as the supervisor of this node sees them.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/first_cause.hpp"
+#include "launch/net/node_link.hpp"
+
+namespace ddprun::launch {
+
+// What the nodes pass to each other when they meet.
+struct NodeInfo {
+  std::string host;
+  int nproc = 1;
+  int program_port = 0;  // node 0: a port for MASTER_PORT of programs that are not ddprun; else 0
+
+  std::string encode() const;
+  static NodeInfo decode(const std::string& text);  // throws std::out_of_range
+};
+
+// Single-threaded; made for the supervisor's poll loop.
+class Peers {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Joins the other nodes. Throws as NodeLink.
+  Peers(const StoreAddress& address, int node, int nodes, const NodeInfo& info, std::chrono::milliseconds timeout);
+  ~Peers();  // leaves in order
+
+  const std::vector<NodeInfo>& nodes() const { return nodes_; }
+  int first_rank() const { return first_rank(node_); }
+  int world() const;
+  int starts() const { return link_.starts(); }
+
+  int fd() const { return link_.fd(); }
+  // Reads what has arrived, and sends a ping if one is due. Returns when to call it next.
+  Clock::time_point turn();
+
+  bool failing() const { return failing_; }  // a rank of another node has failed, or a node is lost
+  std::optional<int> stop_signal() const { return stop_signal_; }  // another node was asked to stop, by this signal
+  // Whether every other node has sent how its ranks ended, or is lost.
+  bool have_ended() const;
+  // How the ranks of the other nodes ended, with times on this host's clock.
+  std::vector<RankEnd> ends() const;
+
+  void announce_failing();
+  void announce_stop(int signal);
+  void announce_ends(const std::vector<RankEnd>& ends);
+
+ private:
+  struct Node {
+    bool ended = false;
+    std::vector<RankEnd> ends;
+  };
+
+  int first_rank(int node) const;
+  void read(const NodeEvent& event);
+
+  const int node_;
+  NodeLink link_;
+  std::vector<NodeInfo> nodes_;
+  std::vector<Node> states_;  // by node rank; this node's is not used
+  bool failing_ = false;
+  std::optional<int> stop_signal_;
+};
+
+}  // namespace ddprun::launch

@@ -1,0 +1,154 @@
+// Several launchers of one job, as on several hosts, with ranks that follow a script (fake_job.cpp).
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+
+#include "launch/free_port.hpp"
+#include "launch/job.hpp"
+#include "launch/text.hpp"
+
+namespace {
+
+using namespace ddprun::launch::testing;
+using std::chrono::seconds;
+
+constexpr seconds kLimit{60};
+
+struct JobOfNodes {
+  // Each element: the ranks of a node.
+  JobOfNodes(const std::vector<int>& nodes, std::vector<std::string> steps, int restarts = 0)
+      : count(static_cast<int>(nodes.size())), restarts(restarts), steps(std::move(steps)), port(FreePort().number) {
+    for (int node = 0; node < count; ++node) start(node, nodes[static_cast<std::size_t>(node)]);
+  }
+
+  void start(int node, int ranks) {
+    launchers.resize(static_cast<std::size_t>(count));
+    launchers[static_cast<std::size_t>(node)] = std::make_unique<FakeJob>(
+        ranks, steps, false, "-", "60000",
+        std::vector<std::string>{"FAKE_JOB_NODE=" + std::to_string(node) + ":" + std::to_string(count) + ":" +
+                                 std::to_string(port) + ":" + std::to_string(restarts)});
+  }
+
+  // Until each node has printed it.
+  void wait_for_text(const std::string& text) {
+    REQUIRE(eventually([&] {
+      return std::all_of(launchers.begin(), launchers.end(),
+                         [&](const auto& launcher) { return contains((*launcher)->out(), text); });
+    }));
+  }
+
+  std::vector<ProcessResult> wait() {
+    std::vector<ProcessResult> results;
+    for (auto& launcher : launchers) results.push_back((*launcher)->wait(kLimit));
+    return results;
+  }
+
+  const int count, restarts;
+  const std::vector<std::string> steps;
+  const int port;
+  std::vector<std::unique_ptr<FakeJob>> launchers;
+};
+
+TEST_CASE("the ranks of all nodes are numbered in order, and meet; nodes may have different numbers of ranks") {
+  JobOfNodes job({2, 1}, {"*:train=3", "*:show=DDPRUN_RANK", "*:show=DDPRUN_LOCAL_RANK", "*:show=DDPRUN_WORLD_SIZE"});
+  const auto results = job.wait();
+  for (const auto& result : results) CHECK_MESSAGE(result.code == 0, result.err);
+  for (const std::string line :
+       {"DDPRUN_RANK=0\n", "DDPRUN_LOCAL_RANK=0\n", "DDPRUN_WORLD_SIZE=3\n", "[rank1] DDPRUN_RANK=1\n"}) {
+    CHECK(contains(results[0].out, line));
+  }
+  CHECK(contains(results[0].out, "[rank1] DDPRUN_LOCAL_RANK=1\n"));
+  CHECK(results[1].out == "[rank2] DDPRUN_RANK=2\n[rank2] DDPRUN_LOCAL_RANK=0\n[rank2] DDPRUN_WORLD_SIZE=3\n");
+  for (const auto& launcher : job.launchers) CHECK(launcher->folder_gone());
+}
+
+TEST_CASE("a failure of a rank ends all nodes, and all name it") {
+  JobOfNodes job({1, 2}, {"*:train=3", "2:report=1,the disk is full", "2:exit=1", "*:hang"});
+  for (const auto& result : job.wait()) {
+    CHECK(result.code == 1);
+    CHECK(last_line(result.err).starts_with("ddprun: failed: rank 2 ("));
+    CHECK(last_line(result.err).ends_with("step 3 phase allreduce bucket 0: the disk is full"));
+    CHECK(result.elapsed < kSlack);
+  }
+}
+
+TEST_CASE("a rank that is killed is the first cause, though a rank of another node reports first that it lost it") {
+  JobOfNodes job({1, 1}, {"*:train=2", "0:report=5,lost rank 1", "1:sleep=20", "1:signal=9", "*:hang"});
+  for (const auto& result : job.wait()) {
+    CHECK(result.code == 5);
+    CHECK(contains(last_line(result.err), "rank 1 ("));
+    CHECK(contains(last_line(result.err), "killed by signal 9"));
+  }
+}
+
+TEST_CASE("a node whose launcher is killed is lost for the others") {
+  JobOfNodes job({1, 2}, {"*:train=2", "*:print=trained", "*:hang"});
+  job.wait_for_text("trained");
+  (*job.launchers[1])->send(SIGKILL);
+  const auto result = (*job.launchers[0])->wait(kLimit);
+  CHECK(result.code == 5);
+  CHECK(contains(last_line(result.err), "ddprun: failed: ranks 1 and 2 ("));
+  CHECK(contains(last_line(result.err), "lost: nothing is heard from this host"));
+}
+
+TEST_CASE("a node whose launcher stops is lost within seconds") {
+  JobOfNodes job({1, 1}, {"*:train=2", "*:print=trained", "*:hang"});
+  job.wait_for_text("trained");
+  (*job.launchers[1])->send(SIGSTOP);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto result = (*job.launchers[0])->wait(kLimit);
+  MESSAGE("lost after ", std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin).count(),
+          " ms");
+  CHECK(result.code == 5);
+  CHECK(contains(last_line(result.err), "rank 1 ("));
+  CHECK(contains(last_line(result.err), "lost"));
+  (*job.launchers[1])->send(SIGCONT);
+  const auto other = (*job.launchers[1])->wait(kLimit);
+  CHECK(other.code == 5);
+}
+
+TEST_CASE("a signal at one launcher stops the ranks of all nodes") {
+  JobOfNodes job({1, 1}, {"*:train=2", "*:print=trained", "*:train=1000000"});
+  job.wait_for_text("trained");
+  (*job.launchers[1])->send(SIGTERM);
+  const auto results = job.wait();
+  for (const auto& result : results) CHECK_MESSAGE(result.code == 143, result.err);
+}
+
+TEST_CASE("after a failure all nodes start again") {
+  TempDir once;
+  JobOfNodes job({1, 1}, {"*:train=2", "1:first=" + once.path().string() + "/failed,signal=9", "*:print=done"}, 1);
+  const auto results = job.wait();
+  for (const auto& result : results) {
+    CHECK_MESSAGE(result.code == 0, result.err);
+    CHECK(contains(result.err, "rank 1 ("));
+    CHECK(contains(result.err, "ddprun: restart 1 of 1"));
+  }
+  CHECK(contains(results[0].out, "done\n"));
+}
+
+TEST_CASE("a lost node that comes back is part of the restart") {
+  TempDir once;
+  const std::string mark = once.path().string() + "/started";
+  JobOfNodes job({1, 1}, {"*:train=2", "0:first=" + mark + ",hang", "1:first=" + mark + "1,hang", "*:print=done"}, 1);
+  REQUIRE(eventually([&] { return fs::exists(mark) && fs::exists(mark + "1"); }));
+  (*job.launchers[1])->send(SIGKILL);
+  (*job.launchers[1])->wait(kLimit);
+  job.start(1, 1);
+  for (const auto& result : job.wait()) {
+    CHECK_MESSAGE(result.code == 0, result.err);
+    CHECK(contains(result.out, "done"));
+  }
+}
+
+TEST_CASE("a node that is missing is named") {
+  FakeJob alone(1, {"*:print=started"}, false, "-", "60000",
+                {"FAKE_JOB_NODE=0:2:" + std::to_string(FreePort().number) + ":0", "FAKE_JOB_TIMEOUT=300"});
+  const auto result = alone->wait(kLimit);
+  CHECK(result.code == 4);
+  CHECK(contains(result.err, "waited 300 ms for all 2 nodes; these --node-rank did not come: 1"));
+}
+
+}  // namespace
