@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "console/node_options.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::app {
@@ -15,6 +16,8 @@ struct Arguments {
   std::vector<std::string> overrides;     // --set a.b=value
   std::vector<std::string> plugin_paths;  // --plugin-path
   std::string checkpoint;                 // --checkpoint
+  console::NodeOptions nodes;             // --nnodes, --nproc-per-node, ...
+  std::vector<std::string> program;       // of the command launch, with its arguments
   bool quiet = false;                     // --quiet
   bool verbose = false;                   // --verbose
 };
@@ -23,6 +26,7 @@ struct Arguments {
 ExitCode train(const Arguments& arguments);     // ddprun --config exp.toml
 ExitCode validate(const Arguments& arguments);  // ddprun validate exp.toml
 ExitCode evaluate(const Arguments& arguments);  // ddprun evaluate
+ExitCode launch(const Arguments& arguments);    // ddprun launch PROGRAM
 ExitCode plugins(const Arguments& arguments);   // ddprun plugins
 ExitCode version(const Arguments& arguments);   // ddprun version
 

@@ -29,6 +29,14 @@ void declare_subcommands(CLI::App& cli, Arguments& arguments, Command& command) 
   console::add_plugin_path(*evaluate, arguments.plugin_paths);
   evaluate->final_callback([&] { command = app::evaluate; });
 
+  auto* launch = cli.add_subcommand("launch", "Start any program as ranks, with torchrun's variables (RANK, ...)");
+  console::add_node_options(*launch, arguments.nodes);
+  launch->add_flag("--insecure", arguments.nodes.insecure, "Without DDPRUN_SECRET, on a network that you trust");
+  launch->add_option("program", arguments.program, "The program and its arguments")->required()->type_name("PROGRAM");
+  launch->positionals_at_end();
+  launch->prefix_command();
+  launch->final_callback([&] { command = app::launch; });
+
   auto* plugins = cli.add_subcommand("plugins", "List the plugins that can be found");
   console::add_plugin_path(*plugins, arguments.plugin_paths);
   plugins->final_callback([&] { command = app::plugins; });
@@ -65,6 +73,7 @@ void declare(CLI::App& cli, Arguments& arguments, std::string& topic, Command& c
   auto* config = cli.add_option("--config", arguments.config, "The experiment to run")->type_name("FILE");
   console::add_overrides(cli, arguments.overrides);
   console::add_plugin_path(cli, arguments.plugin_paths);
+  console::add_node_options(cli, arguments.nodes);
   auto* quiet = cli.add_flag("-q,--quiet", arguments.quiet, "Print errors and the results alone");
   cli.add_flag("-v,--verbose", arguments.verbose, "Print details too")->excludes(quiet);
   const std::string about_version = "As the command version";

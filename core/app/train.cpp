@@ -1,4 +1,6 @@
 #include <atomic>
+#include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 
@@ -14,6 +16,10 @@
 
 namespace ddprun::app {
 namespace {
+
+std::chrono::milliseconds seconds(double count) {
+  return std::chrono::milliseconds(std::llround(count * 1000));
+}
 
 constexpr const char* kRunDir = "DDPRUN_RUN_DIR";
 
@@ -53,22 +59,29 @@ ExitCode run_alone(run::RankOptions options, const plugin::Registry& registry) {
   return ExitCode::ok;
 }
 
+// The ranks of this host, and with --nnodes those of the other hosts too.
 ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, const plugin::Registry& registry,
                       int nproc) {
   const config::Experiment& experiment = loaded.experiment;
-  run::check_devices(loaded, nproc);
-  run::check(loaded, registry, nproc);
-  const std::string run_dir = run::prepare_run_dir(experiment, nproc);
-  setenv(kRunDir, run_dir.c_str(), 1);
-
   launch::Job job;
+  job.nodes = console::nodes_of(arguments.nodes, experiment.launch.insecure, seconds(experiment.launch.timeout));
+  job.max_restarts = static_cast<int>(experiment.launch.max_restarts);
+  const bool one_host = job.nodes.count == 1;
+  run::check_devices(loaded, nproc);
+  run::check(loaded, registry, one_host ? std::optional(nproc) : std::nullopt);
+
   job.command = arguments.argv;
   job.command[0] = console::this_program();
   // Resolves "latest" here, because it might be a later run when the ranks start.
   const std::string& resume = experiment.checkpoint.resume;
   if (!resume.empty()) job.command.insert(job.command.end(), {"--set", "checkpoint.resume=" + config::quoted(resume)});
   job.nproc = nproc;
-  job.log_dir = run::log_dir(experiment, run_dir);
+  // Rank 0 passes the path of the run folder to the ranks of other hosts.
+  if (job.nodes.rank == 0) {
+    const std::string run_dir = run::prepare_run_dir(experiment, nproc);
+    job.environment = {std::string(kRunDir) + "=" + run_dir};
+    job.log_dir = run::log_dir(experiment, run_dir);
+  }
   return launch::supervise(job);
 }
 
@@ -101,31 +114,60 @@ void refuse_company_of_one_process(const config::Loaded& loaded, const launch::W
                                                  " were started; use strategy.kind = \"ddp\", or start one"));
 }
 
+// The command line's options as keys of the config.
+std::vector<std::string> overrides_of(const Arguments& arguments) {
+  std::vector<std::string> overrides = arguments.overrides;
+  const auto add = [&](const char* key, std::optional<int> value) {
+    if (value) overrides.push_back(std::string(key) + "=" + std::to_string(*value));
+  };
+  add("launch.nproc", arguments.nodes.nproc);
+  add("launch.max_restarts", arguments.nodes.max_restarts);
+  return overrides;
+}
+
+// Where the ranks are that another process has started, this one among them.
+std::optional<launch::World> discover(const console::NodeOptions& options, std::optional<int> nproc) {
+  const bool is_rank = std::getenv("DDPRUN_RANK") != nullptr;  // of ddprun's launcher, whose arguments it has
+  if (options.start_ranks() && !is_rank) return std::nullopt;
+  return launch::discover(nproc);
+}
+
+std::optional<int64_t> ranks_elsewhere(const console::NodeOptions& options, const std::optional<launch::World>& world) {
+  if (world) return world->on_one_host() ? std::nullopt : std::optional<int64_t>(world->size);
+  return options.nnodes.value_or(1) > 1 ? std::optional<int64_t>(0) : std::nullopt;
+}
+
 }  // namespace
 
 ExitCode train(const Arguments& arguments) {
-  config::Loaded loaded = config::load(arguments.config, arguments.overrides);
+  console::use_local_rank(arguments.nodes);
+  auto world = discover(arguments.nodes, std::nullopt);
+  config::Loaded loaded =
+      config::load(arguments.config, overrides_of(arguments), ranks_elsewhere(arguments.nodes, world));
+  if (world) world = discover(arguments.nodes, explicit_nproc(loaded));
   run::find_resume(loaded);
   choose_output(arguments, loaded.experiment.log.level);
   const auto registry = plugin::Registry::standard(arguments.plugin_paths);
 
-  if (const auto world = launch::discover(explicit_nproc(loaded))) {
+  if (world) {
     refuse_company_of_one_process(loaded, *world);
     const char* run_dir = std::getenv(kRunDir);
     const bool own = world->is_own();
+    world->insecure = loaded.experiment.launch.insecure;
     if (!own && world->rank == 0) {
       name_unused_keys(loaded);
       log::info(world->launcher + " has started " + std::to_string(world->size) + " ranks" +
                 (loaded.sources.given("launch.nproc") ? "; launch.nproc is not used" : ""));
     }
+    const bool own_log = !own || run_dir == nullptr;  // no launcher of this host keeps it
     run::run_rank(
-        {std::move(loaded), *world, own && run_dir != nullptr ? run_dir : "", training_command(arguments), !own},
+        {std::move(loaded), *world, own && run_dir != nullptr ? run_dir : "", training_command(arguments), own_log},
         registry);
     return ExitCode::ok;
   }
   name_unused_keys(loaded);
   const int nproc = run::ranks_of(loaded);
-  if (nproc > 1) return launch_ranks(loaded, arguments, registry, nproc);
+  if (nproc > 1 || arguments.nodes.nnodes.value_or(1) > 1) return launch_ranks(loaded, arguments, registry, nproc);
   return run_alone({std::move(loaded), launch::World{}, "", training_command(arguments)}, registry);
 }
 

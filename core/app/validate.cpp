@@ -9,7 +9,9 @@ ExitCode validate(const Arguments& arguments) {
   config::Loaded loaded = config::load(arguments.config, arguments.overrides);
   run::find_resume(loaded);
   const int ranks = run::ranks_of(loaded);
-  const int64_t batch = run::check(loaded, plugin::Registry::standard(arguments.plugin_paths), ranks);
+  run::check(loaded, plugin::Registry::standard(arguments.plugin_paths), ranks);
+  const auto& data = loaded.experiment.data;
+  const int64_t batch = data.batch_per == "rank" ? data.batch_size : data.batch_size / ranks;
   std::printf("%s: ok: %d rank%s, %lld samples per rank and step\n", arguments.config.c_str(), ranks,
               ranks == 1 ? "" : "s", static_cast<long long>(batch));
   return ExitCode::ok;

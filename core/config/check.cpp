@@ -9,8 +9,12 @@ namespace {
 
 class Check {
  public:
-  Check(const Experiment& experiment, const Sources& sources, Errors& errors)
-      : e_(experiment), sources_(sources), faults_(errors) {}
+  Check(const Experiment& experiment, std::optional<int64_t> ranks, const Sources& sources, Errors& errors)
+      : e_(experiment),
+        ranks_(ranks.value_or(experiment.launch.nproc)),
+        local_ranks_(ranks ? 0 : experiment.launch.nproc),
+        sources_(sources),
+        faults_(errors) {}
 
   void name_makes_a_folder() {
     constexpr std::size_t longest = 200;  // a file name has at most 255 bytes, and the time is appended
@@ -28,7 +32,7 @@ class Check {
   }
 
   void ranks_divide_the_batch() {
-    const std::string error = batch_error(e_.data.batch_size, std::max<int64_t>(1, e_.launch.nproc));
+    const std::string error = batch_error(e_.data.batch_size, std::max<int64_t>(1, ranks_));
     refuse(e_.strategy.kind == "ddp" && e_.data.batch_per == "global" && !error.empty(),
            {"data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"}, error);
   }
@@ -53,7 +57,7 @@ class Check {
 
   void micro_batches_have_samples() {
     const bool shared = e_.strategy.kind == "ddp" && e_.data.batch_per == "global";
-    const int64_t ranks = shared ? std::max<int64_t>(1, e_.launch.nproc) : 1;  // auto: checked later
+    const int64_t ranks = shared ? std::max<int64_t>(1, ranks_) : 1;  // not known: checked later
     const std::string error = accumulate_error(e_.train.accumulate, e_.data.batch_size / ranks);
     refuse(!error.empty(), {"train.accumulate", "data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"},
            error);
@@ -83,7 +87,7 @@ class Check {
     refuse(ddp && !e_.data.batch_weights.empty() && e_.data.balance_steps > 0,
            {"data.balance_steps", "data.batch_weights"}, "data.batch_weights is given too; give one of the two");
     const std::string error =
-        e_.launch.nproc > 0 ? batch_weights_error(e_.data.batch_weights, e_.launch.nproc) : "";  // auto: checked later
+        ranks_ > 0 ? batch_weights_error(e_.data.batch_weights, ranks_) : "";  // not known: checked later
     refuse(ddp && !error.empty(), {"data.batch_weights", "launch.nproc", "strategy.kind"}, error);
   }
 
@@ -120,7 +124,7 @@ class Check {
       return refuse(devices.size() > 1, {"launch.devices", "strategy.kind"},
                     "names " + std::to_string(devices.size()) + " GPUs, and strategy \"single\" has one; name one");
     }
-    if (e_.launch.nproc > 0) fits("launch.nproc", e_.launch.nproc);  // auto: as many ranks as devices
+    if (local_ranks_ > 0) fits("launch.nproc", local_ranks_);  // auto: as many ranks as devices
   }
 
  private:
@@ -132,14 +136,17 @@ class Check {
   }
 
   const Experiment& e_;
+  const int64_t ranks_;        // of all hosts; 0: not known
+  const int64_t local_ranks_;  // of this host; 0: not known
   const Sources& sources_;
   Errors& faults_;
 };
 
 }  // namespace
 
-void check_together(const Experiment& experiment, const Sources& sources, Errors& errors) {
-  Check check(experiment, sources, errors);
+void check_together(const Experiment& experiment, std::optional<int64_t> ranks, const Sources& sources,
+                    Errors& errors) {
+  Check check(experiment, ranks, sources, errors);
   check.name_makes_a_folder();
   check.ddp_shares_the_data();
   check.ranks_divide_the_batch();

@@ -30,7 +30,9 @@ struct Experiment {
     std::string device = "cpu";
     std::vector<int64_t> devices;  // the GPU of each rank, or of each dp replica; empty: 0, 1, ...
     double timeout = 30;           // seconds
-    std::string log_dir;           // "": the run folder
+    int64_t max_restarts = 0;
+    bool insecure = false;
+    std::string log_dir;  // "": the run folder
     bool operator==(const Launch&) const = default;
   } launch;
 
@@ -182,7 +184,10 @@ struct Loaded {
 // `file:line:column: key = value: what; what to do`: all semantic errors at once, in the order of the file, but only
 // the first syntax error.
 // Opens no file other than `path`.
-Loaded load(const std::string& path, const std::vector<std::string>& overrides);
+// `ranks`: the ranks of ddp, if it is not launch.nproc that says how many there are: on several hosts, or under another
+// launcher; 0 if it is not known yet. Keys that depend on the number of ranks are checked for it.
+Loaded load(const std::string& path, const std::vector<std::string>& overrides,
+            std::optional<int64_t> ranks = std::nullopt);
 
 // The keys that are set but not used by the chosen strategy and optimizer ("comm.backend" under single), sorted. They
 // are allowed, so that one file can be varied; the caller logs them in one line.

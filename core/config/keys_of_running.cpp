@@ -27,7 +27,7 @@ std::vector<Key> describe_running() {
           .in_form(Form::count_or_auto)
           .between(1, max_processes)
           .doc(
-              "The number of ranks on this host; each rank is a process. `\"auto\"`: one per core, or one per GPU with "
+              "The number of ranks on each host; each rank is a process. `\"auto\"`: one per core, or one per GPU with "
               "`device = \"cuda\"`. Not used if another launcher, such as torchrun, has started the ranks."),
       DDPRUN_KEY(launch.threads).between(0, 1024).doc("Compute threads per rank. 0: cores / nproc."),
       DDPRUN_KEY(launch.device)
@@ -40,7 +40,18 @@ std::vector<Key> describe_running() {
           .default_means("local rank i, or device i of dp, uses GPU i")
           .doc("The GPU index for each local rank, or for each device of dp, as in `[0, 1]`. Indices count the GPUs "
                "in `CUDA_VISIBLE_DEVICES`. Several ranks can use one GPU: `[0, 0]`."),
-      DDPRUN_KEY(launch.timeout).in_form(Form::duration).doc("How long ranks wait for each other at start-up."),
+      DDPRUN_KEY(launch.timeout)
+          .in_form(Form::duration)
+          .doc("How long ranks and nodes wait for each other at start-up."),
+      DDPRUN_KEY(launch.max_restarts)
+          .used_by(User::ddp)
+          .between(0, 1000000)
+          .doc("How often ddprun's launcher starts all ranks again after a rank or a node has failed. They resume from "
+               "the "
+               "newest checkpoint of the run."),
+      DDPRUN_KEY(launch.insecure)
+          .used_by(User::ddp)
+          .doc("`true`: ranks of several hosts meet without a secret (`DDPRUN_SECRET`). For a network that you trust."),
       DDPRUN_KEY(launch.log_dir).default_means("the run folder").doc("The folder for the log file of each rank."),
 
       DDPRUN_KEY(comm.backend)

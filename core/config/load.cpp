@@ -48,7 +48,7 @@ void fill_in(const std::string& path, Experiment& experiment) {
 
 }  // namespace
 
-Loaded load(const std::string& path, const std::vector<std::string>& overrides) {
+Loaded load(const std::string& path, const std::vector<std::string>& overrides, std::optional<int64_t> ranks) {
   Errors errors;
   Document document(path, errors);
   for (std::size_t i = 0; i < overrides.size(); ++i) document.apply(overrides[i], static_cast<int64_t>(i));
@@ -58,7 +58,7 @@ Loaded load(const std::string& path, const std::vector<std::string>& overrides) 
   read_all(document, loaded, errors);
   check_missing(loaded.sources, errors);
   fill_in(path, loaded.experiment);
-  check_together(loaded.experiment, loaded.sources, errors);
+  check_together(loaded.experiment, ranks, loaded.sources, errors);
   errors.raise();
   return loaded;
 }

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "console/node_options.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/words.hpp"
 
@@ -28,6 +30,35 @@ inline CLI::Option* add_plugin_path(CLI::App& to, std::vector<std::string>& fold
 
 inline CLI::Option* add_overrides(CLI::App& to, std::vector<std::string>& overrides) {
   return add_repeated(to, "--set", overrides, "KEY=VALUE", "Override a key: --set comm.algorithm=ring; any number");
+}
+
+// An option of torchrun: "--node-rank", and hidden "--node_rank".
+template <typename Value>
+CLI::Option* add_torchrun_option(CLI::App& to, const std::string& name, Value& value, const std::string& type,
+                                 const std::string& help) {
+  std::string underscores = name;
+  std::replace(underscores.begin() + 2, underscores.end(), '-', '_');
+  if (underscores != name) to.add_option(underscores, value)->group("");
+  return to.add_option(name, value, help)->type_name(type);
+}
+
+// The options of NodeOptions.
+inline void add_node_options(CLI::App& to, NodeOptions& options) {
+  const auto counts = [](CLI::Option* option, int least) { option->check(CLI::Range(least, 1 << 20)); };
+  const std::string group = "Several hosts";
+  counts(add_torchrun_option(to, "--nproc-per-node", options.nproc, "N", "Ranks on this host (launch.nproc)"), 1);
+  const auto add = [&](const std::string& name, auto& value, const std::string& type, const std::string& help) {
+    return add_torchrun_option(to, name, value, type, help)->group(group);
+  };
+  counts(add("--nnodes", options.nnodes, "N", "Start one ddprun on each of N hosts, with the same arguments"), 1);
+  counts(add("--node-rank", options.node_rank, "N", "The number of this host, from 0"), 0);
+  add("--master-addr", options.master_addr, "HOST", "The host of node 0: a name or an address");
+  add("--master-port", options.master_port, "PORT", "A free port there (29500)")->check(CLI::Range(1, 65535));
+  counts(add("--max-restarts", options.max_restarts, "N", "Start the job again after a failure (launch.max_restarts)"),
+         0);
+  to.add_flag("--standalone", options.standalone, "Start the ranks on this host, whatever launcher runs this command")
+      ->group(group);
+  add_torchrun_option(to, "--local-rank", options.local_rank, "N", "")->group("");  // of torch.distributed.launch
 }
 
 // For an empty command line.

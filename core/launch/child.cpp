@@ -78,8 +78,8 @@ Child spawn(const std::vector<std::string>& command, const std::vector<std::stri
   Pipe err = make_pipe();
   const SpawnPlan plan(out.write.get(), err.write.get());
   Child child;
-  const int error = ::posix_spawn(&child.pid, command[0].c_str(), plan.actions(), plan.attributes(),
-                                  pointers(command).data(), pointers(environment).data());
+  const int error = ::posix_spawnp(&child.pid, command[0].c_str(), plan.actions(), plan.attributes(),
+                                   pointers(command).data(), pointers(environment).data());
   if (error != 0) {
     throw Error(ExitCode::failure, "cannot start a rank: " + command[0] + ": " + std::strerror(error));
   }
@@ -92,11 +92,16 @@ std::vector<std::string> environment_with(const std::vector<std::string>& added)
   const std::vector<std::string> own = {
       "DDPRUN_RANK=",    "DDPRUN_WORLD_SIZE=",   "DDPRUN_LOCAL_RANK=", "DDPRUN_LOCAL_WORLD_SIZE=",
       "DDPRUN_JOB_DIR=", "DDPRUN_LAUNCHER_PID=", "DDPRUN_STORE=",      "DDPRUN_TTY="};
+  // posix_spawn passes both if a variable is there twice, and getenv finds the first.
+  const auto replaced = [&](const std::string& variable) {
+    const std::string name = variable.substr(0, variable.find('=') + 1);
+    return std::any_of(added.begin(), added.end(), [&](const std::string& each) { return each.starts_with(name); });
+  };
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string variable = *entry;
     const auto names_it = [&](const std::string& name) { return variable.starts_with(name); };
-    if (std::none_of(own.begin(), own.end(), names_it)) result.push_back(variable);
+    if (std::none_of(own.begin(), own.end(), names_it) && !replaced(variable)) result.push_back(variable);
   }
   result.insert(result.end(), added.begin(), added.end());
   return result;

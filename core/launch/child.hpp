@@ -16,9 +16,9 @@ struct Child {
   UniqueFd err;
 };
 
-// Starts `command` (argv; command[0] is a path) in a process group of its own, with stdin from /dev/null, exactly the
-// variables of `environment` ("NAME=value"), and no signal blocked or ignored. Throws Error(failure) that names the
-// program.
+// Starts `command` (argv; command[0] is a path, or a name on PATH) in a process group of its own, with stdin from
+// /dev/null, exactly the variables of `environment` ("NAME=value"), and no signal blocked or ignored. Throws
+// Error(failure) that names the program.
 Child spawn(const std::vector<std::string>& command, const std::vector<std::string>& environment);
 
 // This process's environment, with a rank's DDPRUN_ variables replaced by `added`.

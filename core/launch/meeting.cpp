@@ -38,7 +38,7 @@ Secret secret_of_launcher(const World& world) {
   const std::string path = world.job_dir + "/" + kSecretFile;
   const auto digits = read_whole(path);
   if (!digits) throw Error(ExitCode::rendezvous, "the launcher's job folder has no " + path);
-  return from_hex(*digits, path);
+  return digits->empty() ? Secret() : from_hex(*digits, path);
 }
 
 std::unique_ptr<Store> open(const World& world, milliseconds timeout) {

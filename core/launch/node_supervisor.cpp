@@ -65,7 +65,7 @@ class Supervisor {
       Guardian guardian(folder.path());
       FolderWatch reports(folder.path());
       // If the launcher itself fails (no descriptor, no memory), the destructor of `ranks` ends them.
-      RankProcesses ranks(job_.command, placement(folder.path()), folder.path(), *table_, guardian);
+      RankProcesses ranks(job_.command, placement_in(folder.path()), folder.path(), *table_, guardian);
       ranks_ = &ranks;
       while (ranks.live() > 0) turn(signals, reports);
       drain();
@@ -79,13 +79,27 @@ class Supervisor {
   }
 
  private:
-  Placement placement(const std::string& job_dir) const {
-    if (peers_ == nullptr) return {0, job_.nproc, job_.nproc, {}};
+  Placement placement_in(const std::string& job_dir) const {
+    Placement placement{0, job_.nproc, job_.nproc, job_.environment, job_.torchrun_variables};
+    if (job_.torchrun_variables) add_torchrun_variables(placement.environment);
+    if (peers_ == nullptr) return placement;
     if (const auto error = publish(job_dir, kSecretFile, to_hex(job_.nodes.secret))) {
       throw Error(ExitCode::failure, "cannot write into the job's folder " + job_dir + ": " + error.message());
     }
     const std::string store = job_.nodes.master_addr + ":" + std::to_string(job_.nodes.master_port);
-    return {peers_->first_rank(), job_.nproc, peers_->world(), {"DDPRUN_STORE=" + store}};
+    placement.environment.push_back("DDPRUN_STORE=" + store);
+    placement.first = peers_->first_rank();
+    placement.world = peers_->world();
+    return placement;
+  }
+
+  // Those that are equal for all ranks.
+  void add_torchrun_variables(std::vector<std::string>& environment) const {
+    const std::string address = peers_ == nullptr ? "127.0.0.1" : job_.nodes.master_addr;
+    const int port = peers_ == nullptr ? free_port(address) : peers_->nodes().front().program_port;
+    environment.insert(environment.end(), {"MASTER_ADDR=" + address, "MASTER_PORT=" + std::to_string(port),
+                                           "GROUP_RANK=" + std::to_string(job_.nodes.rank),
+                                           "GROUP_WORLD_SIZE=" + std::to_string(job_.nodes.count)});
   }
 
   // After the ranks of this node have ended: the first cause may be on another one.

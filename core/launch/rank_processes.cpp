@@ -30,6 +30,12 @@ std::vector<std::string> environment_of(int local, const Placement& placement, c
   add("DDPRUN_WORLD_SIZE", std::to_string(placement.world));
   add("DDPRUN_LOCAL_RANK", std::to_string(local));
   add("DDPRUN_LOCAL_WORLD_SIZE", std::to_string(placement.count));
+  if (placement.torchrun_variables) {
+    add("RANK", std::to_string(placement.first + local));
+    add("WORLD_SIZE", std::to_string(placement.world));
+    add("LOCAL_RANK", std::to_string(local));
+    add("LOCAL_WORLD_SIZE", std::to_string(placement.count));
+  }
   add("DDPRUN_JOB_DIR", folder);
   add("DDPRUN_LAUNCHER_PID", std::to_string(::getpid()));
   if (const auto columns = terminal_columns()) added.push_back("DDPRUN_TTY=" + std::to_string(*columns));

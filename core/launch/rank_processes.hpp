@@ -19,6 +19,7 @@ struct Placement {
   int count = 1;
   int world = 1;                         // ranks of all nodes
   std::vector<std::string> environment;  // further variables of each rank: "NAME=value"
+  bool torchrun_variables = false;       // RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE too
 };
 
 // Single-threaded: the thread that starts the processes.

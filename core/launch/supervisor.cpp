@@ -17,7 +17,8 @@ bool may_restart(const Verdict& verdict) {
 
 std::unique_ptr<Peers> join_nodes(const Job& job) {
   const Nodes& nodes = job.nodes;
-  const NodeInfo info{host_name(), job.nproc};
+  NodeInfo info{host_name(), job.nproc};
+  if (job.torchrun_variables && nodes.rank == 0) info.program_port = free_port(nodes.master_addr);
   return std::make_unique<Peers>(StoreAddress{nodes.master_addr, nodes.master_port, nodes.secret}, nodes.rank,
                                  nodes.count, info, nodes.timeout);
 }
@@ -36,7 +37,7 @@ ExitCode supervise(const Job& job) {
     const std::unique_ptr<Peers> peers = several ? join_nodes(job) : nullptr;
     if (several) restart = peers->starts();  // this launcher may have come later, for a node that was lost
     Job attempt = job;
-    if (restart > 0 && job.before_restart) job.before_restart(attempt.command, restart);
+    if (restart > 0 && job.before_restart) job.before_restart(attempt, restart);
     const Verdict verdict = supervise_node(attempt, peers.get());
     if (restart >= job.max_restarts || !may_restart(verdict)) return verdict.code;
     std::fprintf(stderr, "ddprun: restart %d of %d\n", restart + 1, job.max_restarts);

@@ -23,11 +23,13 @@ struct Nodes {
 };
 
 struct Job {
-  std::vector<std::string> command;  // argv of a rank; command[0] is the program's path
-  int nproc = 1;                     // ranks on this node; may differ between nodes
+  std::vector<std::string> command;      // argv of a rank; command[0] is the program's path, or a name on PATH
+  std::vector<std::string> environment;  // further variables of the ranks: "NAME=value"
+  bool torchrun_variables = false;       // ranks also get RANK, WORLD_SIZE, MASTER_ADDR, ...
+  int nproc = 1;                         // ranks on this node; may differ between nodes
   Nodes nodes;
-  // Called before each restart, with its number from 1: may change `command`. Empty: the command stays.
-  std::function<void(std::vector<std::string>& command, int restart)> before_restart;
+  // Called before each restart, with its number from 1; may change command and environment. May be empty.
+  std::function<void(Job& job, int restart)> before_restart;
   int max_restarts = 0;                   // the same on all nodes
   std::string log_dir;                    // for rank<N>.log with all output of a rank; "" for no logs
   std::chrono::milliseconds grace{5000};  // time between a SIGINT or SIGTERM and the ranks' own exit
@@ -37,7 +39,9 @@ struct Job {
 // there is one node.
 //  - Every child has the environment DDPRUN_RANK, DDPRUN_WORLD_SIZE, DDPRUN_LOCAL_RANK, DDPRUN_LOCAL_WORLD_SIZE,
 //    DDPRUN_JOB_DIR, DDPRUN_LAUNCHER_PID and, if the launcher's stderr is a terminal, DDPRUN_TTY (its columns). It has
-//    a process group of its own. It must call follow_launcher() first.
+//    a process group of its own. It should call follow_launcher() first.
+//  - With torchrun_variables also RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR and
+//    MASTER_PORT: a port of node 0 that was free.
 //  - Rank 0's output passes unchanged; lines of other ranks get the prefix "[rank1] ".
 //  - The first rank that fails (a signal, an exit code other than 0, a reported failure, or stopped for 2 s) ends the
 //    job within half a second. The last line names rank, host, pid, step, phase, bucket and cause of the first failure,

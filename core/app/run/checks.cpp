@@ -9,13 +9,13 @@
 
 namespace ddprun::run {
 
-int64_t check(const config::Loaded& loaded, const plugin::Registry& registry, int world) {
+void check(const config::Loaded& loaded, const plugin::Registry& registry, std::optional<int> world) {
   torch::set_num_threads(1);
-  const int64_t batch = rank_batch(loaded, world);
   Assembly assembly = assemble(loaded, registry);
-  check_training_data(assembly, world);
-  prepare_resume(assembly, world);
-  return batch;
+  if (!world) return;
+  rank_batch(loaded, *world);
+  check_training_data(assembly, *world);
+  prepare_resume(assembly, *world);
 }
 
 int ranks_of(const config::Loaded& loaded) {

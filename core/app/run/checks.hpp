@@ -1,7 +1,7 @@
 // The checks before any rank starts. Includes no header of LibTorch, so that the command's files compile fast.
 #pragma once
 
-#include <cstdint>
+#include <optional>
 
 #include "config/experiment.hpp"
 #include "plugin/registry.hpp"
@@ -14,8 +14,8 @@ namespace ddprun::run {
 void check_devices(const config::Loaded& loaded, int ranks);
 
 // Finds all errors that assemble(), rank_batch(), check_training_data() and prepare_resume() find, and keeps nothing.
-// Starts no thread, as launch::supervise() requires. Returns a rank's batch size.
-int64_t check(const config::Loaded& loaded, const plugin::Registry& registry, int world);
+// Without `world`, the number of ranks, only those of assemble(). Starts no thread, as launch::supervise() requires.
+void check(const config::Loaded& loaded, const plugin::Registry& registry, std::optional<int> world);
 
 // The number of ranks on this host: launch.nproc, or for "auto" one per usable core, or one per configured or present
 // GPU. Throws as check_devices() does.

@@ -7,6 +7,7 @@
 #include "app/run/group.hpp"
 #include "app/run/memory.hpp"
 #include "app/run/resume.hpp"
+#include "app/run/run_folder.hpp"
 #include "app/run/session.hpp"
 #include "app/run/threads.hpp"
 #include "app/run/tracing.hpp"
@@ -20,6 +21,7 @@
 #include "record/environment.hpp"
 #include "record/recorder.hpp"
 #include "record/run_dir.hpp"
+#include "record/trace.hpp"
 #include "train/device/cuda.hpp"
 #include "train/loop/tracer.hpp"
 
@@ -91,11 +93,16 @@ std::map<std::string, std::string> versions(const Assembly& assembly) {
   throw Error(code, who + link.where() + ": " + what);
 }
 
-record::Summary fit(Session& session, Group& group, const launch::World& world, const std::string& run_dir,
-                    std::chrono::milliseconds timeout) {
+record::Summary fit(Session& session, Group& group, const launch::World& world, const RunFolder& folder,
+                    record::Recorder& recorder, std::chrono::milliseconds timeout) {
   try {
     record::Summary summary = session.trainer().fit();
-    if (session.tracer() != nullptr) write_trace(*session.tracer(), group, world, run_dir, timeout);
+    recorder.flush();
+    if (session.tracer() != nullptr) {
+      record::write_trace(folder.path(), world.rank, common_trace(*session.tracer(), group, world, timeout));
+    }
+    folder.gather(timeout);
+    if (session.tracer() != nullptr) merge_traces(group, world, folder.path(), timeout);
     return summary;
   } catch (const Error& error) {
     fail(world, session.launcher_link(), error.code(), error.what());
@@ -151,30 +158,26 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
   const config::Experiment& experiment = assembly.experiment();
   const int64_t threads = use_threads(experiment, world);
   Group group = join_group(assembly, world, std::move(store));
-  if (options.run_dir.empty()) {
-    const std::string made = world.rank == 0 ? prepare_run_dir(experiment, world.size) : "";
-    options.run_dir = broadcast_text(group, world, "run_dir", made, milliseconds(experiment.launch.timeout));
-  }
-  if (options.own_log)
-    log::also_to(log_dir(experiment, options.run_dir) + "/rank" + std::to_string(world.rank) + ".log");
+  const auto timeout = milliseconds(experiment.comm.timeout);
+  RunFolder folder(group, world, std::move(options.run_dir), experiment);
+  if (options.own_log) log::also_to(log_dir(experiment, folder.path()) + "/rank" + std::to_string(world.rank) + ".log");
 
-  record::Recorder recorder(options.run_dir, world.rank);
-  if (world.rank == 0) record::write_environment(options.run_dir, record::collect_environment(versions(assembly)));
+  record::Recorder recorder(folder.path(), world.rank);
+  if (world.rank == 0) record::write_environment(folder.path(), record::collect_environment(versions(assembly)));
   Session session(assembly, group, world, recorder, options.stop);
   if (world.rank == 0) {
-    log::plain(console::banner(describe(assembly, world, session.loader(), threads, options.run_dir)));
+    log::plain(console::banner(describe(assembly, world, session.loader(), threads, folder.path())));
   }
   if (world.rank == 0 && assembly.resume) log::info(assembly.resume->message);
   // The initial weights come from the seed, equal on all ranks; from here on random numbers differ between ranks.
   torch::manual_seed(static_cast<uint64_t>(experiment.experiment.seed + world.rank));
 
-  const auto timeout = milliseconds(experiment.comm.timeout);
-  record::Summary summary = fit(session, group, world, options.run_dir, timeout);
+  record::Summary summary = fit(session, group, world, folder, recorder, timeout);
   complete(summary, assembly, world);
   recorder.summary(summary);
-  if (world.rank == 0) print_results(summary, options.run_dir);
+  if (world.rank == 0) print_results(summary, folder.path());
   if (world.rank == 0 && summary.stopped == "interrupted") {
-    log::always("to resume: " + options.command + " --set checkpoint.resume=" + options.run_dir);
+    log::always("to resume: " + options.command + " --set checkpoint.resume=" + folder.path());
   }
 }
 

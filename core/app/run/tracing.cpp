@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/run/step_options.hpp"
+#include "comm/clock_offset.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::run {
@@ -17,9 +18,20 @@ std::vector<int64_t> steps_to_trace(const config::Loaded& loaded, int64_t steps_
   return chosen;
 }
 
-void write_trace(const train::Tracer& tracer, Group& group, const launch::World& world, const std::string& run_dir,
-                 std::chrono::milliseconds timeout) {
-  record::write_trace(run_dir, world.rank, tracer.trace());
+record::RankTrace common_trace(const train::Tracer& tracer, Group& group, const launch::World& world,
+                               std::chrono::milliseconds timeout) {
+  record::RankTrace trace = tracer.trace();
+  if (world.on_one_host() || group.backend == nullptr) return trace;
+  const int64_t ahead = comm::clock_offset(*group.backend, timeout).count();
+  for (record::Span& span : trace.spans) {
+    span.begin -= ahead;
+    span.end -= ahead;
+  }
+  return trace;
+}
+
+void merge_traces(Group& group, const launch::World& world, const std::string& run_dir,
+                  std::chrono::milliseconds timeout) {
   if (group.backend != nullptr) group.backend->barrier().wait(timeout);
   if (world.rank == 0) record::merge_traces(run_dir, world.size);
 }

@@ -5,6 +5,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <utility>  // Boost.Asio 1.74 needs it and does not include it
+
+#include <boost/asio.hpp>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -99,6 +103,12 @@ std::string listening_address(const std::string& host) {
               "the master " + host + " is " + addresses.front() +
                   ", which is not an address of this host, on which the first rank runs; it has " +
                   (here.empty() ? "only loopback" : here));
+}
+
+int free_port(const std::string& host) {
+  const boost::asio::ip::tcp::endpoint any(boost::asio::ip::make_address(listening_address(host)), 0);
+  boost::asio::io_context context;
+  return boost::asio::ip::tcp::acceptor(context, any).local_endpoint().port();
 }
 
 }  // namespace ddprun::launch

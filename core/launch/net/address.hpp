@@ -20,4 +20,7 @@ bool is_local(const std::string& host);
 // not this host.
 std::string listening_address(const std::string& host);
 
+// A port of listening_address(host) on which no process listens now. Throws Error(rendezvous).
+int free_port(const std::string& host);
+
 }  // namespace ddprun::launch

@@ -1,0 +1,36 @@
+// The run folder on every host of a job.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "app/run/group.hpp"
+#include "config/experiment.hpp"
+#include "launch/world.hpp"
+
+namespace ddprun::run {
+
+// All ranks use the path that rank 0 has. A host that does not share rank 0's disk has a folder of its own there, with
+// the records of its ranks. Every function is collective.
+class RunFolder {
+ public:
+  // given: the folder that the launcher of this host has made; empty: rank 0 makes one. Throws Error(failure).
+  RunFolder(Group& group, const launch::World& world, std::string given, const config::Experiment& experiment);
+
+  const std::string& path() const { return path_; }
+  // Whether any rank does not see rank 0's folder.
+  bool is_split() const { return !remote_.empty(); }
+
+  // Copies the files "*rank<N>*" of ranks that do not see rank 0's folder into it. Throws as CommBackend does, and
+  // Error(failure) for a file that cannot be read or written.
+  void gather(std::chrono::milliseconds timeout) const;
+
+ private:
+  Group& group_;
+  const int rank_;
+  std::string path_;
+  std::vector<int> remote_;  // the ranks that do not see rank 0's folder
+};
+
+}  // namespace ddprun::run

@@ -1,0 +1,36 @@
+// The options of a command that starts ranks, spelled as torchrun does. A program's main.cpp declares them
+// (add_node_options in command_line.hpp).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/supervisor.hpp"
+
+namespace ddprun::console {
+
+struct NodeOptions {
+  std::optional<int> nnodes;
+  std::optional<int> node_rank;
+  std::string master_addr;
+  std::optional<int> master_port;
+  std::optional<int> nproc;
+  std::optional<int> max_restarts;
+  std::optional<int> local_rank;  // torch.distributed.launch passes it to the ranks
+  bool standalone = false;        // start the ranks here, whatever launcher's variables are set
+  bool insecure = false;
+
+  // Whether this process must start ranks itself: nodes or --standalone are given.
+  bool start_ranks() const { return nnodes.has_value() || standalone; }
+};
+
+// The nodes of the job; `insecure`: launch.insecure of a config. Throws Error(usage) for options that do not fit
+// together, and Error(rendezvous) without a secret that is needed.
+launch::Nodes nodes_of(const NodeOptions& options, bool insecure, std::chrono::milliseconds timeout);
+
+// --local-rank of torch.distributed.launch: sets LOCAL_RANK if it is not set. Throws Error(rendezvous) if it is another
+// number. Call it before the first thread.
+void use_local_rank(const NodeOptions& options);
+
+}  // namespace ddprun::console
