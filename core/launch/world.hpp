@@ -24,6 +24,9 @@ struct World {
   std::string master_addr;
   int master_port = 0;
   std::string job;
+  // The address of this host by which the other hosts reach it; empty if all ranks are on one host, or if it is not
+  // known.
+  std::string address;
 
   bool is_own() const { return master_port == 0; }
 };

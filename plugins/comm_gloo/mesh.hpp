@@ -16,7 +16,7 @@ namespace ddprun::gloo_backend {
 class Mesh {
  public:
   // Collective. Blocks until all connections are made, at most host.deadline(), or until the host's abort flag is set.
-  // Listens on 127.0.0.1, or on the first address of the interface comm.options.interface. Throws CommError.
+  // Listens on listening_address() (address.hpp). Throws CommError.
   explicit Mesh(const Host& host);
   ~Mesh();
   Mesh(const Mesh&) = delete;

@@ -58,14 +58,12 @@ void Messages::connect() {
 }
 
 void Messages::require_equal_transports() const {
-  const std::string chosen = chosen_.tls + " on " + chosen_.devices;
-  const auto all_chosen = host_.allgather(chosen);
+  const auto all_chosen = host_.allgather(chosen_.tls);
   for (std::size_t rank = 0; rank < all_chosen.size(); ++rank) {
-    if (all_chosen[rank] == chosen) continue;
-    throw CommError(CommStatus::mismatch,
-                    "rank " + std::to_string(rank) + " has transports " + all_chosen[rank] + ", rank " +
-                        std::to_string(host_.rank()) + " has " + chosen +
-                        "; set comm.options.tls and devices, or UCX_TLS and UCX_NET_DEVICES, alike");
+    if (all_chosen[rank] == chosen_.tls) continue;
+    throw CommError(CommStatus::mismatch, "rank " + std::to_string(rank) + " has transports " + all_chosen[rank] +
+                                              ", rank " + std::to_string(host_.rank()) + " has " + chosen_.tls +
+                                              "; set comm.options.tls, or UCX_TLS, alike");
   }
 }
 

@@ -3,12 +3,14 @@
 #include <cmath>
 #include <sstream>
 
+#include "base/log.hpp"
 #include "base/version.hpp"
 #include "comm/backend_exchange.hpp"
 #include "comm/over_store.hpp"
 #include "comm/shared_table.hpp"
 #include "comm/single_process_backend.hpp"
 #include "ddprun/error.hpp"
+#include "launch/route.hpp"
 #include "launch/tcp_store.hpp"
 #include "train/reduce/staged_backend.hpp"
 
@@ -23,7 +25,7 @@ std::string identity(const Assembly& assembly) {
   if (assembly.comm) {
     text += std::string("comm plugin = ") + assembly.comm->table->version + ", " + assembly.comm->table->library + "\n";
   }
-  return text + config::to_toml(assembly.experiment());
+  return text + config::shared_toml(assembly.experiment());
 }
 
 // `[optimizer] "lr = 0.1" and "lr = 0.2"`: the first different lines, with their table.
@@ -52,6 +54,14 @@ void compare_identities(const Assembly& assembly, launch::Store& store, const la
   }
 }
 
+// Most backends need no address. The one that does refuses to join without it.
+std::string known_address(const launch::World& world) try {
+  return launch::address_towards(world.master_addr, world.master_port);
+} catch (const Error& error) {
+  log::debug(error.what());
+  return "";
+}
+
 std::unique_ptr<CommBackend> join_backend(const Assembly& assembly, launch::Store& store, const launch::World& world) {
   const auto& settings = assembly.experiment().comm;
   comm::JoinOptions options;
@@ -61,6 +71,7 @@ std::unique_ptr<CommBackend> join_backend(const Assembly& assembly, launch::Stor
   options.algorithm = settings.algorithm;
   options.deterministic = settings.deterministic;
   options.options = settings.options;
+  options.address = world.address;
   const torch::Device device = assembly.device();
   const bool on_gpu = !device.is_cpu() && comm::memory_given(*assembly.comm->table, Memory::cuda,
                                                              settings.stage_through_host) == Memory::cuda;
@@ -98,6 +109,7 @@ std::unique_ptr<launch::Store> open_store(launch::World& world, std::chrono::mil
   if (world.is_own()) return launch::folder_store(world.job_dir);
   auto store = launch::tcp_store(world, timeout);
   launch::locate(world, *store, timeout);
+  if (world.local_size < world.size) world.address = known_address(world);
   return store;
 }
 
