@@ -35,6 +35,9 @@ void ConnectionWatchdog::stop() noexcept {
 
 void ConnectionWatchdog::watch(std::vector<Descriptor> sockets, std::function<bool(int)> closed) {
   sockets_ = std::move(sockets);
+  for (const auto& socket : sockets_) {
+    if (socket.get() >= 0) limit_silence(socket.get());
+  }
   closed_ = std::move(closed);
   watching_.store(true, std::memory_order_release);
   thread_ = std::thread(&ConnectionWatchdog::run, this);
@@ -48,6 +51,15 @@ std::chrono::milliseconds ConnectionWatchdog::remaining() const noexcept {
 bool ConnectionWatchdog::is_late() const noexcept {
   const auto margin = std::min<Clock::duration>(host_.deadline() / 10, std::chrono::seconds(1));
   return Clock::now() + margin >= deadline_;
+}
+
+std::string ConnectionWatchdog::silent_ranks() const {
+  std::string ranks;
+  for (std::size_t rank = 0; rank < sockets_.size(); ++rank) {
+    if (sockets_[rank].get() < 0 || !is_silent(sockets_[rank].get())) continue;
+    ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+  }
+  return ranks;
 }
 
 void ConnectionWatchdog::add(Interruptible* buffer) {

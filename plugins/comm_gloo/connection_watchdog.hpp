@@ -55,6 +55,8 @@ class ConnectionWatchdog {
   bool is_aborted() const noexcept { return aborted_; }
   // True once that rank's last message has been delivered, and no more can arrive.
   bool is_lost(int rank) const noexcept { return lost_[static_cast<std::size_t>(rank)]; }
+  // The ranks whose hosts do not answer: "2, 3"; "" if there are none.
+  std::string silent_ranks() const;
 
   // Ends all waits, now and later, and all connections. Any thread.
   void abort() noexcept;

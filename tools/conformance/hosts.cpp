@@ -59,71 +59,76 @@ pid_t hold(int namespaces) {
   fail("hosts: no namespaces");
 }
 
-void end(pid_t pid) {
-  if (pid <= 0) return;
-  kill(pid, SIGKILL);
-  waitpid(pid, nullptr, 0);
-}
-
-// A descriptor of a process's namespace: "net", "pid", ...
 int open_namespace(pid_t process, const char* kind) {
   const int fd = open(("/proc/" + std::to_string(process) + "/ns/" + kind).c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) fail("hosts: namespace " + std::string(kind));
   return fd;
 }
 
-void enter(pid_t process, const char* kind) {
-  const int fd = open_namespace(process, kind);
-  const int outcome = setns(fd, 0);
-  close(fd);
-  if (outcome != 0) fail("hosts: setns " + std::string(kind));
-}
-
-// The mount namespace comes last: the paths of the others are in the old one. It changes the working directory.
-void enter_all(pid_t process) {
-  const auto folder = std::filesystem::current_path();
-  for (const char* kind : {"net", "ipc", "mnt"}) enter(process, kind);
-  std::filesystem::current_path(folder);
+void enter(int space) {
+  if (setns(space, 0) != 0) fail("hosts: setns");
 }
 
 }  // namespace
 
-Hosts::Hosts(int count, int devices) : devices_(devices), hosts_(static_cast<std::size_t>(count), -1) {
-  try {
-    start();
-  } catch (...) {
-    stop();
-    throw;
+// Namespaces, and the process that holds them. Other processes enter them by descriptors: they need not see the
+// process.
+class Hosts::Namespaces {
+ public:
+  explicit Namespaces(int kinds) : holder_(hold(kinds)) {
+    net_ = open_namespace(holder_, "net");
+    if ((kinds & CLONE_NEWPID) == 0) return;
+    pid_ = open_namespace(holder_, "pid");
+    ipc_ = open_namespace(holder_, "ipc");
+    mnt_ = open_namespace(holder_, "mnt");
   }
-}
-
-Hosts::~Hosts() {
-  stop();
-}
-
-void Hosts::stop() noexcept {
-  for (const pid_t host : hosts_) end(host);
-  end(switch_);
-}
-
-void Hosts::start() {
-  switch_ = hold(CLONE_NEWNET);
-  for (int device = 0; device < devices_; ++device) {
-    run_in(switch_, "ip link add switch" + std::to_string(device) + " up type bridge");
+  ~Namespaces() {
+    kill(holder_, SIGKILL);
+    waitpid(holder_, nullptr, 0);
+    for (const int space : {net_, pid_, ipc_, mnt_}) {
+      if (space >= 0) close(space);
+    }
   }
-  for (int host = 0; host < count(); ++host) {
-    hosts_[static_cast<std::size_t>(host)] = hold(kOfHost);
+  Namespaces(const Namespaces&) = delete;
+  Namespaces& operator=(const Namespaces&) = delete;
+
+  pid_t holder() const { return holder_; }
+  // Of the children that this process forks from now on.
+  void enter_pid() const { enter(pid_); }
+  // A new mount namespace changes the working directory.
+  void enter_others() const {
+    enter(net_);
+    if (mnt_ < 0) return;
+    const auto folder = std::filesystem::current_path();
+    enter(ipc_);
+    enter(mnt_);
+    std::filesystem::current_path(folder);
+  }
+
+ private:
+  pid_t holder_;
+  int net_ = -1, pid_ = -1, ipc_ = -1, mnt_ = -1;
+};
+
+Hosts::Hosts(int count, int devices) : switch_(std::make_unique<Namespaces>(CLONE_NEWNET)) {
+  for (int device = 0; device < devices; ++device) {
+    run_in(*switch_, "ip link add switch" + std::to_string(device) + " up type bridge");
+  }
+  for (int host = 0; host < count; ++host) {
+    hosts_.push_back(std::make_unique<Namespaces>(kOfHost));
     run(host, "ip link set lo up");
-    for (int device = 0; device < devices_; ++device) join(host, device);
+    for (int device = 0; device < devices; ++device) join(host, device);
   }
 }
+
+Hosts::~Hosts() = default;
 
 void Hosts::join(int host, int device) const {
   const std::string name = "eth" + std::to_string(device);
-  run_in(switch_, "ip link add " + port(host, device) + " type veth peer name " + name + " netns " +
-                      std::to_string(hosts_[static_cast<std::size_t>(host)]));
+  run_in(*switch_, "ip link add " + port(host, device) + " type veth peer name " + name + " netns " +
+                       std::to_string(hosts_[static_cast<std::size_t>(host)]->holder()));
   connect(host, device);
-  run_in(switch_, "ip link set " + port(host, device) + " up");
+  run_in(*switch_, "ip link set " + port(host, device) + " up");
   run(host, "ip address add " + address(host, device) + "/24 dev " + name);
   run(host, "ip link set " + name + " up");
   run(host, "timeout 60 sh -c 'until grep -q up /sys/class/net/" + name + "/operstate; do sleep 0.01; done'");
@@ -138,28 +143,37 @@ std::string Hosts::address(int host, int device) const {
 }
 
 void Hosts::connect(int host, int device) const {
-  run_in(switch_, "ip link set " + port(host, device) + " master switch" + std::to_string(device));
+  run_in(*switch_, "ip link set " + port(host, device) + " master switch" + std::to_string(device));
+}
+
+void Hosts::disconnect(int host, int device) const {
+  run_in(*switch_, "ip link set " + port(host, device) + " nomaster");
 }
 
 Placement Hosts::placement(int per_host) const {
-  const auto host_of = [this, per_host](int rank) { return hosts_.at(static_cast<std::size_t>(rank / per_host)); };
+  const auto of = [this, per_host](int rank) { return hosts_.at(static_cast<std::size_t>(rank / per_host)).get(); };
   // A process cannot change its PID namespace, only that of its children.
-  return {.before_fork = [=](int rank) { enter(host_of(rank), "pid"); },
-          .after_fork = [] { enter(getpid(), "pid"); },
-          .in_rank = [=](int rank) { enter_all(host_of(rank)); }};
+  return {.before_fork = [=](int rank) { of(rank)->enter_pid(); },
+          .after_fork =
+              [] {
+                const int own = open_namespace(getpid(), "pid");
+                enter(own);
+                close(own);
+              },
+          .in_rank = [=](int rank) { of(rank)->enter_others(); }};
 }
 
 void Hosts::run(int host, const std::string& command) const {
-  run_in(hosts_.at(static_cast<std::size_t>(host)), command);
+  run_in(*hosts_.at(static_cast<std::size_t>(host)), command);
 }
 
-void Hosts::run_in(pid_t process, const std::string& command) {
+void Hosts::run_in(const Namespaces& namespaces, const std::string& command) {
   std::fflush(nullptr);
   const pid_t child = fork();
   if (child < 0) fail("hosts: fork");
   if (child == 0) {
     try {
-      enter_all(process);
+      namespaces.enter_others();
       execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
     } catch (const std::exception&) {
     }

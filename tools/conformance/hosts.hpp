@@ -2,8 +2,7 @@
 // everything ends with the object.
 #pragma once
 
-#include <sys/types.h>
-
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,12 +27,11 @@ class Hosts {
   // For run_ranks: rank r runs on host r / per_host.
   Placement placement(int per_host) const;
 
-  // Runs a shell command in the host's namespaces. Throws std::runtime_error if it fails.
+  // These may be called in a rank, too. They throw std::runtime_error.
+  // Runs a shell command in the host's namespaces.
   void run(int host, const std::string& command) const;
   // Takes the device's cable out of the switch, or puts it in again. The device stays up: what the host sends is lost.
-  void disconnect(int host, int device = 0) const {
-    run_in(switch_, "ip link set " + port(host, device) + " nomaster");
-  }
+  void disconnect(int host, int device = 0) const;
   void connect(int host, int device = 0) const;
 
   // Why there can be no hosts here, or "".
@@ -42,15 +40,14 @@ class Hosts {
   static bool are_possible();
 
  private:
-  void start();
-  void stop() noexcept;
+  class Namespaces;
+
   void join(int host, int device) const;
-  static void run_in(pid_t process, const std::string& command);
+  static void run_in(const Namespaces& namespaces, const std::string& command);
   static std::string port(int host, int device);
 
-  int devices_;
-  std::vector<pid_t> hosts_;  // the first process of each, which holds its namespaces
-  pid_t switch_ = -1;
+  std::unique_ptr<Namespaces> switch_;
+  std::vector<std::unique_ptr<Namespaces>> hosts_;
 };
 
 }  // namespace ddprun::testing
