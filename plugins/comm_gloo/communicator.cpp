@@ -41,11 +41,8 @@ void GlooCommunicator::over_mesh(const char* name, Body&& body) {
            "no answer from " + peer + " within " + std::to_string(host_.deadline().count()) + " ms (" + lost.what() +
                ")");
     }
-    if (const std::string silent = mesh_.watchdog().silent_ranks(); !silent.empty()) {
-      const bool is_one = silent.find(',') == std::string::npos;
-      fail(name, CommStatus::peer_lost,
-           "lost " + (is_one ? "rank " + silent + ": its host does" : "ranks " + silent + ": their hosts do") +
-               " not answer; a host or the network to it is down");
+    if (const auto silent = mesh_.watchdog().silent_ranks(); !silent.empty()) {
+      fail(name, CommStatus::peer_lost, host::Silence::text(silent));
     }
     fail(name, CommStatus::peer_lost, "lost " + peer + ": " + lost.what());
   } catch (const std::bad_alloc&) {

@@ -18,8 +18,7 @@
 namespace ddprun::gloo_backend {
 namespace {
 
-std::shared_ptr<gloo::transport::Device> make_device(const Host& host) {
-  const bool one_host = host::leaders_of(host::places_of(host)).size() == 1;
+std::shared_ptr<gloo::transport::Device> make_device(const Host& host, bool one_host) {
   gloo::transport::tcp::attr where;
   where.hostname = listening_address(host, one_host, network_interfaces());
   return gloo::transport::tcp::CreateDevice(where);
@@ -74,9 +73,9 @@ bool wait_for_end(const std::stop_token& stop, const Host& host, const Connectio
 
 }  // namespace
 
-Mesh::Mesh(const Host& host) : watchdog_(host) {
+Mesh::Mesh(const Host& host, const std::vector<host::Place>& places) : watchdog_(host, places) {
   const NoSigpipe quiet;
-  device_ = make_device(host);
+  device_ = make_device(host, host::leaders_of(places).size() == 1);
   pairs_ = device_->createContext(host.rank(), host.size());
   pairs_->setTimeout(host.deadline());
   try {

@@ -2,10 +2,8 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -37,25 +35,6 @@ bool has_address(Get get, int descriptor, const sockaddr_storage& expected) {
 
 Descriptor::~Descriptor() {
   if (number_ >= 0) close(number_);
-}
-
-void limit_silence(int socket) noexcept {
-  const auto set = [socket](int level, int option, int value) {
-    setsockopt(socket, level, option, &value, sizeof value);
-  };
-  set(IPPROTO_TCP, TCP_KEEPIDLE, 1);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
-  set(IPPROTO_TCP, TCP_KEEPCNT, 2);
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 3'000);  // for what was sent and not acknowledged; else it is 15 minutes
-}
-
-bool is_silent(int socket) noexcept {
-  constexpr uint32_t kSilentMs = 2'000;
-  tcp_info info = {};
-  socklen_t size = sizeof info;
-  if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
-  return std::min(info.tcpi_last_ack_recv, info.tcpi_last_data_recv) >= kSilentMs;
 }
 
 Descriptor duplicate_socket(const sockaddr_storage& local, const sockaddr_storage& peer) {

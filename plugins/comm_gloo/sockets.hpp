@@ -28,12 +28,4 @@ class Descriptor {
 // local address alone is not enough: the kernel reuses a port as soon as nobody listens on it.)
 Descriptor duplicate_socket(const sockaddr_storage& local, const sockaddr_storage& peer);
 
-// Makes the kernel end this connection when nothing has come from the peer's kernel for about 3 s: its host or the
-// network is down. It asks an idle peer every second; a busy or stopped process does not matter, because its kernel
-// answers. (A peer that does not read would count as gone, once its buffer is full; Gloo sends only what is awaited.)
-void limit_silence(int socket) noexcept;
-
-// True if the peer's kernel has not answered for 2 s or more on a connection with this limit, also after its end.
-bool is_silent(int socket) noexcept;
-
 }  // namespace ddprun::gloo_backend

@@ -40,6 +40,7 @@ Messages::Messages(const Host& host)
     : host_(host),
       places_(host::places_of(host)),
       liveness_(places_, host.rank()),
+      silence_(host, places_),
       here_(ranks_here(places_, host.rank())),
       chosen_(Transports::of(host, number_of(here_) == host.size())),
       waiter_(host, number_of(here_), [this] { return lost(); }) {}
@@ -80,6 +81,7 @@ void Messages::greet() {
     if (rank != host_.rank()) greetings.push_back(send(rank, 0, nullptr, 0));
   }
   for (auto& greeting : greetings) wait(greeting);
+  silence_.find_connections();
   transports_ = host_.size() == 1 ? "self" : peers_->transports({});
   if (host_.size() == 1) return;
   host_.log(host_.rank() == 0 ? DDPRUN_LOG_INFO : DDPRUN_LOG_DEBUG,
@@ -197,6 +199,7 @@ int Messages::lost() {
     culprit_ = awaited_;
   }
   if (notice_ >= 0) culprit_ = notice_;
+  if (const auto& silent = silence_.ranks(); culprit_ < 0 && !silent.empty()) culprit_ = silent.front();
   return culprit_;
 }
 

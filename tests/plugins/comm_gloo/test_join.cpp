@@ -32,7 +32,7 @@ JoinOptions with_silent_peer() {
   options.allgather = [](std::string_view mine) {
     std::string theirs(mine);
     const std::size_t address = mine.size() / 2;
-    if (address > sizeof(sockaddr_storage)) {  // otherwise it is a length, or a place
+    if (address > sizeof(sockaddr_storage) && mine[address] == AF_INET && mine[address + 1] == 0) {
       theirs.replace(0, address, theirs, address, address);
       theirs.replace(4, 4, std::string("\x7f\xff\xff\xfe", 4));  // 127.255.255.254
     }
