@@ -30,6 +30,7 @@ struct JoinOptions {
   std::string algorithm = "auto";
   bool deterministic = false;                    // the order of summation must not vary from run to run
   std::map<std::string, std::string> options{};  // comm.options, as text
+  std::string address{};                         // of this host, for the other hosts; empty: one host, or not known
   // The value of every rank in rank order, out of band; called by the joining thread, during join only. May throw: that
   // exception then leaves join.
   std::function<std::vector<std::string>(std::string_view)> allgather{};

@@ -64,7 +64,8 @@ void PluginHandle::create(const JoinOptions& options) {
                               .context = this,
                               .abort_flag = reinterpret_cast<const int32_t*>(abort_flag_.get()),
                               .log = &PluginHandle::log,
-                              .allgather = &PluginHandle::allgather};
+                              .allgather = &PluginHandle::allgather,
+                              .address = options.address.c_str()};
   const std::string where = name_ + ": rank " + std::to_string(options.rank) + ": joining " +
                             std::to_string(options.size) + (options.size == 1 ? " rank: " : " ranks: ");
   const ddprun_status status = plugin::call_plugin(where, [&] { return table_.create(&host, &handle_); });

@@ -213,6 +213,9 @@ std::string error(const Sources& sources, const std::string& key, const std::str
 // The whole experiment as TOML with every key (only one of epochs and steps). load() of it gives the same experiment.
 std::string to_toml(const Experiment& experiment);
 
+// The same without the keys and options that may differ between hosts: equal on all ranks of a run.
+std::string shared_toml(const Experiment& experiment);
+
 // docs/config.md, from the table of keys that load() uses.
 std::string to_markdown();
 

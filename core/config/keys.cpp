@@ -109,6 +109,16 @@ Key& Key::default_means(const std::string& text) {
   return *this;
 }
 
+Key& Key::may_differ() {
+  per_host = true;
+  return *this;
+}
+
+Key& Key::may_differ_in(std::vector<std::string> options) {
+  per_host_options = std::move(options);
+  return *this;
+}
+
 const Key* find_key(const std::string& table, const std::string& name) {
   const auto found = std::find_if(keys().begin(), keys().end(),
                                   [&](const Key& key) { return key.table == table && key.name == name; });

@@ -51,6 +51,8 @@ struct Key {
   Key& not_empty();                              // a string of at least one character
   Key& must_be_given(const std::string& as_in);  // has no default
   Key& default_means(const std::string& text);
+  Key& may_differ();  // between the hosts of a run
+  Key& may_differ_in(std::vector<std::string> options);
 
   // The value that is stored for "auto".
   int64_t auto_value() const { return static_cast<int64_t>(range.low) - 1; }
@@ -66,8 +68,10 @@ struct Key {
   User user = User::all;
   bool nonempty = false;
   bool required = false;
-  std::string example;       // of a required key
-  std::string default_note;  // shown in the documentation instead of the default's value
+  std::string example;                        // of a required key
+  bool per_host = false;                      // each host of a run has its own value
+  std::vector<std::string> per_host_options;  // of a key with options: each host has its own value of these
+  std::string default_note;                   // shown in the documentation instead of the default's value
 };
 
 // A table of the file.

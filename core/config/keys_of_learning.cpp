@@ -24,6 +24,7 @@ std::vector<Key> describe_learning() {
           .doc("The data set: a built-in one such as `\"mnist\"` (`ddprun plugins` lists them), or a plugin, by name "
                "(`\"image-folder\"` finds libddprun_dataset_image-folder.so) or path."),
       DDPRUN_KEY(data.root)
+          .may_differ()
           .default_means("the data set's default folder")
           .doc("The folder with the data set's files, relative to the current directory."),
       DDPRUN_KEY(data.batch_size)

@@ -20,21 +20,26 @@ std::vector<Key> describe_running() {
       DDPRUN_KEY(experiment.seed)
           .between(0, max_seed)
           .doc("The seed of the initial weights, of the shuffling and of every other random number."),
-      DDPRUN_KEY(experiment.output).not_empty().doc("The folder in which each run creates its run folder."),
+      DDPRUN_KEY(experiment.output)
+          .not_empty()
+          .may_differ()
+          .doc("The folder in which each run creates its run folder."),
 
       DDPRUN_KEY(launch.nproc)
+          .may_differ()
           .used_by(User::ddp)
           .in_form(Form::count_or_auto)
           .between(1, max_processes)
           .doc(
               "The number of ranks on each host; each rank is a process. `\"auto\"`: one per core, or one per GPU with "
               "`device = \"cuda\"`. Not used if another launcher, such as torchrun, has started the ranks."),
-      DDPRUN_KEY(launch.threads).between(0, 1024).doc("Compute threads per rank. 0: cores / nproc."),
+      DDPRUN_KEY(launch.threads).may_differ().between(0, 1024).doc("Compute threads per rank. 0: cores / nproc."),
       DDPRUN_KEY(launch.device)
           .one_of({"cpu", "cuda"})
           .doc("Where the tensors are. `\"cuda\"`: on NVIDIA GPUs, one for each rank of ddp or each device of dp. "
                "`\"cpu\"` loads no CUDA library."),
       DDPRUN_KEY(launch.devices)
+          .may_differ()
           .used_by(User::gpu)
           .between(0, max_processes - 1)
           .default_means("local rank i, or device i of dp, uses GPU i")
@@ -47,12 +52,14 @@ std::vector<Key> describe_running() {
           .used_by(User::ddp)
           .between(0, 1000000)
           .doc("How often ddprun's launcher starts all ranks again after a rank or a node has failed. They resume from "
-               "the "
-               "newest checkpoint of the run."),
+               "the newest checkpoint of the run."),
       DDPRUN_KEY(launch.insecure)
           .used_by(User::ddp)
           .doc("`true`: ranks of several hosts meet without a secret (`DDPRUN_SECRET`). For a network that you trust."),
-      DDPRUN_KEY(launch.log_dir).default_means("the run folder").doc("The folder for the log file of each rank."),
+      DDPRUN_KEY(launch.log_dir)
+          .may_differ()
+          .default_means("the run folder")
+          .doc("The folder for the log file of each rank."),
 
       DDPRUN_KEY(comm.backend)
           .used_by(User::ddp)
@@ -82,6 +89,7 @@ std::vector<Key> describe_running() {
           .doc("true: GPU tensors are copied through page-locked host memory if the backend supports host memory only. "
                "false: such a backend is an error."),
       DDPRUN_KEY(comm.options)
+          .may_differ_in({"interface", "devices", "ib_hca", "debug_file"})
           .used_by(User::ddp)
           .doc("Options of the plugin, passed on unchanged. The plugin refuses options that it does not know."),
 

@@ -5,12 +5,25 @@
 namespace ddprun::config {
 namespace {
 
-void write_keys(const std::string& table, Experiment& experiment, std::string& out) {
+enum class Which { all, shared };
+
+void write_keys(const std::string& table, Experiment& experiment, Which which, std::string& out) {
   for (const Key& key : keys()) {
-    if (key.table != table) continue;
+    if (key.table != table || (which == Which::shared && key.per_host)) continue;
     const std::string value = value_text(key, experiment);
     if (!value.empty()) out += key.name + " = " + value + "\n";
   }
+}
+
+// Pointers to members need an object that is not const: hence the copy.
+std::string written(Experiment experiment, Which which) {
+  std::string out;
+  write_keys("", experiment, which, out);
+  for (const Table& table : tables()) {
+    out += "\n[" + table.name + "]\n";
+    write_keys(table.name, experiment, which, out);
+  }
+  return out;
 }
 
 std::string code(const std::string& text) {
@@ -43,9 +56,21 @@ std::string default_text(const Key& key) {
   return value.empty() ? note : code(value) + ": " + note;
 }
 
+// "`interface`, `devices` and `debug_file`"
+std::string differing_options(const Key& key) {
+  const auto& names = key.per_host_options;
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + code(names[i]);
+  }
+  return text;
+}
+
 std::string meaning(const Key& key) {
   std::string text = key.meaning;
   if (const std::string user = user_text(key.user); !user.empty()) text += " " + user;
+  if (key.per_host) text += " May differ between hosts.";
+  if (!key.per_host_options.empty()) text += " " + differing_options(key) + " may differ between hosts.";
   return text;
 }
 
@@ -68,6 +93,9 @@ Durations are strings with a unit: `"500ms"`, `"30s"`, `"2m"`, `"1h"`. Sizes in 
 strategy or optimizer does not use are allowed, so that one file can be varied, and named in one line of the log. The
 run folder holds the resolved configuration, with every key written out; running that file again is the same run.
 
+All ranks of a run must have the same configuration. They compare it before the first step. Only the keys that "may
+differ between hosts" are a matter of each host.
+
 The smallest experiment:
 
 ```toml
@@ -81,14 +109,15 @@ name = "linear"
 }  // namespace
 
 std::string to_toml(const Experiment& experiment) {
-  Experiment copy = experiment;  // pointers to members need a non-const object
-  std::string out;
-  write_keys("", copy, out);
-  for (const Table& table : tables()) {
-    out += "\n[" + table.name + "]\n";
-    write_keys(table.name, copy, out);
+  return written(experiment, Which::all);
+}
+
+std::string shared_toml(const Experiment& experiment) {
+  Experiment shared = experiment;
+  for (const Key& key : keys()) {
+    for (const auto& option : key.per_host_options) std::get<Options*>(key.member(shared))->erase(option);
   }
-  return out;
+  return written(shared, Which::shared);
 }
 
 std::string to_markdown() {

@@ -2,11 +2,13 @@
 
 #include <utility>
 
+#include "base/log.hpp"
 #include "ddprun/error.hpp"
 #include "launch/files.hpp"
 #include "launch/net/address.hpp"
 #include "launch/net/net_store.hpp"
 #include "launch/net/store_server.hpp"
+#include "launch/route.hpp"
 
 namespace ddprun::launch {
 namespace {
@@ -17,7 +19,7 @@ using std::chrono::milliseconds;
 class HostedStore : public Store {
  public:
   HostedStore(StoreAddress& address, milliseconds timeout)
-      : server_(listening_address(address.host), address.port, address.secret) {
+      : server_(listening_addresses(address.host), address.port, address.secret) {
     address.port = server_.port();
     client_ = net_store(address, timeout);
   }
@@ -41,6 +43,14 @@ Secret secret_of_launcher(const World& world) {
   return digits->empty() ? Secret() : from_hex(*digits, path);
 }
 
+// Most backends need no address. The one that does refuses to join without it.
+std::string known_address(const World& world) try {
+  return address_towards(world.master_addr, world.master_port);
+} catch (const Error& error) {
+  log::debug(error.what());
+  return "";
+}
+
 std::unique_ptr<Store> open(const World& world, milliseconds timeout) {
   if (world.on_one_host()) return folder_store(world.job_dir);
   StoreAddress address{world.master_addr, world.master_port, {}};
@@ -60,8 +70,13 @@ std::unique_ptr<Store> open_store(World& world, milliseconds timeout) {
     return nullptr;
   }
   auto store = open(world, timeout);
-  locate(world, *store, timeout);
+  find_place(world, *store, timeout);
   return store;
+}
+
+void find_place(World& world, Store& store, milliseconds timeout) {
+  locate(world, store, timeout);
+  if (world.local_size < world.size) world.address = known_address(world);
 }
 
 std::unique_ptr<Store> hosted_store(StoreAddress& address, milliseconds timeout) {

@@ -30,7 +30,7 @@ ExitCode supervise(const Job& job) {
   const bool several = job.nodes.count > 1;
   std::unique_ptr<StoreServer> server;
   if (several && job.nodes.rank == 0) {
-    server = std::make_unique<StoreServer>(listening_address(job.nodes.master_addr), job.nodes.master_port,
+    server = std::make_unique<StoreServer>(listening_addresses(job.nodes.master_addr), job.nodes.master_port,
                                            job.nodes.secret);
   }
   for (int restart = 0;; ++restart) {

@@ -68,7 +68,7 @@ std::unique_ptr<Store> open_through_agent(const World& world, milliseconds timeo
 std::unique_ptr<Store> open_any_store(World& world, milliseconds timeout) {
   if (!world.agent_store || world.is_own() || world.size == 1) return open_store(world, timeout);
   auto store = open_through_agent(world, timeout);
-  locate(world, *store, timeout);
+  find_place(world, *store, timeout);
   return store;
 }
 

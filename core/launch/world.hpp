@@ -26,6 +26,9 @@ struct World {
   bool agent_store = false;  // torchrun's agent hosts a store there
   bool insecure = false;     // launch.insecure: no secret is needed
   std::string job;           // other launchers: an id that is different for each job and restart
+  // The address of this host by which the other hosts reach it; empty if all ranks are on one host, or if it is not
+  // known.
+  std::string address;
 
   bool is_own() const { return !job_dir.empty(); }
   // ddprun's launcher has started all ranks on this host: they share its job folder.

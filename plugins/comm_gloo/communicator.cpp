@@ -41,6 +41,9 @@ void GlooCommunicator::over_mesh(const char* name, Body&& body) {
            "no answer from " + peer + " within " + std::to_string(host_.deadline().count()) + " ms (" + lost.what() +
                ")");
     }
+    if (const auto silent = mesh_.watchdog().silent_ranks(); !silent.empty()) {
+      fail(name, CommStatus::peer_lost, host::Silence::text(silent));
+    }
     fail(name, CommStatus::peer_lost, "lost " + peer + ": " + lost.what());
   } catch (const std::bad_alloc&) {
     fail(name, CommStatus::no_memory, "out of memory");

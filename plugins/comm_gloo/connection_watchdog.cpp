@@ -14,9 +14,10 @@ constexpr int kHungUpMs = 1;  // the same while Gloo still reads from a connecti
 
 }  // namespace
 
-ConnectionWatchdog::ConnectionWatchdog(const Host& host)
+ConnectionWatchdog::ConnectionWatchdog(const Host& host, const std::vector<host::Place>& places)
     : host_(host),
       deadline_(Clock::now() + host.deadline()),
+      silence_(host, places),
       lost_(static_cast<std::size_t>(host.size())),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (wake_.get() < 0) throw CommError(CommStatus::internal, "no file descriptor left");
@@ -35,6 +36,10 @@ void ConnectionWatchdog::stop() noexcept {
 
 void ConnectionWatchdog::watch(std::vector<Descriptor> sockets, std::function<bool(int)> closed) {
   sockets_ = std::move(sockets);
+  for (const auto& socket : sockets_) {
+    if (socket.get() >= 0) host::ask_every_second(socket.get());
+  }
+  silence_.find_connections();
   closed_ = std::move(closed);
   watching_.store(true, std::memory_order_release);
   thread_ = std::thread(&ConnectionWatchdog::run, this);
@@ -86,6 +91,11 @@ void ConnectionWatchdog::run() {
   while (!stop_) {
     if (poll(polled.data(), polled.size(), hung_up.empty() ? kPollMs : kHungUpMs) < 0) continue;
     if (host_.aborted()) abort();
+    if (!is_silent_ && !silence_.ranks().empty()) {
+      silent_ranks_ = silence_.ranks();
+      is_silent_.store(true, std::memory_order_release);
+      cut();
+    }
     for (std::size_t rank = 0; rank < sockets_.size(); ++rank) {
       if (polled[rank].revents == 0) continue;
       hung_up.push_back(static_cast<int>(rank));

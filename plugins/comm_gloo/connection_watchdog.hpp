@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ddprun/plugin/comm_plugin.hpp"
+#include "host/silence.hpp"
 #include "sockets.hpp"
 
 namespace ddprun::gloo_backend {
@@ -32,7 +33,8 @@ class ConnectionWatchdog {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit ConnectionWatchdog(const Host& host);
+  // Collective, with the host's allgather.
+  ConnectionWatchdog(const Host& host, const std::vector<host::Place>& places);
   ~ConnectionWatchdog();
 
   // Ends the thread. After that, neither `closed` nor a buffer is used.
@@ -55,6 +57,10 @@ class ConnectionWatchdog {
   bool is_aborted() const noexcept { return aborted_; }
   // True once that rank's last message has been delivered, and no more can arrive.
   bool is_lost(int rank) const noexcept { return lost_[static_cast<std::size_t>(rank)]; }
+  // After a loss: the ranks on hosts that are cut off (host/silence.hpp). The watchdog ends all connections then.
+  std::vector<int> silent_ranks() const {
+    return is_silent_.load(std::memory_order_acquire) ? silent_ranks_ : silence_.ranks_after_loss();
+  }
 
   // Ends all waits, now and later, and all connections. Any thread.
   void abort() noexcept;
@@ -67,6 +73,9 @@ class ConnectionWatchdog {
 
   const Host host_;
   Clock::time_point deadline_;
+  host::Silence silence_;          // the thread's
+  std::vector<int> silent_ranks_;  // complete once is_silent_
+  std::atomic<bool> is_silent_{false};
   std::atomic<bool> aborted_{false};
   std::vector<std::atomic<bool>> lost_;
   std::mutex mutex_;                     // buffers_

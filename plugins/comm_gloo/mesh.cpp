@@ -4,45 +4,23 @@
 #include <gloo/transport/device.h>
 #include <gloo/transport/tcp/address.h>
 #include <gloo/transport/tcp/device.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
 
 #include <algorithm>
 #include <condition_variable>
-#include <set>
 #include <stop_token>
 
+#include "address.hpp"
+#include "ddprun/plugin/network_interface.hpp"
+#include "host/liveness.hpp"
 #include "sigpipe.hpp"
 #include "transport.hpp"
 
 namespace ddprun::gloo_backend {
 namespace {
 
-// The names of this machine's interfaces that have an IP address.
-std::set<std::string> interfaces() {
-  std::set<std::string> names;
-  ifaddrs* first = nullptr;
-  if (getifaddrs(&first) != 0) return names;
-  for (const ifaddrs* at = first; at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr) continue;
-    if (at->ifa_addr->sa_family == AF_INET || at->ifa_addr->sa_family == AF_INET6) names.insert(at->ifa_name);
-  }
-  freeifaddrs(first);
-  return names;
-}
-
-std::shared_ptr<gloo::transport::Device> make_device(const Host& host) {
+std::shared_ptr<gloo::transport::Device> make_device(const Host& host, bool one_host) {
   gloo::transport::tcp::attr where;
-  where.iface = host.option("interface", "");
-  if (where.iface.empty()) {
-    where.hostname = "127.0.0.1";
-  } else if (const auto known = interfaces(); !known.contains(where.iface)) {
-    std::string names;
-    for (const auto& name : known) names += (names.empty() ? "" : ", ") + name;
-    throw CommError(CommStatus::invalid, "comm.options.interface = \"" + where.iface +
-                                             "\": no such interface with an address; this machine has " + names);
-  }
+  where.hostname = listening_address(host, one_host, network_interfaces());
   return gloo::transport::tcp::CreateDevice(where);
 }
 
@@ -95,9 +73,9 @@ bool wait_for_end(const std::stop_token& stop, const Host& host, const Connectio
 
 }  // namespace
 
-Mesh::Mesh(const Host& host) : watchdog_(host) {
+Mesh::Mesh(const Host& host, const std::vector<host::Place>& places) : watchdog_(host, places) {
   const NoSigpipe quiet;
-  device_ = make_device(host);
+  device_ = make_device(host, host::leaders_of(places).size() == 1);
   pairs_ = device_->createContext(host.rank(), host.size());
   pairs_->setTimeout(host.deadline());
   try {

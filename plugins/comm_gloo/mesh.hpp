@@ -9,6 +9,7 @@
 
 #include "connection_watchdog.hpp"
 #include "ddprun/plugin/comm_plugin.hpp"
+#include "host/liveness.hpp"
 
 namespace ddprun::gloo_backend {
 
@@ -16,8 +17,8 @@ namespace ddprun::gloo_backend {
 class Mesh {
  public:
   // Collective. Blocks until all connections are made, at most host.deadline(), or until the host's abort flag is set.
-  // Listens on 127.0.0.1, or on the first address of the interface comm.options.interface. Throws CommError.
-  explicit Mesh(const Host& host);
+  // Listens on listening_address() (address.hpp). Throws CommError.
+  explicit Mesh(const Host& host) : Mesh(host, host::places_of(host)) {}
   ~Mesh();
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
@@ -30,6 +31,7 @@ class Mesh {
   void close() noexcept;
 
  private:
+  Mesh(const Host& host, const std::vector<host::Place>& places);
   // The connection to each rank; none to this one.
   std::vector<Descriptor> connect(const Host& host);
   void connect_pairs(const Host& host, const std::vector<std::vector<char>>& addresses);

@@ -100,27 +100,28 @@ void UcxCommunicator::run(const char* name, const Collective& call, Plan&& plan)
     const bool names_nobody = failure.status() == CommStatus::timeout && messages_.awaited() >= 0;
     const int cause = failure.status() == CommStatus::peer_lost ? messages_.culprit() : host_.rank();
     fail(failure.status(), cause,
-         failure.what() + (names_nobody ? ", from rank " + std::to_string(messages_.awaited()) : ""));
+         failure.what() + (names_nobody ? ", from rank " + std::to_string(messages_.awaited()) : ""), name);
   } catch (const std::bad_alloc&) {
-    fail(CommStatus::no_memory, host_.rank(), std::string(name) + ": out of memory");
+    fail(CommStatus::no_memory, host_.rank(), std::string(name) + ": out of memory", name);
   }
 }
 
 template <class Body>
-void UcxCommunicator::run_on_node(Body&& body) {
+void UcxCommunicator::run_on_node(const char* name, Body&& body) {
   if (failure_) throw *failure_;
   try {
     body();
   } catch (const CommError& failure) {
     if (failure.status() == CommStatus::no_memory) throw;  // on all ranks of the host, which can continue
     const int cause = failure.status() == CommStatus::peer_lost ? node_->culprit() : host_.rank();
-    fail(failure.status(), cause, failure.what());
+    fail(failure.status(), cause, failure.what(), name);
   }
 }
 
 // Closing notifies the peers that are in this collective or will call it: none waits for the deadline.
-void UcxCommunicator::fail(CommStatus status, int cause, const std::string& why) {
-  failure_.emplace(status, why);
+void UcxCommunicator::fail(CommStatus status, int cause, const std::string& why, const char* name) {
+  const auto silent = status == CommStatus::peer_lost ? messages_.silent_ranks() : std::vector<int>();
+  failure_.emplace(status, silent.empty() ? why : std::string(name) + ": " + host::Silence::text(silent));
   if (node_ != nullptr) node_->leave(cause);
   const OnGpu here(gpu_.get());
   messages_.close(cause);
@@ -147,7 +148,7 @@ void UcxCommunicator::hierarchical_allreduce(const Collective& call) {
   const int hosts = static_cast<int>(leaders_.size());
   Collective within = call;
   if (hosts > 1 && call.op == Op::avg) within.op = Op::sum;  // the leaders divide
-  run_on_node([&] { node_->allreduce(within, shm::Algorithm::automatic); });
+  run_on_node("allreduce", [&] { node_->allreduce(within, shm::Algorithm::automatic); });
   if (hosts == 1 || call.count == 0) return;
 
   Collective between = call;
@@ -166,7 +167,7 @@ void UcxCommunicator::hierarchical_allreduce(const Collective& call) {
       }
     });
   }
-  run_on_node([&] { node_->spread(call.recv, bytes_of(call), leader); });
+  run_on_node("allreduce", [&] { node_->spread(call.recv, bytes_of(call), leader); });
 }
 
 std::shared_ptr<void> UcxCommunicator::allocate(std::size_t bytes) {
@@ -175,7 +176,7 @@ std::shared_ptr<void> UcxCommunicator::allocate(std::size_t bytes) {
     return {own_memory_.alloc(bytes, alone), [this](void* owned) { own_memory_.free(owned); }};
   }
   void* memory = nullptr;
-  run_on_node([&] { memory = node_->alloc(bytes); });
+  run_on_node("alloc", [&] { memory = node_->alloc(bytes); });
   return {memory, [this](void* owned) { node_->free(owned); }};
 }
 

@@ -44,10 +44,11 @@ class UcxCommunicator final : public CommBackend {
   void run(const char* name, const Collective& call, Plan&& plan);
   // Runs body() on the host's shared memory. A failure other than CommStatus::no_memory closes it and the messages.
   template <class Body>
-  void run_on_node(Body&& body);
+  void run_on_node(const char* name, Body&& body);
   // Reduces within each host, then between the first ranks of the hosts; then spreads the result within each host.
   void hierarchical_allreduce(const Collective& call);
-  [[noreturn]] void fail(CommStatus status, int cause, const std::string& why);
+  // `name`: of the collective.
+  [[noreturn]] void fail(CommStatus status, int cause, const std::string& why, const char* name);
   bool is_alone() const noexcept { return group_.size == 1; }
 
   const Host host_;

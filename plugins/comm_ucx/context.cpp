@@ -8,6 +8,7 @@
 #include <ctime>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "complaints.hpp"
 
@@ -33,11 +34,20 @@ void set(ucp_config_t* config, const char* name, const std::string& value) {
         "UCX does not accept UCX_" + std::string(name) + " = \"" + value + "\"");
 }
 
-// By default UCX's TCP moves 8 KiB at a time, which costs three times as much from 64 KiB on (bench/allreduce.py
-// --tcp). Variables that the user has set stay.
-void widen_tcp(ucp_config_t* config) {
-  for (const char* name : {"TCP_TX_SEG_SIZE", "TCP_RX_SEG_SIZE"}) {
-    if (std::getenv(("UCX_" + std::string(name)).c_str()) == nullptr) set(config, name, "256k");
+// Variables that the user has set stay.
+void set_defaults(ucp_config_t* config) {
+  constexpr std::pair<const char*, const char*> kDefaults[] = {
+      // By default UCX's TCP moves 8 KiB at a time, which costs three times as much from 64 KiB on (bench/allreduce.py
+      // --tcp).
+      {"TCP_TX_SEG_SIZE", "256k"},
+      {"TCP_RX_SEG_SIZE", "256k"},
+      // host::ask_every_second()
+      {"TCP_KEEPIDLE", "1s"},
+      {"TCP_KEEPINTVL", "1s"},
+      {"TCP_KEEPCNT", "10"},
+  };
+  for (const auto& [name, value] : kDefaults) {
+    if (std::getenv(("UCX_" + std::string(name)).c_str()) == nullptr) set(config, name, value);
   }
 }
 
@@ -62,7 +72,7 @@ Context::Context(const Transports& transports, int ranks, int ranks_here, bool t
   const std::unique_ptr<ucp_config_t, decltype(&ucp_config_release)> config(read, ucp_config_release);
   set(config.get(), "TLS", transports.tls);
   set(config.get(), "NET_DEVICES", transports.devices);
-  widen_tcp(config.get());
+  set_defaults(config.get());
 
   ucp_params_t wanted = {};
   wanted.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_ESTIMATED_NUM_PPN;

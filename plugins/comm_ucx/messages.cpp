@@ -40,6 +40,7 @@ Messages::Messages(const Host& host)
     : host_(host),
       places_(host::places_of(host)),
       liveness_(places_, host.rank()),
+      silence_(host, places_),
       here_(ranks_here(places_, host.rank())),
       chosen_(Transports::of(host, number_of(here_) == host.size())),
       waiter_(host, number_of(here_), [this] { return lost(); }) {}
@@ -58,14 +59,12 @@ void Messages::connect() {
 }
 
 void Messages::require_equal_transports() const {
-  const std::string chosen = chosen_.tls + " on " + chosen_.devices;
-  const auto all_chosen = host_.allgather(chosen);
+  const auto all_chosen = host_.allgather(chosen_.tls);
   for (std::size_t rank = 0; rank < all_chosen.size(); ++rank) {
-    if (all_chosen[rank] == chosen) continue;
-    throw CommError(CommStatus::mismatch,
-                    "rank " + std::to_string(rank) + " has transports " + all_chosen[rank] + ", rank " +
-                        std::to_string(host_.rank()) + " has " + chosen +
-                        "; set comm.options.tls and devices, or UCX_TLS and UCX_NET_DEVICES, alike");
+    if (all_chosen[rank] == chosen_.tls) continue;
+    throw CommError(CommStatus::mismatch, "rank " + std::to_string(rank) + " has transports " + all_chosen[rank] +
+                                              ", rank " + std::to_string(host_.rank()) + " has " + chosen_.tls +
+                                              "; set comm.options.tls, or UCX_TLS, alike");
   }
 }
 
@@ -82,6 +81,7 @@ void Messages::greet() {
     if (rank != host_.rank()) greetings.push_back(send(rank, 0, nullptr, 0));
   }
   for (auto& greeting : greetings) wait(greeting);
+  silence_.find_connections();
   transports_ = host_.size() == 1 ? "self" : peers_->transports({});
   if (host_.size() == 1) return;
   host_.log(host_.rank() == 0 ? DDPRUN_LOG_INFO : DDPRUN_LOG_DEBUG,
@@ -199,6 +199,7 @@ int Messages::lost() {
     culprit_ = awaited_;
   }
   if (notice_ >= 0) culprit_ = notice_;
+  if (const auto& silent = silence_.ranks(); culprit_ < 0 && !silent.empty()) culprit_ = silent.front();
   return culprit_;
 }
 

@@ -12,6 +12,7 @@
 
 #include "context.hpp"
 #include "host/liveness.hpp"
+#include "host/silence.hpp"
 #include "peers.hpp"
 #include "shm/wait.hpp"
 
@@ -58,6 +59,8 @@ class Messages {
 
   // The last rank that was waited for, or -1.
   int awaited() const noexcept { return awaited_; }
+  // After a loss: the ranks on hosts that are cut off (host/silence.hpp).
+  std::vector<int> silent_ranks() const { return silence_.ranks_after_loss(); }
   // After CommStatus::peer_lost: the lost rank.
   int culprit() const noexcept { return culprit_; }
   // The places of all ranks.
@@ -83,6 +86,7 @@ class Messages {
   const Host host_;
   const std::vector<host::Place> places_;
   const host::Liveness liveness_;
+  host::Silence silence_;
   const std::vector<bool> here_;  // by rank: on this host
   const Transports chosen_;
   shm::Waiter waiter_;

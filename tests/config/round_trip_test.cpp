@@ -100,6 +100,28 @@ config::Experiment any_experiment() {
 
 }  // namespace
 
+TEST_CASE("what is a host's own is not compared between the ranks, and all else is") {
+  const std::string shared = config::shared_toml({});
+  const auto is_compared = [&](auto change) {
+    config::Experiment changed;
+    change(changed);
+    return config::shared_toml(changed) != shared;
+  };
+  CHECK_FALSE(is_compared([](auto& e) { e.experiment.output = "/scratch/runs"; }));
+  CHECK_FALSE(is_compared([](auto& e) { e.launch.nproc = 8; }));
+  CHECK_FALSE(is_compared([](auto& e) { e.launch.threads = 3; }));
+  CHECK_FALSE(is_compared([](auto& e) { e.launch.devices = {1, 0}; }));
+  CHECK_FALSE(is_compared([](auto& e) { e.launch.log_dir = "logs"; }));
+  CHECK_FALSE(is_compared([](auto& e) { e.data.root = "/scratch/mnist"; }));
+  CHECK_FALSE(is_compared([](auto& e) { e.comm.options["interface"] = "eth0"; }));
+  CHECK_FALSE(is_compared([](auto& e) { e.comm.options["devices"] = "eth0"; }));
+  CHECK(is_compared([](auto& e) { e.comm.options["tls"] = "tcp"; }));
+  CHECK(is_compared([](auto& e) { e.model.options["interface"] = "eth0"; }));
+  CHECK(is_compared([](auto& e) { e.launch.device = "cuda"; }));
+  CHECK(is_compared([](auto& e) { e.data.name = "mnist"; }));
+  CHECK(is_compared([](auto& e) { e.optimizer.lr = 0.5; }));
+}
+
 TEST_CASE("an experiment that is written and loaded again is the same") {
   CHECK(rc::check([] {
     const config::Experiment written = any_experiment();

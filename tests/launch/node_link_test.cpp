@@ -25,7 +25,7 @@ constexpr milliseconds kLimit{20000};
 
 struct Nodes {
   const Secret secret = make_secret();
-  std::unique_ptr<StoreServer> server = std::make_unique<StoreServer>("127.0.0.1", 0, secret);
+  std::unique_ptr<StoreServer> server = std::make_unique<StoreServer>(std::vector<std::string>{"127.0.0.1"}, 0, secret);
   const StoreAddress address{"127.0.0.1", server->port(), secret};
 
   std::unique_ptr<NodeLink> join(int node, int nodes, milliseconds timeout = kLimit) const {

@@ -45,6 +45,7 @@ const std::vector<Place> kFound = {
     FIELD(ddprun_comm_host, abort_flag),
     FIELD(ddprun_comm_host, log),
     FIELD(ddprun_comm_host, allgather),
+    FIELD(ddprun_comm_host, address),
     FIELD(ddprun_collective, struct_size),
     FIELD(ddprun_collective, dtype),
     FIELD(ddprun_collective, op),
@@ -147,6 +148,7 @@ const std::vector<Place> kVersion1 = {
     {"ddprun_comm_host.abort_flag", 64, 8},
     {"ddprun_comm_host.log", 72, 8},
     {"ddprun_comm_host.allgather", 80, 8},
+    {"ddprun_comm_host.address", 88, 8},
     {"ddprun_collective.struct_size", 0, 4},
     {"ddprun_collective.dtype", 4, 4},
     {"ddprun_collective.op", 8, 4},
@@ -243,7 +245,7 @@ TEST_CASE("every field of the C tables has the offset and size of version 1") {
 TEST_CASE("the C tables have the size of version 1, so no field was added unnoticed") {
   CHECK(sizeof(ddprun_comm_algorithm) == 24);
   CHECK(sizeof(ddprun_comm_option) == 16);
-  CHECK(sizeof(ddprun_comm_host) == 88);
+  CHECK(sizeof(ddprun_comm_host) == 96);
   CHECK(sizeof(ddprun_collective) == 56);
   CHECK(sizeof(ddprun_comm_execution) == 24);
   CHECK(sizeof(ddprun_comm_plugin) == 168);

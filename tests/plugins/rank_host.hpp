@@ -4,7 +4,10 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "ddprun/comm_backend.hpp"
 #include "ddprun/plugin/comm_plugin.hpp"
@@ -15,8 +18,15 @@ namespace ddprun::testing {
 class RankHost {
  public:
   // device: CUDA ordinal, or -1 for host memory.
-  RankHost(Rank& rank, std::string algorithm, uint32_t deadline_ms, int device = -1)
-      : rank_(rank), algorithm_(std::move(algorithm)), deadline_ms_(deadline_ms), device_(device) {}
+  RankHost(Rank& rank, std::string algorithm, uint32_t deadline_ms, int device = -1,
+           std::map<std::string, std::string> options = {})
+      : rank_(rank),
+        algorithm_(std::move(algorithm)),
+        deadline_ms_(deadline_ms),
+        device_(device),
+        options_(std::move(options)) {
+    for (const auto& [key, value] : options_) table_.push_back({key.c_str(), value.c_str()});
+  }
   RankHost(const RankHost&) = delete;
   RankHost& operator=(const RankHost&) = delete;
 
@@ -33,6 +43,8 @@ class RankHost {
     host.abort_flag = reinterpret_cast<const int32_t*>(&flag_);
     host.log = [](void*, int32_t, const char*) {};
     host.allgather = gather;
+    host.options = table_.data();
+    host.option_count = static_cast<uint32_t>(table_.size());
     return Host(host);
   }
   void raise_abort_flag() { flag_ = 1; }
@@ -51,6 +63,8 @@ class RankHost {
   const std::string algorithm_;
   const uint32_t deadline_ms_;
   const int device_;
+  const std::map<std::string, std::string> options_;
+  std::vector<ddprun_comm_option> table_;
   std::atomic<int32_t> flag_{0};
 };
 

@@ -7,7 +7,7 @@
 #include "console/program.hpp"
 #include "ddprun/error.hpp"
 #include "tools/conformance/gpus.hpp"
-#include "tools/conformance/networks.hpp"
+#include "tools/conformance/hosts.hpp"
 #include "tools/conformance/runner.hpp"
 
 namespace ddprun::conformance {
@@ -24,7 +24,7 @@ struct Arguments {
   std::vector<int> devices;
   std::vector<std::string> options;
   std::vector<std::string> filters;
-  bool networks = false;
+  std::vector<std::string> hosts;
   bool large = false;
   bool list = false;
   bool verbose = false;
@@ -32,6 +32,23 @@ struct Arguments {
   unsigned fault_deadline_ms = 1'000;
   unsigned slack_ms = 3'000;
 };
+
+// A number of hosts, and of ranks on each.
+struct Shape {
+  int hosts = 1;
+  int per_host = 1;
+};
+
+Shape shape_of(const std::string& text) {
+  return {std::stoi(text), std::stoi(text.substr(text.find('x') + 1))};
+}
+
+// The error for a shape that is not like "2x2", or "".
+std::string is_shape(const std::string& text) {
+  const bool is_one =
+      text.size() == 3 && text[0] > '1' && text[0] <= '8' && text[1] == 'x' && text[2] >= '1' && text[2] <= '8';
+  return is_one ? "" : text + ": expected 2 to 8 hosts and 1 to 8 ranks on each, as 2x2";
+}
 
 void declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--plugin", arguments.plugin, "Plugin to test: a name (\"gloo\") or a path")->required();
@@ -50,9 +67,12 @@ void declare(CLI::App& app, Arguments& arguments) {
       ->check(CLI::Range(0, 1023));
   app.add_option("--option", arguments.options, "Option for the plugin, key=value; repeatable");
   app.add_option("--filter", arguments.filters, "Run only cases with this text in their name; repeatable");
-  app.add_flag("--networks", arguments.networks,
-               "Give each rank a network namespace (with --as processes; needs CAP_SYS_ADMIN); ends with 77 "
-               "if that is not allowed");
+  app.add_option(
+         "--hosts", arguments.hosts,
+         "Instead of --ranks: numbers of hosts and of ranks on each, as 2x2,3x2. A host has network, PID, IPC and "
+         "mount namespaces of its own; needs CAP_SYS_ADMIN, and ends with 77 if that is not allowed")
+      ->delimiter(',')
+      ->check(CLI::Validator(is_shape, "HOSTSxRANKS"));
   app.add_flag("--large", arguments.large, "Test a million elements with every dtype and op, not only with some");
   app.add_flag("--list", arguments.list, "Print the names of the cases and run none");
   app.add_flag("--verbose", arguments.verbose, "Print every case, not only those that fail");
@@ -93,10 +113,6 @@ Settings settings_from(const Arguments& arguments) {
     }
     settings.options[option.substr(0, equals)] = option.substr(equals + 1);
   }
-  if (arguments.networks && arguments.as != testing::name_of(As::processes)) {
-    throw Error(ExitCode::usage, "--networks: ranks that are threads share one network; add --as processes");
-  }
-  settings.networks = arguments.networks;
   settings.large = arguments.large;
   settings.deadline = milliseconds(arguments.deadline_ms);
   settings.fault_deadline = milliseconds(arguments.fault_deadline_ms);
@@ -122,7 +138,7 @@ std::vector<Case> cases_of(const Settings& settings, int size, As as, bool thoro
   if (arguments.filters.empty()) return all;
   std::vector<Case> chosen;
   for (auto& one : all) {
-    const std::string name = world_name(size, as) + ": " + one.name;
+    const std::string name = world_name(settings, size, as) + ": " + one.name;
     const auto in_name = [&](const std::string& text) { return name.find(text) != std::string::npos; };
     if (std::any_of(arguments.filters.begin(), arguments.filters.end(), in_name)) chosen.push_back(std::move(one));
   }
@@ -228,25 +244,34 @@ ExitCode run(const Arguments& arguments) {
   if (!settings.capabilities.reduce_scatter) report.skip("reduce_scatter: not declared", 1);
   for (const auto& name : of_other_memory) report.skip("allreduce " + name + ": does not support such memory", 1);
   std::size_t chosen = 0, left_out = 0;
-  for (const As as : {As::processes, As::threads}) {
-    if (arguments.as != "both" && arguments.as != testing::name_of(as)) continue;
-    bool thorough = true;  // in the first world with more than one rank
-    for (const int size : arguments.ranks) {
-      if (const std::string why = why_no_world(settings, gpus, size); !why.empty()) {
-        report.skip(world_name(size, as) + ": " + why, 1);
-        ++left_out;
-        continue;
-      }
-      const auto cases = cases_of(settings, size, as, thorough, arguments);
-      thorough = thorough && size == 1;
-      chosen += cases.size();
-      if (arguments.list) {
-        for (const auto& one : cases) std::cout << world_name(size, as) << ": " << one.name << '\n';
-      } else if (!cases.empty()) {
-        run_cases(settings, size, as, cases, leftovers, [&](const Result& result) { report.add(result); });
-        report.end_world(world_name(size, as));
-      }
+  bool thorough = true;  // in the first world with more than one rank, of processes and of threads
+  const auto test_world = [&](const Settings& world, int size, As as) {
+    if (const std::string why = why_no_world(world, gpus, size); !why.empty()) {
+      report.skip(world_name(world, size, as) + ": " + why, 1);
+      ++left_out;
+      return;
     }
+    const auto cases = cases_of(world, size, as, thorough, arguments);
+    thorough = thorough && size == 1;
+    chosen += cases.size();
+    if (arguments.list) {
+      for (const auto& one : cases) std::cout << world_name(world, size, as) << ": " << one.name << '\n';
+    } else if (!cases.empty()) {
+      run_cases(world, size, as, cases, leftovers, [&](const Result& result) { report.add(result); });
+      report.end_world(world_name(world, size, as));
+    }
+  };
+  for (const auto& text : arguments.hosts) {
+    const Shape shape = shape_of(text);
+    Settings world = settings;
+    world.hosts = std::make_shared<testing::Hosts>(shape.hosts);
+    world.per_host = shape.per_host;
+    test_world(world, shape.hosts * shape.per_host, As::processes);
+  }
+  for (const As as : {As::processes, As::threads}) {
+    if (!arguments.hosts.empty() || (arguments.as != "both" && arguments.as != testing::name_of(as))) continue;
+    thorough = true;
+    for (const int size : arguments.ranks) test_world(settings, size, as);
   }
   if (chosen == 0 && left_out > 0) {
     report.close();
@@ -262,7 +287,7 @@ ExitCode run_program(int argc, char** argv) {
   Arguments arguments;
   declare(cli, arguments);
   if (const auto end = console::parse(cli, argc, argv)) return *end;
-  if (const std::string why = arguments.networks ? testing::why_no_networks() : ""; !why.empty()) {
+  if (const std::string why = arguments.hosts.empty() ? "" : testing::Hosts::why_not(); !why.empty()) {
     std::cout << "skipped: " << why << '\n';
     return kSkipped;
   }

@@ -121,11 +121,24 @@ class Rank {
   std::mutex mutex_;
 };
 
+// Where the processes of the ranks are: by default, here. The functions may throw std::runtime_error.
+struct Placement {
+  std::function<void(int rank)> before_fork = [](int) {};  // in the parent, before it forks the rank
+  std::function<void()> after_fork = [] {};                // in the parent, after that
+  std::function<void(int rank)> in_rank = [](int) {};      // in the rank, before its body
+};
+
 // The parent's side of run_ranks().
 class World {
  public:
-  World(int size, As as, std::chrono::milliseconds deadline)
-      : size_(size), as_(as), deadline_(Clock::now() + deadline), exchange_(size), outcomes_(size), streams_(size) {}
+  World(int size, As as, std::chrono::milliseconds deadline, Placement placement)
+      : size_(size),
+        as_(as),
+        deadline_(Clock::now() + deadline),
+        placement_(std::move(placement)),
+        exchange_(size),
+        outcomes_(size),
+        streams_(size) {}
 
   std::vector<Outcome> run(const std::function<void(Rank&)>& body) {
     start(body);
@@ -158,9 +171,11 @@ class World {
     std::fflush(nullptr);  // else children would write the buffered text again
     const pid_t parent = getpid();
     for (int child = 0; child < (as_ == As::processes ? size_ : 1); ++child) {
+      placement_.before_fork(child);
       const pid_t pid = fork();
-      if (pid < 0) throw std::runtime_error("ranks: fork failed");
       if (pid == 0) become_child(child, parent, pipes, body);
+      placement_.after_fork();
+      if (pid < 0) throw std::runtime_error("ranks: fork failed");
       setpgid(pid, pid);  // parent and child both call it, because either may be first
       children_.push_back({.pid = pid});
     }
@@ -176,7 +191,8 @@ class World {
   [[noreturn]] void become_child(int child, pid_t parent, const std::vector<std::array<int, 2>>& pipes,
                                  const std::function<void(Rank&)>& body) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);
+    const pid_t found = getppid();  // 0: in another PID namespace
+    if (found != parent && found != 0) _exit(1);
     setpgid(0, 0);  // so that a rank's children can be killed with it
     std::signal(SIGPIPE, SIG_IGN);
     for (int rank = 0; rank < size_; ++rank) {
@@ -184,7 +200,10 @@ class World {
       if (as_ == As::processes && rank != child) close(pipes[rank][1]);
     }
     if (as_ == As::processes) {
-      Rank(child, size_, exchange_, pipes[child][1], deadline_).run(body);
+      Rank(child, size_, exchange_, pipes[child][1], deadline_).run([&](Rank& rank) {
+        placement_.in_rank(child);
+        body(rank);
+      });
     } else {
       std::vector<std::thread> threads;
       for (int rank = 0; rank < size_; ++rank) {
@@ -306,6 +325,7 @@ class World {
   int size_;
   As as_;
   Clock::time_point deadline_;
+  Placement placement_;
   Exchange exchange_;
   std::vector<Outcome> outcomes_;
   std::vector<Stream> streams_;
@@ -313,10 +333,10 @@ class World {
 };
 
 // Runs body once per rank and returns how each ended, in rank order. The body reports by Rank::report or by throwing:
-// doctest's macros do not work in another process.
+// doctest's macros do not work in another process. Only processes can be placed elsewhere.
 inline std::vector<Outcome> run_ranks(int size, As as, std::chrono::milliseconds deadline,
-                                      const std::function<void(Rank&)>& body) {
-  return World(size, as, deadline).run(body);
+                                      const std::function<void(Rank&)>& body, Placement placement = {}) {
+  return World(size, as, deadline, std::move(placement)).run(body);
 }
 
 // All failures, one line per rank; empty if every rank finished. For CHECK(failures(outcomes) == "").

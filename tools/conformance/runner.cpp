@@ -5,7 +5,7 @@
 #include <csignal>
 #include <map>
 
-#include "tools/conformance/networks.hpp"
+#include "tools/conformance/hosts.hpp"
 
 namespace ddprun::conformance {
 namespace {
@@ -56,16 +56,17 @@ class WorldRun {
  public:
   WorldRun(const Settings& settings, int size, As as, const std::vector<Case>& cases, std::size_t first,
            std::size_t last, Leftovers& leftovers)
-      : cases_(cases), first_(first), size_(size), as_(as) {
+      : cases_(cases), first_(first), size_(size), world_(world_name(settings, size, as)) {
     const milliseconds deadline{(last - first + 1) * kCaseSeconds * 1000};
-    outcomes_ = testing::run_ranks(size, as, deadline, [&](testing::Rank& rank) {
-      if (settings.networks) testing::move_to_network(rank);
+    const auto body = [&](testing::Rank& rank) {
       {
         Context context(settings, rank);
         for (std::size_t i = first; i < last; ++i) context.run(i, cases[i].body);
       }
       alarm(kCaseSeconds);  // time for leaving the world
-    });
+    };
+    const auto placement = settings.hosts ? settings.hosts->placement(settings.per_host) : testing::Placement();
+    outcomes_ = testing::run_ranks(size, as, deadline, body, placement);
     std::vector<pid_t> pids;
     for (const auto& outcome : outcomes_) {
       reported_.push_back(reports_by(outcome));
@@ -86,7 +87,7 @@ class WorldRun {
 
   Result result(std::size_t index) {
     const Case& the_case = cases_[index];
-    Result result{world_name(size_, as_), the_case.group, the_case.name, Result::State::passed, "", {}};
+    Result result{world_, the_case.group, the_case.name, Result::State::passed, "", {}};
     for (int rank = 0; rank < size_; ++rank) {
       const CaseReport& reported = reported_[rank][index];
       result.notes.insert(result.notes.end(), reported.notes.begin(), reported.notes.end());
@@ -141,7 +142,7 @@ class WorldRun {
   const std::vector<Case>& cases_;
   std::size_t first_;
   int size_;
-  As as_;
+  std::string world_;
   std::vector<Outcome> outcomes_;
   std::vector<std::map<std::size_t, CaseReport>> reported_;
   std::vector<std::string> left_;
@@ -157,7 +158,10 @@ std::size_t end_of_world(const std::vector<Case>& cases, std::size_t first) {
 
 }  // namespace
 
-std::string world_name(int size, As as) {
+std::string world_name(const Settings& settings, int size, As as) {
+  if (settings.hosts) {
+    return "world " + std::to_string(size / settings.per_host) + "x" + std::to_string(settings.per_host) + " hosts";
+  }
   return "world " + std::to_string(size) + " " + testing::name_of(as);
 }
 
@@ -170,7 +174,7 @@ void run_cases(const Settings& settings, int size, As as, const std::vector<Case
     const std::size_t last = end_of_world(cases, first);
     if (!cases[first].own_world && broken >= kMostBroken) {
       for (; first < last; ++first) {
-        sink({world_name(size, as),
+        sink({world_name(settings, size, as),
               cases[first].group,
               cases[first].name,
               Result::State::failed,
@@ -187,7 +191,7 @@ void run_cases(const Settings& settings, int size, As as, const std::vector<Case
     if (done < last) ++broken;
     first = done;
   }
-  sink({world_name(size, as),
+  sink({world_name(settings, size, as),
         "end",
         "the ranks end and leave nothing behind",
         wrong_at_end.empty() ? Result::State::passed : Result::State::failed,

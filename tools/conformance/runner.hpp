@@ -12,7 +12,7 @@ namespace ddprun::conformance {
 
 struct Result {
   enum class State { passed, failed, skipped };
-  std::string world;  // "world 3 processes"
+  std::string world;  // "world 3 processes", "world 2x2 hosts"
   std::string group;
   std::string name;
   State state = State::passed;
@@ -20,7 +20,7 @@ struct Result {
   std::vector<std::string> notes;
 };
 
-std::string world_name(int size, testing::As as);
+std::string world_name(const Settings& settings, int size, testing::As as);
 
 // Runs the cases in one world, and starts a new world after a case that broke it; `sink` gets each result immediately.
 // It forks, so the caller must have only one thread.

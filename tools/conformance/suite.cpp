@@ -45,6 +45,7 @@ std::unique_ptr<CommBackend> Context::join(const JoinAs& how) {
   options.algorithm = how.algorithm;
   options.deterministic = how.deterministic;
   options.abort_flag = how.abort_flag;
+  if (settings_.hosts) options.address = settings_.hosts->address(rank() / settings_.per_host);
   options.options = settings_.options;
   options.options.insert(how.extra.begin(), how.extra.end());
   options.allgather = [&](std::string_view mine) {

@@ -14,6 +14,7 @@
 #include "comm/plugin_backend.hpp"
 #include "ddprun/comm_backend.hpp"
 #include "plugin/registry.hpp"
+#include "tools/conformance/hosts.hpp"
 #include "tools/conformance/place.hpp"
 #include "tools/conformance/ranks.hpp"
 
@@ -25,14 +26,15 @@ using testing::Clock;
 struct Settings {
   plugin::CommPlugin plugin;
   Capabilities capabilities;
-  std::map<std::string, std::string> options;  // passed to every join
-  Memory memory = Memory::host;                // of the buffers
-  std::vector<int> devices;                    // GPU of each rank; one: for all; empty: rank i uses GPU i
-  bool networks = false;                       // each rank (a process) has its own network namespace
-  bool large = false;                          // every dtype and op at the large count too
-  milliseconds deadline{20'000};               // of a collective that should succeed
-  milliseconds fault_deadline{1'000};          // of a collective that should time out
-  milliseconds slack{3'000};                   // for a loaded machine, added to each limit of the contract
+  std::map<std::string, std::string> options;   // passed to every join
+  Memory memory = Memory::host;                 // of the buffers
+  std::vector<int> devices;                     // GPU of each rank; one: for all; empty: rank i uses GPU i
+  std::shared_ptr<const testing::Hosts> hosts;  // of the ranks, which are processes; null: this one
+  int per_host = 1;                             // ranks on each of them
+  bool large = false;                           // every dtype and op at the large count too
+  milliseconds deadline{20'000};                // of a collective that should succeed
+  milliseconds fault_deadline{1'000};           // of a collective that should time out
+  milliseconds slack{3'000};                    // for a loaded machine, added to each limit of the contract
 };
 
 // The view of a case on its rank. Errors are recorded and not thrown, so that the rank continues to call what the other

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "base/log.hpp"
 #include "base/version.hpp"
 #include "comm/backend_exchange.hpp"
 #include "comm/over_store.hpp"
@@ -25,7 +26,7 @@ std::string identity(const Assembly& assembly) {
   if (assembly.comm) {
     text += std::string("comm plugin = ") + assembly.comm->table->version + ", " + assembly.comm->table->library + "\n";
   }
-  return text + config::to_toml(assembly.experiment());
+  return text + config::shared_toml(assembly.experiment());
 }
 
 // `[optimizer] "lr = 0.1" and "lr = 0.2"`: the first different lines, with their table.
@@ -67,6 +68,7 @@ std::unique_ptr<CommBackend> join_backend(const Assembly& assembly, launch::Stor
   options.algorithm = settings.algorithm;
   options.deterministic = settings.deterministic;
   options.options = settings.options;
+  options.address = world.address;
   const torch::Device device = assembly.device();
   const bool on_gpu = !device.is_cpu() && comm::memory_given(*assembly.comm->table, Memory::cuda,
                                                              settings.stage_through_host) == Memory::cuda;

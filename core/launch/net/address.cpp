@@ -1,6 +1,5 @@
 #include "launch/net/address.hpp"
 
-#include <ifaddrs.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,6 +15,8 @@
 #include <thread>
 
 #include "ddprun/error.hpp"
+#include "ddprun/plugin/network_interface.hpp"
+#include "launch/route.hpp"
 
 namespace ddprun::launch {
 namespace {
@@ -23,31 +24,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kResolveLimit{2000};
-
-std::string numeric(const sockaddr* address) {
-  const socklen_t size = address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-  std::array<char, NI_MAXHOST> text{};
-  const int error = ::getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
-  return error == 0 ? text.data() : "";
-}
-
-struct Own {
-  std::string interface;
-  std::string address;
-};
-
-std::vector<Own> own_addresses() {
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return {};
-  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, ::freeifaddrs);
-  std::vector<Own> found;
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr) continue;
-    const int family = entry->ifa_addr->sa_family;
-    if (family == AF_INET || family == AF_INET6) found.push_back({entry->ifa_name, numeric(entry->ifa_addr)});
-  }
-  return found;
-}
 
 }  // namespace
 
@@ -67,7 +43,7 @@ std::vector<std::string> addresses_of(const std::string& host) {
       const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, ::freeaddrinfo);
       std::vector<std::string> found;
       for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
-        found.push_back(numeric(entry->ai_addr));
+        found.push_back(numeric_address(entry->ai_addr));
       }
       return found;
     }
@@ -88,25 +64,37 @@ bool is_local(const std::string& host) {
   return std::all_of(addresses.begin(), addresses.end(), is_loopback);
 }
 
-std::string listening_address(const std::string& host) {
-  const auto own = own_addresses();
+std::vector<std::string> listening_addresses(const std::string& host) {
+  const auto interfaces = network_interfaces();
+  const auto is_own = [&](const std::string& address) {
+    return std::any_of(interfaces.begin(), interfaces.end(), [&](const NetworkInterface& each) {
+      return std::find(each.addresses.begin(), each.addresses.end(), address) != each.addresses.end();
+    });
+  };
+  std::vector<std::string> found;
+  const auto add = [&](const std::string& address) {
+    if (std::find(found.begin(), found.end(), address) == found.end()) found.push_back(address);
+  };
   const auto addresses = addresses_of(host);
   for (const std::string& address : addresses) {
-    const auto is_it = [&](const Own& each) { return each.address == address; };
-    if (is_loopback(address) || std::any_of(own.begin(), own.end(), is_it)) return address;
+    if (is_loopback(address) || is_own(address)) add(address);
   }
-  std::string here;
-  for (const Own& each : own) {
-    if (!is_loopback(each.address)) here += (here.empty() ? "" : ", ") + each.address + " (" + each.interface + ")";
+  if (found.empty()) {
+    throw Error(ExitCode::rendezvous, "the master " + host + " is " + addresses.front() +
+                                          ", which is no address of this host, where the first rank is; it has " +
+                                          list_of(interfaces));
   }
-  throw Error(ExitCode::rendezvous,
-              "the master " + host + " is " + addresses.front() +
-                  ", which is not an address of this host, on which the first rank runs; it has " +
-                  (here.empty() ? "only loopback" : here));
+  if (!is_loopback(found.front())) return found;
+  try {
+    add(address_towards(host, 0));
+  } catch (const Error&) {
+    // No other interface, or several: the other hosts report that they cannot reach this one.
+  }
+  return found;
 }
 
 int free_port(const std::string& host) {
-  const boost::asio::ip::tcp::endpoint any(boost::asio::ip::make_address(listening_address(host)), 0);
+  const boost::asio::ip::tcp::endpoint any(boost::asio::ip::make_address(listening_addresses(host).front()), 0);
   boost::asio::io_context context;
   return boost::asio::ip::tcp::acceptor(context, any).local_endpoint().port();
 }

@@ -16,11 +16,12 @@ bool is_loopback(const std::string& numeric);
 // Whether only processes of this host can reach this name.
 bool is_local(const std::string& host);
 
-// The address on which the process at `host`, this one, listens for the others. Throws Error(rendezvous) if `host` is
-// not this host.
-std::string listening_address(const std::string& host);
+// The addresses on which the process at `host`, this one, listens for the others: those of `host`. If the name means
+// the loopback interface here, as Debian's 127.0.1.1 does, also the address of the only other interface that is up,
+// because the name means that address on other hosts. Throws Error(rendezvous) if `host` is not this host.
+std::vector<std::string> listening_addresses(const std::string& host);
 
-// A port of listening_address(host) on which no process listens now. Throws Error(rendezvous).
+// A port of the first of listening_addresses(host) on which no process listens now. Throws Error(rendezvous).
 int free_port(const std::string& host);
 
 }  // namespace ddprun::launch

@@ -155,10 +155,10 @@ std::size_t most_unknown() {
 
 class StoreServer::Server {
  public:
-  Server(const std::string& address, int port, Secret secret)
-      : secret_(std::move(secret)), most_unknown_(most_unknown()), acceptor_(io_), timer_(io_), retry_(io_) {
-    listen(address, port);
-    accept();
+  Server(const std::vector<std::string>& addresses, int port, Secret secret)
+      : secret_(std::move(secret)), most_unknown_(most_unknown()), port_(port), timer_(io_), retry_(io_) {
+    for (const std::string& address : addresses) listen(address);
+    for (tcp::acceptor& acceptor : acceptors_) accept(acceptor);
     sweep();
     sigset_t all, before;
     ::sigfillset(&all);
@@ -171,7 +171,7 @@ class StoreServer::Server {
     asio::post(io_, [this] {
       stop_by_ = Clock::now() + kLastWords;
       error_code ignored;
-      acceptor_.close(ignored);
+      for (tcp::acceptor& acceptor : acceptors_) acceptor.close(ignored);
       stop_if_done();
     });
     thread_.join();
@@ -180,22 +180,23 @@ class StoreServer::Server {
   int port() const { return port_; }
 
  private:
-  void listen(const std::string& address, int port) try {
-    const tcp::endpoint endpoint(asio::ip::make_address(address), static_cast<unsigned short>(port));
-    acceptor_.open(endpoint.protocol());
-    acceptor_.set_option(tcp::acceptor::reuse_address(true));  // a port whose connections have only just ended
-    acceptor_.bind(endpoint);
-    acceptor_.listen(4096);
-    port_ = acceptor_.local_endpoint().port();
+  void listen(const std::string& address) try {
+    const tcp::endpoint endpoint(asio::ip::make_address(address), static_cast<unsigned short>(port_));
+    tcp::acceptor& acceptor = acceptors_.emplace_back(io_);
+    acceptor.open(endpoint.protocol());
+    acceptor.set_option(tcp::acceptor::reuse_address(true));  // a port whose connections have only just ended
+    acceptor.bind(endpoint);
+    acceptor.listen(4096);
+    port_ = acceptor.local_endpoint().port();
   } catch (const boost::system::system_error& error) {
     const bool in_use = error.code() == asio::error::address_in_use;
-    throw Error(ExitCode::rendezvous, "cannot listen on " + address + ":" + std::to_string(port) + ": " +
-                                          (in_use ? "the port is in use" + port_holder(port) + "; choose another one"
+    throw Error(ExitCode::rendezvous, "cannot listen on " + address + ":" + std::to_string(port_) + ": " +
+                                          (in_use ? "the port is in use" + port_holder(port_) + "; choose another one"
                                                   : error.code().message()));
   }
 
-  void accept() {
-    acceptor_.async_accept([this](error_code error, tcp::socket socket) {
+  void accept(tcp::acceptor& acceptor) {
+    acceptor.async_accept([this, &acceptor](error_code error, tcp::socket socket) {
       if (error == asio::error::operation_aborted) return;
       if (!error) {
         make_place();
@@ -203,12 +204,12 @@ class StoreServer::Server {
         sessions_.insert(session);
         unknown_.push_back(session);
         session->start();
-        return accept();
+        return accept(acceptor);
       }
       drop_oldest();  // no descriptor left
       retry_.expires_after(kSweep);
-      retry_.async_wait([this](error_code cancelled) {
-        if (!cancelled && !stop_by_) accept();
+      retry_.async_wait([this, &acceptor](error_code cancelled) {
+        if (!cancelled && !stop_by_) accept(acceptor);
       });
     });
   }
@@ -247,20 +248,20 @@ class StoreServer::Server {
 
   const Secret secret_;
   const std::size_t most_unknown_;
+  int port_;
   asio::io_context io_;
   Hub hub_;
-  tcp::acceptor acceptor_;
+  std::deque<tcp::acceptor> acceptors_;
   asio::steady_timer timer_;
   asio::steady_timer retry_;
-  int port_ = 0;
   std::set<std::shared_ptr<StoreSession>> sessions_;
   std::deque<std::shared_ptr<StoreSession>> unknown_;
   std::optional<Clock::time_point> stop_by_;
   std::thread thread_;
 };
 
-StoreServer::StoreServer(const std::string& address, int port, Secret secret)
-    : server_(std::make_unique<Server>(address, port, std::move(secret))) {}
+StoreServer::StoreServer(const std::vector<std::string>& addresses, int port, Secret secret)
+    : server_(std::make_unique<Server>(addresses, port, std::move(secret))) {}
 StoreServer::~StoreServer() = default;
 int StoreServer::port() const {
   return server_->port();

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "launch/net/secret.hpp"
 
@@ -11,12 +12,12 @@ namespace ddprun::launch {
 
 class StoreServer {
  public:
-  // Listens on this numeric address and port (0: the kernel chooses one), and nowhere else. Throws Error(rendezvous),
-  // which names the process that has the port if it is in use. The thread has all signals blocked.
+  // Listens on these numeric addresses at one port (0: the kernel chooses one), and nowhere else. Throws
+  // Error(rendezvous), which names the process that has the port if it is in use. The thread has all signals blocked.
   //
   // Processes that do not know the secret cost little: their connections are limited to a part of the process's
   // descriptors, each is closed after 2 s, and nothing that they send is parsed.
-  StoreServer(const std::string& address, int port, Secret secret);
+  StoreServer(const std::vector<std::string>& addresses, int port, Secret secret);
   // Sends what is queued, for at most half a second, and closes all connections.
   ~StoreServer();
   StoreServer(const StoreServer&) = delete;

@@ -1,5 +1,6 @@
 // Joining over Gloo if it cannot succeed.
 #include <doctest/doctest.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <chrono>
@@ -24,14 +25,14 @@ const ddprun_comm_plugin& gloo() {
   return *plugin::Registry({}).comm(DDPRUN_GLOO).table;
 }
 
-// Rank 0 of two. The other rank sends only an address, above that of rank 0, so that Gloo waits for its connection. The
-// first bytes are the address, as a sockaddr_in.
+// Rank 0 of two. The other rank is on the same host and sends only an address, above that of rank 0, so that Gloo waits
+// for its connection. The first bytes are the address, as a sockaddr_in.
 JoinOptions with_silent_peer() {
   JoinOptions options{.rank = 0, .size = 2};
   options.allgather = [](std::string_view mine) {
     std::string theirs(mine);
-    if (mine.size() > sizeof(uint64_t)) {  // otherwise it is a length
-      const std::size_t address = mine.size() / 2;
+    const std::size_t address = mine.size() / 2;
+    if (address > sizeof(sockaddr_storage) && mine[address] == AF_INET && mine[address + 1] == 0) {
       theirs.replace(0, address, theirs, address, address);
       theirs.replace(4, 4, std::string("\x7f\xff\xff\xfe", 4));  // 127.255.255.254
     }

@@ -10,6 +10,7 @@
 #include "plugins/hosts.hpp"
 #include "plugins/kill_all.hpp"
 #include "plugins/rank_host.hpp"
+#include "tools/conformance/hosts.hpp"
 
 using namespace ddprun::testing;
 using ddprun::CommError;
@@ -22,8 +23,8 @@ using std::chrono::seconds;
 namespace {
 
 // The error of each rank as it joined.
-std::vector<std::string> refusals(int size, const std::function<void(Rank&)>& before) {
-  const auto outcomes = run_ranks(size, As::processes, seconds(60), [&](Rank& rank) {
+std::vector<std::string> refusals(int size, const std::function<void(Rank&)>& before, const Placement& where = {}) {
+  const auto body = [&](Rank& rank) {
     before(rank);
     RankHost host(rank, "auto", 20'000);
     try {
@@ -31,7 +32,8 @@ std::vector<std::string> refusals(int size, const std::function<void(Rank&)>& be
     } catch (const CommError& failure) {
       rank.report(name_of(failure.status()) + " " + failure.what());
     }
-  });
+  };
+  const auto outcomes = run_ranks(size, As::processes, seconds(60), body, where);
   CHECK(failures(outcomes) == "");
   std::vector<std::string> said;
   for (const auto& outcome : outcomes) {
@@ -50,6 +52,10 @@ TEST_CASE("ranks on several hosts are refused; the error names a rank and what t
                                "shm is for ranks that share a host, and rank 2 does not share rank 0's kernel, IPC and "
                                "PID namespaces; use comm.backend = \"ucx\" or \"gloo\"";
   CHECK(refusals(4, [](Rank& rank) { move_to_host(rank, {0, 0, 1, 1}); }) == std::vector(4, expected));
+  if (!Hosts::are_possible()) return;
+  const Hosts hosts(2);
+  CHECK(refusals(
+            4, [](Rank&) {}, hosts.placement(2)) == std::vector(4, expected));
 }
 
 TEST_CASE("if ranks get no shared memory, all ranks are refused") {

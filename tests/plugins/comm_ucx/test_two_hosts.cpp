@@ -1,12 +1,11 @@
-// The communicator if ranks share memory with only some of the others, or with none. Each "host" is a separate IPC
-// namespace, with or without a separate network.
+// The communicator if ranks share memory with only some of the others, or with none. A "host" is a separate IPC
+// namespace, or all that Hosts separates.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -17,7 +16,7 @@
 #include "plugins/rank_host.hpp"
 #include "support/variable.hpp"
 #include "tools/conformance/arithmetic.hpp"
-#include "tools/conformance/networks.hpp"
+#include "tools/conformance/hosts.hpp"
 
 using namespace ddprun::testing;
 using ddprun::Collective;
@@ -29,12 +28,6 @@ using ddprun::ucx_backend::UcxCommunicator;
 using std::chrono::seconds;
 
 namespace {
-
-bool may_make_networks() {
-  const std::string why = why_no_networks();
-  if (!why.empty()) std::printf("skipped: %s\n", why.c_str());
-  return why.empty();
-}
 
 const std::vector<std::vector<int>> kWorlds = {{0, 0, 1, 1}, {0, 1, 0, 1, 1}, {0, 1, 2, 2}, {0, 1}};
 
@@ -133,11 +126,11 @@ TEST_CASE("the other ranks name a rank that dies on one host") {
 }
 
 TEST_CASE("two ranks in network namespaces communicate over TCP, and notice each other's end") {
-  if (!may_make_networks()) return;
+  if (!Hosts::are_possible()) return;
+  const Hosts hosts(2);
   for (const std::string algorithm : {"ring", "tree"}) {
     CAPTURE(algorithm);
-    const auto outcomes = run_ranks(2, As::processes, seconds(60), [&](Rank& rank) {
-      move_to_network(rank);
+    const auto body = [&](Rank& rank) {
       RankHost host(rank, algorithm, 20'000);
       UcxCommunicator communicator(host.host());
       std::vector<std::byte> send(4 * 1'000'003), recv(send.size());
@@ -151,7 +144,8 @@ TEST_CASE("two ranks in network namespaces communicate over TCP, and notice each
       } catch (const CommError& failure) {
         rank.report(name_of(failure.status()));
       }
-    });
+    };
+    const auto outcomes = run_ranks(2, As::processes, seconds(60), body, hosts.placement(1));
     CHECK(outcomes[0].describe() == "rank 0: finished");
     CHECK(outcomes[0].records == std::vector<std::string>{"tcp", name_of(CommStatus::peer_lost)});
   }

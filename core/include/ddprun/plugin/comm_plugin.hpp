@@ -50,6 +50,9 @@ class Host {
   std::chrono::milliseconds deadline() const noexcept { return deadline_; }
   // "auto", or one of the names that the plugin declares (ddprun has refused others).
   const std::string& algorithm() const noexcept { return algorithm_; }
+  // The address of this host by which the hosts of the job reach it, as a number; empty if all ranks are on one host,
+  // or if the address is not known.
+  const std::string& address() const noexcept { return address_; }
 
   // The value of a `comm.options` entry, or `otherwise`.
   std::string option(std::string_view key, std::string_view otherwise) const;
@@ -77,6 +80,7 @@ class Host {
   bool deterministic_;
   std::chrono::milliseconds deadline_;
   std::string algorithm_;
+  std::string address_;
   std::vector<std::pair<std::string, std::string>> options_;
   void* context_;
   const int32_t* abort_flag_;

@@ -28,6 +28,7 @@ inline Host::Host(const ddprun_comm_host& host, std::string name, Capabilities c
       deterministic_(host.deterministic != 0),
       deadline_(host.deadline_ms),
       algorithm_(host.algorithm),
+      address_(host.address != nullptr ? host.address : ""),
       context_(host.context),
       abort_flag_(host.abort_flag),
       log_(host.log),

@@ -1,0 +1,44 @@
+#include "address.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace ddprun::gloo_backend {
+namespace {
+
+// `named_by`: what names the interface, for errors.
+std::string address_of(const std::string& name, const std::string& named_by, const Host& host,
+                       const std::vector<NetworkInterface>& interfaces) {
+  const auto found =
+      std::find_if(interfaces.begin(), interfaces.end(), [&](const NetworkInterface& one) { return one.name == name; });
+  const char* const wrong = found == interfaces.end()  ? "there is no such interface"
+                            : !found->is_up            ? "this interface is down"
+                            : found->addresses.empty() ? "this interface has no address"
+                                                       : nullptr;
+  if (wrong != nullptr) {
+    throw CommError(CommStatus::invalid,
+                    named_by + " = \"" + name + "\": " + wrong + "; this host has " + list_of(interfaces));
+  }
+  const bool has_it =
+      std::find(found->addresses.begin(), found->addresses.end(), host.address()) != found->addresses.end();
+  return has_it ? host.address() : found->addresses.front();
+}
+
+}  // namespace
+
+std::string listening_address(const Host& host, bool one_host, const std::vector<NetworkInterface>& interfaces) {
+  const std::string asked = host.option("interface", "");
+  if (!asked.empty()) return address_of(asked, "comm.options.interface", host, interfaces);
+  if (one_host) return "127.0.0.1";
+  if (const char* name = std::getenv("GLOO_SOCKET_IFNAME"); name != nullptr && *name != '\0') {
+    return address_of(name, "GLOO_SOCKET_IFNAME", host, interfaces);
+  }
+  if (!host.address().empty()) return host.address();
+  throw CommError(CommStatus::invalid,
+                  "the ranks are on several hosts, and it is not known by which interface they reach this one, which "
+                  "has " +
+                      list_of(interfaces) +
+                      "; name one in GLOO_SOCKET_IFNAME, or with --set comm.options.interface=NAME");
+}
+
+}  // namespace ddprun::gloo_backend

@@ -1,0 +1,76 @@
+// The address on which a rank listens.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "plugins/comm_gloo/address.hpp"
+#include "support/error_of.hpp"
+#include "support/variable.hpp"
+
+namespace ddprun::gloo_backend {
+namespace {
+
+using testing::error_of;
+using testing::Variable;
+
+const std::vector<NetworkInterface> kInterfaces = {{"lo", true, true, {"127.0.0.1", "::1"}},
+                                                   {"eth0", true, false, {"10.0.0.7", "fd00::7"}},
+                                                   {"ib0", true, false, {"fd01::7"}},
+                                                   {"eth1", false, false, {"10.1.0.7"}},
+                                                   {"tun0", true, false, {}}};
+constexpr char kTheyAre[] =
+    "; this host has lo (127.0.0.1), eth0 (10.0.0.7), ib0 (fd01::7), eth1 (down), tun0 (no address)";
+
+// What a rank listens on, or the error. variable: GLOO_SOCKET_IFNAME.
+std::string listens_on(bool one_host, const char* address, const char* option = nullptr,
+                       const std::optional<std::string>& variable = {}) {
+  const Variable environment("GLOO_SOCKET_IFNAME", variable);
+  const ddprun_comm_option interface = {"interface", option};
+  ddprun_comm_host host = {};
+  host.struct_size = sizeof host;
+  host.algorithm = "auto";
+  host.address = address;
+  host.options = &interface;
+  host.option_count = option != nullptr ? 1 : 0;
+  std::string found;
+  const std::string error = error_of([&] { found = listening_address(Host(host), one_host, kInterfaces); });
+  return found.empty() ? error : found;
+}
+
+TEST_CASE("on one host the ranks stay on 127.0.0.1, unless the config names an interface") {
+  CHECK(listens_on(true, "") == "127.0.0.1");
+  CHECK(listens_on(true, "10.0.0.7", nullptr, "eth0") == "127.0.0.1");
+  CHECK(listens_on(true, "", "eth0") == "10.0.0.7");
+}
+
+TEST_CASE("between hosts the config goes before GLOO_SOCKET_IFNAME, and that before the route") {
+  CHECK(listens_on(false, "10.0.0.7") == "10.0.0.7");
+  CHECK(listens_on(false, "10.0.0.7", nullptr, "") == "10.0.0.7");
+  CHECK(listens_on(false, "10.0.0.7", nullptr, "ib0") == "fd01::7");
+  CHECK(listens_on(false, "10.0.0.7", "lo", "ib0") == "127.0.0.1");
+}
+
+TEST_CASE("of a named interface with several addresses, the one that the hosts reach is used") {
+  CHECK(listens_on(false, "fd00::7", "eth0") == "fd00::7");
+  CHECK(listens_on(false, "10.9.9.9", "eth0") == "10.0.0.7");
+}
+
+TEST_CASE("an interface that cannot be used is named, with what names it, and with those that exist") {
+  CHECK(listens_on(false, "10.0.0.7", "eth7") ==
+        std::string("3: comm.options.interface = \"eth7\": there is no such interface") + kTheyAre);
+  CHECK(listens_on(true, "", "eth1") ==
+        std::string("3: comm.options.interface = \"eth1\": this interface is down") + kTheyAre);
+  CHECK(listens_on(false, "10.0.0.7", nullptr, "tun0") ==
+        std::string("3: GLOO_SOCKET_IFNAME = \"tun0\": this interface has no address") + kTheyAre);
+}
+
+TEST_CASE("between hosts, a rank without a known address asks for an interface") {
+  CHECK(listens_on(false, "") ==
+        "3: the ranks are on several hosts, and it is not known by which interface they reach this one, which has lo "
+        "(127.0.0.1), eth0 (10.0.0.7), ib0 (fd01::7), eth1 (down), tun0 (no address); name one in GLOO_SOCKET_IFNAME, "
+        "or with --set comm.options.interface=NAME");
+}
+
+}  // namespace
+}  // namespace ddprun::gloo_backend

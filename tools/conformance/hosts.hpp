@@ -1,0 +1,53 @@
+// Hosts on this one: namespaces as containers have them, joined by a network. Nothing of them is visible outside, and
+// everything ends with the object.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/conformance/ranks.hpp"
+
+namespace ddprun::testing {
+
+// Each host has network, PID, IPC and mount namespaces of its own, and its own /dev/shm. So processes of two hosts
+// share no memory, and may have equal process numbers. Its network devices are "eth0", "eth1", ... A device leads to a
+// switch, which connects the devices of the same name.
+class Hosts {
+ public:
+  // Needs CAP_SYS_ADMIN and iproute2's `ip`. One thread. Throws std::runtime_error.
+  explicit Hosts(int count, int devices = 1);
+  ~Hosts();  // ends all processes on the hosts
+  Hosts(const Hosts&) = delete;
+  Hosts& operator=(const Hosts&) = delete;
+
+  int count() const { return static_cast<int>(hosts_.size()); }
+  std::string address(int host, int device = 0) const;
+
+  // For run_ranks: rank r runs on host r / per_host.
+  Placement placement(int per_host) const;
+
+  // These may be called in a rank, too. They throw std::runtime_error.
+  // Runs a shell command in the host's namespaces.
+  void run(int host, const std::string& command) const;
+  // Takes the device's cable out of the switch, or puts it in again. The device stays up: what the host sends is lost.
+  void disconnect(int host, int device = 0) const;
+  void connect(int host, int device = 0) const;
+
+  // Why there can be no hosts here, or "".
+  static std::string why_not();
+  // For tests: prints why not.
+  static bool are_possible();
+
+ private:
+  class Namespaces;
+
+  void join(int host, int device) const;
+  static void run_in(const Namespaces& namespaces, const std::string& command);
+  static std::string port(int host, int device);
+
+  std::unique_ptr<Namespaces> switch_;
+  std::vector<std::unique_ptr<Namespaces>> hosts_;
+};
+
+}  // namespace ddprun::testing
