@@ -1,5 +1,3 @@
-#include <atomic>
-#include <csignal>
 #include <cstdlib>
 
 #include "app/command_line.hpp"
@@ -9,6 +7,7 @@
 #include "base/log.hpp"
 #include "config/text.hpp"
 #include "console/program.hpp"
+#include "launch/stop_signals.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
 
@@ -29,28 +28,6 @@ log::Level level_of(const std::string& name) {
 void choose_output(const Arguments& arguments, const std::string& level) {
   log::set_level(arguments.quiet ? log::Level::error : arguments.verbose ? log::Level::debug : level_of(level));
   if (arguments.quiet) setenv("DDPRUN_TTY", "0", 1);
-}
-
-// In a run without launcher, the first SIGINT or SIGTERM requests a stop after the current step; the second ends the
-// run immediately.
-std::atomic<bool> stop{false};
-std::atomic<int> stopped_by{0};
-
-extern "C" void on_signal(int number) {
-  stop.store(true);
-  stopped_by.store(number);
-  std::signal(number, SIG_DFL);
-}
-
-ExitCode run_alone(run::RankOptions options, const plugin::Registry& registry) {
-  std::signal(SIGINT, on_signal);
-  std::signal(SIGTERM, on_signal);
-  options.stop = &stop;
-  options.own_log = true;
-  run::run_rank(std::move(options), registry);
-  if (stopped_by == SIGINT) return ExitCode::interrupted;
-  if (stopped_by == SIGTERM) return ExitCode::terminated;
-  return ExitCode::ok;
 }
 
 ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, const plugin::Registry& registry,
@@ -110,6 +87,7 @@ ExitCode train(const Arguments& arguments) {
   const auto registry = plugin::Registry::standard(arguments.plugin_paths);
 
   if (const auto world = launch::discover(explicit_nproc(loaded))) {
+    launch::catch_stop_signals();
     refuse_company_of_one_process(loaded, *world);
     const char* run_dir = std::getenv(kRunDir);
     const bool own = world->is_own();
@@ -118,15 +96,16 @@ ExitCode train(const Arguments& arguments) {
       log::info(world->launcher + " has started " + std::to_string(world->size) + " ranks" +
                 (loaded.sources.given("launch.nproc") ? "; launch.nproc is not used" : ""));
     }
-    run::run_rank(
+    return run::run_rank(
         {std::move(loaded), *world, own && run_dir != nullptr ? run_dir : "", training_command(arguments), !own},
         registry);
-    return ExitCode::ok;
   }
   name_unused_keys(loaded);
   const int nproc = run::ranks_of(loaded);
   if (nproc > 1) return launch_ranks(loaded, arguments, registry, nproc);
-  return run_alone({std::move(loaded), launch::World{}, "", training_command(arguments)}, registry);
+  launch::catch_stop_signals();
+  constexpr bool own_log = true;
+  return run::run_rank({std::move(loaded), launch::World{}, "", training_command(arguments), own_log}, registry);
 }
 
 }  // namespace ddprun::app

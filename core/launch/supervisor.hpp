@@ -13,7 +13,7 @@ struct Job {
   std::vector<std::string> command;  // argv of a rank; command[0] is the program's path
   int nproc = 1;
   std::string log_dir;                    // for rank<N>.log with all output of a rank; "" for no logs
-  std::chrono::milliseconds grace{5000};  // time between a SIGINT or SIGTERM and the ranks' own exit
+  std::chrono::milliseconds grace{5000};  // time between a signal to stop and the ranks' own exit
 };
 
 // Runs the job to its end and returns its exit code. Creates and removes the job's private folder. Opens no socket.
@@ -24,8 +24,9 @@ struct Job {
 //  - The first rank that fails (a signal, an exit code other than 0, a reported failure, or stopped for 2 s) ends the
 //    job within half a second. The last line names rank, host, pid, step, phase, bucket and cause of the first failure,
 //    not of those that followed from it. A signal gives exit code 5, otherwise it is the code of the first cause.
-//  - First SIGINT or SIGTERM: the ranks finish a common step and save, for at most `grace`; before the first step they
-//    end immediately. The exit code is 130 or 143. A second signal ends the job immediately.
+//  - First SIGINT, SIGTERM or SIGUSR1: the ranks finish a common step and save, for at most `grace`; before the first
+//    step they end immediately. The exit code is 130 for SIGINT, otherwise 143. A second SIGINT or SIGTERM ends the job
+//    immediately. If a rank stops the others because it received such a signal itself, the exit code is 143.
 //  - Processes that a rank starts end with it if they stay in its process group, even if the launcher is killed.
 // Call it on the main thread while there is no other thread: a child's PR_SET_PDEATHSIG watches the thread that spawned
 // it, and the launcher forks. Throws Error(failure) if the ranks cannot be started.

@@ -1,13 +1,8 @@
 // Ranks that MPI's launcher starts, or that get only the variables of env://, give the results of ddprun's own
 // launcher.
 #include <doctest/doctest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <iostream>
-
+#include "e2e/mpirun.hpp"
 #include "e2e/over_backend.hpp"
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
@@ -16,34 +11,6 @@ using namespace ddprun::e2e;
 using namespace ddprun::testing;
 
 namespace {
-
-std::vector<std::string> under_mpirun(int ranks, const std::vector<std::string>& argv) {
-  std::vector<std::string> command = {"/usr/bin/env", "mpirun"};
-  if (geteuid() == 0) command.push_back("--allow-run-as-root");
-  command.insert(command.end(), {"--oversubscribe", "--bind-to", "none", "-n", std::to_string(ranks)});
-  command.insert(command.end(), argv.begin(), argv.end());
-  return command;
-}
-
-bool has_mpirun() {
-  if (std::system("command -v mpirun >/dev/null") == 0) return true;
-  std::cout << "skipped: there is no mpirun on PATH (openmpi-bin)\n";
-  return false;
-}
-
-// A port of this host that is free now.
-int free_port() {
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  const bool bound = bind(listener, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
-                     getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0;
-  close(listener);
-  REQUIRE(bound);
-  return ntohs(address.sin_port);
-}
 
 void check_equal_to_own(Workplace& place, const std::string& config, const std::filesystem::path& theirs, int ranks) {
   const auto own = place.run(place.training(config, {"launch.nproc=" + std::to_string(ranks)}));

@@ -137,7 +137,7 @@ std::string log_dir(const config::Experiment& experiment, const std::string& run
   return experiment.launch.log_dir.empty() ? run_dir : experiment.launch.log_dir;
 }
 
-void run_rank(RankOptions options, const plugin::Registry& registry) {
+ExitCode run_rank(RankOptions options, const plugin::Registry& registry) {
   keep_freed_memory();
   train::silence_profiler();
   launch::World& world = options.world;
@@ -160,7 +160,7 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
 
   record::Recorder recorder(options.run_dir, world.rank);
   if (world.rank == 0) record::write_environment(options.run_dir, record::collect_environment(versions(assembly)));
-  Session session(assembly, group, world, recorder, options.stop);
+  Session session(assembly, group, world, recorder);
   if (world.rank == 0) {
     log::plain(console::banner(describe(assembly, world, session.loader(), threads, options.run_dir)));
   }
@@ -171,11 +171,21 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
   const auto timeout = milliseconds(experiment.comm.timeout);
   record::Summary summary = fit(session, group, world, options.run_dir, timeout);
   complete(summary, assembly, world);
-  recorder.summary(summary);
-  if (world.rank == 0) print_results(summary, options.run_dir);
-  if (world.rank == 0 && summary.stopped == "interrupted") {
+  const auto report = [&] {
+    recorder.summary(summary);
+    if (world.rank != 0) return;
+    print_results(summary, options.run_dir);
+    if (summary.stopped != train::kInterrupted) return;
     log::always("to resume: " + options.command + " --set checkpoint.resume=" + options.run_dir);
+  };
+  if (session.stopped_by() == ExitCode::ok) {
+    report();
+    return ExitCode::ok;
   }
+  if (group.progress != nullptr) group.progress->request_stop();
+  // Many launchers end the job when the first rank has exited with such a code, so the ranks wait for the last report.
+  session.ranks().heartbeat_barrier("writing its summary", report);
+  return world.job_dir.empty() ? session.stopped_by() : ExitCode::ok;
 }
 
 }  // namespace ddprun::run
