@@ -120,7 +120,9 @@ struct Experiment {
   } train;
 
   struct Checkpoint {
-    int64_t every = 1;  // epochs; 0: only at the end
+    int64_t every_epochs = 1;  // 0: not by epochs; at the end in any case
+    int64_t every_steps = 0;   // 0: not by steps
+    double every_time = 0;     // seconds; 0: not by time
     int64_t keep = 2;
     std::string best;
     std::string resume;

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 namespace {
 
 // Longer than a test, but it ends. Momentum, and ten steps per epoch.
-const std::vector<std::string> kLong = {"train.steps=1000000", "train.evaluate=false", "checkpoint.every=0",
+const std::vector<std::string> kLong = {"train.steps=1000000", "train.evaluate=false", "checkpoint.every_epochs=0",
                                         "log.every=5"};
 
 std::vector<std::string> with(std::vector<std::string> settings, const std::vector<std::string>& more) {

@@ -129,6 +129,43 @@ void check_goes_on(const std::vector<std::string>& settings, int world) {
   }
 }
 
+// A run that commits every step ends as one that does not, and its commits resume bit for bit.
+void check_each_commit_goes_on(const std::vector<std::string>& settings, int world) {
+  CAPTURE(world);
+  Runs runs(settings, world);
+  const auto whole = runs.train({"train.epochs=3"});
+  const auto many =
+      runs.train({"train.epochs=3", "checkpoint.every_steps=1", "checkpoint.every_epochs=0", "checkpoint.keep=100"});
+  const auto commits = commits_of(many);
+  REQUIRE(commits.size() == 30);
+  CHECK(runs.read(many, 1).weights == runs.read(whole, 1).weights);
+  for (const std::size_t index : {0, 4, 12, 16}) {
+    CAPTURE(commits[index].step);
+    const auto resumed = runs.train({"train.epochs=3", "checkpoint.resume=" + commits[index].path});
+    const Trained a = runs.read(whole, commits[index].step + 1), b = runs.read(resumed, 0);
+    for (int rank = 0; rank < world; ++rank) CHECK(a.steps[rank] == b.steps[rank]);
+    CHECK(a.weights == b.weights);
+    CHECK(a.epochs.back() == b.epochs.back());
+  }
+}
+
+TEST_CASE("checkpoints by steps resume bit for bit from the middle of an epoch, on one rank and on two") {
+  check_each_commit_goes_on({"optimizer.name=adam"}, 1);
+  check_each_commit_goes_on({"strategy.kind=ddp", "optimizer.momentum=0.9", "train.schedule=cosine"}, 2);
+}
+
+TEST_CASE("checkpoints by time are written while the run trains") {
+  Runs runs({"strategy.kind=ddp", "checkpoint.every_epochs=0", "checkpoint.every_time=100ms"}, 2);
+  Job job(runs.place(),
+          runs.place().training(runs.config(), {"strategy.kind=ddp", "launch.nproc=2", "checkpoint.every_epochs=0",
+                                                "train.epochs=1000000", "checkpoint.every_time=100ms"}));
+  job.wait_for_steps();
+  const auto run = runs.place().new_run();
+  const auto count = [&] { return commits_of(run).size(); };
+  CHECK(eventually([&] { return count() >= 3; }, std::chrono::seconds(60)));
+  job.launcher().send(SIGKILL);
+}
+
 TEST_CASE("single resumes bit for bit, with SGD's momentum and with Adam, fused and not") {
   for (const char* fused : {"true", "false"}) {
     const std::string setting = std::string("optimizer.fused=") + fused;

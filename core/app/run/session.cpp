@@ -17,7 +17,9 @@ Session::Session(Assembly& assembly, Group& group, const launch::World& world, r
       optimizer_(train::make_optimizer(experiment_, parameters_, world.size)),
       loaders_(make_loaders(assembly, world)),
       launcher_link_(world.rank, group.progress.get()),
-      agreement_({.stop_requested = [this] { return launcher_link_.stop_requested(); }, .clock = {}}),
+      agreement_({.stop_requested = [this] { return launcher_link_.stop_requested(); },
+                  .checkpoint_seconds = experiment_.checkpoint.every_time,
+                  .clock = {}}),
       record_writer_(recorder) {
   if (const int64_t steps = experiment_.log.parity_steps; steps > 0) {
     parity_ = std::make_unique<train::ParityLog>(recorder.run_dir(), world.rank, parameters_, steps);
@@ -75,8 +77,8 @@ std::vector<train::Callback*> Session::make_callbacks(const Assembly& assembly, 
   std::vector<train::Callback*> callbacks{&launcher_link_};
   const auto add = [&](train::Callback* callback) { callbacks.push_back(callback); };
 
-  checkpoints_ =
-      std::make_unique<train::CheckpointCallback>(*checkpointer_, train::CheckpointRule{experiment_.checkpoint.every});
+  checkpoints_ = std::make_unique<train::CheckpointCallback>(
+      *checkpointer_, train::CheckpointRule{experiment_.checkpoint.every_epochs, experiment_.checkpoint.every_steps});
   add(checkpoints_.get());
   add(&agreement_);
   if (world.rank == 0) {
