@@ -41,9 +41,11 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
   launch::Job job;
   job.command = arguments.argv;
   job.command[0] = console::this_program();
-  // Resolves "latest" here, because it might be a later run when the ranks start.
-  const std::string& resume = experiment.checkpoint.resume;
-  if (!resume.empty()) job.command.insert(job.command.end(), {"--set", "checkpoint.resume=" + config::quoted(resume)});
+  // The result of find_resume(), because "latest" and "auto" might be a later run when the ranks start.
+  if (loaded.sources.given("checkpoint.resume")) {
+    const std::string resume = config::quoted(experiment.checkpoint.resume);
+    job.command.insert(job.command.end(), {"--set", "checkpoint.resume=" + resume});
+  }
   job.nproc = nproc;
   job.log_dir = run::log_dir(experiment, run_dir);
   return launch::supervise(job);
@@ -82,7 +84,6 @@ void refuse_company_of_one_process(const config::Loaded& loaded, const launch::W
 
 ExitCode train(const Arguments& arguments) {
   config::Loaded loaded = config::load(arguments.config, arguments.overrides);
-  run::find_resume(loaded);
   choose_output(arguments, loaded.experiment.log.level);
   const auto registry = plugin::Registry::standard(arguments.plugin_paths);
 
@@ -100,6 +101,7 @@ ExitCode train(const Arguments& arguments) {
         {std::move(loaded), *world, own && run_dir != nullptr ? run_dir : "", training_command(arguments), !own},
         registry);
   }
+  if (!run::find_resume(loaded)) return ExitCode::ok;
   name_unused_keys(loaded);
   const int nproc = run::ranks_of(loaded);
   if (nproc > 1) return launch_ranks(loaded, arguments, registry, nproc);

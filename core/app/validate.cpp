@@ -7,7 +7,7 @@ namespace ddprun::app {
 
 ExitCode validate(const Arguments& arguments) {
   config::Loaded loaded = config::load(arguments.config, arguments.overrides);
-  run::find_resume(loaded);
+  if (!run::find_resume(loaded)) return ExitCode::ok;
   const int ranks = run::ranks_of(loaded);
   const int64_t batch = run::check(loaded, plugin::Registry::standard(arguments.plugin_paths), ranks);
   std::printf("%s: ok: %d rank%s, %lld samples per rank and step\n", arguments.config.c_str(), ranks,

@@ -198,7 +198,8 @@ std::vector<Key> describe_learning() {
           .doc("The metric that decides which epoch is the best. best.safetensors holds the weights of that epoch."),
       DDPRUN_KEY(checkpoint.resume)
           .doc("The checkpoint to resume from: its file, a run folder (its newest checkpoint), or `\"latest\"` (the "
-               "newest checkpoint of the newest run of this name). See [checkpoints.md](checkpoints.md)."),
+               "newest checkpoint of the newest run of this name). `\"auto\"`: the same, or a new run if there is "
+               "none. See [checkpoints.md](checkpoints.md)."),
 
       DDPRUN_KEY(log.every).at_least(1).doc("Steps between two progress lines."),
       DDPRUN_KEY(log.level)

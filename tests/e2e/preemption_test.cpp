@@ -81,6 +81,29 @@ TEST_CASE("SIGTERM to one rank of mpirun stops all after the same step with 143,
   CHECK(weights_of(resumed) == weights_of(whole));
 }
 
+TEST_CASE("auto under mpirun: rank 0 finds the checkpoint for all, and all end with 0 when nothing is left") {
+  if (!has_mpirun()) return;
+  Workplace place;
+  const std::string config = place.config(kExperiment);
+  const auto start = [&](const std::string& steps) {
+    const auto result = place.run(under_mpirun(2, place.training(config, {"checkpoint.resume=auto", steps})));
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+    return result.err;
+  };
+  CHECK(contains(start("train.steps=7"), "this is a new run"));
+  const auto first = place.new_run();
+  const std::string log = start("train.steps=9");
+  CHECK_MESSAGE(contains(log, "resuming from " + commits_of(first).back().path + ": step 7"), log);
+  const auto second = place.new_run();
+  for (const int rank : {0, 1}) CHECK(steps_of(second, rank).front().at("step") == 8);
+  const std::string end = start("train.steps=9");
+  CHECK_MESSAGE(contains(end, "nothing is left to train: " + commits_of(second).back().path), end);
+  CHECK(end.find("nothing is left") == end.rfind("nothing is left"));
+  const auto refused = place.run(under_mpirun(2, place.training(config, {"checkpoint.resume=nowhere"})));
+  CHECK(refused.code == 2);
+  CHECK_MESSAGE(contains(refused.err, "checkpoint.resume = \"nowhere\": no such file or folder"), refused.err);
+}
+
 TEST_CASE("SIGTERM to every rank stops all after the same step with 143") {
   if (!has_mpirun()) return;
   Workplace place;

@@ -229,6 +229,42 @@ TEST_CASE("latest is the newest run of this name that has a checkpoint") {
       contains(again.err, "resuming from " + file + ": step 10, at the end of epoch 1; with train.epochs = 2 (was 1)"));
 }
 
+TEST_CASE("auto: one command starts a run, resumes it, and ends with 0 when nothing is left to train") {
+  for (const int world : {1, 2}) {
+    CAPTURE(world);
+    Runs runs({world == 1 ? "strategy.kind=single" : "strategy.kind=ddp", "checkpoint.resume=auto"}, world);
+    const auto first = runs.start({"train.steps=14"});
+    REQUIRE_MESSAGE(first.code == 0, first.err);
+    CHECK_MESSAGE(contains(first.err, "no run of \"exp\" with a checkpoint lies in " + runs.place().runs().string() +
+                                          ": this is a new run"),
+                  first.err);
+    const auto broken = runs.place().new_run();
+    const auto second = runs.start({"train.epochs=2"});
+    REQUIRE_MESSAGE(second.code == 0, second.err);
+    CHECK_MESSAGE(contains(second.err, "resuming from " + commits_of(broken).back().path + ": step 14"), second.err);
+    const auto resumed = runs.place().new_run();
+    CHECK(steps_of(resumed, world - 1).front().at("step") == 15);
+    const auto third = runs.start({"train.epochs=2"});
+    CHECK(third.code == 0);
+    CHECK(third.err == "ddprun: nothing is left to train: " + commits_of(resumed).back().path + " has 2 epochs\n");
+    CHECK(third.out.empty());
+    CHECK_THROWS(runs.place().new_run());  // there is none
+    const auto more = runs.train({"train.epochs=3"});
+    CHECK(steps_of(more, 0).front().at("step") == 21);
+    const auto other = runs.start({"train.epochs=1", "experiment.name=other"});
+    CHECK_MESSAGE(contains(other.err, "this is a new run"), other.err);
+  }
+}
+
+TEST_CASE("auto does not resume a run that ended by early stop") {
+  Runs runs({"checkpoint.resume=auto", "train.early_stop=train.loss", "train.min_delta=1000", "train.patience=1"}, 1);
+  const auto ended = runs.train({"train.epochs=9"});
+  REQUIRE(summary_of(ended).at("stopped") == "early_stop");
+  const auto again = runs.start({"train.epochs=9"});
+  CHECK(again.code == 0);
+  CHECK(again.err == "ddprun: nothing is left to train: train.early_stop has ended " + ended.string() + "\n");
+}
+
 TEST_CASE("an interrupted run prints how to resume, and the resumed run equals one that was not interrupted") {
   Runs runs({}, 1);
   const auto whole = runs.train({"train.epochs=400"});

@@ -141,7 +141,9 @@ ExitCode run_rank(RankOptions options, const plugin::Registry& registry) {
   keep_freed_memory();
   train::silence_profiler();
   launch::World& world = options.world;
-  auto store = open_store(world, milliseconds(options.loaded.experiment.launch.timeout));
+  const auto patience = milliseconds(options.loaded.experiment.launch.timeout);
+  auto store = open_store(world, patience);
+  if (!find_common_resume(options.loaded, world, store.get(), patience)) return ExitCode::ok;
   const std::vector<torch::Device> devices = choose_devices(options.loaded, world);
   Assembly assembly = assemble(std::move(options.loaded), registry);
   check_training_data(assembly, world.size);
@@ -153,7 +155,7 @@ ExitCode run_rank(RankOptions options, const plugin::Registry& registry) {
   Group group = join_group(assembly, world, std::move(store));
   if (options.run_dir.empty()) {
     const std::string made = world.rank == 0 ? prepare_run_dir(experiment, world.size) : "";
-    options.run_dir = broadcast_text(group, world, "run_dir", made, milliseconds(experiment.launch.timeout));
+    options.run_dir = broadcast_text(group, world, "run_dir", made, patience);
   }
   if (options.own_log)
     log::also_to(log_dir(experiment, options.run_dir) + "/rank" + std::to_string(world.rank) + ".log");
