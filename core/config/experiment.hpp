@@ -26,7 +26,7 @@ struct Experiment {
 
   struct Launch {
     int64_t nproc = 1;    // 0: auto, one rank per core (or per GPU)
-    int64_t threads = 0;  // 0: cores / nproc
+    int64_t threads = 0;  // 0: this rank's part of the cores
     std::string device = "cpu";
     std::vector<int64_t> devices;  // the GPU of each rank, or of each dp replica; empty: 0, 1, ...
     double timeout = 30;           // seconds

@@ -2,6 +2,10 @@
 // launcher.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <regex>
+#include <thread>
+
 #include "e2e/mpirun.hpp"
 #include "e2e/over_backend.hpp"
 #include "e2e/program.hpp"
@@ -47,6 +51,32 @@ TEST_CASE("mpirun -n 1 starts one ddprun, which starts its own ranks") {
   const auto result = place.run(under_mpirun(1, place.training(place.config(kExperiment), {"launch.nproc=2"})));
   REQUIRE_MESSAGE(result.code == 0, result.err);
   CHECK(summary_of(place.new_run()).at("world") == 2);
+}
+
+// The threads of rank 0, from the banner of a run of two ranks.
+int threads_under_mpirun(const std::string& bind, const std::vector<std::string>& variables) {
+  Workplace place;
+  std::string text = kExperiment;
+  const std::string config = place.config(text.replace(text.find("threads = 1"), 11, "threads = 0"));
+  std::vector<std::string> argv = {"/usr/bin/env"};
+  argv.insert(argv.end(), variables.begin(), variables.end());
+  const auto program = place.training(config, {"train.steps=2"});
+  argv.insert(argv.end(), program.begin(), program.end());
+  const auto result = place.run(under_mpirun(2, argv, bind));
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  std::smatch match;
+  REQUIRE_MESSAGE(std::regex_search(result.err, match, std::regex("cpu, (\\d+) threads? per rank")), result.err);
+  return std::stoi(match[1]);
+}
+
+TEST_CASE("ranks that are bound to cores of their own do not divide them again; ranks that share cores do") {
+  if (!has_mpirun()) return;
+  const std::string preload = "LD_PRELOAD=" FAKE_CORES;
+  CHECK(threads_under_mpirun("none", {preload, "FAKE_CORES=4", "FAKE_CORES_APART=1"}) == 4);
+  CHECK(threads_under_mpirun("none", {preload, "FAKE_CORES=4", "FAKE_CORES_APART=0"}) == 2);
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  CHECK(threads_under_mpirun("none", {}) == std::max(1, cores / 2));
+  CHECK(threads_under_mpirun("core", {}) == 1);
 }
 
 TEST_CASE("RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are enough") {

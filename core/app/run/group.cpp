@@ -9,6 +9,7 @@
 #include "comm/shared_table.hpp"
 #include "comm/single_process_backend.hpp"
 #include "ddprun/error.hpp"
+#include "launch/cores.hpp"
 #include "launch/tcp_store.hpp"
 #include "train/reduce/staged_backend.hpp"
 
@@ -98,6 +99,7 @@ std::unique_ptr<launch::Store> open_store(launch::World& world, std::chrono::mil
   if (world.is_own()) return launch::folder_store(world.job_dir);
   auto store = launch::tcp_store(world, timeout);
   launch::locate(world, *store, timeout);
+  launch::share_cores(world, *store, timeout);
   return store;
 }
 
