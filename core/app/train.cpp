@@ -1,7 +1,5 @@
-#include <atomic>
 #include <chrono>
 #include <cmath>
-#include <csignal>
 #include <cstdlib>
 
 #include "app/command_line.hpp"
@@ -11,6 +9,7 @@
 #include "base/log.hpp"
 #include "config/text.hpp"
 #include "console/program.hpp"
+#include "launch/stop_signals.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
 
@@ -37,28 +36,6 @@ void choose_output(const Arguments& arguments, const std::string& level) {
   if (arguments.quiet) setenv("DDPRUN_TTY", "0", 1);
 }
 
-// In a run without launcher, the first SIGINT or SIGTERM requests a stop after the current step; the second ends the
-// run immediately.
-std::atomic<bool> stop{false};
-std::atomic<int> stopped_by{0};
-
-extern "C" void on_signal(int number) {
-  stop.store(true);
-  stopped_by.store(number);
-  std::signal(number, SIG_DFL);
-}
-
-ExitCode run_alone(run::RankOptions options, const plugin::Registry& registry) {
-  std::signal(SIGINT, on_signal);
-  std::signal(SIGTERM, on_signal);
-  options.stop = &stop;
-  options.own_log = true;
-  run::run_rank(std::move(options), registry);
-  if (stopped_by == SIGINT) return ExitCode::interrupted;
-  if (stopped_by == SIGTERM) return ExitCode::terminated;
-  return ExitCode::ok;
-}
-
 // The ranks of this host, and with --nnodes those of the other hosts too.
 ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, const plugin::Registry& registry,
                       int nproc) {
@@ -72,9 +49,11 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
 
   job.command = arguments.argv;
   job.command[0] = console::this_program();
-  // Resolves "latest" here, because it might be a later run when the ranks start.
-  const std::string& resume = experiment.checkpoint.resume;
-  if (!resume.empty()) job.command.insert(job.command.end(), {"--set", "checkpoint.resume=" + config::quoted(resume)});
+  // The result of find_resume(), because "latest" and "auto" might be a later run when the ranks start.
+  if (loaded.sources.given("checkpoint.resume")) {
+    const std::string resume = config::quoted(experiment.checkpoint.resume);
+    job.command.insert(job.command.end(), {"--set", "checkpoint.resume=" + resume});
+  }
   job.nproc = nproc;
   // Rank 0 passes the path of the run folder to the ranks of other hosts.
   if (job.nodes.rank == 0) {
@@ -145,11 +124,11 @@ ExitCode train(const Arguments& arguments) {
   config::Loaded loaded =
       config::load(arguments.config, overrides_of(arguments), ranks_elsewhere(arguments.nodes, world));
   if (world) world = discover(arguments.nodes, explicit_nproc(loaded));
-  run::find_resume(loaded);
   choose_output(arguments, loaded.experiment.log.level);
   const auto registry = plugin::Registry::standard(arguments.plugin_paths);
 
   if (world) {
+    launch::catch_stop_signals();
     refuse_company_of_one_process(loaded, *world);
     const char* run_dir = std::getenv(kRunDir);
     const bool own = world->is_own();
@@ -160,15 +139,17 @@ ExitCode train(const Arguments& arguments) {
                 (loaded.sources.given("launch.nproc") ? "; launch.nproc is not used" : ""));
     }
     const bool own_log = !own || run_dir == nullptr;  // no launcher of this host keeps it
-    run::run_rank(
+    return run::run_rank(
         {std::move(loaded), *world, own && run_dir != nullptr ? run_dir : "", training_command(arguments), own_log},
         registry);
-    return ExitCode::ok;
   }
+  if (!run::find_resume(loaded)) return ExitCode::ok;
   name_unused_keys(loaded);
   const int nproc = run::ranks_of(loaded);
   if (nproc > 1 || arguments.nodes.nnodes.value_or(1) > 1) return launch_ranks(loaded, arguments, registry, nproc);
-  return run_alone({std::move(loaded), launch::World{}, "", training_command(arguments)}, registry);
+  launch::catch_stop_signals();
+  constexpr bool own_log = true;
+  return run::run_rank({std::move(loaded), launch::World{}, "", training_command(arguments), own_log}, registry);
 }
 
 }  // namespace ddprun::app

@@ -7,7 +7,7 @@ namespace ddprun::app {
 
 ExitCode validate(const Arguments& arguments) {
   config::Loaded loaded = config::load(arguments.config, arguments.overrides);
-  run::find_resume(loaded);
+  if (!run::find_resume(loaded)) return ExitCode::ok;
   const int ranks = run::ranks_of(loaded);
   run::check(loaded, plugin::Registry::standard(arguments.plugin_paths), ranks);
   const auto& data = loaded.experiment.data;

@@ -26,7 +26,7 @@ struct Experiment {
 
   struct Launch {
     int64_t nproc = 1;    // 0: auto, one rank per core (or per GPU)
-    int64_t threads = 0;  // 0: cores / nproc
+    int64_t threads = 0;  // 0: this rank's part of the cores
     std::string device = "cpu";
     std::vector<int64_t> devices;  // the GPU of each rank, or of each dp replica; empty: 0, 1, ...
     double timeout = 30;           // seconds
@@ -122,7 +122,9 @@ struct Experiment {
   } train;
 
   struct Checkpoint {
-    int64_t every = 1;  // epochs; 0: only at the end
+    int64_t every_epochs = 1;  // 0: not by epochs; at the end in any case
+    int64_t every_steps = 0;   // 0: not by steps
+    double every_time = 0;     // seconds; 0: not by time
     int64_t keep = 2;
     std::string best;
     std::string resume;

@@ -29,7 +29,8 @@ struct Expectation {
   std::string operator()(std::optional<int64_t>*) const { return "an integer" + range_text(key.range); }
   std::string operator()(double*) const {
     if (key.form != Form::duration) return "a number" + range_text(key.range);
-    return "a duration from \"1ms\" to \"24h\", such as \"30s\"";
+    return std::string("a duration from ") + (key.range.low == 0 ? "\"0s\"" : "\"1ms\"") +
+           " to \"24h\", such as \"30s\"";
   }
   std::string operator()(std::string*) const {
     if (!key.words.empty()) return quoted_list(key.words);

@@ -181,14 +181,26 @@ std::vector<Key> describe_learning() {
           .at_least(0)
           .doc("An epoch is an improvement only if its metric is better than the best so far by more than this."),
 
-      DDPRUN_KEY(checkpoint.every).at_least(0).doc("Epochs between checkpoints. 0: one checkpoint, at the end."),
+      DDPRUN_KEY(checkpoint.every_epochs)
+          .at_least(0)
+          .doc("Epochs between checkpoints. 0: epochs do not count. In any case there is a checkpoint at the end."),
+      DDPRUN_KEY(checkpoint.every_steps)
+          .at_least(0)
+          .doc("Steps between further checkpoints, also in the middle of an epoch. 0: steps do not count."),
+      DDPRUN_KEY(checkpoint.every_time)
+          .in_form(Form::duration)
+          .between(0, 24 * 60 * 60)
+          .doc("The time between further checkpoints, by the clock of rank 0, such as `\"10m\"`. `\"0s\"`: time does "
+               "not "
+               "count."),
       DDPRUN_KEY(checkpoint.keep).at_least(1).doc("The number of checkpoints to keep, newest first."),
       DDPRUN_KEY(checkpoint.best)
           .one_of({"", "test.loss", "test.accuracy", "train.loss"})
           .doc("The metric that decides which epoch is the best. best.safetensors holds the weights of that epoch."),
       DDPRUN_KEY(checkpoint.resume)
           .doc("The checkpoint to resume from: its file, a run folder (its newest checkpoint), or `\"latest\"` (the "
-               "newest checkpoint of the newest run of this name). See [checkpoints.md](checkpoints.md)."),
+               "newest checkpoint of the newest run of this name). `\"auto\"`: the same, or a new run if there is "
+               "none. See [checkpoints.md](checkpoints.md)."),
 
       DDPRUN_KEY(log.every).at_least(1).doc("Steps between two progress lines."),
       DDPRUN_KEY(log.level)

@@ -33,7 +33,11 @@ std::vector<Key> describe_running() {
           .doc(
               "The number of ranks on each host; each rank is a process. `\"auto\"`: one per core, or one per GPU with "
               "`device = \"cuda\"`. Not used if another launcher, such as torchrun, has started the ranks."),
-      DDPRUN_KEY(launch.threads).may_differ().between(0, 1024).doc("Compute threads per rank. 0: cores / nproc."),
+      DDPRUN_KEY(launch.threads)
+          .may_differ()
+          .between(0, 1024)
+          .doc("Compute threads per rank. 0: the cores that the rank may use, divided by the ranks of the host that "
+               "may use them too."),
       DDPRUN_KEY(launch.device)
           .one_of({"cpu", "cuda"})
           .doc("Where the tensors are. `\"cuda\"`: on NVIDIA GPUs, one for each rank of ddp or each device of dp. "

@@ -4,6 +4,7 @@
 
 #include "base/log.hpp"
 #include "ddprun/error.hpp"
+#include "launch/cores.hpp"
 #include "launch/files.hpp"
 #include "launch/net/address.hpp"
 #include "launch/net/net_store.hpp"
@@ -76,6 +77,7 @@ std::unique_ptr<Store> open_store(World& world, milliseconds timeout) {
 
 void find_place(World& world, Store& store, milliseconds timeout) {
   locate(world, store, timeout);
+  if (!world.on_one_host()) share_cores(world, store, timeout);
   if (world.local_size < world.size) world.address = known_address(world);
 }
 

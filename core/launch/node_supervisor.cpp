@@ -215,12 +215,12 @@ class Supervisor {
 
   void on_stop_signal(int signal) {
     if (stop_signal_ != 0) {
-      ranks_->kill();
+      if (signal != SIGUSR1) ranks_->kill();
       return;
     }
-    stop_signal_ = signal;
-    if (peers_ != nullptr) peers_->announce_stop(signal);
-    ranks_->expect_stop_by(signal);
+    stop_signal_ = signal == SIGINT ? SIGINT : SIGTERM;
+    if (peers_ != nullptr) peers_->announce_stop(stop_signal_);
+    ranks_->expect_stop_by(stop_signal_);
     if (failing_) return;
     bool begun = false;
     for (int rank = 0; rank < job_.nproc; ++rank) begun = begun || table_->get(rank).step > 0;
@@ -228,7 +228,8 @@ class Supervisor {
       ranks_->kill();  // no rank has a result yet that should be saved
       return;
     }
-    output_.say("ddprun: stopping after step " + std::to_string(table_->request_stop()) + " (again to end at once)");
+    table_->request_stop();
+    output_.say("ddprun: stopping: the ranks finish a common step and save (again to end at once)");
     kill_at_ = Clock::now() + job_.grace;
   }
 
@@ -263,6 +264,8 @@ class Supervisor {
     if (cause != nullptr) {
       verdict = {exit_code_of(*cause), "ddprun: failed: " + describe(*cause) + elsewhere(*cause, ends)};
     }
+    // A signal to a rank, and not to this process, stops the job too.
+    if (stop_signal_ == 0 && cause == nullptr && table_->stop_requested()) stop_signal_ = SIGTERM;
     verdict.stopped = stop_signal_ != 0;
     if (stop_signal_ == 0) return verdict;
     verdict.code = stop_signal_ == SIGINT ? ExitCode::interrupted : ExitCode::terminated;

@@ -20,13 +20,10 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free, "the table is shared b
 
 constexpr uint64_t kMagic = 0x3170676f72706464;  // "ddprogp1"
 
-// The latest step that any rank has begun, with a flag (kClosed) that closes it for further steps.
-constexpr uint64_t kClosed = uint64_t{1} << 63;
-
 struct alignas(64) Header {
   uint64_t magic;
   uint64_t size;
-  std::atomic<uint64_t> latest;
+  std::atomic<uint64_t> stop;  // 1: requested
 };
 
 struct alignas(64) Slot {  // a cache line per rank, because they write often
@@ -77,22 +74,12 @@ class MappedBoard : public ProgressTable {
   MappedBoard(const MappedBoard&) = delete;
   MappedBoard& operator=(const MappedBoard&) = delete;
 
-  void set(int rank, Progress progress) override {
-    begin(static_cast<uint64_t>(std::max<int64_t>(progress.step, 0)));
-    slot(rank).word.store(pack(progress), std::memory_order_relaxed);
-  }
+  void set(int rank, Progress progress) override { slot(rank).word.store(pack(progress), std::memory_order_relaxed); }
 
   Progress get(int rank) const override { return unpack(slot(rank).word.load(std::memory_order_relaxed)); }
 
-  int64_t request_stop() override {
-    header().latest.fetch_or(kClosed, std::memory_order_relaxed);
-    return stop_after();
-  }
-
-  int64_t stop_after() const override {
-    const uint64_t latest = header().latest.load(std::memory_order_relaxed);
-    return (latest & kClosed) != 0 ? static_cast<int64_t>(latest & ~kClosed) + 1 : 0;
-  }
+  void request_stop() override { header().stop.store(1, std::memory_order_relaxed); }
+  bool stop_requested() const override { return header().stop.load(std::memory_order_relaxed) != 0; }
 
  private:
   static std::size_t bytes_for(int size) {
@@ -103,18 +90,6 @@ class MappedBoard : public ProgressTable {
   [[noreturn]] void refuse(const std::string& path) const {
     throw Error(ExitCode::rendezvous,
                 "progress table " + path + ": made for another number of ranks than " + std::to_string(size_));
-  }
-
-  // Why no rank can pass the chosen step: everything is decided in one word. While it is open, a rank that begins a
-  // step raises it. request_stop() closes it with one atomic operation at the latest step m that any rank had begun,
-  // and the ranks stop after m + 1. A rank can begin m + 1 only after that operation; otherwise the word would hold m +
-  // 1. So it sees the closed flag whenever it checks in step m + 1, and at the latest at the end of that step. Relaxed
-  // order is enough, because the argument uses only the modification order of a single word.
-  void begin(uint64_t step) {
-    uint64_t latest = header().latest.load(std::memory_order_relaxed);
-    while ((latest & kClosed) == 0 && latest < step) {
-      if (header().latest.compare_exchange_weak(latest, step, std::memory_order_relaxed)) return;
-    }
   }
 
   Header& header() const { return *std::launder(reinterpret_cast<Header*>(memory_)); }

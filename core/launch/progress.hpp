@@ -1,5 +1,5 @@
 // The progress of every rank, in a small shared-memory table that the launcher maps too. In it the launcher reads the
-// step, phase and bucket of a rank that died, and writes the step after which all ranks stop.
+// step, phase and bucket of a rank that died, and requests the ranks to stop.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ class ProgressTable {
   virtual void set(int rank, Progress progress) = 0;
   virtual Progress get(int rank) const = 0;
 
-  // The step after which all ranks stop and save. On the first SIGINT or SIGTERM the launcher chooses a step that no
-  // rank can have passed. 0 if no stop was requested. Returns the chosen step.
-  virtual int64_t request_stop() = 0;
-  virtual int64_t stop_after() const = 0;
+  // All ranks of the job shall stop and save. Which step is the last one, the ranks decide among themselves
+  // (train/loop/agreement.hpp). A rank that has agreed to stop also calls it, so that the launcher knows.
+  virtual void request_stop() = 0;
+  virtual bool stop_requested() const = 0;
 };
 
 }  // namespace ddprun::launch

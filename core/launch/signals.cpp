@@ -13,7 +13,7 @@ namespace ddprun::launch {
 Signals::Signals() {
   sigset_t wanted;
   ::sigemptyset(&wanted);
-  for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) ::sigaddset(&wanted, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD}) ::sigaddset(&wanted, signal);
   fd_ = UniqueFd(::signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!fd_) throw Error(ExitCode::failure, std::string("the launcher cannot watch signals: ") + std::strerror(errno));
   ::pthread_sigmask(SIG_BLOCK, &wanted, &mask_before_);

@@ -8,8 +8,8 @@
 
 namespace ddprun::launch {
 
-// While it lives, SIGINT, SIGTERM and SIGCHLD are blocked in this thread and read here, and SIGPIPE is ignored. Threads
-// that already run still receive them, so construct it while there is only one thread.
+// While it lives, SIGINT, SIGTERM, SIGUSR1 and SIGCHLD are blocked in this thread and read here, and SIGPIPE is
+// ignored. Threads that already run still receive them, so construct it while there is only one thread.
 class Signals {
  public:
   Signals();  // throws Error(failure)

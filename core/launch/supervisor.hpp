@@ -32,7 +32,7 @@ struct Job {
   std::function<void(Job& job, int restart)> before_restart;
   int max_restarts = 0;                   // the same on all nodes
   std::string log_dir;                    // for rank<N>.log with all output of a rank; "" for no logs
-  std::chrono::milliseconds grace{5000};  // time between a SIGINT or SIGTERM and the ranks' own exit
+  std::chrono::milliseconds grace{5000};  // time between a signal to stop and the ranks' own exit
 };
 
 // Runs the job to its end and returns its exit code. Creates and removes the job's private folder. Opens no socket if
@@ -46,8 +46,9 @@ struct Job {
 //  - The first rank that fails (a signal, an exit code other than 0, a reported failure, or stopped for 2 s) ends the
 //    job within half a second. The last line names rank, host, pid, step, phase, bucket and cause of the first failure,
 //    not of those that followed from it. A signal gives exit code 5, otherwise it is the code of the first cause.
-//  - First SIGINT or SIGTERM: the ranks finish a common step and save, for at most `grace`; before the first step they
-//    end immediately. The exit code is 130 or 143. A second signal ends the job immediately.
+//  - First SIGINT, SIGTERM or SIGUSR1: the ranks finish a common step and save, for at most `grace`; before the first
+//    step they end immediately. The exit code is 130 for SIGINT, otherwise 143. A second SIGINT or SIGTERM ends the job
+//    immediately. If a rank stops the others because it received such a signal itself, the exit code is 143.
 //  - Processes that a rank starts end with it if they stay in its process group, even if the launcher is killed.
 // Several nodes: the launcher of node 0 hosts the store in which nodes and ranks meet, at master_addr:master_port.
 // Ranks are numbered by node rank. Every launcher reports the same first cause and returns the same exit code. A node

@@ -14,7 +14,8 @@ struct World {
   int rank = 0;
   int size = 1;
   int local_rank = 0;
-  int local_size = 1;        // ranks on this host; 0 if the launcher does not say, until locate()
+  int local_size = 1;  // ranks on this host; 0 if the launcher does not say, until locate()
+  int cores = 0;  // this rank's part of the host's cores, set by share_cores(); 0: 1/local_size of those it may use
   std::optional<int> nproc;  // the local_size that the command line demands
 
   std::string launcher = "ddprun";  // who started the ranks, for messages

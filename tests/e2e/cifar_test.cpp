@@ -53,7 +53,7 @@ TEST_CASE("ResNet-18 memorises 200 images") {
   const auto summary = train("cifar10_resnet18_single_laptop.toml", images,
                              {"data.options.samples=200", "data.options.test_samples=200", "data.batch_size=40",
                               "data.options.random_crop=0", "data.options.random_flip=false", "optimizer.name=adam",
-                              "optimizer.lr=3e-4", "train.epochs=12", "checkpoint.every=0"});
+                              "optimizer.lr=3e-4", "train.epochs=12", "checkpoint.every_epochs=0"});
   CHECK(summary.at("test.accuracy").get<double>() > 0.95);
 }
 

@@ -130,7 +130,7 @@ TEST_CASE("SIGINT: the ranks finish a common step, commit it, and the job ends w
   const auto [place, at_work, result] = stop_by(SIGINT);
   CHECK(result.code == 130);
   std::smatch match;
-  REQUIRE(std::regex_search(result.err, match, std::regex("ddprun: stopping after step (\\d+)")));
+  REQUIRE(std::regex_search(result.err, match, std::regex("ddprun: stopping after step (\\d+)\n")));
   CHECK(last_line(result.err) == "ddprun: interrupted; all ranks stopped");
   check_nothing_left(at_work, *place);
   const auto run = place->new_run();

@@ -1,13 +1,12 @@
 // Ranks that MPI's launcher starts, or that get only the variables of env://, give the results of ddprun's own
 // launcher.
 #include <doctest/doctest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <iostream>
+#include <algorithm>
+#include <regex>
+#include <thread>
 
+#include "e2e/mpirun.hpp"
 #include "e2e/over_backend.hpp"
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
@@ -16,34 +15,6 @@ using namespace ddprun::e2e;
 using namespace ddprun::testing;
 
 namespace {
-
-std::vector<std::string> under_mpirun(int ranks, const std::vector<std::string>& argv) {
-  std::vector<std::string> command = {"/usr/bin/env", "mpirun"};
-  if (geteuid() == 0) command.push_back("--allow-run-as-root");
-  command.insert(command.end(), {"--oversubscribe", "--bind-to", "none", "-n", std::to_string(ranks)});
-  command.insert(command.end(), argv.begin(), argv.end());
-  return command;
-}
-
-bool has_mpirun() {
-  if (std::system("command -v mpirun >/dev/null") == 0) return true;
-  std::cout << "skipped: there is no mpirun on PATH (openmpi-bin)\n";
-  return false;
-}
-
-// A port of this host that is free now.
-int free_port() {
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  const bool bound = bind(listener, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
-                     getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0;
-  close(listener);
-  REQUIRE(bound);
-  return ntohs(address.sin_port);
-}
 
 void check_equal_to_own(Workplace& place, const std::string& config, const std::filesystem::path& theirs, int ranks) {
   const auto own = place.run(place.training(config, {"launch.nproc=" + std::to_string(ranks)}));
@@ -80,6 +51,32 @@ TEST_CASE("mpirun -n 1 starts one ddprun, which starts its own ranks") {
   const auto result = place.run(under_mpirun(1, place.training(place.config(kExperiment), {"launch.nproc=2"})));
   REQUIRE_MESSAGE(result.code == 0, result.err);
   CHECK(summary_of(place.new_run()).at("world") == 2);
+}
+
+// The threads of rank 0, from the banner of a run of two ranks.
+int threads_under_mpirun(const std::string& bind, const std::vector<std::string>& variables) {
+  Workplace place;
+  std::string text = kExperiment;
+  const std::string config = place.config(text.replace(text.find("threads = 1"), 11, "threads = 0"));
+  std::vector<std::string> argv = {"/usr/bin/env"};
+  argv.insert(argv.end(), variables.begin(), variables.end());
+  const auto program = place.training(config, {"train.steps=2"});
+  argv.insert(argv.end(), program.begin(), program.end());
+  const auto result = place.run(under_mpirun(2, argv, bind));
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  std::smatch match;
+  REQUIRE_MESSAGE(std::regex_search(result.err, match, std::regex("cpu, (\\d+) threads? per rank")), result.err);
+  return std::stoi(match[1]);
+}
+
+TEST_CASE("ranks that are bound to cores of their own do not divide them again; ranks that share cores do") {
+  if (!has_mpirun()) return;
+  const std::string preload = "LD_PRELOAD=" FAKE_CORES;
+  CHECK(threads_under_mpirun("none", {preload, "FAKE_CORES=4", "FAKE_CORES_APART=1"}) == 4);
+  CHECK(threads_under_mpirun("none", {preload, "FAKE_CORES=4", "FAKE_CORES_APART=0"}) == 2);
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  CHECK(threads_under_mpirun("none", {}) == std::max(1, cores / 2));
+  CHECK(threads_under_mpirun("core", {}) == 1);
 }
 
 TEST_CASE("RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are enough") {

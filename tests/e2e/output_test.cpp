@@ -161,8 +161,10 @@ TEST_CASE("the newest `keep` checkpoints are kept, one per epoch") {
     return steps;
   };
   CHECK(steps_of_commits({"checkpoint.keep=3"}) == std::vector<int64_t>{40, 60, 80});
-  CHECK(steps_of_commits({"checkpoint.every=0"}) == std::vector<int64_t>{80});
-  CHECK(steps_of_commits({"checkpoint.every=3", "checkpoint.keep=9"}) == std::vector<int64_t>{60, 80});
+  CHECK(steps_of_commits({"checkpoint.every_epochs=0"}) == std::vector<int64_t>{80});
+  CHECK(steps_of_commits({"checkpoint.every_epochs=3", "checkpoint.keep=9"}) == std::vector<int64_t>{60, 80});
+  CHECK(steps_of_commits({"checkpoint.every_steps=25", "checkpoint.keep=9"}) ==
+        std::vector<int64_t>{20, 25, 40, 50, 60, 75, 80});
   CHECK(steps_of_commits({"train.steps=30", "checkpoint.keep=9"}) == std::vector<int64_t>{20, 30});
 }
 

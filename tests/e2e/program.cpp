@@ -1,5 +1,9 @@
 #include "e2e/program.hpp"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <sstream>
 #include <stdexcept>
@@ -87,11 +91,11 @@ void Job::wait_for_steps() {
   }
 }
 
-std::map<int, pid_t> Job::ranks(int world) const {
+std::map<int, pid_t> Job::ranks(int world, const std::string& variable) const {
   std::map<int, pid_t> ranks;
   eventually([&] {
     for (const pid_t child : children_of(launcher_.pid())) {
-      const std::string rank = variable_of(child, "DDPRUN_RANK");
+      const std::string rank = variable_of(child, variable);
       if (!rank.empty()) ranks[std::stoi(rank)] = child;
     }
     return ranks.size() == static_cast<std::size_t>(world);
@@ -118,6 +122,19 @@ std::set<std::string> mapped_files(pid_t pid, const fs::path& within) {
     if (path.starts_with((within / "").string()) || path.starts_with("/dev/shm/")) files.insert(path);
   }
   return files;
+}
+
+int free_port() {
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  const bool bound = bind(listener, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
+                     getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0;
+  close(listener);
+  if (!bound) throw std::runtime_error("no port is free");
+  return ntohs(address.sin_port);
 }
 
 std::string program() {

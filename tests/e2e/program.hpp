@@ -52,8 +52,9 @@ class Job {
   testing::Process& launcher() { return launcher_; }
   // Waits until rank 0 has reported a step of the training. Throws after half a minute.
   void wait_for_steps();
-  // The ranks' pids, found through their environment. Throws if there are not `world` of them after a while.
-  std::map<int, pid_t> ranks(int world) const;
+  // The ranks' pids, found through this variable of their environment. Throws if there are not `world` of them after a
+  // while.
+  std::map<int, pid_t> ranks(int world, const std::string& variable = "DDPRUN_RANK") const;
   // All descendants of the launcher.
   std::vector<pid_t> descendants() const;
 
@@ -63,6 +64,9 @@ class Job {
 
 // Files below `within` or in /dev/shm that the process has mapped.
 std::set<std::string> mapped_files(pid_t pid, const std::filesystem::path& within);
+
+// A port of this host that is free now.
+int free_port();
 
 // The path of the program under test.
 std::string program();

@@ -129,6 +129,43 @@ void check_goes_on(const std::vector<std::string>& settings, int world) {
   }
 }
 
+// A run that commits every step ends as one that does not, and its commits resume bit for bit.
+void check_each_commit_goes_on(const std::vector<std::string>& settings, int world) {
+  CAPTURE(world);
+  Runs runs(settings, world);
+  const auto whole = runs.train({"train.epochs=3"});
+  const auto many =
+      runs.train({"train.epochs=3", "checkpoint.every_steps=1", "checkpoint.every_epochs=0", "checkpoint.keep=100"});
+  const auto commits = commits_of(many);
+  REQUIRE(commits.size() == 30);
+  CHECK(runs.read(many, 1).weights == runs.read(whole, 1).weights);
+  for (const std::size_t index : {0, 4, 12, 16}) {
+    CAPTURE(commits[index].step);
+    const auto resumed = runs.train({"train.epochs=3", "checkpoint.resume=" + commits[index].path});
+    const Trained a = runs.read(whole, commits[index].step + 1), b = runs.read(resumed, 0);
+    for (int rank = 0; rank < world; ++rank) CHECK(a.steps[rank] == b.steps[rank]);
+    CHECK(a.weights == b.weights);
+    CHECK(a.epochs.back() == b.epochs.back());
+  }
+}
+
+TEST_CASE("checkpoints by steps resume bit for bit from the middle of an epoch, on one rank and on two") {
+  check_each_commit_goes_on({"optimizer.name=adam"}, 1);
+  check_each_commit_goes_on({"strategy.kind=ddp", "optimizer.momentum=0.9", "train.schedule=cosine"}, 2);
+}
+
+TEST_CASE("checkpoints by time are written while the run trains") {
+  Runs runs({"strategy.kind=ddp", "checkpoint.every_epochs=0", "checkpoint.every_time=100ms"}, 2);
+  Job job(runs.place(),
+          runs.place().training(runs.config(), {"strategy.kind=ddp", "launch.nproc=2", "checkpoint.every_epochs=0",
+                                                "train.epochs=1000000", "checkpoint.every_time=100ms"}));
+  job.wait_for_steps();
+  const auto run = runs.place().new_run();
+  const auto count = [&] { return commits_of(run).size(); };
+  CHECK(eventually([&] { return count() >= 3; }, std::chrono::seconds(60)));
+  job.launcher().send(SIGKILL);
+}
+
 TEST_CASE("single resumes bit for bit, with SGD's momentum and with Adam, fused and not") {
   for (const char* fused : {"true", "false"}) {
     const std::string setting = std::string("optimizer.fused=") + fused;
@@ -190,6 +227,42 @@ TEST_CASE("latest is the newest run of this name that has a checkpoint") {
   CHECK(again.code == 0);
   CHECK(
       contains(again.err, "resuming from " + file + ": step 10, at the end of epoch 1; with train.epochs = 2 (was 1)"));
+}
+
+TEST_CASE("auto: one command starts a run, resumes it, and ends with 0 when nothing is left to train") {
+  for (const int world : {1, 2}) {
+    CAPTURE(world);
+    Runs runs({world == 1 ? "strategy.kind=single" : "strategy.kind=ddp", "checkpoint.resume=auto"}, world);
+    const auto first = runs.start({"train.steps=14"});
+    REQUIRE_MESSAGE(first.code == 0, first.err);
+    CHECK_MESSAGE(contains(first.err, "no run of \"exp\" with a checkpoint lies in " + runs.place().runs().string() +
+                                          ": this is a new run"),
+                  first.err);
+    const auto broken = runs.place().new_run();
+    const auto second = runs.start({"train.epochs=2"});
+    REQUIRE_MESSAGE(second.code == 0, second.err);
+    CHECK_MESSAGE(contains(second.err, "resuming from " + commits_of(broken).back().path + ": step 14"), second.err);
+    const auto resumed = runs.place().new_run();
+    CHECK(steps_of(resumed, world - 1).front().at("step") == 15);
+    const auto third = runs.start({"train.epochs=2"});
+    CHECK(third.code == 0);
+    CHECK(third.err == "ddprun: nothing is left to train: " + commits_of(resumed).back().path + " has 2 epochs\n");
+    CHECK(third.out.empty());
+    CHECK_THROWS(runs.place().new_run());  // there is none
+    const auto more = runs.train({"train.epochs=3"});
+    CHECK(steps_of(more, 0).front().at("step") == 21);
+    const auto other = runs.start({"train.epochs=1", "experiment.name=other"});
+    CHECK_MESSAGE(contains(other.err, "this is a new run"), other.err);
+  }
+}
+
+TEST_CASE("auto does not resume a run that ended by early stop") {
+  Runs runs({"checkpoint.resume=auto", "train.early_stop=train.loss", "train.min_delta=1000", "train.patience=1"}, 1);
+  const auto ended = runs.train({"train.epochs=9"});
+  REQUIRE(summary_of(ended).at("stopped") == "early_stop");
+  const auto again = runs.start({"train.epochs=9"});
+  CHECK(again.code == 0);
+  CHECK(again.err == "ddprun: nothing is left to train: train.early_stop has ended " + ended.string() + "\n");
 }
 
 TEST_CASE("an interrupted run prints how to resume, and the resumed run equals one that was not interrupted") {

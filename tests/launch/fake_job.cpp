@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -49,7 +50,7 @@ void pause_for(const std::string& ms) {
   while (true) pause();
 }
 
-// Steps as a trainer makes them: publish, work, synchronise with the others, check whether to stop.
+// Steps as a trainer makes them: publish, work, exchange with the others whether to stop.
 void train(Self& self, long steps) {
   static long done = 0;  // by earlier actions
   const long first = done + 1;
@@ -58,12 +59,11 @@ void train(Self& self, long steps) {
     self.table->set(self.world.local_rank, {step, Phase::forward, -1});
     std::this_thread::sleep_for(milliseconds(1 + (step + self.world.rank) % 3));
     self.table->set(self.world.local_rank, {step, Phase::allreduce, 0});
-    self.store->allgather("step" + std::to_string(step), self.world.rank, self.world.size, "", milliseconds(60000));
-    const auto last = self.table->stop_after();
-    if (last != 0 && step >= last) {
-      print(stdout, "stopped after " + std::to_string(step) + "\n");
-      return;
-    }
+    const auto requests = self.store->allgather("step" + std::to_string(step), self.world.rank, self.world.size,
+                                                self.table->stop_requested() ? "stop" : "", milliseconds(60000));
+    if (std::count(requests.begin(), requests.end(), "stop") == 0) continue;
+    print(stdout, "stopped after " + std::to_string(step) + "\n");
+    return;
   }
 }
 
@@ -125,8 +125,9 @@ const std::map<std::string, Action>& actions() {
        }},
       {"stop",
        [](Self& self, const std::string&) {
-         while (self.table->stop_after() == 0) pause_for("1");
+         while (!self.table->stop_requested()) pause_for("1");
        }},
+      {"request", [](Self& self, const std::string&) { self.table->request_stop(); }},
       {"train", [](Self& self, const std::string& steps) { train(self, std::stol(steps)); }},
       {"grandchild", [](Self&, const std::string& file) { start_grandchild(file); }},
       {"flood", [](Self&, const std::string& megabytes) { flood(megabytes); }},

@@ -13,8 +13,8 @@ namespace {
 
 using namespace ddprun::launch::testing;
 
-TEST_CASE("SIGINT and SIGTERM let the ranks finish a common step") {
-  for (const auto& [signal, code] : {std::pair{SIGINT, 130}, {SIGTERM, 143}}) {
+TEST_CASE("SIGINT, SIGTERM and SIGUSR1 let the ranks finish a common step") {
+  for (const auto& [signal, code] : {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGUSR1, 143}}) {
     FakeJob job(3, {"0:at=1,0", "0:print=ready", "*:train=1000000"});
     REQUIRE(eventually([&] { return contains(job->out(), "ready"); }));
     std::this_thread::sleep_for(milliseconds(50));
@@ -22,8 +22,8 @@ TEST_CASE("SIGINT and SIGTERM let the ranks finish a common step") {
     const auto result = job->wait();
     CHECK(result.code == code);
     std::smatch match;
-    REQUIRE(std::regex_search(result.err, match,
-                              std::regex("ddprun: stopping after step (\\d+) \\(again to end at once\\)")));
+    CHECK(contains(result.err, "ddprun: stopping: the ranks finish a common step and save (again to end at once)"));
+    REQUIRE(std::regex_search(result.out, match, std::regex("stopped after (\\d+)\n")));
     CHECK(count_of(result.out, "stopped after " + match[1].str() + "\n") == 3);
     CHECK(!contains(result.err, "failed"));
     CHECK(job.folder_gone());
@@ -42,6 +42,28 @@ TEST_CASE("a second signal immediately ends ranks that do not end by themselves"
   CHECK(std::chrono::steady_clock::now() - begin < kSlack);  // far below the grace of 60 s
   CHECK(result.code == 130);
   CHECK(contains(last_line(result.err), "interrupted; the ranks were killed"));
+}
+
+TEST_CASE("a second SIGUSR1 is the same request; SIGTERM after it ends the ranks immediately") {
+  FakeJob job(2, {"*:at=3,0", "0:print=ready", "*:hang"});
+  REQUIRE(eventually([&] { return contains(job->out(), "ready"); }));
+  job->send(SIGUSR1);
+  REQUIRE(eventually([&] { return contains(job->err(), "again to end at once"); }));
+  job->send(SIGUSR1);
+  std::this_thread::sleep_for(milliseconds(200));
+  CHECK(is_alive(job->pid()));
+  job->send(SIGTERM);
+  const auto result = job->wait(kSlack);
+  CHECK(result.code == 143);
+  CHECK(contains(last_line(result.err), "terminated; the ranks were killed"));
+}
+
+TEST_CASE("ranks that stop because one of them received a signal end the job as terminated") {
+  FakeJob job(2, {"*:at=3,0", "1:request"});
+  const auto result = job->wait();
+  CHECK(result.code == 143);
+  CHECK(last_line(result.err) == "ddprun: terminated; all ranks stopped");
+  CHECK(job.folder_gone());
 }
 
 TEST_CASE("ranks that do not stop are killed when the grace is over") {

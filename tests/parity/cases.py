@@ -20,7 +20,7 @@ COMMON = {
     "train.clip_norm": 0.0,
     "train.schedule": "none",
     "train.warmup": 0,
-    "checkpoint.every": 0,
+    "checkpoint.every_epochs": 0,
 }
 DDP = {"strategy.kind": "ddp", "strategy.sync_buffers": True, "comm.backend": "gloo", "comm.algorithm": "ring"}
 SINGLE = {"strategy.kind": "single"}

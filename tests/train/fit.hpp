@@ -54,7 +54,7 @@ struct Saved final : Checkpointer {
 struct Job {
   std::optional<int64_t> epochs, steps;
   bool evaluate = true;
-  int64_t checkpoint_every = 1;
+  CheckpointRule checkpoint = {};
   std::string best = {};
   int64_t balance_steps = 0;
   EarlyStopRule early_stop = {};
@@ -116,7 +116,7 @@ struct Fit {
   }
   // Makes the trainer of such a job and passes it to `use`.
   void with_trainer(const Job& job, Strategy& strategy, RankGroup ranks, const std::function<void(Trainer&)>& use) {
-    CheckpointCallback checkpoints(saved, job.checkpoint_every);
+    CheckpointCallback checkpoints(saved, job.checkpoint);
     BestWeights best(saved, job.best);
     LoadBalance balance(job.balance_steps, [this](const auto& samples) { notes.samples_per_rank = samples; });
     EarlyStop early_stop(job.early_stop);

@@ -147,7 +147,7 @@ TEST_CASE_FIXTURE(OnSideStream, "between replays the host waits for single event
     records.emplace_back(ddprun_fake_gpu_record());
     ddprun_fake_gpu_forget();
   };
-  one.fit.run_single({std::nullopt, 11, false, 0});
+  one.fit.run_single({std::nullopt, 11, false, {0}});
   int replays = 0;
   for (const std::string& record : records) {
     const auto has = [&](const char* text) { return record.find(text) != std::string::npos; };
@@ -193,7 +193,7 @@ TEST_CASE_FIXTURE(OnSideStream, "a replay that does not end is aborted at the ti
   one.fit.graph = &graph;
   one.fit.timeout = std::chrono::milliseconds(200);
   CHECK(error_of([&] {
-          one.fit.run_ddp({std::nullopt, 5, false, 0}, backend);
+          one.fit.run_ddp({std::nullopt, 5, false, {0}}, backend);
         }) ==
         "5: the CUDA graph of a step has not ended within 200 ms: a rank that hangs or is gone, or a step that takes "
         "longer than comm.timeout");
@@ -215,9 +215,7 @@ TEST_CASE_FIXTURE(OnSideStream,
       if (ends && is_waited_for) fake_gpu::finish(graph.work);
     };
     one.fit.timeout = std::chrono::seconds(60);
-    CHECK(error_of([&] {
-            one.fit.run_ddp({std::nullopt, 5, false, 0}, backend);
-          }) == "5: the backend has failed");
+    CHECK(error_of([&] { one.fit.run_ddp({std::nullopt, 5, false, {0}}, backend); }) == "5: the backend has failed");
     fake_gpu::finish(graph.work);
   }
 }

@@ -12,7 +12,7 @@ std::optional<ExitCode> Stop::asked() {
   for (auto signal = signals_.next(); signal; signal = signals_.next()) {
     if (asked_) continue;
     if (*signal == SIGINT) asked_ = ExitCode::interrupted;
-    if (*signal == SIGTERM) asked_ = ExitCode::terminated;
+    if (*signal == SIGTERM || *signal == SIGUSR1) asked_ = ExitCode::terminated;
   }
   return asked_;
 }

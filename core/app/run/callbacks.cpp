@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/log.hpp"
+#include "launch/stop_signals.hpp"
 #include "train/loop/data_loader.hpp"
 
 namespace ddprun::run {
@@ -60,15 +61,15 @@ void ConsoleProgress::on_batch_weights(const std::vector<int64_t>& samples) {
 }
 
 void LauncherLink::on_phase(Phase phase, int64_t step, int bucket) {
+  if (progress_.step == 0 && step > 0) launch::defer_stop_signals();
   progress_ = {step, phase, bucket};
   if (table_ != nullptr) table_->set(local_rank_, progress_);
 }
 
-bool LauncherLink::should_stop(int64_t step) {
-  if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) return true;
-  if (table_ == nullptr) return false;
-  const int64_t last = table_->stop_after();
-  return last != 0 && step >= last;
+ExitCode LauncherLink::stop_requested() const {
+  const ExitCode signal = launch::stop_signal();
+  if (signal != ExitCode::ok) return signal;
+  return table_ != nullptr && table_->stop_requested() ? ExitCode::terminated : ExitCode::ok;
 }
 
 std::string LauncherLink::where() const {

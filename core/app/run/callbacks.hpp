@@ -1,13 +1,13 @@
 // The command's callbacks: records, console output, and the launcher's progress table.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "console/console.hpp"
 #include "console/progress_bar.hpp"
+#include "ddprun/error.hpp"
 #include "launch/progress.hpp"
 #include "record/recorder.hpp"
 #include "train/loop/callback.hpp"
@@ -49,15 +49,16 @@ class ConsoleProgress final : public train::Callback {
   console::StepLine line_;
 };
 
-// Reports the current step and phase to the launcher, and stops if the launcher or a signal requests it.
+// Reports the current step and phase to the launcher. From the first step on, signals to stop are deferred.
 class LauncherLink final : public train::Callback {
  public:
-  // table: null unless our own launcher watches. stop: set by a signal in a run without launcher; may be null.
-  LauncherLink(int local_rank, launch::ProgressTable* table, const std::atomic<bool>* stop)
-      : local_rank_(local_rank), table_(table), stop_(stop) {}
+  // table: null unless our own launcher watches.
+  LauncherLink(int local_rank, launch::ProgressTable* table) : local_rank_(local_rank), table_(table) {}
 
   void on_phase(Phase phase, int64_t step, int bucket) override;
-  bool should_stop(int64_t step) override;
+
+  // Whether a signal to this process, or our own launcher, requests a stop; train::AgreementOptions describes the code.
+  ExitCode stop_requested() const;
 
   // The current step and phase for error messages: "step 57 phase backward".
   std::string where() const;
@@ -65,7 +66,6 @@ class LauncherLink final : public train::Callback {
  private:
   const int local_rank_;
   launch::ProgressTable* const table_;
-  const std::atomic<bool>* const stop_;
   launch::Progress progress_;
 };
 

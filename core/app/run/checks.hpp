@@ -21,8 +21,10 @@ void check(const config::Loaded& loaded, const plugin::Registry& registry, std::
 // GPU. Throws as check_devices() does.
 int ranks_of(const config::Loaded& loaded);
 
-// Replaces checkpoint.resume by the path of a model file: the newest commit of a folder; for "latest", that of the
-// newest run of this name that has one. Does nothing without the key. Throws Error(usage) with the place in the config.
-void find_resume(config::Loaded& loaded);
+// Replaces checkpoint.resume by the path of a model file: the newest commit of a folder; for "latest" and "auto", that
+// of the newest run of this name in experiment.output that has one. If there is none, "auto" becomes "", a new run, and
+// this is logged. False if "auto" finds a training that is at its end already: logged in one line. Does nothing without
+// the key. Throws Error(usage) with the place in the config.
+bool find_resume(config::Loaded& loaded);
 
 }  // namespace ddprun::run

@@ -22,8 +22,8 @@ struct Group {
   std::unique_ptr<CommBackend> backend;             // under ddp; the single-process backend for world size 1
 };
 
-// Where the ranks meet: null for world size 1. Finds out which ranks share this host, if the launcher did not say.
-// Collective. Throws Error(rendezvous).
+// Where the ranks meet: null for world size 1. Finds out which ranks share this host and its cores, if another
+// launcher started them. Collective. Throws Error(rendezvous).
 std::unique_ptr<launch::Store> open_store(launch::World& world, std::chrono::milliseconds timeout);
 
 // Checks that all ranks run the same experiment with the same plugins; Error(rendezvous) names the first difference.

@@ -144,11 +144,13 @@ std::string log_dir(const config::Experiment& experiment, const std::string& run
   return experiment.launch.log_dir.empty() ? run_dir : experiment.launch.log_dir;
 }
 
-void run_rank(RankOptions options, const plugin::Registry& registry) {
+ExitCode run_rank(RankOptions options, const plugin::Registry& registry) {
   keep_freed_memory();
   train::silence_profiler();
   launch::World& world = options.world;
-  auto store = open_store(world, milliseconds(options.loaded.experiment.launch.timeout));
+  const auto patience = milliseconds(options.loaded.experiment.launch.timeout);
+  auto store = open_store(world, patience);
+  if (!find_common_resume(options.loaded, world, store.get(), patience)) return ExitCode::ok;
   const std::vector<torch::Device> devices = choose_devices(options.loaded, world);
   Assembly assembly = assemble(std::move(options.loaded), registry);
   check_training_data(assembly, world.size);
@@ -164,7 +166,7 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
 
   record::Recorder recorder(folder.path(), world.rank);
   if (world.rank == 0) record::write_environment(folder.path(), record::collect_environment(versions(assembly)));
-  Session session(assembly, group, world, recorder, options.stop);
+  Session session(assembly, group, world, recorder);
   if (world.rank == 0) {
     log::plain(console::banner(describe(assembly, world, session.loader(), threads, folder.path())));
   }
@@ -174,11 +176,21 @@ void run_rank(RankOptions options, const plugin::Registry& registry) {
 
   record::Summary summary = fit(session, group, world, folder, recorder, timeout);
   complete(summary, assembly, world);
-  recorder.summary(summary);
-  if (world.rank == 0) print_results(summary, folder.path());
-  if (world.rank == 0 && summary.stopped == "interrupted") {
+  const auto report = [&] {
+    recorder.summary(summary);
+    if (world.rank != 0) return;
+    print_results(summary, folder.path());
+    if (summary.stopped != train::kInterrupted) return;
     log::always("to resume: " + options.command + " --set checkpoint.resume=" + folder.path());
+  };
+  if (session.stopped_by() == ExitCode::ok) {
+    report();
+    return ExitCode::ok;
   }
+  if (group.progress != nullptr) group.progress->request_stop();
+  // Many launchers end the job when the first rank has exited with such a code, so the ranks wait for the last report.
+  session.ranks().heartbeat_barrier("writing its summary", report);
+  return world.job_dir.empty() ? session.stopped_by() : ExitCode::ok;
 }
 
 }  // namespace ddprun::run

@@ -1,10 +1,10 @@
 // The life of one rank: assemble, rendezvous, train, report.
 #pragma once
 
-#include <atomic>
 #include <string>
 
 #include "config/experiment.hpp"
+#include "ddprun/error.hpp"
 #include "launch/world.hpp"
 #include "plugin/registry.hpp"
 
@@ -13,15 +13,15 @@ namespace ddprun::run {
 struct RankOptions {
   config::Loaded loaded;
   launch::World world;
-  std::string run_dir;                      // "": rank 0 creates it (a run without our launcher)
-  std::string command;                      // the command line that started the run, so that the user can repeat it
-  bool own_log = false;                     // true if no launcher writes this rank's log file
-  const std::atomic<bool>* stop = nullptr;  // set by a signal, in a run without launcher
+  std::string run_dir;   // "": rank 0 creates it (a run without our launcher)
+  std::string command;   // the command line that started the run, so that the user can repeat it
+  bool own_log = false;  // true if no launcher writes this rank's log file
 };
 
-// Runs the rank to its end: writes files into the run folder, and on rank 0 results to stdout. Throws Error; an error
-// in training names the step and the phase.
-void run_rank(RankOptions options, const plugin::Registry& registry);
+// Runs the rank to its end: writes files into the run folder, and on rank 0 results to stdout. Returns the exit code:
+// interrupted or terminated if the ranks stopped by a signal, equal on all ranks; under our own launcher, which returns
+// that code itself, ok. Throws Error; an error in training names the step and the phase.
+ExitCode run_rank(RankOptions options, const plugin::Registry& registry);
 
 // Creates the run folder and writes config.toml into it, with the actual number of ranks. Once per job.
 std::string prepare_run_dir(config::Experiment experiment, int world);

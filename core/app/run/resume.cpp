@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
+#include "base/log.hpp"
 #include "base/version.hpp"
 #include "config/continuation.hpp"
 #include "ddprun/error.hpp"
+#include "record/read.hpp"
 #include "record/run_dir.hpp"
+#include "train/loop/callback.hpp"
 #include "train/loop/position.hpp"
 #include "train/loop/weights.hpp"
 
@@ -16,6 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string kKey = "checkpoint.resume", kConfig = "config.";
+// What rank 0 sends to the others: this and a path, the end of the training, or an error message.
+const std::string kFrom = "from ", kEnd = "end";
 
 // The run folders of a name, newest first.
 std::vector<fs::path> runs_of(const config::Experiment::Identity& experiment) {
@@ -31,13 +37,16 @@ std::vector<fs::path> runs_of(const config::Experiment::Identity& experiment) {
   return runs;
 }
 
-checkpoint::Commit latest_commit(const config::Experiment::Identity& experiment) {
+std::optional<checkpoint::Commit> latest_commit(const config::Experiment::Identity& experiment) {
   for (const fs::path& run : runs_of(experiment)) {
     const auto commits = checkpoint::list_commits((run / "checkpoints").string());
     if (!commits.empty()) return newest_commit(run.string());
   }
-  throw Error(ExitCode::usage, "no run of \"" + experiment.name + "\" with a checkpoint lies in " + experiment.output +
-                                   "; leave it out for a run from the beginning, or name a run folder");
+  return std::nullopt;
+}
+
+std::string no_run(const config::Experiment::Identity& experiment) {
+  return "no run of \"" + experiment.name + "\" with a checkpoint lies in " + experiment.output;
 }
 
 // Runs `part` and puts the place in the config in front of its error.
@@ -61,6 +70,27 @@ bool complete(const checkpoint::File& state) {
 std::string word(const checkpoint::File& file, const std::string& key) {
   const auto found = file.metadata.find(key);
   return found == file.metadata.end() ? "" : found->second;
+}
+
+// "nothing is left to train: ..." if a run that resumes from this state is already at its end; otherwise "".
+std::string at_the_end(const config::Experiment::Train& plan, const checkpoint::File& state,
+                       const std::string& commit) {
+  const int64_t epochs = train::whole_of(state, "epoch") + (complete(state) ? 1 : 0);
+  const int64_t steps = train::whole_of(state, "step");
+  const bool ended = plan.epochs ? epochs >= *plan.epochs : steps >= plan.steps.value_or(0);
+  if (!ended) return "";
+  return "nothing is left to train: " + commit + " has " +
+         (plan.epochs ? several(epochs, "epoch") : several(steps, "step"));
+}
+
+// The same for the newest commit of a run, which train.early_stop may also have ended.
+std::string at_the_end(const config::Experiment::Train& plan, const checkpoint::Commit& commit) {
+  const std::string state = checkpoint::state_path(commit, 0);
+  if (std::string text = at_the_end(plan, checkpoint::read_safetensors(state), commit.path); !text.empty()) return text;
+  const fs::path run = fs::path(commit.path).parent_path().parent_path();
+  if (plan.early_stop.empty() || !fs::exists(run / "summary.json")) return "";
+  if (record::read_summary(run.string()).stopped != train::kEarlyStop) return "";
+  return "nothing is left to train: train.early_stop has ended " + run.string();
 }
 
 // One commit with all its files.
@@ -165,15 +195,9 @@ class Candidate {
 
   void check_end() {
     const auto& plan = assembly_.experiment().train;
-    const int64_t epochs = train::whole_of(shared_, "epoch") + (complete(shared_) ? 1 : 0);
-    const int64_t steps = train::whole_of(shared_, "step");
-    const std::string what = "nothing is left to train: " + commit_.path + " has ";
-    if (plan.epochs && epochs >= *plan.epochs) {
-      refuse("train.epochs", what + several(epochs, "epoch") + "; give more, or see it with ddprun evaluate");
-    }
-    if (plan.steps && steps >= *plan.steps) {
-      refuse("train.steps", what + several(steps, "step") + "; give more, or see it with ddprun evaluate");
-    }
+    const std::string text = at_the_end(plan, shared_, commit_.path);
+    if (text.empty()) return;
+    refuse(plan.epochs ? "train.epochs" : "train.steps", text + "; give more, or see it with ddprun evaluate");
   }
 
   std::string message() const {
@@ -211,15 +235,57 @@ checkpoint::Commit newest_commit(const std::string& folder) {
   return commits.back();
 }
 
-void find_resume(config::Loaded& loaded) {
-  std::string& resume = loaded.experiment.checkpoint.resume;
-  if (resume.empty()) return;
-  resume = at_key(loaded.sources, [&] {
-    if (resume == "latest") return latest_commit(loaded.experiment.experiment).path;
+bool find_resume(config::Loaded& loaded) {
+  const config::Experiment& experiment = loaded.experiment;
+  std::string resume = experiment.checkpoint.resume, end;
+  if (resume.empty()) return true;
+  resume = at_key(loaded.sources, [&]() -> std::string {
+    if (resume == "auto" || resume == "latest") {
+      const auto commit = latest_commit(experiment.experiment);
+      if (commit && resume == "auto") end = at_the_end(experiment.train, *commit);
+      if (commit) return commit->path;
+      if (resume == "auto") return "";
+      throw Error(ExitCode::usage,
+                  no_run(experiment.experiment) + "; leave it out for a run from the beginning, or name a run folder");
+    }
     if (fs::is_directory(resume)) return newest_commit(resume).path;
     if (fs::exists(resume)) return resume;
-    throw Error(ExitCode::usage, "no such file or folder; give a checkpoint, a run folder or \"latest\"");
+    throw Error(ExitCode::usage, "no such file or folder; give a checkpoint, a run folder, \"latest\" or \"auto\"");
   });
+  if (resume.empty()) log::info(no_run(experiment.experiment) + ": this is a new run");
+  if (!end.empty()) log::always("ddprun: " + end);
+  loaded.experiment.checkpoint.resume = resume;
+  return end.empty();
+}
+
+bool find_common_resume(config::Loaded& loaded, const launch::World& world, launch::Store* store,
+                        std::chrono::milliseconds timeout) {
+  std::string& resume = loaded.experiment.checkpoint.resume;
+  if (resume.empty() || store == nullptr) return find_resume(loaded);
+  const std::string key = "resume", seen = "resume seen by ";
+  if (world.rank != 0) {
+    const std::string found = store->get(key, timeout);
+    store->set(seen + std::to_string(world.rank), "");
+    if (found == kEnd) return false;
+    if (!found.starts_with(kFrom)) throw Error(ExitCode::usage, found);
+    resume = found.substr(kFrom.size());
+    return true;
+  }
+  // Rank 0 may host the store, so it does not end before the others have read what it found.
+  const auto wait_for_others = [&] {
+    for (int rank = 1; rank < world.size; ++rank) store->get(seen + std::to_string(rank), timeout);
+  };
+  try {
+    const bool more = find_resume(loaded);
+    store->set(key, more ? kFrom + resume : kEnd);
+    if (!more) wait_for_others();
+    return more;
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::rendezvous) throw;
+    store->set(key, error.what());
+    wait_for_others();
+    throw;
+  }
 }
 
 void prepare_resume(Assembly& assembly, int world) {

@@ -1,10 +1,13 @@
 // checkpoint.resume: finds the commit, and checks that this experiment can resume from it.
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "app/run/assembly.hpp"
 #include "checkpoint/folder.hpp"
+#include "launch/store.hpp"
+#include "launch/world.hpp"
 
 namespace ddprun::run {
 
@@ -12,9 +15,14 @@ namespace ddprun::run {
 // Error(usage) that names the folder if it has no commit.
 checkpoint::Commit newest_commit(const std::string& folder);
 
-// Loads the commit's weights into the model and sets assembly.resume; call it after find_resume() and assemble().
-// Throws Error(usage): for each key that makes it a different run, with the old and the new value; and for a commit
-// that is damaged, incomplete, in the middle of an epoch of another world size, or already at the end given by
+// find_resume() (checks.hpp) on rank 0, whose result all ranks take over. `store` is null for world size 1. Collective.
+// Throws on all ranks what find_resume() throws on rank 0.
+bool find_common_resume(config::Loaded& loaded, const launch::World& world, launch::Store* store,
+                        std::chrono::milliseconds timeout);
+
+// Loads the commit's weights into the model and sets assembly.resume; call it after find_common_resume() and
+// assemble(). Throws Error(usage): for each key that makes it a different run, with the old and the new value; and for
+// a commit that is damaged, incomplete, in the middle of an epoch of another world size, or already at the end given by
 // train.epochs or train.steps.
 void prepare_resume(Assembly& assembly, int world);
 

@@ -10,14 +10,16 @@
 
 namespace ddprun::run {
 
-Session::Session(Assembly& assembly, Group& group, const launch::World& world, record::Recorder& recorder,
-                 const std::atomic<bool>* stop)
+Session::Session(Assembly& assembly, Group& group, const launch::World& world, record::Recorder& recorder)
     : experiment_(assembly.experiment()),
       ranks_(rank_group(assembly, group)),
       parameters_(train::trainable_parameters(assembly.model->module())),
       optimizer_(train::make_optimizer(experiment_, parameters_, world.size)),
       loaders_(make_loaders(assembly, world)),
-      launcher_link_(world.local_rank, group.progress.get(), stop),
+      launcher_link_(world.local_rank, group.progress.get()),
+      agreement_({.stop_requested = [this] { return launcher_link_.stop_requested(); },
+                  .checkpoint_seconds = experiment_.checkpoint.every_time,
+                  .clock = {}}),
       record_writer_(recorder) {
   if (const int64_t steps = experiment_.log.parity_steps; steps > 0) {
     parity_ = std::make_unique<train::ParityLog>(recorder.run_dir(), world.rank, parameters_, steps);
@@ -75,8 +77,10 @@ std::vector<train::Callback*> Session::make_callbacks(const Assembly& assembly, 
   std::vector<train::Callback*> callbacks{&launcher_link_};
   const auto add = [&](train::Callback* callback) { callbacks.push_back(callback); };
 
-  checkpoints_ = std::make_unique<train::CheckpointCallback>(*checkpointer_, experiment_.checkpoint.every);
+  checkpoints_ = std::make_unique<train::CheckpointCallback>(
+      *checkpointer_, train::CheckpointRule{experiment_.checkpoint.every_epochs, experiment_.checkpoint.every_steps});
   add(checkpoints_.get());
+  add(&agreement_);
   if (world.rank == 0) {
     progress_ = std::make_unique<ConsoleProgress>(world.size, log_every, training.epochs.value_or(0));
   }

@@ -1,7 +1,6 @@
 // Session: all objects for training on one rank besides the model, made from the config.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "checkpoint/folder.hpp"
 #include "record/recorder.hpp"
 #include "train/device/device_graph.hpp"
+#include "train/loop/agreement.hpp"
 #include "train/loop/checkpointing.hpp"
 #include "train/loop/early_stop.hpp"
 #include "train/loop/load_balance.hpp"
@@ -27,14 +27,15 @@ namespace ddprun::run {
 // The members are in order of dependency. Constructor arguments must outlive it. Single-threaded.
 class Session {
  public:
-  // stop: set by a signal in a run without launcher; may be null.
-  Session(Assembly& assembly, Group& group, const launch::World& world, record::Recorder& recorder,
-          const std::atomic<bool>* stop);
+  Session(Assembly& assembly, Group& group, const launch::World& world, record::Recorder& recorder);
 
   Trainer& trainer() { return *trainer_; }
   const train::Tracer* tracer() const { return tracer_.get(); }  // null unless configured
+  const train::RankGroup& ranks() const { return ranks_; }
   const train::DataLoader& loader() const { return *loaders_.train; }
   const LauncherLink& launcher_link() const { return launcher_link_; }
+  // Why the ranks stopped; ok if no one requested it.
+  ExitCode stopped_by() const { return agreement_.stopped_by(); }
 
  private:
   void make_reducers(const Assembly& assembly, Group& group);
@@ -51,6 +52,7 @@ class Session {
   std::unique_ptr<checkpoint::CheckpointFolder> folder_;  // on rank 0
   // Callbacks; null if the config does not use them.
   LauncherLink launcher_link_;
+  train::Agreement agreement_;
   RecordWriter record_writer_;
   std::unique_ptr<ConsoleProgress> progress_;  // on rank 0
   std::unique_ptr<GpuWatch> gpu_watch_;        // on a GPU

@@ -77,6 +77,14 @@ class Callback {
     (void)step;
     return false;
   }
+  // True if a checkpoint must be written after this step. Asked after should_stop(), unless training stops. All ranks
+  // must get the same answer for the same step.
+  virtual bool needs_checkpoint(int64_t step) {
+    (void)step;
+    return false;
+  }
+  // After a step for which needs_checkpoint() returned true. All steps have been reported, and `state.at` is complete.
+  virtual void on_checkpoint(LoopState& state) { (void)state; }
   // Once, after the last epoch.
   virtual void on_fit_end(LoopState& state) { (void)state; }
 };
@@ -112,6 +120,13 @@ class CallbackList final : public Callback {
   }
   bool should_stop(int64_t step) override {
     return std::any_of(callbacks_.begin(), callbacks_.end(), [&](Callback* each) { return each->should_stop(step); });
+  }
+  bool needs_checkpoint(int64_t step) override {
+    return std::any_of(callbacks_.begin(), callbacks_.end(),
+                       [&](Callback* each) { return each->needs_checkpoint(step); });
+  }
+  void on_checkpoint(LoopState& state) override {
+    for (Callback* callback : callbacks_) callback->on_checkpoint(state);
   }
   void on_fit_end(LoopState& state) override {
     for (Callback* callback : callbacks_) callback->on_fit_end(state);

@@ -22,14 +22,15 @@ void CheckpointCallback::on_fit_start(LoopState& state) {
 
 void CheckpointCallback::on_epoch_trained(LoopState& state) {
   const int64_t epochs = state.at.epoch + 1;
-  if ((every_ > 0 && epochs % every_ == 0) || state.ends_after(epochs)) commit(state);
+  if ((rule_.every_epochs > 0 && epochs % rule_.every_epochs == 0) || state.ends_after(epochs)) commit(state);
 }
 
 void CheckpointCallback::on_fit_end(LoopState& state) {
-  if (state.stopped == kEarlyStop && committed_ != state.at.step) commit(state);
+  if (state.stopped == kEarlyStop) commit(state);
 }
 
 void CheckpointCallback::commit(LoopState& state) {
+  if (committed_ == state.at.step) return;
   const std::string doing = "saving a checkpoint";
   state.monitor.phase(Phase::checkpoint);
   state.ranks.heartbeat_barrier(doing, [&] { checkpointer_.save_state(state.at); });

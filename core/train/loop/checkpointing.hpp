@@ -32,26 +32,37 @@ class Checkpointer {
   virtual void save_best(int64_t step, int64_t epochs, double value) = 0;
 };
 
-// Resumes the training. Commits after every `every` epochs (0: only at the end) and when training ends. It commits
-// before the evaluation, so that an interrupted evaluation loses no progress. Must be first in the list of callbacks.
+// When to commit, besides the end of training.
+struct CheckpointRule {
+  int64_t every_epochs = 1;  // 0: not after epochs
+  int64_t every_steps = 0;   // 0: not after steps
+};
+
+// Resumes the training. Commits by the rule, when another callback needs a checkpoint, and when training ends. After an
+// epoch it commits before the evaluation, so that an interrupted evaluation loses no progress. Must be first in the
+// list of callbacks.
 class CheckpointCallback final : public Callback {
  public:
-  CheckpointCallback(Checkpointer& checkpointer, int64_t every) : checkpointer_(checkpointer), every_(every) {}
+  CheckpointCallback(Checkpointer& checkpointer, CheckpointRule rule) : checkpointer_(checkpointer), rule_(rule) {}
 
   void on_fit_start(LoopState& state) override;
+  bool needs_checkpoint(int64_t step) override { return rule_.every_steps > 0 && step % rule_.every_steps == 0; }
+  void on_checkpoint(LoopState& state) override { commit(state); }
   void on_epoch_trained(LoopState& state) override;
   // EarlyStop may end the training after on_epoch_trained(), so the last commit happens here.
   void on_fit_end(LoopState& state) override;
 
  private:
+  // Once per step.
   void commit(LoopState& state);
 
   Checkpointer& checkpointer_;
-  const int64_t every_;
+  const CheckpointRule rule_;
   int64_t committed_ = -1;  // the step of the last commit
 };
 
-// Keeps the weights of the best epoch by a metric (early_stop.hpp). Must come before EarlyStop in the list of callbacks.
+// Keeps the weights of the best epoch by a metric (early_stop.hpp). Must come before EarlyStop in the list of
+// callbacks.
 class BestWeights final : public Callback {
  public:
   BestWeights(Checkpointer& checkpointer, std::string metric)

@@ -86,6 +86,7 @@ record::EpochRecord TrainingLoop::train_epoch() {
   deps_.model.module().train();
   deps_.ranks.barrier();
   const Stopwatch clock;
+  double saving = 0;
   deps_.train.start(state_.at.epoch, state_.at.step_of_epoch);
   page_faults_.start(steps_here());
   monitor_.timer.restart();
@@ -97,15 +98,32 @@ record::EpochRecord TrainingLoop::train_epoch() {
     train_step(batch, wait.lap());
     if (callbacks_.should_stop(monitor_.step)) state_.stopped = kInterrupted;
     state_.stop = !state_.stopped.empty() || (deps_.plan.steps && monitor_.step >= *deps_.plan.steps);
+    if (!state_.stop && callbacks_.needs_checkpoint(monitor_.step)) saving += checkpoint();
   }
-  flush();
-  if (fused_ != nullptr) fused_->flush();
-  precision_.save(state_.at.numbers);
+  flush_state();
   page_faults_.stop(steps_here());
   monitor_.phase(Phase::barrier);
   deps_.ranks.barrier();
-  totals_.seconds += clock.total();
+  totals_.seconds += clock.total() - saving;
   return sum_epoch();
+}
+
+// Completes state_.at after the steps so far.
+void TrainingLoop::flush_state() {
+  flush();
+  if (fused_ != nullptr) fused_->flush();
+  precision_.save(state_.at.numbers);
+}
+
+// In the middle of an epoch. Returns the seconds that are no time of training.
+double TrainingLoop::checkpoint() {
+  flush_state();
+  const Stopwatch clock;
+  page_faults_.stop(steps_here());
+  callbacks_.on_checkpoint(state_);
+  page_faults_.start(steps_here());
+  monitor_.timer.restart();
+  return clock.total();
 }
 
 // Reading the first batch from a slow disk may take longer than a collective's timeout.

@@ -55,6 +55,8 @@ class TrainingLoop final : public Trainer {
   double set_rate();
   void report_or_defer(PendingStep step);
   void flush();
+  void flush_state();
+  double checkpoint();
   void report(const PendingStep& step);
   record::EpochRecord sum_epoch() const;
   void evaluate_epoch(record::EpochRecord& record);

@@ -40,7 +40,7 @@ class SpareModel final : public Model {
 };
 
 Job steps(int64_t count) {
-  return {std::nullopt, count, false, 0};
+  return {std::nullopt, count, false, {0}};
 }
 
 TEST_CASE("a batch is split in order, into parts that differ by at most one sample") {

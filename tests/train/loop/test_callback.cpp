@@ -24,6 +24,11 @@ struct Calls final : Callback {
     add("should_stop");
     return answers;
   }
+  bool needs_checkpoint(int64_t) override {
+    add("needs_checkpoint");
+    return answers;
+  }
+  void on_checkpoint(LoopState&) override { add("checkpoint"); }
   void on_fit_end(LoopState&) override { add("fit_end"); }
   void add(const std::string& call) { log.push_back(name + " " + call); }
 
@@ -46,7 +51,7 @@ TEST_CASE("a training of one step calls each function of each callback, in the o
   fit.run_single(epochs(1));
   std::vector<std::string> expected;
   for (const char* call : {"fit_start", "before_optimizer_step", "after_optimizer_step", "step_end", "should_stop",
-                           "epoch_trained", "epoch_end", "fit_end"}) {
+                           "needs_checkpoint", "epoch_trained", "epoch_end", "fit_end"}) {
     expected.push_back(std::string("a ") + call);
     expected.push_back(std::string("b ") + call);
   }

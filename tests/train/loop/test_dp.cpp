@@ -102,7 +102,7 @@ TEST_CASE("a batch smaller than the devices uses fewer of them") {
   DpFit<NetModel> fit(8, 11, 3);
   std::atomic<int> forwards{0};
   for (const auto& model : fit.owned) model->before_forward = [&] { ++forwards; };
-  fit.run({2, std::nullopt, false, 0});
+  fit.run({2, std::nullopt, false, {0}});
   check_close(losses(fit), losses(alone));
   CHECK(torch::allclose(fit.weights(), alone.weights(), 1e-5, 1e-6));
   CHECK(forwards == 2 * (3 * 2 + 1));
@@ -120,7 +120,7 @@ TEST_CASE("the parts of a batch are those of torch.chunk, the first the main dev
   fit.model->output_of = note(0);
   fit.owned[0]->output_of = note(1);
   fit.owned[1]->output_of = note(2);
-  fit.run({std::nullopt, 1, false, 0});
+  fit.run({std::nullopt, 1, false, {0}});
   CHECK(sizes == std::vector<int64_t>{3, 3, 1});
 }
 
@@ -139,14 +139,14 @@ TEST_CASE("with BatchNorm each device has its own statistics, and the main devic
   REQUIRE(means.size() == 4);
 
   DpFit<NormModel> fit(2, 20, 10);
-  fit.run({std::nullopt, 2, false, 0});
+  fit.run({std::nullopt, 2, false, {0}});
   const torch::Tensor main_after_1 = 0.1 * means[0];
   CHECK(torch::allclose(running_mean(*fit.model), 0.9 * main_after_1 + 0.1 * means[2], 1e-4, 1e-6));
   // The other device began step 2 with the main device's statistics; its updates are discarded at the next step.
   CHECK(torch::allclose(running_mean(*fit.owned[0]), 0.9 * main_after_1 + 0.1 * means[3], 1e-4, 1e-6));
 
   Fit<NormModel> alone(0, 1, 20, 10, Last::pad);
-  alone.run_single({std::nullopt, 2, false, 0});
+  alone.run_single({std::nullopt, 2, false, {0}});
   CHECK_FALSE(torch::allclose(running_mean(*alone.model), running_mean(*fit.model), 1e-3, 1e-4));
   CHECK(std::abs(alone.notes.steps[0].loss - fit.notes.steps[0].loss) > 1e-4);
 }
@@ -174,7 +174,7 @@ TEST_CASE("memory is counted in the first steps only, so that later ones have no
   fit.notes.at_phase = [&](Phase phase, int64_t) {
     if (phase == Phase::backward) counted.push_back(c10::GetCPUAllocator() != c10::GetDefaultCPUAllocator());
   };
-  const auto summary = fit.run({1, std::nullopt, false, 0});
+  const auto summary = fit.run({1, std::nullopt, false, {0}});
   CHECK(counted == std::vector<bool>{true, true, true, false});
   REQUIRE(summary.memory_by_device.size() == 2);
   CHECK(summary.memory_by_device[1] > 0);
@@ -199,7 +199,7 @@ TEST_CASE("half precision reaches every device") {
       return output;
     };
     fit.step.amp = amp;
-    fit.run({2, std::nullopt, false, 0});
+    fit.run({2, std::nullopt, false, {0}});
     return losses(fit);
   };
   const auto full = run(Amp::off);

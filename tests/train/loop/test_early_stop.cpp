@@ -51,7 +51,7 @@ TEST_CASE("a fit that ends early reports it and saves a checkpoint, on all ranks
           const auto backend = comm::join_good(rank);
           Fit<LineModel> fit(rank.rank(), 2, 20, 5, Last::pad);
           Job plan = epochs(9);
-          plan.checkpoint_every = 3;
+          plan.checkpoint.every_epochs = 3;
           plan.early_stop = {"train.loss", 1, 1e9};  // nothing improves on the first
           const auto summary = fit.run_ddp(plan, *backend);
           require(summary.stopped == "early_stop", "stopped");

@@ -66,7 +66,7 @@ TEST_CASE("within a step the host waits for no device") {
     if (phase == Phase::forward) ddprun_fake_gpu_forget();
     if (phase == Phase::data && step > 1) records.emplace_back(ddprun_fake_gpu_record());
   };
-  fit.run({std::nullopt, 3, false, 0});
+  fit.run({std::nullopt, 3, false, {0}});
   REQUIRE(records.size() == 2);
   for (std::size_t step = 0; step < records.size(); ++step) {
     CAPTURE(records[step]);

@@ -42,7 +42,7 @@ Fit<ModelType> fit_on(torch::Device device) {
 }
 
 Job steps(int64_t count) {
-  return {std::nullopt, count, false, 0};
+  return {std::nullopt, count, false, {0}};
 }
 
 bool same(double a, double b) {

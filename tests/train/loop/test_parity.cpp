@@ -24,7 +24,7 @@ constexpr auto kDeadline = std::chrono::seconds(60);
 constexpr double kEpsilon = std::numeric_limits<float>::epsilon();
 
 Job steps(int64_t count) {
-  return {std::nullopt, count, false, 0};
+  return {std::nullopt, count, false, {0}};
 }
 
 std::vector<NamedTensor> parameters_of(Fit<LineModel>& fit) {

@@ -24,7 +24,7 @@ TEST_CASE("the summary's peak memory and page faults are the maximum over the ra
           const auto backend = comm::join_good(rank);
           Fit<LineModel> fit(rank.rank(), 2, 40, 2, Last::pad);
           if (greedy) fit.notes.at_step = [] { testing::touch_pages(kPages); };
-          const auto summary = fit.run_ddp({std::nullopt, 10, false, 0}, *backend);
+          const auto summary = fit.run_ddp({std::nullopt, 10, false, {0}}, *backend);
           const int64_t own = record::peak_memory_bytes();
           require(greedy ? own >= before + kMore : own < before + kMore / 2, "a rank's own peak");
           require(summary.peak_memory_bytes >= before + kMore, "peak memory of the job");
@@ -36,14 +36,14 @@ TEST_CASE("the summary reports the bytes that a step allreduces, and the speed")
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
           Fit<LineModel> fit(rank.rank(), 2, 40, 2, Last::pad);
-          const auto summary = fit.run_ddp({std::nullopt, 3, false, 0}, *backend);
+          const auto summary = fit.run_ddp({std::nullopt, 3, false, {0}}, *backend);
           require(summary.comm_bytes == 3 * sizeof(float), "bytes");
           require(summary.comm_time > 0, "time");
           // 2 (n - 1) / n is 1 for two ranks.
           require(summary.comm_busbw == static_cast<double>(summary.comm_bytes) / summary.comm_time, "busbw");
         })) == "");
   Fit<LineModel> alone(0, 1, 40, 2, Last::pad);
-  const auto summary = alone.run_single({std::nullopt, 3, false, 0});
+  const auto summary = alone.run_single({std::nullopt, 3, false, {0}});
   CHECK(summary.comm_bytes == -1);
   CHECK(std::isnan(summary.comm_busbw));
 }

@@ -84,7 +84,7 @@ TEST_CASE("BatchNorm's statistics are rank 0's on every rank before each step, a
           Fit<NormModel> fit(rank.rank(), 2, 20, 5, Last::pad);
           DdpOptions options;
           options.sync_buffers = sync;
-          fit.run_ddp({std::nullopt, 2, false, 0}, *backend, options);
+          fit.run_ddp({std::nullopt, 2, false, {0}}, *backend, options);
           // After step 2 each rank has rank 0's (or its own) statistics of step 1, updated with its own batch of step
           // 2.
           std::vector<double> all(2);
@@ -145,7 +145,7 @@ TEST_CASE("a fit reports its phases, steps and epochs, and commits when due") {
 
 TEST_CASE("a plan of steps ends in the middle of an epoch, with a commit") {
   Fit<LineModel> fit(0, 1, 10, 4, Last::pad);
-  const auto summary = fit.run_single({std::nullopt, 4, true, 0});
+  const auto summary = fit.run_single({std::nullopt, 4, true, {0}});
   CHECK(summary.steps == 4);
   CHECK(fit.saved.steps == std::vector<int64_t>{4});
   CHECK(summary.test_loss > 0);

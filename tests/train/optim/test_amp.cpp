@@ -26,7 +26,7 @@ Fit<WatchedModel> fit_of(Amp amp, int rank = 0, int world = 1) {
 }
 
 Job steps(int64_t count) {
-  return {std::nullopt, count, false, 0};
+  return {std::nullopt, count, false, {0}};
 }
 
 TEST_CASE("in mixed precision activations have half precision, weights and gradients float32") {

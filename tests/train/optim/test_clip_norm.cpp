@@ -14,7 +14,7 @@ constexpr auto kDeadline = std::chrono::seconds(60);
 constexpr double kRate = 0.05;  // of Fit's optimizer
 
 Job one_step() {
-  return {std::nullopt, 1, false, 0};
+  return {std::nullopt, 1, false, {0}};
 }
 
 // The negative change of one step of gradient descent without a limit: rate * gradient.

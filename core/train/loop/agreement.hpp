@@ -1,0 +1,52 @@
+// Agreement: the ranks agree on what one of them alone may know: that training must stop, and that a checkpoint is due.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "ddprun/error.hpp"
+#include "train/loop/callback.hpp"
+
+namespace ddprun::train {
+
+struct AgreementOptions {
+  // Whether this rank knows of a request to stop: interrupted or terminated; ok for none. Called often; must not block.
+  std::function<ExitCode()> stop_requested = [] { return ExitCode::ok; };
+  double checkpoint_seconds = 0;  // between checkpoints, by rank 0's clock; 0: none by time
+  std::function<double()> clock;  // seconds; empty: the host's steady clock
+};
+
+// The number of steps until the next exchange, if `steps` steps since the last one took `seconds`: half a second of
+// training, but at least one step and at most twice `steps`.
+int64_t steps_to_next_exchange(int64_t steps, double seconds);
+
+// After some steps the ranks exchange what they know (one allgather of a few numbers), so all ranks get the same answer
+// for the same step. All compute the step of the next exchange from rank 0's clock. A rank without peers decides after
+// every step. An exchange takes place outside CUDA graphs, when no step is pending. Must come after CheckpointCallback
+// in the list of callbacks.
+class Agreement final : public Callback {
+ public:
+  explicit Agreement(AgreementOptions options);
+
+  void on_fit_start(LoopState& state) override;
+  bool needs_sync(int64_t step) override;
+  bool should_stop(int64_t step) override;
+  bool needs_checkpoint(int64_t step) override;
+
+  // Why the ranks stopped: interrupted or terminated. ok if they did not. Equal on all ranks.
+  ExitCode stopped_by() const { return stopped_by_; }
+
+ private:
+  void exchange(int64_t step);
+
+  const AgreementOptions options_;
+  LoopState* state_ = nullptr;
+  int64_t last_ = 0;  // the step of the last exchange
+  int64_t next_ = 0;
+  double last_time_ = 0;
+  double next_checkpoint_ = 0;
+  bool checkpoint_due_ = false;  // after step last_
+  ExitCode stopped_by_ = ExitCode::ok;
+};
+
+}  // namespace ddprun::train
