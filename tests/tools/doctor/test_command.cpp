@@ -1,0 +1,56 @@
+// The program as a user runs it.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "support/contains.hpp"
+#include "support/process.hpp"
+#include "support/read_file.hpp"
+#include "tree.hpp"
+
+using namespace ddprun::testing;
+
+namespace {
+
+ProcessResult doctor(std::vector<std::string> arguments, const std::vector<std::string>& variables = {}) {
+  arguments.insert(arguments.begin(), DOCTOR_PROGRAM);
+  return Process(arguments, variables).wait();
+}
+
+}  // namespace
+
+TEST_CASE("every group is in the table and in the JSON") {
+  const Tree tree;
+  const std::string file = tree.root() + "/doctor.json";
+  const auto result = doctor({"--json", file});
+  CHECK(result.err.empty());
+  const auto json = nlohmann::json::parse(read_file(file));
+  for (const char* group :
+       {"versions", "plugins", "cores", "memory", "NUMA", "GPUs", "network", "limits", "variables", "launcher"}) {
+    CAPTURE(group);
+    CHECK(contains(result.out, std::string("\n") + group));
+    bool found = false;
+    for (const auto& one : json.at("findings")) found = found || one.at("group") == group;
+    CHECK(found);
+  }
+  CHECK(nlohmann::json::parse(doctor({"--json", "-"}).out).at("findings").size() == json.at("findings").size());
+}
+
+TEST_CASE("the exit code is 1 if and only if there is an error") {
+  const Tree empty;
+  const auto fine = doctor({"--json", "-"}, {"DDPRUN_PLUGIN_PATH=" + empty.root(), "MASTER_PORT=29500"});
+  bool error = false;
+  for (const auto& one : nlohmann::json::parse(fine.out).at("findings")) error = error || one.at("state") == "error";
+  CHECK(fine.code == (error ? 1 : 0));
+  const auto wrong = doctor({}, {"MASTER_PORT=a port"});
+  CHECK(wrong.code == 1);
+  CHECK(contains(wrong.out, "set it to a whole number from 1 to 65535"));
+}
+
+TEST_CASE("wrong arguments and a file that cannot be written are one line each") {
+  CHECK(doctor({"--jsno", "x"}).err ==
+        "ddprun: unknown argument \"--jsno\" (did you mean \"--json\"?); see ddprun doctor --help\n");
+  const auto unwritable = doctor({"--json", "/nowhere/file"});
+  CHECK(unwritable.code == 1);
+  CHECK(contains(unwritable.err, "/nowhere/file"));
+}
