@@ -18,11 +18,6 @@
 namespace ddprun::doctor {
 namespace {
 
-std::string hostname() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
 // PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"
 std::string distribution(const std::string& root) {
   std::string name = line_after(text_of(root + "/etc/os-release"), "PRETTY_NAME=");
@@ -39,6 +34,11 @@ std::string compiler() {
 }
 
 }  // namespace
+
+std::string hostname() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
 
 std::vector<std::pair<std::string, std::string>> versions(const std::string& root) {
   return {{"ddprun", version()},

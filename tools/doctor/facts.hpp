@@ -49,7 +49,8 @@ struct Gpus {
   std::string driver_version;  // "580.65.06"
   std::string cuda;            // what the driver supports: "13.0"
   std::vector<Gpu> list;
-  std::string error;  // why there is no list
+  std::string error;    // why there is no list
+  bool hidden = false;  // CUDA_VISIBLE_DEVICES is empty or -1
 };
 
 struct Interface {

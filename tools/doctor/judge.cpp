@@ -150,6 +150,10 @@ std::vector<Finding> judge_numa(const std::vector<NumaNode>& nodes) {
 
 std::vector<Finding> judge_gpus(const Gpus& gpus) {
   Findings findings("GPUs");
+  if (gpus.hidden) {
+    findings.add(State::note, "driver", "CUDA_VISIBLE_DEVICES hides all GPUs", "unset it to examine and use them");
+    return std::move(findings).list();
+  }
   if (!gpus.driver && gpus.list.empty()) {
     findings.add(State::note, "driver", "no NVIDIA driver, no GPU",
                  "training on the CPU works without one; launch.device = \"cuda\" needs a GPU and its driver");

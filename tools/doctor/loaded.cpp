@@ -1,7 +1,9 @@
 // Plugins and GPUs: what is known only after a library is loaded. Each is loaded in a child process, so that one that
 // crashes or hangs is a finding, and this process stays free of LibTorch and CUDA.
 #include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "base/log.hpp"
 #include "cuda/driver.hpp"
@@ -88,6 +90,8 @@ std::vector<Plugin> plugins(const plugin::Registry& registry) {
 Gpus gpus(const std::string& root) {
   Gpus gpus;
   gpus.driver = cuda::driver_installed();
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  gpus.hidden = visible != nullptr && (*visible == '\0' || std::string_view(visible) == "-1");
   gpus.driver_version = kernel_driver(root);
   try {
     const json found = json::parse(launch::text_from_subprocess(describe_gpus, kLimit));

@@ -11,12 +11,14 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <map>
 
 #include "ddprun/error.hpp"
 #include "launch/subprocess.hpp"
 #include "launch/unique_fd.hpp"
 #include "tools/doctor/collect.hpp"
 #include "tools/doctor/files.hpp"
+#include "tools/doctor/socket_io.hpp"
 
 namespace ddprun::doctor {
 namespace {
@@ -104,12 +106,15 @@ std::vector<Interface> interfaces(const std::string& root) {
   std::vector<Interface> list;
   ifaddrs* all = nullptr;
   if (::getifaddrs(&all) != 0) return list;
+  std::map<std::string, int> fours;  // IPv4 addresses of each interface so far
   for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
     Interface& interface = find_or_add(list, one->ifa_name);
     interface.up = (one->ifa_flags & IFF_UP) != 0 && (one->ifa_flags & IFF_RUNNING) != 0;
     interface.loopback = (one->ifa_flags & IFF_LOOPBACK) != 0;
     const std::string address = address_text(one->ifa_addr);
-    if (!address.empty()) interface.addresses.push_back(address);
+    const bool four = !address.empty() && one->ifa_addr->sa_family == AF_INET;
+    if (four) interface.addresses.insert(interface.addresses.begin() + fours[one->ifa_name]++, address);
+    if (!four && !address.empty()) interface.addresses.push_back(address);
   }
   ::freeifaddrs(all);
   for (Interface& interface : list) interface.mtu = mtu_of(interface.name);
@@ -154,6 +159,17 @@ Resolved resolve(const std::string& name) {
     resolved.error = error.what();
   }
   return resolved;
+}
+
+// Connecting a UDP socket chooses the route and sends nothing.
+std::string address_towards(const std::string& name) {
+  constexpr int kAnyPort = 9;
+  const Resolved resolved = resolve(name);
+  for (const std::string& address : resolved.addresses) {
+    launch::UniqueFd socket;
+    if (connect_datagrams(address, kAnyPort, socket) == 0) return local_address(socket.get());
+  }
+  return "";
 }
 
 }  // namespace ddprun::doctor

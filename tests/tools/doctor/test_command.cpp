@@ -54,3 +54,28 @@ TEST_CASE("wrong arguments and a file that cannot be written are one line each")
   CHECK(unwritable.code == 1);
   CHECK(contains(unwritable.err, "/nowhere/file"));
 }
+
+TEST_CASE("--peers outside a job, and its options without it, are one line each") {
+  CHECK(contains(doctor({"--peers"}).err, "--peers tests between the ranks of a job: start it with a launcher"));
+  CHECK(doctor({"--peers"}).code == 2);
+  CHECK(doctor({"--port", "1"}).err == "ddprun: --port requires --peers; see ddprun doctor --help\n");
+  const auto other = doctor({"--peers"}, {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=a", "MASTER_PORT=1"});
+  CHECK(contains(other.err, "--peers: the ranks of env:// cannot meet in this version"));
+  CHECK(other.code == 2);
+}
+
+TEST_CASE("GPUs with their memory, without NVML, and hidden by CUDA_VISIBLE_DEVICES") {
+  const std::vector<std::string> two = {"LD_LIBRARY_PATH=" DDPRUN_BINARY_DIR "/tests/fakes/cuda", "DDPRUN_FAKE_GPUS=2"};
+  const auto with = [&](const std::string& variable) {
+    auto variables = two;
+    if (!variable.empty()) variables.push_back(variable);
+    const auto result = doctor({}, variables);
+    CHECK(result.err.empty());
+    return result.out;
+  };
+  CHECK(contains(with(""), "warning  Fake GPU 0, 8.00 GiB, 0000:01:00.0; 1.00 GiB in use"));
+  CHECK(contains(with(""), "ok       Fake GPU 1, 16.0 GiB"));
+  CHECK(contains(with(""), "for CUDA 13.0"));
+  CHECK(contains(with("DDPRUN_FAKE_NVML=18"), "NVML does not report its load"));
+  CHECK(contains(with("CUDA_VISIBLE_DEVICES="), "CUDA_VISIBLE_DEVICES hides all GPUs"));
+}

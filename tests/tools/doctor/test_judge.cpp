@@ -81,7 +81,8 @@ TEST_CASE("an ordinary host has nothing to correct") {
   CHECK(all_ok(judge_memory({16 * kGiB, 8 * kGiB, {}, {}})));
   CHECK(all_ok(judge_launcher({})));
   CHECK(all_ok(judge_variables({}, network(), {})));
-  CHECK(all_ok(judge_gpus({true, "580.65.06", "13.0", {{"NVIDIA H200", "0000:1b:00.0", 140 * kGiB, kGiB}}, ""})));
+  CHECK(
+      all_ok(judge_gpus({true, "580.65.06", "13.0", {{"NVIDIA H200", "0000:1b:00.0", 140 * kGiB, kGiB}}, "", false})));
 }
 
 TEST_CASE("memlock matters with RDMA") {
@@ -243,8 +244,8 @@ TEST_CASE("NUMA: several usable nodes are worth binding; one is not") {
 
 TEST_CASE("GPUs: none, a driver without its library, a GPU that is in use") {
   CHECK(brief(judge_gpus({}), "driver") == "note: no NVIDIA driver, no GPU");
-  CHECK(brief(judge_gpus({true, "580.65", "", {}, "no device"}), "driver") == "error: NVIDIA 580.65: no device");
-  Gpus found{true, "", "13.0", {{"NVIDIA H200", "0000:1b:00.0", 100 * kGiB, 60 * kGiB}}, ""};
+  CHECK(brief(judge_gpus({true, "580.65", "", {}, "no device", false}), "driver") == "error: NVIDIA 580.65: no device");
+  Gpus found{true, "", "13.0", {{"NVIDIA H200", "0000:1b:00.0", 100 * kGiB, 60 * kGiB}}, "", false};
   CHECK(brief(judge_gpus(found), "GPU 0") == "warning: NVIDIA H200, 100 GiB, 0000:1b:00.0; 60.0 GiB in use");
   found.list[0].in_use.reset();
   CHECK(brief(judge_gpus(found), "GPU 0").starts_with("note: "));
