@@ -27,9 +27,9 @@ using std::chrono::seconds;
 
 // A connection: the token, then requests. A number is 8 bytes, big-endian.
 //   ping             -> the clock, in nanoseconds since 1970
-//   stream, duration -> (the client sends bytes until the answer comes) the bytes that came, and their nanoseconds.
-//                       The server counts for `duration` milliseconds from the first byte on, so a slow network has
-//                       nothing to drain.
+//   stream, duration -> (the client sends bytes until the answer comes) the bytes that came, and in how many
+//                       nanoseconds. The server counts for `duration` milliseconds from the first byte on, so a slow
+//                       network has nothing to drain. The last request of a connection.
 constexpr char kPing = 'P';
 constexpr char kStream = 'S';
 
@@ -57,29 +57,24 @@ bool same(const std::string& a, const char* b) {
   return difference == 0;
 }
 
-// Counts what comes, and answers. The last request of a connection.
+// Counts what comes, and answers.
 void serve_stream(int fd) {
   uint64_t duration = 0;
   if (receive_all(fd, &duration, sizeof duration, Clock::now() + kTokenLimit) != 0) return;
   const milliseconds length(std::min(be64toh(duration), kLongestStream));
   std::vector<char> block(kBlock);
   uint64_t bytes = 0;
-  auto begin = Clock::now();
-  auto last = begin;
+  const auto begin = Clock::now();
   auto end = begin + length + seconds(1);  // for the first byte
   while (Clock::now() < end) {
     if (wait_for(fd, POLLIN, end) != 0) break;
     const ssize_t got = ::recv(fd, block.data(), block.size(), 0);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return;
     if (got < 0) continue;
-    last = Clock::now();
-    if (bytes == 0) {
-      begin = last;
-      end = begin + length;
-    }
+    if (bytes == 0) end = Clock::now() + length;
     bytes += static_cast<uint64_t>(got);
   }
-  const auto took = static_cast<uint64_t>(std::max<int64_t>(1, nanoseconds(last - begin).count()));
+  const auto took = static_cast<uint64_t>(std::max<int64_t>(1, nanoseconds(Clock::now() - begin).count()));
   const std::array<uint64_t, 2> answer = {htobe64(bytes), htobe64(took)};
   send_all(fd, answer.data(), sizeof answer, Clock::now() + kTokenLimit);
 }

@@ -123,22 +123,31 @@ class Tester {
     store_.set(key(what + std::to_string(round), here_), "");
   }
 
-  // The first host of a pair measures first, so that the two directions do not share the link.
+  // Hosts with an error are left out, so that nobody waits for them.
   PeerPair test(std::size_t other, std::size_t round, const std::string& token) {
+    PeerPair pair = without_error(other) && without_error(here_) ? test_in_turn(other, round, token) : PeerPair{};
+    for (const std::size_t host : {here_, other}) {
+      if (!without_error(host)) pair.error = report_.hosts[host].name + ": " + report_.hosts[host].error;
+    }
+    pair.from = here_;
+    pair.to = other;
+    return pair;
+  }
+
+  bool without_error(std::size_t host) const { return report_.hosts[host].error.empty(); }
+
+  // The first host of a pair measures first, so that the two directions do not share the link.
+  PeerPair test_in_turn(std::size_t other, std::size_t round, const std::string& token) {
     PeerPair pair;
     announce("ready", round);
-    if (!meet("ready", other, round) || (here_ > other && !meet("done", other, round))) {
-      pair.error = "the other host did not take part";
-    } else if (const std::string& error = report_.hosts[other].error; !error.empty()) {
-      pair.error = report_.hosts[other].name + ": " + error;
-    } else {
+    if (meet("ready", other, round) && (here_ < other || meet("done", other, round))) {
       pair = measure(report_.hosts[other], token, options_);
       pair.interface = interface_of(pair.address);
+    } else {
+      pair.error = "the other host did not take part";
     }
     announce("done", round);
     if (here_ < other) meet("done", other, round);
-    pair.from = here_;
-    pair.to = other;
     return pair;
   }
 
@@ -152,6 +161,7 @@ class Tester {
 
   void gather_results() {
     for (std::size_t host = 0; host < ranks_.size(); ++host) {
+      if (!without_error(host)) continue;  // it has tested nothing
       try {
         const auto text = store_.get(key("result", host), patience(rounds_of(ranks_.size())));
         for (const json& one : json::parse(text)) report_.pairs.push_back(pair_from(one));

@@ -73,9 +73,10 @@ TEST_CASE("GPUs with their memory, without NVML, and hidden by CUDA_VISIBLE_DEVI
     CHECK(result.err.empty());
     return result.out;
   };
-  CHECK(contains(with(""), "warning  Fake GPU 0, 8.00 GiB, 0000:01:00.0; 1.00 GiB in use"));
-  CHECK(contains(with(""), "ok       Fake GPU 1, 16.0 GiB"));
-  CHECK(contains(with(""), "for CUDA 13.0"));
+  const std::string found = with("");
+  CHECK(contains(found, "warning  Fake GPU 0, 8.00 GiB, 0000:01:00.0; 1.00 GiB in use"));
+  CHECK(contains(found, "ok       Fake GPU 1, 16.0 GiB"));
+  CHECK(contains(found, "for CUDA 13.0"));
   CHECK(contains(with("DDPRUN_FAKE_NVML=18"), "NVML does not report its load"));
   CHECK(contains(with("CUDA_VISIBLE_DEVICES="), "CUDA_VISIBLE_DEVICES hides all GPUs"));
 }

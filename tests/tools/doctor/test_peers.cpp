@@ -168,6 +168,24 @@ TEST_CASE("a rank that does not come is named") {
   CHECK(contains(error_of([&] { test_peers(*store, 0, 2, options); }), "these did not come: 1"));
 }
 
+TEST_CASE("a host that dies before its test is an error; the others test") {
+  const TempDir folder;
+  const auto result = result_of(run_ranks(3, As::processes, seconds(100), [&](Rank& rank) {
+    const auto store = launch::folder_store(folder.path());
+    PeersOptions options = quick("host " + std::to_string(rank.rank()), "lo");
+    options.timeout = seconds(5);
+    if (rank.rank() == 1) {
+      launch::allgather(*store, "peers/host", 1, 3, options.host, options.timeout);
+      return;
+    }
+    const PeersReport report = test_peers(*store, rank.rank(), rank.size(), options);
+    if (rank.rank() == 0) rank.report(peers_json(report, judge_peers(report)).dump());
+  }));
+  CHECK(contains(problems(result), "no address: "));
+  CHECK(pair_of(result, 0, 2).at("bandwidth_bytes_per_s") > 0);
+  CHECK(pair_of(result, 2, 0).at("bandwidth_bytes_per_s") > 0);
+}
+
 TEST_CASE("a server serves nobody without the token, and ends while connections are idle") {
   const std::string token = random_token();
   CHECK(token.size() == 32);
