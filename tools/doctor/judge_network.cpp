@@ -118,8 +118,9 @@ void judge_interface_variable(Findings& findings, const std::string& name, const
   if (missing.empty()) {
     findings.ok(name, value);
   } else {
-    findings.add(State::warning, name, value + ": this host has no interface " + joined(missing),
-                 "set it to one that is up (" + joined(have) + "), or unset it");
+    findings.add(
+        State::warning, name, value + ": this host has no interface " + joined(missing),
+        have.empty() ? "unset it; no interface is up" : "set it to one that is up (" + joined(have) + "), or unset it");
   }
 }
 

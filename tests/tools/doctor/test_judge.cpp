@@ -177,6 +177,10 @@ TEST_CASE("variables that name an interface which does not exist") {
   CHECK(check("UCX_NET_DEVICES", "mlx5_0:1,eth0") == "ok: mlx5_0:1,eth0");
   CHECK(check("UCX_NET_DEVICES", "mlx5_7:1") == "warning: mlx5_7:1: this host has no interface mlx5_7");
   CHECK(check("UCX_NET_DEVICES", "all") == "ok: all");
+  CHECK(contains(advice(judge_variables({{"GLOO_SOCKET_IFNAME", "x"}}, network(), {}), "GLOO_SOCKET_IFNAME"),
+                 "set it to one that is up (lo, eth0)"));
+  CHECK(contains(advice(judge_variables({{"GLOO_SOCKET_IFNAME", "x"}}, {}, {}), "GLOO_SOCKET_IFNAME"),
+                 "no interface is up"));
   for (const char* odd : {"", ",", "^", "=", "^=", ":", ",,:,"}) {
     for (const char* name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "UCX_NET_DEVICES"}) check(name, odd);
   }
