@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <string>
 
@@ -14,12 +15,7 @@
 namespace ddprun::launch {
 namespace {
 
-// The content of the pipe: this struct, followed by the message of an error.
-struct Answer {
-  ExitCode code = ExitCode::ok;
-  int64_t value = 0;
-};
-
+// The pipe carries the exit code of an error, or ok, and then the error's message or the result.
 void write_all(int pipe, const std::string& bytes) {
   std::size_t done = 0;
   while (done < bytes.size()) {
@@ -40,40 +36,52 @@ std::string read_all(int pipe) {
   }
 }
 
-[[noreturn]] void answer(int pipe, const std::function<int64_t()>& work) {
-  Answer answer;
-  std::string words;
+[[noreturn]] void answer(int pipe, const std::function<std::string()>& work) {
+  ExitCode code = ExitCode::ok;
+  std::string text;
   try {
-    answer.value = work();
+    text = work();
   } catch (const Error& error) {
-    answer.code = error.code();
-    words = error.what();
+    code = error.code();
+    text = error.what();
   } catch (const std::exception& error) {
-    answer.code = ExitCode::failure;
-    words = error.what();
+    code = ExitCode::failure;
+    text = error.what();
   }
-  write_all(pipe, std::string(reinterpret_cast<const char*>(&answer), sizeof answer) + words);
+  write_all(pipe, std::string(reinterpret_cast<const char*>(&code), sizeof code) + text);
   ::_exit(0);
 }
 
 }  // namespace
 
-int64_t run_in_subprocess(const std::function<int64_t()>& work) {
+std::string text_from_subprocess(const std::function<std::string()>& work, std::optional<std::chrono::seconds> limit) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(ExitCode::failure, std::string("no pipe: ") + std::strerror(errno));
   UniqueFd read_end(ends[0]), write_end(ends[1]);
   const pid_t child = ::fork();
   if (child < 0) throw Error(ExitCode::failure, std::string("cannot fork: ") + std::strerror(errno));
-  if (child == 0) answer(write_end.get(), work);
+  if (child == 0) {
+    if (limit) ::alarm(static_cast<unsigned>(limit->count()));
+    answer(write_end.get(), work);
+  }
   write_end.reset();
   const std::string bytes = read_all(read_end.get());
-  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  Answer answer;
-  if (bytes.size() < sizeof answer) throw Error(ExitCode::failure, "the process that was to answer has died");
-  std::memcpy(&answer, bytes.data(), sizeof answer);
-  if (answer.code != ExitCode::ok) throw Error(answer.code, bytes.substr(sizeof answer));
-  return answer.value;
+  ExitCode code = ExitCode::ok;
+  if (limit && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
+    throw Error(ExitCode::failure, "no answer within " + std::to_string(limit->count()) + " s");
+  }
+  if (bytes.size() < sizeof code) throw Error(ExitCode::failure, "the process that was to answer has died");
+  std::memcpy(&code, bytes.data(), sizeof code);
+  std::string text = bytes.substr(sizeof code);
+  if (code != ExitCode::ok) throw Error(code, text);
+  return text;
+}
+
+int64_t run_in_subprocess(const std::function<int64_t()>& work) {
+  return std::stoll(text_from_subprocess([&] { return std::to_string(work()); }, std::nullopt));
 }
 
 }  // namespace ddprun::launch

@@ -1,8 +1,11 @@
 // Runs a function in a child process, so that this process stays free of its side effects.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 
 namespace ddprun::launch {
 
@@ -10,5 +13,7 @@ namespace ddprun::launch {
 // end with the child. Throws the Error that `work` throws; Error(failure) if the child cannot be started or dies. Call
 // it while there is only one thread.
 int64_t run_in_subprocess(const std::function<int64_t()>& work);
+// The same for a text. A child that works longer than `limit` is ended: Error(failure), "no answer within 10 s".
+std::string text_from_subprocess(const std::function<std::string()>& work, std::optional<std::chrono::seconds> limit);
 
 }  // namespace ddprun::launch

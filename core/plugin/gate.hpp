@@ -5,6 +5,9 @@
 
 namespace ddprun::plugin {
 
+// Loads the file and checks it. Never throws Error: a rejection is the content.
+Listed inspect(const File& file);
+
 // The table that the library exports, checked. Throws Error(plugin): no entry point, wrong ABI (with both versions), a
 // required function is missing, or its name differs from the file's.
 const ddprun_comm_plugin* comm_table(const File& file, const Library& library);

@@ -32,6 +32,8 @@ Library open_trusted(const File& file) {
   return Library::open(file);
 }
 
+}  // namespace
+
 Listed inspect(const File& file) {
   Listed listed{file.kind, file.name, file.path.string(), {}};
   try {
@@ -46,8 +48,6 @@ Listed inspect(const File& file) {
   }
   return listed;
 }
-
-}  // namespace
 
 Registry::Registry(std::vector<std::string> folders) {
   for (const std::string& folder : folders) append(folders_, folder);

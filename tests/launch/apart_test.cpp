@@ -62,3 +62,17 @@ TEST_CASE("a process that dies is an error, not a result") {
           return 7;
         }) == "1: the process that was to answer has died");
 }
+
+TEST_CASE("a process that works too long is ended") {
+  const auto slow = [] {
+    while (true) ::pause();
+    return std::string("too late");
+  };
+  try {
+    launch::text_from_subprocess(slow, std::chrono::seconds(1));
+    FAIL("it answered");
+  } catch (const Error& error) {
+    CHECK(std::string(error.what()) == "no answer within 1 s");
+  }
+  CHECK(launch::text_from_subprocess([] { return std::string("in time"); }, std::chrono::seconds(60)) == "in time");
+}

@@ -1,0 +1,326 @@
+// The test between hosts, with real processes: over loopback, where processes pretend to be hosts, and between network
+// namespaces.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "ddprun/error.hpp"
+#include "support/contains.hpp"
+#include "support/error_of.hpp"
+#include "support/read_file.hpp"
+#include "tools/conformance/networks.hpp"
+#include "tools/conformance/temp_dir.hpp"
+#include "tools/doctor/judge_peers.hpp"
+#include "tools/doctor/peer_link.hpp"
+#include "tools/doctor/peers.hpp"
+#include "tools/doctor/socket_io.hpp"
+
+using namespace ddprun;
+using namespace ddprun::doctor;
+using namespace ddprun::testing;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+PeersOptions quick(const std::string& host, const std::string& interface) {
+  PeersOptions options;
+  options.host = host;
+  options.interface = interface;
+  options.duration = milliseconds(50);
+  options.connect_limit = milliseconds(2000);
+  options.timeout = seconds(30);
+  return options;
+}
+
+// Runs the ranks on the given hosts over loopback. Rank 0 reports its JSON.
+std::vector<Outcome> over_loopback(
+    const std::vector<std::string>& hosts,
+    const std::function<void(int, PeersOptions&)>& change = [](int, PeersOptions&) {}) {
+  const TempDir folder;
+  return run_ranks(static_cast<int>(hosts.size()), As::processes, seconds(100), [&](Rank& rank) {
+    const auto store = launch::folder_store(folder.path());
+    PeersOptions options = quick(hosts[static_cast<std::size_t>(rank.rank())], "lo");
+    change(rank.rank(), options);
+    const PeersReport report = test_peers(*store, rank.rank(), rank.size(), options);
+    if (rank.rank() == 0) rank.report(peers_json(report, judge_peers(report)).dump());
+  });
+}
+
+nlohmann::json result_of(const std::vector<Outcome>& outcomes) {
+  CHECK(failures(outcomes) == "");
+  REQUIRE(outcomes[0].records.size() == 1);
+  return nlohmann::json::parse(outcomes[0].records[0]);
+}
+
+bool may_make_networks() {
+  const std::string why = why_no_networks();
+  if (!why.empty()) std::printf("skipped: %s\n", why.c_str());
+  return why.empty();
+}
+
+// The same between network namespaces, one rank each. `disturb` runs in each before the test.
+nlohmann::json between_networks(
+    int size, const std::function<void(int)>& disturb,
+    const std::function<void(int, PeersOptions&)>& change = [](int, PeersOptions&) {}) {
+  const TempDir folder;
+  return result_of(run_ranks(size, As::processes, seconds(100), [&](Rank& rank) {
+    move_to_network(rank);
+    disturb(rank.rank());
+    rank.meet();
+    const auto store = launch::folder_store(folder.path());
+    PeersOptions options = quick("", "");
+    change(rank.rank(), options);
+    const PeersReport report = test_peers(*store, rank.rank(), size, options);
+    if (rank.rank() == 0) rank.report(peers_json(report, judge_peers(report)).dump());
+  }));
+}
+
+const nlohmann::json& pair_of(const nlohmann::json& result, std::size_t from, std::size_t to) {
+  for (const auto& pair : result.at("pairs")) {
+    if (pair.at("from") == from && pair.at("to") == to) return pair;
+  }
+  throw std::runtime_error("no such pair in " + result.dump());
+}
+
+// All findings that are not ok, as "state: name: value", one per line.
+std::string problems(const nlohmann::json& result) {
+  std::string text;
+  for (const auto& one : result.at("findings")) {
+    if (one.at("state") == "ok") continue;
+    text += one.at("state").get<std::string>() + ": " + one.at("name").get<std::string>() + ": " +
+            one.at("value").get<std::string>() + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("the rounds: every pair once, every host at most once a round") {
+  for (std::size_t hosts = 0; hosts <= 17; ++hosts) {
+    CAPTURE(hosts);
+    std::map<std::pair<std::size_t, std::size_t>, int> met;
+    for (std::size_t round = 0; round < rounds_of(hosts); ++round) {
+      for (std::size_t host = 0; host < hosts; ++host) {
+        const auto partner = partner_of(host, round, hosts);
+        if (!partner) continue;
+        REQUIRE(*partner != host);
+        REQUIRE(partner_of(*partner, round, hosts) == host);
+        ++met[{host, *partner}];
+      }
+    }
+    CHECK(met.size() == (hosts < 2 ? 0 : hosts * (hosts - 1)));
+    CHECK(std::all_of(met.begin(), met.end(), [](const auto& one) { return one.second == 1; }));
+  }
+}
+
+TEST_CASE("three hosts, one with two ranks: every ordered pair is measured") {
+  const auto result = result_of(over_loopback({"a", "b", "b", "c"}));
+  REQUIRE(result.at("hosts").size() == 3);
+  CHECK(result.at("hosts")[2].at("rank") == 3);
+  CHECK(result.at("pairs").size() == 6);
+  for (const auto& pair : result.at("pairs")) {
+    CHECK(pair.at("connect_errno") == 0);
+    CHECK(pair.at("error") == "");
+    CHECK(pair.at("interface") == "lo");
+    CHECK(pair.at("round_trip_s") > 0);
+    CHECK(pair.at("bandwidth_bytes_per_s") > 0);
+    CHECK(pair.at("path_mtu") > 1000);
+    CHECK(std::abs(pair.at("clock_ahead_s").get<double>()) < 1);
+  }
+}
+
+TEST_CASE("one host alone is a note") {
+  const auto result = result_of(over_loopback({"a", "a"}));
+  CHECK(result.at("pairs").empty());
+  CHECK(contains(problems(result), "note: hosts: all ranks are on "));
+}
+
+TEST_CASE("a host that cannot listen, or lacks the interface, is an error of that host alone") {
+  const auto result = result_of(over_loopback({"a", "b", "c"}, [](int rank, PeersOptions& options) {
+    if (rank == 1) options.interface = "nowhere0";
+  }));
+  CHECK(contains(problems(result), "--interface nowhere0: this host has no such interface"));
+  CHECK(pair_of(result, 0, 2).at("bandwidth_bytes_per_s") > 0);
+  CHECK(contains(pair_of(result, 0, 1).at("error"), "nowhere0"));
+
+  launch::UniqueFd socket;
+  int port = 0;
+  REQUIRE(listen_on("127.0.0.1", port, socket) == 0);
+  const auto busy = result_of(over_loopback({"a", "b"}, [&](int rank, PeersOptions& options) {
+    if (rank == 1) options.port = port;
+  }));
+  CHECK(contains(problems(busy), "port " + std::to_string(port) + ": Address already in use"));
+}
+
+TEST_CASE("a rank that does not come is named") {
+  const TempDir folder;
+  const auto store = launch::folder_store(folder.path());
+  PeersOptions options = quick("a", "lo");
+  options.timeout = milliseconds(50);
+  CHECK(contains(error_of([&] { test_peers(*store, 0, 2, options); }), "these did not come: 1"));
+}
+
+TEST_CASE("a host that dies before its test is an error; the others test") {
+  const TempDir folder;
+  const auto result = result_of(run_ranks(3, As::processes, seconds(100), [&](Rank& rank) {
+    const auto store = launch::folder_store(folder.path());
+    PeersOptions options = quick("host " + std::to_string(rank.rank()), "lo");
+    options.timeout = seconds(5);
+    if (rank.rank() == 1) {
+      launch::allgather(*store, "peers/host", 1, 3, options.host, options.timeout);
+      return;
+    }
+    const PeersReport report = test_peers(*store, rank.rank(), rank.size(), options);
+    if (rank.rank() == 0) rank.report(peers_json(report, judge_peers(report)).dump());
+  }));
+  CHECK(contains(problems(result), "no address: "));
+  CHECK(pair_of(result, 0, 2).at("bandwidth_bytes_per_s") > 0);
+  CHECK(pair_of(result, 2, 0).at("bandwidth_bytes_per_s") > 0);
+}
+
+TEST_CASE("a server serves nobody without the token, and ends while connections are idle") {
+  const std::string token = random_token();
+  CHECK(token.size() == 32);
+  CHECK(token != random_token());
+  PeerHost to;
+  to.address = "127.0.0.1";
+  std::vector<launch::UniqueFd> idle(70);  // more than are served at a time
+  {
+    PeerServer server("127.0.0.1", 0, token);
+    to.port = server.port();
+    const PeersOptions options = quick("", "");
+    CHECK(measure(to, token, options).error.empty());
+    const PeerPair refused = measure(to, random_token(), options);
+    CHECK(refused.connect_errno == 0);
+    CHECK_FALSE(refused.error.empty());
+    CHECK_FALSE(refused.round_trip);
+    for (auto& one : idle) CHECK(connect_to("127.0.0.1", to.port, Clock::now() + seconds(5), one) == 0);
+  }
+  CHECK(measure(to, token, quick("", "")).connect_errno == ECONNREFUSED);
+}
+
+TEST_CASE("garbage after the token ends the connection, not the server") {
+  const std::string token = random_token();
+  PeerServer server("127.0.0.1", 0, token);
+  for (const std::string& garbage : {std::string("x"), std::string("S\xff\xff\xff\xff\xff\xff\xff\xff", 9)}) {
+    launch::UniqueFd socket;
+    REQUIRE(connect_to("127.0.0.1", server.port(), Clock::now() + seconds(5), socket) == 0);
+    const std::string text = token + garbage;
+    CHECK(send_all(socket.get(), text.data(), text.size(), Clock::now() + seconds(5)) == 0);
+  }
+  PeerHost to;
+  to.address = "127.0.0.1";
+  to.port = server.port();
+  CHECK(measure(to, token, quick("", "")).error.empty());
+}
+
+TEST_CASE("the interface: named, by variable, towards the master, by default route") {
+  std::vector<Interface> list(4);
+  const auto set = [&](std::size_t at, const char* name, const char* address, bool up) {
+    list[at].name = name;
+    list[at].addresses = {address};
+    list[at].up = up;
+  };
+  set(0, "lo", "127.0.0.1", true);
+  list[0].loopback = true;
+  set(1, "eth0", "10.0.0.1", true);
+  set(2, "eth1", "10.1.0.1", true);
+  set(3, "eth2", "10.2.0.1", false);
+  CHECK(choose_interface(list, "", {}, "").name == "eth0");
+  CHECK(choose_interface(list, "", {}, "10.1.0.1").name == "eth1");
+  CHECK(choose_interface(list, "", {}, "127.0.0.1").name == "eth0");
+  CHECK(choose_interface(list, "", {{"NCCL_SOCKET_IFNAME", "=eth1,eth0"}}, "").name == "eth1");
+  CHECK(choose_interface(list, "", {{"GLOO_SOCKET_IFNAME", "eth2"}}, "").name == "eth0");
+  CHECK(choose_interface(list, "lo", {{"GLOO_SOCKET_IFNAME", "eth1"}}, "").name == "lo");
+  list[2].default_route = true;
+  CHECK(choose_interface(list, "", {}, "").name == "eth1");
+  CHECK(contains(error_of([&] { choose_interface(list, "eth2", {}, ""); }), "2: --interface eth2: "));
+  CHECK(contains(error_of([&] { choose_interface({}, "", {}, ""); }), "no interface but loopback"));
+}
+
+TEST_CASE("between network namespaces: names, addresses and MTU") {
+  if (!may_make_networks()) return;
+  const auto result = between_networks(3, [](int) {});
+  CHECK(result.at("hosts").size() == 3);
+  REQUIRE(result.at("pairs").size() == 6);
+  const auto& pair = pair_of(result, 2, 0);
+  CHECK(pair.at("interface") == kNetworkDevice);
+  CHECK(pair.at("address") == "10.83.0.12");
+  CHECK(pair.at("path_mtu") == 1500);
+  CHECK(pair.at("bandwidth_bytes_per_s") > 0);
+  CHECK_FALSE(contains(problems(result), "error"));
+}
+
+TEST_CASE("between network namespaces: a host that cannot be reached, and one without a network") {
+  if (!may_make_networks()) return;
+  // Packets to rank 1 are refused on rank 0, in one direction only: the other's SYN-ACK has another rule.
+  const auto prohibited = between_networks(2, [](int rank) {
+    if (rank == 0) testing::detail::run_command("ip route add prohibit 10.83.0.11");
+  });
+  CHECK(pair_of(prohibited, 0, 1).at("connect_errno") == EACCES);
+  CHECK(contains(problems(prohibited), "cannot connect to 10.83.0.11"));
+
+  const auto down = between_networks(3, [](int rank) {
+    if (rank == 1) testing::detail::run_command(std::string("ip link set ") + kNetworkDevice + " down");
+  });
+  CHECK(contains(problems(down), "no interface but loopback is up with an address"));
+  CHECK(pair_of(down, 0, 2).at("bandwidth_bytes_per_s") > 0);
+}
+
+TEST_CASE("between network namespaces: one slow direction, and MTUs that differ") {
+  if (!may_make_networks()) return;
+  const auto slow = between_networks(2, [](int rank) {
+    if (rank == 0) {
+      testing::detail::run_command(std::string("tc qdisc add dev ") + kNetworkDevice +
+                                   " root tbf rate 4mbit burst 16kb latency 100ms");
+    }
+  });
+  CHECK(contains(problems(slow), "the other direction"));
+  CHECK(pair_of(slow, 0, 1).at("bandwidth_bytes_per_s") < pair_of(slow, 1, 0).at("bandwidth_bytes_per_s"));
+
+  const auto mtu = between_networks(2, [](int rank) {
+    if (rank == 1) testing::detail::run_command(std::string("ip link set ") + kNetworkDevice + " mtu 1400");
+  });
+  CHECK(contains(problems(mtu), "warning: MTU: "));
+}
+
+TEST_CASE("between network namespaces: large packets are lost on the way") {
+  if (!may_make_networks()) return;
+  // Both hosts believe in 4000 bytes, and the bridge's ports forward 1500.
+  const auto lost = between_networks(2, [](int rank) {
+    (void)rank;
+    testing::detail::run_command(std::string("ip link set ") + kNetworkDevice + " mtu 4000 gso_max_segs 1");
+  });
+  CHECK(contains(problems(lost), "small messages arrive, large ones do not"));
+}
+
+TEST_CASE("ddprun doctor --peers as the ranks of a launcher: rank 0 prints the table and ends with the exit code") {
+  if (!may_make_networks()) return;
+  const TempDir folder;
+  const std::string place = folder.path().string();
+  const auto outcomes = run_ranks(2, As::processes, seconds(100), [&](Rank& rank) {
+    move_to_network(rank);
+    const std::string number = std::to_string(rank.rank());
+    const std::string environment = "DDPRUN_RANK=" + number + " DDPRUN_WORLD_SIZE=2 DDPRUN_LOCAL_RANK=0 " +
+                                    "DDPRUN_LOCAL_WORLD_SIZE=1 DDPRUN_JOB_DIR=" + place;
+    const std::string command = environment + " timeout 60 " + DOCTOR_PROGRAM + " --peers --seconds 0.05 --json " +
+                                place + "/json." + number + " >" + place + "/out." + number;
+    rank.report(std::to_string(std::system(command.c_str())));
+  });
+  REQUIRE(failures(outcomes) == "");
+  const std::string table = read_file(place + "/out.0");
+  CHECK(contains(table, "10.83.0.11"));
+  CHECK(contains(table, "0 errors"));
+  CHECK(outcomes[0].records == std::vector<std::string>{"0"});
+  CHECK(outcomes[1].records == std::vector<std::string>{"0"});
+  CHECK(read_file(place + "/out.1").empty());
+  CHECK(nlohmann::json::parse(read_file(place + "/json.0")).at("pairs").size() == 2);
+}

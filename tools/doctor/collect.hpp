@@ -1,0 +1,52 @@
+// Reads the facts of a host. `root` is put before every path of /proc, /sys, /dev and /etc, so that a test can give a
+// tree of its own; "" is the real system. What cannot be read is absent. Nothing here throws, except collect().
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugin/registry.hpp"
+#include "tools/doctor/facts.hpp"
+
+namespace ddprun::doctor {
+
+// Everything. Loads plugins and CUDA in child processes, so call it while there is only one thread. May wait half a
+// minute for a plugin, a GPU driver or a name server that does not answer.
+Facts collect(const std::string& root, const plugin::Registry& registry);
+
+std::vector<std::pair<std::string, std::string>> versions(const std::string& root);
+Cores cores(const std::string& root);
+Memory memory(const std::string& root);
+std::vector<NumaNode> numa(const std::string& root, const Cores& cores);
+Limits limits(const std::string& root, const std::string& job_folder);
+Gpus gpus(const std::string& root);
+std::vector<Plugin> plugins(const plugin::Registry& registry);
+// Those of `environment` (as environ) that change communication.
+std::vector<std::pair<std::string, std::string>> variables(const char* const* environment);
+Launcher launcher();
+
+// The links and addresses of this network namespace. Speed and routes come from files below `root`.
+std::vector<Interface> interfaces(const std::string& root);
+// Completes the interfaces with what the files report.
+void read_links(const std::string& root, std::vector<Interface>& interfaces);
+std::vector<std::string> rdma_devices(const std::string& root);
+// Waits at most 10 s.
+Resolved resolve(const std::string& name);
+std::string hostname();
+// The address of this host from which packets to `name` leave; "" if it does not resolve or there is no route.
+std::string address_towards(const std::string& name);
+
+// The limit of the cgroups that hold this process, version 1 or 2: the smallest of the group and those above it.
+struct GroupLimits {
+  std::optional<double> cpus;
+  std::optional<int64_t> memory, memory_in_use;  // in_use: of the group with the limit
+  std::optional<int64_t> processes;
+};
+GroupLimits group_limits(const std::string& root);
+
+// The CPUs of a list such as "0-3,8"; empty if it cannot be read.
+std::vector<int> cpu_list(const std::string& text);
+
+}  // namespace ddprun::doctor

@@ -1,0 +1,118 @@
+// What the doctor knows about a host before it judges. Plain values; what the system does not report is absent.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ddprun::doctor {
+
+struct Plugin {
+  std::string kind;  // "comm", "model", "dataset"
+  std::string name;
+  std::string path;
+  std::string version;
+  std::string library;  // "UCX 1.22.0"; of a model its Torch
+  std::string error;    // why it was refused, otherwise ""
+};
+
+struct Cores {
+  int64_t online = 0;              // logical CPUs of the machine
+  int64_t usable = 0;              // of these, in this process's affinity mask
+  int64_t threads_per_core = 1;    // more than 1: simultaneous multithreading (SMT)
+  std::optional<double> cpu_time;  // the cgroup's limit, in CPUs
+  std::string usable_list;         // "0-3,8"
+};
+
+struct Memory {
+  std::optional<int64_t> total, available;           // bytes
+  std::optional<int64_t> group_limit, group_in_use;  // of the cgroup
+};
+
+struct NumaNode {
+  int number = 0;
+  std::string cpus;  // "0-15"
+  std::optional<int64_t> memory;
+  bool usable = false;  // the affinity mask has one of its CPUs
+};
+
+struct Gpu {
+  std::string name, bus_id;
+  int64_t memory = 0;
+  std::optional<int64_t> in_use;  // by all processes, from NVML
+};
+
+struct Gpus {
+  bool driver = false;         // the kernel driver is installed
+  std::string driver_version;  // "580.65.06"
+  std::string cuda;            // what the driver supports: "13.0"
+  std::vector<Gpu> list;
+  std::string error;    // why there is no list
+  bool hidden = false;  // CUDA_VISIBLE_DEVICES is empty or -1
+};
+
+struct Interface {
+  std::string name;
+  bool up = false;  // and connected
+  bool loopback = false;
+  std::vector<std::string> addresses;  // IPv4 first; link-local ones are left out
+  int64_t mtu = 0;
+  std::optional<int64_t> speed;  // Mbit/s, of the link
+  bool default_route = false;
+};
+
+// A name and what the resolver makes of it.
+struct Resolved {
+  std::string name;
+  std::vector<std::string> addresses;
+  std::string error;
+};
+
+struct Network {
+  std::vector<Interface> interfaces;
+  std::vector<std::string> rdma_devices;  // "mlx5_0"
+  Resolved host;                          // this host's own name
+  std::optional<Resolved> master;         // MASTER_ADDR, if it is set
+};
+
+// A limit of the process. Absent: unlimited.
+using Limit = std::optional<uint64_t>;
+
+struct Space {
+  std::string path;
+  int64_t size = 0, free = 0;  // bytes
+  std::string error;           // why no file can be written there, otherwise ""
+};
+
+struct Limits {
+  std::optional<Limit> memlock;            // bytes; no value: not reported
+  std::optional<Limit> files;              // open files
+  std::optional<Limit> processes;          // of this user
+  std::optional<int64_t> group_processes;  // the cgroup's limit
+  Space shm;                               // /dev/shm
+  Space job_folder;                        // where ddprun makes the folder of a job
+};
+
+struct Launcher {
+  std::string description;  // "torchrun: rank 3 of 8"; "" if none started this process
+  std::string error;        // contradicting variables
+};
+
+struct Facts {
+  std::string hostname;
+  std::vector<std::pair<std::string, std::string>> versions;
+  std::vector<std::string> plugin_folders;
+  std::vector<Plugin> plugins;
+  Cores cores;
+  Memory memory;
+  std::vector<NumaNode> numa;
+  Gpus gpus;
+  Network network;
+  Limits limits;
+  std::vector<std::pair<std::string, std::string>> variables;  // that change communication, sorted by name
+  Launcher launcher;
+};
+
+}  // namespace ddprun::doctor

@@ -1,0 +1,58 @@
+// Small readers of /proc and /sys.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+namespace ddprun::doctor {
+
+// The file's text, at most 1 MiB; "" if it cannot be read.
+inline std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text(1 << 20, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
+}
+
+inline std::string first_line(const std::string& path) {
+  const std::string text = text_of(path);
+  return text.substr(0, text.find('\n'));
+}
+
+// The first word of `text` as a whole number.
+inline std::optional<int64_t> number_in(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = end == text.data() + text.size() || *end == ' ' || *end == '\t' || *end == '\n';
+  if (error != std::errc() || !whole) return std::nullopt;
+  return number;
+}
+
+inline std::optional<int64_t> number_of(const std::string& path) {
+  return number_in(text_of(path));
+}
+
+// What follows `key` on the line that starts with it; "" if no line does.
+inline std::string line_after(const std::string& text, std::string_view key) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(key)) return line.substr(key.size());
+  }
+  return "";
+}
+
+// "MemTotal:  1024 kB" as bytes.
+inline std::optional<int64_t> kibibytes_after(const std::string& text, std::string_view key) {
+  const auto number = number_in(line_after(text, key));
+  if (!number || *number < 0 || *number > INT64_MAX / 1024) return std::nullopt;
+  return *number * 1024;
+}
+
+}  // namespace ddprun::doctor

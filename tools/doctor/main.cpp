@@ -1,0 +1,109 @@
+// ddprun-doctor: examines this host, or the network between hosts, and says what to do about what it finds.
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "console/command_line.hpp"
+#include "console/program.hpp"
+#include "launch/store.hpp"
+#include "launch/world.hpp"
+#include "tools/doctor/collect.hpp"
+#include "tools/doctor/judge.hpp"
+#include "tools/doctor/judge_peers.hpp"
+#include "tools/doctor/output.hpp"
+#include "tools/doctor/peers.hpp"
+
+namespace ddprun::doctor {
+namespace {
+
+constexpr const char* kExample =
+    "Examples: ddprun doctor\n"
+    "          ddprun doctor --json -\n"
+    "With --peers, start it as the ranks of a job, at least one on each host; rank 0 prints the table.\n"
+    "Exit codes: 0 no error was found; 1 a finding is an error. See docs/clusters.md.";
+
+struct Arguments {
+  std::string json;
+  std::vector<std::string> plugin_paths;
+  bool peers = false;
+  PeersOptions options;
+  double seconds = 0.5;
+  double timeout = 60;
+};
+
+void declare(CLI::App& to, Arguments& arguments) {
+  to.add_option("--json", arguments.json, "Write the findings to this file too; - for stdout, instead of the table")
+      ->type_name("FILE");
+  console::add_plugin_path(to, arguments.plugin_paths);
+  auto* peers = to.add_flag("--peers", arguments.peers, "Test the network between the hosts of a job instead");
+  to.add_option("--interface", arguments.options.interface, "Of this host, to test; else that of the route")
+      ->type_name("NAME")
+      ->needs(peers);
+  to.add_option("--port", arguments.options.port, "To listen on, on every host; else any free one")
+      ->check(CLI::Range(1, 65535))
+      ->type_name("PORT")
+      ->needs(peers);
+  to.add_option("--seconds", arguments.seconds, "Of each measurement of bandwidth (0.5)")
+      ->check(CLI::Range(0.01, 60.0))
+      ->type_name("SECONDS")
+      ->needs(peers);
+  to.add_option("--timeout", arguments.timeout, "Seconds until all ranks have come (60)")
+      ->check(CLI::Range(1.0, 86400.0))
+      ->type_name("SECONDS")
+      ->needs(peers);
+}
+
+// Where the ranks of a job meet.
+std::unique_ptr<launch::Store> open_store(const launch::World& world) {
+  if (world.is_own()) return launch::folder_store(world.job_dir);
+  throw Error(ExitCode::usage, "--peers: the ranks of " + world.launcher +
+                                   " cannot meet in this version; start them with ddprun's own launcher");
+}
+
+ExitCode examine_host(const Arguments& arguments) {
+  const Facts facts = collect("", plugin::Registry::standard(arguments.plugin_paths));
+  const auto findings = judge(facts);
+  if (arguments.json != "-") std::fputs(table_text(findings).c_str(), stdout);
+  if (!arguments.json.empty()) {
+    write_json(arguments.json, {{"host", facts.hostname}, {"findings", to_json(findings)}});
+  }
+  return has_error(findings) ? ExitCode::failure : ExitCode::ok;
+}
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(std::llround(seconds * 1000));
+}
+
+ExitCode examine_peers(Arguments arguments) {
+  const auto world = launch::discover(std::nullopt);
+  if (!world) {
+    throw Error(ExitCode::usage,
+                "--peers tests between the ranks of a job: start it with a launcher, at least one rank on each host");
+  }
+  arguments.options.duration = milliseconds(arguments.seconds);
+  arguments.options.timeout = milliseconds(arguments.timeout);
+  const auto store = open_store(*world);
+  const PeersReport report = test_peers(*store, world->rank, world->size, arguments.options);
+  if (world->rank != 0) return ExitCode::ok;
+  const auto findings = judge_peers(report);
+  if (arguments.json != "-") std::fputs((peers_text(report) + "\n" + table_text(findings)).c_str(), stdout);
+  if (!arguments.json.empty()) write_json(arguments.json, peers_json(report, findings));
+  return has_error(findings) ? ExitCode::failure : ExitCode::ok;
+}
+
+ExitCode run_program(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App cli("Examine this host: plugins, cores, memory, GPUs, network, limits", "ddprun doctor");
+  cli.footer(kExample);
+  declare(cli, arguments);
+  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  return arguments.peers ? examine_peers(arguments) : examine_host(arguments);
+}
+
+}  // namespace
+}  // namespace ddprun::doctor
+
+int main(int argc, char** argv) {
+  return ddprun::console::run_program([&] { return ddprun::doctor::run_program(argc, argv); });
+}

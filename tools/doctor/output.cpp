@@ -1,0 +1,82 @@
+#include "tools/doctor/output.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/file.hpp"
+#include "console/table.hpp"
+
+namespace ddprun::doctor {
+namespace {
+
+// Names of interfaces and variables come from outside: a control character must not reach the terminal.
+std::string printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char byte) { return (byte >= 0 && byte < ' ') || byte == 127; }, ' ');
+  return text;
+}
+
+constexpr std::size_t kAdviceWidth = 100;
+
+// The advice in rows of whole words below its finding.
+void add_advice(console::Table& table, const std::string& advice) {
+  std::istringstream words(advice);
+  std::string line = "->";
+  for (std::string word; words >> word;) {
+    if (line.size() + 1 + word.size() > kAdviceWidth) {
+      table.row({"", "", "", line});
+      line = "  ";
+    }
+    line += " " + word;
+  }
+  table.row({"", "", "", line});
+}
+
+std::string count_text(const std::vector<Finding>& findings, State state) {
+  const auto count =
+      std::count_if(findings.begin(), findings.end(), [&](const Finding& one) { return one.state == state; });
+  return std::to_string(count) + " " + name_of(state) + (count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::string table_text(const std::vector<Finding>& findings) {
+  console::Table table({{"group"}, {"what"}, {"state"}, {"finding"}});
+  std::string group;
+  for (const Finding& one : findings) {
+    table.row({one.group == group ? "" : one.group, printable(one.name), name_of(one.state), printable(one.value)});
+    if (!one.advice.empty()) add_advice(table, printable(one.advice));
+    group = one.group;
+  }
+  return table.text() + count_text(findings, State::error) + ", " + count_text(findings, State::warning) + ", " +
+         count_text(findings, State::note) + "\n";
+}
+
+nlohmann::ordered_json to_json(const std::vector<Finding>& findings) {
+  auto list = nlohmann::ordered_json::array();
+  for (const Finding& one : findings) {
+    list.push_back({{"group", one.group},
+                    {"name", one.name},
+                    {"state", name_of(one.state)},
+                    {"value", one.value},
+                    {"advice", one.advice}});
+  }
+  return list;
+}
+
+void write_json(const std::string& file, const nlohmann::ordered_json& value) {
+  const std::string text = value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+  if (file == "-") {
+    std::fputs(text.c_str(), stdout);
+  } else {
+    replace_file(file, text);
+  }
+}
+
+bool has_error(const std::vector<Finding>& findings) {
+  return std::any_of(findings.begin(), findings.end(), [](const Finding& one) { return one.state == State::error; });
+}
+
+}  // namespace ddprun::doctor

@@ -1,0 +1,72 @@
+// Tests the network between the hosts of a job: for every ordered pair of hosts a TCP connection, its latency, its
+// bandwidth, and the clocks. The first rank of each host tests; the others wait.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "launch/store.hpp"
+#include "tools/doctor/facts.hpp"
+
+namespace ddprun::doctor {
+
+struct PeersOptions {
+  std::string interface;  // whose address this host uses; "": chosen
+  int port = 0;           // to listen on; 0: any free one
+  // Processes with the same text are on one host; "": those of one network namespace.
+  std::string host;
+  std::chrono::milliseconds connect_limit{3000};
+  std::chrono::milliseconds duration{500};    // of a bandwidth measurement
+  std::chrono::milliseconds timeout{60'000};  // until all ranks have come
+};
+
+struct PeerHost {
+  int rank = 0;      // the one that tests
+  std::string name;  // hostname
+  std::string interface, address;
+  int64_t mtu = 0;
+  int port = 0;
+  std::string version;  // of ddprun
+  std::string error;    // why it did not test, otherwise ""
+};
+
+// The results of a connection from one host to another.
+struct PeerPair {
+  std::size_t from = 0, to = 0;       // indices of hosts
+  int connect_errno = 0;              // 0: connected
+  std::string error;                  // why the test ended after the connection, otherwise ""
+  std::string interface, address;     // of the connecting end, as the kernel chose
+  std::optional<double> round_trip;   // seconds, median
+  std::optional<double> bandwidth;    // bytes per second in the direction of the pair; 0: nothing arrived
+  std::optional<double> clock_ahead;  // seconds by which the clock of `to` is ahead of that of `from`
+  std::optional<int64_t> path_mtu;
+};
+
+struct PeersReport {
+  std::vector<PeerHost> hosts;  // in the order of their first ranks
+  std::vector<PeerPair> pairs;
+};
+
+// Collective; call it while there is only one thread. Returns the report on rank 0; on other ranks it is incomplete.
+// Listens on one address of one interface; only peers with the job's random token are served. Takes about two seconds
+// per other host. What fails on a host is in the report. Throws Error(rendezvous) if ranks do not come, and as the
+// store does.
+PeersReport test_peers(launch::Store& store, int rank, int size, const PeersOptions& options);
+
+// Who tests with whom: in each round every host has at most one partner, and over all rounds every pair meets once.
+// Nothing: the host pauses in this round.
+std::size_t rounds_of(std::size_t hosts);
+std::optional<std::size_t> partner_of(std::size_t host, std::size_t round, std::size_t hosts);
+
+// Which interface leads to other hosts: `named`, or else a variable of Gloo or NCCL, the route to MASTER_ADDR, the
+// default route, or the first that is up. Throws Error if `named` is not up or has no address, or if there is none but
+// loopback.
+Interface choose_interface(const std::vector<Interface>& interfaces, const std::string& named,
+                           const std::vector<std::pair<std::string, std::string>>& variables,
+                           const std::string& address_towards_master);
+
+}  // namespace ddprun::doctor
