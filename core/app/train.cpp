@@ -36,31 +36,59 @@ void choose_output(const Arguments& arguments, const std::string& level) {
   if (arguments.quiet) setenv("DDPRUN_TTY", "0", 1);
 }
 
+// Starts of one job by ddprun's launcher: each has a run folder, and a restart resumes from the newest commit of those
+// before.
+class Starts {
+ public:
+  Starts(const config::Loaded& loaded, const Arguments& arguments, int nproc) : loaded_(loaded), nproc_(nproc) {
+    command_ = arguments.argv;
+    command_[0] = console::this_program();
+  }
+
+  // The result of find_resume(), because "latest" and "auto" might be a later run when the ranks start. With several
+  // nodes, rank 0 finds it for all.
+  void first(launch::Job& job) {
+    const bool found = job.nodes.count == 1 && loaded_.sources.given("checkpoint.resume");
+    set(job, found ? std::optional(loaded_.experiment.checkpoint.resume) : std::nullopt);
+  }
+
+  void again(launch::Job& job) {
+    for (auto run = runs_.rbegin(); run != runs_.rend(); ++run) {
+      if (const std::string commit = run::newest_commit_in(*run); !commit.empty()) return set(job, commit);
+    }
+    set(job, std::nullopt);  // no commit yet: as the first start
+  }
+
+ private:
+  void set(launch::Job& job, const std::optional<std::string>& resume) {
+    job.command = command_;
+    if (resume) job.command.insert(job.command.end(), {"--set", "checkpoint.resume=" + config::quoted(*resume)});
+    if (job.nodes.rank != 0) return;  // rank 0 passes the paths to the ranks of other hosts
+    runs_.push_back(run::prepare_run_dir(loaded_.experiment, nproc_));
+    job.environment = {std::string(kRunDir) + "=" + runs_.back()};
+    job.log_dir = run::log_dir(loaded_.experiment, runs_.back());
+  }
+
+  const config::Loaded& loaded_;
+  const int nproc_;
+  std::vector<std::string> command_;
+  std::vector<std::string> runs_;
+};
+
 // The ranks of this host, and with --nnodes those of the other hosts too.
 ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, const plugin::Registry& registry,
                       int nproc) {
   const config::Experiment& experiment = loaded.experiment;
   launch::Job job;
   job.nodes = console::nodes_of(arguments.nodes, experiment.launch.insecure, seconds(experiment.launch.timeout));
-  job.max_restarts = static_cast<int>(experiment.launch.max_restarts);
-  const bool one_host = job.nodes.count == 1;
-  run::check_devices(loaded, nproc);
-  run::check(loaded, registry, one_host ? std::optional(nproc) : std::nullopt);
-
-  job.command = arguments.argv;
-  job.command[0] = console::this_program();
-  // The result of find_resume(), because "latest" and "auto" might be a later run when the ranks start.
-  if (loaded.sources.given("checkpoint.resume")) {
-    const std::string resume = config::quoted(experiment.checkpoint.resume);
-    job.command.insert(job.command.end(), {"--set", "checkpoint.resume=" + resume});
-  }
   job.nproc = nproc;
-  // Rank 0 passes the path of the run folder to the ranks of other hosts.
-  if (job.nodes.rank == 0) {
-    const std::string run_dir = run::prepare_run_dir(experiment, nproc);
-    job.environment = {std::string(kRunDir) + "=" + run_dir};
-    job.log_dir = run::log_dir(experiment, run_dir);
-  }
+  job.max_restarts = static_cast<int>(experiment.launch.max_restarts);
+  run::check_devices(loaded, nproc);
+  run::check(loaded, registry, job.nodes.count == 1 ? std::optional(nproc) : std::nullopt);
+
+  Starts starts(loaded, arguments, nproc);
+  starts.first(job);
+  job.before_restart = [&](launch::Job& next, int) { starts.again(next); };
   return launch::supervise(job);
 }
 
@@ -143,10 +171,13 @@ ExitCode train(const Arguments& arguments) {
         {std::move(loaded), *world, own && run_dir != nullptr ? run_dir : "", training_command(arguments), own_log},
         registry);
   }
-  if (!run::find_resume(loaded)) return ExitCode::ok;
+  const bool one_node = arguments.nodes.nnodes.value_or(1) == 1;
+  if (one_node && !run::find_resume(loaded)) return ExitCode::ok;
   name_unused_keys(loaded);
   const int nproc = run::ranks_of(loaded);
-  if (nproc > 1 || arguments.nodes.nnodes.value_or(1) > 1) return launch_ranks(loaded, arguments, registry, nproc);
+  // A launcher is needed for a restart too.
+  if (nproc > 1 || !one_node || loaded.experiment.launch.max_restarts > 0)
+    return launch_ranks(loaded, arguments, registry, nproc);
   launch::catch_stop_signals();
   constexpr bool own_log = true;
   return run::run_rank({std::move(loaded), launch::World{}, "", training_command(arguments), own_log}, registry);

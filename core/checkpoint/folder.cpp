@@ -82,6 +82,10 @@ void remove_lone_states(const std::string& dir, int64_t last) {
 
 }  // namespace
 
+Commit commit_at(const std::string& dir, int64_t step) {
+  return {step, in(dir, commit_name(step))};
+}
+
 std::string state_path(const Commit& commit, int rank) {
   return (fs::path(commit.path).parent_path() / state_name(commit.step, rank)).string();
 }

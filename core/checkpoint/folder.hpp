@@ -17,6 +17,8 @@ struct Commit {
   std::string path;  // <dir>/step-00000469.safetensors
 };
 
+// The commit after a step in a folder, whether or not it exists.
+Commit commit_at(const std::string& dir, int64_t step);
 // The state file of a rank for a commit: <dir>/step-00000469.state-rank1.safetensors.
 std::string state_path(const Commit& commit, int rank);
 

@@ -43,6 +43,7 @@ struct Saved final : Checkpointer {
   Position restore() override { return begin; }
   void restore_together() override {}
   void save_state(const Position& position) override { positions.push_back(position); }
+  void gather_states(int64_t) override {}
   void save(int64_t step, int64_t) override { steps.push_back(step); }
   void save_best(int64_t step, int64_t, double) override { best.push_back(step); }
   Position begin;

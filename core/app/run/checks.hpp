@@ -21,6 +21,9 @@ void check(const config::Loaded& loaded, const plugin::Registry& registry, std::
 // GPU. Throws as check_devices() does.
 int ranks_of(const config::Loaded& loaded);
 
+// The newest commit of a run folder: the path of its model file; "" if it has none.
+std::string newest_commit_in(const std::string& run_dir);
+
 // Replaces checkpoint.resume by the path of a model file: the newest commit of a folder; for "latest" and "auto", that
 // of the newest run of this name in experiment.output that has one. If there is none, "auto" becomes "", a new run, and
 // this is logged. False if "auto" finds a training that is at its end already: logged in one line. Does nothing without

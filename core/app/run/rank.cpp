@@ -166,7 +166,7 @@ ExitCode run_rank(RankOptions options, const plugin::Registry& registry) {
 
   record::Recorder recorder(folder.path(), world.rank);
   if (world.rank == 0) record::write_environment(folder.path(), record::collect_environment(versions(assembly)));
-  Session session(assembly, group, world, recorder);
+  Session session(assembly, group, world, folder, recorder);
   if (world.rank == 0) {
     log::plain(console::banner(describe(assembly, world, session.loader(), threads, folder.path())));
   }

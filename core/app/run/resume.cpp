@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "app/run/commit_copy.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
 #include "config/continuation.hpp"
@@ -235,6 +236,11 @@ checkpoint::Commit newest_commit(const std::string& folder) {
   return commits.back();
 }
 
+std::string newest_commit_in(const std::string& run_dir) {
+  const auto commits = checkpoint::list_commits((fs::path(run_dir) / "checkpoints").string());
+  return commits.empty() ? "" : commits.back().path;
+}
+
 bool find_resume(config::Loaded& loaded) {
   const config::Experiment& experiment = loaded.experiment;
   std::string resume = experiment.checkpoint.resume, end;
@@ -261,7 +267,7 @@ bool find_resume(config::Loaded& loaded) {
 bool find_common_resume(config::Loaded& loaded, const launch::World& world, launch::Store* store,
                         std::chrono::milliseconds timeout) {
   std::string& resume = loaded.experiment.checkpoint.resume;
-  if (resume.empty() || store == nullptr) return find_resume(loaded);
+  if (store == nullptr || world.on_one_host()) return find_resume(loaded);
   const std::string key = "resume", seen = "resume seen by ";
   if (world.rank != 0) {
     const std::string found = store->get(key, timeout);
@@ -269,6 +275,7 @@ bool find_common_resume(config::Loaded& loaded, const launch::World& world, laun
     if (found == kEnd) return false;
     if (!found.starts_with(kFrom)) throw Error(ExitCode::usage, found);
     resume = found.substr(kFrom.size());
+    if (!resume.empty()) copy_commit(resume, world, *store, timeout);
     return true;
   }
   // Rank 0 may host the store, so it does not end before the others have read what it found.
@@ -279,9 +286,10 @@ bool find_common_resume(config::Loaded& loaded, const launch::World& world, laun
     const bool more = find_resume(loaded);
     store->set(key, more ? kFrom + resume : kEnd);
     if (!more) wait_for_others();
+    if (more && !resume.empty()) copy_commit(resume, world, *store, timeout);
     return more;
   } catch (const Error& error) {
-    if (error.code() == ExitCode::rendezvous) throw;
+    if (error.code() != ExitCode::usage) throw;
     store->set(key, error.what());
     wait_for_others();
     throw;

@@ -15,7 +15,8 @@ namespace ddprun::run {
 // Error(usage) that names the folder if it has no commit.
 checkpoint::Commit newest_commit(const std::string& folder);
 
-// find_resume() (checks.hpp) on rank 0, whose result all ranks take over. `store` is null for world size 1. Collective.
+// find_resume() (checks.hpp) on rank 0, whose result all ranks use; hosts that lack the checkpoint get a copy. Ranks of
+// one launcher on one host find it by themselves. `store` is null for world size 1. Collective.
 // Throws on all ranks what find_resume() throws on rank 0.
 bool find_common_resume(config::Loaded& loaded, const launch::World& world, launch::Store* store,
                         std::chrono::milliseconds timeout);

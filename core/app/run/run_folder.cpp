@@ -57,6 +57,16 @@ RunFolder::RunFolder(Group& group, const launch::World& world, std::string given
   if (world.local_rank == 0) replace_file(path_ + kConfigFile, config::to_toml(experiment));
 }
 
+void RunFolder::move_to_rank0(const std::function<std::string(int rank)>& path_of,
+                              std::chrono::milliseconds timeout) const {
+  for (const int from : remote_) {
+    const std::string path = path_of(from);
+    comm::copy_file(*group_.backend, from, path, rank_ == 0 ? path : "", timeout);
+    std::error_code ignored;  // a file that stays costs only space
+    if (rank_ == from) fs::remove(path, ignored);
+  }
+}
+
 void RunFolder::gather(std::chrono::milliseconds timeout) const {
   for (const int from : remote_) {
     const std::string mine = rank_ == from ? files_of(path_, from) : "";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ class RunFolder {
   const std::string& path() const { return path_; }
   // Whether any rank does not see rank 0's folder.
   bool is_split() const { return !remote_.empty(); }
+
+  // Moves one file of each rank that does not see rank 0's folder to rank 0. Throws as gather().
+  void move_to_rank0(const std::function<std::string(int rank)>& path_of, std::chrono::milliseconds timeout) const;
 
   // Copies the files "*rank<N>*" of ranks that do not see rank 0's folder into it. Throws as CommBackend does, and
   // Error(failure) for a file that cannot be read or written.

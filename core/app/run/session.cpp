@@ -10,7 +10,8 @@
 
 namespace ddprun::run {
 
-Session::Session(Assembly& assembly, Group& group, const launch::World& world, record::Recorder& recorder)
+Session::Session(Assembly& assembly, Group& group, const launch::World& world, const RunFolder& folder,
+                 record::Recorder& recorder)
     : experiment_(assembly.experiment()),
       ranks_(rank_group(assembly, group)),
       parameters_(train::trainable_parameters(assembly.model->module())),
@@ -25,7 +26,7 @@ Session::Session(Assembly& assembly, Group& group, const launch::World& world, r
     parity_ = std::make_unique<train::ParityLog>(recorder.run_dir(), world.rank, parameters_, steps);
   }
   make_reducers(assembly, group);
-  make_checkpointer(assembly, recorder.run_dir(), world);
+  make_checkpointer(assembly, folder, world);
   graph_ = make_graph(assembly);
   Reducer* const gradients = parity_reducer_ != nullptr ? parity_reducer_.get() : reducer_.get();
   strategy_ = make_strategy(assembly, ranks_, reducer_.get(), gradients);
@@ -50,7 +51,8 @@ void Session::make_reducers(const Assembly& assembly, Group& group) {
   parity_reducer_ = train::parity_reducer(*reducer_, *group.backend, parameters_, *parity_, ranks_.timeout());
 }
 
-void Session::make_checkpointer(Assembly& assembly, const std::string& run_dir, const launch::World& world) {
+void Session::make_checkpointer(Assembly& assembly, const RunFolder& folder, const launch::World& world) {
+  const std::string& run_dir = folder.path();
   train::CheckpointerOptions options;
   options.dir = run_dir + "/checkpoints";
   if (world.rank == 0) {
@@ -64,6 +66,11 @@ void Session::make_checkpointer(Assembly& assembly, const std::string& run_dir, 
   options.best = experiment_.checkpoint.best;
   options.seed = static_cast<uint64_t>(experiment_.experiment.seed);
   if (assembly.resume) options.resume = assembly.resume->from;
+  if (folder.is_split()) {
+    options.gather = [&folder, timeout = ranks_.timeout()](const auto& state_of) {
+      folder.move_to_rank0(state_of, timeout);
+    };
+  }
   const bool own_buffers = reducer_ != nullptr && !experiment_.strategy.sync_buffers;
   const std::vector<torch::Device> gpus = assembly.device().is_cpu() ? std::vector<torch::Device>{} : assembly.devices;
   checkpointer_ = train::run_checkpointer(

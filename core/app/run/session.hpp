@@ -8,6 +8,7 @@
 #include "app/run/callbacks.hpp"
 #include "app/run/gpu_watch.hpp"
 #include "app/run/group.hpp"
+#include "app/run/run_folder.hpp"
 #include "app/run/training_data.hpp"
 #include "checkpoint/folder.hpp"
 #include "record/recorder.hpp"
@@ -27,7 +28,8 @@ namespace ddprun::run {
 // The members are in order of dependency. Constructor arguments must outlive it. Single-threaded.
 class Session {
  public:
-  Session(Assembly& assembly, Group& group, const launch::World& world, record::Recorder& recorder);
+  Session(Assembly& assembly, Group& group, const launch::World& world, const RunFolder& folder,
+          record::Recorder& recorder);
 
   Trainer& trainer() { return *trainer_; }
   const train::Tracer* tracer() const { return tracer_.get(); }  // null unless configured
@@ -39,7 +41,7 @@ class Session {
 
  private:
   void make_reducers(const Assembly& assembly, Group& group);
-  void make_checkpointer(Assembly& assembly, const std::string& run_dir, const launch::World& world);
+  void make_checkpointer(Assembly& assembly, const RunFolder& folder, const launch::World& world);
   // In call order.
   std::vector<train::Callback*> make_callbacks(const Assembly& assembly, const launch::World& world,
                                                record::Recorder& recorder);

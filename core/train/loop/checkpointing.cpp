@@ -34,6 +34,7 @@ void CheckpointCallback::commit(LoopState& state) {
   const std::string doing = "saving a checkpoint";
   state.monitor.phase(Phase::checkpoint);
   state.ranks.heartbeat_barrier(doing, [&] { checkpointer_.save_state(state.at); });
+  checkpointer_.gather_states(state.at.step);
   state.ranks.heartbeat_barrier_of_rank0(doing, [&] { checkpointer_.save(state.at.step, state.complete_epochs()); });
   committed_ = state.at.step;
 }
@@ -89,6 +90,12 @@ class RunCheckpointer final : public Checkpointer {
     checkpoint::Metadata metadata = options_.state_metadata;
     write_position(position, metadata);
     checkpoint::save_state(options_.dir, position.step, state_.rank, tensors.views(), metadata);
+  }
+
+  void gather_states(int64_t step) override {
+    if (!options_.gather) return;
+    const checkpoint::Commit commit = checkpoint::commit_at(options_.dir, step);
+    options_.gather([&](int rank) { return checkpoint::state_path(commit, rank); });
   }
 
   void save(int64_t step, int64_t epochs) override {

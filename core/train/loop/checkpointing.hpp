@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,8 @@ class Checkpointer {
   virtual void restore_together() = 0;
   // Saves this rank's state for the next checkpoint. All ranks have returned before save() is called.
   virtual void save_state(const Position& position) = 0;
+  // Brings the states of ranks that do not share rank 0's disk to rank 0. Collective, after save_state().
+  virtual void gather_states(int64_t step) = 0;
   // Rank 0: commits the weights after a step, with the number of complete epochs.
   virtual void save(int64_t step, int64_t epochs) = 0;
   // Rank 0: keeps the weights after a step as the best, with the value of their metric.
@@ -106,6 +109,9 @@ struct CheckpointerOptions {
   std::string best;                                // the metric that save_best() uses, for its metadata
   uint64_t seed = 0;                               // for random states that are seeded again
   std::optional<ResumeFrom> resume;
+  // Copies the states of ranks that do not share rank 0's disk to rank 0, given the path of each. Collective; may be
+  // empty.
+  std::function<void(const std::function<std::string(int rank)>& state_of)> gather;
 };
 
 // A model file holds parameters and buffers under the names of PyTorch's state_dict. A state file holds the position

@@ -1,0 +1,17 @@
+// A checkpoint for hosts that do not share rank 0's disk.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "launch/store.hpp"
+#include "launch/world.hpp"
+
+namespace ddprun::run {
+
+// Copies the commit of rank 0's model file `path`, with its states, to the same path on each host that does not have
+// it, through the store. Collective. Throws Error(failure) for a file that cannot be read or written, and as Store.
+void copy_commit(const std::string& path, const launch::World& world, launch::Store& store,
+                 std::chrono::milliseconds timeout);
+
+}  // namespace ddprun::run
