@@ -77,10 +77,10 @@ class Starts {
 
 // The ranks of this host, and with --nnodes those of the other hosts too.
 ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, const plugin::Registry& registry,
-                      int nproc) {
+                      int nproc, launch::Nodes nodes) {
   const config::Experiment& experiment = loaded.experiment;
   launch::Job job;
-  job.nodes = console::nodes_of(arguments.nodes, experiment.launch.insecure, seconds(experiment.launch.timeout));
+  job.nodes = std::move(nodes);
   job.nproc = nproc;
   job.max_restarts = static_cast<int>(experiment.launch.max_restarts);
   run::check_devices(loaded, nproc);
@@ -171,13 +171,16 @@ ExitCode train(const Arguments& arguments) {
         {std::move(loaded), *world, own && run_dir != nullptr ? run_dir : "", training_command(arguments), own_log},
         registry);
   }
-  const bool one_node = arguments.nodes.nnodes.value_or(1) == 1;
+  const config::Experiment::Launch& settings = loaded.experiment.launch;
+  launch::Nodes nodes = console::nodes_of(arguments.nodes, settings.insecure, seconds(settings.timeout));
+  const bool one_node = nodes.count == 1;
   if (one_node && !run::find_resume(loaded)) return ExitCode::ok;
   name_unused_keys(loaded);
   const int nproc = run::ranks_of(loaded);
   // A launcher is needed for a restart too.
-  if (nproc > 1 || !one_node || loaded.experiment.launch.max_restarts > 0)
-    return launch_ranks(loaded, arguments, registry, nproc);
+  if (nproc > 1 || !one_node || settings.max_restarts > 0) {
+    return launch_ranks(loaded, arguments, registry, nproc, std::move(nodes));
+  }
   launch::catch_stop_signals();
   constexpr bool own_log = true;
   return run::run_rank({std::move(loaded), launch::World{}, "", training_command(arguments), own_log}, registry);

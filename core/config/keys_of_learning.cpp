@@ -198,6 +198,7 @@ std::vector<Key> describe_learning() {
           .one_of({"", "test.loss", "test.accuracy", "train.loss"})
           .doc("The metric that decides which epoch is the best. best.safetensors holds the weights of that epoch."),
       DDPRUN_KEY(checkpoint.resume)
+          .may_differ()
           .doc("The checkpoint to resume from: its file, a run folder (its newest checkpoint), or `\"latest\"` (the "
                "newest checkpoint of the newest run of this name). `\"auto\"`: the same, or a new run if there is "
                "none. See [checkpoints.md](checkpoints.md)."),

@@ -39,7 +39,7 @@ class Copy {
   void send(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     if (!file) throw Error(ExitCode::failure, "cannot read the checkpoint " + path);
-    pass(path);
+    pass(fs::path(path).filename().string());
     std::string chunk;
     do {
       chunk.resize(kChunkOfCommit);
@@ -51,11 +51,11 @@ class Copy {
   void end() { pass(""); }
 
   // False after the last file.
-  bool receive() {
-    const std::string path = pass("");
-    if (path.empty()) return false;
-    fs::create_directories(fs::path(path).parent_path());
-    const std::string part = path + ".part";
+  bool receive(const fs::path& folder) {
+    const std::string name = pass("");
+    if (name.empty()) return false;
+    fs::create_directories(folder);
+    const std::string path = (folder / fs::path(name).filename()).string(), part = path + ".part";
     OutputFile output(part);
     for (std::string chunk; !(chunk = pass("")).empty();) output.write(chunk);
     output.close();
@@ -93,7 +93,7 @@ void copy_commit(const std::string& path, const launch::World& world, launch::St
     for (const std::string& file : files_of_commit(path)) copy.send(file);
     copy.end();
   } else if (copies) {
-    while (copy.receive()) {
+    while (copy.receive(fs::path(path).parent_path())) {
     }
   }
   store.allgather("the checkpoint is here", world.rank, world.size, "", timeout);

@@ -264,6 +264,19 @@ bool find_resume(config::Loaded& loaded) {
   return end.empty();
 }
 
+namespace {
+
+// What rank 0 found: its experiment.output, and the path. A path in that folder is in experiment.output of this host.
+std::string on_this_host(const std::string& found, const std::string& output) {
+  const std::size_t end = found.find('\n');
+  const std::string path = found.substr(end + 1);
+  const fs::path relative = fs::path(path).lexically_relative(found.substr(0, end));
+  const bool inside = !path.empty() && !relative.empty() && *relative.begin() != "..";
+  return inside ? (fs::path(output) / relative).string() : path;
+}
+
+}  // namespace
+
 bool find_common_resume(config::Loaded& loaded, const launch::World& world, launch::Store* store,
                         std::chrono::milliseconds timeout) {
   std::string& resume = loaded.experiment.checkpoint.resume;
@@ -274,7 +287,7 @@ bool find_common_resume(config::Loaded& loaded, const launch::World& world, laun
     store->set(seen + std::to_string(world.rank), "");
     if (found == kEnd) return false;
     if (!found.starts_with(kFrom)) throw Error(ExitCode::usage, found);
-    resume = found.substr(kFrom.size());
+    resume = on_this_host(found.substr(kFrom.size()), loaded.experiment.experiment.output);
     if (!resume.empty()) copy_commit(resume, world, *store, timeout);
     return true;
   }
@@ -284,7 +297,7 @@ bool find_common_resume(config::Loaded& loaded, const launch::World& world, laun
   };
   try {
     const bool more = find_resume(loaded);
-    store->set(key, more ? kFrom + resume : kEnd);
+    store->set(key, more ? kFrom + loaded.experiment.experiment.output + "\n" + resume : kEnd);
     if (!more) wait_for_others();
     if (more && !resume.empty()) copy_commit(resume, world, *store, timeout);
     return more;

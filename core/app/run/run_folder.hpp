@@ -12,8 +12,8 @@
 
 namespace ddprun::run {
 
-// All ranks use the path that rank 0 has. A host that does not share rank 0's disk has a folder of its own there, with
-// the records of its ranks. Every function is collective.
+// A folder of one name in experiment.output of each host. A host that does not share rank 0's disk has a folder of its
+// own there, with the records of its ranks. Every function is collective.
 class RunFolder {
  public:
   // given: the folder that the launcher of this host has made; empty: rank 0 makes one. Throws Error(failure).
