@@ -22,6 +22,7 @@
 #include "launch/progress.hpp"
 #include "launch/rank_processes.hpp"
 #include "launch/signals.hpp"
+#include "launch/stall_watch.hpp"
 
 namespace ddprun::launch {
 namespace {
@@ -32,7 +33,8 @@ using std::chrono::milliseconds;
 // The time from the first failure until the other ranks are killed. Failures that follow from it arrive meanwhile, and
 // one of them may turn out to be the first cause.
 constexpr milliseconds kCollect{100};
-constexpr milliseconds kTick{50};  // polling interval without inotify
+constexpr milliseconds kLook{1000};  // between two looks at the progress of the ranks
+constexpr milliseconds kTick{50};    // polling interval without inotify
 // How long a node waits for the others to say how their ranks ended: until a lost one is known to be lost, and longer.
 constexpr milliseconds kVerdictLimit = Hub::kSilence + milliseconds(1000);
 
@@ -161,6 +163,7 @@ class Supervisor {
     for (const Screen* screen : output_.screens()) consider(screen->due());
     if (reports.fd() < 0) consider(Clock::now() + kTick);
     consider(next_ping_);
+    if (!ranks_->killed()) consider(next_look_);
     if (!next) return -1;
     const auto left = std::chrono::ceil<milliseconds>(*next - Clock::now()).count();
     return static_cast<int>(std::max<long>(left, 0));
@@ -233,7 +236,24 @@ class Supervisor {
     kill_at_ = Clock::now() + job_.grace;
   }
 
+  // Names the ranks that hold the job up; the other nodes report theirs to node 0.
+  void watch_progress(Clock::time_point now) {
+    if (now < next_look_ || ranks_->killed()) return;
+    next_look_ = now + kLook;
+    std::vector<Progress> own;
+    for (int local = 0; local < job_.nproc; ++local) own.push_back(table_->get(local));
+    if (job_.nodes.rank != 0) return peers_->report_progress(own);
+    std::vector<RankPlace> places;
+    for (const Progress& progress : own) places.push_back({static_cast<int>(places.size()), host_name(), progress});
+    if (peers_ != nullptr) {
+      const auto others = peers_->places();
+      places.insert(places.end(), others.begin(), others.end());
+    }
+    for (const std::string& line : stalls_.look(places, now)) output_.say("ddprun: " + line);
+  }
+
   void on_time(Clock::time_point now) {
+    watch_progress(now);
     for (Screen* screen : output_.screens()) screen->release_due(now);
     if (const auto limit = ranks_->stopped_too_long(); limit && now >= *limit) {
       begin_to_fail();
@@ -297,6 +317,8 @@ class Supervisor {
   int stop_signal_ = 0;
   std::optional<Clock::time_point> kill_at_;  // the end of the grace period
   std::optional<Clock::time_point> next_ping_;
+  Clock::time_point next_look_{};
+  StallWatch stalls_;
 };
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace ddprun::launch {
 namespace {
 
-enum class Message : uint64_t { failing, stop, ended };
+enum class Message : uint64_t { failing, stop, ended, progress };
 
 constexpr std::size_t kLongestMessage = 1 << 16;  // of a rank's failure
 
@@ -17,6 +17,20 @@ ByteWriter message(Message kind) {
 
 int whole(ByteReader& reader) {
   return static_cast<int>(static_cast<int64_t>(reader.number()));
+}
+
+void write(ByteWriter& writer, const Progress& progress) {
+  writer.number(static_cast<uint64_t>(progress.step))
+      .number(static_cast<uint64_t>(progress.phase))
+      .number(static_cast<uint64_t>(progress.bucket));
+}
+
+Progress read_progress(ByteReader& reader) {
+  Progress progress;
+  progress.step = static_cast<int64_t>(reader.number());
+  progress.phase = static_cast<Phase>(std::min<uint64_t>(reader.number(), static_cast<uint64_t>(Phase::done)));
+  progress.bucket = whole(reader);
+  return progress;
 }
 
 // Clocks of hosts differ, so a time is sent as an age.
@@ -31,9 +45,7 @@ void write(ByteWriter& writer, const RankEnd& end, std::chrono::nanoseconds now)
   number(end.killed_by_launcher);
   number(end.stopped);
   number(end.memory_limit);
-  number(end.progress.step);
-  number(end.progress.phase);
-  number(end.progress.bucket);
+  write(writer, end.progress);
   number(end.failure.has_value());
   if (!end.failure) return;
   number(end.failure->code);
@@ -53,9 +65,7 @@ RankEnd read_end(ByteReader& reader, std::chrono::nanoseconds now) {
   end.killed_by_launcher = reader.number() != 0;
   end.stopped = reader.number() != 0;
   end.memory_limit = reader.number() != 0;
-  end.progress.step = static_cast<int64_t>(reader.number());
-  end.progress.phase = static_cast<Phase>(std::min<uint64_t>(reader.number(), static_cast<uint64_t>(Phase::done)));
-  end.progress.bucket = whole(reader);
+  end.progress = read_progress(reader);
   if (reader.number() == 0) return end;
   Failure failure;
   failure.rank = end.rank;
@@ -125,7 +135,7 @@ void Peers::read(const NodeEvent& event) {
     lost.lost = info.nproc;
     lost.host = info.host;
     lost.time = this_time();
-    node = {true, {lost}};
+    node = {true, {lost}, {}};
     failing_ = true;
     return;
   }
@@ -133,6 +143,10 @@ void Peers::read(const NodeEvent& event) {
   switch (static_cast<Message>(reader.number())) {
     case Message::failing: failing_ = true; return;
     case Message::stop: stop_signal_ = whole(reader); return;
+    case Message::progress:
+      node.progress.clear();
+      while (!reader.empty()) node.progress.push_back(read_progress(reader));
+      return;
     case Message::ended: node.ended = true;
   }
   const auto now = this_time();
@@ -150,6 +164,21 @@ std::vector<RankEnd> Peers::ends() const {
   std::vector<RankEnd> all;
   for (const Node& node : states_) all.insert(all.end(), node.ends.begin(), node.ends.end());
   return all;
+}
+
+void Peers::report_progress(const std::vector<Progress>& ranks) {
+  ByteWriter writer = message(Message::progress);
+  for (const Progress& progress : ranks) write(writer, progress);
+  link_.report(writer.bytes());
+}
+
+std::vector<RankPlace> Peers::places() const {
+  std::vector<RankPlace> places;
+  for (std::size_t node = 0; node < states_.size(); ++node) {
+    int rank = first_rank(static_cast<int>(node));
+    for (const Progress& progress : states_[node].progress) places.push_back({rank++, nodes_[node].host, progress});
+  }
+  return places;
 }
 
 void Peers::announce_failing() {

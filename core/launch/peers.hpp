@@ -8,6 +8,7 @@
 
 #include "launch/first_cause.hpp"
 #include "launch/net/node_link.hpp"
+#include "launch/stall_watch.hpp"
 
 namespace ddprun::launch {
 
@@ -46,6 +47,11 @@ class Peers {
   // How the ranks of the other nodes ended, with times on this host's clock.
   std::vector<RankEnd> ends() const;
 
+  // Reports where the ranks of this node are, in the order of their local ranks, to node 0.
+  void report_progress(const std::vector<Progress>& ranks);
+  // On node 0: where the ranks of the other nodes are, as far as is known.
+  std::vector<RankPlace> places() const;
+
   void announce_failing();
   void announce_stop(int signal);
   void announce_ends(const std::vector<RankEnd>& ends);
@@ -54,6 +60,7 @@ class Peers {
   struct Node {
     bool ended = false;
     std::vector<RankEnd> ends;
+    std::vector<Progress> progress;  // by local rank; empty: not known
   };
 
   int first_rank(int node) const;

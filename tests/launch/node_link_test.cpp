@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <poll.h>
 
+#include <atomic>
 #include <memory>
 #include <thread>
 
@@ -76,8 +77,18 @@ TEST_CASE("nodes that do not come are named") {
 TEST_CASE("a second node of the same rank, and one with another number of nodes, are refused") {
   const Nodes nodes;
   const auto links = nodes.join_all(2);
-  CHECK(contains(error_of([&] { nodes.join(1, 2); }), "two nodes have --node-rank 1, at 127.0.0.1"));
-  CHECK(contains(error_of([&] { nodes.join(2, 3); }), "--nnodes 3, and the first has 2"));
+  std::atomic<bool> done{false};
+  std::thread alive([&] {
+    while (!done) {
+      for (const auto& link : links) link->keep_alive();
+      std::this_thread::sleep_for(milliseconds(100));
+    }
+  });
+  const std::string twice = error_of([&] { nodes.join(1, 2); }), size = error_of([&] { nodes.join(2, 3); });
+  done = true;
+  alive.join();
+  CHECK(contains(twice, "two nodes have --node-rank 1, at 127.0.0.1"));
+  CHECK(contains(size, "--nnodes 3, and the first has 2"));
 }
 
 TEST_CASE("all nodes receive all texts in the same order") {

@@ -143,6 +143,16 @@ TEST_CASE("a lost node that comes back is part of the restart") {
   }
 }
 
+TEST_CASE("a rank of another node that holds the job up is named while the job runs") {
+  JobOfNodes job({1, 1}, {"*:train=2", "0:at=7,3", "0:sleep=9000", "1:sleep=9000"});
+  const auto results = job.wait();
+  for (const auto& result : results) CHECK_MESSAGE(result.code == 0, result.err);
+  // Rank 1 is in the allreduce of step 2, and rank 0 in that of step 7.
+  CHECK_MESSAGE(contains(results[0].err, "ddprun: rank 1 ("), results[0].err);
+  CHECK(contains(results[0].err, ") has been in step 2 phase allreduce bucket 0 for"));
+  CHECK(contains(results[0].err, "; 1 rank waits in step 7 phase allreduce bucket 3"));
+}
+
 TEST_CASE("a node that is missing is named") {
   FakeJob alone(1, {"*:print=started"}, false, "-", "60000",
                 {"FAKE_JOB_NODE=0:2:" + std::to_string(FreePort().number) + ":0", "FAKE_JOB_TIMEOUT=300"});

@@ -52,7 +52,8 @@ void Hub::handle(const ClientPtr& client, std::string_view bytes, Clock::time_po
       const auto until = deadline();
       return join(client, node, nodes, reader.text(), until);
     }
-    case Request::event: return pass_on(client, reader.text());
+    case Request::event: return pass_on(client, reader.text(), false);
+    case Request::report: return pass_on(client, reader.text(), true);
     case Request::leave:
       broken_ = true;
       std::erase_if(joined_, [&](const auto& entry) { return entry.second.client == client; });
@@ -142,16 +143,22 @@ void Hub::join(const ClientPtr& client, uint64_t node, uint64_t nodes, std::stri
     return refuse(client, "this node has --nnodes " + std::to_string(nodes) + ", and the first has " +
                               std::to_string(nodes_) + ": give all nodes the same number");
   }
-  // After a failure, the new connection of a node may arrive before its old one has ended.
-  const Node* same = nullptr;
-  if (const auto found = joining_.find(node); found != joining_.end()) same = &found->second;
-  if (const auto found = joined_.find(node); !broken_ && found != joined_.end()) same = &found->second;
-  if (same != nullptr) {
-    return refuse(client, "two nodes have --node-rank " + std::to_string(node) + ", at " + same->client->address() +
-                              " and " + client->address() + ": give each node its own rank");
+  if (const auto same = joining_.find(node); same != joining_.end()) {
+    return refuse_second(client, node, same->second);
   }
+  // A node that was lost may come back before its old connection has ended.
+  if (is_running(node)) deadline = std::min(deadline, Clock::now() + 2 * kSilence);
   joining_[node] = {client, std::move(info), deadline};
   if (joining_.size() == nodes_) start(Clock::now());
+}
+
+bool Hub::is_running(uint64_t node) const {
+  return !broken_ && joined_.count(node) > 0;
+}
+
+void Hub::refuse_second(const ClientPtr& client, uint64_t node, const Node& first) {
+  refuse(client, "two nodes have --node-rank " + std::to_string(node) + ", at " + first.client->address() + " and " +
+                     client->address() + ": give each node its own rank");
 }
 
 void Hub::start(Clock::time_point now) {
@@ -172,11 +179,13 @@ void Hub::start(Clock::time_point now) {
   for (const auto& [rank, node] : joined_) node.client->send(started);
 }
 
-void Hub::pass_on(const ClientPtr& client, const std::string& text) {
+void Hub::pass_on(const ClientPtr& client, const std::string& text, bool only_node0) {
   const auto from = node_of(client);
   if (!from) throw std::out_of_range("an event of a node that has not joined");
   const auto event = frame(reply(Reply::event).number(*from).text(text));
-  for (const auto& [rank, node] : joined_) node.client->send(event);
+  for (const auto& [rank, node] : joined_) {
+    if (rank == 0 || !only_node0) node.client->send(event);
+  }
 }
 
 void Hub::leave(const ClientPtr& client) {
@@ -231,8 +240,13 @@ void Hub::sweep(Clock::time_point now) {
   }
   const auto missing = frame(absent);
   std::erase_if(joining_, [&](const auto& entry) {
-    if (entry.second.time > now) return false;
-    entry.second.client->send(missing);
+    const auto& [node, joining] = entry;
+    if (joining.time > now) return false;
+    if (is_running(node)) {
+      refuse_second(joining.client, node, joined_.at(node));
+    } else {
+      joining.client->send(missing);
+    }
     return true;
   });
   std::vector<ClientPtr> silent;

@@ -63,8 +63,10 @@ class Hub {
   void get(const Waiter& waiter, const std::string& key);
   void gather(const Waiter& waiter, const std::string& name, uint64_t rank, uint64_t size, std::string value);
   void join(const ClientPtr& client, uint64_t node, uint64_t nodes, std::string info, Clock::time_point deadline);
+  bool is_running(uint64_t node) const;
+  static void refuse_second(const ClientPtr& client, uint64_t node, const Node& first);
   void start(Clock::time_point now);
-  void pass_on(const ClientPtr& client, const std::string& text);
+  void pass_on(const ClientPtr& client, const std::string& text, bool only_node0);
   bool take_memory(const ClientPtr& client, std::size_t bytes);
   void fail_waiters(const std::string& reason);
   std::optional<uint64_t> node_of(const ClientPtr& client) const;

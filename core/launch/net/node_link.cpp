@@ -41,6 +41,12 @@ void NodeLink::publish(const std::string& text) try {
   // events() reports it.
 }
 
+void NodeLink::report(const std::string& text) try {
+  if (open_) connection_.send(request(Request::report).text(text));
+} catch (const Error&) {
+  // events() reports it.
+}
+
 std::vector<NodeEvent> NodeLink::events() {
   std::vector<NodeEvent> events;
   if (!open_) return events;

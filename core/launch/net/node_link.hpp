@@ -37,6 +37,9 @@ class NodeLink {
   // Sent to all nodes, to this one too. All nodes receive all texts in the same order.
   void publish(const std::string& text);
 
+  // Sent to node 0 alone.
+  void report(const std::string& text);
+
   int fd() const { return connection_.fd(); }
   // What has arrived; never blocks. If the server is gone or silent, its node 0 is lost, and that is the last event.
   std::vector<NodeEvent> events();

@@ -31,6 +31,7 @@ enum class Request : uint64_t {
   gather,  // name, rank, size, value, milliseconds -> values, late (with the missing ranks) or refused
   join,    // node, nodes, milliseconds, info    -> started, late or refused; then events follow
   event,   // text, from a node that has joined: passed on to all nodes
+  report,  // text, from a node that has joined: passed on to node 0
   ping,    // a node is alive                    -> pong
   leave,   // a node ends in order               -> done
 };

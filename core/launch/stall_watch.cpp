@@ -1,0 +1,63 @@
+#include "launch/stall_watch.hpp"
+
+#include <algorithm>
+
+namespace ddprun::launch {
+namespace {
+
+bool in_collective(const Progress& progress) {
+  return progress.phase == Phase::allreduce || progress.phase == Phase::broadcast || progress.phase == Phase::barrier;
+}
+
+bool same_place(const Progress& a, const Progress& b) {
+  return a.step == b.step && a.phase == b.phase && a.bucket == b.bucket;
+}
+
+std::string text_of(const Progress& progress) {
+  std::string text = "step " + std::to_string(progress.step) + " phase " + name_of(progress.phase);
+  return progress.bucket < 0 ? text : text + " bucket " + std::to_string(progress.bucket);
+}
+
+// The farthest collective in which a rank waits; null if none does.
+const RankPlace* farthest_waiting(const std::vector<RankPlace>& ranks) {
+  const RankPlace* farthest = nullptr;
+  for (const RankPlace& place : ranks) {
+    if (!in_collective(place.progress)) continue;
+    if (farthest == nullptr || place.progress.step > farthest->progress.step) farthest = &place;
+  }
+  return farthest;
+}
+
+}  // namespace
+
+std::vector<std::string> StallWatch::look(const std::vector<RankPlace>& ranks, Clock::time_point now) {
+  for (const RankPlace& place : ranks) {
+    Seen& seen = seen_[place.rank];
+    if (seen.next.count() > 0 && same_place(seen.progress, place.progress)) continue;
+    seen = {place.progress, now, kFirst};
+  }
+  std::vector<std::string> lines;
+  const RankPlace* waiting = farthest_waiting(ranks);
+  if (waiting == nullptr) return lines;
+  const auto waits = [&](const RankPlace& place) { return same_place(place.progress, waiting->progress); };
+  const auto count = std::count_if(ranks.begin(), ranks.end(), waits);
+  const bool all = count == static_cast<std::ptrdiff_t>(ranks.size());
+  for (const RankPlace& place : ranks) {
+    Seen& seen = seen_[place.rank];
+    const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(now - seen.since);
+    if (time < seen.next || (waits(place) && !all)) continue;
+    seen.next = 2 * time;
+    const std::string there = " in " + text_of(place.progress) + " for " + std::to_string(time.count() / 1000) + " s";
+    if (all) {
+      lines.push_back("all ranks have been" + there + ": the network between them may be down");
+      for (auto& [rank, other] : seen_) other.next = 2 * time;
+      return lines;
+    }
+    lines.push_back("rank " + std::to_string(place.rank) + " (" + place.host + ") has been" + there + "; " +
+                    std::to_string(count) + (count == 1 ? " rank waits" : " ranks wait") + " in " +
+                    text_of(waiting->progress));
+  }
+  return lines;
+}
+
+}  // namespace ddprun::launch
