@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "config/text.hpp"
 #include "console/program.hpp"
+#include "launch/copies.hpp"
 #include "launch/stop_signals.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
@@ -171,6 +172,7 @@ ExitCode train(const Arguments& arguments) {
         {std::move(loaded), *world, own && run_dir != nullptr ? run_dir : "", training_command(arguments), own_log},
         registry);
   }
+  if (!arguments.nodes.start_ranks()) launch::refuse_copies();
   const config::Experiment::Launch& settings = loaded.experiment.launch;
   launch::Nodes nodes = console::nodes_of(arguments.nodes, settings.insecure, seconds(settings.timeout));
   const bool one_node = nodes.count == 1;

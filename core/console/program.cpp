@@ -3,10 +3,13 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/file.hpp"
 #include "base/log.hpp"
 #include "launch/supervisor.hpp"
 
@@ -37,7 +40,27 @@ std::string find_program(const std::string& name) {
   return "";
 }
 
+namespace {
+
+// torchrun shows the error in this file as the cause. Format: torch.distributed.elastic's ErrorHandler.
+void write_torchrun_error(const std::string& message) {
+  const char* path = std::getenv("TORCHELASTIC_ERROR_FILE");
+  if (path == nullptr || *path == '\0') return;
+  const nlohmann::json error = {
+      {"message",
+       {{"message", message},
+        {"extraInfo", {{"py_callstack", ""}, {"timestamp", std::to_string(std::time(nullptr))}}}}}};
+  try {
+    replace_file(path, error.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  } catch (const Error& failed) {
+    log::warning(failed.what());  // the message itself goes to stderr
+  }
+}
+
+}  // namespace
+
 ExitCode report_failure(ExitCode code, const std::string& message) {
+  write_torchrun_error(message);
   const char* job_dir = std::getenv("DDPRUN_JOB_DIR");
   const char* rank = std::getenv("DDPRUN_RANK");
   if (job_dir != nullptr && rank != nullptr) {

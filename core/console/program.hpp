@@ -20,7 +20,7 @@ std::vector<std::string> program_folders();
 std::string find_program(const std::string& name);
 
 // Reports a failure: to our own launcher if this process is one of its ranks (the launcher prints the first cause once,
-// at the end), otherwise to stderr. Returns the code.
+// at the end), otherwise to stderr; and to the file TORCHELASTIC_ERROR_FILE if torchrun names one. Returns the code.
 ExitCode report_failure(ExitCode code, const std::string& message);
 
 // The body of main(): follows the launcher that started this process, if there is one, and runs `body`. Reports an
