@@ -18,8 +18,8 @@ namespace ddprun::bench {
 ExitCode run(const Request& request, const Plan& plan, const std::vector<std::string>& command);
 
 // This process is a rank of a job that a launcher has started: measures all variants in turn, each with a new backend;
-// rank 0 prints and writes the files. Every rank returns the exit code of rank 0. plan.hosts is set. Collective. Throws
-// Error.
+// rank 0 prints and writes the files. Every rank returns the exit code of rank 0; under ddprun's launcher it throws a
+// code other than ok, so that the launchers of all hosts print a line. plan.hosts is set. Collective. Throws Error.
 ExitCode run_as_rank(const Request& request, const Plan& plan, const std::vector<std::string>& command,
                      launch::Store& store, const launch::World& world);
 
