@@ -4,12 +4,8 @@
 namespace ddprun::app {
 
 ExitCode launch(const Arguments& arguments) {
-  const console::NodeOptions& options = arguments.nodes;
-  launch::Job job;
+  launch::Job job = console::job_of(arguments.nodes, std::chrono::seconds(30));
   job.command = arguments.program;
-  job.nproc = options.nproc.value_or(1);
-  job.max_restarts = options.max_restarts.value_or(0);
-  job.nodes = console::nodes_of(options, options.insecure, std::chrono::seconds(30));
   job.torchrun_variables = true;
   return launch::supervise(job);
 }

@@ -31,7 +31,7 @@ void declare_subcommands(CLI::App& cli, Arguments& arguments, Command& command) 
 
   auto* launch = cli.add_subcommand("launch", "Start any program as ranks, with torchrun's variables (RANK, ...)");
   console::add_node_options(*launch, arguments.nodes);
-  launch->add_flag("--insecure", arguments.nodes.insecure, "Without DDPRUN_SECRET, on a network that you trust");
+  console::add_insecure(*launch, arguments.nodes);
   launch->add_option("program", arguments.program, "The program and its arguments")->required()->type_name("PROGRAM");
   launch->positionals_at_end();
   launch->prefix_command();

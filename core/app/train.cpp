@@ -133,13 +133,6 @@ std::vector<std::string> overrides_of(const Arguments& arguments) {
   return overrides;
 }
 
-// Where the ranks are that another process has started, this one among them.
-std::optional<launch::World> discover(const console::NodeOptions& options, std::optional<int> nproc) {
-  const bool is_rank = std::getenv("DDPRUN_RANK") != nullptr;  // of ddprun's launcher, whose arguments it has
-  if (options.start_ranks() && !is_rank) return std::nullopt;
-  return launch::discover(nproc);
-}
-
 std::optional<int64_t> ranks_elsewhere(const console::NodeOptions& options, const std::optional<launch::World>& world) {
   if (world) return world->on_one_host() ? std::nullopt : std::optional<int64_t>(world->size);
   return options.nnodes.value_or(1) > 1 ? std::optional<int64_t>(0) : std::nullopt;
@@ -149,10 +142,10 @@ std::optional<int64_t> ranks_elsewhere(const console::NodeOptions& options, cons
 
 ExitCode train(const Arguments& arguments) {
   console::use_local_rank(arguments.nodes);
-  auto world = discover(arguments.nodes, std::nullopt);
+  auto world = console::discover(arguments.nodes, std::nullopt);
   config::Loaded loaded =
       config::load(arguments.config, overrides_of(arguments), ranks_elsewhere(arguments.nodes, world));
-  if (world) world = discover(arguments.nodes, explicit_nproc(loaded));
+  if (world) world = console::discover(arguments.nodes, explicit_nproc(loaded));
   choose_output(arguments, loaded.experiment.log.level);
   const auto registry = plugin::Registry::standard(arguments.plugin_paths);
 

@@ -173,7 +173,8 @@ int64_t Benchmark::batch_of(const Call& call) {
 }
 
 // Back to back. A sample is the time from when the last rank had ended the previous call (or batch) to when the last
-// rank has ended this one, so that the samples of a case add up to the time of its slowest rank.
+// rank has ended this one, so that the samples of a case add up to the time of its slowest rank. The clocks of hosts
+// differ: between hosts each rank counts from its own first stamp.
 std::vector<double> Benchmark::time(const Call& call, int64_t batch, Execution& execution) {
   const auto samples = static_cast<std::size_t>(options_.samples);
   std::vector<int64_t> stamps(samples + 1);
@@ -188,6 +189,8 @@ std::vector<double> Benchmark::time(const Call& call, int64_t batch, Execution& 
     stamps[sample + 1] = now();
   }
   execution = info;
+  const int64_t begin = options_.one_clock ? 0 : stamps[0];
+  for (int64_t& stamp : stamps) stamp -= begin;
 
   std::vector<int64_t> last(stamps.size(), 0), peer(stamps.size());
   for (const std::string& bytes : gather_(as_bytes(stamps))) {

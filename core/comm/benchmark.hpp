@@ -42,6 +42,7 @@ struct BenchmarkOptions {
   int64_t checks = 1;                         // calls with fresh data whose every element is looked at
   uint64_t seed = 0;                          // of the checks' data
   std::chrono::milliseconds timeout{30'000};  // of one call
+  bool one_clock = true;                      // all ranks are on one host, so they share the steady clock
   int device = -1;                            // where the buffers are: CUDA's ordinal of this rank, or -1: host memory
 };
 
@@ -55,7 +56,7 @@ struct BenchmarkResult {
 // The values of all ranks in rank order, out of band: the backend under test is trusted with nothing but its work.
 using Gather = std::function<std::vector<std::string>(std::string_view)>;
 
-// All ranks of one host (they share the clock) make it with the same arguments and measure the same cases in the same
+// All ranks make it with the same arguments and measure the same cases in the same
 // order. One thread. Throws what the backend throws.
 class Benchmark {
  public:

@@ -61,6 +61,12 @@ inline void add_node_options(CLI::App& to, NodeOptions& options) {
   add_torchrun_option(to, "--local-rank", options.local_rank, "N", "")->group("");  // of torch.distributed.launch
 }
 
+// Of a command without a config, which would have launch.insecure.
+inline CLI::Option* add_insecure(CLI::App& to, NodeOptions& options) {
+  return to.add_flag("--insecure", options.insecure, "Without DDPRUN_SECRET, on a network that you trust")
+      ->group("Several hosts");
+}
+
 // For an empty command line.
 inline ExitCode show_help(const CLI::App& cli) {
   const std::string above = cli.get_parent() == nullptr ? "" : cli.get_parent()->get_name();

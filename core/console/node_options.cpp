@@ -49,6 +49,20 @@ launch::Nodes nodes_of(const NodeOptions& options, bool insecure, std::chrono::m
   return nodes;
 }
 
+launch::Job job_of(const NodeOptions& options, std::chrono::milliseconds timeout) {
+  launch::Job job;
+  job.nproc = options.nproc.value_or(1);
+  job.max_restarts = options.max_restarts.value_or(0);
+  job.nodes = nodes_of(options, options.insecure, timeout);
+  return job;
+}
+
+std::optional<launch::World> discover(const NodeOptions& options, std::optional<int> nproc) {
+  const bool is_rank = std::getenv("DDPRUN_RANK") != nullptr;  // of ddprun's launcher, whose arguments it has
+  if (options.start_ranks() && !is_rank) return std::nullopt;
+  return launch::discover(nproc);
+}
+
 void use_local_rank(const NodeOptions& options) {
   if (!options.local_rank) return;
   const std::string given = std::to_string(*options.local_rank);

@@ -2,11 +2,13 @@
 // (add_node_options in command_line.hpp).
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "launch/supervisor.hpp"
+#include "launch/world.hpp"
 
 namespace ddprun::console {
 
@@ -28,6 +30,12 @@ struct NodeOptions {
 // The nodes of the job; `insecure`: launch.insecure of a config. Throws Error(usage) for options that do not fit
 // together, and Error(rendezvous) without a secret that is needed.
 launch::Nodes nodes_of(const NodeOptions& options, bool insecure, std::chrono::milliseconds timeout);
+
+// A job of these options, without a command; --nproc-per-node is 1 unless it is given. Throws as nodes_of().
+launch::Job job_of(const NodeOptions& options, std::chrono::milliseconds timeout);
+
+// As launch::discover(), for a command with these options: nothing if this process must start ranks itself.
+std::optional<launch::World> discover(const NodeOptions& options, std::optional<int> nproc);
 
 // --local-rank of torch.distributed.launch: sets LOCAL_RANK if it is not set. Throws Error(rendezvous) if it is another
 // number. Call it before the first thread.

@@ -59,7 +59,11 @@ std::unique_ptr<Store> open(const World& world, milliseconds timeout) {
     address.secret = secret_of_launcher(world);
     return net_store(address, timeout);
   }
-  address.secret = required_secret(world.master_addr, world.insecure);
+  if (world.agent_store) {
+    address.port = port_of(world.job + "." + std::to_string(world.master_port));
+    if (world.local_size == world.size) address.host = "127.0.0.1";
+  }
+  address.secret = required_secret(address.host, world.insecure);
   return world.rank == 0 ? hosted_store(address, timeout) : net_store(address, timeout);
 }
 

@@ -12,7 +12,8 @@ namespace ddprun::launch {
 
 // The store of the job; null for one rank. Calls find_place(). Collective.
 //  - ddprun's launcher on one host: its job folder. On several: the launcher of node 0 hosts the store.
-//  - Other launchers: rank 0 hosts the store at world.master_addr:master_port, as long as its Store lives.
+//  - Other launchers: rank 0 hosts the store at world.master_addr:master_port, as long as its Store lives. Under
+//    torchrun the agent's store has that port, so the store gets another one, which depends on the job's id.
 // Throws Error(rendezvous).
 std::unique_ptr<Store> open_store(World& world, std::chrono::milliseconds timeout);
 

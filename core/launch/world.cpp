@@ -125,13 +125,6 @@ void refuse_contradictions(const World& world, const Variables& launcher) {
   compare(launcher.size, world.size, "WORLD_SIZE");
 }
 
-// FNV-1a, the same on all hosts.
-int port_of(std::string_view job) {
-  uint32_t hash = 2166136261u;
-  for (const char byte : job) hash = (hash ^ static_cast<uint8_t>(byte)) * 16777619u;
-  return 20000 + static_cast<int>(hash % 10000);
-}
-
 // "node03" of "node[03-05,9],login1": the first host of a Slurm host list.
 std::string first_host(const std::string& list) {
   std::string host;
@@ -187,6 +180,13 @@ std::optional<World> from(const Variables& launcher, std::optional<int> nproc) {
 }
 
 }  // namespace
+
+// FNV-1a.
+int port_of(std::string_view job) {
+  uint32_t hash = 2166136261u;
+  for (const char byte : job) hash = (hash ^ static_cast<uint8_t>(byte)) * 16777619u;
+  return 20000 + static_cast<int>(hash % 10000);
+}
 
 std::optional<World> discover(std::optional<int> nproc) {
   if (is_set(kOwn.named_by)) {

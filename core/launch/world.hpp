@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace ddprun::launch {
 
@@ -49,6 +50,9 @@ struct World {
 // variables are incomplete or contradict each other or `nproc`, and for a launcher that sets ranks in variables that
 // are not known here.
 std::optional<World> discover(std::optional<int> nproc);
+
+// The port of that job, on all hosts: from 20000 to 29999.
+int port_of(std::string_view job);
 
 // Sets local_rank and local_size if they are not known: ranks with the same kernel, IPC and PID namespaces are on one
 // host. Collective if local_size is 0. Throws as Store::get, and Error(rendezvous) if world.nproc is another number.

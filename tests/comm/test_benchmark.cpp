@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <cstring>
+
 #include "comm/benchmark.hpp"
 #include "comm/joined.hpp"
 #include "comm/single_process_backend.hpp"
@@ -109,6 +111,28 @@ TEST_CASE("a case makes the configured number of calls, and the next case reuses
   benchmark.measure(what);
   benchmark.measure(what);
   CHECK(backend.allocations == 2);
+}
+
+TEST_CASE("the ranks of one host compare their clocks; between hosts each counts from its own first stamp") {
+  for (const bool one_clock : {true, false}) {
+    const auto backend = single_process_backend();
+    BenchmarkOptions options;
+    options.samples = 3;
+    options.one_clock = one_clock;
+    std::vector<int64_t> stamps;
+    const auto gather = [&](std::string_view value) {
+      if (value.size() == 4 * sizeof(int64_t)) {
+        stamps.resize(4);
+        std::memcpy(stamps.data(), value.data(), value.size());
+      }
+      return single_gather(value);
+    };
+    const auto result = Benchmark(*backend, gather, options, 64).measure(case_of(Kind::allreduce, 64, false));
+    REQUIRE(stamps.size() == 4);
+    CHECK((stamps[0] == 0) == !one_clock);
+    CHECK(result.seconds.size() == 3);
+    for (const double seconds : result.seconds) CHECK(seconds > 0);
+  }
 }
 
 TEST_CASE("calls too short for the clock are timed in batches") {

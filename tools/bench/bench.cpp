@@ -1,11 +1,15 @@
 #include "tools/bench/bench.hpp"
 
 #include <cstdio>
+#include <functional>
+#include <memory>
+#include <utility>
 
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "launch/job_folder.hpp"
 #include "launch/supervisor.hpp"
+#include "tools/bench/job.hpp"
 #include "tools/bench/output.hpp"
 #include "tools/bench/rank.hpp"
 #include "tools/bench/row.hpp"
@@ -15,53 +19,26 @@ namespace ddprun::bench {
 namespace {
 
 // Runs all variants once per round. The order changes from round to round, so other load affects all variants alike.
-class Rounds {
- public:
-  Rounds(const Plan& plan, const std::vector<std::string>& command, std::vector<Row>& rows)
-      : plan_(plan), command_(command), rows_(rows) {}
-
-  ExitCode run() {
-    for (int64_t round = 0; round < plan_.rounds; ++round) {
-      log::info("bench: round " + std::to_string(round + 1) + " of " + std::to_string(plan_.rounds));
-      for (std::size_t turn = 0; turn < plan_.variants.size(); ++turn) {
-        const std::size_t variant = (turn + static_cast<std::size_t>(round)) % plan_.variants.size();
-        if (const ExitCode code = run(round, variant); code != ExitCode::ok) return code;
-      }
-    }
-    return ExitCode::ok;
-  }
-
- private:
-  // The ranks are new processes, so nothing runs in them but the measurement.
-  ExitCode run(int64_t round, std::size_t variant) {
-    const Task task{round, variant, folder_.path() + "/results"};
-    launch::Job job;
-    job.command = command_;
-    job.command.insert(job.command.end(), {"--task", task.text()});
-    job.nproc = plan_.variants[variant].ranks;
-    const ExitCode code = launch::supervise(job);
-    if (code != ExitCode::ok) {
-      log::error("bench: ended in round " + std::to_string(round + 1) + ": " + plan_.variants[variant].text());
-      return code;
-    }
-    add(plan_.variants[variant], read_results(task.path));
-    return code;
-  }
-
-  void add(const Variant& variant, std::vector<comm::BenchmarkResult> results) {
-    auto result = results.begin();
-    for (Row& row : rows_) {
-      if (row.variant != &variant) continue;
-      if (result == results.end()) throw Error(ExitCode::failure, "bench: the ranks left fewer results than cases");
-      row.rounds.push_back(std::move(*result++));
+// Ends early if `run` does not return ok.
+ExitCode in_turns(const Plan& plan, const std::function<ExitCode(int64_t round, std::size_t variant)>& run) {
+  for (int64_t round = 0; round < plan.rounds; ++round) {
+    for (std::size_t turn = 0; turn < plan.variants.size(); ++turn) {
+      const std::size_t variant = (turn + static_cast<std::size_t>(round)) % plan.variants.size();
+      if (turn == 0) log::info("bench: round " + std::to_string(round + 1) + " of " + std::to_string(plan.rounds));
+      if (const ExitCode code = run(round, variant); code != ExitCode::ok) return code;
     }
   }
+  return ExitCode::ok;
+}
 
-  const Plan& plan_;
-  const std::vector<std::string>& command_;
-  std::vector<Row>& rows_;
-  const launch::JobFolder folder_;
-};
+void add(std::vector<Row>& rows, const Variant& variant, std::vector<comm::BenchmarkResult> results) {
+  auto result = results.begin();
+  for (Row& row : rows) {
+    if (row.variant != &variant) continue;
+    if (result == results.end()) throw Error(ExitCode::failure, "bench: the ranks left fewer results than cases");
+    row.rounds.push_back(std::move(*result++));
+  }
+}
 
 std::string describe(const Row& row) {
   return row.variant->text() + ": " + name_of(row.what.kind) + " of " + std::to_string(row.bytes()) + " bytes " +
@@ -98,22 +75,78 @@ void require_place(const std::string& option, const std::string& path) {
   throw Error(ExitCode::usage, option + " " + path + ": there is no folder " + folder);
 }
 
+// Whoever has the results: prints them, writes the files, and judges.
+class Report {
+ public:
+  Report(const Request& request, const Plan& plan) : request_(request), plan_(plan) {
+    require_place("--json", request.json);
+    require_place("--tune", request.tune);
+  }
+
+  ExitCode write(const std::vector<Row>& rows, const std::vector<std::string>& command) const {
+    std::fputs(text(plan_, rows, environment_).c_str(), stdout);
+    std::fflush(stdout);
+    if (!request_.json.empty()) replace_file(request_.json, to_json(plan_, rows, environment_, command));
+    if (!results_are_right(rows)) return ExitCode::gate;
+    if (!request_.tune.empty()) replace_file(request_.tune, tuning_of(plan_, rows, environment_));
+    if (request_.min_busbw && !reaches(rows, plan_, *request_.min_busbw)) return ExitCode::gate;
+    return ExitCode::ok;
+  }
+
+ private:
+  const Request& request_;
+  const Plan& plan_;
+  const record::Environment environment_ = environment_of(plan_);
+};
+
 }  // namespace
 
 ExitCode run(const Request& request, const Plan& plan, const std::vector<std::string>& command) {
-  require_place("--json", request.json);
-  require_place("--tune", request.tune);
-  const record::Environment environment = environment_of(plan);
+  const Report report(request, plan);
+  const launch::JobFolder folder;
   std::vector<Row> rows = rows_of(plan);
-  if (const ExitCode code = Rounds(plan, command, rows).run(); code != ExitCode::ok) return code;
+  // The ranks are new processes, so nothing runs in them but the measurement.
+  const ExitCode code = in_turns(plan, [&](int64_t round, std::size_t variant) {
+    const Task task{round, variant, folder.path() + "/results"};
+    launch::Job job;
+    job.command = command;
+    job.command.insert(job.command.end(), {"--task", task.text()});
+    job.nproc = plan.variants[variant].ranks;
+    const ExitCode ended = launch::supervise(job);
+    if (ended == ExitCode::ok) {
+      add(rows, plan.variants[variant], read_results(task.path));
+    } else {
+      log::error("bench: ended in round " + std::to_string(round + 1) + ": " + plan.variants[variant].text());
+    }
+    return ended;
+  });
+  return code == ExitCode::ok ? report.write(rows, command) : code;
+}
 
-  std::fputs(text(plan, rows, environment).c_str(), stdout);
-  std::fflush(stdout);
-  if (!request.json.empty()) replace_file(request.json, to_json(plan, rows, environment, command));
-  if (!results_are_right(rows)) return ExitCode::gate;
-  if (!request.tune.empty()) replace_file(request.tune, tuning_of(plan, rows, environment));
-  if (request.min_busbw && !reaches(rows, plan, *request.min_busbw)) return ExitCode::gate;
-  return ExitCode::ok;
+ExitCode run_as_rank(const Request& request, const Plan& plan, const std::vector<std::string>& command,
+                     launch::Store& store, const launch::World& world) {
+  const bool reports = world.rank == 0;
+  if (!reports) log::set_level(log::Level::error);
+  const auto report = reports ? std::make_unique<Report>(request, plan) : nullptr;
+  std::vector<Row> rows = rows_of(plan);
+  in_turns(plan, [&](int64_t round, std::size_t variant) {
+    StoreOfTurn own(store, std::to_string(round) + "/" + std::to_string(variant) + "/");
+    try {
+      auto results = measure(plan, plan.variants[variant], round, own, world);
+      if (reports) add(rows, plan.variants[variant], std::move(results));
+    } catch (const Error& error) {
+      throw Error(error.code(), "bench: " + plan.variants[variant].text() + ": " + error.what());
+    }
+    return ExitCode::ok;
+  });
+  // Collective too, so that rank 0's store stays until all have ended.
+  const ExitCode code = reports ? report->write(rows, command) : ExitCode::ok;
+  const auto codes =
+      store.allgather("code", world.rank, world.size, std::to_string(static_cast<int>(code)), plan.benchmark.timeout);
+  const auto common = static_cast<ExitCode>(std::stoi(codes[0]));
+  // The launchers of other hosts print what a rank reports.
+  if (world.is_own() && common != ExitCode::ok) throw Error(common, "bench: rank 0 has printed what is wrong");
+  return common;
 }
 
 }  // namespace ddprun::bench

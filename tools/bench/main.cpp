@@ -1,8 +1,15 @@
 // ddprun-bench: measures the collectives of communication plugins.
+#include <chrono>
+#include <cmath>
+
 #include "console/command_line.hpp"
 #include "console/program.hpp"
+#include "launch/job_folder.hpp"
+#include "launch/meeting.hpp"
+#include "launch/supervisor.hpp"
 #include "launch/world.hpp"
 #include "tools/bench/bench.hpp"
+#include "tools/bench/job.hpp"
 #include "tools/bench/rank.hpp"
 
 namespace ddprun::bench {
@@ -12,6 +19,7 @@ constexpr const char* kExample =
     "Example: ddprun bench -b 4 -e 64M -f 4 -n 50 -w 10 --backend gloo --algorithm ring,tree --ranks 2,4\n"
     "Every algorithm of every backend at every number of ranks is measured once per round, by newly started ranks "
     "alone.\n"
+    "Over several hosts: --nnodes on each of them, or start it as the ranks of srun, mpirun or torchrun.\n"
     "See docs/benchmarking.md.";
 
 // A comma-separated list.
@@ -62,8 +70,9 @@ void declare_how(CLI::App& to, Request& request) {
   to.add_option("-o,--op", request.op, "sum, prod, min, max, avg")->type_name("OP")->capture_default_str();
   to.add_option("-r,--root", request.root, "Root rank of broadcast")->capture_default_str();
   to.add_option("--rounds", request.rounds, "Rounds; each runs all variants, in changing order")->capture_default_str();
-  to.add_option("--timeout", request.timeout, "Time limit of joining, and of one collective")
+  to.add_option("--timeout", request.timeout, "Time limit of meeting, of joining, and of one collective")
       ->type_name("SECONDS")
+      ->check(CLI::Range(0.001, 86400.0))
       ->capture_default_str();
 }
 
@@ -75,37 +84,79 @@ void declare_results(CLI::App& to, Request& request) {
       ->type_name("FILE");
 }
 
-// A rank of the benchmark is this program again, with --task.
-ExitCode run_as_asked(const Request& request, const std::string& task, const plugin::Registry& registry,
-                      std::vector<std::string> command) {
-  const Plan plan = plan_of(request, registry);
-  const auto world = launch::discover(std::nullopt);
-  if (task.empty()) {
-    if (world) throw Error(ExitCode::usage, "ddprun bench starts its ranks itself: run it without a launcher");
-    command[0] = console::this_program();
-    return run(request, plan, command);
+struct Arguments {
+  Request request;
+  bool ranks_given = false;
+  console::NodeOptions nodes;
+  std::string task;
+  std::vector<std::string> plugin_paths;
+  std::vector<std::string> command;  // argv, with the program's path
+
+  std::chrono::milliseconds timeout() const { return std::chrono::milliseconds(std::llround(request.timeout * 1000)); }
+};
+
+// A rank of a job that some launcher has started.
+ExitCode run_in_job(Arguments arguments, launch::World world, const plugin::Registry& registry) {
+  Request& request = arguments.request;
+  if (arguments.ranks_given && request.ranks != std::vector<int64_t>{world.size}) {
+    throw Error(ExitCode::usage, "--ranks: " + world.launcher + " has started " + std::to_string(world.size) +
+                                     " ranks, and all of them measure: leave out --ranks");
   }
-  if (!world || !world->is_own()) {
-    throw Error(ExitCode::usage, "--task is for the ranks that ddprun bench starts");
+  world.insecure = arguments.nodes.insecure;
+  const launch::JobFolder alone;
+  auto store = launch::open_store(world, arguments.timeout());
+  if (store == nullptr) store = launch::folder_store(alone.path());  // a world of one needs a store too
+  request.ranks = {world.size};
+  request.ranks_here = world.local_size;
+  Plan plan = plan_of(request, registry);
+  plan.hosts = compare_plans(plan, *store, world);
+  return run_as_rank(request, plan, arguments.command, *store, world);
+}
+
+// The ranks of this host, which are this program again.
+ExitCode start_ranks(const Arguments& arguments) {
+  if (arguments.ranks_given) {
+    throw Error(ExitCode::usage, "--ranks is for one host: with --nnodes, give --nproc-per-node instead");
   }
-  run_rank(plan, Task::parse(task), *world);
-  return ExitCode::ok;
+  launch::Job job = console::job_of(arguments.nodes, arguments.timeout());
+  job.command = arguments.command;
+  return launch::supervise(job);
+}
+
+ExitCode run_as_asked(const Arguments& arguments, const plugin::Registry& registry) {
+  console::use_local_rank(arguments.nodes);
+  const auto world = console::discover(arguments.nodes, std::nullopt);
+  if (!arguments.task.empty()) {
+    if (!world || !world->is_own()) throw Error(ExitCode::usage, "--task is for the ranks that ddprun bench starts");
+    run_rank(plan_of(arguments.request, registry), Task::parse(arguments.task), *world);
+    return ExitCode::ok;
+  }
+  if (world) return run_in_job(arguments, *world, registry);
+  if (arguments.nodes.nnodes) return start_ranks(arguments);
+  if (arguments.nodes.nproc) {
+    throw Error(ExitCode::usage, "--nproc-per-node is for --nnodes; on one host, give --ranks, which takes a list");
+  }
+  return run(arguments.request, plan_of(arguments.request, registry), arguments.command);
 }
 
 ExitCode run_program(int argc, char** argv) {
-  Request request;
-  std::string task;
-  std::vector<std::string> plugin_paths;
+  Arguments arguments;
+  Request& request = arguments.request;
   CLI::App cli("Measure collectives: backends and algorithms compared", "ddprun bench");
   cli.footer(kExample);
   declare_what(cli, request);
   declare_sizes(cli, request);
   declare_how(cli, request);
   declare_results(cli, request);
-  cli.add_option("--task", task)->group("");  // hidden: for the ranks
-  console::add_plugin_path(cli, plugin_paths);
+  console::add_node_options(cli, arguments.nodes);
+  console::add_insecure(cli, arguments.nodes);
+  cli.add_option("--task", arguments.task)->group("");  // hidden: for the ranks
+  console::add_plugin_path(cli, arguments.plugin_paths);
   if (const auto end = console::parse(cli, argc, argv)) return *end;
-  return run_as_asked(request, task, plugin::Registry::standard(plugin_paths), {argv, argv + argc});
+  arguments.ranks_given = cli.count("--ranks") > 0;
+  arguments.command.assign(argv, argv + argc);
+  arguments.command[0] = console::this_program();
+  return run_as_asked(arguments, plugin::Registry::standard(arguments.plugin_paths));
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/bench/words.hpp"
 #include "cuda/driver.hpp"
+#include "tools/bench/words.hpp"
 #include "tools/report/bench_table.hpp"
 
 namespace ddprun::bench {
@@ -50,12 +50,27 @@ void add_gpus(const Plan& plan, std::map<std::string, std::string>& extra) {
   if (plan.memory == Memory::host) return;
   extra["driver"] = "for CUDA " + cuda::driver_version();
   for (const Variant& variant : plan.variants) {
-    for (int rank = 0; rank < variant.ranks; ++rank) {
+    const int here = plan.ranks_here > 0 ? static_cast<int>(plan.ranks_here) : variant.ranks;
+    for (int rank = 0; rank < here; ++rank) {
       const int device = device_of(plan, rank);
       const cuda::Gpu& gpu = cuda::gpus().at(static_cast<std::size_t>(device));
       extra["gpu." + std::to_string(device)] = gpu.name + ", " + std::to_string(gpu.memory_bytes >> 20) + " MiB";
     }
   }
+}
+
+std::string text_of(const HostRanks& host) {
+  std::string ranks;
+  for (const int rank : host.ranks) ranks.append(ranks.empty() ? "" : ",").append(std::to_string(rank));
+  return host.name + " has " + (host.ranks.size() == 1 ? "rank " : "ranks ") + ranks;
+}
+
+// "# 2 hosts: node0 has ranks 0,1; node1 has ranks 2,3"
+std::string hosts_line(const Plan& plan) {
+  if (plan.hosts.empty()) return "";
+  std::string line = "# " + std::to_string(plan.hosts.size()) + (plan.hosts.size() == 1 ? " host: " : " hosts: ");
+  for (const HostRanks& host : plan.hosts) line += (&host == plan.hosts.data() ? "" : "; ") + text_of(host);
+  return line + "\n";
 }
 
 ordered_json settings_of(const Plan& plan) {
@@ -64,24 +79,25 @@ ordered_json settings_of(const Plan& plan) {
 }
 
 ordered_json json_of(const Plan& plan, const Row& row) {
-  ordered_json object = {{"collective", name_of(row.what.kind)},
-                         {"ranks", row.variant->ranks},
-                         {"size", row.bytes()},
-                         {"count", row.count()},
-                         {"type", type_name(plan.dtype)},
-                         {"redop", op_of(plan, row.what.kind)},
-                         {"root", plan.root},
-                         {"backend", row.variant->plugin.table->name},
-                         {"algorithm", row.variant->algorithm},
-                         {"served", {{"algorithm", row.execution().algorithm}, {"transport", row.execution().transport}}},
-                         {"device", device_name(plan)},
-                         {"buffer", name_of(plan, row.what.source)},
-                         {"in_place", row.what.in_place},
-                         {"median", row.quantile(0.5)},
-                         {"p95", row.quantile(0.95)},
-                         {"min", row.quantile(0)},
-                         {"algbw", row.algbw()},
-                         {"busbw", row.busbw()}};
+  ordered_json object = {
+      {"collective", name_of(row.what.kind)},
+      {"ranks", row.variant->ranks},
+      {"size", row.bytes()},
+      {"count", row.count()},
+      {"type", type_name(plan.dtype)},
+      {"redop", op_of(plan, row.what.kind)},
+      {"root", plan.root},
+      {"backend", row.variant->plugin.table->name},
+      {"algorithm", row.variant->algorithm},
+      {"served", {{"algorithm", row.execution().algorithm}, {"transport", row.execution().transport}}},
+      {"device", device_name(plan)},
+      {"buffer", name_of(plan, row.what.source)},
+      {"in_place", row.what.in_place},
+      {"median", row.quantile(0.5)},
+      {"p95", row.quantile(0.95)},
+      {"min", row.quantile(0)},
+      {"algbw", row.algbw()},
+      {"busbw", row.busbw()}};
   object["wrong"] = plan.benchmark.checks > 0 ? ordered_json(row.wrong()) : ordered_json();
   for (const comm::BenchmarkResult& round : row.rounds) {
     object["rounds"].push_back({{"batch", round.batch}, {"samples", round.seconds}});
@@ -107,6 +123,7 @@ std::string text(const Plan& plan, const std::vector<Row>& rows, const record::E
   std::string text = "# ddprun " + environment.ddprun + " on " + environment.host + ": " + environment.cpu_model +
                      ", " + std::to_string(environment.cores) + " cores for the ranks, which are not pinned; load " +
                      environment.load + "\n";
+  text += hosts_line(plan);
   for (const auto& [key, value] : environment.extra) text += "# " + key + " " + value + "\n";
   text += "# " + std::to_string(plan.rounds) + " rounds of " + std::to_string(plan.benchmark.samples) +
           " samples; buffers on device " + device_name(plan) +
@@ -134,7 +151,9 @@ std::string to_json(const Plan& plan, const std::vector<Row>& rows, const record
                          {"command", command},
                          {"environment", ordered_json::parse(record::to_json(environment))},
                          {"settings", settings_of(plan)},
+                         {"hosts", ordered_json::array()},
                          {"rows", ordered_json::array()}};
+  for (const HostRanks& host : plan.hosts) object["hosts"].push_back({{"name", host.name}, {"ranks", host.ranks}});
   for (const Row& row : rows) object["rows"].push_back(json_of(plan, row));
   return object.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }

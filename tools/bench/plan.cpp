@@ -162,15 +162,17 @@ void choose_memory(const Request& request, Plan& plan) {
       throw Error(ExitCode::plugin, "--devices: no GPU " + std::to_string(device) + ": " + found + ", counted from 0");
     }
   }
-  const int64_t most = *std::max_element(request.ranks.begin(), request.ranks.end());
+  const int64_t largest = *std::max_element(request.ranks.begin(), request.ranks.end());
+  const int64_t most = request.ranks_here > 0 ? request.ranks_here : largest;
+  const std::string what = request.ranks_here > 0 ? "ranks on this host: " : "--ranks ";
   const std::string advice =
       ": name the GPU of each rank in --devices; ranks can share a GPU if the backend allows it (nccl: --option "
       "share_gpu=true)";
   if (request.devices.empty() && most > count) {
-    throw Error(ExitCode::plugin, "--ranks " + std::to_string(most) + ": " + found + advice);
+    throw Error(ExitCode::plugin, what + std::to_string(most) + ": " + found + advice);
   }
   if (!request.devices.empty() && most > static_cast<int64_t>(request.devices.size())) {
-    throw Error(ExitCode::usage, "--ranks " + std::to_string(most) + ": --devices names fewer GPUs" + advice);
+    throw Error(ExitCode::usage, what + std::to_string(most) + ": --devices names fewer GPUs" + advice);
   }
 }
 
@@ -203,6 +205,7 @@ Plan plan_of(const Request& request, const plugin::Registry& registry) {
   plan.op = parse_op(request.op);
   plan.sizes = sizes_of(request);
   plan.root = static_cast<int>(request.root);
+  plan.ranks_here = request.ranks_here;
   require_once("--collective", request.collectives, joined(request.collectives));
   for (const std::string& name : request.collectives) plan.collectives.push_back(parse_collective(name));
   require_once("--backend", request.backends, joined(request.backends));
@@ -222,9 +225,24 @@ Plan plan_of(const Request& request, const plugin::Registry& registry) {
   return plan;
 }
 
-int device_of(const Plan& plan, int rank) {
+int device_of(const Plan& plan, int local_rank) {
   if (plan.memory == Memory::host) return -1;
-  return plan.devices.empty() ? rank : static_cast<int>(plan.devices.at(static_cast<std::size_t>(rank)));
+  return plan.devices.empty() ? local_rank : static_cast<int>(plan.devices.at(static_cast<std::size_t>(local_rank)));
+}
+
+std::string words_of(const Plan& plan) {
+  std::string words = "-d " + type_name(plan.dtype) + " -o " + op_name(plan.op) + " -r " + std::to_string(plan.root) +
+                      " --rounds " + std::to_string(plan.rounds) + " -n " + std::to_string(plan.benchmark.samples) +
+                      " -w " + std::to_string(plan.benchmark.warmup) + " -c " + std::to_string(plan.benchmark.checks) +
+                      " --device " + (plan.memory == Memory::cuda ? "cuda" : "cpu") + " --sizes ";
+  for (const std::size_t size : plan.sizes) words += std::to_string(size) + ",";
+  words += " --collective ";
+  for (const comm::Kind kind : plan.collectives) words += std::string(name_of(kind)) + ",";
+  for (const Variant& variant : plan.variants) {
+    words +=
+        std::string("; ") + variant.plugin.table->name + " " + variant.plugin.table->version + " " + variant.algorithm;
+  }
+  return words;
 }
 
 std::vector<comm::BenchmarkCase> cases_of(const Plan& plan, const Variant& variant) {

@@ -33,7 +33,8 @@ struct Request {
   std::vector<std::string> algorithms;  // empty: auto, or with tune all that the backend declares
   std::vector<int64_t> ranks{2};
   std::string device = "cpu";        // of the buffers; or "cuda"
-  std::vector<int64_t> devices;      // CUDA ordinal for each rank; empty: rank i uses GPU i
+  int64_t ranks_here = 0;            // how many of `ranks` are on this host; 0: all
+  std::vector<int64_t> devices;      // CUDA ordinal for each rank of this host; empty: its i-th rank uses GPU i
   std::vector<std::string> options;  // [BACKEND.]KEY=VALUE
   double timeout = 30;               // seconds
   std::string json;                  // FILE
@@ -53,16 +54,24 @@ struct Variant {
   std::string text() const;
 };
 
+// A host and the ranks there.
+struct HostRanks {
+  std::string name;
+  std::vector<int> ranks;
+};
+
 struct Plan {
   std::vector<comm::Kind> collectives;
   DType dtype = DType::float32;
   Op op = Op::sum;
   int root = 0;
   Memory memory = Memory::host;    // of the buffers
-  std::vector<int64_t> devices;    // with memory cuda: of each rank; empty: rank i uses GPU i
+  std::vector<int64_t> devices;    // with memory cuda: of each rank of this host; empty: its i-th rank uses GPU i
+  int64_t ranks_here = 0;          // as in Request
   std::vector<std::size_t> sizes;  // bytes, ascending
   std::vector<Variant> variants;
   int64_t rounds = 5;
+  std::vector<HostRanks> hosts;  // of a job, in the order of their first ranks; empty: all ranks are on this host
   comm::BenchmarkOptions benchmark;
 };
 
@@ -73,8 +82,11 @@ Plan plan_of(const Request& request, const plugin::Registry& registry);
 // What each rank of a variant measures, in this order: every collective, size, buffer source of the backend, and place.
 std::vector<comm::BenchmarkCase> cases_of(const Plan& plan, const Variant& variant);
 
-// CUDA ordinal of a rank's GPU; -1 for buffers in host memory.
-int device_of(const Plan& plan, int rank);
+// CUDA ordinal of the GPU of a host's i-th rank; -1 for buffers in host memory.
+int device_of(const Plan& plan, int local_rank);
+
+// What must be equal on all hosts, in words.
+std::string words_of(const Plan& plan);
 
 // "float", "half", ...: the name in nccl-tests if it has one.
 std::string type_name(DType dtype);

@@ -14,30 +14,30 @@ namespace {
 
 using nlohmann::json;
 
-// A world of one needs a store too: the benchmark's own allgathers use it.
-std::vector<comm::BenchmarkResult> measure(const Plan& plan, const Task& task, const launch::World& world) {
-  const Variant& variant = plan.variants.at(task.variant);
-  const auto store = launch::folder_store(world.job_dir);
+}  // namespace
+
+std::vector<comm::BenchmarkResult> measure(const Plan& plan, const Variant& variant, int64_t round,
+                                           launch::Store& store, const launch::World& world) {
   comm::JoinOptions join;
   join.rank = world.rank;
   join.size = world.size;
-  join.device = device_of(plan, world.rank);
+  join.device = device_of(plan, world.local_rank);
+  join.address = world.address;
   join.deadline = plan.benchmark.timeout;
   join.algorithm = variant.algorithm;
   join.options = variant.options;
-  const auto backend = comm::join_over(*store, *variant.plugin.table, join);
+  const auto backend = comm::join_over(store, *variant.plugin.table, join);
 
   comm::BenchmarkOptions options = plan.benchmark;
   options.device = join.device;
-  options.seed = static_cast<uint64_t>(task.round);
-  const auto gather = comm::gather_over(*store, "bench", world.rank, world.size, plan.benchmark.timeout);
+  options.one_clock = world.local_size == world.size;
+  options.seed = static_cast<uint64_t>(round);
+  const auto gather = comm::gather_over(store, "bench", world.rank, world.size, plan.benchmark.timeout);
   comm::Benchmark benchmark(*backend, gather, options, plan.sizes.back());
   std::vector<comm::BenchmarkResult> results;
   for (const comm::BenchmarkCase& what : cases_of(plan, variant)) results.push_back(benchmark.measure(what));
   return results;
 }
-
-}  // namespace
 
 std::string Task::text() const {
   return std::to_string(round) + ":" + std::to_string(variant) + ":" + path;
@@ -57,7 +57,8 @@ Task Task::parse(const std::string& text) {
 
 void run_rank(const Plan& plan, const Task& task, const launch::World& world) {
   if (task.variant >= plan.variants.size()) refuse("--task", task.text(), "a variant of this plan");
-  const auto results = measure(plan, task, world);
+  const auto store = launch::folder_store(world.job_dir);  // a world of one needs a store too
+  const auto results = measure(plan, plan.variants[task.variant], task.round, *store, world);
   if (world.rank != 0) return;
   json list = json::array();
   for (const comm::BenchmarkResult& result : results) {

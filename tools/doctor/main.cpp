@@ -6,7 +6,8 @@
 
 #include "console/command_line.hpp"
 #include "console/program.hpp"
-#include "launch/store.hpp"
+#include "launch/meeting.hpp"
+#include "launch/supervisor.hpp"
 #include "launch/world.hpp"
 #include "tools/doctor/collect.hpp"
 #include "tools/doctor/judge.hpp"
@@ -20,7 +21,9 @@ namespace {
 constexpr const char* kExample =
     "Examples: ddprun doctor\n"
     "          ddprun doctor --json -\n"
-    "With --peers, start it as the ranks of a job, at least one on each host; rank 0 prints the table.\n"
+    "          ddprun doctor --peers --nnodes 2 --node-rank 0 --master-addr node0   (on node0; then 1 on node1)\n"
+    "          srun -N 2 ddprun doctor --peers\n"
+    "With --peers, one rank on each host is enough; rank 0 prints the table.\n"
     "Exit codes: 0 no error was found; 1 a finding is an error. See docs/clusters.md.";
 
 struct Arguments {
@@ -28,6 +31,7 @@ struct Arguments {
   std::vector<std::string> plugin_paths;
   bool peers = false;
   PeersOptions options;
+  console::NodeOptions nodes;
   double seconds = 0.5;
   double timeout = 60;
 };
@@ -48,17 +52,12 @@ void declare(CLI::App& to, Arguments& arguments) {
       ->check(CLI::Range(0.01, 60.0))
       ->type_name("SECONDS")
       ->needs(peers);
+  console::add_node_options(to, arguments.nodes);
+  console::add_insecure(to, arguments.nodes);
   to.add_option("--timeout", arguments.timeout, "Seconds until all ranks have come (60)")
       ->check(CLI::Range(1.0, 86400.0))
       ->type_name("SECONDS")
       ->needs(peers);
-}
-
-// Where the ranks of a job meet.
-std::unique_ptr<launch::Store> open_store(const launch::World& world) {
-  if (world.is_own()) return launch::folder_store(world.job_dir);
-  throw Error(ExitCode::usage, "--peers: the ranks of " + world.launcher +
-                                   " cannot meet in this version; start them with ddprun's own launcher");
 }
 
 ExitCode examine_host(const Arguments& arguments) {
@@ -75,21 +74,36 @@ std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(std::llround(seconds * 1000));
 }
 
-ExitCode examine_peers(Arguments arguments) {
-  const auto world = launch::discover(std::nullopt);
-  if (!world) {
-    throw Error(ExitCode::usage,
-                "--peers tests between the ranks of a job: start it with a launcher, at least one rank on each host");
-  }
+// This program again, as the ranks.
+ExitCode start_ranks(const Arguments& arguments, const std::vector<std::string>& command) {
+  launch::Job job = console::job_of(arguments.nodes, arguments.options.timeout);
+  job.command = command;
+  job.command[0] = console::this_program();
+  return launch::supervise(job);
+}
+
+ExitCode examine_peers(Arguments arguments, const std::vector<std::string>& command) {
   arguments.options.duration = milliseconds(arguments.seconds);
   arguments.options.timeout = milliseconds(arguments.timeout);
-  const auto store = open_store(*world);
+  console::use_local_rank(arguments.nodes);
+  auto world = console::discover(arguments.nodes, std::nullopt);
+  if (!world && (arguments.nodes.start_ranks() || arguments.nodes.nproc)) return start_ranks(arguments, command);
+  if (!world || world->size == 1) {
+    throw Error(ExitCode::usage,
+                "--peers tests between the hosts of a job: give --nnodes on each host, or start it with a launcher, at "
+                "least one rank on each");
+  }
+  world->insecure = arguments.nodes.insecure;
+  arguments.options.master = world->master_addr;
+  const auto store = launch::open_store(*world, arguments.options.timeout);
   const PeersReport report = test_peers(*store, world->rank, world->size, arguments.options);
   if (world->rank != 0) return ExitCode::ok;
   const auto findings = judge_peers(report);
   if (arguments.json != "-") std::fputs((peers_text(report) + "\n" + table_text(findings)).c_str(), stdout);
   if (!arguments.json.empty()) write_json(arguments.json, peers_json(report, findings));
-  return has_error(findings) ? ExitCode::failure : ExitCode::ok;
+  // An Error, because the launchers of other hosts do not show the table.
+  if (has_error(findings)) throw Error(ExitCode::failure, "--peers: found an error; rank 0 has printed the table");
+  return ExitCode::ok;
 }
 
 ExitCode run_program(int argc, char** argv) {
@@ -98,7 +112,7 @@ ExitCode run_program(int argc, char** argv) {
   cli.footer(kExample);
   declare(cli, arguments);
   if (const auto end = console::parse(cli, argc, argv)) return *end;
-  return arguments.peers ? examine_peers(arguments) : examine_host(arguments);
+  return arguments.peers ? examine_peers(arguments, {argv, argv + argc}) : examine_host(arguments);
 }
 
 }  // namespace

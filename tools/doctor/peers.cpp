@@ -3,9 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <sys/stat.h>
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -73,10 +71,9 @@ class Tester {
     self.rank = ranks_[here_];
     self.name = hostname();
     self.version = version();
-    const char* master = std::getenv("MASTER_ADDR");
     try {
       const Interface chosen = choose_interface(interfaces_, options_.interface, variables(environ),
-                                                master == nullptr ? "" : address_towards(master));
+                                                options_.master.empty() ? "" : address_towards(options_.master));
       self.interface = chosen.name;
       self.address = chosen.addresses.front();
       self.mtu = chosen.mtu;

@@ -17,6 +17,7 @@ namespace ddprun::doctor {
 struct PeersOptions {
   std::string interface;  // whose address this host uses; "": chosen
   int port = 0;           // to listen on; 0: any free one
+  std::string master;     // the host where the ranks have met; "": not known
   // Processes with the same text are on one host; "": those of one network namespace.
   std::string host;
   std::chrono::milliseconds connect_limit{3000};

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "launch/free_port.hpp"
 #include "support/contains.hpp"
 #include "support/read_file.hpp"
 #include "tools/bench/command.hpp"
+#include "tools/conformance/ranks.hpp"
 
 namespace ddprun::bench {
 namespace {
@@ -84,6 +86,27 @@ TEST_CASE("--devices sets the GPU of each rank, and several ranks can use one GP
   REQUIRE_MESSAGE(result.code == 0, result.err);
   CHECK(contains(result.out, "# gpu.1 Fake GPU 1"));
   CHECK_FALSE(contains(result.out, "# gpu.0"));
+}
+
+TEST_CASE("with one rank on each of two hosts, both use GPU 0") {
+  const Place place;
+  const std::string port = "MASTER_PORT=" + std::to_string(launch::testing::FreePort().number);
+  const auto body = [&](Rank& rank) {
+    std::vector<std::string> arguments = quick({"--device", "cuda", "--backend", "good_gpu"});
+    arguments.insert(arguments.end(), {"--plugin-path", kGpuFakes});
+    const auto result =
+        place.run(arguments, {"LD_LIBRARY_PATH=" DDPRUN_BINARY_DIR "/tests/fakes/cuda", "DDPRUN_FAKE_GPUS=1",
+                              "WORLD_SIZE=2", "RANK=" + std::to_string(rank.rank()), "LOCAL_RANK=0",
+                              "LOCAL_WORLD_SIZE=1", "MASTER_ADDR=127.0.0.1", port});
+    if (result.code != 0) throw std::runtime_error(result.err);
+    rank.report(result.out);
+  };
+  const auto outcomes = run_ranks(2, As::processes, std::chrono::seconds(100), body);
+  REQUIRE(failures(outcomes) == "");
+  const std::string& out = outcomes[0].records.at(0);
+  CHECK(contains(out, "# gpu.0 Fake GPU 0"));
+  CHECK(contains(out, "# allreduce, 2 ranks"));
+  for (const auto& row : rows_of(out)) CHECK(row[14] == "0");
 }
 
 TEST_CASE("a request that the machine or the backend cannot serve is one line, and starts nothing") {

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <functional>
+
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "tools/bench/plan.hpp"
@@ -32,6 +34,28 @@ TEST_CASE("sizes have the suffixes of nccl-tests") {
     CHECK(error_of([&] { parse_bytes("-b", bad); }) ==
           "2: -b " + std::string(bad) + ": expected a number of bytes from 1 to 1024G, such as 4, 64K, 1M or 2G");
   }
+}
+
+TEST_CASE("what must be equal on all hosts: all that changes the calls, and not what a host has of its own") {
+  const std::string words = words_of(plan_of(request(), fakes()));
+  const auto differs = [&](const std::function<void(Request&)>& change) {
+    Request other = request();
+    change(other);
+    return words_of(plan_of(other, fakes())) != words;
+  };
+  CHECK(differs([](Request& r) { r.max_bytes = "32M"; }));
+  CHECK(differs([](Request& r) { r.iterations = 7; }));
+  CHECK(differs([](Request& r) { r.warmup = 7; }));
+  CHECK(differs([](Request& r) { r.checks = 7; }));
+  CHECK(differs([](Request& r) { r.rounds = 7; }));
+  CHECK(differs([](Request& r) { r.root = 1; }));
+  CHECK(differs([](Request& r) { r.dtype = "double"; }));
+  CHECK(differs([](Request& r) { r.op = "max"; }));
+  CHECK(differs([](Request& r) { r.collectives = {"broadcast"}; }));
+  CHECK(differs([](Request& r) { r.algorithms = {"slots"}; }));
+  CHECK(differs([](Request& r) { r.backends = {"good", "off_by_one"}; }));
+  CHECK_FALSE(differs([](Request& r) { r.json = "file"; }));
+  CHECK_FALSE(differs([](Request& r) { r.options = {"interface=lo"}; }));
 }
 
 TEST_CASE("names are those of nccl-tests, or PyTorch's") {

@@ -56,12 +56,12 @@ TEST_CASE("wrong arguments and a file that cannot be written are one line each")
 }
 
 TEST_CASE("--peers outside a job, and its options without it, are one line each") {
-  CHECK(contains(doctor({"--peers"}).err, "--peers tests between the ranks of a job: start it with a launcher"));
+  CHECK(contains(doctor({"--peers"}).err, "--peers tests between the hosts of a job: give --nnodes on each host, or"));
   CHECK(doctor({"--peers"}).code == 2);
   CHECK(doctor({"--port", "1"}).err == "ddprun: --port requires --peers; see ddprun doctor --help\n");
-  const auto other = doctor({"--peers"}, {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=a", "MASTER_PORT=1"});
-  CHECK(contains(other.err, "--peers: the ranks of env:// cannot meet in this version"));
-  CHECK(other.code == 2);
+  const auto other = doctor({"--peers"}, {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=192.0.2.1", "MASTER_PORT=1"});
+  CHECK(contains(other.err, "the job has no secret: set DDPRUN_SECRET"));
+  CHECK(other.code == 4);
 }
 
 TEST_CASE("GPUs with their memory, without NVML, and hidden by CUDA_VISIBLE_DEVICES") {

@@ -1,5 +1,5 @@
-// The test between hosts, with real processes: over loopback, where processes pretend to be hosts, and between network
-// namespaces.
+// The test between hosts, with real processes: over loopback, where processes pretend to be hosts, and between hosts
+// out of namespaces.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -14,8 +14,9 @@
 #include "ddprun/error.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "support/process.hpp"
 #include "support/read_file.hpp"
-#include "tools/conformance/networks.hpp"
+#include "tools/conformance/hosts.hpp"
 #include "tools/conformance/temp_dir.hpp"
 #include "tools/doctor/judge_peers.hpp"
 #include "tools/doctor/peer_link.hpp"
@@ -60,27 +61,38 @@ nlohmann::json result_of(const std::vector<Outcome>& outcomes) {
   return nlohmann::json::parse(outcomes[0].records[0]);
 }
 
-bool may_make_networks() {
-  const std::string why = why_no_networks();
-  if (!why.empty()) std::printf("skipped: %s\n", why.c_str());
-  return why.empty();
+// One rank on each host, with process numbers that differ between hosts: the folder store names files by them.
+Placement one_on_each(const Hosts& hosts) {
+  Placement placement = hosts.placement(1);
+  placement.before_fork = [enter = placement.before_fork](int rank) {
+    enter(rank);
+    for (int number = 0; number < rank; ++number) {
+      const pid_t used = fork();
+      if (used == 0) _exit(0);
+      waitpid(used, nullptr, 0);
+    }
+  };
+  return placement;
 }
 
-// The same between network namespaces, one rank each. `disturb` runs in each before the test.
-nlohmann::json between_networks(
-    int size, const std::function<void(int)>& disturb,
-    const std::function<void(int, PeersOptions&)>& change = [](int, PeersOptions&) {}) {
+// The same between hosts out of namespaces, one rank each. `disturb` is a shell command for each host, or "".
+nlohmann::json between_hosts(int size, const std::function<std::string(int)>& disturb) {
+  const Hosts hosts(size);
+  for (int host = 0; host < size; ++host) {
+    if (const std::string command = disturb(host); !command.empty()) hosts.run(host, command);
+  }
   const TempDir folder;
-  return result_of(run_ranks(size, As::processes, seconds(100), [&](Rank& rank) {
-    move_to_network(rank);
-    disturb(rank.rank());
-    rank.meet();
+  const auto body = [&](Rank& rank) {
     const auto store = launch::folder_store(folder.path());
-    PeersOptions options = quick("", "");
-    change(rank.rank(), options);
-    const PeersReport report = test_peers(*store, rank.rank(), size, options);
+    const PeersReport report = test_peers(*store, rank.rank(), size, quick("", ""));
     if (rank.rank() == 0) rank.report(peers_json(report, judge_peers(report)).dump());
-  }));
+  };
+  return result_of(run_ranks(size, As::processes, seconds(100), body, one_on_each(hosts)));
+}
+
+// A disturbance of one host.
+std::function<std::string(int)> on(int host, const std::string& command) {
+  return [=](int each) { return each == host ? command : std::string(); };
 }
 
 const nlohmann::json& pair_of(const nlohmann::json& result, std::size_t from, std::size_t to) {
@@ -175,7 +187,7 @@ TEST_CASE("a host that dies before its test is an error; the others test") {
     PeersOptions options = quick("host " + std::to_string(rank.rank()), "lo");
     options.timeout = seconds(5);
     if (rank.rank() == 1) {
-      launch::allgather(*store, "peers/host", 1, 3, options.host, options.timeout);
+      store->allgather("peers/host", 1, 3, options.host, options.timeout);
       return;
     }
     const PeersReport report = test_peers(*store, rank.rank(), rank.size(), options);
@@ -246,81 +258,130 @@ TEST_CASE("the interface: named, by variable, towards the master, by default rou
   CHECK(contains(error_of([&] { choose_interface({}, "", {}, ""); }), "no interface but loopback"));
 }
 
-TEST_CASE("between network namespaces: names, addresses and MTU") {
-  if (!may_make_networks()) return;
-  const auto result = between_networks(3, [](int) {});
+TEST_CASE("between hosts: names, addresses and MTU") {
+  if (!Hosts::are_possible()) return;
+  const auto result = between_hosts(3, [](int) { return ""; });
   CHECK(result.at("hosts").size() == 3);
   REQUIRE(result.at("pairs").size() == 6);
   const auto& pair = pair_of(result, 2, 0);
-  CHECK(pair.at("interface") == kNetworkDevice);
+  CHECK(pair.at("interface") == "eth0");
   CHECK(pair.at("address") == "10.83.0.12");
   CHECK(pair.at("path_mtu") == 1500);
   CHECK(pair.at("bandwidth_bytes_per_s") > 0);
   CHECK_FALSE(contains(problems(result), "error"));
 }
 
-TEST_CASE("between network namespaces: a host that cannot be reached, and one without a network") {
-  if (!may_make_networks()) return;
+TEST_CASE("between hosts: one that cannot be reached, and one without a network") {
+  if (!Hosts::are_possible()) return;
   // Packets to rank 1 are refused on rank 0, in one direction only: the other's SYN-ACK has another rule.
-  const auto prohibited = between_networks(2, [](int rank) {
-    if (rank == 0) testing::detail::run_command("ip route add prohibit 10.83.0.11");
-  });
+  const auto prohibited = between_hosts(2, on(0, "ip route add prohibit 10.83.0.11"));
   CHECK(pair_of(prohibited, 0, 1).at("connect_errno") == EACCES);
   CHECK(contains(problems(prohibited), "cannot connect to 10.83.0.11"));
 
-  const auto down = between_networks(3, [](int rank) {
-    if (rank == 1) testing::detail::run_command(std::string("ip link set ") + kNetworkDevice + " down");
-  });
+  const auto down = between_hosts(3, on(1, "ip link set eth0 down"));
   CHECK(contains(problems(down), "no interface but loopback is up with an address"));
   CHECK(pair_of(down, 0, 2).at("bandwidth_bytes_per_s") > 0);
 }
 
-TEST_CASE("between network namespaces: one slow direction, and MTUs that differ") {
-  if (!may_make_networks()) return;
-  const auto slow = between_networks(2, [](int rank) {
-    if (rank == 0) {
-      testing::detail::run_command(std::string("tc qdisc add dev ") + kNetworkDevice +
-                                   " root tbf rate 4mbit burst 16kb latency 100ms");
-    }
-  });
+TEST_CASE("between hosts: one slow direction, and MTUs that differ") {
+  if (!Hosts::are_possible()) return;
+  const auto slow = between_hosts(2, on(0, "tc qdisc add dev eth0 root tbf rate 4mbit burst 16kb latency 100ms"));
   CHECK(contains(problems(slow), "the other direction"));
   CHECK(pair_of(slow, 0, 1).at("bandwidth_bytes_per_s") < pair_of(slow, 1, 0).at("bandwidth_bytes_per_s"));
 
-  const auto mtu = between_networks(2, [](int rank) {
-    if (rank == 1) testing::detail::run_command(std::string("ip link set ") + kNetworkDevice + " mtu 1400");
-  });
+  const auto mtu = between_hosts(2, on(1, "ip link set eth0 mtu 1400"));
   CHECK(contains(problems(mtu), "warning: MTU: "));
 }
 
-TEST_CASE("between network namespaces: large packets are lost on the way") {
-  if (!may_make_networks()) return;
+TEST_CASE("between hosts: large packets are lost on the way") {
+  if (!Hosts::are_possible()) return;
   // Both hosts believe in 4000 bytes, and the bridge's ports forward 1500.
-  const auto lost = between_networks(2, [](int rank) {
-    (void)rank;
-    testing::detail::run_command(std::string("ip link set ") + kNetworkDevice + " mtu 4000 gso_max_segs 1");
-  });
+  const auto lost = between_hosts(2, [](int) { return "ip link set eth0 mtu 4000 gso_max_segs 1"; });
   CHECK(contains(problems(lost), "small messages arrive, large ones do not"));
 }
 
-TEST_CASE("ddprun doctor --peers as the ranks of a launcher: rank 0 prints the table and ends with the exit code") {
-  if (!may_make_networks()) return;
+constexpr int kAgentPort = 29400;
+
+// Runs `ddprun doctor --peers` on each of two hosts, with these arguments and variables. Both must end with `code`, and
+// only the first prints the table. Returns its output.
+std::string doctor_on_both(const Hosts& hosts, const std::function<std::string(int)>& arguments,
+                           const std::function<std::string(int)>& variables, const std::string& code = "0") {
   const TempDir folder;
   const std::string place = folder.path().string();
-  const auto outcomes = run_ranks(2, As::processes, seconds(100), [&](Rank& rank) {
-    move_to_network(rank);
+  const auto body = [&](Rank& rank) {
     const std::string number = std::to_string(rank.rank());
-    const std::string environment = "DDPRUN_RANK=" + number + " DDPRUN_WORLD_SIZE=2 DDPRUN_LOCAL_RANK=0 " +
-                                    "DDPRUN_LOCAL_WORLD_SIZE=1 DDPRUN_JOB_DIR=" + place;
-    const std::string command = environment + " timeout 60 " + DOCTOR_PROGRAM + " --peers --seconds 0.05 --json " +
-                                place + "/json." + number + " >" + place + "/out." + number;
-    rank.report(std::to_string(std::system(command.c_str())));
-  });
+    launch::UniqueFd agent;  // of torchrun, on the first host
+    int port = kAgentPort;
+    if (rank.rank() == 0 && listen_on(hosts.address(0), port, agent) != 0) throw std::runtime_error("no agent");
+    const std::string command = variables(rank.rank()) + " timeout 60 " + DOCTOR_PROGRAM +
+                                " --peers --seconds 0.05 --timeout 20 " + arguments(rank.rank()) + " >" + place +
+                                "/out." + number + " 2>&1";
+    rank.report(std::to_string(WEXITSTATUS(std::system(command.c_str()))));
+  };
+  const auto outcomes = run_ranks(2, As::processes, seconds(100), body, hosts.placement(1));
   REQUIRE(failures(outcomes) == "");
-  const std::string table = read_file(place + "/out.0");
+  const std::string out = read_file(place + "/out.0"), other = read_file(place + "/out.1");
+  CHECK_MESSAGE(outcomes[0].records == std::vector<std::string>{code}, out);
+  CHECK_MESSAGE(outcomes[1].records == std::vector<std::string>{code}, other);
+  CHECK_FALSE(contains(other, "round trip"));
+  return out;
+}
+
+constexpr const char* kSecret = "DDPRUN_SECRET=00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+
+TEST_CASE("ddprun doctor --peers as the ranks of a launcher: rank 0 prints the table, and writes the file") {
+  if (!Hosts::are_possible()) return;
+  const Hosts hosts(2);
+  const TempDir folder;
+  const std::string json = folder.path().string() + "/json";
+  const auto variables = [&](int host) {
+    return std::string(kSecret) + " RANK=" + std::to_string(host) +
+           " WORLD_SIZE=2 MASTER_PORT=29500 MASTER_ADDR=" + hosts.address(0);
+  };
+  const std::string table = doctor_on_both(
+      hosts, [&](int) { return "--json " + json; }, variables);
   CHECK(contains(table, "10.83.0.11"));
   CHECK(contains(table, "0 errors"));
-  CHECK(outcomes[0].records == std::vector<std::string>{"0"});
-  CHECK(outcomes[1].records == std::vector<std::string>{"0"});
-  CHECK(read_file(place + "/out.1").empty());
-  CHECK(nlohmann::json::parse(read_file(place + "/json.0")).at("pairs").size() == 2);
+  CHECK(nlohmann::json::parse(read_file(json)).at("pairs").size() == 2);
+}
+
+TEST_CASE("ddprun doctor --peers under torchrun, whose agent has the port MASTER_PORT") {
+  if (!Hosts::are_possible()) return;
+  const Hosts hosts(2);
+  const auto variables = [&](int host) {
+    return std::string(kSecret) + " RANK=" + std::to_string(host) + " WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1" +
+           " TORCHELASTIC_RUN_ID=none TORCHELASTIC_RESTART_COUNT=0 TORCHELASTIC_USE_AGENT_STORE=True MASTER_PORT=" +
+           std::to_string(kAgentPort) + " MASTER_ADDR=" + hosts.address(0);
+  };
+  CHECK(contains(doctor_on_both(
+                     hosts, [](int) { return ""; }, variables),
+                 "0 errors"));
+}
+
+TEST_CASE("ddprun doctor --peers with --nnodes starts its ranks itself; an error is exit code 1 on all hosts") {
+  if (!Hosts::are_possible()) return;
+  const Hosts hosts(2);
+  const auto nodes = [&](int host) {
+    return "--nnodes 2 --master-addr " + hosts.address(0) + " --node-rank " + std::to_string(host);
+  };
+  const auto secret = [](int) { return std::string(kSecret); };
+  const std::string table = doctor_on_both(hosts, nodes, secret);
+  CHECK(contains(table, "10.83.0.11"));
+  CHECK(contains(table, "0 errors"));
+
+  const auto named = [&](int host) { return nodes(host) + (host == 1 ? " --interface nowhere0" : ""); };
+  CHECK(contains(doctor_on_both(hosts, named, secret, "1"), "--interface nowhere0: this host has no such interface"));
+}
+
+TEST_CASE("ddprun doctor --peers between hosts needs a secret, and more than one rank") {
+  const auto refused = [](const std::vector<std::string>& more, const std::string& text) {
+    std::vector<std::string> command{DOCTOR_PROGRAM, "--peers"};
+    command.insert(command.end(), more.begin(), more.end());
+    const auto result = Process(command, {}).wait();
+    CHECK(result.code != 0);
+    CHECK_MESSAGE(contains(result.err, text), result.err);
+  };
+  refused({}, "give --nnodes on each host, or start it with a launcher");
+  refused({"--nproc-per-node", "1"}, "give --nnodes on each host, or start it with a launcher");
+  refused({"--nnodes", "2", "--node-rank", "0", "--master-addr", "192.0.2.1"}, "the job has no secret");
 }
