@@ -36,12 +36,12 @@ void choose_output(const Arguments& arguments, const std::string& level) {
   if (arguments.quiet) setenv("DDPRUN_TTY", "0", 1);
 }
 
-// The ranks of this host, and with --nnodes those of the other hosts too.
+// The ranks of this host, and with several nodes those of the other hosts too.
 ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, const plugin::Registry& registry,
-                      int nproc) {
+                      int nproc, const launch::Nodes& nodes) {
   const config::Experiment& experiment = loaded.experiment;
   launch::Job job;
-  job.nodes = console::nodes_of(arguments.nodes, experiment.launch.insecure, seconds(experiment.launch.timeout));
+  job.nodes = nodes;
   job.max_restarts = static_cast<int>(experiment.launch.max_restarts);
   const bool one_host = job.nodes.count == 1;
   run::check_devices(loaded, nproc);
@@ -143,10 +143,12 @@ ExitCode train(const Arguments& arguments) {
         {std::move(loaded), *world, own && run_dir != nullptr ? run_dir : "", training_command(arguments), own_log},
         registry);
   }
+  const auto& settings = loaded.experiment.launch;
+  const launch::Nodes nodes = console::nodes_of(arguments.nodes, settings.insecure, seconds(settings.timeout));
   if (!run::find_resume(loaded)) return ExitCode::ok;
   name_unused_keys(loaded);
   const int nproc = run::ranks_of(loaded);
-  if (nproc > 1 || arguments.nodes.nnodes.value_or(1) > 1) return launch_ranks(loaded, arguments, registry, nproc);
+  if (nproc > 1 || nodes.count > 1) return launch_ranks(loaded, arguments, registry, nproc, nodes);
   launch::catch_stop_signals();
   constexpr bool own_log = true;
   return run::run_rank({std::move(loaded), launch::World{}, "", training_command(arguments), own_log}, registry);
