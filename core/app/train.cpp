@@ -7,6 +7,7 @@
 #include "app/run/checks.hpp"
 #include "app/run/rank.hpp"
 #include "base/log.hpp"
+#include "checkpoint/folder.hpp"
 #include "config/text.hpp"
 #include "console/program.hpp"
 #include "launch/stop_signals.hpp"
@@ -60,6 +61,11 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
     const std::string run_dir = run::prepare_run_dir(experiment, nproc);
     job.environment = {std::string(kRunDir) + "=" + run_dir};
     job.log_dir = run::log_dir(experiment, run_dir);
+    // All ranks resume from what rank 0 finds.
+    job.before_restart = [run_dir](launch::Job& restarted, int) {
+      if (checkpoint::list_commits(run_dir + "/checkpoints").empty()) return;
+      restarted.command.insert(restarted.command.end(), {"--set", "checkpoint.resume=" + config::quoted(run_dir)});
+    };
   }
   return launch::supervise(job);
 }

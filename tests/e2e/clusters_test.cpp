@@ -40,7 +40,7 @@ std::vector<std::string> backends() {
 
 class Cluster {
  public:
-  Cluster() : hosts_(kHosts) {
+  explicit Cluster(bool shared_disk = false) : hosts_(kHosts) {
     const auto disk = place_.folder() / "disk";
     std::filesystem::create_directory(disk);
     const auto names = place_.folder() / "names";
@@ -49,17 +49,17 @@ class Cluster {
       std::ofstream(names, std::ios::app) << hosts_.address(host) << " " << name_of(host) << "\n";
     }
     for (int host = 0; host < kHosts; ++host) {
-      std::filesystem::create_directories(disk_of(host) / "tmp");
+      std::filesystem::create_directories(disk_of(host));
       std::ofstream(disk_of(host) / "exp.toml") << kExperiment;
-      hosts_.run(host, "mount --bind " + disk_of(host).string() + " " + disk.string());
+      hosts_.run(host, "mount --bind " + disk_of(shared_disk ? 0 : host).string() + " " + disk.string());
       hosts_.run(host, "mount --bind " + names.string() + " /etc/hosts");
     }
   }
 
   const Hosts& hosts() const { return hosts_; }
   // The only run whose records are on the host.
-  std::filesystem::path run(int host) const {
-    const std::vector<std::filesystem::path> found(std::filesystem::directory_iterator(disk_of(host) / "runs"), {});
+  std::filesystem::path run(int host, const std::string& output = "runs") const {
+    const std::vector<std::filesystem::path> found(std::filesystem::directory_iterator(disk_of(host) / output), {});
     REQUIRE(found.size() == 1);
     return found[0];
   }
@@ -76,11 +76,10 @@ class Cluster {
     const std::string disk = (place_.folder() / "disk").string();
     const Argv shell = {
         "unshare", "--uts", "sh", "-c", "hostname " + name_of(host) + " && cd " + disk + " && exec \"$@\"", "sh"};
-    return std::make_unique<Process>(
-        hosts_.prefix(host) + shell + command,
-        std::vector<std::string>{"XDG_RUNTIME_DIR=" + disk + "/tmp", "TMPDIR=" + disk + "/tmp",
-                                 "DDPRUN_SECRET=" + std::string(64, '5')} +
-            variables);
+    return std::make_unique<Process>(hosts_.prefix(host) + shell + command,
+                                     std::vector<std::string>{"XDG_RUNTIME_DIR=/dev/shm", "TMPDIR=/dev/shm",
+                                                              "DDPRUN_SECRET=" + std::string(64, '5')} +
+                                         variables);
   }
 
   // One process on the same samples.
@@ -187,6 +186,28 @@ TEST_CASE("three agents of torchrun train as one process: static rendezvous over
                                               : Argv{"--master-addr=" + kMaster, "--master-port=" + kPort};
     check_equal(cluster.alone(), cluster, with_torchrun(cluster, {"comm.backend=" + backend}, rendezvous));
   }
+}
+
+TEST_CASE("after a rank is killed, the launchers start all ranks again from the newest checkpoint on a shared disk") {
+  if (no_hosts()) return;
+  Cluster cluster(true);
+  const Processes launchers = with_own_launcher(
+      cluster, {"comm.backend=gloo", "launch.max_restarts=1", "train.epochs=20", "checkpoint.every_steps=10"});
+  const auto trains = [&] { return contains(launchers[0]->err(), "epoch 3 done"); };
+  REQUIRE_MESSAGE(eventually(trains, kLimit), launchers[0]->err());
+  const std::string kill_rank_5 = "kill -9 $(grep -lz DDPRUN_RANK=5 /proc/[0-9]*/environ | cut -d/ -f3)";
+  REQUIRE(cluster.start(2, {"sh", "-c", kill_rank_5})->wait(kLimit).code == 0);
+  for (const auto& launcher : launchers) {
+    const auto result = launcher->wait(kLimit);
+    CHECK_MESSAGE(result.code == 0, result.err);
+    CHECK_MESSAGE(contains(result.err, "ddprun: restart 1 of 1"), result.err);
+  }
+  CHECK_MESSAGE(contains(launchers[0]->err(), "resuming from "), launchers[0]->err());
+  const auto run = cluster.run(0);
+  CHECK(commits_of(run).back().step == 200);
+  const auto again = with_own_launcher(cluster, {"comm.backend=gloo", "train.epochs=20", "experiment.output=whole"});
+  for (const auto& launcher : again) REQUIRE(launcher->wait(kLimit).code == 0);
+  CHECK(weights_of(run) == weights_of(cluster.run(0, "whole")));
 }
 
 TEST_CASE("a host whose link goes down in the middle of the training: all launchers end with code 5 and name it") {

@@ -261,7 +261,7 @@ bool find_resume(config::Loaded& loaded) {
 bool find_common_resume(config::Loaded& loaded, const launch::World& world, launch::Store* store,
                         std::chrono::milliseconds timeout) {
   std::string& resume = loaded.experiment.checkpoint.resume;
-  if (resume.empty() || store == nullptr) return find_resume(loaded);
+  if (store == nullptr) return find_resume(loaded);
   const std::string key = "resume", seen = "resume seen by ";
   if (world.rank != 0) {
     const std::string found = store->get(key, timeout);
