@@ -237,6 +237,15 @@ TEST_CASE("a key that does not exist is refused, not ignored") {
   check_refused(with("nproc = 2", "nproc = 2\nnnodes = 2"), 2, {"launch.nnodes: unknown key"});
 }
 
+TEST_CASE("an option for several nodes without --nnodes is refused, also with one rank: each host would train alone") {
+  Workplace place;
+  const auto result = place.ddprun({"--config", place.config(with("nproc = 2", "nproc = 1")), "--node-rank", "1",
+                                    "--set", "experiment.output=" + place.runs().string()});
+  CHECK(result.code == 2);
+  CHECK_MESSAGE(contains(result.err, "--node-rank is for several nodes: give --nnodes too"), result.err);
+  CHECK_FALSE(std::filesystem::exists(place.runs()));
+}
+
 TEST_CASE("ddp without a distributed sampler is refused") {
   check_refused(kLinear + "sampler = \"random\"\n", 2, {"data.sampler = \"random\": ", "distributed"});
 }

@@ -163,6 +163,11 @@ Placement Hosts::placement(int per_host) const {
           .in_rank = [=](int rank) { of(rank)->enter_others(); }};
 }
 
+std::vector<std::string> Hosts::prefix(int host) const {
+  const pid_t holder = hosts_.at(static_cast<std::size_t>(host))->holder();
+  return {"/usr/bin/nsenter", "--target=" + std::to_string(holder), "--net", "--pid", "--ipc", "--mount", "--"};
+}
+
 void Hosts::run(int host, const std::string& command) const {
   run_in(*hosts_.at(static_cast<std::size_t>(host)), command);
 }
