@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <functional>
 
 #include "ddprun/comm_backend.hpp"
 
@@ -12,6 +14,9 @@ namespace ddprun::comm {
 //
 // No rank can finish an allgather before all have begun it. So each round bounds the difference from both sides, as a
 // round trip does in NTP (RFC 5905).
-std::chrono::nanoseconds clock_offset(CommBackend& backend, std::chrono::milliseconds timeout);
+// `clock` reads this rank's clock, in nanoseconds; a test may replace it.
+int64_t steady_now();
+std::chrono::nanoseconds clock_offset(CommBackend& backend, std::chrono::milliseconds timeout,
+                                      const std::function<int64_t()>& clock = steady_now);
 
 }  // namespace ddprun::comm

@@ -1,0 +1,80 @@
+// Files and clocks of hosts that share neither.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "comm/clock_offset.hpp"
+#include "comm/copy_file.hpp"
+#include "comm/joined.hpp"
+#include "support/error_of.hpp"
+#include "support/read_file.hpp"
+#include "tools/conformance/temp_dir.hpp"
+
+namespace ddprun::comm {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::As;
+using testing::failures;
+using testing::run_ranks;
+
+constexpr auto kDeadline = 60s;
+
+void require(bool holds, const std::string& what) {
+  if (!holds) throw std::runtime_error(what);
+}
+
+TEST_CASE("the offset of a clock is found, for clocks ahead of that of rank 0 and behind it") {
+  const auto outcomes = run_ranks(3, As::processes, kDeadline, [](testing::Rank& rank) {
+    const auto backend = join_good(rank);
+    // In thousands of seconds: 0, 1, -2. A busy machine adds milliseconds to an allgather.
+    const int64_t ahead[] = {0, 1'000'000'000'000, -2'000'000'000'000};
+    const int64_t mine = ahead[rank.rank()];
+    const auto found = clock_offset(*backend, 10s, [&] { return steady_now() + mine; });
+    require(std::llabs(found.count() - mine) < 500'000'000'000,
+            "an offset of " + std::to_string(found.count()) + " ns");
+    require(rank.rank() != 0 || found.count() == 0, "rank 0 is not its own reference");
+  });
+  CHECK(failures(outcomes) == "");
+}
+
+TEST_CASE("ranks that have one clock have no offset") {
+  const auto outcomes = run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
+    require(clock_offset(*join_good(rank), 10s).count() == 0, "an offset");
+  });
+  CHECK(failures(outcomes) == "");
+}
+
+TEST_CASE("a file is copied to the ranks that want it, whatever its size") {
+  const testing::TempDir folder;
+  for (const std::size_t size : {std::size_t{0}, std::size_t{5}, std::size_t{(4 << 20) + 3}}) {
+    std::string text(size, 'x');
+    for (std::size_t at = 0; at < size; at += 7) text[at] = static_cast<char>(at * 31);
+    const std::string source = (folder.path() / "source").string();
+    std::ofstream(source, std::ios::binary) << text;
+    const auto outcomes = run_ranks(3, As::processes, kDeadline, [&](testing::Rank& rank) {
+      const auto backend = join_good(rank);
+      const std::string target = rank.rank() == 0 ? (folder.path() / ("copy" + std::to_string(size))).string() : "";
+      copy_file(*backend, 1, source, target, 20s);
+      require(broadcast_text(*backend, 2, rank.rank() == 2 ? "of 2" : "mine", 20s) == "of 2", "another text");
+    });
+    CHECK(failures(outcomes) == "");
+    CHECK(testing::read_file(folder.path() / ("copy" + std::to_string(size))) == text);
+  }
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "copy5.part"));
+}
+
+TEST_CASE("a file that cannot be read is an error on all ranks") {
+  const auto outcomes = run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
+    const auto backend = join_good(rank);
+    const std::string error = testing::error_of([&] { copy_file(*backend, 1, "/no/such/file", "", 10s); });
+    require(error == "1: rank 1 cannot read /no/such/file: No such file or directory", error);
+  });
+  CHECK(failures(outcomes) == "");
+}
+
+}  // namespace
+}  // namespace ddprun::comm
