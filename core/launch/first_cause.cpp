@@ -39,7 +39,8 @@ std::string signal_text(int signal) {
 std::string what_happened(const RankEnd& end) {
   if (end.failure) return end.failure->message;
   if (end.stopped) return "stopped by a signal and not continued; killed";
-  if (end.lost > 0) return "lost: nothing is heard from this host any more";
+  if (end.lost > 0 && end.silent) return "lost: nothing is heard from this host any more";
+  if (end.lost > 0) return "lost: the connection has ended; the process was killed, or its host has restarted";
   if (end.signal == 0) return "exited with code " + std::to_string(end.exit_code);
   return signal_text(end.signal) + (end.signal == SIGKILL && end.memory_limit ? ", memory limit reached" : "");
 }
@@ -90,6 +91,10 @@ const RankEnd* first_cause(const std::vector<RankEnd>& ends) {
   return first;
 }
 
+bool is_consequence(const RankEnd& end) {
+  return class_of(end) == Class::echo;
+}
+
 ExitCode exit_code_of(const RankEnd& cause) {
   if (!cause.failure && (cause.stopped || cause.lost > 0 || cause.signal != 0)) return ExitCode::peer;
   const int code = cause.failure ? static_cast<int>(cause.failure->code) : cause.exit_code;
@@ -107,7 +112,7 @@ std::string describe(const RankEnd& cause) {
 }
 
 std::string elsewhere(const RankEnd& cause, const std::vector<RankEnd>& ends) {
-  if (!cause.failure || class_of(cause) != Class::echo) return "";
+  if (!cause.failure || !is_consequence(cause)) return "";
   std::map<std::string, std::vector<int>> by_place;
   for (const RankEnd& end : ends) {
     if (end.lost == 0) by_place[text(end.progress)].push_back(end.rank);

@@ -25,6 +25,7 @@ struct RankEnd {
   Progress progress;               // its last progress
   bool memory_limit = false;       // the kernel killed a process of this job at its memory limit
   int lost = 0;                    // the number of ranks, from `rank`, of a node that was lost; otherwise 0
+  bool silent = false;             // lost: nothing came from there any more; otherwise its connection has ended
 };
 
 // The first cause among `ends`, or null if no rank failed. First come deaths by a signal that the launcher did not
@@ -32,6 +33,9 @@ struct RankEnd {
 // ranks that lost a peer. A rank that reported before it died counts by its report, because its death only followed
 // from that. Among equals, the earlier one.
 const RankEnd* first_cause(const std::vector<RankEnd>& ends);
+
+// Whether the rank failed because it lost a peer, so that the first cause is another one.
+bool is_consequence(const RankEnd& end);
 
 // The exit code of the whole job for this cause.
 ExitCode exit_code_of(const RankEnd& cause);

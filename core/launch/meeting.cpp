@@ -32,6 +32,8 @@ class HostedStore : public Store {
     return client_->allgather(name, rank, size, value, timeout);
   }
 
+  const StoreAddress* server() const override { return client_->server(); }
+
  private:
   StoreServer server_;
   std::unique_ptr<Store> client_;

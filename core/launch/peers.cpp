@@ -120,7 +120,7 @@ int Peers::world() const {
 
 Peers::Clock::time_point Peers::turn() {
   for (const NodeEvent& event : link_.events()) {
-    if (event.node != node_) read(event);
+    read(event);
   }
   return link_.keep_alive();
 }
@@ -133,6 +133,7 @@ void Peers::read(const NodeEvent& event) {
     RankEnd lost;
     lost.rank = first_rank(event.node);
     lost.lost = info.nproc;
+    lost.silent = event.silent;
     lost.host = info.host;
     lost.time = this_time();
     node = {true, {lost}, {}};
@@ -140,6 +141,10 @@ void Peers::read(const NodeEvent& event) {
     return;
   }
   ByteReader reader(event.text);
+  if (event.node == node_) {
+    node.ended = node.ended || static_cast<Message>(reader.number()) == Message::ended;
+    return;
+  }
   switch (static_cast<Message>(reader.number())) {
     case Message::failing: failing_ = true; return;
     case Message::stop: stop_signal_ = whole(reader); return;

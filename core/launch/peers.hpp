@@ -37,6 +37,10 @@ class Peers {
   int starts() const { return link_.starts(); }
 
   int fd() const { return link_.fd(); }
+  // False once node 0 is lost.
+  bool connected() const { return link_.connected(); }
+  // Ends the connection, as NodeLink::disconnect().
+  void disconnect() { link_.disconnect(); }
   // Reads what has arrived, and sends a ping if one is due. Returns when to call it next.
   Clock::time_point turn();
 
@@ -44,6 +48,8 @@ class Peers {
   std::optional<int> stop_signal() const { return stop_signal_; }  // another node was asked to stop, by this signal
   // Whether every other node has sent how its ranks ended, or is lost.
   bool have_ended() const;
+  // Whether the store's server has passed on what announce_ends() said.
+  bool has_announced_ends() const { return states_[static_cast<std::size_t>(node_)].ended; }
   // How the ranks of the other nodes ended, with times on this host's clock.
   std::vector<RankEnd> ends() const;
 
@@ -69,7 +75,7 @@ class Peers {
   const int node_;
   NodeLink link_;
   std::vector<NodeInfo> nodes_;
-  std::vector<Node> states_;  // by node rank; this node's is not used
+  std::vector<Node> states_;  // by node rank; of this node only `ended` is used
   bool failing_ = false;
   std::optional<int> stop_signal_;
 };

@@ -49,6 +49,8 @@ Progress unpack(uint64_t word) {
 
 class MappedBoard : public ProgressTable {
  public:
+  explicit MappedBoard(int size) : size_(size), bytes_(bytes_for(size)), memory_(map("memory", -1)) { initialize(); }
+
   MappedBoard(const std::string& path, int size, bool create) : size_(size), bytes_(bytes_for(size)) {
     const UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT | O_EXCL : 0), 0600));
     if (!file) fail_table(path, create ? "cannot be made" : "cannot be opened");
@@ -58,12 +60,9 @@ class MappedBoard : public ProgressTable {
     struct stat status {};
     if (::fstat(file.get(), &status) != 0) fail_table(path, "cannot be read");
     if (static_cast<std::size_t>(status.st_size) != bytes_) refuse(path);
-    void* memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-    if (memory == MAP_FAILED) fail_table(path, "cannot be mapped");
-    memory_ = static_cast<std::byte*>(memory);
+    memory_ = map(path, file.get());
     if (create) {
-      header().size = static_cast<uint64_t>(size);
-      header().magic = kMagic;
+      initialize();
     } else if (header().magic != kMagic || header().size != static_cast<uint64_t>(size)) {
       ::munmap(memory_, bytes_);
       refuse(path);
@@ -85,6 +84,19 @@ class MappedBoard : public ProgressTable {
   static std::size_t bytes_for(int size) {
     if (size < 1) throw Error(ExitCode::rendezvous, "progress table: a job has at least one rank");
     return sizeof(Header) + static_cast<std::size_t>(size) * sizeof(Slot);
+  }
+
+  // file: a descriptor; -1: memory without a file.
+  std::byte* map(const std::string& name, int file) const {
+    const int flags = MAP_SHARED | (file < 0 ? MAP_ANONYMOUS : 0);
+    void* memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, flags, file, 0);
+    if (memory == MAP_FAILED) fail_table(name, "cannot be mapped");
+    return static_cast<std::byte*>(memory);
+  }
+
+  void initialize() {
+    header().size = static_cast<uint64_t>(size_);
+    header().magic = kMagic;
   }
 
   [[noreturn]] void refuse(const std::string& path) const {
@@ -115,6 +127,10 @@ std::unique_ptr<ProgressTable> ProgressTable::create(const std::string& job_dir,
 
 std::unique_ptr<ProgressTable> ProgressTable::open(const std::string& job_dir, int size) {
   return std::make_unique<MappedBoard>(path_in(job_dir), size, false);
+}
+
+std::unique_ptr<ProgressTable> ProgressTable::in_memory(int size) {
+  return std::make_unique<MappedBoard>(size);
 }
 
 }  // namespace ddprun::launch

@@ -16,13 +16,15 @@ struct Progress {
   int32_t bucket = -1;  // of an allreduce, otherwise -1
 };
 
-// A file of fixed size in the job's folder, mapped shared. Uses relaxed atomics, which are cheap enough for each phase
-// of each step. Thread-safe.
+// Usually a file of fixed size in the job's folder, mapped shared. Uses relaxed atomics, which are cheap enough for
+// each phase of each step. Thread-safe.
 class ProgressTable {
  public:
   // The launcher creates it; ranks open it. Both throw Error(rendezvous).
   static std::unique_ptr<ProgressTable> create(const std::string& job_dir, int size);
   static std::unique_ptr<ProgressTable> open(const std::string& job_dir, int size);
+  // Of this process alone, where no launcher looks.
+  static std::unique_ptr<ProgressTable> in_memory(int size);
   virtual ~ProgressTable() = default;
 
   virtual void set(int rank, Progress progress) = 0;

@@ -10,6 +10,8 @@
 
 namespace ddprun::launch {
 
+struct StoreAddress;
+
 // Keys and values shared by all ranks of one job. A key is set once. Thread-safe.
 class Store {
  public:
@@ -22,6 +24,8 @@ class Store {
   // the message names the ranks that did not come.
   virtual std::vector<std::string> allgather(const std::string& name, int rank, int size, std::string_view value,
                                              std::chrono::milliseconds timeout);
+  // The server behind this store, for further connections; null if it has none.
+  virtual const StoreAddress* server() const { return nullptr; }
 };
 
 // The error of an allgather in which ranks are missing: "1, 3".

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <memory>
 #include <regex>
 #include <thread>
 
@@ -79,19 +81,89 @@ TEST_CASE("ranks that are bound to cores of their own do not divide them again; 
   CHECK(threads_under_mpirun("core", {}) == 1);
 }
 
+// The ranks of a job that have nothing but the variables of env://.
+class EnvRanks {
+ public:
+  EnvRanks(const Workplace& place, const std::vector<std::string>& command, int size) {
+    auto environment = place.environment();
+    environment.insert(environment.end(), {"WORLD_SIZE=" + std::to_string(size), "MASTER_ADDR=127.0.0.1",
+                                           "MASTER_PORT=" + std::to_string(free_port()), ""});
+    for (int rank = 0; rank < size; ++rank) {
+      environment.back() = "RANK=" + std::to_string(rank);
+      ranks_.push_back(std::make_unique<Process>(command, environment));
+    }
+  }
+  Process& operator[](std::size_t rank) { return *ranks_[rank]; }
+
+ private:
+  std::vector<std::unique_ptr<Process>> ranks_;
+};
+
 TEST_CASE("RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are enough") {
   Workplace place;
   const std::string config = place.config(kExperiment);
-  auto environment = place.environment();
-  environment.insert(environment.end(),
-                     {"WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(free_port()), "RANK=1"});
-  Process second(place.training(config), environment);
-  environment.back() = "RANK=0";
-  Process first(place.training(config), environment);
-  const auto of_first = first.wait(std::chrono::seconds(60)), of_second = second.wait(std::chrono::seconds(60));
-  REQUIRE_MESSAGE(of_first.code == 0, of_first.err);
-  REQUIRE_MESSAGE(of_second.code == 0, of_second.err);
+  EnvRanks ranks(place, place.training(config), 2);
+  for (const std::size_t rank : {0, 1}) {
+    const auto result = ranks[rank].wait(std::chrono::seconds(60));
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+  }
   check_equal_to_own(place, config, place.new_run(), 2);
+}
+
+TEST_CASE("a rank that is killed is named by all others, though no launcher tells them") {
+  Workplace place;
+  EnvRanks ranks(place, place.training(place.config(kExperiment), {"train.epochs=100000", "checkpoint.every_epochs=1000"}), 3);
+  REQUIRE(eventually([&] { return contains(ranks[0].out() + ranks[0].err(), "epoch 2"); }));
+  kill(ranks[1].pid(), SIGKILL);
+  for (const std::size_t rank : {0, 2}) {
+    const auto result = ranks[rank].wait(std::chrono::seconds(60));
+    CHECK(result.code == 5);
+    CHECK_MESSAGE(contains(last_line(result.err), "ddprun: failed: rank 1 ("), result.err);
+    CHECK_MESSAGE(contains(last_line(result.err), "lost: the connection has ended"), result.err);
+  }
+}
+
+TEST_CASE("a rank that fails before the training ends the others, which report its error") {
+  Workplace place;
+  std::ofstream(place.runs()).put('\n');  // rank 0 cannot make its run folder here
+  EnvRanks ranks(place, place.training(place.config(kExperiment)), 2);
+  const auto first = ranks[0].wait(std::chrono::seconds(60)), second = ranks[1].wait(std::chrono::seconds(60));
+  CHECK(first.code == 1);
+  CHECK_MESSAGE(contains(last_line(first.err), "ddprun: failed: cannot create folder"), first.err);
+  CHECK(second.code == 5);
+  CHECK_MESSAGE(contains(last_line(second.err), "phase rendezvous: cannot create folder"), second.err);
+}
+
+TEST_CASE("a rank that holds the others up is named while the job runs, and at its end") {
+  Workplace place;
+  const std::string stalling = R"(
+[comm]
+timeout = "9s"
+[launch]
+threads = 1
+[strategy]
+kind = "ddp"
+[model]
+name = "linear"
+[data]
+name = ")" DDPRUN_BINARY_DIR R"(/tests/fakes/gpu/libddprun_dataset_stalling.so"
+batch_size = 24
+shuffle = false
+workers = 0
+options = { samples = 240, at = 145 }
+[train]
+evaluate = false
+)";
+  EnvRanks ranks(place, place.training(place.config(stalling)), 2);
+  const auto first = ranks[0].wait(std::chrono::seconds(60)), second = ranks[1].wait(std::chrono::seconds(60));
+  CHECK(first.code == 5);
+  CHECK_MESSAGE(contains(first.err, ") has been in step 7 phase data for 5 s; 1 rank waits in step 7 phase "),
+                first.err);
+  CHECK_MESSAGE(contains(last_line(first.err), "ddprun: failed: rank 0 ("), first.err);
+  CHECK_MESSAGE(last_line(first.err).ends_with("; rank 1 was in step 7 phase data"), first.err);
+  // Its own thread ends it, because it would not end by itself.
+  CHECK(second.code == 5);
+  CHECK_MESSAGE(contains(last_line(second.err), "ddprun: failed: rank 0 ("), second.err);
 }
 
 TEST_CASE("a rank that nobody joins ends with one line, of rank 0 and of another rank") {

@@ -11,7 +11,6 @@
 #include "app/run/training_data.hpp"
 #include "console/console.hpp"
 #include "ddprun/error.hpp"
-#include "train/device/cuda.hpp"
 #include "train/loop/training_loop.hpp"
 #include "train/loop/weights.hpp"
 #include "train/optim/optimizers.hpp"
@@ -86,19 +85,19 @@ void check_evaluation(const config::Loaded& loaded, const std::string& checkpoin
 
 void run_evaluation(config::Loaded loaded, const std::string& checkpoint, launch::World world,
                     const plugin::Registry& registry) {
-  auto store = open_store(world, milliseconds(loaded.experiment.launch.timeout));
-  const std::vector<torch::Device> devices = choose_devices(loaded, world);
-  auto [assembly, metadata] = load(std::move(loaded), checkpoint, registry);
-  use_threads(assembly.experiment(), world);
-  standardize_data(assembly);
-  place_models(assembly, devices);
-  Group group = join_group(assembly, world, std::move(store));
+  const Meeting meeting = meet(world, milliseconds(loaded.experiment.launch.timeout));
   Evaluation result;
-  try {
+  std::string place;
+  run_linked(meeting, [&] {
+    const std::vector<torch::Device> devices = choose_devices(loaded, world);
+    auto [assembly, metadata] = load(std::move(loaded), checkpoint, registry);
+    use_threads(assembly.experiment(), world);
+    standardize_data(assembly);
+    place_models(assembly, devices);
+    Group group = join_group(assembly, world, meeting);
     result = evaluate(assembly, group, world);
-  } catch (const c10::Error& error) {
-    throw Error(ExitCode::failure, train::error_message(error));
-  }
+    place = place_of(metadata);
+  });
   if (!std::isfinite(result.loss))
     throw Error(ExitCode::failure, checkpoint + ": the loss on the test set is not finite");
   if (world.rank != 0) return;
@@ -106,7 +105,7 @@ void run_evaluation(config::Loaded loaded, const std::string& checkpoint, launch
   summary.test_loss = result.loss;
   summary.test_accuracy = result.accuracy;
   summary.world = world.size;
-  const std::string text = "checkpoint " + checkpoint + place_of(metadata) + "\n" + std::to_string(result.samples) +
+  const std::string text = "checkpoint " + checkpoint + place + "\n" + std::to_string(result.samples) +
                            " test samples\n" + console::summary_table(summary);
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);

@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <sstream>
 
+#include "app/run/torch_facts.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
 #include "comm/backend_exchange.hpp"
 #include "comm/over_store.hpp"
 #include "comm/shared_table.hpp"
 #include "comm/single_process_backend.hpp"
+#include "console/program.hpp"
 #include "ddprun/error.hpp"
 #include "launch/net/secret.hpp"
 #include "launch/tcp_store.hpp"
@@ -59,7 +62,7 @@ void compare_identities(const Assembly& assembly, launch::Store& store, const la
                                         "; start all ranks with the same config and program");
 }
 
-std::unique_ptr<CommBackend> join_backend(const Assembly& assembly, launch::Store& store, const launch::World& world) {
+std::unique_ptr<CommBackend> join_backend(const Assembly& assembly, const Group& group, const launch::World& world) {
   const auto& settings = assembly.experiment().comm;
   comm::JoinOptions options;
   options.rank = world.rank;
@@ -69,11 +72,12 @@ std::unique_ptr<CommBackend> join_backend(const Assembly& assembly, launch::Stor
   options.deterministic = settings.deterministic;
   options.options = settings.options;
   options.address = world.address;
+  if (group.link != nullptr) options.abort_flag = group.link->abort_flag();
   const torch::Device device = assembly.device();
   const bool on_gpu = !device.is_cpu() && comm::memory_given(*assembly.comm->table, Memory::cuda,
                                                              settings.stage_through_host) == Memory::cuda;
   if (on_gpu) options.device = device.index();
-  auto adapter = comm::join_over(store, *assembly.comm->table, options);
+  auto adapter = comm::join_over(*group.store, *assembly.comm->table, options);
   comm::PluginBackend& plugin = *adapter;
   std::unique_ptr<CommBackend> backend = std::move(adapter);
   if (!device.is_cpu()) backend = train::staged(std::move(backend), device, options.deadline);
@@ -99,13 +103,30 @@ std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(std::llround(seconds * 1000));
 }
 
-std::unique_ptr<launch::Store> open_store(launch::World& world, std::chrono::milliseconds timeout) {
-  return launch::open_any_store(world, timeout);
+Meeting meet(launch::World& world, std::chrono::milliseconds timeout) {
+  Meeting meeting{launch::open_any_store(world, timeout), nullptr};
+  if (meeting.store == nullptr || world.is_own()) return meeting;
+  const auto exit = [](ExitCode code, const std::string& cause) {
+    std::_Exit(static_cast<int>(console::report_failure(code, cause)));
+  };
+  meeting.link = std::make_unique<launch::RankLink>(*meeting.store->server(), world, timeout, exit);
+  return meeting;
 }
 
-Group join_group(const Assembly& assembly, const launch::World& world, std::unique_ptr<launch::Store> store) {
-  Group group;
-  group.store = std::move(store);
+void run_linked(const Meeting& meeting, const std::function<void()>& body) {
+  if (meeting.link == nullptr) return body();
+  try {
+    body();
+    meeting.link->finish();
+  } catch (const std::exception& exception) {
+    const auto* known = dynamic_cast<const Error*>(&exception);
+    const Error error = known != nullptr ? *known : Error(ExitCode::failure, error_message(exception));
+    throw Error(meeting.link->failed(error).value_or(error));
+  }
+}
+
+Group join_group(const Assembly& assembly, const launch::World& world, const Meeting& meeting) {
+  Group group{meeting.store.get(), meeting.link.get(), nullptr, nullptr};
   const bool ddp = assembly.experiment().strategy.kind == "ddp";
   if (world.size == 1) {
     if (ddp) group.backend = comm::single_process_backend();
@@ -113,11 +134,11 @@ Group join_group(const Assembly& assembly, const launch::World& world, std::uniq
   }
   const auto timeout = milliseconds(assembly.experiment().launch.timeout);
   if (world.is_own()) {
-    group.progress = launch::ProgressTable::open(world.job_dir, world.local_size);
-    group.progress->set(world.local_rank, {0, Phase::rendezvous, -1});
+    group.table = launch::ProgressTable::open(world.job_dir, world.local_size);
   }
+  group.progress()->set(world.local_rank, {0, Phase::rendezvous, -1});
   compare_identities(assembly, *group.store, world, timeout);
-  group.backend = join_backend(assembly, *group.store, world);
+  group.backend = join_backend(assembly, group, world);
   return group;
 }
 

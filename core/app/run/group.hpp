@@ -1,13 +1,15 @@
-// The ranks of one job after rendezvous: store, backend, and progress table.
+// The ranks of one job: how they meet, and what they share then.
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "app/run/assembly.hpp"
 #include "ddprun/comm_backend.hpp"
 #include "launch/progress.hpp"
+#include "launch/rank_link.hpp"
 #include "launch/store.hpp"
 #include "launch/world.hpp"
 
@@ -16,19 +18,32 @@ namespace ddprun::run {
 // Converts a config duration, in seconds.
 std::chrono::milliseconds milliseconds(double seconds);
 
-struct Group {
-  std::unique_ptr<launch::Store> store;             // null for world size 1
-  std::unique_ptr<launch::ProgressTable> progress;  // null unless our own launcher watches
-  std::unique_ptr<CommBackend> backend;             // under ddp; the single-process backend for world size 1
+// The ranks have met, and can exchange texts.
+struct Meeting {
+  std::unique_ptr<launch::Store> store;    // null for world size 1
+  std::unique_ptr<launch::RankLink> link;  // under another launcher; otherwise null
 };
 
-// Where the ranks meet: null for world size 1. Finds out which ranks share this host and its cores, if another
-// launcher started them. Collective. Throws Error(rendezvous).
-std::unique_ptr<launch::Store> open_store(launch::World& world, std::chrono::milliseconds timeout);
+struct Group {
+  launch::Store* store = nullptr;                // of the Meeting, or null
+  launch::RankLink* link = nullptr;              // of the Meeting, or null
+  std::unique_ptr<launch::ProgressTable> table;  // under our own launcher; otherwise null
+  std::unique_ptr<CommBackend> backend;          // under ddp; the single-process backend for world size 1
+
+  // Where this rank reports its progress; null for world size 1.
+  launch::ProgressTable* progress() const { return link != nullptr ? &link->progress() : table.get(); }
+};
+
+// Finds out which ranks share this host and its cores, if another launcher started them. Collective. Throws
+// Error(rendezvous).
+Meeting meet(launch::World& world, std::chrono::milliseconds timeout);
+
+// Calls `body`, the rest of this rank. If it throws, the linked ranks end too, and all throw the first cause.
+void run_linked(const Meeting& meeting, const std::function<void()>& body);
 
 // Checks that all ranks run the same experiment with the same plugins; Error(rendezvous) names the first difference.
 // Then joins them with a backend (strategy ddp). Collective.
-Group join_group(const Assembly& assembly, const launch::World& world, std::unique_ptr<launch::Store> store);
+Group join_group(const Assembly& assembly, const launch::World& world, const Meeting& meeting);
 
 // Sends rank 0's text to all ranks. Collective.
 std::string broadcast_text(Group& group, const launch::World& world, const std::string& key, const std::string& text,

@@ -84,11 +84,16 @@ std::map<std::string, std::string> versions(const Assembly& assembly) {
   return extra;
 }
 
-// Reports to our own launcher immediately, while model, data and backend still exist: stack unwinding takes time, and
-// the peers' later failures must not arrive first. Without our launcher, the error itself names step and phase.
-[[noreturn]] void fail(const launch::World& world, const LauncherLink& link, ExitCode code, const std::string& what) {
+// Reports to our own launcher, or to the other ranks, immediately, while model, data and backend still exist: stack
+// unwinding takes time, and the peers' later failures must not arrive first. Without our launcher, the error itself
+// names step and phase.
+[[noreturn]] void fail(const launch::World& world, const Group& group, const LauncherLink& link, ExitCode code,
+                       const std::string& what) {
   launch::report_failure(world.job_dir, world.rank, code, what);
   if (!world.job_dir.empty()) throw Error(code, what);
+  if (group.link != nullptr) {
+    if (const auto cause = group.link->failed(Error(code, what))) throw Error(*cause);
+  }
   const std::string who = world.size > 1 ? "rank " + std::to_string(world.rank) + " " : "";
   throw Error(code, who + link.where() + ": " + what);
 }
@@ -105,13 +110,13 @@ record::Summary fit(Session& session, Group& group, const launch::World& world, 
     if (session.tracer() != nullptr) merge_traces(group, world, folder.path(), timeout);
     return summary;
   } catch (const Error& error) {
-    fail(world, session.launcher_link(), error.code(), error.what());
+    fail(world, group, session.launcher_link(), error.code(), error.what());
   } catch (const c10::Error& error) {
-    fail(world, session.launcher_link(), ExitCode::failure, train::error_message(error));
+    fail(world, group, session.launcher_link(), ExitCode::failure, train::error_message(error));
   } catch (const std::bad_alloc&) {
-    fail(world, session.launcher_link(), ExitCode::failure, "out of memory");
+    fail(world, group, session.launcher_link(), ExitCode::failure, "out of memory");
   } catch (const std::exception& error) {
-    fail(world, session.launcher_link(), ExitCode::failure, error.what());
+    fail(world, group, session.launcher_link(), ExitCode::failure, error.what());
   }
 }
 
@@ -131,6 +136,54 @@ void print_results(const record::Summary& summary, const std::string& run_dir) {
   std::fflush(stdout);
 }
 
+// The rank from the rendezvous to its end.
+ExitCode run_in(const Meeting& meeting, RankOptions options, const plugin::Registry& registry) {
+  const launch::World& world = options.world;
+  const auto patience = milliseconds(options.loaded.experiment.launch.timeout);
+  if (!find_common_resume(options.loaded, world, meeting.store.get(), patience)) return ExitCode::ok;
+  const std::vector<torch::Device> devices = choose_devices(options.loaded, world);
+  Assembly assembly = assemble(std::move(options.loaded), registry);
+  check_training_data(assembly, world.size);
+  prepare_resume(assembly, world.size);
+  standardize_data(assembly);
+  place_models(assembly, devices);
+  const config::Experiment& experiment = assembly.experiment();
+  const int64_t threads = use_threads(experiment, world);
+  Group group = join_group(assembly, world, meeting);
+  const auto timeout = milliseconds(experiment.comm.timeout);
+  RunFolder folder(group, world, std::move(options.run_dir), experiment);
+  if (options.own_log) log::also_to(log_dir(experiment, folder.path()) + "/rank" + std::to_string(world.rank) + ".log");
+
+  record::Recorder recorder(folder.path(), world.rank);
+  if (world.rank == 0) record::write_environment(folder.path(), record::collect_environment(versions(assembly)));
+  Session session(assembly, group, world, folder, recorder);
+  if (world.rank == 0) {
+    log::plain(console::banner(describe(assembly, world, session.loader(), threads, folder.path())));
+  }
+  if (world.rank == 0 && assembly.resume) log::info(assembly.resume->message);
+  // The initial weights come from the seed, equal on all ranks; from here on random numbers differ between ranks.
+  torch::manual_seed(static_cast<uint64_t>(experiment.experiment.seed + world.rank));
+
+  record::Summary summary = fit(session, group, world, folder, recorder, timeout);
+  if (group.link != nullptr && session.stopped_by() == ExitCode::ok) group.link->finish();
+  complete(summary, assembly, world);
+  const auto report = [&] {
+    recorder.summary(summary);
+    if (world.rank != 0) return;
+    print_results(summary, folder.path());
+    if (summary.stopped != train::kInterrupted) return;
+    log::always("to resume: " + options.command + " --set checkpoint.resume=" + folder.path());
+  };
+  if (session.stopped_by() == ExitCode::ok) {
+    report();
+    return ExitCode::ok;
+  }
+  if (group.table != nullptr) group.table->request_stop();
+  // Many launchers end the job when the first rank has exited with such a code, so the ranks wait for the last report.
+  session.ranks().heartbeat_barrier("writing its summary", report);
+  return world.job_dir.empty() ? session.stopped_by() : ExitCode::ok;
+}
+
 }  // namespace
 
 std::string prepare_run_dir(config::Experiment experiment, int world) {
@@ -147,50 +200,11 @@ std::string log_dir(const config::Experiment& experiment, const std::string& run
 ExitCode run_rank(RankOptions options, const plugin::Registry& registry) {
   keep_freed_memory();
   train::silence_profiler();
-  launch::World& world = options.world;
   const auto patience = milliseconds(options.loaded.experiment.launch.timeout);
-  auto store = open_store(world, patience);
-  if (!find_common_resume(options.loaded, world, store.get(), patience)) return ExitCode::ok;
-  const std::vector<torch::Device> devices = choose_devices(options.loaded, world);
-  Assembly assembly = assemble(std::move(options.loaded), registry);
-  check_training_data(assembly, world.size);
-  prepare_resume(assembly, world.size);
-  standardize_data(assembly);
-  place_models(assembly, devices);
-  const config::Experiment& experiment = assembly.experiment();
-  const int64_t threads = use_threads(experiment, world);
-  Group group = join_group(assembly, world, std::move(store));
-  const auto timeout = milliseconds(experiment.comm.timeout);
-  RunFolder folder(group, world, std::move(options.run_dir), experiment);
-  if (options.own_log) log::also_to(log_dir(experiment, folder.path()) + "/rank" + std::to_string(world.rank) + ".log");
-
-  record::Recorder recorder(folder.path(), world.rank);
-  if (world.rank == 0) record::write_environment(folder.path(), record::collect_environment(versions(assembly)));
-  Session session(assembly, group, world, folder, recorder);
-  if (world.rank == 0) {
-    log::plain(console::banner(describe(assembly, world, session.loader(), threads, folder.path())));
-  }
-  if (world.rank == 0 && assembly.resume) log::info(assembly.resume->message);
-  // The initial weights come from the seed, equal on all ranks; from here on random numbers differ between ranks.
-  torch::manual_seed(static_cast<uint64_t>(experiment.experiment.seed + world.rank));
-
-  record::Summary summary = fit(session, group, world, folder, recorder, timeout);
-  complete(summary, assembly, world);
-  const auto report = [&] {
-    recorder.summary(summary);
-    if (world.rank != 0) return;
-    print_results(summary, folder.path());
-    if (summary.stopped != train::kInterrupted) return;
-    log::always("to resume: " + options.command + " --set checkpoint.resume=" + folder.path());
-  };
-  if (session.stopped_by() == ExitCode::ok) {
-    report();
-    return ExitCode::ok;
-  }
-  if (group.progress != nullptr) group.progress->request_stop();
-  // Many launchers end the job when the first rank has exited with such a code, so the ranks wait for the last report.
-  session.ranks().heartbeat_barrier("writing its summary", report);
-  return world.job_dir.empty() ? session.stopped_by() : ExitCode::ok;
+  const Meeting meeting = meet(options.world, patience);
+  ExitCode code = ExitCode::ok;
+  run_linked(meeting, [&] { code = run_in(meeting, std::move(options), registry); });
+  return code;
 }
 
 }  // namespace ddprun::run

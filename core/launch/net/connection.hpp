@@ -37,6 +37,7 @@ class Connection {
   // The next frame if there is one; never blocks. Throws Error(peer) if the connection is lost.
   bool poll(std::string& payload);
 
+  void close() { socket_.reset(); }
   int fd() const { return socket_.get(); }
   const std::string& local_address() const { return local_; }  // numeric: of this host, as the server sees it
 

@@ -188,7 +188,7 @@ void Hub::pass_on(const ClientPtr& client, const std::string& text, bool only_no
   }
 }
 
-void Hub::leave(const ClientPtr& client) {
+void Hub::lose(const ClientPtr& client, bool silent) {
   const auto is_gone = [&](const Waiter& waiter) { return waiter.client == client; };
   for (auto& [key, waiters] : getters_) std::erase_if(waiters, is_gone);
   for (auto& [name, gather] : gathers_) std::erase_if(gather.waiters, is_gone);
@@ -197,7 +197,7 @@ void Hub::leave(const ClientPtr& client) {
   if (!rank) return;
   joined_.erase(*rank);
   broken_ = true;
-  const auto lost = frame(reply(Reply::lost).number(*rank));
+  const auto lost = frame(reply(Reply::lost).number(*rank).number(silent));
   for (const auto& [other, node] : joined_) node.client->send(lost);
   fail_waiters("lost " + client->address());
 }
@@ -249,12 +249,15 @@ void Hub::sweep(Clock::time_point now) {
     }
     return true;
   });
+  const auto pause = swept_ == Clock::time_point{} || now - swept_ < kPause ? Clock::duration(0) : now - swept_;
+  swept_ = now;
   std::vector<ClientPtr> silent;
-  for (const auto& [rank, node] : joined_) {
+  for (auto& [rank, node] : joined_) {
+    node.time = std::min(now, node.time + pause);
     if (now - node.time > kSilence) silent.push_back(node.client);
   }
   for (const ClientPtr& client : silent) {
-    leave(client);
+    lose(client, true);
     client->close();
   }
 }

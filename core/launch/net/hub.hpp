@@ -33,12 +33,15 @@ class Hub {
   // connection.
   void handle(const ClientPtr& client, std::string_view frame, Clock::time_point now);
   // The connection has ended. A node that had joined is then lost.
-  void leave(const ClientPtr& client);
+  void leave(const ClientPtr& client) { lose(client, false); }
   // Answers requests that are out of time, and drops nodes that have been silent for kSilence. Call it every 50 ms.
   void sweep(Clock::time_point now);
 
   // Nodes send a ping twice a second. A node may be late by four pings.
   static constexpr std::chrono::milliseconds kSilence{2500};
+  // Two sweeps that are farther apart say that this process was paused, perhaps with its machine. That time does not
+  // count as silence of the nodes.
+  static constexpr std::chrono::milliseconds kPause{500};
   // All keys and values of a job together, in bytes; a request beyond that is refused.
   static constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 
@@ -64,6 +67,7 @@ class Hub {
   void gather(const Waiter& waiter, const std::string& name, uint64_t rank, uint64_t size, std::string value);
   void join(const ClientPtr& client, uint64_t node, uint64_t nodes, std::string info, Clock::time_point deadline);
   bool is_running(uint64_t node) const;
+  void lose(const ClientPtr& client, bool silent);
   static void refuse_second(const ClientPtr& client, uint64_t node, const Node& first);
   void start(Clock::time_point now);
   void pass_on(const ClientPtr& client, const std::string& text, bool only_node0);
@@ -76,8 +80,9 @@ class Hub {
   std::map<std::string, Gather> gathers_;
   std::size_t bytes_ = 0;
 
-  uint64_t nodes_ = 0;                // that must join
-  uint64_t starts_ = 0;               // how often all nodes have joined
+  uint64_t nodes_ = 0;   // that must join
+  uint64_t starts_ = 0;  // how often all nodes have joined
+  Clock::time_point swept_{};
   bool broken_ = true;                // no start yet, or a node has left since
   std::map<uint64_t, Node> joining_;  // by node rank
   std::map<uint64_t, Node> joined_;

@@ -59,6 +59,8 @@ class NetStore : public Store {
     return values;
   }
 
+  const StoreAddress* server() const override { return &address_; }
+
  private:
   // One request and its reply. `read` gets what follows in a reply with values, `read_late` in that of a request that
   // was out of time. Other threads use connections of their own meanwhile.

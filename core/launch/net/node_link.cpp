@@ -32,7 +32,7 @@ NodeLink::NodeLink(const StoreAddress& address, int node, int nodes, const std::
   if (reply != Reply::started) throw Error(ExitCode::rendezvous, reader.text());
   starts_ = static_cast<int>(reader.number());
   while (!reader.empty()) infos_.push_back(reader.text());
-  heard_ = Clock::now();
+  heard_ = looked_ = Clock::now();
 }
 
 void NodeLink::publish(const std::string& text) try {
@@ -50,6 +50,7 @@ void NodeLink::report(const std::string& text) try {
 std::vector<NodeEvent> NodeLink::events() {
   std::vector<NodeEvent> events;
   if (!open_) return events;
+  bool silent = false;
   try {
     std::string payload;
     while (connection_.poll(payload)) {
@@ -58,14 +59,23 @@ std::vector<NodeEvent> NodeLink::events() {
       const auto reply = static_cast<Reply>(reader.number());
       if (reply != Reply::event && reply != Reply::lost) continue;
       const auto node = static_cast<int>(reader.number());
-      events.push_back({node, reply == Reply::lost, reply == Reply::lost ? "" : reader.text()});
+      if (reply == Reply::lost) {
+        events.push_back({node, true, reader.number() != 0, ""});
+      } else {
+        events.push_back({node, false, false, reader.text()});
+      }
     }
-    if (Clock::now() - heard_ <= Hub::kSilence) return events;
+    const auto now = Clock::now();
+    // The time in which this process was paused, perhaps with the server, is no silence of the server.
+    if (now - looked_ > kPing + Hub::kPause) heard_ = std::min(now, heard_ + (now - looked_));
+    looked_ = now;
+    silent = now - heard_ > Hub::kSilence;
+    if (!silent) return events;
   } catch (const std::exception&) {
     // The server's connection has ended.
   }
   open_ = false;
-  events.push_back({0, true, ""});
+  events.push_back({0, true, silent, ""});
   return events;
 }
 
@@ -90,6 +100,11 @@ void NodeLink::leave() {
   } catch (const Error&) {
     // There is nobody left to leave.
   }
+}
+
+void NodeLink::disconnect() {
+  open_ = false;
+  connection_.close();
 }
 
 }  // namespace ddprun::launch

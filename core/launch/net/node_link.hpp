@@ -14,8 +14,9 @@ namespace ddprun::launch {
 // What a node learns of another one.
 struct NodeEvent {
   int node = 0;
-  bool lost = false;  // its connection has ended, or it has been silent for Hub::kSilence
-  std::string text;   // otherwise: what it published
+  bool lost = false;    // its connection has ended, or it has been silent for Hub::kSilence
+  bool silent = false;  // lost by silence
+  std::string text;     // not lost: what it published
 };
 
 // Single-threaded; made for a poll loop. Sends a ping twice a second, from keep_alive().
@@ -41,6 +42,8 @@ class NodeLink {
   void report(const std::string& text);
 
   int fd() const { return connection_.fd(); }
+  // False once the server is lost, and after leave() and disconnect().
+  bool connected() const { return open_; }
   // What has arrived; never blocks. If the server is gone or silent, its node 0 is lost, and that is the last event.
   std::vector<NodeEvent> events();
   // Sends a ping if one is due. Returns when to call it next.
@@ -48,13 +51,16 @@ class NodeLink {
 
   // Ends the link in order: the other nodes do not see a lost node.
   void leave();
+  // Ends the connection. The other nodes see a lost node, and requests to the store that wait end with Error(peer).
+  void disconnect();
 
  private:
   Connection connection_;
   std::vector<std::string> infos_;
   int starts_ = 0;
   bool open_ = true;
-  Clock::time_point heard_{};
+  Clock::time_point heard_{};   // the server's last message
+  Clock::time_point looked_{};  // the last call of events()
   Clock::time_point next_ping_{};
 };
 

@@ -20,6 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kSilent(3'500), kLook(250);
+constexpr int kQuestions = 2;
 
 // "": no TCP connection.
 std::string peer_address(int socket) {
@@ -32,10 +33,13 @@ std::string peer_address(int socket) {
   return numeric_address(reinterpret_cast<const sockaddr*>(&peer));
 }
 
-milliseconds silence_of(int socket) {
+// The time since the peer's kernel has answered; 0 if it has been asked less than `questions` times since then, by
+// keep-alive probes or by data sent again.
+milliseconds silence_of(int socket, int questions) {
   tcp_info info = {};
   socklen_t size = sizeof info;
   if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return milliseconds(0);
+  if (info.tcpi_probes + info.tcpi_retransmits < questions) return milliseconds(0);
   return milliseconds(std::min(info.tcpi_last_ack_recv, info.tcpi_last_data_recv));
 }
 
@@ -107,15 +111,15 @@ void Silence::find_connections() {
 const std::vector<int>& Silence::ranks() {
   if (connections_.empty() || !silent_.empty() || Clock::now() < next_look_) return silent_;
   next_look_ = Clock::now() + kLook;
-  silent_ = silent_for(kSilent);
+  silent_ = silent_for(kSilent, kQuestions);
   return silent_;
 }
 
-std::vector<int> Silence::silent_for(std::chrono::milliseconds time) const {
+std::vector<int> Silence::silent_for(std::chrono::milliseconds time, int questions) const {
   std::map<int, milliseconds> silences;  // by the host's leader: the shortest of its connections
   for (const auto& connection : connections_) {
     if (peer_address(connection.socket) != connection.address) continue;  // closed meanwhile
-    const auto silence = silence_of(connection.socket);
+    const auto silence = silence_of(connection.socket, questions);
     const auto [entry, is_new] = silences.emplace(connection.leader, silence);
     if (!is_new) entry->second = std::min(entry->second, silence);
   }

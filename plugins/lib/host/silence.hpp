@@ -25,14 +25,14 @@ class Silence {
   // ask_every_second(), or the equal settings of a library.
   void find_connections();
 
-  // The ranks on hosts from which nothing has come for 3.5 s on any connection, ascending. After three questions
-  // without an answer, that is no chance loss. Looks four times a second; between that, it costs nothing. Once silent,
-  // a host stays so.
+  // The ranks on hosts from which nothing has come for 3.5 s on any connection, ascending, although the kernel has
+  // asked at least twice. So a pause of this machine alone is no silence. Looks four times a second; between that, it
+  // costs nothing. Once silent, a host stays so.
   const std::vector<int>& ranks();
 
-  // The same for 2 s, which is enough after a peer was lost: another rank may have noticed the silence first. Any
-  // thread after find_connections().
-  std::vector<int> ranks_after_loss() const { return silent_for(std::chrono::seconds(2)); }
+  // The same for 2 s and one question, which is enough after a peer was lost: another rank may have noticed the silence
+  // first. Any thread after find_connections().
+  std::vector<int> ranks_after_loss() const { return silent_for(std::chrono::seconds(2), 1); }
 
   // "lost ranks 2, 3: their hosts do not answer; a host or the network to it is down", for these ranks.
   static std::string text(const std::vector<int>& ranks);
@@ -45,7 +45,7 @@ class Silence {
     int leader;           // the first rank of the peer's host
   };
   int leader_at(const std::string& address) const;
-  std::vector<int> silent_for(std::chrono::milliseconds time) const;
+  std::vector<int> silent_for(std::chrono::milliseconds time, int questions) const;
 
   std::vector<int> leader_of_;                       // by rank: the first rank of its host
   std::vector<std::vector<std::string>> addresses_;  // by rank: those that no other host has

@@ -1,0 +1,176 @@
+#include "launch/rank_link.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "base/log.hpp"
+#include "launch/first_cause.hpp"
+#include "launch/net/address.hpp"
+
+namespace ddprun::launch {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLookEvery{1000};   // between two looks at the progress of the ranks
+constexpr milliseconds kTurn{100};         // the longest time between two turns
+constexpr milliseconds kGather{100};       // failures that follow from the first one arrive meanwhile
+constexpr milliseconds kUntilKnown{1000};  // of a rank that has lost a peer, until it knows why
+
+// Neighbouring ranks of one host that were lost together become one entry, for one message.
+std::vector<RankEnd> merge_lost(const std::vector<RankEnd>& ends) {
+  std::vector<RankEnd> merged;
+  for (const RankEnd& end : ends) {
+    RankEnd* before = merged.empty() ? nullptr : &merged.back();
+    const bool same = before != nullptr && before->lost > 0 && end.lost > 0 && before->host == end.host &&
+                      before->rank + before->lost == end.rank && before->silent == end.silent;
+    if (same) {
+      before->lost += end.lost;
+    } else {
+      merged.push_back(end);
+    }
+  }
+  return merged;
+}
+
+}  // namespace
+
+RankLink::RankLink(const StoreAddress& server, const World& world, milliseconds timeout, Stuck stuck)
+    : world_(world),
+      stuck_(std::move(stuck)),
+      table_(ProgressTable::in_memory(std::max(world.local_size, world.local_rank + 1))),
+      peers_(server, world.rank, world.size, {host_name(), 1, 0}, timeout) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+RankLink::~RankLink() {
+  {
+    const std::lock_guard lock(mutex_);
+    quit_ = true;
+    if (!has_ended_) peers_.disconnect();
+  }
+  thread_.join();
+}
+
+void RankLink::finish() {
+  std::unique_lock lock(mutex_);
+  if (has_ended_) return;
+  announce(lock, {});
+}
+
+// Returns when the server has it, because rank 0 ends the server with itself.
+void RankLink::announce(std::unique_lock<std::mutex>& lock, const std::vector<RankEnd>& ends) {
+  has_ended_ = true;
+  if (!ends.empty()) peers_.announce_failing();
+  peers_.announce_ends(ends);
+  heard_.wait_for(lock, kUntilKnown, [this] { return peers_.has_announced_ends() || !peers_.connected(); });
+}
+
+void RankLink::run() {
+  std::unique_lock lock(mutex_);
+  while (!quit_ && peers_.connected()) {
+    const auto now = Clock::now();
+    const auto next = std::min(turn(now), now + kTurn);
+    pollfd entry{peers_.fd(), POLLIN, 0};
+    lock.unlock();
+    ::poll(&entry, 1, static_cast<int>(std::max<long>(0, std::chrono::ceil<milliseconds>(next - now).count())));
+    lock.lock();
+  }
+  // The server is gone with rank 0. There is nobody left to hear from, but this rank may still have to be ended.
+  while (!quit_ && !has_ended_ && failing_since_) {
+    turn(Clock::now());
+    heard_.wait_for(lock, kTurn);
+  }
+}
+
+RankLink::Clock::time_point RankLink::turn(Clock::time_point now) {
+  const auto next = peers_.turn();
+  if (has_ended_) {
+    heard_.notify_all();
+    return next;
+  }
+  if (peers_.failing() && !failing_since_) {
+    failing_since_ = now;
+    heard_.notify_all();
+  }
+  if (!failing_since_) {
+    watch_progress(now);
+    return next;
+  }
+  if (now >= *failing_since_ + kGather) abort_flag_->store(1);
+  if (now < *failing_since_ + kGrace) return next;
+  has_ended_ = true;
+  const std::vector<RankEnd> ends = merge_lost(peers_.ends());
+  const RankEnd* cause = first_cause(ends);
+  stuck_(ExitCode::peer, cause == nullptr ? "another rank has failed" : describe(*cause) + elsewhere(*cause, ends));
+  return next;
+}
+
+void RankLink::watch_progress(Clock::time_point now) {
+  if (now < next_look_) return;
+  next_look_ = now + kLookEvery;
+  const Progress own = table_->get(world_.local_rank);
+  if (world_.rank != 0) return peers_.report_progress({own});
+  std::vector<RankPlace> places{{0, host_name(), own}};
+  const auto others = peers_.places();
+  places.insert(places.end(), others.begin(), others.end());
+  for (const std::string& line : stalls_.look(places, now)) log::info(line);
+}
+
+RankEnd RankLink::own_end(const Error& error) const {
+  RankEnd end;
+  end.rank = world_.rank;
+  end.pid = ::getpid();
+  end.host = host_name();
+  end.time = Clock::now().time_since_epoch();
+  end.exit_code = static_cast<int>(error.code());
+  end.progress = table_->get(world_.local_rank);
+  end.failure = Failure{world_.rank, error.code(), end.time, error.what()};
+  return end;
+}
+
+std::optional<Error> RankLink::failed(const Error& error) {
+  std::unique_lock lock(mutex_);
+  if (has_ended_) return std::nullopt;
+  const RankEnd own = own_end(error);
+  std::vector<RankEnd> ends;
+  announce(lock, {own});
+  if (error.code() != ExitCode::peer) {
+    peers_.disconnect();
+    return std::nullopt;
+  }
+  const RankEnd* cause = nullptr;
+  const auto is_known = [&] {
+    ends = ends_with(own);
+    cause = first_cause(ends);
+    return !peers_.connected() || !is_consequence(*cause);
+  };
+  heard_.wait_for(lock, kUntilKnown, is_known);
+  peers_.disconnect();
+  const ExitCode code = cause->rank == world_.rank ? error.code() : ExitCode::peer;
+  return Error(code, describe(*cause) + elsewhere(*cause, ends));
+}
+
+// How the ranks ended; of those that have not, where they are, as far as rank 0 knows.
+std::vector<RankEnd> RankLink::ends_with(const RankEnd& own) const {
+  std::vector<RankEnd> ends = merge_lost(peers_.ends());
+  ends.push_back(own);
+  for (const RankPlace& place : peers_.places()) {
+    const auto is_it = [&](const RankEnd& end) { return end.rank <= place.rank && place.rank <= end.rank + end.lost; };
+    if (std::any_of(ends.begin(), ends.end(), is_it)) continue;
+    RankEnd running;
+    running.rank = place.rank;
+    running.progress = place.progress;
+    ends.push_back(running);
+  }
+  return ends;
+}
+
+}  // namespace ddprun::launch

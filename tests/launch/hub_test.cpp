@@ -1,0 +1,73 @@
+#include "launch/net/hub.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launch/net/protocol.hpp"
+
+namespace {
+
+using namespace ddprun::launch;
+using namespace std::chrono_literals;
+
+class Client : public HubClient {
+ public:
+  void send(std::shared_ptr<const std::string> frame) override {
+    frames.push_back(frame->substr(frame_header(0).size()));
+  }
+  void close() override { closed = true; }
+  std::string address() const override { return "10.0.0.2"; }
+
+  std::vector<std::string> frames;  // without their headers
+  bool closed = false;
+};
+
+// Two nodes that have joined.
+struct Joined {
+  Joined() {
+    for (uint64_t node = 0; node < 2; ++node) {
+      hub.handle(clients[node], request(Request::join).number(node).number(2).number(1000).text("").bytes(), now);
+    }
+  }
+  // For `duration`, one node alone sends pings.
+  void only_pings_from(std::size_t node, Hub::Clock::duration duration) {
+    for (const auto end = now + duration; now < end; now += 50ms) {
+      hub.handle(clients[node], request(Request::ping).bytes(), now);
+      hub.sweep(now);
+    }
+  }
+
+  Hub hub;
+  std::vector<std::shared_ptr<Client>> clients{std::make_shared<Client>(), std::make_shared<Client>()};
+  Hub::Clock::time_point now = Hub::Clock::now();
+};
+
+TEST_CASE("a node that is silent is lost, the one that is not stays") {
+  Joined joined;
+  joined.only_pings_from(0, Hub::kSilence + 100ms);
+  CHECK(joined.clients[1]->closed);
+  CHECK_FALSE(joined.clients[0]->closed);
+  const auto is_loss = [](const std::string& frame) {
+    return frame == ByteWriter().number(static_cast<uint64_t>(Reply::lost)).number(1).number(1).bytes();
+  };
+  CHECK(std::any_of(joined.clients[0]->frames.begin(), joined.clients[0]->frames.end(), is_loss));
+}
+
+TEST_CASE("a pause of the server, with its machine, is no silence of the nodes") {
+  Joined joined;
+  joined.only_pings_from(0, 500ms);
+  joined.now += 60s;
+  joined.hub.sweep(joined.now);  // before it has read the pings that wait
+  CHECK_FALSE(joined.clients[0]->closed);
+  CHECK_FALSE(joined.clients[1]->closed);
+  joined.only_pings_from(0, Hub::kSilence - 600ms);
+  CHECK_FALSE(joined.clients[1]->closed);
+  joined.only_pings_from(0, 300ms);  // the silence before the pause and the one after it are counted
+  CHECK(joined.clients[1]->closed);
+}
+
+}  // namespace
