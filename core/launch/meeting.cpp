@@ -4,6 +4,7 @@
 
 #include "base/log.hpp"
 #include "ddprun/error.hpp"
+#include "launch/clocks.hpp"
 #include "launch/cores.hpp"
 #include "launch/files.hpp"
 #include "launch/net/address.hpp"
@@ -84,7 +85,9 @@ std::unique_ptr<Store> open_store(World& world, milliseconds timeout) {
 void find_place(World& world, Store& store, milliseconds timeout) {
   locate(world, store, timeout);
   if (!world.on_one_host()) share_cores(world, store, timeout);
-  if (world.local_size < world.size) world.address = known_address(world);
+  if (world.local_size == world.size) return;
+  world.address = known_address(world);
+  if (const std::string line = compare_clocks(world, store, timeout); !line.empty()) log::warning(line);
 }
 
 std::unique_ptr<Store> hosted_store(StoreAddress& address, milliseconds timeout) {
