@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdlib>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "ddprun/error.hpp"
@@ -195,9 +198,19 @@ TEST_CASE("a client may start before the server") {
   CHECK(value == "value");
 }
 
+// The memory of this process that is in use, server and clients together.
+int64_t resident_kib() {
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("VmRSS:")) return std::atoll(line.c_str() + 6);
+  }
+  return 0;
+}
+
 TEST_CASE("garbage, half a greeting and 400 idle connections disturb nobody") {
   const Served served;
   const auto client = served.client();
+  const int64_t memory = resident_kib();
   std::vector<UniqueFd> idle;
   for (int count = 0; count < 400; ++count) idle.push_back(connect_to(served.server->port()));
   const UniqueFd half = connect_to(served.server->port());
@@ -212,7 +225,9 @@ TEST_CASE("garbage, half a greeting and 400 idle connections disturb nobody") {
     client->set(std::to_string(key), "value");
     slowest = std::max(slowest, std::chrono::duration_cast<milliseconds>(Clock::now() - begin));
   }
-  MESSAGE("the slowest operation of a rank: ", slowest.count(), " ms");
+  const int64_t growth = resident_kib() - memory;
+  MESSAGE("the slowest operation of a rank: ", slowest.count(), " ms; the process has grown by ", growth, " KiB");
+  CHECK(growth <= 8 * 1024);
   CHECK(served.client()->get("19", kLimit) == "value");  // a new rank comes in too
   CHECK(is_closed_soon(garbage.get()));
   CHECK(is_closed_soon(half.get()));
