@@ -165,7 +165,6 @@ ExitCode run_in(const Meeting& meeting, RankOptions options, const plugin::Regis
   torch::manual_seed(static_cast<uint64_t>(experiment.experiment.seed + world.rank));
 
   record::Summary summary = fit(session, group, world, folder, recorder, timeout);
-  if (group.link != nullptr && session.stopped_by() == ExitCode::ok) group.link->finish();
   complete(summary, assembly, world);
   const auto report = [&] {
     recorder.summary(summary);
