@@ -49,7 +49,7 @@ bool has_torchrun() {
 
 // mpirun starts its daemon on each host through a command that it uses as ssh: `agent HOST COMMAND...`. The agent
 // enters the host's namespaces, which the kernel does not allow a process of another host. So mpirun runs on the login
-// machine. As with ssh, no variables of mpirun come along.
+// machine. As with ssh, the daemon does not get mpirun's variables.
 Processes with_mpirun(const Cluster& cluster, const Argv& overrides) {
   const auto agent = cluster.folder() / "agent";
   std::ofstream script(agent);
@@ -63,31 +63,15 @@ Processes with_mpirun(const Cluster& cluster, const Argv& overrides) {
   script.close();
   std::filesystem::permissions(agent, std::filesystem::perms::owner_all);
 
-  Argv argv = cluster.on_login() + Argv{"mpirun",
-                                        "--allow-run-as-root",
-                                        "--host",
-                                        "node0:2,node1:2,node2:2",
-                                        "--bind-to",
-                                        "none",
-                                        "--mca",
-                                        "plm_rsh_agent",
-                                        agent.string(),
-                                        "--mca",
-                                        "plm_rsh_no_tree_spawn",
-                                        "1",
-                                        "--mca",
-                                        "oob_tcp_if_include",
-                                        "eth0",
-                                        "--wdir",
-                                        cluster.disk().string(),
-                                        "-x",
-                                        "MASTER_ADDR=" + Cluster::kMaster,
-                                        "-x",
-                                        "MASTER_PORT=" + Cluster::kPort};
+  Argv argv = cluster.on_login() + Argv{"mpirun", "--allow-run-as-root", "--bind-to", "none"} +
+              Argv{"--host", "node0:2,node1:2,node2:2", "--wdir", cluster.disk().string()};
   for (const std::string& variable : kJobVariables) argv = argv + Argv{"-x", variable};
+  argv = argv + Argv{"-x", "MASTER_ADDR=" + Cluster::kMaster, "-x", "MASTER_PORT=" + Cluster::kPort};
   Processes processes;
   processes.push_back(
-      std::make_unique<Process>(argv + Cluster::training({}, overrides), Argv{"TMPDIR=" + cluster.folder().string()}));
+      std::make_unique<Process>(argv + Cluster::training({}, overrides),
+                                Argv{"TMPDIR=" + cluster.folder().string(), "OMPI_MCA_plm_rsh_agent=" + agent.string(),
+                                     "OMPI_MCA_plm_rsh_no_tree_spawn=1", "OMPI_MCA_oob_tcp_if_include=eth0"}));
   return processes;
 }
 

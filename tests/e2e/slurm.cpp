@@ -58,7 +58,6 @@ void Slurm::write_configuration() const {
       << "ProctrackType=proctrack/pgid\nTaskPlugin=task/none\nJobAcctGatherType=jobacct_gather/none\n"
       << "SelectType=select/cons_tres\nSchedulerType=sched/builtin\nMpiDefault=none\n"
       << "SlurmdParameters=config_overrides\n"  // also on a machine with fewer cores
-      << "MailProg=/bin/true\n"
       << "NodeName=node[0-2] CPUs=2\nPartitionName=all Nodes=node[0-2] Default=YES\n";
 }
 
