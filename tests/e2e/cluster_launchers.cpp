@@ -47,13 +47,16 @@ bool has_torchrun() {
   return false;
 }
 
-// mpirun starts its daemon on each host through a command that it uses as ssh: `agent HOST COMMAND...`. The agent
-// enters the host's namespaces, which the kernel does not allow a process of another host. So mpirun runs on the login
-// machine. As with ssh, the daemon does not get mpirun's variables.
-Processes with_mpirun(const Cluster& cluster, const Argv& overrides) {
+namespace {
+
+// What the launchers of MPI use as ssh, to start a daemon on each host: `agent [-OPTIONS] HOST COMMAND...`. It enters
+// the host's namespaces, which the kernel does not allow a process of another host. So they run on the login machine.
+// As with ssh, the daemon does not get their variables.
+std::string write_agent(const Cluster& cluster) {
   const auto agent = cluster.folder() / "agent";
   std::ofstream script(agent);
-  script << "#!/bin/sh\nhost=$1\nshift\ncase $host in\n";
+  script << "#!/bin/sh\nwhile case $1 in -*) true ;; *) false ;; esac do shift; done\n"
+         << "host=$1\nshift\ncase $host in\n";
   for (int host = 0; host < Cluster::kHosts; ++host) {
     script << name_of(host) << ") exec env -i PATH=\"$PATH\" TMPDIR=/dev/shm";
     for (const std::string& word : cluster.on(host)) script << " '" << word << "'";
@@ -62,17 +65,62 @@ Processes with_mpirun(const Cluster& cluster, const Argv& overrides) {
   script << "esac\necho \"no host $host\" >&2\nexit 1\n";
   script.close();
   std::filesystem::permissions(agent, std::filesystem::perms::owner_all);
+  return agent;
+}
 
-  Argv argv = cluster.on_login() + Argv{"mpirun", "--allow-run-as-root", "--bind-to", "none"} +
-              Argv{"--host", "node0:2,node1:2,node2:2", "--wdir", cluster.disk().string()};
+Processes on_login(const Cluster& cluster, const Argv& launcher, const Argv& overrides, const Argv& variables) {
+  Processes processes;
+  processes.push_back(std::make_unique<Process>(cluster.on_login() + launcher + Cluster::training({}, overrides),
+                                                Argv{"TMPDIR=" + cluster.folder().string()} + variables));
+  return processes;
+}
+
+}  // namespace
+
+Processes with_mpirun(const Cluster& cluster, const Argv& overrides) {
+  Argv argv = {"mpirun", "--allow-run-as-root",     "--bind-to", "none",
+               "--host", "node0:2,node1:2,node2:2", "--wdir",    cluster.disk().string()};
   for (const std::string& variable : kJobVariables) argv = argv + Argv{"-x", variable};
   argv = argv + Argv{"-x", "MASTER_ADDR=" + Cluster::kMaster, "-x", "MASTER_PORT=" + Cluster::kPort};
-  Processes processes;
-  processes.push_back(
-      std::make_unique<Process>(argv + Cluster::training({}, overrides),
-                                Argv{"TMPDIR=" + cluster.folder().string(), "OMPI_MCA_plm_rsh_agent=" + agent.string(),
-                                     "OMPI_MCA_plm_rsh_no_tree_spawn=1", "OMPI_MCA_oob_tcp_if_include=eth0"}));
-  return processes;
+  return on_login(cluster, argv, overrides,
+                  {"OMPI_MCA_plm_rsh_agent=" + write_agent(cluster), "OMPI_MCA_plm_rsh_no_tree_spawn=1",
+                   "OMPI_MCA_oob_tcp_if_include=eth0"});
+}
+
+bool has_mpich() {
+  if (std::filesystem::exists(MPICH)) return true;
+  std::cout << "skipped: there is no MPICH at " MPICH " (cmake/setup/torch-tests.txt)\n";
+  return false;
+}
+
+Processes with_mpich(const Cluster& cluster, const Argv& overrides) {
+  const Argv argv = {MPICH,
+                     "-launcher",
+                     "ssh",
+                     "-launcher-exec",
+                     write_agent(cluster),
+                     "-iface",
+                     "eth0",
+                     "-hosts",
+                     "node0,node1,node2",
+                     "-ppn",
+                     "2",
+                     "-n",
+                     "6",
+                     "-wdir",
+                     cluster.disk().string(),
+                     "-genv",
+                     "MASTER_ADDR",
+                     Cluster::kMaster,
+                     "-genv",
+                     "MASTER_PORT",
+                     Cluster::kPort,
+                     "-genv",
+                     "TMPDIR",
+                     "/dev/shm",
+                     "-genvlist",
+                     "XDG_RUNTIME_DIR,DDPRUN_SECRET"};
+  return on_login(cluster, argv, overrides, kJobVariables);
 }
 
 }  // namespace ddprun::e2e

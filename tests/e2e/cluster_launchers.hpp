@@ -12,7 +12,9 @@ Processes with_variables(const Cluster& cluster, const Argv& overrides);
 // One agent per host. `rendezvous`: torchrun's options.
 bool has_torchrun();  // prints why not
 Processes with_torchrun(const Cluster& cluster, const Argv& overrides, const Argv& rendezvous);
-// One mpirun of Open MPI, on the login machine.
+// One mpirun of Open MPI, or one mpiexec of MPICH, on the login machine.
 Processes with_mpirun(const Cluster& cluster, const Argv& overrides);
+bool has_mpich();  // prints why not
+Processes with_mpich(const Cluster& cluster, const Argv& overrides);
 
 }  // namespace ddprun::e2e

@@ -1,4 +1,4 @@
-// Three hosts of two ranks under the engines of clusters: srun and mpirun.
+// Three hosts of two ranks under the engines of clusters: srun, mpirun and mpiexec.
 #include <doctest/doctest.h>
 
 #include "e2e/cluster_launchers.hpp"
@@ -19,6 +19,13 @@ TEST_CASE("mpirun with a daemon on each of three hosts trains as one process, ov
     Cluster cluster;
     check_equal(cluster.alone(), cluster, with_mpirun(cluster, {"comm.backend=" + backend}));
   }
+}
+
+TEST_CASE("mpiexec of MPICH with a daemon on each of three hosts trains as one process") {
+  require_hosts();
+  if (!has_mpich()) return;
+  Cluster cluster;
+  check_equal(cluster.alone(), cluster, with_mpich(cluster, {"comm.backend=gloo"}));
 }
 
 TEST_CASE("srun of three nodes trains as one process, over gloo and ucx") {
