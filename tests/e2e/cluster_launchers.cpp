@@ -94,32 +94,11 @@ bool has_mpich() {
 }
 
 Processes with_mpich(const Cluster& cluster, const Argv& overrides) {
-  const Argv argv = {MPICH,
-                     "-launcher",
-                     "ssh",
-                     "-launcher-exec",
-                     write_agent(cluster),
-                     "-iface",
-                     "eth0",
-                     "-hosts",
-                     "node0,node1,node2",
-                     "-ppn",
-                     "2",
-                     "-n",
-                     "6",
-                     "-wdir",
-                     cluster.disk().string(),
-                     "-genv",
-                     "MASTER_ADDR",
-                     Cluster::kMaster,
-                     "-genv",
-                     "MASTER_PORT",
-                     Cluster::kPort,
-                     "-genv",
-                     "TMPDIR",
-                     "/dev/shm",
-                     "-genvlist",
-                     "XDG_RUNTIME_DIR,DDPRUN_SECRET"};
+  const Argv argv = Argv{MPICH, "-n", "6", "-ppn", "2", "-hosts", "node0,node1,node2", "-iface", "eth0"} +
+                    Argv{"-launcher", "ssh", "-launcher-exec", write_agent(cluster)} +
+                    Argv{"-wdir", cluster.disk().string(), "-genv", "TMPDIR", "/dev/shm"} +
+                    Argv{"-genvlist", "XDG_RUNTIME_DIR,DDPRUN_SECRET", "-genv", "MASTER_ADDR", Cluster::kMaster} +
+                    Argv{"-genv", "MASTER_PORT", Cluster::kPort};
   return on_login(cluster, argv, overrides, kJobVariables);
 }
 
