@@ -8,6 +8,7 @@
 
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/host_identity.hpp"
+#include "launch/starter.hpp"
 #include "launch/store.hpp"
 
 namespace ddprun::launch {
@@ -38,6 +39,7 @@ constexpr Variables kLaunchers[] = {
      "OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_NAMESPACE"},
     {"MVAPICH", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
      "MV2_COMM_WORLD_LOCAL_SIZE"},
+    {"Intel MPI", "I_MPI_HYDRA_UUID", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "I_MPI_HYDRA_UUID"},
     {"Hydra", "MPI_LOCALRANKID", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
     {"PALS", "PALS_RANKID", "PALS_RANKID", "PMI_SIZE", "PMI_LOCAL_RANK", "PMI_LOCAL_SIZE", "PALS_APID"},
     {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr, nullptr, "SLURM_JOB_ID",
@@ -154,12 +156,16 @@ void find_master(World& world, const Variables& launcher) {
   world.master_addr = address_of(world, launcher);
   if (const std::string port = value_of("MASTER_PORT"); !port.empty()) {
     world.master_port = number_of("MASTER_PORT", port, 1, 65535);
-  } else if (world.job.empty()) {
-    refuse("MASTER_PORT is not set, and " + world.launcher +
-           " gives no id of the job to choose one from: set it to a free port of the host of rank 0");
-  } else {
-    world.master_port = port_of(world.job);
+    return;
   }
+  const bool on_one_host = world.local_size == world.size;
+  if (world.job.empty() && on_one_host) world.job = std::to_string(starter_of_ranks(launcher.rank));
+  if (world.job.empty()) {
+    refuse("MASTER_PORT is not set, and " + world.launcher +
+           " has started ranks on several hosts and gives no id of the job to choose a port from: set it to a free "
+           "port of the host of rank 0");
+  }
+  world.master_port = port_of(world.job);
 }
 
 // `what`: where local_size comes from.

@@ -38,13 +38,13 @@ struct World {
 };
 
 // Nothing if no launcher started this process, so that it must launch the ranks itself. Tried in this order: ddprun's
-// own launcher, torchrun, Open MPI, MVAPICH, Hydra (MPICH and Intel MPI), PALS, Slurm (srun), other PMI launchers, and
+// own launcher, torchrun, Open MPI, MVAPICH, Intel MPI, Hydra (MPICH), PALS, Slurm (srun), other PMI launchers, and
 // last RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (PyTorch's env://). An MPI launcher or srun that started one
 // process is no launcher. LOCAL_RANK and LOCAL_WORLD_SIZE are optional under env://.
 //
 // Where the ranks meet: MASTER_ADDR and MASTER_PORT. Without MASTER_ADDR: this host if all ranks are on it, or the
-// first host of the Slurm step. Without MASTER_PORT: a port from 20000 to 29999 that depends on the job's id, if the
-// launcher has one.
+// first host of the Slurm step. Without MASTER_PORT: a port from 20000 to 29999 that depends on the job's id. If the
+// launcher has none, the id is the launcher's process, which only ranks on one host have in common.
 //
 // `nproc`: ranks on this host, if the command line gives a number. Throws Error(rendezvous) that names the variable if
 // variables are incomplete or contradict each other or `nproc`, and for a launcher that sets ranks in variables that

@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <memory>
 #include <regex>
 #include <thread>
@@ -81,6 +83,33 @@ TEST_CASE("ranks that are bound to cores of their own do not divide them again; 
   CHECK(threads_under_mpirun("core", {}) == 1);
 }
 
+TEST_CASE("ranks of MPICH, without variables of ours, equal those of our own launcher; a script may stand between") {
+  if (!std::filesystem::exists(MPICH)) {
+    std::cout << "skipped: there is no MPICH at " MPICH " (cmake/setup/torch-tests.txt)\n";
+    return;
+  }
+  Workplace place;
+  const std::string config = place.config(kExperiment);
+  for (const bool script : {false, true}) {
+    CAPTURE(script);
+    std::vector<std::string> argv = {MPICH, "-n", "3"};
+    if (script) argv.insert(argv.end(), {"sh", "-c", "\"$@\"; exit $?", "sh"});
+    const auto program = place.training(config);
+    argv.insert(argv.end(), program.begin(), program.end());
+    const auto result = place.run(argv);
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+    CHECK_MESSAGE(contains(result.err, "Hydra has started 3 ranks"), result.err);
+    check_equal_to_own(place, config, place.new_run(), 3);
+  }
+}
+
+TEST_CASE("a rank of MPICH that fails ends the job with its exit code") {
+  if (!std::filesystem::exists(MPICH)) return;  // the test above has said why
+  Workplace place;
+  const auto result = place.run({MPICH, "-n", "2", program(), "--config", place.config("[model]\nname = \"none\"\n")});
+  CHECK(result.code == 2);
+}
+
 // The ranks of a job that have nothing but the variables of env://.
 class EnvRanks {
  public:
@@ -112,7 +141,8 @@ TEST_CASE("RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are enough") {
 
 TEST_CASE("a rank that is killed is named by all others, though no launcher tells them") {
   Workplace place;
-  EnvRanks ranks(place, place.training(place.config(kExperiment), {"train.epochs=100000", "checkpoint.every_epochs=1000"}), 3);
+  EnvRanks ranks(place,
+                 place.training(place.config(kExperiment), {"train.epochs=100000", "checkpoint.every_epochs=1000"}), 3);
   REQUIRE(eventually([&] { return contains(ranks[0].out() + ranks[0].err(), "epoch 2"); }));
   kill(ranks[1].pid(), SIGKILL);
   for (const std::size_t rank : {0, 2}) {

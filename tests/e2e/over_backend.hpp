@@ -1,6 +1,8 @@
 // Compares training over a backend with training over Gloo, and checks what a killed rank leaves.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <csignal>
 #include <map>
 #include <string>

@@ -208,7 +208,7 @@ TEST_CASE("the launchers of MPI give a world, and meet on this host if all ranks
 
 TEST_CASE("where an MPI launcher does not say where to meet, the variable to set is named") {
   check_refused(with(kOpenMpi, "OMPI_COMM_WORLD_SIZE", "8"), "MASTER_ADDR is not set");
-  check_refused(without(kHydra, "MASTER_PORT"), "MASTER_PORT is not set");
+  check_refused(with(without(kHydra, "MASTER_PORT"), "PMI_SIZE", "4"), "MASTER_PORT is not set");
   // Open MPI's daemon on another host runs in a step of one host.
   Variables in_step = with(kSlurm, "SLURM_STEP_NUM_NODES", "1");
   in_step.insert(kOpenMpi.begin(), kOpenMpi.end());
@@ -216,6 +216,27 @@ TEST_CASE("where an MPI launcher does not say where to meet, the variable to set
   const Environment environment(kHydra);
   CHECK(discover(std::nullopt)->launcher == "Hydra");
   CHECK(discover(std::nullopt)->master_port == 29500);
+}
+
+TEST_CASE("ranks of MPICH on one host meet at a port that depends on the process which started them") {
+  const Environment environment(without(without(kHydra, "MASTER_ADDR"), "MASTER_PORT"));
+  const auto world = discover(std::nullopt);
+  REQUIRE(world);
+  CHECK(world->launcher == "Hydra");
+  CHECK(world->master_addr == "127.0.0.1");
+  CHECK(world->master_port == port_of(std::to_string(getppid())));
+}
+
+TEST_CASE("Intel MPI gives an id of the job, from which the port comes on several hosts too") {
+  Variables intel = with(with(kHydra, "I_MPI_HYDRA_UUID", "a2740000-0171"), "PMI_SIZE", "4");
+  const Environment environment(without(intel, "MASTER_PORT"));
+  const auto world = discover(std::nullopt);
+  REQUIRE(world);
+  CHECK(world->launcher == "Intel MPI");
+  CHECK(world->rank == 1);
+  CHECK(world->size == 4);
+  CHECK(world->local_size == 2);
+  CHECK(world->master_port == port_of("a2740000-0171"));
 }
 
 TEST_CASE("a step of Slurm meets on its first host, and does not say which ranks share one") {

@@ -163,9 +163,12 @@ Placement Hosts::placement(int per_host) const {
           .in_rank = [=](int rank) { of(rank)->enter_others(); }};
 }
 
-std::vector<std::string> Hosts::prefix(int host) const {
+std::vector<std::string> Hosts::prefix(int host, const std::vector<std::string>& namespaces) const {
   const pid_t holder = hosts_.at(static_cast<std::size_t>(host))->holder();
-  return {"/usr/bin/nsenter", "--target=" + std::to_string(holder), "--net", "--pid", "--ipc", "--mount", "--"};
+  std::vector<std::string> argv = {"/usr/bin/nsenter", "--target=" + std::to_string(holder)};
+  argv.insert(argv.end(), namespaces.begin(), namespaces.end());
+  argv.push_back("--");
+  return argv;
 }
 
 void Hosts::run(int host, const std::string& command) const {

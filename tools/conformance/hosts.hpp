@@ -27,8 +27,9 @@ class Hosts {
   // For run_ranks: rank r runs on host r / per_host.
   Placement placement(int per_host) const;
 
-  // What to put before a command so that it runs on the host, in the working directory "/".
-  std::vector<std::string> prefix(int host) const;
+  // What to put before a command so that it runs in these namespaces of the host, in the working directory "/".
+  std::vector<std::string> prefix(int host, const std::vector<std::string>& namespaces = {"--net", "--pid", "--ipc",
+                                                                                          "--mount"}) const;
 
   // These may be called in a rank, too. They throw std::runtime_error.
   // Runs a shell command in the host's namespaces.
