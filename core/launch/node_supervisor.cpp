@@ -21,6 +21,7 @@
 #include "launch/oom_kills.hpp"
 #include "launch/progress.hpp"
 #include "launch/rank_processes.hpp"
+#include "launch/signal_thread.hpp"
 #include "launch/signals.hpp"
 #include "launch/stall_watch.hpp"
 
@@ -60,7 +61,7 @@ class Supervisor {
   Verdict run() {
     Verdict verdict;
     {
-      Signals signals;
+      Signals signals({SIGUSR2});
       remove_stale_job_folders(job_folder_base());
       JobFolder folder;
       table_ = ProgressTable::create(folder.path(), job_.nproc);
@@ -134,7 +135,8 @@ class Supervisor {
     read_pipes();
     reports.drain();
     while (const auto signal = signals.next()) {
-      if (*signal != SIGCHLD) on_stop_signal(*signal);
+      if (*signal == SIGUSR2) ranks_->request_collectives(0);
+      if (*signal != SIGCHLD && *signal != SIGUSR2) on_stop_signal(*signal);
     }
     if (ranks_->look()) begin_to_fail();
     on_time(Clock::now());
@@ -213,6 +215,7 @@ class Supervisor {
     if (failing_ || ranks_->killed()) return;
     failing_ = true;
     kill_at_ = Clock::now() + kCollect;
+    if (!job_.torchrun_variables) ranks_->request_collectives(kJobFails);  // of ddprun's own ranks
     if (peers_ != nullptr) peers_->announce_failing();
   }
 
