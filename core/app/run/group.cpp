@@ -59,7 +59,7 @@ void compare_identities(const Assembly& assembly, launch::Store& store, const la
                                         "; start all ranks with the same config and program");
 }
 
-std::unique_ptr<CommBackend> join_backend(const Assembly& assembly, launch::Store& store, const launch::World& world) {
+void join_backend(const Assembly& assembly, const launch::World& world, Group& group) {
   const auto& settings = assembly.experiment().comm;
   comm::JoinOptions options;
   options.rank = world.rank;
@@ -73,11 +73,12 @@ std::unique_ptr<CommBackend> join_backend(const Assembly& assembly, launch::Stor
   const bool on_gpu = !device.is_cpu() && comm::memory_given(*assembly.comm->table, Memory::cuda,
                                                              settings.stage_through_host) == Memory::cuda;
   if (on_gpu) options.device = device.index();
-  auto adapter = comm::join_over(store, *assembly.comm->table, options);
+  auto adapter = comm::join_over(*group.store, *assembly.comm->table, options);
   comm::PluginBackend& plugin = *adapter;
-  std::unique_ptr<CommBackend> backend = std::move(adapter);
-  if (!device.is_cpu()) backend = train::staged(std::move(backend), device, options.deadline);
-  if (settings.check == "off") return backend;
+  group.recorder = plugin.recorder();
+  group.backend = std::move(adapter);
+  if (!device.is_cpu()) group.backend = train::staged(std::move(group.backend), device, options.deadline);
+  if (settings.check == "off") return;
   if (!world.on_one_host() && assembly.experiment().train.cuda_graph) {
     throw Error(ExitCode::usage,
                 config::error(assembly.loaded.sources, "comm.check",
@@ -88,9 +89,8 @@ std::unique_ptr<CommBackend> join_backend(const Assembly& assembly, launch::Stor
   // Ranks of one host compare their calls in shared memory; across hosts, they use the backend itself.
   auto exchange = world.on_one_host()
                       ? comm::shared_table(comm::map_table(world.job_dir + "/table", world.size), world.rank)
-                      : comm::exchange_over(*backend);
+                      : comm::exchange_over(*group.backend);
   plugin.compare_calls(std::move(exchange));
-  return backend;
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ Group join_group(const Assembly& assembly, const launch::World& world, std::uniq
     group.progress->set(world.local_rank, {0, Phase::rendezvous, -1});
   }
   compare_identities(assembly, *group.store, world, timeout);
-  group.backend = join_backend(assembly, *group.store, world);
+  join_backend(assembly, world, group);
   return group;
 }
 

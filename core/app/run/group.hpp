@@ -6,6 +6,7 @@
 #include <string>
 
 #include "app/run/assembly.hpp"
+#include "comm/flight_recorder.hpp"
 #include "ddprun/comm_backend.hpp"
 #include "launch/progress.hpp"
 #include "launch/store.hpp"
@@ -19,6 +20,7 @@ std::chrono::milliseconds milliseconds(double seconds);
 struct Group {
   std::unique_ptr<launch::Store> store;             // null for world size 1
   std::unique_ptr<launch::ProgressTable> progress;  // null unless our own launcher watches
+  std::shared_ptr<comm::FlightRecorder> recorder;   // of the backend; null for world size 1
   std::unique_ptr<CommBackend> backend;             // under ddp; the single-process backend for world size 1
 };
 
