@@ -160,7 +160,7 @@ class Supervisor {
     };
     if (!ranks_->killed()) {
       consider(kill_at_);
-      consider(ranks_->stopped_too_long());
+      if (!failing_) consider(ranks_->stopped_too_long());
     }
     for (const Screen* screen : output_.screens()) consider(screen->due());
     if (reports.fd() < 0) consider(Clock::now() + kTick);
@@ -258,10 +258,7 @@ class Supervisor {
   void on_time(Clock::time_point now) {
     watch_progress(now);
     for (Screen* screen : output_.screens()) screen->release_due(now);
-    if (const auto limit = ranks_->stopped_too_long(); limit && now >= *limit) {
-      begin_to_fail();
-      ranks_->kill();
-    }
+    if (const auto limit = ranks_->stopped_too_long(); limit && now >= *limit) begin_to_fail();
     if (kill_at_ && now >= *kill_at_) ranks_->kill();
   }
 
