@@ -18,6 +18,7 @@ using record::CollectiveCall;
 using record::RankCollectives;
 
 constexpr console::Align kRight = console::Align::right;
+constexpr double kTogether = 5;             // seconds: files of one request are written within this time
 constexpr int64_t kBefore = 3, kAfter = 2;  // calls around the first divergence
 
 // "12:00:01.123", by the clock of this machine.
@@ -97,9 +98,16 @@ TitledTable calls_table(const CollectivesByRank& files, int64_t around, double t
 std::string collectives_line(const CollectivesByRank& files) {
   std::string text = find_divergence(files).text;
   text[0] = static_cast<char>(std::toupper(text[0]));
+  text += '.';
   const auto missing = missing_ranks(files);
-  if (missing.empty()) return text + ".";
-  return text + fmt::format(". No file of {}.", rank_list(missing));
+  if (!missing.empty()) text += fmt::format(" No file of {}.", rank_list(missing));
+  const auto written = [](const auto& item) { return item.second.written; };
+  const double apart = written(*std::ranges::max_element(files, {}, written)) - common_time(files);
+  if (apart > kTogether) {
+    text +=
+        fmt::format(" The files were written over {}: some may be of an earlier SIGUSR2.", console::human_time(apart));
+  }
+  return text;
 }
 
 Section collectives_section(const CollectivesByRank& files) {

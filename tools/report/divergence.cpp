@@ -44,6 +44,11 @@ Column look_at(const CollectivesByRank& files, int64_t number, double time) {
   return column;
 }
 
+Divergence none(int64_t last) {
+  return {Divergence::Kind::none, last,
+          "all ranks with a file have finished the same calls, up to " + std::to_string(last)};
+}
+
 // "; the last call of rank 1 was barrier 56, in step 7"
 std::string last_call_of(const CollectivesByRank& files, int rank, double time) {
   const auto& calls = files.at(rank).calls;
@@ -129,15 +134,16 @@ Divergence find_divergence(const CollectivesByRank& files) {
     const Column column = look_at(files, number, time);
     if (column.called.size() > 1) return {Kind::differs, number, describe_difference(column, number)};
     const bool begun = !column.started.empty() || !column.finished.empty();
-    if (!begun)
-      return {Kind::none, number - 1,
-              "all ranks with a file have finished the same calls, up to " + std::to_string(number - 1)};
+    if (!begun && number == first && first > 1) {
+      return {Kind::none, number, "the files were written at different times and have no calls in common"};
+    }
+    if (!begun) return none(number - 1);
     if (!column.not_started.empty()) {
       return {Kind::not_started, number, describe_missing_start(files, column, time)};
     }
     if (!column.started.empty()) return {Kind::not_finished, number, describe_missing_end(column, time)};
   }
-  return {Kind::none, last, "all ranks with a file have finished the same calls, up to " + std::to_string(last)};
+  return none(last);
 }
 
 }  // namespace ddprun::report

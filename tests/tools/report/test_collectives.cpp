@@ -116,12 +116,24 @@ TEST_CASE("ranks are compared at the time of the first file, so that a running j
   CHECK(find_divergence(files_of({early, rank_file(1, 2, 9)})).kind == Kind::not_finished);
 }
 
+TEST_CASE("files of different requests are pointed out") {
+  auto early = rank_file(0, 2, 9);
+  early.written = 96;
+  CHECK_FALSE(contains(collectives_line(files_of({early, rank_file(1, 2, 9)})), "written over"));
+  early.written = 40;
+  CHECK(contains(collectives_line(files_of({early, rank_file(1, 2, 9)})),
+                 ". The files were written over 1 min 00 s: some may be of an earlier SIGUSR2."));
+}
+
 TEST_CASE("calls that some ranks no longer have are not compared") {
   auto other = rank_file(1, 2, 600, 89);
   other.written = 99.75;
   const auto none = find_divergence(files_of({rank_file(0, 2, 600, 1), other}));
   CHECK(none.kind == Kind::none);
   CHECK(none.number == 99);
+  other.written = 80;
+  CHECK(find_divergence(files_of({rank_file(0, 2, 600, 1), other})).text ==
+        "the files were written at different times and have no calls in common");
   auto late = rank_file(0, 2, 600, 89), behind = rank_file(1, 2, 20);
   late.written = behind.written = 1000;
   const auto found = find_divergence(files_of({late, behind}));
