@@ -1,5 +1,6 @@
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstdlib>
 
 #include "app/command_line.hpp"
@@ -10,6 +11,7 @@
 #include "config/text.hpp"
 #include "console/program.hpp"
 #include "launch/copies.hpp"
+#include "launch/signal_thread.hpp"
 #include "launch/stop_signals.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
@@ -143,6 +145,7 @@ std::optional<int64_t> ranks_elsewhere(const console::NodeOptions& options, cons
 ExitCode train(const Arguments& arguments) {
   console::use_local_rank(arguments.nodes);
   auto world = console::discover(arguments.nodes, std::nullopt);
+  if (world) launch::hold_signal(SIGUSR2);  // for run::CollectivesFile
   config::Loaded loaded =
       config::load(arguments.config, overrides_of(arguments), ranks_elsewhere(arguments.nodes, world));
   if (world) world = console::discover(arguments.nodes, explicit_nproc(loaded));
@@ -177,6 +180,7 @@ ExitCode train(const Arguments& arguments) {
     return launch_ranks(loaded, arguments, registry, nproc, std::move(nodes));
   }
   launch::catch_stop_signals();
+  launch::hold_signal(SIGUSR2);
   constexpr bool own_log = true;
   return run::run_rank({std::move(loaded), launch::World{}, "", training_command(arguments), own_log}, registry);
 }

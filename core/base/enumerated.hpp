@@ -1,4 +1,4 @@
-// Joins words as an English list.
+// Joins words and ranks as English lists.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,18 @@ inline std::string enumerated(const std::vector<std::string>& words) {
     text += words[i];
   }
   return text;
+}
+
+// "rank 1", "ranks 1, 4 to 7 and 9", for ascending numbers.
+inline std::string rank_list(const std::vector<int>& ranks) {
+  std::vector<std::string> parts;
+  for (std::size_t first = 0, next; first < ranks.size(); first = next) {
+    for (next = first + 1; next < ranks.size() && ranks[next] == ranks[next - 1] + 1;) ++next;
+    if (next - first == 2) next = first + 1;  // two are not a range
+    parts.push_back(std::to_string(ranks[first]));
+    if (next - first > 1) parts.back() += " to " + std::to_string(ranks[next - 1]);
+  }
+  return (ranks.size() == 1 ? "rank " : "ranks ") + enumerated(parts);
 }
 
 }  // namespace ddprun

@@ -109,15 +109,21 @@ Work PluginBackend::start(Kind kind, ddprun_collective_fn function, const Collec
   Started& started = take_request();
   try {
     started.call = {kind, comparing_ ? calls_ : ++calls_, what};
+    if (!comparing_) recorder_->start(started.call);
     check(*this, started.call);
     check_declared(started.call);
     if (exchange_ != nullptr && !comparing_) compare(started.call);
     started.handle = call_table(function, started.call);
   } catch (...) {
+    record_end(started.call, CallState::failed);
     free_.push_back(&started);
     throw;
   }
   return {*this, started};
+}
+
+void PluginBackend::record_end(const Call& call, CallState state) noexcept {
+  if (!comparing_) recorder_->end(call.number, state);
 }
 
 // Text about a call is made only where something went wrong with it: small collectives take microseconds.
@@ -150,6 +156,8 @@ ExecutionInfo PluginBackend::wait(Request& request, std::chrono::milliseconds ti
   ddprun_comm_execution execution{sizeof execution, 0, nullptr, nullptr};
   const auto status = plugin::call_plugin(
       where, [&] { return table_.wait(handle_->get(), started.handle, table_milliseconds(timeout), &execution); });
+  const CallState ended = capabilities().stream_ordered ? CallState::queued : CallState::finished;
+  record_end(started.call, status == DDPRUN_OK ? ended : CallState::failed);
   if (status != DDPRUN_OK) fail(where(), status);
   return {text_of(execution.algorithm), text_of(execution.transport)};
 }

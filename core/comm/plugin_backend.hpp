@@ -15,6 +15,7 @@
 #include "comm/call.hpp"
 #include "comm/declared.hpp"
 #include "comm/fingerprint.hpp"
+#include "comm/flight_recorder.hpp"
 #include "ddprun/comm_backend.hpp"
 #include "ddprun/plugin/comm_plugin.h"
 
@@ -48,6 +49,9 @@ class PluginBackend final : public CommBackend {
   // What the exchange itself calls on this backend is not compared.
   void compare_calls(std::unique_ptr<FingerprintExchange> exchange);
 
+  // The last collectives of this rank, without those of the exchange. It may outlive the backend.
+  std::shared_ptr<FlightRecorder> recorder() const { return recorder_; }
+
   Work allreduce(const Collective& call) override { return start(Kind::allreduce, table_.allreduce, call); }
   Work broadcast(const Collective& call) override { return start(Kind::broadcast, table_.broadcast, call); }
   Work allgather(const Collective& call) override { return start(Kind::allgather, table_.allgather, call); }
@@ -73,6 +77,7 @@ class PluginBackend final : public CommBackend {
   static Taken taken_by(const Capabilities& capabilities, const std::string& algorithm);
   Work start(Kind kind, ddprun_collective_fn function, const Collective& what);
   Started& take_request();
+  void record_end(const Call& call, CallState state) noexcept;
   ddprun_request* call_table(ddprun_collective_fn function, const Call& call);
   void check_declared(const Call& call) const;
   void compare(const Call& call);
@@ -86,6 +91,7 @@ class PluginBackend final : public CommBackend {
   const Taken by_reduce_scatter_;  // any algorithm
   const std::chrono::milliseconds deadline_;
   const std::shared_ptr<PluginHandle> handle_;
+  const std::shared_ptr<FlightRecorder> recorder_ = std::make_shared<FlightRecorder>();
   uint64_t calls_ = 0;
   std::vector<std::unique_ptr<Started>> requests_;
   std::vector<Started*> free_;  // of requests_, which are used again and again

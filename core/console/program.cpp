@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -11,6 +12,7 @@
 
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "launch/signal_thread.hpp"
 #include "launch/supervisor.hpp"
 
 namespace ddprun::console {
@@ -81,6 +83,7 @@ std::string error_message(const std::exception& error) {
 
 int run_program(const std::function<ExitCode()>& body, std::string (*message_of)(const std::exception&)) {
   launch::follow_launcher();
+  launch::ignore_signal(SIGUSR2);  // ranks and the launcher handle it later
   ExitCode code = ExitCode::ok;
   try {
     code = body();

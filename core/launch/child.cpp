@@ -42,6 +42,7 @@ class SpawnPlan {
     ::sigemptyset(&none);
     sigset_t all;
     ::sigfillset(&all);
+    ::sigdelset(&all, SIGUSR2);  // a rank that cannot handle it yet must not end
     ::posix_spawnattr_init(&attributes_);
     ::posix_spawnattr_setpgroup(&attributes_, 0);
     ::posix_spawnattr_setsigmask(&attributes_, &none);

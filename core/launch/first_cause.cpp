@@ -53,18 +53,6 @@ std::string text(const Progress& progress) {
   return text;
 }
 
-// "rank 1", "ranks 1, 4 to 7 and 9", for ascending numbers.
-std::string text(const std::vector<int>& ranks) {
-  std::vector<std::string> parts;
-  for (std::size_t first = 0, next; first < ranks.size(); first = next) {
-    for (next = first + 1; next < ranks.size() && ranks[next] == ranks[next - 1] + 1;) ++next;
-    if (next - first == 2) next = first + 1;  // two are not a range
-    parts.push_back(std::to_string(ranks[first]));
-    if (next - first > 1) parts.back() += " to " + std::to_string(ranks[next - 1]);
-  }
-  return (ranks.size() == 1 ? "rank " : "ranks ") + enumerated(parts);
-}
-
 bool is_known(int code) {
   switch (static_cast<ExitCode>(code)) {
     case ExitCode::ok: return false;  // a report of success is not a failure
@@ -105,7 +93,7 @@ std::string describe(const RankEnd& cause) {
   if (cause.lost > 0) {
     std::vector<int> ranks(static_cast<std::size_t>(cause.lost));
     std::iota(ranks.begin(), ranks.end(), cause.rank);
-    return text(ranks) + " (" + cause.host + "): " + what_happened(cause);
+    return rank_list(ranks) + " (" + cause.host + "): " + what_happened(cause);
   }
   return "rank " + std::to_string(cause.rank) + " (" + cause.host + ", pid " + std::to_string(cause.pid) + ") " +
          text(cause.progress) + ": " + what_happened(cause);
@@ -124,7 +112,7 @@ std::string elsewhere(const RankEnd& cause, const std::vector<RankEnd>& ends) {
   std::string line;
   for (const auto& [place, ranks] : places) {
     const std::string verb = !line.empty() ? "" : ranks.size() == 1 ? " was" : " were";
-    line += (line.empty() ? "; " : ", ") + text(ranks) + verb + " in " + place;
+    line += (line.empty() ? "; " : ", ") + rank_list(ranks) + verb + " in " + place;
   }
   return line;
 }

@@ -21,6 +21,7 @@
 #include "launch/oom_kills.hpp"
 #include "launch/progress.hpp"
 #include "launch/rank_processes.hpp"
+#include "launch/signal_thread.hpp"
 #include "launch/signals.hpp"
 #include "launch/stall_watch.hpp"
 
@@ -60,7 +61,7 @@ class Supervisor {
   Verdict run() {
     Verdict verdict;
     {
-      Signals signals;
+      Signals signals({SIGUSR2});
       remove_stale_job_folders(job_folder_base());
       JobFolder folder;
       table_ = ProgressTable::create(folder.path(), job_.nproc);
@@ -134,7 +135,8 @@ class Supervisor {
     read_pipes();
     reports.drain();
     while (const auto signal = signals.next()) {
-      if (*signal != SIGCHLD) on_stop_signal(*signal);
+      if (*signal == SIGUSR2) ranks_->request_collectives(0);
+      if (*signal != SIGCHLD && *signal != SIGUSR2) on_stop_signal(*signal);
     }
     if (ranks_->look()) begin_to_fail();
     on_time(Clock::now());
@@ -158,7 +160,7 @@ class Supervisor {
     };
     if (!ranks_->killed()) {
       consider(kill_at_);
-      consider(ranks_->stopped_too_long());
+      if (!failing_) consider(ranks_->stopped_too_long());
     }
     for (const Screen* screen : output_.screens()) consider(screen->due());
     if (reports.fd() < 0) consider(Clock::now() + kTick);
@@ -213,6 +215,7 @@ class Supervisor {
     if (failing_ || ranks_->killed()) return;
     failing_ = true;
     kill_at_ = Clock::now() + kCollect;
+    if (!job_.torchrun_variables) ranks_->request_collectives(kJobFails);  // of ddprun's own ranks
     if (peers_ != nullptr) peers_->announce_failing();
   }
 
@@ -255,10 +258,7 @@ class Supervisor {
   void on_time(Clock::time_point now) {
     watch_progress(now);
     for (Screen* screen : output_.screens()) screen->release_due(now);
-    if (const auto limit = ranks_->stopped_too_long(); limit && now >= *limit) {
-      begin_to_fail();
-      ranks_->kill();
-    }
+    if (const auto limit = ranks_->stopped_too_long(); limit && now >= *limit) begin_to_fail();
     if (kill_at_ && now >= *kill_at_) ranks_->kill();
   }
 

@@ -138,6 +138,12 @@ std::optional<RankProcesses::Clock::time_point> RankProcesses::stopped_too_long(
   return first;
 }
 
+void RankProcesses::request_collectives(int value) const {
+  for (const Rank& rank : ranks_) {
+    if (!rank.end) ::sigqueue(rank.child.pid, SIGUSR2, {.sival_int = value});
+  }
+}
+
 void RankProcesses::kill() {
   if (killed_at_) return;
   killed_at_ = Clock::now();

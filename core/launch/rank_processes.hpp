@@ -47,6 +47,8 @@ class RankProcesses {
 
   // The ranks were asked to stop: an exit with this signal's exit code is then no failure.
   void expect_stop_by(int signal) { stop_signal_ = signal; }
+  // Sends SIGUSR2 with this value to all running ranks (launch/signal_thread.hpp).
+  void request_collectives(int value) const;
   // Kills all running ranks with their process groups. Later reports are ignored.
   void kill();
   bool killed() const { return killed_at_.has_value(); }

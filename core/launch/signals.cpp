@@ -10,16 +10,18 @@
 
 namespace ddprun::launch {
 
-Signals::Signals() {
+Signals::Signals(std::initializer_list<int> more) {
   sigset_t wanted;
   ::sigemptyset(&wanted);
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD}) ::sigaddset(&wanted, signal);
+  for (const int signal : more) ::sigaddset(&wanted, signal);
   fd_ = UniqueFd(::signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!fd_) throw Error(ExitCode::failure, std::string("the launcher cannot watch signals: ") + std::strerror(errno));
   ::pthread_sigmask(SIG_BLOCK, &wanted, &mask_before_);
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &ignore, &pipe_before_);
+  ::sigaction(SIGUSR2, &ignore, &usr2_before_);  // a blocked signal comes nevertheless
   // If our parent ignores SIGCHLD, we inherit that, and the kernel would reap the ranks itself.
   struct sigaction heed {};
   heed.sa_handler = SIG_DFL;
@@ -28,6 +30,7 @@ Signals::Signals() {
 
 Signals::~Signals() {
   ::sigaction(SIGPIPE, &pipe_before_, nullptr);
+  ::sigaction(SIGUSR2, &usr2_before_, nullptr);
   ::sigaction(SIGCHLD, &child_before_, nullptr);
   ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }

@@ -2,17 +2,19 @@
 #pragma once
 
 #include <csignal>
+#include <initializer_list>
 #include <optional>
 
 #include "launch/unique_fd.hpp"
 
 namespace ddprun::launch {
 
-// While it lives, SIGINT, SIGTERM, SIGUSR1 and SIGCHLD are blocked in this thread and read here, and SIGPIPE is
-// ignored. Threads that already run still receive them, so construct it while there is only one thread.
+// While it lives, SIGINT, SIGTERM, SIGUSR1, SIGCHLD and those of `more` are blocked in this thread and read here, and
+// SIGPIPE is ignored. SIGUSR2 is ignored in programs that this one starts. Threads that already run still receive them,
+// so construct it while there is only one thread.
 class Signals {
  public:
-  Signals();  // throws Error(failure)
+  explicit Signals(std::initializer_list<int> more = {});  // throws Error(failure)
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
@@ -23,6 +25,7 @@ class Signals {
  private:
   sigset_t mask_before_{};
   struct sigaction pipe_before_ {};
+  struct sigaction usr2_before_ {};
   struct sigaction child_before_ {};
   UniqueFd fd_;
 };

@@ -49,6 +49,8 @@ struct Job {
 //  - First SIGINT, SIGTERM or SIGUSR1: the ranks finish a common step and save, for at most `grace`; before the first
 //    step they end immediately. The exit code is 130 for SIGINT, otherwise 143. A second SIGINT or SIGTERM ends the job
 //    immediately. If a rank stops the others because it received such a signal itself, the exit code is 143.
+//  - SIGUSR2 is passed on to the ranks, which write their last collectives. The ranks get it too when one fails, except
+//    with torchrun_variables. They start with SIGUSR2 ignored.
 //  - Processes that a rank starts end with it if they stay in its process group, even if the launcher is killed.
 // Several nodes: the launcher of node 0 hosts the store in which nodes and ranks meet, at master_addr:master_port.
 // Ranks are numbered by node rank. Every launcher reports the same first cause and returns the same exit code. A node

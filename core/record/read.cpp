@@ -112,9 +112,13 @@ std::vector<std::vector<Record>> read_ranks(const std::string& dir, const std::s
 
 }  // namespace
 
+bool has_summary(const std::string& dir) {
+  return fs::exists(file_in(dir, "summary.json"));
+}
+
 Summary read_summary(const std::string& dir) {
   const std::string path = file_in(dir, "summary.json");
-  if (!fs::exists(path)) {
+  if (!has_summary(dir)) {
     throw Error(ExitCode::usage, path + ": missing: the run has not ended, or was killed; its rank<N>.log tells more");
   }
   const json object = parse(text_of(path), path);

@@ -40,6 +40,9 @@ std::vector<std::vector<ParityRecord>> read_parity(const std::string& dir, int r
 // gpus-rank<N>.jsonl of the given number of ranks, by rank, in step order. Empty for a run on CPUs.
 std::vector<std::vector<GpuRecord>> read_gpus(const std::string& dir, int ranks);
 
+// Whether the run completed.
+bool has_summary(const std::string& dir);
+
 // True if `dir` looks like the folder of a run: it has a config.toml and steps of rank 0.
 bool is_run(const std::string& dir);
 

@@ -21,6 +21,7 @@
 
 #include "launch/meeting.hpp"
 #include "launch/progress.hpp"
+#include "launch/signal_thread.hpp"
 #include "launch/store.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
@@ -126,6 +127,12 @@ const std::map<std::string, Action>& actions() {
       {"stop",
        [](Self& self, const std::string&) {
          while (!self.table->stop_requested()) pause_for("1");
+       }},
+      {"usr2",  // prints the value of each SIGUSR2 from here on
+       [](Self&, const std::string&) {
+         hold_signal(SIGUSR2);
+         static const SignalThread thread(SIGUSR2,
+                                          [](int value) { print(stdout, "usr2 " + std::to_string(value) + "\n"); });
        }},
       {"request", [](Self& self, const std::string&) { self.table->request_stop(); }},
       {"train", [](Self& self, const std::string& steps) { train(self, std::stol(steps)); }},

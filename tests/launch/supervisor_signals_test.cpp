@@ -30,6 +30,49 @@ TEST_CASE("SIGINT, SIGTERM and SIGUSR1 let the ranks finish a common step") {
   }
 }
 
+TEST_CASE("SIGUSR2 reaches every rank, ends none that does not handle it, and the job goes on") {
+  FakeJob job(3, {"*:usr2", "*:print=ready", "*:stop"}), unaware(2, {"*:print=ready", "*:stop"});
+  REQUIRE(eventually([&] { return count_of(job->out(), "ready") == 3 && count_of(unaware->out(), "ready") == 2; }));
+  job->send(SIGUSR2);
+  REQUIRE(eventually([&] { return count_of(job->out(), "usr2 0\n") == 3; }));
+  job->send(SIGUSR2);
+  REQUIRE(eventually([&] { return count_of(job->out(), "usr2 0\n") == 6; }));
+  unaware->send(SIGUSR2);
+  std::this_thread::sleep_for(milliseconds(100));
+  for (FakeJob* each : {&job, &unaware}) {
+    CHECK(is_alive((*each)->pid()));
+    (*each)->send(SIGTERM);
+    const auto result = (*each)->wait(kSlack);
+    CHECK(result.code == 143);
+    CHECK(!contains(result.err, "failed"));
+  }
+}
+
+// How many ranks print that they got SIGUSR2 with kJobFails. They have a tenth of a second for it, which a busy machine
+// may not give them, but rarely three times.
+std::size_t told_ranks(const std::vector<std::string>& steps, int code, std::size_t expected) {
+  std::size_t told = 0;
+  for (int attempt = 0; attempt < 3 && told != expected; ++attempt) {
+    FakeJob job(3, steps);
+    const auto result = job->wait(kSlack);
+    CHECK(result.code == code);
+    CHECK(contains(last_line(result.err), "rank 1 "));
+    told = static_cast<std::size_t>(count_of(result.out, "usr2 1\n"));
+  }
+  return told;
+}
+
+TEST_CASE("when a rank fails or is stopped, the others get SIGUSR2 with kJobFails before they are killed") {
+  const std::vector<std::string> met = {"*:usr2", "0:set=a", "2:set=b", "1:get=a", "1:get=b"};
+  const auto then = [&](const std::string& step) {
+    auto steps = met;
+    steps.insert(steps.end(), {step, "*:hang"});
+    return steps;
+  };
+  CHECK(told_ranks(then("1:exit=3"), 3, 2) == 2);
+  CHECK(told_ranks(then("1:signal=" + std::to_string(SIGSTOP)), 5, 2) == 2);
+}
+
 TEST_CASE("a second signal immediately ends ranks that do not end by themselves") {
   FakeJob job(2, {"*:at=3,0", "0:print=ready", "*:hang"});
   REQUIRE(eventually([&] { return contains(job->out(), "ready"); }));

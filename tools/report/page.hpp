@@ -28,6 +28,7 @@ struct Page {
   std::string title;
   std::vector<std::string> paragraphs;  // below the title: the conclusion first
   std::vector<Section> sections;
+  std::vector<std::string> notices{};  // for the terminal: what the user must not miss on the page
 };
 
 // The whole file.

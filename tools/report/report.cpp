@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/file.hpp"
+#include "base/log.hpp"
 #include "ddprun/error.hpp"
 #include "record/read.hpp"
 #include "record/text_lines.hpp"
@@ -66,6 +67,10 @@ Page page_of(const std::vector<std::string>& paths) {
     throw Error(ExitCode::usage,
                 "ddprun report: expected either folders of runs or files of `ddprun bench --json`, not both");
   }
+  if (paths.size() == 1 && !record::has_summary(paths[0])) {
+    const auto files = record::read_collectives(paths[0]);
+    if (!files.empty()) return unfinished_page(paths[0], files);
+  }
   std::vector<record::Run> runs;
   for (const std::string& path : paths) runs.push_back(record::read_run(path));
   return run_page(std::move(runs));
@@ -80,7 +85,12 @@ std::vector<std::string> write(const Request& request, const Page& page) {
 
 std::vector<std::string> make(const Request& request) {
   const auto made = page_made(request);
-  if (!made) return write(request, page_of(request.paths));
+  if (!made) {
+    const Page page = page_of(request.paths);
+    auto paths = write(request, page);
+    for (const std::string& notice : page.notices) log::always(notice);
+    return paths;
+  }
   const fs::path place = place_of(request);
   auto paths = draw(request, place, specifications_in(*made));
   if (place != *made) replace_file(place.string(), record::text_of(*made));

@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <iterator>
 
+#include "tools/report/collectives.hpp"
 #include "tools/report/run_charts.hpp"
 #include "tools/report/trace.hpp"
 
 namespace ddprun::report {
 namespace {
+
+namespace fs = std::filesystem;
 
 void append(std::vector<Chart>& charts, std::vector<Chart> more) {
   std::move(more.begin(), more.end(), std::back_inserter(charts));
@@ -45,7 +49,24 @@ Section traces(const std::vector<NamedRun>& runs) {
   return section;
 }
 
+// run: its name, or empty if there is one run.
+void add_collectives(Page& page, const CollectivesByRank& files, const std::string& run) {
+  if (files.empty()) return;
+  Section section = collectives_section(files);
+  if (!run.empty()) section.title += ", " + run;
+  page.sections.push_back(std::move(section));
+  page.notices.push_back((run.empty() ? "" : run + ": ") + collectives_line(files));
+}
+
 }  // namespace
+
+Page unfinished_page(const std::string& run_dir, const CollectivesByRank& files) {
+  Page page;
+  page.title = fs::canonical(run_dir).filename();
+  page.paragraphs = {"This run has no results: it failed, was killed, or still runs."};
+  add_collectives(page, files, "");
+  return page;
+}
 
 Page run_page(std::vector<record::Run> all) {
   const std::vector<NamedRun> runs = named(std::move(all));
@@ -56,6 +77,9 @@ Page run_page(std::vector<record::Run> all) {
   add(page, {"Learning", {}, {}, learning_charts(runs)});
   add(page, time(runs));
   add(page, traces(runs));
+  for (const NamedRun& run : runs) {
+    add_collectives(page, record::read_collectives(run.run.dir), runs.size() == 1 ? "" : run.name);
+  }
   add(page, {"Versions and machine", {}, {environment_table(runs)}, {}});
   return page;
 }

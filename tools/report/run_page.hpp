@@ -1,14 +1,19 @@
 // report.html of one run, or of several runs compared.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "record/read.hpp"
+#include "tools/report/divergence.hpp"
 #include "tools/report/page.hpp"
 
 namespace ddprun::report {
 
 // At least one run. Reads their traces if they have one; throws Error(usage) if a trace is damaged.
 Page run_page(std::vector<record::Run> runs);
+
+// The page of a run without results, which failed or still runs, and has files of collectives.
+Page unfinished_page(const std::string& run_dir, const CollectivesByRank& files);
 
 }  // namespace ddprun::report

@@ -64,6 +64,7 @@ void LauncherLink::on_phase(Phase phase, int64_t step, int bucket) {
   if (progress_.step == 0 && step > 0) launch::defer_stop_signals();
   progress_ = {step, phase, bucket};
   if (table_ != nullptr) table_->set(local_rank_, progress_);
+  if (recorder_ != nullptr) recorder_->set_step(step);
 }
 
 ExitCode LauncherLink::stop_requested() const {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/flight_recorder.hpp"
 #include "console/console.hpp"
 #include "console/progress_bar.hpp"
 #include "ddprun/error.hpp"
@@ -49,11 +50,13 @@ class ConsoleProgress final : public train::Callback {
   console::StepLine line_;
 };
 
-// Reports the current step and phase to the launcher. From the first step on, signals to stop are deferred.
+// Reports the current step and phase to the launcher, and the step to the recorder of collectives. From the first step
+// on, signals to stop are deferred.
 class LauncherLink final : public train::Callback {
  public:
-  // table: null unless our own launcher watches.
-  LauncherLink(int local_rank, launch::ProgressTable* table) : local_rank_(local_rank), table_(table) {}
+  // table: null unless our own launcher watches. recorder: may be null.
+  LauncherLink(int local_rank, launch::ProgressTable* table, comm::FlightRecorder* recorder)
+      : local_rank_(local_rank), table_(table), recorder_(recorder) {}
 
   void on_phase(Phase phase, int64_t step, int bucket) override;
 
@@ -66,6 +69,7 @@ class LauncherLink final : public train::Callback {
  private:
   const int local_rank_;
   launch::ProgressTable* const table_;
+  comm::FlightRecorder* const recorder_;
   launch::Progress progress_;
 };
 

@@ -1,9 +1,13 @@
 #include "app/run/group.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <sstream>
+#include <thread>
 
 #include "app/run/torch_facts.hpp"
 #include "base/log.hpp"
@@ -15,6 +19,7 @@
 #include "console/program.hpp"
 #include "ddprun/error.hpp"
 #include "launch/net/secret.hpp"
+#include "launch/signal_thread.hpp"
 #include "launch/tcp_store.hpp"
 #include "train/reduce/staged_backend.hpp"
 
@@ -62,7 +67,7 @@ void compare_identities(const Assembly& assembly, launch::Store& store, const la
                                         "; start all ranks with the same config and program");
 }
 
-std::unique_ptr<CommBackend> join_backend(const Assembly& assembly, const Group& group, const launch::World& world) {
+void join_backend(const Assembly& assembly, const launch::World& world, Group& group) {
   const auto& settings = assembly.experiment().comm;
   comm::JoinOptions options;
   options.rank = world.rank;
@@ -79,9 +84,10 @@ std::unique_ptr<CommBackend> join_backend(const Assembly& assembly, const Group&
   if (on_gpu) options.device = device.index();
   auto adapter = comm::join_over(*group.store, *assembly.comm->table, options);
   comm::PluginBackend& plugin = *adapter;
-  std::unique_ptr<CommBackend> backend = std::move(adapter);
-  if (!device.is_cpu()) backend = train::staged(std::move(backend), device, options.deadline);
-  if (settings.check == "off") return backend;
+  group.recorder = plugin.recorder();
+  group.backend = std::move(adapter);
+  if (!device.is_cpu()) group.backend = train::staged(std::move(group.backend), device, options.deadline);
+  if (settings.check == "off") return;
   if (!world.on_one_host() && assembly.experiment().train.cuda_graph) {
     throw Error(ExitCode::usage,
                 config::error(assembly.loaded.sources, "comm.check",
@@ -92,9 +98,8 @@ std::unique_ptr<CommBackend> join_backend(const Assembly& assembly, const Group&
   // Ranks of one host compare their calls in shared memory; across hosts, they use the backend itself.
   auto exchange = world.on_one_host()
                       ? comm::shared_table(comm::map_table(world.job_dir + "/table", world.size), world.rank)
-                      : comm::exchange_over(*backend);
+                      : comm::exchange_over(*group.backend);
   plugin.compare_calls(std::move(exchange));
-  return backend;
 }
 
 }  // namespace
@@ -107,6 +112,9 @@ Meeting meet(launch::World& world, std::chrono::milliseconds timeout) {
   Meeting meeting{launch::open_any_store(world, timeout), nullptr};
   if (meeting.store == nullptr || world.is_own()) return meeting;
   const auto exit = [](ExitCode code, const std::string& cause) {
+    // This rank hangs, so its last collectives tell most: CollectivesFile writes them on this signal.
+    ::sigqueue(::getpid(), SIGUSR2, {.sival_int = launch::kJobFails});
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
     std::_Exit(static_cast<int>(console::report_failure(code, cause)));
   };
   meeting.link = std::make_unique<launch::RankLink>(*meeting.store->server(), world, timeout, exit);
@@ -138,7 +146,7 @@ Group join_group(const Assembly& assembly, const launch::World& world, const Mee
   }
   group.progress()->set(world.local_rank, {0, Phase::rendezvous, -1});
   compare_identities(assembly, *group.store, world, timeout);
-  group.backend = join_backend(assembly, group, world);
+  join_backend(assembly, world, group);
   return group;
 }
 

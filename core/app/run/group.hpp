@@ -7,6 +7,7 @@
 #include <string>
 
 #include "app/run/assembly.hpp"
+#include "comm/flight_recorder.hpp"
 #include "ddprun/comm_backend.hpp"
 #include "launch/progress.hpp"
 #include "launch/rank_link.hpp"
@@ -25,10 +26,11 @@ struct Meeting {
 };
 
 struct Group {
-  launch::Store* store = nullptr;                // of the Meeting, or null
-  launch::RankLink* link = nullptr;              // of the Meeting, or null
-  std::unique_ptr<launch::ProgressTable> table;  // under our own launcher; otherwise null
-  std::unique_ptr<CommBackend> backend;          // under ddp; the single-process backend for world size 1
+  launch::Store* store = nullptr;                  // of the Meeting, or null
+  launch::RankLink* link = nullptr;                // of the Meeting, or null
+  std::unique_ptr<launch::ProgressTable> table;    // under our own launcher; otherwise null
+  std::shared_ptr<comm::FlightRecorder> recorder;  // of the backend; null for world size 1
+  std::unique_ptr<CommBackend> backend;            // under ddp; the single-process backend for world size 1
 
   // Where this rank reports its progress; null for world size 1.
   launch::ProgressTable* progress() const { return link != nullptr ? &link->progress() : table.get(); }

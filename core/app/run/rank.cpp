@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "app/run/assembly.hpp"
+#include "app/run/collectives_file.hpp"
 #include "app/run/devices.hpp"
 #include "app/run/group.hpp"
 #include "app/run/memory.hpp"
@@ -87,9 +88,10 @@ std::map<std::string, std::string> versions(const Assembly& assembly) {
 // Reports to our own launcher, or to the other ranks, immediately, while model, data and backend still exist: stack
 // unwinding takes time, and the peers' later failures must not arrive first. Without our launcher, the error itself
 // names step and phase.
-[[noreturn]] void fail(const launch::World& world, const Group& group, const LauncherLink& link, ExitCode code,
-                       const std::string& what) {
+[[noreturn]] void fail(const launch::World& world, const Group& group, const LauncherLink& link,
+                       CollectivesFile& collectives, ExitCode code, const std::string& what) {
   launch::report_failure(world.job_dir, world.rank, code, what);
+  collectives.write("this rank failed: " + what);
   if (!world.job_dir.empty()) throw Error(code, what);
   if (group.link != nullptr) {
     if (const auto cause = group.link->failed(Error(code, what))) throw Error(*cause);
@@ -99,7 +101,7 @@ std::map<std::string, std::string> versions(const Assembly& assembly) {
 }
 
 record::Summary fit(Session& session, Group& group, const launch::World& world, const RunFolder& folder,
-                    record::Recorder& recorder, std::chrono::milliseconds timeout) {
+                    record::Recorder& recorder, CollectivesFile& collectives, std::chrono::milliseconds timeout) {
   try {
     record::Summary summary = session.trainer().fit();
     recorder.flush();
@@ -110,13 +112,13 @@ record::Summary fit(Session& session, Group& group, const launch::World& world, 
     if (session.tracer() != nullptr) merge_traces(group, world, folder.path(), timeout);
     return summary;
   } catch (const Error& error) {
-    fail(world, group, session.launcher_link(), error.code(), error.what());
+    fail(world, group, session.launcher_link(), collectives, error.code(), error.what());
   } catch (const c10::Error& error) {
-    fail(world, group, session.launcher_link(), ExitCode::failure, train::error_message(error));
+    fail(world, group, session.launcher_link(), collectives, ExitCode::failure, train::error_message(error));
   } catch (const std::bad_alloc&) {
-    fail(world, group, session.launcher_link(), ExitCode::failure, "out of memory");
+    fail(world, group, session.launcher_link(), collectives, ExitCode::failure, "out of memory");
   } catch (const std::exception& error) {
-    fail(world, group, session.launcher_link(), ExitCode::failure, error.what());
+    fail(world, group, session.launcher_link(), collectives, ExitCode::failure, error.what());
   }
 }
 
@@ -154,6 +156,7 @@ ExitCode run_in(const Meeting& meeting, RankOptions options, const plugin::Regis
   RunFolder folder(group, world, std::move(options.run_dir), experiment);
   if (options.own_log) log::also_to(log_dir(experiment, folder.path()) + "/rank" + std::to_string(world.rank) + ".log");
 
+  CollectivesFile collectives(group.recorder, world, group.backend ? group.backend->name() : "", folder.path());
   record::Recorder recorder(folder.path(), world.rank);
   if (world.rank == 0) record::write_environment(folder.path(), record::collect_environment(versions(assembly)));
   Session session(assembly, group, world, folder, recorder);
@@ -164,7 +167,7 @@ ExitCode run_in(const Meeting& meeting, RankOptions options, const plugin::Regis
   // The initial weights come from the seed, equal on all ranks; from here on random numbers differ between ranks.
   torch::manual_seed(static_cast<uint64_t>(experiment.experiment.seed + world.rank));
 
-  record::Summary summary = fit(session, group, world, folder, recorder, timeout);
+  record::Summary summary = fit(session, group, world, folder, recorder, collectives, timeout);
   complete(summary, assembly, world);
   const auto report = [&] {
     recorder.summary(summary);

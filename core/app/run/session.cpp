@@ -17,7 +17,7 @@ Session::Session(Assembly& assembly, Group& group, const launch::World& world, c
       parameters_(train::trainable_parameters(assembly.model->module())),
       optimizer_(train::make_optimizer(experiment_, parameters_, world.size)),
       loaders_(make_loaders(assembly, world)),
-      launcher_link_(world.local_rank, group.progress()),
+      launcher_link_(world.local_rank, group.progress(), group.recorder.get()),
       agreement_({.stop_requested = [this] { return launcher_link_.stop_requested(); },
                   .checkpoint_seconds = experiment_.checkpoint.every_time,
                   .clock = {}}),

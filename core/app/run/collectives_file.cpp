@@ -1,0 +1,102 @@
+#include "app/run/collectives_file.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <exception>
+#include <utility>
+
+#include "base/log.hpp"
+#include "launch/net/address.hpp"
+#include "record/collectives.hpp"
+
+namespace ddprun::run {
+namespace {
+
+double seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+// What the steady clock must be added to, for seconds since 1970.
+std::chrono::nanoseconds wall_offset() {
+  return std::chrono::system_clock::now().time_since_epoch() - std::chrono::steady_clock::now().time_since_epoch();
+}
+
+record::CollectiveCall record_of(const comm::RecordedCall& call, std::chrono::nanoseconds offset) {
+  const comm::Fingerprint& what = call.what;
+  const auto kind = static_cast<comm::Kind>(what.kind);
+  record::CollectiveCall result;
+  result.number = static_cast<int64_t>(what.sequence);
+  result.op = comm::name_of(kind);
+  result.step = call.step;
+  result.state = comm::name_of(call.state);
+  result.start = seconds(call.start.time_since_epoch() + offset);
+  if (call.state != comm::CallState::started) {
+    result.duration = seconds(call.duration);
+    result.end = result.start + result.duration;
+  }
+  // A call that was refused for its arguments is recorded too.
+  if (kind == comm::Kind::barrier || what.dtype >= kDTypeCount || what.op >= kOpCount) return result;
+  result.dtype = name_of(static_cast<DType>(what.dtype));
+  result.count = static_cast<int64_t>(what.count);
+  result.memory = static_cast<Memory>(what.memory) == Memory::cuda ? "cuda" : "host";
+  if (comm::reduces(kind)) result.reduction = name_of(static_cast<Op>(what.op));
+  if (kind == comm::Kind::broadcast) result.root = what.root;
+  return result;
+}
+
+}  // namespace
+
+CollectivesFile::CollectivesFile(std::shared_ptr<const comm::FlightRecorder> recorder, const launch::World& world,
+                                 std::string backend, std::string run_dir)
+    : recorder_(std::move(recorder)),
+      rank_(world.rank),
+      world_(world.size),
+      backend_(std::move(backend)),
+      run_dir_(std::move(run_dir)),
+      exceptions_before_(std::uncaught_exceptions()),
+      signals_(SIGUSR2, [this](int value) { on_signal(value); }) {}
+
+CollectivesFile::~CollectivesFile() {
+  if (std::uncaught_exceptions() > exceptions_before_ && !failed_) write("this rank failed");
+}
+
+void CollectivesFile::write(const std::string& reason) noexcept {
+  failed_ = true;
+  write_file(reason, log::Level::info);
+}
+
+void CollectivesFile::on_signal(int value) {
+  if (failed_) return;  // the file has its reason
+  const bool job_fails = value == launch::kJobFails;
+  // Only who asked, or failed, hears of it.
+  write_file(job_fails ? "another rank failed" : "SIGUSR2", job_fails ? log::Level::debug : log::Level::info);
+}
+
+void CollectivesFile::write_file(const std::string& reason, log::Level level) noexcept {
+  try {
+    if (recorder_ == nullptr) {
+      if (!failed_) log::info("SIGUSR2: this run has one rank, and no collectives");
+      return;
+    }
+    const std::lock_guard lock(mutex_);
+    record::RankCollectives file;
+    file.rank = rank_;
+    file.world = world_;
+    file.host = launch::host_name();
+    file.pid = ::getpid();
+    file.backend = backend_;
+    file.reason = reason;
+    const auto offset = wall_offset();
+    file.written = seconds(std::chrono::steady_clock::now().time_since_epoch() + offset);
+    for (const comm::RecordedCall& call : recorder_->calls()) file.calls.push_back(record_of(call, offset));
+    record::write_collectives(run_dir_, file);
+    log::write(level, "rank " + std::to_string(rank_) + ": the last collectives are in " +
+                          record::collectives_path(run_dir_, rank_) + "; ddprun report shows where the ranks diverged");
+  } catch (const std::exception& error) {
+    log::warning(error.what());
+  }
+}
+
+}  // namespace ddprun::run

@@ -1,0 +1,63 @@
+// The last collectives of a rank, kept in memory so that they can be written to a file when the job fails or hangs.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "comm/fingerprint.hpp"
+
+namespace ddprun::comm {
+
+enum class CallState : uint8_t {
+  started,  // this rank has called it, and it has not ended
+  queued,   // on a stream: the host does not wait for it
+  finished,
+  failed
+};
+
+const char* name_of(CallState state);
+
+struct RecordedCall {
+  Fingerprint what;  // its sequence is the number of the call, the same on all ranks
+  CallState state = CallState::started;
+  int64_t step = 0;  // of the training; 0 before the first
+  std::chrono::steady_clock::time_point start;
+  std::chrono::nanoseconds duration{0};  // until it ended, exact to a few milliseconds; 0 while it runs
+};
+
+// A ring of fixed size. start() and end() are for the one thread that calls the backend: they take no lock and allocate
+// nothing. The other functions are for any thread at any time.
+class FlightRecorder {
+ public:
+  static constexpr std::size_t kCapacity = 512;
+
+  void start(const Call& call) noexcept;
+  // Does nothing if the call is no longer in the ring.
+  void end(uint64_t number, CallState state) noexcept;
+  // The step that later calls belong to.
+  void set_step(int64_t step) noexcept { step_.store(step, std::memory_order_relaxed); }
+
+  // Oldest first. A call that is being recorded at this moment may be missing.
+  std::vector<RecordedCall> calls() const;
+
+ private:
+  using Word = std::atomic<uint64_t>;
+  static_assert(Word::is_always_lock_free);
+
+  struct alignas(64) Slot {
+    Word number{0};  // 0: empty, or being written
+    std::array<Word, 2> what{};
+    Word step{0};
+    Word start{0};
+    Word end{0};  // duration and state in one word; 0 while the call runs
+  };
+
+  std::atomic<int64_t> step_{0};
+  std::array<Slot, kCapacity> slots_{};
+};
+
+}  // namespace ddprun::comm

@@ -1,0 +1,39 @@
+// A thread that handles one signal of this process, also while the other threads are blocked.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+namespace ddprun::launch {
+
+// With SIGUSR2, the launcher asks its ranks to write their last collectives. This value comes with it (sigqueue) if a
+// rank has failed.
+inline constexpr int kJobFails = 1;
+
+// The signal no longer ends this process, nor a program that it starts. Call it first in main().
+void ignore_signal(int signal);
+
+// From here on the signal is blocked, in this thread and in those that it starts, and kept for a SignalThread. Call it
+// before other threads exist.
+void hold_signal(int signal);
+
+// While it lives, calls `handle` on a thread of its own, with the value that came with the signal: 0 for one by kill().
+// `handle` must not throw. Call hold_signal() before.
+class SignalThread {
+ public:
+  SignalThread(int signal, std::function<void(int value)> handle);
+  ~SignalThread();
+  SignalThread(const SignalThread&) = delete;
+  SignalThread& operator=(const SignalThread&) = delete;
+
+ private:
+  void run();
+
+  const int signal_;
+  const std::function<void(int)> handle_;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+}  // namespace ddprun::launch

@@ -1,0 +1,48 @@
+// collectives-rank<N>.json: the last collectives of a rank, written when a job fails or gets SIGUSR2.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ddprun/records.hpp"
+
+namespace ddprun::record {
+
+// One call of a collective by one rank.
+struct CollectiveCall {
+  int64_t number = 0;   // 1 for the first call of the run; the same on all ranks
+  std::string op{};     // "allreduce", "broadcast", "allgather", "reduce_scatter", "barrier"
+  std::string dtype{};  // empty for a barrier, as are the following
+  int64_t count = -1;
+  std::string reduction{};  // "sum", ... of allreduce and reduce_scatter
+  int64_t root = -1;        // of broadcast
+  std::string memory{};     // "host", "cuda"
+  int64_t step = -1;        // of the training; 0 before the first
+  std::string state{};      // "started", "queued" (on a stream of a GPU), "finished", "failed"
+  double start = kAbsent;   // seconds since 1970, by the clock of the host
+  double end = kAbsent;     // absent while the call runs
+  double duration = kAbsent;
+};
+
+// The file of one rank.
+struct RankCollectives {
+  int64_t rank = 0, world = 1;
+  std::string host{};
+  int64_t pid = -1;
+  std::string backend{};
+  std::string reason{};                 // why it was written: "SIGUSR2", ...
+  double written = 0;                   // when: seconds since 1970
+  std::vector<CollectiveCall> calls{};  // oldest first
+};
+
+std::string collectives_path(const std::string& run_dir, int64_t rank);
+
+// Writes the file, or replaces it. Throws Error(failure).
+void write_collectives(const std::string& run_dir, const RankCollectives& collectives);
+
+// By rank, without the ranks that have no file. Throws Error(usage) for a damaged file.
+std::map<int64_t, RankCollectives> read_collectives(const std::string& run_dir);
+
+}  // namespace ddprun::record

@@ -1,0 +1,88 @@
+#include "launch/signal_thread.hpp"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <thread>
+
+namespace {
+
+using namespace ddprun::launch;
+using namespace std::chrono_literals;
+
+// Whether a process that runs `body` exits with 0, and thus is not ended by a signal.
+bool succeeds(const std::function<bool()>& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    _exit(body() ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+void wait_for(const std::atomic<int>& count, int value) {  // alarm() is the deadline
+  while (count < value) std::this_thread::sleep_for(1ms);
+}
+
+TEST_CASE("the thread gets the signal and its value while the main thread is blocked") {
+  CHECK(succeeds([] {
+    hold_signal(SIGUSR2);
+    std::atomic<int> calls{0}, values{0};
+    const SignalThread thread(SIGUSR2, [&](int value) {
+      values += value;
+      ++calls;
+    });
+    kill(getpid(), SIGUSR2);
+    wait_for(calls, 1);
+    sigqueue(getpid(), SIGUSR2, {.sival_int = 5});
+    wait_for(calls, 2);
+    return values == 5;
+  }));
+}
+
+TEST_CASE("a signal that comes before the thread is kept for it, and one after it does nothing") {
+  CHECK(succeeds([] {
+    hold_signal(SIGUSR2);
+    kill(getpid(), SIGUSR2);
+    std::atomic<int> calls{0};
+    {
+      const SignalThread thread(SIGUSR2, [&](int) { ++calls; });
+      wait_for(calls, 1);
+    }
+    kill(getpid(), SIGUSR2);
+    return calls == 1;
+  }));
+}
+
+TEST_CASE("a thread that existed before does not let the signal end the process") {
+  CHECK(succeeds([] {
+    std::atomic<bool> stop{false};
+    std::thread other([&] {
+      while (!stop) std::this_thread::sleep_for(1ms);
+    });
+    hold_signal(SIGUSR2);
+    pthread_kill(other.native_handle(), SIGUSR2);
+    std::this_thread::sleep_for(20ms);
+    stop = true;
+    other.join();
+    return true;
+  }));
+}
+
+TEST_CASE("an ignored signal ends neither the process nor a program that it starts") {
+  CHECK(succeeds([] {
+    ignore_signal(SIGUSR2);
+    raise(SIGUSR2);
+    return std::system("kill -USR2 $$") == 0;
+  }));
+}
+
+}  // namespace

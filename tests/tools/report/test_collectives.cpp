@@ -1,0 +1,188 @@
+#include "tools/report/collectives.hpp"
+
+#include <doctest/doctest.h>
+
+#include "support/contains.hpp"
+#include "support/error_of.hpp"
+#include "support/read_file.hpp"
+#include "tools/report/report.hpp"
+#include "tools/report/some_run.hpp"
+
+using namespace ddprun;
+using namespace ddprun::report;
+using record::CollectiveCall;
+using record::RankCollectives;
+using testing::contains;
+using Kind = Divergence::Kind;
+
+namespace {
+
+// Call n starts at second n and ends half a second later; all ranks write at second 100.
+RankCollectives rank_file(int64_t rank, int64_t world, int64_t calls, int64_t first = 1) {
+  RankCollectives file{.rank = rank, .world = world, .host = "a", .backend = "gloo", .reason = "SIGUSR2"};
+  file.written = 100;
+  for (int64_t number = first; number <= calls; ++number) {
+    const auto start = static_cast<double>(number);
+    file.calls.push_back({.number = number,
+                          .op = "allreduce",
+                          .dtype = "float32",
+                          .count = 100,
+                          .reduction = "sum",
+                          .memory = "host",
+                          .step = number / 2,
+                          .state = "finished",
+                          .start = start,
+                          .end = start + 0.5,
+                          .duration = 0.5});
+  }
+  return file;
+}
+
+void unfinish(CollectiveCall& call) {
+  call.state = "started";
+  call.end = call.duration = record::kAbsent;
+}
+
+CollectivesByRank files_of(std::vector<RankCollectives> files) {
+  CollectivesByRank by_rank;
+  for (RankCollectives& file : files) by_rank[file.rank] = file;
+  return by_rank;
+}
+
+}  // namespace
+
+TEST_CASE("ranks that have finished the same calls did not diverge") {
+  const auto files = files_of({rank_file(0, 2, 9), rank_file(1, 2, 9)});
+  const Divergence found = find_divergence(files);
+  CHECK(found.kind == Kind::none);
+  CHECK(found.number == 9);
+  CHECK(collectives_line(files) == "All ranks with a file have finished the same calls, up to 9.");
+  CHECK(find_divergence(files_of({rank_file(0, 1, 0)})).kind == Kind::none);
+}
+
+TEST_CASE("a rank that has not started a call is named, with its last call") {
+  auto waiting = rank_file(0, 3, 8), other = rank_file(2, 3, 8);
+  unfinish(waiting.calls.back());
+  unfinish(other.calls.back());
+  const auto files = files_of({waiting, rank_file(1, 3, 7), other});
+  CHECK(find_divergence(files).kind == Kind::not_started);
+  CHECK(find_divergence(files).number == 8);
+  CHECK(collectives_line(files) ==
+        "Rank 1 has not started allreduce 8 (float32 x 100, sum), which ranks 0 and 2 started up to 1 min 32 s before; "
+        "the last call of rank 1 was allreduce 7 (float32 x 100, sum), in step 3.");
+  const auto idle = files_of({waiting, rank_file(1, 3, 0)});
+  CHECK(contains(collectives_line(idle), "Rank 1 has not started allreduce 1 ("));
+  CHECK(contains(collectives_line(idle), "; rank 1 has called none. No file of rank 2."));
+}
+
+TEST_CASE("calls that differ are found, whether or not they have ended") {
+  auto other = rank_file(1, 2, 9);
+  other.calls[4].count = 99;
+  other.calls[6].op = "barrier";
+  const Divergence found = find_divergence(files_of({rank_file(0, 2, 9), other}));
+  CHECK(found.kind == Kind::differs);
+  CHECK(found.number == 5);
+  CHECK(found.text ==
+        "call 5 differs: rank 0 called allreduce (float32 x 100, sum), rank 1 called allreduce (float32 x 99, sum)");
+  const auto changed = [](auto change) {
+    auto file = rank_file(1, 2, 9);
+    change(file.calls[2]);
+    return find_divergence(files_of({rank_file(0, 2, 9), file}));
+  };
+  CHECK(changed([](CollectiveCall& call) { call.dtype = "float64"; }).number == 3);
+  CHECK(changed([](CollectiveCall& call) { call.reduction = "max"; }).number == 3);
+  CHECK(changed([](CollectiveCall& call) { call.root = 1; }).number == 3);
+  CHECK(changed([](CollectiveCall& call) { call.step = 88; }).kind == Kind::none);
+}
+
+TEST_CASE("a call that all have started and some or all have not finished") {
+  auto a = rank_file(0, 4, 9), b = rank_file(1, 4, 9);
+  unfinish(b.calls.back());
+  CHECK(find_divergence(files_of({a, b})).kind == Kind::not_finished);
+  CHECK(collectives_line(files_of({a, b})) ==
+        "All ranks with a file have started allreduce 9 (float32 x 100, sum), up to 1 min 31 s before, and rank 1 has "
+        "not finished it. No file of ranks 2 and 3.");
+  a.calls.back().state = "failed";
+  CHECK(contains(collectives_line(files_of({a, b})), "and none has finished it"));
+}
+
+TEST_CASE("ranks are compared at the time of the first file, so that a running job does not look diverged") {
+  auto early = rank_file(0, 2, 6);
+  early.written = 6.75;
+  CHECK(find_divergence(files_of({early, rank_file(1, 2, 9)})).kind == Kind::none);
+  CHECK(find_divergence(files_of({early, rank_file(1, 2, 9)})).number == 6);
+  early.written = 6.25;  // in the middle of call 6
+  unfinish(early.calls.back());
+  CHECK(find_divergence(files_of({early, rank_file(1, 2, 9)})).kind == Kind::not_finished);
+}
+
+TEST_CASE("files of different requests are pointed out") {
+  auto early = rank_file(0, 2, 9);
+  early.written = 96;
+  CHECK_FALSE(contains(collectives_line(files_of({early, rank_file(1, 2, 9)})), "written over"));
+  early.written = 40;
+  CHECK(contains(collectives_line(files_of({early, rank_file(1, 2, 9)})),
+                 ". The files were written over 1 min 00 s: some may be of an earlier SIGUSR2."));
+}
+
+TEST_CASE("calls that some ranks no longer have are not compared") {
+  auto other = rank_file(1, 2, 600, 89);
+  other.written = 99.75;
+  const auto none = find_divergence(files_of({rank_file(0, 2, 600, 1), other}));
+  CHECK(none.kind == Kind::none);
+  CHECK(none.number == 99);
+  other.written = 80;
+  CHECK(find_divergence(files_of({rank_file(0, 2, 600, 1), other})).text ==
+        "the files were written at different times and have no calls in common");
+  auto late = rank_file(0, 2, 600, 89), behind = rank_file(1, 2, 20);
+  late.written = behind.written = 1000;
+  const auto found = find_divergence(files_of({late, behind}));
+  CHECK(found.kind == Kind::not_started);
+  CHECK(found.number == 89);
+  CHECK(contains(found.text, "the last call of rank 1 was allreduce 20 ("));
+}
+
+TEST_CASE("the section shows each rank, and the calls around the divergence") {
+  auto waiting = rank_file(0, 3, 8);
+  unfinish(waiting.calls.back());
+  const auto section = collectives_section(files_of({waiting, rank_file(1, 3, 7)}));
+  REQUIRE(section.tables.size() == 2);
+  const auto& calls = section.tables[0].table.rows();
+  REQUIRE(calls.size() == 5);
+  CHECK(std::vector(calls[0].begin(), calls[0].begin() + 4) ==
+        std::vector<std::string>{"5", "allreduce (float32 x 100, sum)", "ranks 0 and 1", "finished"});
+  CHECK(calls[0][5] == "500 ms");
+  CHECK(calls[3] == std::vector<std::string>{"8", "", "rank 1", "not started", "", ""});
+  CHECK(calls[4][3] == "started");
+  CHECK(calls[4][5] == "1 min 32 s");
+  const auto& ranks = section.tables[1].table.rows();
+  REQUIRE(ranks.size() == 3);
+  CHECK(ranks[0][2] == "7: allreduce (float32 x 100, sum)");
+  CHECK(ranks[0][3] == "8: allreduce (float32 x 100, sum)");
+  CHECK(ranks[1][3] == "7: allreduce (float32 x 100, sum)");
+  CHECK(ranks[2][2] == "no file");
+}
+
+TEST_CASE("a run that failed has a page if it has such files, and a completed run has a section") {
+  const testing::TempDir folder;
+  const std::string failed = folder.path() / "failed";
+  std::filesystem::create_directories(failed);
+  folder.write("failed/config.toml", "schema_version = 1\n");
+  CHECK(contains(testing::error_of([&] { page_of({failed}); }), "summary.json: missing"));
+  write_collectives(failed, rank_file(1, 2, 9));
+  const Page page = page_of({failed});
+  CHECK(page.title == "failed");
+  REQUIRE(page.sections.size() == 1);
+  CHECK(page.sections[0].title == "Collectives");
+  REQUIRE(page.notices.size() == 1);
+  CHECK(contains(page.notices[0], ". No file of rank 0."));
+  CHECK(make({.paths = {failed}, .out = ""}) == std::vector<std::string>{failed + "/report.html"});
+  CHECK(contains(testing::read_file(failed + "/report.html"), "No file of rank 0."));
+
+  const std::string done = testing::write_run(folder, "done", {}), other = testing::write_run(folder, "other", {});
+  CHECK(page_of({done}).notices.empty());
+  write_collectives(done, rank_file(0, 2, 9));
+  CHECK(page_of({done}).notices.size() == 1);
+  CHECK(page_of({done, other}).notices.at(0).starts_with("done: "));
+  CHECK(contains(testing::error_of([&] { page_of({done, failed}); }), "summary.json: missing"));
+}

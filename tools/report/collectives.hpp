@@ -1,0 +1,17 @@
+// What the report says about the last collectives of the ranks.
+#pragma once
+
+#include <string>
+
+#include "tools/report/divergence.hpp"
+#include "tools/report/page.hpp"
+
+namespace ddprun::report {
+
+// Where the ranks diverged, and which ranks have no file: one line; with at least one file.
+std::string collectives_line(const CollectivesByRank& files);
+
+// That line, each rank's last collectives, and the collectives around the first divergence.
+Section collectives_section(const CollectivesByRank& files);
+
+}  // namespace ddprun::report
