@@ -226,6 +226,12 @@ std::optional<World> discover(std::optional<int> nproc) {
   return std::nullopt;
 }
 
+void forget_launcher() {
+  for (const Variables& launcher : kLaunchers) ::unsetenv(launcher.named_by);
+  for (const char* variable : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"}) ::unsetenv(variable);
+  for (const char* variable : kUnknown) ::unsetenv(variable);
+}
+
 void locate(World& world, Store& store, std::chrono::milliseconds timeout) {
   if (world.local_size > 0) return;
   std::string here = host_identity();
