@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <functional>
+#include <iostream>
 #include <memory>
 
 #include "e2e/compared.hpp"
@@ -116,6 +117,19 @@ TEST_CASE("two ranks of env:// compare ddp with a single process") {
   CHECK(contains(results[0].out, "ddp (2 workers)"));
   CHECK(results[1].out + results[1].err == "");
   CHECK(place.leftovers().empty());
+}
+
+TEST_CASE("ranks of torchrun, whose agent has a store of its own") {
+  if (!fs::exists(TORCHRUN)) {
+    std::cout << "skipped: there is no torchrun at " TORCHRUN "\n";
+    return;
+  }
+  const Workplace place;
+  const Argv what = compare({"--config", place.config(kRing), "--vary", "comm.algorithm=ring,tree", "--parity-steps",
+                             "0", "--output", place.runs().string()});
+  const auto result = place.run(Argv{TORCHRUN, "--standalone", "--nproc-per-node=2", "--no-python"} + what);
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(contains(result.out, "Where a step's time goes"));
 }
 
 TEST_CASE("a run that fails ends the comparison on all hosts, with the first cause") {
