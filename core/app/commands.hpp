@@ -1,6 +1,7 @@
 // app: the command. One file per subcommand; the other modules do the work.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct Arguments {
   std::vector<std::string> overrides;     // --set a.b=value
   std::vector<std::string> plugin_paths;  // --plugin-path
   std::string checkpoint;                 // --checkpoint
+  std::optional<int> ranks;               // --ranks: of ddp on all hosts
   console::NodeOptions nodes;             // --nnodes, --nproc-per-node, ...
   std::vector<std::string> program;       // of the command launch, with its arguments
   bool quiet = false;                     // --quiet

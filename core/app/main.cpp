@@ -16,6 +16,9 @@ constexpr const char* kExitCodes =
 void declare_subcommands(CLI::App& cli, Arguments& arguments, Command& command) {
   auto* validate = cli.add_subcommand("validate", "Check an experiment, its plugins and data included; start nothing");
   validate->add_option("file", arguments.config, "The experiment")->required()->type_name("FILE");
+  validate->add_option("--ranks", arguments.ranks, "Check ddp for N ranks on all hosts, instead of launch.nproc")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 20));
   console::add_overrides(*validate, arguments.overrides);
   console::add_plugin_path(*validate, arguments.plugin_paths);
   validate->final_callback([&] { command = app::validate; });

@@ -6,9 +6,10 @@
 namespace ddprun::app {
 
 ExitCode validate(const Arguments& arguments) {
-  config::Loaded loaded = config::load(arguments.config, arguments.overrides);
+  config::Loaded loaded = config::load(arguments.config, arguments.overrides, arguments.ranks);
   if (!run::find_resume(loaded)) return ExitCode::ok;
-  const int ranks = run::ranks_of(loaded);
+  const bool elsewhere = arguments.ranks && loaded.experiment.strategy.kind == "ddp";
+  const int ranks = elsewhere ? *arguments.ranks : run::ranks_of(loaded);
   run::check(loaded, plugin::Registry::standard(arguments.plugin_paths), ranks);
   const auto& data = loaded.experiment.data;
   const int64_t batch = data.batch_per == "rank" ? data.batch_size : data.batch_size / ranks;

@@ -218,6 +218,9 @@ std::string to_toml(const Experiment& experiment);
 // The same without the keys and options that may differ between hosts: equal on all ranks of a run.
 std::string shared_toml(const Experiment& experiment);
 
+// The names of comm.options that may differ between hosts, such as "interface".
+std::vector<std::string> per_host_options();
+
 // docs/config.md, from the table of keys that load() uses.
 std::string to_markdown();
 

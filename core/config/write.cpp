@@ -120,6 +120,13 @@ std::string shared_toml(const Experiment& experiment) {
   return written(shared, Which::shared);
 }
 
+std::vector<std::string> per_host_options() {
+  for (const Key& key : keys()) {
+    if (!key.per_host_options.empty()) return key.per_host_options;
+  }
+  return {};
+}
+
 std::string to_markdown() {
   std::string out = introduction;
   const auto rows = [&](const std::string& table) {

@@ -49,6 +49,8 @@ constexpr Variables kEnvironment = {"env://", nullptr, "RANK", "WORLD_SIZE", "LO
 // Ranks of launchers of which the other variables are not known here.
 constexpr const char* kUnknown[] = {"PMIX_RANK", "FLUX_TASK_RANK", "JSM_NAMESPACE_RANK", "ALPS_APP_PE", "MPIRUN_RANK"};
 
+constexpr const char* kAgentStore = "TORCHELASTIC_USE_AGENT_STORE";
+
 constexpr int kMostRanks = 1 << 20;
 
 [[noreturn]] void refuse(const std::string& message) {
@@ -180,7 +182,7 @@ std::optional<World> from(const Variables& launcher, std::optional<int> nproc) {
   refuse_contradictions(world, launcher);
   find_master(world, launcher);
   world.nproc = nproc;
-  world.agent_store = value_of("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  world.agent_store = value_of(kAgentStore) == "True";
   if (world.local_size > 0) refuse_nproc(world, launcher.local_size);
   return world;
 }
@@ -230,6 +232,14 @@ std::optional<World> discover(std::optional<int> nproc) {
         "each rank, or use srun, mpirun or torchrun");
   }
   return std::nullopt;
+}
+
+void forget_launcher() {
+  for (const Variables& launcher : kLaunchers) ::unsetenv(launcher.named_by);
+  for (const char* variable : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", kAgentStore}) {
+    ::unsetenv(variable);
+  }
+  for (const char* variable : kUnknown) ::unsetenv(variable);
 }
 
 void locate(World& world, Store& store, std::chrono::milliseconds timeout) {

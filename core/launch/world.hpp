@@ -51,6 +51,10 @@ struct World {
 // are not known here.
 std::optional<World> discover(std::optional<int> nproc);
 
+// Unsets the variables in which discover() finds a rank of another launcher, so that a child of this process is no such
+// rank. Call it before the first thread.
+void forget_launcher();
+
 // The port of that job, on all hosts: from 20000 to 29999.
 int port_of(std::string_view job);
 

@@ -1,14 +1,20 @@
 #include "tools/compare/compare.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
+#include <memory>
 
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "base/version.hpp"
 #include "record/run_dir.hpp"
+#include "tools/compare/agents.hpp"
 #include "tools/compare/earlier.hpp"
 #include "tools/compare/fairness.hpp"
 #include "tools/compare/measure.hpp"
@@ -59,16 +65,25 @@ void check_sources(const Request& request) {
   if (!request.overrides.empty()) refuse("--set needs new runs; it does not work with earlier runs");
 }
 
-std::vector<Variant> variants_of(const Request& request) {
+// `ranks`: as for config::load.
+std::vector<Variant> variants_of(const Request& request, std::optional<int64_t> ranks) {
   std::vector<Variant> variants;
   if (request.config.empty()) {
-    variants = variants_of_files(request.inputs, request.overrides);
+    variants = variants_of_files(request.inputs, request.overrides, ranks);
   } else {
-    variants = variants_of_overrides(request.config, trials_of(request.vary, std::nullopt, 0), request.overrides);
+    const auto trials = trials_of(request.vary, std::nullopt, 0);
+    variants = variants_of_overrides(request.config, trials, request.overrides, ranks);
   }
   if (variants.size() < 2 && !request.twin)
     refuse("there is one variant; give a second, or --aa to compare it with itself");
   return variants;
+}
+
+Comparison new_comparison(const Request& request) {
+  Comparison comparison;
+  comparison.warmup_steps = request.warmup_steps;
+  comparison.seed = request.seed;
+  return comparison;
 }
 
 std::vector<Member> members_of(const std::vector<Variant>& variants, bool twin) {
@@ -117,7 +132,14 @@ std::string folder_of_earlier(const Request& request, const Comparison& comparis
       output.empty() ? comparison.members.front().variant.loaded.experiment.experiment.output : output, "compare");
 }
 
-ExitCode compare_earlier(const Request& request, const PageFile& page, Comparison& comparison) {
+ExitCode compare_earlier(const Request& request) {
+  if (Agents::find(request.nodes) != nullptr) {
+    refuse(
+        "earlier runs are compared by one process: leave out --nnodes, and start it without srun, mpirun or "
+        "torchrun");
+  }
+  const PageFile page;
+  Comparison comparison = new_comparison(request);
   comparison.interleaved = false;
   comparison.members = request.runs.empty() ? members_of_folders(request.inputs, request.warmup_steps)
                                             : members_of_groups(request.runs, request.warmup_steps);
@@ -128,17 +150,77 @@ ExitCode compare_earlier(const Request& request, const PageFile& page, Compariso
   return report_result(comparison, page, folder_of_earlier(request, comparison));
 }
 
-ExitCode compare_new(const Request& request, const PageFile& page, Comparison& comparison) {
-  const std::vector<Variant> variants = variants_of(request);
+// What all processes of a comparison must have in common.
+std::string identity_of(const Request& request, const std::vector<Variant>& variants) {
+  std::string text;
+  const auto add = [&](const std::string& name, const auto& value) { text += fmt::format("{} = {}\n", name, value); };
+  add("ddprun", version());
+  for (const std::string& override_ : request.overrides) add("--set", override_);
+  for (const std::string& gate : request.gates) add("--gate", gate);
+  add("--repeats", request.repeats);
+  add("--precision", request.precision.value_or(0));
+  add("--max-repeats", request.max_repeats);
+  add("--warmup-steps", request.warmup_steps);
+  add("--aa", request.twin);
+  add("--parity-steps", request.parity_steps);
+  add("--output", request.running.output);
+  add("--timeout", request.running.timeout);
+  for (const Variant& variant : variants) {
+    add("variant", variant.name);
+    text += config::shared_toml(variant.loaded.experiment);
+  }
+  return text;
+}
+
+// Runs `work` on process 0; the others end with its code or its error.
+ExitCode lead(Agents& agents, const std::function<ExitCode()>& work) try {
+  const ExitCode code = work();
+  agents.finish(code, "");
+  return code;
+} catch (const Error& error) {
+  agents.finish(error.code(), error.what());
+  throw;
+} catch (const std::exception& error) {
+  agents.finish(ExitCode::failure, error.what());
+  throw;
+}
+
+ExitCode compare_new(const Request& request, const std::vector<Variant>& variants, Agents* agents) {
+  const PageFile page;
+  Comparison comparison = new_comparison(request);
   comparison.members = members_of(variants, request.twin);
   check_fairness(comparison.members, request.allow_different, comparison);
   const std::vector<Gate> gates = gates_of(request, comparison.members);
-  Runner runner(request.running, "compare", variants.front());
+  Runner runner(request.running, "compare", variants.front(), agents);
   runner.validate(variants);
   measure(runner, request, comparison);
   if (request.parity_steps > 0) measure_parity(runner, request, comparison);
   judge(comparison, gates);
   return report_result(comparison, page, runner.folder());
+}
+
+// The request with the node options that are keys of the config. With several nodes, the launcher of each gets its own
+// --nproc-per-node.
+Request with_node_options(Request request) {
+  const auto set = [&](const char* key, std::optional<int> value) {
+    if (value) request.overrides.push_back(std::string(key) + "=" + std::to_string(*value));
+  };
+  if (request.nodes.nnodes.value_or(1) == 1) set("launch.nproc", request.nodes.nproc);
+  set("launch.max_restarts", request.nodes.max_restarts);
+  return request;
+}
+
+ExitCode compare_new(const Request& given) {
+  const Request request = with_node_options(given);
+  const std::unique_ptr<Agents> agents = Agents::find(request.nodes);
+  if (agents == nullptr) return compare_new(request, variants_of(request, std::nullopt), nullptr);
+  std::vector<Variant> variants = variants_of(request, agents->ranks());
+  agents->meet(identity_of(request, variants), variants);
+  if (!agents->leads()) {
+    if (request.twin) variants.push_back(members_of(variants, true)[1].variant);
+    return agents->follow(request.running, variants);
+  }
+  return lead(*agents, [&] { return compare_new(request, variants, agents.get()); });
 }
 
 }  // namespace
@@ -159,12 +241,7 @@ double parse_share(const std::string& option, const std::string& text) {
 ExitCode run(const Request& request) {
   check_numbers(request);
   check_sources(request);
-  const PageFile page;
-  Comparison comparison;
-  comparison.warmup_steps = request.warmup_steps;
-  comparison.seed = request.seed;
-  return reads_earlier_runs(request) ? compare_earlier(request, page, comparison)
-                                     : compare_new(request, page, comparison);
+  return reads_earlier_runs(request) ? compare_earlier(request) : compare_new(request);
 }
 
 }  // namespace ddprun::compare

@@ -10,6 +10,7 @@ constexpr const char* kExample =
     "          ddprun compare --config exp.toml --vary comm.backend=shm,ucx,gloo\n"
     "          ddprun compare --config exp.toml --vary strategy.kind=single,dp,ddp --precision 2%\n"
     "          ddprun compare --runs runs/old-* --runs runs/new-* --gate '2/1 <= 1.02'\n"
+    "Over several hosts: --nnodes on each of them, or start it as the ranks of srun, mpirun or torchrun.\n"
     "See docs/comparing.md for the method and its confidence.";
 
 void declare_what(CLI::App& to, Request& request) {
@@ -47,6 +48,7 @@ ExitCode run_program(int argc, char** argv) {
   declare_how(cli, request);
   add_running_options(cli, request.running);
   console::add_overrides(cli, request.overrides);
+  console::add_node_options(cli, request.nodes);
   if (const auto end = console::parse(cli, argc, argv)) return *end;
   request.running.program = console::find_program("ddprun");
   return run(request);

@@ -24,8 +24,9 @@ class Running {
  public:
   explicit Running(const ProcessPlan& plan) : plan_(plan), log_(plan.log), start_(Clock::now()) {
     // The child ends when this process dies, as a rank does with its launcher.
-    child_ =
-        launch::spawn(plan.command, launch::environment_with({"DDPRUN_LAUNCHER_PID=" + std::to_string(::getpid())}));
+    std::vector<std::string> variables = plan.environment;
+    variables.push_back("DDPRUN_LAUNCHER_PID=" + std::to_string(::getpid()));
+    child_ = launch::spawn(plan.command, launch::environment_with(variables));
   }
   ~Running() {
     if (reaped_) return;

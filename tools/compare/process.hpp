@@ -13,6 +13,7 @@ namespace ddprun::compare {
 
 struct ProcessPlan {
   std::vector<std::string> command;                  // argv; command[0] is a path
+  std::vector<std::string> environment;              // further variables: "NAME=value"
   std::string log;                                   // new file for its output
   std::optional<std::chrono::milliseconds> timeout;  // from its start to its end
   bool echo = false;                                 // also copy its output to stderr

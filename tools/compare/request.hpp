@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "console/node_options.hpp"
+
 namespace ddprun::compare {
 
 // How runs are made; shared with `ddprun sweep`.
@@ -33,6 +35,7 @@ struct Request {
   int64_t parity_steps = 3;  // 0: no parity runs
   uint64_t seed = 0;         // of the bootstrap
   std::vector<std::string> gates;
+  console::NodeOptions nodes;
   Running running;
 };
 

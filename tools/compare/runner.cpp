@@ -10,6 +10,7 @@
 #include "config/text.hpp"
 #include "console/units.hpp"
 #include "record/run_dir.hpp"
+#include "tools/compare/agents.hpp"
 
 namespace ddprun::compare {
 namespace {
@@ -29,6 +30,7 @@ double since(Clock::time_point start) {
 }
 
 std::string cause_of(const RunEnd& end) {
+  if (!end.cause.empty()) return end.cause;
   if (end.process.ending == Ending::timed_out) return "it took longer than --timeout";
   const std::string last = last_line_of(end.log);
   return last.empty() ? fmt::format("exit code {}", end.process.code) : last;
@@ -41,7 +43,8 @@ ExitCode code_of(const RunEnd& end) {
 
 }  // namespace
 
-Runner::Runner(const Running& running, const std::string& kind, const Variant& first) : running_(running) {
+Runner::Runner(const Running& running, const std::string& kind, const Variant& first, Agents* agents)
+    : running_(running), agents_(agents) {
   if (running.program.empty()) {
     throw Error(ExitCode::failure,
                 kind + ": needs ddprun, which is neither in the folder of ddprun-" + kind + " nor on PATH");
@@ -51,23 +54,16 @@ Runner::Runner(const Running& running, const std::string& kind, const Variant& f
   for (const char* part : {"runs", "logs"}) fs::create_directories(fs::path(folder_) / part);
 }
 
-ProcessPlan Runner::plan_of(const std::vector<std::string>& arguments, const std::string& log) const {
-  ProcessPlan plan;
-  plan.command = {running_.program};
-  plan.command.insert(plan.command.end(), arguments.begin(), arguments.end());
-  for (const std::string& path : running_.plugin_paths)
-    plan.command.insert(plan.command.end(), {"--plugin-path", path});
-  plan.log = log;
-  plan.echo = running_.verbose;
-  return plan;
-}
-
 void Runner::validate(const std::vector<Variant>& variants) {
   for (const Variant& variant : variants) {
     std::vector<std::string> arguments = {"validate", variant.file};
+    const config::Experiment& experiment = variant.loaded.experiment;
+    if (agents_ != nullptr && experiment.strategy.kind == "ddp") {
+      arguments.insert(arguments.end(), {"--ranks", std::to_string(ranks_of(experiment))});
+    }
     for (const std::string& override_ : variant.overrides) arguments.insert(arguments.end(), {"--set", override_});
     const std::string log = folder_ + "/logs/validate-" + folder_name(variant.name) + ".log";
-    const RunEnd end{run_process(plan_of(arguments, log)), "", log};
+    const RunEnd end{run_process(plan_of(running_, arguments, log)), "", log, ""};
     const bool asked = end.process.ending == Ending::interrupted || end.process.ending == Ending::terminated;
     if (asked) stop(end.process, "the check of " + variant.name, folder_);
     if (end.process.code != 0) throw Error(code_of(end), cause_of(end));
@@ -76,25 +72,26 @@ void Runner::validate(const std::vector<Variant>& variants) {
 
 RunEnd Runner::run(const Variant& variant, const std::string& label, const std::vector<std::string>& more_overrides,
                    const EndEarly& end_early) {
-  std::vector<std::string> arguments = {"--config", variant.file};
-  const auto set = [&](const std::string& override_) { arguments.insert(arguments.end(), {"--set", override_}); };
-  for (const std::string& override_ : variant.overrides) set(override_);
-  set("experiment.name=" + config::quoted(folder_name(variant.name)));
-  set("experiment.output=" + config::quoted(folder_ + "/runs"));
-  for (const std::string& override_ : more_overrides) set(override_);
+  Leg leg{variant.name, variant.overrides, folder_, fmt::format("{:03}-{}", done_ + 1, folder_name(variant.name))};
+  leg.overrides.push_back("experiment.name=" + config::quoted(folder_name(variant.name)));
+  leg.overrides.push_back("experiment.output=" + config::quoted(folder_ + "/runs"));
+  leg.overrides.insert(leg.overrides.end(), more_overrides.begin(), more_overrides.end());
 
   RunEnd end;
-  end.log = fmt::format("{}/logs/{:03}-{}.log", folder_, done_ + 1, folder_name(variant.name));
-  ProcessPlan plan = plan_of(arguments, end.log);
+  end.log = leg.log_path("");
+  ProcessPlan plan = plan_of(running_, leg.arguments(variant.file), end.log);
+  const bool together = agents_ != nullptr && variant.loaded.experiment.strategy.kind == "ddp";
+  if (together) agents_->begin(leg, plan);
   if (running_.timeout > 0) plan.timeout = std::chrono::milliseconds(static_cast<int64_t>(running_.timeout * 1000));
   start_ = Clock::now();
   plan.end_early = [&] {
     draw(label);
     if (end.dir.empty()) end.dir = new_run_dir();
-    return end_early && end_early(end.dir);
+    return (together && agents_->failed()) || (end_early && end_early(end.dir));
   };
   end.process = run_process(plan);
   bar_.clear();
+  if (together) agents_->collect(end);
   if (end.dir.empty()) end.dir = new_run_dir();
   if (!end.dir.empty()) seen_.push_back(end.dir);
   ++done_;
@@ -135,6 +132,16 @@ std::string Runner::new_run_dir() const {
     if (std::find(seen_.begin(), seen_.end(), path) == seen_.end()) return path;
   }
   return "";
+}
+
+ProcessPlan plan_of(const Running& running, const std::vector<std::string>& arguments, const std::string& log) {
+  ProcessPlan plan;
+  plan.command = {running.program};
+  plan.command.insert(plan.command.end(), arguments.begin(), arguments.end());
+  for (const std::string& path : running.plugin_paths) plan.command.insert(plan.command.end(), {"--plugin-path", path});
+  plan.log = log;
+  plan.echo = running.verbose;
+  return plan;
 }
 
 std::string last_line_of(const std::string& path) {

@@ -13,18 +13,22 @@
 
 namespace ddprun::compare {
 
+class Agents;
+
 // The result of one run.
 struct RunEnd {
   ProcessEnd process;
-  std::string dir;  // its run folder; "" if it did not create one
-  std::string log;  // file with its output
+  std::string dir;    // its run folder; "" if it did not create one
+  std::string log;    // file with its output
+  std::string cause;  // of its failure, if another process of the comparison reported it
 };
 
 // For the main thread only (launch/supervisor.hpp says why).
 class Runner {
  public:
-  // Creates the folder <output>/<kind>-<time>/ with runs/ and logs/ in it. Throws Error(failure).
-  Runner(const Running& running, const std::string& kind, const Variant& first);
+  // Creates the folder <output>/<kind>-<time>/ with runs/ and logs/ in it. `agents` take part in the runs of ddp; null:
+  // this process makes all runs. Throws Error(failure).
+  Runner(const Running& running, const std::string& kind, const Variant& first, Agents* agents = nullptr);
 
   const std::string& folder() const { return folder_; }
 
@@ -49,11 +53,11 @@ class Runner {
   void print(const std::string& line);
 
  private:
-  ProcessPlan plan_of(const std::vector<std::string>& arguments, const std::string& log) const;
   std::string new_run_dir() const;
   void draw(const std::string& label);
 
   Running running_;
+  Agents* const agents_;
   std::string folder_;
   std::vector<std::string> seen_;  // run folders of earlier runs
   int64_t done_ = 0;
@@ -62,6 +66,9 @@ class Runner {
   std::chrono::steady_clock::time_point start_{};
   console::ProgressBar bar_;
 };
+
+// The plan of `ddprun ARGUMENTS`.
+ProcessPlan plan_of(const Running& running, const std::vector<std::string>& arguments, const std::string& log);
 
 // The last non-empty line of a log: a failed run reports its cause there.
 std::string last_line_of(const std::string& path);

@@ -15,9 +15,11 @@ namespace {
 // Loads each variant. Reports the errors of all together; an error that several variants have is reported once.
 class Loader {
  public:
+  explicit Loader(std::optional<int64_t> ranks) : ranks_(ranks) {}
+
   void load(Variant& variant) {
     try {
-      variant.loaded = config::load(variant.file, variant.overrides);
+      variant.loaded = config::load(variant.file, variant.overrides, ranks_);
     } catch (const Error& error) {
       std::istringstream lines(error.what());
       for (std::string line; std::getline(lines, line);) {
@@ -30,12 +32,13 @@ class Loader {
   }
 
  private:
+  const std::optional<int64_t> ranks_;
   std::string faults_;
   std::set<std::string> told_;
 };
 
-std::vector<Variant> loaded(std::vector<Variant> variants) {
-  Loader loader;
+std::vector<Variant> loaded(std::vector<Variant> variants, std::optional<int64_t> ranks) {
+  Loader loader(ranks);
   for (Variant& variant : variants) loader.load(variant);
   loader.raise();
   return variants;
@@ -112,16 +115,17 @@ Vary parse_vary(const std::string& text) {
   return vary;
 }
 
-std::vector<Variant> variants_of_files(const std::vector<std::string>& files, const std::vector<std::string>& common) {
+std::vector<Variant> variants_of_files(const std::vector<std::string>& files, const std::vector<std::string>& common,
+                                       std::optional<int64_t> ranks) {
   const std::vector<std::string> names = names_of_files(files);
   std::vector<Variant> variants;
   for (std::size_t i = 0; i < files.size(); ++i) variants.push_back({names[i], files[i], common, {}});
-  return loaded(std::move(variants));
+  return loaded(std::move(variants), ranks);
 }
 
 std::vector<Variant> variants_of_overrides(const std::string& file,
                                            const std::vector<std::vector<std::string>>& overrides,
-                                           const std::vector<std::string>& common) {
+                                           const std::vector<std::string>& common, std::optional<int64_t> ranks) {
   std::vector<std::string> names;
   for (const bool with_keys : {false, true}) {
     names.clear();
@@ -135,7 +139,7 @@ std::vector<Variant> variants_of_overrides(const std::string& file,
     variant.overrides.insert(variant.overrides.end(), overrides[i].begin(), overrides[i].end());
     variants.push_back(std::move(variant));
   }
-  return loaded(std::move(variants));
+  return loaded(std::move(variants), ranks);
 }
 
 std::map<std::string, std::string> settings_of(const config::Experiment& experiment) {

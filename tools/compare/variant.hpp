@@ -1,7 +1,9 @@
 // One experiment in several variants, to compare or to sweep.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,15 +26,17 @@ struct Vary {
 };
 Vary parse_vary(const std::string& text);
 
-// One variant for each file, with the file's name. `common` overrides apply to all. All functions that make variants
-// throw Error(usage) with all errors of all variants at once, as config::load does.
-std::vector<Variant> variants_of_files(const std::vector<std::string>& files, const std::vector<std::string>& common);
+// One variant for each file, with the file's name. `common` overrides apply to all; `ranks` is as in config::load. All
+// functions that make variants throw Error(usage) with all errors of all variants at once, as config::load does.
+std::vector<Variant> variants_of_files(const std::vector<std::string>& files, const std::vector<std::string>& common,
+                                       std::optional<int64_t> ranks = std::nullopt);
 
 // One variant for each list of overrides in addition to `common`. The values are its name: "gloo ring"; a value that is
 // unclear without its key is written with it: "lr=0.1 bucket_mb=25".
 std::vector<Variant> variants_of_overrides(const std::string& file,
                                            const std::vector<std::vector<std::string>>& overrides,
-                                           const std::vector<std::string>& common);
+                                           const std::vector<std::string>& common,
+                                           std::optional<int64_t> ranks = std::nullopt);
 
 // The whole experiment as "table.key" -> value in TOML notation.
 std::map<std::string, std::string> settings_of(const config::Experiment& experiment);

@@ -1,5 +1,5 @@
-// An out-of-band allgather of a test's ranks, through shared memory that is created before the fork. It replaces the
-// launcher's store, so that a backend can be tested without one.
+// An out-of-band allgather of a test's ranks. By default it goes through shared memory that is created before the fork,
+// so that a backend can be tested without the launcher's store.
 #pragma once
 
 #include <sys/mman.h>
@@ -18,25 +18,35 @@ namespace ddprun::testing {
 
 class Exchange {
  public:
-  static constexpr int kChannels = 8;                // threads of a rank that can gather at once, one per channel
+  static constexpr int kChannels = 8;  // threads of a rank that can gather at once, one per channel
+
+  virtual ~Exchange() = default;
+  // Gathers `bytes` bytes of every rank into recv (size * bytes), in rank order. `round` counts a rank's gathers on
+  // this channel from 1; only one thread of a rank at a time uses a channel. Throws std::runtime_error at the deadline,
+  // after give_up(), and if the ranks have different sizes.
+  virtual void allgather(int channel, int rank, uint32_t round, const void* send, std::size_t bytes, void* recv,
+                         std::chrono::steady_clock::time_point deadline) = 0;
+  // Ends all waiting, now and later, because a rank is gone. Any process, any thread.
+  virtual void give_up() = 0;
+};
+
+class SharedExchange : public Exchange {
+ public:
   static constexpr std::size_t kMaxBytes = 1 << 16;  // of one rank's contribution
 
-  explicit Exchange(int size) : size_(size), bytes_(sizeof(Shared) + posts(size) * sizeof(Post)) {
+  explicit SharedExchange(int size) : size_(size), bytes_(sizeof(Shared) + posts(size) * sizeof(Post)) {
     memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory_ == MAP_FAILED) throw std::runtime_error("exchange: mmap failed");
     new (memory_) Shared;
     for (std::size_t i = 0; i < posts(size); ++i)
       new (first_post() + i) Post;  // writes only the header: other pages stay unused
   }
-  ~Exchange() { munmap(memory_, bytes_); }
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
+  ~SharedExchange() override { munmap(memory_, bytes_); }
+  SharedExchange(const SharedExchange&) = delete;
+  SharedExchange& operator=(const SharedExchange&) = delete;
 
-  // Gathers `bytes` bytes of every rank into recv (size * bytes), in rank order. `round` counts a rank's gathers on
-  // this channel from 1; only one thread of a rank at a time uses a channel. Throws std::runtime_error at the deadline,
-  // after give_up(), and if the ranks have different sizes.
   void allgather(int channel, int rank, uint32_t round, const void* send, std::size_t bytes, void* recv,
-                 std::chrono::steady_clock::time_point deadline) {
+                 std::chrono::steady_clock::time_point deadline) override {
     if (channel < 0 || channel >= kChannels)
       throw std::runtime_error("exchange: no channel " + std::to_string(channel));
     if (bytes > kMaxBytes) throw std::runtime_error("exchange: " + std::to_string(bytes) + " bytes are too many");
@@ -56,8 +66,7 @@ class Exchange {
     }
   }
 
-  // Ends all waiting, now and later, because a rank is gone. Any process, any thread.
-  void give_up() { shared().given_up.store(true, std::memory_order_release); }
+  void give_up() override { shared().given_up.store(true, std::memory_order_release); }
 
  private:
   struct alignas(64) Shared {

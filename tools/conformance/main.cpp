@@ -8,6 +8,7 @@
 #include "ddprun/error.hpp"
 #include "tools/conformance/gpus.hpp"
 #include "tools/conformance/hosts.hpp"
+#include "tools/conformance/job.hpp"
 #include "tools/conformance/runner.hpp"
 
 namespace ddprun::conformance {
@@ -25,6 +26,7 @@ struct Arguments {
   std::vector<std::string> options;
   std::vector<std::string> filters;
   std::vector<std::string> hosts;
+  console::NodeOptions nodes;
   bool large = false;
   bool list = false;
   bool verbose = false;
@@ -73,9 +75,12 @@ void declare(CLI::App& app, Arguments& arguments) {
          "mount namespaces of its own; needs CAP_SYS_ADMIN, and ends with 77 if that is not allowed")
       ->delimiter(',')
       ->check(CLI::Validator(is_shape, "HOSTSxRANKS"));
+  console::add_node_options(app, arguments.nodes);
+  console::add_insecure(app, arguments.nodes);
   app.add_flag("--large", arguments.large, "Test a million elements with every dtype and op, not only with some");
   app.add_flag("--list", arguments.list, "Print the names of the cases and run none");
-  app.add_flag("--verbose", arguments.verbose, "Print every case, not only those that fail");
+  app.add_flag("--verbose", arguments.verbose,
+               "Print every case, not only those that fail, and all that the plugin logs");
   app.add_option("--deadline", arguments.deadline_ms, "Milliseconds for a collective that should succeed (20000)");
   app.add_option("--fault-deadline", arguments.fault_deadline_ms,
                  "Milliseconds for a collective that should time out (1000)");
@@ -114,6 +119,7 @@ Settings settings_from(const Arguments& arguments) {
     settings.options[option.substr(0, equals)] = option.substr(equals + 1);
   }
   settings.large = arguments.large;
+  settings.verbose = arguments.verbose;
   settings.deadline = milliseconds(arguments.deadline_ms);
   settings.fault_deadline = milliseconds(arguments.fault_deadline_ms);
   settings.slack = milliseconds(arguments.slack_ms);
@@ -229,8 +235,48 @@ void print_plugin(const Settings& settings) {
 // The exit status that ctest counts as a skip.
 constexpr auto kSkipped = static_cast<ExitCode>(77);
 
-ExitCode run(const Arguments& arguments) {
+// What all processes of a job must have in common.
+std::string identity_of(const Arguments& arguments, const Settings& settings) {
+  std::string text =
+      std::string("plugin = ") + settings.plugin.table->name + " " + settings.plugin.table->version + "\n";
+  const auto own = [](const std::string& name) { return name == "interface" || name == "devices"; };
+  for (const auto& [name, value] : settings.options) {
+    if (!own(name)) text += "--option = " + name + "=" + value + "\n";
+  }
+  for (const auto& filter : arguments.filters) text += "--filter = " + filter + "\n";
+  const auto add = [&](const char* name, auto value) {
+    text += std::string(name) + " = " + std::to_string(value) + "\n";
+  };
+  add("--large", arguments.large);
+  add("--list", arguments.list);
+  add("--deadline", arguments.deadline_ms);
+  add("--fault-deadline", arguments.fault_deadline_ms);
+  add("--slack", arguments.slack_ms);
+  return text;
+}
+
+void refuse_with_job(const Arguments& arguments, bool ranks_given, const Settings& settings) {
+  const char* const refused = ranks_given                       ? "--ranks"
+                              : !arguments.hosts.empty()        ? "--hosts"
+                              : arguments.as != "both"          ? "--as"
+                              : settings.memory != Memory::host ? "--memory cuda"
+                                                                : nullptr;
+  if (refused == nullptr) return;
+  throw Error(ExitCode::usage, std::string(refused) +
+                                   " is for one process of the suite: with --nnodes or another launcher, the ranks are "
+                                   "processes of its job, with host memory; leave it out");
+}
+
+ExitCode run(const Arguments& arguments, bool ranks_given) {
+  const auto job = Job::find(arguments.nodes);
   Settings settings = settings_from(arguments);
+  if (job) {
+    refuse_with_job(arguments, ranks_given, settings);
+    job->meet(identity_of(arguments, settings));
+    settings.job = job;
+    // Process 0 prints for all.
+    if (!job->leads()) std::cout.setstate(std::ios::failbit);
+  }
   const auto of_other_memory = without_algorithms_of_other_memory(settings);
   print_plugin(settings);
   const Gpus gpus = settings.memory == Memory::host ? Gpus{} : find_gpus(settings);
@@ -268,7 +314,12 @@ ExitCode run(const Arguments& arguments) {
     world.per_host = shape.per_host;
     test_world(world, shape.hosts * shape.per_host, As::processes);
   }
+  if (job) {
+    report.skip("ranks as threads: they are on several hosts, or processes of a launcher", 1);
+    test_world(settings, job->size(), As::processes);
+  }
   for (const As as : {As::processes, As::threads}) {
+    if (job) break;
     if (!arguments.hosts.empty() || (arguments.as != "both" && arguments.as != testing::name_of(as))) continue;
     thorough = true;
     for (const int size : arguments.ranks) test_world(settings, size, as);
@@ -278,7 +329,9 @@ ExitCode run(const Arguments& arguments) {
     return kSkipped;
   }
   if (chosen == 0) throw Error(ExitCode::usage, "--filter: no case has this in its name; --list prints the names");
-  return arguments.list ? ExitCode::ok : report.close();
+  const ExitCode code = arguments.list ? ExitCode::ok : report.close();
+  if (job) job->finish();
+  return code;
 }
 
 ExitCode run_program(int argc, char** argv) {
@@ -291,7 +344,7 @@ ExitCode run_program(int argc, char** argv) {
     std::cout << "skipped: " << why << '\n';
     return kSkipped;
   }
-  return run(arguments);
+  return run(arguments, cli.count("--ranks") > 0);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -126,6 +127,9 @@ struct Placement {
   std::function<void(int rank)> before_fork = [](int) {};  // in the parent, before it forks the rank
   std::function<void()> after_fork = [] {};                // in the parent, after that
   std::function<void(int rank)> in_rank = [](int) {};      // in the rank, before its body
+  int first = 0;                                           // the first rank that this process starts
+  int world = 0;                                           // ranks of all processes; 0: this one starts all
+  std::shared_ptr<Exchange> exchange = nullptr;            // of the ranks; null: shared memory
 };
 
 // The parent's side of run_ranks().
@@ -136,7 +140,7 @@ class World {
         as_(as),
         deadline_(Clock::now() + deadline),
         placement_(std::move(placement)),
-        exchange_(size),
+        exchange_(placement_.exchange ? placement_.exchange : std::make_shared<SharedExchange>(size)),
         outcomes_(size),
         streams_(size) {}
 
@@ -161,6 +165,8 @@ class World {
     std::string text;  // read, but not yet a whole frame
   };
 
+  int world() const { return placement_.world > 0 ? placement_.world : size_; }
+
   Child& child_of(int rank) { return children_[as_ == As::processes ? rank : 0]; }
 
   void start(const std::function<void(Rank&)>& body) {
@@ -180,7 +186,7 @@ class World {
       children_.push_back({.pid = pid});
     }
     for (int rank = 0; rank < size_; ++rank) {
-      outcomes_[rank].rank = rank;
+      outcomes_[rank].rank = placement_.first + rank;
       outcomes_[rank].pid = child_of(rank).pid;
       close(pipes[rank][1]);
       fcntl(pipes[rank][0], F_SETFL, O_NONBLOCK);
@@ -200,14 +206,14 @@ class World {
       if (as_ == As::processes && rank != child) close(pipes[rank][1]);
     }
     if (as_ == As::processes) {
-      Rank(child, size_, exchange_, pipes[child][1], deadline_).run([&](Rank& rank) {
+      Rank(placement_.first + child, world(), *exchange_, pipes[child][1], deadline_).run([&](Rank& rank) {
         placement_.in_rank(child);
         body(rank);
       });
     } else {
       std::vector<std::thread> threads;
       for (int rank = 0; rank < size_; ++rank) {
-        threads.emplace_back([&, rank] { Rank(rank, size_, exchange_, pipes[rank][1], deadline_).run(body); });
+        threads.emplace_back([&, rank] { Rank(rank, size_, *exchange_, pipes[rank][1], deadline_).run(body); });
       }
       for (auto& thread : threads) thread.join();
     }
@@ -253,7 +259,7 @@ class World {
     if (stream.fd < 0) return;
     close(stream.fd);
     stream.fd = -1;
-    if (!outcomes_[rank].ok()) exchange_.give_up();  // the others do not wait for it
+    if (!outcomes_[rank].ok()) exchange_->give_up();  // the others do not wait for it
   }
 
   void take_frames(int rank) {
@@ -326,14 +332,14 @@ class World {
   As as_;
   Clock::time_point deadline_;
   Placement placement_;
-  Exchange exchange_;
+  std::shared_ptr<Exchange> exchange_;
   std::vector<Outcome> outcomes_;
   std::vector<Stream> streams_;
   std::vector<Child> children_;
 };
 
-// Runs body once per rank and returns how each ended, in rank order. The body reports by Rank::report or by throwing:
-// doctest's macros do not work in another process. Only processes can be placed elsewhere.
+// Runs body once for each of `size` ranks and returns how each ended, in rank order. The body reports by Rank::report
+// or by throwing: doctest's macros do not work in another process. Only processes can be placed elsewhere.
 inline std::vector<Outcome> run_ranks(int size, As as, std::chrono::milliseconds deadline,
                                       const std::function<void(Rank&)>& body, Placement placement = {}) {
   return World(size, as, deadline, std::move(placement)).run(body);

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <map>
 
+#include "base/log.hpp"
 #include "tools/conformance/hosts.hpp"
 
 namespace ddprun::conformance {
@@ -59,20 +60,23 @@ class WorldRun {
       : cases_(cases), first_(first), size_(size), world_(world_name(settings, size, as)) {
     const milliseconds deadline{(last - first + 1) * kCaseSeconds * 1000};
     const auto body = [&](testing::Rank& rank) {
+      if (first > 0 && !settings.verbose) log::set_level(log::Level::warning);
       {
         Context context(settings, rank);
         for (std::size_t i = first; i < last; ++i) context.run(i, cases[i].body);
       }
       alarm(kCaseSeconds);  // time for leaving the world
     };
-    const auto placement = settings.hosts ? settings.hosts->placement(settings.per_host) : testing::Placement();
-    outcomes_ = testing::run_ranks(size, as, deadline, body, placement);
+    const auto placement = settings.job     ? settings.job->placement()
+                           : settings.hosts ? settings.hosts->placement(settings.per_host)
+                                            : testing::Placement();
+    outcomes_ = testing::run_ranks(settings.job ? settings.job->ranks_here() : size, as, deadline, body, placement);
     std::vector<pid_t> pids;
-    for (const auto& outcome : outcomes_) {
-      reported_.push_back(reports_by(outcome));
-      pids.push_back(outcome.pid);
-    }
+    for (const auto& outcome : outcomes_) pids.push_back(outcome.pid);
+    if (settings.job) outcomes_ = settings.job->gather(outcomes_);
     left_ = leftovers.found(pids);
+    if (settings.job) left_ = settings.job->gather(left_);
+    for (const auto& outcome : outcomes_) reported_.push_back(reports_by(outcome));
   }
 
   // The number of cases with a verdict: up to and including the one that a rank did not survive.
@@ -162,6 +166,7 @@ std::string world_name(const Settings& settings, int size, As as) {
   if (settings.hosts) {
     return "world " + std::to_string(size / settings.per_host) + "x" + std::to_string(settings.per_host) + " hosts";
   }
+  if (settings.job) return "world " + std::to_string(size) + " on " + settings.job->text();
   return "world " + std::to_string(size) + " " + testing::name_of(as);
 }
 

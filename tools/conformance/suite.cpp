@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/log.hpp"
 #include "tools/conformance/arithmetic.hpp"
 
 namespace ddprun::conformance {
@@ -46,6 +47,7 @@ std::unique_ptr<CommBackend> Context::join(const JoinAs& how) {
   options.deterministic = how.deterministic;
   options.abort_flag = how.abort_flag;
   if (settings_.hosts) options.address = settings_.hosts->address(rank() / settings_.per_host);
+  if (settings_.job) options.address = settings_.job->address();
   options.options = settings_.options;
   options.options.insert(how.extra.begin(), how.extra.end());
   options.allgather = [&](std::string_view mine) {
@@ -56,7 +58,9 @@ std::unique_ptr<CommBackend> Context::join(const JoinAs& how) {
     for (int peer = 0; peer < size(); ++peer) values.push_back(all.substr(peer * mine.size(), mine.size()));
     return values;
   };
-  return comm::join(*settings_.plugin.table, options);
+  auto backend = comm::join(*settings_.plugin.table, options);
+  if (!settings_.verbose) log::set_level(log::Level::warning);
+  return backend;
 }
 
 void Context::fail(const std::string& text) {

@@ -15,6 +15,7 @@
 #include "ddprun/comm_backend.hpp"
 #include "plugin/registry.hpp"
 #include "tools/conformance/hosts.hpp"
+#include "tools/conformance/job.hpp"
 #include "tools/conformance/place.hpp"
 #include "tools/conformance/ranks.hpp"
 
@@ -31,7 +32,9 @@ struct Settings {
   std::vector<int> devices;                     // GPU of each rank; one: for all; empty: rank i uses GPU i
   std::shared_ptr<const testing::Hosts> hosts;  // of the ranks, which are processes; null: this one
   int per_host = 1;                             // ranks on each of them
+  std::shared_ptr<Job> job;                     // of several processes, which divide the ranks; null: this one
   bool large = false;                           // every dtype and op at the large count too
+  bool verbose = false;                         // print all that the plugin logs, not only that of a world's first join
   milliseconds deadline{20'000};                // of a collective that should succeed
   milliseconds fault_deadline{1'000};           // of a collective that should time out
   milliseconds slack{3'000};                    // for a loaded machine, added to each limit of the contract

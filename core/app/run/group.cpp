@@ -2,11 +2,9 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
-#include <sstream>
 #include <thread>
 
 #include "app/run/torch_facts.hpp"
@@ -18,7 +16,7 @@
 #include "comm/single_process_backend.hpp"
 #include "console/program.hpp"
 #include "ddprun/error.hpp"
-#include "launch/net/secret.hpp"
+#include "launch/identity.hpp"
 #include "launch/signal_thread.hpp"
 #include "launch/tcp_store.hpp"
 #include "train/reduce/staged_backend.hpp"
@@ -37,34 +35,11 @@ std::string identity(const Assembly& assembly) {
   return text + config::shared_toml(assembly.experiment());
 }
 
-// `[optimizer] "lr = 0.1" and "lr = 0.2"`: the first different lines, with their table.
-std::string first_difference(const std::string& a, const std::string& b) {
-  std::istringstream left(a), right(b);
-  std::string line_a, line_b, table;
-  while (true) {
-    const bool more_a = static_cast<bool>(std::getline(left, line_a));
-    const bool more_b = static_cast<bool>(std::getline(right, line_b));
-    if (!more_a && !more_b) return {};
-    if (!more_a) line_a = "nothing";
-    if (!more_b) line_b = "nothing";
-    if (line_a != line_b) return table + "\"" + line_a + "\" and \"" + line_b + "\"";
-    if (line_a.starts_with('[')) table = line_a + " ";
-  }
-}
-
 void compare_identities(const Assembly& assembly, launch::Store& store, const launch::World& world,
                         std::chrono::milliseconds timeout) {
-  const std::string mine = identity(assembly);
-  const auto digests = store.allgather("identity", world.rank, world.size, launch::digest(mine), timeout);
-  const auto other = std::find_if(digests.begin(), digests.end(), [&](const auto& each) { return each != digests[0]; });
-  if (other == digests.end()) return;
-  // Only now the texts travel: those of rank 0 and of the first rank that differs.
-  const auto rank = static_cast<int>(other - digests.begin());
-  if (world.rank == 0 || world.rank == rank) store.set("identity of " + std::to_string(world.rank), mine);
-  const auto text_of = [&](int which) { return store.get("identity of " + std::to_string(which), timeout); };
-  throw Error(ExitCode::rendezvous, "rank 0 and rank " + std::to_string(rank) + " do not run the same experiment: " +
-                                        first_difference(text_of(0), text_of(rank)) +
-                                        "; start all ranks with the same config and program");
+  launch::compare_identities(
+      store, world.rank, world.size, identity(assembly), timeout,
+      {.differ = "do not run the same experiment", .advice = "start all ranks with the same config and program"});
 }
 
 void join_backend(const Assembly& assembly, const launch::World& world, Group& group) {

@@ -143,6 +143,18 @@ TEST_CASE("hosts that would measure different things are refused") {
   }
 }
 
+TEST_CASE("hosts with different options of a backend are refused; each has an interface of its own") {
+  const auto refused = start_two([](int node) -> Words { return {"--option", "chunk=" + std::to_string(node)}; });
+  for (const auto& result : refused) {
+    CHECK(result.code == 4);
+    CHECK_MESSAGE(contains(result.err, " --option chunk=1\", and rank 0 \""), result.err);
+  }
+  const auto results = start_two([](int node) -> Words {
+    return node == 0 ? Words{"--option", "interface=lo"} : Words{};
+  });
+  for (const auto& result : results) CHECK_MESSAGE(result.code == 0, result.err);
+}
+
 TEST_CASE("a backend that fails is named, with the exit code of the backend, on all hosts") {
   const auto results = start_two([](int) -> Words { return {"--option", "nonsense=1"}; });
   for (const auto& result : results) {

@@ -55,7 +55,9 @@ TEST_CASE("what must be equal on all hosts: all that changes the calls, and not 
   CHECK(differs([](Request& r) { r.algorithms = {"slots"}; }));
   CHECK(differs([](Request& r) { r.backends = {"good", "off_by_one"}; }));
   CHECK_FALSE(differs([](Request& r) { r.json = "file"; }));
-  CHECK_FALSE(differs([](Request& r) { r.options = {"interface=lo"}; }));
+  CHECK(differs([](Request& r) { r.options = {"chunk=1"}; }));
+  CHECK(differs([](Request& r) { r.options = {"good.chunk=1"}; }));
+  CHECK_FALSE(differs([](Request& r) { r.options = {"interface=lo", "devices=eth0"}; }));
 }
 
 TEST_CASE("names are those of nccl-tests, or PyTorch's") {

@@ -1,0 +1,190 @@
+#include "tools/conformance/job.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "console/program.hpp"
+#include "ddprun/error.hpp"
+#include "launch/identity.hpp"
+#include "launch/meeting.hpp"
+#include "launch/net/net_store.hpp"
+#include "launch/route.hpp"
+#include "tools/conformance/suite.hpp"
+
+namespace ddprun::conformance {
+namespace {
+
+using nlohmann::json;
+
+constexpr milliseconds kMeeting{30'000};
+constexpr milliseconds kOutcomes{2 * kCaseSeconds * 1000};  // between the first and the last process with its outcomes
+constexpr milliseconds kLook{100};                          // between two questions whether a rank is gone
+
+// Each rank has a connection of its own to the store, made after the fork.
+class StoreExchange : public testing::Exchange {
+ public:
+  StoreExchange(launch::StoreAddress at, int size, int world)
+      : at_(std::move(at)), size_(size), name_("world " + std::to_string(world) + " ") {}
+
+  void allgather(int channel, int rank, uint32_t round, const void* send, std::size_t bytes, void* recv,
+                 Clock::time_point deadline) override {
+    const std::string key = name_ + std::to_string(channel) + " " + std::to_string(round) + "/";
+    store().set(key + std::to_string(rank), {static_cast<const char*>(send), bytes});
+    for (int peer = 0; peer < size_; ++peer) {
+      const std::string theirs = await(key + std::to_string(peer), peer, deadline);
+      if (theirs.size() != bytes) {
+        throw std::runtime_error("exchange: rank " + std::to_string(rank) + " has " + std::to_string(bytes) +
+                                 " bytes, rank " + std::to_string(peer) + " has " + std::to_string(theirs.size()));
+      }
+      if (bytes > 0) theirs.copy(static_cast<char*>(recv) + static_cast<std::size_t>(peer) * bytes, bytes);
+    }
+  }
+
+  void give_up() override {
+    try {
+      store().set(name_ + "gone", "");
+    } catch (const Error&) {
+      // It is known already; or the store is lost, which ends the job.
+    }
+  }
+
+ private:
+  // Rank and parent do not share it: both call this only after the fork.
+  launch::Store& store() {
+    const std::lock_guard lock(mutex_);
+    if (!store_) store_ = launch::net_store(at_, kMeeting);
+    return *store_;
+  }
+
+  std::optional<std::string> look(const std::string& key, milliseconds limit) {
+    try {
+      return store().get(key, limit);
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::rendezvous) throw;
+      return std::nullopt;
+    }
+  }
+
+  std::string await(const std::string& key, int peer, Clock::time_point deadline) {
+    while (true) {
+      if (auto value = look(key, kLook)) return *value;
+      const std::string who = "rank " + std::to_string(peer);
+      if (look(name_ + "gone", milliseconds(0))) {
+        throw std::runtime_error("exchange: gave up waiting for " + who + ": a rank is gone");
+      }
+      if (Clock::now() > deadline) throw std::runtime_error("exchange: " + who + " did not come");
+    }
+  }
+
+  const launch::StoreAddress at_;
+  const int size_;
+  const std::string name_;
+  std::mutex mutex_;
+  std::unique_ptr<launch::Store> store_;
+};
+
+}  // namespace
+
+std::shared_ptr<Job> Job::find(const console::NodeOptions& options) {
+  console::use_local_rank(options);
+  const auto world = console::discover(options, std::nullopt);
+  if (world ? world->size == 1 : options.nnodes.value_or(1) == 1) return nullptr;
+  auto job = std::make_shared<Job>();
+  job->options_ = options;
+  job->world_ = world;
+  return job;
+}
+
+// The ranks connect to `store_` themselves, so its address must be known.
+void Job::open_store() {
+  if (world_) {
+    world_->insecure = options_.insecure;
+    index_ = world_->rank;
+    count_ = world_->size;
+    meeting_ = launch::open_store(*world_, kMeeting);
+    address_ = world_->address;
+    const bool one_host = world_->local_size == world_->size;
+    at_.host = one_host ? "127.0.0.1" : world_->master_addr;
+    if (!one_host) at_.secret = launch::required_secret(at_.host, options_.insecure);
+    if (index_ == 0) {
+      store_ = launch::hosted_store(at_, kMeeting);
+      meeting_->set("port", std::to_string(at_.port));
+    } else {
+      at_.port = std::stoi(meeting_->get("port", kMeeting));
+      store_ = launch::net_store(at_, kMeeting);
+    }
+    return;
+  }
+  const launch::Nodes nodes = console::nodes_of(options_, options_.insecure, kMeeting);
+  index_ = nodes.rank;
+  count_ = nodes.count;
+  ranks_here_ = options_.nproc.value_or(1);
+  at_ = {nodes.master_addr, nodes.master_port, nodes.secret};
+  store_ = index_ == 0 ? launch::hosted_store(at_, kMeeting) : launch::net_store(at_, kMeeting);
+  address_ = launch::address_towards(nodes.master_addr, nodes.master_port);
+}
+
+void Job::meet(const std::string& identity) {
+  open_store();
+  launch::World processes;
+  processes.rank = index_;
+  processes.size = count_;
+  link_ = std::make_unique<launch::RankLink>(at_, processes, kMeeting, [](ExitCode code, const std::string& cause) {
+    std::_Exit(static_cast<int>(console::report_failure(code, cause)));  // its ranks end with it
+  });
+  launch::compare_identities(*store_, index_, count_, identity, kMeeting,
+                             {.process = world_ ? "rank" : "node",
+                              .differ = "do not test the same",
+                              .advice = "start all with the same arguments and version"});
+  const auto ranks = gather_texts(std::to_string(ranks_here_));
+  size_ = 0;
+  for (int process = 0; process < count_; ++process) {
+    if (process == index_) first_rank_ = size_;
+    size_ += std::stoi(ranks[static_cast<std::size_t>(process)]);
+  }
+  if (size_ > 16) throw Error(ExitCode::usage, "conformance: " + std::to_string(size_) + " ranks: expected at most 16");
+}
+
+std::string Job::text() const {
+  return world_ ? "ranks of " + world_->launcher : std::to_string(count_) + " nodes";
+}
+
+testing::Placement Job::placement() {
+  testing::Placement placement;
+  placement.first = first_rank_;
+  placement.world = size_;
+  placement.exchange = std::make_shared<StoreExchange>(at_, size_, ++worlds_);
+  return placement;
+}
+
+std::vector<std::string> Job::gather_texts(const std::string& own) {
+  return store_->allgather("texts " + std::to_string(++gathers_), index_, count_, own, kOutcomes);
+}
+
+std::vector<testing::Outcome> Job::gather(const std::vector<testing::Outcome>& own) {
+  json list = json::array();
+  for (const testing::Outcome& one : own) {
+    list.push_back({one.rank, one.pid, one.end, one.number, one.error, one.left_processes, one.records});
+  }
+  std::vector<testing::Outcome> all;
+  for (const std::string& text : gather_texts(list.dump(-1, ' ', false, json::error_handler_t::replace))) {
+    for (const json& one : json::parse(text)) {
+      all.push_back({one[0], one[1], one[2].get<testing::Outcome::End>(), one[3], one[4], one[5], one[6]});
+    }
+  }
+  return all;
+}
+
+std::vector<std::string> Job::gather(const std::vector<std::string>& own) {
+  std::vector<std::string> all;
+  for (const std::string& text : gather_texts(json(own).dump())) {
+    for (const std::string one : json::parse(text)) {
+      if (std::find(all.begin(), all.end(), one) == all.end())
+        all.push_back(one);  // processes of one host see the same
+    }
+  }
+  return all;
+}
+
+}  // namespace ddprun::conformance

@@ -1,0 +1,67 @@
+// The suite as several processes: one on each node, or one for each rank of another launcher. Each starts the ranks of
+// its node, all know all outcomes, and process 0 prints.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "console/node_options.hpp"
+#include "launch/net/connection.hpp"
+#include "launch/rank_link.hpp"
+#include "launch/store.hpp"
+#include "launch/world.hpp"
+#include "tools/conformance/ranks.hpp"
+
+namespace ddprun::conformance {
+
+// One thread. Its collective functions throw Error(rendezvous) if a process does not come, Error(peer) if process 0 is
+// lost.
+class Job {
+ public:
+  // Null if this process is the only one. Throws as console::discover(). Call it before the first thread.
+  static std::shared_ptr<Job> find(const console::NodeOptions& options);
+
+  // `identity`: what must be equal (launch/identity.hpp). Collective. Throws Error: usage for the node options,
+  // rendezvous.
+  void meet(const std::string& identity);
+
+  bool leads() const { return index_ == 0; }
+  int size() const { return size_; }
+  int ranks_here() const { return ranks_here_; }
+  // The address of this host by which the others reach it; "" if it is not known, or if there is one host.
+  const std::string& address() const { return address_; }
+  std::string text() const;  // "2 nodes"
+
+  // This process has printed or returned its results, and needs the others no longer.
+  void finish() { link_->finish(); }
+
+  // For run_ranks(), of the next world.
+  testing::Placement placement();
+  // Of all ranks, in rank order; of all processes. Collective.
+  std::vector<testing::Outcome> gather(const std::vector<testing::Outcome>& own);
+  std::vector<std::string> gather(const std::vector<std::string>& own);
+
+ private:
+  void open_store();
+  std::vector<std::string> gather_texts(const std::string& own);
+
+  console::NodeOptions options_;
+  std::optional<launch::World> world_;  // none: one process on each node
+  std::unique_ptr<launch::Store> meeting_;
+  std::unique_ptr<launch::Store> store_;  // another one, at a known address
+  launch::StoreAddress at_;
+  std::unique_ptr<launch::RankLink> link_;  // ends this process soon after another one
+  std::string address_;
+  int index_ = 0;
+  int count_ = 1;
+  int first_rank_ = 0;
+  int ranks_here_ = 1;
+  int size_ = 1;
+  int worlds_ = 0;
+  int gathers_ = 0;
+};
+
+}  // namespace ddprun::conformance
