@@ -59,6 +59,12 @@ std::string state_of(const CollectiveCall& call, Progress progress, double time)
   return call.state == "failed" && call.end <= time ? "failed" : "started";
 }
 
+// The end of a call is known to a few milliseconds only.
+std::string duration_text(double seconds) {
+  constexpr double kExact = 0.01;
+  return seconds < kExact ? "< 10 ms" : console::human_time(seconds);
+}
+
 // One row for all ranks whose call is the same and as far.
 void add_rows(console::Table& table, const CollectivesByRank& files, int64_t number, double time) {
   struct Group {
@@ -80,7 +86,7 @@ void add_rows(console::Table& table, const CollectivesByRank& files, int64_t num
     const auto& [what, state] = key;
     const bool begun = !state.empty();
     table.row({std::to_string(number), what, rank_list(group.ranks), begun ? state : "not started",
-               begun ? clock_time(group.start) : "", begun ? console::human_time(group.longest) : ""});
+               begun ? clock_time(group.start) : "", begun ? duration_text(group.longest) : ""});
   }
 }
 

@@ -142,6 +142,13 @@ TEST_CASE("calls that some ranks no longer have are not compared") {
   CHECK(contains(found.text, "the last call of rank 1 was allreduce 20 ("));
 }
 
+TEST_CASE("a duration that the clock does not resolve is no figure") {
+  auto first = rank_file(0, 2, 3), second = rank_file(1, 2, 2);
+  for (auto* file : {&first, &second}) file->calls[1].duration = 0.002;
+  const auto section = collectives_section(files_of({first, second}));
+  CHECK(section.tables[0].table.rows()[1][5] == "< 10 ms");
+}
+
 TEST_CASE("the section shows each rank, and the calls around the divergence") {
   auto waiting = rank_file(0, 3, 8);
   unfinish(waiting.calls.back());
