@@ -15,7 +15,7 @@ namespace ddprun::launch {
 std::string core_mask();
 
 // A rank's part of the cores: those of its mask, divided by the ranks whose masks overlap with it. `masks` are those of
-// all ranks of its host, `mine` the index of its own. At least 1. Pure.
+// all ranks of its host, `mine` the index of its own. At least 1; 0 if its own mask is not known. Pure.
 int cores_of_rank(const std::vector<std::string>& masks, std::size_t mine);
 
 // Sets world.cores, after locate(). Collective. Throws as Store::get.

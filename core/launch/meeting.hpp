@@ -24,8 +24,9 @@ void find_place(World& world, Store& store, std::chrono::milliseconds timeout);
 // A store that this process hosts at address.host, for as long as it lives; address.port 0 is replaced by a free one.
 std::unique_ptr<Store> hosted_store(StoreAddress& address, std::chrono::milliseconds timeout);
 
-// The secret for a rendezvous at `host`: that of the environment. Throws Error(rendezvous) if there is none and other
-// hosts can reach it, unless `insecure`.
+// The secret for a rendezvous at `host`: that of the environment; without one, a known one if `insecure`. Empty if
+// `host` means the loopback interface here: then no other host may come. Throws Error(rendezvous) if there is none and
+// other hosts can reach `host`.
 Secret required_secret(const std::string& host, bool insecure);
 
 }  // namespace ddprun::launch

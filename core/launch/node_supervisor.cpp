@@ -110,9 +110,9 @@ class Supervisor {
     if (peers_ == nullptr) return;
     peers_->announce_ends(own_ends());
     std::optional<Clock::time_point> limit;
-    while (!peers_->have_ended() && !(limit && Clock::now() >= *limit)) {
+    while (peers_->connected() && !peers_->have_ended() && !(limit && Clock::now() >= *limit)) {
       turn(signals, reports);
-      if (failing_ && !limit) limit = Clock::now() + kVerdictLimit;
+      if ((failing_ || ranks_->killed()) && !limit) limit = Clock::now() + kVerdictLimit;
     }
   }
 
@@ -128,7 +128,7 @@ class Supervisor {
         if (*pipe) entries.push_back({pipe->get(), POLLIN, 0});
       }
     }
-    if (peers_ != nullptr) entries.push_back({peers_->fd(), POLLIN, 0});
+    if (peers_ != nullptr && peers_->connected()) entries.push_back({peers_->fd(), POLLIN, 0});
     ::poll(entries.data(), entries.size(), poll_timeout(reports));
 
     hear_peers();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ddprun/error.hpp"
 #include "launch/first_cause.hpp"
 #include "launch/net/node_link.hpp"
 #include "launch/stall_watch.hpp"
@@ -19,7 +20,7 @@ struct NodeInfo {
   int program_port = 0;  // node 0: a port for MASTER_PORT of programs that are not ddprun; else 0
 
   std::string encode() const;
-  static NodeInfo decode(const std::string& text);  // throws std::out_of_range
+  static NodeInfo decode(const std::string& text);  // throws std::out_of_range, also for an impossible nproc
 };
 
 // Single-threaded; made for the supervisor's poll loop.
@@ -27,7 +28,7 @@ class Peers {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Joins the other nodes. Throws as NodeLink.
+  // Joins the other nodes. Throws as NodeLink, and Error(rendezvous) if a node is of another version.
   Peers(const StoreAddress& address, int node, int nodes, const NodeInfo& info, std::chrono::milliseconds timeout);
   ~Peers();  // leaves in order
 
@@ -61,6 +62,8 @@ class Peers {
   void announce_failing();
   void announce_stop(int signal);
   void announce_ends(const std::vector<RankEnd>& ends);
+  // This launcher itself has failed: its error is the end of its first rank.
+  void fail(const Error& error);
 
  private:
   struct Node {
@@ -71,6 +74,7 @@ class Peers {
 
   int first_rank(int node) const;
   void read(const NodeEvent& event);
+  void lose(int node, bool silent);
 
   const int node_;
   NodeLink link_;

@@ -121,7 +121,13 @@ void RankLink::watch_progress(Clock::time_point now) {
   std::vector<RankPlace> places{{0, host_name(), own}};
   const auto others = peers_.places();
   places.insert(places.end(), others.begin(), others.end());
-  for (const std::string& line : stalls_.look(places, now)) log::info(line);
+  const std::vector<std::string> lines = stalls_.look(places, now);
+  // Nobody may read stderr at present. That must not stop this thread: the others would take this rank as lost.
+  const bool is_free = !printed_.valid() || printed_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  if (lines.empty() || !is_free) return;
+  printed_ = std::async(std::launch::async, [lines] {
+    for (const std::string& line : lines) log::info(line);
+  });
 }
 
 RankEnd RankLink::own_end(const Error& error) const {

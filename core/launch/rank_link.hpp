@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -69,6 +70,7 @@ class RankLink {
   std::condition_variable heard_;
   Peers peers_;
   StallWatch stalls_;
+  std::future<void> printed_;  // the last lines about stalls
   Clock::time_point next_look_{};
   std::optional<Clock::time_point> failing_since_;
   bool has_ended_ = false;  // finish() or failed() was called

@@ -24,10 +24,14 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLook{1000};  // between two questions whether a part has failed
 // How long process 0 waits for the end of another part after that of its own: longer than run_process() needs to kill.
 constexpr milliseconds kEnds = kGrace + kLook + milliseconds(10000);
-constexpr milliseconds kHear{5000};  // until every process that is alive has heard of a failure
+constexpr milliseconds kHear{5000};  // until every process that is alive has heard of a failure, all together
 constexpr milliseconds kLeave{5000};
 // Between two runs. A process 0 that has ended is noticed at once.
 constexpr milliseconds kNextRun = std::chrono::hours(24 * 365);
+
+milliseconds since(Clock::time_point begin) {
+  return std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
+}
 
 bool is_good(const ProcessEnd& end) {
   return end.ending == Ending::exited && end.code == 0;
@@ -193,11 +197,12 @@ void Agents::collect(RunEnd& end) {
   announce(end.process, text_of(end.process, end.log), end.log);
   std::vector<json> parts;
   std::vector<launch::RankEnd> ends;
+  const auto begin = Clock::now();
   for (int index = 0; index < count_; ++index) {
     json part;
     try {
-      if (!is_good(end.process)) store_->get(key("heard", index), kHear);
-      part = json::parse(store_->get(key("end", index), kEnds));
+      if (!is_good(end.process)) store_->get(key("heard", index), kHear - since(begin));
+      part = json::parse(store_->get(key("end", index), kEnds - since(begin)));
     } catch (const Error& error) {
       if (error.code() != ExitCode::rendezvous) throw;
       part = {

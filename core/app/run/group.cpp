@@ -87,6 +87,11 @@ Meeting meet(launch::World& world, std::chrono::milliseconds timeout) {
   Meeting meeting{launch::open_any_store(world, timeout), nullptr};
   if (meeting.store == nullptr || world.is_own()) return meeting;
   const auto exit = [](ExitCode code, const std::string& cause) {
+    // It ends this rank even if nobody reads stderr.
+    std::thread([code] {
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      std::_Exit(static_cast<int>(code));
+    }).detach();
     // This rank hangs, so its last collectives tell most: CollectivesFile writes them on this signal.
     ::sigqueue(::getpid(), SIGUSR2, {.sival_int = launch::kJobFails});
     std::this_thread::sleep_for(std::chrono::milliseconds(100));

@@ -18,8 +18,9 @@ bool is_local(const std::string& host);
 
 // The addresses on which the process at `host`, this one, listens for the others: those of `host`. If the name means
 // the loopback interface here, as Debian's 127.0.1.1 does, also the address of the only other interface that is up,
-// because the name means that address on other hosts. Throws Error(rendezvous) if `host` is not this host.
-std::vector<std::string> listening_addresses(const std::string& host);
+// because the name means that address on other hosts; not if only processes of this host may come. Throws
+// Error(rendezvous) if `host` is not this host.
+std::vector<std::string> listening_addresses(const std::string& host, bool only_this_host = false);
 
 // A port of the first of listening_addresses(host) on which no process listens now. Throws Error(rendezvous).
 int free_port(const std::string& host);

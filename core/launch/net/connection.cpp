@@ -26,7 +26,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kAttempt{1000};  // then connect again: a packet filter may drop packets silently
 constexpr milliseconds kPause{20};
-constexpr milliseconds kGreeting{2000};
+constexpr milliseconds kGreeting{6000};
 
 int until(Clock::time_point deadline) {
   const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
