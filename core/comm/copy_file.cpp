@@ -26,7 +26,7 @@ void broadcast(CommBackend& backend, int root, void* bytes, std::size_t count, m
 
 struct Head {
   uint64_t size = 0;
-  int64_t error = 0;  // errno: the file cannot be read
+  int64_t error = 0;  // the errno if the file cannot be read, otherwise 0
 };
 
 Head head_of(const std::string& path, std::ifstream& file) {

@@ -13,7 +13,7 @@
 
 namespace ddprun::launch {
 
-// What the nodes pass to each other when they meet.
+// What each node sends to the others when they meet.
 struct NodeInfo {
   std::string host;
   int nproc = 1;
@@ -23,7 +23,7 @@ struct NodeInfo {
   static NodeInfo decode(const std::string& text);  // throws std::out_of_range, also for an impossible nproc
 };
 
-// Single-threaded; made for the supervisor's poll loop.
+// Single-threaded, for the supervisor's poll loop.
 class Peers {
  public:
   using Clock = std::chrono::steady_clock;
@@ -46,17 +46,17 @@ class Peers {
   Clock::time_point turn();
 
   bool failing() const { return failing_; }  // a rank of another node has failed, or a node is lost
-  std::optional<int> stop_signal() const { return stop_signal_; }  // another node was asked to stop, by this signal
+  std::optional<int> stop_signal() const { return stop_signal_; }  // the signal that asked another node to stop
   // Whether every other node has sent how its ranks ended, or is lost.
   bool have_ended() const;
-  // Whether the store's server has passed on what announce_ends() said.
+  // Whether the store's server has passed on the message of announce_ends().
   bool has_announced_ends() const { return states_[static_cast<std::size_t>(node_)].ended; }
   // How the ranks of the other nodes ended, with times on this host's clock.
   std::vector<RankEnd> ends() const;
 
-  // Reports where the ranks of this node are, in the order of their local ranks, to node 0.
+  // Reports the progress of this node's ranks to node 0, in the order of their local ranks.
   void report_progress(const std::vector<Progress>& ranks);
-  // On node 0: where the ranks of the other nodes are, as far as is known.
+  // On node 0: the last reported progress of the other nodes' ranks. Empty on other nodes.
   std::vector<RankPlace> places() const;
 
   void announce_failing();

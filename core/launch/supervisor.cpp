@@ -10,7 +10,7 @@
 namespace ddprun::launch {
 namespace {
 
-// The other codes would come again: an error of the config, a plugin or the rendezvous, or a request to stop.
+// Other failures would come again: of the config, a plugin or the rendezvous. A stop is no failure.
 bool may_restart(const Verdict& verdict) {
   return !verdict.stopped && (verdict.code == ExitCode::failure || verdict.code == ExitCode::peer);
 }

@@ -22,9 +22,9 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLook{1000};  // between two questions whether a part has failed
-// How long process 0 waits for the end of another part after that of its own: longer than run_process() needs to kill.
+// How long process 0 waits for another part after its part has ended: longer than run_process() needs to kill a child.
 constexpr milliseconds kEnds = kGrace + kLook + milliseconds(10000);
-constexpr milliseconds kHear{5000};  // until every process that is alive has heard of a failure, all together
+constexpr milliseconds kHear{5000};  // until every running process has heard of a failure
 constexpr milliseconds kLeave{5000};
 // Between two runs. A process 0 that has ended is noticed at once.
 constexpr milliseconds kNextRun = std::chrono::hours(24 * 365);
@@ -171,7 +171,7 @@ bool Agents::failed() {
   }
 }
 
-// Process 0 then knows that this process is alive.
+// Reports to process 0 that this process runs, and has heard of the failure.
 void Agents::hear() {
   if (heard_ == leg_) return;
   heard_ = leg_;

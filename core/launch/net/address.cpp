@@ -80,9 +80,10 @@ std::vector<std::string> listening_addresses(const std::string& host, bool only_
     if (is_loopback(address) || is_own(address)) add(address);
   }
   if (found.empty()) {
-    throw Error(ExitCode::rendezvous, "the master " + host + " is " + addresses.front() +
-                                          ", which is no address of this host, where the first rank is; it has " +
-                                          list_of(interfaces));
+    throw Error(ExitCode::rendezvous,
+                "the master " + host + " is " + addresses.front() +
+                    ", which is no address of this host, where the first rank is; this host has " +
+                    list_of(interfaces));
   }
   if (!is_loopback(found.front()) || only_this_host) return found;
   try {

@@ -33,8 +33,8 @@ std::string peer_address(int socket) {
   return numeric_address(reinterpret_cast<const sockaddr*>(&peer));
 }
 
-// The time since the peer's kernel has answered; 0 if it has been asked less than `questions` times since then, by
-// keep-alive probes or by data sent again.
+// The time since the peer's kernel last answered; 0 if this kernel has since then sent fewer than `questions` packets
+// that ask for an answer: keep-alive probes, or data again.
 milliseconds silence_of(int socket, int questions) {
   tcp_info info = {};
   socklen_t size = sizeof info;

@@ -56,7 +56,8 @@ TEST_CASE("wrong arguments and a file that cannot be written are one line each")
 }
 
 TEST_CASE("--peers outside a job, and its options without it, are one line each") {
-  CHECK(contains(doctor({"--peers"}).err, "--peers tests between the hosts of a job: give --nnodes on each host, or"));
+  CHECK(contains(doctor({"--peers"}).err,
+                 "--peers tests the network between the hosts of a job: give --nnodes on each host, or"));
   CHECK(doctor({"--peers"}).code == 2);
   CHECK(doctor({"--port", "1"}).err == "ddprun: --port requires --peers; see ddprun doctor --help\n");
   const auto other = doctor({"--peers"}, {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=192.0.2.1", "MASTER_PORT=1"});

@@ -119,10 +119,10 @@ TEST_CASE("ranks are compared at the time of the first file, so that a running j
 TEST_CASE("files of different requests are pointed out") {
   auto early = rank_file(0, 2, 9);
   early.written = 96;
-  CHECK_FALSE(contains(collectives_line(files_of({early, rank_file(1, 2, 9)})), "written over"));
+  CHECK_FALSE(contains(collectives_line(files_of({early, rank_file(1, 2, 9)})), "apart"));
   early.written = 40;
   CHECK(contains(collectives_line(files_of({early, rank_file(1, 2, 9)})),
-                 ". The files were written over 1 min 00 s: some may be of an earlier SIGUSR2."));
+                 ". The files were written 1 min 00 s apart: some may be from an earlier SIGUSR2."));
 }
 
 TEST_CASE("calls that some ranks no longer have are not compared") {
