@@ -12,8 +12,8 @@
 
 namespace ddprun::host {
 
-// Makes the kernel send a keep-alive probe every second on an idle connection. The kernel itself ends the connection
-// only after ten probes without an answer.
+// Makes the kernel send a keep-alive probe every second on an idle connection, unless keep-alive is on already. The
+// kernel itself ends the connection only after ten probes without an answer.
 void ask_every_second(int socket) noexcept;
 
 // One thread at a time, except where a comment says "any thread".
@@ -22,8 +22,8 @@ class Silence {
   // Collective, with the host's allgather: the addresses of all hosts. Throws CommError.
   Silence(const Host& host, const std::vector<Place>& places);
 
-  // Finds the TCP connections of this process to the other hosts. Call it when they are made. Each needs
-  // ask_every_second(), or the equal settings of a library.
+  // Finds the TCP connections of this process to the other hosts, and calls ask_every_second() for each. Call it when
+  // they are made.
   void find_connections();
 
   // The ranks, ascending, on hosts from which nothing has come on any connection for 3.5 s, although the kernel has
