@@ -39,8 +39,9 @@ TEST_CASE("every group is in the table and in the JSON") {
 TEST_CASE("the exit code is 1 if and only if there is an error") {
   const Tree empty;
   const auto fine = doctor({"--json", "-"}, {"DDPRUN_PLUGIN_PATH=" + empty.root(), "MASTER_PORT=29500"});
+  const auto report = nlohmann::json::parse(fine.out);
   bool error = false;
-  for (const auto& one : nlohmann::json::parse(fine.out).at("findings")) error = error || one.at("state") == "error";
+  for (const auto& one : report.at("findings")) error = error || one.at("state") == "error";
   CHECK(fine.code == (error ? 1 : 0));
   const auto wrong = doctor({}, {"MASTER_PORT=a port"});
   CHECK(wrong.code == 1);
