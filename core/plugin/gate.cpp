@@ -1,8 +1,11 @@
 #include "plugin/gate.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <initializer_list>
+#include <sstream>
 #include <utility>
+#include <vector>
 
 #include "ddprun/error.hpp"
 
@@ -17,10 +20,7 @@ constexpr uint32_t kDatasetSize = offsetof(ddprun_dataset_plugin, close) + sizeo
 // The fields that are the same in every version: struct_size and abi.
 constexpr uint32_t kHeadSize = 2 * sizeof(uint32_t);
 constexpr int kHighestProbedAbi = 32;
-
-[[noreturn]] void refuse(const File& file, const std::string& why) {
-  throw Error(ExitCode::plugin, std::string(name_of(file.kind)) + " plugin " + file.path.string() + ": " + why);
-}
+constexpr uint64_t kKnownCapabilities = (DDPRUN_CAP_REDUCE_SCATTER << 1) - 1;  // it is the last one
 
 [[noreturn]] void refuse_abi(const File& file, uint32_t theirs, uint32_t ours) {
   refuse(file, "wrong ABI: the plugin has version " + std::to_string(theirs) + ", this ddprun takes version " +
@@ -70,8 +70,55 @@ void require_name(const File& file, const std::string& name) {
          "wrong name: the plugin calls itself \"" + name + "\", its file \"" + file.name + "\"; rename one of the two");
 }
 
+// "0x300": the bits that this version does not know.
+std::string unknown_bits(uint64_t bits, uint64_t known) {
+  std::ostringstream text;
+  if ((bits & ~known) != 0) text << "0x" << std::hex << (bits & ~known);
+  return text.str();
+}
+
+void require_known(const File& file, const std::string& field, uint64_t bits, uint64_t known) {
+  const std::string unknown = unknown_bits(bits, known);
+  if (unknown.empty()) return;
+  refuse(file, "wrong ABI: " + field + " has bits that this ddprun does not know: " + unknown +
+                   "; remove them, or install a newer ddprun");
+}
+
+void require_capabilities(const File& file, const ddprun_comm_plugin& table) {
+  const auto has = [&](uint64_t bit) { return (table.capabilities & bit) != 0; };
+  require_known(file, "capabilities", table.capabilities, kKnownCapabilities);
+  if (!has(DDPRUN_CAP_HOST | DDPRUN_CAP_CUDA)) {
+    refuse(file, "incomplete: capabilities has neither DDPRUN_CAP_HOST nor DDPRUN_CAP_CUDA");
+  }
+  if (has(DDPRUN_CAP_BLOCKING) && has(DDPRUN_CAP_STREAM_ORDERED)) {
+    refuse(file, "contradiction: capabilities has both DDPRUN_CAP_BLOCKING and DDPRUN_CAP_STREAM_ORDERED");
+  }
+  if (has(DDPRUN_CAP_CAPTURE) && !has(DDPRUN_CAP_STREAM_ORDERED)) {
+    refuse(file, "incomplete: capabilities has DDPRUN_CAP_CAPTURE without DDPRUN_CAP_STREAM_ORDERED");
+  }
+}
+
+void require_algorithm(const File& file, const ddprun_comm_algorithm& algorithm, const std::string& which,
+                       const std::vector<std::string>& before) {
+  if (algorithm.name == nullptr) refuse(file, "incomplete: the name of " + which + " is null");
+  const std::string name = algorithm.name;
+  if (name.empty()) refuse(file, "incomplete: the name of " + which + " is empty");
+  if (name == "auto") refuse(file, "wrong name: " + which + " is \"auto\", which means that the plugin chooses");
+  if (std::find(before.begin(), before.end(), name) != before.end()) {
+    refuse(file, "wrong name: " + which + " is \"" + name + "\" again");
+  }
+  const std::string of = which + " (" + name + ")";
+  if (algorithm.dtypes == 0) refuse(file, "incomplete: " + of + " has no dtypes");
+  if (algorithm.ops == 0) refuse(file, "incomplete: " + of + " has no ops");
+  require_known(file, "dtypes of " + of, algorithm.dtypes, (1u << DDPRUN_DTYPE_COUNT) - 1);
+  require_known(file, "ops of " + of, algorithm.ops, (1u << DDPRUN_OP_COUNT) - 1);
+  require_known(file, "memory of " + of, algorithm.memory,
+                1u << DDPRUN_HOST | 1u << DDPRUN_CUDA | 1u << DDPRUN_FROM_ALLOC);
+}
+
 void require_algorithms(const File& file, const ddprun_comm_plugin& table) {
   if (table.algorithm_count == 0) refuse(file, "incomplete: it declares no algorithm");
+  std::vector<std::string> names;
   const auto* at = reinterpret_cast<const std::byte*>(table.algorithms);
   for (uint32_t i = 0; i < table.algorithm_count; ++i) {
     const auto& algorithm = *reinterpret_cast<const ddprun_comm_algorithm*>(at);
@@ -81,7 +128,8 @@ void require_algorithms(const File& file, const ddprun_comm_plugin& table) {
                        std::to_string(table.abi) + " has " + std::to_string(kAlgorithmSize) +
                        "; rebuild the plugin with this ddprun's headers");
     }
-    if (algorithm.name == nullptr) refuse(file, "incomplete: the name of " + which + " is null");
+    require_algorithm(file, algorithm, which, names);
+    names.emplace_back(algorithm.name);
     at += algorithm.struct_size;
   }
 }
@@ -123,6 +171,7 @@ const ddprun_comm_plugin* comm_table(const File& file, const Library& library) {
                      {"wait", table->wait != nullptr},
                      {"abort", table->abort != nullptr},
                      {"last_error", table->last_error != nullptr}});
+  require_capabilities(file, *table);
   require_optional(file, *table);
   require_name(file, table->name);
   require_algorithms(file, *table);

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "ddprun/error.hpp"
+#include "plugin/probe.hpp"
 
 namespace ddprun::plugin {
 namespace {
@@ -23,9 +24,18 @@ dll::load_mode::type mode_for(Kind kind) {
   return DDPRUN_DEEPBIND && kind != Kind::model ? mode | dll::load_mode::rtld_deepbind : mode;
 }
 
+std::unique_ptr<dll::shared_library> load(const File& file, const std::string& path) {
+  boost::dll::fs::error_code error;
+  auto library = std::make_unique<dll::shared_library>();
+  library->load(path, error, mode_for(file.kind));
+  if (!error) return library;
+  const char* const words = ::dlerror();
+  refuse(file, "cannot be loaded: " + (words != nullptr ? words : error.message()));
+}
+
 }  // namespace
 
-Library Library::open(const File& file) {
+Library Library::open(const File& file, const std::function<void(const Library&)>& check) {
   // Never destroyed, so that no static destructor unloads a plugin.
   static auto& mutex = *new std::mutex;
   static auto& opened = *new std::map<std::string, std::unique_ptr<dll::shared_library>>;
@@ -34,15 +44,9 @@ Library Library::open(const File& file) {
   const std::scoped_lock lock(mutex);
   auto& library = opened[path];
   if (library == nullptr) {
-    boost::dll::fs::error_code error;
-    auto fresh = std::make_unique<dll::shared_library>();
-    fresh->load(path, error, mode_for(file.kind));
-    if (error) {
-      const char* const words = ::dlerror();
-      throw Error(ExitCode::plugin, std::string(name_of(file.kind)) + " plugin " + file.path.string() +
-                                        ": cannot be loaded: " + (words != nullptr ? words : error.message()));
-    }
-    library = std::move(fresh);
+    require_complete(file);
+    probe(file, [&] { check(Library(load(file, path).release())); });
+    library = load(file, path);
   }
   return Library(library.get());
 }

@@ -52,8 +52,8 @@ class Registry {
 
   // name is "gloo" or a path (with a '/'). Thread-safe. Throws Error(plugin), with a line of its own for each case: not
   // found (with the searched folders and the plugins there), rejected (everyone can write the file or its folder),
-  // cannot be loaded (with the loader's message), no entry point, wrong ABI (with both versions), incomplete (with the
-  // null field), wrong name.
+  // truncated, refused (in a child process, it crashes or ends that process), cannot be loaded (with the loader's
+  // message), no entry point, wrong ABI (with both versions), incomplete (with the field), wrong name.
   CommPlugin comm(const std::string& name) const;
   // Also rejects a plugin of another Torch version (major.minor.patch) or C++ ABI than the caller passes.
   ModelPlugin model(const std::string& name, const std::string& torch_version, int cxx11_abi) const;

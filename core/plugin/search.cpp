@@ -23,8 +23,7 @@ std::string prefix_of(Kind kind) {
 mode_t mode_of(const File& file, const fs::path& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
-    throw Error(ExitCode::plugin, std::string(name_of(file.kind)) + " plugin " + file.path.string() +
-                                      ": not found: " + path.string() + ": " + std::strerror(errno));
+    refuse(file, "not found: " + path.string() + ": " + std::strerror(errno));
   }
   return status.st_mode;
 }
@@ -34,8 +33,7 @@ void require_private(const File& file, const fs::path& path) {
   // In a sticky folder such as /tmp, other users can add files but cannot replace one.
   const bool sticky_folder = S_ISDIR(mode) && (mode & S_ISVTX) != 0;
   if ((mode & S_IWOTH) == 0 || sticky_folder) return;
-  throw Error(ExitCode::plugin, std::string(name_of(file.kind)) + " plugin " + file.path.string() + ": refused: " +
-                                    path.string() + " can be written by everyone; run chmod o-w " + path.string());
+  refuse(file, "refused: " + path.string() + " can be written by everyone; run chmod o-w " + path.string());
 }
 
 }  // namespace
@@ -116,13 +114,14 @@ File find(Kind kind, const std::string& name, const std::vector<std::string>& fo
                                     did_you_mean(name, names));
 }
 
+void refuse(const File& file, const std::string& why) {
+  throw Error(ExitCode::plugin, std::string(name_of(file.kind)) + " plugin " + file.path.string() + ": " + why);
+}
+
 void require_trusted(const File& file) {
   std::error_code error;
   const fs::path target = fs::canonical(file.path, error);
-  if (error) {
-    throw Error(ExitCode::plugin, std::string(name_of(file.kind)) + " plugin " + file.path.string() +
-                                      ": cannot be loaded: " + error.message());
-  }
+  if (error) refuse(file, "cannot be loaded: " + error.message());
   require_private(file, target);
   require_private(file, target.parent_path());
   if (target != file.path) require_private(file, file.path.parent_path());

@@ -36,6 +36,9 @@ std::string places_of(const std::vector<std::string>& folders);
 // and the nearest name.
 File find(Kind kind, const std::string& name, const std::vector<std::string>& folders);
 
+// Throws Error(plugin): "comm plugin <path>: <why>".
+[[noreturn]] void refuse(const File& file, const std::string& why);
+
 // Throws Error(plugin) if everyone can write the file, a folder that holds it, or a link to it: a plugin's code runs in
 // our process. Group-writable files are accepted, as the owner's choice.
 void require_trusted(const File& file);

@@ -200,6 +200,18 @@ TEST_CASE("a plugin given by a path that does not exist is refused with 3") {
   check_refused(with("\"gloo\"", "\"/nowhere/libx.so\""), 3, {"comm.backend = \"/nowhere/libx.so\": ", "no such file"});
 }
 
+TEST_CASE("a plugin that ends the process when it is loaded is refused with 3, and never looks like a success") {
+  const Workplace place;
+  const std::string plugin = DDPRUN_BINARY_DIR "/tests/fakes/libddprun_comm_exits.so";
+  const std::string config = place.config(with("\"gloo\"", '"' + plugin + '"'));
+  for (const auto& result : {place.run(place.training(config)), place.ddprun({"bench", "--backend", plugin}),
+                             place.ddprun({"conformance", "--plugin", plugin})}) {
+    CHECK(result.code == 3);
+    CHECK_MESSAGE(contains(last_line(result.err), plugin), result.err);
+    CHECK_MESSAGE(contains(last_line(result.err), "the child process ended with exit code 0"), result.err);
+  }
+}
+
 TEST_CASE("missing data files are refused with 2, and the error says which files to put where") {
   check_refused(with("name = \"linear\"\nbatch", "name = \"mnist\"\nroot = \"/nowhere\"\nbatch"), 2,
                 {"exp.toml:13:8: data.root = \"/nowhere\": /nowhere: no such folder; ",

@@ -1,8 +1,15 @@
 /* A plugin in plain C whose table is complete and whose functions do nothing; each build of it breaks one thing, by the
  * FAKE_... definitions of CMakeLists.txt. */
+#include <signal.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "ddprun/plugin/comm_plugin.h"
+
+__attribute__((constructor)) static void start(void) {
+  FAKE_WHEN_LOADED;
+}
 
 static ddprun_status create(const ddprun_comm_host* host, ddprun_comm** out) {
   (void)host;
@@ -40,7 +47,7 @@ static const char* last_error(ddprun_comm* comm) {
 }
 
 static const ddprun_comm_algorithm algorithms[] = {
-    {sizeof(ddprun_comm_algorithm), 1u << DDPRUN_FLOAT32, 1u << DDPRUN_SUM, 0, "none"}};
+    {sizeof(ddprun_comm_algorithm), FAKE_DTYPES, FAKE_OPS, 0, FAKE_ALGORITHM}};
 
 extern const ddprun_comm_plugin FAKE_ENTRY;
 __attribute__((visibility("default"))) const ddprun_comm_plugin FAKE_ENTRY = {

@@ -140,6 +140,57 @@ TEST_CASE("a plugin whose name differs from its file's is refused") {
                                           "rename one of the two"));
 }
 
+TEST_CASE("capabilities that cannot be true are refused with the reason") {
+  const std::string newer = "; remove them, or install a newer ddprun";
+  CHECK(comm_error("no_memory") ==
+        refusal("no_memory", "incomplete: capabilities has neither DDPRUN_CAP_HOST nor DDPRUN_CAP_CUDA"));
+  CHECK(
+      comm_error("unknown_capability") ==
+      refusal("unknown_capability", "wrong ABI: capabilities has bits that this ddprun does not know: 0x300" + newer));
+  CHECK(comm_error("blocking_and_ordered") ==
+        refusal("blocking_and_ordered",
+                "contradiction: capabilities has both DDPRUN_CAP_BLOCKING and DDPRUN_CAP_STREAM_ORDERED"));
+  CHECK(comm_error("capture_only") ==
+        refusal("capture_only", "incomplete: capabilities has DDPRUN_CAP_CAPTURE without DDPRUN_CAP_STREAM_ORDERED"));
+}
+
+TEST_CASE("algorithms that nothing can use are refused with the reason") {
+  const std::string newer = "; remove them, or install a newer ddprun";
+  CHECK(comm_error("auto") ==
+        refusal("auto", "wrong name: algorithms[0] is \"auto\", which means that the plugin chooses"));
+  CHECK(comm_error("no_dtypes") == refusal("no_dtypes", "incomplete: algorithms[0] (none) has no dtypes"));
+  CHECK(comm_error("no_ops") == refusal("no_ops", "incomplete: algorithms[0] (none) has no ops"));
+  CHECK(comm_error("unknown_dtype") ==
+        refusal("unknown_dtype",
+                "wrong ABI: dtypes of algorithms[0] (none) has bits that this ddprun does not know: "
+                "0x100000" +
+                    newer));
+}
+
+TEST_CASE("a library that crashes or ends the process when it is loaded is refused") {
+  const auto loaded = [](const std::string& what) {
+    return "refused: while it was loaded, the child process " + what +
+           "; look at its static constructors and its table";
+  };
+  CHECK(comm_error("crashes") == refusal("crashes", loaded("crashed: Segmentation fault")));
+  CHECK(comm_error("wild_name") == refusal("wild_name", loaded("crashed: Segmentation fault")));
+  CHECK(comm_error("exits") == refusal("exits", loaded("ended with exit code 0")));
+  CHECK(comm_error("quits") == refusal("quits", loaded("ended with exit code 7")));
+}
+
+TEST_CASE("a truncated library is refused with its sizes") {
+  const Copy good("good");
+  const auto whole = fs::file_size(good.path);
+  for (const auto size : {whole / 4, whole / 2}) {
+    fs::resize_file(good.path, size);
+    const std::string error = comm_error("good", good.folder.path().string());
+    CHECK_MESSAGE(error.starts_with("3: comm plugin " + good.path + ": truncated: it has " + std::to_string(size) +
+                                    " of at least "),
+                  error);
+    CHECK(error.ends_with(" bytes; build or copy it again"));
+  }
+}
+
 TEST_CASE("a world-writable file is refused, a group-writable one is not") {
   const Copy good("good");
   ::chmod(good.path.c_str(), 0775);

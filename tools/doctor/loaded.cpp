@@ -9,7 +9,7 @@
 #include "cuda/driver.hpp"
 #include "cuda/nvml.hpp"
 #include "ddprun/error.hpp"
-#include "launch/subprocess.hpp"
+#include "base/subprocess.hpp"
 #include "plugin/gate.hpp"
 #include "plugin/search.hpp"
 #include "tools/doctor/collect.hpp"
@@ -75,7 +75,7 @@ std::vector<Plugin> plugins(const plugin::Registry& registry) {
     plugin.name = file.name;
     plugin.path = file.path.string();
     try {
-      const json about = json::parse(launch::text_from_subprocess([&] { return describe(file); }, kLimit));
+      const json about = json::parse(text_from_subprocess([&] { return describe(file); }, kLimit));
       plugin.version = about.at("version");
       plugin.library = about.at("library");
       plugin.error = about.at("error");
@@ -94,7 +94,7 @@ Gpus gpus(const std::string& root) {
   gpus.hidden = visible != nullptr && (*visible == '\0' || std::string_view(visible) == "-1");
   gpus.driver_version = kernel_driver(root);
   try {
-    const json found = json::parse(launch::text_from_subprocess(describe_gpus, kLimit));
+    const json found = json::parse(text_from_subprocess(describe_gpus, kLimit));
     gpus.cuda = found.at("cuda");
     for (const json& one : found.at("list")) {
       Gpu gpu{.name = one.at("name"), .bus_id = one.at("bus_id"), .memory = one.at("memory"), .in_use = {}};

@@ -14,7 +14,7 @@
 #include <map>
 
 #include "ddprun/error.hpp"
-#include "launch/subprocess.hpp"
+#include "base/subprocess.hpp"
 #include "launch/unique_fd.hpp"
 #include "tools/doctor/collect.hpp"
 #include "tools/doctor/files.hpp"
@@ -148,7 +148,7 @@ Resolved resolve(const std::string& name) {
   Resolved resolved;
   resolved.name = name;
   try {
-    std::istringstream lines(launch::text_from_subprocess([&] { return addresses_of(name); }, kResolverLimit));
+    std::istringstream lines(text_from_subprocess([&] { return addresses_of(name); }, kResolverLimit));
     for (std::string line; std::getline(lines, line);) {
       const bool known =
           std::find(resolved.addresses.begin(), resolved.addresses.end(), line) != resolved.addresses.end();

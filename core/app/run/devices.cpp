@@ -2,7 +2,7 @@
 
 #include "cuda/driver.hpp"
 #include "ddprun/error.hpp"
-#include "launch/subprocess.hpp"
+#include "base/subprocess.hpp"
 #include "train/device/cuda.hpp"
 #include "train/device/streams.hpp"
 
@@ -46,7 +46,7 @@ void check_devices(const config::Loaded& loaded, int ranks) {
   const config::Experiment& experiment = loaded.experiment;
   if (!on_gpus(experiment)) return;
   at_key(loaded, [&] {
-    return launch::run_in_subprocess([&] {
+    return run_in_subprocess([&] {
       for (int rank = 0; rank < ranks; ++rank) gpus_of(experiment, rank, ranks);
       return 0;
     });
@@ -55,7 +55,7 @@ void check_devices(const config::Loaded& loaded, int ranks) {
 
 int gpu_count(const config::Loaded& loaded) {
   return static_cast<int>(at_key(
-      loaded, [] { return launch::run_in_subprocess([] { return static_cast<int64_t>(cuda::gpus().size()); }); }));
+      loaded, [] { return run_in_subprocess([] { return static_cast<int64_t>(cuda::gpus().size()); }); }));
 }
 
 std::vector<torch::Device> choose_devices(const config::Loaded& loaded, const launch::World& world) {

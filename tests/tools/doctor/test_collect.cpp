@@ -225,6 +225,6 @@ TEST_CASE("a plugin that is refused or crashes is a fact, and this process lives
   const auto found = plugins(plugin::Registry({tree.root()}));
   REQUIRE(found.size() == 2);
   CHECK(found[0].name == "crash");
-  CHECK(contains(found[0].error, "has died"));
+  CHECK(contains(found[0].error, "the child process crashed"));
   CHECK(contains(found[1].error, "cannot be loaded"));
 }

@@ -1,4 +1,4 @@
-#include "launch/subprocess.hpp"
+#include "base/subprocess.hpp"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -6,13 +6,13 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
 #include "ddprun/error.hpp"
-#include "launch/unique_fd.hpp"
 
-namespace ddprun::launch {
+namespace ddprun {
 namespace {
 
 // The pipe carries the exit code of an error, or ok, and then the error's message or the result.
@@ -37,6 +37,8 @@ std::string read_all(int pipe) {
 }
 
 [[noreturn]] void answer(int pipe, const std::function<std::string()>& work) {
+  // The handlers of the parent that an exit() would run may remove its files. This one runs first.
+  ::on_exit([](int status, void*) { ::_exit(status); }, nullptr);
   ExitCode code = ExitCode::ok;
   std::string text;
   try {
@@ -47,6 +49,9 @@ std::string read_all(int pipe) {
   } catch (const std::exception& error) {
     code = ExitCode::failure;
     text = error.what();
+  } catch (...) {
+    code = ExitCode::failure;
+    text = "an exception of an unknown type";
   }
   write_all(pipe, std::string(reinterpret_cast<const char*>(&code), sizeof code) + text);
   ::_exit(0);
@@ -57,15 +62,16 @@ std::string read_all(int pipe) {
 std::string text_from_subprocess(const std::function<std::string()>& work, std::optional<std::chrono::seconds> limit) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(ExitCode::failure, std::string("no pipe: ") + std::strerror(errno));
-  UniqueFd read_end(ends[0]), write_end(ends[1]);
   const pid_t child = ::fork();
-  if (child < 0) throw Error(ExitCode::failure, std::string("cannot fork: ") + std::strerror(errno));
+  const int error = errno;
   if (child == 0) {
     if (limit) ::alarm(static_cast<unsigned>(limit->count()));
-    answer(write_end.get(), work);
+    answer(ends[1], work);
   }
-  write_end.reset();
-  const std::string bytes = read_all(read_end.get());
+  ::close(ends[1]);
+  const std::string bytes = child > 0 ? read_all(ends[0]) : "";
+  ::close(ends[0]);
+  if (child < 0) throw Error(ExitCode::failure, std::string("cannot fork: ") + std::strerror(error));
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -73,7 +79,12 @@ std::string text_from_subprocess(const std::function<std::string()>& work, std::
   if (limit && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
     throw Error(ExitCode::failure, "no answer within " + std::to_string(limit->count()) + " s");
   }
-  if (bytes.size() < sizeof code) throw Error(ExitCode::failure, "the process that was to answer has died");
+  if (bytes.size() < sizeof code) {
+    throw Error(
+        ExitCode::failure,
+        "the child process " + (WIFSIGNALED(status) ? "crashed: " + std::string(::strsignal(WTERMSIG(status)))
+                                                    : "ended with exit code " + std::to_string(WEXITSTATUS(status))));
+  }
   std::memcpy(&code, bytes.data(), sizeof code);
   std::string text = bytes.substr(sizeof code);
   if (code != ExitCode::ok) throw Error(code, text);
@@ -84,4 +95,4 @@ int64_t run_in_subprocess(const std::function<int64_t()>& work) {
   return std::stoll(text_from_subprocess([&] { return std::to_string(work()); }, std::nullopt));
 }
 
-}  // namespace ddprun::launch
+}  // namespace ddprun

@@ -4,11 +4,15 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 
+#include "base/subprocess.hpp"
 #include "ddprun/error.hpp"
-#include "launch/subprocess.hpp"
+#include "support/process.hpp"
 
 using namespace ddprun;
 
@@ -17,7 +21,7 @@ namespace {
 // The exit code and text of the error that run_in_subprocess throws, as "3: text".
 std::string error_of(const std::function<int64_t()>& work) {
   try {
-    launch::run_in_subprocess(work);
+    run_in_subprocess(work);
     return "no error";
   } catch (const Error& error) {
     return std::to_string(static_cast<int>(error.code())) + ": " + error.what();
@@ -28,14 +32,14 @@ std::string error_of(const std::function<int64_t()>& work) {
 
 TEST_CASE("the result comes from another process, which leaves nothing behind in this one") {
   int touched = 0;
-  const int64_t pid = launch::run_in_subprocess([&] {
+  const int64_t pid = run_in_subprocess([&] {
     touched = 1;
     return static_cast<int64_t>(::getpid());
   });
   CHECK(pid != ::getpid());
   CHECK(touched == 0);
   CHECK(::kill(static_cast<pid_t>(pid), 0) == -1);
-  CHECK(launch::run_in_subprocess([] { return INT64_MIN; }) == INT64_MIN);
+  CHECK(run_in_subprocess([] { return INT64_MIN; }) == INT64_MIN);
 }
 
 TEST_CASE("an error is returned with its code and its whole text") {
@@ -60,7 +64,16 @@ TEST_CASE("a process that dies is an error, not a result") {
   CHECK(error_of([]() -> int64_t {
           ::raise(SIGKILL);
           return 7;
-        }) == "1: the process that was to answer has died");
+        }) == "1: the child process crashed: Killed");
+  CHECK(error_of([]() -> int64_t { std::exit(0); }) == "1: the child process ended with exit code 0");
+  CHECK(error_of([]() -> int64_t { throw 7; }) == "1: an exception of an unknown type");
+}
+
+TEST_CASE("a child that calls exit removes nothing that belongs to this process") {
+  static const testing::TempDir folder;  // its destructor runs in exit()
+  std::ofstream(folder.path() / "file") << "text";
+  CHECK(error_of([]() -> int64_t { std::exit(3); }) == "1: the child process ended with exit code 3");
+  CHECK(std::filesystem::exists(folder.path() / "file"));
 }
 
 TEST_CASE("a process that works too long is ended") {
@@ -69,10 +82,10 @@ TEST_CASE("a process that works too long is ended") {
     return std::string("too late");
   };
   try {
-    launch::text_from_subprocess(slow, std::chrono::seconds(1));
+    text_from_subprocess(slow, std::chrono::seconds(1));
     FAIL("it answered");
   } catch (const Error& error) {
     CHECK(std::string(error.what()) == "no answer within 1 s");
   }
-  CHECK(launch::text_from_subprocess([] { return std::string("in time"); }, std::chrono::seconds(60)) == "in time");
+  CHECK(text_from_subprocess([] { return std::string("in time"); }, std::chrono::seconds(60)) == "in time");
 }

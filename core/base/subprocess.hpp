@@ -7,13 +7,14 @@
 #include <optional>
 #include <string>
 
-namespace ddprun::launch {
+namespace ddprun {
 
 // Calls `work` in a child process and returns its result. The libraries that it loads and the threads that it starts
-// end with the child. Throws the Error that `work` throws; Error(failure) if the child cannot be started or dies. Call
-// it while there is only one thread.
+// end with the child. Throws the Error that `work` throws; Error(failure) for another exception, or if the child cannot
+// be started, crashes, or calls exit(): then no exit handler of this process runs. Call it while there is only one
+// thread.
 int64_t run_in_subprocess(const std::function<int64_t()>& work);
 // The same for a text. A child that works longer than `limit` is ended: Error(failure), "no answer within 10 s".
 std::string text_from_subprocess(const std::function<std::string()>& work, std::optional<std::chrono::seconds> limit);
 
-}  // namespace ddprun::launch
+}  // namespace ddprun
