@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iomanip>
 #include <iostream>
+#include <random>
 
 #include "console/command_line.hpp"
 #include "console/program.hpp"
@@ -10,6 +11,7 @@
 #include "tools/conformance/hosts.hpp"
 #include "tools/conformance/job.hpp"
 #include "tools/conformance/runner.hpp"
+#include "tools/conformance/spy.hpp"
 
 namespace ddprun::conformance {
 namespace {
@@ -32,7 +34,8 @@ struct Arguments {
   bool verbose = false;
   unsigned deadline_ms = 20'000;
   unsigned fault_deadline_ms = 1'000;
-  unsigned slack_ms = 3'000;
+  unsigned slack_ms = 250;
+  uint64_t seed = 0;  // 0: drawn
 };
 
 // A number of hosts, and of ranks on each.
@@ -84,7 +87,10 @@ void declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--deadline", arguments.deadline_ms, "Milliseconds for a collective that should succeed (20000)");
   app.add_option("--fault-deadline", arguments.fault_deadline_ms,
                  "Milliseconds for a collective that should time out (1000)");
-  app.add_option("--slack", arguments.slack_ms, "Extra milliseconds beyond the contract, for a busy machine (3000)");
+  app.add_option("--slack", arguments.slack_ms, "Extra milliseconds beyond the contract, for a busy machine (250)");
+  app.add_option("--seed", arguments.seed,
+                 "Seed of the drawn sizes; the first line of the output has it (drawn; 1 with several processes)")
+      ->check(CLI::PositiveNumber);
 }
 
 Memory memory_from(const Arguments& arguments, const Settings& settings) {
@@ -123,7 +129,10 @@ Settings settings_from(const Arguments& arguments) {
   settings.deadline = milliseconds(arguments.deadline_ms);
   settings.fault_deadline = milliseconds(arguments.fault_deadline_ms);
   settings.slack = milliseconds(arguments.slack_ms);
+  settings.seed = arguments.seed;
+  settings.before_load = ProcessState::now();
   settings.plugin = plugin::Registry::standard(arguments.plugin_path).comm(arguments.plugin);
+  settings.plugin.table = &spy::watch(*settings.plugin.table);
   settings.capabilities = comm::capabilities_of(*settings.plugin.table);
   settings.memory = memory_from(arguments, settings);
   settings.devices = arguments.devices;
@@ -138,7 +147,9 @@ std::vector<Case> cases_of(const Settings& settings, int size, As as, bool thoro
   std::vector<Case> all;
   add_collective_cases(settings, size, all);
   add_usage_cases(settings, size, all);
-  add_lifetime_cases(all);
+  add_request_cases(settings, size, all);
+  add_lifetime_cases(size, all);
+  add_process_cases(settings, as, all);
   add_graph_cases(settings, all);
   add_fault_cases(settings, size, as, thorough, all);
   if (arguments.filters.empty()) return all;
@@ -229,7 +240,7 @@ void print_plugin(const Settings& settings) {
   const auto& table = *settings.plugin.table;
   std::cout << table.name << ' ' << table.version;
   if (*table.library != '\0') std::cout << " (" << table.library << ')';
-  std::cout << ", " << settings.plugin.path << '\n' << std::flush;
+  std::cout << ", " << settings.plugin.path << ", seed " << settings.seed << '\n' << std::flush;
 }
 
 // The exit status that ctest counts as a skip.
@@ -252,6 +263,7 @@ std::string identity_of(const Arguments& arguments, const Settings& settings) {
   add("--deadline", arguments.deadline_ms);
   add("--fault-deadline", arguments.fault_deadline_ms);
   add("--slack", arguments.slack_ms);
+  add("--seed", settings.seed);
   return text;
 }
 
@@ -272,11 +284,13 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
   Settings settings = settings_from(arguments);
   if (job) {
     refuse_with_job(arguments, ranks_given, settings);
+    if (settings.seed == 0) settings.seed = 1;  // the processes must draw the same sizes
     job->meet(identity_of(arguments, settings));
     settings.job = job;
     // Process 0 prints for all.
     if (!job->leads()) std::cout.setstate(std::ios::failbit);
   }
+  if (settings.seed == 0) settings.seed = std::random_device()() | 1U;
   const auto of_other_memory = without_algorithms_of_other_memory(settings);
   print_plugin(settings);
   const Gpus gpus = settings.memory == Memory::host ? Gpus{} : find_gpus(settings);
