@@ -61,10 +61,21 @@ class Buffers {
   std::string fault() const {
     if (!send_.intact() || !recv_.intact()) return "wrote outside the buffers";
     if (!what_.in_place && !send_.holds(before_)) return "changed send";
+    if (what_.in_place && what_.kind == Kind::reduce_scatter && !holds_other_blocks()) {
+      return "changed a block of send that is not recv";
+    }
     return "";
   }
 
  private:
+  bool holds_other_blocks() const {
+    auto now = send_.copy();
+    const std::size_t bytes = what_.count * element_;
+    std::copy_n(before_.begin() + static_cast<std::ptrdiff_t>(block_), bytes,
+                now.begin() + static_cast<std::ptrdiff_t>(block_));
+    return now == before_;
+  }
+
   static constexpr unsigned char kOther = 0x3C;
 
   std::size_t shift() const { return what_.in_place ? 0 : element_; }
