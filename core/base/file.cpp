@@ -6,10 +6,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
 #include "ddprun/error.hpp"
+#include "ddprun/plugin/host_identity.hpp"
 
 namespace ddprun {
 
@@ -62,11 +65,22 @@ std::string missing_folder(const std::string& path) {
   return folder.empty() || std::filesystem::is_directory(folder, ignored) ? "" : folder.string();
 }
 
+std::string aside_path(const std::string& path, int64_t process) {
+  // Host names of containers may be equal, and process ids are.
+  std::ostringstream host;
+  host << std::hex << (std::hash<std::string>{}(host_identity()) & 0xffffffff);
+  return path + ".tmp-" + std::to_string(process) + "-" + host.str();
+}
+
+std::string aside_path(const std::string& path) {
+  return aside_path(path, ::getpid());
+}
+
 void replace_file(const std::string& path, std::string_view text) {
   if (const std::string folder = missing_folder(path); !folder.empty()) {
     throw Error(ExitCode::failure, "cannot write " + path + ": there is no folder " + folder);
   }
-  const std::string aside = path + ".tmp-" + std::to_string(::getpid());
+  const std::string aside = aside_path(path);
   try {
     OutputFile file(aside);
     file.write(text);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,6 +41,11 @@ void sync_folder(const std::string& path);
 
 // The parent folder of `path` if it does not exist; otherwise "". For a check before long work.
 std::string missing_folder(const std::string& path);
+
+// The temporary file of a process of this host for `path`, in the same folder: "PATH.tmp-PID-HOST". Processes of other
+// hosts, and of other containers, that share the folder have other names. No process writes two at once.
+std::string aside_path(const std::string& path, int64_t process);
+std::string aside_path(const std::string& path);  // of this process
 
 // Writes a temporary file in the same folder and renames it to `path`: a reader sees the old or the new text, and no
 // temporary file stays. Not synced to the device. Throws Error(failure) that names `path`.

@@ -46,7 +46,7 @@ void create_folder(const std::string& dir) {
 std::string write_whole(const std::string& dir, const std::string& name, const std::vector<TensorView>& tensors,
                         const Metadata& metadata) {
   const std::string path = in(dir, name);
-  const std::string aside = in(dir, aside_name(name));
+  const std::string aside = aside_path(path);
   try {
     write_safetensors(aside, tensors, metadata);
     if (::rename(aside.c_str(), path.c_str()) != 0) throw_file_error("rename " + aside + " to", path, errno);

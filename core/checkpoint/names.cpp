@@ -6,13 +6,15 @@
 #include <cerrno>
 #include <charconv>
 
+#include "base/file.hpp"
+
 namespace ddprun::checkpoint {
 namespace {
 
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kState = ".state-rank";
 constexpr std::string_view kSuffix = ".safetensors";
-constexpr std::string_view kAside = ".tmp-";  // followed by the writer's process id
+constexpr std::string_view kAside = ".tmp-";  // of aside_path()
 
 // "step-00000469"
 std::string stem_of(int64_t step) {
@@ -63,17 +65,16 @@ int64_t step_of_state(const std::string& name) {
   return step >= 0 && rank >= 0 && name == state_name(step, static_cast<int>(rank)) ? step : -1;
 }
 
-std::string aside_name(const std::string& name) {
-  return name + std::string(kAside) + std::to_string(::getpid());
-}
-
 bool is_left_over(const std::string& name) {
   const size_t at = name.rfind(kAside);
   if (at == std::string::npos) return false;
   const std::string whole = name.substr(0, at);
   if (whole != kBestName && !whole.starts_with(kPrefix)) return false;
-  const int64_t writer = number_of(std::string_view(name).substr(at + kAside.size()));
-  return whole.ends_with(kSuffix) && writer > 0 && (writer == ::getpid() || !alive(writer));
+  const size_t id = at + kAside.size();
+  const int64_t writer = number_of(std::string_view(name).substr(id, name.find('-', id) - id));
+  // Whether a process of another host is alive is not known here.
+  if (!whole.ends_with(kSuffix) || writer <= 0 || name != aside_path(whole, writer)) return false;
+  return writer == ::getpid() || !alive(writer);
 }
 
 }  // namespace ddprun::checkpoint

@@ -18,10 +18,8 @@ std::string state_name(int64_t step, int rank);
 int64_t step_of_commit(const std::string& name);
 int64_t step_of_state(const std::string& name);
 
-// The name of this process's temporary file.
-std::string aside_name(const std::string& name);
-// Whether a temporary file's process has ended. Files with our own process id count as left over too, because the
-// caller is not writing.
+// Whether this is a temporary file (aside_path()) of a process of this host that has ended. A file of this process
+// counts too, because the caller is not writing.
 bool is_left_over(const std::string& name);
 
 }  // namespace ddprun::checkpoint

@@ -9,13 +9,14 @@
 
 namespace ddprun::comm {
 
+int64_t steady_now();  // std::chrono::steady_clock, in nanoseconds
+
 // How far this rank's std::chrono::steady_clock is ahead of that of rank 0; 0 if both may be the same clock. The error
-// is at most half the time of the fastest of a few allgathers. Collective. Throws as CommBackend does.
+// is at most half the time of the fastest of a few allgathers. `clock` reads this rank's clock, in nanoseconds; a test
+// may replace it. Collective. Throws as CommBackend does.
 //
 // No rank can finish an allgather before all have begun it. So each round bounds the difference from both sides, as a
 // round trip does in NTP (RFC 5905).
-// `clock` reads this rank's clock, in nanoseconds; a test may replace it.
-int64_t steady_now();
 std::chrono::nanoseconds clock_offset(CommBackend& backend, std::chrono::milliseconds timeout,
                                       const std::function<int64_t()>& clock = steady_now);
 

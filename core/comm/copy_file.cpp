@@ -1,11 +1,13 @@
 #include "comm/copy_file.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <vector>
 
 #include "base/file.hpp"
@@ -24,7 +26,7 @@ void broadcast(CommBackend& backend, int root, void* bytes, std::size_t count, m
 
 struct Head {
   uint64_t size = 0;
-  int64_t error = 0;  // errno: the file cannot be read
+  int64_t error = 0;  // the errno if the file cannot be read, otherwise 0
 };
 
 Head head_of(const std::string& path, std::ifstream& file) {
@@ -33,6 +35,20 @@ Head head_of(const std::string& path, std::ifstream& file) {
   const auto size = static_cast<uint64_t>(file.tellg());
   file.seekg(0);
   return {size, 0};
+}
+
+// Rank `root` reads from `input`; the others write to `output` if it is not null.
+void pass_bytes(CommBackend& backend, int root, uint64_t size, const std::string& source, std::ifstream* input,
+                OutputFile* output, milliseconds timeout) {
+  std::vector<char> chunk;
+  for (uint64_t done = 0; done < size; done += chunk.size()) {
+    chunk.resize(std::min<uint64_t>(kChunk, size - done));
+    if (input != nullptr && !input->read(chunk.data(), static_cast<std::streamsize>(chunk.size()))) {
+      throw Error(ExitCode::failure, "cannot read " + source + ": it ended early, or the disk failed");
+    }
+    broadcast(backend, root, chunk.data(), chunk.size(), timeout);
+    if (output != nullptr) output->write(chunk.data(), chunk.size());
+  }
 }
 
 }  // namespace
@@ -56,19 +72,23 @@ void copy_file(CommBackend& backend, int root, const std::string& source, const 
     throw Error(ExitCode::failure, "rank " + std::to_string(root) + " cannot read " + source + ": " +
                                        std::strerror(static_cast<int>(head.error)));
   }
-  const std::string part = target + ".part";
-  std::optional<OutputFile> output;
-  if (!target.empty() && !is_root) output.emplace(part);
-  std::vector<char> chunk(std::min<std::size_t>(kChunk, head.size));
-  for (uint64_t done = 0; done < head.size; done += chunk.size()) {
-    chunk.resize(std::min<uint64_t>(kChunk, head.size - done));
-    if (is_root) file.read(chunk.data(), static_cast<std::streamsize>(chunk.size()));
-    broadcast(backend, root, chunk.data(), chunk.size(), timeout);
-    if (output) output->write(chunk.data(), chunk.size());
+  if (target.empty() || is_root) {
+    pass_bytes(backend, root, head.size, source, is_root ? &file : nullptr, nullptr, timeout);
+    return;
   }
-  if (!output) return;
-  output->close();
-  std::filesystem::rename(part, target);
+  const std::string part = aside_path(target);
+  try {
+    OutputFile output(part);
+    pass_bytes(backend, root, head.size, source, nullptr, &output, timeout);
+    output.sync();
+    output.close();
+    if (::rename(part.c_str(), target.c_str()) != 0) throw_file_error("rename " + part + " to", target, errno);
+  } catch (...) {
+    ::unlink(part.c_str());
+    throw;
+  }
+  const std::filesystem::path folder = std::filesystem::path(target).parent_path();
+  sync_folder(folder.empty() ? "." : folder.string());
 }
 
 }  // namespace ddprun::comm

@@ -11,9 +11,9 @@ namespace ddprun::comm {
 // Broadcasts `text` of rank `root`. Collective. Throws as CommBackend does.
 std::string broadcast_text(CommBackend& backend, int root, std::string text, std::chrono::milliseconds timeout);
 
-// Copies the file `source` of rank `root` to `target` of every rank that gives one; the others give "". Collective. A
-// reader of `target` sees the whole file or none. Throws Error(failure) on all ranks if it cannot be read, and on the
-// rank that cannot write it; otherwise as CommBackend does.
+// Copies the file `source` of rank `root` to `target` of every other rank whose `target` is not "". Collective. A
+// reader of `target` sees the whole file or none. Throws Error(failure): on all ranks if the file cannot be read, and
+// on a rank that cannot write it. Otherwise throws as CommBackend does.
 void copy_file(CommBackend& backend, int root, const std::string& source, const std::string& target,
                std::chrono::milliseconds timeout);
 

@@ -14,7 +14,7 @@ namespace ddprun::comm {
 
 enum class CallState : uint8_t {
   started,  // this rank has called it, and it has not ended
-  queued,   // on a stream: the host does not wait for it
+  queued,   // on a stream: the host does not know whether it has finished
   finished,
   failed
 };
@@ -29,8 +29,8 @@ struct RecordedCall {
   std::chrono::nanoseconds duration{0};  // until it ended, exact to a few milliseconds; 0 while it runs
 };
 
-// A ring of fixed size. start() and end() are for the one thread that calls the backend: they take no lock and allocate
-// nothing. The other functions are for any thread at any time.
+// A ring of fixed size. Only the thread that calls the backend may call start() and end(), which take no lock and
+// allocate nothing. Any thread may call the other functions at any time.
 class FlightRecorder {
  public:
   static constexpr std::size_t kCapacity = 512;

@@ -186,8 +186,8 @@ struct Loaded {
 // `file:line:column: key = value: what; what to do`: all semantic errors at once, in the order of the file, but only
 // the first syntax error.
 // Opens no file other than `path`.
-// `ranks`: the ranks of ddp, if it is not launch.nproc that says how many there are: on several hosts, or under another
-// launcher; 0 if it is not known yet. Keys that depend on the number of ranks are checked for it.
+// `ranks`: the number of ranks of ddp if launch.nproc does not give it, on several hosts or under another launcher; 0
+// if it is not known yet. Keys that depend on the number of ranks are checked for it.
 Loaded load(const std::string& path, const std::vector<std::string>& overrides,
             std::optional<int64_t> ranks = std::nullopt);
 
@@ -215,7 +215,7 @@ std::string error(const Sources& sources, const std::string& key, const std::str
 // The whole experiment as TOML with every key (only one of epochs and steps). load() of it gives the same experiment.
 std::string to_toml(const Experiment& experiment);
 
-// The same without the keys and options that may differ between hosts: equal on all ranks of a run.
+// As to_toml(), without the keys and options that may differ between hosts: equal on all ranks of a run.
 std::string shared_toml(const Experiment& experiment);
 
 // The names of comm.options that may differ between hosts, such as "interface".

@@ -183,16 +183,14 @@ std::vector<Key> describe_learning() {
 
       DDPRUN_KEY(checkpoint.every_epochs)
           .at_least(0)
-          .doc("Epochs between checkpoints. 0: epochs do not count. In any case there is a checkpoint at the end."),
+          .doc("Epochs between checkpoints. 0: none after epochs. There is always a checkpoint at the end."),
       DDPRUN_KEY(checkpoint.every_steps)
           .at_least(0)
-          .doc("Steps between further checkpoints, also in the middle of an epoch. 0: steps do not count."),
+          .doc("Steps between further checkpoints, also in the middle of an epoch. 0: none."),
       DDPRUN_KEY(checkpoint.every_time)
           .in_form(Form::duration)
           .between(0, 24 * 60 * 60)
-          .doc("The time between further checkpoints, by the clock of rank 0, such as `\"10m\"`. `\"0s\"`: time does "
-               "not "
-               "count."),
+          .doc("The time between further checkpoints, by the clock of rank 0, such as `\"10m\"`. `\"0s\"`: none."),
       DDPRUN_KEY(checkpoint.keep).at_least(1).doc("The number of checkpoints to keep, newest first."),
       DDPRUN_KEY(checkpoint.best)
           .one_of({"", "test.loss", "test.accuracy", "train.loss"})

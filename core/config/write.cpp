@@ -93,8 +93,8 @@ Durations are strings with a unit: `"500ms"`, `"30s"`, `"2m"`, `"1h"`. Sizes in 
 strategy or optimizer does not use are allowed, so that one file can be varied, and named in one line of the log. The
 run folder holds the resolved configuration, with every key written out; running that file again is the same run.
 
-All ranks of a run must have the same configuration. They compare it before the first step. Only the keys that "may
-differ between hosts" are a matter of each host.
+All ranks of a run must have the same configuration. They compare it before the first step. Only keys
+that "may differ between hosts" can have another value on each host.
 
 The smallest experiment:
 

@@ -50,20 +50,22 @@ inline void add_node_options(CLI::App& to, NodeOptions& options) {
   const auto add = [&](const std::string& name, auto& value, const std::string& type, const std::string& help) {
     return add_torchrun_option(to, name, value, type, help)->group(group);
   };
-  counts(add("--nnodes", options.nnodes, "N", "Start one ddprun on each of N hosts, with the same arguments"), 1);
+  counts(add("--nnodes", options.nnodes, "N", "The number of hosts; start the same command on each of them"), 1);
   counts(add("--node-rank", options.node_rank, "N", "The number of this host, from 0"), 0);
   add("--master-addr", options.master_addr, "HOST", "The host of node 0: a name or an address");
   add("--master-port", options.master_port, "PORT", "A free port there (29500)")->check(CLI::Range(1, 65535));
   counts(add("--max-restarts", options.max_restarts, "N", "Start the job again after a failure (launch.max_restarts)"),
          0);
-  to.add_flag("--standalone", options.standalone, "Start the ranks on this host, whatever launcher runs this command")
+  to.add_flag("--standalone", options.standalone, "Start the ranks on this host, even if a launcher runs this command")
       ->group(group);
   add_torchrun_option(to, "--local-rank", options.local_rank, "N", "")->group("");  // of torch.distributed.launch
 }
 
 // Of a command without a config, which would have launch.insecure.
 inline CLI::Option* add_insecure(CLI::App& to, NodeOptions& options) {
-  return to.add_flag("--insecure", options.insecure, "Without DDPRUN_SECRET, on a network that you trust")
+  return to
+      .add_flag("--insecure", options.insecure,
+                "Allow ranks to meet without DDPRUN_SECRET, on a network that you trust")
       ->group("Several hosts");
 }
 

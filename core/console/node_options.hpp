@@ -1,5 +1,5 @@
-// The options of a command that starts ranks, spelled as torchrun does. A program's main.cpp declares them
-// (add_node_options in command_line.hpp).
+// The options of a command that starts ranks, with torchrun's names. A program's main.cpp declares them with
+// add_node_options() (command_line.hpp).
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ struct NodeOptions {
   std::optional<int> nproc;
   std::optional<int> max_restarts;
   std::optional<int> local_rank;  // torch.distributed.launch passes it to the ranks
-  bool standalone = false;        // start the ranks here, whatever launcher's variables are set
+  bool standalone = false;        // start the ranks here, even if variables of a launcher are set
   bool insecure = false;
 
   // Whether this process must start ranks itself: nodes or --standalone are given.
@@ -34,7 +34,7 @@ launch::Nodes nodes_of(const NodeOptions& options, bool insecure, std::chrono::m
 // A job of these options, without a command; --nproc-per-node is 1 unless it is given. Throws as nodes_of().
 launch::Job job_of(const NodeOptions& options, std::chrono::milliseconds timeout);
 
-// As launch::discover(), for a command with these options: nothing if this process must start ranks itself.
+// As launch::discover(), for a command with these options: nothing if this process must start the ranks itself.
 std::optional<launch::World> discover(const NodeOptions& options, std::optional<int> nproc);
 
 // --local-rank of torch.distributed.launch: sets LOCAL_RANK if it is not set. Throws Error(rendezvous) if it is another

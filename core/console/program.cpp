@@ -83,7 +83,7 @@ std::string error_message(const std::exception& error) {
 
 int run_program(const std::function<ExitCode()>& body, std::string (*message_of)(const std::exception&)) {
   launch::follow_launcher();
-  launch::ignore_signal(SIGUSR2);  // ranks and the launcher handle it later
+  launch::ignore_signal(SIGUSR2);  // until a rank or the launcher handles it
   ExitCode code = ExitCode::ok;
   try {
     code = body();

@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The times in records are meant to be read together; less than this does not mislead a reader.
+// A smaller difference does not mislead somebody who reads records of several hosts together.
 constexpr milliseconds kMostApart{5000};
 
 struct HostClock {

@@ -1,4 +1,4 @@
-// The clocks of a job's hosts. Run folders, logs and records bear their times.
+// The clocks of a job's hosts. Run folders, logs and records contain their times.
 #pragma once
 
 #include <chrono>

@@ -75,12 +75,11 @@ std::vector<pid_t> older_copies(const std::string& proc) {
 void refuse_copies() {
   const auto copies = older_copies();
   if (copies.empty()) return;
-  throw Error(
-      ExitCode::rendezvous,
-      "process " + std::to_string(copies.front()) +
-          " has the same command and was started at the same time, as a launcher does, but no rank is known: set "
-          "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT for each, or use srun, mpirun or torchrun; with "
-          "--standalone each runs by itself");
+  throw Error(ExitCode::rendezvous,
+              "process " + std::to_string(copies.front()) +
+                  " was started with the same command at the same time, as if by a launcher, but neither process has a "
+                  "rank: set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT for each, or use srun, mpirun or torchrun; "
+                  "with --standalone, each runs by itself");
 }
 
 }  // namespace ddprun::launch

@@ -12,7 +12,7 @@ namespace ddprun::launch {
 // `proc`: the folder /proc.
 std::vector<pid_t> older_copies(const std::string& proc = "/proc");
 
-// Throws Error(rendezvous) if there are any. For a process without a rank that is about to start a job of its own.
+// Throws Error(rendezvous) if there are any. For a process that found no rank and is about to start a job.
 void refuse_copies();
 
 }  // namespace ddprun::launch

@@ -30,6 +30,7 @@ std::string core_mask() {
 
 int cores_of_rank(const std::vector<std::string>& masks, std::size_t mine) {
   const std::string& own = masks.at(mine);
+  if (own.empty()) return 0;
   const auto cores = std::count(own.begin(), own.end(), '1');
   const auto ranks = std::count_if(masks.begin(), masks.end(), [&](const auto& mask) { return overlap(mask, own); });
   return static_cast<int>(std::max<std::ptrdiff_t>(1, cores / std::max<std::ptrdiff_t>(1, ranks)));

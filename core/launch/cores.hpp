@@ -1,4 +1,4 @@
-// The cores of a rank: srun and mpirun may bind each rank to its own, or let all ranks of a host share all.
+// The cores of a rank: srun and mpirun may bind each rank to some cores, or let all ranks of a host use all cores.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,9 @@ namespace ddprun::launch {
 // the kernel does not report it.
 std::string core_mask();
 
-// A rank's part of the cores: those of its mask, divided by the ranks whose masks overlap with it. `masks` are those of
-// all ranks of its host, `mine` the index of its own. At least 1. Pure.
+// How many cores a rank gets: the number in its mask, divided by the number of ranks whose masks overlap it; at
+// least 1, or 0 if its own mask is not known. `masks`: of all ranks of the host. `mine`: the index of this rank's mask.
+// Pure.
 int cores_of_rank(const std::vector<std::string>& masks, std::size_t mine);
 
 // Sets world.cores, after locate(). Collective. Throws as Store::get.

@@ -39,7 +39,7 @@ std::string signal_text(int signal) {
 std::string what_happened(const RankEnd& end) {
   if (end.failure) return end.failure->message;
   if (end.stopped) return "stopped by a signal and not continued; killed";
-  if (end.lost > 0 && end.silent) return "lost: nothing is heard from this host any more";
+  if (end.lost > 0 && end.silent) return "lost: this host does not answer any more";
   if (end.lost > 0) return "lost: the connection has ended; the process was killed, or its host has restarted";
   if (end.signal == 0) return "exited with code " + std::to_string(end.exit_code);
   return signal_text(end.signal) + (end.signal == SIGKILL && end.memory_limit ? ", memory limit reached" : "");

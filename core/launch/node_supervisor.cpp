@@ -36,7 +36,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kCollect{100};
 constexpr milliseconds kLook{1000};  // between two looks at the progress of the ranks
 constexpr milliseconds kTick{50};    // polling interval without inotify
-// How long a node waits for the others to say how their ranks ended: until a lost one is known to be lost, and longer.
+// How long a node waits until the others have reported how their ranks ended: longer than it takes to notice a lost
+// node.
 constexpr milliseconds kVerdictLimit = Hub::kSilence + milliseconds(1000);
 
 std::string this_oom_file() {
@@ -110,9 +111,9 @@ class Supervisor {
     if (peers_ == nullptr) return;
     peers_->announce_ends(own_ends());
     std::optional<Clock::time_point> limit;
-    while (!peers_->have_ended() && !(limit && Clock::now() >= *limit)) {
+    while (peers_->connected() && !peers_->have_ended() && !(limit && Clock::now() >= *limit)) {
       turn(signals, reports);
-      if (failing_ && !limit) limit = Clock::now() + kVerdictLimit;
+      if ((failing_ || ranks_->killed()) && !limit) limit = Clock::now() + kVerdictLimit;
     }
   }
 
@@ -128,7 +129,7 @@ class Supervisor {
         if (*pipe) entries.push_back({pipe->get(), POLLIN, 0});
       }
     }
-    if (peers_ != nullptr) entries.push_back({peers_->fd(), POLLIN, 0});
+    if (peers_ != nullptr && peers_->connected()) entries.push_back({peers_->fd(), POLLIN, 0});
     ::poll(entries.data(), entries.size(), poll_timeout(reports));
 
     hear_peers();
@@ -235,11 +236,11 @@ class Supervisor {
       return;
     }
     table_->request_stop();
-    output_.say("ddprun: stopping: the ranks finish a common step and save (again to end at once)");
+    output_.say("ddprun: stopping: the ranks finish a common step and save (a second signal ends them at once)");
     kill_at_ = Clock::now() + job_.grace;
   }
 
-  // Names the ranks that hold the job up; the other nodes report theirs to node 0.
+  // On node 0: names the ranks for which the others wait. Other nodes report their progress to node 0.
   void watch_progress(Clock::time_point now) {
     if (now < next_look_ || ranks_->killed()) return;
     next_look_ = now + kLook;

@@ -9,9 +9,10 @@
 
 namespace ddprun::launch {
 
+// How the job ended.
 struct Verdict {
   ExitCode code = ExitCode::ok;
-  std::string text;
+  std::string text;      // the last line of the launcher; "" after a success
   bool stopped = false;  // a signal ended the job
 };
 

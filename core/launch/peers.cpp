@@ -1,12 +1,16 @@
 #include "launch/peers.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <stdexcept>
 
 namespace ddprun::launch {
 namespace {
 
 enum class Message : uint64_t { failing, stop, ended, progress };
 
+constexpr int kMostRanks = 1 << 20;
 constexpr std::size_t kLongestMessage = 1 << 16;  // of a rank's failure
 
 ByteWriter message(Message kind) {
@@ -96,12 +100,20 @@ NodeInfo NodeInfo::decode(const std::string& text) {
   info.host = reader.text();
   info.nproc = whole(reader);
   info.program_port = whole(reader);
+  if (info.nproc < 1 || info.nproc > kMostRanks) throw std::out_of_range("a number of ranks");
   return info;
 }
 
 Peers::Peers(const StoreAddress& address, int node, int nodes, const NodeInfo& info, std::chrono::milliseconds timeout)
     : node_(node), link_(address, node, nodes, info.encode(), timeout), states_(static_cast<std::size_t>(nodes)) {
-  for (const std::string& each : link_.infos()) nodes_.push_back(NodeInfo::decode(each));
+  for (const std::string& each : link_.infos()) {
+    try {
+      nodes_.push_back(NodeInfo::decode(each));
+    } catch (const std::out_of_range&) {
+      throw Error(ExitCode::rendezvous, "node " + std::to_string(nodes_.size()) +
+                                            " runs another version of ddprun: install the same one on all hosts");
+    }
+  }
 }
 
 Peers::~Peers() {
@@ -120,26 +132,19 @@ int Peers::world() const {
 
 Peers::Clock::time_point Peers::turn() {
   for (const NodeEvent& event : link_.events()) {
-    read(event);
+    if (event.node < 0 || event.node >= static_cast<int>(states_.size())) continue;
+    try {
+      read(event);
+    } catch (const std::exception&) {  // its message has no meaning here: another version of ddprun
+      lose(event.node, false);
+    }
   }
   return link_.keep_alive();
 }
 
 void Peers::read(const NodeEvent& event) {
+  if (event.lost) return lose(event.node, event.silent);
   Node& node = states_.at(static_cast<std::size_t>(event.node));
-  if (event.lost) {
-    if (node.ended) return;
-    const NodeInfo& info = nodes_[static_cast<std::size_t>(event.node)];
-    RankEnd lost;
-    lost.rank = first_rank(event.node);
-    lost.lost = info.nproc;
-    lost.silent = event.silent;
-    lost.host = info.host;
-    lost.time = this_time();
-    node = {true, {lost}, {}};
-    failing_ = true;
-    return;
-  }
   ByteReader reader(event.text);
   if (event.node == node_) {
     node.ended = node.ended || static_cast<Message>(reader.number()) == Message::ended;
@@ -156,6 +161,20 @@ void Peers::read(const NodeEvent& event) {
   }
   const auto now = this_time();
   while (!reader.empty()) node.ends.push_back(read_end(reader, now));
+}
+
+void Peers::lose(int which, bool silent) {
+  Node& node = states_.at(static_cast<std::size_t>(which));
+  if (node.ended) return;
+  const NodeInfo& info = nodes_[static_cast<std::size_t>(which)];
+  RankEnd lost;
+  lost.rank = first_rank(which);
+  lost.lost = info.nproc;
+  lost.silent = silent;
+  lost.host = info.host;
+  lost.time = this_time();
+  node = {true, {lost}, {}};
+  failing_ = true;
 }
 
 bool Peers::have_ended() const {
@@ -199,6 +218,19 @@ void Peers::announce_ends(const std::vector<RankEnd>& ends) {
   const auto now = this_time();
   for (const RankEnd& end : ends) write(writer, end, now);
   link_.publish(writer.bytes());
+}
+
+void Peers::fail(const Error& error) {
+  RankEnd end;
+  end.rank = first_rank();
+  end.pid = ::getpid();
+  end.host = nodes_[static_cast<std::size_t>(node_)].host;
+  end.time = this_time();
+  end.exit_code = static_cast<int>(error.code());
+  end.failure = Failure{end.rank, error.code(), end.time, error.what()};
+  announce_failing();
+  announce_ends({end});
+  disconnect();
 }
 
 }  // namespace ddprun::launch

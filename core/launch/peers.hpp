@@ -6,28 +6,29 @@
 #include <string>
 #include <vector>
 
+#include "ddprun/error.hpp"
 #include "launch/first_cause.hpp"
 #include "launch/net/node_link.hpp"
 #include "launch/stall_watch.hpp"
 
 namespace ddprun::launch {
 
-// What the nodes pass to each other when they meet.
+// What each node sends to the others when they meet.
 struct NodeInfo {
   std::string host;
   int nproc = 1;
   int program_port = 0;  // node 0: a port for MASTER_PORT of programs that are not ddprun; else 0
 
   std::string encode() const;
-  static NodeInfo decode(const std::string& text);  // throws std::out_of_range
+  static NodeInfo decode(const std::string& text);  // throws std::out_of_range, also for an impossible nproc
 };
 
-// Single-threaded; made for the supervisor's poll loop.
+// Single-threaded, for the supervisor's poll loop.
 class Peers {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Joins the other nodes. Throws as NodeLink.
+  // Joins the other nodes. Throws as NodeLink, and Error(rendezvous) if a node is of another version.
   Peers(const StoreAddress& address, int node, int nodes, const NodeInfo& info, std::chrono::milliseconds timeout);
   ~Peers();  // leaves in order
 
@@ -45,22 +46,24 @@ class Peers {
   Clock::time_point turn();
 
   bool failing() const { return failing_; }  // a rank of another node has failed, or a node is lost
-  std::optional<int> stop_signal() const { return stop_signal_; }  // another node was asked to stop, by this signal
+  std::optional<int> stop_signal() const { return stop_signal_; }  // the signal that asked another node to stop
   // Whether every other node has sent how its ranks ended, or is lost.
   bool have_ended() const;
-  // Whether the store's server has passed on what announce_ends() said.
+  // Whether the store's server has passed on the message of announce_ends().
   bool has_announced_ends() const { return states_[static_cast<std::size_t>(node_)].ended; }
   // How the ranks of the other nodes ended, with times on this host's clock.
   std::vector<RankEnd> ends() const;
 
-  // Reports where the ranks of this node are, in the order of their local ranks, to node 0.
+  // Reports the progress of this node's ranks to node 0, in the order of their local ranks.
   void report_progress(const std::vector<Progress>& ranks);
-  // On node 0: where the ranks of the other nodes are, as far as is known.
+  // On node 0: the last reported progress of the other nodes' ranks. Empty on other nodes.
   std::vector<RankPlace> places() const;
 
   void announce_failing();
   void announce_stop(int signal);
   void announce_ends(const std::vector<RankEnd>& ends);
+  // This launcher itself has failed: its error is the end of its first rank.
+  void fail(const Error& error);
 
  private:
   struct Node {
@@ -71,6 +74,7 @@ class Peers {
 
   int first_rank(int node) const;
   void read(const NodeEvent& event);
+  void lose(int node, bool silent);
 
   const int node_;
   NodeLink link_;

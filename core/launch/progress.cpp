@@ -47,11 +47,11 @@ Progress unpack(uint64_t word) {
   throw Error(ExitCode::rendezvous, "progress table " + path + ": " + what + ": " + std::strerror(errno));
 }
 
-class MappedBoard : public ProgressTable {
+class MappedTable : public ProgressTable {
  public:
-  explicit MappedBoard(int size) : size_(size), bytes_(bytes_for(size)), memory_(map("memory", -1)) { initialize(); }
+  explicit MappedTable(int size) : size_(size), bytes_(bytes_for(size)), memory_(map("memory", -1)) { initialize(); }
 
-  MappedBoard(const std::string& path, int size, bool create) : size_(size), bytes_(bytes_for(size)) {
+  MappedTable(const std::string& path, int size, bool create) : size_(size), bytes_(bytes_for(size)) {
     const UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT | O_EXCL : 0), 0600));
     if (!file) fail_table(path, create ? "cannot be made" : "cannot be opened");
     // posix_fallocate: a full disk is an error here, and not a bus error at the first store.
@@ -69,9 +69,9 @@ class MappedBoard : public ProgressTable {
     }
   }
 
-  ~MappedBoard() override { ::munmap(memory_, bytes_); }
-  MappedBoard(const MappedBoard&) = delete;
-  MappedBoard& operator=(const MappedBoard&) = delete;
+  ~MappedTable() override { ::munmap(memory_, bytes_); }
+  MappedTable(const MappedTable&) = delete;
+  MappedTable& operator=(const MappedTable&) = delete;
 
   void set(int rank, Progress progress) override { slot(rank).word.store(pack(progress), std::memory_order_relaxed); }
 
@@ -122,15 +122,15 @@ std::string path_in(const std::string& job_dir) {
 }  // namespace
 
 std::unique_ptr<ProgressTable> ProgressTable::create(const std::string& job_dir, int size) {
-  return std::make_unique<MappedBoard>(path_in(job_dir), size, true);
+  return std::make_unique<MappedTable>(path_in(job_dir), size, true);
 }
 
 std::unique_ptr<ProgressTable> ProgressTable::open(const std::string& job_dir, int size) {
-  return std::make_unique<MappedBoard>(path_in(job_dir), size, false);
+  return std::make_unique<MappedTable>(path_in(job_dir), size, false);
 }
 
 std::unique_ptr<ProgressTable> ProgressTable::in_memory(int size) {
-  return std::make_unique<MappedBoard>(size);
+  return std::make_unique<MappedTable>(size);
 }
 
 }  // namespace ddprun::launch

@@ -23,15 +23,15 @@ class ProgressTable {
   // The launcher creates it; ranks open it. Both throw Error(rendezvous).
   static std::unique_ptr<ProgressTable> create(const std::string& job_dir, int size);
   static std::unique_ptr<ProgressTable> open(const std::string& job_dir, int size);
-  // Of this process alone, where no launcher looks.
+  // In memory of this process, for ranks without ddprun's launcher.
   static std::unique_ptr<ProgressTable> in_memory(int size);
   virtual ~ProgressTable() = default;
 
   virtual void set(int rank, Progress progress) = 0;
   virtual Progress get(int rank) const = 0;
 
-  // All ranks of the job shall stop and save. Which step is the last one, the ranks decide among themselves
-  // (train/loop/agreement.hpp). A rank that has agreed to stop also calls it, so that the launcher knows.
+  // Requests all ranks of the job to stop and save. The ranks agree on the last step (train/loop/agreement.hpp). A rank
+  // that has agreed to stop also calls it, so that the launcher knows.
   virtual void request_stop() = 0;
   virtual bool stop_requested() const = 0;
 };

@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLookEvery{1000};   // between two looks at the progress of the ranks
 constexpr milliseconds kTurn{100};         // the longest time between two turns
 constexpr milliseconds kGather{100};       // failures that follow from the first one arrive meanwhile
-constexpr milliseconds kUntilKnown{1000};  // of a rank that has lost a peer, until it knows why
+constexpr milliseconds kUntilKnown{1000};  // how long a rank that has lost a peer waits for the first cause
 
 // Neighbouring ranks of one host that were lost together become one entry, for one message.
 std::vector<RankEnd> merge_lost(const std::vector<RankEnd>& ends) {
@@ -65,7 +65,7 @@ void RankLink::finish() {
   announce(lock, {});
 }
 
-// Returns when the server has it, because rank 0 ends the server with itself.
+// Returns when the server has passed it on: the server ends with rank 0.
 void RankLink::announce(std::unique_lock<std::mutex>& lock, const std::vector<RankEnd>& ends) {
   has_ended_ = true;
   if (!ends.empty()) peers_.announce_failing();
@@ -83,7 +83,7 @@ void RankLink::run() {
     ::poll(&entry, 1, static_cast<int>(std::max<long>(0, std::chrono::ceil<milliseconds>(next - now).count())));
     lock.lock();
   }
-  // The server is gone with rank 0. There is nobody left to hear from, but this rank may still have to be ended.
+  // The server is gone with rank 0. No more events come, but this thread may still have to end the rank.
   while (!quit_ && !has_ended_ && failing_since_) {
     turn(Clock::now());
     heard_.wait_for(lock, kTurn);
@@ -121,7 +121,13 @@ void RankLink::watch_progress(Clock::time_point now) {
   std::vector<RankPlace> places{{0, host_name(), own}};
   const auto others = peers_.places();
   places.insert(places.end(), others.begin(), others.end());
-  for (const std::string& line : stalls_.look(places, now)) log::info(line);
+  const std::vector<std::string> lines = stalls_.look(places, now);
+  // Nobody may read stderr at present. That must not stop this thread: the others would take this rank as lost.
+  const bool is_free = !printed_.valid() || printed_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  if (lines.empty() || !is_free) return;
+  printed_ = std::async(std::launch::async, [lines] {
+    for (const std::string& line : lines) log::info(line);
+  });
 }
 
 RankEnd RankLink::own_end(const Error& error) const {
@@ -158,7 +164,7 @@ std::optional<Error> RankLink::failed(const Error& error) {
   return Error(code, describe(*cause) + elsewhere(*cause, ends));
 }
 
-// How the ranks ended; of those that have not, where they are, as far as rank 0 knows.
+// How the ranks ended. On rank 0 also the progress of the ranks that still run.
 std::vector<RankEnd> RankLink::ends_with(const RankEnd& own) const {
   std::vector<RankEnd> ends = merge_lost(peers_.ends());
   ends.push_back(own);

@@ -1,5 +1,5 @@
-// The links between ranks that another launcher has started. They do for such a job what ddprun's launcher does for its
-// own: they notice lost ranks and hosts, name ranks that hold the job up, and find the first cause of a failure.
+// The links between ranks that another launcher has started. They do what ddprun's launcher does for its own ranks:
+// they notice lost ranks and hosts, name ranks for which others wait, and find the first cause of a failure.
 #pragma once
 
 #include <atomic>
@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,12 +24,12 @@
 namespace ddprun::launch {
 
 // A thread of this rank that is connected to the store's server in rank 0. A rank is lost when its connection ends, or
-// after Hub::kSilence without a sign of life.
+// has been silent for Hub::kSilence. The functions are thread-safe.
 class RankLink {
  public:
   using Clock = std::chrono::steady_clock;
-  // Called by the thread if this rank is still running kGrace after another one has failed, with the first cause. It
-  // must end the process.
+  // The thread calls it with the first cause if this rank still runs kGrace after another rank has failed. It must end
+  // the process.
   using Stuck = std::function<void(ExitCode code, const std::string& cause)>;
 
   // Joins the other ranks. Collective. Throws as Connection, and Error(rendezvous) if ranks are missing.
@@ -38,16 +39,17 @@ class RankLink {
   RankLink(const RankLink&) = delete;
   RankLink& operator=(const RankLink&) = delete;
 
-  // Where this rank is, by its local rank; set by the rank. Thread-safe.
+  // The rank sets its progress here, at its local rank.
   ProgressTable& progress() { return *table_; }
-  // Raised once another rank has failed or is lost: collectives then end (comm_plugin.h, abort_flag).
+  // 1 after another rank has failed or is lost, otherwise 0: collectives then end (comm_plugin.h, abort_flag).
   const std::shared_ptr<std::atomic<int32_t>>& abort_flag() const { return abort_flag_; }
 
-  // This rank needs the others no longer: from now on it may end without being missed.
+  // This rank no longer needs the others: from now on it may end, and the others do not see a lost rank.
   void finish();
 
-  // This rank has failed. Tells the others. If it has lost a peer (code `peer`), returns the first cause, for which it
-  // waits up to one second. Otherwise nothing: this failure is a cause. Nothing too if this rank has told before.
+  // This rank has failed with `error`: sends it to the others. If the rank has lost a peer (code `peer`), waits up to
+  // one second for the first cause and returns it. Returns nothing for any other error, which is itself a cause, and if
+  // finish() or failed() was called before.
   std::optional<Error> failed(const Error& error);
 
   static constexpr std::chrono::milliseconds kGrace{2000};
@@ -65,10 +67,11 @@ class RankLink {
   const std::unique_ptr<ProgressTable> table_;
   const std::shared_ptr<std::atomic<int32_t>> abort_flag_ = std::make_shared<std::atomic<int32_t>>(0);
 
-  std::mutex mutex_;  // of everything below
+  std::mutex mutex_;  // protects everything below
   std::condition_variable heard_;
   Peers peers_;
   StallWatch stalls_;
+  std::future<void> printed_;  // the last lines about stalls
   Clock::time_point next_look_{};
   std::optional<Clock::time_point> failing_since_;
   bool has_ended_ = false;  // finish() or failed() was called

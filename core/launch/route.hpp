@@ -8,10 +8,11 @@
 
 namespace ddprun::launch {
 
-// The address that the kernel gives to packets from this host to `host` (a name or an address), as a number. No packet
-// is sent. If `host` is this host, the address of `host`; if its name means the loopback interface here, as Debian's
-// 127.0.1.1 does, the address of the only other interface that is up. "127.0.0.1" or "::1" only if `host` is such an
-// address or "localhost": then every rank is on this host's network. Never an unspecified address such as 0.0.0.0.
+// The numeric source address of packets from this host to `host` (a name or an address). No packet is sent. If `host`
+// is this host, the result is the address of `host`. If the name is a loopback address here, as Debian's 127.0.1.1 is,
+// it is the address of the only other interface that is up. It is "127.0.0.1" or "::1" only if `host` is such an
+// address or "localhost": then every rank is on this host's network. Never an unspecified address such as 0.0.0.0. Any
+// thread.
 //
 // Throws Error(rendezvous): the name has no address, there is no route, or there are several interfaces to choose from.
 std::string address_towards(const std::string& host, int port);

@@ -7,19 +7,19 @@
 
 namespace ddprun::launch {
 
-// With SIGUSR2, the launcher asks its ranks to write their last collectives. This value comes with it (sigqueue) if a
-// rank has failed.
+// With SIGUSR2, the launcher asks its ranks to write their last collectives. If a rank has failed, it sends this value
+// with the signal (sigqueue).
 inline constexpr int kJobFails = 1;
 
-// The signal no longer ends this process, nor a program that it starts. Call it first in main().
+// After this, the signal ends neither this process nor a program that it starts. Call it first in main().
 void ignore_signal(int signal);
 
-// From here on the signal is blocked, in this thread and in those that it starts, and kept for a SignalThread. Call it
-// before other threads exist.
+// After this, the signal is blocked in this thread and in those that it starts. It stays pending until a SignalThread
+// handles it. Call it before other threads exist.
 void hold_signal(int signal);
 
-// While it lives, calls `handle` on a thread of its own, with the value that came with the signal: 0 for one by kill().
-// `handle` must not throw. Call hold_signal() before.
+// While it lives, calls `handle` on a separate thread for each signal, with the value that came with the signal: 0
+// after kill(). `handle` must not throw. Call hold_signal() before.
 class SignalThread {
  public:
   SignalThread(int signal, std::function<void(int value)> handle);

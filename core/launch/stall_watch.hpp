@@ -1,4 +1,4 @@
-// Names the ranks that hold a job up while it runs.
+// Names the ranks for which the others wait, while the job runs.
 #pragma once
 
 #include <chrono>
@@ -10,6 +10,7 @@
 
 namespace ddprun::launch {
 
+// The last known progress of a rank.
 struct RankPlace {
   int rank = 0;
   std::string host;
@@ -21,9 +22,9 @@ class StallWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // The places of all ranks now, in rank order. Returns the lines to print: for ranks that have been in one place for
-  // kFirst while others wait for them in a collective; again after twice that time, and so on. A job in which no rank
-  // waits is never reported: a long step is not a stall.
+  // `ranks`: the places of all ranks now, in rank order. Returns the lines to print: for ranks that have been in one
+  // place for kFirst while others wait in a collective; again after twice that time, and so on. Reports nothing while
+  // no rank is in a collective: a long step is not a stall.
   std::vector<std::string> look(const std::vector<RankPlace>& ranks, Clock::time_point now);
 
   static constexpr std::chrono::milliseconds kFirst{5000};

@@ -5,9 +5,9 @@
 
 namespace ddprun::launch {
 
-// The nearest ancestor that was started without the environment variable, which a launcher sets for its ranks: the
-// launcher, or its daemon on this host. A script between the launcher and the rank does not count. 0 if the ancestor is
-// in another PID namespace. Any thread.
+// `variable`: an environment variable that the launcher sets for its ranks. Returns the nearest ancestor that was
+// started without it: the launcher, or its daemon on this host, but not a script between the launcher and the rank. 0
+// if this ancestor is in another PID namespace. Any thread.
 pid_t starter_of_ranks(const char* variable);
 
 }  // namespace ddprun::launch

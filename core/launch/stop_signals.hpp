@@ -1,4 +1,4 @@
-// SIGINT, SIGTERM and SIGUSR1 to a rank, whoever started it: srun, mpirun and torchrun pass them on to every rank, and
+// SIGINT, SIGTERM and SIGUSR1 to a rank, under any launcher: srun, mpirun and torchrun pass them on to every rank, and
 // Slurm and systemd send them to every process of a job.
 #pragma once
 
@@ -6,11 +6,11 @@
 
 namespace ddprun::launch {
 
-// From here on, each of these signals ends the process immediately, with the exit code 130 for SIGINT and 143 for the
+// After this, each of these signals ends the process immediately, with the exit code 130 for SIGINT and 143 for the
 // others. Call it before other threads exist.
 void catch_stop_signals();
 
-// From here on, the first of these signals is only recorded, so that the rank can save its work. A further SIGINT or
+// After this, the first of these signals is only recorded, so that the rank can save its work. A further SIGINT or
 // SIGTERM ends the process immediately. Without catch_stop_signals() before, it has no effect.
 void defer_stop_signals();
 

@@ -10,7 +10,7 @@
 namespace ddprun::launch {
 namespace {
 
-// The other codes would come again: an error of the config, a plugin or the rendezvous, or a request to stop.
+// Other failures would come again: of the config, a plugin or the rendezvous. A stop is no failure.
 bool may_restart(const Verdict& verdict) {
   return !verdict.stopped && (verdict.code == ExitCode::failure || verdict.code == ExitCode::peer);
 }
@@ -30,15 +30,24 @@ ExitCode supervise(const Job& job) {
   const bool several = job.nodes.count > 1;
   std::unique_ptr<StoreServer> server;
   if (several && job.nodes.rank == 0) {
-    server = std::make_unique<StoreServer>(listening_addresses(job.nodes.master_addr), job.nodes.master_port,
-                                           job.nodes.secret);
+    server = std::make_unique<StoreServer>(listening_addresses(job.nodes.master_addr, job.nodes.secret.empty()),
+                                           job.nodes.master_port, job.nodes.secret);
   }
   for (int restart = 0;; ++restart) {
     const std::unique_ptr<Peers> peers = several ? join_nodes(job) : nullptr;
     if (several) restart = peers->starts();  // this launcher may have come later, for a node that was lost
-    Job attempt = job;
-    if (restart > 0 && job.before_restart) job.before_restart(attempt, restart);
-    const Verdict verdict = supervise_node(attempt, peers.get());
+    Verdict verdict;
+    try {
+      Job attempt = job;
+      if (restart > 0 && job.before_restart) job.before_restart(attempt, restart);
+      verdict = supervise_node(attempt, peers.get());
+    } catch (const Error& error) {
+      if (peers != nullptr) peers->fail(error);
+      throw;
+    } catch (const std::exception& error) {
+      if (peers != nullptr) peers->fail(Error(ExitCode::failure, error.what()));
+      throw;
+    }
     if (restart >= job.max_restarts || !may_restart(verdict)) return verdict.code;
     std::fprintf(stderr, "ddprun: restart %d of %d\n", restart + 1, job.max_restarts);
   }

@@ -40,26 +40,26 @@ struct Job {
 //  - Every child has the environment DDPRUN_RANK, DDPRUN_WORLD_SIZE, DDPRUN_LOCAL_RANK, DDPRUN_LOCAL_WORLD_SIZE,
 //    DDPRUN_JOB_DIR, DDPRUN_LAUNCHER_PID and, if the launcher's stderr is a terminal, DDPRUN_TTY (its columns). It has
 //    a process group of its own. It should call follow_launcher() first.
-//  - With torchrun_variables also RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR and
-//    MASTER_PORT: a port of node 0 that was free.
+//  - With torchrun_variables also RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, GROUP_WORLD_SIZE,
+//    MASTER_ADDR and MASTER_PORT: a port of node 0 that was free.
 //  - Rank 0's output passes unchanged; lines of other ranks get the prefix "[rank1] ".
 //  - The first rank that fails (a signal, an exit code other than 0, a reported failure, or stopped for 2 s) ends the
 //    job within half a second. The last line names rank, host, pid, step, phase, bucket and cause of the first failure,
-//    not of those that followed from it. A signal gives exit code 5, otherwise it is the code of the first cause.
+//    not of those that followed from it. The exit code is that of the first cause; 5 if a signal killed that rank.
 //  - First SIGINT, SIGTERM or SIGUSR1: the ranks finish a common step and save, for at most `grace`; before the first
 //    step they end immediately. The exit code is 130 for SIGINT, otherwise 143. A second SIGINT or SIGTERM ends the job
 //    immediately. If a rank stops the others because it received such a signal itself, the exit code is 143.
-//  - SIGUSR2 is passed on to the ranks, which write their last collectives. The ranks get it too when one fails, except
-//    with torchrun_variables. They start with SIGUSR2 ignored.
+//  - SIGUSR2 is passed on to the ranks, which write their last collectives. The ranks also get it when one of them
+//    fails, except with torchrun_variables. SIGUSR2 is ignored in a rank until the rank handles it.
 //  - Processes that a rank starts end with it if they stay in its process group, even if the launcher is killed.
 // Several nodes: the launcher of node 0 hosts the store in which nodes and ranks meet, at master_addr:master_port.
 // Ranks are numbered by node rank. Every launcher reports the same first cause and returns the same exit code. A node
-// that is silent for 2.5 s is lost, which ends the job. A signal at one launcher stops the ranks of all. Ranks have
-// DDPRUN_STORE ("HOST:PORT") too, and the job's secret in the file "secret" of their job folder.
-// After a failure (not of the config, a plugin or the rendezvous) all ranks start again, up to max_restarts times. A
-// lost node may come back within the timeout: its launcher is started again with the same arguments. Call it on the
-// main thread while there is no other thread: a child's PR_SET_PDEATHSIG watches the thread that spawned it, and the
-// launcher forks. Throws Error(failure) if the ranks cannot be started, and Error(rendezvous) if the nodes do not meet.
+// that is silent for 2.5 s is lost, which ends the job. A signal to one launcher stops the ranks of all. Ranks also get
+// DDPRUN_STORE ("HOST:PORT"), and the job's secret in the file "secret" of their job folder.
+// After a failure (exit code 1 or 5) all ranks start again, up to max_restarts times. A lost node may come back within
+// the timeout: start its launcher again with the same arguments. Call it on the main thread while there is no other
+// thread: a child's PR_SET_PDEATHSIG watches the thread that spawned it, and the launcher forks. Throws Error(failure)
+// if the ranks cannot be started, and Error(rendezvous) if the nodes do not meet.
 ExitCode supervise(const Job& job);
 
 // A rank calls this first. The rank then dies with its launcher (PR_SET_PDEATHSIG), and exits immediately if the

@@ -1,5 +1,5 @@
-// The meeting of ranks under torchrun, whose agent hosts a store (c10d's TCPStore). In a target of its own,
-// ddprun_launch_c10d, because it links torch.
+// How ranks meet under torchrun, whose agent hosts a store (c10d's TCPStore). It is in a separate target,
+// ddprun_launch_c10d, because it links LibTorch.
 #pragma once
 
 #include <chrono>

@@ -17,7 +17,7 @@ namespace {
 // The variables of a launcher. Null: it has no such variable.
 struct Variables {
   const char* launcher;
-  const char* named_by;  // only this launcher sets it
+  const char* named_by;  // set by this launcher only, so that it identifies it
   const char* rank;
   const char* size;
   const char* local_rank = nullptr;
@@ -46,7 +46,7 @@ constexpr Variables kLaunchers[] = {
      "SLURM_STEP_ID", "SLURM_STEP_NUM_NODES", "SLURM_STEP_NODELIST"},
     {"a PMI launcher", "PMI_RANK", "PMI_RANK", "PMI_SIZE", "PMI_LOCAL_RANK", "PMI_LOCAL_SIZE"}};
 constexpr Variables kEnvironment = {"env://", nullptr, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
-// Ranks of launchers of which the other variables are not known here.
+// Rank variables of launchers that ddprun does not know.
 constexpr const char* kUnknown[] = {"PMIX_RANK", "FLUX_TASK_RANK", "JSM_NAMESPACE_RANK", "ALPS_APP_PE", "MPIRUN_RANK"};
 
 constexpr const char* kAgentStore = "TORCHELASTIC_USE_AGENT_STORE";
@@ -163,9 +163,10 @@ void find_master(World& world, const Variables& launcher) {
   const bool on_one_host = world.local_size == world.size;
   if (world.job.empty() && on_one_host) world.job = std::to_string(starter_of_ranks(launcher.rank));
   if (world.job.empty()) {
-    refuse("MASTER_PORT is not set, and " + world.launcher +
-           " has started ranks on several hosts and gives no id of the job to choose a port from: set it to a free "
-           "port of the host of rank 0");
+    refuse(
+        "MASTER_PORT is not set, and " + world.launcher +
+        " has started ranks on several hosts and gives no job id from which a port could be derived: set it to a free "
+        "port of the host of rank 0");
   }
   world.master_port = port_of(world.job);
 }

@@ -15,7 +15,7 @@ struct World {
   int rank = 0;
   int size = 1;
   int local_rank = 0;
-  int local_size = 1;  // ranks on this host; 0 if the launcher does not say, until locate()
+  int local_size = 1;  // ranks on this host; 0 before locate() if the launcher does not set it
   int cores = 0;  // this rank's part of the host's cores, set by share_cores(); 0: 1/local_size of those it may use
   std::optional<int> nproc;  // the local_size that the command line demands
 
@@ -39,23 +39,22 @@ struct World {
 
 // Nothing if no launcher started this process, so that it must launch the ranks itself. Tried in this order: ddprun's
 // own launcher, torchrun, Open MPI, MVAPICH, Intel MPI, Hydra (MPICH), PALS, Slurm (srun), other PMI launchers, and
-// last RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (PyTorch's env://). An MPI launcher or srun that started one
-// process is no launcher. LOCAL_RANK and LOCAL_WORLD_SIZE are optional under env://.
+// last RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (PyTorch's env://). If srun or an MPI launcher started only one
+// process, this is not a rank. LOCAL_RANK and LOCAL_WORLD_SIZE are optional under env://.
 //
 // Where the ranks meet: MASTER_ADDR and MASTER_PORT. Without MASTER_ADDR: this host if all ranks are on it, or the
-// first host of the Slurm step. Without MASTER_PORT: a port from 20000 to 29999 that depends on the job's id. If the
-// launcher has none, the id is the launcher's process, which only ranks on one host have in common.
+// first host of the Slurm step. Without MASTER_PORT: port_of() the job's id. If the launcher gives no id, the id is the
+// pid of the launcher, which only ranks on one host have in common.
 //
 // `nproc`: ranks on this host, if the command line gives a number. Throws Error(rendezvous) that names the variable if
-// variables are incomplete or contradict each other or `nproc`, and for a launcher that sets ranks in variables that
-// are not known here.
+// variables are missing, or contradict each other or `nproc`, and for a rank of a launcher that ddprun does not know.
 std::optional<World> discover(std::optional<int> nproc);
 
-// Unsets the variables in which discover() finds a rank of another launcher, so that a child of this process is no such
-// rank. Call it before the first thread.
+// Unsets the variables in which discover() finds a rank of another launcher, so that child processes are not ranks of
+// that launcher. Call it before the first thread.
 void forget_launcher();
 
-// The port of that job, on all hosts: from 20000 to 29999.
+// The port for a job with this id: from 20000 to 29999, the same on all hosts.
 int port_of(std::string_view job);
 
 // Sets local_rank and local_size if they are not known: ranks with the same kernel, IPC and PID namespaces are on one

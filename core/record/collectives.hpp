@@ -10,20 +10,20 @@
 
 namespace ddprun::record {
 
-// One call of a collective by one rank.
+// One call of a collective by one rank. "", -1 and kAbsent: not known, or does not apply.
 struct CollectiveCall {
-  int64_t number = 0;   // 1 for the first call of the run; the same on all ranks
-  std::string op{};     // "allreduce", "broadcast", "allgather", "reduce_scatter", "barrier"
-  std::string dtype{};  // empty for a barrier, as are the following
-  int64_t count = -1;
-  std::string reduction{};  // "sum", ... of allreduce and reduce_scatter
-  int64_t root = -1;        // of broadcast
-  std::string memory{};     // "host", "cuda"
-  int64_t step = -1;        // of the training; 0 before the first
-  std::string state{};      // "started", "queued" (on a stream of a GPU), "finished", "failed"
-  double start = kAbsent;   // seconds since 1970, by the clock of the host
-  double end = kAbsent;     // absent while the call runs
-  double duration = kAbsent;
+  int64_t number = 0;         // 1 for the first call of the run; the same on all ranks
+  std::string op{};           // "allreduce", "broadcast", "allgather", "reduce_scatter", "barrier"
+  std::string dtype{};        // "" for a barrier
+  int64_t count = -1;         // elements; -1 for a barrier
+  std::string reduction{};    // "sum", ... of allreduce and reduce_scatter
+  int64_t root = -1;          // of broadcast
+  std::string memory{};       // "host", "cuda"
+  int64_t step = -1;          // of the training; 0 before the first
+  std::string state{};        // "started", "queued" (on a stream of a GPU), "finished", "failed"
+  double start = kAbsent;     // seconds since 1970, by the clock of the host
+  double end = kAbsent;       // absent while the call runs
+  double duration = kAbsent;  // seconds, by a monotonic clock
 };
 
 // The file of one rank.

@@ -35,8 +35,8 @@ std::string listening_address(const Host& host, bool one_host, const std::vector
   }
   if (!host.address().empty()) return host.address();
   throw CommError(CommStatus::invalid,
-                  "the ranks are on several hosts, and it is not known by which interface they reach this one, which "
-                  "has " +
+                  "the ranks are on several hosts, and it is not known through which interface the others reach this "
+                  "one; this host has " +
                       list_of(interfaces) +
                       "; name one in GLOO_SOCKET_IFNAME, or with --set comm.options.interface=NAME");
 }

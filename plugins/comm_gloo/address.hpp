@@ -9,10 +9,10 @@
 
 namespace ddprun::gloo_backend {
 
-// An address of one of these interfaces, as a number: that of comm.options.interface; else 127.0.0.1 if all ranks are
-// on one host; else that of GLOO_SOCKET_IFNAME, PyTorch's variable; else host.address(). Of a named interface, it is
-// host.address() if the interface has it, else the first one. Throws CommError(invalid) if the named interface cannot
-// be used, or if there is none of these.
+// A numeric address, the first of these: of the interface comm.options.interface; 127.0.0.1 if all ranks are on one
+// host; of the interface GLOO_SOCKET_IFNAME, PyTorch's variable; host.address(). If a named interface has
+// host.address(), this is used, otherwise its first address. Throws CommError(invalid) if the named interface cannot be
+// used, or if no address is known.
 std::string listening_address(const Host& host, bool one_host, const std::vector<NetworkInterface>& interfaces);
 
 }  // namespace ddprun::gloo_backend

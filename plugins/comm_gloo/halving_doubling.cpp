@@ -83,11 +83,13 @@ class Exchange {
   int sent_ = 0;
 };
 
-// One exchange per round, with all receives posted. While halving, a rank receives half of a vector, then a quarter,
-// and so on: together less than one vector.
+// One exchange per round, with all receives posted.
 std::vector<Exchange> expected_rounds(const Run& run, const topology::Doubling& order, const Collective& call) {
   const uint64_t element = size_of(call.dtype);
-  std::byte* arrived = run.scratch.of_size(call.count * element);
+  // Half of the vector, then a quarter, and so on; halves are rounded up, so together it may be more than the vector.
+  uint64_t elements = 0;
+  for (int round = 1; round <= order.rounds(); ++round) elements += order.held(round, call.count).length;
+  std::byte* arrived = run.scratch.of_size(elements * element);
   std::vector<Exchange> rounds;
   for (int round = 0; round < order.rounds(); ++round) {
     const auto kept = order.held(round + 1, call.count);

@@ -64,7 +64,7 @@ void Messages::require_equal_transports() const {
     if (all_chosen[rank] == chosen_.tls) continue;
     throw CommError(CommStatus::mismatch, "rank " + std::to_string(rank) + " has transports " + all_chosen[rank] +
                                               ", rank " + std::to_string(host_.rank()) + " has " + chosen_.tls +
-                                              "; set comm.options.tls, or UCX_TLS, alike");
+                                              "; set comm.options.tls or UCX_TLS to the same value on all ranks");
   }
 }
 

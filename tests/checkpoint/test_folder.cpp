@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file.hpp"
 #include "checkpoint/folder.hpp"
 #include "checkpoint/some_tensors.hpp"
 #include "support/contains.hpp"
@@ -84,16 +85,17 @@ TEST_CASE("files with other names are not commits and are not removed") {
   CHECK(names_in(dir.path()) == expected);
 }
 
-TEST_CASE("files of dead writers are removed, those of a live writer are not") {
+TEST_CASE("files of dead writers are removed, those of a live writer and of another host are not") {
   const TempDir dir;
-  const std::string live = "step-00000002.safetensors.tmp-" + std::to_string(getppid());
-  dir.write("step-00000001.safetensors.tmp-" + std::to_string(dead_process()), "half");
-  dir.write("step-00000003.safetensors.tmp-" + std::to_string(getpid()), "half");
-  dir.write("step-00000003.state-rank1.safetensors.tmp-" + std::to_string(dead_process()), "half");
-  dir.write("best.safetensors.tmp-" + std::to_string(dead_process()), "half");
-  dir.write(live, "half");
+  const std::string live = aside_path("step-00000002.safetensors", getppid());
+  dir.write(aside_path("step-00000001.safetensors", dead_process()), "half");
+  dir.write(aside_path("step-00000003.safetensors"), "half");
+  dir.write(aside_path("step-00000003.state-rank1.safetensors", dead_process()), "half");
+  dir.write(aside_path("best.safetensors", dead_process()), "half");
+  const std::string of_another_host = "step-00000004.safetensors.tmp-" + std::to_string(dead_process()) + "-0";
+  for (const std::string& kept : {live, of_another_host}) dir.write(kept, "half");
   CheckpointFolder folder(dir.path(), 1);
-  CHECK(names_in(dir.path()) == std::set<std::string>{live});
+  CHECK(names_in(dir.path()) == std::set<std::string>{live, of_another_host});
 }
 
 TEST_CASE("states are removed with their commit; the next writer removes those without a commit") {

@@ -164,7 +164,7 @@ TEST_CASE("a second SIGINT ends the job immediately, even if a rank does not rea
   const AtWork at_work = look_at(job, place, ranks);
   kill(ranks.at(1), SIGSTOP);  // so that the step never completes
   job.launcher().send(SIGINT);
-  REQUIRE(eventually([&] { return contains(job.launcher().err(), "again to end at once"); }));
+  REQUIRE(eventually([&] { return contains(job.launcher().err(), "a second signal ends them at once"); }));
   job.launcher().send(SIGINT);
   const auto result = job.launcher().wait();
   CHECK(result.code == 130);

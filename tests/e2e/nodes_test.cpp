@@ -159,4 +159,23 @@ TEST_CASE("ddprun launch starts any program with torchrun's variables") {
   CHECK_MESSAGE(contains(last_line(failed.err), "rank 0 ("), failed.err);
 }
 
+TEST_CASE("a launcher that cannot start its program ends the job of all nodes, and all report its error") {
+  const Workplace place;
+  const int port = free_port();
+  const auto start = [&](int node, const std::vector<std::string>& program_of_node) {
+    std::vector<std::string> argv = {program(), "launch", "--nnodes=2", "--node-rank=" + std::to_string(node),
+                                     "--master-addr=127.0.0.1", "--master-port=" + std::to_string(port)};
+    argv.insert(argv.end(), program_of_node.begin(), program_of_node.end());
+    return std::make_unique<Job>(place, argv);
+  };
+  const auto good = start(0, {"sleep", "100"}), bad = start(1, {"./no-such-program"});
+  for (const auto& job : {std::cref(bad), std::cref(good)}) {
+    const auto result = job.get()->launcher().wait(kLimit);
+    CHECK(result.code == 1);
+    CHECK_MESSAGE(contains(last_line(result.err), "no-such-program"), result.err);
+    CHECK(result.elapsed < std::chrono::seconds(30));
+  }
+  CHECK(place.leftovers().empty());
+}
+
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "base/file.hpp"
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
 
@@ -160,7 +161,7 @@ TEST_CASE("a missing or damaged commit is reported with its file") {
 
 TEST_CASE("temporary files of a killed writer in a run's folder are removed by the run that resumes from it") {
   Broken broken;
-  const std::string left = broken.file(broken.run) + ".tmp-999999999";
+  const std::string left = ddprun::aside_path(broken.file(broken.run), 999999999);
   std::ofstream(left) << "half";
   CHECK(broken.go_on(broken.run.string()).code == 0);
   CHECK_FALSE(fs::exists(left));

@@ -22,7 +22,7 @@ TEST_CASE("ranks with cores of their own use all of them; ranks that share cores
   CHECK(cores_of_rank({"1111", "1111", "00001111"}, 2) == 4);  // two share, one does not
   CHECK(cores_of_rank({"1111", "1111", "00001111"}, 0) == 2);
   CHECK(cores_of_rank({"1", "1", "1"}, 1) == 1);  // never less than one
-  CHECK(cores_of_rank({"", ""}, 0) == 1);         // unknown
+  CHECK(cores_of_rank({"", ""}, 0) == 0);         // not known
 }
 
 TEST_CASE("this process's mask has as many cores as the kernel says") {

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -9,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -128,6 +130,27 @@ TEST_CASE("512 ranks meet") {
   CHECK(right == kRanks);
   MESSAGE("512 ranks connected, proved the secret and met in ", time * 1e3, " ms, ", time / kRanks * 1e6,
           " us per rank");
+}
+
+// The TCP sockets of this process that a program which it starts would inherit.
+int sockets_for_children() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int socket = std::atoi(entry.path().filename().c_str());
+    int protocol = 0;
+    socklen_t size = sizeof protocol;
+    const bool is_tcp =
+        ::getsockopt(socket, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 && protocol == IPPROTO_TCP;
+    if (is_tcp && (::fcntl(socket, F_GETFD) & FD_CLOEXEC) == 0) ++count;
+  }
+  return count;
+}
+
+TEST_CASE("programs that a process with the server or a client starts inherit none of its sockets") {
+  const Served served;
+  const auto client = served.client();
+  client->set("key", "value");  // so the server has accepted it
+  CHECK(sockets_for_children() == 0);
 }
 
 TEST_CASE("a client with another secret, or none, is refused in one line") {

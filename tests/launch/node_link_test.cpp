@@ -10,6 +10,7 @@
 #include "ddprun/error.hpp"
 #include "launch/net/net_store.hpp"
 #include "launch/net/store_server.hpp"
+#include "launch/peers.hpp"
 #include "launch/text.hpp"
 #include "support/error_of.hpp"
 
@@ -89,6 +90,15 @@ TEST_CASE("a second node of the same rank, and one with another number of nodes,
   alive.join();
   CHECK(contains(twice, "two nodes have --node-rank 1, at 127.0.0.1"));
   CHECK(contains(size, "--nnodes 3, and the first has 2"));
+}
+
+TEST_CASE("a node of another version of ddprun is refused in one line that names it") {
+  const Nodes nodes;
+  std::unique_ptr<NodeLink> other;
+  std::thread joining([&] { other = nodes.join(1, 2); });
+  const std::string error = error_of([&] { Peers(nodes.address, 0, 2, NodeInfo{"host", 1, 0}, kLimit); });
+  joining.join();
+  CHECK(error == "4: node 1 runs another version of ddprun: install the same one on all hosts");
 }
 
 TEST_CASE("all nodes receive all texts in the same order") {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/net/address.hpp"
 #include "launch/route.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
@@ -32,6 +33,16 @@ TEST_CASE("a loopback address as such means that all ranks are on this host's ne
   CHECK(address_towards("127.0.0.1", 29500) == "127.0.0.1");
   CHECK(address_towards("127.0.1.1", 29500) == "127.0.0.1");
   CHECK(address_towards("localhost", 29500) == "127.0.0.1");
+}
+
+TEST_CASE("for processes of this host alone, the store listens on the loopback interface alone") {
+  std::vector<std::string> names = {"localhost", "127.0.0.1", "127.0.1.1"};
+  if (is_local(host_name())) names.push_back(host_name());  // on Debian, which gives it the address 127.0.1.1
+  for (const auto& name : names) {
+    for (const auto& address : listening_addresses(name, true)) {
+      CHECK_MESSAGE((address.starts_with("127.") || address == "::1"), name, " gives ", address);
+    }
+  }
 }
 
 TEST_CASE("a name without an address is an error in one line") {

@@ -22,7 +22,8 @@ TEST_CASE("SIGINT, SIGTERM and SIGUSR1 let the ranks finish a common step") {
     const auto result = job->wait();
     CHECK(result.code == code);
     std::smatch match;
-    CHECK(contains(result.err, "ddprun: stopping: the ranks finish a common step and save (again to end at once)"));
+    CHECK(contains(result.err,
+                   "ddprun: stopping: the ranks finish a common step and save (a second signal ends them at once)"));
     REQUIRE(std::regex_search(result.out, match, std::regex("stopped after (\\d+)\n")));
     CHECK(count_of(result.out, "stopped after " + match[1].str() + "\n") == 3);
     CHECK(!contains(result.err, "failed"));
@@ -77,7 +78,7 @@ TEST_CASE("a second signal immediately ends ranks that do not end by themselves"
   FakeJob job(2, {"*:at=3,0", "0:print=ready", "*:hang"});
   REQUIRE(eventually([&] { return contains(job->out(), "ready"); }));
   job->send(SIGINT);
-  REQUIRE(eventually([&] { return contains(job->err(), "again to end at once"); }));
+  REQUIRE(eventually([&] { return contains(job->err(), "a second signal ends them at once"); }));
   std::this_thread::sleep_for(milliseconds(50));
   job->send(SIGINT);
   const auto begin = std::chrono::steady_clock::now();
@@ -91,7 +92,7 @@ TEST_CASE("a second SIGUSR1 is the same request; SIGTERM after it ends the ranks
   FakeJob job(2, {"*:at=3,0", "0:print=ready", "*:hang"});
   REQUIRE(eventually([&] { return contains(job->out(), "ready"); }));
   job->send(SIGUSR1);
-  REQUIRE(eventually([&] { return contains(job->err(), "again to end at once"); }));
+  REQUIRE(eventually([&] { return contains(job->err(), "a second signal ends them at once"); }));
   job->send(SIGUSR1);
   std::this_thread::sleep_for(milliseconds(200));
   CHECK(is_alive(job->pid()));

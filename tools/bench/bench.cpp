@@ -75,7 +75,7 @@ void require_place(const std::string& option, const std::string& path) {
   throw Error(ExitCode::usage, option + " " + path + ": there is no folder " + folder);
 }
 
-// Whoever has the results: prints them, writes the files, and judges.
+// Of the process that has the results: prints them, writes the files, and checks the gates.
 class Report {
  public:
   Report(const Request& request, const Plan& plan) : request_(request), plan_(plan) {

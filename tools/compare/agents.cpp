@@ -22,12 +22,16 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLook{1000};  // between two questions whether a part has failed
-// How long process 0 waits for the end of another part after that of its own: longer than run_process() needs to kill.
+// How long process 0 waits for another part after its part has ended: longer than run_process() needs to kill a child.
 constexpr milliseconds kEnds = kGrace + kLook + milliseconds(10000);
-constexpr milliseconds kHear{5000};  // until every process that is alive has heard of a failure
+constexpr milliseconds kHear{5000};  // until every running process has heard of a failure
 constexpr milliseconds kLeave{5000};
 // Between two runs. A process 0 that has ended is noticed at once.
 constexpr milliseconds kNextRun = std::chrono::hours(24 * 365);
+
+milliseconds since(Clock::time_point begin) {
+  return std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
+}
 
 bool is_good(const ProcessEnd& end) {
   return end.ending == Ending::exited && end.code == 0;
@@ -167,7 +171,7 @@ bool Agents::failed() {
   }
 }
 
-// Process 0 then knows that this process is alive.
+// Reports to process 0 that this process runs, and has heard of the failure.
 void Agents::hear() {
   if (heard_ == leg_) return;
   heard_ = leg_;
@@ -193,11 +197,12 @@ void Agents::collect(RunEnd& end) {
   announce(end.process, text_of(end.process, end.log), end.log);
   std::vector<json> parts;
   std::vector<launch::RankEnd> ends;
+  const auto begin = Clock::now();
   for (int index = 0; index < count_; ++index) {
     json part;
     try {
-      if (!is_good(end.process)) store_->get(key("heard", index), kHear);
-      part = json::parse(store_->get(key("end", index), kEnds));
+      if (!is_good(end.process)) store_->get(key("heard", index), kHear - since(begin));
+      part = json::parse(store_->get(key("end", index), kEnds - since(begin)));
     } catch (const Error& error) {
       if (error.code() != ExitCode::rendezvous) throw;
       part = {

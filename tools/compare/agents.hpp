@@ -37,7 +37,7 @@ class Agents {
   // Call it before the first thread.
   static std::unique_ptr<Agents> find(const console::NodeOptions& options);
 
-  // As for config::load: of ddp, 0 if they are not known before meet().
+  // The number of ranks of ddp for config::load(); 0: not known before meet().
   int64_t ranks() const { return world_ ? world_->size : 0; }
 
   // Meets the others with launch.timeout and launch.insecure of the first variant. The number of ranks, over all hosts,
@@ -47,17 +47,17 @@ class Agents {
 
   bool leads() const { return index_ == 0; }
 
-  // Process 0, in this order for each run: begin() has all processes start their part and completes the plan of its
-  // own; failed() says, while it runs, whether a part has failed; collect() waits for the ends of all parts and
-  // replaces `end` by the first cause. Each throws Error(peer) if the others cannot be reached.
+  // Process 0 calls these for each run, in this order. begin() makes the other processes start their part, and
+  // completes the plan of its part. failed() returns whether a part has failed so far. collect() waits until all parts
+  // have ended, and replaces `end` by the first cause. Each throws Error(peer) if the others cannot be reached.
   void begin(Leg& leg, ProcessPlan& plan);
   bool failed();
   void collect(RunEnd& end);
-  // Process 0, at the end: the other processes end with this code, and with this message if it is not empty.
+  // Process 0 calls it at the end: the other processes end with this code, and with this message if it is not empty.
   void finish(ExitCode code, const std::string& message) noexcept;
 
-  // The other processes: takes part in all runs, until process 0 has finished. Throws the Error with which it has
-  // finished, and Error(peer) if it is lost.
+  // The other processes call it: takes part in all runs until process 0 calls finish(). Returns its code, or throws it
+  // as Error if there is a message. Throws Error(peer) if process 0 is lost.
   ExitCode follow(const Running& running, const std::vector<Variant>& variants);
 
  private:
@@ -79,7 +79,7 @@ class Agents {
   std::vector<std::string> hosts_;
   std::unique_ptr<launch::Store> store_;
   int leg_ = 0;    // the number of the run, from 1
-  int heard_ = 0;  // of the last run that has failed
+  int heard_ = 0;  // the number of the last run that failed
   std::chrono::steady_clock::time_point looked_{};
 };
 

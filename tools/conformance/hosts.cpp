@@ -26,7 +26,7 @@ constexpr int kOfHost = CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNS
   throw std::runtime_error(what + ": " + std::strerror(errno));
 }
 
-// In its mount namespace: a /proc of its processes, a /sys of its network devices, and a /dev/shm of its own.
+// In the new mount namespace: /proc with its processes, /sys with its network devices, and its own /dev/shm.
 bool mount_own() {
   return mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
          mount("proc", "/proc", "proc", 0, nullptr) == 0 && mount("sysfs", "/sys", "sysfs", 0, nullptr) == 0 &&
@@ -197,7 +197,8 @@ std::string Hosts::why_not() {
     const Hosts hosts(1);
     return "";
   } catch (const std::runtime_error& error) {
-    return "no hosts out of namespaces (CAP_SYS_ADMIN, and `ip` of iproute2): " + std::string(error.what());
+    return "cannot make hosts from namespaces (needs CAP_SYS_ADMIN, and `ip` of iproute2): " +
+           std::string(error.what());
   }
 }
 

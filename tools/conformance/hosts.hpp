@@ -1,5 +1,5 @@
-// Hosts on this one: namespaces as containers have them, joined by a network. Nothing of them is visible outside, and
-// everything ends with the object.
+// Simulated hosts on this machine: each has namespaces, as a container has, and a network connects them. They are not
+// visible from outside, and end with the object.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,9 @@
 
 namespace ddprun::testing {
 
-// Each host has network, PID, IPC and mount namespaces of its own, and its own /dev/shm. So processes of two hosts
-// share no memory, and may have equal process numbers. Its network devices are "eth0", "eth1", ... A device leads to a
-// switch, which connects the devices of the same name.
+// Each host has its own network, PID, IPC and mount namespaces, and its own /dev/shm. So processes of two hosts share
+// no memory, and may have equal process numbers. The network devices of a host are "eth0", "eth1", ... A switch
+// connects the devices with the same name.
 class Hosts {
  public:
   // Needs CAP_SYS_ADMIN and iproute2's `ip`. One thread. Throws std::runtime_error.
@@ -27,20 +27,20 @@ class Hosts {
   // For run_ranks: rank r runs on host r / per_host.
   Placement placement(int per_host) const;
 
-  // What to put before a command so that it runs in these namespaces of the host, in the working directory "/".
+  // A command prefix: the command then runs in these namespaces of the host, in the working directory "/".
   std::vector<std::string> prefix(int host, const std::vector<std::string>& namespaces = {"--net", "--pid", "--ipc",
                                                                                           "--mount"}) const;
 
   // These may be called in a rank, too. They throw std::runtime_error.
   // Runs a shell command in the host's namespaces.
   void run(int host, const std::string& command) const;
-  // Takes the device's cable out of the switch, or puts it in again. The device stays up: what the host sends is lost.
+  // Disconnects the device from the switch, or connects it again. The device stays up, and what the host sends is lost.
   void disconnect(int host, int device = 0) const;
   void connect(int host, int device = 0) const;
 
-  // Why there can be no hosts here, or "".
+  // Why hosts cannot be made here; "" if they can.
   static std::string why_not();
-  // For tests: prints why not.
+  // For tests: false, with a printed reason, if hosts cannot be made.
   static bool are_possible();
 
  private:

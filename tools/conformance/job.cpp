@@ -21,7 +21,7 @@ constexpr milliseconds kMeeting{30'000};
 constexpr milliseconds kOutcomes{2 * kCaseSeconds * 1000};  // between the first and the last process with its outcomes
 constexpr milliseconds kLook{100};                          // between two questions whether a rank is gone
 
-// Each rank has a connection of its own to the store, made after the fork.
+// Each rank connects to the store itself, after the fork.
 class StoreExchange : public testing::Exchange {
  public:
   StoreExchange(launch::StoreAddress at, int size, int world)

@@ -1,5 +1,5 @@
-// The suite as several processes: one on each node, or one for each rank of another launcher. Each starts the ranks of
-// its node, all know all outcomes, and process 0 prints.
+// The suite as several processes: one on each node, or one for each rank of another launcher. Each process starts the
+// ranks of its node. All processes get the outcomes of all ranks, and process 0 prints.
 #pragma once
 
 #include <memory>
@@ -35,13 +35,14 @@ class Job {
   const std::string& address() const { return address_; }
   std::string text() const;  // "2 nodes"
 
-  // This process has printed or returned its results, and needs the others no longer.
+  // This process has printed or returned its results, and no longer needs the others.
   void finish() { link_->finish(); }
 
-  // For run_ranks(), of the next world.
+  // For run_ranks() of the next world.
   testing::Placement placement();
-  // Of all ranks, in rank order; of all processes. Collective.
+  // The outcomes of all ranks, in rank order. Collective.
   std::vector<testing::Outcome> gather(const std::vector<testing::Outcome>& own);
+  // The texts of all processes, each text once. Collective.
   std::vector<std::string> gather(const std::vector<std::string>& own);
 
  private:

@@ -74,8 +74,8 @@ void declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--filter", arguments.filters, "Run only cases with this text in their name; repeatable");
   app.add_option(
          "--hosts", arguments.hosts,
-         "Instead of --ranks: numbers of hosts and of ranks on each, as 2x2,3x2. A host has network, PID, IPC and "
-         "mount namespaces of its own; needs CAP_SYS_ADMIN, and ends with 77 if that is not allowed")
+         "Instead of --ranks: numbers of hosts and of ranks on each, as 2x2,3x2. Each host has its own network, PID, "
+         "IPC and mount namespaces; needs CAP_SYS_ADMIN, and ends with 77 without it")
       ->delimiter(',')
       ->check(CLI::Validator(is_shape, "HOSTSxRANKS"));
   console::add_node_options(app, arguments.nodes);
@@ -275,8 +275,8 @@ void refuse_with_job(const Arguments& arguments, bool ranks_given, const Setting
                                                                 : nullptr;
   if (refused == nullptr) return;
   throw Error(ExitCode::usage, std::string(refused) +
-                                   " is for one process of the suite: with --nnodes or another launcher, the ranks are "
-                                   "processes of its job, with host memory; leave it out");
+                                   " is for a suite in one process: with --nnodes or another launcher, each rank is a "
+                                   "process with buffers in host memory; leave it out");
 }
 
 ExitCode run(const Arguments& arguments, bool ranks_given) {

@@ -1,5 +1,5 @@
-// Reads the facts of a host. `root` is put before every path of /proc, /sys, /dev and /etc, so that a test can give a
-// tree of its own; "" is the real system. What cannot be read is absent. Nothing here throws, except collect().
+// Reads the facts of a host. `root` is put before every path in /proc, /sys, /dev and /etc, so that a test can use a
+// folder of its files; "" is the real system. What cannot be read is absent. Only collect() throws.
 #pragma once
 
 #include <functional>
@@ -23,16 +23,16 @@ std::vector<NumaNode> numa(const std::string& root, const Cores& cores);
 Limits limits(const std::string& root, const std::string& job_folder);
 Gpus gpus(const std::string& root);
 std::vector<Plugin> plugins(const plugin::Registry& registry);
-// Those of `environment` (as environ) that change communication.
+// The variables in `environment` (as environ) that change communication, sorted by name.
 std::vector<std::pair<std::string, std::string>> variables(const char* const* environment);
 Launcher launcher();
 
 // The links and addresses of this network namespace. Speed and routes come from files below `root`.
 std::vector<Interface> interfaces(const std::string& root);
-// Completes the interfaces with what the files report.
+// Adds to the interfaces what the files below `root` report: speed and default route.
 void read_links(const std::string& root, std::vector<Interface>& interfaces);
 std::vector<std::string> rdma_devices(const std::string& root);
-// Waits at most 10 s.
+// The addresses of a name. Waits at most 10 s.
 Resolved resolve(const std::string& name);
 std::string hostname();
 // The address of this host from which packets to `name` leave; "" if it does not resolve or there is no route.

@@ -33,15 +33,15 @@ struct Memory {
 
 struct NumaNode {
   int number = 0;
-  std::string cpus;  // "0-15"
-  std::optional<int64_t> memory;
-  bool usable = false;  // the affinity mask has one of its CPUs
+  std::string cpus;               // "0-15"
+  std::optional<int64_t> memory;  // bytes
+  bool usable = false;            // the affinity mask has one of its CPUs
 };
 
 struct Gpu {
   std::string name, bus_id;
-  int64_t memory = 0;
-  std::optional<int64_t> in_use;  // by all processes, from NVML
+  int64_t memory = 0;             // bytes
+  std::optional<int64_t> in_use;  // bytes, by all processes, from NVML
 };
 
 struct Gpus {
@@ -55,7 +55,7 @@ struct Gpus {
 
 struct Interface {
   std::string name;
-  bool up = false;  // and connected
+  bool up = false;  // up and connected
   bool loopback = false;
   std::vector<std::string> addresses;  // IPv4 first; link-local ones are left out
   int64_t mtu = 0;
@@ -63,11 +63,11 @@ struct Interface {
   bool default_route = false;
 };
 
-// A name and what the resolver makes of it.
+// A name, and the result of resolving it.
 struct Resolved {
   std::string name;
-  std::vector<std::string> addresses;
-  std::string error;
+  std::vector<std::string> addresses;  // numeric
+  std::string error;                   // why there are none, otherwise ""
 };
 
 struct Network {

@@ -25,7 +25,7 @@ inline std::string first_line(const std::string& path) {
   return text.substr(0, text.find('\n'));
 }
 
-// The first word of `text` as a whole number.
+// The first word of `text` as an integer; nothing if it is not one.
 inline std::optional<int64_t> number_in(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
   int64_t number = 0;

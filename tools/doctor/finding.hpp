@@ -1,5 +1,5 @@
-// doctor: examines a host, and the network between hosts. Collecting (facts), judging (findings) and printing are
-// apart. Torch-free. This header: what a judgement is.
+// doctor: examines a host, and the network between hosts. One part collects facts, one judges them (findings), one
+// prints. Torch-free. This header: findings.
 #pragma once
 
 #include <string>

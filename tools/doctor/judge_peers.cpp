@@ -107,7 +107,7 @@ class Judge {
   void judge_pair(const PeerPair& pair) {
     const std::string name = names_[pair.from] + " -> " + names_[pair.to];
     const PeerHost& to = report_.hosts[pair.to];
-    if (!report_.hosts[pair.from].error.empty() || !to.error.empty()) return;  // the finding of the host says it
+    if (!report_.hosts[pair.from].error.empty() || !to.error.empty()) return;  // judge_host() has reported it
     if (pair.connect_errno != 0) {
       const PeerPair* back = reverse(pair);
       const bool one_way = back != nullptr && back->connect_errno == 0 && back->error.empty();
@@ -136,7 +136,7 @@ class Judge {
       case ENETUNREACH:
       case EHOSTUNREACH:
       case EADDRNOTAVAIL:
-        return "there is no route, or a firewall says so: name an interface that all hosts reach with --interface, and "
+        return "there is no route, or a firewall refuses: name an interface that all hosts reach with --interface, and "
                "open the ports between the hosts in the firewall of " +
                to;
       default:

@@ -10,7 +10,7 @@
 
 namespace ddprun::doctor {
 
-// Pure. What is in order is one finding per host.
+// Pure. One finding for each host, and one for each problem.
 std::vector<Finding> judge_peers(const PeersReport& report);
 
 // A row per ordered pair of hosts; "" without pairs.

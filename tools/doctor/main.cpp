@@ -37,24 +37,25 @@ struct Arguments {
 };
 
 void declare(CLI::App& to, Arguments& arguments) {
-  to.add_option("--json", arguments.json, "Write the findings to this file too; - for stdout, instead of the table")
+  to.add_option("--json", arguments.json,
+                "Also write the findings to this file as JSON; -: to stdout, instead of the table")
       ->type_name("FILE");
   console::add_plugin_path(to, arguments.plugin_paths);
   auto* peers = to.add_flag("--peers", arguments.peers, "Test the network between the hosts of a job instead");
-  to.add_option("--interface", arguments.options.interface, "Of this host, to test; else that of the route")
+  to.add_option("--interface", arguments.options.interface, "The interface of this host to test (that of the route)")
       ->type_name("NAME")
       ->needs(peers);
-  to.add_option("--port", arguments.options.port, "To listen on, on every host; else any free one")
+  to.add_option("--port", arguments.options.port, "The port on which every host listens (any free one)")
       ->check(CLI::Range(1, 65535))
       ->type_name("PORT")
       ->needs(peers);
-  to.add_option("--seconds", arguments.seconds, "Of each measurement of bandwidth (0.5)")
+  to.add_option("--seconds", arguments.seconds, "Time of each bandwidth measurement (0.5)")
       ->check(CLI::Range(0.01, 60.0))
       ->type_name("SECONDS")
       ->needs(peers);
   console::add_node_options(to, arguments.nodes);
   console::add_insecure(to, arguments.nodes);
-  to.add_option("--timeout", arguments.timeout, "Seconds until all ranks have come (60)")
+  to.add_option("--timeout", arguments.timeout, "How long ranks wait for each other (60)")
       ->check(CLI::Range(1.0, 86400.0))
       ->type_name("SECONDS")
       ->needs(peers);
@@ -90,8 +91,8 @@ ExitCode examine_peers(Arguments arguments, const std::vector<std::string>& comm
   if (!world && (arguments.nodes.start_ranks() || arguments.nodes.nproc)) return start_ranks(arguments, command);
   if (!world || world->size == 1) {
     throw Error(ExitCode::usage,
-                "--peers tests between the hosts of a job: give --nnodes on each host, or start it with a launcher, at "
-                "least one rank on each");
+                "--peers tests the network between the hosts of a job: give --nnodes on each host, or start it with a "
+                "launcher, with at least one rank on each host");
   }
   world->insecure = arguments.nodes.insecure;
   arguments.options.master = world->master_addr;

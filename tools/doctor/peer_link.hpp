@@ -9,8 +9,8 @@
 
 namespace ddprun::doctor {
 
-// Serves peers on threads of its own until it is destroyed. A connection must begin with the token within 5 s; at most
-// 64 connections are served at a time.
+// Serves peers on separate threads until it is destroyed. A client must send the token within 5 s; at most 64
+// connections are served at a time.
 class PeerServer {
  public:
   // Listens on this address only; `port` 0: any free one. Throws Error(failure) with errno's text.
@@ -26,8 +26,8 @@ class PeerServer {
   std::unique_ptr<Service> service_;
 };
 
-// Measures the way to a server. Blocks for at most twice the limit and four times the duration. Never throws: errors
-// are in the result, whose `from`, `to` and `interface` stay empty.
+// Measures the connection to a server. Blocks until its time limits (options.connect_limit, options.duration) have
+// passed. Never throws: errors are in the result, whose `from`, `to` and `interface` stay empty.
 PeerPair measure(const PeerHost& to, const std::string& token, const PeersOptions& options);
 
 // 128 random bits in hexadecimal.

@@ -63,7 +63,7 @@ class Tester {
 
   // Both tests of a pair, and some time for a busy host.
   milliseconds turn() const { return 2 * (3 * options_.connect_limit + 2 * options_.duration) + milliseconds(2000); }
-  // A host may be late by the turns before, in which its partners did not answer.
+  // A host may be delayed by earlier turns in which its partners did not answer.
   milliseconds patience(std::size_t round) const { return options_.timeout + turn() * static_cast<int64_t>(round + 1); }
 
   PeerHost describe_host() const {

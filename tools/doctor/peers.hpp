@@ -15,10 +15,10 @@
 namespace ddprun::doctor {
 
 struct PeersOptions {
-  std::string interface;  // whose address this host uses; "": chosen
+  std::string interface;  // whose address this host uses; "": as choose_interface()
   int port = 0;           // to listen on; 0: any free one
   std::string master;     // the host where the ranks have met; "": not known
-  // Processes with the same text are on one host; "": those of one network namespace.
+  // Processes with the same text count as one host; "": processes in one network namespace do.
   std::string host;
   std::chrono::milliseconds connect_limit{3000};
   std::chrono::milliseconds duration{500};    // of a bandwidth measurement
@@ -59,7 +59,7 @@ struct PeersReport {
 PeersReport test_peers(launch::Store& store, int rank, int size, const PeersOptions& options);
 
 // Who tests with whom: in each round every host has at most one partner, and over all rounds every pair meets once.
-// Nothing: the host pauses in this round.
+// partner_of() returns nothing if the host pauses in this round.
 std::size_t rounds_of(std::size_t hosts);
 std::optional<std::size_t> partner_of(std::size_t host, std::size_t round, std::size_t hosts);
 

@@ -1,4 +1,5 @@
-// TCP sockets with deadlines. Functions return 0 or an errno; ETIMEDOUT at the deadline, ECONNRESET at an early end.
+// TCP sockets with deadlines. Except for path_mtu(), a function that returns int returns 0 or an errno: ETIMEDOUT at
+// the deadline, ECONNRESET if the peer has closed the connection early. Any thread.
 #pragma once
 
 #include <chrono>
@@ -27,7 +28,7 @@ int receive_all(int fd, void* data, std::size_t bytes, Clock::time_point deadlin
 
 // The address of this end.
 std::string local_address(int fd);
-// -1 if it is not known.
+// In bytes; -1 if it is not known.
 int path_mtu(int fd);
 
 }  // namespace ddprun::doctor

@@ -18,7 +18,7 @@ using record::CollectiveCall;
 using record::RankCollectives;
 
 constexpr console::Align kRight = console::Align::right;
-constexpr double kTogether = 5;             // seconds: files of one request are written within this time
+constexpr double kTogether = 5;             // seconds within which the files of one request are written
 constexpr int64_t kBefore = 3, kAfter = 2;  // calls around the first divergence
 
 // "12:00:01.123", by the clock of this machine.
@@ -33,7 +33,7 @@ std::string numbered(const CollectiveCall& call) {
   return fmt::format("{}: {}", call.number, describe(call));
 }
 
-// The last call of a rank that has come at least so far; empty for none.
+// The last call of a rank with at least this progress; "" if there is none.
 std::string last_call(const RankCollectives& file, Progress progress, double time) {
   const auto found = std::find_if(file.calls.rbegin(), file.calls.rend(),
                                   [&](const CollectiveCall& call) { return progress_of(&call, time) >= progress; });
@@ -59,7 +59,13 @@ std::string state_of(const CollectiveCall& call, Progress progress, double time)
   return call.state == "failed" && call.end <= time ? "failed" : "started";
 }
 
-// One row for all ranks whose call is the same and as far.
+// The end of a call is known to a few milliseconds only.
+std::string duration_text(double seconds) {
+  constexpr double kExact = 0.01;
+  return seconds < kExact ? "< 10 ms" : console::human_time(seconds);
+}
+
+// One row for all ranks with the same call in the same state.
 void add_rows(console::Table& table, const CollectivesByRank& files, int64_t number, double time) {
   struct Group {
     std::vector<int> ranks;
@@ -80,7 +86,7 @@ void add_rows(console::Table& table, const CollectivesByRank& files, int64_t num
     const auto& [what, state] = key;
     const bool begun = !state.empty();
     table.row({std::to_string(number), what, rank_list(group.ranks), begun ? state : "not started",
-               begun ? clock_time(group.start) : "", begun ? console::human_time(group.longest) : ""});
+               begun ? clock_time(group.start) : "", begun ? duration_text(group.longest) : ""});
   }
 }
 
@@ -104,8 +110,8 @@ std::string collectives_line(const CollectivesByRank& files) {
   const auto written = [](const auto& item) { return item.second.written; };
   const double apart = written(*std::ranges::max_element(files, {}, written)) - common_time(files);
   if (apart > kTogether) {
-    text +=
-        fmt::format(" The files were written over {}: some may be of an earlier SIGUSR2.", console::human_time(apart));
+    text += fmt::format(" The files were written {} apart: some may be from an earlier SIGUSR2.",
+                        console::human_time(apart));
   }
   return text;
 }
@@ -115,8 +121,8 @@ Section collectives_section(const CollectivesByRank& files) {
   const auto first = std::ranges::find_if(files, [&](const auto& item) { return item.second.written == time; });
   Section section{"Collectives", {collectives_line(files)}, {}, {}};
   section.paragraphs.push_back(
-      fmt::format("The states are those of {}, when rank {} wrote its file, the first one. Over {}.", clock_time(time),
-                  first->first, first->second.backend));
+      fmt::format("The states are those at {}, when rank {} wrote the first of the files. The backend is {}.",
+                  clock_time(time), first->first, first->second.backend));
   section.tables.push_back(calls_table(files, find_divergence(files).number, time));
   section.tables.push_back(ranks_table(files, time));
   return section;

@@ -8,7 +8,7 @@
 
 namespace ddprun::report {
 
-// Where the ranks diverged, and which ranks have no file: one line; with at least one file.
+// One line: where the ranks diverged, and which ranks have no file. `files` must not be empty.
 std::string collectives_line(const CollectivesByRank& files);
 
 // That line, each rank's last collectives, and the collectives around the first divergence.

@@ -122,7 +122,7 @@ Progress progress_of(const CollectiveCall* call, double time) {
 
 Divergence find_divergence(const CollectivesByRank& files) {
   const double time = common_time(files);
-  // Before this call, some ranks no longer have theirs.
+  // Some ranks no longer have the calls before this one.
   int64_t first = 1, last = 0;
   for (const auto& [rank, file] : files) {
     if (file.calls.empty()) continue;

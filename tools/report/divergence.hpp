@@ -12,7 +12,8 @@ namespace ddprun::report {
 
 using CollectivesByRank = std::map<int64_t, record::RankCollectives>;
 
-// All ranks with a file are compared at one time: that of the first file. Later files may show later calls.
+// The time at which all ranks with a file are compared, in seconds since 1970: that of the first file. Later files may
+// show later calls.
 double common_time(const CollectivesByRank& files);
 
 // The ranks below the world size without a file.
@@ -31,12 +32,12 @@ Progress progress_of(const record::CollectiveCall* call, double time);
 struct Divergence {
   enum class Kind { none, differs, not_started, not_finished };
   Kind kind = Kind::none;
-  int64_t number = 0;  // of the first such call; without one, of the last call that all have finished
-  std::string text;    // the whole in a sentence
+  int64_t number = 0;  // of that call; for `none`, of the last call that all have finished
+  std::string text;    // a sentence that describes it, without a full stop
 };
 
-// The first call that is another one on some ranks, that some have not started, or that some have not finished; with
-// at least one file.
+// The first call that differs between ranks, that some ranks have not started, or that some have not finished. `files`
+// must not be empty.
 Divergence find_divergence(const CollectivesByRank& files);
 
 }  // namespace ddprun::report

@@ -50,17 +50,18 @@ class ConsoleProgress final : public train::Callback {
   console::StepLine line_;
 };
 
-// Reports the current step and phase to the launcher, and the step to the recorder of collectives. From the first step
-// on, signals to stop are deferred.
+// Reports the current step and phase to the launcher, and the step to the recorder of collectives. From the first step,
+// a signal to stop is only recorded (launch/stop_signals.hpp).
 class LauncherLink final : public train::Callback {
  public:
-  // table: null unless our own launcher watches. recorder: may be null.
+  // table: where the launcher, or the link between the ranks, reads the progress; null for one rank. recorder: may be
+  // null.
   LauncherLink(int local_rank, launch::ProgressTable* table, comm::FlightRecorder* recorder)
       : local_rank_(local_rank), table_(table), recorder_(recorder) {}
 
   void on_phase(Phase phase, int64_t step, int bucket) override;
 
-  // Whether a signal to this process, or our own launcher, requests a stop; train::AgreementOptions describes the code.
+  // Whether a signal to this process or the launcher requests a stop: as train::AgreementOptions::stop_requested.
   ExitCode stop_requested() const;
 
   // The current step and phase for error messages: "step 57 phase backward".

@@ -18,7 +18,7 @@ double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-// What the steady clock must be added to, for seconds since 1970.
+// The steady clock plus this offset is the time since 1970.
 std::chrono::nanoseconds wall_offset() {
   return std::chrono::system_clock::now().time_since_epoch() - std::chrono::steady_clock::now().time_since_epoch();
 }
@@ -68,9 +68,9 @@ void CollectivesFile::write(const std::string& reason) noexcept {
 }
 
 void CollectivesFile::on_signal(int value) {
-  if (failed_) return;  // the file has its reason
+  if (failed_) return;  // the file already has the reason of the failure
   const bool job_fails = value == launch::kJobFails;
-  // Only who asked, or failed, hears of it.
+  // Only a rank that failed or was asked prints this at the level info.
   write_file(job_fails ? "another rank failed" : "SIGUSR2", job_fails ? log::Level::debug : log::Level::info);
 }
 

@@ -13,14 +13,14 @@
 
 namespace ddprun::run {
 
-// The file is collectives-rank<N>.json (docs/reports.md). Between hold_signal(SIGUSR2) and this object, the signal is
-// kept for it. Does not throw: what cannot be written is a warning.
+// The file is collectives-rank<N>.json (docs/reports.md). Call hold_signal(SIGUSR2) before: the signal then stays
+// pending until this object exists. Does not throw: if the file cannot be written, it logs a warning.
 class CollectivesFile {
  public:
-  // recorder: null for a rank alone, which has no collectives.
+  // recorder: null for world size 1, which has no collectives.
   CollectivesFile(std::shared_ptr<const comm::FlightRecorder> recorder, const launch::World& world, std::string backend,
                   std::string run_dir);
-  // Writes the file if an exception passes, unless write() was called.
+  // Writes the file if an exception destroys this object, unless write() was called.
   ~CollectivesFile();
 
   // Any thread.
@@ -35,7 +35,7 @@ class CollectivesFile {
   const std::string backend_;
   const std::string run_dir_;
   const int exceptions_before_;
-  std::mutex mutex_;  // the signal's thread, and the training's
+  std::mutex mutex_;  // between the signal's thread and the training thread
   std::atomic<bool> failed_{false};
   launch::SignalThread signals_;  // last: it uses the others
 };

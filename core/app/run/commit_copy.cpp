@@ -17,6 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kChunkOfCommit = 8 << 20;
+constexpr uint64_t kSlowest = 1 << 20;  // bytes per second; a slower copy fails
+const std::string kCopies = "copies ";  // a rank that sends or receives; rank 0 appends the number of bytes
 
 // The model file and the states of its ranks, the model file last: it completes the commit.
 std::vector<std::string> files_of_commit(const std::string& path) {
@@ -28,6 +30,16 @@ std::vector<std::string> files_of_commit(const std::string& path) {
   }
   files.push_back(path);
   return files;
+}
+
+uint64_t size_of(const std::vector<std::string>& files) {
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (const std::string& file : files) {
+    const auto size = fs::file_size(file, error);
+    if (!error) bytes += size;  // send() reports a file that cannot be read
+  }
+  return bytes;
 }
 
 // Rank 0 and one rank of each host that lacks the commit.
@@ -55,11 +67,17 @@ class Copy {
     const std::string name = pass("");
     if (name.empty()) return false;
     fs::create_directories(folder);
-    const std::string path = (folder / fs::path(name).filename()).string(), part = path + ".part";
-    OutputFile output(part);
-    for (std::string chunk; !(chunk = pass("")).empty();) output.write(chunk);
-    output.close();
-    fs::rename(part, path);
+    const std::string path = (folder / fs::path(name).filename()).string(), part = aside_path(path);
+    try {
+      OutputFile output(part);
+      for (std::string chunk; !(chunk = pass("")).empty();) output.write(chunk);
+      output.close();
+      fs::rename(part, path);
+    } catch (...) {
+      std::error_code ignored;
+      fs::remove(part, ignored);
+      throw;
+    }
     return true;
   }
 
@@ -81,11 +99,13 @@ void copy_commit(const std::string& path, const launch::World& world, launch::St
                  std::chrono::milliseconds timeout) {
   const bool lacks = world.rank != 0 && !fs::exists(path);
   const bool copies = world.rank == 0 || (lacks && world.local_rank == 0);
-  const std::string mine = copies ? "copies" : lacks ? "waits" : "has it";
+  const uint64_t bytes = world.rank == 0 ? size_of(files_of_commit(path)) : 0;
+  const std::string mine = copies ? kCopies + std::to_string(bytes) : "";
   const auto all = store.allgather("who has the checkpoint", world.rank, world.size, mine, timeout);
-  const auto copiers = static_cast<int>(std::count(all.begin(), all.end(), "copies"));
+  const auto is_copier = [](const std::string& text) { return !text.empty(); };
+  const auto copiers = static_cast<int>(std::count_if(all.begin(), all.end(), is_copier));
   if (copiers == 1) return;
-  const auto index = static_cast<int>(std::count(all.begin(), all.begin() + world.rank, "copies"));
+  const auto index = static_cast<int>(std::count_if(all.begin(), all.begin() + world.rank, is_copier));
   Copy copy(store, index, copiers, timeout);
   if (world.rank == 0) {
     log::info("copying the checkpoint to " + std::to_string(copiers - 1) + " host" + (copiers == 2 ? "" : "s") +
@@ -96,7 +116,9 @@ void copy_commit(const std::string& path, const launch::World& world, launch::St
     while (copy.receive(fs::path(path).parent_path())) {
     }
   }
-  store.allgather("the checkpoint is here", world.rank, world.size, "", timeout);
+  // A rank that does not copy waits here for the others, on a slow network for minutes.
+  const auto seconds = std::stoull(all.front().substr(kCopies.size())) / kSlowest;
+  store.allgather("the checkpoint is here", world.rank, world.size, "", timeout + std::chrono::seconds(seconds));
 }
 
 }  // namespace ddprun::run

@@ -9,9 +9,9 @@
 
 namespace ddprun::run {
 
-// Copies the commit of rank 0's model file, with its states, to each host that does not have it, through the store.
-// `path`: of the model file, on this host. Collective. Throws Error(failure) for a file that cannot be read or written,
-// and as Store.
+// Copies rank 0's commit (the model file and the states of all ranks) through the store to each host that does not have
+// it. `path`: of the model file, on this host. Collective. Throws Error(failure) for a file that cannot be read or
+// written, and as Store.
 void copy_commit(const std::string& path, const launch::World& world, launch::Store& store,
                  std::chrono::milliseconds timeout);
 

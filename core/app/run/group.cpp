@@ -66,9 +66,9 @@ void join_backend(const Assembly& assembly, const launch::World& world, Group& g
   if (!world.on_one_host() && assembly.experiment().train.cuda_graph) {
     throw Error(ExitCode::usage,
                 config::error(assembly.loaded.sources, "comm.check",
-                              "compares calls over the backend itself where ranks are on several hosts or another "
-                              "launcher has started them, which "
-                              "a CUDA graph cannot record; set it to \"off\", or train.cuda_graph = false"));
+                              "uses the backend to compare calls if the ranks are on several hosts or another launcher "
+                              "has started them, and a CUDA graph cannot record that; set it to \"off\", or "
+                              "train.cuda_graph = false"));
   }
   // Ranks of one host compare their calls in shared memory; across hosts, they use the backend itself.
   auto exchange = world.on_one_host()
@@ -87,7 +87,12 @@ Meeting meet(launch::World& world, std::chrono::milliseconds timeout) {
   Meeting meeting{launch::open_any_store(world, timeout), nullptr};
   if (meeting.store == nullptr || world.is_own()) return meeting;
   const auto exit = [](ExitCode code, const std::string& cause) {
-    // This rank hangs, so its last collectives tell most: CollectivesFile writes them on this signal.
+    // It ends this rank even if nobody reads stderr.
+    std::thread([code] {
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      std::_Exit(static_cast<int>(code));
+    }).detach();
+    // This rank hangs, so its last collectives show most: CollectivesFile writes them on this signal.
     ::sigqueue(::getpid(), SIGUSR2, {.sival_int = launch::kJobFails});
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     std::_Exit(static_cast<int>(console::report_failure(code, cause)));

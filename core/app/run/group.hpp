@@ -1,4 +1,4 @@
-// The ranks of one job: how they meet, and what they share then.
+// The ranks of one job: how they meet, and what each rank then has to reach the others.
 #pragma once
 
 #include <chrono>
@@ -36,11 +36,12 @@ struct Group {
   launch::ProgressTable* progress() const { return link != nullptr ? &link->progress() : table.get(); }
 };
 
-// Finds out which ranks share this host and its cores, if another launcher started them. Collective. Throws
-// Error(rendezvous).
+// Joins the store, and links the ranks if another launcher started them. Sets what `world` lacks: which ranks are on
+// this host, and their cores. Collective. Throws Error(rendezvous).
 Meeting meet(launch::World& world, std::chrono::milliseconds timeout);
 
-// Calls `body`, the rest of this rank. If it throws, the linked ranks end too, and all throw the first cause.
+// Calls `body`, the rest of this rank. If it throws on one rank, the linked ranks end too. A rank that only lost a peer
+// throws the first cause.
 void run_linked(const Meeting& meeting, const std::function<void()>& body);
 
 // Checks that all ranks run the same experiment with the same plugins; Error(rendezvous) names the first difference.

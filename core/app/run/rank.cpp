@@ -181,7 +181,8 @@ ExitCode run_in(const Meeting& meeting, RankOptions options, const plugin::Regis
     return ExitCode::ok;
   }
   if (group.table != nullptr) group.table->request_stop();
-  // Many launchers end the job when the first rank has exited with such a code, so the ranks wait for the last report.
+  // Many launchers end the job when the first rank has exited with such a code, so all ranks wait until the summary is
+  // written.
   session.ranks().heartbeat_barrier("writing its summary", report);
   return world.job_dir.empty() ? session.stopped_by() : ExitCode::ok;
 }

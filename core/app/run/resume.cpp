@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string kKey = "checkpoint.resume", kConfig = "config.";
-// What rank 0 sends to the others: this and a path, the end of the training, or an error message.
+// What rank 0 sends to the others: kFrom and a path, kEnd if the training is complete, or an error message.
 const std::string kFrom = "from ", kEnd = "end";
 
 // The run folders of a name, newest first.
@@ -291,7 +291,7 @@ bool find_common_resume(config::Loaded& loaded, const launch::World& world, laun
     if (!resume.empty()) copy_commit(resume, world, *store, timeout);
     return true;
   }
-  // Rank 0 may host the store, so it does not end before the others have read what it found.
+  // Rank 0 may host the store, so it must not end before the others have read the result.
   const auto wait_for_others = [&] {
     for (int rank = 1; rank < world.size; ++rank) store->get(seen + std::to_string(rank), timeout);
   };

@@ -45,7 +45,7 @@ RunFolder::RunFolder(Group& group, const launch::World& world, std::string given
   if (rank_ == 0) group.store->set("run folder", path_);
   const fs::path of_rank0 = group.store->get("run folder", timeout);
   if (rank_ != 0) path_ = (fs::path(experiment.experiment.output) / of_rank0.filename()).string();
-  // Before any rank has made a folder of its own: that of rank 0 has its config already.
+  // Before any other rank makes a folder: rank 0's folder already has its config.
   const std::string sees = fs::exists(path_ + kConfigFile) ? "1" : "0";
   const auto all = group.store->allgather("sees the run folder", rank_, world.size, sees, timeout);
   for (int rank = 0; rank < world.size; ++rank) {

@@ -12,11 +12,12 @@
 
 namespace ddprun::run {
 
-// A folder of one name in experiment.output of each host. A host that does not share rank 0's disk has a folder of its
-// own there, with the records of its ranks. Every function is collective.
+// A folder with the same name in experiment.output of each host. If a host does not share rank 0's disk, its folder has
+// the records of its ranks. All functions except path() and is_split() are collective. `group` must outlive it.
 class RunFolder {
  public:
-  // given: the folder that the launcher of this host has made; empty: rank 0 makes one. Throws Error(failure).
+  // given: the folder that the launcher of this host has made; empty: rank 0 makes one. Throws Error(failure), and as
+  // Store.
   RunFolder(Group& group, const launch::World& world, std::string given, const config::Experiment& experiment);
 
   const std::string& path() const { return path_; }

@@ -64,7 +64,7 @@ bool is_local(const std::string& host) {
   return std::all_of(addresses.begin(), addresses.end(), is_loopback);
 }
 
-std::vector<std::string> listening_addresses(const std::string& host) {
+std::vector<std::string> listening_addresses(const std::string& host, bool only_this_host) {
   const auto interfaces = network_interfaces();
   const auto is_own = [&](const std::string& address) {
     return std::any_of(interfaces.begin(), interfaces.end(), [&](const NetworkInterface& each) {
@@ -80,11 +80,12 @@ std::vector<std::string> listening_addresses(const std::string& host) {
     if (is_loopback(address) || is_own(address)) add(address);
   }
   if (found.empty()) {
-    throw Error(ExitCode::rendezvous, "the master " + host + " is " + addresses.front() +
-                                          ", which is no address of this host, where the first rank is; it has " +
-                                          list_of(interfaces));
+    throw Error(ExitCode::rendezvous,
+                "the master " + host + " is " + addresses.front() +
+                    ", which is no address of this host, where the first rank is; this host has " +
+                    list_of(interfaces));
   }
-  if (!is_loopback(found.front())) return found;
+  if (!is_loopback(found.front()) || only_this_host) return found;
   try {
     add(address_towards(host, 0));
   } catch (const Error&) {

@@ -1,4 +1,4 @@
-// Addresses of hosts.
+// Addresses of hosts. All functions: any thread.
 #pragma once
 
 #include <string>
@@ -12,16 +12,20 @@ std::string host_name();  // of this host
 // seconds.
 std::vector<std::string> addresses_of(const std::string& host);
 
+// numeric: a numeric address.
 bool is_loopback(const std::string& numeric);
-// Whether only processes of this host can reach this name.
+// Whether all addresses of this name are loopback addresses, so that only processes of this host can reach it. Throws
+// as addresses_of().
 bool is_local(const std::string& host);
 
-// The addresses on which the process at `host`, this one, listens for the others: those of `host`. If the name means
-// the loopback interface here, as Debian's 127.0.1.1 does, also the address of the only other interface that is up,
-// because the name means that address on other hosts. Throws Error(rendezvous) if `host` is not this host.
-std::vector<std::string> listening_addresses(const std::string& host);
+// The numeric addresses on which this process listens for the others, if `host` names this host: those of the name. If
+// these are loopback addresses, as Debian's 127.0.1.1 is, also the address of the only other interface that is up,
+// because the name means that address on other hosts; not with `only_this_host`. Throws Error(rendezvous) if `host` is
+// not this host.
+std::vector<std::string> listening_addresses(const std::string& host, bool only_this_host = false);
 
-// A port of the first of listening_addresses(host) on which no process listens now. Throws Error(rendezvous).
+// A TCP port, on the first of listening_addresses(host), on which no process listens now. Another process may take it
+// afterwards. Throws as listening_addresses().
 int free_port(const std::string& host);
 
 }  // namespace ddprun::launch

@@ -25,7 +25,7 @@ class ByteWriter {
   std::string bytes_;
 };
 
-// Throws std::out_of_range if the bytes end too early. Never reads or allocates more than the bytes given.
+// Does not own the bytes. Throws std::out_of_range if they end too early, and never allocates more than their size.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}

@@ -26,7 +26,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kAttempt{1000};  // then connect again: a packet filter may drop packets silently
 constexpr milliseconds kPause{20};
-constexpr milliseconds kGreeting{2000};
+constexpr milliseconds kGreeting{6000};
 
 int until(Clock::time_point deadline) {
   const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
@@ -48,7 +48,7 @@ std::string numeric(const sockaddr* address, socklen_t size) {
   return error == 0 ? text.data() : "";
 }
 
-// An errno, or 0 for a connection.
+// Returns 0 if it is connected, otherwise an errno.
 int try_connect(const std::string& address, int port, UniqueFd& socket, Clock::time_point deadline) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -126,7 +126,7 @@ void Connection::connect(const StoreAddress& address, Clock::time_point deadline
       const auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - begin).count();
       throw Error(ExitCode::rendezvous, "cannot reach " + name_ + " within " + std::to_string(waited) +
                                             " ms: " + std::strerror(error) +
-                                            "; is the process of rank 0 there, and the port open?");
+                                            "; has the process of rank 0 started, and is the port open?");
     }
     std::this_thread::sleep_for(kPause);
   }
@@ -140,21 +140,21 @@ void Connection::greet(const StoreAddress& address, Clock::time_point deadline) 
   while (received_.size() < kAnswerBytes) {
     if (!wait_for(socket_.get(), POLLIN, limit)) {
       throw Error(ExitCode::rendezvous,
-                  name_ + " does not answer as a store of ddprun: does another program have this port?");
+                  name_ + " does not answer as a store of ddprun: does another program use this port?");
     }
     read_some();
     const std::size_t known = std::min(received_.size(), kHello.size());
     if (received_.substr(0, known) == kHello.substr(0, known)) continue;
     throw Error(ExitCode::rendezvous, name_ +
                                           " is not a store of ddprun, or one of another version: does another program "
-                                          "have this port?");
+                                          "use this port?");
   }
   const std::string server_nonce = received_.substr(kHello.size(), kNonceBytes);
   const std::string server_proof = received_.substr(kFirstBytes, kProofBytes);
   received_.erase(0, kAnswerBytes);
   if (!equal_proofs(server_proof, proof(address.secret, "server", nonce, server_nonce))) {
     throw Error(ExitCode::rendezvous,
-                name_ + (address.secret.empty() ? " asks for a secret: set DDPRUN_SECRET to that of the job"
+                name_ + (address.secret.empty() ? " asks for a secret: set DDPRUN_SECRET to the secret of the job"
                                                 : " has another secret: set DDPRUN_SECRET to the "
                                                   "same value on all hosts"));
   }

@@ -11,11 +11,11 @@
 
 namespace ddprun::launch {
 
-// Where the server is, and what it asks for.
+// Where the server is, and the secret that it requires.
 struct StoreAddress {
   std::string host;  // a name or a numeric address
   int port = 0;
-  Secret secret;
+  Secret secret;  // empty: none
 
   std::string text() const { return host + ":" + std::to_string(port); }  // IPv6: "[::1]:29500"
 };
@@ -25,12 +25,13 @@ class Connection {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Connects, and proves the secret in both directions. Tries again until the deadline, because the server may start
-  // later. Throws Error(rendezvous): the name is unknown (after 2 s), the server cannot be reached, it is no store, or
-  // it has another secret.
+  // Connects; then client and server prove to each other that they know the secret. Tries again until the deadline,
+  // because the server may start later. Throws Error(rendezvous): the name is unknown (after 2 s), the server cannot be
+  // reached, it is not a store, or it has another secret.
   Connection(const StoreAddress& address, Clock::time_point deadline);
 
-  // Blocks until the server has accepted the frame. Throws Error(peer) if the connection is lost.
+  // Blocks until the kernel has the whole frame. Throws Error(peer) if the connection is lost, Error(rendezvous) if the
+  // payload is longer than kLongestFrame.
   void send(const ByteWriter& payload);
   // The next frame. Blocks; throws Error(rendezvous) at the deadline, Error(peer) if the connection is lost.
   std::string receive(Clock::time_point deadline);

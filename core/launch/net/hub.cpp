@@ -70,7 +70,7 @@ bool Hub::take_memory(const ClientPtr& client, std::size_t bytes) {
     bytes_ += bytes;
     return true;
   }
-  refuse(client, "the store is full: its values may have " + std::to_string(kMostBytes >> 20) + " MiB in all");
+  refuse(client, "the store is full: all values together may have " + std::to_string(kMostBytes >> 20) + " MiB");
   return false;
 }
 
@@ -122,7 +122,7 @@ void Hub::gather(const Waiter& waiter, const std::string& name, uint64_t rank, u
   for (auto& each : all.values) {
     writer.text(*each);
     bytes_ -= each->size();
-    each = "";  // nobody asks again
+    each = "";  // no rank asks again
   }
   const auto values = frame(writer);
   for (const Waiter& each : all.waiters) each.client->send(values);

@@ -17,7 +17,7 @@ namespace ddprun::launch {
 class HubClient {
  public:
   virtual ~HubClient() = default;
-  // Queues a frame; never waits. All clients of a gather get the same object.
+  // Queues a frame; never blocks. All clients of a gather get the same object.
   virtual void send(std::shared_ptr<const std::string> frame) = 0;
   virtual void close() = 0;
   virtual std::string address() const = 0;  // "10.0.0.2", for messages
@@ -34,13 +34,13 @@ class Hub {
   void handle(const ClientPtr& client, std::string_view frame, Clock::time_point now);
   // The connection has ended. A node that had joined is then lost.
   void leave(const ClientPtr& client) { lose(client, false); }
-  // Answers requests that are out of time, and drops nodes that have been silent for kSilence. Call it every 50 ms.
+  // Answers requests whose deadline has passed; drops nodes that have been silent for kSilence. Call it every 50 ms.
   void sweep(Clock::time_point now);
 
-  // Nodes send a ping twice a second. A node may be late by four pings.
+  // Nodes send a ping twice a second. A node may miss four pings.
   static constexpr std::chrono::milliseconds kSilence{2500};
-  // Two sweeps that are farther apart say that this process was paused, perhaps with its machine. That time does not
-  // count as silence of the nodes.
+  // If two sweeps are farther apart, this process was paused, perhaps with its machine. That time does not count as
+  // silence of the nodes.
   static constexpr std::chrono::milliseconds kPause{500};
   // All keys and values of a job together, in bytes; a request beyond that is refused.
   static constexpr std::size_t kMostBytes = std::size_t{1} << 30;
@@ -59,7 +59,7 @@ class Hub {
   struct Node {
     ClientPtr client;
     std::string info;
-    Clock::time_point time;  // joined: of its last message; joining: its deadline
+    Clock::time_point time;  // of a joined node: of its last message; of a joining node: its deadline
   };
 
   void set(const ClientPtr& client, std::string key, std::string value);

@@ -62,8 +62,8 @@ class NetStore : public Store {
   const StoreAddress* server() const override { return &address_; }
 
  private:
-  // One request and its reply. `read` gets what follows in a reply with values, `read_late` in that of a request that
-  // was out of time. Other threads use connections of their own meanwhile.
+  // Sends one request and waits for its reply. `read` gets the content of a reply; `read_late` gets it if the time
+  // limit has passed. Another thread uses another connection meanwhile.
   template <typename Read, typename ReadLate = void (*)(ByteReader&)>
   Reply ask(
       const ByteWriter& message, milliseconds timeout, Read read, ReadLate read_late = [](ByteReader&) {}) {

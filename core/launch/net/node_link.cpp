@@ -66,7 +66,7 @@ std::vector<NodeEvent> NodeLink::events() {
       }
     }
     const auto now = Clock::now();
-    // The time in which this process was paused, perhaps with the server, is no silence of the server.
+    // If this process was paused, perhaps with the server, that time does not count as silence of the server.
     if (now - looked_ > kPing + Hub::kPause) heard_ = std::min(now, heard_ + (now - looked_));
     looked_ = now;
     silent = now - heard_ > Hub::kSilence;
@@ -98,7 +98,7 @@ void NodeLink::leave() {
   try {
     connection_.send(request(Request::leave));
   } catch (const Error&) {
-    // There is nobody left to leave.
+    // The server is gone.
   }
 }
 

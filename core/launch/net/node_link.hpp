@@ -11,7 +11,7 @@
 
 namespace ddprun::launch {
 
-// What a node learns of another one.
+// What a node hears about another one.
 struct NodeEvent {
   int node = 0;
   bool lost = false;    // its connection has ended, or it has been silent for Hub::kSilence
@@ -19,39 +19,40 @@ struct NodeEvent {
   std::string text;     // not lost: what it published
 };
 
-// Single-threaded; made for a poll loop. Sends a ping twice a second, from keep_alive().
+// Single-threaded, for a poll loop. keep_alive() sends a ping twice a second.
 class NodeLink {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Joins the other nodes: blocks until all `nodes` are there, at most `timeout`. `info` is passed to all of them.
-  // Throws as Connection, and Error(rendezvous) that names the missing nodes, or another node of this rank.
+  // Joins the other nodes: blocks until all `nodes` are there, at most `timeout`. All of them get `info`. Throws as
+  // Connection, and Error(rendezvous) that names the missing nodes, or another node with the same node rank.
   NodeLink(const StoreAddress& address, int node, int nodes, const std::string& info,
            std::chrono::milliseconds timeout);
 
   // What each node passed as `info`, by node rank.
   const std::vector<std::string>& infos() const { return infos_; }
-  // How often the nodes have started before: 0 at first, one more after each restart.
+  // The number of restarts so far.
   int starts() const { return starts_; }
   const std::string& local_address() const { return connection_.local_address(); }
 
-  // Sent to all nodes, to this one too. All nodes receive all texts in the same order.
+  // Sends the text to all nodes, also to this one. All nodes receive all texts in the same order. Does not throw:
+  // events() reports a lost server.
   void publish(const std::string& text);
 
-  // Sent to node 0 alone.
+  // Sends the text to node 0 only. Does not throw.
   void report(const std::string& text);
 
   int fd() const { return connection_.fd(); }
   // False once the server is lost, and after leave() and disconnect().
   bool connected() const { return open_; }
-  // What has arrived; never blocks. If the server is gone or silent, its node 0 is lost, and that is the last event.
+  // What has arrived; never blocks. If the server is gone or silent, the last event is the loss of node 0.
   std::vector<NodeEvent> events();
   // Sends a ping if one is due. Returns when to call it next.
   Clock::time_point keep_alive();
 
-  // Ends the link in order: the other nodes do not see a lost node.
+  // Ends the link without a failure: the other nodes do not see a lost node.
   void leave();
-  // Ends the connection. The other nodes see a lost node, and requests to the store that wait end with Error(peer).
+  // Ends the connection. The other nodes see a lost node, and their waiting requests to the store throw Error(peer).
   void disconnect();
 
  private:

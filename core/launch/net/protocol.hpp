@@ -33,10 +33,10 @@ enum class Request : uint64_t {
   event,   // text, from a node that has joined: passed on to all nodes
   report,  // text, from a node that has joined: passed on to node 0
   ping,    // a node is alive                    -> pong
-  leave,   // a node ends in order               -> done
+  leave,   // a node ends without a failure      -> done
 };
 
-// failed: another process of the job was lost meanwhile, with a text.
+// late: the time limit of the request has passed. failed: another process of the job was lost meanwhile, with a text.
 enum class Reply : uint64_t { done, value, values, late, refused, failed, started, event, lost, pong };
 
 // The beginning of a request.

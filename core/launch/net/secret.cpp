@@ -1,34 +1,42 @@
 #include "launch/net/secret.hpp"
 
+#include <fcntl.h>
 #include <openssl/rand.h>
 #include <openssl/sha.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
 #include "ddprun/error.hpp"
-#include "launch/files.hpp"
+#include "launch/unique_fd.hpp"
 
 namespace ddprun::launch {
 namespace {
 
 constexpr char kDigits[] = "0123456789abcdef";
+constexpr std::size_t kMostSecretBytes = 4096;  // of the file; no secret has so many
 
 [[noreturn]] void refuse_secret(const std::string& origin, const std::string& what) {
   throw Error(ExitCode::rendezvous, origin + " " + what + "; make a secret with: openssl rand -hex 32");
 }
 
 Secret secret_in_file(const std::string& path) {
+  // It may be a link, as the secrets are that Kubernetes mounts, or a pipe.
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) refuse_secret("DDPRUN_SECRET_FILE = " + path, std::strerror(errno));
+  if (!file || ::fstat(file.get(), &status) != 0) {
+    refuse_secret("DDPRUN_SECRET_FILE = " + path, std::strerror(errno));
+  }
   if ((status.st_mode & 077) != 0) refuse_secret(path, "can be read by other users: chmod 600 " + path);
   std::string text;
-  try {
-    text = read_whole(path).value_or("");
-  } catch (const std::system_error& error) {
-    refuse_secret("DDPRUN_SECRET_FILE", error.what());
+  std::array<char, 256> part{};
+  for (ssize_t got; text.size() < kMostSecretBytes && (got = ::read(file.get(), part.data(), part.size())) != 0;) {
+    if (got < 0 && errno != EINTR) refuse_secret("DDPRUN_SECRET_FILE = " + path, std::strerror(errno));
+    if (got > 0) text.append(part.data(), static_cast<std::size_t>(got));
   }
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
   return from_hex(text, path);

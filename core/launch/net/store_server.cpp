@@ -1,5 +1,6 @@
 #include "launch/net/store_server.hpp"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/resource.h>
 
@@ -32,6 +33,11 @@ using std::chrono::milliseconds;
 constexpr milliseconds kHandshakeLimit{2000};
 constexpr milliseconds kSweep{50};
 constexpr milliseconds kLastWords{500};
+
+// Boost.Asio 1.74 does not: a process that outlives this one would keep the port.
+void close_in_children(int socket) {
+  ::fcntl(socket, F_SETFD, FD_CLOEXEC);
+}
 
 }  // namespace
 
@@ -184,6 +190,7 @@ class StoreServer::Server {
     const tcp::endpoint endpoint(asio::ip::make_address(address), static_cast<unsigned short>(port_));
     tcp::acceptor& acceptor = acceptors_.emplace_back(io_);
     acceptor.open(endpoint.protocol());
+    close_in_children(acceptor.native_handle());
     acceptor.set_option(tcp::acceptor::reuse_address(true));  // a port whose connections have only just ended
     acceptor.bind(endpoint);
     acceptor.listen(4096);
@@ -199,6 +206,7 @@ class StoreServer::Server {
     acceptor.async_accept([this, &acceptor](error_code error, tcp::socket socket) {
       if (error == asio::error::operation_aborted) return;
       if (!error) {
+        close_in_children(socket.native_handle());
         make_place();
         const auto session = std::make_shared<StoreSession>(std::move(socket), hub_, secret_);
         sessions_.insert(session);
@@ -235,7 +243,9 @@ class StoreServer::Server {
     std::erase_if(sessions_, [](const auto& session) { return !session->is_open(); });
     if (stop_by_) return stop_if_done();
     timer_.expires_after(kSweep);
-    timer_.async_wait([this](error_code) { sweep(); });
+    timer_.async_wait([this](error_code cancelled) {
+      if (!cancelled) sweep();
+    });
   }
 
   void stop_if_done() {

@@ -41,7 +41,8 @@ void Agreement::on_fit_start(LoopState& state) {
   next_checkpoint_ = last_time_ + options_.checkpoint_seconds;
 }
 
-// A GPU reports steps late. Without pending steps, an exchange waits for nothing but the other ranks.
+// A step on a GPU is reported only after the next one is queued. Without pending steps, an exchange waits only for the
+// other ranks.
 bool Agreement::needs_sync(int64_t step) {
   return step == next_ && state_->ranks.size() > 1;
 }

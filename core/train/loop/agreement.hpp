@@ -1,4 +1,4 @@
-// Agreement: the ranks agree on what one of them alone may know: that training must stop, and that a checkpoint is due.
+// Agreement: a rank may know alone that training must stop, or that a checkpoint is due. Here all ranks agree on it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace ddprun::train {
 
 struct AgreementOptions {
-  // Whether this rank knows of a request to stop: interrupted or terminated; ok for none. Called often; must not block.
+  // Whether this rank has got a request to stop: interrupted or terminated; ok for none. Called often; must not block.
   std::function<ExitCode()> stop_requested = [] { return ExitCode::ok; };
   double checkpoint_seconds = 0;  // between checkpoints, by rank 0's clock; 0: none by time
   std::function<double()> clock;  // seconds; empty: the host's steady clock

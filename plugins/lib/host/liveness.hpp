@@ -19,7 +19,7 @@ struct Place {
 };
 
 Place place_of_this_process();
-// Collective: the places of all ranks, by rank.
+// The places of all ranks, by rank. Collective, with the host's allgather; throws as that does.
 std::vector<Place> places_of(const Host& host);
 bool share_host(const Place& a, const Place& b);
 // The first rank of each host, ascending.

@@ -33,8 +33,8 @@ std::string peer_address(int socket) {
   return numeric_address(reinterpret_cast<const sockaddr*>(&peer));
 }
 
-// The time since the peer's kernel has answered; 0 if it has been asked less than `questions` times since then, by
-// keep-alive probes or by data sent again.
+// The time since the peer's kernel last answered; 0 if this kernel has since then sent fewer than `questions` packets
+// that ask for an answer: keep-alive probes, or data again.
 milliseconds silence_of(int socket, int questions) {
   tcp_info info = {};
   socklen_t size = sizeof info;
@@ -55,6 +55,9 @@ std::string own_addresses() {
 }  // namespace
 
 void ask_every_second(int socket) noexcept {
+  int is_asking = 0;
+  socklen_t size = sizeof is_asking;
+  if (getsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &is_asking, &size) == 0 && is_asking != 0) return;
   const auto set = [socket](int level, int option, int value) {
     setsockopt(socket, level, option, &value, sizeof value);
   };
@@ -103,6 +106,7 @@ void Silence::find_connections() {
     const std::string peer = peer_address(socket);
     const std::string address = peer.substr(0, peer.find('%'));
     if (const int leader = leader_at(address); !address.empty() && leader >= 0) {
+      ask_every_second(socket);
       connections_.push_back({socket, peer, leader});
     }
   }

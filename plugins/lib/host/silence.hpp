@@ -1,6 +1,6 @@
-// Notices that a host is cut off: it, or the network to it, is down, and no packet says so. It asks the kernel when the
-// peers' kernels have last answered on this process's TCP connections. A busy process does not matter, because the
-// kernel of its host answers. Neither does a network that loses packets, as long as some arrive.
+// Notices that a host is cut off: the host or the network to it is down, and no packet reports that. It asks the kernel
+// when the peers' kernels last answered on this process's TCP connections. A busy process is not silent, because the
+// kernel of its host answers. A network may lose packets, as long as some arrive.
 #pragma once
 
 #include <chrono>
@@ -12,26 +12,27 @@
 
 namespace ddprun::host {
 
-// Makes the kernel ask an idle peer every second. It ends the connection itself only after ten questions.
+// Makes the kernel send a keep-alive probe every second on an idle connection, unless keep-alive is on already. The
+// kernel itself ends the connection only after ten probes without an answer.
 void ask_every_second(int socket) noexcept;
 
-// One thread at a time, if nothing else is said.
+// One thread at a time, except where a comment says "any thread".
 class Silence {
  public:
   // Collective, with the host's allgather: the addresses of all hosts. Throws CommError.
   Silence(const Host& host, const std::vector<Place>& places);
 
-  // Finds the TCP connections of this process to the other hosts. Call it when they are made. Each needs
-  // ask_every_second(), or the equal settings of a library.
+  // Finds the TCP connections of this process to the other hosts, and calls ask_every_second() for each. Call it when
+  // they are made.
   void find_connections();
 
-  // The ranks on hosts from which nothing has come for 3.5 s on any connection, ascending, although the kernel has
-  // asked at least twice. So a pause of this machine alone is no silence. Looks four times a second; between that, it
-  // costs nothing. Once silent, a host stays so.
+  // The ranks, ascending, on hosts from which nothing has come on any connection for 3.5 s, although the kernel has
+  // sent at least two probes. So a pause of this machine does not count as silence. Looks at the connections at most
+  // four times a second. A host that was silent once stays in the list.
   const std::vector<int>& ranks();
 
-  // The same for 2 s and one question, which is enough after a peer was lost: another rank may have noticed the silence
-  // first. Any thread after find_connections().
+  // The same after 2 s and one probe, which is enough after a peer was lost: another rank may have noticed the silence
+  // first. Any thread, after find_connections().
   std::vector<int> ranks_after_loss() const { return silent_for(std::chrono::seconds(2), 1); }
 
   // "lost ranks 2, 3: their hosts do not answer; a host or the network to it is down", for these ranks.
@@ -44,7 +45,7 @@ class Silence {
     std::string address;  // of the peer
     int leader;           // the first rank of the peer's host
   };
-  int leader_at(const std::string& address) const;
+  int leader_at(const std::string& address) const;  // -1: no other host has this address
   std::vector<int> silent_for(std::chrono::milliseconds time, int questions) const;
 
   std::vector<int> leader_of_;                       // by rank: the first rank of its host

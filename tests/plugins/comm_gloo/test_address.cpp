@@ -66,10 +66,11 @@ TEST_CASE("an interface that cannot be used is named, with what names it, and wi
 }
 
 TEST_CASE("between hosts, a rank without a known address asks for an interface") {
-  CHECK(listens_on(false, "") ==
-        "3: the ranks are on several hosts, and it is not known by which interface they reach this one, which has lo "
-        "(127.0.0.1), eth0 (10.0.0.7), ib0 (fd01::7), eth1 (down), tun0 (no address); name one in GLOO_SOCKET_IFNAME, "
-        "or with --set comm.options.interface=NAME");
+  CHECK(
+      listens_on(false, "") ==
+      "3: the ranks are on several hosts, and it is not known through which interface the others reach this one; this "
+      "host has lo (127.0.0.1), eth0 (10.0.0.7), ib0 (fd01::7), eth1 (down), tun0 (no address); name one in "
+      "GLOO_SOCKET_IFNAME, or with --set comm.options.interface=NAME");
 }
 
 }  // namespace

@@ -39,8 +39,9 @@ TEST_CASE("every group is in the table and in the JSON") {
 TEST_CASE("the exit code is 1 if and only if there is an error") {
   const Tree empty;
   const auto fine = doctor({"--json", "-"}, {"DDPRUN_PLUGIN_PATH=" + empty.root(), "MASTER_PORT=29500"});
+  const auto report = nlohmann::json::parse(fine.out);
   bool error = false;
-  for (const auto& one : nlohmann::json::parse(fine.out).at("findings")) error = error || one.at("state") == "error";
+  for (const auto& one : report.at("findings")) error = error || one.at("state") == "error";
   CHECK(fine.code == (error ? 1 : 0));
   const auto wrong = doctor({}, {"MASTER_PORT=a port"});
   CHECK(wrong.code == 1);
@@ -56,7 +57,8 @@ TEST_CASE("wrong arguments and a file that cannot be written are one line each")
 }
 
 TEST_CASE("--peers outside a job, and its options without it, are one line each") {
-  CHECK(contains(doctor({"--peers"}).err, "--peers tests between the hosts of a job: give --nnodes on each host, or"));
+  CHECK(contains(doctor({"--peers"}).err,
+                 "--peers tests the network between the hosts of a job: give --nnodes on each host, or"));
   CHECK(doctor({"--peers"}).code == 2);
   CHECK(doctor({"--port", "1"}).err == "ddprun: --port requires --peers; see ddprun doctor --help\n");
   const auto other = doctor({"--peers"}, {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=192.0.2.1", "MASTER_PORT=1"});

@@ -119,10 +119,10 @@ TEST_CASE("ranks are compared at the time of the first file, so that a running j
 TEST_CASE("files of different requests are pointed out") {
   auto early = rank_file(0, 2, 9);
   early.written = 96;
-  CHECK_FALSE(contains(collectives_line(files_of({early, rank_file(1, 2, 9)})), "written over"));
+  CHECK_FALSE(contains(collectives_line(files_of({early, rank_file(1, 2, 9)})), "apart"));
   early.written = 40;
   CHECK(contains(collectives_line(files_of({early, rank_file(1, 2, 9)})),
-                 ". The files were written over 1 min 00 s: some may be of an earlier SIGUSR2."));
+                 ". The files were written 1 min 00 s apart: some may be from an earlier SIGUSR2."));
 }
 
 TEST_CASE("calls that some ranks no longer have are not compared") {
@@ -140,6 +140,13 @@ TEST_CASE("calls that some ranks no longer have are not compared") {
   CHECK(found.kind == Kind::not_started);
   CHECK(found.number == 89);
   CHECK(contains(found.text, "the last call of rank 1 was allreduce 20 ("));
+}
+
+TEST_CASE("a duration that the clock does not resolve is no figure") {
+  auto first = rank_file(0, 2, 3), second = rank_file(1, 2, 2);
+  for (auto* file : {&first, &second}) file->calls[1].duration = 0.002;
+  const auto section = collectives_section(files_of({first, second}));
+  CHECK(section.tables[0].table.rows()[1][5] == "< 10 ms");
 }
 
 TEST_CASE("the section shows each rank, and the calls around the divergence") {

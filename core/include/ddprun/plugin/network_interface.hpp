@@ -16,10 +16,10 @@
 namespace ddprun {
 
 struct NetworkInterface {
-  std::string name;  // "eth0"
-  bool is_up = false;
+  std::string name;    // "eth0"
+  bool is_up = false;  // up and connected
   bool is_loopback = false;
-  std::vector<std::string> addresses;  // as numbers: IPv4, then IPv6, then IPv6 of the link alone ("fe80::1%eth0")
+  std::vector<std::string> addresses;  // numeric: IPv4, then IPv6, then link-local IPv6 ("fe80::1%eth0")
 };
 
 // "10.0.0.1" or "fe80::1%eth0"; "" for an address that is neither IPv4 nor IPv6.
@@ -31,7 +31,7 @@ inline std::string numeric_address(const sockaddr* address) {
   return getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) == 0 ? text.data() : "";
 }
 
-// In the kernel's order. Any thread.
+// All interfaces, in the kernel's order; empty if the kernel does not report them. Any thread.
 inline std::vector<NetworkInterface> network_interfaces() {
   std::vector<NetworkInterface> interfaces;
   ifaddrs* first = nullptr;
