@@ -1,15 +1,23 @@
-// ddprun-conformance: tests any communication plugin against the contract of ddprun/plugin/comm_plugin.h.
+// ddprun-conformance: tests any plugin against its contract.
+#include <unistd.h>
+
 #include <algorithm>
-#include <iomanip>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <random>
 
 #include "console/command_line.hpp"
 #include "console/program.hpp"
+#include "data/datasets.hpp"
 #include "ddprun/error.hpp"
+#include "tools/conformance/checks.hpp"
+#include "tools/conformance/dataset_checks.hpp"
 #include "tools/conformance/gpus.hpp"
 #include "tools/conformance/hosts.hpp"
 #include "tools/conformance/job.hpp"
+#include "tools/conformance/printer.hpp"
 #include "tools/conformance/runner.hpp"
 #include "tools/conformance/spy.hpp"
 
@@ -17,6 +25,8 @@ namespace ddprun::conformance {
 namespace {
 
 using testing::As;
+
+constexpr const char* kModelProgram = "libexec/ddprun/conformance-model";
 
 struct Arguments {
   std::string plugin;
@@ -115,15 +125,22 @@ std::vector<std::string> without_algorithms_of_other_memory(Settings& settings) 
   return names;
 }
 
+// Of options as "key=value".
+std::map<std::string, std::string> options_from(const std::vector<std::string>& texts) {
+  std::map<std::string, std::string> options;
+  for (const auto& text : texts) {
+    const auto equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw Error(ExitCode::usage, "--option " + text + ": expected key=value");
+    }
+    options[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return options;
+}
+
 Settings settings_from(const Arguments& arguments) {
   Settings settings;
-  for (const auto& option : arguments.options) {
-    const auto equals = option.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      throw Error(ExitCode::usage, "--option " + option + ": expected key=value");
-    }
-    settings.options[option.substr(0, equals)] = option.substr(equals + 1);
-  }
+  settings.options = options_from(arguments.options);
   settings.large = arguments.large;
   settings.verbose = arguments.verbose;
   settings.deadline = milliseconds(arguments.deadline_ms);
@@ -161,80 +178,6 @@ std::vector<Case> cases_of(const Settings& settings, int size, As as, bool thoro
   }
   return chosen;
 }
-
-// Prints and counts results.
-class Report {
- public:
-  explicit Report(bool verbose) : verbose_(verbose) {}
-
-  void add(const Result& result) {
-    const std::string name = result.world + ": " + result.name;
-    for (const auto& note : result.notes) notes_.push_back(name + ": " + note);
-    switch (result.state) {
-      case Result::State::passed:
-        ++passed_;
-        ++line_of(result.group).passed;
-        if (verbose_) std::cout << "passed  " << name << '\n';
-        break;
-      case Result::State::skipped: skip(name + ": " + result.text, 1); break;
-      case Result::State::failed:
-        ++failed_;
-        ++line_of(result.group).failed;
-        std::cout << "FAILED  " << name << '\n' << indented(result.text) << std::flush;
-    }
-  }
-
-  void skip(const std::string& what, std::size_t combinations) {
-    skips_.push_back(what);
-    skipped_ += combinations;
-  }
-
-  // Prints the table lines of a world, in the order in which its groups first appeared.
-  void end_world(const std::string& world) {
-    for (const auto& line : lines_) {
-      std::cout << std::left << std::setw(20) << world << std::setw(24) << line.group << std::right << std::setw(6)
-                << line.passed << " passed";
-      if (line.failed > 0) std::cout << std::setw(6) << line.failed << " FAILED";
-      std::cout << '\n';
-    }
-    std::cout << std::flush;
-    lines_.clear();
-  }
-
-  ExitCode close() {
-    for (const auto& note : notes_) std::cout << "note: " << note << '\n';
-    for (const auto& skip : skips_) std::cout << "skipped: " << skip << '\n';
-    std::cout << passed_ << " passed, " << failed_ << " failed, " << skipped_ << " skipped" << std::endl;
-    return failed_ == 0 ? ExitCode::ok : ExitCode::gate;
-  }
-
- private:
-  struct Line {
-    std::string group;
-    std::size_t passed = 0;
-    std::size_t failed = 0;
-  };
-
-  Line& line_of(const std::string& group) {
-    const auto found =
-        std::find_if(lines_.begin(), lines_.end(), [&](const Line& line) { return line.group == group; });
-    return found != lines_.end() ? *found : lines_.emplace_back(Line{.group = group});
-  }
-
-  static std::string indented(const std::string& text) {
-    std::string result = "        ";
-    for (const char c : text) result += c == '\n' ? "\n        " : std::string(1, c);
-    return result + '\n';
-  }
-
-  bool verbose_;
-  std::size_t passed_ = 0;
-  std::size_t failed_ = 0;
-  std::size_t skipped_ = 0;
-  std::vector<Line> lines_;
-  std::vector<std::string> notes_;
-  std::vector<std::string> skips_;
-};
 
 void print_plugin(const Settings& settings) {
   const auto& table = *settings.plugin.table;
@@ -299,7 +242,7 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
     return kSkipped;
   }
   Leftovers leftovers;
-  Report report(arguments.verbose);
+  Printer report(arguments.verbose);
   for (const auto& skipped : undeclared(settings)) report.skip(skipped.what + ": not declared", skipped.combinations);
   if (!settings.capabilities.reduce_scatter) report.skip("reduce_scatter: not declared", 1);
   for (const auto& name : of_other_memory) report.skip("allreduce " + name + ": does not support such memory", 1);
@@ -348,9 +291,11 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
   return code;
 }
 
-ExitCode run_program(int argc, char** argv) {
-  CLI::App cli("Test a communication plugin against the contract of ddprun/plugin/comm_plugin.h", "ddprun conformance");
-  cli.footer("Exit codes: 0 all passed, 2 usage, 3 plugin not found or refused, 6 a case failed, 77 skipped.");
+ExitCode run_comm_program(int argc, char** argv) {
+  CLI::App cli("Test a plugin against its contract (here: a communication plugin)", "ddprun conformance");
+  cli.footer(
+      "For other plugins: ddprun conformance --dataset NAME --help; ddprun conformance --model NAME --help.\n"
+      "Exit codes: 0 all passed, 2 usage, 3 plugin not found or refused, 6 a case failed, 77 skipped.");
   Arguments arguments;
   declare(cli, arguments);
   if (const auto end = console::parse(cli, argc, argv)) return *end;
@@ -359,6 +304,51 @@ ExitCode run_program(int argc, char** argv) {
     return kSkipped;
   }
   return run(arguments, cli.count("--ranks") > 0);
+}
+
+ExitCode run_dataset_program(int argc, char** argv) {
+  CLI::App cli("Test a data set against the contract of ddprun/plugin/dataset_plugin.hpp", "ddprun conformance");
+  cli.footer("Exit codes: 0 all passed, 2 usage, 3 plugin not found or refused, 6 a check failed.");
+  DatasetSettings settings;
+  CheckOptions checks;
+  std::string name;
+  std::vector<std::string> plugin_path, options;
+  cli.add_option("--dataset", name, "Data set to test: a name, or a plugin's path")->required();
+  console::add_plugin_path(cli, plugin_path);
+  cli.add_option("--root", settings.context.root, "The folder of its files")->type_name("DIR");
+  console::add_repeated(cli, "--option", options, "KEY=VALUE", "As data.options; repeatable");
+  cli.add_option("--seed", settings.context.seed, "Seed of its random parts (0)");
+  cli.add_option("--samples", settings.samples, "Test at most so many samples of each split (64)")
+      ->check(CLI::PositiveNumber);
+  console::add_check_options(cli, checks.filters, checks.list, checks.verbose);
+  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  settings.context.options = options_from(options);
+  const auto plugin = data::find_dataset(name, plugin::Registry::standard(plugin_path));
+  settings.table = plugin.table;
+  std::cout << plugin.table->name << ' ' << plugin.table->version << (plugin.path.empty() ? "" : ", " + plugin.path)
+            << '\n'
+            << std::flush;
+  require_opening(settings);
+  return run_checks("data set", dataset_checks(settings), checks);
+}
+
+// The checks of models need LibTorch, so they are a program of their own.
+ExitCode run_model_program(char** argv) {
+  const auto program = std::filesystem::path(console::this_program()).parent_path().parent_path() / kModelProgram;
+  argv[0] = const_cast<char*>(program.c_str());
+  ::execv(program.c_str(), argv);
+  throw Error(ExitCode::plugin, "--model: cannot start " + program.string() + ": " + std::strerror(errno) +
+                                    "; it comes with a ddprun that was built with LibTorch");
+}
+
+ExitCode run_program(int argc, char** argv) {
+  const auto has = [&](const std::string& option) {
+    return std::any_of(argv + 1, argv + argc, [&](const std::string& argument) {
+      return argument == option || argument.starts_with(option + "=");
+    });
+  };
+  if (has("--model")) return run_model_program(argv);
+  return has("--dataset") ? run_dataset_program(argc, argv) : run_comm_program(argc, argv);
 }
 
 }  // namespace

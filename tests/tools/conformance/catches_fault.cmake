@@ -1,17 +1,9 @@
-# The fake "faulty" with a fault must fail in the case CASE, and the reason must contain TEXT. Without one it passes.
-foreach(fault none ${FAULT})
-  set(patience)
-  if(fault STREQUAL none)
-    set(patience --slack 15000)
-  endif()
-  execute_process(COMMAND ${PROGRAM} --plugin ${PLUGIN} --option fault=${fault} --as processes --ranks 2 --seed 1
-                          --deadline 6000 --filter ${CASE} ${patience}
-                  OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE code)
-  message("${output}")
-  if(fault STREQUAL none AND NOT code EQUAL 0)
-    message(FATAL_ERROR "without a fault: expected exit code 0, got ${code}")
-  endif()
-endforeach()
+# The fake "faulty" with a fault must fail in the case CASE, and the reason must contain TEXT. (conformance_faulty_processes
+# sees it pass without one.)
+execute_process(COMMAND ${PROGRAM} --plugin ${PLUGIN} --option fault=${FAULT} --as processes --ranks 2 --seed 1
+                        --deadline 6000 --filter ${CASE}
+                OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE code)
+message("${output}")
 file(GLOB left /tmp/ddprun-faulty-*)
 if(left)
   file(REMOVE ${left})
