@@ -60,10 +60,10 @@ void call_all(Context& context, CommBackend& backend, int times) {
 }
 
 // A leak grows in every round; a cache that is still being filled does not.
-void holds_nothing_more(Context& context) {
-  constexpr int kRounds = 4;                                 // the first one is for caches
+void holds_nothing_more(Context& context, As as) {
+  constexpr int kRounds = 6;                                 // the first one is for caches
   constexpr int kTimes = 16;                                 // of each kind of collective
-  constexpr std::ptrdiff_t kHeap = 2'048, kMapped = 32'768;  // bytes for each call of one kind
+  constexpr std::ptrdiff_t kHeap = 2'048, kMapped = 32'768;  // bytes for each call of one kind on one rank
   auto& backend = context.shared("auto");
   Held least{1 << 30, 1 << 30, 1 << 30, 1 << 30};
   call_all(context, backend, kTimes);
@@ -85,8 +85,9 @@ void holds_nothing_more(Context& context) {
   };
   judge("descriptors", least.descriptors, kTimes / 2);
   judge("threads", least.threads, kTimes / 2);
-  judge("bytes of the heap", least.heap, kTimes * kHeap);
-  judge("bytes of mapped memory", least.mapped, kTimes * kMapped);
+  const int ranks = as == As::threads ? context.size() : 1;  // in this process
+  judge("bytes of the heap", least.heap, kTimes * ranks * kHeap);
+  judge("bytes of mapped memory", least.mapped, kTimes * ranks * kMapped);
 }
 
 // In a world of its own, so that its communicator is the first of the process.
@@ -149,7 +150,7 @@ void add_process_cases(const Settings& settings, As as, std::vector<Case>& cases
     cases.push_back({.group = "process", .name = "process: " + name, .body = std::move(body), .own_world = own_world});
   };
   add("joining and leaving again and again leaves nothing open", join_and_leave);
-  add("collectives leave nothing open and no memory", holds_nothing_more);
+  add("collectives leave nothing open and no memory", [=](Context& context) { holds_nothing_more(context, as); });
   // Of threads, another rank may be in the middle of something.
   if (as == As::threads || settings.job) return;
   add("no file is left behind", leaves_no_file);
