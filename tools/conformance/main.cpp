@@ -9,6 +9,7 @@
 #include <random>
 
 #include "console/command_line.hpp"
+#include "console/key_values.hpp"
 #include "console/program.hpp"
 #include "data/datasets.hpp"
 #include "ddprun/error.hpp"
@@ -26,7 +27,7 @@ namespace {
 
 using testing::As;
 
-constexpr const char* kModelProgram = "libexec/ddprun/conformance-model";
+constexpr const char* kModelProgram = "libexec/ddprun-conformance-model";
 
 struct Arguments {
   std::string plugin;
@@ -125,22 +126,9 @@ std::vector<std::string> without_algorithms_of_other_memory(Settings& settings) 
   return names;
 }
 
-// Of options as "key=value".
-std::map<std::string, std::string> options_from(const std::vector<std::string>& texts) {
-  std::map<std::string, std::string> options;
-  for (const auto& text : texts) {
-    const auto equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      throw Error(ExitCode::usage, "--option " + text + ": expected key=value");
-    }
-    options[text.substr(0, equals)] = text.substr(equals + 1);
-  }
-  return options;
-}
-
 Settings settings_from(const Arguments& arguments) {
   Settings settings;
-  settings.options = options_from(arguments.options);
+  settings.options = console::key_values("--option", arguments.options);
   settings.large = arguments.large;
   settings.verbose = arguments.verbose;
   settings.deadline = milliseconds(arguments.deadline_ms);
@@ -322,7 +310,7 @@ ExitCode run_dataset_program(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   console::add_check_options(cli, checks.filters, checks.list, checks.verbose);
   if (const auto end = console::parse(cli, argc, argv)) return *end;
-  settings.context.options = options_from(options);
+  settings.context.options = console::key_values("--option", options);
   const auto plugin = data::find_dataset(name, plugin::Registry::standard(plugin_path));
   settings.table = plugin.table;
   std::cout << plugin.table->name << ' ' << plugin.table->version << (plugin.path.empty() ? "" : ", " + plugin.path)
