@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kCounts[] = {0, 1, 7, 1024};
 constexpr std::size_t kResidues = 16;
-constexpr std::size_t kMostDrawn = 200'000;
+constexpr std::size_t kMostDrawn = 100'000;
 constexpr std::size_t kLarge = 1'000'003;  // a prime: no algorithm's chunks divide it
 
 class Collectives {

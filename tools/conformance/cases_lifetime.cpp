@@ -1,7 +1,10 @@
 // The creation and destruction of communicators.
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <string>
+#include <thread>
 
 #include "tools/conformance/collective.hpp"
 #include "tools/conformance/suite.hpp"
@@ -41,26 +44,41 @@ void leaves_alone(Context& context) {
   context.ranks().meet();
 }
 
+enum class EndBy { deadline, flag };
+
 // The last rank answers every out-of-band gather of create, and then does nothing until the others have ended.
-void peer_never_connects(Context& context) {
+void peer_never_connects(Context& context, EndBy by) {
+  constexpr milliseconds kBefore{150};
   int all = 0, gathers = 0;
   context.join({.after_gather = [&] { ++all; }}).reset();
-  const auto limit = context.settings().fault_deadline;
-  const auto start = Clock::now();
+  const auto limit = by == EndBy::flag ? context.settings().deadline : context.settings().fault_deadline;
+  const auto flag = std::make_shared<std::atomic<int32_t>>(0);
   context.ranks().meet();
+  const auto start = Clock::now();
+  std::thread other([&] {
+    if (by != EndBy::flag || context.is_last()) return;
+    std::this_thread::sleep_for(kBefore);
+    *flag = 1;
+  });
   try {
-    context.join({.deadline = limit, .after_gather = [&] {
-                    if (++gathers != all || !context.is_last()) return;
-                    context.ranks().meet(1);
-                    throw Error(ExitCode::rendezvous, "the case ends here");
-                  }});
+    context.join({.deadline = limit,
+                  .after_gather =
+                      [&] {
+                        if (++gathers != all || !context.is_last()) return;
+                        context.ranks().meet(1);
+                        throw Error(ExitCode::rendezvous, "the case ends here");
+                      },
+                  .abort_flag = flag});
   } catch (const Error&) {  // or joined: a backend need not connect while it joins
   }
   const auto took = since(start);
+  other.join();
   if (context.is_last() && gathers == all && all > 0) return;
   context.ranks().meet(1);
-  context.judge_time("create with a deadline of " + std::to_string(limit.count()) + " ms", took,
-                     limit + context.settings().at_once());
+  const bool by_flag = by == EndBy::flag;
+  context.judge_time(by_flag ? "create, aborted by the host's flag,"
+                             : "create with a deadline of " + std::to_string(limit.count()) + " ms",
+                     took, (by_flag ? kBefore : limit) + context.settings().at_once());
 }
 
 }  // namespace
@@ -75,7 +93,10 @@ void add_lifetime_cases(int size, std::vector<Case>& cases) {
     cases.push_back({.group = "lifetime", .name = "lifetime: " + name, .body = std::move(body), .own_world = true});
   };
   add_own("destroy does not wait for a peer", leaves_alone);
-  add_own("create ends at its deadline if a peer gathers and never connects", peer_never_connects);
+  add_own("create ends at its deadline if a peer gathers and never connects",
+          [](Context& context) { peer_never_connects(context, EndBy::deadline); });
+  add_own("create ends at once if the host's flag is raised",
+          [](Context& context) { peer_never_connects(context, EndBy::flag); });
 }
 
 }  // namespace ddprun::conformance

@@ -1,7 +1,7 @@
 # The fake "faulty" with a fault must fail in the case CASE, and the reason must contain TEXT. (conformance_faulty_processes
 # sees it pass without one.)
 execute_process(COMMAND ${PROGRAM} --plugin ${PLUGIN} --option fault=${FAULT} --as processes --ranks 2 --seed 1
-                        --deadline 6000 --filter ${CASE}
+                        --deadline 7000 --filter ${CASE}
                 OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE code)
 message("${output}")
 file(GLOB left /tmp/ddprun-faulty-*)
