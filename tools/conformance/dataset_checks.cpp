@@ -204,7 +204,6 @@ std::string writes_all(const Dataset& split, const Indices& indices) {
 std::string refuses_other_indices(const Dataset& split, const Indices&) {
   for (const int64_t index : {split.size(), int64_t{-1}}) {
     try {
-      // Room for what a plugin may write that does not look at the index.
       fetch(split, {&index, 1});
     } catch (const Error& error) {
       if (error.code() == ExitCode::plugin) return error.what();

@@ -15,12 +15,6 @@ inline int number_of(const char* variable, int otherwise) {
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
-// False for a test that looks for leaks: the record of calls grows.
-inline bool fake_records() {
-  static const bool records = number_of("DDPRUN_FAKE_RECORDS", 1) != 0;
-  return records;
-}
-
 // The CUDA version of the driver, 13000 for 13.0.
 inline int fake_driver() {
   return number_of("DDPRUN_FAKE_DRIVER", 13000);

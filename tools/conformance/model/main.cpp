@@ -1,5 +1,5 @@
-// ddprun-conformance-model: tests a model plugin. `ddprun conformance --model NAME` starts it. It is a program of its own
-// because it needs LibTorch.
+// ddprun-conformance-model: tests a model plugin. `ddprun conformance --model NAME` starts it. It is a program of its
+// own because it needs LibTorch.
 #include <iostream>
 
 #include "console/command_line.hpp"

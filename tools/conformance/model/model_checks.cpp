@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <functional>
-#include <numeric>
-#include <utility>
+#include <cstring>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "data/plugin_dataset.hpp"
 #include "ddprun/error.hpp"
