@@ -1,7 +1,8 @@
 # What `cmake --install` puts into a prefix, and what `find_package(ddprun)` finds there: bin/ddprun, bin/ddprun-<tool>,
-# lib/libddprun.so, lib/libddprun_cuda_graph.so (if CUDA's headers are available), lib/ddprun/ (the plugins),
-# share/ddprun/ (files that draw reports), include/ddprun/ (the SDK) and lib/cmake/ddprun/. All paths between them are
-# relative; only Torch's folder is absolute. Included last, because it needs all targets.
+# libexec/ (programs that tools start), lib/libddprun.so, lib/libddprun_cuda_graph.so (if CUDA's headers are
+# available), lib/ddprun/ (the plugins), share/ddprun/ (files that draw reports), include/ddprun/ (the SDK) and
+# lib/cmake/ddprun/. All paths between them are relative; only Torch's folder is absolute. Included last, because it needs
+# all targets.
 include(CMakePackageConfigHelpers)
 set(package lib/cmake/ddprun)
 
@@ -10,7 +11,8 @@ get_property(plugins GLOBAL PROPERTY DDPRUN_PLUGINS)
 add_custom_target(runtime DEPENDS ${plugins})
 # Everything that is installed, with the tools.
 get_property(tools GLOBAL PROPERTY DDPRUN_TOOLS)
-add_custom_target(tools DEPENDS ${tools})
+get_property(helpers GLOBAL PROPERTY DDPRUN_HELPERS)
+add_custom_target(tools DEPENDS ${tools} ${helpers})
 add_custom_target(product DEPENDS runtime tools ddprun_charts)
 
 foreach(target ddprun libddprun ddprun_cuda_graph)

@@ -148,7 +148,7 @@ void Session::async_error() {
 
 void Session::fail(const CommError& failure) {
   const std::lock_guard lock(mutex_);
-  if (!failure_) failure_.emplace(failure);
+  if (!failure_) failure_.emplace(with_lost_rank(failure));
   changed_.notify_all();
   throw *failure_;
 }

@@ -82,6 +82,7 @@ class Session {
   std::optional<CommError> trouble(Clock::time_point now);
   std::optional<CommError> trouble_of_ops(Clock::time_point now);
   std::optional<CommError> trouble_of_peers(Clock::time_point now);
+  CommError with_lost_rank(const CommError& failure) const;
   void end(Lock& lock);
   void leave(Lock& lock);
   void free_everything() noexcept;

@@ -10,6 +10,7 @@ constexpr auto kLeaving = 1s;  // for collectives in flight, and for NCCL to dis
 // Wait after the end of a peer, so that the data that it sent can arrive: a rank that has its result may leave before
 // others have theirs.
 constexpr auto kFarewell = 500ms;
+constexpr auto kEnding = 50ms;  // between the end of a process's connections and its own
 
 }  // namespace
 
@@ -34,7 +35,8 @@ std::optional<CommError> Session::trouble(Clock::time_point now) {
   const ncclResult_t result = ncclCommGetAsyncError(comm_, &state);
   if (result != ncclSuccess) state = result;
   if (state != ncclSuccess && state != ncclInProgress) {
-    return failure_of(inflight_.empty() ? doing_ : inflight_.front()->name, state, ncclGetLastError(comm_));
+    return with_lost_rank(
+        failure_of(inflight_.empty() ? doing_ : inflight_.front()->name, state, ncclGetLastError(comm_)));
   }
   if (auto error = trouble_of_ops(now)) return error;
   return trouble_of_peers(now);
@@ -73,6 +75,18 @@ std::optional<CommError> Session::trouble_of_peers(Clock::time_point now) {
   if (now - *peer_gone_ < kFarewell) return std::nullopt;
   const char* const name = in_nccl ? doing_ : inflight_.front()->name;
   return CommError(CommStatus::peer_lost, std::string(name) + ": rank " + std::to_string(gone) + " has ended");
+}
+
+// NCCL does not name the peer whose connection has ended. A rank of this host is known to have ended.
+CommError Session::with_lost_rank(const CommError& failure) const {
+  if (failure.status() != CommStatus::peer_lost) return failure;
+  int gone = peers_.first_ended();
+  for (auto waited = 0ms; gone < 0 && waited < kEnding; waited += 1ms) {
+    std::this_thread::sleep_for(1ms);
+    gone = peers_.first_ended();
+  }
+  if (gone < 0) return failure;
+  return {CommStatus::peer_lost, std::string(failure.what()) + "; rank " + std::to_string(gone) + " has ended"};
 }
 
 // This ends the kernels of this rank, whatever its peers do, so threads that wait for the stream continue.

@@ -1,4 +1,8 @@
 // Every collective, with every dtype, op and algorithm that the plugin declares.
+#include <algorithm>
+#include <cmath>
+#include <random>
+
 #include "tools/conformance/collective.hpp"
 #include "tools/conformance/suite.hpp"
 
@@ -6,6 +10,8 @@ namespace ddprun::conformance {
 namespace {
 
 constexpr std::size_t kCounts[] = {0, 1, 7, 1024};
+constexpr std::size_t kResidues = 16;
+constexpr std::size_t kMostDrawn = 100'000;
 constexpr std::size_t kLarge = 1'000'003;  // a prime: no algorithm's chunks divide it
 
 class Collectives {
@@ -26,6 +32,10 @@ class Collectives {
     for (const auto& algorithm : algorithms_of(settings_)) {
       if (algorithm != "auto") add_others_under(algorithm);
       add_barrier(algorithm);
+      add_drawn(algorithm);
+      for (const DType dtype : {DType::float16, DType::bfloat16, DType::float32, DType::float64}) {
+        if (takes(settings_, algorithm, dtype, Op::sum)) add_subnormal(algorithm, dtype);
+      }
     }
   }
 
@@ -97,6 +107,91 @@ class Collectives {
                           check_execution(context, algorithm, checked.execution);
                         }
                       }});
+  }
+
+  // Sizes between those of kCounts and beyond, from the seed.
+  void add_drawn(const std::string& algorithm) {
+    const DType common = common_dtype(settings_, algorithm);
+    for (int i = 0; i < kDTypes; ++i) {
+      const auto dtype = static_cast<DType>(i);
+      if (!takes(settings_, algorithm, dtype)) continue;
+      int op = 0;
+      while (!takes(settings_, algorithm, dtype, static_cast<Op>(op))) ++op;
+      const TestCall what{.kind = Kind::allreduce, .dtype = dtype, .op = static_cast<Op>(op)};
+      add_drawn(algorithm, what, dtype == common ? 2 * kResidues : kResidues / 4, 1, kMostDrawn);
+      if (settings_.large && dtype == common) {
+        constexpr std::size_t kMebi = 1 << 20;
+        add_drawn(algorithm, what, 4, kMebi / size_of(dtype), 64 * kMebi / size_of(dtype));
+      }
+    }
+    if (algorithm != "auto") return;
+    for (const Kind kind : {Kind::broadcast, Kind::allgather, Kind::reduce_scatter}) {
+      if (kind == Kind::reduce_scatter && !settings_.capabilities.reduce_scatter) continue;
+      const TestCall what{.kind = kind, .dtype = common, .op = common_op(settings_, algorithm), .root = size_ - 1};
+      add_drawn(algorithm, what, kResidues / 2, 1, kMostDrawn / static_cast<std::size_t>(size_));
+    }
+  }
+
+  // `times` sizes of `least` to `most` elements: one half small, the other large. If there are enough, each half has
+  // all residues modulo kResidues, because kernels and chunks treat the rest of a buffer differently.
+  void add_drawn(const std::string& algorithm, TestCall what, std::size_t times, std::size_t least, std::size_t most) {
+    std::mt19937_64 engine(settings_.seed + 1000 * cases_.size());
+    const double from = std::log2(least), step = (std::log2(most) - from) / 2;
+    std::uniform_real_distribution<double> exponent(from, from + step);
+    std::vector<std::size_t> counts;
+    for (std::size_t i = 0; i < times; ++i) {
+      const bool every = times >= 2 * kResidues;
+      const bool large = every ? i >= kResidues : i % 2 == 1;
+      const auto about = static_cast<std::size_t>(std::exp2(exponent(engine) + (large ? step : 0)));
+      const std::size_t residue = every ? i % kResidues : engine() % kResidues;
+      counts.push_back(about / kResidues * kResidues + residue);
+    }
+    const std::string group = std::string(name_of(what.kind)) + " " + algorithm;
+    std::string name = group + " " + name_of(what.dtype);
+    if (what.kind == Kind::allreduce) name += std::string(" ") + name_of(what.op);
+    name += std::string(" with drawn sizes") + (least > 1 ? ", large" : "");
+    const uint64_t seed = cases_.size() + 1;
+    cases_.push_back({.group = group, .name = name, .body = [=](Context& context) {
+                        TestCall one = what;
+                        for (const std::size_t count : counts) {
+                          one.count = count;
+                          one.in_place = count % 2 == 0;
+                          const auto checked = run_checked(context, context.shared(algorithm), one, seed, &context);
+                          if (!checked.fault.empty()) context.fail(describe(one) + ": " + checked.fault);
+                        }
+                      }});
+  }
+
+  // Multiples of the smallest number: their bit patterns are the multiples, and so are those of their sums.
+  void add_subnormal(const std::string& algorithm, DType dtype) {
+    const std::string group = "allreduce " + algorithm;
+    cases_.push_back(
+        {.group = group,
+         .name = group + " " + name_of(dtype) + " sum of subnormal numbers",
+         .body = [=](Context& context) {
+           constexpr std::size_t kCount = 1'000;  // all of a vector loop, and a rest
+           const std::size_t bytes = size_of(dtype);
+           std::vector<unsigned char> buffer(kCount * bytes);
+           const auto number = [](int rank, std::size_t i) { return (i + static_cast<std::size_t>(rank)) % 3; };
+           for (std::size_t i = 0; i < kCount; ++i) {
+             buffer[i * bytes] = static_cast<unsigned char>(number(context.rank(), i));  // little endian
+           }
+           const Image image(context.place(), buffer.data(), buffer.size());
+           image.put();
+           void* const memory = image.at(buffer.data());
+           context.wait(
+               context.shared(algorithm).allreduce(context.place().call(memory, memory, kCount, dtype, Op::sum)));
+           image.get();
+           for (std::size_t i = 0; i < kCount; ++i) {
+             std::size_t expected = 0;
+             for (int rank = 0; rank < context.size(); ++rank) expected += number(rank, i);
+             std::vector<unsigned char> pattern(bytes);
+             pattern[0] = static_cast<unsigned char>(expected);
+             if (std::equal(pattern.begin(), pattern.end(), &buffer[i * bytes])) continue;
+             return context.fail("element " + std::to_string(i) + ": expected " + std::to_string(expected) +
+                                 " times the smallest number, got " + to_text(dtype, load(dtype, buffer.data(), i)));
+           }
+         }});
   }
 
   // The requested algorithm must not be replaced by another; with auto it must be one that is declared.

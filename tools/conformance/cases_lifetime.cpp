@@ -1,6 +1,8 @@
 // The creation and destruction of communicators.
+#include <atomic>
+#include <chrono>
 #include <cstddef>
-#include <filesystem>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -9,51 +11,6 @@
 
 namespace ddprun::conformance {
 namespace {
-
-std::ptrdiff_t entries_of(const char* folder) {
-  std::error_code gone;  // an entry may disappear meanwhile
-  std::ptrdiff_t count = 0;
-  for (std::filesystem::directory_iterator at(folder, gone), end; !gone && at != end; at.increment(gone)) ++count;
-  return count;
-}
-
-// Counts open descriptors and threads of this process. Ranks count one after another, because counting opens one.
-struct Held {
-  std::ptrdiff_t descriptors = 0;
-  std::ptrdiff_t threads = 0;
-};
-Held held_now(Context& context) {
-  Held held;
-  for (int turn = 0; turn < context.size(); ++turn) {
-    context.ranks().meet();
-    if (turn == context.rank()) held = {entries_of("/proc/self/fd"), entries_of("/proc/self/task")};
-  }
-  context.ranks().meet();
-  return held;
-}
-
-void join_and_leave(Context& context) {
-  const auto cycle = [&](int times) {
-    for (int i = 0; i < times; ++i) {
-      const auto backend = context.join({});
-      context.wait(backend->barrier());
-      context.ranks().meet();
-    }
-  };
-  cycle(3);  // a library may keep what it opens first
-  const Held before = held_now(context);
-  constexpr int kCycles = 8;
-  cycle(kCycles);
-  std::this_thread::sleep_for(milliseconds(100));  // for threads that are about to end
-  const Held after = held_now(context);
-  const auto judge_growth = [&](const char* what, std::ptrdiff_t from, std::ptrdiff_t to) {
-    if (to - from < kCycles) return;
-    context.fail(std::to_string(from) + " " + what + " became " + std::to_string(to) + " while " +
-                 std::to_string(kCycles) + " communicators were created and destroyed");
-  };
-  judge_growth("descriptors", before.descriptors, after.descriptors);
-  judge_growth("threads", before.threads, after.threads);
-}
 
 // A rank that has its result may leave while others still read theirs.
 void leave_at_once(Context& context) {
@@ -69,14 +26,77 @@ void leave_at_once(Context& context) {
   }
 }
 
+std::chrono::milliseconds since(Clock::time_point start) {
+  return std::chrono::duration_cast<milliseconds>(Clock::now() - start);
+}
+
+// The peers keep their communicators and call nothing, while one rank after another leaves.
+void leaves_alone(Context& context) {
+  auto backend = context.join({});
+  context.wait(backend->barrier());
+  for (int leaver = context.size() - 1; leaver >= 0; --leaver) {
+    context.ranks().meet();
+    if (leaver != context.rank()) continue;
+    const auto start = Clock::now();
+    backend.reset();
+    context.judge_time("destroy, while the peers stay,", since(start), context.settings().at_once());
+  }
+  context.ranks().meet();
+}
+
+enum class EndBy { deadline, flag };
+
+// The last rank answers every out-of-band gather of create, and then does nothing until the others have ended.
+void peer_never_connects(Context& context, EndBy by) {
+  constexpr milliseconds kBefore{150};
+  int all = 0, gathers = 0;
+  context.join({.after_gather = [&] { ++all; }}).reset();
+  const auto limit = by == EndBy::flag ? context.settings().deadline : context.settings().fault_deadline;
+  const auto flag = std::make_shared<std::atomic<int32_t>>(0);
+  context.ranks().meet();
+  const auto start = Clock::now();
+  std::thread other([&] {
+    if (by != EndBy::flag || context.is_last()) return;
+    std::this_thread::sleep_for(kBefore);
+    *flag = 1;
+  });
+  try {
+    context.join({.deadline = limit,
+                  .after_gather =
+                      [&] {
+                        if (++gathers != all || !context.is_last()) return;
+                        context.ranks().meet(1);
+                        throw Error(ExitCode::rendezvous, "the case ends here");
+                      },
+                  .abort_flag = flag});
+  } catch (const Error&) {  // or joined: a backend need not connect while it joins
+  }
+  const auto took = since(start);
+  other.join();
+  if (context.is_last() && gathers == all && all > 0) return;
+  context.ranks().meet(1);
+  const bool by_flag = by == EndBy::flag;
+  context.judge_time(by_flag ? "create, aborted by the host's flag,"
+                             : "create with a deadline of " + std::to_string(limit.count()) + " ms",
+                     took, (by_flag ? kBefore : limit) + context.settings().at_once());
+}
+
 }  // namespace
 
-void add_lifetime_cases(std::vector<Case>& cases) {
+void add_lifetime_cases(int size, std::vector<Case>& cases) {
   const auto add = [&](const std::string& name, std::function<void(Context&)> body) {
     cases.push_back({.group = "usage", .name = name, .body = std::move(body)});
   };
-  add("joining and leaving again and again leaves nothing open", join_and_leave);
   add("leaving immediately after the last collective", leave_at_once);
+  if (size == 1) return;
+  const auto add_own = [&](const std::string& name, std::function<void(Context&)> body) {
+    cases.push_back({.group = "lifetime", .name = "lifetime: " + name, .body = std::move(body), .own_world = true});
+  };
+  add_own("destroy does not wait for a peer", leaves_alone);
+  add_own("create ends at its deadline if a peer gathers and never connects",
+          [](Context& context) { peer_never_connects(context, EndBy::deadline); });
+  add_own("create ends at once if the host's flag is raised",
+          [](Context& context) { peer_never_connects(context, EndBy::flag); });
 }
 
 }  // namespace ddprun::conformance

@@ -48,13 +48,36 @@ class Buffers {
     send_image_.get();
     recv_image_.get();
   }
+  // Fills both with other numbers, and later says whether something else has written there.
+  void overwrite() {
+    for (Guarded* one : {&send_, &recv_}) std::fill_n(one->data(), one->bytes(), kOther);
+    put();
+    other_ = recv_.copy();
+  }
+  std::string fault_after_overwrite() {
+    get();
+    return send_.holds(before_) && recv_.holds(other_) ? "" : "wrote into a buffer after wait had returned";
+  }
   std::string fault() const {
     if (!send_.intact() || !recv_.intact()) return "wrote outside the buffers";
     if (!what_.in_place && !send_.holds(before_)) return "changed send";
+    if (what_.in_place && what_.kind == Kind::reduce_scatter && !holds_other_blocks()) {
+      return "changed a block of send that is not recv";
+    }
     return "";
   }
 
  private:
+  bool holds_other_blocks() const {
+    auto now = send_.copy();
+    const std::size_t bytes = what_.count * element_;
+    std::copy_n(before_.begin() + static_cast<std::ptrdiff_t>(block_), bytes,
+                now.begin() + static_cast<std::ptrdiff_t>(block_));
+    return now == before_;
+  }
+
+  static constexpr unsigned char kOther = 0x3C;
+
   std::size_t shift() const { return what_.in_place ? 0 : element_; }
 
   TestCall what_;
@@ -67,6 +90,7 @@ class Buffers {
   Image send_image_;
   Image recv_image_;
   std::vector<unsigned char> before_;
+  std::vector<unsigned char> other_;
 };
 
 // Counts wrong elements and describes the first.
@@ -144,15 +168,25 @@ Checked run_checked(Context& context, CommBackend& backend, const TestCall& what
   Checked result;
   result.execution = context.wait(start(context.place(), backend, what, buffers));
   buffers.get();
+  std::vector<unsigned char> result_bytes;
+  if (what.overwrite_after.count() > 0) {
+    result.fault = buffers.fault();
+    const std::size_t bytes = buffers.recv_count() * size_of(what.dtype);
+    result_bytes.assign(buffers.recv(), buffers.recv() + bytes);
+    buffers.overwrite();
+    std::this_thread::sleep_for(what.overwrite_after);
+    if (result.fault.empty()) result.fault = buffers.fault_after_overwrite();
+  }
+  const unsigned char* const recv = result_bytes.empty() ? buffers.recv() : result_bytes.data();
 
   const bool same_on_all = digest != nullptr && what.kind != Kind::reduce_scatter;
   const bool shared = same_on_all && buffers.recv_count() >= kShared;
   const std::size_t stride = shared ? static_cast<std::size_t>(context.size()) : 1;
   Mistakes mistakes(what.dtype);
   for (std::size_t i = shared ? static_cast<std::size_t>(rank) : 0; i < buffers.recv_count(); i += stride) {
-    mistakes.check(i, expected_at(what, seed, rank, context.size(), i), load(what.dtype, buffers.recv(), i));
+    mistakes.check(i, expected_at(what, seed, rank, context.size(), i), load(what.dtype, recv, i));
   }
-  result.fault = mistakes.text();
+  if (!mistakes.text().empty()) result.fault = mistakes.text();
   if (result.fault.empty()) result.fault = buffers.fault();
   if (same_on_all) {
     digest->digest(buffers.recv(), buffers.recv_count() * size_of(what.dtype));

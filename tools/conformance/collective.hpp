@@ -18,6 +18,7 @@ struct TestCall {
   int root = 0;
   std::size_t count = 0;  // elements of one rank, as in ddprun_collective
   bool in_place = false;
+  milliseconds overwrite_after{0};  // not 0: run_checked() overwrites the buffers after wait, and looks again later
 };
 
 // "float32 sum count 1024 in place"

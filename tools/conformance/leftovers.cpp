@@ -46,15 +46,6 @@ bool is_held(const std::string& path) {
   return false;
 }
 
-// Some libraries, such as UCX, create a file there, fill it, and remove its name immediately.
-bool stays(const std::string& path) {
-  constexpr std::chrono::milliseconds kWait{200};
-  if (is_held(path)) return false;
-  std::this_thread::sleep_for(kWait);
-  std::error_code gone;
-  return fs::exists(path, gone);
-}
-
 // The segments that these processes created: columns shmid and cpid of /proc/sysvipc/shm.
 std::set<std::string> segments_of(const std::vector<pid_t>& makers) {
   std::set<std::string> names;
@@ -74,6 +65,24 @@ std::set<std::string> segments_of(const std::vector<pid_t>& makers) {
 }
 
 }  // namespace
+
+std::set<std::string> names_in(const std::string& folder) {
+  std::set<std::string> names;
+  std::error_code gone;
+  for (fs::directory_iterator at(folder, gone), end; !gone && at != end; at.increment(gone)) {
+    names.insert(at->path().string());
+  }
+  return names;
+}
+
+// Some libraries, such as UCX, create a file there, fill it, and remove its name immediately.
+bool stays(const std::string& path) {
+  constexpr std::chrono::milliseconds kWait{200};
+  if (!is_mine(path) || is_held(path)) return false;
+  std::this_thread::sleep_for(kWait);
+  std::error_code gone;
+  return fs::exists(path, gone);
+}
 
 Leftovers::Leftovers(std::string shared_memory) : shared_memory_(std::move(shared_memory)) {
   if (const char* old = std::getenv("TMPDIR")) old_folder_ = old;

@@ -12,6 +12,11 @@
 
 namespace ddprun::conformance {
 
+// The names in a folder, not in the folders below it.
+std::set<std::string> names_in(const std::string& folder);
+// True if the file is of this user, no living process holds it open, and it does not disappear soon.
+bool stays(const std::string& path);
+
 class Leftovers {
  public:
   // While this object lives, TMPDIR is a private folder, so that each file in it comes from the backend. A test of this

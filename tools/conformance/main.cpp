@@ -1,20 +1,33 @@
-// ddprun-conformance: tests any communication plugin against the contract of ddprun/plugin/comm_plugin.h.
+// ddprun-conformance: tests any plugin against its contract.
+#include <unistd.h>
+
 #include <algorithm>
-#include <iomanip>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <iostream>
+#include <random>
 
 #include "console/command_line.hpp"
+#include "console/key_values.hpp"
 #include "console/program.hpp"
+#include "data/datasets.hpp"
 #include "ddprun/error.hpp"
+#include "tools/conformance/checks.hpp"
+#include "tools/conformance/dataset_checks.hpp"
 #include "tools/conformance/gpus.hpp"
 #include "tools/conformance/hosts.hpp"
 #include "tools/conformance/job.hpp"
+#include "tools/conformance/printer.hpp"
 #include "tools/conformance/runner.hpp"
+#include "tools/conformance/spy.hpp"
 
 namespace ddprun::conformance {
 namespace {
 
 using testing::As;
+
+constexpr const char* kModelProgram = "libexec/ddprun-conformance-model";
 
 struct Arguments {
   std::string plugin;
@@ -32,7 +45,8 @@ struct Arguments {
   bool verbose = false;
   unsigned deadline_ms = 20'000;
   unsigned fault_deadline_ms = 1'000;
-  unsigned slack_ms = 3'000;
+  unsigned slack_ms = 250;
+  uint64_t seed = 0;  // 0: drawn
 };
 
 // A number of hosts, and of ranks on each.
@@ -84,7 +98,10 @@ void declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--deadline", arguments.deadline_ms, "Milliseconds for a collective that should succeed (20000)");
   app.add_option("--fault-deadline", arguments.fault_deadline_ms,
                  "Milliseconds for a collective that should time out (1000)");
-  app.add_option("--slack", arguments.slack_ms, "Extra milliseconds beyond the contract, for a busy machine (3000)");
+  app.add_option("--slack", arguments.slack_ms, "Extra milliseconds beyond the contract, for a busy machine (250)");
+  app.add_option("--seed", arguments.seed,
+                 "Seed of the drawn sizes; the first line of the output has it (drawn; 1 with several processes)")
+      ->check(CLI::PositiveNumber);
 }
 
 Memory memory_from(const Arguments& arguments, const Settings& settings) {
@@ -111,19 +128,16 @@ std::vector<std::string> without_algorithms_of_other_memory(Settings& settings) 
 
 Settings settings_from(const Arguments& arguments) {
   Settings settings;
-  for (const auto& option : arguments.options) {
-    const auto equals = option.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      throw Error(ExitCode::usage, "--option " + option + ": expected key=value");
-    }
-    settings.options[option.substr(0, equals)] = option.substr(equals + 1);
-  }
+  settings.options = console::key_values("--option", arguments.options);
   settings.large = arguments.large;
   settings.verbose = arguments.verbose;
   settings.deadline = milliseconds(arguments.deadline_ms);
   settings.fault_deadline = milliseconds(arguments.fault_deadline_ms);
   settings.slack = milliseconds(arguments.slack_ms);
+  settings.seed = arguments.seed;
+  settings.before_load = ProcessState::now();
   settings.plugin = plugin::Registry::standard(arguments.plugin_path).comm(arguments.plugin);
+  settings.plugin.table = &spy::watch(*settings.plugin.table);
   settings.capabilities = comm::capabilities_of(*settings.plugin.table);
   settings.memory = memory_from(arguments, settings);
   settings.devices = arguments.devices;
@@ -138,7 +152,9 @@ std::vector<Case> cases_of(const Settings& settings, int size, As as, bool thoro
   std::vector<Case> all;
   add_collective_cases(settings, size, all);
   add_usage_cases(settings, size, all);
-  add_lifetime_cases(all);
+  add_request_cases(settings, size, all);
+  add_lifetime_cases(size, all);
+  add_process_cases(settings, as, all);
   add_graph_cases(settings, all);
   add_fault_cases(settings, size, as, thorough, all);
   if (arguments.filters.empty()) return all;
@@ -151,85 +167,11 @@ std::vector<Case> cases_of(const Settings& settings, int size, As as, bool thoro
   return chosen;
 }
 
-// Prints and counts results.
-class Report {
- public:
-  explicit Report(bool verbose) : verbose_(verbose) {}
-
-  void add(const Result& result) {
-    const std::string name = result.world + ": " + result.name;
-    for (const auto& note : result.notes) notes_.push_back(name + ": " + note);
-    switch (result.state) {
-      case Result::State::passed:
-        ++passed_;
-        ++line_of(result.group).passed;
-        if (verbose_) std::cout << "passed  " << name << '\n';
-        break;
-      case Result::State::skipped: skip(name + ": " + result.text, 1); break;
-      case Result::State::failed:
-        ++failed_;
-        ++line_of(result.group).failed;
-        std::cout << "FAILED  " << name << '\n' << indented(result.text) << std::flush;
-    }
-  }
-
-  void skip(const std::string& what, std::size_t combinations) {
-    skips_.push_back(what);
-    skipped_ += combinations;
-  }
-
-  // Prints the table lines of a world, in the order in which its groups first appeared.
-  void end_world(const std::string& world) {
-    for (const auto& line : lines_) {
-      std::cout << std::left << std::setw(20) << world << std::setw(24) << line.group << std::right << std::setw(6)
-                << line.passed << " passed";
-      if (line.failed > 0) std::cout << std::setw(6) << line.failed << " FAILED";
-      std::cout << '\n';
-    }
-    std::cout << std::flush;
-    lines_.clear();
-  }
-
-  ExitCode close() {
-    for (const auto& note : notes_) std::cout << "note: " << note << '\n';
-    for (const auto& skip : skips_) std::cout << "skipped: " << skip << '\n';
-    std::cout << passed_ << " passed, " << failed_ << " failed, " << skipped_ << " skipped" << std::endl;
-    return failed_ == 0 ? ExitCode::ok : ExitCode::gate;
-  }
-
- private:
-  struct Line {
-    std::string group;
-    std::size_t passed = 0;
-    std::size_t failed = 0;
-  };
-
-  Line& line_of(const std::string& group) {
-    const auto found =
-        std::find_if(lines_.begin(), lines_.end(), [&](const Line& line) { return line.group == group; });
-    return found != lines_.end() ? *found : lines_.emplace_back(Line{.group = group});
-  }
-
-  static std::string indented(const std::string& text) {
-    std::string result = "        ";
-    for (const char c : text) result += c == '\n' ? "\n        " : std::string(1, c);
-    return result + '\n';
-  }
-
-  bool verbose_;
-  std::size_t passed_ = 0;
-  std::size_t failed_ = 0;
-  std::size_t skipped_ = 0;
-  std::vector<Line> lines_;
-  std::vector<std::string> notes_;
-  std::vector<std::string> skips_;
-};
-
 void print_plugin(const Settings& settings) {
   const auto& table = *settings.plugin.table;
   std::cout << table.name << ' ' << table.version;
   if (*table.library != '\0') std::cout << " (" << table.library << ')';
-  std::cout << ", " << settings.plugin.path << '\n' << std::flush;
+  std::cout << ", " << settings.plugin.path << ", seed " << settings.seed << '\n' << std::flush;
 }
 
 // The exit status that ctest counts as a skip.
@@ -252,6 +194,7 @@ std::string identity_of(const Arguments& arguments, const Settings& settings) {
   add("--deadline", arguments.deadline_ms);
   add("--fault-deadline", arguments.fault_deadline_ms);
   add("--slack", arguments.slack_ms);
+  add("--seed", settings.seed);
   return text;
 }
 
@@ -272,11 +215,13 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
   Settings settings = settings_from(arguments);
   if (job) {
     refuse_with_job(arguments, ranks_given, settings);
+    if (settings.seed == 0) settings.seed = 1;  // the processes must draw the same sizes
     job->meet(identity_of(arguments, settings));
     settings.job = job;
     // Process 0 prints for all.
     if (!job->leads()) std::cout.setstate(std::ios::failbit);
   }
+  if (settings.seed == 0) settings.seed = std::random_device()() | 1U;
   const auto of_other_memory = without_algorithms_of_other_memory(settings);
   print_plugin(settings);
   const Gpus gpus = settings.memory == Memory::host ? Gpus{} : find_gpus(settings);
@@ -285,7 +230,7 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
     return kSkipped;
   }
   Leftovers leftovers;
-  Report report(arguments.verbose);
+  Printer report(arguments.verbose);
   for (const auto& skipped : undeclared(settings)) report.skip(skipped.what + ": not declared", skipped.combinations);
   if (!settings.capabilities.reduce_scatter) report.skip("reduce_scatter: not declared", 1);
   for (const auto& name : of_other_memory) report.skip("allreduce " + name + ": does not support such memory", 1);
@@ -334,9 +279,11 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
   return code;
 }
 
-ExitCode run_program(int argc, char** argv) {
-  CLI::App cli("Test a communication plugin against the contract of ddprun/plugin/comm_plugin.h", "ddprun conformance");
-  cli.footer("Exit codes: 0 all passed, 2 usage, 3 plugin not found or refused, 6 a case failed, 77 skipped.");
+ExitCode run_comm_program(int argc, char** argv) {
+  CLI::App cli("Test a plugin against its contract (here: a communication plugin)", "ddprun conformance");
+  cli.footer(
+      "For other plugins: ddprun conformance --dataset NAME --help; ddprun conformance --model NAME --help.\n"
+      "Exit codes: 0 all passed, 2 usage, 3 plugin not found or refused, 6 a case failed, 77 skipped.");
   Arguments arguments;
   declare(cli, arguments);
   if (const auto end = console::parse(cli, argc, argv)) return *end;
@@ -345,6 +292,51 @@ ExitCode run_program(int argc, char** argv) {
     return kSkipped;
   }
   return run(arguments, cli.count("--ranks") > 0);
+}
+
+ExitCode run_dataset_program(int argc, char** argv) {
+  CLI::App cli("Test a data set against the contract of ddprun/plugin/dataset_plugin.hpp", "ddprun conformance");
+  cli.footer("Exit codes: 0 all passed, 2 usage, 3 plugin not found or refused, 6 a check failed.");
+  DatasetSettings settings;
+  CheckOptions checks;
+  std::string name;
+  std::vector<std::string> plugin_path, options;
+  cli.add_option("--dataset", name, "Data set to test: a name, or a plugin's path")->required();
+  console::add_plugin_path(cli, plugin_path);
+  cli.add_option("--root", settings.context.root, "The folder of its files")->type_name("DIR");
+  console::add_repeated(cli, "--option", options, "KEY=VALUE", "As data.options; repeatable");
+  cli.add_option("--seed", settings.context.seed, "Seed of its random parts (0)");
+  cli.add_option("--samples", settings.samples, "Test at most so many samples of each split (64)")
+      ->check(CLI::PositiveNumber);
+  console::add_check_options(cli, checks.filters, checks.list, checks.verbose);
+  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  settings.context.options = console::key_values("--option", options);
+  const auto plugin = data::find_dataset(name, plugin::Registry::standard(plugin_path));
+  settings.table = plugin.table;
+  std::cout << plugin.table->name << ' ' << plugin.table->version << (plugin.path.empty() ? "" : ", " + plugin.path)
+            << '\n'
+            << std::flush;
+  require_opening(settings);
+  return run_checks("data set", dataset_checks(settings), checks);
+}
+
+// The checks of models need LibTorch, so they are a program of their own.
+ExitCode run_model_program(char** argv) {
+  const auto program = std::filesystem::path(console::this_program()).parent_path().parent_path() / kModelProgram;
+  argv[0] = const_cast<char*>(program.c_str());
+  ::execv(program.c_str(), argv);
+  throw Error(ExitCode::plugin, "--model: cannot start " + program.string() + ": " + std::strerror(errno) +
+                                    "; it comes with a ddprun that was built with LibTorch");
+}
+
+ExitCode run_program(int argc, char** argv) {
+  const auto has = [&](const std::string& option) {
+    return std::any_of(argv + 1, argv + argc, [&](const std::string& argument) {
+      return argument == option || argument.starts_with(option + "=");
+    });
+  };
+  if (has("--model")) return run_model_program(argv);
+  return has("--dataset") ? run_dataset_program(argc, argv) : run_comm_program(argc, argv);
 }
 
 }  // namespace

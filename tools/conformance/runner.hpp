@@ -6,19 +6,10 @@
 #include <vector>
 
 #include "tools/conformance/leftovers.hpp"
+#include "tools/conformance/printer.hpp"
 #include "tools/conformance/suite.hpp"
 
 namespace ddprun::conformance {
-
-struct Result {
-  enum class State { passed, failed, skipped };
-  std::string world;  // "world 3 processes", "world 2x2 hosts"
-  std::string group;
-  std::string name;
-  State state = State::passed;
-  std::string text;  // failed: the errors, one line per rank; skipped: why
-  std::vector<std::string> notes;
-};
 
 std::string world_name(const Settings& settings, int size, testing::As as);
 

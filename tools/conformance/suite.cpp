@@ -6,6 +6,7 @@
 
 #include "base/log.hpp"
 #include "tools/conformance/arithmetic.hpp"
+#include "tools/conformance/spy.hpp"
 
 namespace ddprun::conformance {
 namespace {
@@ -54,6 +55,7 @@ std::unique_ptr<CommBackend> Context::join(const JoinAs& how) {
     if (how.before_gather) how.before_gather();
     std::string all(mine.size() * static_cast<std::size_t>(size()), '\0');
     rank_.allgather(mine.data(), mine.size(), all.data(), how.channel);
+    if (how.after_gather) how.after_gather();
     std::vector<std::string> values;
     for (int peer = 0; peer < size(); ++peer) values.push_back(all.substr(peer * mine.size(), mine.size()));
     return values;
@@ -65,6 +67,16 @@ std::unique_ptr<CommBackend> Context::join(const JoinAs& how) {
 
 void Context::fail(const std::string& text) {
   if (!judged_) rank_.report("fail " + std::to_string(index_) + " " + text);
+  judged_ = true;
+}
+
+void Context::judge_time(const std::string& what, milliseconds took, milliseconds latest) {
+  constexpr int kClearly = 4;  // no busy machine explains that
+  if (took <= latest || judged_) return;
+  const std::string text = what + " ended after " + std::to_string(took.count()) + " ms, expected within " +
+                           std::to_string(latest.count()) + " ms";
+  if (took > kClearly * latest) return fail(text);
+  rank_.report("slow " + std::to_string(index_) + " " + text);
   judged_ = true;
 }
 
@@ -90,7 +102,9 @@ void Context::run(std::size_t index, const std::function<void(Context&)>& body) 
   digest_ = 0xcbf29ce484222325;
   rank_.report("start " + std::to_string(index));
   alarm(kCaseSeconds);
+  spy::take_faults();
   body(*this);
+  for (const auto& fault : spy::take_faults()) fail(fault);
   if (!judged_) rank_.report("pass " + std::to_string(index) + " " + std::to_string(digest_));
 }
 

@@ -17,6 +17,7 @@
 #include "tools/conformance/hosts.hpp"
 #include "tools/conformance/job.hpp"
 #include "tools/conformance/place.hpp"
+#include "tools/conformance/process_state.hpp"
 #include "tools/conformance/ranks.hpp"
 
 namespace ddprun::conformance {
@@ -37,7 +38,13 @@ struct Settings {
   bool verbose = false;                         // print all that the plugin logs, not only that of a world's first join
   milliseconds deadline{20'000};                // of a collective that should succeed
   milliseconds fault_deadline{1'000};           // of a collective that should time out
-  milliseconds slack{3'000};                    // for a loaded machine, added to each limit of the contract
+  milliseconds slack{250};                      // for a loaded machine, added to each limit of the contract
+  uint64_t seed = 1;                            // of the drawn sizes
+  ProcessState before_load;                     // of this process, before it loaded the plugin
+
+  // The latest end of what the contract asks for at once.
+  milliseconds at_once() const { return kAtOnce + slack; }
+  static constexpr milliseconds kAtOnce{1'000};
 };
 
 // The view of a case on its rank. Errors are recorded and not thrown, so that the rank continues to call what the other
@@ -66,6 +73,7 @@ class Context {
     int channel = 0;                                        // of the exchange that it uses
     std::map<std::string, std::string> extra = {};          // options in addition to the settings'
     std::function<void()> before_gather = {};               // (optional) called before each out-of-band gather
+    std::function<void()> after_gather = {};                // (optional) called after it, before the plugin resumes
     std::shared_ptr<std::atomic<int32_t>> abort_flag = {};  // (optional) a flag that replaces abort()
   };
   std::unique_ptr<CommBackend> join(const JoinAs& how);
@@ -75,6 +83,8 @@ class Context {
 
   // The result of the case. Only the first failure of a rank is reported.
   void fail(const std::string& text);
+  // Fails unless `took` is at most `latest`. The runner repeats a case in its own world that is only a little too slow.
+  void judge_time(const std::string& what, milliseconds took, milliseconds latest);
   void skip(const std::string& why);
   void note(const std::string& text);
   // A result that must have the same bits on every rank.
@@ -92,7 +102,8 @@ class Context {
   uint64_t digest_ = 0;
 };
 
-// One line from a rank: "start 12", "pass 12 <digest>", "fail 12 <text>", "skip 12 <why>", "note 12 <text>".
+// One line from a rank: "start 12", "pass 12 <digest>", "fail 12 <text>", "slow 12 <text>", "skip 12 <why>",
+// "note 12 <text>".
 struct Report {
   std::string kind;
   std::size_t index = 0;
@@ -119,7 +130,11 @@ void add_collective_cases(const Settings& settings, int size, std::vector<Case>&
 // Communicators beyond one collective.
 void add_usage_cases(const Settings& settings, int size, std::vector<Case>& cases);
 // Creation and destruction of communicators.
-void add_lifetime_cases(std::vector<Case>& cases);
+void add_lifetime_cases(int size, std::vector<Case>& cases);
+// What the plugin does with the buffers, the ddprun_collective and the request of a call.
+void add_request_cases(const Settings& settings, int size, std::vector<Case>& cases);
+// What the plugin does to the process and to the machine.
+void add_process_cases(const Settings& settings, testing::As as, std::vector<Case>& cases);
 // Collectives in CUDA graphs, for a plugin that declares them.
 void add_graph_cases(const Settings& settings, std::vector<Case>& cases);
 // A missing rank, an abort, a death. `thorough`: for every collective; else for allreduce only.

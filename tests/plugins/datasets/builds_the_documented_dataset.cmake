@@ -27,6 +27,8 @@ expect(2000.0 train inputs 1 1)
 expect(1 train targets 1 0)
 expect(0 train targets 3 0)
 expect(9.0 test inputs 0 1)
+step(${FOLDER}/prefix/bin/ddprun-conformance --dataset table --plugin-path ${FOLDER}/build --root ${root}
+     --option "classes=dry, wet")
 
 function(expect_refused line message)
   file(WRITE ${root}/test.txt "${line}\n")

@@ -8,6 +8,9 @@
  *   - What one side allocates, that side frees. Strings returned by a plugin stay valid as each function says.
  *   - No exception crosses. Every failure is a ddprun_status, its text is in last_error (or, from create, in host->error).
  *   - A field marked (optional) may be null; all others must be set.
+ *   - "At once" means within one second on a machine that is not overloaded, whatever the deadline is.
+ *   - A plugin changes nothing that belongs to the process: rounding mode, locale, working folder, umask, signal
+ *     handlers. It leaves no file behind; temporary ones are in $TMPDIR.
  *   - The host has checked what it passes: every collective follows the rules of ddprun_collective, has a dtype, op,
  *     algorithm and memory that the plugin declares, and buffers that do not overlap. The plugin need not check again.
  * docs/plugin-abi.md says what may change later, and how. tests/plugin/test_layout.cpp fixes the layout.
@@ -24,16 +27,20 @@ extern "C" {
 #define DDPRUN_COMM_ABI 1
 #define DDPRUN_COMM_ENTRY "ddprun_comm_plugin_v1"
 
-/* The outcome of a call. */
+/* The outcome of a call.
+ * After DDPRUN_TIMEOUT and DDPRUN_PEER_LOST nothing works any more: every later call but abort and destroy fails at once
+ * with one of the two, or with DDPRUN_ABORTED after an abort.
+ * A peer whose process ends is DDPRUN_PEER_LOST at once, not at the deadline, and the text names a lost rank:
+ * "rank 3", the one that ended or one that gave up because of it. */
 typedef int32_t ddprun_status;
 enum {
   DDPRUN_OK = 0,
   DDPRUN_INVALID = 1,     /* arguments or options that can never work; nothing was sent */
   DDPRUN_UNSUPPORTED = 2, /* a dtype, op, algorithm or memory kind that the backend has not declared */
-  DDPRUN_TIMEOUT = 3,     /* the deadline passed; the communicator can only be aborted and destroyed now */
-  DDPRUN_PEER_LOST = 4,   /* a peer's connection ended; the communicator can only be aborted and destroyed now */
+  DDPRUN_TIMEOUT = 3,     /* the deadline, or the timeout of wait, passed */
+  DDPRUN_PEER_LOST = 4,   /* a peer's connection ended */
   DDPRUN_ABORTED = 5,     /* abort was called, or the host's abort flag was raised */
-  DDPRUN_MISMATCH = 6,    /* the ranks called different collectives */
+  DDPRUN_MISMATCH = 6,    /* the ranks called different collectives; a plugin need not notice, see ddprun_collective */
   DDPRUN_NO_MEMORY = 7,
   DDPRUN_INTERNAL = 8     /* anything else: the library underneath failed */
 };
@@ -52,7 +59,8 @@ enum {
   DDPRUN_DTYPE_COUNT = 9
 };
 
-/* Reductions. Integers wrap modulo 2^n. AVG is the sum divided by the number of ranks, for floating types only. */
+/* Reductions. Integers wrap modulo 2^n. AVG is the sum divided by the number of ranks, for floating types only.
+ * Subnormal numbers are numbers: they are not replaced by 0. */
 enum { DDPRUN_SUM = 0, DDPRUN_MIN = 1, DDPRUN_MAX = 2, DDPRUN_PRODUCT = 3, DDPRUN_AVG = 4, DDPRUN_OP_COUNT = 5 };
 
 /* Where a buffer lies. DDPRUN_FROM_ALLOC is a bit of ddprun_comm_algorithm.memory only: the algorithm takes buffers from the
@@ -104,7 +112,7 @@ typedef struct ddprun_comm_host {
   const ddprun_comm_option* options;
   uint32_t option_count;
   uint32_t error_size;
-  char* error;                /* create writes why it failed here, at most error_size bytes with the final 0 */
+  char* error;                /* if create fails, it writes why: one line, at most error_size bytes with the final 0 */
   void* context;              /* first argument of the two functions below */
   const int32_t* abort_flag;  /* turns from 0 to 1 once; read it atomically while waiting */
   /* Writes one line to the run's log. Any thread. */
@@ -123,7 +131,12 @@ typedef struct ddprun_comm_host {
  *   allgather       send: count, recv: count * size             in place: send == recv + rank * count
  *   reduce_scatter  send: count * size, recv: count             in place: recv == send + rank * count
  *   barrier         no buffers
- * count is in elements, may be 0, and is equal on all ranks. The caller keeps the buffers alive until wait returns. */
+ * Only recv is written: in place, the other blocks of a reduce_scatter's send stay as they were.
+ * count is in elements, may be 0, and is equal on all ranks.
+ * The struct belongs to the caller again when the call returns, the buffers when wait returns, whatever its answer. The
+ * plugin does not use them after that, not even in a thread of its own.
+ * It is the host's duty that all ranks call the same collectives in the same order with the same count, dtype, op and
+ * root; it can compare them before each call (comm.check). If they differ, anything may happen. */
 typedef struct ddprun_collective {
   uint32_t struct_size;
   int32_t dtype;
@@ -162,9 +175,10 @@ typedef struct ddprun_comm_plugin {
   uint32_t algorithm_count;
   uint32_t reserved;
 
-  /* Joins all ranks into a communicator. Blocks, at most host->deadline_ms. On failure *out stays untouched. */
+  /* Joins all ranks into a communicator. Blocks, at most host->deadline_ms, also if a peer has taken part in every
+   * allgather and does nothing more. On failure *out stays untouched. */
   ddprun_status (*create)(const ddprun_comm_host* host, ddprun_comm** out);
-  /* Frees it. Never communicates, never blocks on a peer. */
+  /* Frees it, at once. Never communicates, never blocks on a peer. */
   void (*destroy)(ddprun_comm*);
 
   /* Each starts a collective and, on DDPRUN_OK, gives a request that must be waited for. On failure there is no request. */
@@ -173,18 +187,20 @@ typedef struct ddprun_comm_plugin {
   ddprun_collective_fn allgather;
   ddprun_collective_fn barrier;
 
-  /* Waits at most timeout_ms; the request is released whatever the answer. `execution` (optional) is filled on DDPRUN_OK.
-   * On stream-ordered backends DDPRUN_OK means: ordered on the stream. What fails there later is the answer of
-   * async_error and of the next call. */
+  /* Waits at most timeout_ms, also if that is before the deadline; the request is released whatever the answer.
+   * `execution` (optional) is filled on DDPRUN_OK. On stream-ordered backends DDPRUN_OK means: ordered on the stream.
+   * What fails there later is the answer of async_error and of the next call. */
   ddprun_status (*wait)(ddprun_comm*, ddprun_request*, uint32_t timeout_ms, ddprun_comm_execution* execution);
-  /* Ends every blocked and every later call with DDPRUN_ABORTED. Any thread, any number of times; never blocks. */
+  /* Ends every blocked and every later call at once with DDPRUN_ABORTED. Any thread, any number of times; never blocks.
+   * The host's abort flag does the same; each is enough without the other. */
   void (*abort)(ddprun_comm*);
-  /* Why the last call on this communicator failed, one line. Valid until the next call on it. */
+  /* Why the last call on this communicator failed: one line, never null or empty. Valid until the next call on it. */
   const char* (*last_error)(ddprun_comm*);
 
   /* (optional; set with DDPRUN_CAP_REDUCE_SCATTER) */
   ddprun_collective_fn reduce_scatter;
-  /* (optional for backends that are blocking or stream-ordered) *done becomes 1 when wait would return at once. */
+  /* (optional for backends that are blocking or stream-ordered) *done becomes 1 when wait would return without
+   * blocking, and not before. A caller may poll until then: no other call is needed for progress. */
   ddprun_status (*test)(ddprun_comm*, ddprun_request*, int32_t* done);
   /* (optional, for stream-ordered backends) What the next collective would return: DDPRUN_OK, or why the communicator
    * has failed. Communicates with no peer and never blocks. The host polls it while collectives run on the GPU. */

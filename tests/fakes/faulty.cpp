@@ -1,0 +1,161 @@
+// The backend of the fake "good" as a non-blocking plugin: a thread of each communicator carries out its collectives.
+// The option `fault` names the one thing that it does wrong; without it, the plugin keeps the contract.
+// docs/conformance.md lists the faults with the case of the suite that finds each.
+#include <unistd.h>
+
+#include <cfenv>
+#include <chrono>
+#include <clocale>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "faulty_requests.hpp"
+#include "slots_backend.hpp"
+
+namespace fakes {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kVeryLong = 5500ms;  // the suite does not blame a busy machine for it
+
+constexpr ddprun_comm_algorithm kAlgorithms[] = {
+    ddprun::algorithm("slots", kSlotsDTypes | ddprun::bits(ddprun::DType::float16), ddprun::kAllOps)};
+constexpr ddprun::CommPluginInfo kInfo = {"faulty", "1.0", "", DDPRUN_CAP_HOST | DDPRUN_CAP_REDUCE_SCATTER,
+                                          kAlgorithms};
+constexpr ddprun::CommPluginInfo kBlocking = {
+    "faulty", "1.0", "", DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_REDUCE_SCATTER, kAlgorithms};
+constexpr ddprun_comm_plugin kGood = ddprun::comm_plugin<ddprun::make_comm_backend<SlotsBackend>, kBlocking>();
+
+Communicator& of(ddprun_comm* comm) {
+  return *reinterpret_cast<Communicator*>(comm);
+}
+
+// Changes something that belongs to the process, or keeps something.
+void disturb_process(const Communicator& comm) {
+  static int files = 0;
+  if (comm.is("leaks_descriptor")) ::dup(2);
+  if (comm.is("leaks_memory")) {
+    void* volatile kept = std::malloc(100'000);  // volatile: the compiler must keep the call
+    (void)kept;
+  }
+  if (comm.is("changes_rounding")) std::fesetround(FE_TOWARDZERO);
+  if (comm.is("changes_locale")) std::setlocale(LC_ALL, "C.UTF-8");
+  if (comm.is("changes_folder") && ::chdir("/") != 0) std::abort();
+  if (comm.is("changes_signals")) std::signal(SIGUSR2, [](int) {});
+  if (comm.is("leaves_files")) {
+    std::ofstream("/tmp/ddprun-faulty-" + std::to_string(::getpid()) + "-" + std::to_string(++files));
+  }
+}
+
+ddprun_status create(const ddprun_comm_host* host, ddprun_comm** out) {
+  ddprun_comm_host inner = *host;
+  std::vector<ddprun_comm_option> options;
+  auto comm = std::make_unique<Communicator>(kGood);
+  for (uint32_t i = 0; i < host->option_count; ++i) {
+    if (host->options[i].key != std::string("fault")) {
+      options.push_back(host->options[i]);
+    } else {
+      comm->fault = host->options[i].value;
+    }
+  }
+  inner.options = options.data();
+  inner.option_count = static_cast<uint32_t>(options.size());
+  if (comm->is("create_deadline")) inner.deadline_ms *= 10;
+  static constexpr int32_t kNever = 0;
+  if (comm->is("ignores_flag")) inner.abort_flag = &kNever;
+  ddprun_status status = kGood.create(&inner, &comm->inner);
+  if (status == DDPRUN_OK) status = comm->meet();  // as if it connected
+  if (status != DDPRUN_OK) {
+    if (host->error[0] == '\0') std::snprintf(host->error, host->error_size, "%s", comm->error.c_str());
+    return status;
+  }
+  comm->start();
+  *out = reinterpret_cast<ddprun_comm*>(comm.release());
+  return DDPRUN_OK;
+}
+
+void destroy(ddprun_comm* handle) {
+  const std::unique_ptr<Communicator> comm(&of(handle));
+  if (comm->is("destroy_sleeps")) std::this_thread::sleep_for(kVeryLong);
+  if (comm->is("destroy_barrier")) comm->meet();
+}
+
+template <ddprun_collective_fn ddprun_comm_plugin::*function>
+ddprun_status collective(ddprun_comm* handle, const ddprun_collective* call, ddprun_request** out) {
+  Communicator& comm = of(handle);
+  if (call->count > 0) disturb_process(comm);
+  const ddprun_status status = comm.broken();
+  if (status != DDPRUN_OK && comm.is("later_succeeds")) {
+    *out = comm.finished();
+    return DDPRUN_OK;
+  }
+  if (status != DDPRUN_OK && comm.is("later_blocks")) std::this_thread::sleep_for(kVeryLong);
+  if (status != DDPRUN_OK) return status;
+  *out = comm.queue(kGood.*function, *call);
+  return DDPRUN_OK;
+}
+
+ddprun_status wait(ddprun_comm* handle, ddprun_request* request, uint32_t timeout_ms,
+                   ddprun_comm_execution* execution) {
+  Communicator& comm = of(handle);
+  const auto timeout = comm.is("wait_ignores_timeout") ? 60s : std::chrono::milliseconds(timeout_ms);
+  const ddprun_status status = comm.wait(request, timeout);
+  if (status == DDPRUN_OK && execution != nullptr) {
+    execution->algorithm = "slots";
+    execution->transport = "memory";
+  }
+  if (status == DDPRUN_ABORTED && comm.is("slow_abort")) std::this_thread::sleep_for(1500ms);
+  if (status == DDPRUN_PEER_LOST && comm.is("slow_death")) std::this_thread::sleep_for(1500ms);
+  return status;
+}
+
+ddprun_status test(ddprun_comm* handle, ddprun_request* request, int32_t* done) {
+  Communicator& comm = of(handle);
+  *done = comm.is("test_always_1") ? 1 : comm.is("test_always_0") ? 0 : comm.is_done(request);
+  return DDPRUN_OK;
+}
+
+void abort(ddprun_comm* handle) {
+  Communicator& comm = of(handle);
+  if (!comm.is("abort_by_flag_only")) kGood.abort(comm.inner);
+}
+
+const char* last_error(ddprun_comm* handle) {
+  Communicator& comm = of(handle);
+  if (comm.is("error_null")) return nullptr;
+  if (comm.is("error_empty")) return "";
+  if (comm.is("error_lines")) return "first line\nsecond line";
+  if (comm.is("unnamed_death")) return "a peer has ended";
+  return comm.error.c_str();
+}
+
+constexpr ddprun_comm_plugin make_table() {
+  ddprun_comm_plugin table = ddprun::comm_plugin<ddprun::make_comm_backend<SlotsBackend>, kInfo>();
+  table.create = create;
+  table.destroy = destroy;
+  table.allreduce = collective<&ddprun_comm_plugin::allreduce>;
+  table.broadcast = collective<&ddprun_comm_plugin::broadcast>;
+  table.allgather = collective<&ddprun_comm_plugin::allgather>;
+  table.barrier = collective<&ddprun_comm_plugin::barrier>;
+  table.reduce_scatter = collective<&ddprun_comm_plugin::reduce_scatter>;
+  table.wait = wait;
+  table.test = test;
+  table.abort = abort;
+  table.last_error = last_error;
+  return table;
+}
+
+}  // namespace
+}  // namespace fakes
+
+extern "C" {
+__attribute__((visibility("default"))) extern const ddprun_comm_plugin ddprun_comm_plugin_v1;
+constinit const ddprun_comm_plugin ddprun_comm_plugin_v1 = fakes::make_table();
+}

@@ -1,0 +1,140 @@
+#include "faulty_requests.hpp"
+
+#include <cstring>
+
+namespace fakes {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kSizes[] = {2, 2, 4, 8, 1, 2, 4, 8, 1};  // by dtype, in bytes
+
+}  // namespace
+
+Communicator::~Communicator() {
+  if (worker_.joinable()) {
+    {
+      const std::lock_guard lock(mutex_);
+      leaving_ = true;
+      if (!queue_.empty()) plugin.abort(inner);
+    }
+    changed_.notify_all();
+    worker_.join();
+  }
+  if (inner != nullptr) plugin.destroy(inner);
+}
+
+void Communicator::start() {
+  worker_ = std::thread([this] { work(); });
+}
+
+ddprun_status Communicator::meet() {
+  const ddprun_collective nothing = {};
+  return worker_.joinable() ? wait(queue(plugin.barrier, nothing), 60s) : run(plugin.barrier, nothing, error);
+}
+
+ddprun_status Communicator::broken() {
+  const std::lock_guard lock(mutex_);
+  return broken_;
+}
+
+ddprun_request* Communicator::queue(ddprun_collective_fn function, const ddprun_collective& call) {
+  auto* const request = new Request();
+  request->function = function;
+  request->call = call;
+  request->callers = &call;
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(request);
+  }
+  changed_.notify_all();
+  return reinterpret_cast<ddprun_request*>(request);
+}
+
+ddprun_request* Communicator::finished() {
+  auto* const request = new Request();
+  request->done = true;
+  return reinterpret_cast<ddprun_request*>(request);
+}
+
+bool Communicator::is_done(ddprun_request* request) {
+  const std::lock_guard lock(mutex_);
+  return of(request).done;
+}
+
+ddprun_status Communicator::wait(ddprun_request* handle, std::chrono::milliseconds timeout) {
+  const std::unique_ptr<Request> request(&of(handle));
+  std::unique_lock lock(mutex_);
+  const auto is_done = [&] { return request->done; };
+  if (!changed_.wait_for(lock, timeout, is_done)) {
+    broken_ = DDPRUN_TIMEOUT;
+    error = "not all ranks came in time";
+    lock.unlock();
+    plugin.abort(inner);
+    lock.lock();
+    changed_.wait(lock, is_done);
+    return DDPRUN_TIMEOUT;
+  }
+  if (request->status != DDPRUN_OK) error = request->error;
+  return request->status;
+}
+
+void Communicator::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return leaving_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    Request& request = *queue_.front();
+    lock.unlock();
+    if (is("reads_call_later")) {
+      std::this_thread::sleep_for(20ms);
+      request.call = *request.callers;
+    }
+    const ddprun_status status = run(request.function, request.call, request.error);
+    const ddprun_collective call = request.call;
+    if (status == DDPRUN_OK) spoil(request);
+    lock.lock();
+    queue_.pop_front();
+    request.status = status;
+    request.done = true;
+    if (status != DDPRUN_OK && broken_ == DDPRUN_OK) broken_ = status;
+    changed_.notify_all();
+    if (!is("keeps_buffers") || status != DDPRUN_OK || call.count == 0) continue;
+    lock.unlock();
+    std::this_thread::sleep_for(10ms);
+    *static_cast<unsigned char*>(call.recv) = 1;
+    lock.lock();
+  }
+}
+
+ddprun_status Communicator::run(ddprun_collective_fn function, const ddprun_collective& call, std::string& text) {
+  ddprun_request* request = nullptr;
+  ddprun_status status = function(inner, &call, &request);
+  if (status == DDPRUN_OK) status = plugin.wait(inner, request, 0, nullptr);
+  if (status != DDPRUN_OK) text = plugin.last_error(inner);
+  return status;
+}
+
+// Makes the result of a collective wrong, where the fault says so.
+void Communicator::spoil(Request& request) {
+  const ddprun_collective& call = request.call;
+  auto* const recv = static_cast<unsigned char*>(call.recv);
+  const std::size_t element = kSizes[call.dtype];
+  const bool allreduce = request.function == plugin.allreduce;
+  if (is("wrong_at_some_counts") && allreduce && call.count > 2000 && call.count % 8 == 5) recv[0] ^= 1;
+  if (is("flushes_float16") && allreduce && call.dtype == DDPRUN_FLOAT16) {
+    for (uint64_t i = 0; i < call.count; ++i) {
+      uint16_t bits = 0;
+      std::memcpy(&bits, recv + i * 2, 2);
+      if ((bits & 0x7c00) == 0) bits &= 0x8000;
+      std::memcpy(recv + i * 2, &bits, 2);
+    }
+  }
+  if (is("spoils_blocks") && request.function == plugin.reduce_scatter && call.count > 0) {
+    const auto* const send = static_cast<const unsigned char*>(call.send);
+    const std::size_t bytes = call.count * element;
+    if (recv > send && recv < send + 64 * bytes && (recv - send) % bytes == 0) std::memset(recv - bytes, 0, bytes);
+  }
+}
+
+}  // namespace fakes

@@ -1,0 +1,161 @@
+// What a plugin does to the process and to the machine: what it leaves open, changes or writes.
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "tools/conformance/collective.hpp"
+#include "tools/conformance/leftovers.hpp"
+#include "tools/conformance/suite.hpp"
+
+namespace ddprun::conformance {
+namespace {
+
+using testing::As;
+
+// Ranks count one after another, because counting opens a descriptor.
+Held held_by_turns(Context& context) {
+  Held held;
+  for (int turn = 0; turn < context.size(); ++turn) {
+    context.ranks().meet();
+    if (turn == context.rank()) held = held_now();
+  }
+  context.ranks().meet();
+  return held;
+}
+
+void join_and_leave(Context& context) {
+  const auto cycle = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      const auto backend = context.join({});
+      context.wait(backend->barrier());
+      context.ranks().meet();
+    }
+  };
+  cycle(3);  // a library may keep what it opens first
+  const Held before = held_by_turns(context);
+  constexpr int kCycles = 8;
+  cycle(kCycles);
+  std::this_thread::sleep_for(milliseconds(100));  // for threads that are about to end
+  const Held after = held_by_turns(context);
+  const auto judge_growth = [&](const char* what, std::ptrdiff_t from, std::ptrdiff_t to) {
+    if (to - from < kCycles) return;
+    context.fail(std::to_string(from) + " " + what + " became " + std::to_string(to) + " while " +
+                 std::to_string(kCycles) + " communicators were created and destroyed");
+  };
+  judge_growth("descriptors", before.descriptors, after.descriptors);
+  judge_growth("threads", before.threads, after.threads);
+}
+
+// Every kind of collective, `times` times, and the end of each.
+void call_all(Context& context, CommBackend& backend, int times) {
+  TestCall what{.dtype = common_dtype(context.settings(), "auto"), .op = common_op(context.settings(), "auto")};
+  what.count = 1000;
+  for (const Kind kind : {Kind::allreduce, Kind::broadcast, Kind::allgather, Kind::reduce_scatter, Kind::barrier}) {
+    if (kind == Kind::reduce_scatter && !context.settings().capabilities.reduce_scatter) continue;
+    what.kind = kind;
+    for (int i = 0; i < times; ++i) run_plain(context, backend, what, context.settings().deadline);
+  }
+}
+
+// A leak grows in every round; a cache that is still being filled does not.
+void holds_nothing_more(Context& context, As as) {
+  constexpr int kRounds = 6;                                 // the first one is for caches
+  constexpr int kTimes = 16;                                 // of each kind of collective
+  constexpr std::ptrdiff_t kHeap = 2'048, kMapped = 32'768;  // bytes for each call of one kind on one rank
+  auto& backend = context.shared("auto");
+  Held least{1 << 30, 1 << 30, 1 << 30, 1 << 30};
+  call_all(context, backend, kTimes);
+  Held before = held_by_turns(context);
+  for (int round = 1; round < kRounds; ++round) {
+    call_all(context, backend, kTimes);
+    std::this_thread::sleep_for(milliseconds(25));  // for a plugin that reuses its requests a little later
+    const Held after = held_by_turns(context);
+    least.descriptors = std::min(least.descriptors, after.descriptors - before.descriptors);
+    least.threads = std::min(least.threads, after.threads - before.threads);
+    least.heap = std::min(least.heap, after.heap - before.heap);
+    least.mapped = std::min(least.mapped, after.mapped - before.mapped);
+    before = after;
+  }
+  const auto judge = [&](const char* what, std::ptrdiff_t grown, std::ptrdiff_t limit) {
+    if (grown < limit) return;
+    context.fail(std::to_string(grown) + " " + what + " were left by " + std::to_string(kTimes) +
+                 " collectives of each kind, in each of " + std::to_string(kRounds - 1) + " rounds");
+  };
+  judge("descriptors", least.descriptors, kTimes / 2);
+  judge("threads", least.threads, kTimes / 2);
+  if (context.settings().memory == Memory::cuda) return;  // the driver keeps memory too
+  const int ranks = as == As::threads ? context.size() : 1;  // in this process
+  judge("bytes of the heap", least.heap, kTimes * ranks * kHeap);
+  judge("bytes of mapped memory", least.mapped, kTimes * ranks * kMapped);
+}
+
+// In a world of its own, so that its communicator is the first of the process.
+void changes_no_setting(Context& context) {
+  ProcessState before = context.settings().before_load;
+  before.adopt_handler(SIGPIPE, ProcessState::now());  // a rank of the suite ignores this signal
+  const auto judge = [&](const char* when) {
+    const std::string changed = before.difference(ProcessState::now());
+    if (!changed.empty()) context.fail(std::string(when) + " changed " + changed);
+  };
+  judge("loading the plugin");
+  {
+    const auto backend = context.join({});
+    judge("create");
+    call_all(context, *backend, 2);
+    judge("a collective");
+    context.ranks().meet();
+  }
+  judge("destroy");
+}
+
+// Other programs create files there too. So the plugin is to blame only if each round leaves one.
+void leaves_no_file(Context& context) {
+  constexpr int kRounds = 4;
+  const auto names = [] {
+    std::set<std::string> all;
+    for (const char* folder : {"/tmp", "/var/tmp", "."}) all.merge(names_in(folder));
+    return all;
+  };
+  std::string left;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto before = names();
+    context.ranks().meet();
+    {
+      const auto backend = context.join({});
+      call_all(context, *backend, 2);
+      context.ranks().meet();
+    }
+    context.ranks().meet();
+    left.clear();
+    if (context.rank() == 0) {
+      for (const auto& name : names()) {
+        if (left.empty() && before.count(name) == 0 && stays(name)) left = name;
+      }
+    }
+    const char suspect = left.empty() ? 0 : 1;
+    std::vector<char> all(static_cast<std::size_t>(context.size()));
+    context.ranks().allgather(&suspect, 1, all.data());
+    if (all.front() == 0) return;
+  }
+  if (!left.empty())
+    context.fail("left " + left + ", and a file in each of " + std::to_string(kRounds - 1) +
+                 " rounds before; temporary files belong into $TMPDIR and must be removed");
+}
+
+}  // namespace
+
+void add_process_cases(const Settings& settings, As as, std::vector<Case>& cases) {
+  const auto add = [&](const std::string& name, std::function<void(Context&)> body, bool own_world = false) {
+    cases.push_back({.group = "process", .name = "process: " + name, .body = std::move(body), .own_world = own_world});
+  };
+  add("joining and leaving again and again leaves nothing open", join_and_leave);
+  add("collectives leave nothing open and no memory", [=](Context& context) { holds_nothing_more(context, as); });
+  // Of threads, another rank may be in the middle of something.
+  if (as == As::threads || settings.job) return;
+  add("no file is left behind", leaves_no_file);
+  add("settings of the process stay as they are", changes_no_setting, true);
+}
+
+}  // namespace ddprun::conformance

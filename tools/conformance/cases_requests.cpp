@@ -1,0 +1,134 @@
+// What a plugin does with the buffers, the ddprun_collective and the request of a call.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tools/conformance/collective.hpp"
+#include "tools/conformance/spy.hpp"
+#include "tools/conformance/suite.hpp"
+
+namespace ddprun::conformance {
+namespace {
+
+constexpr milliseconds kWhile{20};  // for what a plugin does later, and should not do
+
+std::vector<TestCall> all_kinds(const Settings& settings, int size, std::size_t count) {
+  std::vector<TestCall> calls;
+  for (const Kind kind : {Kind::allreduce, Kind::broadcast, Kind::allgather, Kind::reduce_scatter}) {
+    if (kind == Kind::reduce_scatter && !settings.capabilities.reduce_scatter) continue;
+    calls.push_back({.kind = kind,
+                     .dtype = common_dtype(settings, "auto"),
+                     .op = common_op(settings, "auto"),
+                     .root = size - 1,
+                     .count = count});
+  }
+  return calls;
+}
+
+// After wait the buffers are the caller's again: nothing writes them, and what a slower rank gets was read before.
+void returns_buffers(Context& context) {
+  for (const std::size_t count : {std::size_t{5}, std::size_t{1'000}, std::size_t{50'000}}) {
+    for (TestCall what : all_kinds(context.settings(), context.size(), count)) {
+      what.overwrite_after = kWhile;
+      const auto checked = run_checked(context, context.shared("auto"), what, 31 + count);
+      if (!checked.fault.empty()) context.fail(std::string(name_of(what.kind)) + ": " + checked.fault);
+    }
+  }
+}
+
+// After the call the ddprun_collective is the caller's again. It then shows other buffers, which nothing may write.
+void copies_the_call(Context& context) {
+  constexpr std::size_t kCount = 1'000;
+  constexpr unsigned char kPattern = 0x5A;
+  for (const TestCall& what : all_kinds(context.settings(), context.size(), kCount)) {
+    const std::size_t bytes = kCount * size_of(what.dtype) * static_cast<std::size_t>(context.size());
+    std::vector<unsigned char> other_send(bytes), other_recv(bytes, kPattern);
+    const spy::ChangeAfterCall change([&](ddprun_collective& call) {
+      call.send = other_send.data();
+      call.recv = other_recv.data();
+    });
+    const auto checked = run_checked(context, context.shared("auto"), what, 77);
+    const bool untouched =
+        std::all_of(other_recv.begin(), other_recv.end(), [](auto byte) { return byte == kPattern; });
+    if (checked.fault.empty() && untouched) continue;
+    context.fail(std::string(name_of(what.kind)) + ": the plugin read its ddprun_collective after the call");
+  }
+}
+
+// The last rank comes later than the others: until then no request may be done.
+void test_is_true(Context& context) {
+  auto& backend = context.shared("auto");
+  const auto dtype = common_dtype(context.settings(), "auto");
+  const auto op = common_op(context.settings(), "auto");
+  constexpr std::size_t kCount = 1'000;
+  std::vector<unsigned char> buffer(kCount * size_of(dtype));
+  fill(dtype, op, 3, context.rank(), 0, kCount, buffer.data());
+  const Image image(context.place(), buffer.data(), buffer.size());
+  image.put();
+  const auto start = [&] {
+    return backend.allreduce(context.place().call(image.at(buffer.data()), image.at(buffer.data()), kCount, dtype, op));
+  };
+  const auto poll = [&](Work& work, milliseconds limit) {
+    const auto give_up = Clock::now() + limit;
+    bool done = work.test();
+    while (!done && Clock::now() < give_up) {
+      std::this_thread::yield();
+      done = work.test();
+    }
+    return done;
+  };
+  std::unique_ptr<Work> work;
+  bool early = false;
+  if (!context.is_last()) {
+    work = std::make_unique<Work>(start());
+    early = poll(*work, kWhile);
+  }
+  context.ranks().meet();
+  if (context.is_last()) work = std::make_unique<Work>(start());
+  if (early) context.fail("test said 1 before all ranks had called");
+  // A plugin whose test never says 1 still gives its result to wait.
+  if (!poll(*work, context.settings().deadline / 4)) context.fail("test never said 1, although all ranks had called");
+  context.wait(std::move(*work));
+}
+
+// A wait may end before the deadline of the communicator.
+void wait_keeps_its_timeout(Context& context) {
+  constexpr milliseconds kTimeout{300};
+  const auto backend = context.join({});
+  context.ranks().meet();
+  const auto calls = all_kinds(context.settings(), context.size(), 1'000);
+  if (!context.is_last()) {
+    const auto start = Clock::now();
+    std::string text = "no error";
+    try {
+      run_plain(context, *backend, calls.front(), kTimeout);
+    } catch (const Error& error) {
+      text = error.what();
+    }
+    const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - start);
+    context.judge_time("wait with a timeout of " + std::to_string(kTimeout.count()) + " ms", took,
+                       kTimeout + context.settings().at_once());
+    if (text.find("timeout: ") == std::string::npos && text.find("peer lost: ") == std::string::npos) {
+      context.fail("expected timeout, got: " + text);
+    }
+  }
+  context.ranks().meet();
+}
+
+}  // namespace
+
+void add_request_cases(const Settings& settings, int size, std::vector<Case>& cases) {
+  const auto add = [&](const std::string& name, std::function<void(Context&)> body, bool own_world = false) {
+    cases.push_back(
+        {.group = "requests", .name = "requests: " + name, .body = std::move(body), .own_world = own_world});
+  };
+  add("the buffers are the caller's again after wait", returns_buffers);
+  if (settings.memory == Memory::host) add("a ddprun_collective is not read after the call", copies_the_call);
+  if (settings.capabilities.blocking || settings.capabilities.stream_ordered || size == 1) return;
+  add("test says 1 exactly if wait would return at once", test_is_true);
+  add("wait ends at its own timeout", wait_keeps_its_timeout, true);
+}
+
+}  // namespace ddprun::conformance

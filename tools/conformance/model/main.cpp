@@ -1,0 +1,46 @@
+// ddprun-conformance-model: tests a model plugin. `ddprun conformance --model NAME` starts it. It is a program of its
+// own because it needs LibTorch.
+#include <iostream>
+
+#include "console/command_line.hpp"
+#include "console/key_values.hpp"
+#include "console/program.hpp"
+#include "tools/conformance/model/model_checks.hpp"
+
+namespace ddprun::conformance {
+namespace {
+
+ExitCode run_program(int argc, char** argv) {
+  CLI::App cli("Test a model against the contract of ddprun/plugin/model_plugin.hpp", "ddprun conformance");
+  cli.footer("Exit codes: 0 all passed, 2 usage, 3 plugin not found or refused, 6 a check failed.");
+  ModelSettings settings;
+  CheckOptions checks;
+  std::string name, dataset = "synthetic";
+  std::vector<std::string> plugin_path, options, data_options;
+  cli.add_option("--model", name, "Model to test: a plugin's name or path")->required();
+  console::add_plugin_path(cli, plugin_path);
+  console::add_repeated(cli, "--option", options, "KEY=VALUE", "As model.options; repeatable");
+  cli.add_option("--dataset", dataset, "Data set that gives shape, classes and samples")->capture_default_str();
+  cli.add_option("--root", settings.data.root, "The folder of its files")->type_name("DIR");
+  console::add_repeated(cli, "--data-option", data_options, "KEY=VALUE",
+                        "As data.options, for example shape=1x28x28 and classes=10; repeatable");
+  console::add_check_options(cli, checks.filters, checks.list, checks.verbose);
+  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  settings.options = console::key_values("--option", options);
+  settings.data.options = console::key_values("--data-option", data_options);
+  const auto registry = plugin::Registry::standard(plugin_path);
+  settings.data_table = data::find_dataset(dataset, registry).table;
+  settings.plugin = find_model(name, registry);
+  std::cout << settings.plugin.table->name << ' ' << settings.plugin.table->version << ", " << settings.plugin.path
+            << '\n'
+            << std::flush;
+  require_model(settings);
+  return run_checks("model", model_checks(settings), checks);
+}
+
+}  // namespace
+}  // namespace ddprun::conformance
+
+int main(int argc, char** argv) {
+  return ddprun::console::run_program([&] { return ddprun::conformance::run_program(argc, argv); });
+}

@@ -1,0 +1,82 @@
+#include "tools/conformance/process_state.hpp"
+
+#include <malloc.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cfenv>
+#include <clocale>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+namespace ddprun::conformance {
+namespace {
+
+std::ptrdiff_t entries_of(const char* folder) {
+  std::error_code gone;  // an entry may disappear meanwhile
+  std::ptrdiff_t count = 0;
+  for (std::filesystem::directory_iterator at(folder, gone), end; !gone && at != end; at.increment(gone)) ++count;
+  return count;
+}
+
+std::ptrdiff_t mapped_bytes() {
+  std::ptrdiff_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * getpagesize();
+}
+
+bool flushes_subnormals() {
+  volatile float smallest = std::numeric_limits<float>::min();
+  return smallest / 2 == 0;
+}
+
+}  // namespace
+
+Held held_now() {
+  const struct mallinfo2 heap = mallinfo2();
+  return {entries_of("/proc/self/fd"), entries_of("/proc/self/task"),
+          static_cast<std::ptrdiff_t>(heap.uordblks + heap.hblkhd), mapped_bytes()};
+}
+
+ProcessState ProcessState::now() {
+  ProcessState state;
+  state.rounding_ = std::fegetround();
+  state.traps_ = fegetexcept();
+  state.flushes_ = flushes_subnormals();
+  state.locale_ = std::setlocale(LC_ALL, nullptr);
+  std::error_code gone;
+  state.folder_ = std::filesystem::current_path(gone).string();
+  state.umask_ = umask(0);
+  umask(static_cast<mode_t>(state.umask_));
+  state.handlers_.resize(static_cast<std::size_t>(SIGRTMAX) + 1);
+  for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+    sigaction(signal, nullptr, &state.handlers_[static_cast<std::size_t>(signal)]);
+  }
+  return state;
+}
+
+std::string ProcessState::difference(const ProcessState& later) const {
+  std::string text;
+  const auto add = [&](bool differs, const std::string& what) {
+    if (differs) text += (text.empty() ? "" : ", ") + what;
+  };
+  add(rounding_ != later.rounding_, "the rounding mode");
+  add(traps_ != later.traps_, "the floating-point traps");
+  add(flushes_ != later.flushes_, "the treatment of subnormal numbers");
+  add(locale_ != later.locale_, "the locale (" + locale_ + " became " + later.locale_ + ")");
+  add(folder_ != later.folder_, "the working folder (" + folder_ + " became " + later.folder_ + ")");
+  add(umask_ != later.umask_, "the umask");
+  for (std::size_t signal = 1; signal < handlers_.size(); ++signal) {
+    add(handlers_[signal].sa_handler != later.handlers_[signal].sa_handler,
+        "the handler of signal " + std::to_string(signal) + " (" + strsignal(static_cast<int>(signal)) + ")");
+  }
+  return text;
+}
+
+void ProcessState::adopt_handler(int signal, const ProcessState& other) {
+  handlers_[static_cast<std::size_t>(signal)] = other.handlers_[static_cast<std::size_t>(signal)];
+}
+
+}  // namespace ddprun::conformance
