@@ -11,8 +11,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/subprocess.hpp"
 #include "data/plugin_dataset.hpp"
-#include "launch/subprocess.hpp"
 #include "tools/conformance/guarded.hpp"
 #include "tools/conformance/process_state.hpp"
 
@@ -179,9 +179,9 @@ std::string content_of(const DatasetSettings& settings) {
 
 // The launcher and every rank open the data set, at different times.
 std::string same_in_another_process(const DatasetSettings& settings) {
-  const std::string first = launch::text_from_subprocess([&] { return content_of(settings); }, std::nullopt);
+  const std::string first = text_from_subprocess([&] { return content_of(settings); }, std::nullopt);
   std::this_thread::sleep_for(std::chrono::milliseconds(1'100));  // another second on the clock
-  const std::string second = launch::text_from_subprocess([&] { return content_of(settings); }, std::nullopt);
+  const std::string second = text_from_subprocess([&] { return content_of(settings); }, std::nullopt);
   return first == second ? "" : "another process gets other samples with the same seed and options";
 }
 
@@ -277,7 +277,7 @@ std::string leaves_nothing_open(const DatasetSettings& settings) {
 }  // namespace
 
 void require_opening(const DatasetSettings& settings) {
-  launch::text_from_subprocess(
+  text_from_subprocess(
       [&] {
         try {
           const Opened opened(settings);

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/subprocess.hpp"
 #include "data/plugin_dataset.hpp"
 #include "ddprun/error.hpp"
-#include "launch/subprocess.hpp"
 #include "tools/conformance/process_state.hpp"
 #include "train/loop/model_loader.hpp"
 #include "train/loop/parameters.hpp"
@@ -293,8 +293,8 @@ std::string weights_of(const ModelSettings& settings) {
 
 // Every rank makes the model, and so does a resumed run.
 std::string same_in_another_process(const ModelSettings& settings) {
-  const std::string first = launch::text_from_subprocess([&] { return weights_of(settings); }, std::nullopt);
-  const std::string second = launch::text_from_subprocess([&] { return weights_of(settings); }, std::nullopt);
+  const std::string first = text_from_subprocess([&] { return weights_of(settings); }, std::nullopt);
+  const std::string second = text_from_subprocess([&] { return weights_of(settings); }, std::nullopt);
   return first == second ? "" : "another process gets other weights after the same torch::manual_seed";
 }
 
@@ -305,7 +305,7 @@ plugin::ModelPlugin find_model(const std::string& name, const plugin::Registry& 
 }
 
 void require_model(const ModelSettings& settings) {
-  launch::text_from_subprocess(
+  text_from_subprocess(
       [&] {
         try {
           Bench(settings).make();
