@@ -41,4 +41,5 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/ddprunConfig.cmake.in ${
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/ddprunConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/ddprunConfig.cmake ${PROJECT_BINARY_DIR}/ddprunConfigVersion.cmake
               ${CMAKE_CURRENT_LIST_DIR}/DdprunPlugin.cmake ${CMAKE_CURRENT_LIST_DIR}/DdprunTorch.cmake
+              ${CMAKE_CURRENT_LIST_DIR}/DdprunConformance.cmake
         DESTINATION ${package})
