@@ -117,6 +117,23 @@ TEST_CASE("with --no-fork a crash ends this process, so that a debugger stops th
   CHECK(crash.code == 128 + SIGABRT);
 }
 
+TEST_CASE("DDPRUN_NO_DEEPBIND=1 loads a plugin under AddressSanitizer, which refuses RTLD_DEEPBIND") {
+  const std::string runtime = DDPRUN_ASAN_RUNTIME;
+  if (runtime.empty()) {
+    MESSAGE("skipped: the compiler has no libasan.so that can be loaded into a program, or this is a sanitizer build");
+    return;
+  }
+  const auto run = [&](const std::string& value) {
+    const Words command{DDPRUN_CONFORMANCE, "--plugin", DDPRUN_FAULTY_COMM, "--list"};
+    return Process(command, {"LD_PRELOAD=" + runtime, "ASAN_OPTIONS=detect_leaks=0", "DDPRUN_NO_DEEPBIND=" + value})
+        .wait(std::chrono::seconds(60));
+  };
+  const ProcessResult with = run("0"), without = run("1");
+  CHECK_MESSAGE(with.code == 3, (with.out + with.err));
+  CHECK_MESSAGE(contains(with.err, "DDPRUN_NO_DEEPBIND=1"), with.err);
+  CHECK_MESSAGE(without.code == 0, (without.out + without.err));
+}
+
 TEST_CASE("data sets have the same options") {
   const TempDir folder;
   const std::string json = folder.path() / "results.json";
