@@ -1,13 +1,16 @@
-# The target ddprun::conformance, the installed suite, and
+# The installed programs ddprun::ddprun and ddprun::conformance (the suite that tests a plugin), and
 # ddprun_add_conformance_test(<target of ddprun_add_plugin> [ARGS ...])
 # A CTest conformance_<kind>_<name>, which runs the suite with these arguments on the plugin. Skipped if the suite is
 # (77). If CMAKE_C_FLAGS or CMAKE_CXX_FLAGS have -fsanitize=address or thread, the sanitizer is loaded into the suite.
 include_guard()
 
-if(NOT TARGET ddprun::conformance)
-  add_executable(ddprun::conformance IMPORTED GLOBAL)
-  set_target_properties(ddprun::conformance PROPERTIES IMPORTED_LOCATION ${PACKAGE_PREFIX_DIR}/bin/ddprun-conformance)
-endif()
+foreach(name ddprun ddprun-conformance)
+  string(REPLACE ddprun- "" target ${name})
+  if(NOT TARGET ddprun::${target})
+    add_executable(ddprun::${target} IMPORTED GLOBAL)
+    set_target_properties(ddprun::${target} PROPERTIES IMPORTED_LOCATION ${PACKAGE_PREFIX_DIR}/bin/${name})
+  endif()
+endforeach()
 
 function(ddprun_add_conformance_test target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ARGS")
