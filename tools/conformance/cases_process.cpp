@@ -85,7 +85,7 @@ void holds_nothing_more(Context& context, As as) {
   };
   judge("descriptors", least.descriptors, kTimes / 2);
   judge("threads", least.threads, kTimes / 2);
-  if (context.settings().memory == Memory::cuda) return;  // the driver keeps memory too
+  if (context.settings().memory == Memory::cuda) return;     // the driver keeps memory too
   const int ranks = as == As::threads ? context.size() : 1;  // in this process
   judge("bytes of the heap", least.heap, kTimes * ranks * kHeap);
   judge("bytes of mapped memory", least.mapped, kTimes * ranks * kMapped);

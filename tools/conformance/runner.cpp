@@ -227,6 +227,7 @@ std::string run_cases(const Settings& settings, int size, As as, const std::vect
     }
     const std::string wrong = run.wrong_at_end(done);
     if (!wrong.empty()) add_line(wrong_at_end, "after \"" + cases[done - 1].name + "\": " + wrong);
+    if (!wrong.empty() && settings.fail_fast) stopped = kFailFast;
     if (done < last) ++broken;
     first = done;
     if (!stopped.empty()) leave_out(settings, size, as, cases, first, cases.size(), stopped, sink);
@@ -237,7 +238,6 @@ std::string run_cases(const Settings& settings, int size, As as, const std::vect
         wrong_at_end.empty() ? Result::State::passed : Result::State::failed,
         wrong_at_end,
         {}});
-  if (stopped.empty() && settings.fail_fast && !wrong_at_end.empty()) return kFailFast;
   return stopped;
 }
 
