@@ -1,8 +1,8 @@
 # What `cmake --install` puts into a prefix, and what `find_package(ddprun)` finds there: bin/ddprun, bin/ddprun-<tool>,
 # libexec/ (programs that tools start), lib/libddprun.so, lib/libddprun_cuda_graph.so (if CUDA's headers are
-# available), lib/ddprun/ (the plugins), share/ddprun/ (files that draw reports), include/ddprun/ (the SDK) and
-# lib/cmake/ddprun/. All paths between them are relative; only Torch's folder is absolute. Included last, because it needs
-# all targets.
+# available), lib/ddprun/ (the plugins), share/ddprun/ (files that draw reports, templates of plugins),
+# include/ddprun/ (the SDK) and lib/cmake/ddprun/. All paths between them are relative; only Torch's folder is absolute.
+# Included last, because it needs all targets.
 include(CMakePackageConfigHelpers)
 set(package lib/cmake/ddprun)
 
@@ -41,4 +41,5 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/ddprunConfig.cmake.in ${
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/ddprunConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/ddprunConfig.cmake ${PROJECT_BINARY_DIR}/ddprunConfigVersion.cmake
               ${CMAKE_CURRENT_LIST_DIR}/DdprunPlugin.cmake ${CMAKE_CURRENT_LIST_DIR}/DdprunTorch.cmake
+              ${CMAKE_CURRENT_LIST_DIR}/DdprunConformance.cmake
         DESTINATION ${package})

@@ -1,6 +1,7 @@
 # ddprun_add_plugin(comm|model|dataset <name> SOURCES ... [PRIVATE libraries])
 # A plugin: libddprun_<kind>_<name>.so, which exports only its entry; target ddprun_<kind>_<name>. ddprun's own build
-# puts it into the plugins folder. `cmake --install` puts it into <prefix>/lib/ddprun, also in other projects.
+# puts it into the plugins folder. `cmake --install` puts it into <prefix>/lib/ddprun, also in other projects. It is
+# optimised, unless CMAKE_BUILD_TYPE or the flags say otherwise.
 include_guard()
 
 # A plugin that is not installed, for tests: ddprun_add_plugin_library(comm|model|dataset <name> SOURCES ...
@@ -13,6 +14,10 @@ function(ddprun_add_plugin_library kind name)
   if(NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "ddprun_add_plugin(${kind} ${name}): expected SOURCES ... [PRIVATE ...], got '${ARGN}'")
   endif()
+  if(kind STREQUAL model AND NOT TARGET ddprun_torch)
+    message(FATAL_ERROR "ddprun_add_plugin(model ${name}): a model needs Torch: find_package(ddprun REQUIRED COMPONENTS "
+                        "model)")
+  endif()
   set(target ddprun_${kind}_${name})
   add_library(${target} MODULE ${arg_SOURCES})
   set(exports ${CMAKE_CURRENT_BINARY_DIR}/${target}.map)
@@ -21,6 +26,10 @@ function(ddprun_add_plugin_library kind name)
   if(kind STREQUAL model)
     target_link_libraries(${target} PRIVATE ddprun_torch)
     set_target_properties(${target} PROPERTIES INSTALL_RPATH "${DDPRUN_TORCH_LIB}" BUILD_WITH_INSTALL_RPATH ON)
+  endif()
+  get_property(configurations GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
+  if(NOT configurations AND NOT CMAKE_BUILD_TYPE AND NOT "${CMAKE_C_FLAGS} ${CMAKE_CXX_FLAGS}" MATCHES "(^| )-O")
+    target_compile_options(${target} PRIVATE -O3)
   endif()
   target_link_options(${target} PRIVATE -Wl,--version-script=${exports} -Wl,--no-undefined)
   set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON

@@ -69,13 +69,6 @@ inline CLI::Option* add_insecure(CLI::App& to, NodeOptions& options) {
       ->group("Several hosts");
 }
 
-// Of a program that runs named checks.
-inline void add_check_options(CLI::App& to, std::vector<std::string>& filters, bool& list, bool& verbose) {
-  add_repeated(to, "--filter", filters, "TEXT", "Run only checks with this text in their name; repeatable");
-  to.add_flag("--list", list, "Print the names of the checks and run none");
-  to.add_flag("--verbose", verbose, "Print every check, not only those that fail");
-}
-
 // For an empty command line.
 inline ExitCode show_help(const CLI::App& cli) {
   const std::string above = cli.get_parent() == nullptr ? "" : cli.get_parent()->get_name();

@@ -3,9 +3,11 @@
 #include <dlfcn.h>
 
 #include <boost/dll/shared_library.hpp>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string_view>
 
 #include "ddprun/error.hpp"
 #include "plugin/probe.hpp"
@@ -17,11 +19,17 @@ namespace dll = boost::dll;
 
 // A comm or dataset plugin must bind to the libraries that it was linked with, not to ours: libtorch_cpu exports
 // another version of gloo::, and a protobuf and a miniz, which libraries for images and archives may contain too. A
-// model plugin must not: it uses the program's Torch, to which the program may have copy relocations. DDPRUN_DEEPBIND
-// is false in sanitizer builds, because DEEPBIND would bypass their interceptors.
+// model plugin must not: it uses the program's Torch, to which the program may have copy relocations. DEEPBIND would
+// bypass the interceptors of sanitizers, so DDPRUN_DEEPBIND is false in sanitizer builds, and the author of a plugin
+// that is built with one sets DDPRUN_NO_DEEPBIND=1.
+bool deepbind() {
+  const char* const no = std::getenv("DDPRUN_NO_DEEPBIND");
+  return DDPRUN_DEEPBIND && (no == nullptr || *no == '\0' || no == std::string_view("0"));
+}
+
 dll::load_mode::type mode_for(Kind kind) {
   const auto mode = dll::load_mode::rtld_now | dll::load_mode::rtld_local;
-  return DDPRUN_DEEPBIND && kind != Kind::model ? mode | dll::load_mode::rtld_deepbind : mode;
+  return deepbind() && kind != Kind::model ? mode | dll::load_mode::rtld_deepbind : mode;
 }
 
 std::unique_ptr<dll::shared_library> load(const File& file, const std::string& path) {

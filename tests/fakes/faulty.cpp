@@ -67,6 +67,7 @@ ddprun_status create(const ddprun_comm_host* host, ddprun_comm** out) {
   }
   inner.options = options.data();
   inner.option_count = static_cast<uint32_t>(options.size());
+  if (comm->is("garbage_status")) return 77;
   if (comm->is("create_deadline")) inner.deadline_ms *= 10;
   static constexpr int32_t kNever = 0;
   if (comm->is("ignores_flag")) inner.abort_flag = &kNever;

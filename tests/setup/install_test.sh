@@ -29,7 +29,7 @@ done
 "$prefix/bin/ddprun" --version >"$box/version" || fail "the installed program does not run"
 grep -q '^ddprun ' "$box/version" || fail "ddprun --version said: $(<"$box/version")"
 "$prefix/bin/ddprun" help >"$box/help"
-for tool in bench compare conformance data doctor export report sweep; do
+for tool in bench compare conformance data doctor export new report sweep; do
   grep -Eq "^  $tool +[A-Z]" "$box/help" || fail "ddprun help does not list $tool: $(<"$box/help")"
 done
 "$prefix/bin/ddprun" bench --help >"$box/help" || fail "ddprun bench --help does not run"
@@ -41,6 +41,17 @@ grep -q "$prefix/lib/ddprun/libddprun_comm_gloo.so" "$box/plugins" ||
 cmake -S "$here/out_of_tree" -B "$box/lone" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$box/configure.log" ||
   fail "find_package: $(<"$box/configure.log")"
 cmake --build "$box/lone" >"$box/build.log" || fail "build: $(<"$box/build.log")"
+grep -q -- '-O3.*lone.cpp' "$box/lone/compile_commands.json" || fail "without CMAKE_BUILD_TYPE, lone.cpp is not optimised"
+ctest --test-dir "$box/lone" >"$box/ctest.log" || fail "conformance: $(<"$box/ctest.log")"
+grep -q '2 tests passed\|tests passed, 0 tests failed out of 2' "$box/ctest.log" || fail "expected 2 tests: $(<"$box/ctest.log")"
+for build in "-DCMAKE_BUILD_TYPE=Debug" "-DCMAKE_CXX_FLAGS=-O0"; do
+  cmake -S "$here/out_of_tree" -B "$box/other" -G Ninja --fresh -DCMAKE_PREFIX_PATH="$prefix" "$build" >"$box/configure.log"
+  ! grep -q -- -O3 "$box/other/compile_commands.json" || fail "with $build, lone.cpp is optimised"
+done
+! cmake -S "$here/out_of_tree" -B "$box/other" --fresh -DCMAKE_PREFIX_PATH="$prefix" -DWITHOUT_TORCH=1 >"$box/configure.log" 2>&1 ||
+  fail "a model without Torch is accepted"
+tr -s '\n ' ' ' <"$box/configure.log" | grep -q 'model lone): a model needs Torch: find_package(ddprun REQUIRED COMPONENTS model)' ||
+  fail "a model without Torch: $(<"$box/configure.log")"
 cmake --install "$box/lone" --prefix "$prefix" >"$box/install.log"
 "$prefix/bin/ddprun" plugins >"$box/plugins"
 for kind_name in comm_lone dataset_evens; do

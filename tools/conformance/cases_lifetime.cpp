@@ -83,6 +83,14 @@ void peer_never_connects(Context& context, EndBy by) {
 
 }  // namespace
 
+Case joining_case() {
+  const auto body = [](Context& context) {
+    const auto backend = context.join({});
+    context.ranks().meet();
+  };
+  return {.group = "lifetime", .name = "lifetime: all ranks join", .body = body, .own_world = true, .required = true};
+}
+
 void add_lifetime_cases(int size, std::vector<Case>& cases) {
   const auto add = [&](const std::string& name, std::function<void(Context&)> body) {
     cases.push_back({.group = "usage", .name = name, .body = std::move(body)});

@@ -1,7 +1,7 @@
 #include "tools/conformance/checks.hpp"
 
-#include <algorithm>
 #include <chrono>
+#include <exception>
 #include <iostream>
 
 #include "tools/conformance/printer.hpp"
@@ -11,6 +11,15 @@ namespace ddprun::conformance {
 namespace {
 
 constexpr std::chrono::seconds kCheck{90};
+
+// In this process; a crash ends it.
+std::string in_this_process(const std::function<std::string()>& body) {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
 
 }  // namespace
 
@@ -23,22 +32,27 @@ std::string in_process(const std::function<std::string()>& body) {
   return "the process of the check: " + text.substr(text.find(": ") + 2);
 }
 
-ExitCode run_checks(const std::string& what, const std::vector<Check>& checks, const CheckOptions& options) {
-  Printer printer(options.verbose);
-  bool any = false;
+ExitCode run_checks(const std::string& what, const Tested& plugin, const std::vector<Check>& checks,
+                    const CheckOptions& options) {
+  Printer printer(options, plugin);
+  bool any = false, stopped = false;
   for (const Check& check : checks) {
-    const auto in_name = [&](const std::string& text) { return check.name.find(text) != std::string::npos; };
-    if (!options.filters.empty() && std::none_of(options.filters.begin(), options.filters.end(), in_name)) continue;
+    if (!options.chooses(check.name)) continue;
     any = true;
     if (options.list) {
       std::cout << what << ": " << check.name << '\n';
       continue;
     }
-    const std::string wrong = in_process(check.body);
+    if (stopped) {
+      printer.add({what, check.group, check.name, Result::State::not_run, kFailFast, {}});
+      continue;
+    }
+    const std::string wrong = options.no_fork ? in_this_process(check.body) : in_process(check.body);
     const auto state = wrong.empty() ? Result::State::passed : Result::State::failed;
     printer.add({what, check.group, check.name, state, wrong, {}});
+    stopped = options.fail_fast && !wrong.empty();
   }
-  if (!any) throw Error(ExitCode::usage, "--filter: no check has this in its name; --list prints the names");
+  if (!any) throw Error(ExitCode::usage, kNoneChosen);
   if (options.list) return ExitCode::ok;
   printer.end_world(what);
   return printer.close();

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "ddprun/error.hpp"
+#include "tools/conformance/options.hpp"
+#include "tools/conformance/results_file.hpp"
 
 namespace ddprun::conformance {
 
@@ -15,17 +17,12 @@ struct Check {
   std::function<std::string()> body;  // returns what is wrong, or ""; an exception is wrong too
 };
 
-struct CheckOptions {
-  std::vector<std::string> filters;  // only checks with one of these in their name
-  bool list = false;                 // print the names, run none
-  bool verbose = false;
-};
-
 // Runs `body` in a child process. Returns its text, or how the process ended: "killed by signal 11 (...)". It forks, so
 // the caller must have only one thread.
 std::string in_process(const std::function<std::string()>& body);
 
 // Prints the results; `what` is "data set" or "model". Returns ok or gate; throws Error(usage) if no check is left.
-ExitCode run_checks(const std::string& what, const std::vector<Check>& checks, const CheckOptions& options);
+ExitCode run_checks(const std::string& what, const Tested& plugin, const std::vector<Check>& checks,
+                    const CheckOptions& options);
 
 }  // namespace ddprun::conformance

@@ -18,6 +18,7 @@
 #include "tools/conformance/gpus.hpp"
 #include "tools/conformance/hosts.hpp"
 #include "tools/conformance/job.hpp"
+#include "tools/conformance/options.hpp"
 #include "tools/conformance/printer.hpp"
 #include "tools/conformance/runner.hpp"
 #include "tools/conformance/spy.hpp"
@@ -37,13 +38,11 @@ struct Arguments {
   std::string memory;
   std::vector<int> devices;
   std::vector<std::string> options;
-  std::vector<std::string> filters;
   std::vector<std::string> hosts;
   console::NodeOptions nodes;
+  CheckOptions checks;
   bool large = false;
-  bool list = false;
-  bool verbose = false;
-  unsigned deadline_ms = 20'000;
+  unsigned deadline_ms = 0;  // 0: not given
   unsigned fault_deadline_ms = 1'000;
   unsigned slack_ms = 250;
   uint64_t seed = 0;  // 0: drawn
@@ -82,7 +81,6 @@ void declare(CLI::App& app, Arguments& arguments) {
       ->delimiter(',')
       ->check(CLI::Range(0, 1023));
   app.add_option("--option", arguments.options, "Option for the plugin, key=value; repeatable");
-  app.add_option("--filter", arguments.filters, "Run only cases with this text in their name; repeatable");
   app.add_option(
          "--hosts", arguments.hosts,
          "Instead of --ranks: numbers of hosts and of ranks on each, as 2x2,3x2. Each host has its own network, PID, "
@@ -92,10 +90,10 @@ void declare(CLI::App& app, Arguments& arguments) {
   console::add_node_options(app, arguments.nodes);
   console::add_insecure(app, arguments.nodes);
   app.add_flag("--large", arguments.large, "Test a million elements with every dtype and op, not only with some");
-  app.add_flag("--list", arguments.list, "Print the names of the cases and run none");
-  app.add_flag("--verbose", arguments.verbose,
-               "Print every case, not only those that fail, and all that the plugin logs");
-  app.add_option("--deadline", arguments.deadline_ms, "Milliseconds for a collective that should succeed (20000)");
+  add_check_options(app, arguments.checks);
+  app.add_option("--deadline", arguments.deadline_ms,
+                 "Milliseconds for a collective that should succeed (20000; an hour with --no-fork)")
+      ->check(CLI::PositiveNumber);
   app.add_option("--fault-deadline", arguments.fault_deadline_ms,
                  "Milliseconds for a collective that should time out (1000)");
   app.add_option("--slack", arguments.slack_ms, "Extra milliseconds beyond the contract, for a busy machine (250)");
@@ -130,8 +128,12 @@ Settings settings_from(const Arguments& arguments) {
   Settings settings;
   settings.options = console::key_values("--option", arguments.options);
   settings.large = arguments.large;
-  settings.verbose = arguments.verbose;
-  settings.deadline = milliseconds(arguments.deadline_ms);
+  settings.verbose = arguments.checks.verbose;
+  settings.fail_fast = arguments.checks.fail_fast;
+  settings.no_fork = arguments.checks.no_fork;
+  constexpr unsigned kDeadline = 20'000, kHour = 3'600'000;
+  const unsigned deadline = arguments.checks.no_fork ? kHour : kDeadline;
+  settings.deadline = milliseconds(arguments.deadline_ms > 0 ? arguments.deadline_ms : deadline);
   settings.fault_deadline = milliseconds(arguments.fault_deadline_ms);
   settings.slack = milliseconds(arguments.slack_ms);
   settings.seed = arguments.seed;
@@ -147,7 +149,7 @@ Settings settings_from(const Arguments& arguments) {
   return settings;
 }
 
-// The cases of one world, filtered.
+// The cases of one world that the options choose, and first the one that they all need.
 std::vector<Case> cases_of(const Settings& settings, int size, As as, bool thorough, const Arguments& arguments) {
   std::vector<Case> all;
   add_collective_cases(settings, size, all);
@@ -157,14 +159,10 @@ std::vector<Case> cases_of(const Settings& settings, int size, As as, bool thoro
   add_process_cases(settings, as, all);
   add_graph_cases(settings, all);
   add_fault_cases(settings, size, as, thorough, all);
-  if (arguments.filters.empty()) return all;
-  std::vector<Case> chosen;
-  for (auto& one : all) {
-    const std::string name = world_name(settings, size, as) + ": " + one.name;
-    const auto in_name = [&](const std::string& text) { return name.find(text) != std::string::npos; };
-    if (std::any_of(arguments.filters.begin(), arguments.filters.end(), in_name)) chosen.push_back(std::move(one));
-  }
-  return chosen;
+  const std::string world = world_name(settings, size, as) + ": ";
+  std::erase_if(all, [&](const Case& one) { return !arguments.checks.chooses(world + one.name); });
+  if (!all.empty()) all.insert(all.begin(), joining_case());
+  return all;
 }
 
 void print_plugin(const Settings& settings) {
@@ -185,13 +183,15 @@ std::string identity_of(const Arguments& arguments, const Settings& settings) {
   for (const auto& [name, value] : settings.options) {
     if (!own(name)) text += "--option = " + name + "=" + value + "\n";
   }
-  for (const auto& filter : arguments.filters) text += "--filter = " + filter + "\n";
+  for (const auto& filter : arguments.checks.filters) text += "--filter = " + filter + "\n";
+  for (const auto& exclude : arguments.checks.excludes) text += "--exclude = " + exclude + "\n";
   const auto add = [&](const char* name, auto value) {
     text += std::string(name) + " = " + std::to_string(value) + "\n";
   };
   add("--large", arguments.large);
-  add("--list", arguments.list);
-  add("--deadline", arguments.deadline_ms);
+  add("--list", arguments.checks.list);
+  add("--fail-fast", arguments.checks.fail_fast);
+  add("--deadline", settings.deadline.count());
   add("--fault-deadline", arguments.fault_deadline_ms);
   add("--slack", arguments.slack_ms);
   add("--seed", settings.seed);
@@ -202,6 +202,7 @@ void refuse_with_job(const Arguments& arguments, bool ranks_given, const Setting
   const char* const refused = ranks_given                       ? "--ranks"
                               : !arguments.hosts.empty()        ? "--hosts"
                               : arguments.as != "both"          ? "--as"
+                              : arguments.checks.no_fork        ? "--no-fork"
                               : settings.memory != Memory::host ? "--memory cuda"
                                                                 : nullptr;
   if (refused == nullptr) return;
@@ -211,6 +212,10 @@ void refuse_with_job(const Arguments& arguments, bool ranks_given, const Setting
 }
 
 ExitCode run(const Arguments& arguments, bool ranks_given) {
+  if (arguments.checks.no_fork && (arguments.as == "processes" || !arguments.hosts.empty())) {
+    throw Error(ExitCode::usage, "--no-fork: the ranks are threads of this process; leave out " +
+                                     std::string(arguments.hosts.empty() ? "--as processes" : "--hosts"));
+  }
   const auto job = Job::find(arguments.nodes);
   Settings settings = settings_from(arguments);
   if (job) {
@@ -230,7 +235,13 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
     return kSkipped;
   }
   Leftovers leftovers;
-  Printer report(arguments.verbose);
+  const auto& table = *settings.plugin.table;
+  CheckOptions output = arguments.checks;
+  if (job && !job->leads()) output.junit = output.json = "";
+  if (arguments.checks.list) output.junit = output.json = "";
+  Printer report(output, {table.name, table.version, settings.plugin.path, settings.seed});
+  const auto sink = [&](const Result& result) { report.add(result); };
+  std::string stopped;
   for (const auto& skipped : undeclared(settings)) report.skip(skipped.what + ": not declared", skipped.combinations);
   if (!settings.capabilities.reduce_scatter) report.skip("reduce_scatter: not declared", 1);
   for (const auto& name : of_other_memory) report.skip("allreduce " + name + ": does not support such memory", 1);
@@ -245,10 +256,12 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
     const auto cases = cases_of(world, size, as, thorough, arguments);
     thorough = thorough && size == 1;
     chosen += cases.size();
-    if (arguments.list) {
+    if (arguments.checks.list) {
       for (const auto& one : cases) std::cout << world_name(world, size, as) << ": " << one.name << '\n';
+    } else if (!stopped.empty()) {
+      leave_out(world, size, as, cases, 0, cases.size(), stopped, sink);
     } else if (!cases.empty()) {
-      run_cases(world, size, as, cases, leftovers, [&](const Result& result) { report.add(result); });
+      stopped = run_cases(world, size, as, cases, leftovers, sink);
       report.end_world(world_name(world, size, as));
     }
   };
@@ -263,9 +276,10 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
     report.skip("ranks as threads: they are on several hosts, or processes of a launcher", 1);
     test_world(settings, job->size(), As::processes);
   }
+  const std::string chosen_as = arguments.checks.no_fork ? "threads" : arguments.as;
   for (const As as : {As::processes, As::threads}) {
     if (job) break;
-    if (!arguments.hosts.empty() || (arguments.as != "both" && arguments.as != testing::name_of(as))) continue;
+    if (!arguments.hosts.empty() || (chosen_as != "both" && chosen_as != testing::name_of(as))) continue;
     thorough = true;
     for (const int size : arguments.ranks) test_world(settings, size, as);
   }
@@ -273,8 +287,8 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
     report.close();
     return kSkipped;
   }
-  if (chosen == 0) throw Error(ExitCode::usage, "--filter: no case has this in its name; --list prints the names");
-  const ExitCode code = arguments.list ? ExitCode::ok : report.close();
+  if (chosen == 0) throw Error(ExitCode::usage, kNoneChosen);
+  const ExitCode code = arguments.checks.list ? ExitCode::ok : report.close();
   if (job) job->finish();
   return code;
 }
@@ -308,7 +322,7 @@ ExitCode run_dataset_program(int argc, char** argv) {
   cli.add_option("--seed", settings.context.seed, "Seed of its random parts (0)");
   cli.add_option("--samples", settings.samples, "Test at most so many samples of each split (64)")
       ->check(CLI::PositiveNumber);
-  console::add_check_options(cli, checks.filters, checks.list, checks.verbose);
+  add_check_options(cli, checks);
   if (const auto end = console::parse(cli, argc, argv)) return *end;
   settings.context.options = console::key_values("--option", options);
   const auto plugin = data::find_dataset(name, plugin::Registry::standard(plugin_path));
@@ -317,7 +331,8 @@ ExitCode run_dataset_program(int argc, char** argv) {
             << '\n'
             << std::flush;
   require_opening(settings);
-  return run_checks("data set", dataset_checks(settings), checks);
+  return run_checks("data set", {plugin.table->name, plugin.table->version, plugin.path, settings.context.seed},
+                    dataset_checks(settings), checks);
 }
 
 // The checks of models need LibTorch, so they are a program of their own.

@@ -1,6 +1,8 @@
 #include "tools/conformance/printer.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <iomanip>
 #include <iostream>
 
@@ -13,9 +15,31 @@ std::string indented(const std::string& text) {
   return result + '\n';
 }
 
+std::ofstream opened(const std::string& option, const std::string& path) {
+  std::ofstream file;
+  if (path.empty()) return file;
+  file.open(path);
+  if (!file) throw Error(ExitCode::usage, option + ": cannot write " + path + ": " + std::strerror(errno));
+  return file;
+}
+
+void require_written(const std::string& option, const std::string& path, std::ofstream& file) {
+  file.close();
+  if (!file) throw Error(ExitCode::usage, option + ": cannot write " + path);
+}
+
 }  // namespace
 
+Printer::Printer(const CheckOptions& options, Tested plugin)
+    : verbose_(options.verbose),
+      plugin_(std::move(plugin)),
+      junit_path_(options.junit),
+      json_path_(options.json),
+      junit_(opened("--junit", options.junit)),
+      json_(opened("--json", options.json)) {}
+
 void Printer::add(const Result& result) {
+  results_.push_back(result);
   const std::string name = result.world + ": " + result.name;
   for (const auto& note : result.notes) notes_.push_back(name + ": " + note);
   switch (result.state) {
@@ -24,7 +48,14 @@ void Printer::add(const Result& result) {
       ++line_of(result.group).passed;
       if (verbose_) std::cout << "passed  " << name << '\n';
       break;
-    case Result::State::skipped: skip(name + ": " + result.text, 1); break;
+    case Result::State::skipped:
+      ++skipped_;
+      skips_.push_back(name + ": " + result.text);
+      break;
+    case Result::State::not_run:
+      ++not_run_;
+      ++left_out_[{result.world, result.text}];
+      break;
     case Result::State::failed:
       ++failed_;
       ++line_of(result.group).failed;
@@ -34,6 +65,7 @@ void Printer::add(const Result& result) {
 
 void Printer::skip(const std::string& what, std::size_t combinations) {
   skips_.push_back(what);
+  undeclared_.push_back({what, combinations});
   skipped_ += combinations;
 }
 
@@ -51,7 +83,20 @@ void Printer::end_world(const std::string& world) {
 ExitCode Printer::close() {
   for (const auto& note : notes_) std::cout << "note: " << note << '\n';
   for (const auto& skip : skips_) std::cout << "skipped: " << skip << '\n';
-  std::cout << passed_ << " passed, " << failed_ << " failed, " << skipped_ << " skipped" << std::endl;
+  for (const auto& [where, count] : left_out_) {
+    std::cout << "not run: " << where.first << ": " << count << " cases: " << where.second << '\n';
+  }
+  std::cout << passed_ << " passed, " << failed_ << " failed, " << skipped_ << " skipped";
+  if (not_run_ > 0) std::cout << ", " << not_run_ << " not run";
+  std::cout << std::endl;
+  if (!junit_path_.empty()) {
+    write_junit(junit_, plugin_, results_);
+    require_written("--junit", junit_path_, junit_);
+  }
+  if (!json_path_.empty()) {
+    write_json(json_, plugin_, results_, undeclared_);
+    require_written("--json", json_path_, json_);
+  }
   return failed_ == 0 ? ExitCode::ok : ExitCode::gate;
 }
 

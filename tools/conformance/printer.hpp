@@ -1,34 +1,33 @@
-// The result of a case, and the output of a suite.
+// The output of a suite.
 #pragma once
 
 #include <cstddef>
+#include <fstream>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ddprun/error.hpp"
+#include "tools/conformance/options.hpp"
+#include "tools/conformance/result.hpp"
+#include "tools/conformance/results_file.hpp"
 
 namespace ddprun::conformance {
-
-struct Result {
-  enum class State { passed, failed, skipped };
-  std::string world;  // "world 3 processes", "world 2x2 hosts", "data set"
-  std::string group;
-  std::string name;
-  State state = State::passed;
-  std::string text;  // failed: the errors, one per line; skipped: why
-  std::vector<std::string> notes;
-};
 
 // Prints and counts results.
 class Printer {
  public:
-  explicit Printer(bool verbose) : verbose_(verbose) {}
+  // Opens the files of the options now, so that a wrong path costs no run. Throws Error(usage).
+  Printer(const CheckOptions& options, Tested plugin);
 
   void add(const Result& result);
+  // Something that is not tested, because of the plugin or the machine.
   void skip(const std::string& what, std::size_t combinations);
   // Prints the table lines of a world, in the order in which its groups first appeared.
   void end_world(const std::string& world);
-  // Prints notes, skips and the counts. The exit code of the suite: ok or gate.
+  // Prints notes, skips and the counts, and writes the files. The exit code of the suite: ok or gate. Throws
+  // Error(usage) if a file cannot be written.
   ExitCode close();
 
  private:
@@ -40,12 +39,19 @@ class Printer {
   Line& line_of(const std::string& group);
 
   bool verbose_;
+  Tested plugin_;
+  std::string junit_path_, json_path_;
+  std::ofstream junit_, json_;
   std::size_t passed_ = 0;
   std::size_t failed_ = 0;
   std::size_t skipped_ = 0;
+  std::size_t not_run_ = 0;
   std::vector<Line> lines_;
   std::vector<std::string> notes_;
   std::vector<std::string> skips_;
+  std::map<std::pair<std::string, std::string>, std::size_t> left_out_;  // cases not run, by world and reason
+  std::vector<Result> results_;
+  std::vector<Skipped> undeclared_;
 };
 
 }  // namespace ddprun::conformance

@@ -130,6 +130,7 @@ struct Placement {
   int first = 0;                                           // the first rank that this process starts
   int world = 0;                                           // ranks of all processes; 0: this one starts all
   std::shared_ptr<Exchange> exchange = nullptr;            // of the ranks; null: shared memory
+  bool fork = true;  // false, for a debugger: the ranks are threads of this process, and have no deadline
 };
 
 // The parent's side of run_ranks().
@@ -138,7 +139,7 @@ class World {
   World(int size, As as, std::chrono::milliseconds deadline, Placement placement)
       : size_(size),
         as_(as),
-        deadline_(Clock::now() + deadline),
+        deadline_(placement.fork ? Clock::now() + deadline : Clock::time_point::max()),
         placement_(std::move(placement)),
         exchange_(placement_.exchange ? placement_.exchange : std::make_shared<SharedExchange>(size)),
         outcomes_(size),
@@ -147,8 +148,9 @@ class World {
   std::vector<Outcome> run(const std::function<void(Rank&)>& body) {
     start(body);
     listen();
+    for (auto& thread : threads_) thread.join();
     for (auto& child : children_) reap(child);
-    for (int rank = 0; rank < size_; ++rank) judge(outcomes_[rank], child_of(rank));
+    for (int rank = 0; rank < size_ && placement_.fork; ++rank) judge(outcomes_[rank], child_of(rank));
     return std::move(outcomes_);
   }
 
@@ -176,7 +178,8 @@ class World {
     }
     std::fflush(nullptr);  // else children would write the buffered text again
     const pid_t parent = getpid();
-    for (int child = 0; child < (as_ == As::processes ? size_ : 1); ++child) {
+    if (!placement_.fork) std::signal(SIGPIPE, SIG_IGN);
+    for (int child = 0; placement_.fork && child < (as_ == As::processes ? size_ : 1); ++child) {
       placement_.before_fork(child);
       const pid_t pid = fork();
       if (pid == 0) become_child(child, parent, pipes, body);
@@ -187,10 +190,20 @@ class World {
     }
     for (int rank = 0; rank < size_; ++rank) {
       outcomes_[rank].rank = placement_.first + rank;
-      outcomes_[rank].pid = child_of(rank).pid;
-      close(pipes[rank][1]);
+      outcomes_[rank].pid = placement_.fork ? child_of(rank).pid : parent;
+      if (placement_.fork) close(pipes[rank][1]);
       fcntl(pipes[rank][0], F_SETFL, O_NONBLOCK);
       streams_[rank].fd = pipes[rank][0];
+    }
+    if (!placement_.fork) start_threads(pipes, body, threads_);
+  }
+
+  // The ranks, as threads of this process.
+  void start_threads(const std::vector<std::array<int, 2>>& pipes, const std::function<void(Rank&)>& body,
+                     std::vector<std::thread>& threads) {
+    for (int rank = 0; rank < size_; ++rank) {
+      threads.emplace_back(
+          [this, rank, pipe = pipes[rank][1], body] { Rank(rank, size_, *exchange_, pipe, deadline_).run(body); });
     }
   }
 
@@ -212,9 +225,7 @@ class World {
       });
     } else {
       std::vector<std::thread> threads;
-      for (int rank = 0; rank < size_; ++rank) {
-        threads.emplace_back([&, rank] { Rank(rank, size_, *exchange_, pipes[rank][1], deadline_).run(body); });
-      }
+      start_threads(pipes, body, threads);
       for (auto& thread : threads) thread.join();
     }
     std::fflush(nullptr);
@@ -230,7 +241,7 @@ class World {
       poll(polled.data(), polled.size(), kLookMilliseconds);
       for (int rank = 0; rank < size_; ++rank) {
         if (streams_[rank].fd < 0) continue;
-        const bool ended = has_ended(child_of(rank));  // checked before reading, so no record is missed
+        const bool ended = has_ended(rank);  // checked before reading, so no record is missed
         if (read_all(rank) || ended) {
           close_stream(rank);
           --open;
@@ -282,6 +293,10 @@ class World {
       at += header + length;
     }
     text.erase(0, at);
+  }
+
+  bool has_ended(int rank) {
+    return placement_.fork ? has_ended(child_of(rank)) : outcomes_[rank].end != Outcome::End::hung;
   }
 
   // Polls, and keeps the wait status of a child that has ended.
@@ -336,6 +351,7 @@ class World {
   std::vector<Outcome> outcomes_;
   std::vector<Stream> streams_;
   std::vector<Child> children_;
+  std::vector<std::thread> threads_;  // the ranks, if there is no child
 };
 
 // Runs body once for each of `size` ranks and returns how each ended, in rank order. The body reports by Rank::report

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <map>
 
@@ -65,13 +66,16 @@ class WorldRun {
       if (first > 0 && !settings.verbose) log::set_level(log::Level::warning);
       {
         Context context(settings, rank);
-        for (std::size_t i = first; i < last; ++i) context.run(i, cases[i].body);
+        for (std::size_t i = first; i < last; ++i) {
+          context.run(i, cases[i].body);
+          if (settings.fail_fast && i + 1 < last && context.has_failed_anywhere()) break;
+        }
       }
-      alarm(kCaseSeconds);  // time for leaving the world
+      if (!settings.no_fork) alarm(kCaseSeconds);  // time for leaving the world
     };
     const auto placement = settings.job     ? settings.job->placement()
                            : settings.hosts ? settings.hosts->placement(settings.per_host)
-                                            : testing::Placement();
+                                            : testing::Placement{.fork = !settings.no_fork};
     outcomes_ = testing::run_ranks(settings.job ? settings.job->ranks_here() : size, as, deadline, body, placement);
     std::vector<pid_t> pids;
     for (const auto& outcome : outcomes_) pids.push_back(outcome.pid);
@@ -81,9 +85,12 @@ class WorldRun {
     for (const auto& outcome : outcomes_) reported_.push_back(reports_by(outcome));
   }
 
-  // The number of cases with a verdict: up to and including the one that a rank did not survive.
+  // The number of cases with a verdict: up to and including the one that a rank did not survive, or that ended the
+  // world because of --fail-fast.
   std::size_t done(std::size_t last) {
     for (std::size_t i = first_; i < last; ++i) {
+      const auto started = [&](auto& of_rank) { return of_rank[i].started; };
+      if (i > first_ && std::none_of(reported_.begin(), reported_.end(), started)) return i;
       for (int rank = 0; rank < size_; ++rank) {
         if (!outcomes_[rank].ok() && !reported_[rank][i].ended()) return i + 1;
       }
@@ -185,35 +192,45 @@ std::string world_name(const Settings& settings, int size, As as) {
   return "world " + std::to_string(size) + " " + testing::name_of(as);
 }
 
-void run_cases(const Settings& settings, int size, As as, const std::vector<Case>& cases, Leftovers& leftovers,
-               const std::function<void(const Result&)>& sink) {
+void leave_out(const Settings& settings, int size, As as, const std::vector<Case>& cases, std::size_t first,
+               std::size_t last, const std::string& why, const std::function<void(const Result&)>& sink) {
+  for (std::size_t i = first; i < last; ++i) {
+    sink({world_name(settings, size, as), cases[i].group, cases[i].name, Result::State::not_run, why, {}});
+  }
+}
+
+std::string run_cases(const Settings& settings, int size, As as, const std::vector<Case>& cases, Leftovers& leftovers,
+                      const std::function<void(const Result&)>& sink) {
   constexpr int kMostBroken = 8;
   constexpr int kTries = 3;  // of a case that is only slow
   int tries = 0;
   int broken = 0;
-  std::string wrong_at_end;
-  for (std::size_t first = 0; first < cases.size();) {
+  std::string wrong_at_end, stopped;
+  for (std::size_t first = 0; first < cases.size() && stopped.empty();) {
     const std::size_t last = end_of_world(cases, first);
     if (!cases[first].own_world && broken >= kMostBroken) {
-      for (; first < last; ++first) {
-        sink({world_name(settings, size, as),
-              cases[first].group,
-              cases[first].name,
-              Result::State::failed,
-              "not run: " + std::to_string(broken) + " cases before it broke their world",
-              {}});
-      }
+      leave_out(settings, size, as, cases, first, last, std::to_string(broken) + " cases before broke their world",
+                sink);
+      first = last;
       continue;
     }
     WorldRun run(settings, size, as, cases, first, last, leftovers);
     if (cases[first].own_world && run.only_slow(first) && ++tries < kTries) continue;
     tries = 0;
     const std::size_t done = run.done(last);
-    for (std::size_t i = first; i < done; ++i) sink(run.result(i));
+    for (std::size_t i = first; i < done; ++i) {
+      const Result result = run.result(i);
+      sink(result);
+      if (result.state != Result::State::failed) continue;
+      if (settings.fail_fast) stopped = kFailFast;
+      if (cases[i].required) stopped = "\"" + cases[i].name + "\" failed";
+    }
     const std::string wrong = run.wrong_at_end(done);
     if (!wrong.empty()) add_line(wrong_at_end, "after \"" + cases[done - 1].name + "\": " + wrong);
+    if (!wrong.empty() && settings.fail_fast) stopped = kFailFast;
     if (done < last) ++broken;
     first = done;
+    if (!stopped.empty()) leave_out(settings, size, as, cases, first, cases.size(), stopped, sink);
   }
   sink({world_name(settings, size, as),
         "end",
@@ -221,6 +238,7 @@ void run_cases(const Settings& settings, int size, As as, const std::vector<Case
         wrong_at_end.empty() ? Result::State::passed : Result::State::failed,
         wrong_at_end,
         {}});
+  return stopped;
 }
 
 }  // namespace ddprun::conformance

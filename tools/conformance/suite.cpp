@@ -67,7 +67,7 @@ std::unique_ptr<CommBackend> Context::join(const JoinAs& how) {
 
 void Context::fail(const std::string& text) {
   if (!judged_) rank_.report("fail " + std::to_string(index_) + " " + text);
-  judged_ = true;
+  judged_ = failed_ = true;
 }
 
 void Context::judge_time(const std::string& what, milliseconds took, milliseconds latest) {
@@ -77,7 +77,7 @@ void Context::judge_time(const std::string& what, milliseconds took, millisecond
                            std::to_string(latest.count()) + " ms";
   if (took > kClearly * latest) return fail(text);
   rank_.report("slow " + std::to_string(index_) + " " + text);
-  judged_ = true;
+  judged_ = failed_ = true;
 }
 
 void Context::skip(const std::string& why) {
@@ -96,12 +96,27 @@ void Context::digest(const void* data, std::size_t bytes) {
   }
 }
 
+bool Context::has_failed_anywhere() {
+  struct Verdict {
+    uint64_t failed, digest;
+  };
+  const Verdict mine{failed_, digest_};
+  std::vector<Verdict> all(static_cast<std::size_t>(size()));
+  try {
+    rank_.allgather(&mine, sizeof mine, all.data(), testing::Exchange::kChannels - 1);
+  } catch (const std::runtime_error&) {  // a rank is gone
+    return true;
+  }
+  return std::any_of(all.begin(), all.end(),
+                     [&](const Verdict& one) { return one.failed != 0 || one.digest != digest_; });
+}
+
 void Context::run(std::size_t index, const std::function<void(Context&)>& body) {
   index_ = index;
-  judged_ = false;
+  judged_ = failed_ = false;
   digest_ = 0xcbf29ce484222325;
   rank_.report("start " + std::to_string(index));
-  alarm(kCaseSeconds);
+  if (!settings_.no_fork) alarm(kCaseSeconds);
   spy::take_faults();
   body(*this);
   for (const auto& fault : spy::take_faults()) fail(fault);

@@ -19,6 +19,7 @@
 #include "tools/conformance/place.hpp"
 #include "tools/conformance/process_state.hpp"
 #include "tools/conformance/ranks.hpp"
+#include "tools/conformance/result.hpp"
 
 namespace ddprun::conformance {
 
@@ -40,6 +41,8 @@ struct Settings {
   milliseconds fault_deadline{1'000};           // of a collective that should time out
   milliseconds slack{250};                      // for a loaded machine, added to each limit of the contract
   uint64_t seed = 1;                            // of the drawn sizes
+  bool fail_fast = false;                       // run nothing after the first failure
+  bool no_fork = false;                         // the ranks are threads of this process, and nothing ends them
   ProcessState before_load;                     // of this process, before it loaded the plugin
 
   // The latest end of what the contract asks for at once.
@@ -90,6 +93,9 @@ class Context {
   // A result that must have the same bits on every rank.
   void digest(const void* data, std::size_t bytes);
 
+  // For --fail-fast: true if the case has failed on any rank. Collective, unless a rank is gone.
+  bool has_failed_anywhere();
+
   // Runs one case and reports its start and its verdict to the parent, which reads them with read_report().
   void run(std::size_t index, const std::function<void(Context&)>& body);
 
@@ -99,6 +105,7 @@ class Context {
   std::map<std::string, std::unique_ptr<CommBackend>> shared_;
   std::size_t index_ = 0;
   bool judged_ = false;
+  bool failed_ = false;
   uint64_t digest_ = 0;
 };
 
@@ -117,16 +124,13 @@ struct Case {
   std::function<void(Context&)> body;
   bool own_world = false;       // its ranks cannot run another case
   bool last_rank_dies = false;  // by SIGKILL, intended by the case
-};
-
-// A combination that the plugin does not declare, so it is not tested.
-struct Skipped {
-  std::string what;
-  std::size_t combinations = 0;
+  bool required = false;        // if it fails, no other case is run
 };
 
 // Every declared dtype, op and algorithm against the reference. One cases_*.cpp per kind.
 void add_collective_cases(const Settings& settings, int size, std::vector<Case>& cases);
+// The first case: without communicators, all others would fail too.
+Case joining_case();
 // Communicators beyond one collective.
 void add_usage_cases(const Settings& settings, int size, std::vector<Case>& cases);
 // Creation and destruction of communicators.

@@ -15,8 +15,10 @@ using State = Result::State;
 
 namespace {
 
-std::vector<Result> results_of(const std::vector<Case>& cases, const TempDir& shared_memory = TempDir()) {
+std::vector<Result> results_of(const std::vector<Case>& cases, const TempDir& shared_memory = TempDir(),
+                               bool fail_fast = false) {
   Settings settings;
+  settings.fail_fast = fail_fast;
   settings.plugin = ddprun::plugin::Registry({}).comm(DDPRUN_GOOD_FAKE);
   settings.capabilities = ddprun::comm::capabilities_of(*settings.plugin.table);
   Leftovers leftovers(shared_memory.path());
@@ -129,4 +131,29 @@ TEST_CASE("files and segments that a rank leaves behind are found") {
   CHECK(end.text.find(shared) != std::string::npos);
   CHECK(end.text.find("System V segment " + std::to_string(segment) + " of 4096 bytes") != std::string::npos);
   shmctl(segment, IPC_RMID, nullptr);
+}
+
+TEST_CASE("--fail-fast runs nothing more after a world that left something behind") {
+  const TempDir shared_memory;
+  const std::string file = shared_memory.path() / "litter";
+  Case litters = simple("litters", [&](Context& context) {
+    if (context.rank() == 0) std::ofstream(file) << "x";
+  });
+  litters.own_world = true;
+  const auto results = results_of({litters, simple("two", use)}, shared_memory, true);
+  REQUIRE(results.size() == 3);
+  CHECK(results[0].state == State::passed);
+  CHECK(results[1].state == State::not_run);
+  CHECK(results[2].state == State::failed);
+}
+
+TEST_CASE("after a failed case that the others need, none is run") {
+  Case joins = simple("joins", [](Context& context) { context.fail("no"); });
+  joins.own_world = joins.required = true;
+  const auto results = results_of({joins, simple("two", use)});
+  REQUIRE(results.size() == 3);
+  CHECK(results[0].state == State::failed);
+  CHECK(results[1].state == State::not_run);
+  CHECK(results[1].text == "\"joins\" failed");
+  CHECK(results[2].state == State::passed);
 }

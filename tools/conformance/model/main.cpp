@@ -24,7 +24,7 @@ ExitCode run_program(int argc, char** argv) {
   cli.add_option("--root", settings.data.root, "The folder of its files")->type_name("DIR");
   console::add_repeated(cli, "--data-option", data_options, "KEY=VALUE",
                         "As data.options, for example shape=1x28x28 and classes=10; repeatable");
-  console::add_check_options(cli, checks.filters, checks.list, checks.verbose);
+  add_check_options(cli, checks);
   if (const auto end = console::parse(cli, argc, argv)) return *end;
   settings.options = console::key_values("--option", options);
   settings.data.options = console::key_values("--data-option", data_options);
@@ -35,7 +35,8 @@ ExitCode run_program(int argc, char** argv) {
             << '\n'
             << std::flush;
   require_model(settings);
-  return run_checks("model", model_checks(settings), checks);
+  const Tested tested{settings.plugin.table->name, settings.plugin.table->version, settings.plugin.path, std::nullopt};
+  return run_checks("model", tested, model_checks(settings), checks);
 }
 
 }  // namespace

@@ -1,0 +1,150 @@
+// The options of `ddprun-conformance` for scripts and debuggers: files of results, what is run, and where.
+#include <algorithm>
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "faults.hpp"
+#include "support/read_file.hpp"
+#include "tools/conformance/temp_dir.hpp"
+
+namespace ddprun::testing {
+namespace {
+
+using Words = std::vector<std::string>;
+using Json = nlohmann::json;
+
+// The plugin with a fault, on two ranks.
+ProcessResult run_faulty(const std::string& fault, const Words& arguments) {
+  Words command{"--plugin", DDPRUN_FAULTY_COMM, "--ranks", "2", "--seed", "1", "--slack", "15000"};
+  if (!fault.empty()) command.insert(command.end(), {"--option", "fault=" + fault});
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return conformance(command);
+}
+
+std::size_t lines_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+TEST_CASE("if the ranks cannot join, one case fails and nothing else is run") {
+  const ProcessResult result = run_faulty("garbage_status", {});
+  CHECK(result.code == 6);
+  CHECK_MESSAGE(contains(result.out, "FAILED  world 2 processes: lifetime: all ranks join\n"), result.out);
+  CHECK_MESSAGE(contains(result.out, "\n1 passed, 1 failed, "), result.out);
+  CHECK_MESSAGE(contains(result.out, "not run: world 2 processes: "), result.out);
+  CHECK_MESSAGE(contains(result.out, "not run: world 2 threads: "), result.out);
+  CHECK_MESSAGE(contains(result.out, " cases: \"lifetime: all ranks join\" failed\n"), result.out);
+  CHECK_MESSAGE(lines_of(result.out) < 40, result.out);
+}
+
+TEST_CASE("--fail-fast runs nothing after the first failure, and counts what it did not run") {
+  const Words some = {"--as",     "processes", "--filter", "barrier", "--filter", "float32 sum with drawn",
+                      "--filter", "death"};
+  Words first = some;
+  first.push_back("--fail-fast");
+  const ProcessResult all = run_faulty("wrong_at_some_counts", some);
+  const ProcessResult fast = run_faulty("wrong_at_some_counts", first);
+  CHECK(all.code == 6);
+  CHECK(fast.code == 6);
+  CHECK_MESSAGE(!contains(all.out, "not run"), all.out);
+  CHECK_MESSAGE(!contains(all.out, " 1 failed"), all.out);
+  CHECK_MESSAGE(contains(fast.out, " 1 failed, "), fast.out);
+  CHECK_MESSAGE(contains(fast.out, " cases: a check failed before, and --fail-fast is given\n"), fast.out);
+  CHECK_MESSAGE(!contains(fast.out, "FAILED  world 2 processes: end"), fast.out);
+}
+
+TEST_CASE("--exclude leaves cases out, also of those that --filter chooses") {
+  const ProcessResult list = run_faulty("", {"--list", "--filter", "death", "--exclude", "while joining"});
+  CHECK(list.code == 0);
+  CHECK_MESSAGE(contains(list.out, "death: allreduce"), list.out);
+  CHECK_MESSAGE(!contains(list.out, "while joining"), list.out);
+  const ProcessResult none = run_faulty("", {"--filter", "death", "--exclude", "death"});
+  CHECK(none.code == 2);
+  CHECK_MESSAGE(contains(none.err, "--filter, --exclude: no check is left"), none.err);
+}
+
+TEST_CASE("--junit and --json write every result") {
+  const TempDir folder;
+  const std::string junit = folder.path() / "results.xml", json = folder.path() / "results.json";
+  const ProcessResult result = run_faulty("error_lines", {"--as", "processes", "--fail-fast", "--filter",
+                                                          "one rank stays away", "--junit", junit, "--json", json});
+  CHECK(result.code == 6);
+  const Json all = Json::parse(read_file(json));
+  CHECK(all.at("plugin") == "faulty");
+  CHECK(all.at("seed") == 1);
+  CHECK(all.at("failed") == 1);
+  CHECK(all.at("not_run") > 0);
+  CHECK(all.at("undeclared").size() > 0);
+  std::size_t failed = 0;
+  for (const auto& one : all.at("cases")) {
+    if (one.at("state") != "failed") continue;
+    ++failed;
+    CHECK(one.at("world") == "world 2 processes");
+    CHECK(contains(one.at("text"), "last_error has several lines"));
+  }
+  CHECK(failed == 1);
+  const std::string xml = read_file(junit);
+  CHECK_MESSAGE(contains(xml, "<testsuite name=\"world 2 processes\" tests=\""), xml);
+  CHECK_MESSAGE(contains(xml, " failures=\"1\" errors=\"0\" "), xml);
+  CHECK_MESSAGE(contains(xml, "<failure message=\"rank "), xml);
+  CHECK_MESSAGE(contains(xml, "<skipped message=\"not run: "), xml);
+}
+
+TEST_CASE("a file of results that cannot be written is refused before a case is run") {
+  const ProcessResult result = run_faulty("", {"--junit", "/nowhere/results.xml"});
+  CHECK(result.code == 2);
+  CHECK_MESSAGE(contains(result.err, "--junit: cannot write /nowhere/results.xml: No such file"), result.err);
+  CHECK_MESSAGE(!contains(result.out, "passed"), result.out);
+}
+
+TEST_CASE("--no-fork runs the ranks as threads of this process, also those that fail") {
+  const ProcessResult good = run_faulty("", {"--no-fork", "--filter", "barrier", "--filter", "stays away"});
+  CHECK_MESSAGE(good.code == 0, (good.err + good.out));
+  CHECK_MESSAGE(contains(good.out, "world 2 threads"), good.out);
+  const ProcessResult bad = run_faulty("error_null", {"--no-fork", "--filter", "one rank stays away"});
+  CHECK(bad.code == 6);
+  CHECK_MESSAGE(contains(bad.out, "last_error is null"), bad.out);
+  for (const Words& other : {Words{"--as", "processes"}, Words{"--hosts", "2x1"}}) {
+    Words arguments = {"--no-fork"};
+    arguments.insert(arguments.end(), other.begin(), other.end());
+    const ProcessResult refused = run_faulty("", arguments);
+    CHECK((refused.code == 2 || refused.code == 77));  // 77: this machine cannot make hosts
+  }
+}
+
+TEST_CASE("with --no-fork a crash ends this process, so that a debugger stops there") {
+  const ProcessResult crash =
+      conformance({"--dataset", DDPRUN_FAULTY, "--option", "fault=crashes", "--no-fork", "--filter", "every fetch"});
+  CHECK(crash.code == 128 + SIGABRT);
+}
+
+TEST_CASE("DDPRUN_NO_DEEPBIND=1 loads a plugin under AddressSanitizer, which refuses RTLD_DEEPBIND") {
+  const std::string runtime = DDPRUN_ASAN_RUNTIME;
+  if (runtime.empty()) {
+    MESSAGE("skipped: the compiler has no libasan.so that can be loaded into a program, or this is a sanitizer build");
+    return;
+  }
+  const auto run = [&](const std::string& value) {
+    const Words command{DDPRUN_CONFORMANCE, "--plugin", DDPRUN_FAULTY_COMM, "--list"};
+    return Process(command, {"LD_PRELOAD=" + runtime, "ASAN_OPTIONS=detect_leaks=0", "DDPRUN_NO_DEEPBIND=" + value})
+        .wait(std::chrono::seconds(60));
+  };
+  const ProcessResult with = run("0"), without = run("1");
+  CHECK_MESSAGE(with.code == 3, (with.out + with.err));
+  CHECK_MESSAGE(contains(with.err, "DDPRUN_NO_DEEPBIND=1"), with.err);
+  CHECK_MESSAGE(without.code == 0, (without.out + without.err));
+}
+
+TEST_CASE("data sets have the same options") {
+  const TempDir folder;
+  const std::string json = folder.path() / "results.json";
+  const ProcessResult result = conformance({"--dataset", DDPRUN_FAULTY, "--option", "fault=counts_calls", "--fail-fast",
+                                            "--exclude", "buffers: ", "--json", json});
+  CHECK(result.code == 6);
+  const Json all = Json::parse(read_file(json));
+  CHECK(all.at("failed") == 1);
+  CHECK(all.at("not_run").get<int>() + all.at("passed").get<int>() == 9);
+  CHECK(!contains(read_file(json), "buffers: "));
+}
+
+}  // namespace
+}  // namespace ddprun::testing

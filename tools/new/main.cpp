@@ -1,0 +1,128 @@
+// ddprun-new: writes the project of a new plugin, from the templates in share/ddprun/templates.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "console/command_line.hpp"
+#include "console/program.hpp"
+#include "ddprun/error.hpp"
+
+namespace ddprun::make {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The words in the templates, "@NAME@" and so on, with their values.
+using Words = std::map<std::string, std::string>;
+
+struct Arguments {
+  std::string kind;
+  std::string name;
+  std::string language = "c++";
+  std::string folder;
+};
+
+std::string replaced(std::string text, const Words& words) {
+  for (const auto& [word, value] : words) {
+    for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + value.size())) {
+      text.replace(at, word.size(), value);
+    }
+  }
+  return text;
+}
+
+// The error for a name that cannot be part of a file's name and of a CMake target, or "".
+std::string is_name(const std::string& text) {
+  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  const auto may_follow = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; };
+  if (!text.empty() && is_letter(text.front()) && std::all_of(text.begin(), text.end(), may_follow)) return "";
+  return text + ": expected small letters, digits and _, and first a letter, as in my_plugin";
+}
+
+Words words_of(const Arguments& arguments, const fs::path& prefix) {
+  const bool comm = arguments.kind == "comm", model = arguments.kind == "model", c = arguments.language == "c";
+  return {{"@NAME@", arguments.name},
+          {"@KIND@", arguments.kind},
+          {"@WHAT@", comm    ? "communication backend"
+                     : model ? "model"
+                             : "data set"},
+          {"@SOURCE@", arguments.name + (c ? ".c" : ".cpp")},
+          {"@LANGUAGE@", c ? "C" : "CXX"},
+          {"@VERSION@", DDPRUN_SERIES},
+          {"@COMPONENTS@", model ? " COMPONENTS model" : ""},
+          {"@CONFORMANCE_ARGS@", model ? " ARGS --data-option shape=1x28x28 --data-option classes=10" : ""},
+          {"@CI_PRESETS@", model ? "release" : "release, asan, tsan"},
+          {"@PREFIX@", prefix.string()}};
+}
+
+void copy_template(const fs::path& from, const fs::path& to, const Words& words) {
+  for (const auto& entry : fs::recursive_directory_iterator(from)) {
+    const fs::path target = to / replaced(fs::relative(entry.path(), from).string(), words);
+    if (entry.is_directory()) {
+      fs::create_directories(target);
+      continue;
+    }
+    std::ifstream source(entry.path(), std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(source), {}};
+    std::ofstream file(target, std::ios::binary);
+    file << replaced(text, words);
+    file.close();
+    if (!source || !file) throw Error(ExitCode::usage, "cannot write " + target.string());
+  }
+}
+
+ExitCode write_project(const Arguments& arguments) {
+  const fs::path prefix = fs::path(console::this_program()).parent_path().parent_path();
+  const fs::path templates = prefix / "share/ddprun/templates";
+  const fs::path folder = arguments.folder.empty() ? arguments.name : arguments.folder;
+  if (arguments.kind != "comm" && arguments.language == "c") {
+    throw Error(ExitCode::usage, "--language c: only a communication backend can be written in C; leave it out");
+  }
+  if (fs::exists(folder) && !fs::is_empty(folder)) {
+    throw Error(ExitCode::usage, folder.string() + ": exists already; choose another folder with --folder");
+  }
+  if (!fs::is_directory(templates)) {
+    throw Error(ExitCode::failure, templates.string() + ": not found; install ddprun again");
+  }
+  std::vector<std::string> parts{"common", arguments.kind};
+  if (arguments.kind == "comm") parts.push_back("comm-" + arguments.language);
+  fs::create_directories(folder);
+  for (const std::string& part : parts) copy_template(templates / part, folder, words_of(arguments, prefix));
+  std::cout << "wrote " << folder.string() << ". To build and test it:\n"
+            << "  cd " << folder.string() << '\n'
+            << "  cmake --preset release -DCMAKE_PREFIX_PATH=" << prefix.string() << '\n'
+            << "  cmake --build --preset release\n"
+            << "  ctest --preset release\n";
+  return ExitCode::ok;
+}
+
+ExitCode run_program(int argc, char** argv) {
+  CLI::App cli("Write the project of a new plugin, which builds, passes its conformance suite and trains",
+               "ddprun new");
+  cli.footer("Exit codes: 0 written, 2 usage.");
+  Arguments arguments;
+  cli.add_option("kind", arguments.kind, "comm (communication backend), model or dataset")
+      ->required()
+      ->check(CLI::IsMember({"comm", "model", "dataset"}));
+  cli.add_option("name", arguments.name, "Name of the plugin")->required()->check(CLI::Validator(is_name, "NAME"));
+  cli.add_option("--language", arguments.language, "Of a backend: c or c++ (c++)")->check(CLI::IsMember({"c", "c++"}));
+  cli.add_option("--folder", arguments.folder, "Write it there (a new folder NAME)")->type_name("DIR");
+  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  try {
+    return write_project(arguments);
+  } catch (const fs::filesystem_error& error) {
+    throw Error(ExitCode::usage, error.what());
+  }
+}
+
+}  // namespace
+}  // namespace ddprun::make
+
+int main(int argc, char** argv) {
+  return ddprun::console::run_program([&] { return ddprun::make::run_program(argc, argv); });
+}

@@ -1,0 +1,52 @@
+// @NAME@: points in the plane; the class of a point says whether it is inside a circle. The options `samples` and
+// `test_samples` are the sizes of the splits. The contract is in ddprun/plugin/dataset_plugin.hpp.
+#include <cmath>
+#include <cstdint>
+#include <random>
+
+#include "ddprun/plugin/dataset_options.hpp"
+
+namespace {
+
+class Points final : public ddprun::Dataset {
+ public:
+  Points(int64_t size, uint64_t seed) : size_(size), seed_(seed) {}
+
+  int64_t size() const override { return size_; }
+  const ddprun::Field& input() const override { return input_; }
+  const ddprun::Field& target() const override { return target_; }
+  const std::vector<std::string>& classes() const override { return classes_; }
+
+  // Many threads call it. A sample may depend on the seed, the epoch and its index, and on nothing else.
+  void fetch(std::span<const int64_t> indices, int64_t /*epoch*/, void* inputs, void* targets) const override {
+    ddprun::check_indices(indices, size_);
+    auto* point = static_cast<float*>(inputs);
+    auto* inside = static_cast<int64_t*>(targets);
+    for (const int64_t index : indices) {
+      std::seed_seq sequence{seed_, static_cast<uint64_t>(index)};
+      std::mt19937 random(sequence);
+      for (int i = 0; i < 2; ++i) point[i] = 2 * std::generate_canonical<float, 24>(random) - 1;
+      *inside++ = std::hypot(point[0], point[1]) < 0.8F ? 1 : 0;
+      point += 2;
+    }
+  }
+
+ private:
+  int64_t size_;
+  uint64_t seed_;
+  ddprun::Field input_{{2}, ddprun::ElementType::float32};
+  ddprun::Field target_{{}, ddprun::ElementType::int64};  // a scalar: the class
+  std::vector<std::string> classes_{"outside", "inside"};
+};
+
+ddprun::Splits open(const ddprun::DatasetContext& context) {
+  const ddprun::DatasetOptions options("@NAME@", context, {"samples", "test_samples"});
+  const auto points = [&](const char* option, int64_t otherwise, uint64_t split) {
+    return std::make_unique<Points>(options.integer(option, otherwise, 1, 1'000'000'000), 2 * context.seed + split);
+  };
+  return {points("samples", 10'000, 0), points("test_samples", 1'000, 1)};
+}
+
+}  // namespace
+
+DDPRUN_DATASET_PLUGIN(open, "@NAME@", "0.1.0", "points, and whether they are inside a circle");
