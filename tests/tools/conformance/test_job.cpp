@@ -23,7 +23,8 @@ std::vector<ProcessResult> start_two(const std::string& plugin, const std::funct
   std::vector<std::unique_ptr<Process>> processes;
   for (int i = 0; i < 2; ++i) {
     const Started one = what(i, port);
-    Words command = {DDPRUN_CONFORMANCE, "--plugin", plugin, "--filter", "allreduce auto float32", "--filter", "dies"};
+    Words command = {DDPRUN_CONFORMANCE, "--plugin", plugin,    "--filter", "allreduce auto float32",
+                     "--filter",         "dies",     "--slack", "15000"};
     command.insert(command.end(), one.arguments.begin(), one.arguments.end());
     processes.push_back(std::make_unique<Process>(command, one.variables));
   }
