@@ -74,9 +74,10 @@ TEST_CASE("SIGUSR2 to the launcher of a job that hangs: each rank writes its las
   const auto run = place.new_run();
   const auto hangs = [&] {
     job.launcher().send(SIGUSR2);
-    const auto rank0 = collectives_of(run, 0);
-    return !rank0.is_null() && !collectives_of(run, 1).is_null() && rank0["calls"].back()["state"] == "started" &&
-           rank0["calls"].back()["step"] == 7;
+    const auto rank0 = collectives_of(run, 0), rank1 = collectives_of(run, 1);
+    return !rank0.is_null() && !rank1.is_null() && rank0["calls"].back()["state"] == "started" &&
+           rank0["calls"].back()["step"] == 7 && rank1["calls"].back()["step"] == 6 &&
+           rank1["calls"].back()["state"] == "finished";  // the file may be older than rank 0's
   };
   REQUIRE(eventually(hangs, 60s));
   CHECK(is_alive(job.launcher().pid()));
