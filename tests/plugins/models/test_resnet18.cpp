@@ -150,13 +150,15 @@ TEST_CASE("resnet18 refuses samples that are not colour images, and images too s
 TEST_CASE("resnet18's errors name the values of an option, and the options that it has") {
   CHECK(error_of([] {
           load_model("resnet18", images(32, 32, {{"stem", "smal"}}));
-        }) == "2: model.options.stem = \"smal\": expected \"imagenet\" or \"small\"");
+        }) == "2: model.options.stem = \"smal\": expected \"imagenet\" or \"small\" (did you mean \"small\"?)");
   CHECK(error_of([] {
           load_model("resnet18", images(32, 32, {{"memory_format", ""}}));
         }) == "2: model.options.memory_format = \"\": expected \"contiguous\" or \"channels_last\"");
   CHECK(error_of([] {
           load_model("resnet18", images(32, 32, {{"pool", "no"}}));
-        }) == "2: model.options.pool: resnet18 has no such option; it has stem, memory_format");
+        }) ==
+        "2: model.options.pool = \"no\": model \"resnet18\" has no such option; expected \"stem\" or "
+        "\"memory_format\"");
 }
 
 TEST_CASE("resnet18 refuses a batch of images with a shape other than its own") {
