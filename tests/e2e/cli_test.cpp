@@ -199,7 +199,7 @@ TEST_CASE("a syntax error is reported with its place") {
 TEST_CASE("an algorithm that the plugin does not have is refused with the plugin's own list") {
   check_refused(
       with("\"ring\"", "\"rign\""), 2,
-      {"exp.toml:6:25: comm.algorithm = \"rign\": expected \"auto\", \"ring\", \"tree\" or \"halving_doubling\" "
+      {"exp.toml:6:13: comm.algorithm = \"rign\": expected \"auto\", \"ring\", \"tree\" or \"halving_doubling\" "
        "(did you mean \"ring\"?)"});
 }
 
@@ -222,7 +222,7 @@ options = { samples = 1.5, shap = "3" }
 )";
   check_refused(
       options, 2,
-      {"exp.toml:6:13: comm.options.interfaec = \"lo\": backend \"gloo\" has no such option; expected \"interface\" or "
+      {"exp.toml:6:25: comm.options.interfaec = \"lo\": backend \"gloo\" has no such option; expected \"interface\" or "
        "\"tuning\" (did you mean \"interface\"?)\n",
        "exp.toml:11:22: model.options.hidden = 0: expected a whole number from 1 to 1000000\n",
        "exp.toml:15:23: data.options.samples = 1.5: expected a whole number from 1 to 1000000000\n",
