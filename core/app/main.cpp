@@ -42,6 +42,7 @@ void declare_subcommands(CLI::App& cli, Arguments& arguments, Command& command) 
 
   auto* plugins = cli.add_subcommand("plugins", "List the plugins that can be found");
   console::add_plugin_path(*plugins, arguments.plugin_paths);
+  plugins->add_flag("-v,--verbose", arguments.verbose, "Print the options of each plugin too");
   plugins->final_callback([&] { command = app::plugins; });
 
   auto* version =

@@ -1,10 +1,13 @@
 #include <cstdio>
+#include <optional>
+#include <type_traits>
 
 #include "app/commands.hpp"
 #include "comm/plugin_backend.hpp"
 #include "console/table.hpp"
 #include "data/datasets.hpp"
 #include "ddprun/plugin/words.hpp"
+#include "plugin/options.hpp"
 
 namespace ddprun::app {
 namespace {
@@ -43,16 +46,50 @@ std::vector<std::string> row(const plugin::Listed& listed) {
   return {kind, dataset.name, dataset.version, "", dataset.summary, listed.path};
 }
 
+// The key of the table that holds the options of this kind of plugin.
+const char* options_key(plugin::Kind kind) {
+  switch (kind) {
+    case plugin::Kind::comm: return "comm.options";
+    case plugin::Kind::model: return "model.options";
+    case plugin::Kind::dataset: return "data.options";
+  }
+  return "";
+}
+
+// What the plugin declares about its options; empty for a refused one.
+std::string describe_options(const plugin::Listed& listed) {
+  if (std::holds_alternative<std::string>(listed.content)) return "";
+  const auto options = std::visit(
+      [](const auto& table) -> std::optional<plugin::DeclaredOptions> {
+        if constexpr (std::is_pointer_v<std::decay_t<decltype(table)>>) return plugin::option_specs(*table);
+        return std::nullopt;
+      },
+      listed.content);
+  const std::string head = "\n" + std::string(options_key(listed.kind)) + " of " + listed.name + ":";
+  if (!options) return head + " not declared\n";
+  if (options->empty()) return head + " none\n";
+  console::Table table({{"name"}, {"type"}, {"default"}, {"range"}, {"meaning"}});
+  for (const ddprun_option_spec& spec : *options) {
+    table.row({printable(spec.name), plugin::type_text(spec), spec.default_value == nullptr ? "-" : spec.default_value,
+               plugin::range_text(spec), printable(spec.meaning)});
+  }
+  return head + "\n" + table.text(2);
+}
+
 }  // namespace
 
 ExitCode plugins(const Arguments& arguments) {
   const auto registry = plugin::Registry::standard(arguments.plugin_paths);
   console::Table table({{"kind"}, {"name"}, {"version"}, {"library"}, {"about"}, {"path"}});
-  for (const plugin::Listed& listed : data::list_plugins(registry)) table.row(row(listed));
+  auto all = data::list_plugins(registry);
   for (const ddprun_dataset_plugin& dataset : data::builtin_datasets()) {
-    table.row(row({plugin::Kind::dataset, dataset.name, "built in", &dataset}));
+    all.push_back({plugin::Kind::dataset, dataset.name, "built in", &dataset});
   }
+  for (const plugin::Listed& listed : all) table.row(row(listed));
   std::fputs(table.text().c_str(), stdout);
+  for (const plugin::Listed& listed : all) {
+    if (arguments.verbose) std::fputs(describe_options(listed).c_str(), stdout);
+  }
   return ExitCode::ok;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/log.hpp"
 #include "plugin/call.hpp"
+#include "plugin/options.hpp"
 
 namespace ddprun::comm {
 namespace {
@@ -68,6 +69,11 @@ void PluginHandle::create(const JoinOptions& options) {
                               .address = options.address.c_str()};
   const std::string where = name_ + ": rank " + std::to_string(options.rank) + ": joining " +
                             std::to_string(options.size) + (options.size == 1 ? " rank: " : " ranks: ");
+  for (const OptionError& wrong : plugin::option_errors(table_, options.options)) {
+    throw CommError(CommStatus::invalid, code_of_join(CommStatus::invalid),
+                    where + name_of(CommStatus::invalid) + ": comm.options." + wrong.name + " = \"" +
+                        options.options.at(wrong.name) + "\": " + wrong.reason);
+  }
   const ddprun_status status = plugin::call_plugin(where, [&] { return table_.create(&host, &handle_); });
   joining_ = nullptr;
   if (status == DDPRUN_OK && handle_ != nullptr) return;

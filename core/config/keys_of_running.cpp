@@ -95,7 +95,7 @@ std::vector<Key> describe_running() {
       DDPRUN_KEY(comm.options)
           .may_differ_in({"interface", "devices", "ib_hca", "debug_file"})
           .used_by(User::ddp)
-          .doc("Options of the plugin, passed on unchanged. The plugin refuses options that it does not know."),
+          .doc("Options of the plugin: `ddprun plugins --verbose` lists them. Other ones are refused."),
 
       DDPRUN_KEY(strategy.kind)
           .one_of({"single", "dp", "ddp"})

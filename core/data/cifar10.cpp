@@ -7,7 +7,6 @@
 
 #include "data/archive.hpp"
 #include "data/byte_file.hpp"
-#include "data/image_dataset.hpp"
 
 namespace ddprun::data {
 namespace {
@@ -24,9 +23,8 @@ const std::string archive_name = "cifar-10-binary.tar.gz";
 
 using Files = std::map<std::string, std::vector<uint8_t>>;  // name -> records
 
-std::vector<std::string> file_names(const DatasetOptions& options, const std::string& key,
-                                    const std::string& official) {
-  std::vector<std::string> names = options.list(key, official);
+std::vector<std::string> file_names(const DatasetOptions& options, const std::string& key) {
+  std::vector<std::string> names = options.texts(key);
   for (const std::string& name : names) {
     if (name.find('/') != std::string::npos) {
       DatasetOptions::refuse(key, "\"" + name + "\": expected names of files in data.root, without a folder");
@@ -128,13 +126,10 @@ void check_cifar10_records(std::span<const uint8_t> bytes, const std::string& pa
 }
 
 Splits open_cifar10(const DatasetContext& context) {
-  const DatasetOptions options("cifar10", context, image_split_names({"train", "test"}));
-  const auto train = file_names(
-      options, "train", "data_batch_1.bin, data_batch_2.bin, data_batch_3.bin, data_batch_4.bin, data_batch_5.bin");
-  const auto test = file_names(options, "test", "test_batch.bin");
-  ImageOptions defaults;
-  defaults.mean = defaults.deviation = {0.5};
-  const ImageSplitOptions image = read_image_split_options(options, defaults, 3);
+  const DatasetOptions options("cifar10", context, kCifar10Options);
+  const auto train = file_names(options, "train");
+  const auto test = file_names(options, "test");
+  const ImageSplitOptions image = read_image_split_options(options, 3);
   const std::string root = context.root.empty() ? "data/cifar10" : context.root;
 
   std::vector<std::string> names = train;

@@ -6,10 +6,18 @@
 #include <span>
 #include <string>
 
-#include "ddprun/plugin/dataset_plugin.hpp"
+#include "data/image_dataset.hpp"
+#include "ddprun/plugin/dataset_options.hpp"
 
 namespace ddprun::data {
 
+inline constexpr auto kCifar10Options =
+    joined(image_split_options("0.5", "0.5"),
+           std::array{list_of(text_option("train",
+                                          "data_batch_1.bin, data_batch_2.bin, data_batch_3.bin, data_batch_4.bin, "
+                                          "data_batch_5.bin",
+                                          "names of the files of the training split")),
+                      list_of(text_option("test", "test_batch.bin", "names of the files of the test split"))});
 Splits open_cifar10(const DatasetContext& context);
 
 // Checks that `bytes`, a whole file, consists of complete records (at least one) with labels from 0 to 9. A pure

@@ -14,8 +14,8 @@ namespace ddprun::data {
 namespace {
 
 template <Splits (*open)(const DatasetContext&)>
-ddprun_dataset_plugin table(const char* name, const char* summary) {
-  return detail::dataset_table<open>(name, version(), summary);
+ddprun_dataset_plugin table(const char* name, const char* summary, OptionSpecs options) {
+  return detail::dataset_table<open>(name, version(), summary, options);
 }
 
 // Null for a name that is not built in.
@@ -47,12 +47,12 @@ std::string name_taken(const std::string& path, const std::string& name) {
 
 const std::vector<ddprun_dataset_plugin>& builtin_datasets() {
   static const std::vector<ddprun_dataset_plugin> all = {
-      table<open_linear>("linear", "a straight line with noise, computed"),
-      table<open_mnist>("mnist", "handwritten digits, from IDX files"),
-      table<open_fashion_mnist>("fashion-mnist", "pictures of clothes, from IDX files"),
-      table<open_cifar10>("cifar10", "small photographs of ten classes, in the binary form"),
-      table<open_idx>("idx", "images and labels of one's own, from IDX files"),
-      table<open_synthetic>("synthetic", "noise in the shape of images, computed"),
+      table<open_linear>("linear", "a straight line with noise, computed", kLinearOptions),
+      table<open_mnist>("mnist", "handwritten digits, from IDX files", kMnistOptions),
+      table<open_fashion_mnist>("fashion-mnist", "pictures of clothes, from IDX files", kMnistOptions),
+      table<open_cifar10>("cifar10", "small photographs of ten classes, in the binary form", kCifar10Options),
+      table<open_idx>("idx", "images and labels of one's own, from IDX files", kIdxOptions),
+      table<open_synthetic>("synthetic", "noise in the shape of images, computed", kSyntheticOptions),
   };
   return all;
 }

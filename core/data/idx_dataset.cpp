@@ -5,12 +5,9 @@
 
 #include "data/byte_file.hpp"
 #include "data/idx.hpp"
-#include "data/image_dataset.hpp"
 
 namespace ddprun::data {
 namespace {
-
-constexpr int64_t most_classes = 256;  // a label is one byte
 
 struct Source {
   std::string root;
@@ -92,8 +89,8 @@ const std::string four_files =
 
 Splits open_named(const std::string& name, const DatasetContext& context, const Source& source,
                   const std::vector<std::string>& classes) {
-  const DatasetOptions options(name, context, image_split_names({}));
-  const ImageSplitOptions image = read_image_split_options(options, {}, 1);
+  const DatasetOptions options(name, context, kMnistOptions);
+  const ImageSplitOptions image = read_image_split_options(options, 1);
   check_root(source.root, source.advice);
   Files train = read_split(source, "train");
   Files test = read_split(source, "t10k");
@@ -121,9 +118,9 @@ Splits open_fashion_mnist(const DatasetContext& context) {
 }
 
 Splits open_idx(const DatasetContext& context) {
-  const DatasetOptions options("idx", context, image_split_names({"classes"}));
-  const ImageSplitOptions image = read_image_split_options(options, {}, 1);
-  const int64_t classes = options.integer("classes", 0, 1, most_classes);
+  const DatasetOptions options("idx", context, kIdxOptions);
+  const ImageSplitOptions image = read_image_split_options(options, 1);
+  const int64_t classes = options.integer("classes");
   if (context.root.empty()) throw InvalidDataset("root", "expected the folder of " + four_files + ", plain or .gz");
   const Source source{context.root, "put " + four_files + " there, plain or .gz"};
   check_root(source.root, source.advice);

@@ -54,18 +54,8 @@ void keep_first(ByteImages& images, int64_t count, const char* key) {
 
 }  // namespace
 
-std::vector<std::string> image_split_names(const std::vector<std::string>& more) {
-  std::vector<std::string> names = image_option_names();
-  names.insert(names.end(), {"samples", "test_samples"});
-  names.insert(names.end(), more.begin(), more.end());
-  return names;
-}
-
-ImageSplitOptions read_image_split_options(const DatasetOptions& options, const ImageOptions& defaults,
-                                           int64_t channels) {
-  constexpr int64_t most = std::numeric_limits<int32_t>::max();
-  return {read_image_options(options, defaults, channels), options.integer("samples", 0, 1, most),
-          options.integer("test_samples", 0, 1, most)};
+ImageSplitOptions read_image_split_options(const DatasetOptions& options, int64_t channels) {
+  return {read_image_options(options, channels), options.integer("samples"), options.integer("test_samples")};
 }
 
 Splits make_image_splits(ByteImages train, ByteImages test, const ImageSplitOptions& options, uint64_t seed,

@@ -2,6 +2,7 @@
 // CIFAR-10. Private to the module.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -26,12 +27,17 @@ struct ImageSplitOptions {
   int64_t test_samples = 0;
 };
 
-// The keys that read_image_split_options reads, and `more`.
-std::vector<std::string> image_split_names(const std::vector<std::string>& more);
+// The options that read_image_split_options reads.
+constexpr auto image_split_options(const char* mean = "0", const char* deviation = "1") {
+  return joined(
+      image_options(mean, deviation),
+      std::array{integer_option("samples", nullptr, "1", "2147483647", "use only the first; all if not given"),
+                 integer_option("test_samples", nullptr, "1", "2147483647",
+                                "use only the first of the test split; all if not given")});
+}
 
 // Throws InvalidDataset that names the key.
-ImageSplitOptions read_image_split_options(const DatasetOptions& options, const ImageOptions& defaults,
-                                           int64_t channels);
+ImageSplitOptions read_image_split_options(const DatasetOptions& options, int64_t channels);
 
 // Both splits. Crop and flip apply only to the training split and are drawn from `seed`. There is a label below
 // classes.size() for each image. Throws InvalidDataset("options.samples" or "options.test_samples") if there are fewer

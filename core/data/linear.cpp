@@ -1,13 +1,9 @@
 #include "data/linear.hpp"
 
 #include "data/random.hpp"
-#include "ddprun/plugin/dataset_options.hpp"
 
 namespace ddprun::data {
 namespace {
-
-constexpr int64_t most_samples = int64_t{1} << 28;  // 2 GiB
-constexpr double largest_option = 1e6;
 
 struct Line {
   double slope, intercept, noise;
@@ -52,13 +48,11 @@ class LinearDataset : public Dataset {
 }  // namespace
 
 Splits open_linear(const DatasetContext& context) {
-  const DatasetOptions options("linear", context, {"samples", "test_samples", "slope", "intercept", "noise", "seed"});
+  const DatasetOptions options("linear", context, kLinearOptions);
   options.refuse_root();
-  const Line line{options.number("slope", 2, -largest_option, largest_option),
-                  options.number("intercept", 3, -largest_option, largest_option),
-                  options.number("noise", 0.1, 0, largest_option)};
-  const int64_t samples = options.integer("samples", 10'000, 1, most_samples);
-  const int64_t test_samples = options.integer("test_samples", 1'000, 1, most_samples);
+  const Line line{options.real("slope"), options.real("intercept"), options.real("noise")};
+  const int64_t samples = options.integer("samples");
+  const int64_t test_samples = options.integer("test_samples");
   const uint64_t seed = mix(options.seed());
   return {std::make_unique<LinearDataset>(line, samples, mix(seed)),
           std::make_unique<LinearDataset>(line, test_samples, mix(seed + 1))};

@@ -4,6 +4,7 @@
 
 #include "ddprun/plugin/words.hpp"
 #include "plugin/call.hpp"
+#include "plugin/options.hpp"
 
 namespace ddprun::data {
 namespace {
@@ -138,6 +139,9 @@ struct Handles {
 };
 
 Handles open_handles(const ddprun_dataset_plugin& table, const DatasetContext& context) {
+  for (const OptionError& wrong : plugin::option_errors(table, context.options)) {
+    throw DatasetError("options." + wrong.name, wrong.reason);
+  }
   std::vector<ddprun_dataset_option> options;
   for (const auto& [key, value] : context.options) options.push_back({key.c_str(), value.c_str()});
   const ddprun_dataset_request request{sizeof request, static_cast<uint32_t>(options.size()), context.root.c_str(),

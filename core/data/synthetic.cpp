@@ -5,13 +5,10 @@
 #include <cstring>
 
 #include "data/random.hpp"
-#include "ddprun/plugin/dataset_options.hpp"
 
 namespace ddprun::data {
 namespace {
 
-constexpr int64_t most_samples = 1'000'000'000;
-constexpr int64_t most_classes = 1'000'000;
 constexpr int64_t most_elements = int64_t{1} << 28;  // of one sample: 1 GiB
 constexpr std::size_t windows = 4096;
 
@@ -75,12 +72,12 @@ class SyntheticDataset : public Dataset {
 }  // namespace
 
 Splits open_synthetic(const DatasetContext& context) {
-  const DatasetOptions options("synthetic", context, {"shape", "classes", "samples", "test_samples", "seed"});
+  const DatasetOptions options("synthetic", context, kSyntheticOptions);
   options.refuse_root();
-  const Field input{parse_shape(options.text("shape", "3x224x224")), ElementType::float32};
-  const int64_t classes = options.integer("classes", 1'000, 1, most_classes);
-  const int64_t samples = options.integer("samples", 10'000, 1, most_samples);
-  const int64_t test_samples = options.integer("test_samples", 1'000, 1, most_samples);
+  const Field input{parse_shape(options.text("shape")), ElementType::float32};
+  const int64_t classes = options.integer("classes");
+  const int64_t samples = options.integer("samples");
+  const int64_t test_samples = options.integer("test_samples");
   const uint64_t seed = mix(options.seed());
 
   auto pool = std::make_shared<std::vector<float>>(input.elements() + windows);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ddprun/error.hpp"
+#include "plugin/options.hpp"
 
 namespace ddprun::plugin {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 // The sizes that version 1 fixed. Later fields are appended and optional, so the required size never grows.
 constexpr uint32_t kCommSize = offsetof(ddprun_comm_plugin, free) + sizeof(void (*)());
 constexpr uint32_t kAlgorithmSize = offsetof(ddprun_comm_algorithm, name) + sizeof(const char*);
+constexpr uint32_t kOptionSize = offsetof(ddprun_option_spec, choices) + sizeof(const char*);
 constexpr uint32_t kModelSize = offsetof(ddprun_model_plugin, destroy) + sizeof(void (*)());
 constexpr uint32_t kDatasetSize = offsetof(ddprun_dataset_plugin, close) + sizeof(void (*)());
 // The fields that are the same in every version: struct_size and abi.
@@ -146,6 +148,35 @@ void require_optional(const File& file, const ddprun_comm_plugin& table) {
                      {"free", table.free != nullptr || !free}});
 }
 
+// Reads the entries one by one: the size of each says where the next begins.
+template <typename Table>
+void require_options(const File& file, const Table& table) {
+  if (table.struct_size < offsetof(Table, option_count) + sizeof table.option_count || table.options == nullptr) return;
+  std::vector<std::string> names;
+  const auto* at = reinterpret_cast<const std::byte*>(table.options);
+  for (uint32_t i = 0; i < table.option_count; ++i) {
+    const auto& option = *reinterpret_cast<const ddprun_option_spec*>(at);
+    const std::string which = "options[" + std::to_string(i) + "]";
+    if (option.struct_size < kOptionSize) {
+      refuse(file, "wrong ABI: " + which + " has " + std::to_string(option.struct_size) + " bytes, version " +
+                       std::to_string(table.abi) + " has " + std::to_string(kOptionSize) +
+                       "; rebuild the plugin with this ddprun's headers");
+    }
+    if (option.name == nullptr || *option.name == '\0') {
+      refuse(file, "wrong option: the name of " + which + " is null or empty");
+    }
+    const std::string name = option.name;
+    if (std::find(names.begin(), names.end(), name) != names.end()) {
+      refuse(file, "wrong option: " + which + " is \"" + name + "\" again");
+    }
+    if (const std::string error = spec_error(option); !error.empty()) {
+      refuse(file, "wrong option: " + which + " (" + name + "): " + error);
+    }
+    names.push_back(name);
+    at += option.struct_size;
+  }
+}
+
 std::string without_local_part(const std::string& version) {
   return version.substr(0, version.find('+'));
 }
@@ -175,6 +206,7 @@ const ddprun_comm_plugin* comm_table(const File& file, const Library& library) {
   require_optional(file, *table);
   require_name(file, table->name);
   require_algorithms(file, *table);
+  require_options(file, *table);
   return table;
 }
 
@@ -186,6 +218,7 @@ const ddprun_model_plugin* model_table(const File& file, const Library& library)
                      {"create", table->create != nullptr},
                      {"destroy", table->destroy != nullptr}});
   require_name(file, table->name);
+  require_options(file, *table);
   return table;
 }
 
@@ -199,6 +232,7 @@ const ddprun_dataset_plugin* dataset_table(const File& file, const Library& libr
                      {"fetch", table->fetch != nullptr},
                      {"close", table->close != nullptr}});
   require_name(file, table->name);
+  require_options(file, *table);
   return table;
 }
 

@@ -9,7 +9,7 @@ namespace ddprun::plugin {
 Listed inspect(const File& file);
 
 // The table that the library exports, checked. Throws Error(plugin): no entry point, wrong ABI (with both versions), a
-// required function is missing, or its name differs from the file's.
+// required function is missing, its name differs from the file's, or what it declares cannot be right.
 const ddprun_comm_plugin* comm_table(const File& file, const Library& library);
 const ddprun_model_plugin* model_table(const File& file, const Library& library);
 const ddprun_dataset_plugin* dataset_table(const File& file, const Library& library);

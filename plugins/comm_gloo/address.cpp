@@ -27,7 +27,7 @@ std::string address_of(const std::string& name, const std::string& named_by, con
 }  // namespace
 
 std::string listening_address(const Host& host, bool one_host, const std::vector<NetworkInterface>& interfaces) {
-  const std::string asked = host.option("interface", "");
+  const std::string asked = host.options().text("interface");
   if (!asked.empty()) return address_of(asked, "comm.options.interface", host, interfaces);
   if (one_host) return "127.0.0.1";
   if (const char* name = std::getenv("GLOO_SOCKET_IFNAME"); name != nullptr && *name != '\0') {

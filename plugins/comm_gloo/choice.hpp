@@ -17,6 +17,13 @@ inline constexpr ddprun_comm_algorithm kAlgorithms[] = {
     algorithm("halving_doubling", kAllDtypes, kAllOps),
 };
 
+// What comm.options may have.
+inline constexpr ddprun_option_spec kOptions[] = {
+    text_option("interface", nullptr,
+                "the network interface on which this host's ranks listen; found by itself if not given"),
+    kTuningOption,
+};
+
 // Empty for "auto"; otherwise `name` is one of the above.
 std::optional<Algorithm> algorithm_named(const std::string& name);
 

@@ -8,11 +8,6 @@
 namespace ddprun::gloo_backend {
 namespace {
 
-const Host& checked(const Host& host) {
-  host.refuse_options_beyond({"interface", "tuning"});
-  return host;
-}
-
 // With one rank the result is the input, for avg too.
 void copy(const Collective& call) {
   if (call.count > 0 && call.send != call.recv) std::memcpy(call.recv, call.send, call.count * size_of(call.dtype));
@@ -22,7 +17,7 @@ void copy(const Collective& call) {
 
 GlooCommunicator::GlooCommunicator(const Host& host)
     : CommBackend(host),
-      host_(checked(host)),
+      host_(host),
       asked_(algorithm_named(host.algorithm())),
       tuning_(tuning_for(host)),
       mesh_(host) {}

@@ -10,9 +10,12 @@ namespace {
 constexpr char kLibrary[] =
     "gloo " DDPRUN_TEXT(GLOO_VERSION_MAJOR) "." DDPRUN_TEXT(GLOO_VERSION_MINOR) "." DDPRUN_TEXT(GLOO_VERSION_PATCH);
 
-constexpr ddprun::CommPluginInfo kGloo = {"gloo", "0.1.0", kLibrary,
+constexpr ddprun::CommPluginInfo kGloo = {"gloo",
+                                          "0.1.0",
+                                          kLibrary,
                                           DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_REDUCE_SCATTER,
-                                          ddprun::gloo_backend::kAlgorithms};
+                                          ddprun::gloo_backend::kAlgorithms,
+                                          ddprun::gloo_backend::kOptions};
 
 }  // namespace
 

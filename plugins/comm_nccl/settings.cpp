@@ -25,15 +25,6 @@ constexpr Variable kVariables[] = {
     {"shm_disable", "NCCL_SHM_DISABLE", true},
 };
 
-bool switch_of(const Host& host, const char* option) {
-  const std::string value = host.option(option, "false");
-  if (value != "true" && value != "false") {
-    throw CommError(CommStatus::invalid,
-                    std::string("comm.options.") + option + " = \"" + value + "\": expected true or false");
-  }
-  return value == "true";
-}
-
 }  // namespace
 
 void fix_variable(const std::string& name, const std::string& value, const std::string& why) {
@@ -50,14 +41,12 @@ void fix_variable(const std::string& name, const std::string& value, const std::
 }
 
 Settings Settings::of(const Host& host) {
-  host.refuse_options_beyond({"debug", "debug_subsys", "debug_file", "interface", "ib_disable", "ib_hca", "p2p_disable",
-                              "shm_disable", "share_gpu", "verify"});
-  const Settings settings = {switch_of(host, "share_gpu"), switch_of(host, "verify")};
+  const Options& options = host.options();
+  const Settings settings = {options.flag("share_gpu"), options.flag("verify")};
   for (const auto& [option, name, is_switch] : kVariables) {
-    const std::string value = host.option(option, "");
-    if (value.empty()) continue;
-    const std::string as_nccl_has_it = !is_switch ? value : std::string(1, switch_of(host, option) ? '1' : '0');
-    fix_variable(name, as_nccl_has_it, std::string("comm.options.") + option);
+    if (!options.given(option)) continue;
+    const std::string value = is_switch ? (options.flag(option) ? "1" : "0") : options.text(option);
+    if (!value.empty()) fix_variable(name, value, std::string("comm.options.") + option);
   }
   // NCCL rejects two ranks of one host on one GPU; with this it treats them as ranks of different hosts.
   if (settings.share_gpu) {

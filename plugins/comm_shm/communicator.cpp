@@ -9,7 +9,6 @@ constexpr char kInstead[] = "; use comm.backend = \"ucx\" or \"gloo\"";
 
 // Throws CommError, the same on all ranks, if the ranks are on several hosts.
 std::vector<host::Place> places_on_one_host(const Host& host) {
-  host.refuse_options_beyond({});
   const auto places = host::places_of(host);
   const auto leaders = host::leaders_of(places);
   if (leaders.size() == 1) return places;

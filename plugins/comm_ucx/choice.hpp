@@ -16,8 +16,15 @@ inline constexpr ddprun_comm_algorithm kAlgorithms[] = {
     algorithm("tree", kAllDtypes, kAllOps),
     algorithm("hierarchical", kAllDtypes, kAllOps, bits(Memory::host)),
 };
-
 inline constexpr std::size_t kOfGpus = 2;  // the first ones support GPU memory too
+
+// What comm.options may have.
+inline constexpr ddprun_option_spec kOptions[] = {
+    text_option("tls", nullptr, "the transports that UCX may use, as in UCX_TLS; that variable, or all, if not given"),
+    text_option("devices", nullptr,
+                "the network devices that UCX may use, as in UCX_NET_DEVICES; that variable, or all, if not given"),
+    kTuningOption,
+};
 
 // Empty for "auto"; otherwise `name` is one of the above.
 std::optional<Algorithm> algorithm_named(const std::string& name);

@@ -9,11 +9,6 @@
 namespace ddprun::ucx_backend {
 namespace {
 
-const Host& checked(const Host& host) {
-  host.refuse_options_beyond({"tls", "devices", "tuning"});
-  return host;
-}
-
 uint64_t bytes_of(const Collective& call) {
   return call.count * size_of(call.dtype);
 }
@@ -30,7 +25,7 @@ void over_ucx(Algorithm algorithm, const Group& group, const Collective& call, S
 
 UcxCommunicator::UcxCommunicator(const Host& host)
     : CommBackend(host),
-      host_(checked(host)),
+      host_(host),
       group_{host.rank(), host.size()},
       asked_(algorithm_named(host.algorithm())),
       gpu_(host.device() < 0 ? nullptr : std::make_unique<const Gpu>(host.device())),
@@ -63,7 +58,7 @@ UcxCommunicator::UcxCommunicator(const Host& host)
 }
 
 std::unique_ptr<shm::Group> UcxCommunicator::make_node() const {
-  const bool may_be_tuned = !host_.option("tuning", "").empty();
+  const bool may_be_tuned = !host_.options().text("tuning").empty();
   const bool is_meant = asked_ ? asked_ == Algorithm::hierarchical
                                : host_.device() < 0 && (may_be_tuned || has_several_hosts_and_shares_some());
   return is_meant && !is_alone() ? std::make_unique<shm::Group>(host_, messages_.places()) : nullptr;

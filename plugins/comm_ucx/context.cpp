@@ -54,8 +54,8 @@ void set_defaults(ucp_config_t* config) {
 }  // namespace
 
 Transports Transports::of(const Host& host, bool one_host) {
-  const std::string tls = host.option("tls", from_environment("UCX_TLS", ""));
-  const std::string devices = host.option("devices", from_environment("UCX_NET_DEVICES", "all"));
+  const std::string tls = host.options().text("tls", from_environment("UCX_TLS", ""));
+  const std::string devices = host.options().text("devices", from_environment("UCX_NET_DEVICES", "all"));
   const std::string here = host.device() < 0 ? "self,sysv,cma" : "self,sysv,cma,cuda";
   return {!tls.empty() ? tls : one_host ? here : "^posix", devices, !tls.empty()};
 }

@@ -16,7 +16,9 @@ constexpr char kLibrary[] = "ucx " DDPRUN_TEXT(UCP_API_MAJOR) "." DDPRUN_TEXT(UC
 // DDPRUN_UCX_CUDA: whether this build's UCX supports GPU memory.
 constexpr uint64_t kCapabilities = DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_ALLOC |
                                    DDPRUN_CAP_REDUCE_SCATTER | (DDPRUN_UCX_CUDA ? DDPRUN_CAP_CUDA : 0);
-constexpr CommPluginInfo kUcx = {"ucx", "0.1.0", kLibrary, kCapabilities, ucx_backend::kAlgorithms};
+
+constexpr CommPluginInfo kUcx = {
+    "ucx", "0.1.0", kLibrary, kCapabilities, ucx_backend::kAlgorithms, ucx_backend::kOptions};
 
 constexpr lazy::Library kBackend = DDPRUN_LAZY_LIBRARY(
     ucx, kUcx, "install it again, name its folder in LD_LIBRARY_PATH, or build again with DDPRUN_UCX_DIR");

@@ -26,11 +26,13 @@ Case read_case(const std::string& line) {
   return wanted;
 }
 
+constexpr auto kOptions = ddprun::image_options();
+
 std::vector<float> answer(const Case& wanted, const std::vector<uint8_t>& pixels) {
   const ddprun::DatasetContext context{
       "", {{"resize", wanted.kind}, {"image_size", wanted.size}, {"mean", wanted.mean}, {"std", wanted.deviation}}, 0};
-  const ddprun::DatasetOptions options("parity", context, ddprun::image_option_names());
-  const ddprun::ImageTransform transform(ddprun::read_image_options(options, {}, wanted.channels), wanted.channels, 0);
+  const ddprun::DatasetOptions options("parity", context, kOptions);
+  const ddprun::ImageTransform transform(ddprun::read_image_options(options, wanted.channels), wanted.channels, 0);
   std::vector<float> sample(transform.field(wanted.height, wanted.width).elements());
   transform.apply({pixels.data(), wanted.channels, wanted.height, wanted.width}, 0, 0, sample.data());
   return sample;

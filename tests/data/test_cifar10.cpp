@@ -12,14 +12,14 @@ using namespace ddprun::testing;
 
 namespace {
 
-using Options = std::map<std::string, std::string>;
+using OptionMap = std::map<std::string, std::string>;
 
-Splits open(const Cifar10Folder& folder, const Options& options = {}) {
+Splits open(const Cifar10Folder& folder, const OptionMap& options = {}) {
   return open_builtin({"cifar10", folder.root(), options, 7});
 }
 
 // The error of opening, without the folder's path.
-std::string error_in(const Cifar10Folder& folder, const Options& options = {}) {
+std::string error_in(const Cifar10Folder& folder, const OptionMap& options = {}) {
   std::string text = builtin_error({"cifar10", folder.root(), options, 7});
   for (std::size_t at; (at = text.find(folder.root() + "/")) != std::string::npos;) {
     text.erase(at, folder.root().size() + 1);
@@ -101,11 +101,11 @@ TEST_CASE("train and test name the files of partial sets; samples and test_sampl
   const Cifar10Folder folder(false);
   folder.write("some.bin", records(5, 3));
   folder.write("more.bin", records(4));
-  const Options files = {{"train", "some.bin, more.bin"}, {"test", "more.bin"}};
+  const OptionMap files = {{"train", "some.bin, more.bin"}, {"test", "more.bin"}};
   const auto both = open(folder, files);
   CHECK(fetch_all<int64_t>(*both.train).targets == std::vector<int64_t>{3, 4, 5, 6, 7, 0, 1, 2, 3});
   CHECK(both.test->size() == 4);
-  Options few = files;
+  OptionMap few = files;
   few["samples"] = "7";
   few["test_samples"] = "1";
   const auto first = open(folder, few);

@@ -51,7 +51,7 @@ TEST_CASE("white is 1, black is 0, and mean and std normalise") {
   CHECK(fetch<int64_t>(*normal.train, {0}).inputs ==
         std::vector<float>{(0 - 0.1307f) / 0.3081f, (1 - 0.1307f) / 0.3081f});
   CHECK(builtin_error({"mnist", folder.root(), {{"std", "0"}}, 0}) ==
-        "options.std: expected a number from 1e-06 to 1e+06");
+        "options.std: expected a number from 1e-6 to 1e6");
 }
 
 TEST_CASE("packed files give the samples of plain ones, whatever their names") {

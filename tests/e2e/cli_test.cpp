@@ -87,6 +87,21 @@ TEST_CASE("plugins lists kind, name, versions, description and path") {
   }
 }
 
+TEST_CASE("plugins --verbose prints the options of each plugin, with type, default, range and meaning") {
+  const auto result = Workplace().ddprun({"plugins", "--verbose"});
+  CHECK(result.code == 0);
+  const auto lines = lines_of(result.out);
+  for (const char* line :
+       {"comm.options of gloo:", "  interface +text +- +the network interface .*", "model.options of simplenet:",
+        "  hidden +integer +256 +1 to 1000000 +width .*", "model.options of linear: none",
+        "data.options of mnist:", "  resize +choice +image +image, tensor .*", "  std +real, ... +1 +1e-6 to 1e6 .*"}) {
+    CAPTURE(line);
+    CHECK_MESSAGE(std::any_of(lines.begin(), lines.end(),
+                              [&](const std::string& text) { return std::regex_match(text, std::regex(line)); }),
+                  result.out);
+  }
+}
+
 TEST_CASE("plugins in a folder named by --plugin-path are listed, and a broken one is refused with its reason") {
   Workplace place;
   std::filesystem::create_directory(place.folder() / "mine");
@@ -186,6 +201,33 @@ TEST_CASE("an algorithm that the plugin does not have is refused with the plugin
       with("\"ring\"", "\"rign\""), 2,
       {"exp.toml:6:13: comm.algorithm = \"rign\": expected \"auto\", \"ring\", \"tree\" or \"halving_doubling\" "
        "(did you mean \"ring\"?)"});
+}
+
+TEST_CASE("options that a plugin does not take are refused with 2, all at once, each with its place") {
+  const std::string options = R"(
+[launch]
+nproc = 2
+[comm]
+backend = "gloo"
+options = { interfaec = "lo", tuning = "" }
+[strategy]
+kind = "ddp"
+[model]
+name = "simplenet"
+options = { hidden = 0 }
+[data]
+name = "synthetic"
+batch_size = 64
+options = { samples = 1.5, shap = "3" }
+)";
+  check_refused(
+      options, 2,
+      {"exp.toml:6:25: comm.options.interfaec = \"lo\": backend \"gloo\" has no such option; expected \"interface\" or "
+       "\"tuning\" (did you mean \"interface\"?)\n",
+       "exp.toml:11:22: model.options.hidden = 0: expected a whole number from 1 to 1000000\n",
+       "exp.toml:15:23: data.options.samples = 1.5: expected a whole number from 1 to 1000000000\n",
+       "exp.toml:15:35: data.options.shap = \"3\": data set \"synthetic\" has no such option; expected \"shape\", ",
+       "(did you mean \"shape\"?)"});
 }
 
 TEST_CASE("a missing plugin is refused with 3, with the searched folders and the available plugins") {

@@ -49,6 +49,18 @@ static const char* last_error(ddprun_comm* comm) {
 static const ddprun_comm_algorithm algorithms[] = {
     {sizeof(ddprun_comm_algorithm), FAKE_DTYPES, FAKE_OPS, 0, FAKE_ALGORITHM}};
 
+static const ddprun_option_spec options[] = {
+    {.struct_size = sizeof(ddprun_option_spec), .type = DDPRUN_OPTION_TEXT, .name = "first", .meaning = "any text"},
+    {.struct_size = FAKE_OPTION_SIZE,
+     .type = FAKE_OPTION_TYPE,
+     .name = FAKE_OPTION,
+     .meaning = FAKE_MEANING,
+     .default_value = FAKE_DEFAULT,
+     .least = FAKE_LEAST,
+     .most = "8",
+     .choices = FAKE_CHOICES},
+};
+
 extern const ddprun_comm_plugin FAKE_ENTRY;
 __attribute__((visibility("default"))) const ddprun_comm_plugin FAKE_ENTRY = {
     .struct_size = FAKE_STRUCT_SIZE,
@@ -70,4 +82,6 @@ __attribute__((visibility("default"))) const ddprun_comm_plugin FAKE_ENTRY = {
     .last_error = last_error,
     .reduce_scatter = FAKE_REDUCE_SCATTER,
     .test = FAKE_TEST,
+    .options = options,
+    .option_count = 2,
 };

@@ -24,7 +24,7 @@ class DropNet final : public ddprun::Classifier {
  public:
   explicit DropNet(const ddprun::ModelContext& context)
       : shape_("dropnet", context.input_shape), layers_(shape_.features(), classes_of(context, "dropnet")) {
-    ddprun::ModelOptions(context.options, "dropnet", {});
+    ddprun::ModelOptions(context.options, "dropnet", ddprun::kNoOptions);
   }
 
   torch::nn::Module& module() override { return layers_; }

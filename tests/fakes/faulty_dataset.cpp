@@ -80,10 +80,12 @@ class Faulty final : public ddprun::Dataset {
   mutable std::atomic<int64_t> calls_{0}, epochs_{0}, last_epoch_{0}, scratch_{0};
 };
 
+constexpr ddprun_option_spec kOptions[] = {ddprun::text_option("fault", nullptr, "what it breaks")};
+
 ddprun::Splits open(const ddprun::DatasetContext& context) {
   const auto fault = context.options.find("fault");
   const std::string name = fault == context.options.end() ? "none" : fault->second;
-  if (name != "any_option") ddprun::DatasetOptions("faulty", context, {"fault"});
+  if (name != "any_option") ddprun::DatasetOptions("faulty", context, kOptions);
   const auto train_is_open = std::make_shared<std::atomic<bool>>(true);
   return {std::make_unique<Faulty>(name, 20, context.seed, train_is_open),
           std::make_unique<Faulty>(name, 10, context.seed, train_is_open)};
@@ -91,4 +93,4 @@ ddprun::Splits open(const ddprun::DatasetContext& context) {
 
 }  // namespace
 
-DDPRUN_DATASET_PLUGIN(open, "faulty", "1.0", "keeps the contract, or breaks it in one way");
+DDPRUN_DATASET_PLUGIN(open, "faulty", "1.0", "keeps the contract, or breaks it in one way", ddprun::kUndeclaredOptions);

@@ -33,6 +33,8 @@ struct Layers final : torch::nn::Module {
   torch::Tensor calls;
 };
 
+constexpr ddprun_option_spec kOptions[] = {ddprun::text_option("fault", nullptr, "what it breaks")};
+
 class Faulty final : public ddprun::Classifier {
  public:
   explicit Faulty(const ddprun::ModelContext& context)
@@ -40,7 +42,7 @@ class Faulty final : public ddprun::Classifier {
         shape_("faulty", context.input_shape),
         layers_(std::make_shared<Layers>(shape_.features(), classes_of(context, "faulty"),
                                          is("counts_models") ? "fc1_" + std::to_string(counted()) : "fc1")) {
-    if (!is("any_option")) ddprun::ModelOptions(context.options, "faulty", {"fault"});
+    if (!is("any_option")) ddprun::ModelOptions(context.options, "faulty", kOptions);
     const torch::NoGradGuard no_grad;
     if (is("random_weights")) layers_->fc1->bias.fill_(static_cast<double>(std::random_device()() % 100'000));
     if (is("uses_process")) layers_->fc1->bias.fill_(static_cast<double>(::getpid()));
@@ -90,4 +92,4 @@ class Faulty final : public ddprun::Classifier {
 
 }  // namespace
 
-DDPRUN_MODEL_PLUGIN(Faulty, "faulty", "1.0");
+DDPRUN_MODEL_PLUGIN(Faulty, "faulty", "1.0", ddprun::kUndeclaredOptions);

@@ -46,7 +46,7 @@ void with_type(ddprun::DType dtype, Function function) {
 
 class SlotsBackend : public ddprun::CommBackend {
  public:
-  explicit SlotsBackend(const ddprun::Host& host) : CommBackend(host), host_(checked(host)), slots_(host) {}
+  explicit SlotsBackend(const ddprun::Host& host) : CommBackend(host), host_(host), slots_(host) {}
 
   ddprun::Work allreduce(const ddprun::Collective& call) override {
     in_pieces(call, [&](std::size_t first, std::size_t count) {
@@ -99,11 +99,6 @@ class SlotsBackend : public ddprun::CommBackend {
   void abort() noexcept override { slots_.abort(); }
 
  private:
-  static const ddprun::Host& checked(const ddprun::Host& host) {
-    host.refuse_options_beyond({});
-    return host;
-  }
-
   static std::byte* at(void* base, std::size_t index, ddprun::DType dtype) {
     return static_cast<std::byte*>(base) + index * ddprun::size_of(dtype);
   }

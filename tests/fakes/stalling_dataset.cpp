@@ -27,12 +27,17 @@ class Stalling final : public ddprun::Dataset {
   std::vector<std::string> classes_;
 };
 
+constexpr ddprun_option_spec kOptions[] = {
+    ddprun::integer_option("samples", "100", "1", "1000", "of the training split"),
+    ddprun::integer_option("at", "0", "0", "1000", "the sample that never comes"),
+};
+
 ddprun::Splits open(const ddprun::DatasetContext& context) {
-  const ddprun::DatasetOptions options("stalling", context, {"samples", "at"});
-  const int64_t size = options.integer("samples", 100, 1, 1000);
-  return {std::make_unique<Stalling>(size, options.integer("at", 0, 0, size)), nullptr};
+  const ddprun::DatasetOptions options("stalling", context, kOptions);
+  const int64_t size = options.integer("samples");
+  return {std::make_unique<Stalling>(size, options.integer("at")), nullptr};
 }
 
 }  // namespace
 
-DDPRUN_DATASET_PLUGIN(open, "stalling", "1.0", "a line, one point of which never comes");
+DDPRUN_DATASET_PLUGIN(open, "stalling", "1.0", "a line, one point of which never comes", kOptions);

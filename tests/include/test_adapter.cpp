@@ -28,10 +28,7 @@ Script script;
 
 class Scripted final : public ddprun::CommBackend {
  public:
-  explicit Scripted(const ddprun::Host& host) : CommBackend(host) {
-    host.refuse_options_beyond({"interface", "tls"});
-    script.on_create();
-  }
+  explicit Scripted(const ddprun::Host& host) : CommBackend(host) { script.on_create(); }
   ~Scripted() override { ++script.destroyed; }
   ddprun::Work allreduce(const ddprun::Collective&) override { return called(); }
   ddprun::Work broadcast(const ddprun::Collective&) override { return called(); }
@@ -67,7 +64,12 @@ constexpr ddprun_comm_algorithm kAlgorithms[] = {
     ddprun::algorithm("ring", ddprun::bits(ddprun::DType::float32, ddprun::DType::int32), ddprun::kAllOps),
     ddprun::algorithm("fast", ddprun::bits(ddprun::DType::float32), ddprun::bits(ddprun::Op::sum)),
 };
-constexpr ddprun::CommPluginInfo kInfo = {"scripted", "1", "", DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING, kAlgorithms};
+constexpr ddprun_option_spec kOptions[] = {
+    ddprun::text_option("interface", nullptr, "the network"),
+    ddprun::text_option("tls", nullptr, "the transports"),
+};
+constexpr ddprun::CommPluginInfo kInfo = {"scripted",  "1",     "", DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING,
+                                          kAlgorithms, kOptions};
 constexpr ddprun_comm_plugin kTable = ddprun::comm_plugin<ddprun::make_comm_backend<Scripted>, kInfo>();
 
 // Has every optional slot.
@@ -180,7 +182,8 @@ TEST_CASE("create refuses an unknown option and names the nearest one") {
   Joined world("auto", {{"interfaec", "eth0"}});
   CHECK(world.create() == DDPRUN_INVALID);
   CHECK(std::string(world.error.data()) ==
-        "unknown option comm.options.interfaec: expected \"interface\" or \"tls\" (did you mean \"interface\"?)");
+        "comm.options.interfaec = \"eth0\": backend \"scripted\" has no such option; expected \"interface\" or \"tls\" "
+        "(did you mean \"interface\"?)");
 }
 
 TEST_CASE("create refuses a host of an older layout") {

@@ -60,6 +60,7 @@ ddprun::Splits open_scripted(const DatasetContext& context) {
   return splits;
 }
 
+constexpr ddprun_option_spec kOptions[] = {ddprun::integer_option("samples", "1", "1", "9", "how many")};
 constexpr ddprun_dataset_plugin kTable = ddprun::detail::dataset_table<open_scripted>("scripted", "1", "for tests");
 
 // One call of open(), as a host makes it, and its results. Replaces the script.
@@ -179,7 +180,7 @@ TEST_CASE("a data set without a training split is a failure, and nothing stays o
 
 TEST_CASE("an error that the user can correct keeps its key, in open and in fetch") {
   const Opened refused(opening([](const DatasetContext& context) {
-                         ddprun::DatasetOptions("scripted", context, {"samples"}).integer("samples", 1, 1, 9);
+                         ddprun::DatasetOptions("scripted", context, kOptions).integer("samples");
                        }),
                        {{"samples", "ten"}});
   CHECK(refused.status == DDPRUN_DATASET_INVALID);

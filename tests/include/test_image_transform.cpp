@@ -68,10 +68,12 @@ Sample window_of(const Picture& picture, int64_t down, int64_t right, bool mirro
   return sample;
 }
 
+constexpr auto kOptions = image_options();
+
 std::string option_error(const std::map<std::string, std::string>& values, int64_t channels) {
   const DatasetContext context{"", values, 0};
   try {
-    read_image_options(DatasetOptions("pictures", context, image_option_names()), {}, channels);
+    read_image_options(DatasetOptions("pictures", context, kOptions), channels);
   } catch (const InvalidDataset& error) {
     return error.key() + ": " + error.what();
   }
@@ -261,9 +263,8 @@ TEST_CASE("options are read with defaults, and errors name key and channels") {
       "",
       {{"image_size", "224"}, {"resize", "tensor"}, {"random_crop", "4"}, {"random_flip", "true"}, {"std", "1, 2, 3"}},
       0};
-  ImageOptions defaults;
-  defaults.mean = {0.5};
-  const auto read = read_image_options(DatasetOptions("pictures", context, image_option_names()), defaults, 3);
+  constexpr auto with_mean = image_options("0.5");
+  const auto read = read_image_options(DatasetOptions("pictures", context, with_mean), 3);
   CHECK(read.size == 224);
   CHECK(read.resize == Resize::tensor);
   CHECK(read.crop_padding == 4);
@@ -273,7 +274,7 @@ TEST_CASE("options are read with defaults, and errors name key and channels") {
   CHECK(option_error({}, 3) == "read");
   CHECK(option_error({{"mean", "1,2"}}, 3) == "options.mean: 2 numbers for pictures of 3 channels: expected 1, or 3");
   CHECK(option_error({{"std", "1,2"}}, 1) == "options.std: 2 numbers for pictures of 1 channel: expected 1");
-  CHECK(option_error({{"std", "1,0,1"}}, 3) == "options.std: expected a number from 1e-06 to 1e+06");
+  CHECK(option_error({{"std", "1,0,1"}}, 3) == "options.std: expected a number from 1e-6 to 1e6");
   CHECK(option_error({{"image_size", "-1"}}, 3) == "options.image_size: expected a whole number from 0 to 8192");
   CHECK(option_error({{"resize", "tensr"}}, 3) ==
         "options.resize: expected \"image\" or \"tensor\" (did you mean \"tensor\"?)");

@@ -23,6 +23,16 @@ struct Place {
 
 // The layout of the headers as compiled.
 const std::vector<Place> kFound = {
+    FIELD(ddprun_option_spec, struct_size),
+    FIELD(ddprun_option_spec, type),
+    FIELD(ddprun_option_spec, list),
+    FIELD(ddprun_option_spec, reserved),
+    FIELD(ddprun_option_spec, name),
+    FIELD(ddprun_option_spec, meaning),
+    FIELD(ddprun_option_spec, default_value),
+    FIELD(ddprun_option_spec, least),
+    FIELD(ddprun_option_spec, most),
+    FIELD(ddprun_option_spec, choices),
     FIELD(ddprun_comm_algorithm, struct_size),
     FIELD(ddprun_comm_algorithm, dtypes),
     FIELD(ddprun_comm_algorithm, ops),
@@ -83,6 +93,9 @@ const std::vector<Place> kFound = {
     FIELD(ddprun_comm_plugin, async_error),
     FIELD(ddprun_comm_plugin, alloc),
     FIELD(ddprun_comm_plugin, free),
+    FIELD(ddprun_comm_plugin, options),
+    FIELD(ddprun_comm_plugin, option_count),
+    FIELD(ddprun_comm_plugin, reserved_too),
     FIELD(ddprun_model_plugin, struct_size),
     FIELD(ddprun_model_plugin, abi),
     FIELD(ddprun_model_plugin, name),
@@ -92,6 +105,9 @@ const std::vector<Place> kFound = {
     FIELD(ddprun_model_plugin, reserved),
     FIELD(ddprun_model_plugin, create),
     FIELD(ddprun_model_plugin, destroy),
+    FIELD(ddprun_model_plugin, options),
+    FIELD(ddprun_model_plugin, option_count),
+    FIELD(ddprun_model_plugin, reserved_too),
     FIELD(ddprun_dataset_option, key),
     FIELD(ddprun_dataset_option, value),
     FIELD(ddprun_dataset_request, struct_size),
@@ -122,10 +138,23 @@ const std::vector<Place> kFound = {
     FIELD(ddprun_dataset_plugin, describe),
     FIELD(ddprun_dataset_plugin, fetch),
     FIELD(ddprun_dataset_plugin, close),
+    FIELD(ddprun_dataset_plugin, options),
+    FIELD(ddprun_dataset_plugin, option_count),
+    FIELD(ddprun_dataset_plugin, reserved),
 };
 
 // The layout of version 1 on 64-bit machines.
 const std::vector<Place> kVersion1 = {
+    {"ddprun_option_spec.struct_size", 0, 4},
+    {"ddprun_option_spec.type", 4, 4},
+    {"ddprun_option_spec.list", 8, 4},
+    {"ddprun_option_spec.reserved", 12, 4},
+    {"ddprun_option_spec.name", 16, 8},
+    {"ddprun_option_spec.meaning", 24, 8},
+    {"ddprun_option_spec.default_value", 32, 8},
+    {"ddprun_option_spec.least", 40, 8},
+    {"ddprun_option_spec.most", 48, 8},
+    {"ddprun_option_spec.choices", 56, 8},
     {"ddprun_comm_algorithm.struct_size", 0, 4},
     {"ddprun_comm_algorithm.dtypes", 4, 4},
     {"ddprun_comm_algorithm.ops", 8, 4},
@@ -186,6 +215,9 @@ const std::vector<Place> kVersion1 = {
     {"ddprun_comm_plugin.async_error", 144, 8},
     {"ddprun_comm_plugin.alloc", 152, 8},
     {"ddprun_comm_plugin.free", 160, 8},
+    {"ddprun_comm_plugin.options", 168, 8},
+    {"ddprun_comm_plugin.option_count", 176, 4},
+    {"ddprun_comm_plugin.reserved_too", 180, 4},
     {"ddprun_model_plugin.struct_size", 0, 4},
     {"ddprun_model_plugin.abi", 4, 4},
     {"ddprun_model_plugin.name", 8, 8},
@@ -195,6 +227,9 @@ const std::vector<Place> kVersion1 = {
     {"ddprun_model_plugin.reserved", 36, 4},
     {"ddprun_model_plugin.create", 40, 8},
     {"ddprun_model_plugin.destroy", 48, 8},
+    {"ddprun_model_plugin.options", 56, 8},
+    {"ddprun_model_plugin.option_count", 64, 4},
+    {"ddprun_model_plugin.reserved_too", 68, 4},
     {"ddprun_dataset_option.key", 0, 8},
     {"ddprun_dataset_option.value", 8, 8},
     {"ddprun_dataset_request.struct_size", 0, 4},
@@ -225,6 +260,9 @@ const std::vector<Place> kVersion1 = {
     {"ddprun_dataset_plugin.describe", 40, 8},
     {"ddprun_dataset_plugin.fetch", 48, 8},
     {"ddprun_dataset_plugin.close", 56, 8},
+    {"ddprun_dataset_plugin.options", 64, 8},
+    {"ddprun_dataset_plugin.option_count", 72, 4},
+    {"ddprun_dataset_plugin.reserved", 76, 4},
 };
 
 }  // namespace
@@ -243,19 +281,20 @@ TEST_CASE("every field of the C tables has the offset and size of version 1") {
 }
 
 TEST_CASE("the C tables have the size of version 1, so no field was added unnoticed") {
+  CHECK(sizeof(ddprun_option_spec) == 64);
   CHECK(sizeof(ddprun_comm_algorithm) == 24);
   CHECK(sizeof(ddprun_comm_option) == 16);
   CHECK(sizeof(ddprun_comm_host) == 96);
   CHECK(sizeof(ddprun_collective) == 56);
   CHECK(sizeof(ddprun_comm_execution) == 24);
-  CHECK(sizeof(ddprun_comm_plugin) == 168);
-  CHECK(sizeof(ddprun_model_plugin) == 56);
+  CHECK(sizeof(ddprun_comm_plugin) == 184);
+  CHECK(sizeof(ddprun_model_plugin) == 72);
   CHECK(sizeof(ddprun_dataset_option) == 16);
   CHECK(sizeof(ddprun_dataset_request) == 32);
   CHECK(sizeof(ddprun_dataset_field) == 16);
   CHECK(sizeof(ddprun_dataset_info) == 64);
   CHECK(sizeof(ddprun_dataset_error) == 1160);
-  CHECK(sizeof(ddprun_dataset_plugin) == 64);
+  CHECK(sizeof(ddprun_dataset_plugin) == 80);
 }
 
 TEST_CASE("the numbers of statuses, dtypes, ops, memories and capabilities are those of version 1") {
@@ -273,6 +312,9 @@ TEST_CASE("the numbers of statuses, dtypes, ops, memories and capabilities are t
   CHECK(std::vector<int>{DDPRUN_CAP_HOST, DDPRUN_CAP_CUDA, DDPRUN_CAP_BLOCKING, DDPRUN_CAP_STREAM_ORDERED,
                          DDPRUN_CAP_ALLOC, DDPRUN_CAP_CAPTURE, DDPRUN_CAP_REDUCE_SCATTER} ==
         std::vector<int>{1, 2, 4, 8, 16, 32, 64});
+  CHECK(std::vector<int>{DDPRUN_OPTION_TEXT, DDPRUN_OPTION_CHOICE, DDPRUN_OPTION_INTEGER, DDPRUN_OPTION_REAL,
+                         DDPRUN_OPTION_FLAG, DDPRUN_OPTION_DURATION, DDPRUN_OPTION_SIZE,
+                         DDPRUN_OPTION_TYPE_COUNT} == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7});
   CHECK(std::vector<int>{DDPRUN_DATASET_OK, DDPRUN_DATASET_INVALID, DDPRUN_DATASET_FAILURE} ==
         std::vector<int>{0, 1, 2});
   CHECK(std::vector<int>{DDPRUN_ELEMENT_FLOAT32, DDPRUN_ELEMENT_INT64} == std::vector<int>{0, 1});

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 
+#include "plugin/options.hpp"
 #include "plugin/registry.hpp"
 #include "support/error_of.hpp"
 #include "tools/conformance/temp_dir.hpp"
@@ -165,6 +166,47 @@ TEST_CASE("algorithms that nothing can use are refused with the reason") {
                 "wrong ABI: dtypes of algorithms[0] (none) has bits that this ddprun does not know: "
                 "0x100000" +
                     newer));
+}
+
+TEST_CASE("options that are declared wrongly are refused with the reason") {
+  const auto second = [](const std::string& name, const std::string& why) {
+    return refusal(name, "wrong option: options[1] (second): " + why);
+  };
+  CHECK(comm_error("option_short") ==
+        refusal("option_short",
+                "wrong ABI: options[1] has 32 bytes, version 1 has 64; rebuild the plugin with this ddprun's headers"));
+  CHECK(comm_error("option_unnamed") ==
+        refusal("option_unnamed", "wrong option: the name of options[1] is null or empty"));
+  CHECK(comm_error("option_twice") == refusal("option_twice", "wrong option: options[1] is \"first\" again"));
+  CHECK(comm_error("option_no_meaning") == second("option_no_meaning", "its meaning is null or empty"));
+  CHECK(comm_error("option_type") == second("option_type", "it has the type 99, which this ddprun does not know"));
+  CHECK(comm_error("option_default") ==
+        second("option_default", "its default_value is \"9\": expected a whole number from 1 to 8"));
+  CHECK(comm_error("option_least") == second("option_least", "its least is \"one\": expected a whole number"));
+  CHECK(comm_error("option_range") ==
+        second("option_range", "its most is \"8\": expected a whole number of at least 9"));
+  CHECK(comm_error("option_text_range") == second("option_text_range", "it has a range, but no number"));
+  CHECK(comm_error("option_no_choices") == second("option_no_choices", "its choices is null"));
+  CHECK(comm_error("option_choices") == second("option_choices", "it has choices, but is no CHOICE"));
+}
+
+TEST_CASE("declared options are found, and a table that ends before them declares nothing") {
+  const auto* const longer = Registry({kFakes}).comm("longer").table;
+  const auto declared = option_specs(*longer);
+  REQUIRE(declared.has_value());
+  REQUIRE(declared->size() == 2);
+  CHECK(std::string(declared->at(1).name) == "second");
+  const auto errors = option_errors(*longer, {{"first", ""}, {"scond", "1"}, {"second", "9"}});
+  REQUIRE(errors.size() == 2);
+  CHECK(errors[0].name == "scond");
+  CHECK(errors[0].reason ==
+        "backend \"longer\" has no such option; expected \"first\" or \"second\" (did you mean \"second\"?)");
+  CHECK(errors[1].name == "second");
+  CHECK(errors[1].reason == "expected a whole number from 1 to 8");
+
+  const auto* const before = Registry({kFakes}).comm("before_options").table;
+  CHECK_FALSE(option_specs(*before).has_value());
+  CHECK(option_errors(*before, {{"scond", "1"}}).empty());
 }
 
 TEST_CASE("a library that crashes or ends the process when it is loaded is refused") {

@@ -20,6 +20,7 @@ struct Kills {
   Killed from;
   int rounds;                      // each with new ranks,
   std::chrono::microseconds step;  // which live this much longer than in the round before
+  OptionSpecs options = kNoOptions;
 };
 
 // Joins, allocates, and reduces until the kill.
@@ -35,7 +36,7 @@ void run_until_killed(Rank& rank, const Kills& kills, std::chrono::microseconds 
   RankHost host(rank, kills.algorithm, 20'000);
   if (kills.from == Killed::joining) start_timer();
   try {
-    Backend backend(host.host());
+    Backend backend(host.host(kills.options));
     if (kills.from == Killed::joined) start_timer();
     while (true) {
       constexpr std::size_t kCount = 1'000'000;

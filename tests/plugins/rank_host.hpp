@@ -30,8 +30,8 @@ class RankHost {
   RankHost(const RankHost&) = delete;
   RankHost& operator=(const RankHost&) = delete;
 
-  // Refers to this object, which must outlive it.
-  Host host() {
+  // Refers to this object, which must outlive it. specs: what the plugin declares.
+  Host host(OptionSpecs specs = kNoOptions) {
     ddprun_comm_host host = {};
     host.struct_size = sizeof host;
     host.rank = rank_.rank();
@@ -45,7 +45,7 @@ class RankHost {
     host.allgather = gather;
     host.options = table_.data();
     host.option_count = static_cast<uint32_t>(table_.size());
-    return Host(host);
+    return Host(host, {}, {}, specs);
   }
   void raise_abort_flag() { flag_ = 1; }
 

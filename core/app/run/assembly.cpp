@@ -5,6 +5,7 @@
 #include "comm/plugin_backend.hpp"
 #include "data/plugin_dataset.hpp"
 #include "ddprun/error.hpp"
+#include "plugin/options.hpp"
 #include "train/loop/parameters.hpp"
 #include "train/loop/weights.hpp"
 
@@ -38,6 +39,17 @@ void collect(Errors& errors, const config::Sources& sources, const std::string& 
   } catch (const Error& error) {
     errors.add({error.code(), config::error(sources, key, error.what())});
   }
+}
+
+// Collects what the plugin's declaration does not allow; false if there is anything.
+template <class Table>
+bool collect_options(Errors& errors, const config::Sources& sources, const std::string& key, const Table& table,
+                     const std::map<std::string, std::string>& options) {
+  const auto found = plugin::option_errors(table, options);
+  for (const OptionError& error : found) {
+    errors.add({ExitCode::usage, config::error(sources, key + "." + error.name, error.reason)});
+  }
+  return found.empty();
 }
 
 // If a model rejects an option, its message begins with the option's name ("model.options.hidden = ..."), which gives
@@ -82,6 +94,7 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
     collect(errors, sources, "comm.backend", [&] { made.comm = registry.comm(experiment.comm.backend); });
   }
   if (made.comm) {
+    collect_options(errors, sources, "comm.options", *made.comm->table, experiment.comm.options);
     const Memory memory = experiment.launch.device == "cuda" ? Memory::cuda : Memory::host;
     const bool staged = experiment.comm.stage_through_host;
     const Memory given = comm::memory_given(*made.comm->table, memory, staged);
@@ -101,8 +114,12 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
   collect(errors, sources, "model.name", [&] {
     made.model_plugin = registry.model(experiment.model.name, train::torch_version(), train::cxx11_abi());
   });
+  const auto* const model = made.model_plugin.table;
+  const bool model_can_be_made =
+      model != nullptr && collect_options(errors, sources, "model.options", *model, experiment.model.options);
   collect(errors, sources, "data.name", [&] {
     made.dataset_plugin = data::find_dataset(experiment.data.name, registry);
+    if (!collect_options(errors, sources, "data.options", *made.dataset_plugin.table, experiment.data.options)) return;
     made.data = data::open_splits(*made.dataset_plugin.table, {experiment.data.root, experiment.data.options,
                                                                static_cast<uint64_t>(experiment.experiment.seed)});
   });
@@ -116,7 +133,7 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
       errors.add({ExitCode::usage, config::error(sources, "train.channels_last", error)});
     }
   }
-  if (made.model_plugin.table != nullptr && made.data.train != nullptr) {
+  if (model_can_be_made && made.data.train != nullptr) {
     try {
       made.model = create_model(made);
     } catch (const Error& error) {

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "ddprun/error.hpp"
+#include "plugin/options.hpp"
 
 namespace ddprun::train {
 
@@ -14,6 +15,10 @@ int cxx11_abi() {
 }
 
 ModelPtr make_model(const plugin::ModelPlugin& plugin, const ModelContext& context) {
+  for (const OptionError& wrong : plugin::option_errors(*plugin.table, context.options)) {
+    throw Error(ExitCode::usage,
+                "model.options." + wrong.name + " = \"" + context.options.at(wrong.name) + "\": " + wrong.reason);
+  }
   std::array<char, 1024> error{};
   void* model = plugin.table->create(&context, error.data(), error.size());
   if (model == nullptr) throw Error(ExitCode::usage, error.data());

@@ -3,6 +3,7 @@
 //  options  channels = 3 | 1 (RGB, or grey), and those of image_transform.hpp; image_size is required unless all
 //           images have the same size. Crop and flip apply only to the training split.
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "ddprun/plugin/dataset_options.hpp"
@@ -77,12 +78,13 @@ Size check_pictures(const Folder& folder, bool resized) {
   return resized ? Size{} : common;
 }
 
+constexpr auto kOptions =
+    joined(image_options(), std::array{choice_option("channels", "3", "3|1", "red, green and blue, or grey")});
+
 Splits open(const DatasetContext& context) {
-  std::vector<std::string> known = image_option_names();
-  known.push_back("channels");
-  const DatasetOptions options("image-folder", context, known);
-  const int channels = options.choice("channels", "3", {"3", "1"}) == "3" ? 3 : 1;
-  const ImageOptions image = read_image_options(options, {}, channels);
+  const DatasetOptions options("image-folder", context, kOptions);
+  const int channels = options.text("channels") == "3" ? 3 : 1;
+  const ImageOptions image = read_image_options(options, channels);
   Folder folder = scan(context.root);
   const Size size = check_pictures(folder, image.size > 0);
   const ImageTransform transform(image, channels, context.seed);
@@ -98,4 +100,4 @@ Splits open(const DatasetContext& context) {
 }  // namespace ddprun::image_folder
 
 DDPRUN_DATASET_PLUGIN(ddprun::image_folder::open, "image-folder", "0.1.0",
-                      "a folder of PNG or JPEG pictures for each class");
+                      "a folder of PNG or JPEG pictures for each class", ddprun::image_folder::kOptions);

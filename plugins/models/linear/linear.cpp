@@ -14,7 +14,7 @@ namespace {
 class Linear final : public ddprun::Model {
  public:
   explicit Linear(const ddprun::ModelContext& context) : shape_("linear", context.input_shape) {
-    const ddprun::ModelOptions options(context.options, "linear", {});
+    const ddprun::ModelOptions options(context.options, "linear", ddprun::kNoOptions);
     if (context.classes != 0) {
       throw std::invalid_argument("linear predicts a number, but the data set has " + std::to_string(context.classes) +
                                   " classes; choose a model that classifies, such as simplenet");

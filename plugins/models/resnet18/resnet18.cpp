@@ -15,11 +15,17 @@ namespace {
 using ddprun::resnet18::Network;
 using ddprun::resnet18::Stem;
 
+constexpr ddprun_option_spec kOptions[] = {
+    ddprun::choice_option("stem", "imagenet", "imagenet|small",
+                          "7x7 with stride 2, then pooling; or 3x3, for images such as 32x32"),
+    ddprun::choice_option("memory_format", "contiguous", "contiguous|channels_last", "of weights and images"),
+};
+
 struct Settings {
   explicit Settings(const ddprun::ModelContext& context) {
-    const ddprun::ModelOptions options(context.options, "resnet18", {"stem", "memory_format"});
-    stem = options.choice("stem", "imagenet", {"imagenet", "small"}) == "small" ? Stem::small : Stem::imagenet;
-    channels_last = options.choice("memory_format", "contiguous", {"contiguous", "channels_last"}) == "channels_last";
+    const ddprun::ModelOptions options(context.options, "resnet18", kOptions);
+    stem = options.text("stem") == "small" ? Stem::small : Stem::imagenet;
+    channels_last = options.text("memory_format") == "channels_last";
   }
 
   Stem stem;
@@ -93,4 +99,4 @@ class ResNet18 final : public ddprun::Classifier {
 
 }  // namespace
 
-DDPRUN_MODEL_PLUGIN(ResNet18, "resnet18", "0.1.0");
+DDPRUN_MODEL_PLUGIN(ResNet18, "resnet18", "0.1.0", kOptions);

@@ -7,8 +7,9 @@
 
 namespace {
 
-constexpr int64_t kHidden = 256;
-constexpr int64_t kMostHidden = 1'000'000;
+constexpr ddprun_option_spec kOptions[] = {
+    ddprun::integer_option("hidden", "256", "1", "1000000", "width of the hidden layer"),
+};
 
 struct Layers final : torch::nn::Module {
   // In the same order as in Python, so that the same seed gives the same initial weights.
@@ -35,7 +36,7 @@ class SimpleNet final : public ddprun::Classifier {
 
  private:
   static int64_t hidden_of(const ddprun::ModelContext& context) {
-    return ddprun::ModelOptions(context.options, "simplenet", {"hidden"}).integer("hidden", kHidden, 1, kMostHidden);
+    return ddprun::ModelOptions(context.options, "simplenet", kOptions).integer("hidden");
   }
 
   ddprun::SampleShape shape_;
@@ -44,4 +45,4 @@ class SimpleNet final : public ddprun::Classifier {
 
 }  // namespace
 
-DDPRUN_MODEL_PLUGIN(SimpleNet, "simplenet", "0.1.0");
+DDPRUN_MODEL_PLUGIN(SimpleNet, "simplenet", "0.1.0", kOptions);

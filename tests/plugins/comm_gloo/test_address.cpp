@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "plugins/comm_gloo/address.hpp"
+#include "plugins/comm_gloo/choice.hpp"
 #include "support/error_of.hpp"
 #include "support/variable.hpp"
 
@@ -34,7 +35,8 @@ std::string listens_on(bool one_host, const char* address, const char* option = 
   host.options = &interface;
   host.option_count = option != nullptr ? 1 : 0;
   std::string found;
-  const std::string error = error_of([&] { found = listening_address(Host(host), one_host, kInterfaces); });
+  const std::string error =
+      error_of([&] { found = listening_address(Host(host, {}, {}, kOptions), one_host, kInterfaces); });
   return found.empty() ? error : found;
 }
 

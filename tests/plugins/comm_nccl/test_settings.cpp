@@ -149,7 +149,8 @@ TEST_CASE("an option is refused if it is unknown, not true or false, or has chan
   const std::string begin = "3: nccl: rank 0: joining 1 rank: ";
   auto options = options_of();
   options.options = {{"interfaces", "eth0"}};
-  CHECK(error_of_joining([](Fake&) {}, options).starts_with(begin + "invalid: unknown option comm.options.interfaces"));
+  CHECK(error_of_joining([](Fake&) {}, options)
+            .starts_with(begin + "invalid: comm.options.interfaces = \"eth0\": backend \"nccl\" has no such option"));
   options.options = {{"ib_disable", "1"}};
   CHECK(error_of_joining([](Fake&) {}, options) ==
         begin + "invalid: comm.options.ib_disable = \"1\": expected true or false");

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "ddprun/plugin/comm_plugin.hpp"
+#include "plugins/comm_ucx/choice.hpp"
 #include "plugins/comm_ucx/gpu_space.hpp"
 #include "plugins/comm_ucx/messages.hpp"
 
@@ -31,7 +32,7 @@ class AloneOnGpu {
       std::copy_n(static_cast<const char*>(send), bytes, static_cast<char*>(recv));
       return DDPRUN_OK;
     };
-    return Host(host);
+    return Host(host, {}, {}, ucx_backend::kOptions);
   }
 
   const ucx_backend::Gpu gpu_;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "plugins/comm_ucx/choice.hpp"
 #include "plugins/comm_ucx/communicator.hpp"
 #include "plugins/comm_ucx/compiler.hpp"
 #include "plugins/comm_ucx/on_fake_gpu.hpp"
@@ -21,6 +22,7 @@ using ddprun::Op;
 using namespace ddprun;
 using namespace ddprun::testing;
 using std::chrono::seconds;
+using ucx_backend::kOptions;
 using ucx_backend::UcxCommunicator;
 
 namespace {
@@ -56,7 +58,7 @@ std::vector<std::string> errors_of(int ranks, const std::function<void(Rank&)>& 
 
 void join(Rank& rank, int device = 0) {
   RankHost host(rank, "auto", 20'000, device);
-  UcxCommunicator communicator(host.host());
+  UcxCommunicator communicator(host.host(kOptions));
 }
 
 // Two allreduces of a rank on its fake GPU, whose memory is host memory. The second one fails on rank `who`.
@@ -64,7 +66,7 @@ void join(Rank& rank, int device = 0) {
 void reduce_on_gpu(Rank& rank, int who, const std::string& fails, uint32_t deadline_ms) {
   std::vector<float> vector(1000, 1.0f);  // outlives what a GPU may still do
   RankHost host(rank, "ring", rank.rank() == who ? deadline_ms : 20'000, rank.rank());
-  UcxCommunicator communicator(host.host());
+  UcxCommunicator communicator(host.host(kOptions));
   auto call = allreduce_of(DType::float32, Op::sum, vector.data(), vector.data(), vector.size());
   call.memory = Memory::cuda;
   communicator.allreduce(call);
@@ -125,7 +127,7 @@ TEST_CASE("a missing driver, a missing device and too little GPU memory are repo
 TEST_CASE("GPU memory is refused if the communicator was created for host memory") {
   const auto errors = errors_of(1, [](Rank& rank) {
     RankHost host(rank, "auto", 20'000);
-    UcxCommunicator communicator(host.host());
+    UcxCommunicator communicator(host.host(kOptions));
     float one = 1;
     auto call = allreduce_of(DType::float32, Op::sum, &one, &one, 1);
     call.memory = Memory::cuda;

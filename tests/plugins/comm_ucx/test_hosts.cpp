@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "plugins/comm_ucx/choice.hpp"
 #include "plugins/comm_ucx/communicator.hpp"
 #include "plugins/rank_host.hpp"
 #include "plugins/tcp_addresses.hpp"
@@ -20,6 +21,7 @@ using ddprun::CommError;
 using ddprun::CommStatus;
 using ddprun::DType;
 using ddprun::Op;
+using ddprun::ucx_backend::kOptions;
 using ddprun::ucx_backend::UcxCommunicator;
 using namespace std::chrono_literals;
 
@@ -38,7 +40,7 @@ std::vector<std::string> connected_by(const Hosts& hosts, const std::vector<std:
   const auto body = [&](Rank& rank) {
     const auto& device = devices[static_cast<std::size_t>(rank.rank())];
     RankHost host(rank, "auto", 20'000, -1, device.empty() ? Options{} : Options{{"devices", device}});
-    UcxCommunicator communicator(host.host());
+    UcxCommunicator communicator(host.host(kOptions));
     reduce(communicator, 1);
     rank.report(tcp_addresses());
     rank.meet();
@@ -70,7 +72,7 @@ TEST_CASE("a host that is cut off is noticed long before the deadline, on both s
     const Hosts hosts(2);
     const auto body = [&, algorithm = algorithm, count = count](Rank& rank) {
       RankHost host(rank, algorithm, 60'000);
-      UcxCommunicator communicator(host.host());
+      UcxCommunicator communicator(host.host(kOptions));
       reduce(communicator, count);
       rank.meet();
       const auto start = Clock::now();
@@ -104,7 +106,7 @@ TEST_CASE("a slow network and a rank that comes late end nothing") {
     CAPTURE(algorithm);
     const auto body = [&](Rank& rank) {
       RankHost host(rank, algorithm, 60'000);
-      UcxCommunicator communicator(host.host());
+      UcxCommunicator communicator(host.host(kOptions));
       reduce(communicator, 100'000);
     };
     CHECK(failures(run_ranks(4, As::processes, 120s, body, hosts.placement(2))) == "");
@@ -113,7 +115,7 @@ TEST_CASE("a slow network and a rank that comes late end nothing") {
   // Longer than a silence may last, with messages of all protocols and many that wait to be read.
   const auto late = [&](Rank& rank) {
     RankHost host(rank, "tree", 60'000);
-    UcxCommunicator communicator(host.host());
+    UcxCommunicator communicator(host.host(kOptions));
     std::vector<float> values(2'000, 1);
     for (const std::size_t count : {1'000, 10'000, 50'000, 1'000'000}) {
       if (rank.rank() == 1) std::this_thread::sleep_for(4500ms);

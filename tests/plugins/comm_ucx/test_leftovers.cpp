@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "plugins/comm_ucx/choice.hpp"
 #include "plugins/comm_ucx/communicator.hpp"
 #include "plugins/kill_all.hpp"
 
 using namespace ddprun::testing;
+using ddprun::ucx_backend::kOptions;
 using ddprun::ucx_backend::UcxCommunicator;
 using std::chrono::microseconds;
 
@@ -31,13 +33,13 @@ void take_out_segments(std::vector<std::string>& left) {
 TEST_CASE("nothing is left if all ranks are killed at once after they have joined") {
   for (const std::string algorithm : {"ring", "hierarchical"}) {
     CAPTURE(algorithm);
-    CHECK(left_by_killed_ranks<UcxCommunicator>({algorithm, Killed::joined, 20, microseconds(2'000)}) ==
+    CHECK(left_by_killed_ranks<UcxCommunicator>({algorithm, Killed::joined, 20, microseconds(2'000), kOptions}) ==
           std::vector<std::string>());
   }
 }
 
 TEST_CASE("nothing but a segment of UCX is left if all ranks are killed at once, at any time") {
-  auto left = left_by_killed_ranks<UcxCommunicator>({"ring", Killed::joining, 80, microseconds(500)});
+  auto left = left_by_killed_ranks<UcxCommunicator>({"ring", Killed::joining, 80, microseconds(500), kOptions});
   take_out_segments(left);
   CHECK(left == std::vector<std::string>());
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "plugins/comm_ucx/choice.hpp"
 #include "plugins/comm_ucx/communicator.hpp"
 #include "plugins/hosts.hpp"
 #include "plugins/rank_host.hpp"
@@ -24,6 +25,7 @@ using ddprun::CommError;
 using ddprun::CommStatus;
 using ddprun::DType;
 using ddprun::Op;
+using ddprun::ucx_backend::kOptions;
 using ddprun::ucx_backend::UcxCommunicator;
 using std::chrono::seconds;
 
@@ -58,7 +60,7 @@ TEST_CASE("hierarchical reduces within each host, then between their first ranks
     CHECK(failures(run_ranks(static_cast<int>(hosts.size()), As::processes, seconds(100), [&](Rank& rank) {
             move_to_host(rank, hosts);
             RankHost host(rank, "hierarchical", 20'000);
-            UcxCommunicator communicator(host.host());
+            UcxCommunicator communicator(host.host(kOptions));
             constexpr std::size_t kBytes = 8 * 100'003;
             const auto memory = communicator.allocate(kBytes);
             auto* shared = static_cast<std::byte*>(memory.get());
@@ -81,7 +83,7 @@ TEST_CASE("after hierarchical, collectives of all ranks still match") {
     CHECK(failures(run_ranks(static_cast<int>(hosts.size()), As::processes, seconds(60), [&](Rank& rank) {
             move_to_host(rank, hosts);
             RankHost host(rank, "hierarchical", 5'000);
-            UcxCommunicator communicator(host.host());
+            UcxCommunicator communicator(host.host(kOptions));
             for (int turn = 0; turn < 3; ++turn) {
               float one = 1;
               const auto sum = allreduce_of(DType::float32, Op::sum, &one, &one, 1);
@@ -105,7 +107,7 @@ TEST_CASE("the other ranks name a rank that dies on one host") {
   const auto outcomes = run_ranks(4, As::processes, seconds(60), [](Rank& rank) {
     move_to_host(rank, {0, 0, 1, 1});
     RankHost host(rank, "auto", 20'000);
-    UcxCommunicator communicator(host.host());
+    UcxCommunicator communicator(host.host(kOptions));
     std::vector<std::byte> data(4 * 100'000);
     check_sum(rank, communicator, DType::float32, Op::sum, 100'000, data.data(), data.data());
     if (rank.rank() == 3) raise(SIGKILL);
@@ -132,7 +134,7 @@ TEST_CASE("two ranks in network namespaces communicate over TCP, and notice each
     CAPTURE(algorithm);
     const auto body = [&](Rank& rank) {
       RankHost host(rank, algorithm, 20'000);
-      UcxCommunicator communicator(host.host());
+      UcxCommunicator communicator(host.host(kOptions));
       std::vector<std::byte> send(4 * 1'000'003), recv(send.size());
       for (const std::size_t count : {1, 1'000, 1'000'003}) {
         check_sum(rank, communicator, DType::float32, Op::sum, count, send.data(), recv.data(), algorithm);
@@ -169,7 +171,7 @@ std::vector<std::string> all_served(
     before(rank);
     if (hosts.back() > 0) move_to_host(rank, hosts);
     RankHost host(rank, algorithm, 20'000);
-    UcxCommunicator communicator(host.host());
+    UcxCommunicator communicator(host.host(kOptions));
     for (const std::size_t count : {1, 1'000'000}) rank.report(served(communicator, count));
   });
   CHECK(failures(outcomes) == "");
@@ -210,7 +212,7 @@ TEST_CASE("if ranks of a host get no shared memory, hierarchical is refused, and
     without_shared_memory(rank);
     RankHost host(rank, "hierarchical", 20'000);
     try {
-      UcxCommunicator communicator(host.host());
+      UcxCommunicator communicator(host.host(kOptions));
     } catch (const CommError& failure) {
       rank.report(name_of(failure.status()) + " " + failure.what());
     }

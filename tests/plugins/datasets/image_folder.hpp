@@ -13,9 +13,9 @@
 
 namespace ddprun::testing {
 
-using Options = std::map<std::string, std::string>;
+using OptionMap = std::map<std::string, std::string>;
 
-inline Splits open_folder(const std::string& root, const Options& options = {}, uint64_t seed = 0) {
+inline Splits open_folder(const std::string& root, const OptionMap& options = {}, uint64_t seed = 0) {
   return data::open_dataset({"image-folder", {root, options, seed}}, plugin::Registry({DDPRUN_PLUGINS}));
 }
 
@@ -34,7 +34,7 @@ std::string dataset_error(const std::string& root, Call call) {
   return "no error";
 }
 
-inline std::string opening_error(const PictureFolder& folder, const Options& options = {}) {
+inline std::string opening_error(const PictureFolder& folder, const OptionMap& options = {}) {
   return dataset_error(folder.root(), [&] { open_folder(folder.root(), options); });
 }
 
@@ -48,7 +48,7 @@ inline std::vector<int> pixels(const Dataset& dataset, int64_t index) {
 }
 
 // The only sample of a folder that holds `bytes` as a picture.
-inline std::vector<int> pixels_of(const std::string& bytes, const Options& options = {}) {
+inline std::vector<int> pixels_of(const std::string& bytes, const OptionMap& options = {}) {
   const PictureFolder folder;
   folder.add("train/a/picture.png", bytes);
   return pixels(*open_folder(folder.root(), options).train, 0);

@@ -167,7 +167,7 @@ TEST_CASE("pictures of different sizes need image_size, in either split") {
 TEST_CASE("mean and std normalise; channels = 1 makes grey, with one mean and one std") {
   const PictureFolder folder;
   folder.add("train/c/a.png", png(1, 1, std::string("\xff\x00\x80", 3)));
-  const Options options = {{"mean", "0.5,0.4,0.3"}, {"std", "0.5,0.25,0.2"}};
+  const OptionMap options = {{"mean", "0.5,0.4,0.3"}, {"std", "0.5,0.25,0.2"}};
   CHECK(fetch<int64_t>(*open_folder(folder.root(), options).train, {0}).inputs ==
         std::vector<float>{(1.0f - 0.5f) / 0.5f, (0.0f - 0.4f) / 0.25f, (128 / 255.0f - 0.3f) / 0.2f});
   const Splits grey = open_folder(folder.root(), {{"channels", "1"}});
@@ -180,7 +180,7 @@ TEST_CASE("crop and flip are random for the training split only, new in each epo
   const PictureFolder folder;
   folder.add("train/c/a.png", png(8, 8, slope(192)));
   folder.add("test/c/a.png", png(8, 8, slope(192)));
-  const Options options = {{"random_crop", "2"}, {"random_flip", "true"}};
+  const OptionMap options = {{"random_crop", "2"}, {"random_flip", "true"}};
   const Splits one = open_folder(folder.root(), options, 1);
   const Splits same = open_folder(folder.root(), options, 1);
   const Splits other = open_folder(folder.root(), options, 2);

@@ -10,7 +10,7 @@ using namespace ddprun::testing;
 
 namespace {
 
-const Options grey = {{"channels", "1"}};
+const OptionMap grey = {{"channels", "1"}};
 
 std::string bytes(std::initializer_list<int> values) {
   std::string text;
@@ -44,7 +44,7 @@ TEST_CASE("RGB is read bit for bit, interlaced too, as planes with the rows from
 }
 
 TEST_CASE("grey of 1, 2, 4 and 8 bits is spread to 0..255 and repeated") {
-  const auto spread = [](int depth, const std::string& row, const Options& options) {
+  const auto spread = [](int depth, const std::string& row, const OptionMap& options) {
     return pixels_of(png({.width = 4, .height = 1, .bit_depth = depth, .colour = 0, .rows = row}), options);
   };
   CHECK(spread(1, bytes({0b01100000}), grey) == std::vector<int>{0, 255, 255, 0});

@@ -59,7 +59,7 @@ TEST_CASE("linear has no accuracy, and reports what it learned") {
 TEST_CASE("linear refuses options, classes, and shapes that do not fit") {
   CHECK(error_of([] {
           load_model("linear", {{{"hidden", "3"}}, {1}, 0});
-        }) == "2: model.options.hidden: linear has no options; remove the key");
+        }) == "2: model.options.hidden = \"3\": model \"linear\" has no options; remove the key");
   CHECK(error_of([] {
           load_model("linear", {{}, {1, 28, 28}, 10});
         }) ==

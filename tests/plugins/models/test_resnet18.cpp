@@ -13,9 +13,9 @@ using namespace ddprun::testing;
 
 namespace {
 
-using Options = std::map<std::string, std::string>;
+using OptionMap = std::map<std::string, std::string>;
 
-ModelContext images(int64_t height, int64_t width, Options options = {}, int64_t classes = 10) {
+ModelContext images(int64_t height, int64_t width, OptionMap options = {}, int64_t classes = 10) {
   return {std::move(options), {3, height, width}, classes};
 }
 
@@ -97,7 +97,8 @@ TEST_CASE("resnet18's running statistics change in training and stay in evaluati
 }
 
 TEST_CASE("every parameter of resnet18 gets a gradient, under both stems and memory formats") {
-  for (const Options& options : {Options{}, Options{{"stem", "small"}}, Options{{"memory_format", "channels_last"}}}) {
+  for (const OptionMap& options :
+       {OptionMap{}, OptionMap{{"stem", "small"}}, OptionMap{{"memory_format", "channels_last"}}}) {
     const auto model = load_model("resnet18", images(32, 32, options));
     train_once(*model, torch::randn({4, 3, 32, 32}));
     for (const auto& parameter : model->module().named_parameters()) {
@@ -150,13 +151,15 @@ TEST_CASE("resnet18 refuses samples that are not colour images, and images too s
 TEST_CASE("resnet18's errors name the values of an option, and the options that it has") {
   CHECK(error_of([] {
           load_model("resnet18", images(32, 32, {{"stem", "smal"}}));
-        }) == "2: model.options.stem = \"smal\": expected \"imagenet\" or \"small\"");
+        }) == "2: model.options.stem = \"smal\": expected \"imagenet\" or \"small\" (did you mean \"small\"?)");
   CHECK(error_of([] {
           load_model("resnet18", images(32, 32, {{"memory_format", ""}}));
         }) == "2: model.options.memory_format = \"\": expected \"contiguous\" or \"channels_last\"");
   CHECK(error_of([] {
           load_model("resnet18", images(32, 32, {{"pool", "no"}}));
-        }) == "2: model.options.pool: resnet18 has no such option; it has stem, memory_format");
+        }) ==
+        "2: model.options.pool = \"no\": model \"resnet18\" has no such option; expected \"stem\" or "
+        "\"memory_format\"");
 }
 
 TEST_CASE("resnet18 refuses a batch of images with a shape other than its own") {

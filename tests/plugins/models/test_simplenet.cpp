@@ -73,7 +73,9 @@ TEST_CASE("every parameter of simplenet gets a gradient") {
 TEST_CASE("simplenet's error names an unknown option and the known ones") {
   CHECK(error_of([] {
           load_model("simplenet", mnist({{"hiden", "3"}}));
-        }) == "2: model.options.hiden: simplenet has no such option; it has hidden");
+        }) ==
+        "2: model.options.hiden = \"3\": model \"simplenet\" has no such option; expected \"hidden\" (did you mean "
+        "\"hidden\"?)");
 }
 
 TEST_CASE("simplenet refuses a width that is not a whole number in its range") {

@@ -25,11 +25,15 @@ class Evens : public ddprun::Dataset {
   std::vector<std::string> classes_{"odd", "even"};
 };
 
+constexpr ddprun_option_spec kOptions[] = {
+    ddprun::integer_option("samples", "10", "1", "1000", "of the training split"),
+};
+
 ddprun::Splits open(const ddprun::DatasetContext& context) {
-  const ddprun::DatasetOptions options("evens", context, {"samples"});
-  return {std::make_unique<Evens>(options.integer("samples", 10, 1, 1000)), nullptr};
+  const ddprun::DatasetOptions options("evens", context, kOptions);
+  return {std::make_unique<Evens>(options.integer("samples")), nullptr};
 }
 
 }  // namespace
 
-DDPRUN_DATASET_PLUGIN(open, "evens", "1.0", "numbers, and whether they are even");
+DDPRUN_DATASET_PLUGIN(open, "evens", "1.0", "numbers, and whether they are even", kOptions);

@@ -6,7 +6,6 @@
 class Lone : public ddprun::CommBackend {
  public:
   explicit Lone(const ddprun::Host& host) : CommBackend(host) {
-    host.refuse_options_beyond({});
     if (host.size() != 1) {
       throw ddprun::CommError(ddprun::CommStatus::unsupported, "lone: launch.nproc: serves one rank only; set it to 1");
     }

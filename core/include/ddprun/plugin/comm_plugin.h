@@ -11,14 +11,16 @@
  *   - "At once" means within one second on a machine that is not overloaded, whatever the deadline is.
  *   - A plugin changes nothing that belongs to the process: rounding mode, locale, working folder, umask, signal
  *     handlers. It leaves no file behind; temporary ones are in $TMPDIR.
- *   - The host has checked what it passes: every collective follows the rules of ddprun_collective, has a dtype, op,
- *     algorithm and memory that the plugin declares, and buffers that do not overlap. The plugin need not check again.
+ *   - The host has checked what it passes: options are as declared, and a collective follows the rules of
+ *     ddprun_collective, with a dtype, op, algorithm and memory that the plugin declares. Do not check them again.
  * docs/plugin-abi.md says what may change later, and how. tests/plugin/test_layout.cpp fixes the layout.
  */
 #ifndef DDPRUN_COMM_PLUGIN_H
 #define DDPRUN_COMM_PLUGIN_H
 
 #include <stdint.h>
+
+#include "ddprun/plugin/option_spec.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -210,6 +212,11 @@ typedef struct ddprun_comm_plugin {
    * order. free is local, and destroy frees what is left. */
   ddprun_status (*alloc)(ddprun_comm*, uint64_t bytes, void** out);
   void (*free)(ddprun_comm*, void* memory);
+  /* (optional) Every option that the plugin takes; see option_spec.h. Null: not declared, and the plugin itself refuses
+   * the options that it does not know. Not null with a count of 0: it takes none. */
+  const ddprun_option_spec* options;
+  uint32_t option_count;
+  uint32_t reserved_too;
 } ddprun_comm_plugin;
 
 #ifdef __cplusplus

@@ -19,7 +19,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,6 +29,7 @@
 
 #include "ddprun/comm_backend.hpp"
 #include "ddprun/plugin/comm_plugin.h"
+#include "ddprun/plugin/options.hpp"
 
 namespace ddprun {
 
@@ -37,8 +37,10 @@ namespace ddprun {
 // lives.
 class Host {
  public:
-  // name, capabilities: what the plugin declares; a CommBackend made from this host has them.
-  explicit Host(const ddprun_comm_host& host, std::string name = {}, Capabilities capabilities = {});
+  // name, capabilities, options: what the plugin declares; a CommBackend made from this host has the first two. Throws
+  // CommStatus::invalid for an option that is not declared, or has another value.
+  explicit Host(const ddprun_comm_host& host, std::string name = {}, Capabilities capabilities = {},
+                OptionSpecs options = kNoOptions);
 
   const std::string& name() const noexcept { return name_; }
   const Capabilities& capabilities() const noexcept { return capabilities_; }
@@ -54,11 +56,8 @@ class Host {
   // or if the address is not known.
   const std::string& address() const noexcept { return address_; }
 
-  // The value of a `comm.options` entry, or `otherwise`.
-  std::string option(std::string_view key, std::string_view otherwise) const;
-  // Throws CommStatus::invalid for the first option that is not in `known`; the line names the nearest known ones.
-  // A backend calls it once, before anything else, so that a misspelt option is never ignored.
-  void refuse_options_beyond(std::initializer_list<std::string_view> known) const;
+  // `comm.options`, as CommPluginInfo::options declares them.
+  const Options& options() const noexcept { return options_; }
 
   // Writes one line to the run's log; level is DDPRUN_LOG_... Any thread.
   void log(int32_t level, const std::string& message) const noexcept;
@@ -81,7 +80,7 @@ class Host {
   std::chrono::milliseconds deadline_;
   std::string algorithm_;
   std::string address_;
-  std::vector<std::pair<std::string, std::string>> options_;
+  Options options_;
   void* context_;
   const int32_t* abort_flag_;
   void (*log_)(void*, int32_t, const char*);
@@ -95,6 +94,7 @@ struct CommPluginInfo {
   const char* library;    // the library underneath with its version, or ""
   uint64_t capabilities;  // DDPRUN_CAP_...
   std::span<const ddprun_comm_algorithm> algorithms;
+  OptionSpecs options = kNoOptions;  // every entry of comm.options that it takes
 };
 
 // Masks for algorithm(): bits(DType::float32, DType::float64), kAllDtypes, kAllOps.

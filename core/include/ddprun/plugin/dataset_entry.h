@@ -11,6 +11,8 @@
 
 #include <stdint.h>
 
+#include "ddprun/plugin/option_spec.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -91,6 +93,11 @@ typedef struct ddprun_dataset_plugin {
                    void* targets, ddprun_dataset_error* error);
   /* Each split is closed once, in any order. */
   void (*close)(ddprun_dataset* split);
+  /* (optional) Every option that the plugin takes; see option_spec.h. Null: not declared, and the plugin itself refuses
+   * the options that it does not know. Not null with a count of 0: it takes none. */
+  const ddprun_option_spec* options;
+  uint32_t option_count;
+  uint32_t reserved;
 } ddprun_dataset_plugin;
 
 #ifdef __cplusplus

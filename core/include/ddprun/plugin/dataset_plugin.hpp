@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ddprun/plugin/dataset_entry.h"
+#include "ddprun/plugin/options.hpp"
 
 namespace ddprun {
 
@@ -60,7 +61,7 @@ struct Splits {
 // What a data set is opened with.
 struct DatasetContext {
   std::string root;                            // data.root, relative to the current folder; "": not given
-  std::map<std::string, std::string> options;  // data.options, as text
+  std::map<std::string, std::string> options;  // data.options, as text; DatasetOptions reads them
   uint64_t seed = 0;                           // experiment.seed: of all that is random
 };
 
@@ -88,7 +89,8 @@ inline void check_indices(std::span<const int64_t> indices, int64_t size) {
 #include "ddprun/plugin/detail/dataset_table.hpp"  // IWYU pragma: export
 
 // Defines the plugin's one exported symbol. `open` is a function Splits(const ddprun::DatasetContext&) that throws
-// InvalidDataset; name, version and summary are string literals.
-#define DDPRUN_DATASET_PLUGIN(open, plugin_name, plugin_version, plugin_summary)                           \
+// InvalidDataset; name, version and summary are string literals. The last argument is an array of ddprun_option_spec,
+// for a data set that takes options (options.hpp).
+#define DDPRUN_DATASET_PLUGIN(open, plugin_name, plugin_version, plugin_summary, ...)                      \
   extern "C" __attribute__((visibility("default"))) const ddprun_dataset_plugin ddprun_dataset_plugin_v1 = \
-      ::ddprun::detail::dataset_table<&open>(plugin_name, plugin_version, plugin_summary)
+      ::ddprun::detail::dataset_table<&open>(plugin_name, plugin_version, plugin_summary __VA_OPT__(, ) __VA_ARGS__)

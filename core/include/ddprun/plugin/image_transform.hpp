@@ -1,5 +1,5 @@
-// ddprun/plugin/image_transform.hpp: from 8-bit pictures to samples, float32 [channels, rows, columns], as torchvision makes
-// them: resize, random crop and flip, ToTensor, Normalize. Header-only, torch-free.
+// ddprun/plugin/image_transform.hpp: from 8-bit pictures to samples, float32 [channels, rows, columns], as torchvision
+// makes them: resize, random crop and flip, ToTensor, Normalize. Header-only, torch-free.
 #pragma once
 
 #include <algorithm>
@@ -42,15 +42,29 @@ struct ImageOptions {
   std::vector<double> deviation = {1};  // likewise; not 0
 };
 
-// The keys that read_image_options reads, for DatasetOptions' list of known ones.
-inline const std::vector<std::string>& image_option_names() {
-  static const std::vector<std::string> names = {"image_size", "resize", "random_crop", "random_flip", "mean", "std"};
-  return names;
+// The options that read_image_options reads, with the defaults of mean and std.
+constexpr std::array<ddprun_option_spec, 6> image_options(const char* mean = "0", const char* deviation = "1") {
+  return {
+      integer_option("image_size", "0", "0", "8192", "rows and columns of a sample; 0: as the picture is"),
+      choice_option("resize", "image", "image|tensor",
+                    "as torchvision resizes a PIL image (antialiased), or a tensor (not antialiased)"),
+      integer_option("random_crop", "0", "0", "1024", "zeros around a training picture before a random crop"),
+      flag_option("random_flip", "false", "mirror half of the training pictures"),
+      list_of(real_option("mean", mean, "-1e6", "1e6", "subtracted; one for all channels, or one per channel")),
+      list_of(real_option("std", deviation, "1e-6", "1e6", "divided by; one for all channels, or one per channel"))};
 }
 
-// image_size (0 to 8192), resize ("image" or "tensor"), random_crop (the padding, 0 to 1024), random_flip (true or
-// false), mean and std (one number, or one per channel with commas between them). Throws InvalidDataset.
-ImageOptions read_image_options(const DatasetOptions& options, const ImageOptions& defaults, int64_t channels);
+// Two lists of options, as one.
+template <std::size_t a, std::size_t b>
+constexpr std::array<ddprun_option_spec, a + b> joined(const std::array<ddprun_option_spec, a>& first,
+                                                       const std::array<ddprun_option_spec, b>& second) {
+  std::array<ddprun_option_spec, a + b> all{};
+  std::copy(second.begin(), second.end(), std::copy(first.begin(), first.end(), all.begin()));
+  return all;
+}
+
+// Reads image_options(). Throws InvalidDataset for as many means or deviations as there are neither 1 nor channels.
+ImageOptions read_image_options(const DatasetOptions& options, int64_t channels);
 
 // Makes samples. A crop is padded with zeros before the values are normalised, as RandomCrop(size, padding) does it to
 // a picture. All functions are const and may be called from many threads at once.
@@ -90,24 +104,21 @@ class ImageTransform {
   uint64_t seed_;
 };
 
-inline ImageOptions read_image_options(const DatasetOptions& options, const ImageOptions& defaults, int64_t channels) {
-  constexpr double largest = 1e6;
-  const auto per_channel = [&](const char* key, const std::vector<double>& fallback, double low) {
-    std::vector<double> values = options.numbers(key, fallback, low, largest);
+inline ImageOptions read_image_options(const DatasetOptions& options, int64_t channels) {
+  const auto per_channel = [&](const char* key) {
+    std::vector<double> values = options.reals(key);
     if (values.size() == 1 || static_cast<int64_t>(values.size()) == channels) return values;
     DatasetOptions::refuse(
         key, std::to_string(values.size()) + " numbers for pictures of " + std::to_string(channels) +
                  (channels == 1 ? " channel: expected 1" : " channels: expected 1, or " + std::to_string(channels)));
   };
   ImageOptions image;
-  image.size = options.integer("image_size", defaults.size, 0, 8192);
-  const std::string kind =
-      options.choice("resize", defaults.resize == Resize::image ? "image" : "tensor", {"image", "tensor"});
-  image.resize = kind == "image" ? Resize::image : Resize::tensor;
-  image.crop_padding = options.integer("random_crop", defaults.crop_padding, 0, 1024);
-  image.flip = options.flag("random_flip", defaults.flip);
-  image.mean = per_channel("mean", defaults.mean, -largest);
-  image.deviation = per_channel("std", defaults.deviation, 1 / largest);
+  image.size = options.integer("image_size");
+  image.resize = options.text("resize") == "image" ? Resize::image : Resize::tensor;
+  image.crop_padding = options.integer("random_crop");
+  image.flip = options.flag("random_flip");
+  image.mean = per_channel("mean");
+  image.deviation = per_channel("std");
   return image;
 }
 

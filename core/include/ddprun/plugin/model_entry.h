@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include "ddprun/plugin/option_spec.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -28,6 +30,11 @@ typedef struct ddprun_model_plugin {
    * error. */
   void* (*create)(const void* context, char* error, uint64_t error_size);
   void (*destroy)(void* model);
+  /* (optional) Every option that the plugin takes; see option_spec.h. Null: not declared, and the plugin itself refuses
+   * the options that it does not know. Not null with a count of 0: it takes none. */
+  const ddprun_option_spec* options;
+  uint32_t option_count;
+  uint32_t reserved_too;
 } ddprun_model_plugin;
 
 #ifdef __cplusplus

@@ -8,15 +8,23 @@
 #include <cstring>
 #include <exception>
 #include <map>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ddprun/plugin/model_entry.h"
+#include "ddprun/plugin/options.hpp"
 
 namespace ddprun {
 
-// What a model is made from. Options are `model.options` as text; a model refuses keys that it does not know.
+// What a model is made from. Options are `model.options` as text; ModelOptions reads them.
 struct ModelContext {
+  ModelContext() = default;
+  ModelContext(std::map<std::string, std::string> options, std::vector<int64_t> input_shape, int64_t classes)
+      : options(std::move(options)), input_shape(std::move(input_shape)), classes(classes) {}
+
+  uint64_t struct_size = sizeof(ModelContext);  // set by the host; later fields are added at the end
   std::map<std::string, std::string> options;
   std::vector<int64_t> input_shape;  // of one sample, from the data set: {1, 28, 28}
   int64_t classes = 0;               // of the data set; 0 for regression
@@ -46,7 +54,9 @@ void* create_model(const void* context, char* error, uint64_t error_size) {
   const char* what = "unknown exception";
   std::string text;
   try {
-    return static_cast<Model*>(new T(*static_cast<const ModelContext*>(context)));
+    const auto& given = *static_cast<const ModelContext*>(context);
+    if (given.struct_size < sizeof(ModelContext)) throw std::runtime_error("built for a newer ddprun than this one");
+    return static_cast<Model*>(new T(given));
   } catch (const c10::Error& caught) {
     text = caught.what_without_backtrace();
     what = text.c_str();
@@ -67,18 +77,27 @@ inline void destroy_model(void* model) {
   delete static_cast<Model*>(model);
 }
 
+template <class T>
+constexpr ddprun_model_plugin model_table(const char* name, const char* version, OptionSpecs options = kNoOptions) {
+  return {sizeof(ddprun_model_plugin),
+          DDPRUN_MODEL_ABI,
+          name,
+          version,
+          TORCH_VERSION,
+          _GLIBCXX_USE_CXX11_ABI,
+          0,
+          &create_model<T>,
+          &destroy_model,
+          options.data(),
+          static_cast<uint32_t>(options.size()),
+          0};
+}
+
 }  // namespace sdk
 }  // namespace ddprun
 
-// Defines the plugin's one exported symbol. T derives from ddprun::Model and is made from a const ModelContext&.
-#define DDPRUN_MODEL_PLUGIN(T, plugin_name, plugin_version)                            \
-  extern "C" __attribute__((visibility("default")))                                    \
-  const ddprun_model_plugin ddprun_model_plugin_v1 = {sizeof(ddprun_model_plugin),     \
-                                                      DDPRUN_MODEL_ABI,                \
-                                                      plugin_name,                     \
-                                                      plugin_version,                  \
-                                                      TORCH_VERSION,                   \
-                                                      _GLIBCXX_USE_CXX11_ABI,          \
-                                                      0,                               \
-                                                      &::ddprun::sdk::create_model<T>, \
-                                                      &::ddprun::sdk::destroy_model}
+// Defines the plugin's one exported symbol. T derives from ddprun::Model and is made from a const ModelContext&. The
+// last argument is an array of ddprun_option_spec, for a model that takes options (options.hpp).
+#define DDPRUN_MODEL_PLUGIN(T, plugin_name, plugin_version, ...)                                       \
+  extern "C" __attribute__((visibility("default"))) const ddprun_model_plugin ddprun_model_plugin_v1 = \
+      ::ddprun::sdk::model_table<T>(plugin_name, plugin_version __VA_OPT__(, ) __VA_ARGS__)

@@ -65,6 +65,10 @@ class Tuning {
 // The text of a table; `origin` becomes its first comment.
 inline std::string to_text(const std::vector<TuningRow>& rows, const std::string& origin);
 
+// What such a backend declares.
+inline constexpr ddprun_option_spec kTuningOption = text_option(
+    "tuning", nullptr, "the file by which auto chooses, written by ddprun bench --tune; the plugin has one of its own");
+
 // For a backend's constructor (collective): the table of comm.options.tuning where that is given, else `stock`. Throws
 // CommError(CommStatus::invalid) for a file that cannot be read, is no such table, names an algorithm that is not among
 // `algorithms`, or differs between the ranks.
@@ -161,7 +165,7 @@ inline std::string to_text(const std::vector<TuningRow>& rows, const std::string
 
 inline Tuning tuning_of(const Host& host, std::string_view backend, std::span<const ddprun_comm_algorithm> algorithms,
                         std::string_view stock) {
-  const std::string path = host.option("tuning", "");
+  const std::string path = host.options().text("tuning");
   if (path.empty()) return Tuning::parse(stock, backend, algorithms);
   const auto refuse = [&](const std::string& why) -> void {
     throw CommError(CommStatus::invalid, "comm.options.tuning = \"" + path + "\": " + why);

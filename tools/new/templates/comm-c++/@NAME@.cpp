@@ -53,7 +53,6 @@ void combine(T* a, const T* b, std::size_t count, Op op) {
 class Backend final : public ddprun::CommBackend {
  public:
   explicit Backend(const ddprun::Host& host) : CommBackend(host), host_(host), peers_(host.size(), -1) {
-    host.refuse_options_beyond({});  // name your options here; host.option() reads one
     try {
       connect_all();
     } catch (...) {
@@ -271,6 +270,7 @@ class Backend final : public ddprun::CommBackend {
 
 constexpr ddprun_comm_algorithm kAlgorithms[] = {ddprun::algorithm(
     "direct", ddprun::bits(DType::float32, DType::float64, DType::int32, DType::int64), ddprun::kAllOps)};
+// Declare your entries of comm.options as the last field; host.options() reads them (ddprun/plugin/options.hpp).
 constexpr ddprun::CommPluginInfo kInfo = {"@NAME@", "0.1.0", "", DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING, kAlgorithms};
 
 }  // namespace

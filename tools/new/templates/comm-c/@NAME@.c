@@ -1,6 +1,5 @@
 /* @NAME@: collectives over TCP, in C11. Each rank has a connection to every other rank and sends its data to all of
- * them
- * ("direct"); an allreduce adds what it has received in the order of the ranks, so all ranks get the same bits.
+ * them ("direct"); an allreduce adds what it has received in the order of the ranks, so all ranks get the same bits.
  * The contract is in ddprun/plugin/comm_plugin.h. Replace the transport by yours. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -317,10 +316,6 @@ static ddprun_status connect_all(ddprun_comm* comm, const ddprun_comm_host* host
 }
 
 static ddprun_status create(const ddprun_comm_host* host, ddprun_comm** out) {
-  if (host->option_count > 0) { /* read your options here, and refuse all others */
-    snprintf(host->error, host->error_size, "@NAME@: comm.options.%s: no such option", host->options[0].key);
-    return DDPRUN_INVALID;
-  }
   ddprun_comm* comm = calloc(1, sizeof *comm);
   if (comm == NULL) return DDPRUN_NO_MEMORY;
   comm->rank = host->rank;
@@ -353,6 +348,10 @@ static const ddprun_comm_algorithm kAlgorithms[] = {{
     .name = "direct",
 }};
 
+/* Declare your entries of comm.options here; ddprun refuses all others, and create finds them in host->options. */
+static const ddprun_option_spec kOptions[1];
+enum { OPTION_COUNT = 0 };
+
 /* The one symbol that the library exports. */
 __attribute__((visibility("default"))) const ddprun_comm_plugin ddprun_comm_plugin_v1 = {
     .struct_size = sizeof(ddprun_comm_plugin),
@@ -372,4 +371,6 @@ __attribute__((visibility("default"))) const ddprun_comm_plugin ddprun_comm_plug
     .wait = wait_request,
     .abort = abort_comm,
     .last_error = last_error,
+    .options = kOptions,
+    .option_count = OPTION_COUNT,
 };

@@ -1,5 +1,5 @@
-// @NAME@: points in the plane; the class of a point says whether it is inside a circle. The options `samples` and
-// `test_samples` are the sizes of the splits. The contract is in ddprun/plugin/dataset_plugin.hpp.
+// @NAME@: points in the plane; the class of a point says whether it is inside a circle.
+// The contract is in ddprun/plugin/dataset_plugin.hpp.
 #include <cmath>
 #include <cstdint>
 #include <random>
@@ -39,14 +39,19 @@ class Points final : public ddprun::Dataset {
   std::vector<std::string> classes_{"outside", "inside"};
 };
 
+constexpr ddprun_option_spec kOptions[] = {
+    ddprun::integer_option("samples", "10000", "1", "1000000000", "samples of the training split"),
+    ddprun::integer_option("test_samples", "1000", "1", "1000000000", "samples of the test split"),
+};
+
 ddprun::Splits open(const ddprun::DatasetContext& context) {
-  const ddprun::DatasetOptions options("@NAME@", context, {"samples", "test_samples"});
-  const auto points = [&](const char* option, int64_t otherwise, uint64_t split) {
-    return std::make_unique<Points>(options.integer(option, otherwise, 1, 1'000'000'000), 2 * context.seed + split);
+  const ddprun::DatasetOptions options("@NAME@", context, kOptions);
+  const auto points = [&](const char* option, uint64_t split) {
+    return std::make_unique<Points>(options.integer(option), 2 * context.seed + split);
   };
-  return {points("samples", 10'000, 0), points("test_samples", 1'000, 1)};
+  return {points("samples", 0), points("test_samples", 1)};
 }
 
 }  // namespace
 
-DDPRUN_DATASET_PLUGIN(open, "@NAME@", "0.1.0", "points, and whether they are inside a circle");
+DDPRUN_DATASET_PLUGIN(open, "@NAME@", "0.1.0", "points, and whether they are inside a circle", kOptions);

@@ -1,4 +1,4 @@
-// @NAME@: a model that classifies: one hidden layer, cross entropy. The option `hidden` is the size of the layer.
+// @NAME@: a model that classifies: one hidden layer, cross entropy.
 // The contract is in ddprun/plugin/model_plugin.hpp; Classifier has the loss and counts the right answers.
 #include <cstdint>
 
@@ -7,6 +7,10 @@
 #include "ddprun/plugin/model_shape.hpp"
 
 namespace {
+
+constexpr ddprun_option_spec kOptions[] = {
+    ddprun::integer_option("hidden", "128", "1", "100000", "width of the hidden layer"),
+};
 
 struct Layers final : torch::nn::Module {
   Layers(int64_t inputs, int64_t hidden, int64_t classes)
@@ -32,7 +36,7 @@ class Network final : public ddprun::Classifier {
 
  private:
   static int64_t hidden_of(const ddprun::ModelContext& context) {
-    return ddprun::ModelOptions(context.options, "@NAME@", {"hidden"}).integer("hidden", 128, 1, 100'000);
+    return ddprun::ModelOptions(context.options, "@NAME@", kOptions).integer("hidden");
   }
 
   ddprun::SampleShape shape_;
@@ -41,4 +45,4 @@ class Network final : public ddprun::Classifier {
 
 }  // namespace
 
-DDPRUN_MODEL_PLUGIN(Network, "@NAME@", "0.1.0");
+DDPRUN_MODEL_PLUGIN(Network, "@NAME@", "0.1.0", kOptions);

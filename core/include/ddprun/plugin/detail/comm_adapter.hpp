@@ -163,7 +163,7 @@ ddprun_status create(const ddprun_comm_host* host, ddprun_comm** out) {
       [&] {
         const auto count = static_cast<uint32_t>(info.algorithms.size());
         auto handle = std::make_unique<Handle>(
-            Host(*host, info.name, capabilities_of(info.capabilities, info.algorithms.data(), count)));
+            Host(*host, info.name, capabilities_of(info.capabilities, info.algorithms.data(), count), info.options));
         handle->backend = make(handle->host);
         *out = reinterpret_cast<ddprun_comm*>(handle.release());
       },
@@ -188,6 +188,8 @@ constexpr ddprun_comm_plugin comm_plugin() {
   table.capabilities = info.capabilities;
   table.algorithms = info.algorithms.data();
   table.algorithm_count = static_cast<uint32_t>(info.algorithms.size());
+  table.options = info.options.data();
+  table.option_count = static_cast<uint32_t>(info.options.size());
   table.create = detail::create<make, info>;
   table.destroy = detail::destroy;
   table.allreduce = detail::collective<&CommBackend::allreduce>;

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
+#include <map>
 
 #include "ddprun/plugin/comm_plugin.hpp"
-#include "ddprun/plugin/words.hpp"
 
 namespace ddprun {
 namespace detail {
@@ -14,12 +13,23 @@ inline bool is_raised(const int32_t* abort_flag) noexcept {
   return abort_flag != nullptr && __atomic_load_n(abort_flag, __ATOMIC_ACQUIRE) != 0;
 }
 
+inline Options options_of(const ddprun_comm_host& host, const std::string& name, OptionSpecs specs) {
+  std::map<std::string, std::string> given;
+  for (uint32_t i = 0; i < host.option_count; ++i) given[host.options[i].key] = host.options[i].value;
+  try {
+    return Options("backend \"" + name + '"', specs, given);
+  } catch (const InvalidOption& error) {
+    throw CommError(CommStatus::invalid,
+                    "comm.options." + error.name() + " = \"" + given[error.name()] + "\": " + error.what());
+  }
+}
+
 }  // namespace detail
 
 inline CommBackend::CommBackend(const Host& host)
     : CommBackend(host.rank(), host.size(), host.name(), host.capabilities()) {}
 
-inline Host::Host(const ddprun_comm_host& host, std::string name, Capabilities capabilities)
+inline Host::Host(const ddprun_comm_host& host, std::string name, Capabilities capabilities, OptionSpecs options)
     : name_(std::move(name)),
       capabilities_(std::move(capabilities)),
       rank_(host.rank),
@@ -29,29 +39,11 @@ inline Host::Host(const ddprun_comm_host& host, std::string name, Capabilities c
       deadline_(host.deadline_ms),
       algorithm_(host.algorithm),
       address_(host.address != nullptr ? host.address : ""),
+      options_(detail::options_of(host, name_, options)),
       context_(host.context),
       abort_flag_(host.abort_flag),
       log_(host.log),
-      allgather_(host.allgather) {
-  for (uint32_t i = 0; i < host.option_count; ++i) options_.emplace_back(host.options[i].key, host.options[i].value);
-}
-
-inline std::string Host::option(std::string_view key, std::string_view otherwise) const {
-  for (const auto& [name, value] : options_) {
-    if (name == key) return value;
-  }
-  return std::string(otherwise);
-}
-
-inline void Host::refuse_options_beyond(std::initializer_list<std::string_view> known) const {
-  for (const auto& [name, value] : options_) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const std::string expected = known.size() == 0
-                                     ? "this backend takes none"
-                                     : expected_one_of(name, std::vector<std::string>(known.begin(), known.end()));
-    throw CommError(CommStatus::invalid, "unknown option comm.options." + name + ": " + expected);
-  }
-}
+      allgather_(host.allgather) {}
 
 inline void Host::log(int32_t level, const std::string& message) const noexcept {
   if (log_ != nullptr) log_(context_, level, message.c_str());

@@ -103,9 +103,20 @@ inline void close_dataset(ddprun_dataset* split) noexcept {
 }
 
 template <Splits (*open)(const DatasetContext&)>
-constexpr ddprun_dataset_plugin dataset_table(const char* name, const char* version, const char* summary) {
-  return {sizeof(ddprun_dataset_plugin), DDPRUN_DATASET_ABI, name,           version,       summary,
-          &open_dataset<open>,           &describe_dataset,  &fetch_samples, &close_dataset};
+constexpr ddprun_dataset_plugin dataset_table(const char* name, const char* version, const char* summary,
+                                              OptionSpecs options = kNoOptions) {
+  return {sizeof(ddprun_dataset_plugin),
+          DDPRUN_DATASET_ABI,
+          name,
+          version,
+          summary,
+          &open_dataset<open>,
+          &describe_dataset,
+          &fetch_samples,
+          &close_dataset,
+          options.data(),
+          static_cast<uint32_t>(options.size()),
+          0};
 }
 
 }  // namespace ddprun::detail
