@@ -1,7 +1,7 @@
 # What `cmake --install` puts into a prefix, and what `find_package(ddprun)` finds there: bin/ddprun, bin/ddprun-<tool>,
 # libexec/ (programs that tools start), lib/libddprun.so, lib/libddprun_cuda_graph.so (if CUDA's headers are
 # available), lib/ddprun/ (the plugins), share/ddprun/ (files that draw reports, templates of plugins),
-# include/ddprun/ (the SDK) and lib/cmake/ddprun/. All paths between them are relative; only Torch's folder is absolute.
+# include/ddprun/ (the SDK), lib/cmake/ddprun/, lib/pkgconfig/ and share/doc/ddprun/. All paths between them are relative; only Torch's folder is absolute.
 # Included last, because it needs all targets.
 include(CMakePackageConfigHelpers)
 set(package lib/cmake/ddprun)
@@ -43,3 +43,10 @@ install(FILES ${PROJECT_BINARY_DIR}/ddprunConfig.cmake ${PROJECT_BINARY_DIR}/ddp
               ${CMAKE_CURRENT_LIST_DIR}/DdprunPlugin.cmake ${CMAKE_CURRENT_LIST_DIR}/DdprunTorch.cmake
               ${CMAKE_CURRENT_LIST_DIR}/DdprunConformance.cmake
         DESTINATION ${package})
+
+configure_file(${CMAKE_CURRENT_LIST_DIR}/ddprun.pc.in ${PROJECT_BINARY_DIR}/ddprun.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/ddprun.pc DESTINATION lib/pkgconfig)
+
+install(CODE "set(source ${PROJECT_SOURCE_DIR})")
+install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/install_pages.cmake)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION share/doc/ddprun)

@@ -62,7 +62,7 @@ static const ddprun_option_spec options[] = {
 };
 
 extern const ddprun_comm_plugin FAKE_ENTRY;
-__attribute__((visibility("default"))) const ddprun_comm_plugin FAKE_ENTRY = {
+DDPRUN_PLUGIN_EXPORT const ddprun_comm_plugin FAKE_ENTRY = {
     .struct_size = FAKE_STRUCT_SIZE,
     .abi = FAKE_ABI,
     .name = FAKE_NAME,

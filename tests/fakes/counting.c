@@ -79,7 +79,7 @@ static void close_split(ddprun_dataset* split) {
 }
 
 extern const ddprun_dataset_plugin FAKE_ENTRY;
-__attribute__((visibility("default"))) const ddprun_dataset_plugin FAKE_ENTRY = {
+DDPRUN_PLUGIN_EXPORT const ddprun_dataset_plugin FAKE_ENTRY = {
     .struct_size = FAKE_STRUCT_SIZE,
     .abi = FAKE_ABI,
     .name = FAKE_NAME,

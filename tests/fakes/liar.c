@@ -86,7 +86,7 @@ static void close_split(ddprun_dataset* split) {
 }
 
 extern const ddprun_dataset_plugin ddprun_dataset_plugin_v1;
-__attribute__((visibility("default"))) const ddprun_dataset_plugin ddprun_dataset_plugin_v1 = {
+DDPRUN_PLUGIN_EXPORT const ddprun_dataset_plugin ddprun_dataset_plugin_v1 = {
     .struct_size = sizeof(ddprun_dataset_plugin),
     .abi = DDPRUN_DATASET_ABI,
     .name = "liar",

@@ -14,7 +14,7 @@ static void destroy(void* model) {
 }
 
 extern const ddprun_model_plugin ddprun_model_plugin_v1;
-__attribute__((visibility("default"))) const ddprun_model_plugin ddprun_model_plugin_v1 = {
+DDPRUN_PLUGIN_EXPORT const ddprun_model_plugin ddprun_model_plugin_v1 = {
     .struct_size = sizeof(ddprun_model_plugin),
     .abi = DDPRUN_MODEL_ABI,
     .name = "other_torch",

@@ -1,12 +1,13 @@
 # For tests that follow the instructions of a document.
 
-# Writes the first block in `language` of `document`, a text, to the file `path`.
+# Writes the block "```language name" of `document`, a text, to the file `path`, which has this name.
 function(extract document language path)
-  string(FIND "${document}" "```${language}\n" begin)
+  cmake_path(GET path FILENAME name)
+  string(FIND "${document}" "```${language} ${name}\n" begin)
   if(begin EQUAL -1)
-    message(FATAL_ERROR "the document has no block of ${language}")
+    message(FATAL_ERROR "the document has no block of ${language} for ${name}")
   endif()
-  string(LENGTH "```${language}\n" fence)
+  string(LENGTH "```${language} ${name}\n" fence)
   math(EXPR begin "${begin} + ${fence}")
   string(SUBSTRING "${document}" ${begin} -1 rest)
   string(FIND "${rest}" "```" end)

@@ -20,6 +20,7 @@
 
 #include <stdint.h>
 
+#include "ddprun/plugin/export.h"
 #include "ddprun/plugin/option_spec.h"
 
 #ifdef __cplusplus

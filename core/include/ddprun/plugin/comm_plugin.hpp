@@ -123,12 +123,8 @@ constexpr ddprun_comm_plugin comm_plugin();
 
 // Defines the one symbol that a communication plugin exports. Once per plugin, at namespace scope; `info` is the name
 // of a constexpr ddprun::CommPluginInfo at namespace scope. `make` is a MakeCommBackend.
-#define DDPRUN_COMM_PLUGIN_OF(make, info)                                                         \
-  extern "C" {                                                                                    \
-  __attribute__((visibility("default"))) extern const ddprun_comm_plugin ddprun_comm_plugin_v1;   \
-  constinit const ddprun_comm_plugin ddprun_comm_plugin_v1 = ::ddprun::comm_plugin<make, info>(); \
-  }                                                                                               \
-  static_assert(true)
+#define DDPRUN_COMM_PLUGIN_OF(make, info) \
+  DDPRUN_PLUGIN_EXPORT constinit const ddprun_comm_plugin ddprun_comm_plugin_v1 = ::ddprun::comm_plugin<make, info>()
 
 // The same for a class that is made from a const ddprun::Host&.
 #define DDPRUN_COMM_PLUGIN(Class, info) DDPRUN_COMM_PLUGIN_OF(::ddprun::make_comm_backend<Class>, info)

@@ -91,6 +91,6 @@ inline void check_indices(std::span<const int64_t> indices, int64_t size) {
 // Defines the plugin's one exported symbol. `open` is a function Splits(const ddprun::DatasetContext&) that throws
 // InvalidDataset; name, version and summary are string literals. The last argument is an array of ddprun_option_spec,
 // for a data set that takes options (options.hpp).
-#define DDPRUN_DATASET_PLUGIN(open, plugin_name, plugin_version, plugin_summary, ...)                      \
-  extern "C" __attribute__((visibility("default"))) const ddprun_dataset_plugin ddprun_dataset_plugin_v1 = \
+#define DDPRUN_DATASET_PLUGIN(open, plugin_name, plugin_version, plugin_summary, ...) \
+  DDPRUN_PLUGIN_EXPORT const ddprun_dataset_plugin ddprun_dataset_plugin_v1 =         \
       ::ddprun::detail::dataset_table<&open>(plugin_name, plugin_version, plugin_summary __VA_OPT__(, ) __VA_ARGS__)

@@ -98,6 +98,6 @@ constexpr ddprun_model_plugin model_table(const char* name, const char* version,
 
 // Defines the plugin's one exported symbol. T derives from ddprun::Model and is made from a const ModelContext&. The
 // last argument is an array of ddprun_option_spec, for a model that takes options (options.hpp).
-#define DDPRUN_MODEL_PLUGIN(T, plugin_name, plugin_version, ...)                                       \
-  extern "C" __attribute__((visibility("default"))) const ddprun_model_plugin ddprun_model_plugin_v1 = \
+#define DDPRUN_MODEL_PLUGIN(T, plugin_name, plugin_version, ...)          \
+  DDPRUN_PLUGIN_EXPORT const ddprun_model_plugin ddprun_model_plugin_v1 = \
       ::ddprun::sdk::model_table<T>(plugin_name, plugin_version __VA_OPT__(, ) __VA_ARGS__)

@@ -353,7 +353,7 @@ static const ddprun_option_spec kOptions[1];
 enum { OPTION_COUNT = 0 };
 
 /* The one symbol that the library exports. */
-__attribute__((visibility("default"))) const ddprun_comm_plugin ddprun_comm_plugin_v1 = {
+DDPRUN_PLUGIN_EXPORT const ddprun_comm_plugin ddprun_comm_plugin_v1 = {
     .struct_size = sizeof(ddprun_comm_plugin),
     .abi = DDPRUN_COMM_ABI,
     .name = "@NAME@",

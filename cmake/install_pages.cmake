@@ -1,0 +1,18 @@
+# Installs the pages that a user reads, and their pictures, from `source`, the source tree. Their links lead to installed
+# files; a link to another file of the source tree becomes plain text.
+set(folder $ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share/doc/ddprun)
+set(developers "architecture|decisions")
+file(GLOB pictures ${source}/docs/*.png)
+file(INSTALL ${pictures} DESTINATION ${folder})
+file(GLOB pages ${source}/docs/*.md ${source}/README.md ${source}/CHANGELOG.md)
+list(FILTER pages EXCLUDE REGEX "/(${developers})\\.md$")
+foreach(page IN LISTS pages)
+  file(READ ${page} text)
+  string(REPLACE "](docs/" "](" text "${text}")
+  string(REPLACE "](../core/include/" "](../../../include/" text "${text}")
+  string(REPLACE "](../examples/" "](examples/" text "${text}")
+  string(REGEX REPLACE "\\[([^]]*)\\]\\((CONTRIBUTING|configs/|${developers}|\\.\\./(bench|core|plugins|tests|tools))[^)]*\\)"
+                       "\\1" text "${text}")
+  cmake_path(GET page FILENAME name)
+  file(WRITE ${folder}/${name} "${text}")
+endforeach()
