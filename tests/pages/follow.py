@@ -5,6 +5,7 @@ It installs the build into ~/.local of an empty home, by way of another prefix, 
 - ```sh: runs the commands as they are written, in one shell;
 - ```LANGUAGE FILE: writes the file, or, if it exists, checks that it has these lines;
 - other blocks only show something.
+A warning of the compiler is a failure, too.
 It checks first that the links of all installed pages lead to installed files.
 """
 
@@ -78,9 +79,10 @@ def main():
         environment = {key: value for key, value in os.environ.items() if key not in unset}
         environment |= {"HOME": str(home), "CMAKE_GENERATOR": "Ninja"}
         commands = script(pages / name)
-        done = subprocess.run(["timeout", str(LIMIT), "bash", "-c", commands], cwd=home, env=environment,
-                              stdin=subprocess.DEVNULL, check=False)
-        sys.exit(done.returncode)
+        done = subprocess.run(["timeout", str(LIMIT), "bash", "-c", commands], cwd=home, env=environment, text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        print(done.stdout)
+        sys.exit(done.returncode or int("warning:" in done.stdout))
 
 
 if __name__ == "__main__":
