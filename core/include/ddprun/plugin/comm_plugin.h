@@ -12,7 +12,8 @@
  *   - A plugin changes nothing that belongs to the process: rounding mode, locale, working folder, umask, signal
  *     handlers. It leaves no file behind; temporary ones are in $TMPDIR.
  *   - The host has checked what it passes: options are as declared, and a collective follows the rules of
- *     ddprun_collective, with a dtype, op, algorithm and memory that the plugin declares. Do not check them again.
+ *     ddprun_collective; a reduction has a dtype, op and memory that the plugin declares. Do not check them again.
+ *     broadcast and allgather take every dtype.
  * docs/plugin-abi.md says what may change later, and how. tests/plugin/test_layout.cpp fixes the layout.
  */
 #ifndef DDPRUN_COMM_PLUGIN_H
@@ -164,7 +165,7 @@ typedef struct ddprun_comm_execution {
 typedef struct ddprun_comm ddprun_comm;       /* the plugin's communicator */
 typedef struct ddprun_request ddprun_request; /* the plugin's request */
 
-/* Threads: one thread at a time calls into a communicator, abort excepted. Two communicators are independent. */
+/* Threads: one thread at a time calls into a communicator. Only abort and free may come from any thread, at any time. Two communicators are independent. */
 typedef ddprun_status (*ddprun_collective_fn)(ddprun_comm*, const ddprun_collective*, ddprun_request**);
 
 typedef struct ddprun_comm_plugin {
@@ -210,7 +211,7 @@ typedef struct ddprun_comm_plugin {
   ddprun_status (*async_error)(ddprun_comm*);
   /* (optional; both set with DDPRUN_CAP_ALLOC) Memory that this backend moves fastest; page-aligned. It is host memory,
    * or CUDA memory where the backend takes no other. Collective: all ranks call alloc with the same size in the same
-   * order. free is local, and destroy frees what is left. */
+   * order. free is local, may come from any thread, and destroy frees what is left. */
   ddprun_status (*alloc)(ddprun_comm*, uint64_t bytes, void** out);
   void (*free)(ddprun_comm*, void* memory);
   /* (optional) Every option that the plugin takes; see option_spec.h. Null: not declared, and the plugin itself refuses

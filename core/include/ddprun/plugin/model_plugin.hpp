@@ -37,7 +37,7 @@ class Model {
   virtual ~Model() = default;
   // Owns parameters and buffers, named as PyTorch's state_dict names them.
   virtual torch::nn::Module& module() = 0;
-  // input: [batch, input_shape...]; returns the output that loss and metric take.
+  // input: [batch, input_shape...]; returns the output that loss and correct take.
   virtual torch::Tensor forward(const torch::Tensor& input) = 0;
   // Mean over the batch, a scalar with gradient. target: [batch, target_shape...].
   virtual torch::Tensor loss(const torch::Tensor& output, const torch::Tensor& target) = 0;
