@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # new_test.sh BUILD: installs the build, moves the prefix, and does with each kind of `ddprun new` what its README says:
-# configure, build, and run CTest, which tests conformance and trains.
+# configure, build, run CTest, which tests conformance and trains, and install for the user.
 set -euo pipefail
 build=$1
 box=$(mktemp -d "${TMPDIR:-/tmp}/ddprun-new-XXXXXX")
 trap 'rm -rf "$box"' EXIT
 fail() { echo "FAILED: $*"; exit 1; }
 unset DDPRUN_PLUGIN_PATH LD_LIBRARY_PATH CMAKE_PREFIX_PATH
+export XDG_DATA_HOME=$box/data  # the user's own plugins
 
 cmake --install "$build" --prefix "$box/first" >"$box/install.log"
 prefix=$box/moved
@@ -39,6 +40,10 @@ project() {
   (cd "$name" && cmake --preset "$preset" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" &&
     cmake --build --preset "$preset" && ctest --preset "$preset" --no-tests=error) >>"$name.log" 2>&1 ||
     fail "$name: $(<"$name.log")"
+  if [[ $preset == release ]]; then
+    (cd "$name" && cmake --install build/release --component user && "$ddprun" validate config.toml) >>"$name.log" 2>&1 ||
+      fail "$name, installed for the user: $(<"$name.log")"
+  fi
   ! grep -n 'warning:' "$name.log" || fail "$name: a warning of the compiler"
   echo "ok: $name, $(grep 'tests passed' "$name.log")"
 }
