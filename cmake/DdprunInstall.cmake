@@ -1,7 +1,8 @@
 # What `cmake --install` puts into a prefix, and what `find_package(ddprun)` finds there: bin/ddprun, bin/ddprun-<tool>,
 # libexec/ (programs that tools start), lib/libddprun.so, lib/libddprun_cuda_graph.so (if CUDA's headers are
-# available), lib/ddprun/ (the plugins), share/ddprun/ (files that draw reports, templates of plugins),
-# include/ddprun/ (the SDK), lib/cmake/ddprun/, lib/pkgconfig/ and share/doc/ddprun/. All paths between them are relative; only Torch's folder is absolute.
+# available), lib/ddprun/v1/ (the plugins), share/ddprun/ (files that draw reports, templates of plugins),
+# include/ddprun/ (the SDK), lib/cmake/ddprun/, lib/pkgconfig/ and share/doc/ddprun/. All paths between them are
+# relative; only Torch's folder is absolute.
 # Included last, because it needs all targets.
 include(CMakePackageConfigHelpers)
 set(package lib/cmake/ddprun)

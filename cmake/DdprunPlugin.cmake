@@ -1,7 +1,8 @@
 # ddprun_add_plugin(comm|model|dataset <name> SOURCES ... [PRIVATE libraries])
 # A plugin: libddprun_<kind>_<name>.so, which exports only its entry; target ddprun_<kind>_<name>. ddprun's own build
-# puts it into the plugins folder. `cmake --install` puts it into <prefix>/lib/ddprun, also in other projects. It is
-# optimised, unless CMAKE_BUILD_TYPE or the flags say otherwise.
+# puts it into the plugins folder. `cmake --install` puts it into <prefix>/lib/ddprun/v1, also in other projects; there,
+# `cmake --install <build folder> --component user` puts it into the user's own folder instead. It is optimised, unless
+# CMAKE_BUILD_TYPE or the flags say otherwise.
 include_guard()
 
 # A plugin that is not installed, for tests: ddprun_add_plugin_library(comm|model|dataset <name> SOURCES ...
@@ -41,4 +42,7 @@ function(ddprun_add_plugin kind name)
   set(target ddprun_${kind}_${name})
   set_property(GLOBAL APPEND PROPERTY DDPRUN_PLUGINS ${target})
   install(TARGETS ${target} LIBRARY DESTINATION ${DDPRUN_PLUGIN_INSTALL})
+  if(DDPRUN_PLUGIN_USER)
+    install(TARGETS ${target} LIBRARY DESTINATION ${DDPRUN_PLUGIN_USER} COMPONENT user EXCLUDE_FROM_ALL)
+  endif()
 endfunction()

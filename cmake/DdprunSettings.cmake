@@ -12,8 +12,13 @@ endif()
 include(GNUInstallDirs)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
-set(DDPRUN_PLUGIN_OUTPUT ${CMAKE_BINARY_DIR}/lib/ddprun)              # plugins of the build,
-set(DDPRUN_PLUGIN_INSTALL lib/ddprun)   # and of the prefix
+# The plugins of the prefix, in a folder with the version of their ABI, and those of the build.
+set(ddprun_header ${PROJECT_SOURCE_DIR}/core/include/ddprun/plugin/comm_plugin.h)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ddprun_header})
+file(STRINGS ${ddprun_header} DDPRUN_PLUGIN_FOLDER REGEX "^#define DDPRUN_PLUGIN_FOLDER ")
+string(REGEX REPLACE ".*\"(.+)\".*" "\\1" DDPRUN_PLUGIN_FOLDER "${DDPRUN_PLUGIN_FOLDER}")
+set(DDPRUN_PLUGIN_INSTALL lib/ddprun/${DDPRUN_PLUGIN_FOLDER})
+set(DDPRUN_PLUGIN_OUTPUT ${CMAKE_BINARY_DIR}/${DDPRUN_PLUGIN_INSTALL})
 
 add_library(ddprun_flags INTERFACE)
 # No other library replaces a function of libddprun, so calls within it need no indirection.

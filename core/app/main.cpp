@@ -72,11 +72,11 @@ ExitCode help(const CLI::App& cli, const std::string& name) {
 
 // Declares the command line and records which command it selects.
 void declare(CLI::App& cli, Arguments& arguments, std::string& topic, Command& command) {
-  cli.footer([] { return "Tools:\n" + describe_tools() + "\n" + kExitCodes; });
   cli.require_subcommand(0, 1);
   auto* config = cli.add_option("--config", arguments.config, "The experiment to run")->type_name("FILE");
   console::add_overrides(cli, arguments.overrides);
   console::add_plugin_path(cli, arguments.plugin_paths);
+  cli.footer([] { return "Tools:\n" + describe_tools() + "\n" + console::kAboutPlugins + "\n" + kExitCodes; });
   console::add_node_options(cli, arguments.nodes);
   auto* quiet = cli.add_flag("-q,--quiet", arguments.quiet, "Print errors and the results alone");
   cli.add_flag("-v,--verbose", arguments.verbose, "Print details too")->excludes(quiet);

@@ -29,9 +29,10 @@ std::string describe(const Capabilities& capabilities) {
   return text;
 }
 
-// The table row of a plugin, or of a file that was rejected.
+// The table row of a plugin, or of a file that is hidden by another or was rejected.
 std::vector<std::string> row(const plugin::Listed& listed) {
   const std::string kind = plugin::name_of(listed.kind);
+  if (!listed.hidden_by.empty()) return {kind, listed.name, "-", "-", "hidden by " + listed.hidden_by, listed.path};
   if (const auto* refusal = std::get_if<std::string>(&listed.content)) {
     return {kind, listed.name, "-", "-", "refused: " + *refusal, listed.path};
   }
@@ -56,7 +57,7 @@ const char* options_key(plugin::Kind kind) {
   return "";
 }
 
-// What the plugin declares about its options; empty for a refused one.
+// What the plugin declares about its options; empty for a refused or hidden one.
 std::string describe_options(const plugin::Listed& listed) {
   if (std::holds_alternative<std::string>(listed.content)) return "";
   const auto options = std::visit(
@@ -83,10 +84,10 @@ ExitCode plugins(const Arguments& arguments) {
   console::Table table({{"kind"}, {"name"}, {"version"}, {"library"}, {"about"}, {"path"}});
   auto all = data::list_plugins(registry);
   for (const ddprun_dataset_plugin& dataset : data::builtin_datasets()) {
-    all.push_back({plugin::Kind::dataset, dataset.name, "built in", &dataset});
+    all.push_back({plugin::Kind::dataset, dataset.name, "built in", "", &dataset});
   }
   for (const plugin::Listed& listed : all) table.row(row(listed));
-  std::fputs(table.text().c_str(), stdout);
+  std::fputs((table.text() + "\nlooked in " + registry.places() + "\n").c_str(), stdout);
   for (const plugin::Listed& listed : all) {
     if (arguments.verbose) std::fputs(describe_options(listed).c_str(), stdout);
   }

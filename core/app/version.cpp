@@ -10,6 +10,7 @@ namespace ddprun::app {
 ExitCode version(const Arguments& arguments) {
   std::printf("ddprun %s\ntorch %s\ncompiler GCC %s\n", ddprun::version(), run::torch_version().c_str(), __VERSION__);
   for (const plugin::Listed& listed : data::list_plugins(plugin::Registry::standard(arguments.plugin_paths))) {
+    if (!listed.hidden_by.empty()) continue;
     if (const auto* comm = std::get_if<const ddprun_comm_plugin*>(&listed.content)) {
       std::printf("plugin comm %s %s (%s)\n", (*comm)->name, (*comm)->version, (*comm)->library);
     } else if (const auto* model = std::get_if<const ddprun_model_plugin*>(&listed.content)) {

@@ -14,6 +14,7 @@
 #include "base/log.hpp"
 #include "console/node_options.hpp"
 #include "ddprun/error.hpp"
+#include "ddprun/plugin/comm_plugin.h"
 #include "ddprun/plugin/words.hpp"
 
 namespace ddprun::console {
@@ -24,7 +25,24 @@ inline CLI::Option* add_repeated(CLI::App& to, const std::string& name, std::vec
   return to.add_option(name, values, help)->type_name(type)->expected(1)->allow_extra_args(false)->take_all();
 }
 
+// For the help of every program that loads plugins. plugin/registry.cpp has the order of the folders.
+inline constexpr const char* kAboutPlugins =
+    "Plugins are searched in these folders, in this order:\n"
+    "  1. --plugin-path DIR\n"
+    "  2. DDPRUN_PLUGIN_PATH, which may name several folders, with colons between them\n"
+    "  3. lib/ddprun/" DDPRUN_PLUGIN_FOLDER
+    " of this ddprun\n"
+    "  4. $XDG_DATA_HOME/ddprun/plugins/" DDPRUN_PLUGIN_FOLDER
+    " (by default ~/.local/share/ddprun/plugins/" DDPRUN_PLUGIN_FOLDER
+    ")\n"
+    "  5. /usr/local/lib/ddprun/" DDPRUN_PLUGIN_FOLDER
+    "\n"
+    "ddprun plugins lists the plugins there. DDPRUN_NO_DEEPBIND=1 loads plugins without RTLD_DEEPBIND: a plugin that\n"
+    "was built with a sanitizer needs it.\n";
+
+// Also adds kAboutPlugins to the help, above the footer.
 inline CLI::Option* add_plugin_path(CLI::App& to, std::vector<std::string>& folders) {
+  to.footer([] { return std::string(kAboutPlugins); });
   return add_repeated(to, "--plugin-path", folders, "DIR", "A folder of plugins, searched first; any number");
 }
 

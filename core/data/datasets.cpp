@@ -61,8 +61,8 @@ plugin::DatasetPlugin find_dataset(const std::string& name, const plugin::Regist
   if (const auto* const table = builtin(name)) return {"", table};
   const bool is_path = name.find('/') != std::string::npos;
   if (!is_path && !contains(registry.names(plugin::Kind::dataset), name)) {
-    throw DatasetError(
-        "name", expected_one_of(name, names_of_all(registry)) + "; plugins are looked for in " + registry.places());
+    throw DatasetError("name", expected_one_of(name, names_of_all(registry)) + "; plugins are looked for in " +
+                                   registry.places() + registry.other_version(plugin::Kind::dataset, name));
   }
   const plugin::DatasetPlugin found = registry.dataset(name);
   if (builtin(found.table->name) != nullptr) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <utility>
 
 #include "ddprun/error.hpp"
 #include "plugin/gate.hpp"
@@ -15,8 +17,13 @@ namespace fs = std::filesystem;
 
 void append(std::vector<std::string>& folders, const std::string& folder) {
   if (folder.empty()) return;
-  const std::string absolute = fs::absolute(folder).lexically_normal().string();
-  if (std::find(folders.begin(), folders.end(), absolute) == folders.end()) folders.push_back(absolute);
+  fs::path absolute = fs::absolute(folder).lexically_normal();
+  if (!absolute.has_filename()) absolute = absolute.parent_path();  // "/a/" is /a
+  const auto is_same = [&](const std::string& other) {
+    std::error_code ignored;
+    return other == absolute || fs::equivalent(other, absolute, ignored);
+  };
+  if (std::none_of(folders.begin(), folders.end(), is_same)) folders.push_back(absolute.string());
 }
 
 void append_colon_separated(std::vector<std::string>& folders, const std::string& list) {
@@ -25,6 +32,18 @@ void append_colon_separated(std::vector<std::string>& folders, const std::string
     append(folders, list.substr(begin, end - begin));
     begin = end + 1;
   }
+}
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// The folder of the user's own plugins, as the XDG Base Directory Specification says; empty if there is no home.
+std::string user_folder() {
+  fs::path data = variable("XDG_DATA_HOME");
+  if (!data.is_absolute()) data = fs::path(variable("HOME")) / ".local/share";
+  return data.is_absolute() ? data / "ddprun/plugins" / DDPRUN_PLUGIN_FOLDER : fs::path();
 }
 
 // One of gate.hpp's functions reads the table: in the child process that tries the library, then in this one.
@@ -37,7 +56,7 @@ const Table* open(const File& file, const Table* (*read)(const File&, const Libr
 }  // namespace
 
 Listed inspect(const File& file) {
-  Listed listed{file.kind, file.name, file.path.string(), {}};
+  Listed listed{file.kind, file.name, file.path.string(), {}, {}};
   try {
     switch (file.kind) {
       case Kind::comm: listed.content = open(file, comm_table); break;
@@ -60,8 +79,11 @@ Registry Registry::standard(const std::vector<std::string>& plugin_path_option) 
   for (const std::string& folder : folders) {
     if (!fs::is_directory(folder)) throw Error(ExitCode::usage, "--plugin-path " + folder + ": no such folder");
   }
-  if (const char* const path = std::getenv("DDPRUN_PLUGIN_PATH")) append_colon_separated(folders, path);
-  append(folders, (fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "lib" / "ddprun").string());
+  append_colon_separated(folders, variable("DDPRUN_PLUGIN_PATH"));
+  const fs::path prefix = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
+  append(folders, prefix / "lib/ddprun" / DDPRUN_PLUGIN_FOLDER);
+  append(folders, user_folder());
+  append(folders, "/usr/local/lib/ddprun/" DDPRUN_PLUGIN_FOLDER);
   return Registry(folders);
 }
 
@@ -90,9 +112,23 @@ std::string Registry::places() const {
   return places_of(folders_);
 }
 
+std::string Registry::other_version(Kind kind, const std::string& name) const {
+  return other_version_of(kind, name, folders_);
+}
+
 std::vector<Listed> Registry::list() const {
   std::vector<Listed> listed;
-  for (const File& file : scan(folders_)) listed.push_back(inspect(file));
+  std::map<std::pair<Kind, std::string>, std::string> first;  // what find() returns
+  for (const File& file : scan(folders_)) {
+    const auto found = first.find({file.kind, file.name});
+    if (found != first.end()) {
+      listed.push_back({file.kind, file.name, file.path.string(), found->second, {}});
+      continue;
+    }
+    std::error_code ignored;
+    if (fs::is_regular_file(file.path, ignored)) first[{file.kind, file.name}] = file.path.string();
+    listed.push_back(inspect(file));
+  }
   return listed;
 }
 

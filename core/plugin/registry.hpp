@@ -36,24 +36,32 @@ struct Listed {
   Kind kind = Kind::comm;
   std::string name;  // from the file name
   std::string path;
-  // A string is the reason for the rejection.
+  std::string hidden_by;  // the file of an earlier folder that the name means, otherwise ""; then it is not loaded
+  // A string is the reason for the rejection, or empty if another file hides this one.
   std::variant<std::string, const ddprun_comm_plugin*, const ddprun_model_plugin*, const ddprun_dataset_plugin*>
       content;
 };
 
-// The folders where plugins are searched; the first match wins: those of --plugin-path, those of DDPRUN_PLUGIN_PATH
-// (separated by colons), then the program's own: <prefix>/lib/ddprun next to <prefix>/bin, in a build folder as well as
-// in a prefix.
+// The folders where plugins are searched; the first match wins:
+//   1. those of --plugin-path;
+//   2. those of DDPRUN_PLUGIN_PATH, separated by colons;
+//   3. the program's own: <prefix>/lib/ddprun/v1 next to <prefix>/bin, in a build folder as well as in a prefix;
+//   4. the user's own: $XDG_DATA_HOME/ddprun/plugins/v1, where XDG_DATA_HOME is $HOME/.local/share unless it is an
+//      absolute path;
+//   5. the machine's own: /usr/local/lib/ddprun/v1.
+// The program's come before the user's: only 1 and 2, which a command names, replace what ddprun brings along.
+// console/command_line.hpp says the same in --help.
 class Registry {
  public:
   explicit Registry(std::vector<std::string> folders);
-  // Throws Error(usage) if a folder of --plugin-path does not exist.
+  // Throws Error(usage) if a folder of --plugin-path does not exist. Other missing folders are no error.
   static Registry standard(const std::vector<std::string>& plugin_path_option);
 
   // name is "gloo" or a path (with a '/'). Thread-safe. Throws Error(plugin), with a line of its own for each case: not
-  // found (with the searched folders and the plugins there), rejected (everyone can write the file or its folder),
-  // truncated, refused (in a child process, it crashes or ends that process), cannot be loaded (with the loader's
-  // message), no entry point, wrong ABI (with both versions), incomplete (with the field), wrong name.
+  // found (with the searched folders, the plugins there, and a file of another version), rejected (everyone can write
+  // the file or its folder), truncated, refused (in a child process, it crashes or ends that process), cannot be loaded
+  // (with the loader's message), no entry point, wrong ABI (with both versions), incomplete (with the field), wrong
+  // name.
   CommPlugin comm(const std::string& name) const;
   // Also rejects a plugin of another Torch version (major.minor.patch) or C++ ABI than the caller passes.
   ModelPlugin model(const std::string& name, const std::string& torch_version, int cxx11_abi) const;
@@ -68,6 +76,9 @@ class Registry {
   const std::vector<std::string>& folders() const { return folders_; }
   // The folders as messages name them; folders that do not exist are marked.
   std::string places() const;
+  // After a search without result: "; <file> is for another version of ddprun: ..." if a folder beside one of these,
+  // such as v2 beside v1, has the plugin; otherwise "".
+  std::string other_version(Kind kind, const std::string& name) const;
 
  private:
   std::vector<std::string> folders_;

@@ -2,11 +2,14 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <thread>
 
 #include "data/loader.hpp"
 #include "data/opening.hpp"
+#include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "tools/conformance/temp_dir.hpp"
 
 using namespace ddprun;
 using namespace ddprun::data;
@@ -85,6 +88,14 @@ TEST_CASE("the error for an unknown name has all names, the search path and the 
   // A plugin with the name of a built-in data set is listed once.
   CHECK(error.find("\"mnist\"") == error.rfind("\"mnist\""));
   CHECK(key_of({"countng", {}}) == "name");
+}
+
+TEST_CASE("a data set that is there for another version only is named") {
+  const testing::TempDir lib;
+  std::filesystem::create_directory(lib.path() / "v2");
+  const std::string file = lib.write("v2/libddprun_dataset_new.so", "");
+  const std::string error = error_of([&] { find_dataset("new", plugin::Registry({(lib.path() / "v1").string()})); });
+  CHECK_MESSAGE(contains(error, "; " + file + " is for another version of ddprun"), error);
 }
 
 TEST_CASE("an existing plugin is refused if it is incomplete") {

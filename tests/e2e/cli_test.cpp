@@ -65,6 +65,33 @@ TEST_CASE("--help goes to stdout and names every command and exit code") {
   }
 }
 
+TEST_CASE("the help of every command that loads plugins says where they are searched") {
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{},
+                                             {"validate"},
+                                             {"evaluate"},
+                                             {"plugins"},
+                                             {"bench"},
+                                             {"compare"},
+                                             {"sweep"},
+                                             {"doctor"},
+                                             {"data", "info"},
+                                             {"conformance"},
+                                             {"conformance", "--dataset", "linear"},
+                                             {"conformance", "--model", "linear"}}) {
+    std::vector<std::string> argv = command;
+    argv.emplace_back("--help");
+    const auto result = Workplace().ddprun(argv);
+    CAPTURE(result.out);
+    CHECK(result.code == 0);
+    for (const char* part : {"--plugin-path DIR", "DDPRUN_PLUGIN_PATH", "3. lib/ddprun/v1 of this ddprun",
+                             "4. $XDG_DATA_HOME/ddprun/plugins/v1 (by default ~/.local/share/ddprun/plugins/v1)",
+                             "5. /usr/local/lib/ddprun/v1", "DDPRUN_NO_DEEPBIND=1"}) {
+      CHECK_MESSAGE(contains(result.out, part), part);
+    }
+  }
+}
+
 TEST_CASE("--version prints the versions of ddprun, Torch, the compiler, and each plugin's library") {
   const auto result = Workplace().ddprun({"--version"});
   CHECK(result.code == 0);
@@ -112,6 +139,32 @@ TEST_CASE("plugins in a folder named by --plugin-path are listed, and a broken o
   CHECK(std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
     return contains(line, "mine") && contains(line, "refused") && contains(line, "cannot be loaded");
   }));
+}
+
+TEST_CASE("plugins lists those in the user's own folder, and says which one another hides") {
+  Workplace place;
+  const auto folder = place.folder() / "data/ddprun/plugins/v1";
+  std::filesystem::create_directories(folder);
+  for (const char* name : {"good", "gloo"}) {
+    std::filesystem::copy_file(DDPRUN_BINARY_DIR "/tests/fakes/libddprun_comm_good.so",
+                               folder / ("libddprun_comm_" + std::string(name) + ".so"));
+  }
+  const auto result = place.ddprun({"plugins", "--verbose"});
+  CHECK(result.code == 0);
+  const std::string own = std::filesystem::path(program()).parent_path().parent_path() / "lib/ddprun/v1";
+  const auto lines = lines_of(result.out);
+  for (const std::string& line : {"comm +good +1\\.2\\.3 .*" + folder.string() + "/libddprun_comm_good.so",
+                                  "comm +gloo +- +- +hidden by " + own + "/libddprun_comm_gloo.so +" + folder.string() +
+                                      "/libddprun_comm_gloo.so",
+                                  "looked in " + own + ", " + folder.string() + ", /usr/local/lib/ddprun/v1.*"}) {
+    CAPTURE(line);
+    CHECK_MESSAGE(std::count_if(lines.begin(), lines.end(),
+                                [&](const std::string& text) { return std::regex_match(text, std::regex(line)); }) == 1,
+                  result.out);
+  }
+  const auto version = lines_of(place.ddprun({"--version"}).out);
+  CHECK(std::count_if(version.begin(), version.end(),
+                      [](const std::string& line) { return line.starts_with("plugin comm gloo"); }) == 1);
 }
 
 TEST_CASE("an unknown argument is a usage error that names it") {

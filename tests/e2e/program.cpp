@@ -52,7 +52,7 @@ std::vector<std::string> Workplace::training(const std::string& config,
 
 std::vector<std::string> Workplace::environment() const {
   const std::string temporary = (folder() / "tmp").string();
-  return {"XDG_RUNTIME_DIR=" + temporary, "TMPDIR=" + temporary};
+  return {"XDG_RUNTIME_DIR=" + temporary, "TMPDIR=" + temporary, "XDG_DATA_HOME=" + (folder() / "data").string()};
 }
 
 ProcessResult Workplace::run(const std::vector<std::string>& argv) const {

@@ -25,7 +25,8 @@ class Workplace {
   std::string config(const std::string& text, const std::string& name = "exp") const;
   // argv of `ddprun --config <config> --set experiment.output=<runs> [--set ...]`
   std::vector<std::string> training(const std::string& config, const std::vector<std::string>& overrides = {}) const;
-  // Environment for every child: the private folders, and no settings of this machine's launcher.
+  // Environment for every child: the private folders, and no settings of this machine's launcher. The user's own
+  // plugins are those in folder()/data/ddprun/plugins/v1.
   std::vector<std::string> environment() const;
 
   ProcessResult run(const std::vector<std::string>& argv) const;

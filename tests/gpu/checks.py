@@ -47,7 +47,7 @@ def suite(machine, plugin, always=(), on_one=()):
         if machine.quick and "--filter" not in arguments:
             arguments = arguments + ["--filter", "float32"]
         out = run([machine.program("ddprun-conformance"), "--plugin", plugin, "--plugin-path",
-                   machine.build / "lib" / "ddprun", "--fault-deadline", FAULT_DEADLINE, *always, *arguments], LIMIT)
+                   machine.build / "lib" / "ddprun" / "v1", "--fault-deadline", FAULT_DEADLINE, *always, *arguments], LIMIT)
         yield Result(f"conformance of {plugin}, {name}", out.strip().splitlines()[-1], True)
 
 

@@ -191,6 +191,7 @@ TEST_CASE("create refuses a host of an older layout") {
   world.host.struct_size -= 1;
   CHECK(world.create() == DDPRUN_INVALID);
   CHECK(world.comm == nullptr);
+  CHECK(std::string(world.error.data()) == "the plugin was built for a newer ddprun than this one; build it again");
 }
 
 TEST_CASE("an exception in create becomes a status and one line, cut to the host's buffer") {

@@ -2,10 +2,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "fake_files.hpp"
 #include "plugin/options.hpp"
 #include "plugin/registry.hpp"
 #include "support/error_of.hpp"
@@ -14,33 +15,10 @@
 namespace ddprun::plugin {
 namespace {
 
-namespace fs = std::filesystem;
-using testing::error_of;
-using testing::TempDir;
-
-const std::string kFakes = DDPRUN_BINARY_DIR "/tests/fakes";
-
-std::string file_of(const std::string& name) {
-  return kFakes + "/libddprun_comm_" + name + ".so";
-}
-
-std::string comm_error(const std::string& name, const std::string& folder = kFakes) {
-  return error_of([&] { Registry({folder}).comm(name); });
-}
-
 // "3: comm plugin <path of the fake>: <rest>"
 std::string refusal(const std::string& name, const std::string& rest) {
   return "3: comm plugin " + file_of(name) + ": " + rest;
 }
-
-// A folder with a copy of a fake, under the same name.
-struct Copy {
-  explicit Copy(const std::string& name) : path((folder.path() / fs::path(file_of(name)).filename()).string()) {
-    fs::copy_file(file_of(name), path);
-  }
-  TempDir folder;
-  std::string path;
-};
 
 }  // namespace
 
@@ -291,21 +269,6 @@ TEST_CASE("the list has every plugin in the search path, or the reason why it is
   CHECK(std::get<const ddprun_model_plugin*>(entry("other_torch").content)->cxx11_abi == 0);
   CHECK(entry("other_torch").kind == Kind::model);
   CHECK("3: " + std::get<std::string>(entry("no_entry").content) == comm_error("no_entry"));
-}
-
-TEST_CASE("the standard search path: folders of the option, then of the variable, then of the program") {
-  const std::string own =
-      fs::path(fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "lib/ddprun").string();
-  const testing::TempDir first, second;
-  const std::string a = first.path(), b = second.path();
-  ::setenv("DDPRUN_PLUGIN_PATH", ("/c::" + a + ":relative").c_str(), 1);
-  CHECK(Registry::standard({a, b}).folders() ==
-        std::vector<std::string>{a, b, "/c", (fs::current_path() / "relative").string(), own});
-  ::unsetenv("DDPRUN_PLUGIN_PATH");
-  CHECK(testing::error_of([&] {
-          Registry::standard({a, b + "/nowhere"});
-        }) == "2: --plugin-path " + b + "/nowhere: no such folder");
-  CHECK(Registry::standard({}).folders() == std::vector<std::string>{own});
 }
 
 }  // namespace ddprun::plugin

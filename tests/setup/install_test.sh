@@ -9,18 +9,19 @@ trap 'rm -rf "$box"' EXIT
 fail() { echo "FAILED: $*"; exit 1; }
 # All files must be found through the prefix, not through the environment.
 unset DDPRUN_PLUGIN_PATH LD_LIBRARY_PATH CMAKE_PREFIX_PATH
+export XDG_DATA_HOME=$box/data  # the user's own plugins
 
 cmake --install "$build" --prefix "$box/first" >"$box/install.log"
 prefix=$box/moved
 mv "$box/first" "$prefix"
 
-for file in bin/ddprun lib/libddprun.so lib/ddprun/libddprun_comm_gloo.so include/ddprun/plugin/comm_plugin.h \
+for file in bin/ddprun lib/libddprun.so lib/ddprun/v1/libddprun_comm_gloo.so include/ddprun/plugin/comm_plugin.h \
   lib/cmake/ddprun/ddprunConfig.cmake share/ddprun/{vega.js,page.css,page.js,charts.py}; do
   [[ -e $prefix/$file ]] || fail "the prefix has no $file"
 done
 fakes=$(find "$prefix" -name '*off_by_one*' -o -name '*doctest*')
 [[ ! $fakes ]] || fail "installed, but made for tests: $fakes"
-for file in "$prefix/bin/ddprun" "$prefix"/lib/libddprun.so "$prefix"/lib/ddprun/*.so; do
+for file in "$prefix/bin/ddprun" "$prefix"/lib/libddprun.so "$prefix"/lib/ddprun/v1/*.so; do
   run_path=$(readelf -d "$file" | sed -n 's/.*R.*PATH.*\[\(.*\)\]/\1/p')
   [[ $run_path != *"$build"* ]] || fail "$file has a run path into the build folder: $run_path"
   [[ ! $run_path || :$run_path: != *::* ]] || fail "$file searches the current folder, by an empty entry: $run_path"
@@ -35,7 +36,7 @@ done
 "$prefix/bin/ddprun" bench --help >"$box/help" || fail "ddprun bench --help does not run"
 grep -q '^Usage: ddprun bench' "$box/help" || fail "ddprun bench --help said: $(<"$box/help")"
 "$prefix/bin/ddprun" plugins >"$box/plugins"
-grep -q "$prefix/lib/ddprun/libddprun_comm_gloo.so" "$box/plugins" ||
+grep -q "$prefix/lib/ddprun/v1/libddprun_comm_gloo.so" "$box/plugins" ||
   fail "ddprun plugins does not list the prefix's gloo: $(<"$box/plugins")"
 
 cmake -S "$here/out_of_tree" -B "$box/lone" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$box/configure.log" ||
@@ -52,12 +53,23 @@ done
   fail "a model without Torch is accepted"
 tr -s '\n ' ' ' <"$box/configure.log" | grep -q 'model lone): a model needs Torch: find_package(ddprun REQUIRED COMPONENTS model)' ||
   fail "a model without Torch: $(<"$box/configure.log")"
+
+# Into the user's own folder, where the installed program finds it; then into the prefix, which is searched before.
+cmake --install "$box/lone" --component user >"$box/install.log"
+user=$XDG_DATA_HOME/ddprun/plugins/v1
+"$prefix/bin/ddprun" plugins >"$box/plugins"
+grep "^comm  *lone .* $user/libddprun_comm_lone.so" "$box/plugins" | grep -qv 'refused\|hidden' ||
+  fail "ddprun plugins does not list the user's plugin: $(<"$box/plugins")"
+"$prefix/bin/ddprun" bench --backend lone --ranks 1 -b 4 -e 4 >"$box/bench" 2>&1 || fail "bench of the user's plugin: $(<"$box/bench")"
+grep -q "looked in $prefix/lib/ddprun/v1, $user, /usr/local/lib/ddprun/v1" "$box/plugins" || fail "searched: $(<"$box/plugins")"
 cmake --install "$box/lone" --prefix "$prefix" >"$box/install.log"
 "$prefix/bin/ddprun" plugins >"$box/plugins"
+grep -q "hidden by $prefix/lib/ddprun/v1/libddprun_comm_lone.so .*$user/libddprun_comm_lone.so" "$box/plugins" ||
+  fail "the prefix's plugin does not hide the user's: $(<"$box/plugins")"
 for kind_name in comm_lone dataset_evens; do
-  plugin=$prefix/lib/ddprun/libddprun_$kind_name.so
+  plugin=$prefix/lib/ddprun/v1/libddprun_$kind_name.so
   [[ $(nm -D --defined-only "$plugin" | awk '{ print $3 }') == ddprun_${kind_name%_*}_plugin_v1 ]] ||
     fail "$plugin exports: $(nm -D --defined-only "$plugin")"
-  grep "$plugin" "$box/plugins" | grep -qv refused || fail "ddprun plugins does not list $plugin: $(<"$box/plugins")"
+  grep " $plugin" "$box/plugins" | grep -qv 'refused\|hidden' || fail "ddprun plugins does not list $plugin: $(<"$box/plugins")"
 done
 echo "ok"

@@ -7,6 +7,7 @@ box=$(mktemp -d "${TMPDIR:-/tmp}/ddprun-new-XXXXXX")
 trap 'rm -rf "$box"' EXIT
 fail() { echo "FAILED: $*"; exit 1; }
 unset DDPRUN_PLUGIN_PATH LD_LIBRARY_PATH CMAKE_PREFIX_PATH
+export XDG_DATA_HOME=$box/data  # the user's own plugins
 
 cmake --install "$build" --prefix "$box/first" >"$box/install.log"
 prefix=$box/moved

@@ -67,7 +67,7 @@ std::string is_shape(const std::string& text) {
 
 void declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--plugin", arguments.plugin, "Plugin to test: a name (\"gloo\") or a path")->required();
-  app.add_option("--plugin-path", arguments.plugin_path, "Folder to search for a name; repeatable");
+  console::add_plugin_path(app, arguments.plugin_path);
   app.add_option("--ranks", arguments.ranks, "World sizes, 1 to 16 (1,2,3,5)")
       ->delimiter(',')
       ->check(CLI::Range(1, 16));

@@ -11,6 +11,7 @@
 #include "console/command_line.hpp"
 #include "console/program.hpp"
 #include "ddprun/error.hpp"
+#include "ddprun/plugin/comm_plugin.h"
 
 namespace ddprun::make {
 namespace {
@@ -57,6 +58,7 @@ Words words_of(const Arguments& arguments, const fs::path& prefix) {
           {"@COMPONENTS@", model ? " COMPONENTS model" : ""},
           {"@CONFORMANCE_ARGS@", model ? " ARGS --data-option shape=1x28x28 --data-option classes=10" : ""},
           {"@CI_PRESETS@", model ? "release" : "release, asan, tsan"},
+          {"@PLUGIN_FOLDER@", DDPRUN_PLUGIN_FOLDER},
           {"@PREFIX@", prefix.string()}};
 }
 
@@ -97,7 +99,9 @@ ExitCode write_project(const Arguments& arguments) {
             << "  cd " << folder.string() << '\n'
             << "  cmake --preset release -DCMAKE_PREFIX_PATH=" << prefix.string() << '\n'
             << "  cmake --build --preset release\n"
-            << "  ctest --preset release\n";
+            << "  ctest --preset release\n"
+            << "To let ddprun find it without --plugin-path:\n"
+            << "  cmake --install build/release --component user\n";
   return ExitCode::ok;
 }
 

@@ -7,13 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "ddprun/plugin/comm_plugin.h"
 #include "support/process.hpp"
 #include "tools/conformance/temp_dir.hpp"
 
 namespace ddprun::bench {
 
 inline constexpr const char* kFakes = DDPRUN_BINARY_DIR "/tests/fakes";
-inline constexpr const char* kPlugins = DDPRUN_BINARY_DIR "/lib/ddprun";
+inline constexpr const char* kPlugins = DDPRUN_BINARY_DIR "/lib/ddprun/" DDPRUN_PLUGIN_FOLDER;
 
 // A private place for job folders, so that leftovers there come from this test.
 class Place {

@@ -30,6 +30,8 @@ extern "C" {
 
 #define DDPRUN_COMM_ABI 1
 #define DDPRUN_COMM_ENTRY "ddprun_comm_plugin_v1"
+/* Plugins of all kinds are in folders of this name: <prefix>/lib/ddprun/v1. Other versions have folders of their own. */
+#define DDPRUN_PLUGIN_FOLDER "v1"
 
 /* The outcome of a call.
  * After DDPRUN_TIMEOUT and DDPRUN_PEER_LOST nothing works any more: every later call but abort and destroy fails at once

@@ -158,7 +158,10 @@ inline void destroy(ddprun_comm* comm) {
 
 template <MakeCommBackend make, const CommPluginInfo& info>
 ddprun_status create(const ddprun_comm_host* host, ddprun_comm** out) {
-  if (host->struct_size < sizeof(ddprun_comm_host)) return DDPRUN_INVALID;
+  if (host->struct_size < sizeof(ddprun_comm_host)) {
+    write_line(host->error, host->error_size, "the plugin was built for a newer ddprun than this one; build it again");
+    return DDPRUN_INVALID;
+  }
   return guarded(
       [&] {
         const auto count = static_cast<uint32_t>(info.algorithms.size());
