@@ -50,4 +50,3 @@ install(FILES ${PROJECT_BINARY_DIR}/ddprun.pc DESTINATION lib/pkgconfig)
 
 install(CODE "set(source ${PROJECT_SOURCE_DIR})")
 install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/install_pages.cmake)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION share/doc/ddprun)

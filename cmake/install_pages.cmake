@@ -1,4 +1,4 @@
-# Installs the pages that a user reads, and their pictures, from `source`, the source tree. Their links lead to installed
+# Installs the pages that a user reads, their pictures and the examples, from `source`, the source tree. Their links lead to installed
 # files; a link to another file of the source tree becomes plain text.
 set(folder $ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share/doc/ddprun)
 set(developers "architecture|decisions")
@@ -16,3 +16,8 @@ foreach(page IN LISTS pages)
   cmake_path(GET page FILENAME name)
   file(WRITE ${folder}/${name} "${text}")
 endforeach()
+
+file(INSTALL ${source}/examples DESTINATION ${folder})
+file(READ ${source}/examples/README.md text)
+string(REPLACE "](../docs/" "](../" text "${text}")
+file(WRITE ${folder}/examples/README.md "${text}")

@@ -27,10 +27,10 @@ def blocks(text):
 
 
 def dead_links(pages):
-    for page in pages.glob("*.md"):
+    for page in [*pages.glob("*.md"), *pages.glob("examples/*.md")]:
         text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
         for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
-            if not (pages / link).exists():
+            if not (page.parent / link).exists():
                 yield f"{page.name}: {link}"
 
 

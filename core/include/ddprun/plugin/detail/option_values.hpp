@@ -128,7 +128,8 @@ inline std::vector<OptionError> option_errors(const std::string& owner, OptionSp
                                               const std::map<std::string, std::string>& given) {
   std::vector<OptionError> errors;
   for (const auto& [name, value] : given) {
-    const auto spec = std::find_if(specs.begin(), specs.end(), [&](const auto& one) { return one.name == name; });
+    const auto spec =
+        std::find_if(specs.begin(), specs.end(), [&name = name](const auto& one) { return one.name == name; });
     std::string reason;
     if (spec != specs.end()) {
       reason = value_error(*spec, value);

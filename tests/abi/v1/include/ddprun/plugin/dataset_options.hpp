@@ -1,0 +1,50 @@
+// ddprun/plugin/dataset_options.hpp: reads `data.options`, as the data set declares them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "ddprun/plugin/dataset_plugin.hpp"
+#include "ddprun/plugin/options.hpp"
+
+namespace ddprun {
+
+// The option `seed` of a data set that draws its samples.
+inline constexpr ddprun_option_spec kSeedOption =
+    integer_option("seed", nullptr, "0", nullptr, "of what is random; experiment.seed if not given");
+
+class DatasetOptions : public Options {
+ public:
+  // Throws InvalidDataset that names the option, for the first one that is not as declared.
+  DatasetOptions(std::string name, const DatasetContext& context, OptionSpecs specs)
+      : Options(checked(name, context, specs)), name_(std::move(name)), root_(context.root), seed_(context.seed) {}
+
+  // That of kSeedOption, or else the experiment's seed.
+  uint64_t seed() const { return given("seed") ? static_cast<uint64_t>(integer("seed")) : seed_; }
+
+  // For a data set that reads no files.
+  void refuse_root() const {
+    if (root_.empty()) return;
+    throw InvalidDataset("root", "data set \"" + name_ + "\" is computed and reads no files; leave root out");
+  }
+
+  [[noreturn]] static void refuse(const std::string& key, const std::string& reason) {
+    throw InvalidDataset("options." + key, reason);
+  }
+
+ private:
+  static Options checked(const std::string& name, const DatasetContext& context, OptionSpecs specs) {
+    try {
+      return {"data set \"" + name + '"', specs, context.options};
+    } catch (const InvalidOption& error) {
+      refuse(error.name(), error.what());
+    }
+  }
+
+  std::string name_;
+  std::string root_;
+  uint64_t seed_;
+};
+
+}  // namespace ddprun

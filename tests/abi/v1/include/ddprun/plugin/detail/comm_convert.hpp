@@ -1,0 +1,73 @@
+// Between the structs of the C table and the types of comm_backend.hpp. Both sides of the ABI boundary use it.
+#pragma once
+
+#include "ddprun/comm_backend.hpp"
+#include "ddprun/plugin/comm_plugin.h"
+
+namespace ddprun::detail {
+
+constexpr bool same(auto ours, int32_t theirs) {
+  return static_cast<int32_t>(ours) == theirs;
+}
+static_assert(same(DType::float16, DDPRUN_FLOAT16) && same(DType::bfloat16, DDPRUN_BFLOAT16) &&
+              same(DType::float32, DDPRUN_FLOAT32) && same(DType::float64, DDPRUN_FLOAT64) &&
+              same(DType::int8, DDPRUN_INT8) && same(DType::int16, DDPRUN_INT16) && same(DType::int32, DDPRUN_INT32) &&
+              same(DType::int64, DDPRUN_INT64) && same(DType::uint8, DDPRUN_UINT8) &&
+              kDTypeCount == DDPRUN_DTYPE_COUNT);
+static_assert(same(Op::sum, DDPRUN_SUM) && same(Op::min, DDPRUN_MIN) && same(Op::max, DDPRUN_MAX) &&
+              same(Op::product, DDPRUN_PRODUCT) && same(Op::avg, DDPRUN_AVG) && kOpCount == DDPRUN_OP_COUNT);
+static_assert(same(Memory::host, DDPRUN_HOST) && same(Memory::cuda, DDPRUN_CUDA));
+static_assert(same(CommStatus::ok, DDPRUN_OK) && same(CommStatus::invalid, DDPRUN_INVALID) &&
+              same(CommStatus::unsupported, DDPRUN_UNSUPPORTED) && same(CommStatus::timeout, DDPRUN_TIMEOUT) &&
+              same(CommStatus::peer_lost, DDPRUN_PEER_LOST) && same(CommStatus::aborted, DDPRUN_ABORTED) &&
+              same(CommStatus::mismatch, DDPRUN_MISMATCH) && same(CommStatus::no_memory, DDPRUN_NO_MEMORY) &&
+              same(CommStatus::internal, DDPRUN_INTERNAL));
+
+inline ddprun_collective to_table(const Collective& call) {
+  return {.struct_size = sizeof(ddprun_collective),
+          .dtype = static_cast<int32_t>(call.dtype),
+          .op = static_cast<int32_t>(call.op),
+          .root = call.root,
+          .memory = static_cast<int32_t>(call.memory),
+          .reserved = 0,
+          .send = call.send,
+          .recv = call.recv,
+          .count = call.count,
+          .stream = call.stream};
+}
+
+inline Collective from_table(const ddprun_collective& call) {
+  return {.send = call.send,
+          .recv = call.recv,
+          .count = call.count,
+          .dtype = static_cast<DType>(call.dtype),
+          .op = static_cast<Op>(call.op),
+          .root = call.root,
+          .memory = static_cast<Memory>(call.memory),
+          .stream = call.stream};
+}
+
+inline Capabilities capabilities_of(uint64_t declared, const ddprun_comm_algorithm* algorithms, uint32_t count) {
+  const auto has = [&](uint64_t bit) { return (declared & bit) != 0; };
+  Capabilities capabilities{.host = has(DDPRUN_CAP_HOST),
+                            .cuda = has(DDPRUN_CAP_CUDA),
+                            .blocking = has(DDPRUN_CAP_BLOCKING),
+                            .stream_ordered = has(DDPRUN_CAP_STREAM_ORDERED),
+                            .capture = has(DDPRUN_CAP_STREAM_ORDERED) && has(DDPRUN_CAP_CAPTURE),
+                            .alloc = has(DDPRUN_CAP_ALLOC),
+                            .reduce_scatter = has(DDPRUN_CAP_REDUCE_SCATTER),
+                            .alloc_memory = has(DDPRUN_CAP_HOST) ? Memory::host : Memory::cuda,
+                            .algorithms = {}};
+  // Steps by each entry's own size: a newer plugin's entries may be longer than ours.
+  const auto* at = reinterpret_cast<const std::byte*>(algorithms);
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto& algorithm = *reinterpret_cast<const ddprun_comm_algorithm*>(at);
+    capabilities.algorithms.push_back({algorithm.name, algorithm.dtypes, algorithm.ops,
+                                       algorithm.memory != 0 ? algorithm.memory : ~0U,
+                                       (algorithm.memory >> DDPRUN_FROM_ALLOC & 1) != 0});
+    at += algorithm.struct_size;
+  }
+  return capabilities;
+}
+
+}  // namespace ddprun::detail

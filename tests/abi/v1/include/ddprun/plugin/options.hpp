@@ -1,0 +1,160 @@
+// ddprun/plugin/options.hpp: the options of a plugin of any kind: how it declares them (option_spec.h), and how it
+// reads them. Torch-free.
+//
+//   constexpr ddprun_option_spec kOptions[] = {
+//       ddprun::integer_option("port", nullptr, "1024", "65535", "the first port to listen on; any, if not given"),
+//       ddprun::duration_option("linger", "250ms", "0s", "1m", "how long to wait for a peer that leaves"),
+//   };
+//   ...
+//   options.duration("linger")  // 250 ms, unless the config has another value
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ddprun/plugin/option_spec.h"
+#include "ddprun/plugin/words.hpp"
+
+namespace ddprun {
+
+// Declarations. Every text is one that lives as long as the plugin; null: none, see ddprun_option_spec.
+
+using OptionSpecs = std::span<const ddprun_option_spec>;
+
+// A plugin that takes no options, as one does that declares nothing.
+inline constexpr ddprun_option_spec kNoSpec[1] = {};
+inline constexpr OptionSpecs kNoOptions{kNoSpec, 0};
+// A plugin that does not declare its options, and refuses by itself those that it does not know.
+inline constexpr OptionSpecs kUndeclaredOptions{};
+
+constexpr ddprun_option_spec text_option(const char* name, const char* default_value, const char* meaning) {
+  return {
+      sizeof(ddprun_option_spec), DDPRUN_OPTION_TEXT, 0, 0, name, meaning, default_value, nullptr, nullptr, nullptr};
+}
+constexpr ddprun_option_spec flag_option(const char* name, const char* default_value, const char* meaning) {
+  ddprun_option_spec spec = text_option(name, default_value, meaning);
+  spec.type = DDPRUN_OPTION_FLAG;
+  return spec;
+}
+// choices: "small|large"
+constexpr ddprun_option_spec choice_option(const char* name, const char* default_value, const char* choices,
+                                           const char* meaning) {
+  ddprun_option_spec spec = text_option(name, default_value, meaning);
+  spec.type = DDPRUN_OPTION_CHOICE;
+  spec.choices = choices;
+  return spec;
+}
+
+namespace detail {
+constexpr ddprun_option_spec ranged_option(int32_t type, const char* name, const char* default_value, const char* least,
+                                           const char* most, const char* meaning) {
+  ddprun_option_spec spec = text_option(name, default_value, meaning);
+  spec.type = type;
+  spec.least = least;
+  spec.most = most;
+  return spec;
+}
+}  // namespace detail
+
+constexpr ddprun_option_spec integer_option(const char* name, const char* default_value, const char* least,
+                                            const char* most, const char* meaning) {
+  return detail::ranged_option(DDPRUN_OPTION_INTEGER, name, default_value, least, most, meaning);
+}
+constexpr ddprun_option_spec real_option(const char* name, const char* default_value, const char* least,
+                                         const char* most, const char* meaning) {
+  return detail::ranged_option(DDPRUN_OPTION_REAL, name, default_value, least, most, meaning);
+}
+constexpr ddprun_option_spec duration_option(const char* name, const char* default_value, const char* least,
+                                             const char* most, const char* meaning) {
+  return detail::ranged_option(DDPRUN_OPTION_DURATION, name, default_value, least, most, meaning);
+}
+constexpr ddprun_option_spec size_option(const char* name, const char* default_value, const char* least,
+                                         const char* most, const char* meaning) {
+  return detail::ranged_option(DDPRUN_OPTION_SIZE, name, default_value, least, most, meaning);
+}
+// The same option, but with several values, and commas between them.
+constexpr ddprun_option_spec list_of(ddprun_option_spec spec) {
+  spec.list = 1;
+  return spec;
+}
+
+// Parsers. Each takes the whole text, or returns nothing.
+
+inline std::optional<int64_t> parse_integer(std::string_view text);
+inline std::optional<double> parse_real(std::string_view text);  // finite
+inline std::optional<bool> parse_flag(std::string_view text);
+inline std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
+inline std::optional<uint64_t> parse_size(std::string_view text);  // in bytes
+// The parts between the separators, without the spaces around them.
+inline std::vector<std::string> parse_list(std::string_view text, char separator = ',');
+
+// An option that the declaration does not allow, and why: one line, without the option's name and value.
+struct OptionError {
+  std::string name;
+  std::string reason;
+};
+
+// Why the declaration does not allow this value; empty if it does.
+inline std::string value_error(const ddprun_option_spec& spec, std::string_view value);
+
+// The errors of all options, by name. `owner` is what takes the options: `backend "gloo"`.
+inline std::vector<OptionError> option_errors(const std::string& owner, OptionSpecs specs,
+                                              const std::map<std::string, std::string>& given);
+
+// Thrown for the first error. what() is the reason.
+class InvalidOption : public std::invalid_argument {
+ public:
+  explicit InvalidOption(OptionError error) : std::invalid_argument(error.reason), name_(std::move(error.name)) {}
+  const std::string& name() const noexcept { return name_; }
+
+ private:
+  std::string name_;
+};
+
+// The options that a plugin was given, checked, with the declared defaults. The texts of the declarations outlive it.
+// Const functions may be called from any thread.
+class Options {
+ public:
+  // Throws InvalidOption for the first option that the declarations do not allow.
+  Options(const std::string& owner, OptionSpecs specs, std::map<std::string, std::string> given);
+
+  // Whether the config has the option.
+  bool given(const std::string& name) const { return given_.contains(name); }
+
+  // The value of an option of this type: that of the config, else the declared default, else `otherwise`. Throws
+  // std::logic_error for an option that is not declared with this type.
+  std::string text(const std::string& name, const std::string& otherwise = "") const;  // TEXT or CHOICE
+  int64_t integer(const std::string& name, int64_t otherwise = 0) const;
+  double real(const std::string& name, double otherwise = 0) const;
+  bool flag(const std::string& name, bool otherwise = false) const;
+  std::chrono::nanoseconds duration(const std::string& name, std::chrono::nanoseconds otherwise = {}) const;
+  uint64_t size(const std::string& name, uint64_t otherwise = 0) const;  // in bytes
+  // Of an option that is a list.
+  std::vector<std::string> texts(const std::string& name) const;
+  std::vector<double> reals(const std::string& name) const;
+
+ private:
+  std::optional<std::string> value(const std::string& name, std::initializer_list<int32_t> types,
+                                   bool list = false) const;
+
+  std::vector<ddprun_option_spec> specs_;
+  std::map<std::string, std::string> given_;
+};
+
+}  // namespace ddprun
+
+#include "ddprun/plugin/detail/option_values.hpp"  // IWYU pragma: export
