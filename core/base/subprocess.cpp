@@ -1,6 +1,7 @@
 #include "base/subprocess.hpp"
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,8 +38,9 @@ std::string read_all(int pipe) {
 }
 
 [[noreturn]] void answer(int pipe, const std::function<std::string()>& work) {
-  // The handlers of the parent that an exit() would run may remove its files. This one runs first.
-  ::on_exit([](int status, void*) { ::_exit(status); }, nullptr);
+  // The handlers of the parent that an exit() would run may remove its files. This one runs first. (ThreadSanitizer
+  // replaces _exit(), and takes one inside dlopen for an error.)
+  ::on_exit([](int status, void*) { ::syscall(SYS_exit_group, status); }, nullptr);
   ExitCode code = ExitCode::ok;
   std::string text;
   try {

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "ddprun/plugin/comm_plugin.h"
