@@ -43,7 +43,8 @@ std::vector<ProcessResult> meet_at(int port) {
 TEST_CASE("without an agent rank 0 hosts the store, and the ranks meet") {
   std::vector<ProcessResult> results;
   for (int tries = 0; tries == 0 || (tries < 3 && is_taken(results)); ++tries) {
-    const int port = FreePort().number;
+    const FreePort held(true);
+    const int port = held.number;
     results = meet_at(port);
   }
   for (const auto& result : results) {

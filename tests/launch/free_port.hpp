@@ -9,9 +9,12 @@
 
 namespace ddprun::launch::testing {
 
-// A loopback port that no process listens on and none can bind while this object lives.
+// A loopback port that no process listens on. While this object lives, the kernel gives the port to nobody else, and
+// nobody can bind it; `for_listener`: a listener with SO_REUSEADDR can.
 struct FreePort {
-  FreePort() {
+  explicit FreePort(bool for_listener = false) {
+    const int on = for_listener ? 1 : 0;
+    REQUIRE(setsockopt(bound.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

@@ -19,7 +19,7 @@ constexpr seconds kLimit{60};
 struct JobOfNodes {
   // Each element: the ranks of a node.
   JobOfNodes(const std::vector<int>& nodes, std::vector<std::string> steps, int restarts = 0)
-      : count(static_cast<int>(nodes.size())), restarts(restarts), steps(std::move(steps)), port(FreePort().number) {
+      : count(static_cast<int>(nodes.size())), restarts(restarts), steps(std::move(steps)) {
     for (int node = 0; node < count; ++node) start(node, nodes[static_cast<std::size_t>(node)]);
   }
 
@@ -47,7 +47,8 @@ struct JobOfNodes {
 
   const int count, restarts;
   const std::vector<std::string> steps;
-  const int port;
+  const FreePort held{true};
+  const int port = held.number;
   std::vector<std::unique_ptr<FakeJob>> launchers;
 };
 

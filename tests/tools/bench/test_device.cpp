@@ -90,7 +90,8 @@ TEST_CASE("--devices sets the GPU of each rank, and several ranks can use one GP
 
 TEST_CASE("with one rank on each of two hosts, both use GPU 0") {
   const Place place;
-  const std::string port = "MASTER_PORT=" + std::to_string(launch::testing::FreePort().number);
+  const launch::testing::FreePort held(true);
+  const std::string port = "MASTER_PORT=" + std::to_string(held.number);
   const auto body = [&](Rank& rank) {
     std::vector<std::string> arguments = quick({"--device", "cuda", "--backend", "good_gpu"});
     arguments.insert(arguments.end(), {"--plugin-path", kGpuFakes});

@@ -119,7 +119,8 @@ TEST_CASE("on two hosts with --nnodes; hosts may have different numbers of ranks
 
 // Two launchers on this host; each gets the arguments that `more` returns for its node.
 std::vector<ProcessResult> start_two(const std::function<Words(int)>& more) {
-  const Words port = {"--master-port", std::to_string(launch::testing::FreePort().number)};
+  const launch::testing::FreePort held(true);
+  const Words port = {"--master-port", std::to_string(held.number)};
   return start(2, [&](int node) -> Started {
     return {quick(joined(joined(nodes_of(node, 2, "127.0.0.1"), port), more(node))), {}};
   });

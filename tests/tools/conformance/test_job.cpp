@@ -19,7 +19,8 @@ struct Started {
 };
 
 std::vector<ProcessResult> start_two(const std::string& plugin, const std::function<Started(int, std::string)>& what) {
-  const std::string port = std::to_string(launch::testing::FreePort().number);
+  const launch::testing::FreePort held(true);
+  const std::string port = std::to_string(held.number);
   std::vector<std::unique_ptr<Process>> processes;
   for (int i = 0; i < 2; ++i) {
     const Started one = what(i, port);
@@ -66,7 +67,8 @@ TEST_CASE("ranks of another launcher") {
 TEST_CASE("a process that is killed ends the other one, which names it") {
   for (const int victim : {0, 1}) {
     CAPTURE(victim);
-    const std::string port = std::to_string(launch::testing::FreePort().number);
+    const launch::testing::FreePort held(true);
+    const std::string port = std::to_string(held.number);
     std::vector<std::unique_ptr<Process>> processes;
     for (int node = 0; node < 2; ++node) {
       const Words options = as_node(node, port).arguments;
