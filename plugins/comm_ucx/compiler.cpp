@@ -103,8 +103,15 @@ constexpr To bit_cast(const From& from) {
 }
 }
 )";
-constexpr const char* kNames[] = {"ddprun/plugin/comm_plugin.h", "reduction/float16.hpp", "bit", "cstdint", "stdint.h"};
-constexpr const char* kTexts[] = {kCommPluginText, kFloat16Text, kBit, "#include \"stdint.h\"\n", kIntegers};
+constexpr const char* kNames[] = {"ddprun/plugin/comm_plugin.h",
+                                  "ddprun/plugin/export.h",
+                                  "ddprun/plugin/option_spec.h",
+                                  "reduction/float16.hpp",
+                                  "bit",
+                                  "cstdint",
+                                  "stdint.h"};
+constexpr const char* kTexts[] = {kCommPluginText,           kExportText, kOptionSpecText, kFloat16Text, kBit,
+                                  "#include \"stdint.h\"\n", kIntegers};
 static_assert(std::size(kNames) == std::size(kTexts));
 
 // The first line of the compiler's log.

@@ -49,7 +49,7 @@ for build in "-DCMAKE_BUILD_TYPE=Debug" "-DCMAKE_CXX_FLAGS=-O0"; do
   cmake -S "$here/out_of_tree" -B "$box/other" -G Ninja --fresh -DCMAKE_PREFIX_PATH="$prefix" "$build" >"$box/configure.log"
   ! grep -q -- -O3 "$box/other/compile_commands.json" || fail "with $build, lone.cpp is optimised"
 done
-! cmake -S "$here/out_of_tree" -B "$box/other" --fresh -DCMAKE_PREFIX_PATH="$prefix" -DWITHOUT_TORCH=1 >"$box/configure.log" 2>&1 ||
+! cmake -S "$here/out_of_tree" -B "$box/other" -G Ninja --fresh -DCMAKE_PREFIX_PATH="$prefix" -DWITHOUT_TORCH=1 >"$box/configure.log" 2>&1 ||
   fail "a model without Torch is accepted"
 tr -s '\n ' ' ' <"$box/configure.log" | grep -q 'model lone): a model needs Torch: find_package(ddprun REQUIRED COMPONENTS model)' ||
   fail "a model without Torch: $(<"$box/configure.log")"
