@@ -6,15 +6,9 @@ set -euo pipefail
 build=$1 mode=${2:-}
 tests=$(cd "$(dirname "$0")" && pwd)
 examples=$(cd "$tests/../../examples" && pwd)
-box=$(mktemp -d "${TMPDIR:-/tmp}/ddprun-examples-XXXXXX")
-trap 'rm -rf "$box"' EXIT
-fail() { echo "FAILED: $*"; exit 1; }
-unset DDPRUN_PLUGIN_PATH LD_LIBRARY_PATH CC CXX CFLAGS CXXFLAGS
+unset CC CXX CFLAGS CXXFLAGS
 export CMAKE_GENERATOR=Ninja CMAKE_BUILD_PARALLEL_LEVEL=1
-
-cmake --install "$build" --prefix "$box/first" >"$box/install.log"
-prefix=$box/moved
-mv "$box/first" "$prefix"
+source "$tests/../setup/moved_prefix.sh"
 ddprun=$prefix/bin/ddprun
 export CMAKE_PREFIX_PATH=$prefix
 

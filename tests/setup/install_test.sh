@@ -4,16 +4,7 @@
 set -euo pipefail
 build=$1
 here=$(cd "$(dirname "$0")" && pwd)
-box=$(mktemp -d "${TMPDIR:-/tmp}/ddprun-install-XXXXXX")
-trap 'rm -rf "$box"' EXIT
-fail() { echo "FAILED: $*"; exit 1; }
-# All files must be found through the prefix, not through the environment.
-unset DDPRUN_PLUGIN_PATH LD_LIBRARY_PATH CMAKE_PREFIX_PATH
-export XDG_DATA_HOME=$box/data  # the user's own plugins
-
-cmake --install "$build" --prefix "$box/first" >"$box/install.log"
-prefix=$box/moved
-mv "$box/first" "$prefix"
+source "$here/moved_prefix.sh"
 
 for file in bin/ddprun lib/libddprun.so lib/ddprun/v1/libddprun_comm_gloo.so include/ddprun/plugin/comm_plugin.h \
   lib/cmake/ddprun/ddprunConfig.cmake share/ddprun/{vega.js,page.css,page.js,charts.py}; do

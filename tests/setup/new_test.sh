@@ -3,15 +3,7 @@
 # is built with sanitizers, and its CTest runs the conformance suite.
 set -euo pipefail
 build=$1
-box=$(mktemp -d "${TMPDIR:-/tmp}/ddprun-new-XXXXXX")
-trap 'rm -rf "$box"' EXIT
-fail() { echo "FAILED: $*"; exit 1; }
-unset DDPRUN_PLUGIN_PATH LD_LIBRARY_PATH CMAKE_PREFIX_PATH
-export XDG_DATA_HOME=$box/data  # the user's own plugins
-
-cmake --install "$build" --prefix "$box/first" >"$box/install.log"
-prefix=$box/moved
-mv "$box/first" "$prefix"
+source "$(dirname "$0")/moved_prefix.sh"
 ddprun=$prefix/bin/ddprun
 cd "$box"
 
