@@ -1,5 +1,5 @@
-# Installs the pages that a user reads, their pictures and the examples, from `source`, the source tree. Their links lead to installed
-# files; a link to another file of the source tree becomes plain text.
+# Installs the pages that a user reads, their pictures and the examples, from `source`, the source tree. Their links lead
+# to installed files; a link to another file of the source tree becomes plain text.
 set(folder $ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share/doc/ddprun)
 set(developers "architecture|decisions")
 file(GLOB pictures ${source}/docs/*.png)

@@ -76,8 +76,8 @@ class Registry {
   const std::vector<std::string>& folders() const { return folders_; }
   // The folders as messages name them; folders that do not exist are marked.
   std::string places() const;
-  // After a search without result: "; <file> is for another version of ddprun: ..." if a folder beside one of these,
-  // such as v2 beside v1, has the plugin; otherwise "".
+  // After a search without result: "; <file> is for another version of ddprun: ..." if a folder next to one of
+  // these, such as v2 next to v1, has the plugin; otherwise "".
   std::string other_version(Kind kind, const std::string& name) const;
 
  private:
