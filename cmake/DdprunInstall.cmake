@@ -45,8 +45,14 @@ install(FILES ${PROJECT_BINARY_DIR}/ddprunConfig.cmake ${PROJECT_BINARY_DIR}/ddp
               ${CMAKE_CURRENT_LIST_DIR}/DdprunConformance.cmake
         DESTINATION ${package})
 
-configure_file(${CMAKE_CURRENT_LIST_DIR}/ddprun.pc.in ${PROJECT_BINARY_DIR}/ddprun.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/ddprun.pc DESTINATION lib/pkgconfig)
+set(pc_files ddprun.pc)
+if(DDPRUN_TORCH)
+  list(APPEND pc_files ddprun-ddp.pc)
+endif()
+foreach(file ${pc_files})
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/${file}.in ${PROJECT_BINARY_DIR}/${file} @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${file} DESTINATION lib/pkgconfig)
+endforeach()
 
 install(CODE "set(source ${PROJECT_SOURCE_DIR})")
 install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/install_pages.cmake)

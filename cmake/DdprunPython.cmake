@@ -21,3 +21,11 @@ if(NOT test_data AND IS_DIRECTORY ${PROJECT_SOURCE_DIR}/../shared/data)
   get_filename_component(test_data ${PROJECT_SOURCE_DIR}/../shared/data ABSOLUTE)
 endif()
 set(DDPRUN_TEST_DATA "${test_data}" CACHE PATH "Folder of real data for tests: mnist/*.gz")
+
+# The torchrun of the Python installation that has this Torch, and MPICH's mpiexec, which is installed next to it.
+if(DDPRUN_TORCH)
+  cmake_path(ABSOLUTE_PATH DDPRUN_TORCH_DIR OUTPUT_VARIABLE DDPRUN_TORCHRUN)
+  cmake_path(APPEND DDPRUN_TORCHRUN ../../../../bin/torchrun)
+  cmake_path(NORMAL_PATH DDPRUN_TORCHRUN)
+  cmake_path(REPLACE_FILENAME DDPRUN_TORCHRUN mpiexec.hydra OUTPUT_VARIABLE DDPRUN_MPICH)
+endif()

@@ -33,7 +33,7 @@ void declare_subcommands(CLI::App& cli, Arguments& arguments, Command& command) 
   evaluate->final_callback([&] { command = app::evaluate; });
 
   auto* launch = cli.add_subcommand("launch", "Start any program as ranks, with torchrun's variables (RANK, ...)");
-  console::add_node_options(*launch, arguments.nodes);
+  console::add_node_options(*launch, arguments.nodes, "-n,");
   console::add_insecure(*launch, arguments.nodes);
   launch->add_option("program", arguments.program, "The program and its arguments")->required()->type_name("PROGRAM");
   launch->positionals_at_end();
@@ -77,7 +77,7 @@ void declare(CLI::App& cli, Arguments& arguments, std::string& topic, Command& c
   console::add_overrides(cli, arguments.overrides);
   console::add_plugin_path(cli, arguments.plugin_paths);
   cli.footer([] { return "Tools:\n" + describe_tools() + "\n" + console::kAboutPlugins + "\n" + kExitCodes; });
-  console::add_node_options(cli, arguments.nodes);
+  console::add_node_options(cli, arguments.nodes, "-n,");
   auto* quiet = cli.add_flag("-q,--quiet", arguments.quiet, "Print errors and the results alone");
   cli.add_flag("-v,--verbose", arguments.verbose, "Print details too")->excludes(quiet);
   const std::string about_version = "As the command version";

@@ -41,11 +41,10 @@ void create_folder(const std::string& dir) {
   if (fault) throw_file_error("create folder", dir, fault.value());
 }
 
-// Writes a temporary file, syncs it, renames it, and syncs the folder: under its final name the file is complete or
-// does not exist.
+// Under its final name the file is complete or does not exist.
 std::string write_whole(const std::string& dir, const std::string& name, const std::vector<TensorView>& tensors,
                         const Metadata& metadata) {
-  const std::string path = in(dir, name);
+  std::string path = in(dir, name);
   const std::string aside = aside_path(path);
   try {
     write_safetensors(aside, tensors, metadata);
@@ -88,6 +87,18 @@ Commit commit_at(const std::string& dir, int64_t step) {
 
 std::string state_path(const Commit& commit, int rank) {
   return (fs::path(commit.path).parent_path() / state_name(commit.step, rank)).string();
+}
+
+void replace_safetensors(const std::string& path, const std::vector<TensorView>& tensors, const Metadata& metadata) {
+  if (const std::string folder = missing_folder(path); !folder.empty()) {
+    throw Error(ExitCode::failure, "cannot write " + path + ": there is no folder " + folder);
+  }
+  const fs::path file(path);
+  const std::string dir = file.has_parent_path() ? file.parent_path().string() : ".", name = file.filename().string();
+  for_each_name(dir, [&](const std::string& other) {
+    if (is_left_over_of(name, other)) remove(in(dir, other));
+  });
+  write_whole(dir, name, tensors, metadata);
 }
 
 void save_state(const std::string& dir, int64_t step, int rank, const std::vector<TensorView>& tensors,

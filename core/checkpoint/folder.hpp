@@ -58,6 +58,11 @@ class CheckpointFolder {
   int64_t keep_;
 };
 
+// Replaces one file atomically: writes a temporary file in the same folder, syncs it, renames it to `path`, and syncs
+// the folder. First removes what dead writers of this path left. The folder must exist. Throws Error(failure) with
+// path, bytes and errno; the old file is unchanged then, and no temporary file stays.
+void replace_safetensors(const std::string& path, const std::vector<TensorView>& tensors, const Metadata& metadata);
+
 // The commits of a folder, oldest first; none if it does not exist. Throws Error(failure) if it cannot be listed.
 std::vector<Commit> list_commits(const std::string& dir);
 // Removes the temporary files of dead writers. Throws Error(failure) if the folder cannot be listed.

@@ -69,11 +69,16 @@ bool is_left_over(const std::string& name) {
   const size_t at = name.rfind(kAside);
   if (at == std::string::npos) return false;
   const std::string whole = name.substr(0, at);
-  if (whole != kBestName && !whole.starts_with(kPrefix)) return false;
-  const size_t id = at + kAside.size();
+  if ((whole != kBestName && !whole.starts_with(kPrefix)) || !whole.ends_with(kSuffix)) return false;
+  return is_left_over_of(whole, name);
+}
+
+bool is_left_over_of(const std::string& whole, const std::string& name) {
+  const size_t id = whole.size() + kAside.size();
+  if (!name.starts_with(whole + std::string(kAside))) return false;
   const int64_t writer = number_of(std::string_view(name).substr(id, name.find('-', id) - id));
   // Whether a process of another host is alive is not known here.
-  if (!whole.ends_with(kSuffix) || writer <= 0 || name != aside_path(whole, writer)) return false;
+  if (writer <= 0 || name != aside_path(whole, writer)) return false;
   return writer == ::getpid() || !alive(writer);
 }
 

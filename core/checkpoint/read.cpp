@@ -31,12 +31,37 @@ struct Entry {
   Place place;
 };
 
+class FileSource final : public ByteSource {
+ public:
+  explicit FileSource(const std::string& path) : path_(path) {
+    std::error_code fault;
+    const auto status = std::filesystem::status(path_, fault);
+    if (!std::filesystem::exists(status)) throw Error(ExitCode::usage, path_ + ": no such checkpoint");
+    if (!std::filesystem::is_regular_file(status)) throw Error(ExitCode::usage, path_ + ": not a file");
+    size_ = std::filesystem::file_size(path_, fault);
+    if (fault) throw_file_error("read", path_, fault.value());
+    stream_.open(path_, std::ios::binary);
+    if (!stream_) throw_file_error("open", path_, errno);
+  }
+
+  uint64_t size() const override { return size_; }
+  void read(void* out, uint64_t bytes) override {
+    stream_.read(static_cast<char*>(out), static_cast<std::streamsize>(bytes));
+    if (!stream_) throw_file_error("read " + std::to_string(bytes) + " bytes from", path_, errno != 0 ? errno : EIO);
+  }
+
+ private:
+  const std::string path_;
+  std::ifstream stream_;
+  uint64_t size_ = 0;
+};
+
 class Reader {
  public:
-  Reader(const std::string& path, bool require_checksums) : path_(path), require_checksums_(require_checksums) {}
+  Reader(ByteSource& source, const std::string& path, bool require_checksums)
+      : source_(source), path_(path), require_checksums_(require_checksums), size_(source.size()) {}
 
   File read() {
-    open();
     const std::string header = read_header();
     std::vector<Entry> entries = parse(header);
     check_places(entries);
@@ -57,33 +82,17 @@ class Reader {
     refuse("tensor " + quoted_name(name) + ": " + what);
   }
 
-  void open() {
-    std::error_code fault;
-    const auto status = std::filesystem::status(path_, fault);
-    if (!std::filesystem::exists(status)) refuse("no such checkpoint");
-    if (!std::filesystem::is_regular_file(status)) refuse("not a file");
-    size_ = std::filesystem::file_size(path_, fault);
-    if (fault) throw_file_error("read", path_, fault.value());
-    stream_.open(path_, std::ios::binary);
-    if (!stream_) throw_file_error("open", path_, errno);
-  }
-
-  void read_bytes(void* out, uint64_t bytes) {
-    stream_.read(static_cast<char*>(out), static_cast<std::streamsize>(bytes));
-    if (!stream_) throw_file_error("read " + std::to_string(bytes) + " bytes from", path_, errno != 0 ? errno : EIO);
-  }
-
   std::string read_header() {
     uint64_t length = 0;
     if (size_ < sizeof length) refuse("truncated: " + std::to_string(size_) + " bytes are too few for a checkpoint");
-    read_bytes(&length, sizeof length);
+    source_.read(&length, sizeof length);
     if (length > kLongestHeader || length > size_ - sizeof length) {
       refuse("the header's length, " + std::to_string(length) + " bytes, does not fit a file of " +
              std::to_string(size_) + " bytes: truncated, or not a safetensors file");
     }
     data_bytes_ = size_ - sizeof length - length;
     std::string header(length, '\0');
-    read_bytes(header.data(), length);
+    source_.read(header.data(), length);
     const Seal seal = check_seal(header);
     if (seal == Seal::wrong) refuse("the header does not match its checksum: the file is damaged");
     if (seal == Seal::none && require_checksums_) refuse("carries no checksum: damaged, or not written by ddprun");
@@ -179,11 +188,11 @@ class Reader {
     }
   }
 
-  // Called in the order of positions, which are contiguous: the stream is always at the start of the tensor.
+  // Called in the order of positions, which are contiguous: the source is always at the start of the tensor.
   void read_tensor(Entry& entry) {
     Tensor& tensor = entry.tensor;
     tensor.data.resize(entry.place.end - entry.place.begin);
-    read_bytes(tensor.data.data(), tensor.data.size());
+    source_.read(tensor.data.data(), tensor.data.size());
     const auto checksum = metadata_.find(kTensorChecksumPrefix + tensor.name);
     if (checksum == metadata_.end()) {
       if (require_checksums_) refuse_tensor(tensor.name, "carries no checksum");
@@ -192,18 +201,27 @@ class Reader {
     }
   }
 
+  ByteSource& source_;
   const std::string& path_;
-  bool require_checksums_;
-  std::ifstream stream_;
-  uint64_t size_ = 0;
+  const bool require_checksums_;
+  const uint64_t size_;
   uint64_t data_bytes_ = 0;
   Metadata metadata_;
 };
 
 }  // namespace
 
+std::unique_ptr<ByteSource> open_file(const std::string& path) {
+  return std::make_unique<FileSource>(path);
+}
+
 File read_safetensors(const std::string& path, bool require_checksums) {
-  return Reader(path, require_checksums).read();
+  FileSource source(path);
+  return read_safetensors(source, path, require_checksums);
+}
+
+File read_safetensors(ByteSource& source, const std::string& path, bool require_checksums) {
+  return Reader(source, path, require_checksums).read();
 }
 
 }  // namespace ddprun::checkpoint

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -53,11 +54,24 @@ std::string quoted_name(const std::string& name);
 // std::logic_error, and nothing is written.
 void write_safetensors(const std::string& path, const std::vector<TensorView>& tensors, const Metadata& metadata);
 
+// The bytes of a file, from front to end. A file on a disk, or one that another rank reads.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  virtual uint64_t size() const = 0;
+  // The next bytes. Throws Error(failure) if reading fails.
+  virtual void read(void* out, uint64_t bytes) = 0;
+};
+// Throws Error(usage) if there is no such file, and Error(failure) if it cannot be opened.
+std::unique_ptr<ByteSource> open_file(const std::string& path);
+
 // Reads and checks the whole file. Trusts nothing in it: the header is at most 100 MB and never longer than the file,
 // products and sums are checked for overflow, offsets must be contiguous without gap or overlap and end at the end of
 // the file, and every checksum must match. A file without our checksums (from Python) is accepted unless
 // require_checksums is set. Throws Error(usage) that names the file and, if possible, the tensor; Error(failure) if
 // reading itself fails.
 File read_safetensors(const std::string& path, bool require_checksums = true);
+// The same for bytes from `source`; `path` is the name of the file.
+File read_safetensors(ByteSource& source, const std::string& path, bool require_checksums);
 
 }  // namespace ddprun::checkpoint

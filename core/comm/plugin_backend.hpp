@@ -37,6 +37,7 @@ struct JoinOptions {
   std::function<std::vector<std::string>(std::string_view)> allgather{};
   // (optional) Raise it to end a join that is under way; abort() of the backend raises it too.
   std::shared_ptr<std::atomic<int32_t>> abort_flag{};
+  std::string whose{};  // follows the backend's name: " of ranks 2, 3", for a part of a job
 };
 
 class PluginBackend final : public CommBackend {

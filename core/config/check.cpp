@@ -100,15 +100,34 @@ class Check {
            "is for strategies \"single\" and \"ddp\": the threads of \"dp\" cannot be recorded; set it to false");
     refuse(graph && !e_.optimizer.fused, {key, "optimizer.fused"},
            "needs optimizer.fused = true, which takes its numbers from the GPU");
+    refuse(graph && ddp && e_.strategy.zero > 0, {key, "strategy.zero", "strategy.kind"},
+           "cannot replay the optimizer of strategy.zero = 1; set strategy.zero to 0, or this to false");
     refuse(graph && ddp && (!e_.data.batch_weights.empty() || e_.data.balance_steps > 0),
            {key, "data.batch_weights", "data.balance_steps", "strategy.kind"},
            "needs an equal part of each step for all ranks; leave out data.batch_weights and data.balance_steps, or "
            "set it to "
            "false");
+    refuse(graph && ddp && e_.strategy.find_unused_parameters,
+           {key, "strategy.find_unused_parameters", "strategy.kind"},
+           "cannot record the exchange of strategy.find_unused_parameters; set one of the two to false");
+    refuse(graph && ddp && e_.strategy.compression == "powersgd", {key, "strategy.compression", "strategy.kind"},
+           "cannot record strategy.compression = \"powersgd\", which changes from step to step; set it to false");
     refuse(graph && e_.log.parity_steps > 0, {key, "log.parity_steps"},
            "leaves log.parity_steps no gradients to look at; leave those out, or set it to false");
     refuse(graph && !e_.log.trace_steps.empty(), {key, "log.trace_steps"},
            "leaves log.trace_steps no operations to trace; leave those out, or set it to false");
+  }
+
+  void batches_can_be_normalized_together() {
+    const std::string key = "model.sync_batch_norm";
+    const bool on = e_.model.sync_batch_norm && e_.strategy.kind == "ddp";
+    refuse(on && e_.train.cuda_graph, {key, "train.cuda_graph"},
+           "waits for the other ranks within forward, which a CUDA graph cannot record; set one of the two to false");
+    refuse(on && e_.data.last == "exact", {key, "data.last"},
+           "needs samples on every rank in every step; use data.last = \"pad\" or \"drop\"");
+    refuse(on && (!e_.data.batch_weights.empty() || e_.data.balance_steps > 0),
+           {key, "data.batch_weights", "data.balance_steps"},
+           "needs samples on every rank in every micro-batch; leave out data.batch_weights and data.balance_steps");
   }
 
   void each_has_a_gpu() {
@@ -160,6 +179,7 @@ void check_together(const Experiment& experiment, std::optional<int64_t> ranks, 
   check.early_stop_is_measured();
   check.each_has_a_gpu();
   check.a_graph_can_be_replayed();
+  check.batches_can_be_normalized_together();
 }
 
 std::string batch_error(int64_t batch_size, int64_t ranks) {

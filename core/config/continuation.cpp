@@ -37,6 +37,7 @@ constexpr std::array rules{
     Rule{"comm.check", Change::free},
     Rule{"comm.", Change::reported},
     Rule{"strategy.hash_every", Change::free},
+    Rule{"strategy.zero", Change::free},
     Rule{"strategy.", Change::reported},
     Rule{"optimizer.", Change::reported},
     Rule{"train.evaluate", Change::free},

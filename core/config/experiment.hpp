@@ -51,10 +51,14 @@ struct Experiment {
     std::string kind = "single";
     int64_t devices = 2;
     int64_t main_device = 0;  // an index into devices
-    double bucket_mb = 25;
-    double first_bucket_mb = 1;
-    std::string unused = "error";
-    bool sync_buffers = true;
+    double bucket_cap_mb = 25;
+    double first_bucket_cap_mb = 1;
+    bool find_unused_parameters = false;
+    bool broadcast_buffers = true;
+    std::string compression = "none";
+    int64_t powersgd_rank = 1;
+    int64_t powersgd_start = 1000;  // steps
+    int64_t zero = 0;               // the stage of ZeRO; 0: off
     int64_t hash_every = 0;
     bool operator==(const Strategy&) const = default;
   } strategy;
@@ -62,6 +66,7 @@ struct Experiment {
   struct Model {
     std::string name;     // required; a name or a path
     std::string weights;  // "": random, from the seed
+    bool sync_batch_norm = false;
     Options options;
     bool operator==(const Model&) const = default;
   } model;

@@ -14,6 +14,12 @@ std::vector<Key> describe_learning() {
           .doc("A safetensors file with the initial weights, such as a checkpoint. It must hold each parameter and "
                "buffer of the model under its PyTorch name, with its shape and dtype, and nothing else. The path is "
                "relative to the current directory."),
+      DDPRUN_KEY(model.sync_batch_norm)
+          .used_by(User::ddp)
+          .doc(
+              "true: each BatchNorm of the model computes its statistics over the batches of all ranks, as PyTorch's "
+              "SyncBatchNorm. Each one costs a collective in forward and one in backward. Every rank must have samples "
+              "in every step."),
       DDPRUN_KEY(model.options)
           .doc("Options of the model, passed on unchanged. simplenet: `hidden = 256`. resnet18: `stem = \"imagenet\"` "
                "(7x7 with stride 2, then pooling) or `\"small\"` (3x3, for images such as 32x32); `memory_format = "

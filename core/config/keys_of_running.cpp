@@ -4,9 +4,9 @@
 namespace ddprun::config {
 namespace {
 
-constexpr double max_seed = 4294967295.0;      // so that seed + epoch is in the range of every generator
-constexpr double max_processes = 1024;         // on one host; more is probably a typing error
-constexpr double max_bucket_mb = 64 * 1024.0;  // MiB
+constexpr double max_seed = 4294967295.0;          // so that seed + epoch is in the range of every generator
+constexpr double max_processes = 1024;             // on one host; more is probably a typing error
+constexpr double max_bucket_cap_mb = 64 * 1024.0;  // MiB
 
 }  // namespace
 
@@ -112,25 +112,46 @@ std::vector<Key> describe_running() {
           .used_by(User::dp)
           .between(0, max_processes - 1)
           .doc("The index of the device that holds the model, gathers, and runs the optimizer: from 0 to devices - 1."),
-      DDPRUN_KEY(strategy.bucket_mb)
+      DDPRUN_KEY(strategy.bucket_cap_mb)
           .used_by(User::ddp)
-          .above(0, max_bucket_mb)
+          .above(0, max_bucket_cap_mb)
           .doc(
               "The size of a gradient bucket in MiB: a bucket closes when it reaches this size. In the first step, one "
               "bucket holds all gradients."),
-      DDPRUN_KEY(strategy.first_bucket_mb)
+      DDPRUN_KEY(strategy.first_bucket_cap_mb)
           .used_by(User::ddp)
-          .above(0, max_bucket_mb)
+          .above(0, max_bucket_cap_mb)
           .doc("The size of the first bucket in MiB. With a small first bucket, communication starts early in "
                "backward."),
-      DDPRUN_KEY(strategy.unused)
+      DDPRUN_KEY(strategy.find_unused_parameters)
           .used_by(User::ddp)
-          .one_of({"error", "zero"})
-          .doc("What to do if parameters get no gradient in a step. `\"error\"`: end with an error that names them. "
-               "`\"zero\"`: use zeros."),
-      DDPRUN_KEY(strategy.sync_buffers)
+          .doc(
+              "What to do if parameters get no gradient in a step. `false`: end with an error that names them. `true`: "
+              "on a rank that does not use a parameter, its gradient counts as zero; a parameter that no rank uses "
+              "keeps its weights. This costs one small collective per step."),
+      DDPRUN_KEY(strategy.broadcast_buffers)
           .used_by(User::ddp)
           .doc("Broadcasts the model's buffers (running statistics of BatchNorm) from rank 0 before each step."),
+      DDPRUN_KEY(strategy.compression)
+          .used_by(User::ddp)
+          .one_of({"none", "fp16", "bf16", "powersgd"})
+          .doc(
+              "How gradients are compressed for the allreduce. `\"fp16\"` and `\"bf16\"`: they are rounded to 16 bits. "
+              "`\"powersgd\"`: matrices are replaced by factors of a low rank "
+              "(Vogels et al. 2019); a resumed run starts it anew. [library.md](library.md) has more."),
+      DDPRUN_KEY(strategy.powersgd_rank)
+          .used_by(User::ddp)
+          .at_least(1)
+          .doc("The rank of the factors. Used with `compression = \"powersgd\"`."),
+      DDPRUN_KEY(strategy.powersgd_start)
+          .used_by(User::ddp)
+          .at_least(2)
+          .doc("The number of steps before PowerSGD starts. Used with `compression = \"powersgd\"`."),
+      DDPRUN_KEY(strategy.zero)
+          .used_by(User::ddp)
+          .between(0, 1)
+          .doc("The stage of ZeRO. 1: each of N ranks keeps the optimizer's state of 1/N of the parameters, updates "
+               "these, and broadcasts them. The weights are the same. 0: each rank keeps the whole state."),
       DDPRUN_KEY(strategy.hash_every)
           .used_by(User::ddp)
           .at_least(0)

@@ -50,21 +50,22 @@ inline CLI::Option* add_overrides(CLI::App& to, std::vector<std::string>& overri
   return add_repeated(to, "--set", overrides, "KEY=VALUE", "Override a key: --set comm.algorithm=ring; any number");
 }
 
-// An option of torchrun: "--node-rank", and hidden "--node_rank".
+// An option of torchrun: "--node-rank", and hidden "--node_rank". `letter`: "-n," for a short name too.
 template <typename Value>
 CLI::Option* add_torchrun_option(CLI::App& to, const std::string& name, Value& value, const std::string& type,
-                                 const std::string& help) {
+                                 const std::string& help, const std::string& letter = "") {
   std::string underscores = name;
   std::replace(underscores.begin() + 2, underscores.end(), '-', '_');
   if (underscores != name) to.add_option(underscores, value)->group("");
-  return to.add_option(name, value, help)->type_name(type);
+  return to.add_option(letter + name, value, help)->type_name(type);
 }
 
-// The options of NodeOptions.
-inline void add_node_options(CLI::App& to, NodeOptions& options) {
+// The options of NodeOptions. `letter`: "-n," if -n is short for --nproc-per-node.
+inline void add_node_options(CLI::App& to, NodeOptions& options, const std::string& letter = "") {
   const auto counts = [](CLI::Option* option, int least) { option->check(CLI::Range(least, 1 << 20)); };
   const std::string group = "Several hosts";
-  counts(add_torchrun_option(to, "--nproc-per-node", options.nproc, "N", "Ranks on this host (launch.nproc)"), 1);
+  counts(add_torchrun_option(to, "--nproc-per-node", options.nproc, "N", "Ranks on this host (launch.nproc)", letter),
+         1);
   const auto add = [&](const std::string& name, auto& value, const std::string& type, const std::string& help) {
     return add_torchrun_option(to, name, value, type, help)->group(group);
   };

@@ -19,6 +19,9 @@ std::string core_mask();
 // Pure.
 int cores_of_rank(const std::vector<std::string>& masks, std::size_t mine);
 
+// The compute threads for this rank: world.cores, or else its share of the cores that it may use; at least 1.
+int threads_of_rank(const World& world);
+
 // Sets world.cores, after locate(). Collective. Throws as Store::get.
 void share_cores(World& world, Store& store, std::chrono::milliseconds timeout);
 

@@ -32,6 +32,9 @@ class Store {
 [[noreturn]] void throw_missing_ranks(const std::string& name, int size, std::chrono::milliseconds waited,
                                       const std::string& missing);
 
+// The keys of a part of the job: each begins with `prefix` in `store`, which outlives it. It has no server.
+std::unique_ptr<Store> prefixed_store(Store& store, std::string prefix);
+
 // Keys as files in a folder that only this user can access (0700). Each file appears atomically, so that a reader sees
 // a complete value or none. The caller creates and removes the folder.
 std::unique_ptr<Store> folder_store(const std::string& folder);

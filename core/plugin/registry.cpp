@@ -1,5 +1,7 @@
 #include "plugin/registry.hpp"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -46,6 +48,18 @@ std::string user_folder() {
   return data.is_absolute() ? data / "ddprun/plugins" / DDPRUN_PLUGIN_FOLDER : fs::path();
 }
 
+// The prefix that ddprun is in: that of libddprun.so, also in a program of a user; otherwise that of this program, which
+// then contains this code.
+fs::path own_prefix() {
+  Dl_info info{};
+  fs::path file = fs::read_symlink("/proc/self/exe");
+  if (::dladdr(reinterpret_cast<void*>(&own_prefix), &info) != 0 && info.dli_fname != nullptr) {
+    const fs::path library = info.dli_fname;
+    if (library.filename().string().starts_with("libddprun.so")) file = fs::canonical(library);
+  }
+  return file.parent_path().parent_path();
+}
+
 // One of gate.hpp's functions reads the table: in the child process that tries the library, then in this one.
 template <typename Table>
 const Table* open(const File& file, const Table* (*read)(const File&, const Library&)) {
@@ -80,8 +94,7 @@ Registry Registry::standard(const std::vector<std::string>& plugin_path_option) 
     if (!fs::is_directory(folder)) throw Error(ExitCode::usage, "--plugin-path " + folder + ": no such folder");
   }
   append_colon_separated(folders, variable("DDPRUN_PLUGIN_PATH"));
-  const fs::path prefix = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
-  append(folders, prefix / "lib/ddprun" / DDPRUN_PLUGIN_FOLDER);
+  append(folders, own_prefix() / "lib/ddprun" / DDPRUN_PLUGIN_FOLDER);
   append(folders, user_folder());
   append(folders, "/usr/local/lib/ddprun/" DDPRUN_PLUGIN_FOLDER);
   return Registry(folders);

@@ -45,7 +45,8 @@ struct Listed {
 // The folders where plugins are searched; the first match wins:
 //   1. those of --plugin-path;
 //   2. those of DDPRUN_PLUGIN_PATH, separated by colons;
-//   3. the program's own: <prefix>/lib/ddprun/v1 next to <prefix>/bin, in a build folder as well as in a prefix;
+//   3. ddprun's own: <prefix>/lib/ddprun/v1 next to <prefix>/bin and to <prefix>/lib/libddprun.so, in a build folder as
+//      well as in a prefix;
 //   4. the user's own: $XDG_DATA_HOME/ddprun/plugins/v1, where XDG_DATA_HOME is $HOME/.local/share unless it is an
 //      absolute path;
 //   5. the machine's own: /usr/local/lib/ddprun/v1.

@@ -27,14 +27,14 @@ TEST_CASE("a change that makes a different run is refused, one that changes roun
     CAPTURE(key);
     CHECK(config::change_of(key) == Change::refused);
   }
-  for (const char* key : {"optimizer.lr", "optimizer.fused", "train.epochs", "train.amp", "strategy.bucket_mb",
+  for (const char* key : {"optimizer.lr", "optimizer.fused", "train.epochs", "train.amp", "strategy.bucket_cap_mb",
                           "strategy.kind", "comm.backend", "launch.threads", "data.batch_weights"}) {
     CAPTURE(key);
     CHECK(config::change_of(key) == Change::reported);
   }
   for (const char* key : {"schema_version", "experiment.name", "experiment.output", "model.weights", "data.root",
                           "data.workers", "data.batch_size", "launch.nproc", "comm.timeout", "checkpoint.resume",
-                          "log.every", "a.key.of.another.version"}) {
+                          "strategy.zero", "log.every", "a.key.of.another.version"}) {
     CAPTURE(key);
     CHECK(config::change_of(key) == Change::free);
   }

@@ -51,7 +51,7 @@ TEST_CASE("the defaults have not changed") {
   CHECK(e.experiment.seed == 42);
   CHECK(e.comm.backend == "gloo");
   CHECK(e.strategy.kind == "single");
-  CHECK(e.strategy.bucket_mb == 25.0);
+  CHECK(e.strategy.bucket_cap_mb == 25.0);
   CHECK(e.launch.timeout == 30.0);
   CHECK(e.checkpoint.keep == 2);
 }

@@ -79,8 +79,8 @@ TEST_CASE("a value out of range is reported with the range") {
         "exp.toml:1:16: launch.nproc = \"many\": expected an integer from 1 to 1024 or \"auto\"");
   CHECK(errors_of("checkpoint.keep = 0" + required) ==
         "exp.toml:1:19: checkpoint.keep = 0: expected an integer of at least 1");
-  CHECK(errors_of("strategy.bucket_mb = 0" + required) ==
-        "exp.toml:1:22: strategy.bucket_mb = 0: expected a number above 0 and at most 65536");
+  CHECK(errors_of("strategy.bucket_cap_mb = 0" + required) ==
+        "exp.toml:1:26: strategy.bucket_cap_mb = 0: expected a number above 0 and at most 65536");
   CHECK(errors_of("optimizer.momentum = 1" + required) ==
         "exp.toml:1:22: optimizer.momentum = 1: expected a number from 0 to below 1");
   CHECK(errors_of("optimizer.lr = inf" + required) ==
@@ -130,8 +130,8 @@ TEST_CASE("a list in place of an option's string: the error shows how to write i
 
 TEST_CASE("a key that does not exist is refused, not ignored") {
   CHECK(errors_of("\n\n\n[launch]\nnnodes = 2" + required).starts_with("exp.toml:5:1: launch.nnodes: unknown key"));
-  CHECK(errors_of("strategy.compression = 'none'" + required)
-            .starts_with("exp.toml:1:10: strategy.compression: unknown key"));
+  CHECK(
+      errors_of("strategy.compress = 'none'" + required).starts_with("exp.toml:1:10: strategy.compress: unknown key"));
 }
 
 TEST_CASE("a file with another schema version gets no other error") {

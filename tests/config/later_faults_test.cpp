@@ -30,14 +30,14 @@ TEST_CASE("keys that the strategy or the optimizer does not use are named") {
     return config::unused_keys(loaded.experiment, loaded.sources);
   };
   const std::string text =
-      "comm = { backend = 'gloo', options = { a = 1 } }\nstrategy = { devices = 2, bucket_mb = 3 }\n"
+      "comm = { backend = 'gloo', options = { a = 1 } }\nstrategy = { devices = 2, bucket_cap_mb = 3 }\n"
       "optimizer = { eps = 1e-7, momentum = 0.9 }\n";
   CHECK(unused(text, {}) == std::vector<std::string>{"comm.backend", "comm.options.a", "optimizer.eps",
-                                                     "strategy.bucket_mb", "strategy.devices"});
+                                                     "strategy.bucket_cap_mb", "strategy.devices"});
   CHECK(unused(text, {"strategy.kind=ddp", "optimizer.name=adam"}) ==
         std::vector<std::string>{"optimizer.momentum", "strategy.devices"});
   CHECK(unused(text, {"strategy.kind=dp", "strategy.main_device=1"}) ==
-        std::vector<std::string>{"comm.backend", "comm.options.a", "optimizer.eps", "strategy.bucket_mb"});
+        std::vector<std::string>{"comm.backend", "comm.options.a", "optimizer.eps", "strategy.bucket_cap_mb"});
   CHECK(unused("", {"launch.nproc=2"}) ==
         std::vector<std::string>{"launch.nproc"});  // a key of ddp, in a file that is varied
   CHECK(unused("", {"data.shuffle=true", "data.sampler=sequential"}) == std::vector<std::string>{"data.shuffle"});

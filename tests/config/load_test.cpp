@@ -29,7 +29,7 @@ deterministic = true
 options = { interface = "lo", retries = 3, fraction = 0.5, quick = true, "odd key" = "x" }
 [strategy]
 kind = "ddp"
-bucket_mb = 0.5
+bucket_cap_mb = 0.5
 [model]
 name = "/opt/models/libmine.so"
 [model.options]
@@ -52,7 +52,7 @@ steps = 1_000
   CHECK(
       e.comm.options ==
       config::Options{{"interface", "lo"}, {"retries", "3"}, {"fraction", "0.5"}, {"quick", "true"}, {"odd key", "x"}});
-  CHECK(e.strategy.bucket_mb == 0.5);
+  CHECK(e.strategy.bucket_cap_mb == 0.5);
   CHECK(e.model.options == config::Options{{"width", "64"}});
   CHECK(e.data.batch_size == 96);
   CHECK(e.optimizer.lr == 1.0);

@@ -65,7 +65,8 @@ void give_gpus(config::Experiment& e) {
 
 bool can_replay(const config::Experiment& e) {
   return e.launch.device == "cuda" && e.strategy.kind != "dp" && e.optimizer.fused && e.data.batch_weights.empty() &&
-         e.data.balance_steps == 0 && e.log.parity_steps == 0 && e.log.trace_steps.empty();
+         e.data.balance_steps == 0 && e.log.parity_steps == 0 && e.log.trace_steps.empty() &&
+         (e.strategy.kind != "ddp" || e.strategy.zero == 0);
 }
 
 // Any experiment that load() accepts: every key at random, then adjusted so that the keys fit together.
@@ -95,6 +96,9 @@ config::Experiment any_experiment() {
   if (!e.train.evaluate) e.checkpoint.best.clear();
   give_gpus(e);
   if (!can_replay(e)) e.train.cuda_graph = false;
+  if (e.train.cuda_graph || e.data.last == "exact" || !e.data.batch_weights.empty() || e.data.balance_steps > 0) {
+    e.model.sync_batch_norm = false;
+  }
   return e;
 }
 

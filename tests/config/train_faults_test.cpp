@@ -30,6 +30,21 @@ TEST_CASE("more micro-batches than a rank has samples are refused") {
         "");
 }
 
+TEST_CASE("BatchNorm over all ranks needs samples on all of them, and no graph") {
+  const std::string on = "model.sync_batch_norm = true\ndata.batch_size = 8",
+                    ddp = "\nstrategy.kind = 'ddp'\nlaunch.nproc = 2";
+  CHECK(errors_of(on + ddp + names) == "");
+  CHECK(errors_of(on + "\ndata.last = 'exact'" + names) == "");  // not used by strategy single
+  const std::string key = "exp.toml:1:25: model.sync_batch_norm = true: ";
+  CHECK(errors_of(on + ddp + "\ndata.last = 'exact'" + names) ==
+        key + "needs samples on every rank in every step; use data.last = \"pad\" or \"drop\"");
+  CHECK(errors_of(on + ddp + "\ndata.balance_steps = 5" + names) ==
+        key + "needs samples on every rank in every micro-batch; leave out data.batch_weights and data.balance_steps");
+  CHECK(errors_of(on + ddp + "\ntrain.cuda_graph = true\nlaunch.device = 'cuda'" + names) ==
+        key +
+            "waits for the other ranks within forward, which a CUDA graph cannot record; set one of the two to false");
+}
+
 TEST_CASE("the schedule step needs its epochs") {
   CHECK(errors_of("train.schedule = 'step'" + required) ==
         "exp.toml:1:18: train.schedule = \"step\": needs train.step_epochs, the epochs between two reductions of the "

@@ -45,8 +45,8 @@ inline const std::string kSimplenet = R"(
 [launch]
 threads = 1
 [strategy]
-first_bucket_mb = 0.001  # two buckets
-bucket_mb = 0.4
+first_bucket_cap_mb = 0.001  # two buckets
+bucket_cap_mb = 0.4
 [model]
 name = "simplenet"
 [data]

@@ -17,7 +17,7 @@ nproc = 2
 threads = 1
 [strategy]
 kind = "ddp"
-bucket_mb = 1
+bucket_cap_mb = 1
 [model]
 name = "resnet18"
 options = { stem = "small" }

@@ -20,8 +20,8 @@ using testing::contains;
 inline const std::string kExperiment = R"(
 [strategy]
 kind = "ddp"
-first_bucket_mb = 0.05
-bucket_mb = 0.4
+first_bucket_cap_mb = 0.05
+bucket_cap_mb = 0.4
 [launch]
 threads = 1
 [model]

@@ -28,8 +28,8 @@ momentum = 0.9
 const std::string kSimplenet = R"(
 [strategy]
 kind = "ddp"
-first_bucket_mb = 0.05  # several buckets, so that their order and bounds matter
-bucket_mb = 0.4
+first_bucket_cap_mb = 0.05  # several buckets, so that their order and bounds matter
+bucket_cap_mb = 0.4
 [launch]
 threads = 1
 [model]

@@ -14,8 +14,8 @@ const std::string kExperiment = R"(
 [launch]
 threads = 1
 [strategy]
-first_bucket_mb = 0.001
-bucket_mb = 0.01
+first_bucket_cap_mb = 0.001
+bucket_cap_mb = 0.01
 [model]
 name = "DROPNET"
 [data]
@@ -177,11 +177,61 @@ TEST_CASE("single resumes bit for bit, with SGD's momentum and with Adam, fused 
 
 TEST_CASE("two ranks resume bit for bit, each with its own random state and, unless synchronised, its own buffers") {
   check_goes_on({"strategy.kind=ddp", "optimizer.name=sgd", "optimizer.momentum=0.9"}, 2);
-  check_goes_on({"strategy.kind=ddp", "optimizer.name=adam", "strategy.sync_buffers=false"}, 2);
+  check_goes_on({"strategy.kind=ddp", "optimizer.name=adam", "strategy.broadcast_buffers=false"}, 2);
 }
 
 TEST_CASE("three ranks resume bit for bit: the bucket order is kept") {
   check_goes_on({"strategy.kind=ddp", "comm.algorithm=ring", "optimizer.name=sgd"}, 3);
+}
+
+// The optimizer's state in each rank's state file, in bytes.
+std::vector<std::size_t> optimizer_bytes(const std::filesystem::path& run, int world) {
+  std::vector<std::size_t> bytes;
+  for (int rank = 0; rank < world; ++rank) {
+    const std::string path = ddprun::checkpoint::state_path(commits_of(run).back(), rank);
+    bytes.push_back(0);
+    for (const auto& tensor : ddprun::checkpoint::read_safetensors(path).tensors) {
+      if (tensor.name.starts_with("optimizer.") && !tensor.name.ends_with(".step")) bytes.back() += tensor.data.size();
+    }
+  }
+  return bytes;
+}
+
+TEST_CASE("ZeRO gives the same weights, saves a part of the state on each rank, and resumes with and without it") {
+  for (const std::string optimizer : {"sgd", "adam", "adamw"}) {
+    CAPTURE(optimizer);
+    Runs runs({"strategy.kind=ddp", "optimizer.momentum=0.9", "optimizer.name=" + optimizer, "train.clip_norm=0.5",
+               "train.accumulate=2", "train.schedule=cosine",
+               "train.amp=" + std::string(optimizer == "adam" ? "fp16" : "off"),
+               "optimizer.fused=" + std::string(optimizer == "adamw" ? "false" : "true")},
+              2);
+    const std::string on = "strategy.zero=1", off = "strategy.zero=0";
+    const auto whole = runs.train({"train.epochs=3", off}), sharded = runs.train({"train.epochs=3", on});
+    const std::string weights = runs.read(whole, 1).weights;
+    CHECK(runs.read(sharded, 1).weights == weights);
+    const auto all = optimizer_bytes(whole, 2), parts = optimizer_bytes(sharded, 2);
+    CHECK(all[1] == 0);
+    CHECK(parts[0] + parts[1] == all[0]);
+    CHECK(parts[0] > 0);  // one weight of the model is larger than all others together
+    CHECK(parts[1] > 0);
+    for (const auto& [before, after] : {std::pair{on, on}, {on, off}, {off, on}}) {
+      CAPTURE(before);
+      CAPTURE(after);
+      const auto broken = runs.train({"train.epochs=3", "checkpoint.every_steps=7", before});
+      const auto commit = commits_of(broken).front();
+      REQUIRE(commit.step == 7);
+      const auto resumed = runs.train({"train.epochs=3", "checkpoint.resume=" + commit.path, after});
+      CHECK(runs.read(resumed, 1).weights == weights);
+    }
+  }
+}
+
+TEST_CASE("a run of two ranks with ZeRO resumes on three, with and without it") {
+  Runs two({"strategy.kind=ddp", "optimizer.name=adam", "strategy.zero=1"}, 2);
+  const auto from = two.train({"train.epochs=1"});
+  Runs three({"strategy.kind=ddp", "optimizer.name=adam", "checkpoint.resume=" + from.string()}, 3);
+  const auto sharded = three.train({"train.epochs=2", "strategy.zero=1"}), whole = three.train({"train.epochs=2"});
+  CHECK(three.read(sharded, 1).weights == three.read(whole, 1).weights);
 }
 
 TEST_CASE("half precision, micro-batches, clipping, a schedule and an early stop resume bit for bit") {

@@ -17,8 +17,8 @@ namespace {
 const std::string kSimplenet = R"(
 [strategy]
 kind = "ddp"
-first_bucket_mb = 0.001  # two buckets
-bucket_mb = 0.4
+first_bucket_cap_mb = 0.001  # two buckets
+bucket_cap_mb = 0.4
 [launch]
 nproc = 2
 threads = 1

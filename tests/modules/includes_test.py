@@ -14,10 +14,10 @@ TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
 TOML = re.compile(r"^toml")
 DLL = re.compile(r"^boost/dll")
 # From the ground up: a module includes only modules to its left, and the public headers (ddprun/).
-CORE = ["base", "config", "plugin", "cuda", "launch", "comm", "record", "checkpoint", "data", "console", "train", "app"]
+CORE = ["base", "config", "plugin", "cuda", "launch", "comm", "record", "checkpoint", "data", "console", "train", "ddp", "app"]
 # A tool includes core below train/, and the tools to its left.
 TOOLS = ["report", "export", "bench", "data", "compare", "sweep", "conformance", "doctor"]
-TORCH_MODULES = {"train", "app"}
+TORCH_MODULES = {"train", "ddp", "app"}
 TORCH_ADAPTER = {"core/launch/tcp_store.cpp"}  # c10d's store, a target of its own
 TORCH_CHECKS = {"tools/conformance/model/model_checks.cpp"}  # of models: a program that ddprun-conformance starts
 

@@ -22,7 +22,7 @@ COMMON = {
     "train.warmup": 0,
     "checkpoint.every_epochs": 0,
 }
-DDP = {"strategy.kind": "ddp", "strategy.sync_buffers": True, "comm.backend": "gloo", "comm.algorithm": "ring"}
+DDP = {"strategy.kind": "ddp", "strategy.broadcast_buffers": True, "comm.backend": "gloo", "comm.algorithm": "ring"}
 SINGLE = {"strategy.kind": "single"}
 
 LINEAR = {
@@ -59,7 +59,7 @@ MNIST = {key: value for key, value in MNIST.items() if not key.startswith("data.
 # Two epochs of 250 samples, which 3 ranks do not divide, in steps of 24, which they do: 11 steps each, the last short.
 TWO_EPOCHS = {"data.options.samples": 250, "train.steps": None, "train.epochs": 2}
 # Small buckets, equally large in PyTorch, so that the parameters are spread over several.
-BUCKETS = {"strategy.bucket_mb": 0.25, "strategy.first_bucket_mb": 0.25}
+BUCKETS = {"strategy.bucket_cap_mb": 0.25, "strategy.first_bucket_cap_mb": 0.25}
 
 SGD = {"optimizer.name": "sgd", "optimizer.lr": 0.05}
 MOMENTUM = {**SGD, "optimizer.momentum": 0.9}
@@ -74,7 +74,7 @@ BF16, FP16 = {"train.amp": "bf16"}, {"train.amp": "fp16"}
 # A step of no length: what is compared after it are the initial weights.
 INITIAL = {"optimizer.name": "sgd", "optimizer.lr": 0.0, "train.steps": 1}
 # Each rank keeps its own running statistics, and an evaluation by all ranks has no counterpart on one.
-OWN_BUFFERS = {"strategy.sync_buffers": False, "train.evaluate": False, "train.steps": 3}
+OWN_BUFFERS = {"strategy.broadcast_buffers": False, "train.evaluate": False, "train.steps": 3}
 FEW_STEPS = {"optimizer.lr": 0.01, "train.steps": 5}
 
 

@@ -115,8 +115,8 @@ class Order:
 
 
 def distribute(model, config):
-    sizes = {"bucket_cap_mb": config["strategy.bucket_mb"]} if "strategy.bucket_mb" in config else {}
-    return DistributedDataParallel(model, broadcast_buffers=config["strategy.sync_buffers"], **sizes)
+    sizes = {"bucket_cap_mb": config["strategy.bucket_cap_mb"]} if "strategy.bucket_cap_mb" in config else {}
+    return DistributedDataParallel(model, broadcast_buffers=config["strategy.broadcast_buffers"], **sizes)
 
 
 @torch.no_grad()

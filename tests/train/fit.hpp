@@ -9,7 +9,7 @@
 #include "train/loop/early_stop.hpp"
 #include "train/loop/load_balance.hpp"
 #include "train/loop/training_loop.hpp"
-#include "train/reduce/bucketed_reducer.hpp"
+#include "train/reduce/gradient_sync.hpp"
 #include "train/small_models.hpp"
 
 namespace ddprun::train {
@@ -155,12 +155,10 @@ struct Fit {
   record::Summary run_ddp(const Job& job, CommBackend& backend, DdpOptions options = {},
                           const std::function<std::unique_ptr<Reducer>(BucketedReducer&)>& wrap = {}) {
     const RankGroup ranks(backend, timeout);
-    BucketedReducer reducer(backend, trainable_parameters(model->module()), reducer_options);
-    at_reducer(reducer);
-    const std::unique_ptr<Reducer> outer = wrap ? wrap(reducer) : nullptr;
-    Reducer& gradients = outer != nullptr ? *outer : static_cast<Reducer&>(reducer);
+    GradientSync sync(model->module(), backend, {reducer_options, broadcast_buffers, wrap});
+    at_reducer(sync.reducer());
     options.replays = graph != nullptr;
-    return fit(job, *ddp_strategy(*model, ranks, reducer, gradients, options), ranks);
+    return fit(job, *ddp_strategy(*model, ranks, sync, options), ranks);
   }
   torch::Tensor weights() {
     std::vector<torch::Tensor> flat;
@@ -178,6 +176,7 @@ struct Fit {
   StepOptions step;
   std::chrono::milliseconds timeout{30'000};  // of each collective
   ReducerOptions reducer_options;
+  bool broadcast_buffers = true;
   std::function<void(BucketedReducer&)> at_reducer = [](BucketedReducer&) {};
   std::vector<Callback*> more;  // in addition to those of the job
   DeviceGraph* graph = nullptr;

@@ -32,7 +32,7 @@ std::vector<Variant> variants_of_files(const std::vector<std::string>& files, co
                                        std::optional<int64_t> ranks = std::nullopt);
 
 // One variant for each list of overrides in addition to `common`. The values are its name: "gloo ring"; a value that is
-// unclear without its key is written with it: "lr=0.1 bucket_mb=25".
+// unclear without its key is written with it: "lr=0.1 bucket_cap_mb=25".
 std::vector<Variant> variants_of_overrides(const std::string& file,
                                            const std::vector<std::vector<std::string>>& overrides,
                                            const std::vector<std::string>& common,

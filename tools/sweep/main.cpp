@@ -6,7 +6,7 @@ namespace ddprun::sweep {
 namespace {
 
 constexpr const char* kExample =
-    "Examples: ddprun sweep --config exp.toml --vary optimizer.lr=0.01,0.1 --vary strategy.bucket_mb=1,25\n"
+    "Examples: ddprun sweep --config exp.toml --vary optimizer.lr=0.01,0.1 --vary strategy.bucket_cap_mb=1,25\n"
     "          ddprun sweep --config exp.toml --vary optimizer.lr=0.001..0.1 --random 20 --by test.accuracy\n"
     "See docs/comparing.md for when a trial stops early.";
 

@@ -53,9 +53,9 @@ Evaluation evaluate(Assembly& assembly, Group& group, const launch::World& world
   const auto test = test_loader(assembly, world);
   const auto parameters = train::trainable_parameters(assembly.model->module());
   const auto optimizer = train::make_optimizer(assembly.experiment(), parameters, world.size);
-  const auto reducer = make_reducer(assembly, group);
+  const auto sync = make_sync(assembly, group);
   train::RankGroup ranks = rank_group(assembly, group);
-  const auto strategy = make_strategy(assembly, ranks, reducer.get(), reducer.get());
+  const auto strategy = make_strategy(assembly, ranks, sync.get());
   train::StepOptions step;
   step.channels_last = assembly.experiment().train.channels_last;
   train::TrainingLoop loop({*assembly.model, *optimizer, *strategy, ranks, *test, test.get(), {}, {}, step});

@@ -1,25 +1,13 @@
 #include "app/run/group.hpp"
 
-#include <unistd.h>
-
 #include <cmath>
-#include <csignal>
-#include <cstdlib>
-#include <thread>
 
 #include "app/run/torch_facts.hpp"
-#include "base/log.hpp"
 #include "base/version.hpp"
-#include "comm/backend_exchange.hpp"
-#include "comm/over_store.hpp"
-#include "comm/shared_table.hpp"
 #include "comm/single_process_backend.hpp"
-#include "console/program.hpp"
+#include "ddp/group_state.hpp"
 #include "ddprun/error.hpp"
 #include "launch/identity.hpp"
-#include "launch/signal_thread.hpp"
-#include "launch/tcp_store.hpp"
-#include "train/reduce/staged_backend.hpp"
 
 namespace ddprun::run {
 namespace {
@@ -42,63 +30,32 @@ void compare_identities(const Assembly& assembly, launch::Store& store, const la
       {.differ = "do not run the same experiment", .advice = "start all ranks with the same config and program"});
 }
 
-void join_backend(const Assembly& assembly, const launch::World& world, Group& group) {
+void join_backend(const Assembly& assembly, const launch::World& world, const Meeting& meeting, Group& group) {
   const auto& settings = assembly.experiment().comm;
-  comm::JoinOptions options;
-  options.rank = world.rank;
-  options.size = world.size;
-  options.deadline = milliseconds(settings.timeout);
-  options.algorithm = settings.algorithm;
-  options.deterministic = settings.deterministic;
-  options.options = settings.options;
-  options.address = world.address;
-  if (group.link != nullptr) options.abort_flag = group.link->abort_flag();
-  const torch::Device device = assembly.device();
-  const bool on_gpu = !device.is_cpu() && comm::memory_given(*assembly.comm->table, Memory::cuda,
-                                                             settings.stage_through_host) == Memory::cuda;
-  if (on_gpu) options.device = device.index();
-  auto adapter = comm::join_over(*group.store, *assembly.comm->table, options);
-  comm::PluginBackend& plugin = *adapter;
-  group.recorder = plugin.recorder();
-  group.backend = std::move(adapter);
-  if (!device.is_cpu()) group.backend = train::staged(std::move(group.backend), device, options.deadline);
-  if (settings.check == "off") return;
-  if (!world.on_one_host() && assembly.experiment().train.cuda_graph) {
+  if (settings.check != "off" && !world.on_one_host() && assembly.experiment().train.cuda_graph) {
     throw Error(ExitCode::usage,
                 config::error(assembly.loaded.sources, "comm.check",
                               "uses the backend to compare calls if the ranks are on several hosts or another launcher "
                               "has started them, and a CUDA graph cannot record that; set it to \"off\", or "
                               "train.cuda_graph = false"));
   }
-  // Ranks of one host compare their calls in shared memory; across hosts, they use the backend itself.
-  auto exchange = world.on_one_host()
-                      ? comm::shared_table(comm::map_table(world.job_dir + "/table", world.size), world.rank)
-                      : comm::exchange_over(*group.backend);
-  plugin.compare_calls(std::move(exchange));
+  ddp::Joined joined = ddp::join_backend({.plugin = assembly.comm->table,
+                                          .device = assembly.device(),
+                                          .deadline = milliseconds(settings.timeout),
+                                          .algorithm = settings.algorithm,
+                                          .deterministic = settings.deterministic,
+                                          .stage_through_host = settings.stage_through_host,
+                                          .compare_calls = settings.check != "off",
+                                          .options = settings.options},
+                                         world, meeting);
+  group.backend = std::move(joined.backend);
+  group.recorder = std::move(joined.recorder);
 }
 
 }  // namespace
 
 std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(std::llround(seconds * 1000));
-}
-
-Meeting meet(launch::World& world, std::chrono::milliseconds timeout) {
-  Meeting meeting{launch::open_any_store(world, timeout), nullptr};
-  if (meeting.store == nullptr || world.is_own()) return meeting;
-  const auto exit = [](ExitCode code, const std::string& cause) {
-    // It ends this rank even if nobody reads stderr.
-    std::thread([code] {
-      std::this_thread::sleep_for(std::chrono::seconds(1));
-      std::_Exit(static_cast<int>(code));
-    }).detach();
-    // This rank hangs, so its last collectives show most: CollectivesFile writes them on this signal.
-    ::sigqueue(::getpid(), SIGUSR2, {.sival_int = launch::kJobFails});
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    std::_Exit(static_cast<int>(console::report_failure(code, cause)));
-  };
-  meeting.link = std::make_unique<launch::RankLink>(*meeting.store->server(), world, timeout, exit);
-  return meeting;
 }
 
 void run_linked(const Meeting& meeting, const std::function<void()>& body) {
@@ -108,25 +65,24 @@ void run_linked(const Meeting& meeting, const std::function<void()>& body) {
     meeting.link->finish();
   } catch (const std::exception& exception) {
     const auto* known = dynamic_cast<const Error*>(&exception);
-    const Error error = known != nullptr ? *known : Error(ExitCode::failure, error_message(exception));
-    throw Error(meeting.link->failed(error).value_or(error));
+    throw ddp::first_cause(meeting, known != nullptr ? *known : Error(ExitCode::failure, error_message(exception)));
   }
 }
 
 Group join_group(const Assembly& assembly, const launch::World& world, const Meeting& meeting) {
-  Group group{meeting.store.get(), meeting.link.get(), nullptr, nullptr};
-  const bool ddp = assembly.experiment().strategy.kind == "ddp";
-  if (world.size == 1) {
-    if (ddp) group.backend = comm::single_process_backend();
-    return group;
+  Group group{meeting.store.get(), meeting.link.get(), nullptr, nullptr, nullptr, std::nullopt};
+  const config::Experiment& experiment = assembly.experiment();
+  if (world.size > 1) {
+    if (world.is_own()) group.table = launch::ProgressTable::open(world.job_dir, world.local_size);
+    group.progress()->set(world.local_rank, {0, Phase::rendezvous, -1});
+    compare_identities(assembly, *group.store, world, milliseconds(experiment.launch.timeout));
+    join_backend(assembly, world, meeting, group);
+  } else if (experiment.strategy.kind == "ddp") {
+    group.backend = comm::single_process_backend();
   }
-  const auto timeout = milliseconds(assembly.experiment().launch.timeout);
-  if (world.is_own()) {
-    group.table = launch::ProgressTable::open(world.job_dir, world.local_size);
+  if (group.backend != nullptr) {
+    group.ranks = ddp::group_of(*group.backend, milliseconds(experiment.comm.timeout), assembly.device());
   }
-  group.progress()->set(world.local_rank, {0, Phase::rendezvous, -1});
-  compare_identities(assembly, *group.store, world, timeout);
-  join_backend(assembly, world, group);
   return group;
 }
 

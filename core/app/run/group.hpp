@@ -4,11 +4,14 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "app/run/assembly.hpp"
 #include "comm/flight_recorder.hpp"
+#include "ddp/join.hpp"
 #include "ddprun/comm_backend.hpp"
+#include "ddprun/group.hpp"
 #include "launch/progress.hpp"
 #include "launch/rank_link.hpp"
 #include "launch/store.hpp"
@@ -19,11 +22,8 @@ namespace ddprun::run {
 // Converts a config duration, in seconds.
 std::chrono::milliseconds milliseconds(double seconds);
 
-// The ranks have met, and can exchange texts.
-struct Meeting {
-  std::unique_ptr<launch::Store> store;    // null for world size 1
-  std::unique_ptr<launch::RankLink> link;  // under another launcher; otherwise null
-};
+using ddp::Meeting;
+using ddp::meet;
 
 struct Group {
   launch::Store* store = nullptr;                  // of the Meeting, or null
@@ -31,14 +31,11 @@ struct Group {
   std::unique_ptr<launch::ProgressTable> table;    // under our own launcher; otherwise null
   std::shared_ptr<comm::FlightRecorder> recorder;  // of the backend; null for world size 1
   std::unique_ptr<CommBackend> backend;            // under ddp; the single-process backend for world size 1
+  std::optional<ddprun::Group> ranks;              // those of the backend; empty without one
 
   // Where this rank reports its progress; null for world size 1.
   launch::ProgressTable* progress() const { return link != nullptr ? &link->progress() : table.get(); }
 };
-
-// Joins the store, and links the ranks if another launcher started them. Sets what `world` lacks: which ranks are on
-// this host, and their cores. Collective. Throws Error(rendezvous).
-Meeting meet(launch::World& world, std::chrono::milliseconds timeout);
 
 // Calls `body`, the rest of this rank. If it throws on one rank, the linked ranks end too. A rank that only lost a peer
 // throws the first cause.

@@ -5,17 +5,46 @@
 #include "app/run/strategy.hpp"
 #include "app/run/tracing.hpp"
 #include "base/version.hpp"
+#include "ddprun/zero.hpp"
 #include "train/loop/checkpointing.hpp"
 #include "train/loop/parity.hpp"
 
 namespace ddprun::run {
+namespace {
+
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const config::Experiment& experiment,
+                                                        const std::vector<train::NamedTensor>& parameters,
+                                                        const Group& group, int world) {
+  auto whole = train::make_optimizer(experiment, parameters, world);
+  if (!group.ranks || experiment.strategy.zero == 0) return whole;
+  const auto make = [&experiment, world](const ShardedOptimizer::Groups& groups) {
+    std::vector<train::NamedTensor> mine;
+    for (const auto& tensor : groups.at(0).params()) mine.push_back({"", tensor});
+    return train::make_optimizer(experiment, mine, world);
+  };
+  return std::make_unique<ShardedOptimizer>(whole->param_groups(), *group.ranks, make);
+}
+
+// The parameters whose state this rank keeps, under ZeRO.
+std::optional<std::vector<train::NamedTensor>> shard_of(const torch::optim::Optimizer& optimizer,
+                                                        const std::vector<train::NamedTensor>& parameters, int rank) {
+  const auto* const sharded = dynamic_cast<const ShardedOptimizer*>(&optimizer);
+  if (sharded == nullptr) return std::nullopt;
+  std::vector<train::NamedTensor> mine;
+  for (const train::NamedTensor& parameter : parameters) {
+    if (sharded->owner(parameter.tensor) == rank) mine.push_back(parameter);
+  }
+  return mine;
+}
+
+}  // namespace
 
 Session::Session(Assembly& assembly, Group& group, const launch::World& world, const RunFolder& folder,
                  record::Recorder& recorder)
     : experiment_(assembly.experiment()),
       ranks_(rank_group(assembly, group)),
       parameters_(train::trainable_parameters(assembly.model->module())),
-      optimizer_(train::make_optimizer(experiment_, parameters_, world.size)),
+      optimizer_(make_optimizer(experiment_, parameters_, group, world.size)),
       loaders_(make_loaders(assembly, world)),
       launcher_link_(world.local_rank, group.progress(), group.recorder.get()),
       agreement_({.stop_requested = [this] { return launcher_link_.stop_requested(); },
@@ -25,11 +54,11 @@ Session::Session(Assembly& assembly, Group& group, const launch::World& world, c
   if (const int64_t steps = experiment_.log.parity_steps; steps > 0) {
     parity_ = std::make_unique<train::ParityLog>(recorder.run_dir(), world.rank, parameters_, steps);
   }
-  make_reducers(assembly, group);
+  synchronize_batch_norm(assembly, group);
+  sync_ = make_sync(assembly, group);
   make_checkpointer(assembly, folder, world);
   graph_ = make_graph(assembly);
-  Reducer* const gradients = parity_reducer_ != nullptr ? parity_reducer_.get() : reducer_.get();
-  strategy_ = make_strategy(assembly, ranks_, reducer_.get(), gradients);
+  strategy_ = make_strategy(assembly, ranks_, sync_.get());
   const train::Plan plan{experiment_.train.epochs, experiment_.train.steps, experiment_.train.evaluate};
   trainer_ = std::make_unique<train::TrainingLoop>(train::TrainerDeps{
       .model = *assembly.model,
@@ -45,10 +74,11 @@ Session::Session(Assembly& assembly, Group& group, const launch::World& world, c
   });
 }
 
-void Session::make_reducers(const Assembly& assembly, Group& group) {
-  reducer_ = make_reducer(assembly, group);
-  if (parity_ == nullptr || reducer_ == nullptr) return;
-  parity_reducer_ = train::parity_reducer(*reducer_, *group.backend, parameters_, *parity_, ranks_.timeout());
+std::unique_ptr<train::GradientSync> Session::make_sync(const Assembly& assembly, Group& group) {
+  if (parity_ == nullptr) return run::make_sync(assembly, group);
+  return run::make_sync(assembly, group, [&](train::BucketedReducer& reducer) {
+    return train::parity_reducer(reducer, *group.backend, parameters_, *parity_, ranks_.timeout());
+  });
 }
 
 void Session::make_checkpointer(Assembly& assembly, const RunFolder& folder, const launch::World& world) {
@@ -71,10 +101,12 @@ void Session::make_checkpointer(Assembly& assembly, const RunFolder& folder, con
       folder.move_to_rank0(state_of, timeout);
     };
   }
-  const bool own_buffers = reducer_ != nullptr && !experiment_.strategy.sync_buffers;
+  const bool own_buffers = sync_ != nullptr && !experiment_.strategy.broadcast_buffers;
   const std::vector<torch::Device> gpus = assembly.device().is_cpu() ? std::vector<torch::Device>{} : assembly.devices;
-  checkpointer_ = train::run_checkpointer(
-      {assembly.model->module(), *optimizer_, parameters_, reducer_.get(), world.rank, own_buffers, gpus}, options);
+  train::BucketedReducer* const reducer = sync_ != nullptr ? &sync_->reducer() : nullptr;
+  checkpointer_ = train::run_checkpointer({assembly.model->module(), *optimizer_, parameters_, reducer, world.rank,
+                                           own_buffers, gpus, shard_of(*optimizer_, parameters_, world.rank)},
+                                          options);
 }
 
 std::vector<train::Callback*> Session::make_callbacks(const Assembly& assembly, const launch::World& world,
@@ -105,7 +137,7 @@ std::vector<train::Callback*> Session::make_callbacks(const Assembly& assembly, 
   if (progress_ != nullptr) add(progress_.get());
   if (std::vector<int64_t> steps = steps_to_trace(assembly.loaded, loaders_.train->steps()); !steps.empty()) {
     tracer_ = std::make_unique<train::Tracer>(std::move(steps));
-    if (reducer_ != nullptr) tracer_->trace_allreduces_of(*reducer_);
+    if (sync_ != nullptr) tracer_->trace_allreduces_of(sync_->reducer());
     add(tracer_.get());
   }
   if (parity_ != nullptr) add(parity_.get());

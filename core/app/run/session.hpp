@@ -21,7 +21,7 @@
 #include "train/loop/tracer.hpp"
 #include "train/loop/training_loop.hpp"
 #include "train/optim/optimizers.hpp"
-#include "train/reduce/bucketed_reducer.hpp"
+#include "train/reduce/gradient_sync.hpp"
 
 namespace ddprun::run {
 
@@ -40,7 +40,7 @@ class Session {
   ExitCode stopped_by() const { return agreement_.stopped_by(); }
 
  private:
-  void make_reducers(const Assembly& assembly, Group& group);
+  std::unique_ptr<train::GradientSync> make_sync(const Assembly& assembly, Group& group);
   void make_checkpointer(Assembly& assembly, const RunFolder& folder, const launch::World& world);
   // In call order.
   std::vector<train::Callback*> make_callbacks(const Assembly& assembly, const launch::World& world,
@@ -65,8 +65,7 @@ class Session {
   std::unique_ptr<train::LoadBalance> load_balance_;
   std::unique_ptr<train::EarlyStop> early_stop_;
 
-  std::unique_ptr<train::BucketedReducer> reducer_;  // under ddp
-  std::unique_ptr<Reducer> parity_reducer_;          // under ddp, if parity is logged
+  std::unique_ptr<train::GradientSync> sync_;  // under ddp
   std::unique_ptr<train::Checkpointer> checkpointer_;
   std::unique_ptr<train::DeviceGraph> graph_;  // null unless configured; must be destroyed before the backend
   std::unique_ptr<train::Strategy> strategy_;

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 
-#include "app/run/assembly.hpp"
+#include "launch/cores.hpp"
 
 namespace ddprun::run {
 
 int64_t use_threads(const config::Experiment& experiment, const launch::World& world) {
   int64_t threads = experiment.launch.threads;
-  if (threads == 0) threads = world.cores;
-  if (threads == 0) threads = std::max(1, usable_cores() / std::max(1, world.local_size));
+  if (threads == 0) threads = launch::threads_of_rank(world);
   if (experiment.strategy.kind == "dp") threads = std::max<int64_t>(1, threads / experiment.strategy.devices);
   torch::set_num_threads(static_cast<int>(threads));
   return threads;

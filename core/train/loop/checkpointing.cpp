@@ -1,5 +1,6 @@
 #include "train/loop/checkpointing.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -65,10 +66,11 @@ class RunCheckpointer final : public Checkpointer {
   Position restore() override {
     if (!options_.resume) return {};
     const torch::NoGradGuard no_grad;
-    const File shared = checkpoint::read_safetensors(checkpoint::state_path(options_.resume->commit, 0));
-    load_optimizer_state(state_.optimizer, state_.parameters, shared, kOptimizer);
-    if (state_.reducer != nullptr) order_ = order_in(shared);
-    Position position = options_.resume->same_world ? restore_own(shared) : restore_at_epoch(shared);
+    std::vector<File> files = read_states();
+    restore_optimizer(files);
+    if (state_.reducer != nullptr) order_ = order_in(files[0]);
+    Position position = options_.resume->same_world ? restore_rank(files[static_cast<std::size_t>(state_.rank)])
+                                                    : restore_at_epoch(files);
     if (state_.rank == 0) take_over_best(position);
     return position;
   }
@@ -81,8 +83,12 @@ class RunCheckpointer final : public Checkpointer {
   void save_state(const Position& position) override {
     FileTensors tensors;
     for (const auto& [name, generator] : generators()) tensors.add(name, generator.get_state());
-    if (state_.rank == 0) {
+    if (state_.shard) {
+      tensors.add(optimizer_state(state_.optimizer, *state_.shard), kOptimizer);
+    } else if (state_.rank == 0) {
       tensors.add(optimizer_state(state_.optimizer, state_.parameters), kOptimizer);
+    }
+    if (state_.rank == 0) {
       if (state_.reducer != nullptr) tensors.add(kOrder, torch::tensor(state_.reducer->bucket_order(), torch::kInt64));
     } else if (state_.own_buffers) {
       tensors.add(buffers(state_.module), kBuffer);
@@ -121,9 +127,32 @@ class RunCheckpointer final : public Checkpointer {
     return all;
   }
 
-  Position restore_own(const File& shared) {
-    if (state_.rank == 0) return restore_rank(shared);
-    return restore_rank(checkpoint::read_safetensors(checkpoint::state_path(options_.resume->commit, state_.rank)));
+  // Of all ranks that saved.
+  std::vector<File> read_states() const {
+    std::vector<File> files;
+    int64_t ranks = 1;
+    for (int rank = 0; rank < ranks; ++rank) {
+      files.push_back(checkpoint::read_safetensors(checkpoint::state_path(options_.resume->commit, rank)));
+      ranks = whole_of(files[0], "world");
+    }
+    return files;
+  }
+
+  // Rank 0's file has the optimizer's state, or under ZeRO each file has a part.
+  void restore_optimizer(std::vector<File>& files) {
+    File whole{{}, {}, files[0].path};
+    for (File& file : files) {
+      for (checkpoint::Tensor& tensor : file.tensors) {
+        if (tensor.name.starts_with(kOptimizer)) whole.tensors.push_back(std::move(tensor));
+      }
+    }
+    load_optimizer_state(state_.optimizer, state_.parameters, whole, kOptimizer);
+    if (!state_.shard) return;
+    for (const NamedTensor& parameter : state_.parameters) {
+      const auto is_it = [&](const NamedTensor& kept) { return kept.name == parameter.name; };
+      if (std::any_of(state_.shard->begin(), state_.shard->end(), is_it)) continue;
+      state_.optimizer.state().erase(parameter.tensor.unsafeGetTensorImpl());
+    }
   }
 
   Position restore_rank(const File& file) {
@@ -142,15 +171,11 @@ class RunCheckpointer final : public Checkpointer {
 
   // The commit is at the end of an epoch; only rank 0 takes over the totals, for all ranks. The seed is new, because
   // otherwise the random masks of the first epoch would repeat.
-  Position restore_at_epoch(const File& shared) {
-    Position position = read_position(shared);
-    const auto ranks = static_cast<int>(whole_of(shared, "world"));
-    for (int rank = 1; rank < ranks; ++rank) {
-      const File other = checkpoint::read_safetensors(checkpoint::state_path(options_.resume->commit, rank));
-      position.totals += read_position(other).totals;
-    }
+  Position restore_at_epoch(const std::vector<File>& files) {
+    Position position = read_position(files[0]);
+    for (std::size_t rank = 1; rank < files.size(); ++rank) position.totals += read_position(files[rank]).totals;
     if (state_.rank != 0) position.totals = {};
-    for (int rank = 0; rank < ranks; ++rank) position.numbers.erase(speed_name(rank));
+    for (std::size_t rank = 0; rank < files.size(); ++rank) position.numbers.erase(speed_name(static_cast<int>(rank)));
     const auto step = static_cast<uint64_t>(position.step), rank = static_cast<uint64_t>(state_.rank);
     torch::manual_seed(mix(options_.seed ^ mix(step ^ mix(rank))));
     return position;

@@ -96,9 +96,11 @@ struct TrainingState {
   const std::vector<NamedTensor>& parameters;  // the optimizer's parameters
   BucketedReducer* reducer = nullptr;          // under ddp
   int rank = 0;
-  bool own_buffers = false;  // the ranks have different buffers: strategy.sync_buffers = false
+  bool own_buffers = false;  // the ranks have different buffers: strategy.broadcast_buffers = false
   // GPUs whose random states are saved: this rank's GPU, or under dp those of the replicas
   std::vector<torch::Device> gpus = {};
+  // Under ZeRO: the parameters whose optimizer state this rank keeps
+  std::optional<std::vector<NamedTensor>> shard = {};
 };
 
 struct CheckpointerOptions {
@@ -116,9 +118,10 @@ struct CheckpointerOptions {
 
 // A model file holds parameters and buffers under the names of PyTorch's state_dict. A state file holds the position
 // and the states of Torch's random generators, of the CPU and of this rank's GPUs. Rank 0's state file also holds the
-// optimizer's state and the bucket order; the other ranks' files hold their buffers if these differ. The files do not
-// depend on the device and can be restored to any device. A file without a random state for a GPU leaves that GPU's
-// generator unchanged. Throws what CheckpointFolder and read_safetensors() throw.
+// optimizer's state and the bucket order; the other ranks' files hold their buffers if these differ. Under ZeRO each
+// rank's file holds the optimizer's state that the rank keeps. A run can restore a state saved with or without ZeRO.
+// The files do not depend on the device and can be restored to any device. A file without a random state for a GPU
+// leaves that GPU's generator unchanged. Throws what CheckpointFolder and read_safetensors() throw.
 std::unique_ptr<Checkpointer> run_checkpointer(TrainingState state, CheckpointerOptions options);
 
 }  // namespace ddprun::train

@@ -180,8 +180,8 @@ void run_with_heartbeat(CommBackend& backend, milliseconds timeout, const std::s
   wait_for_all(backend, timeout, doing);
 }
 
-void broadcast_tensors(CommBackend& backend, const std::vector<NamedTensor>& tensors,
-                       std::chrono::milliseconds timeout) {
+void broadcast_tensors(CommBackend& backend, const std::vector<NamedTensor>& tensors, std::chrono::milliseconds timeout,
+                       int root) {
   const torch::NoGradGuard no_grad;
   std::map<torch::ScalarType, std::vector<torch::Tensor>> by_type;
   for (const NamedTensor& item : tensors) by_type[item.tensor.scalar_type()].push_back(item.tensor.detach());
@@ -189,7 +189,9 @@ void broadcast_tensors(CommBackend& backend, const std::vector<NamedTensor>& ten
     std::vector<torch::Tensor> parts;
     for (const torch::Tensor& tensor : group) parts.push_back(tensor.reshape({-1}));
     const torch::Tensor flat = torch::cat(parts);
-    backend.broadcast(in_place(flat)).wait(timeout);
+    Collective call = in_place(flat);
+    call.root = root;
+    backend.broadcast(call).wait(timeout);
     std::vector<torch::Tensor> views;
     int64_t offset = 0;
     for (const torch::Tensor& tensor : group) {

@@ -62,9 +62,10 @@ class RankGroup {
 void run_with_heartbeat(CommBackend& backend, std::chrono::milliseconds timeout, const std::string& doing,
                         const std::function<void()>& work);
 
-// Overwrites the tensors with those of rank 0, with one collective per dtype. Collective; throws as CommBackend does.
-void broadcast_tensors(CommBackend& backend, const std::vector<NamedTensor>& tensors,
-                       std::chrono::milliseconds timeout);
+// Overwrites the tensors with those of rank `root`, with one collective per dtype. Collective; throws as CommBackend
+// does.
+void broadcast_tensors(CommBackend& backend, const std::vector<NamedTensor>& tensors, std::chrono::milliseconds timeout,
+                       int root = 0);
 
 // Compares every tensor over the ranks by a 64-bit hash of its bytes. Collective. If they differ, throws Error(peer) on
 // every rank that names the first such tensor and the ranks.

@@ -9,11 +9,6 @@
 namespace ddprun::train {
 namespace {
 
-// Optimizer::zero_grad detaches in place, which is not allowed for a view, such as a gradient in a bucket.
-void forget_gradients(torch::optim::Optimizer& optimizer) {
-  for (torch::Tensor& parameter : parameters_of(optimizer)) parameter.mutable_grad().reset();
-}
-
 void add_to(double& sum, double value) {
   sum = (std::isnan(sum) ? 0 : sum) + value;
 }
@@ -22,7 +17,7 @@ void add_to(double& sum, double value) {
 
 StepResults StepRunner::run(const TensorBatch& batch, record::StepRecord& record) {
   StepResults results;
-  forget_gradients(optimizer_);
+  optimizer_.zero_grad();
   if (batch.size > 0) {
     const std::vector<TensorBatch> parts = micro_batches(batch, options_.accumulate);
     for (const TensorBatch& part : parts) {

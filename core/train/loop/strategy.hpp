@@ -8,12 +8,11 @@
 
 #include "ddprun/plugin/model_plugin.hpp"
 #include "ddprun/records.hpp"
-#include "ddprun/reducer.hpp"
 #include "train/loop/step_monitor.hpp"
 
 namespace ddprun::train {
 
-class BucketedReducer;
+class GradientSync;
 class RankGroup;
 
 // The defaults are those of a single device. Training thread only. Throws what the model, the reducer and the backend
@@ -76,18 +75,13 @@ inline std::unique_ptr<Strategy> single_strategy(Model& model) {
 std::unique_ptr<Strategy> dp_strategy(Model& model, const std::vector<Model*>& others, int main_device);
 
 struct DdpOptions {
-  bool sync_buffers =
-      // BatchNorm buffers of rank 0 go to all ranks before each step and evaluation, as in PyTorch DDP
-      true;
   int64_t hash_every = 0;  // number of steps between comparisons of all parameters over the ranks; 0: never
   bool replays = false;    // steps may be replayed as a CUDA graph
 };
 
-// DistributedDataParallel (Li et al. 2020): each rank has a replica, and the reducer averages the gradients. `reducer`
-// reduces the trainable parameters of `model`. `gradients` is the reducer that autograd reports to: the same one, or
-// one that wraps it. A step that waits for a bucket reports the bucket's number with its phase. `ranks` must have a
-// backend.
-std::unique_ptr<Strategy> ddp_strategy(Model& model, const RankGroup& ranks, BucketedReducer& reducer,
-                                       Reducer& gradients, DdpOptions options);
+// DistributedDataParallel (Li et al. 2020): each rank has a replica, and `sync` averages the gradients of `model`. A
+// step that waits for a bucket reports the bucket's number with its phase. `ranks` must have a backend, that of `sync`.
+std::unique_ptr<Strategy> ddp_strategy(Model& model, const RankGroup& ranks, GradientSync& sync,
+                                       DdpOptions options = {});
 
 }  // namespace ddprun::train

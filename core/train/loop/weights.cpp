@@ -59,7 +59,8 @@ struct Differences {
   bool none() const { return missing.empty() && other.empty() && foreign.empty(); }
 };
 
-Differences differences(const std::vector<NamedTensor>& wanted, const checkpoint::File& file) {
+Differences differences(const std::vector<NamedTensor>& wanted, const checkpoint::File& file,
+                        const std::string& others) {
   std::map<std::string, const checkpoint::Tensor*> rest;
   for (const checkpoint::Tensor& tensor : file.tensors) rest[tensor.name] = &tensor;
   Differences found;
@@ -75,6 +76,7 @@ Differences differences(const std::vector<NamedTensor>& wanted, const checkpoint
     rest.erase(here);
   }
   for (const auto& [name, tensor] : rest) {
+    if (!others.empty() && name.starts_with(others)) continue;
     found.foreign.push_back(checkpoint::quoted_name(name) + " is not the model's");
   }
   return found;
@@ -105,28 +107,42 @@ void refuse_infinite(const std::string& path, const std::string& name, const tor
   throw Error(ExitCode::usage, path + ": tensor \"" + name + "\" holds a value that is NaN or infinite");
 }
 
+// The module's tensors as the file has them: views of the file's bytes.
+std::map<std::string, torch::Tensor> tensors_of(const torch::nn::Module& module, checkpoint::File& file) {
+  std::map<std::string, torch::Tensor> loaded;
+  for (const NamedTensor& item : state(module)) {
+    const auto here = std::find_if(file.tensors.begin(), file.tensors.end(),
+                                   [&](const checkpoint::Tensor& tensor) { return tensor.name == item.name; });
+    loaded[item.name] = torch::from_blob(here->data.data(), here->shape, item.tensor.dtype());
+  }
+  return loaded;
+}
+
 }  // namespace
 
-checkpoint::Metadata load_weights(const torch::nn::Module& module, const std::string& path) {
-  const torch::NoGradGuard no_grad;
+void require_weights(const torch::nn::Module& module, const checkpoint::File& file, const std::string& others) {
   const std::vector<NamedTensor> wanted = state(module);
+  const Differences found = differences(wanted, file, others);
+  if (found.none()) return;
+  if (wrapped(wanted, file)) {
+    throw Error(ExitCode::usage, file.path + ": every name begins with \"" + kWrapped +
+                                     "\": these are the weights of a DistributedDataParallel; save model.module's "
+                                     "state_dict instead");
+  }
+  throw Error(ExitCode::usage, file.path + ": these are not the weights of this model: " + describe(found));
+}
+
+void copy_weights(const torch::nn::Module& module, checkpoint::File& file) {
+  const torch::NoGradGuard no_grad;
+  const auto loaded = tensors_of(module, file);
+  for (const NamedTensor& item : state(module)) torch::Tensor(item.tensor).copy_(loaded.at(item.name));
+}
+
+checkpoint::Metadata load_weights(const torch::nn::Module& module, const std::string& path) {
   checkpoint::File file = checkpoint::read_safetensors(path, false);
-  if (const Differences found = differences(wanted, file); !found.none()) {
-    if (wrapped(wanted, file)) {
-      throw Error(ExitCode::usage, path + ": every name begins with \"" + kWrapped +
-                                       "\": these are the weights of a DistributedDataParallel; save model.module's "
-                                       "state_dict instead");
-    }
-    throw Error(ExitCode::usage, path + ": these are not the weights of this model: " + describe(found));
-  }
-  std::map<std::string, torch::Tensor> loaded;
-  for (checkpoint::Tensor& tensor : file.tensors) {
-    const auto here =
-        std::find_if(wanted.begin(), wanted.end(), [&](const NamedTensor& item) { return item.name == tensor.name; });
-    loaded[tensor.name] = torch::from_blob(tensor.data.data(), tensor.shape, here->tensor.dtype());
-    refuse_infinite(path, tensor.name, loaded[tensor.name]);
-  }
-  for (const NamedTensor& item : wanted) torch::Tensor(item.tensor).copy_(loaded.at(item.name));
+  require_weights(module, file);
+  for (const auto& [name, tensor] : tensors_of(module, file)) refuse_infinite(path, name, tensor);
+  copy_weights(module, file);
   return file.metadata;
 }
 

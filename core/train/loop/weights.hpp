@@ -33,10 +33,16 @@ const checkpoint::Tensor* find_tensor(const checkpoint::File& file, const std::s
 // unless shape and dtype are those of `like`.
 torch::Tensor tensor_like(const torch::Tensor& like, const checkpoint::File& file, const checkpoint::Tensor& tensor);
 
+// Throws Error(usage) unless the file holds exactly the module's parameters and buffers, under the names of PyTorch's
+// state_dict, with their shapes and dtypes. The message names the first differences and counts the rest. Tensors of the
+// file whose names begin with `others` (if not empty) are left to others.
+void require_weights(const torch::nn::Module& module, const checkpoint::File& file, const std::string& others = "");
+// Overwrites all parameters and buffers with those of a file that require_weights() accepts.
+void copy_weights(const torch::nn::Module& module, checkpoint::File& file);
+
 // Overwrites all parameters and buffers with those of a safetensors file, written by ddprun or by Python (which writes
-// no checksums). Throws Error(usage) unless the file holds exactly these tensors, under the names of PyTorch's
-// state_dict, with their shapes and dtypes. The message names the first differences and counts the rest; the module is
-// unchanged. Returns the file's metadata.
+// no checksums). Throws as require_weights(), and Error(usage) if a value is NaN or infinite; the module is unchanged
+// then. Returns the file's metadata.
 checkpoint::Metadata load_weights(const torch::nn::Module& module, const std::string& path);
 
 // Commits parameters and buffers under the names of PyTorch's state_dict. Throws as CheckpointFolder::save() does.

@@ -2,48 +2,54 @@
 
 #include <ATen/autocast_mode.h>
 
+#include "ddprun/error.hpp"
 #include "train/loop/rank_group.hpp"
 #include "train/optim/fused.hpp"
 
-namespace ddprun::train {
+namespace ddprun {
+
+Autocast::Autocast(torch::DeviceType device, std::optional<torch::Dtype> dtype, bool enabled)
+    : device_(device),
+      was_enabled_(at::autocast::is_autocast_enabled(device)),
+      was_dtype_(at::autocast::get_autocast_dtype(device)) {
+  const torch::Dtype wanted = dtype.value_or(device == torch::kCPU ? torch::kBFloat16 : torch::kFloat16);
+  if (wanted != torch::kBFloat16 && wanted != torch::kFloat16) {
+    throw Error(ExitCode::usage,
+                std::string("Autocast to ") + c10::toString(wanted) + ": expected bfloat16 or float16");
+  }
+  at::autocast::set_autocast_dtype(device_, wanted);
+  at::autocast::set_autocast_enabled(device_, enabled);
+  at::autocast::increment_nesting();
+}
+
+Autocast::~Autocast() {
+  // Clears the cached casts of the weights, which the optimizer is about to change.
+  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+  at::autocast::set_autocast_enabled(device_, was_enabled_);
+  at::autocast::set_autocast_dtype(device_, was_dtype_);
+}
+
+namespace train {
 
 Amp amp_of(const std::string& name) {
   if (name == "bf16") return Amp::bf16;
   return name == "fp16" ? Amp::fp16 : Amp::off;
 }
 
-Autocast::Autocast(Amp amp, torch::DeviceType device) : on_(amp != Amp::off), device_(device) {
-  if (!on_) return;
-  was_enabled_ = at::autocast::is_autocast_enabled(device_);
-  was_type_ = at::autocast::get_autocast_dtype(device_);
-  at::autocast::set_autocast_dtype(device_, amp == Amp::bf16 ? at::kBFloat16 : at::kHalf);
-  at::autocast::set_autocast_enabled(device_, true);
-  at::autocast::increment_nesting();
-}
-
-Autocast::~Autocast() {
-  if (!on_) return;
-  // Clears the cached casts of the weights, which the optimizer is about to change.
-  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
-  at::autocast::set_autocast_enabled(device_, was_enabled_);
-  at::autocast::set_autocast_dtype(device_, was_type_);
-}
-
-GradScaler::GradScaler(torch::Device device, ScalerState state)
+LossScale::LossScale(torch::Device device, ScalerState state, ScaleRule rule)
     : scale_(torch::full({}, state.scale, torch::TensorOptions(device).dtype(torch::kFloat32))),
-      tracker_(torch::full({}, state.growth_tracker, torch::TensorOptions(device).dtype(torch::kInt32))) {}
+      tracker_(torch::full({}, state.growth_tracker, torch::TensorOptions(device).dtype(torch::kInt32))),
+      rule_(rule) {}
 
-torch::Tensor GradScaler::unscale(const std::vector<torch::Tensor>& gradients) const {
+torch::Tensor LossScale::unscale(const std::vector<torch::Tensor>& gradients) const {
   const torch::NoGradGuard no_grad;
   torch::Tensor overflow = torch::zeros_like(scale_);
   at::_amp_foreach_non_finite_check_and_unscale_(gradients, overflow, scale_.reciprocal());
   return overflow;
 }
 
-void GradScaler::update(const torch::Tensor& overflow) {
-  constexpr double growth = 2, backoff = 0.5;
-  constexpr int64_t growth_interval = 2000;
-  at::_amp_update_scale_(scale_, tracker_, overflow, growth, backoff, growth_interval);
+void LossScale::update(const torch::Tensor& overflow) {
+  at::_amp_update_scale_(scale_, tracker_, overflow, rule_.growth, rule_.backoff, rule_.growth_interval);
 }
 
 namespace {
@@ -94,4 +100,5 @@ void Precision::restore(const std::map<std::string, double>& numbers) {
   scaler_.emplace(device_, ScalerState{scale->second, static_cast<int64_t>(tracker->second)});
 }
 
-}  // namespace ddprun::train
+}  // namespace train
+}  // namespace ddprun

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ddprun/autocast.hpp"
 #include "train/loop/step_timer.hpp"
 
 namespace ddprun::train {
@@ -20,35 +21,25 @@ enum class Amp { off, bf16, fp16 };
 // From train.amp of the config, which has been validated.
 Amp amp_of(const std::string& name);
 
-// While it lives, this thread's operations on devices of this type are cast as by torch.autocast(device, dtype);
-// at::ThreadLocalState passes that on to other threads. Use it for forward and loss: autograd casts backward by itself.
-// Amp::off changes nothing.
-class Autocast {
- public:
-  explicit Autocast(Amp amp, torch::DeviceType device = torch::kCPU);
-  ~Autocast();
-  Autocast(const Autocast&) = delete;
-  Autocast& operator=(const Autocast&) = delete;
-
- private:
-  const bool on_;
-  const torch::DeviceType device_;
-  bool was_enabled_ = false;
-  at::ScalarType was_type_ = at::kFloat;
-};
-
 // The state that a resumed run needs.
 struct ScalerState {
   double scale = 65536;
   int64_t growth_tracker = 0;  // steps without overflow since the scale last changed
 };
 
-// Loss scaling for float16, whose smallest positive number is 6e-8: scaling the loss keeps small gradients above it.
-// As torch.amp.GradScaler: the scale halves after a step whose gradients overflowed, and doubles after 2000 steps in a
-// row without overflow. The state is on the gradients' device; only state() waits for the device. Single-threaded.
-class GradScaler {
+// How the scale changes: multiplied by `backoff` after a step whose gradients overflowed, and by `growth` after
+// `growth_interval` steps in a row without overflow.
+struct ScaleRule {
+  double growth = 2;
+  double backoff = 0.5;
+  int64_t growth_interval = 2000;
+};
+
+// The scale of ddprun::GradScaler (ddprun/amp.hpp), with the arithmetic of torch.amp.GradScaler. The state is on the
+// gradients' device; only state() waits for the device. Single-threaded.
+class LossScale {
  public:
-  explicit GradScaler(torch::Device device, ScalerState state = {});
+  explicit LossScale(torch::Device device, ScalerState state = {}, ScaleRule rule = {});
 
   // The factor for the loss before backward: float32, no dimensions. update() changes it in place.
   const torch::Tensor& scale() const { return scale_; }
@@ -62,6 +53,7 @@ class GradScaler {
 
  private:
   torch::Tensor scale_, tracker_;
+  ScaleRule rule_;
 };
 
 class FusedOptimizer;
@@ -75,7 +67,9 @@ class Precision {
   Precision(Amp amp, torch::Device device, FusedOptimizer* fused);
 
   // While the result lives, forward and loss are computed in the lower precision.
-  Autocast autocast() const { return Autocast(amp_, device_.type()); }
+  Autocast autocast() const {
+    return Autocast(device_.type(), amp_ == Amp::fp16 ? torch::kFloat16 : torch::kBFloat16, amp_ != Amp::off);
+  }
   // The loss that backward starts from: times `weight`, and under fp16 also times the scale.
   torch::Tensor scaled(const torch::Tensor& loss, double weight) const;
 
@@ -95,7 +89,7 @@ class Precision {
   const Amp amp_;
   const torch::Device device_;
   FusedOptimizer* const fused_;
-  std::optional<GradScaler> scaler_;  // under fp16
+  std::optional<LossScale> scaler_;  // under fp16
 };
 
 }  // namespace ddprun::train

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "train/reduce/tensor_buffer.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -64,33 +64,45 @@ Bucket::Bucket(CommBackend& backend, const BucketPlan& plan, const std::vector<N
     : plan_(plan), flat_(allocate(backend, plan, parameters.at(plan.slots.at(0).parameter).tensor)) {
   for (const Slot& slot : plan_.slots) {
     const torch::Tensor& parameter = parameters.at(slot.parameter).tensor;
-    const torch::Tensor part = flat_.narrow(0, static_cast<int64_t>(slot.offset), parameter.numel());
     // Uses the parameter's strides if they cover memory without gaps, so that the optimizer iterates over both in the
-    // same order.
-    views_.push_back(parameter.is_non_overlapping_and_dense() ? part.as_strided(parameter.sizes(), parameter.strides())
-                                                              : part.view(parameter.sizes()));
+    // same order. A tensor of its own on the bucket's memory, because autograd refuses to detach a view in place, which
+    // zero_grad(set_to_none = false) does.
+    const bool dense = parameter.is_non_overlapping_and_dense();
+    const c10::DimVector strides =
+        dense ? c10::DimVector(parameter.strides()) : c10::contiguous_strides(parameter.sizes());
+    views_.push_back(at::empty({0}, flat_.options())
+                         .set_(flat_.storage(), flat_.storage_offset() + static_cast<int64_t>(slot.offset),
+                               parameter.sizes(), strides));
   }
 }
 
-void Bucket::copy_in(std::size_t slot, const torch::Tensor& parameter, const torch::Tensor& scale) {
+void Bucket::copy_in(std::size_t slot, const NamedTensor& parameter, const torch::Tensor& scale) {
   const torch::NoGradGuard no_grad;
   torch::Tensor& view = views_.at(slot);
-  torch::Tensor& gradient = parameter.mutable_grad();
+  const torch::Tensor& gradient = parameter.tensor.grad();
+  if (!gradient.defined()) {
+    view.zero_();
+    return;
+  }
+  if (gradient.layout() != torch::kStrided) {
+    throw Error(ExitCode::failure, "parameter \"" + parameter.name +
+                                       "\" has a sparse gradient, which cannot be averaged: construct the module "
+                                       "without sparse gradients");
+  }
   at::mul_out(view, gradient, scale);
-  if (gradient.data_ptr() != view.data_ptr()) gradient = view;
 }
 
-void Bucket::set_zero(std::size_t slot, const torch::Tensor& parameter) {
-  const torch::NoGradGuard no_grad;
-  torch::Tensor& view = views_.at(slot);
-  view.zero_();
-  parameter.mutable_grad() = view;
+void Bucket::make_gradient(std::size_t slot, const NamedTensor& parameter) const {
+  const torch::Tensor& view = views_.at(slot);
+  torch::Tensor& gradient = parameter.tensor.mutable_grad();
+  if (!gradient.defined() || gradient.data_ptr() != view.data_ptr()) gradient = view;
 }
 
-void Bucket::allreduce(CommBackend& backend, std::chrono::milliseconds timeout) {
+void Bucket::reduce(const std::function<Reduced(const Bucket& bucket)>& function) {
   const auto begin = std::chrono::steady_clock::now();
-  execution_ = backend.allreduce(in_place(flat_)).wait(timeout);
-  transfer_ = {flat_.nbytes(), begin, std::chrono::steady_clock::now()};
+  const Reduced reduced = function(*this);
+  execution_ = reduced.execution;
+  transfer_ = {reduced.bytes, begin, std::chrono::steady_clock::now()};
 }
 
 }  // namespace ddprun::train

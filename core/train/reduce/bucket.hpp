@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "ddprun/comm_backend.hpp"
@@ -12,9 +13,9 @@
 
 namespace ddprun::train {
 
-// One allreduce of a bucket.
+// One reduction of a bucket over the ranks.
 struct Transfer {
-  std::size_t bytes = 0;  // payload: the bucket's elements
+  std::size_t bytes = 0;  // payload
   // From the call (on a GPU: from when the stream reached it) until all data had arrived, including the wait for slower
   // ranks. On the host's clock.
   std::chrono::steady_clock::time_point begin, end;
@@ -48,6 +49,12 @@ std::vector<BucketPlan> plan_buckets(const std::vector<ParameterInfo>& parameter
                                      const std::vector<std::size_t>& order, std::size_t first_cap_bytes,
                                      std::size_t cap_bytes);
 
+// How a bucket was reduced.
+struct Reduced {
+  ExecutionInfo execution;
+  std::size_t bytes = 0;  // payload of its collectives
+};
+
 // Contiguous memory with a view for each gradient. The backend allocates it, or LibTorch on a GPU if the backend has no
 // CUDA memory.
 class Bucket {
@@ -55,28 +62,29 @@ class Bucket {
   // Collective, because it allocates from the backend.
   Bucket(CommBackend& backend, const BucketPlan& plan, const std::vector<NamedTensor>& parameters);
 
-  // Copies a gradient, times `scale`, into the bucket, and makes the bucket's view the parameter's gradient. A gradient
-  // that is already a view is scaled in place. `scale` is a wrapped number, so that the product keeps the gradient's
-  // dtype.
-  void copy_in(std::size_t slot, const torch::Tensor& parameter, const torch::Tensor& scale);
-  // Sets the gradient of a parameter without gradient to zero.
-  void set_zero(std::size_t slot, const torch::Tensor& parameter);
+  // Copies the parameter's gradient, times `scale`, into the bucket; zeros if there is none. A gradient that is already
+  // the bucket's view is scaled in place. `scale` is a wrapped number, so that the product keeps the gradient's dtype.
+  void copy_in(std::size_t slot, const NamedTensor& parameter, const torch::Tensor& scale);
+  void set_zero(std::size_t slot) { views_.at(slot).zero_(); }
+  // Makes the bucket's view the parameter's gradient.
+  void make_gradient(std::size_t slot, const NamedTensor& parameter) const;
 
-  // Sums the bucket over the ranks and waits for the result. With a stream-ordered backend, queues this on the current
-  // stream.
-  void allreduce(CommBackend& backend, std::chrono::milliseconds timeout);
-  // How the last allreduce was carried out, and its bytes and times.
+  // Calls the function, which leaves the result in flat(), and measures it. With a stream-ordered backend, the function
+  // queues its work on the current stream.
+  void reduce(const std::function<Reduced(const Bucket& bucket)>& function);
+  // How the last call carried out its collectives, and its bytes and times.
   const ExecutionInfo& execution() const { return execution_; }
   const Transfer& transfer() const { return transfer_; }
 
   const BucketPlan& plan() const { return plan_; }
+  const torch::Tensor& flat() const { return flat_; }                 // [plan().elements]
+  const std::vector<torch::Tensor>& views() const { return views_; }  // by slot, with the parameters' shapes
   torch::Device device() const { return flat_.device(); }
-  std::size_t bytes() const { return flat_.nbytes(); }
 
  private:
   BucketPlan plan_;
   torch::Tensor flat_;
-  std::vector<torch::Tensor> views_;  // by slot
+  std::vector<torch::Tensor> views_;
   ExecutionInfo execution_;
   Transfer transfer_;
 };

@@ -2,15 +2,16 @@
 // for which.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <vector>
 
-#include "ddprun/comm_backend.hpp"
 #include "train/reduce/bucket.hpp"
 
 namespace ddprun::train {
+
+class CommThread;
 
 // In each step: start() for every bucket in order, including the last, then finish() for every bucket. Only one thread
 // calls at a time.
@@ -32,17 +33,19 @@ class BucketTransport {
   virtual double seconds() const = 0;
 };
 
-// Reduces all buckets but the last on a communication thread while backward runs. The last one has no backward left to
-// overlap with, so finish() reduces it. For host memory, and for CUDA memory with a blocking backend: there the thread
-// first waits until the stream of start() has reached the bucket. `buckets` may change between steps; both arguments
-// must outlive the result.
-std::unique_ptr<BucketTransport> thread_transport(CommBackend& backend, std::vector<Bucket>& buckets,
-                                                  std::chrono::milliseconds timeout);
+// Reduces one bucket over the ranks: calls the backend, and leaves the result in the bucket.
+using BucketReduction = std::function<void(std::size_t bucket)>;
+
+// Reduces all buckets but the last on the communication thread while backward runs. The last one has no backward left
+// to overlap with, so finish() reduces it. For host memory, and for CUDA memory with a blocking backend: there the
+// thread first waits until the stream of start() has reached the bucket. `buckets` may change between steps; all
+// references must outlive the result.
+std::unique_ptr<BucketTransport> thread_transport(std::vector<Bucket>& buckets, BucketReduction reduce,
+                                                  CommThread& thread);
 
 // For CUDA memory and a stream-ordered backend: queues each bucket immediately on a separate stream. That stream waits
 // for the stream of start(), and the stream of finish() waits for it. The host never waits. Times come from events that
 // are read some steps later. Lifetimes are as above.
-std::unique_ptr<BucketTransport> stream_transport(CommBackend& backend, std::vector<Bucket>& buckets,
-                                                  std::chrono::milliseconds timeout);
+std::unique_ptr<BucketTransport> stream_transport(std::vector<Bucket>& buckets, BucketReduction reduce);
 
 }  // namespace ddprun::train

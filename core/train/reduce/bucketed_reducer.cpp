@@ -28,10 +28,8 @@ std::vector<NamedTensor> at_least_one(std::vector<NamedTensor> parameters) {
   return parameters;
 }
 
-std::unique_ptr<BucketTransport> make_transport(CommBackend& backend, std::vector<Bucket>& buckets,
-                                                std::chrono::milliseconds timeout) {
-  const bool ordered = buckets.at(0).device().is_cuda() && backend.capabilities().stream_ordered;
-  return (ordered ? stream_transport : thread_transport)(backend, buckets, timeout);
+torch::Tensor reciprocal(int divisor) {
+  return at::native::wrapped_scalar_tensor(1.0 / divisor);
 }
 
 }  // namespace
@@ -40,7 +38,11 @@ BucketedReducer::BucketedReducer(CommBackend& backend, std::vector<NamedTensor> 
     : backend_(backend),
       parameters_(at_least_one(std::move(parameters))),
       options_(std::move(options)),
-      scale_(at::native::wrapped_scalar_tensor(1.0 / backend.size())) {
+      comm_thread_(options_.comm_thread != nullptr ? options_.comm_thread : std::make_shared<CommThread>()),
+      scale_(reciprocal(backend.size())) {
+  hook_ = [this](const Bucket& bucket, std::size_t) {
+    return Reduced{backend_.allreduce(in_place(bucket.flat())).wait(options_.timeout), bucket.flat().nbytes()};
+  };
   // Before the first backward the order of gradients is unknown, so there is one bucket, as in DistributedDataParallel.
   // This makes the sums equal to DistributedDataParallel's, bit for bit.
   std::vector<std::size_t> order(parameters_.size());
@@ -55,22 +57,49 @@ BucketedReducer::~BucketedReducer() {
 }
 
 void BucketedReducer::add(std::size_t parameter) {
-  if (added_.at(parameter)) {
+  if (added_.at(parameter) != 0) {
     throw Error(ExitCode::failure, "parameter \"" + parameters_[parameter].name +
-                                       "\" got its gradient twice in one step: run one backward per step");
+                                       "\" got its gradient twice in one step: " + options_.twice_advice);
   }
-  const Place place = places_[parameter];
-  buckets_[place.bucket].copy_in(place.slot, parameters_[parameter].tensor, scale_);
-  mark_added(parameter);
+  added_[parameter] = 1;
+  if (!is_average(parameters_[parameter].tensor.grad())) {
+    copy_in(parameter);
+    if (options_.gradient_as_bucket_view) {
+      const Place place = places_[parameter];
+      buckets_[place.bucket].make_gradient(place.slot, parameters_[parameter]);
+    }
+  }
+  mark_ready(parameter);
 }
 
 void BucketedReducer::finalize() {
   add_missing();
-  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
-    if (on_wait_) on_wait_(static_cast<int>(bucket));
-    transport_->finish(bucket);
+  finish_buckets();
+}
+
+void BucketedReducer::finalize_zeros() {
+  for (std::size_t parameter = 0; parameter < parameters_.size(); ++parameter) {
+    const Place place = places_[parameter];
+    buckets_[place.bucket].set_zero(place.slot);
+    mark_ready(parameter);
   }
-  finish_step();
+  finish_buckets();
+}
+
+void BucketedReducer::set_hook(std::function<Reduced(const Bucket& bucket, std::size_t index)> hook) {
+  hook_ = std::move(hook);
+  has_hook_ = true;
+  set_divisor(1);
+}
+
+void BucketedReducer::set_divisor(int divisor) {
+  scale_ = reciprocal(divisor);
+}
+
+std::vector<torch::Tensor> BucketedReducer::parameters_of(const Bucket& bucket) const {
+  std::vector<torch::Tensor> tensors;
+  for (const Slot& slot : bucket.plan().slots) tensors.push_back(parameters_[slot.parameter].tensor);
+  return tensors;
 }
 
 void BucketedReducer::set_bucket_order(const std::vector<int64_t>& order) {
@@ -88,7 +117,7 @@ void BucketedReducer::set_bucket_order(const std::vector<int64_t>& order) {
 
 TransferTotals BucketedReducer::totals() const {
   TransferTotals totals{0, transport_->seconds()};
-  for (const Bucket& bucket : buckets_) totals.bytes += bucket.bytes();
+  for (const Bucket& bucket : buckets_) totals.bytes += bucket.transfer().bytes;
   return totals;
 }
 
@@ -105,43 +134,98 @@ void BucketedReducer::build(const std::vector<std::size_t>& order, std::size_t f
     }
     buckets_.emplace_back(backend_, plan, parameters_);
   }
-  if (transport_ == nullptr) transport_ = make_transport(backend_, buckets_, options_.timeout);
+  if (transport_ == nullptr) {
+    const auto reduce = [this](std::size_t bucket) { this->reduce(bucket); };
+    const bool ordered = buckets_[0].device().is_cuda() && backend_.capabilities().stream_ordered;
+    transport_ = ordered ? stream_transport(buckets_, reduce) : thread_transport(buckets_, reduce, *comm_thread_);
+  }
   begin_step();
 }
 
 void BucketedReducer::begin_step() {
-  added_.assign(parameters_.size(), false);
+  added_.assign(parameters_.size(), 0);
   ready_order_.clear();
   pending_.clear();
   for (const Bucket& bucket : buckets_) pending_.push_back(bucket.plan().slots.size());
   started_ = 0;
 }
 
-void BucketedReducer::mark_added(std::size_t parameter) {
-  added_[parameter] = true;
+// Of one rank: then a copy into the bucket would be the same. A CUDA graph needs gradients at fixed addresses.
+bool BucketedReducer::is_average(const torch::Tensor& gradient) const {
+  return backend_.size() == 1 && !has_hook_ && options_.gradient_as_bucket_view && gradient.defined() &&
+         gradient.device().is_cpu() && gradient.layout() == torch::kStrided;
+}
+
+void BucketedReducer::copy_in(std::size_t parameter) {
+  const Place place = places_[parameter];
+  buckets_[place.bucket].copy_in(place.slot, parameters_[parameter], scale_);
+}
+
+void BucketedReducer::mark_ready(std::size_t parameter) {
   ready_order_.push_back(parameter);
   --pending_[places_[parameter].bucket];
   // Every rank must reduce the buckets in the same order, so a full bucket waits for those before it.
   while (started_ < buckets_.size() && pending_[started_] == 0) transport_->start(started_++);
 }
 
+void BucketedReducer::reduce(std::size_t bucket) {
+  buckets_[bucket].reduce([&](const Bucket& full) { return hook_(full, bucket); });
+}
+
 void BucketedReducer::add_missing() {
   std::string missing;
   for (std::size_t parameter = 0; parameter < parameters_.size(); ++parameter) {
-    if (added_[parameter]) continue;
-    if (options_.unused == Unused::error) {
+    if (added_[parameter] != 0) continue;
+    if (!allows_missing()) {
       missing += (missing.empty() ? "\"" : ", \"") + parameters_[parameter].name + "\"";
       continue;
     }
-    const Place place = places_[parameter];
-    buckets_[place.bucket].set_zero(place.slot, parameters_[parameter].tensor);
-    mark_added(parameter);
+    copy_in(parameter);
+    mark_ready(parameter);
   }
   if (!missing.empty()) {
     throw Error(ExitCode::failure, "no gradient in this step for " + missing +
-                                       ": the loss does not depend on them; let the model use them, or set "
-                                       "strategy.unused = \"zero\"");
+                                       ": the loss does not depend on them; let the model use them, or " +
+                                       options_.unused_advice);
   }
+}
+
+void BucketedReducer::finish_buckets() {
+  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
+    if (on_wait_) on_wait_(static_cast<int>(bucket));
+    transport_->finish(bucket);
+  }
+  if (allows_missing()) find_used();
+  make_gradients();
+  finish_step();
+}
+
+void BucketedReducer::find_used() {
+  if (!options_.find_unused_parameters && !used_.empty()) return;
+  std::vector<uint8_t> all(added_.size() * static_cast<std::size_t>(backend_.size()));
+  backend_.allgather({.send = added_.data(), .recv = all.data(), .count = added_.size(), .dtype = DType::uint8})
+      .wait(options_.timeout);
+  used_.assign(added_.size(), 0);
+  for (std::size_t i = 0; i < all.size(); ++i) used_[i % used_.size()] |= all[i];
+}
+
+void BucketedReducer::make_gradients() {
+  const torch::NoGradGuard no_grad;
+  std::vector<torch::Tensor> gradients, averages;
+  for (std::size_t parameter = 0; parameter < parameters_.size(); ++parameter) {
+    const Place place = places_[parameter];
+    const Bucket& bucket = buckets_[place.bucket];
+    if (!used_.empty() && used_[parameter] == 0) continue;
+    if (options_.gradient_as_bucket_view) {
+      if (added_[parameter] == 0) bucket.make_gradient(place.slot, parameters_[parameter]);
+      continue;
+    }
+    torch::Tensor& gradient = parameters_[parameter].tensor.mutable_grad();
+    if (!gradient.defined()) gradient = torch::empty_like(parameters_[parameter].tensor);
+    gradients.push_back(gradient);
+    averages.push_back(bucket.views()[place.slot]);
+  }
+  if (!gradients.empty()) at::_foreach_copy_(gradients, averages);
 }
 
 void BucketedReducer::finish_step() {
@@ -151,7 +235,7 @@ void BucketedReducer::finish_step() {
   }
   first_execution_ = execution();
   // Once: from now on the buckets use the order that rank 0 observed. The gradients of this step stay valid, because
-  // each is a view that keeps its old bucket's memory alive.
+  // each view keeps its old bucket's memory alive.
   std::vector<int64_t> order(ready_order_.begin(), ready_order_.end());
   backend_.broadcast({.recv = order.data(), .count = order.size(), .dtype = DType::int64}).wait(options_.timeout);
   set_bucket_order(order);

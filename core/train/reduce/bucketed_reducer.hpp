@@ -1,4 +1,4 @@
-// BucketedReducer: gradients are views into buckets, and one allreduce averages each full bucket.
+// BucketedReducer: copies gradients into buckets, and averages each full bucket with one allreduce.
 #pragma once
 
 #include <chrono>
@@ -15,30 +15,42 @@
 #include "train/loop/parameters.hpp"
 #include "train/reduce/bucket.hpp"
 #include "train/reduce/bucket_transport.hpp"
+#include "train/reduce/thread_transport.hpp"
 
 namespace ddprun::train {
-
-enum class Unused { error, zero };
 
 struct ReducerOptions {
   std::size_t bucket_bytes = 25 << 20;
   std::size_t first_bucket_bytes = 1 << 20;
-  Unused unused = Unused::error;  // for a parameter without gradient: report an error, or use zero
+  // A parameter without a gradient: an error, or it counts as zero.
+  bool find_unused_parameters = false;
+  // The same parameters have gradients in each step. The first step finds the unused ones.
+  bool static_graph = false;
+  // What to do about a parameter without a gradient, and about one with several.
+  std::string unused_advice = "set strategy.find_unused_parameters = true";
+  std::string twice_advice = "run one backward per step";
+  // Gradients become views into buckets. Otherwise they are copied there and back.
+  bool gradient_as_bucket_view = true;
   std::chrono::milliseconds timeout{30000};
+  // Of the backend, if it has several reducers, or if others call it during backward; null: a thread of this reducer
+  std::shared_ptr<CommThread> comm_thread = nullptr;
 };
 
-// Payload and time of the allreduces of all measured steps.
+// Payload and time of the reductions of all measured steps.
 struct TransferTotals {
   std::size_t bytes = 0;  // of one step
-  double seconds = 0;     // of all steps: sum over all allreduces
+  double seconds = 0;     // of all steps: sum over all reductions
 };
 
-// Gradients become views into buckets; they are divided by the world size when they are copied there. Buckets are
-// reduced in the order in which gradients became ready on rank 0 in the first step, as in c10d's Reducer (Li et al.
-// 2020). On a CPU, a communication thread reduces all buckets but the last while backward runs; the calling thread
-// reduces the last one, which has no backward left to overlap with. On a GPU with a stream-ordered backend, each bucket
-// is queued immediately on a separate stream, and no thread waits. A blocking backend must also support CUDA memory
-// (staged_backend.hpp). Nothing else may call the backend between the first add and the end of finalize.
+// Gradients are divided by the world size when they are copied into buckets. Buckets are reduced in the order in which
+// gradients became ready on rank 0 in the first step, as in c10d's Reducer (Li et al. 2020). On a CPU, a communication
+// thread reduces all buckets but the last while backward runs; the calling thread reduces the last one, which has no
+// backward left to overlap with. On a GPU with a stream-ordered backend, each bucket is queued immediately on a
+// separate stream, and no thread waits. A blocking backend must also support CUDA memory (staged_backend.hpp). Nothing
+// else may call the backend between the first add and the end of finalize, unless it drains the CommThread first.
+//
+// With find_unused_parameters, the ranks exchange in each step which parameters have gradients; with static_graph, only
+// in the first. A parameter that no rank uses keeps its gradient as it was, or none.
 class BucketedReducer final : public Reducer {
  public:
   // Collective: all ranks pass the same parameters. The backend must outlive the reducer. Throws Error(usage) if there
@@ -50,6 +62,19 @@ class BucketedReducer final : public Reducer {
 
   void add(std::size_t parameter) override;
   void finalize() override;
+
+  // Replaces add and finalize on a rank without samples: takes part in the reductions with zeros. Afterwards the
+  // gradients are those of the other ranks.
+  void finalize_zeros();
+
+  // Replaces the allreduce. The function gets this rank's gradients undivided and leaves their average over the ranks.
+  // It runs on the thread or stream of the reductions. Call it between two steps, with the same function on all ranks.
+  void set_hook(std::function<Reduced(const Bucket& bucket, std::size_t index)> hook);
+  // What gradients are divided by before the allreduce, from the next add on. The world size by default.
+  void set_divisor(int divisor);
+  // The parameters of a bucket, by slot.
+  std::vector<torch::Tensor> parameters_of(const Bucket& bucket) const;
+  std::size_t bucket_count() const { return buckets_.size(); }
 
   // finalize calls it with the number of each bucket before it waits for the bucket. For progress reports.
   void set_on_wait(std::function<void(int bucket)> on_wait) { on_wait_ = std::move(on_wait); }
@@ -77,18 +102,29 @@ class BucketedReducer final : public Reducer {
 
   void build(const std::vector<std::size_t>& order, std::size_t first_cap, std::size_t cap);
   void begin_step();
-  void mark_added(std::size_t parameter);
+  bool is_average(const torch::Tensor& gradient) const;
+  void copy_in(std::size_t parameter);
+  void mark_ready(std::size_t parameter);
+  void reduce(std::size_t bucket);
+  bool allows_missing() const { return options_.find_unused_parameters || options_.static_graph; }
   void add_missing();
+  void finish_buckets();
+  void find_used();
+  void make_gradients();
   void finish_step();
 
   CommBackend& backend_;
   const std::vector<NamedTensor> parameters_;
   const ReducerOptions options_;
-  const torch::Tensor scale_;
+  const std::shared_ptr<CommThread> comm_thread_;
+  torch::Tensor scale_;  // of gradients, before they are reduced
+  std::function<Reduced(const Bucket&, std::size_t)> hook_;
+  bool has_hook_ = false;  // of set_hook
   std::function<void(int)> on_wait_;
   std::vector<Bucket> buckets_;
   std::vector<Place> places_;                   // by parameter
-  std::vector<bool> added_;                     // by parameter, this step
+  std::vector<uint8_t> added_;                  // by parameter, this step: 1 if it has a gradient
+  std::vector<uint8_t> used_;                   // by parameter: 1 if a rank has a gradient; empty: not known
   std::vector<std::size_t> ready_order_;        // this step
   std::vector<std::size_t> pending_;            // by bucket: number of gradients not yet added
   std::size_t started_ = 0;                     // number of buckets started in this step

@@ -3,10 +3,16 @@
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <utility>
+
 namespace ddprun::train {
 
-GradientHooks::GradientHooks(Reducer& reducer, const std::vector<NamedTensor>& parameters)
-    : reducer_(reducer), held_(parameters.size(), false) {
+GradientHooks::GradientHooks(Reducer& reducer, const std::vector<NamedTensor>& parameters, bool static_graph)
+    : reducer_(reducer),
+      counting_(static_graph),
+      held_(parameters.size(), false),
+      expected_(parameters.size(), static_graph ? 0 : 1),
+      missing_(expected_) {
   using torch::autograd::variable_list;
   for (std::size_t index = 0; index < parameters.size(); ++index) {
     // A parameter keeps only a weak reference to its gradient accumulator: without this list the hook would be lost
@@ -31,11 +37,22 @@ void GradientHooks::add_held() {
     if (held_[index]) reducer_.add(index);
     held_[index] = false;
   }
+  counting_ = false;
+  begun_ = false;
+  missing_ = expected_;
 }
 
 void GradientHooks::finished(std::size_t index) {
-  held_[index] = holding_;
-  if (!holding_) reducer_.add(index);
+  held_[index] = true;
+  if (holding_) return;
+  if (!std::exchange(begun_, true) && on_first_) on_first_();
+  if (counting_) {
+    ++expected_[index];
+    return;
+  }
+  if (--missing_[index] > 0) return;
+  held_[index] = false;
+  reducer_.add(index);
 }
 
 }  // namespace ddprun::train

@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -14,24 +15,32 @@ namespace ddprun::train {
 // Used by the thread that runs backward. The destructor removes the hooks. The reducer must outlive it.
 class GradientHooks {
  public:
-  // `parameters` are in the order of the reducer's indices.
-  GradientHooks(Reducer& reducer, const std::vector<NamedTensor>& parameters);
+  // `parameters` are in the order of the reducer's indices. static_graph: a parameter may get several gradients in one
+  // step, as with activation checkpointing, but as many in each step. The first step counts them.
+  GradientHooks(Reducer& reducer, const std::vector<NamedTensor>& parameters, bool static_graph = false);
   ~GradientHooks();
   GradientHooks(const GradientHooks&) = delete;
   GradientHooks& operator=(const GradientHooks&) = delete;
 
+  // Called with the first gradient of a step that is not held.
+  void set_on_first(std::function<void()> on_first) { on_first_ = std::move(on_first); }
   // While on, completed gradients are not reduced, and the next backward of the step adds to them, as with no_sync() of
   // DistributedDataParallel. Off by default.
   void hold(bool on) { holding_ = on; }
-  // After the last backward of a step: adds the held gradients that the last backward did not complete again.
+  // After the last backward of a step: adds the gradients that are held, or that lack the count of the first step.
   void add_held();
 
  private:
   void finished(std::size_t index);
 
   Reducer& reducer_;
+  std::function<void()> on_first_;
   bool holding_ = false;
-  std::vector<bool> held_;  // by parameter
+  bool begun_ = false;      // this step has a gradient
+  bool counting_;           // static_graph, in the first step
+  std::vector<bool> held_;  // by parameter: it has a gradient that is not added
+  // By parameter: gradients to come before it is added, in each step and still in this one.
+  std::vector<int> expected_, missing_;
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;
   std::vector<uintptr_t> keys_;
 };

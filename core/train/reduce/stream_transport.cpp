@@ -1,4 +1,6 @@
+#include <chrono>
 #include <deque>
+#include <utility>
 
 #include "train/device/streams.hpp"
 #include "train/reduce/bucket_transport.hpp"
@@ -35,23 +37,22 @@ Clock::duration milliseconds(double count) {
 
 class StreamTransport final : public BucketTransport {
  public:
-  StreamTransport(CommBackend& backend, std::vector<Bucket>& buckets, std::chrono::milliseconds timeout)
-      : backend_(backend),
-        buckets_(buckets),
-        timeout_(timeout),
+  StreamTransport(std::vector<Bucket>& buckets, BucketReduction reduce)
+      : buckets_(buckets),
+        reduce_(std::move(reduce)),
         device_(buckets.at(0).device()),
         side_(side_stream(device_, true)) {}
 
   void start(std::size_t bucket) override {
     if (bucket == 0) begin_step();
     Timed& timed = step()[bucket];
-    timed.bytes = buckets_[bucket].bytes();
     timed.ready.record(current_stream(device_));
     timed.ready.block(side_);
     const c10::StreamGuard on_side(side_);
     if (measures_) timed.begin.record(side_);
-    buckets_[bucket].allreduce(backend_, timeout_);
+    reduce_(bucket);
     timed.end.record(side_);
+    timed.bytes = buckets_[bucket].transfer().bytes;
   }
 
   void finish(std::size_t bucket) override { step()[bucket].end.block(current_stream(device_)); }
@@ -97,9 +98,8 @@ class StreamTransport final : public BucketTransport {
     while (step.size() < buckets_.size()) step.emplace_back(device_);
   }
 
-  CommBackend& backend_;
   std::vector<Bucket>& buckets_;
-  const std::chrono::milliseconds timeout_;
+  const BucketReduction reduce_;
   const torch::Device device_;
   const c10::Stream side_;
   bool measures_ = true;
@@ -110,9 +110,8 @@ class StreamTransport final : public BucketTransport {
 
 }  // namespace
 
-std::unique_ptr<BucketTransport> stream_transport(CommBackend& backend, std::vector<Bucket>& buckets,
-                                                  std::chrono::milliseconds timeout) {
-  return std::make_unique<StreamTransport>(backend, buckets, timeout);
+std::unique_ptr<BucketTransport> stream_transport(std::vector<Bucket>& buckets, BucketReduction reduce) {
+  return std::make_unique<StreamTransport>(buckets, std::move(reduce));
 }
 
 }  // namespace ddprun::train

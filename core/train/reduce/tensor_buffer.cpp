@@ -59,6 +59,12 @@ Collective in_place(const torch::Tensor& tensor) {
   return call;
 }
 
+Collective from_to(const torch::Tensor& send, const torch::Tensor& recv) {
+  Collective call = in_place(send);
+  call.recv = in_place(recv).recv;
+  return call;
+}
+
 namespace {
 
 constexpr std::size_t kSketch = 8;

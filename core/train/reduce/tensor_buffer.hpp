@@ -21,6 +21,8 @@ std::string safetensors_dtype(const torch::Tensor& tensor);
 // thread's current stream on that device. Throws Error(failure) unless the tensor is contiguous and on the CPU or a
 // CUDA device.
 Collective in_place(const torch::Tensor& tensor);
+// The same from one tensor to another of the same dtype and device. The count is that of `send`.
+Collective from_to(const torch::Tensor& send, const torch::Tensor& recv);
 
 // Hash of the elements' bytes in logical order, independent of strides. The same in every run of one build.
 uint64_t hash_of(const torch::Tensor& tensor);

@@ -1,5 +1,6 @@
 #include "train/reduce/thread_transport.hpp"
 
+#include <optional>
 #include <utility>
 
 #include "train/device/streams.hpp"
@@ -7,9 +8,8 @@
 
 namespace ddprun::train {
 
-CommThread::CommThread() : thread_([this] { run(); }) {}
-
 CommThread::~CommThread() {
+  if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -18,25 +18,23 @@ CommThread::~CommThread() {
   thread_.join();
 }
 
-void CommThread::submit(std::function<void()> job) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (failure_ != nullptr) return;
-    jobs_.push_back(std::move(job));
-  }
-  wake_worker_.notify_one();
-}
-
-void CommThread::wait(std::uint64_t count) {
-  std::unique_lock lock(mutex_);
-  wake_waiter_.wait(lock, [&] { return ended_ >= count || failure_ != nullptr; });
-  const bool before_failure = failure_ != nullptr && ended_ > count;
-  if (failure_ != nullptr && !before_failure) std::rethrow_exception(std::exchange(failure_, nullptr));
-}
-
-void CommThread::reset() {
+std::uint64_t CommThread::submit(std::function<void()> job) {
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   const std::lock_guard lock(mutex_);
-  ended_ = 0;
+  if (failure_ == nullptr) jobs_.push_back(std::move(job));
+  wake_worker_.notify_one();
+  return ++submitted_;
+}
+
+void CommThread::wait(std::uint64_t job) {
+  std::unique_lock lock(mutex_);
+  wake_waiter_.wait(lock, [&] { return ended_ >= job || failure_ != nullptr; });
+  const bool before_failure = ended_ > job;
+  if (failure_ != nullptr && !before_failure) std::rethrow_exception(failure_);
+}
+
+void CommThread::drain() {
+  if (submitted_ > 0) wait(submitted_);
 }
 
 void CommThread::run() {
@@ -67,19 +65,26 @@ namespace {
 
 class ThreadTransport final : public BucketTransport {
  public:
-  ThreadTransport(CommBackend& backend, std::vector<Bucket>& buckets, std::chrono::milliseconds timeout)
-      : backend_(backend), buckets_(buckets), timeout_(timeout) {}
+  ThreadTransport(std::vector<Bucket>& buckets, BucketReduction reduce, CommThread& thread)
+      : buckets_(buckets), reduce_(std::move(reduce)), thread_(thread) {}
+
+  // No job of an unfinished step may outlive the buckets. The reducer has aborted the backend by now.
+  ~ThreadTransport() override {
+    try {
+      thread_.drain();
+    } catch (...) {
+    }
+  }
 
   void start(std::size_t bucket) override {
-    if (bucket == 0 && thread_ != nullptr) thread_->reset();
+    if (bucket == 0) jobs_.clear();
     if (buckets_[bucket].device().is_cuda()) mark_ready(bucket);
-    if (is_last(bucket)) return;
-    if (thread_ == nullptr) thread_ = std::make_unique<CommThread>();
-    thread_->submit([this, bucket] { run(bucket); });
+    if (!is_last(bucket)) jobs_.push_back(thread_.submit([this, bucket] { run(bucket); }));
   }
 
   void finish(std::size_t bucket) override {
-    if (!is_last(bucket)) return thread_->wait(bucket + 1);
+    if (!is_last(bucket)) return thread_.wait(jobs_[bucket]);
+    thread_.drain();  // of other reducers too
     run(bucket);
     transfers_.clear();
     for (const Bucket& done : buckets_) {
@@ -102,27 +107,27 @@ class ThreadTransport final : public BucketTransport {
   }
 
   void run(std::size_t bucket) {
-    if (!buckets_[bucket].device().is_cuda()) return buckets_[bucket].allreduce(backend_, timeout_);
+    if (!buckets_[bucket].device().is_cuda()) return reduce_(bucket);
     ready_[bucket].synchronize();
     const c10::StreamGuard on_side(*side_);  // so that copies wait for no kernel of backward
-    buckets_[bucket].allreduce(backend_, timeout_);
+    reduce_(bucket);
   }
 
-  CommBackend& backend_;
   std::vector<Bucket>& buckets_;
-  const std::chrono::milliseconds timeout_;
+  const BucketReduction reduce_;
+  CommThread& thread_;
+  std::vector<std::uint64_t> jobs_;  // of this step, by bucket
   std::vector<Transfer> transfers_;
   double seconds_ = 0;
-  std::optional<c10::Stream> side_;     // on a GPU
-  std::vector<c10::Event> ready_;       // on a GPU, by bucket
-  std::unique_ptr<CommThread> thread_;  // last member: its jobs use the others
+  std::optional<c10::Stream> side_;  // on a GPU
+  std::vector<c10::Event> ready_;    // on a GPU, by bucket
 };
 
 }  // namespace
 
-std::unique_ptr<BucketTransport> thread_transport(CommBackend& backend, std::vector<Bucket>& buckets,
-                                                  std::chrono::milliseconds timeout) {
-  return std::make_unique<ThreadTransport>(backend, buckets, timeout);
+std::unique_ptr<BucketTransport> thread_transport(std::vector<Bucket>& buckets, BucketReduction reduce,
+                                                  CommThread& thread) {
+  return std::make_unique<ThreadTransport>(buckets, std::move(reduce), thread);
 }
 
 }  // namespace ddprun::train

@@ -1,4 +1,4 @@
-// CommThread: runs collectives in the order in which they were submitted. thread_transport() uses it for CPU tensors.
+// CommThread: runs the collectives of one backend in the order in which they were submitted.
 #pragma once
 
 #include <condition_variable>
@@ -11,21 +11,23 @@
 
 namespace ddprun::train {
 
+// One per backend, because a backend serves one thread at a time, and all ranks must call it in the same order. One
+// thread submits and waits.
 class CommThread {
  public:
-  CommThread();
+  CommThread() = default;
   // Waits for the running job and discards the rest. If the job may hang, abort the backend first.
   ~CommThread();
   CommThread(const CommThread&) = delete;
   CommThread& operator=(const CommThread&) = delete;
 
-  // Submits a job. After a job has failed, later jobs are discarded until wait() has thrown.
-  void submit(std::function<void()> job);
-  // Waits until `count` jobs since the last reset have finished. Throws the exception of the first failed job, if it is
-  // one of these.
-  void wait(std::uint64_t count);
-  // Restarts the count. Call it only after all jobs have been waited for.
-  void reset();
+  // Submits a job and returns its number, from 1. After a job has failed, later jobs are discarded.
+  std::uint64_t submit(std::function<void()> job);
+  // Waits until this job has finished. Throws the exception of the first failed job, if it is this job or one before
+  // it.
+  void wait(std::uint64_t job);
+  // Waits for all submitted jobs. Then the calling thread may use the backend itself. Throws as wait.
+  void drain();
 
  private:
   void run();
@@ -34,10 +36,11 @@ class CommThread {
   std::condition_variable wake_worker_;
   std::condition_variable wake_waiter_;
   std::deque<std::function<void()>> jobs_;
+  std::uint64_t submitted_ = 0;
   std::uint64_t ended_ = 0;
-  std::exception_ptr failure_;  // of job number ended_, counted from 1; no job runs after it
+  std::exception_ptr failure_;  // of job number ended_; no job runs after it
   bool stopping_ = false;
-  std::thread thread_;  // last member: it uses all of the above
+  std::thread thread_;  // started with the first job
 };
 
 }  // namespace ddprun::train

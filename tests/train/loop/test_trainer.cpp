@@ -82,9 +82,8 @@ TEST_CASE("BatchNorm's statistics are rank 0's on every rank before each step, a
         failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
           Fit<NormModel> fit(rank.rank(), 2, 20, 5, Last::pad);
-          DdpOptions options;
-          options.sync_buffers = sync;
-          fit.run_ddp({std::nullopt, 2, false, {0}}, *backend, options);
+          fit.broadcast_buffers = sync;
+          fit.run_ddp({std::nullopt, 2, false, {0}}, *backend);
           // After step 2 each rank has rank 0's (or its own) statistics of step 1, updated with its own batch of step
           // 2.
           std::vector<double> all(2);
@@ -176,8 +175,8 @@ TEST_CASE("evaluation counts every test sample once, for any number of ranks") {
           const auto backend = comm::join_good(rank);
           Fit<LineModel> fit(rank.rank(), 3, 12, 2, Last::pad);
           const RankGroup ranks(*backend, kDeadline);
-          BucketedReducer reducer(*backend, trainable_parameters(fit.model->module()), {});
-          const auto got = fit.evaluate(*ddp_strategy(*fit.model, ranks, reducer, reducer, {}), ranks);
+          GradientSync sync(fit.model->module(), *backend, {});
+          const auto got = fit.evaluate(*ddp_strategy(*fit.model, ranks, sync), ranks);
           require(got.samples == 7, "samples");
           require(std::abs(got.loss - expected.loss) < 1e-6, "loss");
         })) == "");

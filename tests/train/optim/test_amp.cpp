@@ -63,7 +63,7 @@ TEST_CASE("autocast ends with its block, and ThreadLocalState passes it to anoth
   const torch::Tensor matrix = torch::ones({2, 2});
   at::ScalarType there = at::kInt, elsewhere = at::kInt;
   {
-    const Autocast autocast(Amp::bf16);
+    const Autocast autocast(torch::kCPU, torch::kBFloat16);
     CHECK((torch::matmul(matrix, matrix).scalar_type() == at::kBFloat16));
     const at::ThreadLocalState mine;
     std::thread([&] {

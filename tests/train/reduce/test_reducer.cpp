@@ -1,5 +1,7 @@
 #include "support/torch_test.hpp"
 
+#include <set>
+
 #include "comm/joined.hpp"
 #include "comm/single_process_backend.hpp"
 #include "support/error_of.hpp"
@@ -29,9 +31,10 @@ struct Replica {
     reducer = std::make_unique<BucketedReducer>(backend, parameters, options);
     hooks = std::make_unique<GradientHooks>(*reducer, parameters);
   }
-  void step(const torch::Tensor& input) {
+  // `more`: added to the loss, if defined
+  void step(const torch::Tensor& input, const torch::Tensor& more = {}) {
     forget_gradients(*model);
-    loss_of(*model, input).backward();
+    (more.defined() ? loss_of(*model, input) + more : loss_of(*model, input)).backward();
     reducer->finalize();
   }
   std::shared_ptr<TwoLayers> model;
@@ -90,15 +93,29 @@ TEST_CASE("gradients become the average over the ranks, in one bucket and in man
 }
 
 TEST_CASE("gradients are views into the backend's memory, and stay valid when buckets are rebuilt") {
+  CHECK(failures(run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
+          const auto backend = comm::join_good(rank);
+          Replica replica(*backend);
+          replica.step(input_of(rank.rank(), 0));  // rebuilds
+          for (const auto& parameter : replica.parameters) {
+            require(torch::isfinite(parameter.tensor.grad()).all().item<bool>(), "finite: " + parameter.name);
+          }
+          replica.step(input_of(rank.rank(), 1));
+          const auto base = replica.parameters[0].tensor.grad().storage().data_ptr().get();
+          for (const auto& parameter : replica.parameters) {
+            require(parameter.tensor.grad().storage().data_ptr().get() == base, "one memory: " + parameter.name);
+          }
+        })) == "");
+}
+
+TEST_CASE("one rank does not copy its gradients") {
   const auto backend = comm::single_process_backend();
   Replica replica(*backend);
-  replica.step(input_of(0, 0));  // rebuilds
-  for (const auto& parameter : replica.parameters) CHECK(torch::isfinite(parameter.tensor.grad()).all().item<bool>());
+  replica.step(input_of(0, 0));
   replica.step(input_of(0, 1));
-  const auto base = replica.parameters[0].tensor.grad().storage().data_ptr().get();
-  for (const auto& parameter : replica.parameters) {
-    CHECK(parameter.tensor.grad().storage().data_ptr().get() == base);
-  }
+  std::set<const void*> memory;
+  for (const auto& parameter : replica.parameters) memory.insert(parameter.tensor.grad().storage().data_ptr().get());
+  CHECK(memory.size() == replica.parameters.size());
 }
 
 TEST_CASE("a parameter without a gradient is named") {
@@ -107,21 +124,26 @@ TEST_CASE("a parameter without a gradient is named") {
   CHECK(testing::error_of([&] { replica.step(input_of(0, 0)); }) ==
         "1: no gradient in this step for \"spare.weight\", \"spare.bias\": the loss does not depend on them; let the "
         "model "
-        "use them, or set strategy.unused = \"zero\"");
+        "use them, or set strategy.find_unused_parameters = true");
 }
 
-TEST_CASE("a parameter without a gradient counts as zero if configured") {
+TEST_CASE("find_unused_parameters: a gradient counts as zero on a rank that has none, and stays away if none has it") {
   ReducerOptions options;
-  options.unused = Unused::zero;
+  options.find_unused_parameters = true;
   options.bucket_bytes = options.first_bucket_bytes = 64;
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
           Replica replica(*backend, options, true);
-          for (int step = 0; step < 3; ++step) {
-            replica.step(input_of(rank.rank(), step));
-            require(replica.model->spare->weight.grad().abs().sum().item<float>() == 0, "zero gradient");
+          const torch::Tensor& spare = replica.model->spare->weight;
+          for (int step = 0; step < 5; ++step) {
+            replica.step(input_of(rank.rank(), step),
+                         step % 2 == 1 && rank.rank() == 0 ? spare.sum() : torch::Tensor());
             require(replica.model->fc1->weight.grad().abs().sum().item<float>() > 0, "used gradient");
-            replica.model->spare->weight.grad().fill_(5);  // the next step reuses its memory
+            require(!replica.model->spare->bias.grad().defined(), "a gradient that no rank has");
+            require(spare.grad().defined() == (step % 2 == 1), "a gradient that one rank has in odd steps");
+            if (step % 2 == 0) continue;
+            require((spare.grad() == 0.5).all().item<bool>(), "rank 1 counts as zero");
+            spare.mutable_grad().fill_(5);  // the next step reuses its memory
           }
         })) == "");
 }

@@ -1,0 +1,157 @@
+#include "ddprun/amp.hpp"
+
+#include <cmath>
+
+#include "ddprun/error.hpp"
+#include "train/optim/optimizers.hpp"
+#include "train/optim/precision.hpp"
+
+namespace ddprun {
+namespace {
+
+using torch::optim::Optimizer;
+
+train::ScaleRule rule_of(const GradScalerOptions& options) {
+  return {options.growth_factor, options.backoff_factor, options.growth_interval};
+}
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ExitCode::failure, "GradScaler: " + what);
+}
+
+}  // namespace
+
+class GradScaler::Impl {
+ public:
+  Impl(torch::Device device, const GradScalerOptions& options)
+      : device_(device), options_(options), scale_(device, {options.init_scale, 0}, rule_of(options)) {
+    if (!(options.init_scale > 0) || !(options.growth_factor > 1) || !(options.backoff_factor > 0) ||
+        !(options.backoff_factor < 1) || options.growth_interval < 1) {
+      throw Error(ExitCode::usage,
+                  "GradScalerOptions: expected init_scale above 0, growth_factor above 1, backoff_factor between 0 and "
+                  "1, and growth_interval of at least 1");
+    }
+  }
+
+  torch::Tensor scale(const torch::Tensor& loss) const {
+    return options_.enabled ? loss * scale_.scale().to(loss.device()) : loss;
+  }
+
+  void unscale(Optimizer& optimizer) {
+    if (!options_.enabled) return;
+    if (const auto found = optimizers_.find(&optimizer); found != optimizers_.end()) {
+      refuse(found->second.stepped ? "unscale_() is called after step(); call it before"
+                                   : "unscale_() is called twice for this optimizer; call update() after each step");
+    }
+    const auto gradients = train::gradients_of(optimizer);
+    if (gradients.empty()) refuse("no parameter of the optimizer has a gradient: call scale(loss).backward() first");
+    for (const torch::Tensor& gradient : gradients) {
+      if (gradient.scalar_type() != torch::kFloat16) continue;
+      refuse("a gradient is float16, which is too narrow to unscale it: keep the parameters in float32");
+    }
+    torch::Tensor overflow = scale_.unscale(gradients);
+    if (options_.group) options_.group->allreduce(overflow, Op::max);
+    optimizers_.emplace(&optimizer, Checked{overflow});
+  }
+
+  bool step(Optimizer& optimizer) {
+    if (!options_.enabled) {
+      optimizer.step();
+      return true;
+    }
+    if (!optimizers_.contains(&optimizer)) unscale(optimizer);
+    Checked& checked = optimizers_.at(&optimizer);
+    if (checked.stepped) refuse("step() is called twice for this optimizer; call update() after each step");
+    checked.stepped = true;
+    if (checked.overflow.item<float>() > 0) return false;
+    optimizer.step();
+    return true;
+  }
+
+  void update() {
+    if (!options_.enabled) return;
+    if (optimizers_.empty()) refuse("update() is called without a step(optimizer) before it");
+    torch::Tensor overflow;
+    for (const auto& [optimizer, checked] : optimizers_) {
+      overflow = overflow.defined() ? overflow + checked.overflow : checked.overflow;
+    }
+    scale_.update(overflow);
+    optimizers_.clear();
+  }
+
+  double get_scale() const { return options_.enabled ? scale_.state().scale : 1; }
+
+  std::map<std::string, double> state_dict() const {
+    if (!options_.enabled) return {};
+    const train::ScalerState state = scale_.state();
+    return {{kScale, state.scale},
+            {kGrowth, options_.growth_factor},
+            {kBackoff, options_.backoff_factor},
+            {kInterval, static_cast<double>(options_.growth_interval)},
+            {kTracker, static_cast<double>(state.growth_tracker)}};
+  }
+
+  void load_state_dict(const std::map<std::string, double>& state) {
+    if (!options_.enabled) return;
+    const auto number = [&](const char* name) {
+      const auto found = state.find(name);
+      if (found != state.end()) return found->second;
+      throw Error(ExitCode::usage, std::string("GradScaler: the state has no \"") + name +
+                                       "\": load what state_dict() of an enabled scaler returned");
+    };
+    GradScalerOptions options = options_;
+    options.init_scale = number(kScale);
+    options.growth_factor = number(kGrowth);
+    options.backoff_factor = number(kBackoff);
+    options.growth_interval = std::llround(number(kInterval));
+    const auto tracker = std::llround(number(kTracker));
+    options_ = options;
+    scale_ = train::LossScale(device_, {options.init_scale, tracker}, rule_of(options));
+    optimizers_.clear();
+  }
+
+ private:
+  static constexpr const char *kScale = "scale", *kGrowth = "growth_factor", *kBackoff = "backoff_factor",
+                              *kInterval = "growth_interval", *kTracker = "_growth_tracker";
+
+  // An optimizer whose gradients are unscaled.
+  struct Checked {
+    torch::Tensor overflow;
+    bool stepped = false;
+  };
+
+  torch::Device device_;
+  GradScalerOptions options_;
+  train::LossScale scale_;
+  std::map<const Optimizer*, Checked> optimizers_;  // since the last update()
+};
+
+GradScaler::GradScaler(torch::Device device, const GradScalerOptions& options)
+    : impl_(std::make_unique<Impl>(device, options)) {}
+GradScaler::~GradScaler() = default;
+GradScaler::GradScaler(GradScaler&&) noexcept = default;
+GradScaler& GradScaler::operator=(GradScaler&&) noexcept = default;
+
+torch::Tensor GradScaler::scale(const torch::Tensor& loss) const {
+  return impl_->scale(loss);
+}
+void GradScaler::unscale_(Optimizer& optimizer) {
+  impl_->unscale(optimizer);
+}
+bool GradScaler::step(Optimizer& optimizer) {
+  return impl_->step(optimizer);
+}
+void GradScaler::update() {
+  impl_->update();
+}
+double GradScaler::get_scale() const {
+  return impl_->get_scale();
+}
+std::map<std::string, double> GradScaler::state_dict() const {
+  return impl_->state_dict();
+}
+void GradScaler::load_state_dict(const std::map<std::string, double>& state) {
+  impl_->load_state_dict(state);
+}
+
+}  // namespace ddprun

@@ -1,0 +1,199 @@
+#include "ddprun/checkpoint.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "checkpoint/folder.hpp"
+#include "checkpoint/safetensors.hpp"
+#include "ddp/group_state.hpp"
+#include "ddp/share.hpp"
+#include "ddprun/error.hpp"
+#include "ddprun/zero.hpp"
+#include "train/loop/parameters.hpp"
+#include "train/loop/position.hpp"
+#include "train/loop/rank_group.hpp"
+#include "train/loop/weights.hpp"
+#include "train/optim/optimizer_state.hpp"
+#include "train/optim/optimizers.hpp"
+
+namespace ddprun {
+namespace {
+
+using torch::optim::Optimizer;
+
+const std::string kOptimizer = "optimizer.", kRate = "optimizer.lr.";
+
+train::RankGroup ranks_of(const Group& group) {
+  const Group::State& state = group.state();
+  if (state.comm_thread != nullptr) state.comm_thread->drain();
+  return {*state.backend, state.timeout};
+}
+
+// Calls `work` on rank 0; if it throws, all ranks throw it. The ranks wait for it longer than for a collective.
+void on_rank0(const train::RankGroup& ranks, const std::string& doing, const std::function<void()>& work) {
+  std::optional<Error> error;
+  ranks.heartbeat_barrier_of_rank0(doing, [&] { error = ddp::error_of(work); });
+  ddp::throw_first(ranks.backend(), error, ranks.timeout());
+}
+void on_all(const train::RankGroup& ranks, const std::function<void()>& work) {
+  const auto error = ddp::error_of(work);
+  ddp::throw_first(ranks.backend(), error, ranks.timeout());
+}
+
+// A file that rank 0 reads and sends to the others.
+class SharedFile final : public checkpoint::ByteSource {
+ public:
+  SharedFile(const std::string& path, const train::RankGroup& ranks) : ranks_(ranks) {
+    on_rank0(ranks_, kDoing, [&] {
+      file_ = checkpoint::open_file(path);
+      size_ = file_->size();
+    });
+    send(&size_, sizeof size_);
+  }
+
+  uint64_t size() const override { return size_; }
+  void read(void* out, uint64_t bytes) override {
+    constexpr uint64_t kPart = 64 << 20;
+    for (auto* next = static_cast<std::byte*>(out); bytes > 0;) {
+      const uint64_t part = std::min(bytes, kPart);
+      on_rank0(ranks_, kDoing, [&] { file_->read(next, part); });
+      send(next, part);
+      next += part;
+      bytes -= part;
+    }
+  }
+
+ private:
+  void send(void* data, uint64_t bytes) {
+    ranks_.backend().broadcast({.recv = data, .count = bytes, .dtype = DType::uint8}).wait(ranks_.timeout());
+  }
+
+  static constexpr const char* kDoing = "reading a checkpoint";
+  const train::RankGroup ranks_;
+  std::unique_ptr<checkpoint::ByteSource> file_;  // of rank 0
+  uint64_t size_ = 0;
+};
+
+// The module's parameters that the optimizer changes. Throws Error(usage) unless all of the optimizer's are the
+// module's, and have a name that is not that of an optimizer's state.
+std::vector<train::NamedTensor> parameters_of(const Optimizer& optimizer, const torch::nn::Module& module) {
+  std::set<const void*> wanted;
+  for (const torch::Tensor& tensor : train::parameters_of(optimizer)) wanted.insert(tensor.unsafeGetTensorImpl());
+  std::vector<train::NamedTensor> list;
+  for (const train::NamedTensor& item : train::state(module)) {
+    if (item.name.starts_with(kOptimizer)) {
+      throw Error(ExitCode::usage, "a checkpoint with an optimizer cannot hold the module's \"" + item.name +
+                                       "\": give the submodule \"optimizer\" another name");
+    }
+    if (wanted.erase(item.tensor.unsafeGetTensorImpl()) > 0) list.push_back(item);
+  }
+  if (wanted.empty()) return list;
+  throw Error(ExitCode::usage, std::to_string(wanted.size()) +
+                                   " parameters of the optimizer are not the module's: save the module that holds all "
+                                   "of them");
+}
+
+checkpoint::Metadata metadata_of(const CheckpointNumbers& numbers) {
+  checkpoint::Metadata metadata{{"format", "pt"}};  // what programs in Python write
+  for (const auto& [name, value] : numbers) {
+    if (name.starts_with("optimizer") || name.starts_with("ddprun") || name == "format") {
+      throw Error(ExitCode::usage, "a number of a checkpoint cannot have the name \"" + name + "\"");
+    }
+    metadata[name] = train::exact_text(value);
+  }
+  return metadata;
+}
+
+CheckpointNumbers numbers_in(const checkpoint::Metadata& metadata) {
+  CheckpointNumbers numbers;
+  for (const auto& [name, text] : metadata) {
+    double value = 0;
+    const char* const end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data(), end, value);
+    if (parsed.ec == std::errc() && parsed.ptr == end && !name.starts_with(kOptimizer)) numbers[name] = value;
+  }
+  return numbers;
+}
+
+void save(const std::string& path, const torch::nn::Module& module, Optimizer* optimizer, const Group& group,
+          const CheckpointNumbers& numbers) {
+  const auto ranks = ranks_of(group);
+  checkpoint::Metadata metadata;
+  std::vector<train::NamedTensor> tensors = train::state(module);
+  on_all(ranks, [&] {
+    metadata = metadata_of(numbers);
+    if (optimizer == nullptr) return;
+    if (auto* const sharded = dynamic_cast<ShardedOptimizer*>(optimizer)) sharded->consolidate_state_dict(0);
+    for (train::NamedTensor& item : train::optimizer_state(*optimizer, parameters_of(*optimizer, module))) {
+      tensors.push_back({kOptimizer + item.name, item.tensor});
+    }
+    const auto& groups = optimizer->param_groups();
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      metadata[kRate + std::to_string(i)] = train::exact_text(groups[i].options().get_lr());
+    }
+  });
+  on_rank0(ranks, "saving a checkpoint", [&] {
+    train::FileTensors contents;
+    contents.add(tensors);
+    checkpoint::replace_safetensors(path, contents.views(), metadata);
+  });
+}
+
+std::vector<double> rates_in(const checkpoint::File& file, std::size_t groups) {
+  const auto count = std::count_if(file.metadata.begin(), file.metadata.end(),
+                                   [](const auto& item) { return item.first.starts_with(kRate); });
+  if (count == 0) {
+    throw Error(ExitCode::usage, file.path + ": it has no state of an optimizer; load it without one");
+  }
+  if (static_cast<std::size_t>(count) != groups) {
+    throw Error(ExitCode::usage, file.path + ": its optimizer has " + std::to_string(count) +
+                                     " groups of parameters, and this one has " + std::to_string(groups));
+  }
+  std::vector<double> rates;
+  for (std::size_t i = 0; i < groups; ++i) rates.push_back(train::double_of(file, kRate + std::to_string(i)));
+  return rates;
+}
+
+CheckpointNumbers load(const std::string& path, const torch::nn::Module& module, Optimizer* optimizer,
+                       const Group& group) {
+  const auto ranks = ranks_of(group);
+  SharedFile source(path, ranks);
+  checkpoint::File file;
+  on_all(ranks, [&] {
+    file = checkpoint::read_safetensors(source, path, false);
+    train::require_weights(module, file, kOptimizer);
+    if (optimizer == nullptr) return;
+    const std::vector<double> rates = rates_in(file, optimizer->param_groups().size());
+    train::load_optimizer_state(*optimizer, parameters_of(*optimizer, module), file, kOptimizer);
+    if (auto* const sharded = dynamic_cast<ShardedOptimizer*>(optimizer)) sharded->drop_state_of_others();
+    for (std::size_t i = 0; i < rates.size(); ++i) optimizer->param_groups()[i].options().set_lr(rates[i]);
+  });
+  train::copy_weights(module, file);
+  return numbers_in(file.metadata);
+}
+
+}  // namespace
+
+void save_checkpoint(const std::string& path, const torch::nn::Module& module, const Group& group,
+                     const CheckpointNumbers& numbers) {
+  save(path, module, nullptr, group, numbers);
+}
+
+void save_checkpoint(const std::string& path, const torch::nn::Module& module, Optimizer& optimizer, const Group& group,
+                     const CheckpointNumbers& numbers) {
+  save(path, module, &optimizer, group, numbers);
+}
+
+CheckpointNumbers load_checkpoint(const std::string& path, torch::nn::Module& module, const Group& group) {
+  return load(path, module, nullptr, group);
+}
+
+CheckpointNumbers load_checkpoint(const std::string& path, torch::nn::Module& module, Optimizer& optimizer,
+                                  const Group& group) {
+  return load(path, module, &optimizer, group);
+}
+
+}  // namespace ddprun

@@ -1,0 +1,210 @@
+#include "ddprun/ddp.hpp"
+
+#include <torch/csrc/autograd/engine.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ddp/comm_hooks.hpp"
+#include "ddp/group_state.hpp"
+#include "ddp/same_tensors.hpp"
+#include "ddprun/error.hpp"
+#include "train/loop/parameters.hpp"
+#include "train/reduce/gradient_sync.hpp"
+
+namespace ddprun {
+namespace {
+
+std::size_t bytes_of(double mib) {
+  if (!(mib > 0) || mib > 1e6) throw Error(ExitCode::usage, "bucket_cap_mb: expected a number above 0");
+  return static_cast<std::size_t>(std::ceil(mib * (1 << 20)));
+}
+
+train::GradientSyncOptions sync_options(const DistributedDataParallelOptions& options, const Group& group) {
+  train::GradientSyncOptions made;
+  train::ReducerOptions& reducer = made.reducer;
+  reducer.bucket_bytes = bytes_of(options.bucket_cap_mb);
+  reducer.first_bucket_bytes = std::min(reducer.first_bucket_bytes, reducer.bucket_bytes);
+  reducer.find_unused_parameters = options.find_unused_parameters;
+  reducer.static_graph = options.static_graph;
+  reducer.gradient_as_bucket_view = options.gradient_as_bucket_view;
+  reducer.unused_advice = "set find_unused_parameters";
+  reducer.twice_advice = "set static_graph if the model uses activation checkpointing";
+  reducer.timeout = group.state().timeout;
+  reducer.comm_thread = group.state().comm_thread;
+  made.broadcast_buffers = options.broadcast_buffers;
+  return made;
+}
+
+torch::nn::Module& same_on_all_ranks(torch::nn::Module& module, const Group& group) {
+  const auto state = train::state(module);
+  for (const train::NamedTensor& item : state) {
+    if (item.tensor.device() == group.state().device) continue;
+    throw Error(ExitCode::usage, "\"" + item.name + "\" is on " + item.tensor.device().str() +
+                                     ", but the group is on " + group.state().device.str() +
+                                     ": call module.to(device) first");
+  }
+  ddp::require_same_tensors(*group.state().backend, state, group.state().timeout);
+  return module;
+}
+
+// Runs `callback` at the end of the outermost backward that this thread is in. What it throws leaves backward().
+void at_end_of_backward(std::function<void()> callback);
+
+// Autograd's graph of one backward owns it. It dies with this backward, and thus inside of the outer one.
+struct AfterBackward {
+  ~AfterBackward() {
+    if (inside_another) at_end_of_backward(callback);
+  }
+  std::function<void()> callback;
+  bool inside_another = false;
+};
+
+void at_end_of_backward(std::function<void()> callback) {
+  const auto after = std::make_shared<AfterBackward>(std::move(callback));
+  torch::autograd::Engine::get_default_engine().queue_callback([after] {
+    // A node that is being computed, although this backward has ended, has started it.
+    after->inside_another = torch::autograd::get_current_node() != nullptr;
+    if (!after->inside_another) after->callback();
+  });
+}
+
+// In rank order.
+std::vector<uint8_t> gather(const Group& group, bool flag) {
+  group.state().comm_thread->drain();
+  const auto mine = static_cast<uint8_t>(flag);
+  std::vector<uint8_t> all(static_cast<std::size_t>(group.size()));
+  group.state()
+      .backend->allgather({.send = &mine, .recv = all.data(), .count = 1, .dtype = DType::uint8})
+      .wait(group.state().timeout);
+  return all;
+}
+
+int last_in(const std::vector<uint8_t>& flags) {
+  return static_cast<int>(flags.rend() - std::find(flags.rbegin(), flags.rend(), 1)) - 1;
+}
+
+}  // namespace
+
+// The first gradient of a backward that autograd reports queues the callback that ends the backward.
+class DistributedDataParallel::Impl {
+ public:
+  Impl(torch::nn::Module& module, const Group& group, const DistributedDataParallelOptions& options)
+      : group_(group),
+        module_(module),
+        sync_(same_on_all_ranks(module, group), *group.state().backend, sync_options(options, group)) {
+    sync_.broadcast_state();
+    sync_.set_on_phase([this](Phase phase, int bucket) { progress(phase, bucket); });
+    sync_.hooks().set_on_first([this] { begin_backward(); });
+  }
+
+  bool hold(bool on) { return sync_.hold(on); }
+
+  void register_comm_hook(CommHook hook) {
+    if (std::exchange(has_hook_, true)) throw Error(ExitCode::usage, "register_comm_hook: there is a hook already");
+    ddp::register_comm_hook(sync_, group_, std::move(hook));
+  }
+
+  void join(const std::function<void()>& loop, JoinOptions options) {
+    if (has_hook_ && !options.divide_by_initial_world_size) {
+      throw Error(ExitCode::usage, "join: divide_by_initial_world_size must be true with a communication hook");
+    }
+    joining_ = std::move(options);
+    loop();
+    bool is_last = true;
+    for (; count_active(false) > 0; is_last = false) {
+      sync_.finalize_zeros();
+      sync_.broadcast_buffers(root_);
+      if (joining_->after_backward) joining_->after_backward();
+    }
+    joining_.reset();
+    // All ranks that had the most steps have the same weights.
+    sync_.broadcast_state(last_in(gather(group_, is_last)));
+    root_ = 0;
+    sync_.reducer().set_divisor(has_hook_ ? 1 : group_.size());
+  }
+
+ private:
+  void begin_backward() {
+    ++step_;
+    progress(Phase::backward);
+    if (joining_) count_active(true);
+    at_end_of_backward([this] { end_backward(); });
+  }
+
+  // Within backward(), after the last gradient.
+  void end_backward() {
+    refuse_new_parameters();
+    sync_.finalize();
+    sync_.broadcast_buffers(root_);
+    progress(Phase::optimizer);
+  }
+
+  // In join: the ranks that still have inputs. Once per step, before any other collective of the step.
+  int count_active(bool is_active) {
+    const auto active = gather(group_, is_active);
+    const auto count = static_cast<int>(std::count(active.begin(), active.end(), 1));
+    if (count == 0) return 0;
+    if (count < group_.size() && joining_->throw_on_early_termination) {
+      throw Error(ExitCode::failure, "join: rank " +
+                                         std::to_string(std::find(active.begin(), active.end(), 0) - active.begin()) +
+                                         " has no more inputs, but others have");
+    }
+    root_ = last_in(active);
+    if (!joining_->divide_by_initial_world_size) sync_.reducer().set_divisor(count);
+    return count;
+  }
+
+  void refuse_new_parameters() const {
+    const auto now = train::trainable_parameters(module_);
+    const auto& known = sync_.parameters();
+    if (now.size() == known.size()) return;
+    for (const train::NamedTensor& item : now) {
+      const auto is_same = [&](const train::NamedTensor& other) { return other.name == item.name; };
+      if (std::any_of(known.begin(), known.end(), is_same)) continue;
+      throw Error(ExitCode::failure, "parameter \"" + item.name +
+                                         "\" was added after DistributedDataParallel was constructed: construct it "
+                                         "again after the module has changed");
+    }
+    throw Error(ExitCode::failure,
+                "parameters were removed after DistributedDataParallel was constructed: construct it again");
+  }
+
+  void progress(Phase phase, int bucket = -1) const { group_.state().set_progress({step_, phase, bucket}); }
+
+  const Group group_;
+  torch::nn::Module& module_;
+  train::GradientSync sync_;
+  int64_t step_ = 0;
+  bool has_hook_ = false;
+  std::optional<JoinOptions> joining_;  // while join() runs
+  int root_ = 0;                        // whose buffers count; in join, as in PyTorch, the last rank that has inputs
+};
+
+DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, const Group& group,
+                                                 DistributedDataParallelOptions options)
+    : impl_(std::make_unique<Impl>(module, group, options)) {}
+
+DistributedDataParallel::~DistributedDataParallel() = default;
+
+void DistributedDataParallel::register_comm_hook(CommHook hook) {
+  impl_->register_comm_hook(std::move(hook));
+}
+
+void DistributedDataParallel::join(const std::function<void()>& loop, JoinOptions options) {
+  impl_->join(loop, std::move(options));
+}
+
+DistributedDataParallel::NoSync::NoSync(DistributedDataParallel& ddp) : ddp_(ddp), before_(ddp.impl_->hold(true)) {}
+
+DistributedDataParallel::NoSync::~NoSync() {
+  ddp_.impl_->hold(before_);
+}
+
+}  // namespace ddprun

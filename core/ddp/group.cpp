@@ -1,0 +1,106 @@
+#include "ddprun/group.hpp"
+
+#include <string>
+
+#include "ddp/group_state.hpp"
+#include "ddprun/error.hpp"
+#include "train/reduce/tensor_buffer.hpp"
+
+namespace ddprun {
+namespace {
+
+void check_device(const Group::State& state, const torch::Tensor& tensor) {
+  if (tensor.defined() && tensor.device() == state.device) return;
+  throw Error(ExitCode::usage, (tensor.defined() ? "a tensor on " + tensor.device().str() : "an undefined tensor") +
+                                   " in a collective: the group is on " + state.device.str());
+}
+
+// Only `tensor` counts for the payload.
+using Function = Work (CommBackend::*)(const Collective&);
+void call(Group::State& state, Function function, const Collective& collective, const torch::Tensor& tensor) {
+  if (state.comm_thread != nullptr) state.comm_thread->drain();
+  state.execution = (state.backend->*function)(collective).wait(state.timeout);
+  state.bytes += tensor.nbytes();
+}
+
+}  // namespace
+
+int Group::rank() const {
+  return state_->backend->rank();
+}
+int Group::size() const {
+  return state_->backend->size();
+}
+int Group::local_rank() const {
+  return state_->local_rank;
+}
+
+void Group::allreduce(const torch::Tensor& tensor, Op op) const {
+  check_device(*state_, tensor);
+  Collective collective = train::in_place(tensor);
+  collective.op = op;
+  call(*state_, &CommBackend::allreduce, collective, tensor);
+}
+
+void Group::broadcast(const torch::Tensor& tensor, int root) const {
+  check_device(*state_, tensor);
+  Collective collective = train::in_place(tensor);
+  collective.root = root;
+  call(*state_, &CommBackend::broadcast, collective, tensor);
+}
+
+std::vector<torch::Tensor> Group::all_gather(const torch::Tensor& tensor) const {
+  check_device(*state_, tensor);
+  std::vector<int64_t> shape = tensor.sizes().vec();
+  shape.insert(shape.begin(), size());
+  const torch::Tensor all = torch::empty(shape, tensor.options());
+  call(*state_, &CommBackend::allgather, train::from_to(tensor, all), all);
+  return all.unbind();
+}
+
+torch::Tensor Group::reduce_scatter(const torch::Tensor& tensor, Op op) const {
+  check_device(*state_, tensor);
+  if (tensor.dim() == 0 || tensor.size(0) % size() != 0) {
+    throw Error(ExitCode::usage, "reduce_scatter: the first dimension must be divisible by the number of ranks, " +
+                                     std::to_string(size()));
+  }
+  const int64_t block = tensor.size(0) / size();
+  if (!state_->backend->capabilities().reduce_scatter) {
+    const torch::Tensor reduced = tensor.clone();
+    allreduce(reduced, op);
+    return reduced.narrow(0, rank() * block, block).clone();
+  }
+  std::vector<int64_t> shape = tensor.sizes().vec();
+  shape[0] = block;
+  torch::Tensor mine = torch::empty(shape, tensor.options());
+  Collective collective = train::from_to(tensor, mine);
+  collective.count = static_cast<std::size_t>(mine.numel());
+  collective.op = op;
+  call(*state_, &CommBackend::reduce_scatter, collective, tensor);
+  return mine;
+}
+
+void Group::barrier() const {
+  if (state_->comm_thread != nullptr) state_->comm_thread->drain();
+  state_->backend->barrier().wait(state_->timeout);
+}
+
+namespace ddp {
+
+Group group_of(CommBackend& backend, std::chrono::milliseconds timeout, torch::Device device) {
+  auto state = std::make_shared<Group::State>();
+  state->backend = &backend;
+  state->timeout = timeout;
+  state->device = device;
+  return Group(state);
+}
+
+Group on_comm_thread(const Group& group) {
+  const Group same = group_of(*group.state().backend, group.state().timeout, group.state().device);
+  same.state().local_rank = group.local_rank();
+  same.state().comm_thread = nullptr;
+  return same;
+}
+
+}  // namespace ddp
+}  // namespace ddprun

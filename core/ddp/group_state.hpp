@@ -1,0 +1,38 @@
+// What a Group is a handle on.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+
+#include "ddprun/group.hpp"
+#include "launch/progress.hpp"
+#include "train/reduce/thread_transport.hpp"
+
+namespace ddprun {
+
+struct Group::State {
+  virtual ~State() = default;
+  virtual void set_progress(launch::Progress) const {}
+
+  CommBackend* backend = nullptr;
+  std::chrono::milliseconds timeout{};  // of one collective
+  torch::Device device{torch::kCPU};    // of the tensors
+  int local_rank = 0;
+  // Where gradients are reduced during backward. A collective of another thread waits until it has nothing to do. Null
+  // for a group that is used on this thread itself.
+  std::shared_ptr<train::CommThread> comm_thread = std::make_shared<train::CommThread>();
+  // Of the collectives since the caller has reset them.
+  ExecutionInfo execution;
+  std::size_t bytes = 0;
+};
+
+namespace ddp {
+
+// A group of the ranks of a backend, which outlives it.
+Group group_of(CommBackend& backend, std::chrono::milliseconds timeout, torch::Device device);
+// The same ranks, for use on the thread where gradients are reduced.
+Group on_comm_thread(const Group& group);
+
+}  // namespace ddp
+}  // namespace ddprun

@@ -1,0 +1,149 @@
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+
+#include "base/version.hpp"
+#include "comm/single_process_backend.hpp"
+#include "console/program.hpp"
+#include "ddp/join.hpp"
+#include "ddp/joined_state.hpp"
+#include "ddprun/error.hpp"
+#include "launch/cores.hpp"
+#include "launch/identity.hpp"
+#include "launch/signal_thread.hpp"
+#include "launch/supervisor.hpp"
+#include "launch/world.hpp"
+#include "plugin/registry.hpp"
+#include "train/device/cuda.hpp"
+
+namespace ddprun {
+namespace {
+
+// The group that a failure of this process ends.
+std::mutex current_mutex;
+std::weak_ptr<ddp::JoinedState> current;
+
+Error current_error() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error;
+  } catch (const c10::Error& error) {
+    return {ExitCode::failure, train::error_message(error)};
+  } catch (const std::exception& error) {
+    return {ExitCode::failure, console::error_message(error)};
+  } catch (...) {
+    return {ExitCode::failure, "an exception of an unknown type"};
+  }
+}
+
+// For an exception that leaves main().
+[[noreturn]] void end_process() {
+  if (std::current_exception() == nullptr) std::abort();
+  Error error = current_error();
+  std::shared_ptr<ddp::JoinedState> state;
+  if (const std::unique_lock lock(current_mutex, std::try_to_lock); lock) state = current.lock();
+  if (state != nullptr) error = ddp::first_cause(state->meeting, error);
+  std::fflush(nullptr);
+  std::_Exit(static_cast<int>(console::report_failure(error.code(), error.what())));
+}
+
+std::string backend_of(const GroupOptions& options) {
+  if (!options.backend.empty()) return options.backend;
+  const char* const variable = std::getenv("DDPRUN_BACKEND");
+  return variable != nullptr && *variable != '\0' ? variable : "gloo";
+}
+
+// What must be equal on all ranks, one `name = value` per line.
+std::string identity(const GroupOptions& options, const ddprun_comm_plugin& plugin) {
+  std::string text = std::string("ddprun = ") + version() + "\nbackend = " + plugin.name + " " + plugin.version + ", " +
+                     plugin.library + "\nalgorithm = " + options.algorithm +
+                     "\ncheck = " + (options.check ? "on" : "off") + "\n";
+  for (const auto& [key, value] : options.options) text += "option " + key + " = " + value + "\n";
+  return text;
+}
+
+void check_device(const GroupOptions& options) {
+  if (options.device.is_cpu() || (options.device.is_cuda() && options.device.has_index())) return;
+  throw Error(ExitCode::usage, "GroupOptions::device is " + options.device.str() + ": expected cpu, or cuda:N");
+}
+
+// The share of the host's cores; Torch's default would be all of them, in each rank.
+void use_own_cores(const launch::World& world) {
+  if (std::getenv("OMP_NUM_THREADS") == nullptr) torch::set_num_threads(launch::threads_of_rank(world));
+}
+
+}  // namespace
+
+namespace ddp {
+
+JoinedState::~JoinedState() {
+  joined.backend.reset();
+  if (parent == nullptr && meeting.link != nullptr) meeting.link->finish();
+}
+
+void JoinedState::set_progress(launch::Progress progress) const {
+  if (parent != nullptr) return parent->set_progress(progress);
+  if (table != nullptr) table->set(world.local_rank, progress);
+  if (meeting.link != nullptr) meeting.link->progress().set(world.local_rank, progress);
+}
+
+void JoinedState::join(const GroupOptions& wanted, const std::string& whose) {
+  check_device(wanted);
+  options = wanted;
+  options.backend = backend_of(wanted);
+  timeout = options.timeout;
+  device = options.device;
+  local_rank = world.local_rank;
+  if (world.size == 1) {
+    joined.backend = comm::single_process_backend();
+  } else {
+    const auto plugin = plugin::Registry::standard({}).comm(options.backend);
+    const std::string function = parent == nullptr ? "init()" : "split()";
+    launch::compare_identities(
+        *meeting.store, world.rank, world.size, identity(options, *plugin.table), timeout,
+        {.differ = "do not form one group", .advice = "call " + function + " with the same options on all ranks"});
+    joined = join_backend({.plugin = plugin.table,
+                           .device = device,
+                           .deadline = timeout,
+                           .algorithm = options.algorithm,
+                           .compare_calls = options.check,
+                           .options = options.options,
+                           .part = name,
+                           .whose = whose},
+                          world, meeting);
+  }
+  backend = joined.backend.get();
+}
+
+}  // namespace ddp
+
+Group init(const GroupOptions& options) {
+  launch::follow_launcher();
+  launch::ignore_signal(SIGUSR2);  // the launcher sends it to show the last collectives
+  std::set_terminate(end_process);
+  auto state = std::make_shared<ddp::JoinedState>();
+  launch::World& world = state->world;
+  if (const auto found = launch::discover(std::nullopt)) world = *found;
+  world.insecure = options.insecure;
+  if (world.size == 1) {
+    state->join(options);
+    return Group(state);
+  }
+  state->meeting = ddp::meet(world, options.timeout);
+  state->job_rank = world.rank;
+  {
+    const std::lock_guard lock(current_mutex);
+    current = state;
+  }
+  use_own_cores(world);
+  if (world.is_own()) state->table = launch::ProgressTable::open(world.job_dir, world.local_size);
+  state->set_progress({0, Phase::rendezvous, -1});
+  state->join(options);
+  state->set_progress({0, Phase::setup, -1});
+  return Group(state);
+}
+
+}  // namespace ddprun

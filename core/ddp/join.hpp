@@ -1,0 +1,55 @@
+// How the ranks of one job meet, and join a backend.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "comm/flight_recorder.hpp"
+#include "ddprun/comm_backend.hpp"
+#include "ddprun/plugin/comm_plugin.h"
+#include "launch/rank_link.hpp"
+#include "launch/store.hpp"
+#include "launch/world.hpp"
+
+namespace ddprun::ddp {
+
+// The ranks have met, and can exchange texts.
+struct Meeting {
+  std::unique_ptr<launch::Store> store;    // null for world size 1
+  std::shared_ptr<launch::RankLink> link;  // under another launcher; otherwise null
+};
+
+// Joins the store, and links the ranks if another launcher started them. Sets what `world` lacks: which ranks are on
+// this host, and their cores. Collective. Throws Error(rendezvous).
+Meeting meet(launch::World& world, std::chrono::milliseconds timeout);
+
+// What this rank ends with, after `error`: the first cause, if it only lost a peer. Reports the error to linked ranks.
+Error first_cause(const Meeting& meeting, const Error& error);
+
+struct JoinSettings {
+  const ddprun_comm_plugin* plugin = nullptr;
+  torch::Device device{torch::kCPU};     // of the tensors
+  std::chrono::milliseconds deadline{};  // of joining, and of one collective
+  std::string algorithm = "auto";
+  bool deterministic = false;
+  bool stage_through_host = false;               // comm.stage_through_host
+  bool compare_calls = true;                     // comm.check
+  std::map<std::string, std::string> options{};  // comm.options
+  // Of a part of the job: a name that no other part has, for files; and JoinOptions::whose.
+  std::string part{}, whose{};
+};
+
+struct Joined {
+  std::unique_ptr<CommBackend> backend;
+  std::shared_ptr<comm::FlightRecorder> recorder;
+};
+
+// For more than one rank. `meeting` outlives the backend. Collective. Throws as comm::join.
+Joined join_backend(const JoinSettings& settings, const launch::World& world, const Meeting& meeting);
+
+}  // namespace ddprun::ddp

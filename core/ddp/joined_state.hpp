@@ -1,0 +1,35 @@
+// A group of ranks that have joined a backend: that of init(), and its subgroups.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "ddp/group_state.hpp"
+#include "ddp/join.hpp"
+#include "launch/progress.hpp"
+#include "launch/world.hpp"
+
+namespace ddprun::ddp {
+
+struct JoinedState final : Group::State {
+  ~JoinedState() override;
+  void set_progress(launch::Progress progress) const override;
+
+  // Joins the backend of `wanted`. JoinOptions::whose says `whose`. Collective; throws as init().
+  void join(const GroupOptions& wanted, const std::string& whose = "");
+
+  // Of a subgroup: the group that it was split from (declared first, because what is below uses the parent's), and its
+  // name in the job, which no other group has.
+  std::shared_ptr<JoinedState> parent;
+  std::string name;
+
+  GroupOptions options;
+  launch::World world;
+  int job_rank = 0;  // this rank's number in the job
+  Meeting meeting;
+  std::unique_ptr<launch::ProgressTable> table;  // of the job, under ddprun's launcher; otherwise null
+  Joined joined;
+  int splits = 0, barriers = 0;  // calls until now
+};
+
+}  // namespace ddprun::ddp

@@ -1,0 +1,46 @@
+#include "ddp/same_tensors.hpp"
+
+#include <sstream>
+#include <string>
+
+#include "ddp/share.hpp"
+#include "ddprun/error.hpp"
+
+namespace ddprun::ddp {
+namespace {
+
+// One line per tensor: "fc.weight" float [10, 3].
+std::string describe(const std::vector<train::NamedTensor>& tensors) {
+  std::ostringstream text;
+  for (const train::NamedTensor& item : tensors) {
+    text << '"' << item.name << "\" " << c10::toString(item.tensor.scalar_type()) << ' ' << item.tensor.sizes() << '\n';
+  }
+  return text.str();
+}
+
+// The lines that differ first; "nothing" past the end.
+std::pair<std::string, std::string> difference(const std::string& a, const std::string& b) {
+  std::istringstream lines_of_a(a), lines_of_b(b);
+  while (true) {
+    std::string line_of_a, line_of_b;
+    if (!std::getline(lines_of_a, line_of_a)) line_of_a = "nothing";
+    if (!std::getline(lines_of_b, line_of_b)) line_of_b = "nothing";
+    if (line_of_a != line_of_b) return {line_of_a, line_of_b};
+  }
+}
+
+}  // namespace
+
+void require_same_tensors(CommBackend& backend, const std::vector<train::NamedTensor>& tensors,
+                          std::chrono::milliseconds timeout) {
+  const std::vector<std::string> texts = gather_texts(backend, describe(tensors), timeout);
+  for (std::size_t rank = 1; rank < texts.size(); ++rank) {
+    if (texts[rank] == texts[0]) continue;
+    const auto [first, other] = difference(texts[0], texts[rank]);
+    throw Error(ExitCode::rendezvous, "the ranks have different models: rank 0 has " + first + " where rank " +
+                                          std::to_string(rank) + " has " + other +
+                                          "; construct the same module on all ranks");
+  }
+}
+
+}  // namespace ddprun::ddp

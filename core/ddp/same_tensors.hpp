@@ -1,0 +1,17 @@
+// Whether all ranks have the same module.
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+#include "ddprun/comm_backend.hpp"
+#include "train/loop/parameters.hpp"
+
+namespace ddprun::ddp {
+
+// Compares names, dtypes and shapes, in order. Collective. On a difference, every rank throws the same
+// Error(rendezvous), which names the first tensor that differs.
+void require_same_tensors(CommBackend& backend, const std::vector<train::NamedTensor>& tensors,
+                          std::chrono::milliseconds timeout);
+
+}  // namespace ddprun::ddp

@@ -1,0 +1,155 @@
+// Groups of a part of the ranks.
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <sstream>
+
+#include "ddp/joined_state.hpp"
+#include "ddp/share.hpp"
+#include "ddprun/error.hpp"
+#include "ddprun/group.hpp"
+#include "ddprun/plugin/host_identity.hpp"
+
+namespace ddprun {
+namespace {
+
+using ddp::JoinedState;
+
+// Not that of a communication hook.
+std::shared_ptr<JoinedState> joined(const std::shared_ptr<Group::State>& state) {
+  auto made = std::dynamic_pointer_cast<JoinedState>(state);
+  if (made == nullptr) {
+    throw Error(ExitCode::usage,
+                "split(), new_group() and monitored_barrier() are functions of the group of init() and its subgroups, "
+                "not of the group in a communication hook");
+  }
+  made->comm_thread->drain();
+  return made;
+}
+
+// A rank of the group that is split.
+struct Caller {
+  int rank = 0, job_rank = 0, color = 0, key = 0;
+  std::string host;
+  std::string call;  // what all must call alike
+};
+
+// Ranks with the same host share its memory and, if ddprun's launcher has started them, the folder of the job.
+std::string host_of(const launch::World& world) {
+  const std::string host = host_identity();
+  return (host.empty() ? "rank " + std::to_string(world.rank) : host) + " " + world.job_dir;
+}
+
+std::vector<Caller> exchange(const JoinedState& state, int color, int key, const std::string& call) {
+  std::ostringstream mine;
+  mine << state.job_rank << ' ' << color << ' ' << key << '\n' << host_of(state.world) << '\n' << call;
+  std::vector<Caller> callers;
+  for (const std::string& text : ddp::gather_texts(*state.backend, mine.str(), state.timeout)) {
+    Caller& caller = callers.emplace_back();
+    caller.rank = static_cast<int>(callers.size()) - 1;
+    std::istringstream(text) >> caller.job_rank >> caller.color >> caller.key;
+    std::istringstream lines(text);
+    std::string numbers;
+    std::getline(lines, numbers) && std::getline(lines, caller.host) && std::getline(lines, caller.call);
+  }
+  for (const Caller& caller : callers) {
+    if (caller.call == callers[0].call) continue;
+    throw CommError(CommStatus::mismatch, "rank 0 calls " + callers[0].call + ", and rank " +
+                                              std::to_string(caller.rank) + " calls " + caller.call);
+  }
+  return callers;
+}
+
+// The callers of this color, in the order of the new group.
+std::vector<Caller> members_of(std::vector<Caller> callers, int color) {
+  std::erase_if(callers, [&](const Caller& caller) { return caller.color != color; });
+  std::stable_sort(callers.begin(), callers.end(), [](const Caller& a, const Caller& b) { return a.key < b.key; });
+  return callers;
+}
+
+// The place of the member `mine` in the new group.
+launch::World world_of(launch::World world, const std::vector<Caller>& members, int mine) {
+  const std::string& host = members[static_cast<std::size_t>(mine)].host;
+  const auto is_here = [&](const Caller& member) { return member.host == host; };
+  world.rank = mine;
+  world.size = static_cast<int>(members.size());
+  world.local_rank = static_cast<int>(std::count_if(members.begin(), members.begin() + mine, is_here));
+  world.local_size = static_cast<int>(std::count_if(members.begin(), members.end(), is_here));
+  if (world.local_size == world.size) {  // ranks of one host of the job: see World::on_one_host()
+    world.master_port = 0;
+    world.address.clear();
+  }
+  return world;
+}
+
+// " of ranks 2, 3"
+std::string names_of(const std::vector<Caller>& members) {
+  constexpr std::size_t kMostNamed = 16;
+  std::string text = " of ranks ";
+  for (std::size_t i = 0; i < std::min(members.size(), kMostNamed); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(members[i].job_rank);
+  }
+  return members.size() > kMostNamed ? text + ", ..." : text;
+}
+
+std::optional<Group> split_by(const std::shared_ptr<JoinedState>& parent, int color, int key, const std::string& call,
+                              const std::optional<GroupOptions>& options) {
+  const std::vector<Caller> callers = exchange(*parent, color, key, call);
+  const int count = parent->splits++;
+  if (color < 0) return std::nullopt;
+  const std::vector<Caller> members = members_of(callers, color);
+  const auto here = std::find_if(members.begin(), members.end(),
+                                 [&](const Caller& member) { return member.rank == parent->world.rank; });
+
+  auto state = std::make_shared<JoinedState>();
+  state->parent = parent;
+  state->job_rank = here->job_rank;
+  const std::string part = "-" + std::to_string(count) + "." + std::to_string(color);
+  state->name = parent->name + part;
+  state->world = world_of(parent->world, members, static_cast<int>(here - members.begin()));
+  if (state->world.size > 1) {
+    state->meeting.store = launch::prefixed_store(*parent->meeting.store, "split" + part + ":");
+    state->meeting.link = parent->meeting.link;
+  }
+  GroupOptions wanted = options.value_or(parent->options);
+  if (wanted.backend.empty()) wanted.backend = parent->options.backend;
+  state->join(wanted, names_of(members));
+  return Group(state);
+}
+
+}  // namespace
+
+std::optional<Group> Group::split(int color, int key, const std::optional<GroupOptions>& options) const {
+  return split_by(joined(state_), color, key, "split()", options);
+}
+
+std::optional<Group> Group::new_group(const std::vector<int>& ranks, const std::optional<GroupOptions>& options) const {
+  std::set<int> members;
+  std::string call = "new_group() of ranks";
+  for (const int one : ranks) {
+    if (one < 0 || one >= size() || !members.insert(one).second) {
+      throw Error(
+          ExitCode::usage,
+          "new_group: rank " + std::to_string(one) +
+              (members.contains(one) ? " is named twice" : ": this group has " + std::to_string(size()) + " ranks"));
+    }
+  }
+  if (members.empty()) throw Error(ExitCode::usage, "new_group: the list of ranks is empty");
+  for (const int member : members) call.append(" ").append(std::to_string(member));
+  return split_by(joined(state_), members.contains(rank()) ? 0 : -1, 0, call, options);
+}
+
+void Group::monitored_barrier(std::optional<std::chrono::milliseconds> timeout) const {
+  const auto state = joined(state_);
+  if (size() == 1) return;
+  const std::string name = "monitored_barrier-" + std::to_string(state->barriers++);
+  try {
+    state->meeting.store->allgather(name, rank(), size(), "", timeout.value_or(state->timeout));
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::rendezvous) throw;
+    throw CommError(CommStatus::timeout,
+                    state->backend->name() + ": rank " + std::to_string(rank()) + ": timeout: " + error.what());
+  }
+}
+
+}  // namespace ddprun

@@ -1,0 +1,240 @@
+#include "ddprun/zero.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ddp/group_state.hpp"
+#include "ddp/same_tensors.hpp"
+#include "ddprun/error.hpp"
+#include "train/optim/optimizers.hpp"
+#include "train/reduce/tensor_buffer.hpp"
+
+namespace ddprun {
+namespace {
+
+namespace optim = torch::optim;
+using torch::Tensor;
+
+// Copying costs less than a collective of its own up to about this size.
+constexpr int64_t kSmallBytes = 1 << 20;
+
+void* key_of(const Tensor& parameter) {
+  return parameter.unsafeGetTensorImpl();
+}
+
+// The parameter's memory, in memory order: collectives on bytes work for every dtype and layout.
+Tensor memory_of(const Tensor& parameter) {
+  return parameter.detach().as_strided({parameter.numel()}, {1}).view(torch::kUInt8);
+}
+
+// Puts an optimizer's state back, whatever its step throws.
+class SwappedState {
+ public:
+  SwappedState(optim::Optimizer& a, optim::Optimizer& b) : a_(a), b_(b) { a_.state().swap(b_.state()); }
+  ~SwappedState() { a_.state().swap(b_.state()); }
+  SwappedState(const SwappedState&) = delete;
+  SwappedState& operator=(const SwappedState&) = delete;
+
+ private:
+  optim::Optimizer &a_, &b_;
+};
+
+std::vector<train::NamedTensor> named(const std::vector<optim::OptimizerParamGroup>& groups) {
+  std::vector<train::NamedTensor> list;
+  for (const auto& group : groups) {
+    for (const Tensor& parameter : group.params()) {
+      std::ostringstream name;
+      name << "optimizer parameter " << list.size();
+      if (!parameter.is_non_overlapping_and_dense()) {
+        throw Error(ExitCode::usage, "ZeroRedundancyOptimizer: " + name.str() +
+                                         " is sparse or has gaps in memory; use parameter.contiguous()");
+      }
+      if (!parameter.is_contiguous()) name << " with strides " << parameter.strides();
+      list.push_back({name.str(), parameter});
+    }
+  }
+  return list;
+}
+
+}  // namespace
+
+ShardedOptimizer::ShardedOptimizer(const Groups& groups, const Group& group, Make make)
+    : ShardedOptimizer(*make(groups), group, make) {}
+
+// `whole` has completed the options of the groups.
+ShardedOptimizer::ShardedOptimizer(const optim::Optimizer& whole, Group group, Make make)
+    : Optimizer(whole.param_groups(), whole.defaults().clone()), group_(std::move(group)), make_(std::move(make)) {
+  partition();
+}
+
+ShardedOptimizer::~ShardedOptimizer() = default;
+
+void ShardedOptimizer::partition() {
+  const auto parameters = named(param_groups_);
+  ddp::require_same_tensors(*group_.state().backend, parameters, group_.state().timeout);
+  const auto before = std::exchange(owners_, {});
+  std::vector<int64_t> sizes(static_cast<std::size_t>(group_.size()));
+  for (const auto& group : param_groups_) {
+    std::vector<Tensor> sorted = group.params();
+    const auto is_larger = [](const Tensor& a, const Tensor& b) { return a.numel() > b.numel(); };
+    std::stable_sort(sorted.begin(), sorted.end(), is_larger);
+    for (const Tensor& parameter : sorted) {
+      const auto smallest = std::min_element(sizes.begin(), sizes.end());
+      *smallest += parameter.numel();
+      owners_[key_of(parameter)] = static_cast<int>(smallest - sizes.begin());
+    }
+  }
+  for (const auto& [parameter, owner] : before) {
+    const auto now = owners_.find(parameter);
+    if (now != owners_.end() && now->second == owner) continue;
+    throw Error(ExitCode::usage,
+                "ZeroRedundancyOptimizer: the parameters of a group have changed; add new ones with add_param_group()");
+  }
+  local_ = make_(groups_of(group_.rank()));
+}
+
+ShardedOptimizer::Groups ShardedOptimizer::groups_of(int rank) const {
+  Groups groups = param_groups_;
+  for (auto& group : groups) {
+    auto& parameters = group.params();
+    const auto is_other = [&](const Tensor& parameter) { return owner(parameter) != rank; };
+    parameters.erase(std::remove_if(parameters.begin(), parameters.end(), is_other), parameters.end());
+  }
+  return groups;
+}
+
+int ShardedOptimizer::owner(const Tensor& parameter) const {
+  const auto found = owners_.find(key_of(parameter));
+  if (found == owners_.end())
+    throw Error(ExitCode::usage, "ZeroRedundancyOptimizer: not a parameter of this optimizer");
+  return found->second;
+}
+
+Tensor ShardedOptimizer::step(LossClosure closure) {
+  std::size_t count = 0;
+  for (const auto& group : param_groups_) count += group.params().size();
+  if (count != owners_.size()) partition();  // after add_param_group()
+  drop_state_of_others();
+  for (std::size_t index = 0; index < param_groups_.size(); ++index) {
+    local_->param_groups()[index].set_options(param_groups_[index].options().clone());
+  }
+  Tensor loss;
+  {
+    const SwappedState swapped(*this, *local_);
+    loss = local_->step(std::move(closure));
+  }
+  broadcast_parameters();
+  return loss;
+}
+
+void ShardedOptimizer::drop_state_of_others() {
+  consolidated_ = false;
+  for (const auto& [parameter, owner] : owners_) {
+    if (owner != group_.rank()) state_.erase(const_cast<void*>(parameter));
+  }
+}
+
+void ShardedOptimizer::broadcast_parameters() {
+  if (group_.size() == 1) return;
+  const torch::NoGradGuard no_grad;
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    std::vector<Tensor> small;
+    int64_t size = 0;
+    for (const auto& group : param_groups_) {
+      for (const Tensor& parameter : group.params()) {
+        // A frozen parameter does not change.
+        const bool changes = parameter.requires_grad() || parameter.grad().defined();
+        if (!changes || parameter.numel() == 0 || owner(parameter) != rank) continue;
+        const Tensor bytes = memory_of(parameter);
+        if (bytes.numel() < kSmallBytes) {
+          small.push_back(bytes);
+          size += bytes.numel();
+        } else {
+          group_.broadcast(bytes, rank);
+          parameter.unsafeGetTensorImpl()->bump_version();  // autograd does not see the broadcast
+        }
+      }
+    }
+    if (small.empty()) continue;
+    if (!buffer_.defined() || buffer_.numel() < size) buffer_ = torch::empty(size, small.front().options());
+    std::vector<Tensor> slices;
+    int64_t offset = 0;
+    for (const Tensor& bytes : small) {
+      slices.push_back(buffer_.narrow(0, offset, bytes.numel()));
+      offset += bytes.numel();
+    }
+    if (rank == group_.rank()) at::_foreach_copy_(slices, small);
+    group_.broadcast(buffer_.narrow(0, 0, size), rank);
+    if (rank != group_.rank()) at::_foreach_copy_(small, slices);
+  }
+}
+
+std::unique_ptr<optim::Optimizer> ShardedOptimizer::with_state(const Groups& groups) const {
+  auto made = make_(groups);
+  for (const auto& group : groups) {
+    for (const Tensor& parameter : group.params()) {
+      const auto found = state_.find(key_of(parameter));
+      if (found != state_.end()) made->state()[found->first] = found->second->clone();  // shares the tensors
+    }
+  }
+  return made;
+}
+
+void ShardedOptimizer::take_state(optim::Optimizer& optimizer) {
+  for (auto& [parameter, state] : optimizer.state()) state_[parameter] = std::move(state);
+}
+
+void ShardedOptimizer::consolidate_state_dict(int to) {
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    if (rank == to) continue;
+    std::string bytes;
+    if (rank == group_.rank()) {
+      torch::serialize::OutputArchive archive;
+      with_state(groups_of(rank))->save(archive);
+      std::ostringstream stream;
+      archive.save_to(stream);
+      bytes = stream.str();
+    }
+    const torch::Device device = train::parameters_of(*this).front().device();
+    const Tensor size = torch::full({}, static_cast<int64_t>(bytes.size()), torch::kInt64).to(device);
+    group_.broadcast(size, rank);
+    bytes.resize(static_cast<std::size_t>(size.item<int64_t>()));
+    Tensor sent = torch::from_blob(bytes.data(), static_cast<int64_t>(bytes.size()), torch::kUInt8).to(device);
+    group_.broadcast(sent, rank);
+    if (group_.rank() != to) continue;
+    sent = sent.cpu();
+    torch::serialize::InputArchive archive;
+    archive.load_from(reinterpret_cast<const char*>(sent.const_data_ptr<uint8_t>()), bytes.size(), torch::kCPU);
+    const auto part = make_(groups_of(rank));
+    part->load(archive);
+    take_state(*part);
+  }
+  consolidated_ = group_.rank() == to;
+}
+
+void ShardedOptimizer::save(torch::serialize::OutputArchive& archive) const {
+  if (!consolidated_ && group_.size() > 1) {
+    throw Error(ExitCode::usage,
+                "ZeroRedundancyOptimizer: this rank has only its part of the state; call "
+                "consolidate_state_dict(" +
+                    std::to_string(group_.rank()) + ") on all ranks before save()");
+  }
+  with_state(param_groups_)->save(archive);
+}
+
+void ShardedOptimizer::load(torch::serialize::InputArchive& archive) {
+  const auto whole = make_(param_groups_);
+  whole->load(archive);
+  state_.clear();
+  take_state(*whole);
+  for (std::size_t index = 0; index < param_groups_.size(); ++index) {
+    param_groups_[index].set_options(whole->param_groups()[index].options().clone());
+  }
+  drop_state_of_others();
+}
+
+}  // namespace ddprun

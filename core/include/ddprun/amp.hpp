@@ -1,0 +1,85 @@
+// ddprun/amp.hpp: automatic mixed precision (Micikevicius et al. 2018, "Mixed Precision Training"), as torch.autocast
+// and torch.amp.GradScaler in Python.
+//
+//   ddprun::GradScaler scaler;
+//   for (...) {
+//     optimizer.zero_grad();
+//     torch::Tensor loss;
+//     {
+//       const ddprun::Autocast autocast(torch::kCPU, torch::kFloat16);
+//       loss = torch::nll_loss(net.forward(batch.data), batch.target);
+//     }
+//     scaler.scale(loss).backward();
+//     scaler.step(optimizer);   // skips the step if a gradient has overflowed
+//     scaler.update();
+//   }
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "ddprun/autocast.hpp"
+#include "ddprun/group.hpp"
+
+namespace ddprun {
+
+struct GradScalerOptions {
+  double init_scale = 65536;
+  double growth_factor = 2;     // after growth_interval steps in a row without overflow
+  double backoff_factor = 0.5;  // after an overflow
+  int64_t growth_interval = 2000;
+  bool enabled = true;  // false: scale() returns the loss itself, and step() always steps
+  // Ranks that skip a step together: they exchange whether a gradient has overflowed, with one allreduce per step.
+  // Needed only if the ranks have different gradients. After a backward() of DistributedDataParallel, all have the
+  // same.
+  std::optional<Group> group = std::nullopt;
+};
+
+// Loss scaling for float16, whose smallest positive number is 6e-8: it keeps small gradients above this number.
+//
+// Ranks: backward() of DistributedDataParallel returns with gradients that are equal on all ranks, so all find the same
+// overflow and skip the same steps, without communication. This holds with communication hooks, and with an optimizer
+// that shares its state among the ranks but gets all gradients (ZeRO stage 1). With no_sync(), it holds after the
+// backward() that averages; unscale_() and step() must not come before. It does not hold for gradients that each rank
+// has for itself: then set GradScalerOptions::group.
+//
+// The scale is on the device, and only step(), get_scale() and state_dict() wait for it. Not thread-safe.
+class GradScaler {
+ public:
+  // `device`: of the losses and the gradients.
+  explicit GradScaler(torch::Device device = torch::kCPU, const GradScalerOptions& options = {});
+  ~GradScaler();
+  GradScaler(GradScaler&&) noexcept;
+  GradScaler& operator=(GradScaler&&) noexcept;
+
+  // The loss times the scale: call backward() on it.
+  torch::Tensor scale(const torch::Tensor& loss) const;
+  // Divides the gradients of the optimizer's parameters by the scale, in place, for a program that clips or inspects
+  // them before step(). Throws Error(failure) if step() or unscale_() has been called since update(), if no parameter
+  // has a gradient, or if a gradient is float16.
+  void unscale_(torch::optim::Optimizer& optimizer);
+  // Calls unscale_() if the program has not, and then the optimizer's step() if all gradients are finite. Returns
+  // whether the optimizer stepped. Throws as unscale_(), and Error(failure) if it is called twice without update().
+  bool step(torch::optim::Optimizer& optimizer);
+  // Once after the steps of all optimizers: sets the scale of the next iteration. Throws Error(failure) if no optimizer
+  // has stepped.
+  void update();
+
+  double get_scale() const;
+  // PyTorch's names: "scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker". For the numbers
+  // of a checkpoint. Empty if the scaler is not enabled. Loading ignores other names, and throws Error(usage) if one is
+  // missing.
+  std::map<std::string, double> state_dict() const;
+  void load_state_dict(const std::map<std::string, double>& state);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ddprun

@@ -1,0 +1,103 @@
+// ddprun/group.hpp: the ranks of a job, and collectives on tensors. For programs with a training loop of their own.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ddprun/comm_backend.hpp"
+
+namespace ddprun {
+
+struct GroupOptions {
+  // The communication plugin, by name or path. Empty: the environment variable DDPRUN_BACKEND, or "gloo".
+  std::string backend{};
+  std::string algorithm = "auto";
+  std::map<std::string, std::string> options{};  // of the backend: comm.options in a config
+  // Longest time for the ranks to meet, and for one collective.
+  std::chrono::milliseconds timeout{30'000};
+  // Before each collective, the ranks compare what they call; a difference throws Error(peer) on each rank instead of
+  // a wrong result. Costs about a microsecond on one host.
+  bool check = true;
+  // Allow a job over several hosts without a secret (the environment variable DDPRUN_SECRET; docs/clusters.md).
+  bool insecure = false;
+  // Where the tensors are. A CUDA device needs an index.
+  torch::Device device{torch::kCPU};
+};
+
+// The ranks of a job. A handle: copies are the same group. The group ends with its last copy; destroy it on all ranks
+// after the last collective.
+//
+// Threads: one thread at a time calls the functions of a group and of the DistributedDataParallel objects that use it.
+// All functions but rank(), size() and local_rank() are collective: all ranks call them in the same order with tensors
+// of the same shape and dtype. Tensors are contiguous and on GroupOptions::device; all dtypes that the backend
+// declares. They throw CommError: Error(peer) if a rank has ended, hangs or calls something else, Error(plugin) if the
+// backend cannot carry out the call.
+class Group {
+ public:
+  int rank() const;
+  int size() const;
+  int local_rank() const;  // among the ranks of this group on this host, from 0
+
+  // In place: each element becomes the reduction of this element over the ranks.
+  void allreduce(const torch::Tensor& tensor, Op op = Op::sum) const;
+  // In place: the tensor of rank `root` goes to all ranks.
+  void broadcast(const torch::Tensor& tensor, int root = 0) const;
+  // The tensors of all ranks, in rank order.
+  std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) const;
+  // `tensor` is [size() * n, ...]. Returns this rank's block [n, ...] of the reduction over the ranks. With a backend
+  // that has no reduce_scatter, it is an allreduce.
+  torch::Tensor reduce_scatter(const torch::Tensor& tensor, Op op = Op::sum) const;
+  // Returns when all ranks have called it.
+  void barrier() const;
+
+  // The same, for finding a rank that hangs: after `timeout` (of the group, if not given) it throws Error(peer) that
+  // names all ranks that have not come. Slow, and each call leaves a few bytes per rank until the job ends.
+  void monitored_barrier(std::optional<std::chrono::milliseconds> timeout = std::nullopt) const;
+
+  // Splits the ranks into groups: those with the same color form one, as with MPI_Comm_split and ncclCommSplit. Their
+  // order there is that of `key`, and of this group's ranks where keys are equal. A rank with a negative color gets no
+  // group.
+  //
+  // Each group has a backend of its own, so groups may communicate at the same time. `options` are equal on all ranks
+  // of a color; by default this group's, and an empty backend is this group's. Messages name the job's ranks of a
+  // subgroup, in its order; all other ranks in a message are those of the subgroup.
+  //
+  // Collective on this group, which stays usable. The new group keeps what it needs of this one alive. Throws as
+  // init().
+  std::optional<Group> split(int color, int key = 0, const std::optional<GroupOptions>& options = std::nullopt) const;
+  // The group of these ranks of this group, in ascending order, as torch.distributed.new_group; nothing on the other
+  // ranks. All ranks of this group call it with the same list. Throws Error(usage) if the list is empty or names a rank
+  // twice or that does not exist, and Error(peer) if the lists differ.
+  std::optional<Group> new_group(const std::vector<int>& ranks,
+                                 const std::optional<GroupOptions>& options = std::nullopt) const;
+
+  // For the classes of the library.
+  struct State;
+  explicit Group(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  State& state() const { return *state_; }
+  std::weak_ptr<State> weak_state() const { return state_; }
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+// Joins the ranks that a launcher has started: `ddprun launch`, torchrun, srun, mpirun, or RANK, WORLD_SIZE,
+// MASTER_ADDR and MASTER_PORT in the environment. Without a launcher, the group has one rank. Call it once, at the
+// beginning of main(), before other threads exist. Collective.
+//
+// Unless OMP_NUM_THREADS is set, Torch computes on this rank's share of the host's cores.
+//
+// From now on an exception that leaves main() ends the process with one line and the exit code of the error (README),
+// and the other ranks end with this first cause.
+//
+// Throws Error(rendezvous) if the ranks do not meet or their options differ, and Error(plugin) if the backend is
+// missing or refused.
+Group init(const GroupOptions& options = {});
+
+}  // namespace ddprun

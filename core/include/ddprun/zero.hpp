@@ -1,0 +1,98 @@
+// ddprun/zero.hpp: ZeroRedundancyOptimizer, ZeRO stage 1 (Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward
+// Training Trillion Parameter Models"), with the names and the partition of PyTorch's.
+//
+//   ddprun::DistributedDataParallel ddp(net, group);
+//   ddprun::ZeroRedundancyOptimizer<torch::optim::Adam> adam(net.parameters(), torch::optim::AdamOptions(1e-3), group);
+//   ...
+//   adam.step();
+#pragma once
+
+#include <torch/torch.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "ddprun/group.hpp"
+
+namespace ddprun {
+
+// An optimizer whose state is distributed over the ranks. Each parameter belongs to one rank. step() updates the
+// parameters of this rank and then broadcasts them, so that each rank keeps only its part of the state: for Adam, 1/N
+// of 8 bytes for each float32 parameter. Gradients are those of DistributedDataParallel: complete on each rank.
+//
+// Partition: the parameters of a group, largest first, each to the rank that has the fewest elements so far. It is that
+// of PyTorch's ZeroRedundancyOptimizer.
+//
+// Changes of param_groups(), such as a learning rate, take effect with the next step. Parameters may have different
+// dtypes. For optimizers that treat each parameter on its own: all of LibTorch but LBFGS.
+//
+// The ranks must have the same parameters and options. Not thread-safe: see Group.
+class ShardedOptimizer : public torch::optim::Optimizer {
+ public:
+  using Groups = std::vector<torch::optim::OptimizerParamGroup>;
+  // Makes an ordinary optimizer of these parameters.
+  using Make = std::function<std::unique_ptr<torch::optim::Optimizer>(const Groups&)>;
+
+  // Collective. Throws Error(rendezvous) that names the first parameter whose shape, dtype or memory layout differs
+  // between the ranks, and Error(usage) if a parameter is sparse or has gaps in memory.
+  ShardedOptimizer(const Groups& groups, const Group& group, Make make);
+  ~ShardedOptimizer() override;
+
+  // Collective. The closure is called as the ordinary optimizer calls it. Afterwards the parameters are equal on all
+  // ranks, bit for bit. Throws as Group's collectives.
+  torch::Tensor step(LossClosure closure = nullptr) override;
+
+  // The rank that has the state of this parameter.
+  int owner(const torch::Tensor& parameter) const;
+
+  // state() has the entries of this rank's parameters. After this function, it has those of all parameters on rank
+  // `to`, until the next step; the entries of the other ranks are on the CPU. Collective.
+  void consolidate_state_dict(int to = 0);
+
+  // The reverse: keeps only the entries of this rank's parameters. step() and load() call it.
+  void drop_state_of_others();
+
+  // The archive is that of the ordinary optimizer of all parameters: either can load what the other has saved, on any
+  // number of ranks.
+  //   zero.consolidate_state_dict(0);                        // on all ranks
+  //   if (group.rank() == 0) torch::save(zero, "adam.pt");
+  //   torch::load(zero, "adam.pt");                          // on all ranks
+  // save() throws Error(usage) if the state has not been consolidated on this rank since the last step.
+  void save(torch::serialize::OutputArchive& archive) const override;
+  void load(torch::serialize::InputArchive& archive) override;
+
+ private:
+  ShardedOptimizer(const torch::optim::Optimizer& whole, Group group, Make make);
+  void partition();
+  Groups groups_of(int rank) const;
+  std::unique_ptr<torch::optim::Optimizer> with_state(const Groups& groups) const;
+  void take_state(torch::optim::Optimizer& optimizer);
+  void broadcast_parameters();
+
+  const Group group_;
+  const Make make_;
+  std::map<const void*, int> owners_;               // by TensorImpl
+  std::unique_ptr<torch::optim::Optimizer> local_;  // of this rank's parameters; has the state only within step()
+  torch::Tensor buffer_;                            // bytes of small parameters
+  bool consolidated_ = false;
+};
+
+// With the arguments of OptimizerClass, and the group:
+//   ZeroRedundancyOptimizer<torch::optim::AdamW> adamw(net.parameters(), torch::optim::AdamWOptions(1e-3), group);
+template <class OptimizerClass>
+class ZeroRedundancyOptimizer final : public ShardedOptimizer {
+ public:
+  template <class Options>
+  ZeroRedundancyOptimizer(std::vector<torch::Tensor> parameters, const Options& options, const Group& group)
+      : ZeroRedundancyOptimizer(Groups{torch::optim::OptimizerParamGroup(std::move(parameters))}, options, group) {}
+
+  template <class Options>
+  ZeroRedundancyOptimizer(const Groups& groups, const Options& options, const Group& group)
+      : ShardedOptimizer(groups, group,
+                         [options](const Groups& mine) { return std::make_unique<OptimizerClass>(mine, options); }) {}
+};
+
+}  // namespace ddprun

@@ -1,0 +1,54 @@
+#include "train/reduce/gradient_sync.hpp"
+
+#include <utility>
+
+#include "train/loop/rank_group.hpp"
+
+namespace ddprun::train {
+
+GradientSync::GradientSync(torch::nn::Module& module, CommBackend& backend, GradientSyncOptions options)
+    : module_(module),
+      backend_(backend),
+      timeout_(options.reducer.timeout),
+      broadcasts_buffers_(options.broadcast_buffers),
+      parameters_(trainable_parameters(module)),
+      buffers_(buffers(module)),
+      reducer_(backend, parameters_, options.reducer),
+      wrapper_(options.wrap ? options.wrap(reducer_) : nullptr),
+      gradients_(wrapper_ != nullptr ? *wrapper_ : static_cast<Reducer&>(reducer_)),
+      hooks_(gradients_, parameters_, options.reducer.static_graph) {}
+
+void GradientSync::broadcast_state(int root) {
+  broadcast_tensors(backend_, state(module_), timeout_, root);
+}
+
+void GradientSync::broadcast_buffers(int root) {
+  if (!broadcasts_buffers_ || buffers_.empty()) return;
+  if (on_phase_) on_phase_(Phase::broadcast, -1);
+  broadcast_tensors(backend_, buffers_, timeout_, root);
+}
+
+bool GradientSync::hold(bool on) {
+  hooks_.hold(on);
+  return std::exchange(holding_, on);
+}
+
+void GradientSync::finalize() {
+  hooks_.add_held();
+  gradients_.finalize();
+}
+
+void GradientSync::skip() {
+  for (std::size_t index = 0; index < parameters_.size(); ++index) {
+    const torch::Tensor& parameter = parameters_[index].tensor;
+    parameter.mutable_grad() = torch::zeros_like(parameter);
+    gradients_.add(index);
+  }
+}
+
+void GradientSync::set_on_phase(std::function<void(Phase phase, int bucket)> on_phase) {
+  on_phase_ = std::move(on_phase);
+  reducer_.set_on_wait([this](int bucket) { on_phase_(Phase::allreduce, bucket); });
+}
+
+}  // namespace ddprun::train

@@ -1,0 +1,72 @@
+// GradientSync: keeps the gradients and buffers of a module equal on all ranks.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "ddprun/comm_backend.hpp"
+#include "ddprun/phase.hpp"
+#include "ddprun/reducer.hpp"
+#include "train/loop/parameters.hpp"
+#include "train/reduce/bucketed_reducer.hpp"
+#include "train/reduce/gradient_hooks.hpp"
+
+namespace ddprun::train {
+
+struct GradientSyncOptions {
+  ReducerOptions reducer;
+  bool broadcast_buffers = true;
+  // Makes the reducer that autograd reports to, around the one that averages; empty: they are the same.
+  std::function<std::unique_ptr<Reducer>(BucketedReducer&)> wrap = {};
+};
+
+// What DistributedDataParallel of the library and strategy ddp of the command share. In each step: backward, during
+// which full buckets are reduced, then finalize.
+//
+// One thread calls it: the one that runs backward. All functions but hold are collective, and throw as the backend.
+class GradientSync {
+ public:
+  // Both references must outlive it. The module's parameters must not be replaced meanwhile. Throws Error(usage) if no
+  // parameter requires a gradient.
+  GradientSync(torch::nn::Module& module, CommBackend& backend, GradientSyncOptions options);
+
+  // Overwrites parameters and buffers with those of a rank.
+  void broadcast_state(int root = 0);
+  // Overwrites the buffers (BatchNorm's running statistics), unless broadcast_buffers is off.
+  void broadcast_buffers(int root = 0);
+
+  // While on, backward only adds to this rank's gradients. Returns the value before. Off at first.
+  bool hold(bool on);
+  // After the last backward of a step. Afterwards the gradients are the averages over the ranks.
+  void finalize();
+  // Replaces backward and finalize on a rank without samples, whose gradients count as zero. Afterwards this rank has
+  // the averages too. skip() reports zeros as gradients of this rank; with finalize_zeros(), it has none.
+  void skip();
+  void finalize_zeros() { reducer_.finalize_zeros(); }
+
+  void set_on_phase(std::function<void(Phase phase, int bucket)> on_phase);
+  GradientHooks& hooks() { return hooks_; }
+  BucketedReducer& reducer() { return reducer_; }
+  const BucketedReducer& reducer() const { return reducer_; }
+  const std::vector<NamedTensor>& parameters() const { return parameters_; }
+
+ private:
+  torch::nn::Module& module_;
+  CommBackend& backend_;
+  const std::chrono::milliseconds timeout_;
+  const bool broadcasts_buffers_;
+  std::function<void(Phase, int)> on_phase_;
+  const std::vector<NamedTensor> parameters_;
+  const std::vector<NamedTensor> buffers_;
+  BucketedReducer reducer_;
+  const std::unique_ptr<Reducer> wrapper_;
+  Reducer& gradients_;
+  bool holding_ = false;
+  GradientHooks hooks_;  // last member: it uses the reducers
+};
+
+}  // namespace ddprun::train

@@ -1,0 +1,131 @@
+// Graphs in which backward is not simple: activation checkpointing, several modules, unused parameters.
+#include "ddp/checkpoint.hpp"
+#include "ddp/program.hpp"
+
+namespace program {
+namespace {
+
+// A net whose hidden layer is used twice, each time checkpointed.
+struct Checkpointed : torch::nn::Module {
+  Checkpointed() {
+    first = register_module("first", torch::nn::Linear(4, 6));
+    hidden = register_module("hidden", torch::nn::Linear(6, 6));
+    last = register_module("last", torch::nn::Linear(6, 3));
+  }
+  Tensor forward(const Tensor& input, int times) {
+    Tensor x = torch::tanh(first->forward(input));
+    for (int i = 0; i < times; ++i) x = torch::tanh(Checkpoint::apply(x, hidden.get()));
+    return last->forward(x);
+  }
+  torch::nn::Linear first{nullptr}, hidden{nullptr}, last{nullptr};
+};
+
+void checkpointed(const ddprun::Group& group, int times, bool static_graph) {
+  torch::manual_seed(1);
+  Checkpointed net;
+  // With small buckets, one would be averaged before its last gradient, if gradients were not counted.
+  ddprun::DistributedDataParallel ddp(net, group, {.bucket_cap_mb = 1e-4, .static_graph = static_graph});
+  torch::optim::SGD sgd(net.parameters(), 0.1);
+  for (int step = 0; step < 4; ++step) {
+    sgd.zero_grad();
+    const Tensor output = net.forward(part_of(group, inputs()), times);
+    torch::nn::functional::cross_entropy(output, part_of(group, targets())).backward();
+    sgd.step();
+  }
+  print_state(group, net);
+}
+
+// One loss of two modules, each with small buckets.
+void encoder_decoder(const ddprun::Group& group) {
+  torch::manual_seed(1);
+  Net encoder(16), decoder(16);
+  torch::nn::Linear between(3, 4);
+  ddprun::DistributedDataParallel first(encoder, group, {.bucket_cap_mb = 1e-4});
+  ddprun::DistributedDataParallel second(decoder, group, {.bucket_cap_mb = 1e-4});
+  std::vector<Tensor> parameters = encoder.parameters();
+  for (const Tensor& parameter : decoder.parameters()) parameters.push_back(parameter);
+  torch::optim::Adam adam(parameters, 0.01);
+  for (int step = 0; step < 20; ++step) {
+    adam.zero_grad();
+    loss_of(decoder, between->forward(encoder.forward(part_of(group, inputs()))), part_of(group, targets())).backward();
+    adam.step();
+  }
+  print_state(group, encoder);
+  print_state(group, decoder);
+}
+
+// Each rank leaves out another parameter; none uses the third.
+void unused_by_rank(const ddprun::Group& group, ddprun::DistributedDataParallelOptions options) {
+  const auto scale = [&](int64_t index) {
+    // In a world of one: as the average over 2 ranks would be.
+    if (group.size() == 1) return 0.5F;
+    return index % group.size() == group.rank() ? 1.0F : 0.0F;
+  };
+  torch::manual_seed(1);
+  torch::nn::ParameterList list;
+  for (int i = 0; i < 3; ++i) list->append(torch::randn({5}).requires_grad_());
+  ddprun::DistributedDataParallel ddp(*list, group, options);
+  torch::optim::SGD sgd(list->parameters(), torch::optim::SGDOptions(0.1).weight_decay(0.1));
+  const std::vector<Tensor> parameters = list->parameters();
+  for (int step = 0; step < 3; ++step) {
+    sgd.zero_grad();
+    Tensor loss;
+    for (int64_t i = 0; i < 2; ++i) {
+      if (scale(i) == 0) continue;
+      const Tensor part = parameters[static_cast<std::size_t>(i)].square().sum() * scale(i);
+      loss = loss.defined() ? loss + part : part;
+    }
+    loss.backward();
+    sgd.step();
+  }
+  if (parameters[2].grad().defined()) std::printf("a gradient that no rank has\n");
+  print_state(group, *list);
+}
+
+// Several synchronized backwards before one step.
+void twice(const ddprun::Group& group, bool as_view) {
+  torch::manual_seed(1);
+  Net net;
+  ddprun::DistributedDataParallel ddp(net, group, {.gradient_as_bucket_view = as_view});
+  torch::optim::SGD sgd(net.parameters(), 0.1);
+  for (int step = 0; step < 5; ++step) {
+    sgd.zero_grad(step % 2 == 0);
+    for (int i = 0; i < 2; ++i) loss_of(net, part_of(group, inputs()), part_of(group, targets())).backward();
+    sgd.step();
+  }
+  print_state(group, net);
+}
+
+void shared_memory_of_gradients(const ddprun::Group& group, bool as_view) {
+  Net net;
+  ddprun::DistributedDataParallel ddp(net, group, {.gradient_as_bucket_view = as_view});
+  loss_of(net, inputs(), targets()).backward();
+  const auto memory = [](const Tensor& parameter) { return parameter.grad().storage().data(); };
+  std::printf("%s\n", memory(net.first->weight) == memory(net.second->weight) ? "one bucket" : "own memory");
+}
+
+void sparse(const ddprun::Group& group) {
+  torch::nn::Embedding table(torch::nn::EmbeddingOptions(4, 2).sparse(true));
+  ddprun::DistributedDataParallel ddp(*table, group);
+  table->forward(torch::zeros({1}, torch::kInt64)).sum().backward();
+}
+
+}  // namespace
+
+Acts graph_acts() {
+  return {
+      {"checkpoint_once", [](const auto& group) { checkpointed(group, 1, false); }},
+      {"checkpoint_twice", [](const auto& group) { checkpointed(group, 2, false); }},
+      {"checkpoint_static", [](const auto& group) { checkpointed(group, 2, true); }},
+      {"encoder_decoder", encoder_decoder},
+      {"unused_by_rank", [](const auto& group) { unused_by_rank(group, {.find_unused_parameters = true}); }},
+      {"unused_static", [](const auto& group) { unused_by_rank(group, {.static_graph = true}); }},
+      {"twice", [](const auto& group) { twice(group, true); }},
+      {"twice_copied", [](const auto& group) { twice(group, false); }},
+      {"views", [](const auto& group) { shared_memory_of_gradients(group, true); }},
+      {"copies", [](const auto& group) { shared_memory_of_gradients(group, false); }},
+      {"sparse", sparse},
+  };
+}
+
+}  // namespace program

@@ -1,0 +1,74 @@
+// Communication hooks.
+#include <stdexcept>
+
+#include "ddp/program.hpp"
+
+namespace program {
+namespace {
+
+void hooked(const ddprun::Group& group, const ddprun::CommHook& hook, int64_t hidden = 8) {
+  torch::manual_seed(1);
+  Net net(hidden);
+  ddprun::DistributedDataParallel ddp(net, group, {.bucket_cap_mb = 1e-4});
+  if (hook) ddp.register_comm_hook(hook);
+  torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+  for (int step = 0; step < 10; ++step) {
+    sgd.zero_grad();
+    loss_of(net, part_of(group, inputs()), part_of(group, targets())).backward();
+    sgd.step();
+  }
+  print_state(group, net);
+  std::printf("loss %.6f\n", loss_of(net, inputs(), targets()).item<double>());
+}
+
+// Says what a hook sees, in the second step.
+void seen(const ddprun::Group& group) {
+  Net net;
+  ddprun::DistributedDataParallel ddp(net, group, {.bucket_cap_mb = 1e-4});
+  std::string text;
+  ddp.register_comm_hook([&](ddprun::GradBucket& bucket, const ddprun::Group& ranks) {
+    int64_t elements = 0;
+    for (const Tensor& parameter : bucket.parameters) elements += parameter.numel();
+    if (elements != bucket.buffer.numel() || bucket.gradients.size() != bucket.parameters.size()) text += "differ ";
+    text += std::to_string(bucket.index) + (bucket.is_last ? "last" : "") + " ";
+    bucket.buffer.fill_(ranks.rank() + 1);
+    ranks.allreduce(bucket.buffer);
+  });
+  for (int step = 0; step < 2; ++step) {
+    text.clear();
+    loss_of(net, inputs(), targets()).backward();
+  }
+  std::printf("%s%g\n", text.c_str(), net.first->weight.grad().max().item<double>());
+}
+
+}  // namespace
+
+Acts hook_acts() {
+  return {
+      {"hooked_plain", [](const auto& group) { hooked(group, {}); }},
+      {"hooked_allreduce", [](const auto& group) { hooked(group, ddprun::allreduce_hook); }},
+      {"hooked_fp16", [](const auto& group) { hooked(group, ddprun::fp16_compress_hook); }},
+      {"hooked_bf16", [](const auto& group) { hooked(group, ddprun::bf16_compress_hook); }},
+      {"hooked_power_sgd",
+       [](const auto& group) {
+         hooked(group, ddprun::power_sgd_hook({.matrix_approximation_rank = 2, .start_iter = 3}), 64);
+       }},
+      {"hook_seen", seen},
+      {"hook_throws",
+       [](const auto& group) {
+         hooked(group, [&](ddprun::GradBucket&, const ddprun::Group& ranks) {
+           if (ranks.rank() == 1) throw std::runtime_error("the hook is broken");
+           ranks.barrier();
+         });
+       }},
+      {"hook_twice",
+       [](const auto& group) {
+         Net net;
+         ddprun::DistributedDataParallel ddp(net, group);
+         for (int i = 0; i < 2; ++i) ddp.register_comm_hook(ddprun::allreduce_hook);
+       }},
+      {"power_sgd_early", [](const auto&) { ddprun::power_sgd_hook({.start_iter = 1}); }},
+  };
+}
+
+}  // namespace program

@@ -1,0 +1,62 @@
+// Autocast and GradScaler in a program that is not ours. amp_parity.py compares them with Python's.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "ddp/launched.hpp"
+#include "support/contains.hpp"
+
+namespace ddprun::testing {
+namespace {
+
+ProcessResult run(int ranks, const std::string& act, const std::string& backend = "gloo") {
+  return run_launched(ranks, backend, {AMP_PROGRAM, act});
+}
+
+// The ranks' lines without "rank N: ", which must be equal; the one that is.
+std::string same_on_all(int ranks, const ProcessResult& result) {
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  const auto lines = sorted_lines(result.out);
+  REQUIRE(lines.size() == static_cast<std::size_t>(ranks));
+  for (const std::string& line : lines) CHECK(line.substr(8) == lines[0].substr(8));
+  return lines[0].substr(8);
+}
+
+TEST_CASE("an overflow on one rank skips the step on all, and the replicas stay equal") {
+  for (const auto& [ranks, backend] : {std::pair{1, "gloo"}, {2, "gloo"}, {3, "shm"}, {4, "gloo"}}) {
+    CAPTURE(ranks);
+    const std::string line = same_on_all(ranks, run(ranks, "ddp", backend));
+    CHECK_MESSAGE(line.starts_with("++-+-+ 2 "), line);
+  }
+}
+
+TEST_CASE("with a group, ranks with gradients of their own skip the same steps") {
+  for (const int ranks : {2, 3}) {
+    CHECK(same_on_all(ranks, run(ranks, "own_gradients")) == "+-+ 4 0x0p+0 0x0p+0");
+  }
+}
+
+TEST_CASE("a scaler continues from a state, and does nothing when it is not enabled") {
+  const auto result = run(1, "state");
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(result.out == "8, then 16\noff: 1, 0 numbers, -1\n");
+}
+
+TEST_CASE("wrong calls are errors that say what to do") {
+  const auto result = run(1, "misuse");
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(result.out ==
+        "1: GradScaler: update() is called without a step(optimizer) before it\n"
+        "1: GradScaler: no parameter of the optimizer has a gradient: call scale(loss).backward() first\n"
+        "1: GradScaler: unscale_() is called twice for this optimizer; call update() after each step\n"
+        "1: GradScaler: step() is called twice for this optimizer; call update() after each step\n"
+        "1: GradScaler: unscale_() is called after step(); call it before\n"
+        "1: GradScaler: a gradient is float16, which is too narrow to unscale it: keep the parameters in float32\n"
+        "2: GradScaler: the state has no \"growth_factor\": load what state_dict() of an enabled scaler returned\n"
+        "2: GradScalerOptions: expected init_scale above 0, growth_factor above 1, backoff_factor between 0 and 1, and "
+        "growth_interval of at least 1\n"
+        "2: Autocast to Double: expected bfloat16 or float16\n");
+}
+
+}  // namespace
+}  // namespace ddprun::testing

@@ -1,0 +1,139 @@
+// Training, buffers, collectives and errors.
+#include <cstdlib>
+#include <stdexcept>
+
+#include "ddp/program.hpp"
+
+namespace program {
+namespace {
+
+// Ten steps on all samples: each rank has its part. Every world size gives the same weights, up to rounding.
+void train(const ddprun::Group& group) {
+  torch::manual_seed(static_cast<uint64_t>(1 + group.rank()));  // rank 0's weights must win
+  Net net;
+  if (group.size() == 1) torch::manual_seed(1);
+  ddprun::DistributedDataParallel ddp(net, group);
+  torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+  for (int step = 0; step < 10; ++step) {
+    sgd.zero_grad(step % 2 == 0);  // with and without set_to_none
+    loss_of(net, part_of(group, inputs()), part_of(group, targets())).backward();
+    sgd.step();
+  }
+  print_state(group, net);
+}
+
+// The same with two micro-batches per step.
+void accumulate(const ddprun::Group& group) {
+  torch::manual_seed(1);
+  Net net;
+  ddprun::DistributedDataParallel ddp(net, group);
+  torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+  for (int step = 0; step < 10; ++step) {
+    sgd.zero_grad();
+    const auto input = part_of(group, inputs()).chunk(2), target = part_of(group, targets()).chunk(2);
+    {
+      const auto held = ddp.no_sync();
+      (loss_of(net, input[0], target[0]) / 2).backward();
+    }
+    (loss_of(net, input[1], target[1]) / 2).backward();
+    sgd.step();
+  }
+  print_state(group, net);
+}
+
+void buffers(const ddprun::Group& group) {
+  Net net(8, false, true);
+  ddprun::DistributedDataParallel ddp(net, group);
+  loss_of(net, part_of(group, inputs()), part_of(group, targets())).backward();
+  print_state(group, net);
+}
+
+void unused(const ddprun::Group& group, bool find) {
+  torch::manual_seed(1);
+  Net net(8, true);
+  ddprun::DistributedDataParallel ddp(net, group, {.find_unused_parameters = find});
+  loss_of(net, part_of(group, inputs()), part_of(group, targets())).backward();
+  torch::optim::SGD(net.parameters(), 0.1).step();
+  print_state(group, net);
+}
+
+// Two modules, each with a backward of its own.
+void two_modules(const ddprun::Group& group) {
+  torch::manual_seed(1);
+  Net a, b(16);
+  ddprun::DistributedDataParallel ddp_of_a(a, group), ddp_of_b(b, group);
+  for (Net* net : {&a, &b, &a}) loss_of(*net, part_of(group, inputs()), part_of(group, targets())).backward();
+  for (Net* net : {&a, &b}) torch::optim::SGD(net->parameters(), 0.1).step();
+  print_state(group, a);
+  print_state(group, b);
+}
+
+void tensors(const ddprun::Group& group) {
+  const Tensor sum = torch::full({3}, group.rank() + 1.0);
+  group.allreduce(sum);
+  const Tensor largest = torch::tensor({static_cast<int64_t>(group.rank())});
+  group.allreduce(largest, ddprun::Op::max);
+  const Tensor from_last = torch::full({2}, static_cast<float>(group.rank()));
+  group.broadcast(from_last, group.size() - 1);
+  std::string gathered;
+  for (const Tensor& tensor : group.all_gather(torch::tensor(group.rank() * 10))) {
+    gathered += " " + std::to_string(tensor.item<int64_t>());
+  }
+  const Tensor blocks = torch::arange(2.0 * group.size()).reshape({group.size(), 2});
+  const Tensor mine = group.reduce_scatter(blocks);
+  group.barrier();
+  std::printf("%g %ld %g%s %g\n", sum[2].item<double>(), largest.item<int64_t>(), from_last[1].item<double>(),
+              gathered.c_str(), mine.sum().item<double>());
+}
+
+void sampler(const ddprun::Group& group) {
+  ddprun::DistributedSampler sampler(10, group, true, 3);
+  sampler.set_epoch(2);
+  std::string text;
+  while (const auto batch = sampler.next(4)) {
+    for (const std::size_t index : *batch) text += std::to_string(index) + " ";
+    text += "| ";
+  }
+  std::printf("rank %d: %s\n", group.rank(), text.c_str());
+}
+
+void added(const ddprun::Group& group) {
+  Net net;
+  ddprun::DistributedDataParallel ddp(net, group);
+  net.register_module("late", torch::nn::Linear(2, 2));
+  loss_of(net, inputs(), targets()).backward();
+}
+
+}  // namespace
+
+Acts training_acts() {
+  return {
+      {"train", train},
+      {"accumulate", accumulate},
+      {"buffers", buffers},
+      {"unused", [](const auto& group) { unused(group, false); }},
+      {"find_unused", [](const auto& group) { unused(group, true); }},
+      {"two_modules", two_modules},
+      {"tensors", tensors},
+      {"sampler", sampler},
+      {"added", added},
+      {"shapes",
+       [](const auto& group) {
+         Net net(8 + group.rank());
+         const ddprun::DistributedDataParallel ddp(net, group);
+       }},
+      {"mismatch", [](const auto& group) { group.allreduce(torch::zeros(2 + group.rank())); }},
+      {"throws",
+       [](const auto& group) {
+         if (group.rank() == 1) throw std::runtime_error("the disk is on fire");
+         group.barrier();
+       }},
+      {"leaves",
+       [](const auto& group) {
+         if (group.rank() == 1) std::_Exit(0);
+         group.barrier();
+       }},
+  };
+}
+
+}  // namespace program
