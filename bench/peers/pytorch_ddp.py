@@ -6,6 +6,7 @@ nor peak memory. One epoch covers all steps.
 """
 
 import argparse
+import itertools
 import json
 import os
 import resource
@@ -52,6 +53,12 @@ def job_of(args, samples):
         model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 256), torch.nn.ReLU(),
                                     torch.nn.Linear(256, CLASSES))
         return Windows((1, 28, 28), samples), model, loss_of, torch.optim.Adam(model.parameters(), lr=1e-3)
+    if args.job == "mnist":  # the network of examples/ddp_mnist
+        model = torch.nn.Sequential(torch.nn.Conv2d(1, 8, 5, stride=2), torch.nn.ReLU(),
+                                    torch.nn.Conv2d(8, 16, 5, stride=2), torch.nn.ReLU(), torch.nn.Flatten(),
+                                    torch.nn.Linear(256, CLASSES))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.5)
+        return Windows((1, 28, 28), samples), model, loss_of, optimizer
     from torchvision.models import resnet18
     model = resnet18(num_classes=CLASSES)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
@@ -70,8 +77,10 @@ def page_faults():
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--job", choices=["linear", "simplenet", "resnet18"], required=True)
+    parser.add_argument("--job", choices=["linear", "simplenet", "mnist", "resnet18"], required=True)
     parser.add_argument("--extent", type=int, default=224, help="size of ResNet-18's images (224)")
+    parser.add_argument("--data", choices=["loader", "memory"], default="loader",
+                        help="a DataLoader, or a few batches of (1, 28, 28) that are used in turn (loader)")
     parser.add_argument("--batch", type=int, required=True, help="samples per rank")
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--warm", type=int, default=0, help="first steps, which are not measured (0)")
@@ -79,14 +88,24 @@ def arguments():
     return parser.parse_args()
 
 
+def loader(args, data):
+    sampler = torch.utils.data.distributed.DistributedSampler(data)
+    return torch.utils.data.DataLoader(data, args.batch, sampler=sampler)
+
+
+def in_memory(args):
+    batches = [(torch.randn(args.batch, 1, 28, 28), torch.randint(CLASSES, (args.batch,))) for _ in range(16)]
+    return itertools.islice(itertools.cycle(batches), args.steps)
+
+
 def train(args):
     """Seconds of each step, and the page faults of the measured steps."""
     data, model, loss_of, optimizer = job_of(args, args.batch * args.steps * dist.get_world_size())
     model = DistributedDataParallel(model)
-    sampler = torch.utils.data.distributed.DistributedSampler(data)
+    batches = in_memory(args) if args.data == "memory" else loader(args, data)
     seconds, faults = [], 0
     begin = time.perf_counter()
-    for step, (inputs, targets) in enumerate(torch.utils.data.DataLoader(data, args.batch, sampler=sampler)):
+    for step, (inputs, targets) in enumerate(batches):
         if step == args.warm:
             faults = page_faults()
         optimizer.zero_grad()
