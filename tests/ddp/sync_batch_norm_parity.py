@@ -1,7 +1,7 @@
 """Compares synchronized BatchNorm on 1, 2 and 3 ranks with PyTorch's BatchNorm on the whole batch, which is what
 SyncBatchNorm promises; PyTorch's SyncBatchNorm itself refuses CPUs.
 
-Usage: sync_batch_norm_parity.py DDPRUN PROGRAM. Exit code: 0 if all agree, 1 if not, 77 if this Python has no torch.
+Usage: sync_batch_norm_parity.py PROGRAM DDPRUN. Exit code: 0 if all agree, 1 if not, 77 if this Python has no torch.
 """
 
 import subprocess
@@ -37,7 +37,7 @@ def trained():
     return net.state_dict()
 
 
-def main(ddprun, program):
+def main(program, ddprun):
     expected = trained()
     failed = False
     for ranks in (1, 2, 3):

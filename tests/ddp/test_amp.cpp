@@ -4,19 +4,13 @@
 #include <string>
 
 #include "ddp/launched.hpp"
-#include "support/contains.hpp"
 
 namespace ddprun::testing {
 namespace {
 
-ProcessResult run(int ranks, const std::string& act, const std::string& backend = "gloo") {
-  return run_launched(ranks, backend, {AMP_PROGRAM, act});
-}
-
 // The ranks' lines without "rank N: ", which must be equal; the one that is.
 std::string same_on_all(int ranks, const ProcessResult& result) {
-  REQUIRE_MESSAGE(result.code == 0, result.err);
-  const auto lines = sorted_lines(result.out);
+  const auto lines = sorted_lines(result);
   REQUIRE(lines.size() == static_cast<std::size_t>(ranks));
   for (const std::string& line : lines) CHECK(line.substr(8) == lines[0].substr(8));
   return lines[0].substr(8);

@@ -1,4 +1,4 @@
-#include "ddp/ranks.hpp"
+#include "ddp/launched.hpp"
 
 namespace ddprun::testing {
 namespace {
@@ -23,7 +23,7 @@ TEST_CASE("compressed gradients: equal weights on all ranks, about those without
     CAPTURE(act);
     for (const int ranks : {1, 2, 3}) {
       CAPTURE(ranks);
-      const auto result = run(ranks, act, {std::string("DDPRUN_BACKEND=") + backend});
+      const auto result = run(ranks, act, backend);
       REQUIRE_MESSAGE(result.code == 0, result.err);
       const auto states = states_in(result.out);
       REQUIRE(states.size() == static_cast<std::size_t>(ranks));

@@ -1,5 +1,5 @@
 // DistributedDataParallel in a program that is not ours, started by `ddprun launch` and by env://.
-#include "ddp/ranks.hpp"
+#include "ddp/launched.hpp"
 #include "launch/free_port.hpp"
 
 #include <memory>
@@ -75,7 +75,7 @@ TEST_CASE("errors: one line, the exit code of the cause, and no rank stays") {
   CHECK(throws.code == 1);
   CHECK_MESSAGE(contains(throws.err, "the disk is on fire"), throws.err);
   CHECK(contains(throws.err, "rank 1"));
-  const auto missing = run(2, "train", {"DDPRUN_BACKEND=glo"});
+  const auto missing = run(2, "train", "glo");
   CHECK(missing.code == 3);
   CHECK_MESSAGE(contains(missing.err, "comm plugin \"glo\": not found"), missing.err);
 }
@@ -87,7 +87,7 @@ TEST_CASE("ranks that another launcher has started") {
     std::vector<std::unique_ptr<Process>> ranks;
     for (int rank = 0; rank < 2; ++rank) {
       ranks.push_back(std::make_unique<Process>(
-          Words{DDP_PROGRAM, act},
+          Words{USER_PROGRAM, act},
           Words{"RANK=" + std::to_string(rank), "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}));
     }
     for (int rank = 0; rank < 2; ++rank) {

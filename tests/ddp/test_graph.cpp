@@ -1,5 +1,5 @@
 // Backwards that are not simple.
-#include "ddp/ranks.hpp"
+#include "ddp/launched.hpp"
 
 namespace ddprun::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "ddp/ranks.hpp"
+#include "ddp/launched.hpp"
 
 namespace ddprun::testing {
 namespace {
@@ -26,7 +26,7 @@ TEST_CASE("join: all ranks end with the same weights and buffers, with any backe
     for (const char* act : {"uneven", "uneven_norm", "uneven_adam"}) {
       CAPTURE(backend);
       CAPTURE(act);
-      const auto result = run(3, act, {std::string("DDPRUN_BACKEND=") + backend});
+      const auto result = run(3, act, backend);
       REQUIRE_MESSAGE(result.code == 0, result.err);
       const auto states = states_in(result.out);
       REQUIRE(states.size() == 3);

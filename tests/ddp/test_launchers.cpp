@@ -33,8 +33,8 @@ void check_two_ranks(const ProcessResult& result) {
 }
 
 TEST_CASE("ddprun launch -n 2 starts two ranks, among other options too") {
-  check_two_ranks(ddprun({"launch", "-n", "2", LAUNCHERS_PROGRAM, "sum"}));
-  check_two_ranks(ddprun({"launch", "-n2", "--nnodes", "1", "--max-restarts=0", LAUNCHERS_PROGRAM, "sum"}));
+  check_two_ranks(ddprun({"launch", "-n", "2", USER_PROGRAM, "sum"}));
+  check_two_ranks(ddprun({"launch", "-n2", "--nnodes", "1", "--max-restarts=0", USER_PROGRAM, "sum"}));
 }
 
 TEST_CASE("what follows the program is the program's, even options of ddprun launch") {
@@ -44,7 +44,7 @@ TEST_CASE("what follows the program is the program's, even options of ddprun lau
 
 TEST_CASE("-n is a number of ranks") {
   for (const std::string number : {"0", "two", "-1"}) {
-    const auto result = ddprun({"launch", "-n", number, LAUNCHERS_PROGRAM, "sum"});
+    const auto result = ddprun({"launch", "-n", number, USER_PROGRAM, "sum"});
     CHECK(result.code == 2);
     CHECK_MESSAGE(contains(result.err, "ddprun: "), result.err);
     CHECK_MESSAGE(contains(result.err, "see ddprun launch --help"), result.err);
@@ -59,9 +59,9 @@ TEST_CASE("each rank computes with its share of the cores, unless OMP_NUM_THREAD
   REQUIRE(sched_getaffinity(0, sizeof cores, &cores) == 0);
   const std::string share = std::to_string(std::max(1, CPU_COUNT(&cores) / 2)) + " threads\n";
   unsetenv("OMP_NUM_THREADS");
-  const auto two = ddprun({"launch", "-n", "2", LAUNCHERS_PROGRAM, "threads"}, {});
+  const auto two = ddprun({"launch", "-n", "2", USER_PROGRAM, "threads"}, {});
   CHECK_MESSAGE(two.out == "[rank1] " + share, two.err);
-  const auto set = ddprun({"launch", "-n", "2", LAUNCHERS_PROGRAM, "threads"}, {"OMP_NUM_THREADS=1"});
+  const auto set = ddprun({"launch", "-n", "2", USER_PROGRAM, "threads"}, {"OMP_NUM_THREADS=1"});
   CHECK_MESSAGE(set.out == "[rank1] 1 threads\n", set.err);
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("torchrun --no-python starts a program of the library, and reports its
     return;
   }
   const auto under_torchrun = [](const std::string& act) {
-    return run({TORCHRUN, "--standalone", "--nproc-per-node=2", "--no-python", LAUNCHERS_PROGRAM, act});
+    return run({TORCHRUN, "--standalone", "--nproc-per-node=2", "--no-python", USER_PROGRAM, act});
   };
   check_two_ranks(under_torchrun("sum"));
   const auto throws = under_torchrun("throws");

@@ -13,10 +13,8 @@
 namespace ddprun::testing {
 namespace {
 
-using Lines = std::vector<std::string>;
-
-Lines backends() {
-  Lines names = {"gloo", "shm"};
+Words backends() {
+  Words names = {"gloo", "shm"};
 #ifdef HAS_UCX
   names.emplace_back("ucx");
 #else
@@ -25,16 +23,7 @@ Lines backends() {
   return names;
 }
 
-ProcessResult run(int ranks, const std::string& act, const std::string& backend = "gloo") {
-  return run_launched(ranks, backend, {SPLIT_PROGRAM, act});
-}
-
-Lines lines_of(const ProcessResult& result) {
-  REQUIRE_MESSAGE(result.code == 0, result.err);
-  return sorted_lines(result.out);
-}
-
-const Lines kHalves = {"rank 0: 1 of 2, local 1, sum 1, all 6, 1 alone 0, again 1",
+const Words kHalves = {"rank 0: 1 of 2, local 1, sum 1, all 6, 1 alone 0, again 1",
                        "rank 1: 0 of 2, local 0, sum 1, all 6, 1 alone 1, again 1",
                        "rank 2: 1 of 2, local 1, sum 5, all 6, 1 alone 2, again 5",
                        "rank 3: 0 of 2, local 0, sum 5, all 6, 1 alone 3, again 5"};
@@ -42,10 +31,10 @@ const Lines kHalves = {"rank 0: 1 of 2, local 1, sum 1, all 6, 1 alone 0, again 
 TEST_CASE("groups by color and key, at once, and groups of groups") {
   for (const std::string& backend : backends()) {
     CAPTURE(backend);
-    CHECK(lines_of(run(4, "halves", backend)) == kHalves);
+    CHECK(sorted_lines(run(4, "halves", backend)) == kHalves);
   }
-  CHECK(lines_of(run(1, "halves")) == Lines{"rank 0: 0 of 1, local 0, sum 0, all 0, 1 alone 0, again 0"});
-  CHECK(lines_of(run(3, "halves", "shm"))[2] == "rank 2: 0 of 1, local 0, sum 2, all 3, 1 alone 2, again 2");
+  CHECK(sorted_lines(run(1, "halves")) == Words{"rank 0: 0 of 1, local 0, sum 0, all 0, 1 alone 0, again 0"});
+  CHECK(sorted_lines(run(3, "halves", "shm"))[2] == "rank 2: 0 of 1, local 0, sum 2, all 3, 1 alone 2, again 2");
 }
 
 TEST_CASE("ranks that another launcher has started") {
@@ -53,40 +42,40 @@ TEST_CASE("ranks that another launcher has started") {
   std::vector<std::unique_ptr<Process>> ranks;
   for (int rank = 0; rank < 4; ++rank) {
     ranks.push_back(std::make_unique<Process>(
-        Lines{SPLIT_PROGRAM, "halves"},
-        Lines{"RANK=" + std::to_string(rank), "WORLD_SIZE=4", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}));
+        Words{USER_PROGRAM, "halves"},
+        Words{"RANK=" + std::to_string(rank), "WORLD_SIZE=4", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}));
   }
   for (std::size_t rank = 0; rank < 4; ++rank) {
-    CHECK(lines_of(ranks[rank]->wait(std::chrono::seconds(60))) == Lines{kHalves[rank]});
+    CHECK(sorted_lines(ranks[rank]->wait(std::chrono::seconds(60))) == Words{kHalves[rank]});
   }
 }
 
 TEST_CASE("groups of some ranks only") {
   for (const std::string& backend : backends()) {
     CAPTURE(backend);
-    CHECK(lines_of(run(3, "some", backend)) ==
-          Lines{"rank 0: even 2 listed 0 2", "rank 1:", "rank 2: even 2 listed 1 2"});
+    CHECK(sorted_lines(run(3, "some", backend)) ==
+          Words{"rank 0: even 2 listed 0 2", "rank 1:", "rank 2: even 2 listed 1 2"});
   }
 }
 
 TEST_CASE("a group outlives the handle of the one that it was split from, and may use another backend") {
-  CHECK(lines_of(run(4, "outlives")) == Lines{"rank 0: 1", "rank 1: 1", "rank 2: 5", "rank 3: 5"});
-  CHECK(lines_of(run(4, "other_backend")) == Lines{"rank 0: 1 4", "rank 1: 1 4", "rank 2: 5 4", "rank 3: 5 4"});
+  CHECK(sorted_lines(run(4, "outlives")) == Words{"rank 0: 1", "rank 1: 1", "rank 2: 5", "rank 3: 5"});
+  CHECK(sorted_lines(run(4, "other_backend")) == Words{"rank 0: 1 4", "rank 1: 1 4", "rank 2: 5 4", "rank 3: 5 4"});
 }
 
 TEST_CASE("two halves of the ranks train two models at once, each as it would alone") {
   for (const char* backend : {"gloo", "shm"}) {
     CAPTURE(backend);
-    const Lines both = lines_of(run(4, "two_models", backend));
-    Lines alone = lines_of(run(2, "model_0", backend));
-    const Lines second = lines_of(run(2, "model_1", backend));
+    const Words both = sorted_lines(run(4, "two_models", backend));
+    Words alone = sorted_lines(run(2, "model_0", backend));
+    const Words second = sorted_lines(run(2, "model_1", backend));
     alone.insert(alone.end(), second.begin(), second.end());
     CHECK(both == alone);
   }
 }
 
 TEST_CASE("wrong calls name what differs") {
-  const Lines lines = lines_of(run(2, "refused"));
+  const Words lines = sorted_lines(run(2, "refused"));
   REQUIRE(lines.size() == 10);
   const auto has = [&](const std::string& line) { return std::count(lines.begin(), lines.end(), line) == 1; };
   for (const std::string rank : {"rank 0: ", "rank 1: "}) {

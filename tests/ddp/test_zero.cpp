@@ -10,31 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "support/contains.hpp"
-#include "support/process.hpp"
+#include "ddp/launched.hpp"
 
 namespace ddprun::testing {
 namespace {
-
-using Words = std::vector<std::string>;
-
-ProcessResult run(int ranks, const Words& act, const std::string& backend = "gloo") {
-  Words command = {DDPRUN_PROGRAM, "launch", "--nproc-per-node", std::to_string(ranks), ZERO_PROGRAM};
-  if (ranks == 1) command = {ZERO_PROGRAM};
-  command.insert(command.end(), act.begin(), act.end());
-  return Process(command, Words{"DDPRUN_BACKEND=" + backend}).wait(std::chrono::seconds(60));
-}
-
-// Without the launcher's "[rank1] ".
-Words lines_of(const ProcessResult& result) {
-  REQUIRE_MESSAGE(result.code == 0, result.err);
-  std::istringstream out(result.out);
-  Words lines;
-  for (std::string line; std::getline(out, line);) {
-    lines.push_back(line.starts_with("[rank") ? line.substr(line.find(' ') + 1) : line);
-  }
-  return lines;
-}
 
 // "NAME: equal HASH state OWN of WHOLE", of one rank.
 struct Compared {
@@ -59,7 +38,7 @@ TEST_CASE("the weights are those without ZeRO, bit for bit, and each rank has it
       if (backend == "shm" && ranks == 1) continue;
       CAPTURE(backend);
       CAPTURE(ranks);
-      const Words lines = lines_of(run(ranks, {"same"}, backend));
+      const Words lines = lines_of(run(ranks, "same", backend));
       for (const std::string name : {"adam", "adamw", "sgd"}) {
         CAPTURE(name);
         const auto compared = compared_in(lines, name);
@@ -81,7 +60,7 @@ TEST_CASE("the weights are those without ZeRO, bit for bit, and each rank has it
 TEST_CASE("parameters of several dtypes, layouts and groups, frozen, without gradient and added later") {
   for (const int ranks : {1, 2, 3}) {
     CAPTURE(ranks);
-    const Words lines = lines_of(run(ranks, {"kinds"}));
+    const Words lines = lines_of(run(ranks, "kinds"));
     REQUIRE(lines.size() == static_cast<std::size_t>(ranks));
     for (const std::string& line : lines) {
       CHECK_MESSAGE(line.starts_with("kinds: equal "), line);
@@ -119,9 +98,9 @@ double state_of(const ProcessResult& result) {
 TEST_CASE("a state saved on two ranks continues on three and without ZeRO, and the other way round") {
   const Folder folder;
   const std::string sharded = folder.path + "/sharded", plain = folder.path + "/plain";
-  const std::string weights = weights_of(run(1, {"save_plain", plain}));
-  CHECK(weights_of(run(2, {"save", sharded})) == weights);
-  const auto whole = run(1, {"load_plain", sharded}), two = run(2, {"load", plain}), three = run(3, {"load", sharded});
+  const std::string weights = weights_of(run(1, "save_plain", "gloo", {plain}));
+  CHECK(weights_of(run(2, "save", "gloo", {sharded})) == weights);
+  const auto whole = run(1, "load_plain", "gloo", {sharded}), two = run(2, "load", "gloo", {plain}), three = run(3, "load", "gloo", {sharded});
   for (const auto* result : {&whole, &two, &three}) {
     CHECK(weights_of(*result) == weights);
     CHECK(state_of(*result) == state_of(whole));  // loading has not left the whole state on each rank
@@ -129,19 +108,19 @@ TEST_CASE("a state saved on two ranks continues on three and without ZeRO, and t
 }
 
 TEST_CASE("errors: one line that names the parameter") {
-  const auto lists = run(2, {"lists"});
+  const auto lists = run(2, "lists");
   CHECK(lists.code == 4);
   CHECK_MESSAGE(contains(lists.err,
                          "rank 0 has \"optimizer parameter 0\" Float [32, 32] where rank 1 has \"optimizer "
                          "parameter 0\" Float [33, 33]"),
                 lists.err);
-  const auto layouts = run(2, {"layouts"});
+  const auto layouts = run(2, "layouts");
   CHECK(layouts.code == 4);
   CHECK_MESSAGE(contains(layouts.err, "\"optimizer parameter 0 with strides [1, 3]\""), layouts.err);
-  const auto gaps = run(2, {"gaps"});
+  const auto gaps = run(2, "gaps");
   CHECK(gaps.code == 2);
   CHECK_MESSAGE(contains(gaps.err, "optimizer parameter 0 is sparse or has gaps in memory"), gaps.err);
-  const auto unconsolidated = run(2, {"unconsolidated"});
+  const auto unconsolidated = run(2, "unconsolidated");
   CHECK(unconsolidated.code == 2);
   CHECK_MESSAGE(contains(unconsolidated.err, "call consolidate_state_dict("), unconsolidated.err);
 }

@@ -158,8 +158,12 @@ testing::Placement Job::placement() {
   return placement;
 }
 
-std::vector<std::string> Job::gather_texts(const std::string& own) {
+std::vector<std::string> Job::gather_texts(const std::string& own) try {
   return store_->allgather("texts " + std::to_string(++gathers_), index_, count_, own, kOutcomes);
+} catch (const Error& error) {
+  // Process 0 hosts the store. If it is killed, the link knows which ranks were lost; the store does not.
+  if (const auto cause = link_->failed(error)) throw Error(*cause);
+  throw;
 }
 
 std::vector<testing::Outcome> Job::gather(const std::vector<testing::Outcome>& own) {
