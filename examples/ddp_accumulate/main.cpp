@@ -1,5 +1,6 @@
 // Gradient accumulation and clipping in a training loop of one's own. Each rank splits its part of a batch into
-// micro-batches, and the ranks exchange gradients once a step. The result is the same for every number of ranks.
+// micro-batches, and the ranks exchange gradients once a step. The result is the same for each world size that
+// divides 60.
 //   ddprun launch -n 2 build/ddp_accumulate [STEPS]
 #include <ddprun/ddp.hpp>
 
@@ -9,7 +10,7 @@
 
 using torch::Tensor;
 
-constexpr int64_t kBatch = 240, kMicroBatches = 4, kFeatures = 16;  // kBatch: samples of all ranks in a step
+constexpr int64_t kBatch = 240, kMicroBatches = 4, kFeatures = 16;  // kBatch: the global batch
 
 // Whether all ranks have the same weights.
 bool same_weights(const torch::nn::Module& net, const ddprun::Group& group) {

@@ -14,7 +14,7 @@
 using torch::Tensor;
 
 constexpr int64_t kContext = 64, kWidth = 48, kHeads = 4, kBlocks = 2;
-constexpr int64_t kBatch = 32;  // sequences of all ranks in a step
+constexpr int64_t kBatch = 32;  // sequences in the global batch, if the world size divides it
 constexpr int kWarmUp = 50;     // steps
 constexpr double kLearningRate = 5e-3;
 

@@ -1,5 +1,5 @@
 // Ranks with different numbers of batches. Rank r reads r + 1 "files" of random length. Without join, the rank with the
-// longest ones would wait for the others until its timeout.
+// most batches would wait for the others until its timeout.
 //   ddprun launch -n 2 build/ddp_uneven [EPOCHS]
 #include <ddprun/ddp.hpp>
 

@@ -35,8 +35,8 @@ struct GradScalerOptions {
   int64_t growth_interval = 2000;
   bool enabled = true;  // false: scale() returns the loss itself, and step() always steps
   // Ranks that skip a step together: they exchange whether a gradient has overflowed, with one allreduce per step.
-  // Needed only if the ranks have different gradients. After a backward() of DistributedDataParallel, all have the
-  // same.
+  // unscale_() is collective then, and so is step() without unscale_() before it. Needed only if the ranks have
+  // different gradients. After a backward() of DistributedDataParallel, all have the same.
   std::optional<Group> group = std::nullopt;
 };
 
@@ -51,7 +51,8 @@ struct GradScalerOptions {
 // The scale is on the device, and only step(), get_scale() and state_dict() wait for it. Not thread-safe.
 class GradScaler {
  public:
-  // `device`: of the losses and the gradients.
+  // `device`: of the losses and the gradients. (PyTorch's default is "cuda".) Throws Error(usage) for options out of
+  // range.
   explicit GradScaler(torch::Device device = torch::kCPU, const GradScalerOptions& options = {});
   ~GradScaler();
   GradScaler(GradScaler&&) noexcept;
@@ -66,8 +67,8 @@ class GradScaler {
   // Calls unscale_() if the program has not, and then the optimizer's step() if all gradients are finite. Returns
   // whether the optimizer stepped. Throws as unscale_(), and Error(failure) if it is called twice without update().
   bool step(torch::optim::Optimizer& optimizer);
-  // Once after the steps of all optimizers: sets the scale of the next iteration. Throws Error(failure) if no optimizer
-  // has stepped.
+  // Call it once after the steps of all optimizers: it sets the scale of the next iteration. Throws Error(failure) if
+  // neither step() nor unscale_() was called since the last update().
   void update();
 
   double get_scale() const;

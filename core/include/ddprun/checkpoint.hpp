@@ -8,7 +8,7 @@
 // buffers under the names of PyTorch's state_dict, and with an optimizer also its state, as
 // "optimizer.<parameter>.exp_avg" and so on, and its learning rates. A file without an optimizer is what
 // model.load_state_dict(safetensors.torch.load_file(path)) takes in Python, and safetensors.torch.save_file writes.
-// The numbers are in the metadata of the file.
+// The numbers are in the metadata of the file. They are doubles: whole numbers are exact up to 2^53.
 #pragma once
 
 #include <torch/torch.h>
@@ -22,29 +22,36 @@ namespace ddprun {
 
 using CheckpointNumbers = std::map<std::string, double>;
 
-// Rank 0 writes the file; the path of the other ranks does not matter. Under its name the file is always complete: it
-// is written aside, synced, and renamed, and replaces an older one then. The folder must exist. The other ranks wait,
-// even if rank 0 takes longer than the timeout of the group.
+// Rank 0 writes the file, with its own numbers; path and numbers of the other ranks do not matter. Under its name the
+// file is always complete: it is written aside, synced, and renamed, and replaces an older one then. The folder must
+// exist. The other ranks wait up to ten timeouts of the group. After that they throw Error(peer).
 //
 // The optimizer is an SGD, Adam or AdamW, or a ZeroRedundancyOptimizer of one (the file is the same), and all its
 // parameters are the module's. Saves its state and learning rates; other options, such as the momentum, come from its
 // constructor.
 //
-// Collective. On all ranks alike throws Error(failure) if the file cannot be written, and Error(usage) for an optimizer
-// with other parameters, or a name that begins with "optimizer" or "ddprun". Not thread-safe.
+// Collective. Throws on all ranks alike:
+//   Error(failure)  the file cannot be written, or the optimizer has state and is of another kind
+//   Error(usage)    the optimizer has other parameters
+//   Error(usage)    the name of a number begins with "optimizer" or "ddprun", or is "format"
+//   Error(usage)    with an optimizer, the name of a parameter or buffer begins with "optimizer."
+// Not thread-safe: see Group.
 void save_checkpoint(const std::string& path, const torch::nn::Module& module, const Group& group,
                      const CheckpointNumbers& numbers = {});
 void save_checkpoint(const std::string& path, const torch::nn::Module& module, torch::optim::Optimizer& optimizer,
                      const Group& group, const CheckpointNumbers& numbers = {});
 
-// Rank 0 reads the file and sends it to the others, so that they need not share its disk. Overwrites the values of the
-// module's parameters and buffers, and the optimizer's state and learning rates; tensor objects stay the same. Without
-// an optimizer, the state of one in the file is ignored. Returns all metadata of the file that are numbers.
+// Rank 0 reads the file and sends it to the others, so that they need no access to its disk. Overwrites the values of
+// the module's parameters and buffers, and the optimizer's state and learning rates; tensor objects stay the same.
+// Without an optimizer, the state of one in the file is ignored. Returns all metadata of the file that are numbers.
 //
-// Collective. On all ranks alike throws Error(usage), which names the file and the tensor, if a tensor is missing, is
-// not the module's, or has another shape or dtype; if the file is damaged or does not exist; and if it has no state of
-// the optimizer, or that of another kind. The weights are unchanged then. Throws Error(failure) if reading fails. Not
-// thread-safe.
+// Collective. Throws on all ranks alike:
+//   Error(usage)    a tensor is missing, is not the module's, or has another shape or dtype; the error names it
+//   Error(usage)    the file is damaged or does not exist
+//   Error(usage)    the file has no state of the optimizer, or that of another kind
+//   Error(failure)  reading fails, or the optimizer is no SGD, Adam or AdamW
+// Then the weights are unchanged. The optimizer may have changed if the error is that of another rank. Not thread-safe:
+// see Group.
 CheckpointNumbers load_checkpoint(const std::string& path, torch::nn::Module& module, const Group& group);
 CheckpointNumbers load_checkpoint(const std::string& path, torch::nn::Module& module,
                                   torch::optim::Optimizer& optimizer, const Group& group);

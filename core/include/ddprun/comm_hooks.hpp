@@ -21,33 +21,40 @@ struct GradBucket {
   std::vector<torch::Tensor> parameters;  // in the same order
 };
 
-// Called with this rank's gradients, not divided by the number of ranks. Leaves their average over the ranks in
-// `bucket.buffer`. Uses `group` for collectives, in the same order on all ranks.
+// Called with this rank's gradients, not divided by the world size. Must leave their average over the ranks in
+// `bucket.buffer`. Call collectives of `group`, in the same order on all ranks, and not those of the group that
+// DistributedDataParallel has. split(), new_group() and monitored_barrier() of `group` throw Error(usage). Grad mode is
+// off.
 //
-// Threads: on a CPU, a thread other than the one that runs backward calls it, while backward goes on; one call at a
-// time. On a GPU, its work belongs on the current stream. What it throws leaves backward().
+// Buckets are rebuilt once, after the first synchronized backward(). Their number, sizes and parameters change then.
+//
+// Threads: on a CPU, the communication thread calls the hook for every bucket but the last, while backward is running.
+// The thread that called backward() calls it for the last one. Calls never overlap. On a GPU, the work of the hook
+// belongs on the current stream. What the hook throws leaves backward().
 using CommHook = std::function<void(GradBucket& bucket, const Group& group)>;
 
-// The average, as without a hook.
+// The average, as without a hook, up to rounding: it divides by n, and without a hook gradients are multiplied by 1/n.
 void allreduce_hook(GradBucket& bucket, const Group& group);
 // The average in float16 or bfloat16: half the bytes on the wire. Throws CommError if the backend does not support the
-// dtype. Gradients that are already of 16 bits stay as they are.
+// dtype. Gradients of a 16-bit dtype are averaged in their own dtype.
 void fp16_compress_hook(GradBucket& bucket, const Group& group);
 void bf16_compress_hook(GradBucket& bucket, const Group& group);
 
 // PowerSGD (Vogels et al. 2019, "PowerSGD: Practical Low-Rank Gradient Compression for Distributed Optimization"). A
-// gradient is a matrix [n, m], where n is its first dimension. The ranks exchange its factors [n, rank] and [m, rank].
-// The results are those of PyTorch's hook, bit for bit, if the ranks' sums are.
+// gradient is a matrix [n, m], where n is its first dimension. The ranks exchange its factors [n, r] and [m, r], where
+// r = matrix_approximation_rank, but at most n and m. The results are those of PyTorch's hook, bit for bit, if the sums
+// over the ranks are.
 struct PowerSgdOptions {
   int64_t matrix_approximation_rank = 1;
   int64_t start_iter = 1000;        // steps with an ordinary allreduce before; at least 2
   double min_compression_rate = 2;  // a gradient that would shrink less is not compressed
   bool use_error_feedback = true;   // adds what compression has lost to the next step's gradients
   bool warm_start = true;           // starts from the factors of the step before
-  uint64_t random_seed = 0;         // of the first factors; equal on all ranks
+  uint64_t random_seed = 0;         // of the first factors; must be equal on all ranks, which is not checked
 };
-// A hook for one DistributedDataParallel object: it keeps the factors and the errors. Needs up to three times the
-// memory of the gradients. Throws Error(usage) for options out of range.
+// A hook for one DistributedDataParallel object. It keeps the factors, the errors and the number of steps; copies of
+// the hook share them. A checkpoint does not hold them: a resumed run begins again with start_iter uncompressed steps.
+// Needs up to three times the memory of the gradients. Throws Error(usage) for options out of range.
 CommHook power_sgd_hook(const PowerSgdOptions& options = {});
 
 }  // namespace ddprun

@@ -5,11 +5,15 @@
 //   auto net = std::make_shared<Net>();
 //   ddprun::DistributedDataParallel ddp(*net, group);
 //   torch::optim::SGD sgd(net->parameters(), 0.01);
-//   auto loader = torch::data::make_data_loader(dataset, ddprun::DistributedSampler(size, group), 64);
-//   for (auto& batch : *loader) {
-//     sgd.zero_grad();
-//     torch::nll_loss(net->forward(batch.data), batch.target).backward();   // returns with averaged gradients
-//     sgd.step();
+//   ddprun::DistributedSampler sampler(size, group);
+//   for (int epoch = 0; epoch < epochs; ++epoch) {
+//     sampler.set_epoch(epoch);
+//     auto loader = torch::data::make_data_loader(dataset, sampler, 64);      // 64 samples on each rank
+//     for (auto& batch : *loader) {
+//       sgd.zero_grad();
+//       torch::nll_loss(net->forward(batch.data), batch.target).backward();   // returns with averaged gradients
+//       sgd.step();
+//     }
 //   }
 #pragma once
 
@@ -29,24 +33,31 @@
 namespace ddprun {
 
 struct DistributedDataParallelOptions {
-  double bucket_cap_mb = 25;            // MiB of gradients that are averaged together
-  bool broadcast_buffers = true;        // after each backward, the buffers of rank 0 (BatchNorm) go to all ranks
-  bool find_unused_parameters = false;  // a parameter without a gradient counts as zero; otherwise it is an error
-  // Gradients are views of the buckets. If false, they are copied back from there, and need twice the memory.
+  // MiB of gradients that are averaged together. A bucket is full when it reaches this size; the first one already at
+  // 1 MiB. Each bucket has one dtype. In the first step, all gradients of a dtype are in one bucket. The constructor
+  // throws Error(usage) unless it is above 0 and at most 1e6.
+  double bucket_cap_mb = 25;
+  // At the end of each synchronized backward, the buffers of rank 0 (BatchNorm) go to all ranks.
+  bool broadcast_buffers = true;
+  // Allows a parameter without a gradient, which is otherwise an error. If only some ranks use the parameter, it counts
+  // as zero on the others. If no rank uses it, its gradient stays as it was, or undefined.
+  bool find_unused_parameters = false;
+  // Gradients are views of the buckets. They stay valid after this object and the group have ended. If false, they are
+  // copied back from the buckets, and need twice the memory.
   bool gradient_as_bucket_view = true;
-  // Each step uses the same parameters, each as often as in the first step. Allows unused parameters, and several
-  // gradients of a parameter in one backward, as with activation checkpointing.
+  // Set it if a parameter gets several gradients in one backward (activation checkpointing), or if the same parameters
+  // are unused in every step. Each step must use the same parameters, each as often as in the first step.
   bool static_graph = false;
 };
 
 struct JoinOptions {
-  // Gradients are divided by the number of all ranks; if false, by the number of ranks that still have inputs. Must be
-  // true with a communication hook.
+  // Gradients are divided by the world size; if false, by the number of ranks that still have inputs. With a
+  // communication hook it must be true, otherwise join() throws Error(usage).
   bool divide_by_initial_world_size = true;
-  // A rank that has no more inputs is an error on all ranks.
+  // If true, the first rank without inputs makes join() throw Error(failure) on all ranks, unless all end together.
   bool throw_on_early_termination = false;
-  // What a rank without inputs runs after each backward of the others. It has the averaged gradients then. Pass the
-  // optimizer's step(), so that the optimizer's state stays equal on all ranks, and what else a step communicates.
+  // A rank without inputs calls it after each backward of the others, with the averaged gradients. Call the optimizer's
+  // step() here, so that the optimizer's state stays equal on all ranks, and the other collectives of a step.
   std::function<void()> after_backward = {};
 };
 
@@ -57,20 +68,28 @@ struct JoinOptions {
 // runs inside of another one (activation checkpointing) belongs to the outer one. A loss may depend on several modules
 // that each have their DistributedDataParallel.
 //
-// Not thread-safe: one thread calls the constructor, backward() of the module's losses, and the functions below.
+// backward() throws Error(failure) if a parameter gets no gradient, or two gradients in one backward, unless an option
+// allows it, and if parameters were added or removed. It also throws what Group's collectives throw. Do not use the
+// group after an error.
+//
+// Threads: one thread at a time calls the constructor, backward() of the module's losses, and the functions below; see
+// Group.
 class DistributedDataParallel {
  public:
-  // Copies the parameters and buffers of rank 0 to all ranks. Collective. The module must outlive this object; its
-  // parameters must not be replaced, added or removed meanwhile. Throws Error(rendezvous) that names the first
+  // Copies the parameters and buffers of rank 0 to all ranks. Collective. Throws Error(rendezvous) that names the first
   // parameter or buffer whose name, shape or dtype differs between the ranks, and Error(usage) if no parameter requires
-  // a gradient or a parameter is not on the group's device.
+  // a gradient or a parameter or buffer is not on the group's device.
+  //
+  // The module must outlive this object. Meanwhile, parameters must not be replaced, added or removed, and their
+  // requires_grad must not change. To freeze a layer, destroy this object, and construct another one.
   DistributedDataParallel(torch::nn::Module& module, const Group& group, DistributedDataParallelOptions options = {});
   ~DistributedDataParallel();
   DistributedDataParallel(const DistributedDataParallel&) = delete;
   DistributedDataParallel& operator=(const DistributedDataParallel&) = delete;
 
   // While the returned object lives, backward() adds to the gradients of this rank only. The next backward() without it
-  // averages the sum of all: gradient accumulation with one allreduce.
+  // averages the sum of all: gradient accumulation with one allreduce. Only backward() counts: unlike in PyTorch,
+  // forward() may run outside. The returned object must end before this one.
   //
   //   { auto held = ddp.no_sync(); loss_of(first).backward(); }
   //   loss_of(second).backward();
@@ -88,19 +107,19 @@ class DistributedDataParallel {
   };
   NoSync no_sync() { return NoSync(*this); }
 
-  // From the next backward on, `hook` averages the buckets (comm_hooks.hpp). Once, on all ranks. Throws Error(usage)
-  // the second time.
+  // From the next backward on, `hook` averages the buckets (comm_hooks.hpp). Call it once, on all ranks. Throws
+  // Error(usage) the second time.
   void register_comm_hook(CommHook hook);
 
-  // Runs `loop`, in which the ranks may have different numbers of steps: a rank that has returned from it takes part in
-  // the steps of the others with zero gradients, until all have returned. Meanwhile, buffers are those of the last rank
-  // that has inputs. In the end all ranks have the parameters and buffers of the last rank that had the most steps. As
-  // PyTorch's Join. Collective; in `loop`, the ranks use no collectives but those of backward and of
-  // JoinOptions::after_backward. Throws what `loop` throws.
+  // Runs `loop`, in which the ranks may have different numbers of steps, as PyTorch's Join. A step is a backward()
+  // without no_sync(). A rank that has returned from `loop` takes part in the steps of the others with zero gradients,
+  // until all have returned. Meanwhile, buffers are those of the highest rank that still has inputs. In the end, all
+  // ranks have the parameters and buffers of the highest of the ranks with the most steps.
+  //
+  // Collective. Inside `loop`, call no collective except backward() and those that after_backward calls in the same
+  // order. The module must not have a SyncBatchNorm in training mode, whose forward() is collective. Throws what `loop`
+  // throws; then this object is of no more use.
   void join(const std::function<void()>& loop, JoinOptions options = {});
-
-  // backward() of a loss of the module throws Error(failure) if a parameter has no gradient, or two, and as Group's
-  // collectives. After that the group is of no more use.
 
  private:
   class Impl;
@@ -108,11 +127,11 @@ class DistributedDataParallel {
 };
 
 // Which samples of an epoch this rank gets, for torch::data::make_data_loader: the indices of PyTorch's
-// DistributedSampler, index for index. Call set_epoch before each epoch, or all epochs have the same order.
-// Not thread-safe.
+// DistributedSampler, index for index. make_data_loader copies the sampler: in each epoch, call set_epoch(), then
+// make_data_loader(). Without set_epoch(), all epochs have the same order. Not thread-safe.
 class DistributedSampler : public torch::data::samplers::Sampler<> {
  public:
-  // `size`: samples of the data set. Throws Error(usage) if it is negative.
+  // `size`: samples of the data set.
   DistributedSampler(std::size_t size, const Group& group, bool shuffle = true, uint64_t seed = 0,
                      Last last = Last::pad);
 

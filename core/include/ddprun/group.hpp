@@ -14,15 +14,18 @@
 
 namespace ddprun {
 
+// In the comments of the library, Error(peer) is an Error with code() == ExitCode::peer (ddprun/error.hpp), and so on.
+
 struct GroupOptions {
-  // The communication plugin, by name or path. Empty: the environment variable DDPRUN_BACKEND, or "gloo".
+  // The communication plugin, by name or path. If empty: the environment variable DDPRUN_BACKEND, or else "gloo".
   std::string backend{};
   std::string algorithm = "auto";
   std::map<std::string, std::string> options{};  // of the backend: comm.options in a config
-  // Longest time for the ranks to meet, and for one collective.
+  // Longest time for the ranks to meet, and for one collective. (PyTorch's default for Gloo is 30 minutes.)
   std::chrono::milliseconds timeout{30'000};
   // Before each collective, the ranks compare what they call; a difference throws Error(peer) on each rank instead of
-  // a wrong result. Costs about a microsecond on one host.
+  // a wrong result. It takes about a microsecond if `ddprun launch` runs the job on one host. Otherwise it is one more
+  // allgather before each collective.
   bool check = true;
   // Allow a job over several hosts without a secret (the environment variable DDPRUN_SECRET; docs/clusters.md).
   bool insecure = false;
@@ -31,13 +34,19 @@ struct GroupOptions {
 };
 
 // The ranks of a job. A handle: copies are the same group. The group ends with its last copy; destroy it on all ranks
-// after the last collective.
+// after the last collective. DistributedDataParallel, ZeroRedundancyOptimizer and GradScalerOptions hold a copy. A
+// module with SyncBatchNorm holds none.
 //
 // Threads: one thread at a time calls the functions of a group and of the DistributedDataParallel objects that use it.
+//
 // All functions but rank(), size() and local_rank() are collective: all ranks call them in the same order with tensors
-// of the same shape and dtype. Tensors are contiguous and on GroupOptions::device; all dtypes that the backend
-// declares. They throw CommError: Error(peer) if a rank has ended, hangs or calls something else, Error(plugin) if the
-// backend cannot carry out the call.
+// of the same shape and dtype. Tensors are contiguous and on GroupOptions::device. A collective blocks: there is no
+// async_op. (With nccl, it is queued on the current stream instead.) Autograd does not record it.
+//
+// A collective throws CommError, which is an Error: Error(peer) if a rank has ended, hangs or calls something else,
+// Error(plugin) if the backend cannot carry out the call (dtype, op, root), and Error(failure) if the backend fails
+// otherwise. It throws Error(usage) for a tensor that is undefined or on another device, and Error(failure) for one
+// that is not contiguous or has a dtype that no backend supports. After Error(peer), the group is of no more use.
 class Group {
  public:
   int rank() const;
@@ -50,8 +59,8 @@ class Group {
   void broadcast(const torch::Tensor& tensor, int root = 0) const;
   // The tensors of all ranks, in rank order.
   std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) const;
-  // `tensor` is [size() * n, ...]. Returns this rank's block [n, ...] of the reduction over the ranks. With a backend
-  // that has no reduce_scatter, it is an allreduce.
+  // `tensor` is [size() * n, ...], otherwise it throws Error(usage). Returns this rank's block [n, ...] of the
+  // reduction over the ranks. With a backend that has no reduce_scatter, it is an allreduce.
   torch::Tensor reduce_scatter(const torch::Tensor& tensor, Op op = Op::sum) const;
   // Returns when all ranks have called it.
   void barrier() const;
@@ -60,20 +69,24 @@ class Group {
   // names all ranks that have not come. Slow, and each call leaves a few bytes per rank until the job ends.
   void monitored_barrier(std::optional<std::chrono::milliseconds> timeout = std::nullopt) const;
 
-  // Splits the ranks into groups: those with the same color form one, as with MPI_Comm_split and ncclCommSplit. Their
-  // order there is that of `key`, and of this group's ranks where keys are equal. A rank with a negative color gets no
-  // group.
+  // Splits the ranks into groups: those with the same color form one, as with MPI_Comm_split and ncclCommSplit. `key`
+  // orders the ranks of a group; ranks with equal keys keep their order. A rank with a negative color gets
+  // std::nullopt.
   //
-  // Each group has a backend of its own, so groups may communicate at the same time. `options` are equal on all ranks
-  // of a color; by default this group's, and an empty backend is this group's. Messages name the job's ranks of a
-  // subgroup, in its order; all other ranks in a message are those of the subgroup.
+  // Each group has a backend of its own, so groups may communicate at the same time. Without `options`, it has the
+  // options of this group. With `options`, it takes only an empty backend from this group: device, timeout, algorithm,
+  // options and check are those of `options`. They must be equal on all ranks of a color.
+  //
+  // A message about a subgroup begins with the ranks of its members in the job. Every later rank number is a rank of
+  // the subgroup.
   //
   // Collective on this group, which stays usable. The new group keeps what it needs of this one alive. Throws as
-  // init().
+  // init(), and Error(peer) if a rank calls new_group() instead.
   std::optional<Group> split(int color, int key = 0, const std::optional<GroupOptions>& options = std::nullopt) const;
-  // The group of these ranks of this group, in ascending order, as torch.distributed.new_group; nothing on the other
-  // ranks. All ranks of this group call it with the same list. Throws Error(usage) if the list is empty or names a rank
-  // twice or that does not exist, and Error(peer) if the lists differ.
+  // The group of these ranks of this group, in ascending order, as torch.distributed.new_group; std::nullopt on the
+  // other ranks. All ranks of this group call it with the same list. `options` and errors are those of split(). It
+  // also throws Error(usage) if the list is empty or names a rank twice or that does not exist, and Error(peer) if the
+  // lists differ.
   std::optional<Group> new_group(const std::vector<int>& ranks,
                                  const std::optional<GroupOptions>& options = std::nullopt) const;
 
@@ -94,10 +107,11 @@ class Group {
 // Unless OMP_NUM_THREADS is set, Torch computes on this rank's share of the host's cores.
 //
 // From now on an exception that leaves main() ends the process with one line and the exit code of the error (README),
-// and the other ranks end with this first cause.
+// and the other ranks end with this first cause. The process ends by std::_Exit: no destructor runs.
 //
-// Throws Error(rendezvous) if the ranks do not meet or their options differ, and Error(plugin) if the backend is
-// missing or refused.
+// Throws Error(rendezvous) if the ranks do not meet, or if they differ in the version of ddprun, the backend, or
+// `algorithm`, `options` or `check` of GroupOptions. The other members are not compared. Throws Error(usage) if the
+// device is neither cpu nor cuda:N, and Error(plugin) if the backend is missing or refused, or refuses `options`.
 Group init(const GroupOptions& options = {});
 
 }  // namespace ddprun

@@ -21,13 +21,13 @@ namespace ddprun {
 // the statistics are float32. Gradients of weight and bias are those of this rank; DistributedDataParallel averages
 // them. There is no second derivative.
 //
-// forward() and backward() of a converted module are collective. Their thread rule is Group's. They throw as Group's
-// collectives, and Error(usage) if the group has ended.
+// forward() and backward() of a converted module are collective. Threads: see Group. They throw what Group's
+// collectives throw, and Error(usage) if the group has ended: the module holds no copy of the group.
 //
 // A converted module is known by its parameters and buffers. to(device or dtype), load and optimizers keep them; after
 // assigning a new tensor to one of them, and for a clone() of the module, call the function again. Calling it twice is
-// allowed; the last group counts. Not collective, thread-safe. Throws Error(usage) that names a BatchNorm without
-// parameters and buffers, which cannot be recognized; then nothing is converted.
+// allowed; the last group counts. Throws Error(usage) that names a BatchNorm without parameters and buffers, which
+// cannot be recognized; then nothing is converted. It is not collective. It is thread-safe.
 //
 // The statistics of the ranks are combined as in Chan, Golub, LeVeque 1979, "Updating Formulae and a Pairwise Algorithm
 // for Computing Sample Variances".

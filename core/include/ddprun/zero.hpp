@@ -19,17 +19,19 @@
 
 namespace ddprun {
 
-// An optimizer whose state is distributed over the ranks. Each parameter belongs to one rank. step() updates the
-// parameters of this rank and then broadcasts them, so that each rank keeps only its part of the state: for Adam, 1/N
-// of 8 bytes for each float32 parameter. Gradients are those of DistributedDataParallel: complete on each rank.
+// An optimizer whose state is distributed over the ranks. Each parameter belongs as a whole to one rank, which keeps
+// its state. On N ranks, a rank keeps about 1/N of the state (of Adam's 8 bytes for each float32 parameter); one rank
+// keeps at least that of the largest parameter. step() updates the parameters of this rank, and then broadcasts them.
+// Gradients are those of DistributedDataParallel: complete on each rank.
 //
 // Partition: the parameters of a group, largest first, each to the rank that has the fewest elements so far. It is that
 // of PyTorch's ZeroRedundancyOptimizer.
 //
-// Changes of param_groups(), such as a learning rate, take effect with the next step. Parameters may have different
-// dtypes. For optimizers that treat each parameter on its own: all of LibTorch but LBFGS.
+// Changes of param_groups(), such as a learning rate, take effect with the next step. add_param_group() is allowed: the
+// next step() compares the parameters of the ranks again. Parameters may have different dtypes. For optimizers that
+// treat each parameter on its own: all of LibTorch but LBFGS, which is not refused, but computes other steps.
 //
-// The ranks must have the same parameters and options. Not thread-safe: see Group.
+// The ranks must have the same parameters and options. Threads: see Group.
 class ShardedOptimizer : public torch::optim::Optimizer {
  public:
   using Groups = std::vector<torch::optim::OptimizerParamGroup>;
@@ -42,10 +44,10 @@ class ShardedOptimizer : public torch::optim::Optimizer {
   ~ShardedOptimizer() override;
 
   // Collective. The closure is called as the ordinary optimizer calls it. Afterwards the parameters are equal on all
-  // ranks, bit for bit. Throws as Group's collectives.
+  // ranks, bit for bit. Throws what Group's collectives throw, and after add_param_group() as the constructor.
   torch::Tensor step(LossClosure closure = nullptr) override;
 
-  // The rank that has the state of this parameter.
+  // The rank that has the state of this parameter. Throws Error(usage) if it is not a parameter of this optimizer.
   int owner(const torch::Tensor& parameter) const;
 
   // state() has the entries of this rank's parameters. After this function, it has those of all parameters on rank
@@ -55,12 +57,13 @@ class ShardedOptimizer : public torch::optim::Optimizer {
   // The reverse: keeps only the entries of this rank's parameters. step() and load() call it.
   void drop_state_of_others();
 
-  // The archive is that of the ordinary optimizer of all parameters: either can load what the other has saved, on any
-  // number of ranks.
+  // The archive is that of the ordinary optimizer of all parameters: either can load what the other has saved, with
+  // any world size.
   //   zero.consolidate_state_dict(0);                        // on all ranks
   //   if (group.rank() == 0) torch::save(zero, "adam.pt");
   //   torch::load(zero, "adam.pt");                          // on all ranks
-  // save() throws Error(usage) if the state has not been consolidated on this rank since the last step.
+  // save() throws Error(usage) if the state has not been consolidated on this rank since the last step. load() is not
+  // collective: every rank reads the file.
   void save(torch::serialize::OutputArchive& archive) const override;
   void load(torch::serialize::InputArchive& archive) override;
 
