@@ -38,6 +38,11 @@ TEST_CASE("after backward, the buffers are those of rank 0") {
   CHECK(states[2] == states[0]);
 }
 
+TEST_CASE("buffers of types that no backend reduces") {
+  const Words lines = lines_of(run(2, "odd_buffers"));
+  CHECK(lines == Words{"mask 0 of 1, angle 0", "mask 0 of 1, angle 0"});
+}
+
 TEST_CASE("collectives on tensors") {
   CHECK(run(1, "tensors").out == "1 0 0 0 1\n");
   const auto three = run(3, "tensors");

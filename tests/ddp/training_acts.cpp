@@ -48,6 +48,18 @@ void buffers(const ddprun::Group& group) {
   print_state(group, net);
 }
 
+// A mask, as in a Transformer, and frequencies: types without a reduction.
+void odd_buffers(const ddprun::Group& group) {
+  Net net;
+  net.register_buffer("mask", torch::arange(3) == group.rank());
+  net.register_buffer("angles", torch::full({2}, c10::complex<float>(1, static_cast<float>(group.rank()))));
+  ddprun::DistributedDataParallel ddp(net, group);
+  loss_of(net, part_of(group, inputs()), part_of(group, targets())).backward();
+  const Tensor mask = net.named_buffers()["mask"], angles = net.named_buffers()["angles"];
+  std::printf("mask %ld of %ld, angle %g\n", mask.argmax().item<int64_t>(), mask.sum().item<int64_t>(),
+              torch::imag(angles).max().item<double>());
+}
+
 void unused(const ddprun::Group& group, bool find) {
   torch::manual_seed(1);
   Net net(8, true);
@@ -111,6 +123,7 @@ Acts training_acts() {
       {"train", train},
       {"accumulate", accumulate},
       {"buffers", buffers},
+      {"odd_buffers", odd_buffers},
       {"unused", [](const auto& group) { unused(group, false); }},
       {"find_unused", [](const auto& group) { unused(group, true); }},
       {"two_modules", two_modules},

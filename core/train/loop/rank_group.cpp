@@ -189,7 +189,7 @@ void broadcast_tensors(CommBackend& backend, const std::vector<NamedTensor>& ten
     std::vector<torch::Tensor> parts;
     for (const torch::Tensor& tensor : group) parts.push_back(tensor.reshape({-1}));
     const torch::Tensor flat = torch::cat(parts);
-    Collective call = in_place(flat);
+    Collective call = in_place(flat.view(torch::kUInt8));  // bool and complex have no DType
     call.root = root;
     backend.broadcast(call).wait(timeout);
     std::vector<torch::Tensor> views;

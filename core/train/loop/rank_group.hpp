@@ -62,8 +62,8 @@ class RankGroup {
 void run_with_heartbeat(CommBackend& backend, std::chrono::milliseconds timeout, const std::string& doing,
                         const std::function<void()>& work);
 
-// Overwrites the tensors with those of rank `root`, with one collective per dtype. Collective; throws as CommBackend
-// does.
+// Overwrites the tensors, of any dtype, with those of rank `root`, with one collective per dtype. Collective; throws as
+// CommBackend does.
 void broadcast_tensors(CommBackend& backend, const std::vector<NamedTensor>& tensors, std::chrono::milliseconds timeout,
                        int root = 0);
 
