@@ -28,7 +28,7 @@ const std::string kOptimizer = "optimizer.", kRate = "optimizer.lr.";
 
 train::RankGroup ranks_of(const Group& group) {
   const Group::State& state = group.state();
-  if (state.comm_thread != nullptr) state.comm_thread->drain();
+  state.comm_thread->drain();
   return {*state.backend, state.timeout};
 }
 
@@ -122,12 +122,17 @@ void save(const std::string& path, const torch::nn::Module& module, Optimizer* o
           const CheckpointNumbers& numbers) {
   const auto ranks = ranks_of(group);
   checkpoint::Metadata metadata;
-  std::vector<train::NamedTensor> tensors = train::state(module);
+  std::vector<train::NamedTensor> tensors = train::state(module), learned;
   on_all(ranks, [&] {
     metadata = metadata_of(numbers);
+    if (optimizer != nullptr) learned = parameters_of(*optimizer, module);
+  });
+  auto* const sharded = dynamic_cast<ShardedOptimizer*>(optimizer);
+  if (sharded != nullptr) sharded->consolidate_state_dict(0);
+  on_all(ranks, [&] {
     if (optimizer == nullptr) return;
-    if (auto* const sharded = dynamic_cast<ShardedOptimizer*>(optimizer)) sharded->consolidate_state_dict(0);
-    for (train::NamedTensor& item : train::optimizer_state(*optimizer, parameters_of(*optimizer, module))) {
+    if (sharded != nullptr && group.rank() == 0) sharded->require_whole_state();
+    for (train::NamedTensor& item : train::optimizer_state(*optimizer, learned)) {
       tensors.push_back({kOptimizer + item.name, item.tensor});
     }
     const auto& groups = optimizer->param_groups();

@@ -34,8 +34,7 @@ namespace ddp {
 
 void register_comm_hook(train::GradientSync& sync, const Group& group, CommHook hook) {
   train::BucketedReducer& reducer = sync.reducer();
-  reducer.set_hook([&reducer, hook = std::move(hook), group = on_comm_thread(group)](const train::Bucket& bucket,
-                                                                                     std::size_t index) {
+  reducer.set_hook([&reducer, hook = std::move(hook), group](const train::Bucket& bucket, std::size_t index) {
     const torch::NoGradGuard no_grad;
     group.state().bytes = 0;
     GradBucket full{.index = static_cast<int>(index),

@@ -22,7 +22,7 @@ namespace ddprun {
 namespace {
 
 std::size_t bytes_of(double mib) {
-  if (!(mib > 0) || mib > 1e6) throw Error(ExitCode::usage, "bucket_cap_mb: expected a number above 0");
+  if (!(mib > 0) || mib > 1e6) throw Error(ExitCode::usage, "bucket_cap_mb: expected a number above 0, at most 1e6");
   return static_cast<std::size_t>(std::ceil(mib * (1 << 20)));
 }
 
@@ -54,24 +54,29 @@ torch::nn::Module& same_on_all_ranks(torch::nn::Module& module, const Group& gro
   return module;
 }
 
-// Runs `callback` at the end of the outermost backward that this thread is in. What it throws leaves backward().
-void at_end_of_backward(std::function<void()> callback);
+// Runs `end` at the end of the outermost backward that this thread is in; what it throws leaves backward(). Runs
+// `abandon`, which must not throw, if backward ends with an exception before.
+void at_end_of_backward(std::function<void()> end, std::function<void()> abandon);
 
 // Autograd's graph of one backward owns it. It dies with this backward, and thus inside of the outer one.
 struct AfterBackward {
   ~AfterBackward() {
-    if (inside_another) at_end_of_backward(callback);
+    if (inside_another) at_end_of_backward(end, abandon);
+    if (!has_ended) abandon();
   }
-  std::function<void()> callback;
-  bool inside_another = false;
+  std::function<void()> end, abandon;
+  bool has_ended = false, inside_another = false;
 };
 
-void at_end_of_backward(std::function<void()> callback) {
-  const auto after = std::make_shared<AfterBackward>(std::move(callback));
+void at_end_of_backward(std::function<void()> end, std::function<void()> abandon) {
+  const auto after = std::make_shared<AfterBackward>();
+  after->end = std::move(end);
+  after->abandon = std::move(abandon);
   torch::autograd::Engine::get_default_engine().queue_callback([after] {
+    after->has_ended = true;
     // A node that is being computed, although this backward has ended, has started it.
     after->inside_another = torch::autograd::get_current_node() != nullptr;
-    if (!after->inside_another) after->callback();
+    if (!after->inside_another) after->end();
   });
 }
 
@@ -115,7 +120,7 @@ class DistributedDataParallel::Impl {
     if (has_hook_ && !options.divide_by_initial_world_size) {
       throw Error(ExitCode::usage, "join: divide_by_initial_world_size must be true with a communication hook");
     }
-    joining_ = std::move(options);
+    const Joining joining(*this, std::move(options));
     loop();
     bool is_last = true;
     for (; count_active(false) > 0; is_last = false) {
@@ -123,19 +128,33 @@ class DistributedDataParallel::Impl {
       sync_.broadcast_buffers(root_);
       if (joining_->after_backward) joining_->after_backward();
     }
-    joining_.reset();
     // All ranks that had the most steps have the same weights.
     sync_.broadcast_state(last_in(gather(group_, is_last)));
-    root_ = 0;
-    sync_.reducer().set_divisor(has_hook_ ? 1 : group_.size());
   }
 
  private:
+  // join() is running.
+  struct Joining {
+    Joining(Impl& in, JoinOptions options) : ddp(in) { ddp.joining_ = std::move(options); }
+    ~Joining() {
+      ddp.joining_.reset();
+      ddp.root_ = 0;
+      ddp.sync_.reducer().set_divisor(ddp.has_hook_ ? 1 : ddp.group_.size());
+    }
+    Joining(const Joining&) = delete;
+    Joining& operator=(const Joining&) = delete;
+    Impl& ddp;
+  };
+
   void begin_backward() {
     ++step_;
     progress(Phase::backward);
+    at_end_of_backward([this] { end_backward(); },
+                       // On a GPU, autograd's thread may release the graph after this object has been destroyed.
+                       [this, alive = std::weak_ptr<bool>(alive_)] {
+                         if (!alive.expired()) sync_.abandon();
+                       });
     if (joining_) count_active(true);
-    at_end_of_backward([this] { end_backward(); });
   }
 
   // Within backward(), after the last gradient.
@@ -165,15 +184,17 @@ class DistributedDataParallel::Impl {
     const auto now = train::trainable_parameters(module_);
     const auto& known = sync_.parameters();
     if (now.size() == known.size()) return;
-    for (const train::NamedTensor& item : now) {
-      const auto is_same = [&](const train::NamedTensor& other) { return other.name == item.name; };
-      if (std::any_of(known.begin(), known.end(), is_same)) continue;
-      throw Error(ExitCode::failure, "parameter \"" + item.name +
-                                         "\" was added after DistributedDataParallel was constructed: construct it "
-                                         "again after the module has changed");
-    }
-    throw Error(ExitCode::failure,
-                "parameters were removed after DistributedDataParallel was constructed: construct it again");
+    const auto first_of_only = [](const auto& some, const auto& others) {
+      const auto found = std::find_if(some.begin(), some.end(), [&](const train::NamedTensor& item) {
+        return std::none_of(others.begin(), others.end(), [&](const auto& other) { return other.name == item.name; });
+      });
+      return found == some.end() ? std::string() : found->name;
+    };
+    const std::string added = first_of_only(now, known), removed = first_of_only(known, now);
+    throw Error(ExitCode::failure, "parameter \"" + (added.empty() ? removed : added) + "\" was " +
+                                       (added.empty() ? "removed or frozen" : "added or unfrozen") +
+                                       " after DistributedDataParallel was constructed: construct it again after the "
+                                       "module has changed");
   }
 
   void progress(Phase phase, int bucket = -1) const { group_.state().set_progress({step_, phase, bucket}); }
@@ -184,7 +205,8 @@ class DistributedDataParallel::Impl {
   int64_t step_ = 0;
   bool has_hook_ = false;
   std::optional<JoinOptions> joining_;  // while join() runs
-  int root_ = 0;                        // whose buffers count; in join, as in PyTorch, the last rank that has inputs
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  int root_ = 0;  // whose buffers count; in join, as in PyTorch, the last rank that has inputs
 };
 
 DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, const Group& group,

@@ -18,7 +18,7 @@ void check_device(const Group::State& state, const torch::Tensor& tensor) {
 // Only `tensor` counts for the payload.
 using Function = Work (CommBackend::*)(const Collective&);
 void call(Group::State& state, Function function, const Collective& collective, const torch::Tensor& tensor) {
-  if (state.comm_thread != nullptr) state.comm_thread->drain();
+  state.comm_thread->drain();
   state.execution = (state.backend->*function)(collective).wait(state.timeout);
   state.bytes += tensor.nbytes();
 }
@@ -54,7 +54,9 @@ std::vector<torch::Tensor> Group::all_gather(const torch::Tensor& tensor) const 
   std::vector<int64_t> shape = tensor.sizes().vec();
   shape.insert(shape.begin(), size());
   const torch::Tensor all = torch::empty(shape, tensor.options());
-  call(*state_, &CommBackend::allgather, train::from_to(tensor, all), all);
+  const torch::Tensor mine = all.select(0, rank());
+  mine.copy_(tensor);
+  call(*state_, &CommBackend::allgather, train::from_to(mine, all), all);
   return all.unbind();
 }
 
@@ -64,6 +66,7 @@ torch::Tensor Group::reduce_scatter(const torch::Tensor& tensor, Op op) const {
     throw Error(ExitCode::usage, "reduce_scatter: the first dimension must be divisible by the number of ranks, " +
                                      std::to_string(size()));
   }
+  if (size() == 1) return tensor.clone();
   const int64_t block = tensor.size(0) / size();
   if (!state_->backend->capabilities().reduce_scatter) {
     const torch::Tensor reduced = tensor.clone();
@@ -81,7 +84,7 @@ torch::Tensor Group::reduce_scatter(const torch::Tensor& tensor, Op op) const {
 }
 
 void Group::barrier() const {
-  if (state_->comm_thread != nullptr) state_->comm_thread->drain();
+  state_->comm_thread->drain();
   state_->backend->barrier().wait(state_->timeout);
 }
 
@@ -93,13 +96,6 @@ Group group_of(CommBackend& backend, std::chrono::milliseconds timeout, torch::D
   state->timeout = timeout;
   state->device = device;
   return Group(state);
-}
-
-Group on_comm_thread(const Group& group) {
-  const Group same = group_of(*group.state().backend, group.state().timeout, group.state().device);
-  same.state().local_rank = group.local_rank();
-  same.state().comm_thread = nullptr;
-  return same;
 }
 
 }  // namespace ddp

@@ -19,8 +19,7 @@ struct Group::State {
   std::chrono::milliseconds timeout{};  // of one collective
   torch::Device device{torch::kCPU};    // of the tensors
   int local_rank = 0;
-  // Where gradients are reduced during backward. A collective of another thread waits until it has nothing to do. Null
-  // for a group that is used on this thread itself.
+  // Where gradients are reduced during backward. A collective of another thread waits until it has nothing to do.
   std::shared_ptr<train::CommThread> comm_thread = std::make_shared<train::CommThread>();
   // Of the collectives since the caller has reset them.
   ExecutionInfo execution;
@@ -31,8 +30,6 @@ namespace ddp {
 
 // A group of the ranks of a backend, which outlives it.
 Group group_of(CommBackend& backend, std::chrono::milliseconds timeout, torch::Device device);
-// The same ranks, for use on the thread where gradients are reduced.
-Group on_comm_thread(const Group& group);
 
 }  // namespace ddp
 }  // namespace ddprun

@@ -81,7 +81,9 @@ namespace ddp {
 
 JoinedState::~JoinedState() {
   joined.backend.reset();
-  if (parent == nullptr && meeting.link != nullptr) meeting.link->finish();
+  // A rank that an exception ends has not finished: the others see that it is lost.
+  const bool finished = std::uncaught_exceptions() == 0;
+  if (finished && parent == nullptr && meeting.link != nullptr) meeting.link->finish();
 }
 
 void JoinedState::set_progress(launch::Progress progress) const {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <random>
@@ -95,6 +96,8 @@ class PowerSgd {
     for (Factored& one : factored) torch::bmm_out(one.matrix, one.p, one.q.transpose(1, 2));
     if (options_.use_error_feedback) memory.error = local.sub_(bucket.buffer);
     if (!options_.warm_start) memory.p = memory.q = Tensor();
+    // With loss scaling a step may overflow, and is skipped; its infinities must not stay. All ranks have this buffer.
+    if (!std::isfinite(bucket.buffer.sum().item<double>())) memory = Memory();
   }
 
   std::vector<Factored> split(const GradBucket& bucket, Memory& memory, std::vector<Tensor>& whole) {

@@ -9,11 +9,14 @@
 namespace ddprun::ddp {
 namespace {
 
-// One line per tensor: "fc.weight" float [10, 3].
+// One line per tensor: "fc.weight" float [10, 3] requires_grad.
 std::string describe(const std::vector<train::NamedTensor>& tensors) {
   std::ostringstream text;
   for (const train::NamedTensor& item : tensors) {
-    text << '"' << item.name << "\" " << c10::toString(item.tensor.scalar_type()) << ' ' << item.tensor.sizes() << '\n';
+    text << '"' << item.name << "\" " << c10::toString(item.tensor.scalar_type()) << ' ' << item.tensor.sizes();
+    if (!item.tensor.is_contiguous()) text << " with strides " << item.tensor.strides();
+    if (item.tensor.requires_grad()) text << " requires_grad";
+    text << '\n';
   }
   return text.str();
 }

@@ -15,16 +15,10 @@ namespace {
 
 using ddp::JoinedState;
 
-// Not that of a communication hook.
+// Every group of a user is that of init() or a part of it; the command's groups are not split.
 std::shared_ptr<JoinedState> joined(const std::shared_ptr<Group::State>& state) {
-  auto made = std::dynamic_pointer_cast<JoinedState>(state);
-  if (made == nullptr) {
-    throw Error(ExitCode::usage,
-                "split(), new_group() and monitored_barrier() are functions of the group of init() and its subgroups, "
-                "not of the group in a communication hook");
-  }
-  made->comm_thread->drain();
-  return made;
+  state->comm_thread->drain();
+  return std::static_pointer_cast<JoinedState>(state);
 }
 
 // A rank of the group that is split.

@@ -53,7 +53,6 @@ std::vector<train::NamedTensor> named(const std::vector<optim::OptimizerParamGro
         throw Error(ExitCode::usage, "ZeroRedundancyOptimizer: " + name.str() +
                                          " is sparse or has gaps in memory; use parameter.contiguous()");
       }
-      if (!parameter.is_contiguous()) name << " with strides " << parameter.strides();
       list.push_back({name.str(), parameter});
     }
   }
@@ -94,6 +93,7 @@ void ShardedOptimizer::partition() {
     throw Error(ExitCode::usage,
                 "ZeroRedundancyOptimizer: the parameters of a group have changed; add new ones with add_param_group()");
   }
+  partitioned_ = parameters.size();
   local_ = make_(groups_of(group_.rank()));
 }
 
@@ -117,7 +117,7 @@ int ShardedOptimizer::owner(const Tensor& parameter) const {
 Tensor ShardedOptimizer::step(LossClosure closure) {
   std::size_t count = 0;
   for (const auto& group : param_groups_) count += group.params().size();
-  if (count != owners_.size()) partition();  // after add_param_group()
+  if (count != partitioned_) partition();  // after add_param_group()
   drop_state_of_others();
   for (std::size_t index = 0; index < param_groups_.size(); ++index) {
     local_->param_groups()[index].set_options(param_groups_[index].options().clone());
@@ -216,13 +216,16 @@ void ShardedOptimizer::consolidate_state_dict(int to) {
   consolidated_ = group_.rank() == to;
 }
 
+void ShardedOptimizer::require_whole_state() const {
+  if (consolidated_ || group_.size() == 1) return;
+  throw Error(ExitCode::usage, "ZeroRedundancyOptimizer: rank " + std::to_string(group_.rank()) +
+                                   " of its group has only its part of the state; call consolidate_state_dict(" +
+                                   std::to_string(group_.rank()) +
+                                   ") on all ranks before save(), and give save_checkpoint the optimizer's group");
+}
+
 void ShardedOptimizer::save(torch::serialize::OutputArchive& archive) const {
-  if (!consolidated_ && group_.size() > 1) {
-    throw Error(ExitCode::usage,
-                "ZeroRedundancyOptimizer: this rank has only its part of the state; call "
-                "consolidate_state_dict(" +
-                    std::to_string(group_.rank()) + ") on all ranks before save()");
-  }
+  require_whole_state();
   with_state(param_groups_)->save(archive);
 }
 

@@ -1,4 +1,6 @@
 // Graphs in which backward is not simple: activation checkpointing, several modules, unused parameters.
+#include <stdexcept>
+
 #include "ddp/checkpoint.hpp"
 #include "ddp/program.hpp"
 
@@ -104,6 +106,71 @@ void shared_memory_of_gradients(const ddprun::Group& group, bool as_view) {
   std::printf("%s\n", memory(net.first->weight) == memory(net.second->weight) ? "one bucket" : "own memory");
 }
 
+// As a layer of a user whose backward fails.
+struct Failing : torch::autograd::Function<Failing> {
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& input, bool fails) {
+    context->saved_data["fails"] = fails;
+    return input.clone();
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    if (context->saved_data["fails"].toBool()) throw std::runtime_error("no gradient today");
+    return {gradients[0], {}};
+  }
+};
+
+// Between the buckets of the two layers: that of the second one has been started.
+void backward_throws(const ddprun::Group& group, bool static_graph) {
+  torch::manual_seed(1);
+  Net net;
+  ddprun::DistributedDataParallel ddp(net, group, {.bucket_cap_mb = 1e-4, .static_graph = static_graph});
+  torch::optim::SGD sgd(net.parameters(), 0.1);
+  for (int step = 0; step < 6; ++step) {
+    sgd.zero_grad();
+    const Tensor hidden = torch::relu(net.first->forward(part_of(group, inputs())));
+    const Tensor output = net.second->forward(Failing::apply(hidden, step % 3 == 0));
+    try {
+      torch::nn::functional::cross_entropy(output, part_of(group, targets())).backward();
+      sgd.step();
+    } catch (const std::exception&) {
+    }
+  }
+  print_state(group, net);
+}
+
+// Two backwards through one graph, with a BatchNorm whose buffers are broadcast between them.
+void one_graph_twice(const ddprun::Group& group) {
+  Net net(8, false, true);
+  ddprun::DistributedDataParallel ddp(net, group);
+  const Tensor hidden = net.norm->forward(net.first->forward(part_of(group, inputs())));
+  const Tensor output = net.second->forward(hidden);
+  output.sum().backward({}, true);
+  output.square().sum().backward();
+  std::printf("%s\n", net.first->weight.grad().isfinite().all().item<bool>() ? "finite" : "not finite");
+}
+
+// The bucket that is reduced first, in the second step.
+void static_order(const ddprun::Group& group) {
+  Net net;
+  ddprun::DistributedDataParallel ddp(net, group, {.bucket_cap_mb = 1e-5, .static_graph = true});
+  std::string first;
+  ddp.register_comm_hook([&](ddprun::GradBucket& bucket, const ddprun::Group&) {
+    if (bucket.index == 0) first = bucket.parameters[0].is_same(net.first->weight) ? "first layer" : "last layer";
+  });
+  for (int step = 0; step < 2; ++step) loss_of(net, inputs(), targets()).backward();
+  std::printf("%s\n", first.c_str());
+}
+
+// A parameter that no rank used in the first step has a gradient on rank 0 in the second.
+void static_changed(const ddprun::Group& group) {
+  Net net(8, true);
+  ddprun::DistributedDataParallel ddp(net, group, {.static_graph = true});
+  loss_of(net, inputs(), targets()).backward();
+  Tensor loss = loss_of(net, inputs(), targets());
+  if (group.rank() == 0) loss = loss + net.unused->weight.sum();
+  loss.backward();
+}
+
 void sparse(const ddprun::Group& group) {
   torch::nn::Embedding table(torch::nn::EmbeddingOptions(4, 2).sparse(true));
   ddprun::DistributedDataParallel ddp(*table, group);
@@ -124,6 +191,11 @@ Acts graph_acts() {
       {"twice_copied", [](const auto& group) { twice(group, false); }},
       {"views", [](const auto& group) { shared_memory_of_gradients(group, true); }},
       {"copies", [](const auto& group) { shared_memory_of_gradients(group, false); }},
+      {"backward_throws", [](const auto& group) { backward_throws(group, false); }},
+      {"backward_throws_static", [](const auto& group) { backward_throws(group, true); }},
+      {"one_graph_twice", one_graph_twice},
+      {"static_order", static_order},
+      {"static_changed", static_changed},
       {"sparse", sparse},
   };
 }

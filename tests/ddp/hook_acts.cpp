@@ -1,4 +1,5 @@
 // Communication hooks.
+#include <limits>
 #include <stdexcept>
 
 #include "ddp/program.hpp"
@@ -16,6 +17,23 @@ void hooked(const ddprun::Group& group, const ddprun::CommHook& hook, int64_t hi
     sgd.zero_grad();
     loss_of(net, part_of(group, inputs()), part_of(group, targets())).backward();
     sgd.step();
+  }
+  print_state(group, net);
+  std::printf("loss %.6f\n", loss_of(net, inputs(), targets()).item<double>());
+}
+
+// A step overflows, and is skipped, as with loss scaling.
+void overflow(const ddprun::Group& group) {
+  torch::manual_seed(1);
+  Net net(64);
+  ddprun::DistributedDataParallel ddp(net, group);
+  ddp.register_comm_hook(ddprun::power_sgd_hook({.matrix_approximation_rank = 2, .start_iter = 2}));
+  torch::optim::SGD sgd(net.parameters(), 0.1);
+  for (int step = 0; step < 20; ++step) {
+    sgd.zero_grad();
+    const double scale = step == 5 ? std::numeric_limits<double>::infinity() : 1;
+    (loss_of(net, part_of(group, inputs()), part_of(group, targets())) * scale).backward();
+    if (net.first->weight.grad().isfinite().all().item<bool>()) sgd.step();
   }
   print_state(group, net);
   std::printf("loss %.6f\n", loss_of(net, inputs(), targets()).item<double>());
@@ -52,6 +70,14 @@ Acts hook_acts() {
       {"hooked_power_sgd",
        [](const auto& group) {
          hooked(group, ddprun::power_sgd_hook({.matrix_approximation_rank = 2, .start_iter = 3}), 64);
+       }},
+      {"power_sgd_overflow", overflow},
+      {"hooked_captured",  // the hook communicates through the group of the program
+       [](const auto& group) {
+         hooked(group, [&](ddprun::GradBucket& bucket, const ddprun::Group&) {
+           bucket.buffer.div_(group.size());
+           group.allreduce(bucket.buffer);
+         });
        }},
       {"hook_seen", seen},
       {"hook_throws",

@@ -71,6 +71,27 @@ void uneven_adam(const ddprun::Group& group) {
   print_state(group, net);
 }
 
+// The error is caught on all ranks, and training continues.
+void uneven_caught(const ddprun::Group& group) {
+  torch::manual_seed(1);
+  Net net;
+  ddprun::DistributedDataParallel ddp(net, group, {.bucket_cap_mb = 1e-4});
+  torch::optim::SGD sgd(net.parameters(), 0.1);
+  const auto loop = [&](int64_t batches) {
+    for (int64_t batch = 0; batch < batches; ++batch) {
+      sgd.zero_grad();
+      loss_of(net, inputs().narrow(0, 2 * group.rank(), 2), targets().narrow(0, 0, 2)).backward();
+      sgd.step();
+    }
+  };
+  try {
+    ddp.join([&] { loop(batches_of(group.rank())); }, {.throw_on_early_termination = true});
+  } catch (const std::exception&) {
+  }
+  loop(2);
+  print_state(group, net);
+}
+
 // What else a step communicates: here, the number of samples.
 void more_collectives(const ddprun::Group& group) {
   Net net;
@@ -100,6 +121,7 @@ Acts join_acts() {
       {"uneven_norm", [](const auto& group) { uneven(group, {}, true); }},
       {"uneven_adam", uneven_adam},
       {"uneven_refused", [](const auto& group) { uneven(group, {.throw_on_early_termination = true}); }},
+      {"uneven_caught", uneven_caught},
       {"expected", [](const auto& group) { uneven_expected(group, true); }},
       {"expected_active", [](const auto& group) { uneven_expected(group, false); }},
       {"more_collectives", more_collectives},

@@ -1,5 +1,5 @@
 """Trains the same models on the same samples with PyTorch's DistributedDataParallel over Gloo and with the library's
-(library_parity_program.cpp), on 1, 2 and 3 ranks, and compares all parameters and rank 0's buffers.
+(library_program.cpp), on 1, 2 and 3 ranks, and compares all parameters and rank 0's buffers.
 
 Usage: library_parity.py PROGRAM DDPRUN [CASE...]. Ends with 77 if torch is missing.
 """

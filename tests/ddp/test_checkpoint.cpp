@@ -162,6 +162,8 @@ TEST_CASE("a file that does not fit is one line with file and tensor on all rank
                  "2: " + dir.path().string() + "/none: no such checkpoint");
   const auto kind = run_at(2, "report_load_sgd", good);
   CHECK_MESSAGE(contains(kind.out, "rank 1: 2: " + good + ": tensor \"optimizer."), kind.out);
+  const auto amsgrad = run_at(2, "report_load_amsgrad", good);
+  CHECK_MESSAGE(contains(amsgrad.out, ".max_exp_avg_sq"), amsgrad.out);
   // Only the last rank has another module.
   const auto module = run_at(3, "report_load_other", good);
   for (const std::string rank : {"0", "1", "2"}) {

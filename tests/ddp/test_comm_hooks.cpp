@@ -14,6 +14,9 @@ TEST_CASE("a hook that averages gives the weights of no hook") {
   REQUIRE_MESSAGE(plain.code == 0, plain.err);
   REQUIRE_MESSAGE(hooked.code == 0, hooked.err);
   CHECK(states_in(plain.out)[0] == states_in(hooked.out)[0]);  // 2 ranks: the division is exact
+  const auto captured = run(2, "hooked_captured");
+  REQUIRE_MESSAGE(captured.code == 0, captured.err);
+  CHECK(states_in(plain.out)[0] == states_in(captured.out)[0]);
 }
 
 TEST_CASE("compressed gradients: equal weights on all ranks, about those without compression") {
@@ -43,6 +46,15 @@ TEST_CASE("PowerSGD: equal weights on all ranks, and it learns") {
     for (const auto& state : states) CHECK(state == states[0]);
     CHECK(loss_in(result.out) < 1.0);
   }
+}
+
+TEST_CASE("PowerSGD forgets an overflow") {
+  const auto result = run(2, "power_sgd_overflow");
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  const auto states = states_in(result.out);
+  REQUIRE(states.size() == 2);
+  CHECK(states[0] == states[1]);
+  CHECK(loss_in(result.out) < 1.0);
 }
 
 TEST_CASE("what a hook of the user's own sees, and that its result counts") {

@@ -67,15 +67,26 @@ TEST_CASE("DistributedSampler has the indices of PyTorch's") {
 TEST_CASE("errors: one line, the exit code of the cause, and no rank stays") {
   const auto shapes = run(2, "shapes");
   CHECK(shapes.code == 4);
-  CHECK_MESSAGE(contains(shapes.err,
-                         "the ranks have different models: rank 0 has \"first.weight\" Float [8, 4] where rank "
-                         "1 has \"first.weight\" Float [9, 4]; construct the same module on all ranks"),
-                shapes.err);
+  CHECK_MESSAGE(
+      contains(shapes.err,
+               "the ranks have different models: rank 0 has \"first.weight\" Float [8, 4] requires_grad where "
+               "rank 1 has \"first.weight\" Float [9, 4] requires_grad; construct the same module on all ranks"),
+      shapes.err);
   const auto added = run(2, "added");
   CHECK(added.code == 1);
   CHECK_MESSAGE(
-      contains(added.err, "parameter \"late.weight\" was added after DistributedDataParallel was constructed"),
+      contains(added.err,
+               "parameter \"late.weight\" was added or unfrozen after DistributedDataParallel was constructed"),
       added.err);
+  const auto frozen = run(2, "frozen");
+  CHECK(frozen.code == 1);
+  CHECK_MESSAGE(contains(frozen.err, "parameter \"first.weight\" was removed or frozen after"), frozen.err);
+  const auto by_rank = run(2, "frozen_by_rank");
+  CHECK(by_rank.code == 4);
+  CHECK_MESSAGE(contains(by_rank.err,
+                         "rank 0 has \"0.weight\" Float [3, 3] where rank 1 has \"0.weight\" Float "
+                         "[3, 3] requires_grad"),
+                by_rank.err);
   const auto throws = run(2, "throws");
   CHECK(throws.code == 1);
   CHECK_MESSAGE(contains(throws.err, "the disk is on fire"), throws.err);

@@ -51,6 +51,27 @@ TEST_CASE("gradients are views of a bucket, unless gradient_as_bucket_view is of
   CHECK(run(1, "views").out == "own memory\n");  // there is nothing to average
 }
 
+TEST_CASE("after a backward that threw on all ranks, training continues") {
+  check_same_in_all_worlds("backward_throws");
+  check_same_in_all_worlds("backward_throws_static");
+  CHECK(states_in(run(1, "backward_throws").out) == states_in(run(1, "backward_throws_static").out));
+}
+
+TEST_CASE("two backwards through one graph, with BatchNorm") {
+  for (const int ranks : {1, 2}) {
+    const Words lines = lines_of(run(ranks, "one_graph_twice"));
+    CHECK(lines == Words(static_cast<std::size_t>(ranks), "finite"));
+  }
+}
+
+TEST_CASE("static_graph: buckets have the order of the gradients, and a new parameter is an error") {
+  CHECK(lines_of(run(2, "static_order")) == Words(2, "last layer"));
+  const auto changed = run(2, "static_changed");
+  CHECK(changed.code == 1);
+  CHECK_MESSAGE(contains(changed.err, "parameter \"unused.weight\" has a gradient, but had none in the first step"),
+                changed.err);
+}
+
 TEST_CASE("a sparse gradient is refused") {
   const auto refused = run(2, "sparse");
   CHECK(refused.code == 1);

@@ -47,6 +47,11 @@ TEST_CASE("join: a rank without inputs is an error on request") {
   const auto refused = run(2, "uneven_refused");
   CHECK(refused.code == 1);
   CHECK_MESSAGE(contains(refused.err, "join: rank 0 has no more inputs, but others have"), refused.err);
+  const auto caught = run(2, "uneven_caught");
+  REQUIRE_MESSAGE(caught.code == 0, caught.err);
+  const auto states = states_in(caught.out);
+  REQUIRE(states.size() == 2);
+  CHECK(states[0] == states[1]);
 }
 
 }  // namespace

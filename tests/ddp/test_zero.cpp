@@ -100,7 +100,8 @@ TEST_CASE("a state saved on two ranks continues on three and without ZeRO, and t
   const std::string sharded = folder.path + "/sharded", plain = folder.path + "/plain";
   const std::string weights = weights_of(run(1, "save_plain", "gloo", {plain}));
   CHECK(weights_of(run(2, "save", "gloo", {sharded})) == weights);
-  const auto whole = run(1, "load_plain", "gloo", {sharded}), two = run(2, "load", "gloo", {plain}), three = run(3, "load", "gloo", {sharded});
+  const auto whole = run(1, "load_plain", "gloo", {sharded});
+  const auto two = run(2, "load", "gloo", {plain}), three = run(3, "load", "gloo", {sharded});
   for (const auto* result : {&whole, &two, &three}) {
     CHECK(weights_of(*result) == weights);
     CHECK(state_of(*result) == state_of(whole));  // loading has not left the whole state on each rank
@@ -111,12 +112,12 @@ TEST_CASE("errors: one line that names the parameter") {
   const auto lists = run(2, "lists");
   CHECK(lists.code == 4);
   CHECK_MESSAGE(contains(lists.err,
-                         "rank 0 has \"optimizer parameter 0\" Float [32, 32] where rank 1 has \"optimizer "
-                         "parameter 0\" Float [33, 33]"),
+                         "rank 0 has \"optimizer parameter 0\" Float [32, 32] requires_grad where rank 1 has "
+                         "\"optimizer parameter 0\" Float [33, 33] requires_grad"),
                 lists.err);
   const auto layouts = run(2, "layouts");
   CHECK(layouts.code == 4);
-  CHECK_MESSAGE(contains(layouts.err, "\"optimizer parameter 0 with strides [1, 3]\""), layouts.err);
+  CHECK_MESSAGE(contains(layouts.err, "with strides [1, 3]"), layouts.err);
   const auto gaps = run(2, "gaps");
   CHECK(gaps.code == 2);
   CHECK_MESSAGE(contains(gaps.err, "optimizer parameter 0 is sparse or has gaps in memory"), gaps.err);

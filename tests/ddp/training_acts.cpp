@@ -56,7 +56,7 @@ void odd_buffers(const ddprun::Group& group) {
   ddprun::DistributedDataParallel ddp(net, group);
   loss_of(net, part_of(group, inputs()), part_of(group, targets())).backward();
   const Tensor mask = net.named_buffers()["mask"], angles = net.named_buffers()["angles"];
-  std::printf("mask %ld of %ld, angle %g\n", mask.argmax().item<int64_t>(), mask.sum().item<int64_t>(),
+  std::printf("mask %ld of %ld, angle %g\n", mask.to(torch::kInt64).argmax().item<int64_t>(), mask.sum().item<int64_t>(),
               torch::imag(angles).max().item<double>());
 }
 
@@ -116,6 +116,20 @@ void added(const ddprun::Group& group) {
   loss_of(net, inputs(), targets()).backward();
 }
 
+void frozen(const ddprun::Group& group) {
+  Net net;
+  ddprun::DistributedDataParallel ddp(net, group);
+  net.first->weight.requires_grad_(false);
+  loss_of(net, inputs(), targets()).backward();
+}
+
+// Each rank trains another of two layers with the same shape.
+void frozen_by_rank(const ddprun::Group& group) {
+  torch::nn::Sequential net(torch::nn::Linear(3, 3), torch::nn::Linear(3, 3));
+  for (const Tensor& tensor : net[group.rank()]->parameters()) tensor.requires_grad_(false);
+  const ddprun::DistributedDataParallel ddp(*net, group);
+}
+
 }  // namespace
 
 Acts training_acts() {
@@ -130,6 +144,8 @@ Acts training_acts() {
       {"tensors", tensors},
       {"sampler", sampler},
       {"added", added},
+      {"frozen", frozen},
+      {"frozen_by_rank", frozen_by_rank},
       {"shapes",
        [](const auto& group) {
          Net net(8 + group.rank());

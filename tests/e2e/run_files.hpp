@@ -57,6 +57,7 @@ inline Weights weights_of(const std::filesystem::path& run) {
   const auto file = checkpoint::read_safetensors(commits_of(run).back().path);
   Weights weights;
   for (const auto& tensor : file.tensors) {
+    if (tensor.name.ends_with("num_batches_tracked")) continue;
     if (tensor.dtype != "F32") throw std::runtime_error(tensor.name + " is of " + tensor.dtype);
     auto& values = weights[tensor.name];
     values.resize(tensor.data.size() / sizeof(float));

@@ -212,6 +212,9 @@ class Candidate {
                  (then.empty() ? "not given" : then) + ")";
     });
     if (!changes.empty()) text += "; with " + changes;
+    if (assembly_.experiment().strategy.compression == "powersgd") {
+      text += "; PowerSGD starts anew: not bit for bit what a run without a stop would compute";
+    }
     if (same_world()) return text;
     return text + "; on " + several(world_, "rank") + " (were " + std::to_string(world_then_) +
            "): not bit for bit what those would compute";

@@ -22,9 +22,8 @@ struct GradBucket {
 };
 
 // Called with this rank's gradients, not divided by the world size. Must leave their average over the ranks in
-// `bucket.buffer`. Call collectives of `group`, in the same order on all ranks, and not those of the group that
-// DistributedDataParallel has. split(), new_group() and monitored_barrier() of `group` throw Error(usage). Grad mode is
-// off.
+// `bucket.buffer`. `group` is that of DistributedDataParallel. All ranks call its collectives in the same order. Grad
+// mode is off.
 //
 // Buckets are rebuilt once, after the first synchronized backward(). Their number, sizes and parameters change then.
 //

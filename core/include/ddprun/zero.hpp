@@ -54,16 +54,19 @@ class ShardedOptimizer : public torch::optim::Optimizer {
   // `to`, until the next step; the entries of the other ranks are on the CPU. Collective.
   void consolidate_state_dict(int to = 0);
 
-  // The reverse: keeps only the entries of this rank's parameters. step() and load() call it.
+  // Throws Error(usage) unless this rank has the state of all parameters.
+  void require_whole_state() const;
+
+  // The reverse of consolidate_state_dict(): keeps only the entries of this rank's parameters. step() and load() call
+  // it.
   void drop_state_of_others();
 
   // The archive is that of the ordinary optimizer of all parameters: either can load what the other has saved, with
   // any world size.
   //   zero.consolidate_state_dict(0);                        // on all ranks
   //   if (group.rank() == 0) torch::save(zero, "adam.pt");
-  //   torch::load(zero, "adam.pt");                          // on all ranks
-  // save() throws Error(usage) if the state has not been consolidated on this rank since the last step. load() is not
-  // collective: every rank reads the file.
+  //   torch::load(zero, "adam.pt", device);                  // on all ranks; the device of the parameters
+  // save() throws as require_whole_state(). load() is not collective: every rank reads the file.
   void save(torch::serialize::OutputArchive& archive) const override;
   void load(torch::serialize::InputArchive& archive) override;
 
@@ -78,6 +81,7 @@ class ShardedOptimizer : public torch::optim::Optimizer {
   const Group group_;
   const Make make_;
   std::map<const void*, int> owners_;               // by TensorImpl
+  std::size_t partitioned_ = 0;                     // how many parameters the groups had then; one may be there twice
   std::unique_ptr<torch::optim::Optimizer> local_;  // of this rank's parameters; has the state only within step()
   torch::Tensor buffer_;                            // bytes of small parameters
   bool consolidated_ = false;

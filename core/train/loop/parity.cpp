@@ -93,10 +93,10 @@ class ParityReducer final : public Reducer {
   }
 
  private:
-  // local: undefined if this rank had no gradient, which counts as zero.
+  // local: undefined if this rank had no gradient, which counts as zero. No rank had one if the parameter has none.
   UlpDistance measure(const torch::Tensor& parameter, const torch::Tensor& local) {
     UlpDistance distance;
-    if (parameter.scalar_type() != torch::kFloat32) return distance;
+    if (parameter.scalar_type() != torch::kFloat32 || !parameter.grad().defined()) return distance;
     const torch::Tensor mine = (local.defined() ? local : torch::zeros_like(parameter)).cpu().contiguous().view({-1});
     const torch::Tensor reduced = parameter.grad().detach().cpu().contiguous().view({-1});
     for (int64_t begin = 0; begin < mine.numel(); begin += kPiece) {

@@ -184,7 +184,10 @@ void broadcast_tensors(CommBackend& backend, const std::vector<NamedTensor>& ten
                        int root) {
   const torch::NoGradGuard no_grad;
   std::map<torch::ScalarType, std::vector<torch::Tensor>> by_type;
-  for (const NamedTensor& item : tensors) by_type[item.tensor.scalar_type()].push_back(item.tensor.detach());
+  for (const NamedTensor& item : tensors) {
+    // Not detach(): that shares the counter with which autograd refuses a second backward through changed buffers.
+    by_type[item.tensor.scalar_type()].push_back(item.tensor.variable_data());
+  }
   for (auto& [type, group] : by_type) {
     std::vector<torch::Tensor> parts;
     for (const torch::Tensor& tensor : group) parts.push_back(tensor.reshape({-1}));

@@ -47,12 +47,12 @@ class Parts {
 };
 
 template <class State>
-std::unique_ptr<optim::OptimizerParamState> adam_of(const Parts& parts, const torch::Tensor& parameter) {
+std::unique_ptr<optim::OptimizerParamState> adam_of(const Parts& parts, const torch::Tensor& parameter, bool amsgrad) {
   if (!parts.has(kStep) && !parts.has(kMean)) return nullptr;
   auto state = std::make_unique<State>();
   state->exp_avg(parts.get(kMean, parameter));
   state->exp_avg_sq(parts.get(kSquare, parameter));
-  if (parts.has(kLargest)) state->max_exp_avg_sq(parts.get(kLargest, parameter));
+  if (amsgrad || parts.has(kLargest)) state->max_exp_avg_sq(parts.get(kLargest, parameter));
   state->step(parts.get(kStep, counter(0)).template item<int64_t>());
   return state;
 }
@@ -73,11 +73,11 @@ std::unique_ptr<optim::OptimizerParamState> state_of(const optim::Optimizer& opt
                                                      const torch::Tensor& parameter) {
   const optim::OptimizerOptions* const options = &optimizer.defaults();
   if (dynamic_cast<const optim::SGDOptions*>(options) != nullptr) return sgd_of(parts, parameter);
-  if (dynamic_cast<const optim::AdamOptions*>(options) != nullptr) {
-    return adam_of<optim::AdamParamState>(parts, parameter);
+  if (const auto* adam = dynamic_cast<const optim::AdamOptions*>(options)) {
+    return adam_of<optim::AdamParamState>(parts, parameter, adam->amsgrad());
   }
-  if (dynamic_cast<const optim::AdamWOptions*>(options) != nullptr) {
-    return adam_of<optim::AdamWParamState>(parts, parameter);
+  if (const auto* adamw = dynamic_cast<const optim::AdamWOptions*>(options)) {
+    return adam_of<optim::AdamWParamState>(parts, parameter, adamw->amsgrad());
   }
   refuse_kind();
 }

@@ -77,6 +77,18 @@ void BucketedReducer::finalize() {
   finish_buckets();
 }
 
+void BucketedReducer::abandon() noexcept {
+  // The last bucket is reduced by finalize alone. A failure of the others is reported by the next step.
+  for (std::size_t bucket = 0; bucket < started_ && bucket + 1 < buckets_.size(); ++bucket) {
+    try {
+      transport_->finish(bucket);
+    } catch (...) {
+      break;
+    }
+  }
+  begin_step();
+}
+
 void BucketedReducer::finalize_zeros() {
   for (std::size_t parameter = 0; parameter < parameters_.size(); ++parameter) {
     const Place place = places_[parameter];

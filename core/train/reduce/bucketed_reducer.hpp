@@ -63,6 +63,9 @@ class BucketedReducer final : public Reducer {
   void add(std::size_t parameter) override;
   void finalize() override;
 
+  // After a backward that threw, instead of finalize: forgets what was added. Waits for the buckets that were started.
+  void abandon() noexcept;
+
   // Replaces add and finalize on a rank without samples: takes part in the reductions with zeros. Afterwards the
   // gradients are those of the other ranks.
   void finalize_zeros();

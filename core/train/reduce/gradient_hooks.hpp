@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "ddprun/reducer.hpp"
@@ -12,7 +13,8 @@
 
 namespace ddprun::train {
 
-// Used by the thread that runs backward. The destructor removes the hooks. The reducer must outlive it.
+// Used by the thread that runs backward. The destructor removes the hooks. The reducer and `parameters` must outlive
+// it.
 class GradientHooks {
  public:
   // `parameters` are in the order of the reducer's indices. static_graph: a parameter may get several gradients in one
@@ -25,20 +27,24 @@ class GradientHooks {
   // Called with the first gradient of a step that is not held.
   void set_on_first(std::function<void()> on_first) { on_first_ = std::move(on_first); }
   // While on, completed gradients are not reduced, and the next backward of the step adds to them, as with no_sync() of
-  // DistributedDataParallel. Off by default.
-  void hold(bool on) { holding_ = on; }
+  // DistributedDataParallel. Off by default. Returns the value before.
+  bool hold(bool on) { return std::exchange(holding_, on); }
   // After the last backward of a step: adds the gradients that are held, or that lack the count of the first step.
   void add_held();
+  // After a backward that threw: the next gradient is the first of a step.
+  void reset() noexcept;
 
  private:
   void finished(std::size_t index);
 
   Reducer& reducer_;
+  const std::vector<NamedTensor>& parameters_;
   std::function<void()> on_first_;
   bool holding_ = false;
-  bool begun_ = false;      // this step has a gradient
-  bool counting_;           // static_graph, in the first step
-  std::vector<bool> held_;  // by parameter: it has a gradient that is not added
+  bool begun_ = false;     // this step has a gradient
+  bool counting_;          // static_graph, in the first step
+  int gradients_ = 0;      // of this step, all parameters
+  std::vector<int> held_;  // by parameter: the number of its last gradient in this step if that is not added, else 0
   // By parameter: gradients to come before it is added, in each step and still in this one.
   std::vector<int> expected_, missing_;
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;

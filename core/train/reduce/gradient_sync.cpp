@@ -28,9 +28,9 @@ void GradientSync::broadcast_buffers(int root) {
   broadcast_tensors(backend_, buffers_, timeout_, root);
 }
 
-bool GradientSync::hold(bool on) {
-  hooks_.hold(on);
-  return std::exchange(holding_, on);
+void GradientSync::abandon() noexcept {
+  hooks_.reset();
+  reducer_.abandon();
 }
 
 void GradientSync::finalize() {

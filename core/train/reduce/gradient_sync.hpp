@@ -40,7 +40,9 @@ class GradientSync {
   void broadcast_buffers(int root = 0);
 
   // While on, backward only adds to this rank's gradients. Returns the value before. Off at first.
-  bool hold(bool on);
+  bool hold(bool on) { return hooks_.hold(on); }
+  // After a backward that threw, instead of finalize. The ranks may go on if it threw on all of them at the same place.
+  void abandon() noexcept;
   // After the last backward of a step. Afterwards the gradients are the averages over the ranks.
   void finalize();
   // Replaces backward and finalize on a rank without samples, whose gradients count as zero. Afterwards this rank has
@@ -65,7 +67,6 @@ class GradientSync {
   BucketedReducer reducer_;
   const std::unique_ptr<Reducer> wrapper_;
   Reducer& gradients_;
-  bool holding_ = false;
   GradientHooks hooks_;  // last member: it uses the reducers
 };
 

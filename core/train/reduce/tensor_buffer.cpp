@@ -23,7 +23,8 @@ DType dtype_of(const torch::Tensor& tensor) {
     case torch::kUInt8: return DType::uint8;
     default:
       throw Error(ExitCode::failure,
-                  std::string("a tensor of type ") + c10::toString(tensor.scalar_type()) + " cannot be communicated");
+                  std::string("a tensor of type ") + c10::toString(tensor.scalar_type()) +
+                      " cannot be communicated: convert it with to(), for example to uint8 or float32");
   }
 }
 
@@ -46,7 +47,8 @@ std::string safetensors_dtype(const torch::Tensor& tensor) {
 
 Collective in_place(const torch::Tensor& tensor) {
   if (!tensor.is_contiguous() || !(tensor.is_cpu() || tensor.is_cuda())) {
-    throw Error(ExitCode::failure, "only a contiguous tensor on the CPU or on a GPU can be communicated");
+    throw Error(ExitCode::failure,
+                "only a contiguous tensor on the CPU or on a GPU can be communicated: use tensor.contiguous()");
   }
   Collective call{.send = tensor.data_ptr(),
                   .recv = tensor.data_ptr(),

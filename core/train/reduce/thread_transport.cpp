@@ -34,10 +34,12 @@ void CommThread::wait(std::uint64_t job) {
 }
 
 void CommThread::drain() {
+  if (std::this_thread::get_id() == runs_on_) return;
   if (submitted_ > 0) wait(submitted_);
 }
 
 void CommThread::run() {
+  runs_on_ = std::this_thread::get_id();
   std::unique_lock lock(mutex_);
   while (true) {
     wake_worker_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
@@ -101,7 +103,7 @@ class ThreadTransport final : public BucketTransport {
 
   void mark_ready(std::size_t bucket) {
     const torch::Device device = buckets_[bucket].device();
-    if (bucket == 0) side_.emplace(side_stream(device));
+    if (!side_) side_.emplace(side_stream(device));
     while (ready_.size() < buckets_.size()) ready_.push_back(ordering_event(device));
     ready_[bucket].record(current_stream(device));
   }
@@ -111,6 +113,7 @@ class ThreadTransport final : public BucketTransport {
     ready_[bucket].synchronize();
     const c10::StreamGuard on_side(*side_);  // so that copies wait for no kernel of backward
     reduce_(bucket);
+    side_->synchronize();  // a hook may have queued work after its last collective
   }
 
   std::vector<Bucket>& buckets_;

@@ -1,6 +1,7 @@
 // CommThread: runs the collectives of one backend in the order in which they were submitted.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -26,7 +27,8 @@ class CommThread {
   // Waits until this job has finished. Throws the exception of the first failed job, if it is this job or one before
   // it.
   void wait(std::uint64_t job);
-  // Waits for all submitted jobs. Then the calling thread may use the backend itself. Throws as wait.
+  // Waits for all submitted jobs. Then the calling thread may use the backend itself. A job may call it too: it returns
+  // at once. Throws as wait.
   void drain();
 
  private:
@@ -40,7 +42,8 @@ class CommThread {
   std::uint64_t ended_ = 0;
   std::exception_ptr failure_;  // of job number ended_; no job runs after it
   bool stopping_ = false;
-  std::thread thread_;  // started with the first job
+  std::atomic<std::thread::id> runs_on_{};  // the id of thread_, which only it compares
+  std::thread thread_;                      // started with the first job
 };
 
 }  // namespace ddprun::train

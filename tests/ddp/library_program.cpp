@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ddp/library_parity_models.hpp"
+#include "ddp/library_models.hpp"
 #include "ddprun/ddp.hpp"
 
 namespace parity {
