@@ -238,6 +238,7 @@ def rank_main(cases, rank, ranks, folder):
     for case in cases:
         write(folder / f"{case['name']}-{rank}.pytorch", train(case, rank, ranks, folder))
     dist.destroy_process_group()
+    os._exit(0)  # PyTorch's threads may still run, and destructors at exit then end the process with SIGABRT
 
 
 def run_pytorch(cases, ranks, folder):
