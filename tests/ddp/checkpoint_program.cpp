@@ -146,12 +146,6 @@ const std::map<std::string, std::function<void(const ddprun::Group&, const std::
        torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
        report(group, net, [&] { ddprun::load_checkpoint(path, net, sgd, group); });
      }},
-    {"report_load_amsgrad",
-     [](const auto& group, const auto& path) {
-       Net net(2);
-       torch::optim::Adam adam(net.parameters(), torch::optim::AdamOptions(0.1).amsgrad(true));
-       report(group, net, [&] { ddprun::load_checkpoint(path, net, adam, group); });
-     }},
     {"report_load_other",  // the last rank has another module
      [](const auto& group, const auto& path) {
        Net net(2, group.rank() == group.size() - 1 ? 9 : 8);

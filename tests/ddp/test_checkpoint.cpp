@@ -162,7 +162,11 @@ TEST_CASE("a file that does not fit is one line with file and tensor on all rank
                  "2: " + dir.path().string() + "/none: no such checkpoint");
   const auto kind = run_at(2, "report_load_sgd", good);
   CHECK_MESSAGE(contains(kind.out, "rank 1: 2: " + good + ": tensor \"optimizer."), kind.out);
-  const auto amsgrad = run_at(2, "report_load_amsgrad", good);
+  std::filesystem::copy_file(good, path, std::filesystem::copy_options::overwrite_existing);
+  change(path, [](checkpoint::File& file) {  // as saved without amsgrad
+    std::erase_if(file.tensors, [](const auto& tensor) { return tensor.name.ends_with(".max_exp_avg_sq"); });
+  });
+  const auto amsgrad = run_at(2, "report_load", path);
   CHECK_MESSAGE(contains(amsgrad.out, ".max_exp_avg_sq"), amsgrad.out);
   // Only the last rank has another module.
   const auto module = run_at(3, "report_load_other", good);

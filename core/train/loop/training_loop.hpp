@@ -16,6 +16,7 @@
 #include "train/loop/data_loader.hpp"
 #include "train/loop/graph_runner.hpp"
 #include "train/loop/rank_group.hpp"
+#include "train/loop/page_faults.hpp"
 #include "train/loop/step_monitor.hpp"
 #include "train/loop/step_runner.hpp"
 #include "train/loop/strategy.hpp"

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "train/loop/step_monitor.hpp"
+#include "train/loop/page_faults.hpp"
 #include "train/touch_pages.hpp"
 
 using ddprun::testing::touch_pages;
