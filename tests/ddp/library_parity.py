@@ -26,9 +26,9 @@ except ImportError as missing:
 
 # The largest absolute difference of a weight, by case and number of ranks. All others are equal bit for bit.
 TOLERANCES = {
-    # Measured 1.5e-8. With find_unused_parameters, PyTorch keeps its first buckets, in the order of the parameters. With
-    # static_graph, its later buckets have this order too. The library's have the order of the gradients. On three ranks,
-    # the place in a bucket decides in which order a ring adds.
+    # Measured 1.5e-8. With find_unused_parameters and static_graph, PyTorch's buckets have another order than the
+    # library's, which have that of the gradients. On three ranks, the place in a bucket decides in which order a ring
+    # adds.
     "unused": {3: 1e-7},
     "checkpoint": {3: 1e-7},
 }
@@ -244,7 +244,8 @@ def rank_main(cases, rank, ranks, folder):
 def run_pytorch(cases, ranks, folder):
     """All cases in the same processes, because importing torch takes longer than training."""
     spawn = multiprocessing.get_context("spawn")
-    processes = [spawn.Process(target=rank_main, args=(cases, rank, ranks, folder), daemon=True) for rank in range(ranks)]
+    processes = [spawn.Process(target=rank_main, args=(cases, rank, ranks, folder), daemon=True)
+                 for rank in range(ranks)]  # fmt: skip
     for process in processes:
         process.start()
     deadline = time.monotonic() + PATIENCE
@@ -253,7 +254,8 @@ def run_pytorch(cases, ranks, folder):
         if process.exitcode != 0:
             for other in processes:
                 other.kill()
-            sys.exit(f"PyTorch on {ranks} ranks: {'exit code ' + str(process.exitcode) if process.exitcode else 'hangs'}")
+            end = "does not end" if process.exitcode is None else f"exit code {process.exitcode}"
+            sys.exit(f"PyTorch on {ranks} ranks: {end}")
 
 
 def run_library(cases, ranks, folder, program, ddprun):
