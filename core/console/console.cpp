@@ -26,10 +26,9 @@ std::string several(int64_t count, const char* thing) {
   return human_count(count) + " " + thing + (count == 1 ? "" : "s");
 }
 
-// "0.012 (0.013)"; short steps need more digits.
-std::string seconds(const record::Meter& meter) {
-  const int digits = meter.avg >= 0.01 ? 3 : 6;
-  return fmt::format("{:.{}f} ({:.{}f})", meter.val, digits, meter.avg, digits);
+// "12.0 ms (13.0 ms)"
+std::string times(const record::Meter& meter) {
+  return human_time(meter.val) + " (" + human_time(meter.avg) + ")";
 }
 
 std::string strategy_of(const Banner& banner) {
@@ -118,11 +117,13 @@ std::string banner(const Banner& banner) {
 }
 
 std::string step_line(const StepLine& line) {
-  std::string text = fmt::format("epoch {} [{}/{}] time {} data {} loss {:.4f} ({:.4f})", line.epoch, line.step,
-                                 line.steps, seconds(line.time), seconds(line.data), line.loss.val, line.loss.avg);
+  std::string text =
+      fmt::format("epoch {} [{}/{}] {}time {} data {} loss {:.4f} ({:.4f})", line.epoch, line.step, line.steps,
+                  line.of_rank0 ? "rank 0: " : "", times(line.time), times(line.data), line.loss.val, line.loss.avg);
   if (line.accuracy.count > 0) {
     text += fmt::format(" acc {:.2f} ({:.2f})", 100 * line.accuracy.val, 100 * line.accuracy.avg);
   }
+  if (line.since > 1) text += fmt::format("; averages since step {}", line.since);
   return text + '\n';
 }
 
@@ -154,11 +155,12 @@ std::string summary_table(const record::Summary& summary) {
   if (known(summary.avg_compute_time)) table.row({"average compute", human_time(summary.avg_compute_time)});
   add_split(table, summary);
   if (summary.steps >= 0) table.row({"steps", human_count(summary.steps)});
+  if (summary.stopped == "early_stop") table.row({"early stop after epoch", human_count(summary.epochs)});
   if (summary.world >= 0) table.row({"world size", std::to_string(summary.world)});
   if (!summary.backend.empty()) table.row({"communication", communication_of(summary)});
   if (known(summary.comm_busbw)) {
     table.row({"  allreduced", human_bytes(summary.comm_bytes) + " per step",
-               fmt::format("{:.2f} GB/s busbw", summary.comm_busbw * 1e-9)});
+               human_bandwidth(summary.comm_busbw) + " busbw"});
   }
   if (summary.peak_memory_bytes >= 0) table.row({"peak memory", human_bytes(summary.peak_memory_bytes)});
   for (std::size_t device = 0; device < summary.memory_by_device.size(); ++device) {

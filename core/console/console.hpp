@@ -38,12 +38,14 @@ struct Banner {
 };
 std::string banner(const Banner& banner);
 
-// `epoch 1 [50/469] time 0.012 (0.013) data 0.001000 (0.001000) loss 0.4321 (0.5678) acc 87.50 (83.12)`: the value and,
-// in parentheses, the average of the epoch so far; times in seconds, accuracy in percent.
+// `epoch 1 [50/469] rank 0: time 12.0 ms (13.0 ms) data 1.00 ms (1.00 ms) loss 0.4321 (0.5678) acc 87.50 (83.12)`: the
+// value and, in parentheses, the average of the epoch so far; accuracy in percent.
 struct StepLine {
-  int64_t epoch = 1;  // from 1
-  int64_t step = 1;   // in the epoch, from 1
-  int64_t steps = 1;  // of the epoch
+  int64_t epoch = 1;      // from 1
+  int64_t step = 1;       // in the epoch, from 1
+  int64_t steps = 1;      // of the epoch
+  int64_t since = 1;      // the first step of the averages; above 1 in a run that resumed within the epoch
+  bool of_rank0 = false;  // there are other ranks
   record::Meter time;
   record::Meter data;
   record::Meter loss;      // weighted by the samples of each step

@@ -65,4 +65,12 @@ std::string human_rate(double samples_per_second) {
   return human_count(std::llround(samples_per_second)) + " samples/s";
 }
 
+std::string human_bandwidth(double bytes_per_second) {
+  if (!std::isfinite(bytes_per_second)) return "-";
+  if (bytes_per_second < 999.5) return three_digits(bytes_per_second) + " B/s";
+  if (bytes_per_second < 999.5e3) return three_digits(bytes_per_second * 1e-3) + " kB/s";
+  if (bytes_per_second < 999.5e6) return three_digits(bytes_per_second * 1e-6) + " MB/s";
+  return three_digits(bytes_per_second * 1e-9) + " GB/s";
+}
+
 }  // namespace ddprun::console

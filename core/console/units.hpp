@@ -16,5 +16,7 @@ std::string human_bytes(int64_t bytes);
 std::string human_count(int64_t count);
 // Samples per second: "61,234 samples/s"; below 100 with decimals: "12.3 samples/s".
 std::string human_rate(double samples_per_second);
+// Powers of 1000, as nccl-tests counts bandwidth: "3.41 MB/s", "12.5 GB/s". NaN gives "-".
+std::string human_bandwidth(double bytes_per_second);
 
 }  // namespace ddprun::console

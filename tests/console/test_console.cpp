@@ -42,15 +42,25 @@ console::Banner mnist() {
 }  // namespace
 
 TEST_CASE("a step line has the form of PyTorch's examples") {
-  StepLine line{1, 50, 469, meter(0.012, 0.013), meter(0.001, 0.001), meter(0.4321, 0.5678), meter(0.875, 0.8312)};
+  StepLine line{.epoch = 1, .step = 50, .steps = 469};
+  line.time = meter(0.012, 0.013);
+  line.data = meter(0.001, 0.001);
+  line.loss = meter(0.4321, 0.5678);
+  line.accuracy = meter(0.875, 0.8312);
   CHECK(console::step_line(line) ==
-        "epoch 1 [50/469] time 0.012 (0.013) data 0.001000 (0.001000) loss 0.4321 (0.5678) acc 87.50 (83.12)\n");
+        "epoch 1 [50/469] time 12.0 ms (13.0 ms) data 1.00 ms (1.00 ms) loss 0.4321 (0.5678) acc 87.50 (83.12)\n");
+  line.of_rank0 = true;
+  line.since = 41;
+  CHECK(console::step_line(line) ==
+        "epoch 1 [50/469] rank 0: time 12.0 ms (13.0 ms) data 1.00 ms (1.00 ms) loss 0.4321 (0.5678) acc 87.50 (83.12)"
+        "; averages since step 41\n");
 }
 
 TEST_CASE("a step line of a regression has no accuracy, and short times keep their digits") {
-  StepLine line{3, 1, 10, meter(0.00012, 0.00013), meter(0, 0), meter(0.01, 0.02), {}};
-  CHECK(console::step_line(line) ==
-        "epoch 3 [1/10] time 0.000120 (0.000130) data 0.000000 (0.000000) loss 0.0100 (0.0200)\n");
+  StepLine line{.epoch = 3, .step = 1, .steps = 10};
+  line.time = meter(0.00012, 0.00013);
+  line.loss = meter(0.01, 0.02);
+  CHECK(console::step_line(line) == "epoch 3 [1/10] time 120 us (130 us) data 0 s (0 s) loss 0.0100 (0.0200)\n");
 }
 
 TEST_CASE("an epoch line has the training, test and per-rank losses") {
@@ -148,8 +158,17 @@ TEST_CASE("the summary reports how much a step allreduces, and how fast") {
   CHECK(console::summary_table(summary) ==
         "communication          gloo ring\n"
         "  allreduced   44.7 MiB per step  1.17 GB/s busbw\n");
+  summary.comm_busbw = 3.4e6;
+  CHECK(console::summary_table(summary).find("3.40 MB/s busbw") != std::string::npos);
   summary.comm_busbw = record::kAbsent;  // a world of one
   CHECK(console::summary_table(summary) == "communication  gloo ring\n");
+}
+
+TEST_CASE("the summary says after which epoch train.early_stop has ended the run") {
+  record::Summary summary;
+  summary.epochs = 7;
+  summary.stopped = "early_stop";
+  CHECK(console::summary_table(summary) == "early stop after epoch  7\n");
 }
 
 TEST_CASE("the summary reports peak memory and page faults if they were measured") {

@@ -63,7 +63,7 @@ TEST_CASE("stderr has banner, steps and epochs; stdout only the summary; neither
        {"experiment +exp, seed 42", "model +simplenet, 25,450 parameters", "data +synthetic, 480 training.* 48 test.*",
         "strategy +ddp over gloo, algorithm ring", "world size +2", "batch +24 in all, 12 per rank",
         "device +cpu, 1 thread per rank", "length +4 epochs of 20 steps", "run folder +.*/runs/exp-\\d+-\\d+",
-        "epoch 1 \\[5/20\\] time .* loss \\d+\\.\\d+ .*acc \\d+\\.\\d+ .*", "epoch 4 \\[20/20\\] .*",
+        "epoch 1 \\[5/20\\] rank 0: time .* loss \\d+\\.\\d+ .*acc \\d+\\.\\d+ .*", "epoch 4 \\[20/20\\] .*",
         "epoch 4 done in .*: train loss .*; test loss .*acc .*; train loss by rank \\S+ \\S+"}) {
     CAPTURE(pattern);
     CHECK_MESSAGE(has_line(printed.err, pattern), printed.err);

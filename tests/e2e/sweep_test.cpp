@@ -41,3 +41,14 @@ TEST_CASE("a sweep stops a trial that is worse than the median") {
   CHECK(trials[2].at("outcome") == "stopped");
   CHECK(trials[2].at("epochs").get<int>() < 200);
 }
+
+TEST_CASE("a sweep by a metric that the model does not report ends with the first trial") {
+  Workplace place;
+  const auto result =
+      place.ddprun({"sweep", "--config", place.config(kRing), "--vary", "optimizer.lr=0.05,0.04", "--by",
+                    "test.accuracy", "--set", "strategy.kind=single", "--output", place.runs().string()});
+  CHECK(result.code == 2);
+  CHECK_MESSAGE(
+      contains(result.err, "--by test.accuracy: the model \"linear\" reports no accuracy; use --by test.loss"),
+      result.err);
+}

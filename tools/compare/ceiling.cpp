@@ -28,6 +28,7 @@ const char* name_of(double Split::*member) {
 
 // Enough digits to show the difference between 0.4 and 0.
 std::string percent(double share) {
+  if (share > 0 && share < 0.0005) return "less than 0.1 %";
   return fmt::format("{:.{}f} %", 100 * share, share < 0.0095 ? 1 : 0);
 }
 
@@ -48,10 +49,11 @@ std::string ceiling_of(const Split& split, const Lever& lever) {
   if (split.graph > 0 && lever.part != &Split::data) {
     return text + ": the gain of " + lever.name + " is unknown, because the parts of a CUDA graph are not timed.";
   }
+  if (!(share > 0)) return text + ", no " + name_of(lever.part) + ": " + lever.name + " gains nothing.";
   if (largest.member != lever.part) text += ", " + percent(share) + " " + name_of(lever.part);
-  if (!(share > 0)) return text + ": " + lever.name + " gains nothing.";
   const double gain = share / (1 - share);
   text += ": " + lever.name;
+  if (gain < 0.0005) return text + " gains " + percent(gain) + ".";
   if (gain < 1) return text + " gains at most " + percent(gain) + ".";
   return text + fmt::format(" makes a step at most {:.{}f} times as fast.", 1 + gain, gain < 9 ? 1 : 0);
 }

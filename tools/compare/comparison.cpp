@@ -43,6 +43,18 @@ PairParity parity_of(const Member& base, const Member& member) {
                      base.runs.front().losses, member.runs.front().losses);
 }
 
+// How fast, relative to the base: the inverse of the ratio of step times.
+std::string in_words(double speed) {
+  if (speed >= 2) return fmt::format("{:.1f} times as fast as", speed);
+  if (speed <= 0.5) return fmt::format("{:.2f} times as fast as", speed);
+  return fmt::format("{:.1f} % {} than", 100 * std::abs(speed - 1), speed > 1 ? "faster" : "slower");
+}
+
+// The larger of both sides' medians.
+double other_cpu(const std::vector<Member>& members, const Against& against) {
+  return std::fmax(members.front().typical.figures.other_cpu, members[against.member].typical.figures.other_cpu);
+}
+
 void adjust(std::vector<Against>& all, const std::vector<Member>& members) {
   std::vector<double> p;
   for (const Against& against : all) {
@@ -53,6 +65,8 @@ void adjust(std::vector<Against>& all, const std::vector<Member>& members) {
   for (Against& against : all) {
     against.adjusted_p = members[against.member].twin ? against.ratio.p : adjusted[next++];
     against.verdict = verdict_of(against.ratio, against.adjusted_p);
+    const bool larger = other_cpu(members, against) > std::abs(against.ratio.value - 1);
+    if (larger && against.verdict != Verdict::unclear) against.verdict = Verdict::disturbed;
   }
 }
 
@@ -125,11 +139,11 @@ std::string sentence(const Comparison& comparison, const Against& against) {
   const Member &base = comparison.members.front(), &member = comparison.members[against.member];
   const double value = against.ratio.value;
   std::string text = member.variant.name;
-  if (against.verdict == Verdict::unclear) {
+  const bool is_known = against.verdict == Verdict::faster || against.verdict == Verdict::slower;
+  if (!is_known) {
     text += " and " + base.variant.name + ": " + compare::text(against.verdict);
   } else {
-    text += fmt::format(" is {:.1f} % {} than {}", 100 * std::abs(value - 1), compare::text(against.verdict),
-                        base.variant.name);
+    text += " is " + in_words(1 / value) + " " + base.variant.name;
   }
   text += fmt::format(" (step time ratio {:.3f}", value);
   if (std::isfinite(against.ratio.high)) {
@@ -143,6 +157,10 @@ std::string sentence(const Comparison& comparison, const Against& against) {
   const bool interval_says = against.ratio.low > 1 || against.ratio.high < 1;
   if (against.verdict == Verdict::unclear && interval_says) {
     text += " As the only comparison it would be a difference; among several, it can be chance.";
+  }
+  if (against.verdict == Verdict::disturbed) {
+    text += fmt::format(" Other programs used {:.0f} % of this machine's CPU time, more than the difference.",
+                        100 * other_cpu(comparison.members, against));
   }
   return text;
 }

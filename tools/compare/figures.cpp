@@ -150,17 +150,8 @@ Typical typical_of(const std::vector<Figures>& runs) {
   figures = run_of_median_step(runs);
   for (double Figures::*member :
        {&Figures::total_time, &Figures::step, &Figures::throughput, &Figures::comm_bytes, &Figures::comm_time,
-        &Figures::busbw, &Figures::peak_memory, &Figures::test_loss, &Figures::test_accuracy}) {
+        &Figures::busbw, &Figures::peak_memory, &Figures::test_loss, &Figures::test_accuracy, &Figures::other_cpu}) {
     figures.*member = median_over(runs, [&](const Figures& run) { return run.*member; });
-  }
-  for (const PartOfStep& part : parts_of_step({figures.split})) {
-    figures.split.*part.member = median_over(runs, [&](const Figures& run) { return run.split.*part.member; });
-  }
-  for (auto& [name, time] : figures.dp) {
-    time = median_over(runs, [&, key = name](const Figures& run) {
-      const auto found = run.dp.find(key);
-      return found == run.dp.end() ? record::kAbsent : found->second;
-    });
   }
   std::vector<double> steps;
   for (const Figures& run : runs) steps.push_back(run.step);

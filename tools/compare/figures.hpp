@@ -21,7 +21,7 @@ struct Split {
   double graph = 0;  // steps replayed as a CUDA graph: forward to optimizer, as one part
 
   double total() const { return data + forward + backward + comm + optimizer + graph + other; }
-  double compute() const { return total() - data - comm; }
+  double compute() const { return total() - data - comm; }  // all but the two waits
 };
 
 struct PartOfStep {
@@ -48,14 +48,16 @@ struct Figures {
   double busbw = record::kAbsent;        // bytes per second
   double peak_memory = record::kAbsent;  // bytes, the rank with the most
   double test_loss = record::kAbsent, test_accuracy = record::kAbsent;
-  std::string algorithm, transport;  // of the communication
+  double other_cpu = record::kAbsent;  // share of the machine's CPU time that other programs used meanwhile
+  std::string algorithm, transport;    // of the communication
 };
 
 // Throws Error(usage) if the run has no step after `warmup_steps`, or its ranks have different numbers of steps.
 Figures figures_of(const record::Run& run, int64_t warmup_steps);
 
-// The median of each figure over runs, and the quartiles of the step time. Lists of steps come from the run with the
-// median step time (the lower one of two).
+// The median of each figure over runs, and the quartiles of the step time. The split, the parts of dp and the lists of
+// steps are those of one run, the one with the median step time (the lower one of two): medians of parts, taken each by
+// itself, would not add up to a step.
 struct Typical {
   Figures figures;
   double step_low = 0, step_high = 0;

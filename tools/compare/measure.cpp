@@ -41,10 +41,12 @@ class Rounds {
     for (const std::size_t at : turn_order(comparison_.members.size(), static_cast<std::size_t>(round))) {
       Member& member = comparison_.members[at];
       const std::string label = fmt::format("round {} of {}: {}", round + 1, rounds_, member.variant.name);
-      const record::Run run = record::read_run(runner_.must_run(member.variant, label));
+      const RunEnd end = runner_.must_run(member.variant, label);
+      const record::Run run = record::read_run(end.dir);
       if (comparison_.environment.empty()) comparison_.environment = run.environment;
       member.dirs.push_back(run.dir);
       member.runs.push_back(figures_of(run, request_.warmup_steps));
+      member.runs.back().other_cpu = end.other_cpu;
       runner_.print(fmt::format("{}: {} a step", label, console::human_time(member.runs.back().step)));
     }
   }
@@ -94,8 +96,9 @@ void measure_parity(Runner& runner, const Request& request, Comparison& comparis
     const Variant variant = short_variant(member.variant, request.parity_steps);
     for (int64_t number = 1; number <= kParityRuns; ++number) {
       const std::string label = fmt::format("parity run {} of {}: {}", number, kParityRuns, member.variant.name);
-      const std::string dir = runner.must_run(
-          variant, label, {fmt::format("log.parity_steps={}", request.parity_steps), "train.evaluate=false"});
+      const std::vector<std::string> overrides = {fmt::format("log.parity_steps={}", request.parity_steps),
+                                                  "train.evaluate=false"};
+      const std::string dir = runner.must_run(variant, label, overrides).dir;
       member.parity_dirs.push_back(dir);
       member.parity_runs.push_back(record::read_parity(dir, static_cast<int>(record::read_summary(dir).world)));
       runner.print(label);

@@ -31,6 +31,7 @@ ordered_json json_of(const Figures& figures) {
                          {"peak_memory_bytes", number(figures.peak_memory)},
                          {"test.loss", number(figures.test_loss)},
                          {"test.accuracy", number(figures.test_accuracy)},
+                         {"other_cpu", number(figures.other_cpu)},
                          {"algorithm", figures.algorithm},
                          {"transport", figures.transport}};
   for (const auto& [name, time] : figures.dp) object["split"][name] = time;

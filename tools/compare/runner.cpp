@@ -11,6 +11,7 @@
 #include "console/units.hpp"
 #include "record/run_dir.hpp"
 #include "tools/compare/agents.hpp"
+#include "tools/compare/other_cpu.hpp"
 
 namespace ddprun::compare {
 namespace {
@@ -89,7 +90,9 @@ RunEnd Runner::run(const Variant& variant, const std::string& label, const std::
     if (end.dir.empty()) end.dir = new_run_dir();
     return (together && agents_->failed()) || (end_early && end_early(end.dir));
   };
+  const OtherCpu others;
   end.process = run_process(plan);
+  end.other_cpu = others.share();
   bar_.clear();
   if (together) agents_->collect(end);
   if (end.dir.empty()) end.dir = new_run_dir();
@@ -102,10 +105,10 @@ RunEnd Runner::run(const Variant& variant, const std::string& label, const std::
   return end;
 }
 
-std::string Runner::must_run(const Variant& variant, const std::string& label,
-                             const std::vector<std::string>& more_overrides) {
-  const RunEnd end = run(variant, label, more_overrides);
-  if (end.process.ending == Ending::exited && end.process.code == 0 && !end.dir.empty()) return end.dir;
+RunEnd Runner::must_run(const Variant& variant, const std::string& label,
+                        const std::vector<std::string>& more_overrides) {
+  RunEnd end = run(variant, label, more_overrides);
+  if (end.process.ending == Ending::exited && end.process.code == 0 && !end.dir.empty()) return end;
   throw Error(code_of(end), fmt::format("{}: {}; its log: {}", label, cause_of(end), end.log));
 }
 

@@ -7,6 +7,7 @@
 
 #include "console/progress_bar.hpp"
 #include "ddprun/error.hpp"
+#include "ddprun/records.hpp"
 #include "tools/compare/process.hpp"
 #include "tools/compare/request.hpp"
 #include "tools/compare/variant.hpp"
@@ -18,9 +19,10 @@ class Agents;
 // The result of one run.
 struct RunEnd {
   ProcessEnd process;
-  std::string dir;    // its run folder; "" if it did not create one
-  std::string log;    // file with its output
-  std::string cause;  // of its failure, if another process of the comparison reported it
+  std::string dir;                     // its run folder; "" if it did not create one
+  std::string log;                     // file with its output
+  std::string cause;                   // of its failure, if another process of the comparison reported it
+  double other_cpu = record::kAbsent;  // OtherCpu::share() during the run, on this host
 };
 
 // For the main thread only (launch/supervisor.hpp says why).
@@ -44,8 +46,8 @@ class Runner {
              const EndEarly& end_early = {});
 
   // As run(), but throws Error with the run's exit code if that is not 0: variant, cause and log.
-  std::string must_run(const Variant& variant, const std::string& label,
-                       const std::vector<std::string>& more_overrides = {});
+  RunEnd must_run(const Variant& variant, const std::string& label,
+                  const std::vector<std::string>& more_overrides = {});
 
   // The total number of runs as far as known, for the remaining time.
   void expect(int64_t runs) { expected_ = runs; }

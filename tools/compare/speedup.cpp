@@ -69,6 +69,13 @@ const char* bound_of(const Split& split) {
   return split.data >= split.comm ? "data-bound" : "communication-bound";
 }
 
+double efficiency_of(const Comparison& comparison, const Member& member) {
+  const auto& members = comparison.members;
+  const auto one = std::find_if(members.begin(), members.end(), [](const Member& m) { return workers_of(m) == 1; });
+  if (one == members.end() || workers_of(member) == 1) return record::kAbsent;
+  return speedup_of(one->typical.figures, member.typical.figures, workers_of(member)).efficiency;
+}
+
 std::vector<report::TitledTable> speedup_tables(const Comparison& comparison) {
   const auto& members = comparison.members;
   const auto one = std::find_if(members.begin(), members.end(), [](const Member& m) { return workers_of(m) == 1; });

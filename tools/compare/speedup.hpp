@@ -23,6 +23,9 @@ Speedup speedup_of(const Figures& one, const Figures& several, double workers);
 // "communication-bound". "not known" if a CUDA graph is most of the step, because its parts are not known.
 const char* bound_of(const Split& split);
 
+// Of a member with several workers, over the first variant with one; NaN if there is none.
+double efficiency_of(const Comparison& comparison, const Member& member);
+
 // For each variant with several workers, next to the first variant with one: total and average batch time, time saved,
 // throughput and gain, speed-up against the ideal, efficiency, shares of compute and data. Empty if there is no such
 // pair.

@@ -43,10 +43,15 @@ Ratio ratio_of_groups(const std::vector<double>& times, const std::vector<double
 std::vector<double> holm(const std::vector<double>& p);
 
 // Which of two times is shorter, as far as the runs can show.
-enum class Verdict { faster, slower, unclear };
-// By the adjusted p, at 5 %.
+enum class Verdict {
+  faster,
+  slower,
+  unclear,
+  disturbed,  // other programs used more of the machine than the two differ
+};
+// By the adjusted p, at 5 %; never `disturbed`.
 Verdict verdict_of(const Ratio& ratio, double adjusted_p);
-// "faster", "slower", "no difference that this number of runs can show"
+// "faster", "slower", "no difference that this number of runs can show", "no verdict, because of other programs"
 std::string text(Verdict verdict);
 
 double median(const std::vector<double>& samples);

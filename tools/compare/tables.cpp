@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "console/units.hpp"
+#include "tools/compare/speedup.hpp"
 
 namespace ddprun::compare {
 namespace {
@@ -22,10 +23,6 @@ std::string bytes(double value) {
   return std::isfinite(value) ? console::human_bytes(static_cast<int64_t>(value)) : "-";
 }
 
-std::string bandwidth(double value) {
-  return std::isfinite(value) ? fmt::format("{:.2f} GB/s", value * 1e-9) : "-";
-}
-
 std::vector<Table::Column> column_for_each(const std::string& first, const std::vector<Member>& members) {
   std::vector<Table::Column> columns = {{first, Align::left}};
   for (const Member& member : members) columns.push_back({member.variant.name, Align::right});
@@ -36,6 +33,9 @@ std::string served(const Figures& figures) {
   if (figures.algorithm.empty()) return "-";
   return figures.algorithm + (figures.transport.empty() ? "" : "/" + figures.transport);
 }
+
+constexpr double kDisturbing = 0.05;  // share of the CPU time
+constexpr double kCredible = 1.1;     // efficiency
 
 // Steps 1, 2, 5, 10, 20, 50, ... and the last.
 std::vector<std::size_t> some_steps(std::size_t steps) {
@@ -73,41 +73,50 @@ report::TitledTable figures_table(const Comparison& comparison) {
     table.row({member.variant.name, std::to_string(member.runs.size()), human_time(figures.total_time),
                human_time(figures.step),
                human_time(member.typical.step_low) + " .. " + human_time(member.typical.step_high),
-               console::human_rate(figures.throughput), bytes(figures.comm_bytes), bandwidth(figures.busbw),
-               served(figures), bytes(figures.peak_memory)});
+               console::human_rate(figures.throughput), bytes(figures.comm_bytes),
+               console::human_bandwidth(figures.busbw), served(figures), bytes(figures.peak_memory)});
   }
   return {fmt::format("Medians over runs, of the slowest rank, without the first {} steps", comparison.warmup_steps),
           table};
 }
 
 report::TitledTable split_table(const Comparison& comparison) {
-  Table table(column_for_each("of the average step", comparison.members));
-  for (const PartOfStep& part : parts_of_step(splits_of(comparison))) {
-    std::vector<std::string> cells = {part.name};
+  std::vector<Table::Column> columns = {{"part", Align::left}};
+  for (const Member& member : comparison.members) {
+    columns.push_back({member.variant.name, Align::right});
+    columns.push_back({"%", Align::right});
+  }
+  Table table(columns);
+  const auto row = [&](const std::string& name, const auto& time_of) {
+    std::vector<std::string> cells = {name};
     for (const Member& member : comparison.members) {
-      const Split& split = member.typical.figures.split;
-      cells.push_back(human_time(split.*part.member) +
-                      fmt::format("  {:5.1f} %", 100 * (split.*part.member) / split.total()));
+      const Figures& figures = member.typical.figures;
+      const double time = time_of(figures);
+      cells.push_back(human_time(time));
+      cells.push_back(number(100 * time / figures.split.total(), 1));
     }
     table.row(cells);
-  }
-  for (const char* part : {"scatter", "replicate", "gather", "reduce"}) {
-    std::vector<std::string> cells = {std::string("of that: ") + part + " (dp)"};
-    bool any = false;
-    for (const Member& member : comparison.members) {
-      const auto& dp = member.typical.figures.dp;
-      const auto found = dp.find(part);
-      any = any || found != dp.end();
-      cells.push_back(found == dp.end() ? "-" : human_time(found->second));
+  };
+  for (const PartOfStep& part : parts_of_step(splits_of(comparison))) {
+    row(part.name, [&](const Figures& figures) { return figures.split.*part.member; });
+    if (part.member != &Split::comm) continue;
+    for (const char* phase : {"replicate", "scatter", "gather", "reduce"}) {
+      const auto has = [&](const Member& member) { return member.typical.figures.dp.contains(phase); };
+      if (std::none_of(comparison.members.begin(), comparison.members.end(), has)) continue;
+      row(std::string("  ") + phase, [&](const Figures& figures) {
+        const auto found = figures.dp.find(phase);
+        return found == figures.dp.end() ? record::kAbsent : found->second;
+      });
     }
-    if (any) table.row(cells);
   }
-  return {"Where a step's time goes", table};
+  row("step", [](const Figures& figures) { return figures.split.total(); });
+  return {"Where a step's time goes, in the run with the median step time", table};
 }
 
 report::TitledTable verdict_table(const Comparison& comparison) {
   const std::string& base = comparison.members.front().variant.name;
   Table table({{"against " + base, Align::left},
+               {"times as fast", Align::right},
                {"step time ratio", Align::right},
                {"95 % interval", Align::right},
                {"p", Align::right},
@@ -115,7 +124,7 @@ report::TitledTable verdict_table(const Comparison& comparison) {
   for (const Against& against : comparison.against) {
     const Ratio& ratio = against.ratio;
     const bool bounded = std::isfinite(ratio.high);
-    table.row({comparison.members[against.member].variant.name, number(ratio.value, 3),
+    table.row({comparison.members[against.member].variant.name, number(1 / ratio.value, 3), number(ratio.value, 3),
                bounded ? fmt::format("{:.3f} .. {:.3f}", ratio.low, ratio.high) : "-",
                bounded ? fmt::format("{:.3f}", against.adjusted_p) : "-", text(against.verdict)});
   }
@@ -156,11 +165,30 @@ std::vector<std::string> warnings(const Comparison& comparison) {
     lines.push_back("These runs were not interleaved: changes of the machine between them affect the ratios.");
   }
   for (const std::string& line : comparison.unfair) lines.push_back("Different work: " + line + ".");
+  double most = 0;
+  for (const Member& member : comparison.members) {
+    for (const Figures& run : member.runs) most = std::fmax(most, run.other_cpu);
+  }
+  if (most > kDisturbing) {
+    lines.push_back(
+        fmt::format("Other programs used up to {:.0f} % of this machine's CPU time during a run. Stop them, "
+                    "and measure again.",
+                    100 * most));
+  }
+  for (const Member& member : comparison.members) {
+    const double efficiency = efficiency_of(comparison, member);
+    if (!(efficiency > kCredible)) continue;
+    lines.push_back(
+        fmt::format("{} has an efficiency of {:.0f} %. More than 100 % is rare: check that the run with one "
+                    "worker had the cores to itself, and its threads (launch.threads).",
+                    member.variant.name, 100 * efficiency));
+  }
   const bool alone = std::any_of(comparison.members.begin(), comparison.members.end(),
                                  [](const Member& member) { return member.runs.size() < 2; });
   if (alone) lines.push_back("A single run has no spread: no interval, and no verdict.");
   for (const Against& against : comparison.against) {
-    if (comparison.members[against.member].twin && against.verdict != Verdict::unclear) {
+    const bool differs = against.verdict == Verdict::faster || against.verdict == Verdict::slower;
+    if (comparison.members[against.member].twin && differs) {
       lines.push_back("A variant differs from its twin: the machine is not quiet enough for this comparison.");
     }
   }
@@ -187,8 +215,8 @@ std::vector<std::pair<std::string, std::vector<std::string>>> parity_sentences(c
 }
 
 std::string text(const GateResult& result) {
-  std::string line = fmt::format("gate '{}' {}: {:.3f}", result.gate.text, result.held ? "holds" : "does not hold",
-                                 result.ratio.value);
+  std::string line = fmt::format("gate '{}' {}: step time ratio {:.3f}", result.gate.text,
+                                 result.held ? "holds" : "does not hold", result.ratio.value);
   if (std::isfinite(result.ratio.high)) {
     line += fmt::format(", 95 % interval {:.3f} to {:.3f}", result.ratio.low, result.ratio.high);
   } else {

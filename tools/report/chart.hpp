@@ -39,6 +39,8 @@ struct Bars {
   std::optional<double> line;  // across all bars: 1 for a ratio
 };
 
+double largest_in(const Bars& bars);  // of the magnitudes of its values; 0 without any
+
 // One bar of 100 % per group, divided in proportion to the values of the series, labelled if there is room.
 struct Shares {
   std::vector<std::string> groups;
@@ -117,6 +119,9 @@ console::Table table_of(const Chart& chart);
 // Four significant digits, thousands separated by commas: "1,234", "0.06220", "25.74"; integers stay integers: "2".
 // Below 0.0001 and from 10^15 on with an exponent. NaN becomes "-".
 std::string figure(double value);
+// In a row with a largest figure: as many decimals as that one, so that a small part has no more digits than it means.
+// 0.003897 beside 0.6072 is "0.0039".
+std::string figure(double value, double largest);
 
 // A readable unit for a largest value: its name, and the factor for values.
 struct Unit {

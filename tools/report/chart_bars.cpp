@@ -11,6 +11,7 @@ namespace ddprun::report::vega {
 namespace {
 
 constexpr double kRoomForText = 1.25;        // beyond the longest bar, for its value
+constexpr double kRoomForInterval = 1.7;     // the same, with its interval
 constexpr std::size_t kRow = 34, kBar = 22;  // pixels: a group with one bar, and each further bar
 constexpr double kLeastWritten = 7;          // per cent: a smaller part has no room for its label
 
@@ -28,6 +29,10 @@ double bound(const std::vector<double>& bounds, std::size_t group, double otherw
   return bounds.empty() ? otherwise : bounds[group];
 }
 
+bool has_intervals(const Bars& bars) {
+  return std::any_of(bars.series.begin(), bars.series.end(), [](const BarSeries& s) { return !s.low.empty(); });
+}
+
 Extent extent_of(const Bars& bars) {
   Extent extent;
   for (const BarSeries& series : bars.series) {
@@ -36,10 +41,19 @@ Extent extent_of(const Bars& bars) {
     }
   }
   if (bars.line) extent.include(*bars.line);
-  return {extent.low * kRoomForText, extent.high > 0 ? extent.high * kRoomForText : 1};
+  const double room = has_intervals(bars) ? kRoomForInterval : kRoomForText;
+  return {extent.low * room, extent.high > 0 ? extent.high * room : 1};
+}
+
+// The figure stands at the end of the whisker, so it says that the whisker is an interval.
+std::string text_of(double value, double low, double high, double largest) {
+  std::string text = figure(value, largest);
+  if (low < high) text += " (" + figure(low, largest) + " to " + figure(high, largest) + ")";
+  return text;
 }
 
 Json values_of(const Bars& bars) {
+  const double largest = largest_in(bars);
   Json values = Json::array();
   for (std::size_t group = 0; group < bars.groups.size(); ++group) {
     for (const BarSeries& series : bars.series) {
@@ -52,7 +66,7 @@ Json values_of(const Bars& bars) {
                         {"low", low},
                         {"high", high},
                         {"end", std::max({value, high, 0.0})},
-                        {"text", figure(value)}});
+                        {"text", text_of(value, low, high, largest)}});
     }
   }
   return values;
@@ -70,10 +84,6 @@ Json named_row(const std::string& name) {
   Json channel = row(name);
   channel["axis"] = {{"labelExpr", "split(datum.label, ', ')"}};
   return channel;
-}
-
-bool has_intervals(const Bars& bars) {
-  return std::any_of(bars.series.begin(), bars.series.end(), [](const BarSeries& s) { return !s.low.empty(); });
 }
 
 struct Share {

@@ -139,6 +139,16 @@ std::vector<std::string> kinds_of(const Timeline& timeline) {
   return kinds;
 }
 
+// Each later line has wider gaps, so that one below it, with equal values, shows.
+Json dashes(const std::vector<std::string>& names, Json channel) {
+  Json patterns = Json::array();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    patterns.push_back(i == 0 ? Json::array({1, 0}) : Json::array({8, 4 * i}));
+  }
+  channel["scale"] = {{"domain", names}, {"range", patterns}};
+  return channel;
+}
+
 }  // namespace
 
 View view_of(const Lines& lines) {
@@ -154,8 +164,9 @@ View view_of(const Lines& lines) {
 
   View view;
   if (names.size() < lines.series.size()) add_ideal(view, lines, x, y);
-  view.layers.push_back(layer(values, {{"type", "line"}, {"strokeWidth", few ? 2 : 1}},
-                              {{"x", x}, {"y", y}, {"color", colours}, {"tooltip", tips}}));
+  view.layers.push_back(
+      layer(values, {{"type", "line"}, {"strokeWidth", few ? 2 : 1}},
+            {{"x", x}, {"y", y}, {"color", colours}, {"strokeDash", dashes(names, colours)}, {"tooltip", tips}}));
   if (few) {
     Json shape = colours;
     view.layers.push_back(layer(values, {{"type", "point"}, {"filled", true}, {"size", 45}, {"opacity", 1}},

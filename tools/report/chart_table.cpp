@@ -11,8 +11,8 @@
 namespace ddprun::report {
 namespace {
 
-std::string cell_of(const BarSeries& series, std::size_t group) {
-  std::string cell = figure(series.values[group]);
+std::string cell_of(const BarSeries& series, std::size_t group, double largest) {
+  std::string cell = figure(series.values[group], largest);
   if (!series.low.empty()) cell += fmt::format(" [{}, {}]", figure(series.low[group]), figure(series.high[group]));
   return cell;
 }
@@ -22,10 +22,11 @@ console::Table rows_of(const Bars& bars) {
   for (const BarSeries& one : bars.series) {
     columns.push_back({bars.series.size() == 1 ? bars.value.title : one.name, console::Align::right});
   }
+  const double largest = largest_in(bars);
   console::Table table(columns);
   for (std::size_t group = 0; group < bars.groups.size(); ++group) {
     std::vector<std::string> row = {bars.groups[group]};
-    for (const BarSeries& one : bars.series) row.push_back(cell_of(one, group));
+    for (const BarSeries& one : bars.series) row.push_back(cell_of(one, group, largest));
     table.row(row);
   }
   return table;
@@ -110,6 +111,14 @@ Unit unit_of(double largest, const std::vector<std::pair<const char*, double>>& 
 
 }  // namespace
 
+double largest_in(const Bars& bars) {
+  double largest = 0;
+  for (const BarSeries& one : bars.series) {
+    for (const double value : one.values) largest = std::max(largest, std::isfinite(value) ? std::abs(value) : 0);
+  }
+  return largest;
+}
+
 console::Table table_of(const Chart& chart) {
   return chart.table ? *chart.table : std::visit([](const auto& content) { return rows_of(content); }, chart.content);
 }
@@ -120,6 +129,13 @@ std::string figure(double value) {
   if (value == std::round(value) && size < 1e15) return console::human_count(std::llround(value));
   if (size >= 999.95) return size < 1e15 ? console::human_count(std::llround(value)) : fmt::format("{:.3e}", value);
   return fmt::format("{:#.4g}", value);
+}
+
+std::string figure(double value, double largest) {
+  const bool small = value != 0 && std::abs(value) < std::abs(largest) && std::abs(largest) < 999.95;
+  if (!small) return figure(value);
+  const int decimals = std::min(8, 3 - static_cast<int>(std::floor(std::log10(std::abs(largest)))));
+  return value == std::round(value) ? figure(value) : fmt::format("{:.{}f}", value, decimals);
 }
 
 Unit unit_of_seconds(double largest) {

@@ -100,6 +100,10 @@ class Sweep {
     result.test_accuracy = run.summary.test_accuracy;
     result.throughput = run.summary.throughput;
     result.total_time = run.summary.total_time;
+    if (request_.by == "test.accuracy" && std::isnan(result.test_accuracy)) {
+      throw Error(ExitCode::usage, "--by test.accuracy: the model \"" + run.summary.model +
+                                       "\" reports no accuracy; use --by test.loss");
+    }
     finished_.push_back(measured(run.epochs, request_.by));
   }
 

@@ -24,6 +24,8 @@ bool is_line_due(int64_t log_every, int64_t step_of_epoch, int64_t steps_per_epo
 
 void ConsoleProgress::add_to_line(const record::StepRecord& record, int64_t step_of_epoch, int64_t steps_per_epoch) {
   if (step_of_epoch == 1) line_ = {};
+  if (line_.time.count == 0) line_.since = step_of_epoch;
+  line_.of_rank0 = world_ > 1;
   line_.epoch = record.epoch;
   line_.step = step_of_epoch;
   line_.steps = steps_per_epoch;

@@ -78,7 +78,7 @@ struct Summary {
   double total_time = kAbsent;  // of training, between two barriers
   double avg_batch_time = kAbsent;
   double avg_data_time = kAbsent;
-  double avg_compute_time = kAbsent;  // per step: all but the wait for data
+  double avg_compute_time = kAbsent;  // all but waits for data and communication; absent with a CUDA graph
   double throughput = kAbsent;        // samples per second, all ranks
   // Average per step. scatter, replicate, gather and reduce: strategy dp, the parts of comm.
   struct {

@@ -35,7 +35,6 @@ record::Summary RunTotals::summary(int64_t steps, double samples) const {
   summary.throughput = samples / seconds;
   summary.avg_batch_time = sums.total / count;
   summary.avg_data_time = sums.data / count;
-  summary.avg_compute_time = (sums.total - sums.data) / count;
   summary.split = {sums.forward / count,   sums.backward / count, record::kAbsent,
                    sums.optimizer / count, sums.scatter / count,  sums.replicate / count,
                    sums.gather / count,    sums.reduce / count,   sums.graph / count};

@@ -278,6 +278,8 @@ record::Summary TrainingLoop::summarize() {
   summary.page_faults = largest(ranks.gather(page_faults_.per_step()));
   summary.learned = deps_.model.learned();
   deps_.strategy.summarize(totals_, steps_here(), summary);
+  const double comm = std::fmax(summary.split.comm, 0);  // 0 if there is none
+  if (std::isnan(summary.split.graph)) summary.avg_compute_time = summary.avg_batch_time - summary.avg_data_time - comm;
   return summary;
 }
 

@@ -68,14 +68,37 @@ TEST_CASE("each variant is compared with the first, and the twin separately") {
   CHECK(comparison.loss_repeats.size() == 4);
 }
 
+TEST_CASE("no verdict where other programs used more of the machine than the variants differ") {
+  Comparison comparison = some_comparison();
+  for (Member& member : comparison.members) {
+    for (Figures& run : member.runs) run.other_cpu = 0.3;
+  }
+  judge(comparison, {});
+  CHECK(comparison.against[1].verdict == Verdict::disturbed);
+  CHECK(contains(sentence(comparison, comparison.against[1]), "b and a: no verdict, because of other programs"));
+  CHECK(contains(sentence(comparison, comparison.against[1]), "Other programs used 30 % of this machine's CPU time"));
+  CHECK(contains(text(comparison), "Other programs used up to 30 % of this machine's CPU time during a run."));
+  for (Figures& run : comparison.members[2].runs) run.step *= 2;  // a difference of more than 30 %
+  judge(comparison, {});
+  CHECK(comparison.against[1].verdict == Verdict::slower);
+}
+
 TEST_CASE("sentences have the ratio, the interval and the number of runs") {
   Comparison comparison = some_comparison();
   judge(comparison, {});
   CHECK(
-      contains(sentence(comparison, comparison.against[1]), "b is 10.0 % slower than a (step time ratio 1.100, 95 % "));
+      contains(sentence(comparison, comparison.against[1]), "b is 9.1 % slower than a (step time ratio 1.100, 95 % "));
   CHECK(contains(sentence(comparison, comparison.against[1]), "5 runs each)."));
   CHECK(contains(sentence(comparison, comparison.against[2]),
                  "c and a: no difference that this number of runs can show (step time ratio"));
+  comparison.against[1].ratio.value = 0.186;
+  comparison.against[1].verdict = Verdict::faster;
+  CHECK(contains(sentence(comparison, comparison.against[1]), "b is 5.4 times as fast as a (step time ratio 0.186, "));
+  comparison.against[1].ratio.value = 0.8;
+  CHECK(contains(sentence(comparison, comparison.against[1]), "b is 25.0 % faster than a (step time ratio 0.800, "));
+  comparison.against[1].ratio.value = 4;
+  comparison.against[1].verdict = Verdict::slower;
+  CHECK(contains(sentence(comparison, comparison.against[1]), "b is 0.25 times as fast as a (step time ratio 4.000, "));
   comparison.interleaved = false;
   comparison.members[2].runs.resize(2);
   judge(comparison, {});
@@ -109,6 +132,10 @@ TEST_CASE(
   for (const char* part : {"b (3 workers)", "0.91x", "3.00x", "30.3 %"}) {
     CHECK_MESSAGE(contains(text, part), text);
   }
+  CHECK_FALSE(contains(ddprun::compare::text(comparison), "efficiency of"));
+  for (Figures& run : comparison.members[2].runs) run.throughput *= 20;
+  judge(comparison, {});
+  CHECK(contains(ddprun::compare::text(comparison), "b has an efficiency of 606 %. More than 100 % is rare"));
 }
 
 TEST_CASE("text, JSON and page are complete") {

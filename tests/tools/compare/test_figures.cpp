@@ -97,20 +97,39 @@ TEST_CASE("replayed steps count as one part, and not as steps that took no time"
         "45 % CUDA graph, 10 % data wait: faster loading gains at most 11 %.");
 }
 
-TEST_CASE("typical figures are the medians of each figure") {
+// Medians of parts, each taken by itself, are 427 of 607 here.
+TEST_CASE("the parts of a typical step add up to the step of the median run") {
+  std::vector<Figures> runs(5);
+  const std::vector<Split> splits = {{0, 400, 200, 0, 0, 0},
+                                     {0, 100, 520, 0, 0, 0},
+                                     {0, 180, 410, 0, 0, 0},
+                                     {180, 17, 410, 0, 0, 0},
+                                     {170, 37, 410, 0, 0, 0}};
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    runs[i].split = splits[i];
+    runs[i].step = runs[i].split.total();
+  }
+  const Typical typical = typical_of(runs);
+  CHECK(typical.figures.step == doctest::Approx(607));
+  CHECK(typical.figures.split.total() == doctest::Approx(typical.figures.step));
+}
+
+TEST_CASE("typical figures are the medians of each figure, and the split and the steps of the median run") {
   std::vector<Figures> runs(3, figures_of(some_run(5), 1));
   runs[0].step = 0.3;
   runs[1].step = 0.1;
   runs[1].step_times = {0.1};
   runs[2].step_times = {0.7};
-  runs[0].split.data = 0.9;
+  runs[2].split.data = 0.9;
+  runs[2].dp["scatter"] = 0.8;
   runs[0].busbw = 5;
   const Typical typical = typical_of(runs);
   CHECK(typical.figures.step == doctest::Approx(0.2));
   CHECK(typical.step_low == doctest::Approx(0.15));
   CHECK(typical.step_high == doctest::Approx(0.25));
   CHECK(typical.figures.step_times == std::vector<double>{0.7});
-  CHECK(typical.figures.split.data == doctest::Approx(0.02));
+  CHECK(typical.figures.split.data == doctest::Approx(0.9));
+  CHECK(typical.figures.dp.at("scatter") == doctest::Approx(0.8));
   CHECK(typical.figures.busbw == 5);
 }
 
@@ -124,7 +143,10 @@ TEST_CASE("the ceiling of a change") {
         "62 % data wait, 5 % optimizer: a faster optimizer gains at most 5 %.");
   CHECK(lever_of({"strategy.kind", "comm.backend"}).part == &Split::comm);
   split = {0, 0.5, 0.5, 0, 0, 0};
-  CHECK(ceiling_of(split, backend) == "50 % forward, 0.0 % exposed communication: a faster backend gains nothing.");
+  CHECK(ceiling_of(split, backend) == "50 % forward, no exposed communication: a faster backend gains nothing.");
+  split = {0, 0.5, 0.5, 1e-5, 0, 0};
+  CHECK(ceiling_of(split, backend) ==
+        "50 % forward, less than 0.1 % exposed communication: a faster backend gains less than 0.1 %.");
   split = {0, 0.02, 0.03, 0.95, 0, 0};
   CHECK(ceiling_of(split, backend) ==
         "95 % exposed communication: a faster backend makes a step at most 20 times as fast.");

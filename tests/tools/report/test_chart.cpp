@@ -54,6 +54,16 @@ TEST_CASE("figures have four significant digits") {
   CHECK(figure(INFINITY) == "-");
 }
 
+TEST_CASE("beside a larger figure, a figure has its decimals") {
+  CHECK(figure(0.003897, 0.6072) == "0.0039");
+  CHECK(figure(0.6072, 0.6072) == "0.6072");
+  CHECK(figure(0.05, 25.74) == "0.05");
+  CHECK(figure(3, 25.74) == "3");
+  CHECK(figure(0, 25.74) == "0");
+  CHECK(figure(0.5, 1234) == "0.5000");
+  CHECK(figure(NAN, 1) == "-");
+}
+
 TEST_CASE("units make the largest value readable") {
   CHECK(unit_of_seconds(2).name == "s");
   CHECK(unit_of_seconds(0.5).name == "ms");
