@@ -22,10 +22,13 @@ foreach(target ddprun libddprun ddprun_cuda_graph)
     install(TARGETS ${target} RUNTIME DESTINATION bin LIBRARY DESTINATION lib)
   endif()
 endforeach()
+if(TARGET ddprun)
+  install(TARGETS ddprun-engine RUNTIME DESTINATION libexec)
+endif()
 # The build folder has the layout of the prefix, so it uses the same run paths. (CMake would add an empty entry to the
 # build's run paths, which means the current folder.)
 if(TARGET ddprun)
-  set_target_properties(ddprun libddprun PROPERTIES INSTALL_RPATH "$ORIGIN/../lib;${DDPRUN_TORCH_LIB}"
+  set_target_properties(ddprun-engine libddprun PROPERTIES INSTALL_RPATH "$ORIGIN/../lib;${DDPRUN_TORCH_LIB}"
                                                     BUILD_WITH_INSTALL_RPATH ON)
 endif()
 

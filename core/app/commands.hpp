@@ -24,7 +24,11 @@ struct Arguments {
   bool verbose = false;                   // --verbose
 };
 
-// Each returns the exit code, or throws Error.
+// Parses the command line and runs what it selects. Returns the exit code, or throws Error.
+ExitCode run(int argc, char** argv);
+
+// Each returns the exit code, or throws Error. In the program `ddprun`, all but launch() replace the process with
+// libexec/ddprun-engine, which has the same command line: loading LibTorch takes longer than all that ddprun does.
 ExitCode train(const Arguments& arguments);     // ddprun --config exp.toml
 ExitCode validate(const Arguments& arguments);  // ddprun validate exp.toml
 ExitCode evaluate(const Arguments& arguments);  // ddprun evaluate

@@ -1,118 +1,38 @@
+// The program `ddprun`. It is linked without LibTorch: the engine and the tools are programs of their own.
+#include <filesystem>
+
 #include "app/commands.hpp"
-#include "app/run/torch_facts.hpp"
 #include "app/tools.hpp"
-#include "console/command_line.hpp"
 #include "console/program.hpp"
 
 namespace ddprun::app {
 namespace {
 
-using Command = std::function<ExitCode(const Arguments&)>;
-
-constexpr const char* kExitCodes =
-    "Exit codes: 0 ok; 1 training or set-up failed; 2 usage, config or data; 3 plugin; 4 the ranks did not meet;\n"
-    "5 a peer died or the ranks disagree; 6 a gate failed; 130 / 143 interrupted / terminated.";
-
-void declare_subcommands(CLI::App& cli, Arguments& arguments, Command& command) {
-  auto* validate = cli.add_subcommand("validate", "Check an experiment, its plugins and data included; start nothing");
-  validate->add_option("file", arguments.config, "The experiment")->required()->type_name("FILE");
-  validate->add_option("--ranks", arguments.ranks, "Check ddp for N ranks on all hosts, instead of launch.nproc")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1 << 20));
-  console::add_overrides(*validate, arguments.overrides);
-  console::add_plugin_path(*validate, arguments.plugin_paths);
-  validate->final_callback([&] { command = app::validate; });
-
-  auto* evaluate = cli.add_subcommand("evaluate", "Evaluate the weights of a checkpoint on the test set");
-  evaluate->add_option("--checkpoint", arguments.checkpoint, "A file, or a run folder: its newest")
-      ->required()
-      ->type_name("PATH");
-  evaluate->add_option("--config", arguments.config, "The experiment; else that of the run folder")->type_name("FILE");
-  console::add_overrides(*evaluate, arguments.overrides);
-  console::add_plugin_path(*evaluate, arguments.plugin_paths);
-  evaluate->final_callback([&] { command = app::evaluate; });
-
-  auto* launch = cli.add_subcommand("launch", "Start any program as ranks, with torchrun's variables (RANK, ...)");
-  console::add_node_options(*launch, arguments.nodes, "-n,");
-  console::add_insecure(*launch, arguments.nodes);
-  launch->add_option("program", arguments.program, "The program and its arguments")->required()->type_name("PROGRAM");
-  launch->positionals_at_end();
-  launch->prefix_command();
-  launch->final_callback([&] { command = app::launch; });
-
-  auto* plugins = cli.add_subcommand("plugins", "List the plugins that can be found");
-  console::add_plugin_path(*plugins, arguments.plugin_paths);
-  plugins->add_flag("-v,--verbose", arguments.verbose, "Print the options of each plugin too");
-  plugins->final_callback([&] { command = app::plugins; });
-
-  auto* version =
-      cli.add_subcommand("version", "Print the versions of ddprun, Torch, every plugin and its library, the compiler");
-  version->final_callback([&] { command = app::version; });
-}
-
-const CLI::App* find_subcommand(const CLI::App& cli, const std::string& name) {
-  const auto found = cli.get_subcommands([&](const CLI::App* subcommand) { return subcommand->get_name() == name; });
-  return found.empty() ? nullptr : found.front();
-}
-
-// `ddprun help`, and `ddprun help NAME`.
-ExitCode help(const CLI::App& cli, const std::string& name) {
-  if (name.empty()) {
-    // Not cli.help(), which is that of the subcommand `help`.
-    std::fputs(cli.get_formatter()->make_help(&cli, cli.get_name(), CLI::AppFormatMode::Normal).c_str(), stdout);
-    return ExitCode::ok;
-  }
-  if (const CLI::App* subcommand = find_subcommand(cli, name)) {
-    std::fputs(subcommand->help("ddprun").c_str(), stdout);
-    return ExitCode::ok;
-  }
-  if (const std::string tool = find_tool(name); !tool.empty()) run_tool(tool, {"--help"});
-  return console::refuse(cli, console::unknown_argument(cli, name, tool_names()));
-}
-
-// Declares the command line and records which command it selects.
-void declare(CLI::App& cli, Arguments& arguments, std::string& topic, Command& command) {
-  cli.require_subcommand(0, 1);
-  auto* config = cli.add_option("--config", arguments.config, "The experiment to run")->type_name("FILE");
-  console::add_overrides(cli, arguments.overrides);
-  console::add_plugin_path(cli, arguments.plugin_paths);
-  cli.footer([] { return "Tools:\n" + describe_tools() + "\n" + console::kAboutPlugins + "\n" + kExitCodes; });
-  console::add_node_options(cli, arguments.nodes, "-n,");
-  auto* quiet = cli.add_flag("-q,--quiet", arguments.quiet, "Print errors and the results alone");
-  cli.add_flag("-v,--verbose", arguments.verbose, "Print details too")->excludes(quiet);
-  const std::string about_version = "As the command version";
-  auto* version = cli.add_flag("--version", about_version);
-  declare_subcommands(cli, arguments, command);
-  auto* asked = cli.add_subcommand("help", "Print this, or the help of a command or tool");
-  asked->add_option("name", topic, "A command or a tool")->type_name("NAME");
-  asked->final_callback([&] { command = [&](const Arguments&) { return help(cli, topic); }; });
-  cli.final_callback([&, config, version] {
-    if (version->count() > 0) command = app::version;
-    if (!command && config->count() > 0) command = app::train;
-  });
-}
-
-ExitCode run(int argc, char** argv) {
-  Arguments arguments;
-  arguments.argv.assign(argv, argv + argc);
-  std::string topic;
-  Command command;
-  CLI::App cli("Data-parallel training with pluggable communication backends", "ddprun");
-  declare(cli, arguments, topic, command);
-  const std::string first = argc > 1 ? argv[1] : "-";
-  if (!first.starts_with('-') && find_subcommand(cli, first) == nullptr) {
-    if (const std::string tool = find_tool(first); !tool.empty()) run_tool(tool, {argv + 2, argv + argc});
-    return console::refuse(cli, console::unknown_argument(cli, first, tool_names()));
-  }
-  if (const auto end = console::parse(cli, argc, argv)) return *end;
-  if (!command && argc > 1) return console::refuse(cli, "--config FILE is missing");
-  return command ? command(arguments) : console::show_help(cli);
+[[noreturn]] void run_engine(const Arguments& arguments) {
+  const auto bin = std::filesystem::path(console::this_program()).parent_path();
+  run_tool(bin.parent_path() / "libexec/ddprun-engine", {arguments.argv.begin() + 1, arguments.argv.end()});
 }
 
 }  // namespace
+
+ExitCode train(const Arguments& arguments) {
+  run_engine(arguments);
+}
+ExitCode validate(const Arguments& arguments) {
+  run_engine(arguments);
+}
+ExitCode evaluate(const Arguments& arguments) {
+  run_engine(arguments);
+}
+ExitCode plugins(const Arguments& arguments) {
+  run_engine(arguments);
+}
+ExitCode version(const Arguments& arguments) {
+  run_engine(arguments);
+}
+
 }  // namespace ddprun::app
 
 int main(int argc, char** argv) {
-  using namespace ddprun;
-  return console::run_program([&] { return app::run(argc, argv); }, run::error_message);
+  return ddprun::console::run_program([&] { return ddprun::app::run(argc, argv); });
 }

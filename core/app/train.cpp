@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -11,6 +12,7 @@
 #include "config/text.hpp"
 #include "console/program.hpp"
 #include "launch/copies.hpp"
+#include "launch/cores.hpp"
 #include "launch/signal_thread.hpp"
 #include "launch/stop_signals.hpp"
 #include "launch/supervisor.hpp"
@@ -78,6 +80,15 @@ class Starts {
   std::vector<std::string> runs_;
 };
 
+void report_shared_cores(int nproc) {
+  const std::string mask = launch::core_mask();
+  const auto cores = static_cast<int>(std::count(mask.begin(), mask.end(), '1'));
+  if (cores == 0 || nproc <= cores) return;
+  log::info(std::to_string(nproc) + " ranks share " + std::to_string(cores) +
+            " cores: their times are not those of ranks with a core each; a step may take " +
+            std::to_string((nproc + cores - 1) / cores) + " times as long, or more");
+}
+
 // The ranks of this host, and with --nnodes those of the other hosts too.
 ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, const plugin::Registry& registry,
                       int nproc, launch::Nodes nodes) {
@@ -87,6 +98,7 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
   job.nproc = nproc;
   job.max_restarts = static_cast<int>(experiment.launch.max_restarts);
   run::check_devices(loaded, nproc);
+  report_shared_cores(nproc);
   run::check(loaded, registry, job.nodes.count == 1 ? std::optional(nproc) : std::nullopt);
 
   Starts starts(loaded, arguments, nproc);

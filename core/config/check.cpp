@@ -24,6 +24,16 @@ class Check {
     refuse(!fits, {"experiment.name"}, "names the run folder: give at most 200 bytes of UTF-8, without \"/\"");
   }
 
+  // An explicit "single" may be one variant of several; a forgotten strategy would train on one rank.
+  void ranks_have_a_strategy() {
+    const int64_t nproc = e_.launch.nproc;
+    refuse(nproc > 1 && e_.strategy.kind == "single" && !sources_.given("strategy.kind"),
+           {"launch.nproc", "strategy.kind"},
+           "strategy.kind is not given, and its default \"single\" trains in one process; set strategy.kind = \"ddp\" "
+           "for " +
+               std::to_string(nproc) + " ranks");
+  }
+
   void ddp_shares_the_data() {
     const std::string& sampler = e_.data.sampler;
     refuse(e_.strategy.kind == "ddp" && (sampler == "sequential" || sampler == "random"),
@@ -167,6 +177,7 @@ void check_together(const Experiment& experiment, std::optional<int64_t> ranks, 
                     Errors& errors) {
   Check check(experiment, ranks, sources, errors);
   check.name_makes_a_folder();
+  check.ranks_have_a_strategy();
   check.ddp_shares_the_data();
   check.ranks_divide_the_batch();
   check.main_device_is_one_of_them();

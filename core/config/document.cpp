@@ -1,5 +1,10 @@
 #include "config/document.hpp"
 
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <sstream>
+
 #include "config/hints.hpp"
 #include "config/parse.hpp"
 #include "config/text.hpp"
@@ -7,14 +12,36 @@
 #include "ddprun/error.hpp"
 
 namespace ddprun::config {
+namespace {
+
+// For `name = linear`, which TOML's parser takes as a wrong number or date. Empty if the line is not of this kind.
+std::string advice_on_quotes(const std::string& text, std::size_t line) {
+  constexpr const char* kSpace = " \t\r";
+  std::istringstream lines(text);
+  std::string found;
+  for (std::size_t number = 0; number < line; ++number) std::getline(lines, found);
+  const std::size_t equals = found.find('=');
+  if (equals == std::string::npos) return "";
+  std::string value = found.substr(equals + 1);
+  value.erase(std::min(value.find('#'), value.size()));
+  value.erase(0, value.find_first_not_of(kSpace));
+  value.erase(value.find_last_not_of(kSpace) + 1);
+  const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0 || std::strchr("_./~-", c) != nullptr; };
+  const bool is_word = !value.empty() && std::isalpha(static_cast<unsigned char>(value[0])) != 0 &&
+                       std::all_of(value.begin(), value.end(), is_plain);
+  return is_word ? "; a text needs quotes: " + quoted(value) : "";
+}
+
+}  // namespace
 
 Document::Document(const std::string& path, Errors& errors) : path_(path), faults_(errors) {
+  const std::string text = read_file(path);
   try {
-    parsed_.push_back(parse_toml(read_file(path), path));
+    parsed_.push_back(parse_toml(text, path));
   } catch (const toml::parse_error& error) {
     const auto& begin = error.source().begin;
     throw Error(ExitCode::usage, path + ":" + std::to_string(begin.line) + ":" + std::to_string(begin.column) + ": " +
-                                     one_line(std::string(error.description())));
+                                     one_line(std::string(error.description())) + advice_on_quotes(text, begin.line));
   }
   take_file();
 }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,12 +59,18 @@ CLI::Option* add_torchrun_option(CLI::App& to, const std::string& name, Value& v
   return to.add_option(letter + name, value, help)->type_name(type);
 }
 
+// --config FILE, or FILE alone.
+inline CLI::Option* add_config(CLI::App& to, std::string& path, const std::string& help = "The experiment") {
+  return to.add_option("--config,file", path, help)->type_name("FILE");
+}
+
 // The options of NodeOptions. `letter`: "-n," if -n is short for --nproc-per-node.
 inline void add_node_options(CLI::App& to, NodeOptions& options, const std::string& letter = "") {
   const auto counts = [](CLI::Option* option, int least) { option->check(CLI::Range(least, 1 << 20)); };
   const std::string group = "Several hosts";
   counts(add_torchrun_option(to, "--nproc-per-node", options.nproc, "N", "Ranks on this host (launch.nproc)", letter),
          1);
+  counts(to.add_option("--nproc", options.nproc)->group(""), 1);
   const auto add = [&](const std::string& name, auto& value, const std::string& type, const std::string& help) {
     return add_torchrun_option(to, name, value, type, help)->group(group);
   };
@@ -111,8 +116,9 @@ inline void add_words(const CLI::App& cli, std::vector<std::string>& words) {
 inline std::string unknown_argument(const CLI::App& cli, const std::string& argument,
                                     std::vector<std::string> more_words = {}) {
   const std::string text = "unknown argument \"" + argument + "\"";
-  const bool takes_config = cli.get_option_no_throw("--config") != nullptr;
-  if (takes_config && std::filesystem::exists(argument)) return text + "; to run a file, use --config " + argument;
+  const std::size_t equals = argument.find('='), dot = argument.find('.');
+  const bool sets_key = !argument.starts_with('-') && dot < equals && equals != std::string::npos;
+  if (sets_key && cli.get_option_no_throw("--set") != nullptr) return text + "; to set a key, use --set " + argument;
   add_words(cli, more_words);
   return text + did_you_mean(argument, more_words);
 }

@@ -11,6 +11,14 @@ TEST_CASE("an unknown key is reported at its place, with the nearest name of its
         "exp.toml:2:3: launch.nprco: unknown key (did you mean \"nproc\"?)");
 }
 
+TEST_CASE("several ranks without a strategy are refused; an explicit single is a choice") {
+  CHECK(errors_of("[launch]\nnproc = 4" + required) ==
+        "exp.toml:2:9: launch.nproc = 4: strategy.kind is not given, and its default \"single\" trains in one process; "
+        "set "
+        "strategy.kind = \"ddp\" for 4 ranks");
+  CHECK(errors_of("strategy.kind = \"single\"\nlaunch.nproc = 4" + required) == "");
+}
+
 TEST_CASE("an unknown key that exists in another table names that table") {
   CHECK(errors_of("[launch]\nlr = 2" + required) ==
         "exp.toml:2:1: launch.lr: unknown key (did you mean \"optimizer.lr\"?)");

@@ -56,6 +56,13 @@ TEST_CASE("without arguments the help goes to stderr, and the code is that of a 
   CHECK(contains(result.err, "--config FILE"));
 }
 
+TEST_CASE("ddprun itself does not load LibTorch, which takes longer than what it does") {
+  const auto libraries = Process({"/usr/bin/ldd", program()}, {}).wait(std::chrono::seconds(60));
+  CHECK(libraries.code == 0);
+  CHECK_MESSAGE(!contains(libraries.out, "torch"), libraries.out);
+  CHECK(contains(libraries.out, "libstdc++"));
+}
+
 TEST_CASE("--help goes to stdout and names every command and exit code") {
   const auto result = Workplace().ddprun({"--help"});
   CHECK(result.code == 0);
@@ -178,19 +185,43 @@ TEST_CASE("an unknown argument is a usage error that names it") {
   };
   check({"--versoin"}, "unknown argument \"--versoin\" (did you mean \"--version\"?)");
   check({"validat", config}, "unknown argument \"validat\" (did you mean \"validate\"?)");
-  check({"validate"}, "file");
+  check({"validate"}, "the experiment is missing: give FILE, or --config FILE; see ddprun validate --help");
   check({"validate", config, config}, config);
   check({"--config"}, "ddprun: --config: its value is missing; see ddprun --help");
   check({"--config", config, "--plugin-path", "/nowhere"}, "--plugin-path /nowhere: no such folder");
   check({"bench", "--ranks", "two"}, "ddprun: --ranks = two: expected a number; see ddprun bench --help");
   check({"data", "info", "--smaple", "7"}, "(did you mean \"--sample\"?); see ddprun data info --help");
   check({"bench", "--json", "/nowhere/bench.json"}, "--json /nowhere/bench.json: there is no folder /nowhere");
-  check({config}, "to run a file, use --config " + config);
-  check({"--set", "train.steps=1"}, "--config FILE is missing");
+  check({config, config}, "unknown argument \"" + config + "\"");
+  check({"none.toml"}, "none.toml: cannot be read");
+  check({config, "optimizer.lr=0.1"}, "to set a key, use --set optimizer.lr=0.1");
+  check({"validate", config, "optimizer.lr=0.1"}, "to set a key, use --set optimizer.lr=0.1");
+  check({"--set", "train.steps=1"}, "the experiment is missing: give FILE, or --config FILE");
   check({"--config", config, "--set", "train.steps"}, "train.steps");
   check({"--config", (place.folder() / "none.toml").string()}, "none.toml: cannot be read");
   check({"--config", place.folder().string()}, "is a folder");
   CHECK_FALSE(std::filesystem::exists(place.runs()));
+}
+
+TEST_CASE("a config needs no --config, before or after other options, for each command that takes one") {
+  Workplace place;
+  const std::string config = place.config(kLinear);
+  const std::vector<std::string> shared = {"--set", "train.steps=1", "--set",
+                                           "experiment.output=" + place.runs().string()};
+  const auto check = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), shared.begin(), shared.end());
+    const auto result = place.ddprun(arguments);
+    CHECK_MESSAGE(result.code == 0, result.err);
+    return result;
+  };
+  const auto has_ranks = [](const ProcessResult& result, const std::string& count) {
+    return std::regex_search(result.out, std::regex("\nworld size +" + count + "\n"));
+  };
+  CHECK(has_ranks(check({config}), "2"));
+  const std::string run = place.new_run().string();
+  CHECK(has_ranks(check({"--nproc", "1", config}), "1"));
+  CHECK(contains(check({"validate", "--config", config}).out, ": ok"));
+  CHECK(contains(check({"evaluate", config, "--checkpoint", run}).out, "test loss"));
 }
 
 TEST_CASE("validate prints ok and starts and creates nothing") {

@@ -240,7 +240,10 @@ TEST_CASE(
   for (const char* name : {"ddprun", "ddprun-compare", "ddprun-sweep"}) {
     fs::copy_file(fs::path(program()).parent_path() / name, bare.parent_path() / name);
   }
-  fs::create_directory_symlink(fs::path(program()).parent_path().parent_path() / "lib", place.folder() / "bare/lib");
+  const fs::path prefix = fs::path(program()).parent_path().parent_path();
+  fs::create_directory_symlink(prefix / "lib", place.folder() / "bare/lib");
+  fs::create_directory(place.folder() / "bare/libexec");
+  fs::copy_file(prefix / "libexec/ddprun-engine", place.folder() / "bare/libexec/ddprun-engine");
   const auto run = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), bare.string());
     arguments.insert(arguments.end(), {"--output", place.runs().string()});

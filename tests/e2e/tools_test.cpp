@@ -75,7 +75,7 @@ TEST_CASE("help lists the commands and the found tools, each with a line of its 
 
 TEST_CASE("help NAME prints the help of a command or of a tool") {
   const Workplace place;
-  CHECK(contains(place.ddprun({"help", "validate"}).out, "ddprun validate [OPTIONS] file"));
+  CHECK(contains(place.ddprun({"help", "validate"}).out, "ddprun validate [OPTIONS] [file]"));
   CHECK(place.ddprun({"help", "bench"}).out == place.ddprun({"bench", "--help"}).out);
   const auto refused = place.ddprun({"help", "benhc"});
   CHECK(refused.code == 2);

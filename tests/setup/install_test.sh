@@ -6,13 +6,14 @@ build=$1
 here=$(cd "$(dirname "$0")" && pwd)
 source "$here/moved_prefix.sh"
 
-for file in bin/ddprun lib/libddprun.so lib/ddprun/v1/libddprun_comm_gloo.so include/ddprun/plugin/comm_plugin.h \
-  lib/cmake/ddprun/ddprunConfig.cmake share/ddprun/{vega.js,page.css,page.js,charts.py}; do
+for file in bin/ddprun libexec/ddprun-engine lib/libddprun.so lib/ddprun/v1/libddprun_comm_gloo.so \
+  include/ddprun/plugin/comm_plugin.h lib/cmake/ddprun/ddprunConfig.cmake share/ddprun/{vega.js,page.css,page.js,charts.py}; do
   [[ -e $prefix/$file ]] || fail "the prefix has no $file"
 done
 fakes=$(find "$prefix" -name '*off_by_one*' -o -name '*doctest*')
 [[ ! $fakes ]] || fail "installed, but made for tests: $fakes"
-for file in "$prefix/bin/ddprun" "$prefix"/lib/libddprun.so "$prefix"/lib/ddprun/v1/*.so; do
+for file in "$prefix"/bin/ddprun "$prefix"/libexec/ddprun-engine "$prefix"/lib/libddprun.so \
+  "$prefix"/lib/ddprun/v1/*.so; do
   run_path=$(readelf -d "$file" | sed -n 's/.*R.*PATH.*\[\(.*\)\]/\1/p')
   [[ $run_path != *"$build"* ]] || fail "$file has a run path into the build folder: $run_path"
   [[ ! $run_path || :$run_path: != *::* ]] || fail "$file searches the current folder, by an empty entry: $run_path"

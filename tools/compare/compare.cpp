@@ -58,7 +58,7 @@ void check_sources(const Request& request) {
     refuse("expected two or more configs, or --config FILE with --vary KEY=VALUE,VALUE, or two or more run folders");
   }
   if (!request.config.empty() && request.vary.empty()) refuse("--config: nothing varies; add --vary KEY=VALUE,VALUE");
-  if (request.config.empty() && !request.vary.empty()) refuse("--vary needs --config FILE");
+  if (request.config.empty() && !request.vary.empty()) refuse("--vary needs one experiment: FILE, or --config FILE");
   if (!reads_earlier_runs(request)) return;
   if (request.twin) refuse("--aa needs new runs; it does not work with earlier runs");
   if (request.precision) refuse("--precision needs new runs; it does not work with earlier runs");

@@ -50,6 +50,10 @@ ExitCode run_program(int argc, char** argv) {
   console::add_overrides(cli, request.overrides);
   console::add_node_options(cli, request.nodes);
   if (const auto end = console::parse(cli, argc, argv)) return *end;
+  if (!request.vary.empty() && request.config.empty() && request.inputs.size() == 1) {
+    request.config = request.inputs.front();
+    request.inputs.clear();
+  }
   request.running.program = console::find_program("ddprun");
   return run(request);
 }

@@ -11,7 +11,7 @@ constexpr const char* kExample =
     "See docs/comparing.md for when a trial stops early.";
 
 void declare(CLI::App& to, Request& request) {
-  to.add_option("--config", request.config, "The experiment")->type_name("FILE");
+  console::add_config(to, request.config);
   const std::string about_vary = "Values of a key, or with --random a range; repeatable";
   console::add_repeated(to, "--vary", request.vary, "KEY=VALUE,...|KEY=LOW..HIGH", about_vary);
   auto* random = to.add_option("--random", request.random, "Number of random trials; otherwise every combination");
