@@ -29,8 +29,8 @@ std::size_t count_folders(const fs::path& folder) {
 TEST_CASE("ring against tree: two alternating runs of each, tables, compare.json and a page") {
   Workplace place;
   const std::string config = place.config(kRing);
-  const auto result = place.ddprun(comparing(
-      place, {"--config", config, "--vary", "comm.algorithm=ring,tree", "--repeats", "2", "--parity-steps", "0"}));
+  const auto result = place.ddprun(
+      comparing(place, {config, "--vary", "comm.algorithm=ring,tree", "--repeats", "2", "--parity-steps", "0"}));
   CHECK_MESSAGE(result.code == 0, result.err);
   const fs::path folder = place.new_run();
   for (const char* part : {"Where a step's time goes", "exposed communication", "Do they learn the same?",
@@ -169,6 +169,7 @@ TEST_CASE("errors are reported before anything runs") {
   refused({config}, "there is one variant");
   refused({"--config", config}, "nothing varies");
   refused({"--config", config, "--vary", "comm.algorithm=rign,tree"}, "did you mean \"ring\"?");
+  refused({config, config, "--vary", "comm.algorithm=ring,tree"}, "--vary needs one experiment");
   refused({"--config", config, "--vary", "comm.algoritm=ring,tree"}, "did you mean \"algorithm\"?");
   refused({"--config", config, "--vary", "data.batch_size=32,64"}, "global batch: 32 in batch_size=32, 64 in");
   refused({"--config", config, "--vary", "comm.algorithm=ring,tree", "--gate", "rng/tree <= 1"},

@@ -15,9 +15,9 @@ constexpr const char* kExample =
 
 void declare_what(CLI::App& to, Request& request) {
   to.add_option("inputs", request.inputs, "Configs to run, or folders of earlier runs")->type_name("FILE|DIR...");
-  auto* config = to.add_option("--config", request.config, "The experiment for --vary")->type_name("FILE");
+  to.add_option("--config", request.config, "The experiment for --vary; FILE alone is the same")->type_name("FILE");
   const std::string about_vary = "Values of a key, each a variant; with several keys, every combination";
-  console::add_repeated(to, "--vary", request.vary, "KEY=VALUE,...", about_vary)->needs(config);
+  console::add_repeated(to, "--vary", request.vary, "KEY=VALUE,...", about_vary);
   to.add_option("--runs", request.runs, "Earlier runs of one variant; once for each variant")->type_name("DIR...");
   to.add_flag("--allow-different", request.allow_different, "Allow different batches, data, seeds or lengths");
 }
