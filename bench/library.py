@@ -64,8 +64,8 @@ def systems_of(settings):
         print(f"library.py: {MPI} is skipped: {reason}", file=sys.stderr)
         program = build(settings, with_mpi=False)
         made = {}
-    return made | {SHM: Cpp(settings, program, "ddprun", 2, "shm"), OWN_GLOO: Cpp(settings, program, "ddprun", 2, "gloo"),
-                   GLOO: Cpp(settings, program, "gloo", 2), PEER: PyTorch(settings),
+    return made | {SHM: Cpp(settings, program, "ddprun", 2, "shm"),
+                   OWN_GLOO: Cpp(settings, program, "ddprun", 2, "gloo"), GLOO: Cpp(settings, program, "gloo", 2), PEER: PyTorch(settings),
                    OWN_ALONE: Cpp(settings, program, "ddprun", 1), ALONE: Cpp(settings, program, "none", 1)}
 
 

@@ -22,7 +22,8 @@ Capabilities on_device(Capabilities capabilities, int device) {
 }  // namespace
 
 PluginBackend::PluginBackend(const ddprun_comm_plugin& plugin, const JoinOptions& options)
-    : CommBackend(options.rank, options.size, plugin.name + options.whose, on_device(capabilities_of(plugin), options.device)),
+    : CommBackend(options.rank, options.size, plugin.name + options.whose,
+                  on_device(capabilities_of(plugin), options.device)),
       table_(plugin),
       algorithm_(options.algorithm),
       by_allreduce_(taken_by(capabilities(), algorithm_)),

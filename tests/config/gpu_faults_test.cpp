@@ -70,9 +70,10 @@ TEST_CASE("steps are replayed only on a GPU, under single and ddp") {
       "data.balance_steps, or set it to false";
   CHECK(errors_of(graph + ddp + "\ndata.batch_size = 8\ndata.batch_weights = [1, 2]" + names) == unequal);
   CHECK(errors_of(graph + ddp + "\ndata.batch_size = 8\ndata.balance_steps = 5" + names) == unequal);
-  CHECK(errors_of(graph + ddp + "\ndata.batch_size = 8\nstrategy.zero = 1" + names) ==
-        "exp.toml:1:20: train.cuda_graph = true: cannot replay the optimizer of strategy.zero = 1; set strategy.zero to "
-        "0, or this to false");
+  CHECK(
+      errors_of(graph + ddp + "\ndata.batch_size = 8\nstrategy.zero = 1" + names) ==
+      "exp.toml:1:20: train.cuda_graph = true: cannot replay the optimizer of strategy.zero = 1; set strategy.zero to "
+      "0, or this to false");
   CHECK(errors_of(graph + cuda + "\nlog.parity_steps = 2" + names) ==
         "exp.toml:1:20: train.cuda_graph = true: leaves log.parity_steps no gradients to look at; leave those out, or "
         "set "

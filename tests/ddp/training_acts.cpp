@@ -56,8 +56,8 @@ void odd_buffers(const ddprun::Group& group) {
   ddprun::DistributedDataParallel ddp(net, group);
   loss_of(net, part_of(group, inputs()), part_of(group, targets())).backward();
   const Tensor mask = net.named_buffers()["mask"], angles = net.named_buffers()["angles"];
-  std::printf("mask %ld of %ld, angle %g\n", mask.to(torch::kInt64).argmax().item<int64_t>(), mask.sum().item<int64_t>(),
-              torch::imag(angles).max().item<double>());
+  std::printf("mask %ld of %ld, angle %g\n", mask.to(torch::kInt64).argmax().item<int64_t>(),
+              mask.sum().item<int64_t>(), torch::imag(angles).max().item<double>());
 }
 
 void unused(const ddprun::Group& group, bool find) {

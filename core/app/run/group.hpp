@@ -22,8 +22,8 @@ namespace ddprun::run {
 // Converts a config duration, in seconds.
 std::chrono::milliseconds milliseconds(double seconds);
 
-using ddp::Meeting;
 using ddp::meet;
+using ddp::Meeting;
 
 struct Group {
   launch::Store* store = nullptr;                  // of the Meeting, or null
