@@ -65,7 +65,8 @@ def systems_of(settings):
         program = build(settings, with_mpi=False)
         made = {}
     return made | {SHM: Cpp(settings, program, "ddprun", 2, "shm"),
-                   OWN_GLOO: Cpp(settings, program, "ddprun", 2, "gloo"), GLOO: Cpp(settings, program, "gloo", 2), PEER: PyTorch(settings),
+                   OWN_GLOO: Cpp(settings, program, "ddprun", 2, "gloo"),
+                   GLOO: Cpp(settings, program, "gloo", 2), PEER: PyTorch(settings),
                    OWN_ALONE: Cpp(settings, program, "ddprun", 1), ALONE: Cpp(settings, program, "none", 1)}
 
 
@@ -169,8 +170,9 @@ def main(argv):
     print_table(figures, args.figure)
     missed = check_bounds(figures)
     if args.json:
-        document = {"ddprun_library": 1, "command": sys.argv, "settings": vars(args), "unit": "bytes" if args.zero else "seconds per step",
-                    "figures": figures, "missed": missed}
+        unit = "bytes" if args.zero else "seconds per step"
+        document = {"ddprun_library": 1, "command": sys.argv, "settings": vars(args), "unit": unit, "figures": figures,
+                    "missed": missed}
         pathlib.Path(args.json).write_text(json.dumps(document, indent=1) + "\n")
     return GATE if args.gate and missed else 0
 
