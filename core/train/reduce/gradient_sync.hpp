@@ -53,7 +53,6 @@ class GradientSync {
   void set_on_phase(std::function<void(Phase phase, int bucket)> on_phase);
   GradientHooks& hooks() { return hooks_; }
   BucketedReducer& reducer() { return reducer_; }
-  const BucketedReducer& reducer() const { return reducer_; }
   const std::vector<NamedTensor>& parameters() const { return parameters_; }
 
  private:
