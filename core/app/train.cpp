@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -81,8 +80,7 @@ class Starts {
 };
 
 void report_shared_cores(int nproc) {
-  const std::string mask = launch::core_mask();
-  const auto cores = static_cast<int>(std::count(mask.begin(), mask.end(), '1'));
+  const int cores = launch::own_cores();
   if (cores == 0 || nproc <= cores) return;
   log::info(std::to_string(nproc) + " ranks share " + std::to_string(cores) +
             " cores: their times are not those of ranks with a core each; a step may take " +

@@ -36,11 +36,14 @@ int cores_of_rank(const std::vector<std::string>& masks, std::size_t mine) {
   return static_cast<int>(std::max<std::ptrdiff_t>(1, cores / std::max<std::ptrdiff_t>(1, ranks)));
 }
 
+int own_cores() {
+  const std::string mask = core_mask();
+  return static_cast<int>(std::count(mask.begin(), mask.end(), '1'));
+}
+
 int threads_of_rank(const World& world) {
   if (world.cores > 0) return world.cores;
-  const std::string mask = core_mask();
-  const auto cores = static_cast<int>(std::count(mask.begin(), mask.end(), '1'));
-  return std::max(1, cores / std::max(1, world.local_size));
+  return std::max(1, own_cores() / std::max(1, world.local_size));
 }
 
 void share_cores(World& world, Store& store, std::chrono::milliseconds timeout) {

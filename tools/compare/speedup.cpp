@@ -16,6 +16,11 @@ double workers_of(const Member& member) {
   return static_cast<double>(compare::workers_of(member.variant.loaded.experiment));
 }
 
+// The first variant with one worker, over which the others are compared.
+std::vector<Member>::const_iterator one_worker(const std::vector<Member>& members) {
+  return std::find_if(members.begin(), members.end(), [](const Member& member) { return workers_of(member) == 1; });
+}
+
 // One row: its title, and its figure for a variant.
 struct Row {
   std::string name;
@@ -70,15 +75,14 @@ const char* bound_of(const Split& split) {
 }
 
 double efficiency_of(const Comparison& comparison, const Member& member) {
-  const auto& members = comparison.members;
-  const auto one = std::find_if(members.begin(), members.end(), [](const Member& m) { return workers_of(m) == 1; });
-  if (one == members.end() || workers_of(member) == 1) return record::kAbsent;
+  const auto one = one_worker(comparison.members);
+  if (one == comparison.members.end() || workers_of(member) == 1) return record::kAbsent;
   return speedup_of(one->typical.figures, member.typical.figures, workers_of(member)).efficiency;
 }
 
 std::vector<report::TitledTable> speedup_tables(const Comparison& comparison) {
   const auto& members = comparison.members;
-  const auto one = std::find_if(members.begin(), members.end(), [](const Member& m) { return workers_of(m) == 1; });
+  const auto one = one_worker(members);
   const auto is_several = [](const Member& m) { return workers_of(m) > 1; };
   if (one == members.end() || std::none_of(members.begin(), members.end(), is_several)) return {};
 

@@ -120,7 +120,7 @@ console::Table table_of(const Chart& chart);
 // Below 0.0001 and from 10^15 on with an exponent. NaN becomes "-".
 std::string figure(double value);
 // In a row with a largest figure: as many decimals as that one, so that a small part has no more digits than it means.
-// 0.003897 beside 0.6072 is "0.0039".
+// 0.003897 next to 0.6072 is "0.0039".
 std::string figure(double value, double largest);
 
 // A readable unit for a largest value: its name, and the factor for values.

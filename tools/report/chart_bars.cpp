@@ -10,8 +10,8 @@
 namespace ddprun::report::vega {
 namespace {
 
-constexpr double kRoomForText = 1.25;        // beyond the longest bar, for its value
-constexpr double kRoomForInterval = 1.7;     // the same, with its interval
+constexpr double kStretchForText = 1.25;     // beyond the longest bar, for its value
+constexpr double kStretchForInterval = 1.7;  // the same, with its interval
 constexpr std::size_t kRow = 34, kBar = 22;  // pixels: a group with one bar, and each further bar
 constexpr double kLeastWritten = 7;          // per cent: a smaller part has no room for its label
 
@@ -41,8 +41,8 @@ Extent extent_of(const Bars& bars) {
     }
   }
   if (bars.line) extent.include(*bars.line);
-  const double room = has_intervals(bars) ? kRoomForInterval : kRoomForText;
-  return {extent.low * room, extent.high > 0 ? extent.high * room : 1};
+  const double stretch = has_intervals(bars) ? kStretchForInterval : kStretchForText;
+  return {extent.low * stretch, extent.high > 0 ? extent.high * stretch : 1};
 }
 
 // The figure stands at the end of the whisker, so it says that the whisker is an interval.

@@ -54,7 +54,7 @@ TEST_CASE("figures have four significant digits") {
   CHECK(figure(INFINITY) == "-");
 }
 
-TEST_CASE("beside a larger figure, a figure has its decimals") {
+TEST_CASE("next to a larger figure, a figure has as many decimals") {
   CHECK(figure(0.003897, 0.6072) == "0.0039");
   CHECK(figure(0.6072, 0.6072) == "0.6072");
   CHECK(figure(0.05, 25.74) == "0.05");
