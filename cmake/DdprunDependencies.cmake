@@ -11,6 +11,15 @@ find_package(PNG 1.6 REQUIRED)
 find_package(CURL 7.85 REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(Boost REQUIRED COMPONENTS filesystem)
+# GCC's own library reads the symbols of a call stack, for Boost.Stacktrace. It is not on the search path of Clang.
+execute_process(COMMAND gcc -print-file-name=libbacktrace.a OUTPUT_VARIABLE backtrace_library
+                OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND gcc -print-file-name=include/backtrace.h OUTPUT_VARIABLE backtrace_header
+                OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+add_library(ddprun_backtrace INTERFACE)
+target_link_libraries(ddprun_backtrace INTERFACE ${backtrace_library})
+target_compile_definitions(ddprun_backtrace INTERFACE BOOST_STACKTRACE_USE_BACKTRACE
+                           BOOST_STACKTRACE_BACKTRACE_INCLUDE_FILE="${backtrace_header}")
 if(DDPRUN_TESTS)
   find_package(doctest REQUIRED)
 endif()

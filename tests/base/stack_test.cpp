@@ -1,0 +1,102 @@
+#include "base/stack.hpp"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+namespace {
+
+using ddprun::Frame;
+
+std::atomic<bool> spinning{false}, stop{false};
+
+[[gnu::noinline]] void spin_here() {
+  spinning = true;
+  while (!stop) {
+  }
+}
+
+[[gnu::noinline]] int overflow_here(int depth) {
+  volatile char large[4096];
+  large[0] = static_cast<char>(depth);
+  return depth == 0 ? 0 : overflow_here(depth + 1) + large[0];
+}
+
+[[gnu::noinline]] void abort_here() {
+  std::abort();
+}
+
+bool has(const std::vector<Frame>& stack, const std::string& function) {
+  return std::any_of(stack.begin(), stack.end(),
+                     [&](const Frame& frame) { return frame.function.find(function) != std::string::npos; });
+}
+
+// What a child process that ends by a signal reports through a pipe, and that signal.
+std::pair<std::string, int> crash_of(void (*crash)()) {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ddprun::report_crashes([&](const ddprun::Crash& report) {
+      const std::string text = std::to_string(report.signal) + "\n" + text_of(report.stack);
+      (void)!::write(ends[1], text.data(), text.size());
+    });
+    crash();
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  std::string text;
+  char chunk[4096];
+  for (ssize_t got = 0; (got = ::read(ends[0], chunk, sizeof chunk)) > 0;) {
+    text.append(chunk, static_cast<std::size_t>(got));
+  }
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return {text, WIFSIGNALED(status) ? WTERMSIG(status) : 0};
+}
+
+TEST_CASE("the stack of another thread names its functions, the innermost first") {
+  std::thread thread(spin_here);
+  while (!spinning) std::this_thread::yield();
+  const std::vector<Frame> stack = ddprun::stack_of(thread.native_handle());
+  stop = true;
+  thread.join();
+  REQUIRE_FALSE(stack.empty());
+  CHECK(has({stack.front()}, "spin_here"));
+  CHECK(stack.front().file == "test_base");
+}
+
+TEST_CASE("a crash is reported with its stack, and the signal still ends the process") {
+  const auto [aborted, abort_signal] = crash_of(abort_here);
+  CHECK(abort_signal == SIGABRT);
+  CHECK(aborted.starts_with(std::to_string(SIGABRT) + "\n"));
+  CHECK_MESSAGE(aborted.find("abort_here") != std::string::npos, aborted);
+  const auto [killed, segv] = crash_of([] { ::raise(SIGSEGV); });
+  CHECK(segv == SIGSEGV);
+  CHECK(killed.starts_with(std::to_string(SIGSEGV) + "\n"));
+}
+
+TEST_CASE("a stack that overflows is reported too") {
+  const auto [text, signal] = crash_of([] { std::exit(overflow_here(1)); });
+  CHECK(signal == SIGSEGV);
+  CHECK_MESSAGE(text.find("overflow_here") != std::string::npos, text);
+}
+
+TEST_CASE("the plugin of a stack is the innermost one, and its function the one that was called") {
+  const std::vector<Frame> stack = {{"memcpy", "libc.so.6"},
+                                    {"decode", "libddprun_dataset_faces.so"},
+                                    {"fetch", "libddprun_dataset_faces.so"},
+                                    {"Loader::run", "libddprun.so.0"},
+                                    {"forward", "libddprun_model_linear.so"}};
+  CHECK(ddprun::plugin_in(stack) == "fetch (libddprun_dataset_faces.so)");
+  CHECK(ddprun::plugin_in({{"main", "ddprun"}}).empty());
+}
+
+}  // namespace
