@@ -60,4 +60,16 @@ void report_failure(const std::string& job_dir, int rank, ExitCode code, const s
   // Out of memory while reporting a failure: the exit code must do.
 }
 
+void report_crash(const std::string& job_dir, int rank, const std::string& where) noexcept try {
+  if (!job_dir.empty()) (void)publish(job_dir, "crash." + std::to_string(rank), where);
+} catch (const std::exception&) {
+  // The signal is reported without it.
+}
+
+std::string crash_of(const std::string& job_dir, int rank) try {
+  return read_whole(job_dir + "/crash." + std::to_string(rank)).value_or("");
+} catch (const std::system_error&) {
+  return "";
+}
+
 }  // namespace ddprun::launch

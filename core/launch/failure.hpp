@@ -23,4 +23,10 @@ struct Failure {
 std::optional<Failure> failure_of(const std::string& job_dir, int rank);
 std::optional<Failure> first_failure(const std::string& job_dir);
 
+// A rank that a signal ends because of its own error says where it was: "fetch (libddprun_dataset_faces.so)". Any
+// thread. Does not throw.
+void report_crash(const std::string& job_dir, int rank, const std::string& where) noexcept;
+// What `rank` said; "" if nothing.
+std::string crash_of(const std::string& job_dir, int rank);
+
 }  // namespace ddprun::launch

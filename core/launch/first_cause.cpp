@@ -42,7 +42,8 @@ std::string what_happened(const RankEnd& end) {
   if (end.lost > 0 && end.silent) return "lost: this host does not answer any more";
   if (end.lost > 0) return "lost: the connection has ended; the process was killed, or its host has restarted";
   if (end.signal == 0) return "exited with code " + std::to_string(end.exit_code);
-  return signal_text(end.signal) + (end.signal == SIGKILL && end.memory_limit ? ", memory limit reached" : "");
+  const std::string where = end.crash.empty() ? "" : " in " + end.crash;
+  return signal_text(end.signal) + where + (end.signal == SIGKILL && end.memory_limit ? ", memory limit reached" : "");
 }
 
 // "step 57 phase allreduce bucket 2"

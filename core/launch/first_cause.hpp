@@ -23,6 +23,7 @@ struct RankEnd {
   bool stopped = false;            // it was under SIGSTOP for too long
   std::optional<Failure> failure;  // what the rank itself reported
   Progress progress;               // its last progress
+  std::string crash;               // signal: where the rank was, as it said itself; often ""
   bool memory_limit = false;       // the kernel killed a process of this job at its memory limit
   int lost = 0;                    // the number of ranks, from `rank`, of a node that was lost; otherwise 0
   bool silent = false;             // lost: nothing came from there any more; otherwise its connection has ended

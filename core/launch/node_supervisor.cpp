@@ -151,6 +151,7 @@ class Supervisor {
     if (peers_ == nullptr) return;
     next_ping_ = peers_->turn();
     if (peers_->failing()) begin_to_fail();
+    if (const auto rank = peers_->stack_wanted(); rank && !job_.torchrun_variables) ranks_->show_stack(*rank);
     if (const auto signal = peers_->stop_signal(); signal && stop_signal_ == 0) on_stop_signal(*signal);
   }
 
@@ -253,7 +254,16 @@ class Supervisor {
       const auto others = peers_->places();
       places.insert(places.end(), others.begin(), others.end());
     }
-    for (const std::string& line : stalls_.look(places, now)) output_.say("ddprun: " + line);
+    for (const StallWatch::Line& line : stalls_.look(places, now)) {
+      output_.say("ddprun: " + line.text);
+      if (line.stuck_rank) show_stack(*line.stuck_rank);
+    }
+  }
+
+  void show_stack(int rank) {
+    if (job_.torchrun_variables) return;  // the signal might end a program that is not ddprun
+    if (ranks_->show_stack(rank) || peers_ == nullptr) return;
+    peers_->ask_for_stack(rank);
   }
 
   void on_time(Clock::time_point now) {

@@ -8,7 +8,7 @@
 namespace ddprun::launch {
 namespace {
 
-enum class Message : uint64_t { failing, stop, ended, progress };
+enum class Message : uint64_t { failing, stop, ended, progress, show_stack };
 
 constexpr int kMostRanks = 1 << 20;
 constexpr std::size_t kLongestMessage = 1 << 16;  // of a rank's failure
@@ -26,7 +26,8 @@ int whole(ByteReader& reader) {
 void write(ByteWriter& writer, const Progress& progress) {
   writer.number(static_cast<uint64_t>(progress.step))
       .number(static_cast<uint64_t>(progress.phase))
-      .number(static_cast<uint64_t>(progress.bucket));
+      .number(static_cast<uint64_t>(progress.bucket))
+      .number(static_cast<uint64_t>(progress.own_us));
 }
 
 Progress read_progress(ByteReader& reader) {
@@ -34,6 +35,7 @@ Progress read_progress(ByteReader& reader) {
   progress.step = static_cast<int64_t>(reader.number());
   progress.phase = static_cast<Phase>(std::min<uint64_t>(reader.number(), static_cast<uint64_t>(Phase::done)));
   progress.bucket = whole(reader);
+  progress.own_us = static_cast<int64_t>(reader.number());
   return progress;
 }
 
@@ -49,6 +51,7 @@ void write(ByteWriter& writer, const RankEnd& end, std::chrono::nanoseconds now)
   number(end.killed_by_launcher);
   number(end.stopped);
   number(end.memory_limit);
+  writer.text(std::string_view(end.crash).substr(0, kLongestMessage));
   write(writer, end.progress);
   number(end.failure.has_value());
   if (!end.failure) return;
@@ -69,6 +72,7 @@ RankEnd read_end(ByteReader& reader, std::chrono::nanoseconds now) {
   end.killed_by_launcher = reader.number() != 0;
   end.stopped = reader.number() != 0;
   end.memory_limit = reader.number() != 0;
+  end.crash = reader.text();
   end.progress = read_progress(reader);
   if (reader.number() == 0) return end;
   Failure failure;
@@ -157,6 +161,7 @@ void Peers::read(const NodeEvent& event) {
       node.progress.clear();
       while (!reader.empty()) node.progress.push_back(read_progress(reader));
       return;
+    case Message::show_stack: stack_wanted_ = whole(reader); return;
     case Message::ended: node.ended = true;
   }
   const auto now = this_time();
@@ -211,6 +216,10 @@ void Peers::announce_failing() {
 
 void Peers::announce_stop(int signal) {
   link_.publish(message(Message::stop).number(static_cast<uint64_t>(signal)).bytes());
+}
+
+void Peers::ask_for_stack(int rank) {
+  link_.publish(message(Message::show_stack).number(static_cast<uint64_t>(rank)).bytes());
 }
 
 void Peers::announce_ends(const std::vector<RankEnd>& ends) {

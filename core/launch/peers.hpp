@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ddprun/error.hpp"
@@ -59,6 +60,11 @@ class Peers {
   // On node 0: the last reported progress of the other nodes' ranks. Empty on other nodes.
   std::vector<RankPlace> places() const;
 
+  // Asks the node of this rank to show the rank's stack.
+  void ask_for_stack(int rank);
+  // The last rank of which another node has asked for the stack, once.
+  std::optional<int> stack_wanted() { return std::exchange(stack_wanted_, std::nullopt); }
+
   void announce_failing();
   void announce_stop(int signal);
   void announce_ends(const std::vector<RankEnd>& ends);
@@ -82,6 +88,7 @@ class Peers {
   std::vector<Node> states_;  // by node rank; of this node only `ended` is used
   bool failing_ = false;
   std::optional<int> stop_signal_;
+  std::optional<int> stack_wanted_;
 };
 
 }  // namespace ddprun::launch

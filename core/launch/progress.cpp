@@ -18,7 +18,7 @@ namespace {
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free, "the table is shared between processes");
 
-constexpr uint64_t kMagic = 0x3170676f72706464;  // "ddprogp1"
+constexpr uint64_t kMagic = 0x3270676f72706464;  // "ddprogp2"
 
 struct alignas(64) Header {
   uint64_t magic;
@@ -28,6 +28,7 @@ struct alignas(64) Header {
 
 struct alignas(64) Slot {  // a cache line per rank, because they write often
   std::atomic<uint64_t> word;
+  std::atomic<int64_t> own_us;
 };
 
 // Step, phase and bucket in one word, so that a reader always sees values of the same moment: 40 bits of step, 8 of
@@ -75,7 +76,15 @@ class MappedTable : public ProgressTable {
 
   void set(int rank, Progress progress) override { slot(rank).word.store(pack(progress), std::memory_order_relaxed); }
 
-  Progress get(int rank) const override { return unpack(slot(rank).word.load(std::memory_order_relaxed)); }
+  void set_own_us(int rank, int64_t microseconds) override {
+    slot(rank).own_us.store(microseconds, std::memory_order_relaxed);
+  }
+
+  Progress get(int rank) const override {
+    Progress progress = unpack(slot(rank).word.load(std::memory_order_relaxed));
+    progress.own_us = slot(rank).own_us.load(std::memory_order_relaxed);
+    return progress;
+  }
 
   void request_stop() override { header().stop.store(1, std::memory_order_relaxed); }
   bool stop_requested() const override { return header().stop.load(std::memory_order_relaxed) != 0; }

@@ -14,6 +14,9 @@ struct Progress {
   int64_t step = 0;  // global step, from 1; 0 before the first
   Phase phase = Phase::start;
   int32_t bucket = -1;  // of an allreduce, otherwise -1
+  // The shortest of the last three steps, in microseconds, without the time in which the rank waited for other ranks;
+  // 0: not known.
+  int64_t own_us = 0;
 };
 
 // Usually a file of fixed size in the job's folder, mapped shared. Uses relaxed atomics, which are cheap enough for
@@ -27,7 +30,9 @@ class ProgressTable {
   static std::unique_ptr<ProgressTable> in_memory(int size);
   virtual ~ProgressTable() = default;
 
+  // Does not change own_us.
   virtual void set(int rank, Progress progress) = 0;
+  virtual void set_own_us(int rank, int64_t microseconds) = 0;
   virtual Progress get(int rank) const = 0;
 
   // Requests all ranks of the job to stop and save. The ranks agree on the last step (train/loop/agreement.hpp). A rank

@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "launch/first_cause.hpp"
 #include "launch/net/address.hpp"
+#include "launch/signal_thread.hpp"
 
 namespace ddprun::launch {
 namespace {
@@ -19,6 +20,10 @@ constexpr milliseconds kLookEvery{1000};   // between two looks at the progress 
 constexpr milliseconds kTurn{100};         // the longest time between two turns
 constexpr milliseconds kGather{100};       // failures that follow from the first one arrive meanwhile
 constexpr milliseconds kUntilKnown{1000};  // how long a rank that has lost a peer waits for the first cause
+
+void show_own_stack() {
+  ::sigqueue(::getpid(), SIGUSR2, {.sival_int = kShowStack});
+}
 
 // Neighbouring ranks of one host that were lost together become one entry, for one message.
 std::vector<RankEnd> merge_lost(const std::vector<RankEnd>& ends) {
@@ -101,6 +106,7 @@ RankLink::Clock::time_point RankLink::turn(Clock::time_point now) {
     heard_.notify_all();
   }
   if (!failing_since_) {
+    if (peers_.stack_wanted() == world_.rank) show_own_stack();
     watch_progress(now);
     return next;
   }
@@ -121,12 +127,16 @@ void RankLink::watch_progress(Clock::time_point now) {
   std::vector<RankPlace> places{{0, host_name(), own}};
   const auto others = peers_.places();
   places.insert(places.end(), others.begin(), others.end());
-  const std::vector<std::string> lines = stalls_.look(places, now);
+  const std::vector<StallWatch::Line> lines = stalls_.look(places, now);
+  for (const StallWatch::Line& line : lines) {
+    if (line.stuck_rank) peers_.ask_for_stack(*line.stuck_rank);
+    if (line.stuck_rank == world_.rank) show_own_stack();
+  }
   // Nobody may read stderr at present. That must not stop this thread: the others would take this rank as lost.
   const bool is_free = !printed_.valid() || printed_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   if (lines.empty() || !is_free) return;
   printed_ = std::async(std::launch::async, [lines] {
-    for (const std::string& line : lines) log::info(line);
+    for (const StallWatch::Line& line : lines) log::info(line.text);
   });
 }
 

@@ -9,6 +9,7 @@
 #include <csignal>
 
 #include "launch/failure.hpp"
+#include "launch/signal_thread.hpp"
 
 namespace ddprun::launch {
 namespace {
@@ -116,6 +117,7 @@ RankEnd RankProcesses::end_of(const Rank& rank, int status) const {
   end.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
   end.failure = reported(end.rank);
+  if (end.signal != 0) end.crash = crash_of(folder_, end.rank);
   end.progress = table_.get(local);
   end.stopped = rank.stopped && Clock::now() - *rank.stopped >= kStoppedLimit;
   end.killed_by_launcher = killed_at_ && !end.failure;
@@ -142,6 +144,14 @@ void RankProcesses::request_collectives(int value) const {
   for (const Rank& rank : ranks_) {
     if (!rank.end) ::sigqueue(rank.child.pid, SIGUSR2, {.sival_int = value});
   }
+}
+
+bool RankProcesses::show_stack(int rank) const {
+  const int local = rank - first_;
+  if (local < 0 || local >= static_cast<int>(ranks_.size())) return false;
+  const Rank& one = ranks_[static_cast<std::size_t>(local)];
+  if (!one.end) ::sigqueue(one.child.pid, SIGUSR2, {.sival_int = kShowStack});
+  return true;
 }
 
 void RankProcesses::kill() {

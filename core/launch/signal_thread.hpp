@@ -7,9 +7,9 @@
 
 namespace ddprun::launch {
 
-// With SIGUSR2, the launcher asks its ranks to write their last collectives. If a rank has failed, it sends this value
-// with the signal (sigqueue).
-inline constexpr int kJobFails = 1;
+// With SIGUSR2, the launcher asks its ranks to write their last collectives. It sends these values with the signal
+// (sigqueue): a rank has failed; or the other ranks wait for this rank, and it must show its stack.
+inline constexpr int kJobFails = 1, kShowStack = 2;
 
 // After this, the signal ends neither this process nor a program that it starts. Call it first in main().
 void ignore_signal(int signal);

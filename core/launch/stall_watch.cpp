@@ -30,13 +30,45 @@ const RankPlace* farthest_waiting(const std::vector<RankPlace>& ranks) {
 
 }  // namespace
 
-std::vector<std::string> StallWatch::look(const std::vector<RankPlace>& ranks, Clock::time_point now) {
+std::vector<StallWatch::Line> StallWatch::look(const std::vector<RankPlace>& ranks, Clock::time_point now) {
+  std::vector<Line> lines = hanging(ranks, now);
+  for (Line& line : slow(ranks, now)) lines.push_back(std::move(line));
+  return lines;
+}
+
+std::vector<StallWatch::Line> StallWatch::slow(const std::vector<RankPlace>& ranks, Clock::time_point now) {
+  std::vector<Line> lines;
+  for (const RankPlace& place : ranks) {
+    std::vector<int64_t> others;
+    for (const RankPlace& other : ranks) {
+      if (other.rank != place.rank && other.progress.own_us > 0) others.push_back(other.progress.own_us);
+    }
+    if (others.empty()) continue;
+    const auto middle = others.begin() + static_cast<std::ptrdiff_t>(others.size() / 2);
+    std::nth_element(others.begin(), middle, others.end());
+    const int64_t own = place.progress.own_us, more = own - *middle;
+    Seen& seen = seen_[place.rank];
+    seen.slow_looks = own >= kSlow * *middle && more >= kNoise.count() ? seen.slow_looks + 1 : 0;
+    const bool sure = seen.slow_looks >= kLooks || (seen.slow_looks > 0 && more >= kClear.count());
+    if (!sure || now < seen.next_slow) continue;
+    seen.next_slow = now + kSlowAgain;
+    lines.push_back({"rank " + std::to_string(place.rank) + " (" + place.host +
+                         ") is slow: its own part of a step takes " + std::to_string(own / 1000) +
+                         " ms, that of the other ranks " + std::to_string(*middle / 1000) + " ms; they wait for it",
+                     std::nullopt});
+  }
+  return lines;
+}
+
+std::vector<StallWatch::Line> StallWatch::hanging(const std::vector<RankPlace>& ranks, Clock::time_point now) {
   for (const RankPlace& place : ranks) {
     Seen& seen = seen_[place.rank];
     if (seen.next.count() > 0 && same_place(seen.progress, place.progress)) continue;
-    seen = {place.progress, now, kFirst};
+    seen.progress = place.progress;
+    seen.since = now;
+    seen.next = kFirst;
   }
-  std::vector<std::string> lines;
+  std::vector<Line> lines;
   const RankPlace* waiting = farthest_waiting(ranks);
   if (waiting == nullptr) return lines;
   const auto waits = [&](const RankPlace& place) { return same_place(place.progress, waiting->progress); };
@@ -49,13 +81,14 @@ std::vector<std::string> StallWatch::look(const std::vector<RankPlace>& ranks, C
     seen.next = 2 * time;
     const std::string there = " in " + text_of(place.progress) + " for " + std::to_string(time.count() / 1000) + " s";
     if (all) {
-      lines.push_back("all ranks have been" + there + ": the network between them may be down");
+      lines.push_back({"all ranks have been" + there + ": the network between them may be down", std::nullopt});
       for (auto& [rank, other] : seen_) other.next = 2 * time;
       return lines;
     }
-    lines.push_back("rank " + std::to_string(place.rank) + " (" + place.host + ") has been" + there + "; " +
-                    std::to_string(count) + (count == 1 ? " rank waits" : " ranks wait") + " in " +
-                    text_of(waiting->progress));
+    lines.push_back({"rank " + std::to_string(place.rank) + " (" + place.host + ") has been" + there + "; " +
+                         std::to_string(count) + (count == 1 ? " rank waits" : " ranks wait") + " in " +
+                         text_of(waiting->progress),
+                     place.rank});
   }
   return lines;
 }

@@ -1,8 +1,9 @@
-// Names the ranks for which the others wait, while the job runs.
+// Names the ranks for which the others wait, while the job runs: those that hang, and those that are slow.
 #pragma once
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,19 +23,36 @@ class StallWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `ranks`: the places of all ranks now, in rank order. Returns the lines to print: for ranks that have been in one
-  // place for kFirst while others wait in a collective; again after twice that time, and so on. Reports nothing while
-  // no rank is in a collective: a long step is not a stall.
-  std::vector<std::string> look(const std::vector<RankPlace>& ranks, Clock::time_point now);
+  struct Line {
+    std::string text;
+    std::optional<int> stuck_rank;  // the others wait for this rank, which makes no progress
+  };
+
+  // `ranks`: the places of all ranks now, in rank order. Call it once a second. Returns the lines to print.
+  // A rank hangs if it has been in one place for kFirst while others wait in a collective; it is named again after
+  // twice that time, and so on. While no rank is in a collective, none is named: a long step is not a stall.
+  // A rank is slow if its own part of a step (Progress::own_us) takes kSlow times the median of the other ranks: at
+  // once if that is kClear more, otherwise in kLooks looks in a row. It is named again after kSlowAgain.
+  std::vector<Line> look(const std::vector<RankPlace>& ranks, Clock::time_point now);
 
   static constexpr std::chrono::milliseconds kFirst{5000};
+  static constexpr std::chrono::milliseconds kSlowAgain{60000};
+  static constexpr std::chrono::microseconds kClear{200000}, kNoise{10000};
+  static constexpr int64_t kSlow = 2;
+  static constexpr int kLooks = 3;
 
  private:
   struct Seen {
     Progress progress;
     Clock::time_point since;
     std::chrono::milliseconds next{0};  // report when it has been there for so long
+    int slow_looks = 0;                 // in a row
+    Clock::time_point next_slow;        // report that it is slow, not earlier
   };
+
+  std::vector<Line> hanging(const std::vector<RankPlace>& ranks, Clock::time_point now);
+  std::vector<Line> slow(const std::vector<RankPlace>& ranks, Clock::time_point now);
+
   std::map<int, Seen> seen_;
 };
 

@@ -29,6 +29,7 @@ constexpr lazy::Library kBackend = DDPRUN_LAZY_LIBRARY(
 std::unique_ptr<CommBackend> join_ucx(const Host& host) {
   constexpr int keep = 0;
   setenv("UCX_MEM_MMAP_HOOK_MODE", "none", keep);
+  setenv("UCX_HANDLE_ERRORS", "none", keep);  // a crash is reported by ddprun's handlers of signals
   setenv("UCX_MEM_CUDA_HOOK_MODE", "none", keep);
   setenv("UCX_MEMTYPE_CACHE", "n", keep);
   return lazy::join(kBackend, host);

@@ -13,6 +13,20 @@ StallWatch::Clock::time_point at(int second) {
   return StallWatch::Clock::time_point(seconds(1000 + second));
 }
 
+// The lines; those of a rank that hangs must name it.
+Lines look(StallWatch& watch, const std::vector<RankPlace>& ranks, StallWatch::Clock::time_point now) {
+  Lines lines;
+  for (const StallWatch::Line& line : watch.look(ranks, now)) {
+    lines.push_back(line.text);
+    if (line.text.find(" has been ") != std::string::npos) {
+      CHECK(line.text.starts_with("rank " + std::to_string(line.stuck_rank.value_or(-1)) + " "));
+    } else {
+      CHECK_FALSE(line.stuck_rank);
+    }
+  }
+  return lines;
+}
+
 RankPlace place(int rank, int64_t step, Phase phase, int bucket = -1) {
   return {rank, "host" + std::to_string(rank / 2), {step, phase, bucket}};
 }
@@ -24,45 +38,77 @@ TEST_CASE("a rank for which others wait is named after five seconds, then after 
   const Lines line = {
       "rank 2 (host1) has been in step 57 phase data for 5 s; 2 ranks wait in step 57 phase allreduce "
       "bucket 2"};
-  CHECK(watch.look(ranks, at(0)).empty());
-  CHECK(watch.look(ranks, at(4)).empty());
-  CHECK(watch.look(ranks, at(5)) == line);
-  CHECK(watch.look(ranks, at(6)).empty());
-  CHECK(watch.look(ranks, at(10)).size() == 1);
+  CHECK(look(watch, ranks, at(0)).empty());
+  CHECK(look(watch, ranks, at(4)).empty());
+  CHECK(look(watch, ranks, at(5)) == line);
+  CHECK(look(watch, ranks, at(6)).empty());
+  CHECK(look(watch, ranks, at(10)).size() == 1);
 }
 
 TEST_CASE("a long step in which no rank waits is not reported") {
   StallWatch watch;
   const std::vector<RankPlace> ranks = {place(0, 3, Phase::forward), place(1, 3, Phase::backward)};
-  for (const int second : {0, 10, 100}) CHECK(watch.look(ranks, at(second)).empty());
+  for (const int second : {0, 10, 100}) CHECK(look(watch, ranks, at(second)).empty());
 }
 
 TEST_CASE("a rank that makes progress is not reported") {
   StallWatch watch;
   for (int second = 0; second < 30; ++second) {
-    CHECK(watch.look({place(0, second, Phase::allreduce), place(1, second, Phase::data)}, at(second)).empty());
+    CHECK(look(watch, {place(0, second, Phase::allreduce), place(1, second, Phase::data)}, at(second)).empty());
   }
 }
 
 TEST_CASE("ranks that are all in one collective are reported together") {
   StallWatch watch;
   const std::vector<RankPlace> ranks = {place(0, 7, Phase::allreduce, 0), place(1, 7, Phase::allreduce, 0)};
-  CHECK(watch.look(ranks, at(0)).empty());
+  CHECK(look(watch, ranks, at(0)).empty());
   const Lines line = {
       "all ranks have been in step 7 phase allreduce bucket 0 for 6 s: the network between them may be "
       "down"};
-  CHECK(watch.look(ranks, at(6)) == line);
-  CHECK(watch.look(ranks, at(7)).empty());
+  CHECK(look(watch, ranks, at(6)) == line);
+  CHECK(look(watch, ranks, at(7)).empty());
 }
 
 TEST_CASE("a rank in the collective of an earlier step is the one that holds the job up") {
   StallWatch watch;
   const std::vector<RankPlace> ranks = {place(0, 8, Phase::allreduce, 0), place(1, 7, Phase::barrier)};
-  CHECK(watch.look(ranks, at(0)).empty());
+  CHECK(look(watch, ranks, at(0)).empty());
   const Lines line = {
       "rank 1 (host0) has been in step 7 phase barrier for 5 s; 1 rank waits in step 8 phase allreduce "
       "bucket 0"};
-  CHECK(watch.look(ranks, at(5)) == line);
+  CHECK(look(watch, ranks, at(5)) == line);
+}
+
+// Ranks that compute for so many milliseconds in a step.
+std::vector<RankPlace> ranks_with(const std::vector<int64_t>& own_ms) {
+  std::vector<RankPlace> ranks;
+  for (const int64_t own : own_ms) {
+    ranks.push_back({static_cast<int>(ranks.size()), "host", {7, Phase::forward, -1, own * 1000}});
+  }
+  return ranks;
+}
+
+TEST_CASE("a rank that is much slower than the median of the others is named at once, and again after a minute") {
+  StallWatch watch;
+  const Lines line = {
+      "rank 1 (host) is slow: its own part of a step takes 410 ms, that of the other ranks 40 ms; they wait for it"};
+  CHECK(look(watch, ranks_with({40, 410, 41, 39}), at(0)) == line);
+  CHECK(look(watch, ranks_with({40, 410, 41, 39}), at(59)).empty());
+  CHECK(look(watch, ranks_with({40, 410, 41, 39}), at(60)) == line);
+}
+
+TEST_CASE("a small difference must last for three looks, and noise is not reported") {
+  StallWatch watch;
+  CHECK(look(watch, ranks_with({10, 40}), at(0)).empty());
+  CHECK(look(watch, ranks_with({10, 40}), at(1)).empty());
+  CHECK(look(watch, ranks_with({10, 11}), at(2)).empty());  // from the beginning
+  CHECK(look(watch, ranks_with({10, 40}), at(3)).empty());
+  CHECK(look(watch, ranks_with({10, 40}), at(4)).empty());
+  CHECK(look(watch, ranks_with({10, 40}), at(5)).size() == 1);
+  StallWatch other;
+  for (int second = 0; second < 9; ++second) CHECK(look(other, ranks_with({1, 5, 1}), at(second)).empty());
+  for (int second = 0; second < 9; ++second) CHECK(look(other, ranks_with({400, 790, 410}), at(second)).empty());
+  for (int second = 0; second < 9; ++second) CHECK(look(other, ranks_with({0, 790}), at(second)).empty());  // not known
 }
 
 }  // namespace

@@ -69,6 +69,14 @@ void LauncherLink::on_phase(Phase phase, int64_t step, int bucket) {
   if (recorder_ != nullptr) recorder_->set_step(step);
 }
 
+void LauncherLink::on_step_end(const record::StepRecord& record, int64_t, train::LoopState&) {
+  if (table_ == nullptr || std::isnan(record.comm)) return;
+  own_times_[steps_++ % own_times_.size()] = record.total - record.comm;
+  if (steps_ < own_times_.size()) return;
+  const double shortest = *std::min_element(own_times_.begin(), own_times_.end());
+  table_->set_own_us(local_rank_, std::llround(shortest * 1e6));
+}
+
 ExitCode LauncherLink::stop_requested() const {
   const ExitCode signal = launch::stop_signal();
   if (signal != ExitCode::ok) return signal;

@@ -1,6 +1,7 @@
 // The command's callbacks: records, console output, and the launcher's progress table.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -60,6 +61,7 @@ class LauncherLink final : public train::Callback {
       : local_rank_(local_rank), table_(table), recorder_(recorder) {}
 
   void on_phase(Phase phase, int64_t step, int bucket) override;
+  void on_step_end(const record::StepRecord& record, int64_t step_of_epoch, train::LoopState& state) override;
 
   // Whether a signal to this process or the launcher requests a stop: as train::AgreementOptions::stop_requested.
   ExitCode stop_requested() const;
@@ -72,6 +74,8 @@ class LauncherLink final : public train::Callback {
   launch::ProgressTable* const table_;
   comm::FlightRecorder* const recorder_;
   launch::Progress progress_;
+  std::array<double, 3> own_times_{};  // of the last steps, in seconds, without waiting for other ranks
+  std::size_t steps_ = 0;
 };
 
 }  // namespace ddprun::run

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/stack.hpp"
 #include "launch/net/address.hpp"
 #include "record/collectives.hpp"
 
@@ -56,6 +57,7 @@ CollectivesFile::CollectivesFile(std::shared_ptr<const comm::FlightRecorder> rec
       backend_(std::move(backend)),
       run_dir_(std::move(run_dir)),
       exceptions_before_(std::uncaught_exceptions()),
+      training_thread_(::pthread_self()),
       signals_(SIGUSR2, [this](int value) { on_signal(value); }) {}
 
 CollectivesFile::~CollectivesFile() {
@@ -68,6 +70,11 @@ void CollectivesFile::write(const std::string& reason) noexcept {
 }
 
 void CollectivesFile::on_signal(int value) {
+  if (value == launch::kShowStack) {
+    log::info("rank " + std::to_string(rank_) + ": the others wait for this rank; its training thread is in:\n" +
+              text_of(stack_of(training_thread_)));
+    return;
+  }
   if (failed_) return;  // the file already has the reason of the failure
   const bool job_fails = value == launch::kJobFails;
   // Only a rank that failed or was asked prints this at the level info.

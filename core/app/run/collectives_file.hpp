@@ -1,5 +1,8 @@
-// Writes the last collectives of this rank into the run folder: when the rank fails, and on SIGUSR2.
+// Writes the last collectives of this rank into the run folder: when the rank fails, and on SIGUSR2. If the launcher
+// asks for it with SIGUSR2, logs the stack of the training thread.
 #pragma once
+
+#include <pthread.h>
 
 #include <atomic>
 #include <memory>
@@ -17,7 +20,7 @@ namespace ddprun::run {
 // pending until this object exists. Does not throw: if the file cannot be written, it logs a warning.
 class CollectivesFile {
  public:
-  // recorder: null for world size 1, which has no collectives.
+  // Call it on the training thread. recorder: null for world size 1, which has no collectives.
   CollectivesFile(std::shared_ptr<const comm::FlightRecorder> recorder, const launch::World& world, std::string backend,
                   std::string run_dir);
   // Writes the file if an exception destroys this object, unless write() was called.
@@ -35,6 +38,7 @@ class CollectivesFile {
   const std::string backend_;
   const std::string run_dir_;
   const int exceptions_before_;
+  const pthread_t training_thread_;
   std::mutex mutex_;  // between the signal's thread and the training thread
   std::atomic<bool> failed_{false};
   launch::SignalThread signals_;  // last: it uses the others

@@ -4,6 +4,7 @@
 
 #include "app/run/assembly.hpp"
 #include "app/run/collectives_file.hpp"
+#include "app/run/crashes.hpp"
 #include "app/run/devices.hpp"
 #include "app/run/group.hpp"
 #include "app/run/memory.hpp"
@@ -205,6 +206,7 @@ ExitCode run_rank(RankOptions options, const plugin::Registry& registry) {
   train::silence_profiler();
   const auto patience = milliseconds(options.loaded.experiment.launch.timeout);
   const Meeting meeting = meet(options.world, patience);
+  report_crashes(options.world, meeting);
   ExitCode code = ExitCode::ok;
   run_linked(meeting, [&] { code = run_in(meeting, std::move(options), registry); });
   return code;

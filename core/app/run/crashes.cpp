@@ -1,0 +1,60 @@
+#include "app/run/crashes.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <exception>
+
+#include "base/log.hpp"
+#include "base/stack.hpp"
+#include "console/program.hpp"
+#include "launch/failure.hpp"
+
+namespace ddprun::run {
+namespace {
+
+const Meeting* meeting_of_process = nullptr;
+
+void report(const launch::World& world, const Crash& crash) {
+  const std::string where = plugin_in(crash.stack);
+  launch::report_crash(world.job_dir, world.rank, where);
+  const char* const name = ::sigabbrev_np(crash.signal);
+  const std::string signal = name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(crash.signal);
+  log::error("rank " + std::to_string(world.rank) + " crashed with " + signal + (where.empty() ? "" : " in " + where) +
+             "; its stack:\n" + text_of(crash.stack));
+}
+
+std::string text_of_exception() {
+  try {
+    std::rethrow_exception(std::current_exception());
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an exception of an unknown type";
+  }
+}
+
+// For an exception that nothing catches, for example in a thread of a library.
+[[noreturn]] void on_terminate() {
+  if (std::current_exception() == nullptr) std::abort();
+  const std::vector<Frame> stack = this_stack();
+  const std::string where = plugin_in(stack);
+  // A backend's own thread usually fails because a peer is gone: then that is the first cause.
+  const ExitCode code = where.find("libddprun_comm_") != std::string::npos ? ExitCode::peer : ExitCode::failure;
+  Error error(
+      code, "an exception that no code catches" + (where.empty() ? "" : ", in " + where) + ": " + text_of_exception());
+  log::error(std::string(error.what()) + "; the stack:\n" + text_of(stack));
+  error = ddp::first_cause(*meeting_of_process, error);
+  const ExitCode reported = console::report_failure(error.code(), error.what());
+  std::fflush(nullptr);
+  std::_Exit(static_cast<int>(reported));
+}
+
+}  // namespace
+
+void report_crashes(const launch::World& world, const Meeting& meeting) {
+  meeting_of_process = &meeting;
+  std::set_terminate(on_terminate);
+  ddprun::report_crashes([world](const Crash& crash) { report(world, crash); });
+}
+
+}  // namespace ddprun::run
