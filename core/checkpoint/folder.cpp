@@ -116,6 +116,34 @@ std::vector<Commit> list_commits(const std::string& dir) {
   return commits;
 }
 
+void verify(const Commit& commit) {
+  read_safetensors(commit.path);
+  if (!fs::exists(state_path(commit, 0))) return;  // weights alone
+  const File first = read_safetensors(state_path(commit, 0));
+  const auto world = first.metadata.find("world");
+  const int states = world == first.metadata.end() ? 1 : std::atoi(world->second.c_str());
+  for (int rank = 1; rank < states; ++rank) read_safetensors(state_path(commit, rank));
+}
+
+std::optional<Commit> newest_whole(const std::string& dir) {
+  const std::vector<Commit> commits = list_commits(dir);
+  std::vector<Error> damaged;
+  for (auto commit = commits.rbegin(); commit != commits.rend(); ++commit) {
+    try {
+      verify(*commit);
+    } catch (const Error& error) {
+      damaged.push_back(error);
+      continue;
+    }
+    for (const Error& error : damaged) {
+      log::warning(std::string(error.what()) + "; using an older checkpoint instead: " + commit->path);
+    }
+    return *commit;
+  }
+  if (!damaged.empty()) throw Error(damaged.front());
+  return std::nullopt;
+}
+
 void remove_left_overs(const std::string& dir) {
   for_each_name(dir, [&](const std::string& name) {
     if (is_left_over(name)) remove(in(dir, name));

@@ -65,6 +65,12 @@ void replace_safetensors(const std::string& path, const std::vector<TensorView>&
 
 // The commits of a folder, oldest first; none if it does not exist. Throws Error(failure) if it cannot be listed.
 std::vector<Commit> list_commits(const std::string& dir);
+// Reads the model file and all state files of a commit. Throws Error(usage) that names the first file that is damaged
+// or missing. The metadata "world" of rank 0's state has the number of states.
+void verify(const Commit& commit);
+// The newest commit of a folder that verify() accepts; nothing if the folder has no commit. Logs a warning with
+// the error of each newer commit. Throws the error of the newest commit if all are damaged.
+std::optional<Commit> newest_whole(const std::string& dir);
 // Removes the temporary files of dead writers. Throws Error(failure) if the folder cannot be listed.
 void remove_left_overs(const std::string& dir);
 // The commit of a model file; nothing if the name is not that of one.

@@ -42,6 +42,26 @@ pid_t dead_process() {
 
 }  // namespace
 
+TEST_CASE("the newest whole commit has no damaged file, weights and states") {
+  const TempDir dir;
+  CheckpointFolder folder(dir.path(), 3);
+  CHECK_FALSE(newest_whole(dir.path()));
+  for (const int64_t step : {1, 2, 3}) {
+    for (const int rank : {0, 1}) {
+      save_state(dir.path(), step, rank, {vector_of("w", "F32", kWeight)}, {{"world", "2"}});
+    }
+    save(folder, step);
+  }
+  CHECK(newest_whole(dir.path())->step == 3);
+  std::filesystem::remove(state_path(commit_at(dir.path(), 3), 1));
+  CHECK(newest_whole(dir.path())->step == 2);
+  const std::string weights = commit_at(dir.path(), 2).path;
+  std::filesystem::resize_file(weights, std::filesystem::file_size(weights) - 1);
+  CHECK(newest_whole(dir.path())->step == 1);
+  std::filesystem::resize_file(state_path(commit_at(dir.path(), 1), 0), 3);
+  CHECK(contains(error_of([&] { newest_whole(dir.path()); }), "step-00000003.state-rank1.safetensors: no such"));
+}
+
 TEST_CASE("a commit is named after its step and carries step and epoch") {
   const TempDir dir;
   CheckpointFolder folder(dir.path() / "run/checkpoints", 2);

@@ -159,6 +159,30 @@ TEST_CASE("a missing or damaged commit is reported with its file") {
   CHECK(contains(broken.refused(broken.run.string()), state + ": not of the same run as " + weights));
 }
 
+TEST_CASE(
+    "if the newest checkpoint is damaged, a run folder gives the one before it, with a warning; its name does not") {
+  Broken broken;
+  const fs::path run = broken.train({"train.steps=14", "checkpoint.every_steps=7"});
+  const auto commits = commits_of(run);
+  REQUIRE(commits.size() == 2);
+  const std::string newest = commits.back().path, state = broken.file(run, ".state-rank1.safetensors");
+  fs::resize_file(state, fs::file_size(state) - 1);
+  for (const std::string& from : {run.string(), std::string("latest")}) {
+    CAPTURE(from);
+    const auto result = broken.go_on(from);
+    INFO(result.err);
+    CHECK(result.code == 0);
+    CHECK(contains(result.err, "warning: " + state + ": "));
+    CHECK(contains(result.err, "; using an older checkpoint instead: " + commits.front().path));
+    CHECK(contains(result.err, "resuming from " + commits.front().path + ": step 7"));
+    fs::remove_all(broken.place.new_run());
+  }
+  CHECK(contains(broken.refused(newest), state + ": "));
+  const auto evaluated = broken.place.ddprun({"evaluate", "--checkpoint", run.string()});
+  CHECK_MESSAGE(evaluated.code == 0, evaluated.err);
+  CHECK(contains(evaluated.err, "; using an older checkpoint instead: " + commits.front().path));
+}
+
 TEST_CASE("temporary files of a killed writer in a run's folder are removed by the run that resumes from it") {
   Broken broken;
   const std::string left = ddprun::aside_path(broken.file(broken.run), 999999999);

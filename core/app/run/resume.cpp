@@ -234,14 +234,19 @@ checkpoint::Commit newest_commit(const std::string& folder) {
   const fs::path inner = fs::path(folder) / "checkpoints";
   const std::string dir = fs::is_directory(inner) ? inner.string() : folder;
   checkpoint::remove_left_overs(dir);
-  const auto commits = checkpoint::list_commits(dir);
-  if (commits.empty()) throw Error(ExitCode::usage, folder + ": holds no checkpoint");
-  return commits.back();
+  const auto commit = checkpoint::newest_whole(dir);
+  if (!commit) throw Error(ExitCode::usage, folder + ": holds no checkpoint");
+  return *commit;
 }
 
 std::string newest_commit_in(const std::string& run_dir) {
-  const auto commits = checkpoint::list_commits((fs::path(run_dir) / "checkpoints").string());
-  return commits.empty() ? "" : commits.back().path;
+  try {
+    const auto commit = checkpoint::newest_whole((fs::path(run_dir) / "checkpoints").string());
+    return commit ? commit->path : "";
+  } catch (const Error& error) {
+    log::warning(error.what());  // a run before it may have a whole one
+    return "";
+  }
 }
 
 bool find_resume(config::Loaded& loaded) {

@@ -11,8 +11,8 @@
 
 namespace ddprun::run {
 
-// The newest commit of a run's folder, or of its folder of checkpoints. Removes what dead writers left there. Throws
-// Error(usage) that names the folder if it has no commit.
+// The newest whole commit of a run's folder, or of its folder of checkpoints (checkpoint::newest_whole). Removes what
+// dead writers left there. Throws Error(usage) that names the folder if it has no commit.
 checkpoint::Commit newest_commit(const std::string& folder);
 
 // find_resume() (checks.hpp) on rank 0, whose result all ranks use; hosts that lack the checkpoint get a copy. Ranks of
