@@ -77,6 +77,13 @@ std::string error_message(const c10::Error& error) {
     return text.substr(0, end == std::string::npos ? text.find('\n') : end + free.size()) +
            " Try a smaller data.batch_size, a larger train.accumulate, or train.amp = \"bf16\"";
   }
+  // "... you tried to allocate 1644167168 bytes. ..." is all that the CPU's allocator says of use.
+  const std::string tried = "you tried to allocate ";
+  if (const auto at = text.find(tried); at != std::string::npos) {
+    return "out of memory: a tensor of " + text.substr(at + tried.size(), text.find(" bytes", at) - at - tried.size()) +
+           " bytes cannot be allocated. Try a smaller data.batch_size, a larger train.accumulate, or fewer ranks per "
+           "host";
+  }
   if (!text.starts_with("CUDA error")) return text;
   const std::string line = text.substr(0, text.find('\n'));
   // This is not the allocator's error but the driver's: for a context, a library's workspace or page-locked memory.

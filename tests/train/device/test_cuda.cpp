@@ -23,6 +23,12 @@ TEST_CASE("a CUDA error is one line; if memory is exhausted, it says what to try
           "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 1.00 GiB of which 512 MiB is free. More of it")) ==
       "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 1.00 GiB of which 512 MiB is free. Try a smaller "
       "data.batch_size, a larger train.accumulate, or train.amp = \"bf16\"");
+  CHECK(error_message(c10::Error(kHere,
+                                 "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate "
+                                 "memory: you tried to allocate 1644167168 bytes. Error code 12 (Cannot allocate "
+                                 "memory)")) ==
+        "out of memory: a tensor of 1644167168 bytes cannot be allocated. Try a smaller data.batch_size, a larger "
+        "train.accumulate, or fewer ranks per host");
   CHECK(error_message(c10::Error(kHere, "mat1 and mat2 shapes cannot be multiplied")) ==
         "mat1 and mat2 shapes cannot be multiplied");
 }
