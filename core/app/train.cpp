@@ -57,6 +57,7 @@ class Starts {
   }
 
   void again(launch::Job& job) {
+    if (runs_.size() == 1) command_.insert(command_.end(), {"--set", "faults.kind=none"});
     for (auto run = runs_.rbegin(); run != runs_.rend(); ++run) {
       if (const std::string commit = run::newest_commit_in(*run); !commit.empty()) return set(job, commit);
     }

@@ -40,6 +40,7 @@ class FlightRecorder {
   void end(uint64_t number, CallState state) noexcept;
   // The step that later calls belong to.
   void set_step(int64_t step) noexcept { step_.store(step, std::memory_order_relaxed); }
+  int64_t step() const noexcept { return step_.load(std::memory_order_relaxed); }
 
   // Oldest first. A call that is being recorded at this moment may be missing.
   std::vector<RecordedCall> calls() const;

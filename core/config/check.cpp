@@ -122,6 +122,9 @@ class Check {
            "cannot record the exchange of strategy.find_unused_parameters; set one of the two to false");
     refuse(graph && ddp && e_.strategy.compression == "powersgd", {key, "strategy.compression", "strategy.kind"},
            "cannot record strategy.compression = \"powersgd\", which changes from step to step; set it to false");
+    refuse(graph && (e_.train.check_gradients == "stop" || e_.train.check_gradients == "skip"),
+           {key, "train.check_gradients"},
+           "cannot record the check of train.check_gradients; set that to \"off\", or this to false");
     refuse(graph && e_.log.parity_steps > 0, {key, "log.parity_steps"},
            "leaves log.parity_steps no gradients to look at; leave those out, or set it to false");
     refuse(graph && !e_.log.trace_steps.empty(), {key, "log.trace_steps"},
@@ -138,6 +141,20 @@ class Check {
     refuse(on && (!e_.data.batch_weights.empty() || e_.data.balance_steps > 0),
            {key, "data.batch_weights", "data.balance_steps"},
            "needs samples on every rank in every micro-batch; leave out data.batch_weights and data.balance_steps");
+  }
+
+  void a_rank_can_make_the_fault() {
+    const std::string& kind = e_.faults.kind;
+    if (kind == "none") return;
+    const bool ddp = e_.strategy.kind == "ddp";
+    refuse(!ddp && (kind == "delay" || kind == "drop" || kind == "shape"), {"faults.kind", "strategy.kind"},
+           "changes a collective, and only strategy \"ddp\" has collectives");
+    const int64_t ranks = ddp ? ranks_ : 1;  // 0: not known
+    refuse(ranks > 0 && e_.faults.rank >= ranks, {"faults.rank", "launch.nproc", "strategy.kind"},
+           "the run has " + std::to_string(ranks) +
+               (ranks == 1 ? " rank, 0" : " ranks, from 0 to " + std::to_string(ranks - 1)));
+    refuse(e_.train.cuda_graph, {"faults.kind", "train.cuda_graph"},
+           "needs steps that are not replayed as a CUDA graph; set train.cuda_graph to false");
   }
 
   void each_has_a_gpu() {
@@ -191,6 +208,7 @@ void check_together(const Experiment& experiment, std::optional<int64_t> ranks, 
   check.each_has_a_gpu();
   check.a_graph_can_be_replayed();
   check.batches_can_be_normalized_together();
+  check.a_rank_can_make_the_fault();
 }
 
 std::string batch_error(int64_t batch_size, int64_t ranks) {

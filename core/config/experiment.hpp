@@ -115,6 +115,7 @@ struct Experiment {
     bool cuda_graph = false;
     int64_t accumulate = 1;
     double clip_norm = 0;
+    std::string check_gradients = "auto";
     std::string schedule = "none";
     int64_t warmup = 0;       // steps
     int64_t step_epochs = 0;  // 0: not given
@@ -143,6 +144,14 @@ struct Experiment {
     int64_t parity_steps = 0;
     bool operator==(const Log&) const = default;
   } log;
+
+  struct Faults {
+    std::string kind = "none";
+    int64_t rank = 0;
+    int64_t step = 1;
+    double seconds = 1;
+    bool operator==(const Faults&) const = default;
+  } faults;
 
   bool operator==(const Experiment&) const = default;
 };

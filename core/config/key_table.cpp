@@ -14,6 +14,9 @@ const std::vector<Table>& tables() {
       {"train", "How long, and with what arithmetic."},
       {"checkpoint", "What is kept of the weights."},
       {"log", "What is logged during a run."},
+      {"faults",
+       "A fault that one rank makes on purpose, so that you see what your set-up does then. A job has it in its first "
+       "start, not after a restart. See [reliability.md](reliability.md)."},
   };
   return all;
 }

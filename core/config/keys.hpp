@@ -24,7 +24,20 @@ enum class Form {
 };
 
 // Which runs use a key.
-enum class User { all, ddp, dp, gpu, sgd, adam, shuffler, curriculum, step_schedule, cosine_schedule, early_stop };
+enum class User {
+  all,
+  ddp,
+  dp,
+  gpu,
+  sgd,
+  adam,
+  shuffler,
+  curriculum,
+  step_schedule,
+  cosine_schedule,
+  early_stop,
+  faults
+};
 
 // Both ends are included unless marked open.
 struct Range {

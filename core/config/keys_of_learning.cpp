@@ -155,6 +155,14 @@ std::vector<Key> describe_learning() {
       DDPRUN_KEY(train.clip_norm)
           .at_least(0)
           .doc("The maximum 2-norm of all gradients together, after they are averaged over the ranks. 0: no limit."),
+      DDPRUN_KEY(train.check_gradients)
+          .one_of({"auto", "stop", "skip", "off"})
+          .doc(
+              "What to do if a gradient is NaN or infinite after it is averaged. `\"stop\"`: the run ends with an "
+              "error "
+              "that names the parameter. `\"skip\"`: the optimizer leaves out the step. In both cases the weights stay "
+              "as they are. `\"off\"`: no check. `\"auto\"`: `\"stop\"` on a CPU; `\"off\"` on a GPU, where the check "
+              "makes the host wait in each step."),
       DDPRUN_KEY(train.schedule)
           .one_of({"none", "step", "cosine"})
           .doc("How the learning rate decreases. `\"step\"`: after every `step_epochs` epochs. `\"cosine\"`: in every "
@@ -219,6 +227,22 @@ std::vector<Key> describe_learning() {
           .at_least(0)
           .doc("For this number of steps from the start, hash, norm and sketch of each parameter and its gradient are "
                "recorded. `ddprun compare` then finds where two runs start to differ. 0: none."),
+
+      DDPRUN_KEY(faults.kind)
+          .one_of({"none", "kill", "stop", "spin", "throw", "slow", "nan_gradient", "delay", "drop", "shape"})
+          .doc(
+              "What the rank does. In the forward pass: `\"kill\"`: it sends itself SIGKILL. `\"stop\"`: it sends "
+              "itself SIGSTOP. `\"spin\"`: it computes for ever. `\"throw\"`: it throws an exception. `\"slow\"`: it "
+              "sleeps in this and all later steps. In the backward pass: `\"nan_gradient\"`: a gradient is NaN. In the "
+              "first "
+              "allreduce of the step, with ddp only: `\"drop\"`: it leaves the allreduce out. `\"shape\"`: it calls it "
+              "with one element less. `\"delay\"`: it sleeps before this and all later collectives."),
+      DDPRUN_KEY(faults.rank).used_by(User::faults).at_least(0).doc("The rank that makes the fault."),
+      DDPRUN_KEY(faults.step).used_by(User::faults).at_least(1).doc("The step of the fault, counted from 1."),
+      DDPRUN_KEY(faults.seconds)
+          .used_by(User::faults)
+          .above(0, 24 * 60 * 60)
+          .doc("How long the rank sleeps: with `\"slow\"` in each step, with `\"delay\"` before each collective."),
   };
 }
 

@@ -18,6 +18,7 @@ bool used(const Key& key, const Experiment& experiment) {
     case User::step_schedule: return experiment.train.schedule == "step";
     case User::cosine_schedule: return experiment.train.schedule == "cosine";
     case User::early_stop: return !experiment.train.early_stop.empty();
+    case User::faults: return experiment.faults.kind != "none";
   }
   return true;
 }

@@ -43,6 +43,7 @@ std::string user_text(User user) {
     case User::step_schedule: return "Used by the schedule step.";
     case User::cosine_schedule: return "Used by the schedule cosine.";
     case User::early_stop: return "Used by early_stop.";
+    case User::faults: return "Used if kind is not \"none\".";
   }
   return "";
 }

@@ -34,7 +34,7 @@ TEST_CASE("an unknown table is reported at its name, with the nearest one") {
   CHECK(
       errors_of("[wombat]" + required) ==
       "exp.toml:1:2: wombat: unknown table; the tables are experiment, launch, comm, strategy, model, data, optimizer, "
-      "train, checkpoint, log");
+      "train, checkpoint, log, faults");
 }
 
 TEST_CASE("a key outside its table names the table") {

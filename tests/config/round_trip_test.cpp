@@ -66,6 +66,7 @@ void give_gpus(config::Experiment& e) {
 bool can_replay(const config::Experiment& e) {
   return e.launch.device == "cuda" && e.strategy.kind != "dp" && e.optimizer.fused && e.data.batch_weights.empty() &&
          e.data.balance_steps == 0 && e.log.parity_steps == 0 && e.log.trace_steps.empty() &&
+         (e.train.check_gradients == "auto" || e.train.check_gradients == "off") &&
          (e.strategy.kind != "ddp" || e.strategy.zero == 0);
 }
 
@@ -96,6 +97,10 @@ config::Experiment any_experiment() {
   if (!e.train.evaluate) e.checkpoint.best.clear();
   give_gpus(e);
   if (!can_replay(e)) e.train.cuda_graph = false;
+  const std::string& fault = e.faults.kind;
+  const bool in_collective = fault == "delay" || fault == "drop" || fault == "shape";
+  if (e.train.cuda_graph || (in_collective && e.strategy.kind != "ddp")) e.faults.kind = "none";
+  e.faults.rank %= e.strategy.kind == "ddp" ? std::max<int64_t>(1, e.launch.nproc) : 1;
   if (e.train.cuda_graph || e.data.last == "exact" || !e.data.batch_weights.empty() || e.data.balance_steps > 0) {
     e.model.sync_batch_norm = false;
   }

@@ -45,6 +45,28 @@ TEST_CASE("BatchNorm over all ranks needs samples on all of them, and no graph")
             "waits for the other ranks within forward, which a CUDA graph cannot record; set one of the two to false");
 }
 
+TEST_CASE("a fault on purpose needs a rank that can make it") {
+  const std::string ddp = "\nstrategy.kind = 'ddp'\nlaunch.nproc = 2";
+  CHECK(errors_of("faults = { kind = 'kill', rank = 1 }" + ddp + names) == "");
+  CHECK(errors_of("faults = { kind = 'none', rank = 9 }" + names) == "");
+  CHECK(errors_of("faults = { kind = 'kill', rank = 2 }" + ddp + names) ==
+        "exp.toml:1:34: faults.rank = 2: the run has 2 ranks, from 0 to 1");
+  CHECK(errors_of("faults = { kind = 'kill', rank = 1 }" + names) ==
+        "exp.toml:1:34: faults.rank = 1: the run has 1 rank, 0");
+  CHECK(errors_of("faults.kind = 'drop'" + names) ==
+        "exp.toml:1:15: faults.kind = \"drop\": changes a collective, and only strategy \"ddp\" has collectives");
+  CHECK(errors_of("faults.kind = 'stop'\ntrain.cuda_graph = true\nlaunch.device = 'cuda'" + names)
+            .starts_with("exp.toml:1:15: faults.kind = \"stop\": needs steps that are not replayed"));
+}
+
+TEST_CASE("a CUDA graph cannot check gradients") {
+  const std::string graph = "\ntrain.cuda_graph = true\nlaunch.device = 'cuda'";
+  CHECK(errors_of("train.check_gradients = 'auto'" + graph + names) == "");
+  CHECK(errors_of("train.check_gradients = 'skip'" + graph + names) ==
+        "exp.toml:2:20: train.cuda_graph = true: cannot record the check of train.check_gradients; set that to "
+        "\"off\", or this to false");
+}
+
 TEST_CASE("the schedule step needs its epochs") {
   CHECK(errors_of("train.schedule = 'step'" + required) ==
         "exp.toml:1:18: train.schedule = \"step\": needs train.step_epochs, the epochs between two reductions of the "

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "app/run/faults.hpp"
 #include "app/run/torch_facts.hpp"
 #include "base/version.hpp"
 #include "comm/single_process_backend.hpp"
@@ -48,7 +49,7 @@ void join_backend(const Assembly& assembly, const launch::World& world, const Me
                                           .compare_calls = settings.check != "off",
                                           .options = settings.options},
                                          world, meeting);
-  group.backend = std::move(joined.backend);
+  group.backend = with_fault(std::move(joined.backend), assembly.experiment().faults, joined.recorder);
   group.recorder = std::move(joined.recorder);
 }
 

@@ -1,5 +1,6 @@
 #include "app/run/session.hpp"
 
+#include "app/run/faults.hpp"
 #include "app/run/resume.hpp"
 #include "app/run/step_options.hpp"
 #include "app/run/strategy.hpp"
@@ -115,6 +116,16 @@ std::vector<train::Callback*> Session::make_callbacks(const Assembly& assembly, 
   const int64_t log_every = experiment_.log.every, balance_steps = experiment_.data.balance_steps;
   std::vector<train::Callback*> callbacks{&launcher_link_};
   const auto add = [&](train::Callback* callback) { callbacks.push_back(callback); };
+
+  fault_ = fault_of(experiment_.faults, world.rank, parameters_);
+  if (fault_ != nullptr) add(fault_.get());
+  if (const bool skip = training.check_gradients == "skip";
+      skip || training.check_gradients == "stop" ||
+      (training.check_gradients == "auto" && assembly.device().is_cpu())) {
+    using Check = train::GradientCheck;
+    gradient_check_ = std::make_unique<Check>(parameters_, skip ? Check::Then::skip : Check::Then::stop);
+    add(gradient_check_.get());
+  }
 
   checkpoints_ = std::make_unique<train::CheckpointCallback>(
       *checkpointer_, train::CheckpointRule{experiment_.checkpoint.every_epochs, experiment_.checkpoint.every_steps});

@@ -16,6 +16,7 @@
 #include "train/loop/agreement.hpp"
 #include "train/loop/checkpointing.hpp"
 #include "train/loop/early_stop.hpp"
+#include "train/loop/gradient_check.hpp"
 #include "train/loop/load_balance.hpp"
 #include "train/loop/parity.hpp"
 #include "train/loop/tracer.hpp"
@@ -56,6 +57,8 @@ class Session {
   LauncherLink launcher_link_;
   train::Agreement agreement_;
   RecordWriter record_writer_;
+  std::unique_ptr<train::Callback> fault_;  // on the rank that makes it
+  std::unique_ptr<train::GradientCheck> gradient_check_;
   std::unique_ptr<ConsoleProgress> progress_;  // on rank 0
   std::unique_ptr<GpuWatch> gpu_watch_;        // on a GPU
   std::unique_ptr<train::Tracer> tracer_;

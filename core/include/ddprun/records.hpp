@@ -34,7 +34,7 @@ struct StepRecord {
   double scatter = kAbsent, replicate = kAbsent, gather = kAbsent, reduce = kAbsent;
   double lr = kAbsent;     // learning rate that the optimizer used
   double scale = kAbsent;  // fp16: the loss scale
-  int64_t skipped = -1;    // fp16: 1 where gradients overflowed and the optimizer made no step
+  int64_t skipped = -1;    // 1: the gradients were not finite, and the optimizer made no step; 0: fp16, they were
 
   // Strategy dp: adds the four parts to comm.
   void add_comm_parts() {

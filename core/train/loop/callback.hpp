@@ -56,33 +56,25 @@ class Callback {
   virtual void on_phase(Phase phase, int64_t step, int bucket) { (void)phase, (void)step, (void)bucket; }
   // True if this step must be reported (on_step_end) before the next step begins. The step before it is then also
   // reported before this step begins. The GPU is idle during that time.
-  virtual bool needs_sync(int64_t step) {
-    (void)step;
-    return false;
-  }
+  virtual bool needs_sync(int64_t /*step*/) { return false; }
+  // True if the optimizer must leave out this step. The gradients are averaged and unscaled, and not yet clipped. All
+  // ranks must get the same answer.
+  virtual bool should_skip_step(int64_t /*step*/) { return false; }
   // First the gradients that the optimizer is about to use, then the weights after its step.
   virtual void before_optimizer_step(int64_t step) { (void)step; }
   virtual void after_optimizer_step(int64_t step) { (void)step; }
   // After each step, in order. On a GPU a step is reported after the next one has been queued, unless needs_sync()
   // returned true. step_of_epoch counts from 1.
-  virtual void on_step_end(const record::StepRecord& record, int64_t step_of_epoch, LoopState& state) {
-    (void)record, (void)step_of_epoch, (void)state;
-  }
+  virtual void on_step_end(const record::StepRecord&, int64_t /*step_of_epoch*/, LoopState&) {}
   // After the steps of an epoch, or of the part of an epoch before a stop; before the evaluation.
   virtual void on_epoch_trained(LoopState& state) { (void)state; }
   // After the evaluation of an epoch. Not called for an interrupted epoch.
   virtual void on_epoch_end(const record::EpochRecord& record, LoopState& state) { (void)record, (void)state; }
   // True if training must end after this step. All ranks must get the same answer for the same step.
-  virtual bool should_stop(int64_t step) {
-    (void)step;
-    return false;
-  }
+  virtual bool should_stop(int64_t /*step*/) { return false; }
   // True if a checkpoint must be written after this step. Asked after should_stop(), unless training stops. All ranks
   // must get the same answer for the same step.
-  virtual bool needs_checkpoint(int64_t step) {
-    (void)step;
-    return false;
-  }
+  virtual bool needs_checkpoint(int64_t /*step*/) { return false; }
   // After a step for which needs_checkpoint() returned true. All steps have been reported, and `state.at` is complete.
   virtual void on_checkpoint(LoopState& state) { (void)state; }
   // Once, after the last epoch.
@@ -102,6 +94,10 @@ class CallbackList final : public Callback {
   }
   bool needs_sync(int64_t step) override {
     return std::any_of(callbacks_.begin(), callbacks_.end(), [&](Callback* each) { return each->needs_sync(step); });
+  }
+  bool should_skip_step(int64_t step) override {
+    return std::any_of(callbacks_.begin(), callbacks_.end(),
+                       [&](Callback* each) { return each->should_skip_step(step); });
   }
   void before_optimizer_step(int64_t step) override {
     for (Callback* callback : callbacks_) callback->before_optimizer_step(step);

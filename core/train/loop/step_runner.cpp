@@ -62,6 +62,10 @@ void StepRunner::run_micro_batch(const TensorBatch& batch, double fraction, reco
 
 void StepRunner::update_weights(record::StepRecord& record, StepResults& results) {
   if (precision_.scales() && !precision_.unscale(gradients_of(optimizer_), ranks_, record, results)) return;
+  if (callbacks_.should_skip_step(monitor_.step)) {
+    record.skipped = 1;
+    return;
+  }
   if (options_.clip_norm > 0) clip_norm(gradients_of(optimizer_), options_.clip_norm);
   callbacks_.before_optimizer_step(monitor_.step);
   optimizer_.step();

@@ -15,6 +15,10 @@ struct Calls final : Callback {
     add("needs_sync");
     return answers;
   }
+  bool should_skip_step(int64_t) override {
+    add("should_skip_step");
+    return answers;
+  }
   void before_optimizer_step(int64_t) override { add("before_optimizer_step"); }
   void after_optimizer_step(int64_t) override { add("after_optimizer_step"); }
   void on_step_end(const record::StepRecord&, int64_t, LoopState&) override { add("step_end"); }
@@ -50,8 +54,8 @@ TEST_CASE("a training of one step calls each function of each callback, in the o
   fit.more = {&first, &second};
   fit.run_single(epochs(1));
   std::vector<std::string> expected;
-  for (const char* call : {"fit_start", "before_optimizer_step", "after_optimizer_step", "step_end", "should_stop",
-                           "needs_checkpoint", "epoch_trained", "epoch_end", "fit_end"}) {
+  for (const char* call : {"fit_start", "should_skip_step", "before_optimizer_step", "after_optimizer_step", "step_end",
+                           "should_stop", "needs_checkpoint", "epoch_trained", "epoch_end", "fit_end"}) {
     expected.push_back(std::string("a ") + call);
     expected.push_back(std::string("b ") + call);
   }

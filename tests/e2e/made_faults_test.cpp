@@ -1,0 +1,96 @@
+// The config's table [faults]: a rank makes a fault on purpose, and the job ends as it does for a real one.
+#include <doctest/doctest.h>
+
+#include <regex>
+
+#include "e2e/program.hpp"
+#include "e2e/run_files.hpp"
+
+using namespace ddprun::e2e;
+using namespace ddprun::testing;
+
+namespace {
+
+const std::string kConfig = R"(
+[strategy]
+kind = "ddp"
+[launch]
+nproc = 3
+threads = 1
+[model]
+name = "simplenet"
+options = { hidden = 32 }
+[data]
+name = "synthetic"
+batch_size = 24
+options = { shape = "1x28x28", classes = 10, samples = 240, test_samples = 24 }
+[train]
+epochs = 2
+[checkpoint]
+every_steps = 2
+[faults]
+rank = 1
+step = 7
+)";
+
+struct Failure {
+  std::string kind;
+  int code;
+  std::string last_line;  // as a regular expression
+};
+
+TEST_CASE("each fault ends the job with its exit code, and the last line says what the rank did") {
+  const std::string failed = "ddprun: failed: rank \\d \\(.+, pid \\d+\\) step 7 phase ";
+  const std::string one = "ddprun: failed: rank 1 \\(.+, pid \\d+\\) step 7 phase ";
+  const std::vector<Failure> failures = {
+      {"kill", 5, one + "forward: killed by signal 9 \\(SIGKILL\\)"},
+      {"stop", 5, one + "forward: stopped by a signal and not continued; killed"},
+      {"throw", 1, one + "forward: faults.kind = \"throw\": .*"},
+      {"nan_gradient", 1, failed + "\\w+( bucket \\d+)?: the gradient of fc1\\.weight is nan; .*"},
+      {"drop", 5, failed + "allreduce bucket 0: .*: mismatch: ranks 0 and 2 called allreduce .*, rank 1 called .*"},
+      {"shape", 5, failed + "allreduce bucket 0: .*: mismatch: ranks 0 and 2 called allreduce .*, rank 1 called .*"},
+  };
+  for (const Failure& failure : failures) {
+    CAPTURE(failure.kind);
+    Workplace place;
+    const auto result = place.run(place.training(place.config(kConfig), {"faults.kind=" + failure.kind}));
+    CHECK(result.code == failure.code);
+    CHECK_MESSAGE(std::regex_match(last_line(result.err), std::regex(failure.last_line)), result.err);
+    CHECK(commits_of(place.new_run()).back().step == 6);
+    CHECK(place.leftovers().empty());
+  }
+}
+
+TEST_CASE("after a restart the fault does not come back, and the run ends with the weights of one without it") {
+  Workplace place;
+  REQUIRE(place.run(place.training(place.config(kConfig))).code == 0);
+  const auto whole = place.new_run();
+  const auto result = place.run(place.training(place.config(kConfig), {"faults.kind=kill", "launch.max_restarts=1"}));
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  std::filesystem::path newest;  // of the two starts
+  for (const auto& run : std::filesystem::directory_iterator(place.runs())) newest = std::max(newest, run.path());
+  CHECK(commits_of(newest).back().step == commits_of(whole).back().step);
+  CHECK(weights_of(newest) == weights_of(whole));
+}
+
+TEST_CASE("a slow rank changes no result, and a step that is left out is recorded") {
+  Workplace place;
+  const std::string seconds = "faults.seconds=0.001";
+  REQUIRE(place.run(place.training(place.config(kConfig))).code == 0);
+  const Weights whole = weights_of(place.new_run());
+  for (const char* kind : {"slow", "delay"}) {
+    CAPTURE(kind);
+    REQUIRE(place.run(place.training(place.config(kConfig), {std::string("faults.kind=") + kind, seconds})).code == 0);
+    CHECK(weights_of(place.new_run()) == whole);
+  }
+  const auto skipped =
+      place.run(place.training(place.config(kConfig), {"faults.kind=nan_gradient", "train.check_gradients=skip"}));
+  CHECK(skipped.code == 0);
+  CHECK_MESSAGE(contains(skipped.err, "step 7: the gradient of fc1.weight is nan; the optimizer leaves out this step"),
+                skipped.err);
+  const auto steps = steps_of(place.new_run(), 0);
+  REQUIRE(steps.size() == 20);
+  for (const auto& step : steps) CHECK(step.contains("skipped") == (step.at("step") == 7));
+}
+
+}  // namespace
