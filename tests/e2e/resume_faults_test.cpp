@@ -132,7 +132,7 @@ TEST_CASE("a missing or damaged commit is reported with its file") {
   const auto with_damage = [&](const std::string& path, auto damage) {
     const std::string kept = read_file(path);
     damage(path);
-    const std::string message = broken.refused(broken.run.string());
+    const std::string message = broken.refused(weights);  // the run folder would give the checkpoint before it
     std::ofstream(path, std::ios::binary) << kept;
     return message;
   };
@@ -156,13 +156,13 @@ TEST_CASE("a missing or damaged commit is reported with its file") {
   // A state file of another run, complete.
   const fs::path other = broken.train({"train.steps=14"});
   fs::copy_file(broken.file(other, ".state-rank1.safetensors"), state, fs::copy_options::overwrite_existing);
-  CHECK(contains(broken.refused(broken.run.string()), state + ": not of the same run as " + weights));
+  CHECK(contains(broken.refused(weights), state + ": not of the same run as " + weights));
 }
 
 TEST_CASE(
     "if the newest checkpoint is damaged, a run folder gives the one before it, with a warning; its name does not") {
   Broken broken;
-  const fs::path run = broken.train({"train.steps=14", "checkpoint.every_steps=7"});
+  const fs::path run = broken.train({"train.steps=14", "checkpoint.every_steps=7", "checkpoint.every_epochs=0"});
   const auto commits = commits_of(run);
   REQUIRE(commits.size() == 2);
   const std::string newest = commits.back().path, state = broken.file(run, ".state-rank1.safetensors");
