@@ -35,7 +35,7 @@ void save(CheckpointFolder& folder, int64_t step) {
 }
 
 // The newest commit, checked element by element.
-int64_t newest_whole(const std::string& dir) {
+int64_t newest_kept(const std::string& dir) {
   const auto commits = list_commits(dir);
   if (commits.empty()) return 0;
   const File file = read_safetensors(commits.back().path);
@@ -97,7 +97,7 @@ TEST_CASE("a full or broken disk is reported at any call, and a commit that load
       CHECK(contains(error, fault == Fault::no_space ? "No space left on device" : "Input/output error"));
       if (calls[static_cast<size_t>(at)] == "write") CHECK(contains(error, " bytes to "));
       const int64_t expected = at > renamed ? 2 : 1;
-      CHECK(newest_whole(dir.path()) == expected);
+      CHECK(newest_kept(dir.path()) == expected);
       const CheckpointFolder next(dir.path(), 2);
       CHECK(files_in(dir.path()) == kFiles * expected);
     }
@@ -113,7 +113,7 @@ TEST_CASE("short writes are continued") {
     inject(Fault::short_write, at);
     save(folder, 1);
     injected();
-    CHECK(newest_whole(dir.path()) == 1);
+    CHECK(newest_kept(dir.path()) == 1);
   }
 }
 
@@ -136,7 +136,7 @@ TEST_CASE("a kill at any call leaves the older or the new commit, and the next w
     REQUIRE(waitpid(child, &status, 0) == child);
     REQUIRE(WIFSIGNALED(status));
     const int64_t expected = at > renamed ? 2 : 1;
-    CHECK(newest_whole(dir.path()) == expected);
+    CHECK(newest_kept(dir.path()) == expected);
     const CheckpointFolder next(dir.path(), 2);
     CHECK(files_in(dir.path()) == kFiles * expected);
   }
@@ -157,6 +157,6 @@ TEST_CASE("a real limit on the file size is reported with path and bytes, and le
   CHECK(contains(message, "step-00000002.state-rank0.safetensors"));
   CHECK(contains(message, "bytes to"));
   CHECK(contains(message, "File too large"));
-  CHECK(newest_whole(dir.path()) == 1);
+  CHECK(newest_kept(dir.path()) == 1);
   CHECK(files_in(dir.path()) == kFiles);
 }
