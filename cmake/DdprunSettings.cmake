@@ -43,4 +43,8 @@ if(DDPRUN_CCACHE)
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${DDPRUN_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_C_COMPILER_LAUNCHER})
   add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
+  if(DDPRUN_SANITIZE)
+    # Without this, debug information depends on the folder of the clone.
+    add_compile_options(-fdebug-prefix-map=${PROJECT_SOURCE_DIR}=.)
+  endif()
 endif()

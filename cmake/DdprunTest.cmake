@@ -14,17 +14,24 @@ if(DDPRUN_SANITIZE)
   list(APPEND DDPRUN_TEST_ENVIRONMENT UCX_TLS=^posix,cma)
 endif()
 
-# ddprun_add_test(<module> SOURCES ... [USES libraries] [NEEDS targets] [LABELS ...] [TIMEOUT seconds])
+# Tests are compiled more often than they are run: fast compilation counts more than fast code.
+set(DDPRUN_TEST_OPTIONS -O1)
+
+# ddprun_add_test(<module> [TORCH] SOURCES ... [USES libraries] [NEEDS targets] [LABELS ...] [TIMEOUT seconds])
 # A doctest program test_<module>; one ctest entry. It runs in the build folder and prints why it skips tests. Exit
-# status 77: all tests were skipped.
+# status 77: all tests were skipped. TORCH: its sources begin with support/torch_test.hpp.
 function(ddprun_add_test module)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;USES;NEEDS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "TIMEOUT" "SOURCES;USES;NEEDS;LABELS")
   set(target test_${module})
-  add_executable(${target} ${arg_SOURCES} ${PROJECT_SOURCE_DIR}/tests/support/main.cpp)
+  add_executable(${target} ${arg_SOURCES})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR})
-  target_link_libraries(${target} PRIVATE ${arg_USES} doctest::doctest ddprun_flags)
-  target_compile_definitions(${target} PRIVATE DDPRUN_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-                                               DDPRUN_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_link_libraries(${target} PRIVATE ${arg_USES} ddprun_test_support doctest::doctest ddprun_flags)
+  target_compile_options(${target} PRIVATE ${DDPRUN_TEST_OPTIONS})
+  if(arg_TORCH)
+    target_precompile_headers(${target} REUSE_FROM ddprun_torch_test_support)
+  else()
+    target_precompile_headers(${target} REUSE_FROM ddprun_test_support)
+  endif()
   if(arg_NEEDS)
     add_dependencies(${target} ${arg_NEEDS})
   endif()

@@ -8,12 +8,13 @@
 
 #include "comm/plugin_backend.hpp"
 #include "plugin/registry.hpp"
+#include "support/paths.hpp"
 #include "tools/conformance/ranks.hpp"
 
 namespace ddprun::comm {
 
 inline const ddprun_comm_plugin& fake(const std::string& name) {
-  return *plugin::Registry({DDPRUN_BINARY_DIR "/tests/fakes"}).comm(name).table;
+  return *plugin::Registry({testing::build_dir() + "/tests/fakes"}).comm(name).table;
 }
 
 inline JoinOptions options_of(testing::Rank& rank) {

@@ -5,13 +5,14 @@
 #include <iterator>
 
 #include "config/keys.hpp"
+#include "support/paths.hpp"
 #include "written.hpp"
 
 using namespace ddprun;
 
 namespace {
 
-const std::string source = DDPRUN_SOURCE_DIR;
+const std::string source = ddprun::testing::source_dir();
 
 config::Experiment shipped(const std::string& name) {
   return config::load(source + "/configs/" + name, {}).experiment;

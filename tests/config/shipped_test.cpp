@@ -6,12 +6,13 @@
 #include <regex>
 
 #include "config/experiment.hpp"
+#include "support/paths.hpp"
 
 using namespace ddprun;
 
 namespace {
 
-const std::string kFolder = DDPRUN_SOURCE_DIR "/configs/";
+const std::string kFolder = ddprun::testing::source_dir() + "/configs/";
 
 config::Experiment shipped(const std::string& name) {
   return config::load(kFolder + name + ".toml", {}).experiment;

@@ -9,6 +9,7 @@
 #include "data/opening.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "support/paths.hpp"
 #include "tools/conformance/temp_dir.hpp"
 
 using namespace ddprun;
@@ -17,7 +18,7 @@ using namespace ddprun::testing;
 
 namespace {
 
-const std::string kFakes = DDPRUN_BINARY_DIR "/tests/fakes";
+const std::string kFakes = build_dir() + "/tests/fakes";
 const plugin::Registry kRegistry({kFakes});
 
 Splits open(const std::string& name, std::map<std::string, std::string> options = {}, uint64_t seed = 0) {

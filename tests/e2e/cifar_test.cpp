@@ -6,6 +6,7 @@
 
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
+#include "support/paths.hpp"
 
 using namespace ddprun::e2e;
 
@@ -29,7 +30,7 @@ Overrides real_images() {
 nlohmann::json train(const std::string& config, Overrides overrides, const Overrides& more) {
   overrides.insert(overrides.end(), more.begin(), more.end());
   Workplace place;
-  const auto result = place.run(place.training(DDPRUN_SOURCE_DIR "/configs/" + config, overrides));
+  const auto result = place.run(place.training(ddprun::testing::source_dir() + "/configs/" + config, overrides));
   INFO(result.err);
   REQUIRE(result.code == 0);
   return summary_of(place.new_run());

@@ -5,6 +5,7 @@
 #include <regex>
 
 #include "e2e/program.hpp"
+#include "support/paths.hpp"
 
 using namespace ddprun::e2e;
 using namespace ddprun::testing;
@@ -153,7 +154,7 @@ TEST_CASE("plugins lists those in the user's own folder, and says which one anot
   const auto folder = place.folder() / "data/ddprun/plugins/v1";
   std::filesystem::create_directories(folder);
   for (const char* name : {"good", "gloo"}) {
-    std::filesystem::copy_file(DDPRUN_BINARY_DIR "/tests/fakes/libddprun_comm_good.so",
+    std::filesystem::copy_file(build_dir() + "/tests/fakes/libddprun_comm_good.so",
                                folder / ("libddprun_comm_" + std::string(name) + ".so"));
   }
   const auto result = place.ddprun({"plugins", "--verbose"});
@@ -328,7 +329,7 @@ TEST_CASE("a plugin given by a path that does not exist is refused with 3") {
 
 TEST_CASE("a plugin that ends the process when it is loaded is refused with 3, and never looks like a success") {
   const Workplace place;
-  const std::string plugin = DDPRUN_BINARY_DIR "/tests/fakes/libddprun_comm_exits.so";
+  const std::string plugin = build_dir() + "/tests/fakes/libddprun_comm_exits.so";
   const std::string config = place.config(with("\"gloo\"", '"' + plugin + '"'));
   for (const auto& result : {place.run(place.training(config)), place.ddprun({"bench", "--backend", plugin}),
                              place.ddprun({"conformance", "--plugin", plugin})}) {

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "e2e/gpu_runs.hpp"
+#include "support/paths.hpp"
 
 using namespace ddprun::e2e;
 using namespace ddprun::testing;
@@ -114,7 +115,8 @@ TEST_CASE("a smaller batch at the end of an epoch is not replayed") {
 
 TEST_CASE("random numbers continue from replay to replay, and in a resumed run") {
   std::string config = kSimplenet;
-  config.replace(config.find("simplenet"), 9, DDPRUN_BINARY_DIR "/tests/fakes/models/libddprun_model_dropnet.so");
+  config.replace(config.find("simplenet"), 9,
+                 build_dir() + "/tests/fakes/models/libddprun_model_dropnet.so");
   for (const Settings& way : {Settings{}, kNccl}) {
     const int world = way.empty() ? 1 : 2;
     Runs runs(config);
@@ -164,7 +166,8 @@ threads = 1
 [model]
 name = "linear"
 [data]
-name = ")" DDPRUN_BINARY_DIR R"(/tests/fakes/gpu/libddprun_dataset_stalling.so"
+name = ")" + build_dir() +
+                               R"(/tests/fakes/gpu/libddprun_dataset_stalling.so"
 batch_size = 24
 shuffle = false
 options = { samples = 240, at = 145 }
@@ -210,8 +213,8 @@ TEST_CASE("a missing or incomplete library is exit code 3") {
   const std::filesystem::path folder = runs.place().folder() / "broken";
   std::filesystem::create_directory(folder);
   std::ofstream(folder / "libddprun_cuda_graph.so") << "no library";
-  const auto result =
-      runs.start_on_gpus(kGraph, {"LD_LIBRARY_PATH=" + folder.string() + ":" DDPRUN_BINARY_DIR "/tests/fakes/cuda"});
+  const auto result = runs.start_on_gpus(
+      kGraph, {"LD_LIBRARY_PATH=" + folder.string() + ":" + build_dir() + "/tests/fakes/cuda"});
   CHECK(result.code == 3);
   CHECK_MESSAGE(contains(last_line(result.err),
                          "--set train.cuda_graph=true: train.cuda_graph = true: this ddprun has "

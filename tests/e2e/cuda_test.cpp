@@ -1,6 +1,7 @@
 // Training on GPUs, on a machine without one: the fake GPUs compute what the CPU computes and detect missing stream
 // synchronisation. So a run's losses and weights equal the CPU's, bit for bit.
 #include "e2e/gpu_runs.hpp"
+#include "support/paths.hpp"
 
 #include <cstdio>
 
@@ -107,7 +108,8 @@ TEST_CASE("a run resumes on the same device, or on the other, bit for bit") {
 
 TEST_CASE("a run with dropout resumes with the GPU's own random numbers") {
   std::string config = kSimplenet;
-  config.replace(config.find("simplenet"), 9, DDPRUN_BINARY_DIR "/tests/fakes/models/libddprun_model_dropnet.so");
+  config.replace(config.find("simplenet"), 9,
+                 build_dir() + "/tests/fakes/models/libddprun_model_dropnet.so");
   Runs runs(config);
   for (const Settings& settings : {Settings{}, kNccl}) {
     const int world = settings.empty() ? 1 : 2;

@@ -5,13 +5,14 @@
 
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
+#include "support/paths.hpp"
 
 using namespace ddprun::e2e;
 using namespace ddprun::testing;
 
 namespace {
 
-const std::string kFakes = DDPRUN_BINARY_DIR "/tests/fakes";
+const std::string kFakes = build_dir() + "/tests/fakes";
 
 const std::string kCounting = R"(
 [launch]

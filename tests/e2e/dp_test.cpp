@@ -3,6 +3,7 @@
 
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
+#include "support/paths.hpp"
 
 using namespace ddprun::e2e;
 using namespace ddprun::testing;
@@ -58,7 +59,7 @@ std::vector<std::string> dp(int devices, std::vector<std::string> more = {}) {
 
 TEST_CASE("the shipped linear has the losses of strategy single, and learns 2 x + 3") {
   Workplace place;
-  const std::string folder = DDPRUN_SOURCE_DIR "/configs/linear_";
+  const std::string folder = source_dir() + "/configs/linear_";
   const Trained single = train(place, folder + "single.toml", {"launch.threads=1", "train.epochs=4"});
   const Trained replicated = train(place, folder + "dp.toml", {"train.epochs=4"});
   CHECK(distance(single.losses, replicated.losses) < 1e-5);

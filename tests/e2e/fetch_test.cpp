@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "e2e/program.hpp"
+#include "support/paths.hpp"
 #include "tools/data/server.hpp"
 
 using namespace ddprun::e2e;
@@ -94,7 +95,8 @@ TEST_CASE("MNIST is downloaded to the folder that the configs use; the second ti
   CHECK(lines_of(second.err).size() == 4);
   CHECK(server.requests().size() == 4);
 
-  const auto validated = in_folder(place, "validate " DDPRUN_SOURCE_DIR "/configs/mnist_simplenet_single.toml");
+  const auto validated =
+      in_folder(place, "validate " + source_dir() + "/configs/mnist_simplenet_single.toml");
   CHECK_MESSAGE(validated.code == 0, validated.err);
 }
 

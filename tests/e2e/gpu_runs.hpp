@@ -8,6 +8,7 @@
 
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
+#include "support/paths.hpp"
 
 namespace ddprun::e2e {
 
@@ -63,7 +64,7 @@ epochs = 2
 // `argv` on a machine with two fake GPUs. Torch names the runtime by its own path, so that the fake one must be
 // preloaded.
 inline Settings with_gpus(Settings argv, Settings variables = {}) {
-  const std::string folder = DDPRUN_BINARY_DIR "/tests/fakes/cuda";
+  const std::string folder = testing::build_dir() + "/tests/fakes/cuda";
   Settings all = {"/usr/bin/env", "LD_LIBRARY_PATH=" + folder, "LD_PRELOAD=" + folder + "/libcudart.so.13"};
   all.insert(all.end(), variables.begin(), variables.end());
   all.insert(all.end(), argv.begin(), argv.end());

@@ -4,6 +4,7 @@
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
 #include "plugins/datasets/pictures.hpp"
+#include "support/paths.hpp"
 
 using namespace ddprun::e2e;
 using namespace ddprun::testing;
@@ -93,7 +94,7 @@ TEST_CASE("an image with damaged pixels ends the training with 2 and its path") 
 TEST_CASE("the shipped config works with a folder of images") {
   const RedAndBlue folder;
   Workplace place;
-  const auto result =
-      place.ddprun({"validate", DDPRUN_SOURCE_DIR "/configs/image_folder.toml", "--set", "data.root=" + folder.root()});
+  const auto result = place.ddprun({"validate", source_dir() + "/configs/image_folder.toml", "--set",
+                                    "data.root=" + folder.root()});
   CHECK_MESSAGE(result.code == 0, result.err);
 }

@@ -14,6 +14,7 @@
 #include "e2e/over_backend.hpp"
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
+#include "support/paths.hpp"
 
 using namespace ddprun::e2e;
 using namespace ddprun::testing;
@@ -176,7 +177,8 @@ kind = "ddp"
 [model]
 name = "linear"
 [data]
-name = ")" DDPRUN_BINARY_DIR R"(/tests/fakes/gpu/libddprun_dataset_stalling.so"
+name = ")" + build_dir() +
+                               R"(/tests/fakes/gpu/libddprun_dataset_stalling.so"
 batch_size = 24
 shuffle = false
 workers = 0

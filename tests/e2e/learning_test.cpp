@@ -6,6 +6,7 @@
 
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
+#include "support/paths.hpp"
 
 using namespace ddprun::e2e;
 
@@ -13,7 +14,7 @@ namespace {
 
 nlohmann::json run_shipped(const std::string& name, const std::vector<std::string>& overrides = {}) {
   Workplace place;
-  const auto result = place.run(place.training(DDPRUN_SOURCE_DIR "/configs/" + name, overrides));
+  const auto result = place.run(place.training(ddprun::testing::source_dir() + "/configs/" + name, overrides));
   INFO(result.err);
   REQUIRE(result.code == 0);
   return summary_of(place.new_run());

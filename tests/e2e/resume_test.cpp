@@ -3,6 +3,7 @@
 
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
+#include "support/paths.hpp"
 
 using namespace ddprun::e2e;
 using namespace ddprun::testing;
@@ -35,7 +36,7 @@ struct Trained {
   nlohmann::json summary;
 };
 
-const char* const kPlugin = DDPRUN_BINARY_DIR "/tests/fakes/models/libddprun_model_dropnet.so";
+const std::string kPlugin = build_dir() + "/tests/fakes/models/libddprun_model_dropnet.so";
 
 class Runs {
  public:

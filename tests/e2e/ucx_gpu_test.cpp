@@ -1,6 +1,7 @@
 // Training on GPUs over comm_ucx, which uses their memory directly or through the host. The GPUs are fake: for UCX
 // their memory is host memory, and the kernel that adds runs on the CPU.
 #include "e2e/gpu_runs.hpp"
+#include "support/paths.hpp"
 
 using namespace ddprun::e2e;
 using namespace ddprun::testing;
@@ -12,7 +13,7 @@ const Settings kStaged = {"comm.stage_through_host=true"};
 
 // A UCX that reports CUDA support; its real CUDA modules would find the fake driver.
 Settings cuda_aware() {
-  const std::string fakes = DDPRUN_BINARY_DIR "/tests/fakes/cuda";
+  const std::string fakes = build_dir() + "/tests/fakes/cuda";
   return {"LD_PRELOAD=" + fakes + "/libcudart.so.13:" + fakes + "/libfake_ucx_cuda.so", "UCX_MODULES=^cuda"};
 }
 

@@ -6,6 +6,7 @@
 
 #include "plugin/registry.hpp"
 #include "support/error_of.hpp"
+#include "support/paths.hpp"
 #include "tools/conformance/temp_dir.hpp"
 
 namespace ddprun::plugin {
@@ -14,7 +15,7 @@ namespace fs = std::filesystem;
 using testing::error_of;
 using testing::TempDir;
 
-inline const std::string kFakes = DDPRUN_BINARY_DIR "/tests/fakes";
+inline const std::string kFakes = testing::build_dir() + "/tests/fakes";
 
 inline std::string file_of(const std::string& name) {
   return kFakes + "/libddprun_comm_" + name + ".so";

@@ -6,12 +6,13 @@
 
 #include "plugin/registry.hpp"
 #include "support/error_of.hpp"
+#include "support/paths.hpp"
 #include "tools/conformance/temp_dir.hpp"
 
 namespace ddprun::plugin {
 namespace {
 
-const std::string kFakes = DDPRUN_BINARY_DIR "/tests/fakes";
+const std::string kFakes = testing::build_dir() + "/tests/fakes";
 
 std::string file_of(const std::string& name) {
   return kFakes + "/libddprun_dataset_" + name + ".so";

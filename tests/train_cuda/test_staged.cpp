@@ -3,6 +3,7 @@
 
 #include "comm/backend_exchange.hpp"
 #include "support/error_of.hpp"
+#include "support/paths.hpp"
 #include "train/reduce/staged_backend.hpp"
 #include "train/reduce/tensor_buffer.hpp"
 #include "train/small_models.hpp"
@@ -156,7 +157,8 @@ TEST_CASE("ranks that disagree about CUDA buffers are stopped, with fingerprints
   const auto outcomes = run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
     comm::JoinOptions options = comm::options_of(rank);
     options.device = kGpu.index();
-    auto joined = comm::join(*plugin::Registry({DDPRUN_BINARY_DIR "/tests/fakes/gpu"}).comm("good_gpu").table, options);
+    auto joined =
+        comm::join(*plugin::Registry({testing::build_dir() + "/tests/fakes/gpu"}).comm("good_gpu").table, options);
     comm::PluginBackend& adapter = *joined;
     const auto backend = staged(std::move(joined), kGpu, kTimeout);
     adapter.compare_calls(comm::exchange_over(*backend));

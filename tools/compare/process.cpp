@@ -20,21 +20,21 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kTick{100};
 
-class Running {
+class RunningProcess {
  public:
-  explicit Running(const ProcessPlan& plan) : plan_(plan), log_(plan.log), start_(Clock::now()) {
+  explicit RunningProcess(const ProcessPlan& plan) : plan_(plan), log_(plan.log), start_(Clock::now()) {
     // The child ends when this process dies, as a rank does with its launcher.
     std::vector<std::string> variables = plan.environment;
     variables.push_back("DDPRUN_LAUNCHER_PID=" + std::to_string(::getpid()));
     child_ = launch::spawn(plan.command, launch::environment_with(variables));
   }
-  ~Running() {
+  ~RunningProcess() {
     if (reaped_) return;
     ::kill(-child_.pid, SIGKILL);
     wait(0);
   }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
+  RunningProcess(const RunningProcess&) = delete;
+  RunningProcess& operator=(const RunningProcess&) = delete;
 
   ProcessEnd run() {
     while (!wait(WNOHANG)) turn();
@@ -125,7 +125,7 @@ class Running {
 }  // namespace
 
 ProcessEnd run_process(const ProcessPlan& plan) {
-  return Running(plan).run();
+  return RunningProcess(plan).run();
 }
 
 }  // namespace ddprun::compare

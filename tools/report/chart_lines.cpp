@@ -17,7 +17,7 @@ constexpr std::size_t kBins = 40;
 constexpr double kRoom = 0.06;      // fraction of the height above and below the lines
 constexpr double kCovered = 0.995;  // fraction of the values in all bins before the last
 
-struct Extent {
+struct Range {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();
 
@@ -53,8 +53,8 @@ Json values_of(const Lines& lines, bool ideal) {
   return values;
 }
 
-std::pair<Extent, Extent> extents_of(const Lines& lines) {
-  Extent x, y;
+std::pair<Range, Range> extents_of(const Lines& lines) {
+  Range x, y;
   for (const LineSeries& series : lines.series) {
     for (const Point point : shown(series.points, lines)) x.include(point.x), y.include(point.y);
   }
@@ -193,7 +193,7 @@ View view_of(const Histogram& histogram) {
 
 View view_of(const Timeline& timeline) {
   Json values = Json::array();
-  Extent extent;
+  Range extent;
   for (const Span& span : timeline.spans) {
     if (span.lane >= timeline.lanes.size()) throw std::logic_error("a span has an invalid lane");
     extent.include(span.begin);

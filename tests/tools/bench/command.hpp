@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "ddprun/plugin/comm_plugin.h"
+#include "support/paths.hpp"
 #include "support/process.hpp"
 #include "tools/conformance/temp_dir.hpp"
 
 namespace ddprun::bench {
 
-inline constexpr const char* kFakes = DDPRUN_BINARY_DIR "/tests/fakes";
-inline constexpr const char* kPlugins = DDPRUN_BINARY_DIR "/lib/ddprun/" DDPRUN_PLUGIN_FOLDER;
+inline const std::string kFakes = testing::build_dir() + "/tests/fakes";
+inline const std::string kPlugins = testing::build_dir() + "/lib/ddprun/" DDPRUN_PLUGIN_FOLDER;
 
 // A private place for job folders, so that leftovers there come from this test.
 class Place {

@@ -6,6 +6,7 @@
 
 #include "launch/free_port.hpp"
 #include "support/contains.hpp"
+#include "support/paths.hpp"
 #include "support/read_file.hpp"
 #include "tools/bench/command.hpp"
 #include "tools/conformance/ranks.hpp"
@@ -16,12 +17,12 @@ namespace {
 using namespace testing;
 using nlohmann::json;
 
-constexpr const char* kGpuFakes = DDPRUN_BINARY_DIR "/tests/fakes/gpu";
+const std::string kGpuFakes = testing::build_dir() + "/tests/fakes/gpu";
 
 ProcessResult run(const Place& place, std::vector<std::string> arguments, const std::string& gpus = "2") {
   arguments.insert(arguments.end(), {"--plugin-path", kGpuFakes});
   return place.run(std::move(arguments),
-                   {"LD_LIBRARY_PATH=" DDPRUN_BINARY_DIR "/tests/fakes/cuda", "DDPRUN_FAKE_GPUS=" + gpus});
+                   {"LD_LIBRARY_PATH=" + testing::build_dir() + "/tests/fakes/cuda", "DDPRUN_FAKE_GPUS=" + gpus});
 }
 
 TEST_CASE("every collective is checked on a GPU, and the device is in the records") {
@@ -50,7 +51,7 @@ TEST_CASE("every collective is checked on a GPU, and the device is in the record
 
 // Only if the build has comm_ucx (tests/tools/bench/CMakeLists.txt).
 TEST_CASE("ucx is measured on GPUs with the algorithms that support CUDA memory") {
-  const std::string ucx = DDPRUN_UCX, fakes = DDPRUN_BINARY_DIR "/tests/fakes/cuda";
+  const std::string ucx = DDPRUN_UCX, fakes = testing::build_dir() + "/tests/fakes/cuda";
   if (ucx.empty()) {
     MESSAGE("skipped: this build has no comm_ucx, or has sanitizers, with which nothing can be preloaded");
     return;
@@ -96,7 +97,7 @@ TEST_CASE("with one rank on each of two hosts, both use GPU 0") {
     std::vector<std::string> arguments = quick({"--device", "cuda", "--backend", "good_gpu"});
     arguments.insert(arguments.end(), {"--plugin-path", kGpuFakes});
     const auto result =
-        place.run(arguments, {"LD_LIBRARY_PATH=" DDPRUN_BINARY_DIR "/tests/fakes/cuda", "DDPRUN_FAKE_GPUS=1",
+        place.run(arguments, {"LD_LIBRARY_PATH=" + testing::build_dir() + "/tests/fakes/cuda", "DDPRUN_FAKE_GPUS=1",
                               "WORLD_SIZE=2", "RANK=" + std::to_string(rank.rank()), "LOCAL_RANK=0",
                               "LOCAL_WORLD_SIZE=1", "MASTER_ADDR=127.0.0.1", port});
     if (result.code != 0) throw std::runtime_error(result.err);

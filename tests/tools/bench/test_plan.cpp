@@ -4,6 +4,7 @@
 
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "support/paths.hpp"
 #include "tools/bench/plan.hpp"
 #include "tools/bench/words.hpp"
 
@@ -14,7 +15,7 @@ using testing::contains;
 using testing::error_of;
 
 plugin::Registry fakes() {
-  return plugin::Registry({DDPRUN_BINARY_DIR "/tests/fakes"});
+  return plugin::Registry({testing::build_dir() + "/tests/fakes"});
 }
 
 Request request() {

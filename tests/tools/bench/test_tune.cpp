@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "ddprun/plugin/tuning.hpp"
+#include "support/paths.hpp"
 #include "tools/bench/tune.hpp"
 
 namespace ddprun::bench {
@@ -16,7 +17,7 @@ Row measured(const Variant& variant, std::size_t bytes, double seconds, bool in_
 class Measured {
  public:
   Measured() {
-    const auto plugin = plugin::Registry({DDPRUN_BINARY_DIR "/tests/fakes"}).comm("good");
+    const auto plugin = plugin::Registry({testing::build_dir() + "/tests/fakes"}).comm("good");
     for (const int ranks : {2, 4}) {
       for (const char* algorithm : {"ring", "tree"}) plan.variants.push_back({"good", plugin, algorithm, ranks, {}});
     }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "support/paths.hpp"
 #include "support/process.hpp"
 #include "support/read_file.hpp"
 #include "tools/conformance/temp_dir.hpp"
@@ -15,8 +16,9 @@ namespace ddprun::testing {
 class Server {
  public:
   explicit Server(const std::filesystem::path& folder)
-      : process_({DDPRUN_SYSTEM_PYTHON, DDPRUN_SOURCE_DIR "/tests/tools/data/server.py", folder.string(), log_path()},
-                 {}) {
+      : process_(
+            {DDPRUN_SYSTEM_PYTHON, testing::source_dir() + "/tests/tools/data/server.py", folder.string(), log_path()},
+            {}) {
     setenv("no_proxy", "127.0.0.1", 1);  // the host's proxy cannot reach a test's server
     const auto ready = [this] { return process_.out().ends_with('\n'); };
     if (!eventually(ready)) throw std::runtime_error("the server does not start: " + process_.err());

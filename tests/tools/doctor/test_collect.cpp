@@ -4,6 +4,7 @@
 
 #include "ddprun/error.hpp"
 #include "support/contains.hpp"
+#include "support/paths.hpp"
 #include "support/variable.hpp"
 #include "tools/doctor/collect.hpp"
 #include "tree.hpp"
@@ -210,7 +211,7 @@ TEST_CASE("the launcher: none, one, and variables that contradict each other") {
 }
 
 TEST_CASE("a plugin that is refused or crashes is a fact, and this process lives on") {
-  const std::string fakes = std::string(DDPRUN_BINARY_DIR) + "/tests/fakes";
+  const std::string fakes = ddprun::testing::build_dir() + "/tests/fakes";
   bool good = false, wrong = false;
   for (const Plugin& plugin : plugins(plugin::Registry({fakes}))) {
     if (plugin.name == "good") good = plugin.error.empty() && !plugin.version.empty();

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/contains.hpp"
+#include "support/paths.hpp"
 #include "support/process.hpp"
 #include "support/read_file.hpp"
 #include "tree.hpp"
@@ -67,7 +68,8 @@ TEST_CASE("--peers outside a job, and its options without it, are one line each"
 }
 
 TEST_CASE("GPUs with their memory, without NVML, and hidden by CUDA_VISIBLE_DEVICES") {
-  const std::vector<std::string> two = {"LD_LIBRARY_PATH=" DDPRUN_BINARY_DIR "/tests/fakes/cuda", "DDPRUN_FAKE_GPUS=2"};
+  const std::vector<std::string> two = {"LD_LIBRARY_PATH=" + build_dir() + "/tests/fakes/cuda",
+                                        "DDPRUN_FAKE_GPUS=2"};
   const auto with = [&](const std::string& variable) {
     auto variables = two;
     if (!variable.empty()) variables.push_back(variable);
