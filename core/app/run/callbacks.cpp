@@ -33,8 +33,7 @@ void ConsoleProgress::add_to_line(const record::StepRecord& record, int64_t step
   line_.data.update(record.data);
   if (record.samples == 0) return;
   line_.loss.update(record.loss, record.samples);
-  if (std::isnan(record.correct)) return;
-  line_.accuracy.update(record.correct / static_cast<double>(record.samples), record.samples);
+  if (!std::isnan(record.accuracy)) line_.accuracy.update(record.accuracy, record.samples);
 }
 
 void ConsoleProgress::on_step_end(const record::StepRecord& record, int64_t step_of_epoch, train::LoopState& state) {
