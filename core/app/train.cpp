@@ -143,6 +143,7 @@ std::vector<std::string> overrides_of(const Arguments& arguments) {
   };
   add("launch.nproc", arguments.nodes.nproc);
   add("launch.max_restarts", arguments.nodes.max_restarts);
+  if (arguments.tensorboard) overrides.emplace_back("log.tensorboard=true");
   return overrides;
 }
 
