@@ -81,6 +81,7 @@ void declare(CLI::App& cli, Arguments& arguments, std::string& topic, Command& c
   console::add_node_options(cli, arguments.nodes, "-n,");
   auto* quiet = cli.add_flag("-q,--quiet", arguments.quiet, "Print errors and the results alone");
   cli.add_flag("-v,--verbose", arguments.verbose, "Print details too")->excludes(quiet);
+  cli.add_flag("--tensorboard", arguments.tensorboard, "Short for --set log.tensorboard=true");
   const std::string about_version = "As the command version";
   auto* version = cli.add_flag("--version", about_version);
   declare_subcommands(cli, arguments, command);

@@ -20,7 +20,7 @@ std::string training_command(const Arguments& arguments) {
   for (const std::string& override_ : arguments.overrides) {
     if (!override_.starts_with("checkpoint.resume=")) command += " --set " + shell_word(override_);
   }
-  return command;
+  return arguments.tensorboard ? command + " --tensorboard" : command;
 }
 
 }  // namespace ddprun::app

@@ -22,6 +22,7 @@ struct Arguments {
   std::vector<std::string> program;       // of the command launch, with its arguments
   bool quiet = false;                     // --quiet
   bool verbose = false;                   // --verbose
+  bool tensorboard = false;               // --tensorboard
 };
 
 // Parses the command line and runs what it selects. Returns the exit code, or throws Error.

@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "config/text.hpp"
 #include "console/program.hpp"
+#include "console/progress_bar.hpp"
 #include "launch/copies.hpp"
 #include "launch/cores.hpp"
 #include "launch/signal_thread.hpp"
@@ -143,6 +144,7 @@ std::vector<std::string> overrides_of(const Arguments& arguments) {
   };
   add("launch.nproc", arguments.nodes.nproc);
   add("launch.max_restarts", arguments.nodes.max_restarts);
+  if (arguments.tensorboard) overrides.emplace_back("log.tensorboard=true");
   return overrides;
 }
 
@@ -191,6 +193,7 @@ ExitCode train(const Arguments& arguments) {
     return launch_ranks(loaded, arguments, registry, nproc, std::move(nodes));
   }
   launch::catch_stop_signals();
+  if (!arguments.quiet) launch::acknowledge_stop_signals(console::terminal_columns() > 0);
   launch::hold_signal(SIGUSR2);
   constexpr bool own_log = true;
   return run::run_rank({std::move(loaded), launch::World{}, "", training_command(arguments), own_log}, registry);

@@ -1,13 +1,20 @@
 #include "base/log.hpp"
 
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <mutex>
+
+#include "base/wrap.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::log {
 namespace {
+
+constexpr std::string_view kEraseLine = "\x1b[2K";
 
 spdlog::level::level_enum to_spdlog(Level level) {
   switch (level) {
@@ -29,10 +36,43 @@ const char* prefix(Level level) {
   return "ddprun: ";
 }
 
+// The status line of the terminal, and the lock of all that this process writes there.
+struct Status {
+  std::mutex mutex;
+  int fd = -1;  // where it is shown; negative: nowhere
+
+  void write(std::string_view text) const {
+    while (!text.empty()) {
+      const ssize_t written = ::write(fd, text.data(), text.size());
+      if (written <= 0) return;
+      text.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+  void erase() {
+    if (fd >= 0) write(std::string(kEraseLine) + '\r');
+    fd = -1;
+  }
+};
+
+Status& status() {
+  static auto* const instance = new Status;  // as the logger
+  return *instance;
+}
+
+class StderrSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    const std::string text = wrapped_lines({message.payload.data(), message.payload.size()}, columns_of(STDERR_FILENO));
+    const std::lock_guard lock(status().mutex);
+    status().erase();
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  }
+  void flush_() override { std::fflush(stderr); }
+};
+
 spdlog::logger& logger() {
   // Never destroyed, because threads and static destructors may still log.
   static spdlog::logger* const instance = [] {
-    auto* made = new spdlog::logger("ddprun", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    auto* made = new spdlog::logger("ddprun", std::make_shared<StderrSink>());
     made->set_pattern("%v");
     made->flush_on(spdlog::level::trace);
     return made;
@@ -58,6 +98,22 @@ void also_to(const std::string& path) {
 
 void write(Level level, std::string_view message) {
   logger().log(to_spdlog(level), "{}{}", prefix(level), message);
+}
+
+void draw_status(int fd, std::string_view text) {
+  const std::lock_guard lock(status().mutex);
+  status().fd = fd;
+  status().write(std::string(kEraseLine) + std::string(text) + '\r');
+}
+
+void erase_status() {
+  const std::lock_guard lock(status().mutex);
+  status().erase();
+}
+
+bool status_shown() {
+  const std::lock_guard lock(status().mutex);
+  return status().fd >= 0;
 }
 
 void always(std::string_view line) {

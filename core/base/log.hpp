@@ -30,6 +30,12 @@ inline void error(std::string_view message) {
   write(Level::error, message);
 }
 
+// Draws or redraws the status line, the last line of a terminal, such as a progress bar. `fd` is the terminal, or a
+// pipe to it; errors of the terminal are ignored. A line of the log erases the status line first. Thread-safe.
+void draw_status(int fd, std::string_view text);
+void erase_status();
+bool status_shown();
+
 // A line that is always written, without prefix: how a process ended.
 void always(std::string_view line);
 

@@ -140,6 +140,7 @@ struct Experiment {
   struct Log {
     int64_t every = 50;  // steps
     std::string level = "info";
+    bool tensorboard = false;
     std::vector<int64_t> trace_steps;
     int64_t parity_steps = 0;
     bool operator==(const Log&) const = default;

@@ -219,6 +219,9 @@ std::vector<Key> describe_learning() {
       DDPRUN_KEY(log.level)
           .one_of({"debug", "info", "warning", "error"})
           .doc("Messages below this level are not logged."),
+      DDPRUN_KEY(log.tensorboard)
+          .doc("Rank 0 writes an event file of TensorBoard into the run folder while the run goes on: every log.every "
+               "steps, and after each epoch. `--tensorboard` is short for this key. See [reports.md](reports.md)."),
       DDPRUN_KEY(log.trace_steps)
           .at_least(1)
           .doc("Steps to trace. The trace shows the phases, the allreduce of each bucket and each operation of all "

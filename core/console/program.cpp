@@ -44,14 +44,15 @@ std::string find_program(const std::string& name) {
 
 namespace {
 
-// torchrun shows the error in this file as the cause. Format: torch.distributed.elastic's ErrorHandler.
-void write_torchrun_error(const std::string& message) {
+// torchrun shows the errors in these files. Format: torch.distributed.elastic's ErrorHandler; without py_callstack,
+// which torchrun would show instead of the message. torchrun takes the rank with the smallest time, in whole seconds,
+// for the cause. So a rank that fails because of another rank writes a later time.
+void write_torchrun_error(ExitCode code, const std::string& message) {
   const char* path = std::getenv("TORCHELASTIC_ERROR_FILE");
   if (path == nullptr || *path == '\0') return;
+  const std::time_t time = std::time(nullptr) + (code == ExitCode::peer ? 1 : 0);
   const nlohmann::json error = {
-      {"message",
-       {{"message", message},
-        {"extraInfo", {{"py_callstack", ""}, {"timestamp", std::to_string(std::time(nullptr))}}}}}};
+      {"message", {{"message", message}, {"extraInfo", {{"timestamp", std::to_string(time)}}}}}};
   try {
     replace_file(path, error.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   } catch (const Error& failed) {
@@ -62,7 +63,7 @@ void write_torchrun_error(const std::string& message) {
 }  // namespace
 
 ExitCode report_failure(ExitCode code, const std::string& message) {
-  write_torchrun_error(message);
+  write_torchrun_error(code, message);
   const char* job_dir = std::getenv("DDPRUN_JOB_DIR");
   const char* rank = std::getenv("DDPRUN_RANK");
   if (job_dir != nullptr && rank != nullptr) {

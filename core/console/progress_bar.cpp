@@ -1,7 +1,6 @@
 #include "console/progress_bar.hpp"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/log.hpp"
+#include "base/wrap.hpp"
 #include "console/terminal.hpp"
 #include "console/units.hpp"
 
@@ -19,7 +20,6 @@ namespace {
 constexpr auto kRedraw = std::chrono::milliseconds(100);
 constexpr int kWidest = 40;  // of the bar itself
 constexpr int kNarrowest = 10;
-constexpr std::string_view kEraseLine = "\x1b[2K";
 constexpr std::string_view kGreen = "\x1b[32m";
 constexpr std::string_view kPlain = "\x1b[0m";
 
@@ -27,15 +27,6 @@ int number_of(std::string_view text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size() && number > 0 ? number : 0;
-}
-
-// A bar that cannot be drawn must not stop training, so errors of the terminal are ignored.
-void send(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written <= 0) return;
-    text.remove_prefix(static_cast<size_t>(written));
-  }
 }
 
 std::string bar(int width, int64_t step, int64_t steps) {
@@ -51,8 +42,7 @@ std::string bar(int width, int64_t step, int64_t steps) {
 int terminal_columns() {
   if (variable("TERM") == "dumb") return 0;
   if (std::getenv("DDPRUN_TTY") != nullptr) return number_of(variable("DDPRUN_TTY"));
-  winsize size{};
-  return ::isatty(STDERR_FILENO) && ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+  return columns_of(STDERR_FILENO);
 }
 
 bool colours_wanted() {
@@ -65,21 +55,51 @@ void ProgressBar::show(std::string_view before, int64_t done, int64_t total, std
 
 void ProgressBar::show(int64_t epoch, int64_t epochs, int64_t step, int64_t steps, double loss,
                        double samples_per_second, double seconds_left) {
+  at_ = {epoch, epochs, step, steps};
   if (!due(step >= steps)) return;
-  std::string after = fmt::format("  {}/{}  loss {:.4f}", step, steps, loss);
-  if (std::isfinite(samples_per_second) && samples_per_second > 0) after += "  " + human_rate(samples_per_second);
-  if (const std::string left = human_time_left(seconds_left); !left.empty()) after += "  " + left;
-  draw(fmt::format("epoch {}/{}  ", epoch, epochs), step, steps, after);
+  const std::string of_loss = fmt::format("  loss {:.4f}", loss);
+  const bool has_rate = std::isfinite(samples_per_second) && samples_per_second > 0;
+  const std::string rate = has_rate ? "  " + human_rate(samples_per_second) : "";
+  std::string left = human_time_left(seconds_left);
+  if (!left.empty()) left.insert(0, "  ");
+  const std::string before = at_.before(), count = at_.count();
+  std::string after;
+  for (const std::string& figures : {of_loss + rate + left, of_loss + left, left}) {
+    after = count + figures;
+    if (room_for_bar(before, after) >= kNarrowest) break;
+  }
+  draw(before, step, steps, after);
 }
 
-bool ProgressBar::due(bool last) const {
-  if (columns_ <= 0) return false;
-  return !shown_ || last || std::chrono::steady_clock::now() - drawn_ >= kRedraw;
+void ProgressBar::note(std::string_view text) {
+  if (!is_visible()) return;
+  if (at_.steps == 0) return log::draw_status(fd_, text);
+  draw(at_.before(), at_.step, at_.steps, at_.count() + "  " + std::string(text));
+}
+
+std::string ProgressBar::At::before() const {
+  return fmt::format("epoch {}/{}  ", epoch, epochs);
+}
+
+std::string ProgressBar::At::count() const {
+  return fmt::format("  {}/{}", step, steps);
+}
+
+bool ProgressBar::due(bool last) {
+  if (!is_visible()) return false;
+  const auto now = std::chrono::steady_clock::now();
+  if (!last && log::status_shown() && now - drawn_ < kRedraw) return false;
+  drawn_ = now;
+  return true;
+}
+
+// The last column stays empty, because writing there wraps the line on some terminals; the brackets need two.
+int ProgressBar::room_for_bar(std::string_view before, std::string_view after) const {
+  return columns_ - 1 - 2 - static_cast<int>(before.size() + after.size());
 }
 
 void ProgressBar::draw(std::string_view before, int64_t done, int64_t total, std::string_view after) {
-  // The last column stays empty, because writing there wraps the line on some terminals; the brackets need two.
-  const int room = columns_ - 1 - 2 - static_cast<int>(before.size() + after.size());
+  const int room = room_for_bar(before, after);
   std::string frame;
   if (room >= kNarrowest) {
     const std::string drawing = bar(std::min(room, kWidest), done, total);
@@ -88,14 +108,11 @@ void ProgressBar::draw(std::string_view before, int64_t done, int64_t total, std
   } else {
     frame = (std::string(before) + std::string(after)).substr(0, static_cast<size_t>(columns_ - 1));
   }
-  send(fd_, std::string(kEraseLine) + frame + '\r');
-  shown_ = true;
-  drawn_ = std::chrono::steady_clock::now();
+  log::draw_status(fd_, frame);
 }
 
 void ProgressBar::clear() {
-  if (shown_) send(fd_, std::string(kEraseLine) + '\r');
-  shown_ = false;
+  if (is_visible()) log::erase_status();
 }
 
 }  // namespace ddprun::console

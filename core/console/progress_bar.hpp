@@ -15,8 +15,8 @@ int terminal_columns();
 // Whether colours may be used: a terminal, and NO_COLOR (no-color.org) unset or empty.
 bool colours_wanted();
 
-// One line that is redrawn at most ten times a second. Every frame ends in a carriage return, so that other output
-// starts at the left margin. Single-threaded.
+// One line that is redrawn at most ten times a second: the status line of the log, so a line of the log erases it.
+// Every frame ends in a carriage return, so that other output starts at the left margin. Single-threaded.
 class ProgressBar {
  public:
   ProgressBar() : ProgressBar(terminal_columns(), colours_wanted(), 2) {}
@@ -26,22 +26,36 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
+  bool is_visible() const { return columns_ > 0; }
+
   // "before[=====>    ]after"; the last frame, with done == total, is always drawn.
   void show(std::string_view before, int64_t done, int64_t total, std::string_view after);
-  // "epoch 1/3  [=====>    ]  50/469  loss 0.4321  61,234 samples/s  42 s left". Of the last two, NaN or 0 is left out.
+  // "epoch 1/3  [=====>    ]  50/469  loss 0.4321  61,234 samples/s  42 s left". Of the last two, NaN or 0 is left out;
+  // on a narrow terminal, first the rate and then the loss.
   void show(int64_t epoch, int64_t epochs, int64_t step, int64_t steps, double loss, double samples_per_second,
             double seconds_left);
-  // Erases the bar. Call it before any other line is printed.
+  // The epoch and the step of the last show(), with this note in the place of the figures: "epoch 1/3  [=====>    ]
+  // 50/469  step 51: 12 s". Always drawn.
+  void note(std::string_view text);
+  // Erases the bar. Call it before other output than the log's.
   void clear();
 
  private:
-  bool due(bool last) const;
+  // The place in the training.
+  struct At {
+    int64_t epoch = 0, epochs = 0, step = 0, steps = 0;
+    std::string before() const;  // the bar
+    std::string count() const;
+  };
+
+  bool due(bool last);
+  int room_for_bar(std::string_view before, std::string_view after) const;
   void draw(std::string_view before, int64_t done, int64_t total, std::string_view after);
 
   int columns_;
   bool colours_;
   int fd_;
-  bool shown_ = false;
+  At at_;
   std::chrono::steady_clock::time_point drawn_{};
 };
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/wrap.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::launch {
@@ -25,7 +26,7 @@ bool same_file(int a, int b) {
 }
 
 std::unique_ptr<Screen> screen_on(int fd) {
-  return std::make_unique<Screen>(fd, ::isatty(fd) == 1);
+  return std::make_unique<Screen>(fd, columns_of(fd));
 }
 
 UniqueFd open_log(const std::string& path) {

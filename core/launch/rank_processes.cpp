@@ -1,6 +1,5 @@
 #include "launch/rank_processes.hpp"
 
-#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,6 +7,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "base/wrap.hpp"
 #include "launch/failure.hpp"
 #include "launch/signal_thread.hpp"
 
@@ -15,14 +15,6 @@ namespace ddprun::launch {
 namespace {
 
 constexpr std::chrono::milliseconds kStoppedLimit{2000};  // for a rank under SIGSTOP
-
-// The columns of the terminal on stderr, if it is one.
-std::optional<int> terminal_columns() {
-  winsize size{};
-  if (::isatty(STDERR_FILENO) != 1) return std::nullopt;
-  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : 80;
-}
 
 std::vector<std::string> environment_of(int local, const Placement& placement, const std::string& folder) {
   std::vector<std::string> added = placement.environment;
@@ -39,7 +31,7 @@ std::vector<std::string> environment_of(int local, const Placement& placement, c
   }
   add("DDPRUN_JOB_DIR", folder);
   add("DDPRUN_LAUNCHER_PID", std::to_string(::getpid()));
-  if (const auto columns = terminal_columns()) added.push_back("DDPRUN_TTY=" + std::to_string(*columns));
+  if (const int columns = columns_of(STDERR_FILENO); columns > 0) add("DDPRUN_TTY", std::to_string(columns));
   return environment_with(added);
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/wrap.hpp"
+
 namespace ddprun::launch {
 namespace {
 
@@ -19,7 +21,9 @@ constexpr std::size_t kChunk = 4096;  // PIPE_BUF: how much a pipe accepts at le
 void Screen::pass(std::string_view bytes) {
   const std::size_t head = bytes.rfind('\n') + 1;  // 0 if there is none
   if (head > 0) {
-    queue_ += bytes.substr(0, head);
+    const std::size_t begin = unfinished_ && !redrawn_ ? bytes.find('\n') + 1 : 0;
+    queue_ += bytes.substr(0, begin);
+    if (begin < head) queue_ += wrapped_lines(bytes.substr(begin, head - 1 - begin), columns_);
     unfinished_ = redrawn_ = false;
     release();
     bytes.remove_prefix(head);
@@ -32,8 +36,7 @@ void Screen::pass(std::string_view bytes) {
 }
 
 void Screen::line(std::string_view text) {
-  held_ += text;
-  held_ += '\n';
+  held_ += wrapped_lines(text, columns_);
   if (!unfinished_ || redrawn_) {
     release();
   } else if (!due_) {
@@ -42,8 +45,7 @@ void Screen::line(std::string_view text) {
 }
 
 void Screen::last_line(std::string_view text) {
-  held_ += text;
-  held_ += '\n';
+  held_ += wrapped_lines(text, columns_);
   release();
 }
 
@@ -68,7 +70,7 @@ void Screen::release() {
 }
 
 void Screen::end_unfinished_line() {
-  if (unfinished_) queue_ += redrawn_ && is_terminal_ ? "\r\x1b[K" : "\n";
+  if (unfinished_) queue_ += redrawn_ && columns_ > 0 ? "\r\x1b[K" : "\n";
   unfinished_ = redrawn_ = false;
 }
 

@@ -14,11 +14,11 @@ class Screen {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // The caller owns `fd`. A redrawn line (a progress bar) is erased on a terminal before another line is printed;
-  // elsewhere it is ended with a line break.
-  Screen(int fd, bool is_terminal) : fd_(fd), is_terminal_(is_terminal) {}
+  // The caller owns `fd`. columns: of a terminal, otherwise 0. On a terminal, a redrawn line (a progress bar) is erased
+  // before another line is printed, and long lines are wrapped; elsewhere a redrawn line is ended with a line break.
+  Screen(int fd, int columns) : fd_(fd), columns_(columns) {}
 
-  // Rank 0's bytes, unchanged.
+  // Rank 0's bytes. Only lines that come whole are wrapped.
   void pass(std::string_view bytes);
 
   // A whole line, without line break. If rank 0 is in the middle of a line, this one waits a moment for the rest,
@@ -54,7 +54,7 @@ class Screen {
   bool write_chunk(std::size_t most);
 
   const int fd_;
-  const bool is_terminal_;
+  const int columns_;
   int broken_ = 0;
   std::string queue_;
   std::size_t written_ = 0;  // bytes of queue_ already written

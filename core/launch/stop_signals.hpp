@@ -14,6 +14,11 @@ void catch_stop_signals();
 // SIGTERM ends the process immediately. Without catch_stop_signals() before, it has no effect.
 void defer_stop_signals();
 
+// After this, the first signal after defer_stop_signals() is answered at once by a line on stderr, for a process
+// without a launcher that does so. on_terminal: the line replaces the status line of the terminal (base/log.hpp), and
+// so does the end of the process by a further signal. Call it before other threads exist.
+void acknowledge_stop_signals(bool on_terminal);
+
 // The recorded signal: interrupted (SIGINT), terminated (SIGTERM, SIGUSR1), or ok for none. Thread-safe.
 ExitCode stop_signal();
 

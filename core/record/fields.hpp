@@ -17,6 +17,7 @@ void for_each_field(Step& record, Field field) {
   field("samples", record.samples);
   field("loss", record.loss);
   field("correct", record.correct);
+  field("accuracy", record.accuracy);
   field("data", record.data);
   field("forward", record.forward);
   field("backward", record.backward);
@@ -24,6 +25,7 @@ void for_each_field(Step& record, Field field) {
   field("optimizer", record.optimizer);
   field("graph", record.graph);
   field("total", record.total);
+  field("throughput", record.throughput);
   field("scatter", record.scatter);
   field("replicate", record.replicate);
   field("gather", record.gather);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,8 @@
 #include "record/fields.hpp"
 #include "record/json_value.hpp"
 #include "record/run_dir.hpp"
+#include "record/run_lock.hpp"
+#include "record/run_totals.hpp"
 #include "record/text_lines.hpp"
 
 namespace ddprun::record {
@@ -17,6 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+
+constexpr const char* kEnvironmentFile = "environment.json";
 
 json parse(const std::string& text, const std::string& place) {
   try {
@@ -110,6 +115,53 @@ std::vector<std::vector<Record>> read_ranks(const std::string& dir, const std::s
   return by_rank;
 }
 
+// Of a run without a summary: the ranks from 0 that have a file.
+template <class Record>
+std::vector<std::vector<Record>> read_growing(const std::string& dir, const std::string& what,
+                                              const std::function<Record(const json&, const std::string&)>& record_of) {
+  std::vector<std::vector<Record>> by_rank;
+  for (int rank = 0; fs::exists(file_in(dir, rank_file(what, rank))); ++rank) {
+    by_rank.push_back(read_lines<Record>(file_in(dir, rank_file(what, rank)), true, record_of));
+  }
+  return by_rank;
+}
+
+Run run_in(const std::string& dir) {
+  if (!fs::is_directory(dir)) throw Error(ExitCode::usage, dir + ": no folder of a run");
+  Run run;
+  run.dir = dir;
+  run.config = file_in(dir, "config.toml");
+  if (!fs::is_regular_file(run.config)) throw Error(ExitCode::usage, run.config + ": missing: no folder of a run");
+  return run;
+}
+
+Summary summary_so_far(const Run& run) {
+  Summary summary;
+  const auto steps = static_cast<int64_t>(run.steps[0].size());
+  if (steps > 0) {
+    RunTotals totals;
+    double samples = 0;
+    for (const StepRecord& step : run.steps[0]) {
+      totals.add(step);
+      totals.seconds += step.total;
+    }
+    for (const auto& rank : run.steps) {
+      for (const StepRecord& step : rank) samples += static_cast<double>(step.samples);
+    }
+    summary = totals.summary(steps, samples);
+    if (totals.sums.comm > 0) summary.split.comm = totals.sums.comm / static_cast<double>(steps);
+  }
+  summary.steps = steps;
+  summary.world = static_cast<int64_t>(run.steps.size());
+  if (run.epochs.empty()) return summary;
+  const EpochRecord& last = run.epochs.back();
+  summary.epochs = last.epoch;
+  summary.test_accuracy = last.test_accuracy;
+  summary.test_loss = last.test_loss;
+  summary.train_loss = last.train_loss;
+  return summary;
+}
+
 }  // namespace
 
 bool has_summary(const std::string& dir) {
@@ -133,7 +185,7 @@ Summary read_summary(const std::string& dir) {
 }
 
 std::vector<EpochRecord> read_epochs(const std::string& dir, bool growing) {
-  return read_lines<EpochRecord>(file_in(dir, "epochs.jsonl"), growing, epoch_of);
+  return read_lines<EpochRecord>(file_in(dir, kEpochsFile), growing, epoch_of);
 }
 
 std::vector<StepRecord> read_steps(const std::string& dir, int rank, bool growing) {
@@ -141,7 +193,7 @@ std::vector<StepRecord> read_steps(const std::string& dir, int rank, bool growin
 }
 
 std::map<std::string, std::string> read_environment(const std::string& dir) {
-  const std::string path = file_in(dir, "environment.json");
+  const std::string path = file_in(dir, kEnvironmentFile);
   const json object = parse(text_of(path), path);
   std::map<std::string, std::string> environment;
   for (const auto& [key, value] : object.items()) {
@@ -163,11 +215,7 @@ bool is_run(const std::string& dir) {
 }
 
 Run read_run(const std::string& dir) {
-  if (!fs::is_directory(dir)) throw Error(ExitCode::usage, dir + ": no folder of a run");
-  Run run;
-  run.dir = dir;
-  run.config = file_in(dir, "config.toml");
-  if (!fs::is_regular_file(run.config)) throw Error(ExitCode::usage, run.config + ": missing: no folder of a run");
+  Run run = run_in(dir);
   run.summary = read_summary(dir);
   run.epochs = read_epochs(dir);
   const auto ranks = static_cast<int>(std::max<int64_t>(run.summary.world, 1));
@@ -175,6 +223,30 @@ Run read_run(const std::string& dir) {
   run.gpus = read_gpus(dir, ranks);
   run.environment = read_environment(dir);
   return run;
+}
+
+Run read_run_so_far(const std::string& dir) {
+  Run run = run_in(dir);
+  const bool under_way = is_under_way(dir);
+  if (has_summary(dir)) return read_run(dir);  // also if the run has just ended
+  run.state = under_way ? RunState::under_way : RunState::ended_without_summary;
+  run.steps = read_growing<StepRecord>(dir, "steps", step_of);
+  run.steps.resize(std::max<std::size_t>(run.steps.size(), 1));
+  const auto shorter = [](const auto& a, const auto& b) { return a.size() < b.size(); };
+  const std::size_t common = std::min_element(run.steps.begin(), run.steps.end(), shorter)->size();
+  for (auto& rank : run.steps) rank.resize(common);
+  run.gpus = read_growing<GpuRecord>(dir, "gpus", gpu_of);
+  if (fs::exists(file_in(dir, kEpochsFile))) run.epochs = read_epochs(dir, true);
+  if (fs::exists(file_in(dir, kEnvironmentFile))) run.environment = read_environment(dir);
+  run.summary = summary_so_far(run);
+  return run;
+}
+
+std::string state_of(const Run& run) {
+  if (run.state == RunState::complete) return "";
+  const std::vector<StepRecord>& steps = run.steps.at(0);
+  return (run.state == RunState::under_way ? "the run is under way: " : "the run ended without a summary: ") +
+         (steps.empty() ? "no step is recorded yet" : fmt::format("its figures go to step {}", steps.back().step));
 }
 
 }  // namespace ddprun::record

@@ -9,8 +9,11 @@
 
 namespace ddprun::record {
 
-// A completed run, from its folder.
+enum class RunState { complete, under_way, ended_without_summary };
+
+// A run, from its folder.
 struct Run {
+  RunState state = RunState::complete;
   std::string dir;     // as the caller gave it
   std::string config;  // path of the resolved config.toml
   Summary summary;
@@ -27,6 +30,14 @@ struct Run {
 
 // The whole folder. A run without summary.json did not complete, which is an error that says so.
 Run read_run(const std::string& dir);
+
+// As read_run(); of a run without summary.json, which is under way or was killed, what its files hold so far. An
+// incomplete last line is then left out. `steps` ends at the last step that all ranks have recorded, and `summary` has
+// the figures that follow from steps and epochs. Ranks whose files are on another host's disk are missing.
+Run read_run_so_far(const std::string& dir);
+
+// "the run is under way: its figures go to step 120"; "" for a complete run.
+std::string state_of(const Run& run);
 
 // Single files, also of runs that are still running. With `growing`, an incomplete last line is ignored.
 Summary read_summary(const std::string& dir);

@@ -8,18 +8,22 @@
 #include "base/log.hpp"
 #include "record/json.hpp"
 #include "record/run_dir.hpp"
+#include "record/run_lock.hpp"
 
 namespace ddprun::record {
 namespace {
 
 constexpr size_t kFlushBytes = 256 << 10;
+constexpr std::chrono::seconds kFlushTime{1};
 
 }  // namespace
 
 Recorder::Recorder(const std::string& run_dir, int rank)
     : run_dir_(run_dir), rank_(rank), steps_(file_in(run_dir, fmt::format("steps-rank{}.jsonl", rank))) {
   lines_.reserve(kFlushBytes + 1024);
-  if (rank == 0) epochs_.emplace(file_in(run_dir, "epochs.jsonl"));
+  if (rank != 0) return;
+  epochs_.emplace(file_in(run_dir, kEpochsFile));
+  lock_run(epochs_->fd());
 }
 
 Recorder::~Recorder() {
@@ -33,7 +37,7 @@ Recorder::~Recorder() {
 void Recorder::step(const StepRecord& record) {
   append_json(lines_, record);
   lines_ += '\n';
-  if (lines_.size() >= kFlushBytes) flush();
+  if (lines_.size() >= kFlushBytes || std::chrono::steady_clock::now() - written_ >= kFlushTime) flush();
 }
 
 void Recorder::gpu(const GpuRecord& record) {
@@ -59,6 +63,7 @@ void Recorder::summary(const Summary& summary) {
 }
 
 void Recorder::flush() {
+  written_ = std::chrono::steady_clock::now();
   try {
     steps_.write(lines_);
   } catch (...) {

@@ -2,6 +2,7 @@
 // epochs.jsonl and summary.json.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -14,15 +15,15 @@ namespace ddprun::record {
 class Recorder {
  public:
   // run_dir must exist. Creates the files immediately, so that a folder without write access is noticed before the
-  // first step.
+  // first step. While rank 0's recorder lives, is_under_way() of the folder is true.
   Recorder(const std::string& run_dir, int rank);
   // Flushes; an error at this point is logged, not thrown.
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Formats into memory (half a microsecond). The file is written in epoch(), in flush(), every 256 KiB, and in the
-  // destructor.
+  // Formats into memory (half a microsecond). The file is written in the first call after a second, so that the run can
+  // be watched, and a kill loses a second at most; also in epoch(), in flush(), every 256 KiB, and in the destructor.
   void step(const StepRecord& record);
   // Written immediately, as a line of gpus-rank<N>.jsonl. The first one creates the file.
   void gpu(const GpuRecord& record);
@@ -40,6 +41,7 @@ class Recorder {
   std::string run_dir_;
   int rank_;
   std::string lines_;  // steps that are not written yet
+  std::chrono::steady_clock::time_point written_ = std::chrono::steady_clock::now();
   OutputFile steps_;
   std::optional<OutputFile> gpus_;
   std::optional<OutputFile> epochs_;  // rank 0

@@ -1,6 +1,7 @@
 #include "base/log.hpp"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include "ddprun/error.hpp"
 #include "support/read_file.hpp"
@@ -22,6 +23,27 @@ TEST_CASE("lines below the level are dropped, and a file gets all other lines") 
   log::info("one");
   log::plain("as it is {}");
   CHECK(testing::read_file(path) == "ddprun: warning: kept\nsaid whatever the level\nddprun: one\nas it is {}\n");
+}
+
+TEST_CASE("a line of the log erases the status line first, once") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  CHECK_FALSE(log::status_shown());
+  log::draw_status(ends[1], "half");
+  CHECK(log::status_shown());
+  log::info("a line");
+  CHECK_FALSE(log::status_shown());
+  log::info("another line");
+  log::draw_status(ends[1], "done");
+  log::erase_status();
+  log::erase_status();
+  close(ends[1]);
+  char text[100];
+  const ssize_t size = read(ends[0], text, sizeof text);
+  close(ends[0]);
+  CHECK(std::string(text, static_cast<std::size_t>(size)) ==
+        "\x1b[2Khalf\r\x1b[2K\r"
+        "\x1b[2Kdone\r\x1b[2K\r");
 }
 
 TEST_CASE("a log that cannot be written is an error") {

@@ -26,7 +26,7 @@ TEST_CASE("an unknown key that exists in another table names that table") {
 
 TEST_CASE("an unknown key without a similar one gets the list of its table") {
   CHECK(errors_of("[log]\nwombat = 2" + required) ==
-        "exp.toml:2:1: log.wombat: unknown key; [log] takes every, level, trace_steps, parity_steps");
+        "exp.toml:2:1: log.wombat: unknown key; [log] takes every, level, tensorboard, trace_steps, parity_steps");
 }
 
 TEST_CASE("an unknown table is reported at its name, with the nearest one") {

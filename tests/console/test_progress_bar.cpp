@@ -57,6 +57,33 @@ TEST_CASE("rate and remaining time follow the loss") {
   CHECK(pipe.text().find("loss 0.4321  61,234 samples/s  1 min 05 s left\r") != std::string::npos);
 }
 
+TEST_CASE("a narrow terminal first loses the rate and then the loss, and keeps the bar") {
+  const auto shown = [](int columns) {
+    Pipe pipe;
+    ProgressBar(columns, false, pipe.in()).show(1, 3, 50, 100, 0.4321, kRate, 65);
+    const std::string text = pipe.text();
+    return text.substr(4, text.find('\r') - 4);
+  };
+  CHECK(shown(65) == "epoch 1/3  [=====>       ]  50/100  loss 0.4321  1 min 05 s left");
+  CHECK(shown(60) == "epoch 1/3  [=========>           ]  50/100  1 min 05 s left");
+}
+
+TEST_CASE("a note takes the place of the last frame's figures") {
+  Pipe pipe;
+  {
+    ProgressBar bar(60, false, pipe.in());
+    bar.note("step 1: 2 s");
+    bar.show(1, 3, 50, 100, 0.4321, kRate, 65);
+    bar.show(1, 3, 70, 100, 0.4321, kRate, 65);  // too early to be drawn
+    bar.note("step 71: 12 s");
+  }
+  CHECK(pipe.text() ==
+        "\x1b[2Kstep 1: 2 s\r"
+        "\x1b[2Kepoch 1/3  [=========>           ]  50/100  1 min 05 s left\r"
+        "\x1b[2Kepoch 1/3  [===============>       ]  70/100  step 71: 12 s\r"
+        "\x1b[2K\r");
+}
+
 TEST_CASE("any text may be before and after the bar") {
   Pipe pipe;
   ProgressBar(40, false, pipe.in()).show("some.gz  ", 25, 100, "  25 B/s");

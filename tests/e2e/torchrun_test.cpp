@@ -55,6 +55,19 @@ TEST_CASE("ranks of torchrun equal those of ddprun's launcher bit for bit, in on
   CHECK(std::filesystem::exists(torchrun_run / "rank1.log"));
   CHECK(contains(outside.out, "run folder: " + torchrun_run.string()));
   CHECK(outside.out.find("test loss") == outside.out.rfind("test loss"));  // only on rank 0
+  CHECK_MESSAGE(!contains(outside.err, "c10d"), outside.err);              // a warning of TCPStore
+}
+
+TEST_CASE("torchrun names the rank that failed first, and shows its error") {
+  Workplace place;
+  const auto result = place.run(
+      under_torchrun(place.training(place.config(kImages), {"faults.kind=throw", "faults.rank=1", "faults.step=3"})));
+  CHECK(result.code == 1);
+  const std::string cause = result.err.substr(std::min(result.err.find("Root Cause"), result.err.size()));
+  CHECK_MESSAGE(contains(cause, "rank      : 1 (local_rank: 1)"), result.err);
+  CHECK_MESSAGE(contains(cause, "exitcode  : 1 "), result.err);
+  CHECK_MESSAGE(contains(cause, "traceback : rank 1 step 3 phase forward: faults.kind = \"throw\": "), result.err);
+  CHECK_MESSAGE(!contains(result.err, "c10d"), result.err);
 }
 
 TEST_CASE(

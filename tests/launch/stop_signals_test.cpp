@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <functional>
+#include <string>
 
 namespace {
 
@@ -66,6 +67,27 @@ TEST_CASE("SIGUSR1 after another signal is the same request") {
           raise(SIGUSR1);
           _exit(static_cast<int>(stop_signal()));
         }) == 130);
+}
+
+TEST_CASE("a process that acknowledges answers the first signal by a line, and erases its status line") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const int code = exit_code_of([&] {
+    dup2(ends[1], STDERR_FILENO);
+    catch_stop_signals();
+    acknowledge_stop_signals(true);
+    defer_stop_signals();
+    raise(SIGINT);
+    raise(SIGINT);
+  });
+  close(ends[1]);
+  char text[200];
+  const ssize_t size = read(ends[0], text, sizeof text);
+  close(ends[0]);
+  CHECK(code == 130);
+  CHECK(std::string(text, static_cast<std::size_t>(size)) ==
+        "\x1b[2K\rddprun: stopping after this step, with a checkpoint (a second signal ends the run at once)\n"
+        "\x1b[2K\r");
 }
 
 }  // namespace

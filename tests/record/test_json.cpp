@@ -45,10 +45,23 @@ TEST_CASE("a step is one line of numbers") {
   step.correct = 28;
   step.data = 0.001;
   step.forward = 1.5e-05;
-  step.total = 0.012;
+  step.total = 0.0125;
+  step.complete();
   CHECK(line_of(step) ==
-        R"({"epoch":2,"step":470,"samples":32,"loss":0.4321,"correct":28,"data":0.001,"forward":1.5e-05,"backward":0,)"
-        R"("comm":0,"optimizer":0,"total":0.012})");
+        R"({"epoch":2,"step":470,"samples":32,"loss":0.4321,"correct":28,"accuracy":0.875,"data":0.001,)"
+        R"("forward":1.5e-05,"backward":0,"comm":0,"optimizer":0,"total":0.0125,"throughput":2560})");
+}
+
+TEST_CASE("a step without samples has no accuracy, and one of a model without accuracy has throughput only") {
+  StepRecord step;
+  step.total = 0.5;
+  step.complete();
+  CHECK(std::isnan(step.accuracy));
+  CHECK(step.throughput == 0);
+  step.samples = 8;
+  step.complete();
+  CHECK(std::isnan(step.accuracy));
+  CHECK(step.throughput == 16);
 }
 
 TEST_CASE("figures that are NaN have no key") {

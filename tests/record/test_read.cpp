@@ -165,6 +165,52 @@ TEST_CASE("a killed run is distinguished from one that ended") {
   }
 }
 
+TEST_CASE("a run without a summary is read up to the last step that all ranks have recorded") {
+  const TempDir dir;
+  write_run(dir);
+  CHECK(read_run_so_far(dir.path()).state == RunState::complete);
+  CHECK(state_of(read_run_so_far(dir.path())).empty());
+  std::filesystem::remove(dir.path() / "summary.json");
+  const std::string whole = testing::read_file(dir.path() / "steps-rank1.jsonl");
+  dir.write("steps-rank1.jsonl", whole.substr(0, whole.size() - 9));  // as SIGKILL in the middle of a write leaves it
+  dir.write("epochs.jsonl", testing::read_file(dir.path() / "epochs.jsonl") + "{\"epoch\":2,\"test.lo");
+  const Run run = read_run_so_far(dir.path());
+  CHECK(run.state == RunState::ended_without_summary);
+  CHECK(state_of(run) == "the run ended without a summary: its figures go to step 1");
+  REQUIRE(run.steps.size() == 2);
+  CHECK(run.steps[0].size() == 1);
+  CHECK(run.steps[1].size() == 1);
+  CHECK(run.epochs.size() == 1);
+  CHECK(run.summary.world == 2);
+  CHECK(run.summary.steps == 1);
+  CHECK(run.summary.epochs == 1);
+  CHECK(run.summary.train_loss == 0.5);
+  CHECK(run.summary.avg_batch_time == some_step(1).total);
+  CHECK(run.summary.split.comm == some_step(1).comm);
+  CHECK(run.summary.throughput == doctest::Approx(64 / some_step(1).total));
+}
+
+TEST_CASE("a run that has just started has no steps, and is under way") {
+  const TempDir dir;
+  dir.write("config.toml", "schema_version = 1\n");
+  CHECK(state_of(read_run_so_far(dir.path())) == "the run ended without a summary: no step is recorded yet");
+  const Recorder recorder(dir.path(), 0);
+  const Run run = read_run_so_far(dir.path());
+  CHECK(state_of(run) == "the run is under way: no step is recorded yet");
+  CHECK(run.summary.world == 1);
+  CHECK(std::isnan(run.summary.throughput));
+}
+
+TEST_CASE("a damaged line in the middle of a killed run's file is an error with its line") {
+  const TempDir dir;
+  write_run(dir);
+  std::filesystem::remove(dir.path() / "summary.json");
+  const std::string whole = testing::read_file(dir.path() / "steps-rank0.jsonl");
+  dir.write("steps-rank0.jsonl", whole.substr(0, 20) + "\n" + whole);
+  CHECK(contains(testing::error_of([&] { read_run_so_far(dir.path()); }),
+                 "2: " + dir.path().string() + "/steps-rank0.jsonl:1: not JSON"));
+}
+
 TEST_CASE("a damaged file is named with its line") {
   const TempDir dir;
   write_run(dir);

@@ -1,11 +1,14 @@
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "record/recorder.hpp"
+#include "record/run_lock.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
@@ -30,12 +33,32 @@ TEST_CASE("steps are written to the file when their epoch ends") {
   record::Recorder recorder(run.path(), 0);
   recorder.step(step_number(1));
   recorder.step(step_number(2));
-  CHECK(read_lines(run.path() / "steps-rank0.jsonl").empty());
   recorder.epoch({});
   const auto lines = read_lines(run.path() / "steps-rank0.jsonl");
   REQUIRE(lines.size() == 2);
   CHECK(json::parse(lines[1]).at("step") == 2);
   CHECK(read_lines(run.path() / "epochs.jsonl").size() == 1);
+}
+
+TEST_CASE("steps are written to the file once a second, so that a run can be watched") {
+  const TempDir run;
+  record::Recorder recorder(run.path(), 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  recorder.step(step_number(1));
+  CHECK(read_lines(run.path() / "steps-rank0.jsonl").size() == 1);
+}
+
+TEST_CASE("a run is under way while the recorder of rank 0 lives") {
+  const TempDir run;
+  CHECK_FALSE(record::is_under_way(run.path()));
+  {
+    const record::Recorder other(run.path(), 1);
+    CHECK_FALSE(record::is_under_way(run.path()));
+    const record::Recorder recorder(run.path(), 0);
+    CHECK(record::is_under_way(run.path()));
+    CHECK(record::is_under_way(run.path()));  // to ask changes nothing
+  }
+  CHECK_FALSE(record::is_under_way(run.path()));
 }
 
 TEST_CASE("more steps than the buffer holds are written in order, each once") {

@@ -1,24 +1,22 @@
 #include "tools/export/export.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
 #include <ctime>
 #include <filesystem>
 #include <map>
 #include <system_error>
 
 #include "base/file.hpp"
+#include "base/log.hpp"
 #include "ddprun/error.hpp"
+#include "record/event_file.hpp"
 #include "tools/export/csv.hpp"
-#include "tools/export/event_file.hpp"
 
 namespace ddprun::exporter {
 namespace {
 
 namespace fs = std::filesystem;
 using record::EpochRecord;
+using record::Scalars;
 using record::StepRecord;
 
 std::string of_environment(const record::Run& run, const char* key) {
@@ -38,44 +36,28 @@ double begin_of(const record::Run& run) {
 // The same step of all ranks.
 struct Step {
   const StepRecord* slowest = nullptr;
-  double loss = 0;  // mean over the samples of all ranks
+  double loss = 0, correct = 0, samples = 0;  // of all ranks; the loss is a mean
 };
 
 Step step_of(const record::Run& run, std::size_t index) {
   Step step;
-  double samples = 0;
   for (const auto& rank : run.steps) {
     if (index >= rank.size()) continue;
     const StepRecord& record = rank[index];
     if (step.slowest == nullptr || record.total > step.slowest->total) step.slowest = &record;
+    if (record.samples == 0) continue;
     step.loss += record.loss * static_cast<double>(record.samples);
-    samples += static_cast<double>(record.samples);
+    step.correct += record.correct;
+    step.samples += static_cast<double>(record.samples);
   }
-  step.loss /= samples;
+  step.loss /= step.samples;
   return step;
 }
 
-struct Moment {
-  double time = 0;
-  int64_t step = 0;
-};
-
-// The scalars measured at one time.
-class Scalars {
- public:
-  Scalars(EventFile& file, Moment moment) : file_(file), moment_(moment) {}
-
-  void add(std::string_view tag, double value) {
-    if (std::isfinite(value)) file_.scalar(moment_.time, moment_.step, tag, value);
-  }
-
- private:
-  EventFile& file_;
-  Moment moment_;
-};
-
 void add_step(Scalars scalars, const Step& step) {
   scalars.add("train/loss", step.loss);
+  scalars.add("train/accuracy", step.correct / step.samples);
+  scalars.add("train/throughput", step.samples / step.slowest->total);
   scalars.add("train/lr", step.slowest->lr);
   scalars.add("train/loss_scale", step.slowest->scale);
   scalars.add("time/total", step.slowest->total);
@@ -85,13 +67,6 @@ void add_step(Scalars scalars, const Step& step) {
   scalars.add("time/comm", step.slowest->comm);
   scalars.add("time/optimizer", step.slowest->optimizer);
   scalars.add("time/graph", step.slowest->graph);
-}
-
-void add_epoch(Scalars scalars, const EpochRecord& epoch) {
-  scalars.add("epoch/train_loss", epoch.train_loss);
-  scalars.add("epoch/train_accuracy", epoch.train_accuracy);
-  scalars.add("epoch/test_loss", epoch.test_loss);
-  scalars.add("epoch/test_accuracy", epoch.test_accuracy);
 }
 
 std::string write(const fs::path& path, const std::string& content) {
@@ -105,36 +80,36 @@ void make_folder(const fs::path& folder) {
   if (error) throw_file_error("create folder", folder.string(), error.value());
 }
 
-// "events.out.tfevents.1763772608.host", the name that TensorBoard expects: the same for each export of a run.
-std::string event_file_name(const record::Run& run) {
-  std::string host = of_environment(run, "host");
-  std::replace(host.begin(), host.end(), '/', '-');
-  return fmt::format("events.out.tfevents.{:010}.{}", static_cast<int64_t>(begin_of(run)), host);
-}
-
 }  // namespace
 
 std::string event_file(const record::Run& run) {
   double time = begin_of(run);
-  EventFile file(time);
+  std::string bytes = record::event_file_header(time);
+  struct Moment {
+    double time = 0;
+    int64_t step = 0;
+  };
   std::map<int64_t, Moment> ends;  // of epochs
   const std::size_t steps = run.steps.empty() ? 0 : run.steps[0].size();
   for (std::size_t i = 0; i < steps; ++i) {
     const Step step = step_of(run, i);
     time += step.slowest->total;
-    const Moment moment{time, step.slowest->step};
-    add_step({file, moment}, step);
-    ends[step.slowest->epoch] = moment;
+    add_step({bytes, time, step.slowest->step}, step);
+    ends[step.slowest->epoch] = {time, step.slowest->step};
   }
-  for (const EpochRecord& epoch : run.epochs) add_epoch({file, ends[epoch.epoch]}, epoch);
-  return file.bytes();
+  for (const EpochRecord& epoch : run.epochs) {
+    const Moment end = ends[epoch.epoch];
+    record::add_epoch({bytes, end.time, end.step}, epoch);
+  }
+  return bytes;
 }
 
 std::vector<std::string> export_run(const ExportRequest& request) {
   if (request.csv.empty() && request.tensorboard.empty()) {
     throw Error(ExitCode::usage, "ddprun export: expected --csv FILE, --tensorboard DIR or both");
   }
-  const record::Run run = record::read_run(request.run);
+  const record::Run run = record::read_run_so_far(request.run);
+  if (const std::string state = record::state_of(run); !state.empty()) log::always(request.run + ": " + state);
   std::vector<std::string> paths;
   if (fs::is_directory(request.csv)) {
     paths.push_back(write(fs::path(request.csv) / "steps.csv", steps_csv(run)));
@@ -144,7 +119,9 @@ std::vector<std::string> export_run(const ExportRequest& request) {
   }
   if (!request.tensorboard.empty()) {
     make_folder(request.tensorboard);
-    paths.push_back(write(fs::path(request.tensorboard) / event_file_name(run), event_file(run)));
+    paths.push_back(
+        write(fs::path(request.tensorboard) / record::event_file_name(begin_of(run), of_environment(run, "host")),
+              event_file(run)));
   }
   return paths;
 }

@@ -16,12 +16,14 @@ struct ExportRequest {
 
 // Writes the requested files and returns their paths. Each file is written whole or not at all, and replaces the one of
 // an earlier export of this run. Throws Error(usage) if nothing is requested or the run cannot be read, Error(failure)
-// with path and reason if a file cannot be written.
+// with path and reason if a file cannot be written. Of a run without a summary, it exports what is recorded so far, and
+// logs a line that says so.
 std::vector<std::string> export_run(const ExportRequest& request);
 
-// The content of an event file. Over steps: train/loss (mean over the samples of all ranks), train/lr,
-// train/loss_scale, and the slowest rank's time/total with its parts; over epochs (at their last step): the losses and
-// accuracies of epochs.jsonl as epoch/... A time is the run's start plus the durations of the steps before.
+// The content of an event file. Over steps: train/loss and train/accuracy (over the samples of all
+// ranks), train/throughput (samples of all ranks by the slowest rank's time), train/lr, train/loss_scale, and the
+// slowest rank's time/total with its parts; over epochs (at their last step): the losses and accuracies of epochs.jsonl
+// as epoch/... A time is the run's start plus the durations of the steps before.
 std::string event_file(const record::Run& run);
 
 }  // namespace ddprun::exporter

@@ -6,6 +6,7 @@
 
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "config/experiment.hpp"
 #include "ddprun/error.hpp"
 #include "record/read.hpp"
 #include "record/text_lines.hpp"
@@ -54,6 +55,22 @@ std::vector<std::string> draw(const Request& request, const fs::path& place,
   return paths;
 }
 
+// The settings of a run without a summary are those of its config.
+record::Run read(const std::string& path) {
+  record::Run run = record::read_run_so_far(path);
+  if (run.state == record::RunState::complete) return run;
+  const config::Experiment experiment = config::load(run.config, {}).experiment;
+  record::Summary& summary = run.summary;
+  summary.model = experiment.model.name;
+  summary.data = experiment.data.name;
+  summary.strategy = experiment.strategy.kind;
+  summary.seed = experiment.experiment.seed;
+  if (summary.strategy == "ddp") summary.backend = experiment.comm.backend;
+  if (summary.strategy == "dp") summary.devices = experiment.strategy.devices;
+  summary.batch = experiment.data.batch_size * (experiment.data.batch_per == "rank" ? summary.world : 1);
+  return run;
+}
+
 }  // namespace
 
 Page page_of(const std::vector<std::string>& paths) {
@@ -67,12 +84,12 @@ Page page_of(const std::vector<std::string>& paths) {
     throw Error(ExitCode::usage,
                 "ddprun report: expected either folders of runs or files of `ddprun bench --json`, not both");
   }
-  if (paths.size() == 1 && !record::has_summary(paths[0])) {
+  if (paths.size() == 1 && !fs::exists(fs::path(paths[0]) / "config.toml")) {
     const auto files = record::read_collectives(paths[0]);
-    if (!files.empty()) return unfinished_page(paths[0], files);
+    if (!files.empty()) return collectives_page(paths[0], files);
   }
   std::vector<record::Run> runs;
-  for (const std::string& path : paths) runs.push_back(record::read_run(path));
+  for (const std::string& path : paths) runs.push_back(read(path));
   return run_page(std::move(runs));
 }
 

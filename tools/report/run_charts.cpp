@@ -84,6 +84,7 @@ std::vector<Point> over_steps(const record::Run& run,
 double mean_loss(const std::vector<const StepRecord*>& ranks) {
   double sum = 0, samples = 0;
   for (const StepRecord* step : ranks) {
+    if (step->samples == 0) continue;
     sum += step->loss * static_cast<double>(step->samples);
     samples += static_cast<double>(step->samples);
   }

@@ -60,10 +60,9 @@ void add_collectives(Page& page, const CollectivesByRank& files, const std::stri
 
 }  // namespace
 
-Page unfinished_page(const std::string& run_dir, const CollectivesByRank& files) {
+Page collectives_page(const std::string& run_dir, const CollectivesByRank& files) {
   Page page;
   page.title = fs::canonical(run_dir).filename();
-  page.paragraphs = {"This run has no results: it failed, was killed, or still runs."};
   add_collectives(page, files, "");
   return page;
 }
@@ -72,7 +71,11 @@ Page run_page(std::vector<record::Run> all) {
   const std::vector<NamedRun> runs = named(std::move(all));
   Page page;
   page.title = runs.size() == 1 ? runs[0].name : fmt::format("{} runs", runs.size());
-  for (const NamedRun& run : runs) page.paragraphs.push_back(summary_sentence(run));
+  for (const NamedRun& run : runs) {
+    page.paragraphs.push_back(summary_sentence(run));
+    if (const std::string state = record::state_of(run.run); !state.empty())
+      page.notices.push_back(run.name + ": " + state);
+  }
   add(page, results(runs));
   add(page, {"Learning", {}, {}, learning_charts(runs)});
   add(page, time(runs));

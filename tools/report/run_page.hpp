@@ -13,7 +13,7 @@ namespace ddprun::report {
 // At least one run. Reads their traces if they have one; throws Error(usage) if a trace is damaged.
 Page run_page(std::vector<record::Run> runs);
 
-// The page of a run without results, which failed or still runs, and has files of collectives.
-Page unfinished_page(const std::string& run_dir, const CollectivesByRank& files);
+// The page of a folder that has files of collectives and nothing else of a run, for example copies from several hosts.
+Page collectives_page(const std::string& run_dir, const CollectivesByRank& files);
 
 }  // namespace ddprun::report

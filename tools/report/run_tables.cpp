@@ -150,6 +150,7 @@ std::string summary_sentence(const NamedRun& run) {
   add("", std::isfinite(s.throughput) ? console::human_rate(s.throughput) : "");
   add("total time ", time(s.total_time));
   if (!s.stopped.empty()) text += s.stopped == "early_stop" ? "; stopped early" : "; " + s.stopped;
+  if (const std::string state = record::state_of(run.run); !state.empty()) text += "; " + state;
   return text + ".";
 }
 

@@ -4,11 +4,14 @@
 #include <cmath>
 
 #include "base/log.hpp"
+#include "console/units.hpp"
 #include "launch/stop_signals.hpp"
 #include "train/loop/data_loader.hpp"
 
 namespace ddprun::run {
 namespace {
+
+constexpr std::chrono::seconds kFirstLine{10}, kLineInterval{60};
 
 // The formatting functions end their text in a newline, and the log adds another.
 void print(std::string text) {
@@ -33,8 +36,7 @@ void ConsoleProgress::add_to_line(const record::StepRecord& record, int64_t step
   line_.data.update(record.data);
   if (record.samples == 0) return;
   line_.loss.update(record.loss, record.samples);
-  if (std::isnan(record.correct)) return;
-  line_.accuracy.update(record.correct / static_cast<double>(record.samples), record.samples);
+  if (!std::isnan(record.accuracy)) line_.accuracy.update(record.accuracy, record.samples);
 }
 
 void ConsoleProgress::on_step_end(const record::StepRecord& record, int64_t step_of_epoch, train::LoopState& state) {
@@ -42,24 +44,43 @@ void ConsoleProgress::on_step_end(const record::StepRecord& record, int64_t step
   add_to_line(record, step_of_epoch, steps);
   // Of all epochs; in a run of steps, of this epoch.
   const int64_t steps_left = std::max<int64_t>(epochs_ - record.epoch, 0) * steps + steps - step_of_epoch;
+  const std::lock_guard lock(mutex_);
   bar_.show(record.epoch, epochs_, step_of_epoch, steps, line_.loss.avg,
             static_cast<double>(record.samples) * world_ / line_.time.avg,
             line_.time.avg * static_cast<double>(steps_left));
   if (!is_line_due(log_every_, step_of_epoch, steps)) return;
-  bar_.clear();
   print(console::step_line(line_));
 }
 
+void ConsoleProgress::on_phase(Phase phase, int64_t step, int) {
+  long_work_.on_phase(phase, step);
+}
+
 void ConsoleProgress::on_epoch_end(const record::EpochRecord& record, train::LoopState&) {
-  bar_.clear();
   print(console::epoch_line(record));
+}
+
+void ConsoleProgress::on_fit_end(train::LoopState&) {
+  long_work_.pause();
+  const std::lock_guard lock(mutex_);
+  bar_.clear();
 }
 
 void ConsoleProgress::on_batch_weights(const std::vector<int64_t>& samples) {
   std::string text;
   for (const int64_t count : samples) text += (text.empty() ? "" : ", ") + std::to_string(count);
-  bar_.clear();
   log::info("samples of a step by the ranks' speeds: " + text);
+}
+
+void ConsoleProgress::show_age(const std::string& what, Phase phase, std::chrono::seconds age) {
+  const std::string time = age < std::chrono::minutes(1) ? std::to_string(age.count()) + " s"
+                                                         : console::human_time(static_cast<double>(age.count()));
+  const std::lock_guard lock(mutex_);
+  if (bar_.is_visible()) return bar_.note(what + ": " + time);
+  if (age < kFirstLine) next_line_ = kFirstLine;
+  if (age < next_line_) return;
+  next_line_ = age + std::min(age, kLineInterval);
+  log::info(what + " has taken " + time + " so far (" + name_of(phase) + ")");
 }
 
 void LauncherLink::on_phase(Phase phase, int64_t step, int bucket) {

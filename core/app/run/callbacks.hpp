@@ -2,10 +2,13 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "app/run/long_work.hpp"
 #include "comm/flight_recorder.hpp"
 #include "console/console.hpp"
 #include "console/progress_bar.hpp"
@@ -30,25 +33,35 @@ class RecordWriter final : public train::Callback {
   record::Recorder& recorder_;
 };
 
-// On rank 0: the progress bar, and a line for every `log_every` steps and each epoch.
+// On rank 0: the progress bar, and a line for every `log_every` steps and each epoch. While a step, an evaluation or a
+// checkpoint takes long, the bar shows for how long; without a terminal, a line does, every ten seconds at first.
 class ConsoleProgress final : public train::Callback {
  public:
   // epochs: of the whole run; 0 if unknown, because the run counts steps.
   ConsoleProgress(int world, int64_t log_every, int64_t epochs)
-      : world_(world), log_every_(log_every), epochs_(epochs) {}
+      : world_(world),
+        log_every_(log_every),
+        epochs_(epochs),
+        long_work_([this](const auto&... work) { show_age(work...); }) {}
 
+  void on_phase(Phase phase, int64_t step, int bucket) override;
   void on_step_end(const record::StepRecord& record, int64_t step_of_epoch, train::LoopState& state) override;
   void on_epoch_end(const record::EpochRecord& record, train::LoopState& state) override;
+  void on_fit_end(train::LoopState& state) override;
   void on_batch_weights(const std::vector<int64_t>& samples);
 
  private:
   void add_to_line(const record::StepRecord& record, int64_t step_of_epoch, int64_t steps_per_epoch);
+  void show_age(const std::string& what, Phase phase, std::chrono::seconds age);
 
   const int world_;
   const int64_t log_every_;
   const int64_t epochs_;
+  std::mutex mutex_;  // of the bar
   console::ProgressBar bar_;
   console::StepLine line_;
+  std::chrono::seconds next_line_{0};  // the age of the current work at which a line says so
+  LongWork long_work_;                 // last: its thread uses the others
 };
 
 // Reports the current step and phase to the launcher, and the step to the recorder of collectives. From the first step,

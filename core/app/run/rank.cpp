@@ -1,5 +1,7 @@
 #include "app/run/rank.hpp"
 
+#include <unistd.h>
+
 #include <cstdio>
 
 #include "app/run/assembly.hpp"
@@ -16,6 +18,7 @@
 #include "app/run/training_data.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "base/wrap.hpp"
 #include "console/console.hpp"
 #include "cuda/driver.hpp"
 #include "ddprun/error.hpp"
@@ -134,7 +137,8 @@ void complete(record::Summary& summary, const Assembly& assembly, const launch::
 
 void print_results(const record::Summary& summary, const std::string& run_dir) {
   const std::string text =
-      console::summary_table(summary) + console::learned_line(summary.learned) + "run folder: " + run_dir + "\n";
+      wrapped_lines(console::summary_table(summary) + console::learned_line(summary.learned) + "run folder: " + run_dir,
+                    columns_of(STDOUT_FILENO));
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
 }

@@ -141,6 +141,10 @@ std::vector<train::Callback*> Session::make_callbacks(const Assembly& assembly, 
     add(load_balance_.get());
   }
   add(&record_writer_);
+  if (world.rank == 0 && experiment_.log.tensorboard) {
+    event_writer_ = std::make_unique<EventWriter>(recorder.run_dir(), world.size, log_every);
+    add(event_writer_.get());
+  }
   if (assembly.device().is_cuda()) {
     gpu_watch_ = std::make_unique<GpuWatch>(assembly.devices, recorder, log_every);
     add(gpu_watch_.get());

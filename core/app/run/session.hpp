@@ -6,6 +6,7 @@
 
 #include "app/run/assembly.hpp"
 #include "app/run/callbacks.hpp"
+#include "app/run/event_writer.hpp"
 #include "app/run/gpu_watch.hpp"
 #include "app/run/group.hpp"
 #include "app/run/run_folder.hpp"
@@ -60,6 +61,7 @@ class Session {
   std::unique_ptr<train::Callback> fault_;  // on the rank that makes it
   std::unique_ptr<train::GradientCheck> gradient_check_;
   std::unique_ptr<ConsoleProgress> progress_;  // on rank 0
+  std::unique_ptr<EventWriter> event_writer_;  // on rank 0
   std::unique_ptr<GpuWatch> gpu_watch_;        // on a GPU
   std::unique_ptr<train::Tracer> tracer_;
   std::unique_ptr<train::ParityLog> parity_;

@@ -21,23 +21,27 @@ struct StepRecord {
   double loss = kAbsent;  // mean over this rank's samples
   // how many of this rank's samples were predicted correctly; absent if accuracy is undefined
   double correct = kAbsent;
-  double data = 0;      // waiting for the DataLoader
-  double forward = 0;   // forward and loss
-  double backward = 0;  // until autograd had computed the last gradient
+  double accuracy = kAbsent;  // 0..1: correct / samples
+  double data = 0;            // waiting for the DataLoader
+  double forward = 0;         // forward and loss
+  double backward = 0;        // until autograd had computed the last gradient
   // exposed communication: from the end of backward to the last reduced gradient; dp: the four parts below
   double comm = 0;
   double optimizer = 0;
   // A step replayed as a CUDA graph: its total time on the GPU. forward, backward, comm and optimizer are absent then.
   double graph = kAbsent;
-  double total = 0;  // of the whole step: all of the above and the time between them
+  double total = 0;             // of the whole step: all of the above and the time between them
+  double throughput = kAbsent;  // samples of this rank per second: samples / total
   // Strategy dp: the parts of comm.
   double scatter = kAbsent, replicate = kAbsent, gather = kAbsent, reduce = kAbsent;
   double lr = kAbsent;     // learning rate that the optimizer used
   double scale = kAbsent;  // fp16: the loss scale
   int64_t skipped = -1;    // 1: the gradients were not finite, and the optimizer made no step; 0: fp16, they were
 
-  // Strategy dp: adds the four parts to comm.
-  void add_comm_parts() {
+  // Sets the members that follow from the others: accuracy, throughput, and under strategy dp comm.
+  void complete() {
+    accuracy = samples > 0 ? correct / static_cast<double>(samples) : kAbsent;
+    throughput = total > 0 ? static_cast<double>(samples) / total : kAbsent;
     if (!std::isnan(scatter)) comm += scatter + replicate + gather + reduce;
   }
 };

@@ -36,7 +36,7 @@ class DdpStrategy final : public Strategy {
 
   void set_timing(bool on) override { sync_.reducer().set_timing(on); }
 
-  void summarize(const RunTotals& totals, int64_t steps, record::Summary& summary) override {
+  void summarize(const record::RunTotals& totals, int64_t steps, record::Summary& summary) override {
     summary.split.comm = totals.sums.comm / static_cast<double>(steps);
     const comm::Execution executed = sync_.reducer().execution();
     summary.algorithm = executed.algorithm;

@@ -128,7 +128,7 @@ class DpStrategy final : public Strategy {
     if (memory_ != nullptr && ++steps_ == kCountedSteps) memory_->stop();
   }
 
-  void summarize(const RunTotals&, int64_t, record::Summary& summary) override {
+  void summarize(const record::RunTotals&, int64_t, record::Summary& summary) override {
     auto& split = summary.split;
     split.comm = split.scatter + split.replicate + split.gather + split.reduce;
     summary.devices = threads_.devices();

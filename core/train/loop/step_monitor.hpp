@@ -1,4 +1,4 @@
-// StepMonitor: through it, the strategy and the parts of the loop report on the current step. And the totals of a run.
+// StepMonitor: through it, the strategy and the parts of the loop report on the current step.
 #pragma once
 
 #include <cmath>
@@ -9,15 +9,6 @@
 #include "train/loop/step_timer.hpp"
 
 namespace ddprun::train {
-
-struct RunTotals {
-  record::StepRecord sums;  // samples and times; the other members are unused
-  double seconds = 0;       // of training, between two barriers
-
-  void add(const record::StepRecord& step);
-  // The average times per step, and the throughput for `samples` of all ranks. steps > 0.
-  record::Summary summary(int64_t steps, double samples) const;
-};
 
 // Single-threaded. The callbacks must outlive it.
 class StepMonitor {

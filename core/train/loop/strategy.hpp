@@ -8,6 +8,7 @@
 
 #include "ddprun/plugin/model_plugin.hpp"
 #include "ddprun/records.hpp"
+#include "record/run_totals.hpp"
 #include "train/loop/step_monitor.hpp"
 
 namespace ddprun::train {
@@ -46,7 +47,7 @@ class Strategy {
   // steps. On by default.
   virtual void set_timing(bool on) { (void)on; }
   // Adds the strategy's own values to the summary of a run. Collective.
-  virtual void summarize(const RunTotals& totals, int64_t steps, record::Summary& summary) {
+  virtual void summarize(const record::RunTotals& totals, int64_t steps, record::Summary& summary) {
     (void)totals, (void)steps, (void)summary;
   }
 

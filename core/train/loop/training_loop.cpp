@@ -182,10 +182,7 @@ double TrainingLoop::set_rate() {
 
 // On a GPU: reports the step before this one. The GPU worked on it while this step was queued.
 void TrainingLoop::report_or_defer(PendingStep step) {
-  if (!defers_) {
-    step.record.add_comm_parts();
-    return report(step);
-  }
+  if (!defers_) return report(step);
   flush();
   pending_ = std::move(step);
   if (callbacks_.needs_sync(monitor_.step)) flush();
@@ -202,12 +199,12 @@ void TrainingLoop::flush() {
     deps_.ranks.wait_for_replay(step.marks.back().event);
   }
   monitor_.timer.read(std::move(step.marks), record);
-  record.add_comm_parts();
   runner_.read(step.results, record);
   report(step);
 }
 
-void TrainingLoop::report(const PendingStep& step) {
+void TrainingLoop::report(PendingStep& step) {
+  step.record.complete();
   totals_.add(step.record);
   state_.at.totals.add(step.record);
   callbacks_.on_step_end(step.record, step.step_of_epoch, state_);

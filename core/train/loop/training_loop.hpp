@@ -58,7 +58,7 @@ class TrainingLoop final : public Trainer {
   void flush();
   void flush_state();
   double checkpoint();
-  void report(const PendingStep& step);
+  void report(PendingStep& step);
   record::EpochRecord sum_epoch() const;
   void evaluate_epoch(record::EpochRecord& record);
   record::Summary summarize();
@@ -78,7 +78,7 @@ class TrainingLoop final : public Trainer {
   int64_t first_step_ = 0;              // steps done before this run; 0 for a new training
   std::optional<PendingStep> pending_;  // not reported yet
   record::EpochRecord last_epoch_;
-  RunTotals totals_;
+  record::RunTotals totals_;
   PageFaultMeter page_faults_;
 };
 

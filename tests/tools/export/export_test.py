@@ -30,6 +30,7 @@ def close(actual, expected, what):
 
 def step(rank, number):
     return {"epoch": 1 if number <= 200 else 2, "step": number, "samples": 32 * (rank + 1), "loss": number + rank,
+            "correct": 24 * (rank + 1),
             "data": 0.001, "forward": 0.002, "backward": 0.003, "comm": 0.004 * rank, "optimizer": 0.001,
             "total": 0.010 + 0.001 * rank, "lr": 0.1 / number}
 
@@ -50,13 +51,16 @@ def check_events(folder):
     events.Reload()
     times = [f"time/{part}" for part in ("backward", "comm", "data", "forward", "optimizer", "total")]
     check(sorted(events.Tags()["scalars"]),
-          ["epoch/test_accuracy", "epoch/train_loss", *times, "train/loss", "train/lr"], "tags")
+          ["epoch/test_accuracy", "epoch/train_loss", *times, "train/accuracy", "train/loss", "train/lr",
+           "train/throughput"], "tags")
     loss = events.Scalars("train/loss")
     check([event.step for event in loss], list(range(1, STEPS + 1)), "steps")
     for event in loss:
         close(event.value, event.step + 2 / 3, f"loss of step {event.step}")
     close(loss[0].wall_time, 1795341600.011, "time of the first step")
     close(loss[-1].wall_time, 1795341600 + 0.011 * STEPS, "time of the last step")
+    close(events.Scalars("train/accuracy")[7].value, 0.75, "accuracy")
+    close(events.Scalars("train/throughput")[7].value, 96 / 0.011, "throughput")
     close(events.Scalars("time/comm")[7].value, 0.004, "the slowest rank's")
     check([(event.step, event.value) for event in events.Scalars("epoch/test_accuracy")], [(200, 0.5), (300, 0.75)],
           "accuracy by epoch")

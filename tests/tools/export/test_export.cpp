@@ -7,7 +7,6 @@
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
 #include "tools/export/csv.hpp"
-#include "tools/export/event_file.hpp"
 #include "tools/export/export.hpp"
 #include "tools/report/some_run.hpp"
 
@@ -32,14 +31,17 @@ TEST_CASE("CSV has a line for every step of every rank, and empty fields for wha
   const testing::TempDir folder;
   testing::SomeRun some;
   some.steps = 2;
-  some.change = [](record::StepRecord& step) { step.lr = 0.1; };
+  some.change = [](record::StepRecord& step) {
+    step.lr = 0.1;
+    step.correct = 24;
+    step.complete();
+  };
   const std::string text = exporter::steps_csv(record::read_run(write_run(folder, "run", some)));
-  CHECK(
-      line_of(text, 0) ==
-      "rank,epoch,step,samples,loss,correct,data,forward,backward,comm,optimizer,graph,total,scatter,replicate,gather,"
-      "reduce,lr,scale,skipped");
-  CHECK(line_of(text, 1) == "0,1,1,32,0,,0,0,0,0,0,,0.001,,,,,0.1,,");
-  CHECK(line_of(text, 4) == "1,1,2,64,1,,0,0,0,0,0,,0.003,,,,,0.1,,");
+  CHECK(line_of(text, 0) ==
+        "rank,epoch,step,samples,loss,correct,accuracy,data,forward,backward,comm,optimizer,graph,total,throughput,"
+        "scatter,replicate,gather,reduce,lr,scale,skipped");
+  CHECK(line_of(text, 1) == "0,1,1,32,0,24,0.75,0,0,0,0,0,,0.001,32000,,,,,0.1,,");
+  CHECK(line_of(text, 4) == "1,1,2,64,1,24,0.375,0,0,0,0,0,,0.003,21333.333333333332,,,,,0.1,,");
   CHECK(text.ends_with(",,\r\n"));
   CHECK(std::count(text.begin(), text.end(), '\n') == 5);
 }
@@ -49,13 +51,6 @@ TEST_CASE("CSV of epochs") {
   const std::string text = exporter::epochs_csv(record::read_run(write_run(folder, "run", {})));
   CHECK(line_of(text, 0) == "epoch,train.loss,train.accuracy,test.loss,test.accuracy,seconds");
   CHECK(line_of(text, 2) == "2,0.5,,0.55,0.7,");
-}
-
-TEST_CASE("the checksum is CRC-32C, masked") {
-  // RFC 3720, B.4: 32 bytes of zeros, and of ones.
-  const auto masked = [](uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8U; };
-  CHECK(exporter::masked_crc32c(std::string(32, '\0')) == masked(0x8A9136AA));
-  CHECK(exporter::masked_crc32c(std::string(32, '\xff')) == masked(0x62A8AB43));
 }
 
 TEST_CASE("an export writes to the given paths, and replaces an earlier export") {
@@ -79,7 +74,20 @@ TEST_CASE("an impossible export is refused with the reason") {
   CHECK(contains(error_of([&] { exporter::export_run({run, "no/such/a.csv", ""}); }), "1: cannot write no/such/a.csv"));
   folder.write("file", "");
   CHECK(contains(error_of([&] { exporter::export_run({run, "", "file/logs"}); }), "1: cannot create folder file/logs"));
+  folder.write("run/steps-rank1.jsonl", "{\n");
+  CHECK(contains(error_of([&] { exporter::export_run({run, "a.csv", ""}); }), "2: " + run + "/steps-rank1.jsonl:1: "));
   fs::remove(run + "/steps-rank1.jsonl");
   CHECK(contains(error_of([&] { exporter::export_run({run, "a.csv", ""}); }), "2: " + run + "/steps-rank1.jsonl"));
   CHECK_FALSE(fs::exists("a.csv"));
+}
+
+TEST_CASE("a run that was killed in the middle of a line is exported up to its last whole step") {
+  const testing::InTempDir folder;
+  const std::string run = write_run(folder, "run", {});
+  fs::remove(run + "/summary.json");
+  const std::string whole = testing::read_file(run + "/steps-rank1.jsonl");
+  folder.write("run/steps-rank1.jsonl", whole.substr(0, whole.size() - 9));
+  exporter::export_run({run, "steps.csv", "logs"});
+  const std::string text = testing::read_file("steps.csv");
+  CHECK(std::count(text.begin(), text.end(), '\n') == 1 + 2 * 5);
 }

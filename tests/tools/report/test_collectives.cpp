@@ -170,12 +170,11 @@ TEST_CASE("the section shows each rank, and the calls around the divergence") {
   CHECK(ranks[2][2] == "no file");
 }
 
-TEST_CASE("a run that failed has a page if it has such files, and a completed run has a section") {
+TEST_CASE("a folder that has only such files has a page, and a run has a section") {
   const testing::TempDir folder;
   const std::string failed = folder.path() / "failed";
   std::filesystem::create_directories(failed);
-  folder.write("failed/config.toml", "schema_version = 1\n");
-  CHECK(contains(testing::error_of([&] { page_of({failed}); }), "summary.json: missing"));
+  CHECK(contains(testing::error_of([&] { page_of({failed}); }), "config.toml: missing"));
   write_collectives(failed, rank_file(1, 2, 9));
   const Page page = page_of({failed});
   CHECK(page.title == "failed");
@@ -191,5 +190,12 @@ TEST_CASE("a run that failed has a page if it has such files, and a completed ru
   write_collectives(done, rank_file(0, 2, 9));
   CHECK(page_of({done}).notices.size() == 1);
   CHECK(page_of({done, other}).notices.at(0).starts_with("done: "));
-  CHECK(contains(testing::error_of([&] { page_of({done, failed}); }), "summary.json: missing"));
+  CHECK(contains(testing::error_of([&] { page_of({done, failed}); }), "config.toml: missing"));
+  std::filesystem::remove(done + "/summary.json");
+  folder.write("done/config.toml", "schema_version = 1\n[model]\nname = \"linear\"\n[data]\nname = \"linear\"\n");
+  const Page cut_off = page_of({done});
+  CHECK(cut_off.notices.size() == 2);
+  CHECK(cut_off.notices[0] == "done: the run ended without a summary: its figures go to step 6");
+  CHECK(std::any_of(cut_off.sections.begin(), cut_off.sections.end(),
+                    [](const Section& section) { return section.title == "Collectives"; }));
 }

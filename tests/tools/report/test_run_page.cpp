@@ -220,10 +220,3 @@ TEST_CASE("texts of a run's files are escaped") {
   CHECK_FALSE(contains(html, "<script>document"));
   CHECK_FALSE(contains(html, "<b>"));
 }
-
-TEST_CASE("a run that has not ended is refused, and the missing file is named") {
-  const testing::TempDir folder;
-  const std::string dir = write_run(folder, "killed", {});
-  std::filesystem::remove(dir + "/summary.json");
-  CHECK(contains(testing::error_of([&] { page_of_runs({dir}); }), "2: " + dir + "/summary.json: missing"));
-}

@@ -1,8 +1,8 @@
-#include "train/loop/step_monitor.hpp"
+#include "record/run_totals.hpp"
 
 #include <cmath>
 
-namespace ddprun::train {
+namespace ddprun::record {
 namespace {
 
 // Absent values stay absent.
@@ -12,7 +12,7 @@ void add_known(double& sum, double value) {
 
 }  // namespace
 
-void RunTotals::add(const record::StepRecord& step) {
+void RunTotals::add(const StepRecord& step) {
   sums.samples += step.samples;
   sums.data += step.data;
   add_known(sums.forward, step.forward);
@@ -27,18 +27,18 @@ void RunTotals::add(const record::StepRecord& step) {
   add_known(sums.reduce, step.reduce);
 }
 
-record::Summary RunTotals::summary(int64_t steps, double samples) const {
+Summary RunTotals::summary(int64_t steps, double samples) const {
   const auto count = static_cast<double>(steps);
-  record::Summary summary;
+  Summary summary;
   summary.steps = steps;
   summary.total_time = seconds;
   summary.throughput = samples / seconds;
   summary.avg_batch_time = sums.total / count;
   summary.avg_data_time = sums.data / count;
-  summary.split = {sums.forward / count,   sums.backward / count, record::kAbsent,
+  summary.split = {sums.forward / count,   sums.backward / count, kAbsent,
                    sums.optimizer / count, sums.scatter / count,  sums.replicate / count,
                    sums.gather / count,    sums.reduce / count,   sums.graph / count};
   return summary;
 }
 
-}  // namespace ddprun::train
+}  // namespace ddprun::record

@@ -1,9 +1,13 @@
-#include "tools/export/event_file.hpp"
+#include "record/event_file.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <bit>
 #include <boost/crc.hpp>
+#include <cmath>
 
-namespace ddprun::exporter {
+namespace ddprun::record {
 namespace {
 
 enum class Wire : uint32_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
@@ -61,23 +65,37 @@ uint32_t masked_crc32c(std::string_view data) {
   return std::rotr(static_cast<uint32_t>(crc.checksum()), 15) + kShift;
 }
 
-EventFile::EventFile(double time) {
-  std::string event;
-  put_double(event, kEventTime, time);
-  put_bytes(event, kEventVersion, "brain.Event:2");
-  put_record(bytes_, event);
+std::string event_file_name(double time, std::string host) {
+  std::replace(host.begin(), host.end(), '/', '-');
+  return fmt::format("events.out.tfevents.{:010}.{}", static_cast<int64_t>(time), host);
 }
 
-void EventFile::scalar(double time, int64_t step, std::string_view tag, double value) {
+std::string event_file_header(double time) {
+  std::string out, event;
+  put_double(event, kEventTime, time);
+  put_bytes(event, kEventVersion, "brain.Event:2");
+  put_record(out, event);
+  return out;
+}
+
+void Scalars::add(std::string_view tag, double value) {
+  if (!std::isfinite(value)) return;
   std::string entry, summary, event;
   put_bytes(entry, kValueTag, tag);
   put_float(entry, kValueSimple, static_cast<float>(value));
   put_bytes(summary, kSummaryValue, entry);
-  put_double(event, kEventTime, time);
+  put_double(event, kEventTime, time_);
   put_key(event, kEventStep, Wire::varint);
-  put_varint(event, static_cast<uint64_t>(step));
+  put_varint(event, static_cast<uint64_t>(step_));
   put_bytes(event, kEventSummary, summary);
-  put_record(bytes_, event);
+  put_record(out_, event);
 }
 
-}  // namespace ddprun::exporter
+void add_epoch(Scalars scalars, const EpochRecord& epoch) {
+  scalars.add("epoch/train_loss", epoch.train_loss);
+  scalars.add("epoch/train_accuracy", epoch.train_accuracy);
+  scalars.add("epoch/test_loss", epoch.test_loss);
+  scalars.add("epoch/test_accuracy", epoch.test_accuracy);
+}
+
+}  // namespace ddprun::record

@@ -1,0 +1,142 @@
+// A run that one watches: in a terminal, from other programs while it goes on, and after it was killed.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <iostream>
+
+#include "e2e/program.hpp"
+#include "e2e/run_files.hpp"
+#include "support/pty.hpp"
+
+using namespace ddprun::e2e;
+using namespace ddprun::testing;
+
+namespace {
+
+const std::string kImages = R"(
+[launch]
+threads = 1
+[strategy]
+kind = "single"
+[model]
+name = "simplenet"
+options = { hidden = 32 }
+[data]
+name = "synthetic"
+batch_size = 24
+options = { shape = "1x28x28", classes = 10, samples = 480, test_samples = 48 }
+[train]
+epochs = 10000
+[log]
+every = 5
+)";
+
+// The steps from this one on take so long.
+std::vector<std::string> slow_from(int step, const std::string& seconds) {
+  return {"faults.kind=slow", "faults.step=" + std::to_string(step), "faults.seconds=" + seconds};
+}
+
+std::vector<std::string> on_terminal(const Workplace& place) {
+  auto variables = place.environment();
+  variables.insert(variables.begin(), {"TERM=xterm", "NO_COLOR=1"});
+  return variables;
+}
+
+// Whether a line of the screen has a part of the progress bar.
+bool has_remnants(const std::vector<std::string>& screen) {
+  return std::any_of(screen.begin(), screen.end(), [](const std::string& line) {
+    return contains(line, "[=") || contains(line, "[>") || contains(line, "  ]") || contains(line, "samples/s  ");
+  });
+}
+
+bool has_line_with(const std::vector<std::string>& screen, const std::string& text) {
+  return std::any_of(screen.begin(), screen.end(), [&](const std::string& line) { return line.starts_with(text); });
+}
+
+TEST_CASE("Ctrl-C in one process is answered before the step ends, and leaves nothing of the bar") {
+  Workplace place;
+  InTerminal run(80, place.training(place.config(kImages), slow_from(8, "6")), on_terminal(place));
+  run.wait_for("  7/20  step 8: 2 s");
+  run.type("\x03");
+  run.wait_for("ddprun: stopping after this step, with a checkpoint (a second signal ends the run at once)");
+  CHECK_FALSE(contains(run.output(), "stopping after step"));
+  CHECK(run.wait() == 130);
+  CHECK(has_line_with(run.screen(), "ddprun: stopping after step "));
+  CHECK(has_line_with(run.screen(), "to resume: ddprun "));
+  CHECK(has_line_with(run.screen(), "run folder: "));
+  for (const std::string& line : run.screen()) INFO(line);
+  CHECK_FALSE(has_remnants(run.screen()));
+  CHECK(commits_of(place.new_run()).size() == 1);
+}
+
+TEST_CASE("a second Ctrl-C ends the run at once, and leaves nothing of the bar") {
+  Workplace place;
+  InTerminal run(80, place.training(place.config(kImages), slow_from(8, "3600")), on_terminal(place));
+  run.wait_for("  7/20  step 8: 2 s");
+  run.type("\x03");
+  run.wait_for("ddprun: stopping after this step");
+  run.wait_for("  7/20  step 8: 4 s");  // the bar goes on
+  run.type("\x03");
+  CHECK(run.wait() == 130);
+  CHECK_FALSE(has_remnants(run.screen()));
+}
+
+TEST_CASE("while a run goes on, report and export read it, and after it was killed they read what is left") {
+  Workplace place;
+  auto settings = slow_from(48, "3600");
+  settings.emplace_back("log.tensorboard=true");
+  Process training(place.training(place.config(kImages), settings), place.environment());
+  // Without a terminal, a line says that a long step is alive.
+  REQUIRE(eventually([&] { return contains(training.err(), "ddprun: step 48 has taken 10 s so far ("); }));
+  const std::string run = place.new_run();
+  const auto watch = [&](const std::string& state) {
+    const auto report = place.ddprun({"report", run});
+    REQUIRE_MESSAGE(report.code == 0, report.err);
+    CHECK_MESSAGE(contains(report.err, state), report.err);
+    CHECK(contains(read_file(run + "/report.html"), state));
+    const auto exported = place.ddprun({"export", run, "--csv", run + "/steps.csv"});
+    REQUIRE_MESSAGE(exported.code == 0, exported.err);
+    CHECK_MESSAGE(contains(exported.err, run + ": " + state), exported.err);
+    CHECK(lines_of(read_file(run + "/steps.csv")).size() == 1 + steps_of(run, 0).size());
+  };
+  CHECK(steps_of(run, 0).size() >= 40);
+  const std::string last = std::to_string(steps_of(run, 0).size());
+  watch("the run is under way: its figures go to step " + last);
+  training.send(SIGKILL);
+  training.wait();
+  watch("the run ended without a summary: its figures go to step " + last);
+
+  const std::vector<nlohmann::json> steps = steps_of(run, 0);
+  const auto step = steps.at(6);
+  CHECK(step.at("accuracy").get<double>() == step.at("correct").get<double>() / 24);
+  CHECK(step.at("throughput").get<double>() == doctest::Approx(24 / step.at("total").get<double>()));
+
+  const auto read = place.run({DDPRUN_PYTHON, READ_EVENTS, run});
+  if (read.code == 77) {
+    std::cout << read.out;
+    return;
+  }
+  REQUIRE_MESSAGE(read.code == 0, read.err);
+  const auto events = nlohmann::json::parse(last_line(read.out));
+  for (const char* figure : {"loss", "accuracy", "throughput", "lr"}) {
+    const auto& points = events.at(std::string("train/") + figure);
+    REQUIRE(points.size() == 9);  // also those of the steps that the kill kept from steps-rank0.jsonl
+    CHECK(points.at(8).at(0) == 45);
+    for (std::size_t i = 0; i < 8; ++i) {
+      CHECK(points[i][0] == 5 * (i + 1));
+      CHECK(points[i][1].get<double>() == doctest::Approx(steps.at(5 * i + 4).at(figure).get<double>()).epsilon(1e-6));
+    }
+  }
+  const auto epochs = json_lines(std::filesystem::path(run) / "epochs.jsonl");
+  REQUIRE(epochs.size() == 2);
+  for (const char* figure : {"loss", "accuracy"}) {
+    const auto& points = events.at(std::string("epoch/test_") + figure);
+    REQUIRE(points.size() == 2);
+    CHECK(points[1][0] == 40);
+    CHECK(points[1][1].get<double>() ==
+          doctest::Approx(epochs[1].at(std::string("test.") + figure).get<double>()).epsilon(1e-6));
+  }
+}
+
+}  // namespace
