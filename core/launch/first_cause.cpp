@@ -54,6 +54,23 @@ std::string text(const Progress& progress) {
   return text;
 }
 
+// "ranks 4 and 5 (node2)"
+std::string lost_ranks(const RankEnd& node) {
+  std::vector<int> ranks(static_cast<std::size_t>(node.lost));
+  std::iota(ranks.begin(), ranks.end(), node.rank);
+  return rank_list(ranks) + " (" + node.host + ")";
+}
+
+// "; ranks 4 and 5 (node2) are lost too"
+std::string lost_too(const RankEnd& cause, const std::vector<RankEnd>& ends) {
+  std::string line;
+  for (const RankEnd& end : ends) {
+    if (end.lost == 0 || end.rank == cause.rank) continue;
+    line += "; " + lost_ranks(end) + (end.lost == 1 ? " is" : " are") + " lost too";
+  }
+  return line;
+}
+
 bool is_known(int code) {
   switch (static_cast<ExitCode>(code)) {
     case ExitCode::ok: return false;  // a report of success is not a failure
@@ -91,16 +108,13 @@ ExitCode exit_code_of(const RankEnd& cause) {
 }
 
 std::string describe(const RankEnd& cause) {
-  if (cause.lost > 0) {
-    std::vector<int> ranks(static_cast<std::size_t>(cause.lost));
-    std::iota(ranks.begin(), ranks.end(), cause.rank);
-    return rank_list(ranks) + " (" + cause.host + "): " + what_happened(cause);
-  }
+  if (cause.lost > 0) return lost_ranks(cause) + ": " + what_happened(cause);
   return "rank " + std::to_string(cause.rank) + " (" + cause.host + ", pid " + std::to_string(cause.pid) + ") " +
          text(cause.progress) + ": " + what_happened(cause);
 }
 
 std::string elsewhere(const RankEnd& cause, const std::vector<RankEnd>& ends) {
+  if (cause.lost > 0) return lost_too(cause, ends);
   if (!cause.failure || !is_consequence(cause)) return "";
   std::map<std::string, std::vector<int>> by_place;
   for (const RankEnd& end : ends) {

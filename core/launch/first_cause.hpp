@@ -47,7 +47,7 @@ std::string describe(const RankEnd& cause);
 
 // If a rank reported that it lost its peers: which ranks were in another place: "; rank 1 was in step 57 phase data,
 // ranks 2 and 3 in step 56 phase barrier". The smallest group comes first, because it is the likeliest culprit. Empty
-// if all were in one place, and for any other cause.
+// if all were in one place. If the cause is a lost node: the other nodes that were lost. Empty for any other cause.
 std::string elsewhere(const RankEnd& cause, const std::vector<RankEnd>& ends);
 
 }  // namespace ddprun::launch

@@ -45,7 +45,8 @@ UcxCommunicator::UcxCommunicator(const Host& host)
     messages_.connect();
     if (gpu_ != nullptr) gpu_space_ = std::make_unique<GpuSpace>(*gpu_, messages_);
   } catch (...) {
-    messages_.disconnect();  // on the GPU
+    messages_.close(messages_.culprit());  // the others name the same rank
+    messages_.disconnect();                // on the GPU
     throw;
   }
   const std::string& transports = messages_.transports();

@@ -41,6 +41,9 @@ void set_defaults(ucp_config_t* config) {
       // --tcp).
       {"TCP_TX_SEG_SIZE", "256k"},
       {"TCP_RX_SEG_SIZE", "256k"},
+      // With a connect() that blocks, UCX 1.22 ends the process with an assertion (stubs.c) if the peer has died just
+      // then. It would also wait for a host that does not answer.
+      {"TCP_CONN_NB", "y"},
       // host::ask_every_second()
       {"TCP_KEEPIDLE", "1s"},
       {"TCP_KEEPINTVL", "1s"},

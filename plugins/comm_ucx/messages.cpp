@@ -178,7 +178,7 @@ void Messages::close(int cause) noexcept {
   if (is_closed()) return;
   cause_ = cause >= 0 ? cause : host_.rank();
   const auto how = in_memory(Memory::host);
-  for (int rank = 0; rank < host_.size(); ++rank) {
+  for (int rank = 0; peers_ != nullptr && rank < host_.size(); ++rank) {
     if (rank == host_.rank() || peers_->is_lost(rank) || liveness_.has_ended(rank)) continue;
     ucp_tag_send_nbx(peers_->endpoint(rank), &cause_, sizeof cause_, kNotice, &how);
   }

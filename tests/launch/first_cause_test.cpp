@@ -123,6 +123,21 @@ TEST_CASE("if ranks lost their peers, the line names the ranks that were elsewhe
   CHECK(elsewhere(killed(2, SIGKILL, 1), ends).empty());
 }
 
+TEST_CASE("the line names all nodes that were lost") {
+  std::vector<RankEnd> ends;
+  for (const int node : {0, 1, 2}) {
+    ends.push_back(ended(2 * node, 5 - node));
+    ends.back().host = "node" + std::to_string(node);
+    ends.back().lost = node == 0 ? 0 : 3 - node;
+    ends.back().silent = true;
+  }
+  const RankEnd* cause = first_cause(ends);
+  REQUIRE(cause == &ends[2]);
+  CHECK(describe(*cause) + elsewhere(*cause, ends) ==
+        "rank 4 (node2): lost: this host does not answer any more; ranks 2 and 3 (node1) are lost too");
+  CHECK(elsewhere(ends[1], {ends[0], ends[1]}).empty());
+}
+
 TEST_CASE("kills at the memory limit are counted in cgroups of version 2 and 1") {
   const TempDir mount;
   std::filesystem::create_directories(mount.path() / "job" / "one");

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <poll.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -11,6 +13,7 @@
 #include "launch/net/net_store.hpp"
 #include "launch/net/store_server.hpp"
 #include "launch/peers.hpp"
+#include "launch/relay.hpp"
 #include "launch/text.hpp"
 #include "support/error_of.hpp"
 
@@ -145,6 +148,35 @@ TEST_CASE("a silent node is lost, though its connection is open") {
   CHECK(events[0].node == 1);
   MESSAGE("a silent node was lost after ", std::chrono::duration_cast<milliseconds>(Clock::now() - begin).count(),
           " ms");
+}
+
+TEST_CASE("if messages pass in one direction only, both sides lose the other one at the same time") {
+  for (const bool to_server : {true, false}) {
+    CAPTURE(to_server);
+    const Nodes nodes;
+    Relay relay(nodes.address.port);
+    const StoreAddress through_relay{"127.0.0.1", relay.port, nodes.secret};
+    std::unique_ptr<NodeLink> first, second;
+    std::thread joining([&] { first = nodes.join(0, 2); });
+    second = std::make_unique<NodeLink>(through_relay, 1, 2, "", kLimit);
+    joining.join();
+    (to_server ? relay.stop_to_server : relay.stop_to_client) = true;
+    const auto cut = Clock::now();
+    std::array<milliseconds, 2> noticed{};
+    const auto watch = [&](NodeLink& link, int lost) {
+      const auto events = next_events(link, {});
+      REQUIRE(events.size() == 1);
+      CHECK(events[0].lost);
+      CHECK(events[0].node == lost);
+      noticed[static_cast<std::size_t>(lost)] = std::chrono::duration_cast<milliseconds>(Clock::now() - cut);
+    };
+    std::thread watching([&] { watch(*first, 1); });
+    watch(*second, 0);
+    watching.join();
+    MESSAGE("noticed after ", noticed[1].count(), " and ", noticed[0].count(), " ms");
+    // The server alone would wait for another Hub::kSilence.
+    CHECK(std::max(noticed[0], noticed[1]) - std::min(noticed[0], noticed[1]) < milliseconds(1500));
+  }
 }
 
 TEST_CASE("a node that leaves in order is not lost") {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -39,7 +40,7 @@ class RankHost {
     host.device = device_;
     host.deadline_ms = deadline_ms_;
     host.algorithm = algorithm_.c_str();
-    host.context = &rank_;
+    host.context = this;
     host.abort_flag = reinterpret_cast<const int32_t*>(&flag_);
     host.log = [](void*, int32_t, const char*) {};
     host.allgather = gather;
@@ -48,11 +49,15 @@ class RankHost {
     return Host(host, {}, {}, specs);
   }
   void raise_abort_flag() { flag_ = 1; }
+  // Called after each allgather, with its number from 1.
+  std::function<void(int number)> after_gather = [](int) {};
 
  private:
   static ddprun_status gather(void* context, const void* send, uint64_t bytes, void* recv) {
     try {
-      static_cast<Rank*>(context)->allgather(send, bytes, recv);
+      auto& host = *static_cast<RankHost*>(context);
+      host.rank_.allgather(send, bytes, recv);
+      host.after_gather(++host.gathers_);
       return DDPRUN_OK;
     } catch (const std::exception&) {
       return DDPRUN_TIMEOUT;
@@ -66,6 +71,7 @@ class RankHost {
   const std::map<std::string, std::string> options_;
   std::vector<ddprun_comm_option> table_;
   std::atomic<int32_t> flag_{0};
+  int gathers_ = 0;
 };
 
 inline Collective allreduce_of(DType dtype, Op op, const void* send, void* recv, std::size_t count) {

@@ -58,6 +58,7 @@ void Hub::handle(const ClientPtr& client, std::string_view bytes, Clock::time_po
       broken_ = true;
       std::erase_if(joined_, [&](const auto& entry) { return entry.second.client == client; });
       return client->send(frame(reply(Reply::done)));
+    case Request::silence: lose(client, true); return client->close();
     case Request::ping:
       if (const auto node = node_of(client)) joined_.at(*node).time = now;
       return client->send(frame(reply(Reply::pong)));

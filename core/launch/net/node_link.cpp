@@ -1,5 +1,7 @@
 #include "launch/net/node_link.hpp"
 
+#include <algorithm>
+
 #include "ddprun/error.hpp"
 #include "launch/net/hub.hpp"
 #include "launch/net/protocol.hpp"
@@ -74,6 +76,7 @@ std::vector<NodeEvent> NodeLink::events() {
   } catch (const std::exception&) {
     // The server's connection has ended.
   }
+  if (silent) say_silence();
   open_ = false;
   events.push_back({0, true, silent, ""});
   return events;
@@ -89,7 +92,13 @@ NodeLink::Clock::time_point NodeLink::keep_alive() {
       // events() reports it.
     }
   }
-  return next_ping_;
+  return std::min(next_ping_, heard_ + Hub::kSilence + milliseconds(1));
+}
+
+// The network may still carry messages in the other direction. The server then need not wait for the silence of this
+// node, and its node ends as early.
+void NodeLink::say_silence() try { connection_.send(request(Request::silence)); } catch (const Error&) {
+  // The connection has ended meanwhile.
 }
 
 void NodeLink::leave() {

@@ -47,7 +47,7 @@ class NodeLink {
   bool connected() const { return open_; }
   // What has arrived; never blocks. If the server is gone or silent, the last event is the loss of node 0.
   std::vector<NodeEvent> events();
-  // Sends a ping if one is due. Returns when to call it next.
+  // Sends a ping if one is due. Returns when to call it, and events(), next.
   Clock::time_point keep_alive();
 
   // Ends the link without a failure: the other nodes do not see a lost node.
@@ -56,6 +56,8 @@ class NodeLink {
   void disconnect();
 
  private:
+  void say_silence();
+
   Connection connection_;
   std::vector<std::string> infos_;
   int starts_ = 0;

@@ -18,7 +18,7 @@
 
 namespace ddprun::launch {
 
-inline constexpr std::string_view kHello = "ddpstor1";  // changes when the protocol changes
+inline constexpr std::string_view kHello = "ddpstor2";  // changes when the protocol changes
 inline constexpr std::size_t kNonceBytes = 32;
 inline constexpr std::size_t kProofBytes = 32;
 inline constexpr std::size_t kFirstBytes = kHello.size() + kNonceBytes;
@@ -26,14 +26,15 @@ inline constexpr std::size_t kAnswerBytes = kFirstBytes + kProofBytes;
 inline constexpr uint32_t kLongestFrame = 64 << 20;
 
 enum class Request : uint64_t {
-  set,     // key, value                         -> done or refused
-  get,     // key, milliseconds                  -> value, late or refused
-  gather,  // name, rank, size, value, milliseconds -> values, late (with the missing ranks) or refused
-  join,    // node, nodes, milliseconds, info    -> started, late or refused; then events follow
-  event,   // text, from a node that has joined: passed on to all nodes
-  report,  // text, from a node that has joined: passed on to node 0
-  ping,    // a node is alive                    -> pong
-  leave,   // a node ends without a failure      -> done
+  set,      // key, value                         -> done or refused
+  get,      // key, milliseconds                  -> value, late or refused
+  gather,   // name, rank, size, value, milliseconds -> values, late (with the missing ranks) or refused
+  join,     // node, nodes, milliseconds, info    -> started, late or refused; then events follow
+  event,    // text, from a node that has joined: passed on to all nodes
+  report,   // text, from a node that has joined: passed on to node 0
+  ping,     // a node is alive                    -> pong
+  leave,    // a node ends without a failure      -> done
+  silence,  // nothing arrives from the server any more: the node is lost
 };
 
 // late: the time limit of the request has passed. failed: another process of the job was lost meanwhile, with a text.

@@ -26,7 +26,7 @@ class Silence {
   // they are made.
   void find_connections();
 
-  // The ranks, ascending, on hosts from which nothing has come on any connection for 3.5 s, although the kernel has
+  // The ranks, ascending, on hosts from which nothing has come on any connection for 2.5 s, although the kernel has
   // sent at least two probes. So a pause of this machine does not count as silence. Looks at the connections at most
   // four times a second. A host that was silent once stays in the list.
   const std::vector<int>& ranks();
