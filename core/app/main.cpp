@@ -1,7 +1,9 @@
 // The program `ddprun`. It is linked without LibTorch: the engine and the tools are programs of their own.
+#include <cstdlib>
 #include <filesystem>
 
 #include "app/commands.hpp"
+#include "app/experiment.hpp"
 #include "app/tools.hpp"
 #include "console/program.hpp"
 
@@ -16,12 +18,14 @@ namespace {
 }  // namespace
 
 ExitCode train(const Arguments& arguments) {
+  choose_wait_policy(arguments);
   run_engine(arguments);
 }
 ExitCode validate(const Arguments& arguments) {
   run_engine(arguments);
 }
 ExitCode evaluate(const Arguments& arguments) {
+  ::setenv("OMP_WAIT_POLICY", "passive", 0);  // as choose_wait_policy(); unless launch.threads is small, all cores work
   run_engine(arguments);
 }
 ExitCode plugins(const Arguments& arguments) {

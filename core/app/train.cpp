@@ -5,6 +5,7 @@
 
 #include "app/command_line.hpp"
 #include "app/commands.hpp"
+#include "app/experiment.hpp"
 #include "app/run/checks.hpp"
 #include "app/run/rank.hpp"
 #include "base/log.hpp"
@@ -136,31 +137,12 @@ void refuse_company_of_one_process(const config::Loaded& loaded, const launch::W
                                                  " were started; use strategy.kind = \"ddp\", or start one"));
 }
 
-// The command line's options as keys of the config.
-std::vector<std::string> overrides_of(const Arguments& arguments) {
-  std::vector<std::string> overrides = arguments.overrides;
-  const auto add = [&](const char* key, std::optional<int> value) {
-    if (value) overrides.push_back(std::string(key) + "=" + std::to_string(*value));
-  };
-  add("launch.nproc", arguments.nodes.nproc);
-  add("launch.max_restarts", arguments.nodes.max_restarts);
-  if (arguments.tensorboard) overrides.emplace_back("log.tensorboard=true");
-  return overrides;
-}
-
-std::optional<int64_t> ranks_elsewhere(const console::NodeOptions& options, const std::optional<launch::World>& world) {
-  if (world) return world->on_one_host() ? std::nullopt : std::optional<int64_t>(world->size);
-  return options.nnodes.value_or(1) > 1 ? std::optional<int64_t>(0) : std::nullopt;
-}
-
 }  // namespace
 
 ExitCode train(const Arguments& arguments) {
-  console::use_local_rank(arguments.nodes);
-  auto world = console::discover(arguments.nodes, std::nullopt);
+  auto world = find_world(arguments);
   if (world) launch::hold_signal(SIGUSR2);  // for run::CollectivesFile
-  config::Loaded loaded =
-      config::load(arguments.config, overrides_of(arguments), ranks_elsewhere(arguments.nodes, world));
+  config::Loaded loaded = load_experiment(arguments, world);
   if (world) world = console::discover(arguments.nodes, explicit_nproc(loaded));
   choose_output(arguments, loaded.experiment.log.level);
   const auto registry = plugin::Registry::standard(arguments.plugin_paths);

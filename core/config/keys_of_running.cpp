@@ -37,7 +37,8 @@ std::vector<Key> describe_running() {
           .may_differ()
           .between(0, 1024)
           .doc("Compute threads per rank. 0: the cores that the rank may use, divided by the ranks of the host that "
-               "may use them too."),
+               "may use them too. If they leave no core free, they sleep while they wait for one another "
+               "(`OMP_WAIT_POLICY=passive`), unless `OMP_WAIT_POLICY` or `GOMP_SPINCOUNT` is set."),
       DDPRUN_KEY(launch.device)
           .one_of({"cpu", "cuda"})
           .doc("Where the tensors are. `\"cuda\"`: on NVIDIA GPUs, one for each rank of ddp or each device of dp. "

@@ -46,8 +46,9 @@ std::string batch_of(const Banner& banner) {
 std::string device_of(const Banner& banner) {
   if (banner.device != "cpu") return banner.device;  // a GPU's work is not done by these threads
   const std::string threads = several(banner.threads, "thread");
-  if (banner.devices == 0) return fmt::format("{}, {} per rank", banner.device, threads);
-  return fmt::format("{}, {} of {}", banner.device, several(banner.devices, "device"), threads);
+  const std::string policy = banner.wait_policy.empty() ? "" : ", OMP_WAIT_POLICY=" + banner.wait_policy;
+  if (banner.devices == 0) return fmt::format("{}, {} per rank{}", banner.device, threads, policy);
+  return fmt::format("{}, {} of {}{}", banner.device, several(banner.devices, "device"), threads, policy);
 }
 
 std::string data_of(const Banner& banner) {

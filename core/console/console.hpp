@@ -28,6 +28,7 @@ struct Banner {
   int64_t rank_batch = 0;
   std::string device;       // "cpu", "cuda:0 (NVIDIA H200)"
   int64_t threads = 0;      // per rank, or per device under dp
+  std::string wait_policy;  // OMP_WAIT_POLICY; "" if it is not set
   int64_t devices = 0;      // of dp, otherwise 0
   bool gpu_present = true;  // false adds the line that there is no GPU
   int64_t epochs = 0;

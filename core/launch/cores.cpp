@@ -46,6 +46,11 @@ int threads_of_rank(const World& world) {
   return std::max(1, own_cores() / std::max(1, world.local_size));
 }
 
+bool fill_cores(int64_t ranks, int64_t threads, int64_t cores) {
+  if (threads == 0) return cores > ranks;
+  return threads > 1 && ranks * threads >= cores;
+}
+
 void share_cores(World& world, Store& store, std::chrono::milliseconds timeout) {
   const std::string host = host_identity() + " ", mask = core_mask();
   std::vector<std::string> masks;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,10 @@ int cores_of_rank(const std::vector<std::string>& masks, std::size_t mine);
 
 // The compute threads for this rank: world.cores, or else its share of the cores that it may use; at least 1.
 int threads_of_rank(const World& world);
+
+// Whether the compute threads of `ranks` ranks leave none of `cores` cores free. `threads`: of each rank; 0: each rank
+// has its share of the cores, so all are in use. False for ranks with one thread, which never waits for another. Pure.
+bool fill_cores(int64_t ranks, int64_t threads, int64_t cores);
 
 // Sets world.cores, after locate(). Collective. Throws as Store::get.
 void share_cores(World& world, Store& store, std::chrono::milliseconds timeout);

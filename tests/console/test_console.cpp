@@ -205,6 +205,13 @@ TEST_CASE("the banner does not mention a GPU if there is one, nor a backend for 
   CHECK(contains(text, "strategy    single\n"));
 }
 
+TEST_CASE("the banner says how threads wait if that is set") {
+  console::Banner banner = mnist();
+  banner.threads = 2;
+  banner.wait_policy = "passive";
+  CHECK(contains(console::banner(banner), "device      cpu, 2 threads per rank, OMP_WAIT_POLICY=passive\n"));
+}
+
 TEST_CASE("the banner of dp shows devices in place of ranks") {
   console::Banner banner = mnist();
   banner.strategy = "dp";

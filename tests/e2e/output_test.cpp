@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <regex>
+#include <thread>
 
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
@@ -80,6 +81,31 @@ TEST_CASE("stderr has banner, steps and epochs; stdout only the summary; neither
     CHECK(text.find('\x1b') == std::string::npos);
     CHECK(text.find('\r') == std::string::npos);
   }
+}
+
+// The row "device" of the banner.
+std::string device_row(Workplace& place, std::vector<std::string> options, const std::string& variable = "") {
+  auto command = place.training(place.config(kImages), {"train.steps=1", "strategy.kind=single"});
+  command.insert(command.end(), options.begin(), options.end());
+  if (!variable.empty()) command.insert(command.begin(), variable);
+  command.insert(command.begin(), {"/usr/bin/env", "-u", "OMP_WAIT_POLICY", "-u", "GOMP_SPINCOUNT"});
+  const auto printed = place.run(command);
+  INFO(printed.err);
+  REQUIRE(printed.code == 0);
+  for (const std::string& line : lines_of(printed.err)) {
+    if (line.starts_with("device ")) return line;
+  }
+  return "";
+}
+
+TEST_CASE("threads that leave no core free sleep while they wait, unless the user has chosen; the banner says so") {
+  Workplace place;
+  const std::string count = std::to_string(std::thread::hardware_concurrency() + 1);
+  const std::vector<std::string> many = {"--set", "launch.threads=" + count};
+  CHECK(contains(device_row(place, many), count + " threads per rank, OMP_WAIT_POLICY=passive"));
+  CHECK(contains(device_row(place, many, "OMP_WAIT_POLICY=active"), "OMP_WAIT_POLICY=active"));
+  CHECK_FALSE(contains(device_row(place, many, "GOMP_SPINCOUNT=10"), "OMP_WAIT_POLICY"));
+  CHECK_FALSE(contains(device_row(place, {"--set", "launch.threads=1"}), "OMP_WAIT_POLICY"));
 }
 
 TEST_CASE("--quiet prints only the results, --verbose no less than usual, and neither changes the experiment") {

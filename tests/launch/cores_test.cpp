@@ -25,6 +25,17 @@ TEST_CASE("ranks with cores of their own use all of them; ranks that share cores
   CHECK(cores_of_rank({"", ""}, 0) == 0);         // not known
 }
 
+TEST_CASE("compute threads leave no core free if they are as many as the cores, or if each rank takes its share") {
+  CHECK(fill_cores(1, 0, 2));
+  CHECK(fill_cores(1, 2, 2));
+  CHECK(fill_cores(2, 2, 2));
+  CHECK(fill_cores(4, 2, 8));
+  CHECK_FALSE(fill_cores(1, 2, 8));
+  CHECK_FALSE(fill_cores(3, 2, 8));
+  CHECK_FALSE(fill_cores(2, 0, 2));  // a thread for each rank, with no other thread to wait for
+  CHECK_FALSE(fill_cores(8, 1, 2));
+}
+
 TEST_CASE("this process's mask has as many cores as the kernel says") {
   cpu_set_t set;
   REQUIRE(sched_getaffinity(0, sizeof set, &set) == 0);

@@ -132,7 +132,9 @@ ExitCode run_as_rank(const Request& request, const Plan& plan, const std::vector
   in_turns(plan, [&](int64_t round, std::size_t variant) {
     StoreOfTurn own(store, std::to_string(round) + "/" + std::to_string(variant) + "/");
     try {
+      if (reports) note_only_once(round);
       auto results = measure(plan, plan.variants[variant], round, own, world);
+      if (reports) note_only_once(0);
       if (reports) add(rows, plan.variants[variant], std::move(results));
     } catch (const Error& error) {
       throw Error(error.code(), "bench: " + plan.variants[variant].text() + ": " + error.what());

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
+#include "base/log.hpp"
 #include "comm/over_store.hpp"
 #include "ddprun/error.hpp"
 #include "tools/bench/words.hpp"
@@ -39,6 +40,10 @@ std::vector<comm::BenchmarkResult> measure(const Plan& plan, const Variant& vari
   return results;
 }
 
+void note_only_once(int64_t round) {
+  log::set_level(round > 0 ? log::Level::warning : log::Level::info);
+}
+
 std::string Task::text() const {
   return std::to_string(round) + ":" + std::to_string(variant) + ":" + path;
 }
@@ -57,6 +62,7 @@ Task Task::parse(const std::string& text) {
 
 void run_rank(const Plan& plan, const Task& task, const launch::World& world) {
   if (task.variant >= plan.variants.size()) refuse("--task", task.text(), "a variant of this plan");
+  note_only_once(task.round);
   const auto store = launch::folder_store(world.job_dir);  // a world of one needs a store too
   const auto results = measure(plan, plan.variants[task.variant], task.round, *store, world);
   if (world.rank != 0) return;

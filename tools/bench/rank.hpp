@@ -20,6 +20,9 @@ struct Task {
   static Task parse(const std::string& text);  // throws Error(usage)
 };
 
+// Lets backends write notices (how they reach the other ranks) in round 0 only: they would be the same in each.
+void note_only_once(int64_t round);
+
 // Joins as a rank of the variant and measures all its cases; the results are in the order of cases_of(). Collective.
 // Throws Error.
 std::vector<comm::BenchmarkResult> measure(const Plan& plan, const Variant& variant, int64_t round,

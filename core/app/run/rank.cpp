@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "app/run/assembly.hpp"
 #include "app/run/collectives_file.hpp"
@@ -42,6 +43,11 @@ std::string device_text(const Assembly& assembly, const launch::World& world) {
   return assembly.device().is_cpu() || world.size == 1 ? text : text + " of rank 0";
 }
 
+std::string wait_policy() {
+  const char* policy = std::getenv("OMP_WAIT_POLICY");
+  return policy == nullptr ? "" : policy;
+}
+
 console::Banner describe(const Assembly& assembly, const launch::World& world, const train::DataLoader& loader,
                          int64_t threads, const std::string& run_dir) {
   const config::Experiment& experiment = assembly.experiment();
@@ -62,6 +68,7 @@ console::Banner describe(const Assembly& assembly, const launch::World& world, c
   banner.global_batch = loader.batch_size() * world.size;
   banner.device = device_text(assembly, world);
   banner.threads = threads;
+  banner.wait_policy = wait_policy();
   if (experiment.strategy.kind == "dp") banner.devices = experiment.strategy.devices;
   banner.gpu_present = !assembly.device().is_cpu() || cuda::driver_installed();
   banner.epochs = experiment.train.epochs.value_or(0);
@@ -85,6 +92,7 @@ std::map<std::string, std::string> versions(const Assembly& assembly) {
     extra["plugin.comm.version"] = assembly.comm->table->version;
     extra["plugin.comm.library"] = assembly.comm->table->library;
   }
+  if (const std::string policy = wait_policy(); !policy.empty()) extra["omp_wait_policy"] = policy;
   if (!assembly.device().is_cpu()) extra.merge(train::cuda_environment());
   return extra;
 }

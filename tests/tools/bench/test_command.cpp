@@ -51,6 +51,20 @@ TEST_CASE("each collective, size, algorithm and place has a line, and no files o
   CHECK(place.is_clean());
 }
 
+TEST_CASE("a backend's notice appears once, not in each round") {
+  if (!contains(DDPRUN_BENCH_BACKENDS, "ucx")) {
+    MESSAGE("skipped: there is no UCX");
+    return;
+  }
+  const auto result = Place().run(quick({"--backend", "ucx"}));
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  const std::string notice = "rank 0 reaches the others by";
+  const auto first = result.err.find(notice);
+  REQUIRE_MESSAGE(first != std::string::npos, result.err);
+  CHECK_MESSAGE(result.err.find(notice, first + 1) == std::string::npos, result.err);
+  CHECK(contains(result.err, "round 2 of 2"));
+}
+
 TEST_CASE("types and operations have the names of nccl-tests") {
   const auto result = Place().run(quick({"--backend", "good", "-o", "product", "-d", "float64", "--ranks", "1,3"}));
   REQUIRE_MESSAGE(result.code == 0, result.err);
