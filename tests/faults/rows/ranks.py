@@ -323,9 +323,9 @@ def other_plugin(settings, backend, place):
 def crash(place, backend, rng):
     """A real SIGSEGV in the data set's plugin cannot be made from outside; the fake plugin aborts in fetch()."""
     fakes = pathlib.Path(place.program).parent.parent / "tests/fakes"
-    plugin = fakes / "libddprun_dataset_faulty.so"
-    if not plugin.exists():
-        raise Skip(f"{plugin} is not built")
+    plugin = next(fakes.rglob("libddprun_dataset_faulty.so"), None)
+    if plugin is None:
+        raise Skip(f"{fakes} has no plugins; build the target ddprun_fakes")
     job = place.train(backend_of(backend), config=place.config(CRASHING.replace("PLUGIN", str(plugin))))
     outcome = ended(place, job, job.started, rank=range(WORLD),
                     cause=r"killed by signal 6 \(SIGABRT\) in .*libddprun_dataset_faulty\.so.*fetch")
@@ -357,7 +357,7 @@ ROWS = [
     Row("collectives that do not match: shape", TWO, 1, mismatch("shape", CALLED + "allreduce"), quick=1),
     Row("collectives that do not match: dtype", TWO, 1, mismatch("dtype", CALLED + r"allreduce \d+ \(int32"), quick=1),
     Row("collectives that do not match: operation", TWO, 1, mismatch("op", CALLED + r"allreduce .*max\)"), quick=1),
-    Row("collectives that do not match: order", TWO, 1, mismatch("order", CALLED + "allreduce"), quick=1),
+    Row("collectives that do not match: order", TWO, 1, mismatch("order", CALLED + "barrier"), quick=1),
     Row("collectives that do not match: one skipped", TWO, 1, mismatch("drop", CALLED), quick=1),
     Row("another configuration on one rank", "the key named before step 1; exit 4", 1.5, unequal(other_key), quick=1,
         full=10),
