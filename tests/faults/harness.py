@@ -171,7 +171,8 @@ def markdown(results):
     for result in results:
         line = cells(result)
         rows.append(line + [""] * (len(head) - len(line)))
-    made = f"Measured on {datetime.date.today()} with {os.cpu_count()} cores."
+    made = (f"Measured on {datetime.date.today()} with {os.cpu_count()} cores; the load average of the last 15 minutes "
+            f"was {os.getloadavg()[2]:.1f}. A job on a machine with other work takes longer.")
     return made + "\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in rows) + "\n"
 
 
