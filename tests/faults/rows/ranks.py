@@ -340,7 +340,7 @@ CRASHING = TRAINING.replace('name = "simplenet"\noptions = { hidden = 32 }', 'na
 TWO = "both fingerprints printed; exit 5; the optimizer does not run"
 CALLED = "ranks? .* called .*, rank 1 called "
 
-ROWS = [
+ROWS = [  # quick=0: a test in tests/e2e does the same
     Row("SIGKILL of a rank", "signal, rank and step named; exit 5; the checkpoints load", 0.5, kill, quick=1, full=40),
     Row("SIGKILL of a rank inside allreduce", "also the bucket named", 0.5, kill_in_allreduce, quick=1, full=20),
     Row("SIGKILL of a rank while the ranks start", "signal and rank named; exit 5", 0.5, kill_at_start, quick=1,
@@ -354,11 +354,11 @@ ROWS = [
         detect=10, quick=1, full=3),
     Row("an exception in a rank", "its text, rank and step; exit 1", 0.5, throw, quick=1),
     Row("a rank ten times slower", "named within 3 steps; exit 0", None, slow, detect=3.5, quick=1, full=5),
-    Row("collectives that do not match: shape", TWO, 1, mismatch("shape", CALLED + "allreduce"), quick=1),
+    Row("collectives that do not match: shape", TWO, 1, mismatch("shape", CALLED + "allreduce"), quick=0),
     Row("collectives that do not match: dtype", TWO, 1, mismatch("dtype", CALLED + r"allreduce \d+ \(int32"), quick=1),
-    Row("collectives that do not match: operation", TWO, 1, mismatch("op", CALLED + r"allreduce .*max\)"), quick=1),
+    Row("collectives that do not match: operation", TWO, 1, mismatch("op", CALLED + r"allreduce .*max\)"), quick=0),
     Row("collectives that do not match: order", TWO, 1, mismatch("order", CALLED + "barrier"), quick=1),
-    Row("collectives that do not match: one skipped", TWO, 1, mismatch("drop", CALLED), quick=1),
+    Row("collectives that do not match: one skipped", TWO, 1, mismatch("drop", CALLED), quick=0),
     Row("another configuration on one rank", "the key named before step 1; exit 4", 1.5, unequal(other_key), quick=1,
         full=10),
     Row("another plugin on one rank", "the key named before step 1; exit 4", 1.5, unequal(other_plugin), quick=1,
@@ -366,13 +366,13 @@ ROWS = [
     Row("a plugin crashes", "plugin, function and stack; exit 5", None, crash, quick=1, full=5, backends=("shm",)),
     Row("NaN gradient", "the same step on all ranks, the parameter named; exit 1", 0.5, nan, quick=1),
     Row('NaN gradient, with train.check_gradients = "skip"', "the step is left out; exit 0", None, nan_skipped,
-        detect=0.5, quick=1, full=5),
+        detect=0.5, quick=0, full=5),
     Row("out of memory: limit of the address space", "the size of the tensor; exit 1", None, too_large, quick=1, full=3,
         backends=("shm",)),
     Row("out of memory: limit of the cgroup", "SIGKILL, memory limit reached; exit 5", None, cgroup_kill, quick=1,
         full=3),
     Row("SIGINT", "a common step is committed; exit 130", 5, stop_by(signal.SIGINT, 130, "interrupted"), quick=1),
-    Row("SIGTERM", "a common step is committed; exit 143", 5, stop_by(signal.SIGTERM, 143, "terminated"), quick=1),
+    Row("SIGTERM", "a common step is committed; exit 143", 5, stop_by(signal.SIGTERM, 143, "terminated"), quick=0),
     Row("SIGINT twice", "the job ends at once; exit 130", 0.5, stop_twice, quick=1, backends=("shm",)),
     Row("SIGKILL of the launcher", "no process is left", 0.5, kill_launcher, quick=1, full=60),
     Row("SIGKILL of the launcher, with grandchildren", "no process is left", 0.5, kill_launcher_of_families, quick=1,
