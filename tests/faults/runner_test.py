@@ -33,7 +33,8 @@ def job_that(script):
 
 
 def run(trial, bound=30.0):
-    return harness.run_row(Row("a fault", "an end", bound, trial), "any", pathlib.Path("/none"), 1, 1, lambda text: None)
+    row = Row("a fault", "an end", bound, trial)
+    return harness.run_row(row, "any", pathlib.Path("/none"), 1, 1, lambda text: None)
 
 
 class Statistics(unittest.TestCase):

@@ -10,7 +10,7 @@ import signal
 import socket
 import time
 
-from harness import ALL, ANY, FAILED, TRAINING, Deadline, Outcome, Row, Skip, ended, now, variables_of, wait_until
+from harness import ANY, FAILED, TRAINING, Deadline, Outcome, Row, Skip, ended, now, wait_until
 
 KILLED = r"killed by signal 9 \(SIGKILL\)"
 WORLD = 3
@@ -188,8 +188,8 @@ def mismatch(kind, calls):
 def nan(place, backend, rng):
     job = place.train(backend_of(backend), "checkpoint.every_steps=1", *fault_in("nan_gradient"))
     job.wait_for_step(5)
-    outcome = ended(place, job, last_step_before(job, 6), rank=range(WORLD), cause=r"the gradient of fc1\.weight is nan",
-                    code=1)
+    outcome = ended(place, job, last_step_before(job, 6), rank=range(WORLD), code=1,
+                    cause=r"the gradient of fc1\.weight is nan")
     outcome.cause = outcome.cause and " step 6 " in job.last_line()
     outcome.commit = "step-00000005" in place.commits()[-1].name
     return outcome
@@ -321,21 +321,21 @@ def other_plugin(settings, backend, place):
 
 
 def crash(place, backend, rng):
-    """A real SIGSEGV in the data set's plugin cannot be made from outside; the fake plugin aborts in fetch()."""
-    fakes = pathlib.Path(place.program).parent.parent / "tests/fakes"
-    plugin = next(fakes.rglob("libddprun_dataset_faulty.so"), None)
+    """The data set's plugin aborts in fetch()."""
+    plugin = next((pathlib.Path(place.program).parent.parent / "tests/fakes").rglob("libddprun_dataset_faulty.so"), None)
     if plugin is None:
-        raise Skip(f"{fakes} has no plugins; build the target ddprun_fakes")
+        raise Skip("libddprun_dataset_faulty.so is not built; build the target ddprun_fakes")
     job = place.train(backend_of(backend), config=place.config(CRASHING.replace("PLUGIN", str(plugin))))
     outcome = ended(place, job, job.started, rank=range(WORLD),
-                    cause=r"killed by signal 6 \(SIGABRT\) in .*fetch.*\(libddprun_dataset_faulty\.so\)")
+                    cause=r"killed by signal 6 \(SIGABRT\) in .*fetch.* \(libddprun_dataset_faulty\.so\)")
     outcome.cause = outcome.cause and "its stack:" in job.text()
     return outcome
 
 
 CRASHING = TRAINING.replace('name = "simplenet"\noptions = { hidden = 32 }', 'name = "simplenet"').replace(
     'name = "synthetic"', 'name = "PLUGIN"').replace(
-    'options = { shape = "1x28x28", classes = 10, samples = 480, test_samples = 24 }', 'options = { fault = "crashes" }')
+    'options = { shape = "1x28x28", classes = 10, samples = 480, test_samples = 24 }',
+    'options = { fault = "crashes" }')
 
 TWO = "both fingerprints printed; exit 5; the optimizer does not run"
 CALLED = "ranks? .* called .*, rank 1 called "
