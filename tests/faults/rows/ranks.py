@@ -1,0 +1,380 @@
+"""Faults of ranks, of the launcher, and of collectives."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import resource
+import signal
+import socket
+import time
+
+from harness import ALL, ANY, FAILED, TRAINING, Deadline, Outcome, Row, Skip, ended, now, variables_of, wait_until
+
+KILLED = r"killed by signal 9 \(SIGKILL\)"
+WORLD = 3
+
+
+def backend_of(backend):
+    return f"comm.backend={backend}"
+
+
+def fault_in(kind, rank=1, step=6, **more):
+    return [f"faults.kind={kind}", f"faults.rank={rank}", f"faults.step={step}"] + [f"{k}={v}" for k, v in more.items()]
+
+
+def last_step_before(job, step):
+    """When rank 0 reported the step before `step`: just before a fault of [faults] in that step."""
+    return job.line(rf"epoch 1 \[{step - 1}/", 1)[0]
+
+
+def running(place, backend, rng, *settings):
+    """A training in some step: (job, {rank: pid})."""
+    job = place.train(backend_of(backend), *settings)
+    job.wait_for_step(3)
+    ranks = job.ranks(WORLD)
+    place.look()
+    time.sleep(rng.uniform(0, 0.3))
+    return job, ranks
+
+
+def kill(place, backend, rng):
+    job, ranks = running(place, backend, rng)
+    victim = rng.randrange(WORLD)
+    fault = now()
+    os.kill(ranks[victim], signal.SIGKILL)
+    outcome = ended(place, job, fault, rank=victim, cause=KILLED)
+    found = FAILED.fullmatch(job.last_line())
+    outcome.cause = outcome.cause and bool(found and found["step"] and int(found["pid"]) == ranks[victim])
+    outcome.commit = place.loads("latest", backend_of(backend))[0] if place.commits() else True
+    return outcome
+
+
+def kill_in_allreduce(place, backend, rng):
+    """Rank 2 is slow, so rank 1 is in its allreduce when it is killed."""
+    job = place.train(backend_of(backend), *fault_in("slow", 2, 6, **{"faults.seconds": 20}))
+    job.wait_for_step(5)
+    ranks = job.ranks(WORLD)
+    time.sleep(0.3 + rng.uniform(0, 0.2))
+    fault = now()
+    os.kill(ranks[1], signal.SIGKILL)
+    outcome = ended(place, job, fault, rank=1, cause=KILLED)
+    outcome.cause = outcome.cause and "step 6 phase allreduce bucket 0: " in job.last_line()
+    return outcome
+
+
+def kill_at_start(place, backend, rng):
+    """Ranks join, connect, and build what they need. Gloo then throws in threads of its own, too."""
+    job = place.train(backend_of(backend))
+    ranks = job.ranks(WORLD)
+    time.sleep(rng.uniform(0, 1))
+    victim = rng.randrange(WORLD)
+    fault = now()
+    os.kill(ranks[victim], signal.SIGKILL)
+    return ended(place, job, fault, rank=victim, cause=KILLED)
+
+
+def tensors_of(path):
+    """The header without its metadata, and the bytes of all tensors."""
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:8 + length])
+    header.pop("__metadata__", None)
+    return header, data[8 + length:]
+
+
+STEPS = "train.steps=160"
+whole_runs = {}  # backend: the tensors after STEPS without a fault
+
+
+def restart(place, backend, rng):
+    if backend not in whole_runs:
+        assert place.train(backend_of(backend), STEPS).wait() == 0
+        whole_runs[backend] = tensors_of(place.commits()[-1])
+        for run in place.new_runs():
+            for path in sorted(run.rglob("*"), reverse=True):
+                path.rmdir() if path.is_dir() else path.unlink()
+            run.rmdir()
+    job = place.train(backend_of(backend), STEPS, "launch.max_restarts=1")
+    job.wait_for_step(rng.randint(11, 16))
+    ranks = job.ranks(WORLD)
+    victim = rng.randrange(WORLD)
+    fault = now()
+    os.kill(ranks[victim], signal.SIGKILL)
+    code = job.wait()
+    lines = [when for when, text in job.lines if when > fault and re.search(r"epoch \d+ \[", text)]
+    resumed = [when for when, text in job.lines if when > fault and "resuming from" in text]
+    first = [when for when in lines if resumed and when > resumed[0]]
+    named = any(re.search(rf"rank {victim} .*{KILLED}", text) for _, text in job.lines)
+    outcome = Outcome(detect=first[0] - fault if first else None, code=code == 0, rank=named, left=place.left(),
+                      commit=tensors_of(place.commits()[-1]) == whole_runs[backend])
+    if outcome.problems():
+        outcome.note = job.text()[-1500:]
+    return outcome
+
+
+def kill_in_checkpoint(place, backend, rng):
+    """A commit in each step, so most of the time is spent in writing."""
+    job, ranks = running(place, backend, rng, "checkpoint.every_steps=1")
+    victim = rng.choice([0, 0, 1, "all"])
+    fault = now()
+    if victim == "all":
+        for pid in [job.pid, *ranks.values()]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        job.wait()
+        outcome = Outcome(end=place.all_gone() - fault, left=place.left())
+    else:
+        os.kill(ranks[victim], signal.SIGKILL)
+        outcome = ended(place, job, fault, rank=victim, cause=KILLED)
+    outcome.commit, text = place.loads("latest", backend_of(backend))
+    if not outcome.commit:
+        outcome.note += text[-1500:]
+    return outcome
+
+
+def stop(place, backend, rng):
+    job, ranks = running(place, backend, rng)
+    victim = rng.randrange(WORLD)
+    fault = now()
+    os.kill(ranks[victim], signal.SIGSTOP)
+    return ended(place, job, fault, rank=victim, cause="stopped by a signal and not continued",
+                 detect=rf"rank {victim} \(pid \d+\) is stopped by a signal")
+
+
+def spin(place, backend, rng):
+    job = place.train(backend_of(backend), "comm.timeout=8s", *fault_in("spin"))
+    job.wait_for_step(5)
+    fault = last_step_before(job, 6)
+    outcome = ended(place, job, fault, rank=1, cause="no progress, and the others waited for it; rank",
+                    detect="spin_for_ever")
+    return outcome
+
+
+def throw(place, backend, rng):
+    job = place.train(backend_of(backend), *fault_in("throw"))
+    job.wait_for_step(5)
+    return ended(place, job, last_step_before(job, 6), rank=1, cause='faults.kind = "throw"', code=1)
+
+
+def slow(place, backend, rng):
+    """A step takes about 100 ms; then rank 1 sleeps ten times as long."""
+    job = place.train(backend_of(backend), "train.steps=11", "model.options.hidden=4096", "data.batch_size=768",
+                      "data.options.samples=30720", *fault_in("slow", step=6, **{"faults.seconds": 1}))
+    code = job.wait()
+    fault = last_step_before(job, 6)
+    named = [when for when, text in job.lines if re.search(r"rank 1 .* is slow", text)]
+    outcome = Outcome(code=code == 0, rank=bool(named), detect=named[0] - fault if named else None, left=place.left())
+    steps = [text for when, text in job.lines if named and fault < when < named[0] and "epoch 1 [" in text]
+    outcome.cause = bool(named) and len(steps) <= 3
+    outcome.rank = outcome.rank and not any(re.search(r"rank [02] .* is slow", text) for _, text in job.lines)
+    if outcome.problems():
+        outcome.note = f"exit {code}; {len(steps)} steps before it was named; {job.text()[-800:]}"
+    return outcome
+
+
+def mismatch(kind, calls):
+    def trial(place, backend, rng):
+        job = place.train(backend_of(backend), "strategy.first_bucket_cap_mb=0.001", "strategy.bucket_cap_mb=0.001",
+                          "checkpoint.every_steps=1", *fault_in(kind))
+        job.wait_for_step(5)
+        outcome = ended(place, job, last_step_before(job, 6), rank=range(WORLD), cause="mismatch: .*" + calls)
+        outcome.commit = "step-00000005" in place.commits()[-1].name
+        return outcome
+    return trial
+
+
+def nan(place, backend, rng):
+    job = place.train(backend_of(backend), "checkpoint.every_steps=1", *fault_in("nan_gradient"))
+    job.wait_for_step(5)
+    outcome = ended(place, job, last_step_before(job, 6), rank=range(WORLD), cause=r"the gradient of fc1\.weight is nan",
+                    code=1)
+    outcome.cause = outcome.cause and " step 6 " in job.last_line()
+    outcome.commit = "step-00000005" in place.commits()[-1].name
+    return outcome
+
+
+def nan_skipped(place, backend, rng):
+    job = place.train(backend_of(backend), "train.steps=12", "train.check_gradients=skip", *fault_in("nan_gradient"))
+    code = job.wait()
+    fault = last_step_before(job, 6)
+    found = [when for when, text in job.lines if "step 6: the gradient of fc1.weight is nan; the optimizer" in text]
+    return Outcome(detect=found[0] - fault if found else None, cause=bool(found), code=code == 0, left=place.left(),
+                   note="" if found else job.text()[-800:])
+
+
+def too_large(place, backend, rng):
+    """The address space of each process is limited; one weight needs 3 GB."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+    job = place.train(backend_of(backend), "model.options.hidden=1000000", preexec_fn=limit)
+    return ended(place, job, job.started, cause="out of memory.*3136000000|3136000000 bytes", code=1)
+
+
+def memory_group():
+    """A new memory cgroup: its folder and the file with its limit."""
+    name = f"ddprun-faults-{os.getpid()}-{time.monotonic_ns()}"
+    for mount, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+        folder = pathlib.Path(mount) / name
+        try:
+            folder.mkdir()
+        except OSError:
+            continue
+        if (folder / limit).exists():
+            return folder, folder / limit
+        folder.rmdir()
+    raise Skip("no memory cgroup can be made here")
+
+
+def cgroup_kill(place, backend, rng):
+    folder, limit = memory_group()
+    try:
+        limit.write_text(str(600 << 20))
+        def enter():
+            (folder / "cgroup.procs").write_text(str(os.getpid()))
+        job = place.train(backend_of(backend), "model.options.hidden=50000", preexec_fn=enter)
+        return ended(place, job, job.started, rank=range(WORLD), cause=KILLED + ", memory limit reached")
+    finally:
+        for pid in place.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(Deadline):
+            wait_until(lambda: not (folder / "cgroup.procs").read_text(), 10, "the cgroup is empty")
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def stop_by(number, code, word):
+    def trial(place, backend, rng):
+        job, _ = running(place, backend, rng)
+        fault = job.send(number)
+        outcome = ended(place, job, fault, cause=f"{word}; all ranks stopped", code=code)
+        done = re.search(r"stopping after step (\d+)", job.text())
+        outcome.commit = bool(done) and f"step-{int(done[1]):08}" in place.commits()[-1].name
+        outcome.commit = outcome.commit and place.loads("latest", backend_of(backend))[0]
+        return outcome
+    return trial
+
+
+def stop_twice(place, backend, rng):
+    """The stopped rank cannot finish its step, so only the second signal can end the job."""
+    job, ranks = running(place, backend, rng)
+    os.kill(ranks[1], signal.SIGSTOP)
+    job.send(signal.SIGINT)
+    time.sleep(0.3)
+    fault = job.send(signal.SIGINT)
+    return ended(place, job, fault, cause="interrupted; the ranks were killed", code=130)
+
+
+def kill_launcher(place, backend, rng):
+    job, _ = running(place, backend, rng)
+    fault = now()
+    os.kill(job.pid, signal.SIGKILL)
+    job.wait()
+    return Outcome(end=place.all_gone() - fault, left=place.left())
+
+
+def kill_launcher_of_families(place, backend, rng):
+    """Each rank is a shell with children, which no signal of the kernel reaches when the launcher dies."""
+    job = place.start([place.program, "launch", "-n", "2", "sh", "-c", "sleep 300 & sleep 300 & wait"])
+    wait_until(lambda: len(place.processes()) >= 7, 30, "two shells with two children each")
+    fault = now()
+    os.kill(job.pid, signal.SIGKILL)
+    job.wait()
+    return Outcome(end=place.all_gone() - fault, left=place.left())
+
+
+def unequal(what):
+    """Two ranks under env://, as another launcher would start them. Rank 1 is given something else."""
+    def trial(place, backend, rng):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        jobs = []
+        for rank in (0, 1):
+            settings = ["comm.backend=" + backend, "launch.nproc=2", "data.batch_size=24"]
+            expected = what(settings, backend, place) if rank == 1 else None
+            jobs.append(place.train(*settings, config=place.config(TRAINING.replace("nproc = 3", "nproc = 2")),
+                                    environment={"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+                                                 "MASTER_PORT": str(port), "DDPRUN_SECRET": "ab" * 32}))
+        codes = [job.wait() for job in jobs]
+        gone = place.all_gone()
+        met = max(job.started for job in jobs)
+        texts = [job.last_line() for job in jobs]
+        outcome = Outcome(end=gone - met, code=codes == [4, 4], cause=all(re.search(expected, t) for t in texts),
+                          left=place.left(), commit=not place.commits())
+        if outcome.problems():
+            outcome.note = f"exit {codes}, last lines: {texts}"
+        return outcome
+    return trial
+
+
+def other_key(settings, backend, place):
+    settings.append("optimizer.lr=0.02")
+    return r'\[optimizer\] "lr = 0\.01" and "lr = 0\.02"'
+
+
+def other_plugin(settings, backend, place):
+    settings[0] = "comm.backend=" + ("shm" if backend != "shm" else "gloo")
+    return '"comm plugin = .*(shm|gloo) .*" and "comm plugin = '
+
+
+def crash(place, backend, rng):
+    """A real SIGSEGV in the data set's plugin cannot be made from outside; the fake plugin aborts in fetch()."""
+    fakes = pathlib.Path(place.program).parent.parent / "tests/fakes"
+    plugin = fakes / "libddprun_dataset_faulty.so"
+    if not plugin.exists():
+        raise Skip(f"{plugin} is not built")
+    job = place.train(backend_of(backend), config=place.config(CRASHING.replace("PLUGIN", str(plugin))))
+    outcome = ended(place, job, job.started, rank=range(WORLD),
+                    cause=r"killed by signal 6 \(SIGABRT\) in .*libddprun_dataset_faulty\.so.*fetch")
+    outcome.cause = outcome.cause and "its stack:" in job.text()
+    return outcome
+
+
+CRASHING = TRAINING.replace('name = "simplenet"\noptions = { hidden = 32 }', 'name = "simplenet"').replace(
+    'name = "synthetic"', 'name = "PLUGIN"').replace(
+    'options = { shape = "1x28x28", classes = 10, samples = 480, test_samples = 24 }', 'options = { fault = "crashes" }')
+
+TWO = "both fingerprints printed; exit 5; the optimizer does not run"
+CALLED = "ranks? .* called .*, rank 1 called "
+
+ROWS = [
+    Row("SIGKILL of a rank", "signal, rank and step named; exit 5; the checkpoints load", 0.5, kill, quick=1, full=40),
+    Row("SIGKILL of a rank inside allreduce", "also the bucket named", 0.5, kill_in_allreduce, quick=1, full=20),
+    Row("SIGKILL of a rank while the ranks start", "signal and rank named; exit 5", 0.5, kill_at_start, quick=1,
+        full=40),
+    Row("SIGKILL of a rank, with launch.max_restarts", "first step of the restarted ranks; the same bits at the end",
+        None, restart, detect=0.6, quick=1, full=20),
+    Row("SIGKILL while a checkpoint is written", "the newest checkpoint or the one before loads", 0.5,
+        kill_in_checkpoint, quick=1, full=30, backends=("shm",)),
+    Row("SIGSTOP of a rank", "seen at once, named after a grace of 2 s; exit 5", 2.5, stop, detect=0.2, quick=1),
+    Row("a rank that is busy for ever", "named with its stack within 5 s after it hangs for 5 s; exit 5", 13, spin,
+        detect=10, quick=1, full=3),
+    Row("an exception in a rank", "its text, rank and step; exit 1", 0.5, throw, quick=1),
+    Row("a rank ten times slower", "named within 3 steps; exit 0", None, slow, detect=3.5, quick=1, full=5),
+    Row("collectives that do not match: shape", TWO, 1, mismatch("shape", CALLED + "allreduce"), quick=1),
+    Row("collectives that do not match: dtype", TWO, 1, mismatch("dtype", CALLED + r"allreduce \d+ \(int32"), quick=1),
+    Row("collectives that do not match: operation", TWO, 1, mismatch("op", CALLED + r"allreduce .*max\)"), quick=1),
+    Row("collectives that do not match: order", TWO, 1, mismatch("order", CALLED + "allreduce"), quick=1),
+    Row("collectives that do not match: one skipped", TWO, 1, mismatch("drop", CALLED), quick=1),
+    Row("another configuration on one rank", "the key named before step 1; exit 4", 1.5, unequal(other_key), quick=1,
+        full=10),
+    Row("another plugin on one rank", "the key named before step 1; exit 4", 1.5, unequal(other_plugin), quick=1,
+        full=10, backends=("gloo", "shm")),
+    Row("a plugin crashes", "plugin, function and stack; exit 5", None, crash, quick=1, full=5, backends=("shm",)),
+    Row("NaN gradient", "the same step on all ranks, the parameter named; exit 1", 0.5, nan, quick=1),
+    Row('NaN gradient, with train.check_gradients = "skip"', "the step is left out; exit 0", None, nan_skipped,
+        detect=0.5, quick=1, full=5),
+    Row("out of memory: limit of the address space", "the size of the tensor; exit 1", None, too_large, quick=1, full=3,
+        backends=("shm",)),
+    Row("out of memory: limit of the cgroup", "SIGKILL, memory limit reached; exit 5", None, cgroup_kill, quick=1,
+        full=3),
+    Row("SIGINT", "a common step is committed; exit 130", 5, stop_by(signal.SIGINT, 130, "interrupted"), quick=1),
+    Row("SIGTERM", "a common step is committed; exit 143", 5, stop_by(signal.SIGTERM, 143, "terminated"), quick=1),
+    Row("SIGINT twice", "the job ends at once; exit 130", 0.5, stop_twice, quick=1, backends=("shm",)),
+    Row("SIGKILL of the launcher", "no process is left", 0.5, kill_launcher, quick=1, full=60),
+    Row("SIGKILL of the launcher, with grandchildren", "no process is left", 0.5, kill_launcher_of_families, quick=1,
+        full=60, backends=ANY),
+]
