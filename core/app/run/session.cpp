@@ -128,7 +128,8 @@ std::vector<train::Callback*> Session::make_callbacks(const Assembly& assembly, 
   }
 
   checkpoints_ = std::make_unique<train::CheckpointCallback>(
-      *checkpointer_, train::CheckpointRule{experiment_.checkpoint.every_epochs, experiment_.checkpoint.every_steps});
+      *checkpointer_, train::CheckpointRule{experiment_.checkpoint.every_epochs, experiment_.checkpoint.every_steps,
+                                            experiment_.checkpoint.on_error == "warn"});
   add(checkpoints_.get());
   add(&agreement_);
   if (world.rank == 0) {

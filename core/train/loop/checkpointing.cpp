@@ -34,10 +34,25 @@ void CheckpointCallback::commit(LoopState& state) {
   if (committed_ == state.at.step) return;
   const std::string doing = "saving a checkpoint";
   state.monitor.phase(Phase::checkpoint);
-  state.ranks.heartbeat_barrier(doing, [&] { checkpointer_.save_state(state.at); });
-  checkpointer_.gather_states(state.at.step);
-  state.ranks.heartbeat_barrier_of_rank0(doing, [&] { checkpointer_.save(state.at.step, state.complete_epochs()); });
   committed_ = state.at.step;
+  bool failed = false;
+  state.ranks.heartbeat_barrier(doing, [&] { failed = !written([&] { checkpointer_.save_state(state.at); }); });
+  // A checkpoint needs the states of all ranks.
+  if (rule_.may_fail && state.ranks.sum({failed ? 1.0 : 0.0})[0] > 0) return;
+  checkpointer_.gather_states(state.at.step);
+  state.ranks.heartbeat_barrier_of_rank0(
+      doing, [&] { written([&] { checkpointer_.save(state.at.step, state.complete_epochs()); }); });
+}
+
+bool CheckpointCallback::written(const std::function<void()>& work) const {
+  try {
+    work();
+    return true;
+  } catch (const Error& error) {
+    if (!rule_.may_fail || error.code() != ExitCode::failure) throw;
+    log::warning(std::string(error.what()) + "; the run continues without this checkpoint");
+    return false;
+  }
 }
 
 void BestWeights::on_epoch_end(const record::EpochRecord& record, LoopState& state) {

@@ -39,6 +39,9 @@ class Checkpointer {
 struct CheckpointRule {
   int64_t every_epochs = 1;  // 0: not after epochs
   int64_t every_steps = 0;   // 0: not after steps
+  // What to do if a checkpoint cannot be written. False: the error ends the training. True: a warning; the checkpoint
+  // is left out on all ranks.
+  bool may_fail = false;
 };
 
 // Resumes the training. Commits by the rule, when another callback needs a checkpoint, and when training ends. After an
@@ -58,6 +61,8 @@ class CheckpointCallback final : public Callback {
  private:
   // Once per step.
   void commit(LoopState& state);
+  // False if work() failed to write and may fail.
+  bool written(const std::function<void()>& work) const;
 
   Checkpointer& checkpointer_;
   const CheckpointRule rule_;
