@@ -1,10 +1,15 @@
 #include "comm/faulty_backend.hpp"
 
+#include <optional>
 #include <thread>
 #include <utility>
 
 namespace ddprun::comm {
 namespace {
+
+DType integer_of(std::size_t bytes) {
+  return bytes == 2 ? DType::int16 : bytes == 4 ? DType::int32 : DType::int64;
+}
 
 class FaultyBackend final : public CommBackend {
  public:
@@ -17,12 +22,19 @@ class FaultyBackend final : public CommBackend {
 
   Work allreduce(const Collective& call) override {
     sleep();
+    if (held_ && !late_) {
+      Work work = inner_->allreduce(call);
+      late_.emplace(inner_->allreduce(*held_));
+      return work;
+    }
     if (fault_.kind == CommFault::delay || done_ || recorder_->step() != fault_.step) return inner_->allreduce(call);
     done_ = true;
     if (fault_.kind == CommFault::drop) return {*this, dropped_};
-    Collective smaller = call;
-    if (smaller.count > 0) --smaller.count;
-    return inner_->allreduce(smaller);
+    if (fault_.kind == CommFault::order) {
+      held_ = call;
+      return {*this, held_request_};
+    }
+    return inner_->allreduce(changed(call));
   }
   Work broadcast(const Collective& call) override {
     sleep();
@@ -43,8 +55,20 @@ class FaultyBackend final : public CommBackend {
   void async_error() override { inner_->async_error(); }
   void abort() noexcept override { inner_->abort(); }
   std::shared_ptr<void> allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
+  bool test(Request& request) override { return &request != &held_request_ || (late_ && late_->test()); }
+  ExecutionInfo wait(Request& request, std::chrono::milliseconds timeout) override {
+    if (&request != &held_request_) return request.info;
+    if (!late_) late_.emplace(inner_->allreduce(*held_));  // the step has one allreduce only
+    return late_->wait(timeout);
+  }
 
  private:
+  Collective changed(Collective call) const {
+    if (fault_.kind == CommFault::shape && call.count > 0) --call.count;
+    if (fault_.kind == CommFault::dtype) call.dtype = integer_of(size_of(call.dtype));
+    if (fault_.kind == CommFault::op) call.op = Op::max;
+    return call;
+  }
   void sleep() const {
     if (fault_.kind == CommFault::delay && recorder_->step() >= fault_.step) std::this_thread::sleep_for(fault_.sleep);
   }
@@ -53,7 +77,9 @@ class FaultyBackend final : public CommBackend {
   const FaultSettings fault_;
   const std::shared_ptr<const FlightRecorder> recorder_;
   bool done_ = false;
-  Request dropped_{{"none", "dropped by [faults]"}};
+  Request dropped_{{"none", "dropped by [faults]"}}, held_request_;
+  std::optional<Collective> held_;  // what CommFault::order calls late
+  std::optional<Work> late_;
 };
 
 }  // namespace

@@ -13,7 +13,10 @@ namespace ddprun::comm {
 enum class CommFault {
   delay,  // sleeps before each collective, from the step on
   drop,   // leaves out the first allreduce of the step
-  shape   // calls the first allreduce of the step with one element less
+  shape,  // calls the first allreduce of the step with one element less
+  dtype,  // calls it with integers of the same size
+  op,     // calls it with the maximum
+  order   // exchanges the first two allreduces of the step
 };
 
 struct FaultSettings {

@@ -238,14 +238,16 @@ std::vector<Key> describe_learning() {
                "recorded. `ddprun compare` then finds where two runs start to differ. 0: none."),
 
       DDPRUN_KEY(faults.kind)
-          .one_of({"none", "kill", "stop", "spin", "throw", "slow", "nan_gradient", "delay", "drop", "shape"})
+          .one_of({"none", "kill", "stop", "spin", "throw", "slow", "nan_gradient", "delay", "drop", "shape", "dtype",
+                   "op", "order"})
           .doc(
               "What the rank does. In the forward pass: `\"kill\"`: it sends itself SIGKILL. `\"stop\"`: it sends "
               "itself SIGSTOP. `\"spin\"`: it computes for ever. `\"throw\"`: it throws an exception. `\"slow\"`: it "
               "sleeps in this and all later steps. In the backward pass: `\"nan_gradient\"`: a gradient is NaN. In the "
-              "first "
-              "allreduce of the step, with ddp only: `\"drop\"`: it leaves the allreduce out. `\"shape\"`: it calls it "
-              "with one element less. `\"delay\"`: it sleeps before this and all later collectives."),
+              "first allreduce of the step, with ddp only: `\"drop\"`: it leaves the allreduce out. `\"shape\"`: it "
+              "calls it with one element less. `\"dtype\"`: it calls it with integers. `\"op\"`: it calls it with the "
+              "maximum. `\"order\"`: it calls the second allreduce before the first. `\"delay\"`: it sleeps before "
+              "this and all later collectives."),
       DDPRUN_KEY(faults.rank).used_by(User::faults).at_least(0).doc("The rank that makes the fault."),
       DDPRUN_KEY(faults.step).used_by(User::faults).at_least(1).doc("The step of the fault, counted from 1."),
       DDPRUN_KEY(faults.seconds)

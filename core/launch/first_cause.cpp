@@ -12,7 +12,7 @@
 namespace ddprun::launch {
 namespace {
 
-enum class Class { signal, own_failure, echo, none };
+enum class Class { signal, own_failure, hung, echo, none };
 
 Class class_of(ExitCode code) {
   return code == ExitCode::peer ? Class::echo : Class::own_failure;
@@ -21,6 +21,7 @@ Class class_of(ExitCode code) {
 Class class_of(const RankEnd& end) {
   if (end.failure) return class_of(end.failure->code);
   if (end.stopped || end.lost > 0) return Class::signal;
+  if (end.hung) return Class::hung;
   if (end.killed_by_launcher) return Class::none;
   if (end.signal != 0) return Class::signal;
   if (end.exit_code != 0) return class_of(static_cast<ExitCode>(end.exit_code));
@@ -39,6 +40,7 @@ std::string signal_text(int signal) {
 std::string what_happened(const RankEnd& end) {
   if (end.failure) return end.failure->message;
   if (end.stopped) return "stopped by a signal and not continued; killed";
+  if (end.hung) return "no progress, and the others waited for it";
   if (end.lost > 0 && end.silent) return "lost: this host does not answer any more";
   if (end.lost > 0) return "lost: the connection has ended; the process was killed, or its host has restarted";
   if (end.signal == 0) return "exited with code " + std::to_string(end.exit_code);
@@ -69,6 +71,16 @@ std::string lost_too(const RankEnd& cause, const std::vector<RankEnd>& ends) {
     line += "; " + lost_ranks(end) + (end.lost == 1 ? " is" : " are") + " lost too";
   }
   return line;
+}
+
+// "; rank 0 reported: ..."
+std::string first_echo(const std::vector<RankEnd>& ends) {
+  const RankEnd* first = nullptr;
+  for (const RankEnd& end : ends) {
+    if (end.failure && (first == nullptr || end.failure->time < first->failure->time)) first = &end;
+  }
+  if (first == nullptr) return "";
+  return "; rank " + std::to_string(first->rank) + " reported: " + first->failure->message;
 }
 
 bool is_known(int code) {
@@ -102,7 +114,7 @@ bool is_consequence(const RankEnd& end) {
 }
 
 ExitCode exit_code_of(const RankEnd& cause) {
-  if (!cause.failure && (cause.stopped || cause.lost > 0 || cause.signal != 0)) return ExitCode::peer;
+  if (!cause.failure && (cause.stopped || cause.hung || cause.lost > 0 || cause.signal != 0)) return ExitCode::peer;
   const int code = cause.failure ? static_cast<int>(cause.failure->code) : cause.exit_code;
   return is_known(code) ? static_cast<ExitCode>(code) : ExitCode::failure;
 }
@@ -115,6 +127,7 @@ std::string describe(const RankEnd& cause) {
 
 std::string elsewhere(const RankEnd& cause, const std::vector<RankEnd>& ends) {
   if (cause.lost > 0) return lost_too(cause, ends);
+  if (class_of(cause) == Class::hung) return first_echo(ends);
   if (!cause.failure || !is_consequence(cause)) return "";
   std::map<std::string, std::vector<int>> by_place;
   for (const RankEnd& end : ends) {

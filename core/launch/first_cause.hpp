@@ -21,6 +21,7 @@ struct RankEnd {
   int exit_code = 0;
   bool killed_by_launcher = false;
   bool stopped = false;            // it was under SIGSTOP for too long
+  bool hung = false;               // it had been named as a rank that hangs, and did not move any more
   std::optional<Failure> failure;  // what the rank itself reported
   Progress progress;               // its last progress
   std::string crash;               // signal: where the rank was, as it said itself; often ""
@@ -30,9 +31,9 @@ struct RankEnd {
 };
 
 // The first cause among `ends`, or null if no rank failed. First come deaths by a signal that the launcher did not
-// send, and lost nodes. Then come a rank's own failures (a report, or an exit code other than 5). Last comes code 5 of
-// ranks that lost a peer. A rank that reported before it died counts by its report, because its death only followed
-// from that. Among equals, the earlier one.
+// send, and lost nodes. Then come a rank's own failures (a report, or an exit code other than 5), and then ranks that
+// hung. Last comes code 5 of ranks that lost a peer. A rank that reported before it died counts by its report, because
+// its death only followed from that. Among equals, the earlier one.
 const RankEnd* first_cause(const std::vector<RankEnd>& ends);
 
 // Whether the rank failed because it lost a peer, so that the first cause is another one.
@@ -47,7 +48,8 @@ std::string describe(const RankEnd& cause);
 
 // If a rank reported that it lost its peers: which ranks were in another place: "; rank 1 was in step 57 phase data,
 // ranks 2 and 3 in step 56 phase barrier". The smallest group comes first, because it is the likeliest culprit. Empty
-// if all were in one place. If the cause is a lost node: the other nodes that were lost. Empty for any other cause.
+// if all were in one place. If the cause is a lost node: the other nodes that were lost. If the cause is a rank that
+// hung: what the first rank reported that waited for it. Empty for any other cause.
 std::string elsewhere(const RankEnd& cause, const std::vector<RankEnd>& ends);
 
 }  // namespace ddprun::launch

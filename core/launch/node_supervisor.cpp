@@ -140,6 +140,7 @@ class Supervisor {
       if (*signal != SIGCHLD && *signal != SIGUSR2) on_stop_signal(*signal);
     }
     if (ranks_->look()) begin_to_fail();
+    for (const std::string& stop : ranks_->take_stops()) output_.say("ddprun: " + stop);
     on_time(Clock::now());
     for (Screen* screen : output_.screens()) {
       screen->write_some();
@@ -290,6 +291,7 @@ class Supervisor {
       const std::vector<RankEnd> others = peers_->ends();
       ends.insert(ends.end(), others.begin(), others.end());
     }
+    for (RankEnd& end : ends) end.hung = end.lost == 0 && stalls_.hangs(end.rank, end.progress);
     const RankEnd* cause = first_cause(ends);
     Verdict verdict;
     if (cause != nullptr) {

@@ -77,7 +77,12 @@ void RankProcesses::look_at(Rank& rank) {
   const auto id = static_cast<id_t>(rank.child.pid);
   while (::waitid(P_PID, id, &info, WSTOPPED | WCONTINUED | WNOHANG) == 0 && info.si_pid != 0) {
     rank.stopped.reset();
-    if (info.si_code == CLD_STOPPED) rank.stopped = Clock::now();
+    if (info.si_code == CLD_STOPPED) {
+      rank.stopped = Clock::now();
+      stops_.push_back("rank " + std::to_string(first_ + (&rank - ranks_.data())) + " (pid " + std::to_string(id) +
+                       ") is stopped by a signal; the job ends in " + std::to_string(kStoppedLimit.count() / 1000) +
+                       " s if it is not continued (SIGCONT)");
+    }
     info = {};
   }
   if (::waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) reap(rank);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "launch/child.hpp"
@@ -45,6 +46,10 @@ class RankProcesses {
   // The time when a stopped rank will have been under SIGSTOP for too long; nothing if none is stopped.
   std::optional<Clock::time_point> stopped_too_long() const;
 
+  // One text for each rank that was stopped since the last call:
+  // "rank 1 (pid 4711) is stopped by a signal; the job ends in 2 s if it is not continued (SIGCONT)"
+  std::vector<std::string> take_stops() { return std::exchange(stops_, {}); }
+
   // The ranks were asked to stop: an exit with this signal's exit code is then no failure.
   void expect_stop_by(int signal) { stop_signal_ = signal; }
   // Sends SIGUSR2 with this value to all running ranks (launch/signal_thread.hpp).
@@ -78,6 +83,7 @@ class RankProcesses {
   std::vector<Rank> ranks_;
   bool failed_ = false;
   int stop_signal_ = 0;
+  std::vector<std::string> stops_;
   std::optional<Clock::time_point> killed_at_;
 };
 

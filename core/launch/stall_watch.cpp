@@ -36,6 +36,11 @@ std::vector<StallWatch::Line> StallWatch::look(const std::vector<RankPlace>& ran
   return lines;
 }
 
+bool StallWatch::hangs(int rank, const Progress& progress) const {
+  const auto seen = seen_.find(rank);
+  return seen != seen_.end() && seen->second.hangs && same_place(seen->second.progress, progress);
+}
+
 std::vector<StallWatch::Line> StallWatch::slow(const std::vector<RankPlace>& ranks, Clock::time_point now) {
   std::vector<Line> lines;
   for (const RankPlace& place : ranks) {
@@ -67,6 +72,7 @@ std::vector<StallWatch::Line> StallWatch::hanging(const std::vector<RankPlace>& 
     seen.progress = place.progress;
     seen.since = now;
     seen.next = kFirst;
+    seen.hangs = false;
   }
   std::vector<Line> lines;
   const RankPlace* waiting = farthest_waiting(ranks);
@@ -85,6 +91,7 @@ std::vector<StallWatch::Line> StallWatch::hanging(const std::vector<RankPlace>& 
       for (auto& [rank, other] : seen_) other.next = 2 * time;
       return lines;
     }
+    seen.hangs = true;
     lines.push_back({"rank " + std::to_string(place.rank) + " (" + place.host + ") has been" + there + "; " +
                          std::to_string(count) + (count == 1 ? " rank waits" : " ranks wait") + " in " +
                          text_of(waiting->progress),

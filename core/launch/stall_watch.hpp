@@ -35,6 +35,9 @@ class StallWatch {
   // once if that is kClear more, otherwise in kLooks looks in a row. It is named again after kSlowAgain.
   std::vector<Line> look(const std::vector<RankPlace>& ranks, Clock::time_point now);
 
+  // Whether the rank was named because it hangs, and is still in that place.
+  bool hangs(int rank, const Progress& progress) const;
+
   static constexpr std::chrono::milliseconds kFirst{5000};
   static constexpr std::chrono::milliseconds kSlowAgain{60000};
   static constexpr std::chrono::microseconds kClear{200000}, kNoise{10000};
@@ -46,6 +49,7 @@ class StallWatch {
     Progress progress;
     Clock::time_point since;
     std::chrono::milliseconds next{0};  // report when it has been there for so long
+    bool hangs = false;                 // it was reported alone
     int slow_looks = 0;                 // in a row
     Clock::time_point next_slow;        // report that it is slow, not earlier
   };

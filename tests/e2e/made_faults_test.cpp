@@ -14,6 +14,8 @@ namespace {
 const std::string kConfig = R"(
 [strategy]
 kind = "ddp"
+first_bucket_cap_mb = 0.001
+bucket_cap_mb = 0.001
 [launch]
 nproc = 3
 threads = 1
@@ -49,6 +51,9 @@ TEST_CASE("each fault ends the job with its exit code, and the last line says wh
       {"nan_gradient", 1, failed + "\\w+( bucket \\d+)?: the gradient of fc1\\.weight is nan; .*"},
       {"drop", 5, failed + "allreduce bucket 0: .*: mismatch: ranks 0 and 2 called allreduce .*, rank 1 called .*"},
       {"shape", 5, failed + "allreduce bucket 0: .*: mismatch: ranks 0 and 2 called allreduce .*, rank 1 called .*"},
+      {"dtype", 5, failed + "allreduce bucket 0: .*: mismatch: .*float32.*, rank 1 called allreduce .*int32.*"},
+      {"op", 5, failed + "allreduce bucket 0: .*: mismatch: .* sum.*, rank 1 called allreduce .* max.*"},
+      {"order", 5, failed + "allreduce bucket \\d: .*: mismatch: ranks 0 and 2 called .*, rank 1 called allreduce .*"},
   };
   for (const Failure& failure : failures) {
     CAPTURE(failure.kind);

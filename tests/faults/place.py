@@ -238,7 +238,7 @@ class Place:
 
     def commits(self):
         """The files of weights of all checkpoints, by step."""
-        return sorted(self.runs.glob("*/checkpoints/step-*[0-9].safetensors"), key=lambda path: path.name)
+        return sorted(self.runs.glob("*/checkpoints/step-????????.safetensors"), key=lambda path: path.name)
 
     def loads(self, what="latest", *settings, config=None):
         """Whether a run resumes from the newest checkpoint and does one more step: (ok, what it printed)."""

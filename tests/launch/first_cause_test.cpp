@@ -104,6 +104,22 @@ TEST_CASE("the line names rank, host, pid, step, phase, bucket and cause") {
   CHECK(describe(reported(0, ExitCode::usage, 1, exited(0, 2, 1))).ends_with(": what rank 0 said"));
 }
 
+TEST_CASE("a rank that hung precedes those that waited for it, and the line has what the first of them reported") {
+  std::vector<RankEnd> ends = {reported(0, ExitCode::peer, 3, exited(0, 5, 4)), killed(1, SIGKILL, 9),
+                               reported(2, ExitCode::peer, 2, exited(2, 5, 4))};
+  ends[1].killed_by_launcher = true;
+  CHECK(rank_of_cause(ends) == 2);
+  ends[1].hung = true;
+  ends[1].progress = {57, Phase::forward, -1};
+  CHECK(rank_of_cause(ends) == 1);
+  CHECK(exit_code_of(ends[1]) == ExitCode::peer);
+  CHECK(describe(ends[1]) + elsewhere(ends[1], ends) ==
+        "rank 1 (host, pid 4711) step 57 phase forward: no progress, and the others waited for it; rank 2 reported: "
+        "what rank 2 said");
+  ends[0].failure->code = ExitCode::failure;  // a failure of its own
+  CHECK(rank_of_cause(ends) == 0);
+}
+
 TEST_CASE("if ranks lost their peers, the line names the ranks that were elsewhere, the smallest group first") {
   std::vector<RankEnd> ends;
   for (int rank = 0; rank < 10; ++rank) {

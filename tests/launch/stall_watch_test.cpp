@@ -45,6 +45,20 @@ TEST_CASE("a rank for which others wait is named after five seconds, then after 
   CHECK(look(watch, ranks, at(10)).size() == 1);
 }
 
+TEST_CASE("a rank that was named hangs until it moves, and the ranks that wait for it do not") {
+  StallWatch watch;
+  std::vector<RankPlace> ranks = {place(0, 57, Phase::allreduce, 2), place(1, 57, Phase::data)};
+  for (const int second : {0, 4}) look(watch, ranks, at(second));
+  CHECK_FALSE(watch.hangs(1, ranks[1].progress));
+  look(watch, ranks, at(5));
+  CHECK(watch.hangs(1, ranks[1].progress));
+  CHECK_FALSE(watch.hangs(0, ranks[0].progress));
+  CHECK_FALSE(watch.hangs(1, place(1, 57, Phase::forward).progress));
+  ranks[1] = place(1, 57, Phase::forward);
+  look(watch, ranks, at(6));
+  CHECK_FALSE(watch.hangs(1, ranks[1].progress));
+}
+
 TEST_CASE("a long step in which no rank waits is not reported") {
   StallWatch watch;
   const std::vector<RankPlace> ranks = {place(0, 3, Phase::forward), place(1, 3, Phase::backward)};

@@ -78,6 +78,8 @@ TEST_CASE("a rank that is stopped for long is killed and named") {
   CHECK(result.code == 5);
   CHECK(contains(last_line(result.err), "rank 1 ("));
   CHECK(contains(last_line(result.err), "stopped"));
+  CHECK(contains(result.err, "ddprun: rank 1 (pid "));
+  CHECK(contains(result.err, ") is stopped by a signal; the job ends in 2 s if it is not continued (SIGCONT)\n"));
 }
 
 TEST_CASE("a program that cannot be started is named, and nothing is left") {

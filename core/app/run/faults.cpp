@@ -69,7 +69,8 @@ std::unique_ptr<train::Callback> fault_of(const config::Experiment::Faults& faul
 std::unique_ptr<CommBackend> with_fault(std::unique_ptr<CommBackend> backend, const config::Experiment::Faults& faults,
                                         const std::shared_ptr<const comm::FlightRecorder>& recorder) {
   static const std::map<std::string, comm::CommFault> kinds = {
-      {"delay", comm::CommFault::delay}, {"drop", comm::CommFault::drop}, {"shape", comm::CommFault::shape}};
+      {"delay", comm::CommFault::delay}, {"drop", comm::CommFault::drop}, {"shape", comm::CommFault::shape},
+      {"dtype", comm::CommFault::dtype}, {"op", comm::CommFault::op},     {"order", comm::CommFault::order}};
   const auto kind = kinds.find(faults.kind);
   if (kind == kinds.end() || backend->rank() != faults.rank) return backend;
   announce(faults);

@@ -19,7 +19,8 @@ std::string identity(const Assembly& assembly) {
   text += std::string("model plugin = ") + assembly.model_plugin.table->version + "\n";
   text += std::string("data set = ") + assembly.dataset_plugin.table->version + "\n";
   if (assembly.comm) {
-    text += std::string("comm plugin = ") + assembly.comm->table->version + ", " + assembly.comm->table->library + "\n";
+    const auto& comm = *assembly.comm->table;
+    text += std::string("comm plugin = ") + comm.name + " " + comm.version + ", " + comm.library + "\n";
   }
   return text + config::shared_toml(assembly.experiment());
 }

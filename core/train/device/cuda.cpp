@@ -69,6 +69,15 @@ std::map<std::string, std::string> cuda_environment() {
   return found;
 }
 
+std::string refused_tensor(const std::string& text) {
+  // "... you tried to allocate 1644167168 bytes. ..." is all that the CPU's allocator says of use.
+  const std::string tried = "you tried to allocate ";
+  const auto at = text.find(tried);
+  if (at == std::string::npos) return "";
+  return "out of memory: a tensor of " + text.substr(at + tried.size(), text.find(" bytes", at) - at - tried.size()) +
+         " bytes cannot be allocated";
+}
+
 std::string error_message(const c10::Error& error) {
   const std::string text = error.what_without_backtrace();
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) {
@@ -77,12 +86,8 @@ std::string error_message(const c10::Error& error) {
     return text.substr(0, end == std::string::npos ? text.find('\n') : end + free.size()) +
            " Try a smaller data.batch_size, a larger train.accumulate, or train.amp = \"bf16\"";
   }
-  // "... you tried to allocate 1644167168 bytes. ..." is all that the CPU's allocator says of use.
-  const std::string tried = "you tried to allocate ";
-  if (const auto at = text.find(tried); at != std::string::npos) {
-    return "out of memory: a tensor of " + text.substr(at + tried.size(), text.find(" bytes", at) - at - tried.size()) +
-           " bytes cannot be allocated. Try a smaller data.batch_size, a larger train.accumulate, or fewer ranks per "
-           "host";
+  if (const std::string refused = refused_tensor(text); !refused.empty()) {
+    return refused + ". Try a smaller data.batch_size, a larger train.accumulate, or fewer ranks per host";
   }
   if (!text.starts_with("CUDA error")) return text;
   const std::string line = text.substr(0, text.find('\n'));

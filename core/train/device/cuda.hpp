@@ -34,6 +34,10 @@ std::map<std::string, std::string> cuda_environment();
 // it also says what to try.
 std::string error_message(const c10::Error& error);
 
+// "out of memory: a tensor of 1644167168 bytes cannot be allocated", if this is what the CPU's allocator wrote into an
+// exception's text; otherwise "".
+std::string refused_tensor(const std::string& text);
+
 // Peaks since reset_peak_memory(), in bytes, of this process; -1 with a LibTorch before 2.9, which does not report
 // them.
 struct GpuMemory {

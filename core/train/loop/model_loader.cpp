@@ -4,6 +4,7 @@
 
 #include "ddprun/error.hpp"
 #include "plugin/options.hpp"
+#include "train/device/cuda.hpp"
 
 namespace ddprun::train {
 
@@ -21,7 +22,12 @@ ModelPtr make_model(const plugin::ModelPlugin& plugin, const ModelContext& conte
   }
   std::array<char, 1024> error{};
   void* model = plugin.table->create(&context, error.data(), error.size());
-  if (model == nullptr) throw Error(ExitCode::usage, error.data());
+  if (model == nullptr) {
+    if (const std::string refused = refused_tensor(error.data()); !refused.empty()) {
+      throw Error(ExitCode::failure, refused + "; use a smaller model, or more memory");
+    }
+    throw Error(ExitCode::usage, error.data());
+  }
   return ModelPtr(static_cast<Model*>(model), {plugin.table->destroy});
 }
 

@@ -20,7 +20,8 @@ struct ModelDeleter {
 };
 using ModelPtr = std::unique_ptr<Model, ModelDeleter>;
 
-// Makes the model. Throws Error(usage) with the plugin's message if the plugin rejects its options or the data's shape.
+// Makes the model. Throws Error(usage) with the plugin's message if the plugin rejects its options or the data's shape,
+// and Error(failure) if a tensor of the model does not fit into memory.
 ModelPtr make_model(const plugin::ModelPlugin& plugin, const ModelContext& context);
 
 }  // namespace ddprun::train

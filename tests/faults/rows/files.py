@@ -1,0 +1,206 @@
+"""Faults of files: configs, data sets, plugins, checkpoints, and disks that are full."""
+
+import os
+import pathlib
+import re
+import resource
+import shutil
+import struct
+import subprocess
+import tempfile
+import time
+
+from harness import ANY, TRAINING, Outcome, Row, Skip, ended, now
+
+STORES = ("shm",)  # the backend has no part in these faults
+SHORT = ("train.steps=30", "log.every=20")
+
+
+def starts_not(place, code, line, *settings, config=None):
+    """The job ends with one line, which matches, before there is a rank: then it would make a run folder."""
+    job = place.train("comm.backend=shm", *settings, config=config)
+    outcome = ended(place, job, job.started, cause=line, code=code)
+    outcome.cause = outcome.cause and not place.new_runs()
+    return outcome
+
+
+def bad_toml(place, backend, rng):
+    """A character that ends the value too early, on a random line."""
+    lines = TRAINING.splitlines()
+    number = rng.choice([index for index, text in enumerate(lines) if '"' in text and "{" not in text])
+    lines[number] = lines[number].replace('"', "", 1)
+    config = place.config("\n".join(lines))
+    return starts_not(place, 2, rf"^{re.escape(config)}:{number + 1}:\d+: ", config=config)
+
+
+def unknown_key(place, backend, rng):
+    config = place.config(TRAINING + "evry = 2\n")
+    line = len(TRAINING.splitlines()) + 1
+    return starts_not(place, 2, rf'^{re.escape(config)}:{line}:1: .*evry.*did you mean .*every', config=config)
+
+
+def bad_data(place, backend, rng):
+    """An IDX file of MNIST that ends too early."""
+    root = place.folder / "mnist"
+    root.mkdir()
+    for split, count in (("train", 100), ("t10k", 20)):
+        (root / f"{split}-images-idx3-ubyte").write_bytes(struct.pack(">4I", 0x803, count, 28, 28) + bytes(784 * count))
+        (root / f"{split}-labels-idx1-ubyte").write_bytes(struct.pack(">2I", 0x801, count) + bytes(count))
+    images = root / "train-images-idx3-ubyte"
+    size = rng.randrange(16, images.stat().st_size)
+    os.truncate(images, size)
+    head, data = TRAINING.split('name = "synthetic"')
+    text = head + f'name = "mnist"\nroot = "{root}"' + re.sub(r"\noptions = .*", "", data, count=1)
+    return starts_not(place, 2, rf"{re.escape(str(images))}: offset 16: 78400 bytes .* after {size - 16}$",
+                      config=place.config(text))
+
+
+def fakes(place):
+    """The folder of the plugins that are built for the tests."""
+    folder = pathlib.Path(place.program).parent.parent / "tests/fakes"
+    if not (folder / "libddprun_comm_good.so").exists():
+        raise Skip(f"{folder} has no plugins; build the target ddprun_fakes")
+    return folder
+
+
+def plugin_missing(place, backend, rng):
+    return starts_not(place, 3, 'comm.backend = "nosuch": comm plugin "nosuch": not found: looked in ',
+                      "comm.backend=nosuch")
+
+
+def plugin_of(name, line):
+    def trial(place, backend, rng):
+        path = fakes(place) / f"libddprun_comm_{name}.so"
+        return starts_not(place, 3, re.escape(str(path)) + ".*" + line, f"comm.backend={path}")
+    return trial
+
+
+class Trained:
+    """A finished run of 30 steps with two checkpoints, made once and copied into each place."""
+    folder = None
+
+    @classmethod
+    def put(cls, place):
+        if cls.folder is None:
+            cls.folder = tempfile.TemporaryDirectory(prefix="ddprun-faults-trained-")
+            assert place.train("comm.backend=shm", *SHORT).wait() == 0
+            shutil.copytree(place.runs, pathlib.Path(cls.folder.name) / "runs")
+        else:
+            shutil.copytree(pathlib.Path(cls.folder.name) / "runs", place.runs)
+
+
+def damage(path, rng):
+    """Cuts the file at a random byte, or changes one bit of it."""
+    data = bytearray(path.read_bytes())
+    place = rng.randrange(len(data))
+    if rng.random() < 0.5:
+        data = data[:place]
+    else:
+        data[place] ^= 1 << rng.randrange(8)
+    path.write_bytes(data)
+
+
+def files_of(commit):
+    """The weights of a checkpoint, and the state of each rank."""
+    return [commit] + sorted(commit.parent.glob(commit.name.replace(".safetensors", ".state-*")))
+
+
+def damaged(place, backend, rng):
+    """One file of the newest checkpoint is damaged: the run resumes from the checkpoint before it."""
+    Trained.put(place)
+    before, newest = place.commits()
+    victim = rng.choice(files_of(newest))
+    damage(victim, rng)
+    start = now()
+    job = place.train("comm.backend=shm", "checkpoint.resume=latest", "train.steps=32")
+    code = job.wait()
+    outcome = Outcome(end=place.all_gone() - start, code=code == 0, left=place.left())
+    outcome.cause = re.search(rf"warning: .*{re.escape(victim.name)}", job.text()) is not None
+    outcome.commit = re.search(rf"resuming from .*{re.escape(before.name)}: step 20", job.text()) is not None
+    if outcome.problems():
+        outcome.note = f"exit {code}; {victim.name}; {job.text()[-1500:]}"
+    return outcome
+
+
+def all_damaged(place, backend, rng):
+    Trained.put(place)
+    for commit in place.commits():
+        damage(rng.choice(files_of(commit)), rng)
+    job = place.train("comm.backend=shm", "checkpoint.resume=latest", "train.steps=32")
+    return ended(place, job, job.started, cause=r"checkpoint\.resume = .*step-000000[23]0.*safetensors", code=2)
+
+
+def unfinished(place):
+    return [str(path) for path in place.runs.rglob("*.tmp-*")]
+
+
+def file_limit(place, backend, rng):
+    """From some step on, no file may become larger than 40 kB: the weights have 100 kB."""
+    job = place.train("comm.backend=shm", "log.every=1")
+    job.wait_for_step(12)
+    ranks = job.ranks(3)
+    time.sleep(rng.uniform(0, 0.2))
+    fault = now()
+    for pid in ranks.values():
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (40000, 40000))
+    outcome = ended(place, job, fault, rank=range(3), code=1,
+                    cause=r"cannot write \d+ bytes to .*: File too large")
+    outcome.left += unfinished(place)
+    outcome.commit, text = place.loads("latest", "comm.backend=shm")
+    return outcome
+
+
+MOUNTED = """mount -t tmpfs -o size=1m none "$1" || exit 77
+kept=$2; runs=$1; shift 2
+"$@"; code=$?
+cp -r "$runs/." "$kept"; exit $code"""
+
+
+def disk_full(place, backend, rng):
+    """The run folder is on a file system of 1 MiB, which only this job sees. It is copied when the job has ended."""
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode != 0:
+        raise Skip("no file system can be mounted here")
+    small = place.folder / "small"
+    small.mkdir()
+    place.runs.mkdir()
+    job = place.train("comm.backend=shm", f"experiment.output={small}", "log.every=20", "checkpoint.every_steps=1",
+                      f"data.options.samples={24 * rng.randint(20, 60)}",
+                      prefix=("unshare", "--mount", "sh", "-c", MOUNTED, "sh", str(small), str(place.runs)))
+    outcome = ended(place, job, job.started, rank=range(3), code=1, limit=120,
+                    cause=r"cannot write \d+ bytes to .*: No space left on device")
+    outcome.end = None  # it takes a while until the disk is full
+    outcome.left += unfinished(place)
+    shutil.rmtree(small)
+    newest = int(re.search(r"step-(\d+)", place.commits()[-1].name)[1])
+    text = resumed(place, job, newest)
+    outcome.commit = f"step {newest}," in text or f"step {newest};" in text
+    return outcome
+
+
+def resumed(place, first, newest):
+    samples = re.search(r"data\.options\.samples=(\d+)", " ".join(first.process.args))[1]
+    job = place.train("comm.backend=shm", "checkpoint.resume=latest", f"train.steps={newest + 2}",
+                      f"data.options.samples={samples}")
+    return job.text() if job.wait() == 0 else ""
+
+
+BEFORE = "; no rank is started"
+
+ROWS = [
+    Row("bad TOML", "line and column; exit 2" + BEFORE, 1, bad_toml, backends=ANY),
+    Row("a key that does not exist", "line and column, and the key that was meant; exit 2" + BEFORE, 1, unknown_key,
+        backends=ANY, full=5),
+    Row("bad data set", "file and offset; exit 2" + BEFORE, 1, bad_data, backends=ANY),
+    Row("plugin missing", "the folders that were searched; exit 3" + BEFORE, 1, plugin_missing, backends=ANY, full=5),
+    Row("plugin of another ABI", "path and both versions; exit 3" + BEFORE, 1, plugin_of("newer_abi", "wrong ABI: the plugin has version 3.*1"),
+        backends=ANY, full=5),
+    Row("plugin that crashes while it is loaded", "path, and what happened; exit 3" + BEFORE, 1,
+        plugin_of("crashes", "crashed: Segmentation fault"), backends=ANY, full=5),
+    Row("a checkpoint is truncated or has a wrong bit", "file named; the checkpoint before it is used; exit 0", None,
+        damaged, backends=STORES, full=40),
+    Row("all checkpoints are damaged", "a file named; exit 2", None, all_damaged, backends=STORES, full=20),
+    Row("disk full", "path, bytes and errno; exit 1; the old checkpoint loads", None, disk_full, backends=STORES,
+        full=10),
+    Row("limit of the file size", "path, bytes and errno; exit 1; the old checkpoint loads", None, file_limit,
+        backends=STORES, full=10),
+]
