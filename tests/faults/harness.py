@@ -132,6 +132,9 @@ class Result:
 
 def run_row(row, backend, program, trials, seed, report):
     """All trials of a row with one backend."""
+    plugin = program.parent.parent / f"lib/ddprun/v1/libddprun_comm_{backend}.so"
+    if backend != "any" and not plugin.exists():
+        return Result(row, backend, [], "this build has no such backend")
     outcomes = []
     for number in range(trials):
         rng = random.Random(zlib.crc32(f"{seed} {row.name} {backend} {number}".encode()))

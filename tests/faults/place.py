@@ -85,9 +85,9 @@ class Job:
         self._reader.start()
 
     def _read(self):
-        for line in self.process.stdout:
-            text = line.decode(errors="replace").rstrip("\n")
-            self.lines.append((time.monotonic(), text))
+        with self.process.stdout as output:
+            for line in output:
+                self.lines.append((time.monotonic(), line.decode(errors="replace").rstrip("\n")))
 
     @property
     def pid(self):

@@ -1,5 +1,6 @@
 #include "app/run/crashes.hpp"
 
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -54,6 +55,7 @@ std::string text_of_exception() {
 void report_crashes(const launch::World& world, const Meeting& meeting) {
   meeting_of_process = &meeting;
   std::set_terminate(on_terminate);
+  ::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of the file size then fails as on a full disk
   ddprun::report_crashes([world](const Crash& crash) { report(world, crash); });
 }
 
