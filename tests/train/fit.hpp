@@ -51,7 +51,10 @@ struct Saved final : Checkpointer {
     at_weights(step);
     steps.push_back(step);
   }
-  void save_best(int64_t step, int64_t, double) override { best.push_back(step); }
+  void save_best(int64_t step, int64_t, double) override {
+    at_weights(step);
+    best.push_back(step);
+  }
   std::function<void(int64_t step)> at_state = [](int64_t) {}, at_weights = [](int64_t) {};  // may throw
   Position begin;
   std::vector<Position> positions;
@@ -125,7 +128,7 @@ struct Fit {
   // Makes the trainer of such a job and passes it to `use`.
   void with_trainer(const Job& job, Strategy& strategy, RankGroup ranks, const std::function<void(Trainer&)>& use) {
     CheckpointCallback checkpoints(saved, job.checkpoint);
-    BestWeights best(saved, job.best);
+    BestWeights best(saved, job.best, job.checkpoint.may_fail);
     LoadBalance balance(job.balance_steps, [this](const auto& samples) { notes.samples_per_rank = samples; });
     EarlyStop early_stop(job.early_stop);
     std::vector<Callback*> callbacks{&checkpoints};

@@ -61,8 +61,6 @@ class CheckpointCallback final : public Callback {
  private:
   // Once per step.
   void commit(LoopState& state);
-  // False if work() failed to write and may fail.
-  bool written(const std::function<void()>& work) const;
 
   Checkpointer& checkpointer_;
   const CheckpointRule rule_;
@@ -73,14 +71,16 @@ class CheckpointCallback final : public Callback {
 // callbacks.
 class BestWeights final : public Callback {
  public:
-  BestWeights(Checkpointer& checkpointer, std::string metric)
-      : checkpointer_(checkpointer), metric_(std::move(metric)) {}
+  // may_fail: as in CheckpointRule.
+  BestWeights(Checkpointer& checkpointer, std::string metric, bool may_fail = false)
+      : checkpointer_(checkpointer), metric_(std::move(metric)), may_fail_(may_fail) {}
 
   void on_epoch_end(const record::EpochRecord& record, LoopState& state) override;
 
  private:
   Checkpointer& checkpointer_;
   const std::string metric_;
+  const bool may_fail_;
 };
 
 class BucketedReducer;

@@ -53,6 +53,15 @@ TEST_CASE("with may_fail, the training continues if the weights cannot be writte
         })) == "");
 }
 
+TEST_CASE("with may_fail, best weights that cannot be written are not the best so far") {
+  Fit<LineModel> fit(0, 1, 24, 1, Last::pad);
+  fit.saved.at_weights = [](int64_t step) {
+    if (step == 24) throw Error(ExitCode::failure, "cannot write");
+  };
+  fit.run_single({3, std::nullopt, true, CheckpointRule{0, 0, true}, "test.loss"});
+  CHECK(fit.saved.best == std::vector<int64_t>{48, 72});
+}
+
 TEST_CASE("without may_fail, or if it is not the disk that failed, the error ends the training") {
   for (const Writing& writing : {Writing{false, 0, false}, {false, -1, true}, {true, 0, false, ExitCode::usage}}) {
     const std::string all = failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
