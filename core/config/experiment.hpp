@@ -132,6 +132,7 @@ struct Experiment {
     int64_t every_steps = 0;   // 0: not by steps
     double every_time = 0;     // seconds; 0: not by time
     int64_t keep = 2;
+    std::string on_error = "stop";
     std::string best;
     std::string resume;
     bool operator==(const Checkpoint&) const = default;

@@ -206,6 +206,12 @@ std::vector<Key> describe_learning() {
           .between(0, 24 * 60 * 60)
           .doc("The time between further checkpoints, by the clock of rank 0, such as `\"10m\"`. `\"0s\"`: none."),
       DDPRUN_KEY(checkpoint.keep).at_least(1).doc("The number of checkpoints to keep, newest first."),
+      DDPRUN_KEY(checkpoint.on_error)
+          .one_of({"stop", "warn"})
+          .doc(
+              "What to do if a checkpoint cannot be written, for example because the disk is full. Earlier checkpoints "
+              "stay as they are. `\"stop\"`: the run ends with an error. `\"warn\"`: the run continues with a "
+              "warning, and writes the next checkpoint when it is due."),
       DDPRUN_KEY(checkpoint.best)
           .one_of({"", "test.loss", "test.accuracy", "train.loss"})
           .doc("The metric that decides which epoch is the best. best.safetensors holds the weights of that epoch."),
