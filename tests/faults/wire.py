@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """wire.py DEVICE DEVICE: a cable between two network devices, in user space. It delays, loses and limits packets.
 
-Reads commands from stdin, one a line: "delay MS", "loss FRACTION", "rate BITS_PER_SECOND", "block in|out|both|none".
-"out" is from the first device to the second. Answers each with a line "ok". The devices' offloads must be off
+Reads commands from stdin, one a line: "delay MS", "loss FRACTION", "rate BITS_PER_SECOND", "block in|out", "only PORT"
+(all other TCP packets are lost). "out" is from the first device to the second. Answers each with a line "ok". The devices' offloads must be off
 (offloads_off), because a packet that is larger than the MTU, or has no checksum, cannot be sent on.
 """
 
@@ -28,6 +28,13 @@ def offloads_off(device):
             fcntl.ioctl(any_socket, 0x8946, struct.pack("16sP16x", device.encode(), ctypes.addressof(value)))
 
 
+def tcp_ports(frame):
+    """() if it is no TCP packet over IPv4."""
+    if frame[12:14] != b"\x08\x00" or frame[23] != socket.IPPROTO_TCP:
+        return ()
+    return struct.unpack_from("!HH", frame, 14 + 4 * (frame[14] & 15))
+
+
 class Direction:
     def __init__(self, source, target):
         self.source, self.target = source, target
@@ -38,6 +45,9 @@ class Direction:
     def take(self, wire, now):
         frame, (_, _, kind, *_) = self.source.recvfrom(65535)
         if kind == socket.PACKET_OUTGOING or self.blocked or wire.random.random() < wire.loss:
+            return
+        ports = tcp_ports(frame) if wire.only else ()
+        if ports and wire.only not in ports:
             return
         due = now
         if wire.rate:
@@ -57,6 +67,7 @@ class Direction:
 class Wire:
     def __init__(self, near, far):
         self.delay, self.loss, self.rate = 0.0, 0.0, 0.0
+        self.only = None
         self.random = random.Random(1)
         ends = []
         for device in (near, far):
@@ -67,7 +78,9 @@ class Wire:
     def obey(self, command):
         name, value = command.split()
         if name == "block":
-            self.out.blocked, self.back.blocked = value in ("out", "both"), value in ("in", "both")
+            self.out.blocked, self.back.blocked = value == "out", value == "in"
+        elif name == "only":
+            self.only = int(value)
         elif name == "delay":
             self.delay = float(value) / 1000
         else:

@@ -62,6 +62,34 @@ def one_direction(place, backend, rng):
     return partition(place, [f"comm.backend={backend}"], rng, rng.choice(["in", "out"]))
 
 
+def data_cut(place, backend, rng):
+    """The launchers still reach each other, the ranks do not: only the backend can notice it."""
+    with Cluster(place) as cluster:
+        victim = rng.randrange(HOSTS)
+        wire = cluster.hosts.wire(victim)
+        jobs = cluster.train(f"comm.backend={backend}")
+        jobs[0].wait_for_step(3)
+        time.sleep(rng.uniform(0, 1))
+        fault = now()
+        wire.set(f"only {PORT}")
+        codes = [job.wait() for job in jobs]
+        end = place.all_gone() - fault
+        last = {job.last_line() for job in jobs}
+        # Ranks notice it within some milliseconds. A launcher names the one that was first, as far as it can see.
+        right = all(names_lost_ranks(line, victim) for line in last)
+        outcome = Outcome(end=end, rank=right, code=codes == [5] * HOSTS, left=cluster.left())
+        if outcome.problems():
+            outcome.note = f"node{victim} cut off, exit codes {codes}: " + " | ".join(last)
+        return outcome
+
+
+def names_lost_ranks(line, victim):
+    found = re.fullmatch(r"ddprun: failed: rank (\d) \(.*: lost ranks? ([\d, ]+): (its host does|their hosts do) not "
+                         r"answer; a host or the network to it is down.*", line)
+    lost = {int(rank) for rank in found[2].split(", ")} if found else set()
+    return bool(lost) and (victim not in lost if found[1] == str(victim) else lost == {victim})
+
+
 # ----- Slow networks
 
 STEPS = ["train.steps=3", "checkpoint.every_steps=3"]
@@ -252,9 +280,11 @@ ROWS = [
         backends=BETWEEN_HOSTS, full=50),
     Row("a host is cut off, hierarchical", "the same", 3, host_cut_off_hierarchical, backends=("ucx",), full=50),
     Row("packets to or from a host are lost", "the same", 3, one_direction, backends=BETWEEN_HOSTS, full=50),
+    Row("the ranks' connections are cut, the launchers' are not", "the same, found by the backend", 3, data_cut,
+        backends=BETWEEN_HOSTS, full=50),
     Row("delay of 200 ms", "no rank is ended; the same weights", None, slow_network(["delay 200"]),
         backends=BETWEEN_HOSTS, quick=0, full=3),
-    Row("loss of 1 %", "the same", None, slow_network(["loss 0.01"]), backends=BETWEEN_HOSTS, full=10),
+    Row("loss of 1 %", "the same", None, slow_network(["loss 0.01"]), backends=BETWEEN_HOSTS, quick=0, full=10),
     Row("1 Mbit/s", "the same", None, slow_network(["rate 1e6"]), backends=BETWEEN_HOSTS, quick=0, full=3),
     Row("port in use", "exit 4; its holder named", 1, port_in_use, backends=ANY),
     Row("master's name unknown", "exit 4", 2, unknown_name, backends=ANY),
