@@ -75,22 +75,6 @@ void read(Record& record, const nlohmann::json& object, const std::string& place
   for_each_key(record, [&](const char* key, auto& value) { read_value(object, key, value, place); });
 }
 
-RankCollectives read_file(const std::string& path) {
-  const auto object = nlohmann::json::parse(text_of(path), nullptr, false);
-  if (object.is_discarded()) throw Error(ExitCode::usage, path + ": not JSON");
-  RankCollectives file;
-  for (const char* key : {"rank", "world", "written"}) require(object, key, path);
-  read(file, object, path);
-  const nlohmann::json& calls = require(object, "calls", path);
-  if (!calls.is_array()) throw Error(ExitCode::usage, path + ": calls: expected a list");
-  for (const auto& each : calls) {
-    const std::string place = fmt::format("{}: calls[{}]", path, file.calls.size());
-    for (const char* key : {"number", "op", "state"}) require(each, key, place);
-    read(file.calls.emplace_back(), each, place);
-  }
-  return file;
-}
-
 }  // namespace
 
 std::string collectives_path(const std::string& run_dir, int64_t rank) {
@@ -114,12 +98,28 @@ void write_collectives(const std::string& run_dir, const RankCollectives& collec
   replace_file(collectives_path(run_dir, collectives.rank), text);
 }
 
+RankCollectives parse_collectives(const std::string& text, const std::string& path) {
+  const auto object = nlohmann::json::parse(text, nullptr, false);
+  if (object.is_discarded()) throw Error(ExitCode::usage, path + ": not JSON");
+  RankCollectives file;
+  for (const char* key : {"rank", "world", "written"}) require(object, key, path);
+  read(file, object, path);
+  const nlohmann::json& calls = require(object, "calls", path);
+  if (!calls.is_array()) throw Error(ExitCode::usage, path + ": calls: expected a list");
+  for (const auto& each : calls) {
+    const std::string place = fmt::format("{}: calls[{}]", path, file.calls.size());
+    for (const char* key : {"number", "op", "state"}) require(each, key, place);
+    read(file.calls.emplace_back(), each, place);
+  }
+  return file;
+}
+
 std::map<int64_t, RankCollectives> read_collectives(const std::string& run_dir) {
   std::map<int64_t, RankCollectives> by_rank;
   for (const auto& entry : fs::directory_iterator(run_dir)) {
     const std::string name = entry.path().filename();
     if (!name.starts_with(kPrefix) || !name.ends_with(".json")) continue;
-    RankCollectives file = read_file(entry.path());
+    RankCollectives file = parse_collectives(text_of(entry.path()), entry.path());
     const int64_t rank = file.rank;
     by_rank[rank] = std::move(file);
   }
