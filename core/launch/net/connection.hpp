@@ -45,7 +45,6 @@ class Connection {
  private:
   void connect(const StoreAddress& address, Clock::time_point deadline);
   void greet(const StoreAddress& address, Clock::time_point deadline);
-  bool take_frame(std::string& payload);
   bool read_some();
   [[noreturn]] void lose(const std::string& reason) const;
 
