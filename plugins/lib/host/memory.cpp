@@ -53,7 +53,8 @@ uint64_t left_in_all(const std::string& mount, std::string group, const Names& n
     if (group == "/") group.clear();
     least = std::min(least, left_in(mount + group, names).value_or(least));
     if (group.empty()) return least;
-    group.resize(std::min(group.rfind('/'), group.size()));
+    const std::size_t parent = group.rfind('/');
+    group.resize(parent == std::string::npos ? 0 : parent);
   }
 }
 
