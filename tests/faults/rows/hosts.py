@@ -9,7 +9,7 @@ import struct
 import time
 
 from cluster import HOSTS, PORT, SECRET, Cluster
-from harness import ANY, Outcome, Row, now, wait_until
+from harness import ANY, Outcome, Row, now, variables_of, wait_until
 from rows.ranks import tensors_of
 
 BETWEEN_HOSTS = ("gloo", "ucx")
@@ -25,14 +25,26 @@ def cable_out(cluster, host):
     cluster.hosts.disconnect(host)
 
 
-def partition(place, settings, rng, cut, per_host=1, victim=None):
-    """Cuts a host off in the middle of a training. All launchers end, and each names the hosts that it lost."""
+def in_training(cluster):
+    cluster.jobs[0].wait_for_step(3)
+    wait_until(cluster.commits, 60, "a checkpoint")
+
+
+def at_start(cluster):
+    """The launchers have met. The ranks load, meet and connect."""
+    def all_started():
+        variables = [variables_of(pid) for pid in cluster.place.processes()]
+        return len({each["DDPRUN_RANK"] for each in variables if "DDPRUN_RANK" in each}) == HOSTS
+    wait_until(all_started, 60, "the ranks")
+
+
+def partition(place, settings, rng, cut, per_host=1, ready=in_training):
+    """Cuts a host off. All launchers end, and each names the hosts that it lost."""
     with Cluster(place) as cluster:
-        victim = rng.randrange(HOSTS) if victim is None else victim
+        victim = rng.randrange(HOSTS)
         wires = {victim: cluster.hosts.wire(victim)} if cut in ("out", "in") else {}
         jobs = cluster.train(*settings, per_host=per_host)
-        jobs[0].wait_for_step(3)
-        wait_until(cluster.commits, 60, "a checkpoint")
+        ready(cluster)
         time.sleep(rng.uniform(0, 1))
         fault, fault_of_files = now(), time.time()
         wires[victim].set("block " + cut) if wires else cut(cluster, victim)
@@ -56,6 +68,10 @@ def host_cut_off(place, backend, rng):
 def host_cut_off_hierarchical(place, backend, rng):
     settings = [f"comm.backend={backend}", "comm.algorithm=hierarchical"]
     return partition(place, settings, rng, rng.choice([link_down, cable_out]), per_host=2)
+
+
+def host_cut_off_at_start(place, backend, rng):
+    return partition(place, [f"comm.backend={backend}"], rng, rng.choice([link_down, cable_out]), ready=at_start)
 
 
 def one_direction(place, backend, rng):
@@ -279,6 +295,8 @@ ROWS = [
     Row("a host is cut off", "exit 5 on both sides; the lost ranks named; no commit after it", 3, host_cut_off,
         backends=BETWEEN_HOSTS, full=50),
     Row("a host is cut off, hierarchical", "the same", 3, host_cut_off_hierarchical, backends=("ucx",), full=50),
+    Row("a host is cut off while the ranks connect", "the same", 3, host_cut_off_at_start, backends=BETWEEN_HOSTS,
+        quick=0, full=50),
     Row("packets to or from a host are lost", "the same", 3, one_direction, backends=BETWEEN_HOSTS, full=50),
     Row("the ranks' connections are cut, the launchers' are not", "the same, found by the backend", 3, data_cut,
         backends=BETWEEN_HOSTS, full=50),
