@@ -2,6 +2,7 @@
 
 #include "config/check.hpp"
 #include "config/document.hpp"
+#include "config/paths.hpp"
 #include "config/text.hpp"
 #include "config/value.hpp"
 #include "ddprun/error.hpp"
@@ -60,6 +61,7 @@ Loaded load(const std::string& path, const std::vector<std::string>& overrides, 
   fill_in(path, loaded.experiment);
   check_together(loaded.experiment, ranks, loaded.sources, errors);
   errors.raise();
+  find_from_config(loaded.experiment, loaded.sources);
   return loaded;
 }
 
