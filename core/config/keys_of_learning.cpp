@@ -12,8 +12,8 @@ std::vector<Key> describe_learning() {
       DDPRUN_KEY(model.weights)
           .default_means("random, from experiment.seed")
           .doc("A safetensors file with the initial weights, such as a checkpoint. It must hold each parameter and "
-               "buffer of the model under its PyTorch name, with its shape and dtype, and nothing else. The path is "
-               "relative to the current directory."),
+               "buffer of the model under its PyTorch name, with its shape and dtype, and nothing else. A relative "
+               "path in a file is relative to the file's folder."),
       DDPRUN_KEY(model.sync_batch_norm)
           .used_by(User::ddp)
           .doc(
@@ -32,7 +32,9 @@ std::vector<Key> describe_learning() {
       DDPRUN_KEY(data.root)
           .may_differ()
           .default_means("the data set's default folder")
-          .doc("The folder with the data set's files, relative to the current directory."),
+          .doc("The folder with the data set's files. A relative path in a file is relative to the file's folder; one "
+               "that "
+               "`--set` gives, to the current folder. The default folder is in the current folder."),
       DDPRUN_KEY(data.batch_size)
           .between(1, 1 << 24)
           .doc("Samples per batch: of all ranks together, or of each rank (see batch_per)."),

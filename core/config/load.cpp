@@ -3,6 +3,7 @@
 #include "config/check.hpp"
 #include "config/document.hpp"
 #include "config/parse.hpp"
+#include "config/paths.hpp"
 #include "config/text.hpp"
 #include "config/value.hpp"
 #include "ddprun/error.hpp"
@@ -66,6 +67,7 @@ Loaded load_text(const std::string& text, const std::string& path, const std::ve
   fill_in(path, loaded.experiment);
   check_together(loaded.experiment, ranks, loaded.sources, errors);
   errors.raise();
+  find_from_config(loaded.experiment, loaded.sources);
   return loaded;
 }
 

@@ -4,10 +4,12 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "ddprun/error.hpp"
+#include "launch/forked_ranks.hpp"
 #include "launch/net/secret.hpp"
 
 namespace ddprun::launch {
@@ -24,6 +26,7 @@ struct Nodes {
 
 struct Job {
   std::vector<std::string> command;      // argv of a rank; command[0] is the program's path, or a name on PATH
+  std::shared_ptr<ForkedRanks> forked;   // ranks of the first start; may be null: then `command` is started
   std::vector<std::string> environment;  // further variables of the ranks: "NAME=value"
   bool torchrun_variables = false;       // ranks also get RANK, WORLD_SIZE, MASTER_ADDR, ...
   int nproc = 1;                         // ranks on this node; may differ between nodes
