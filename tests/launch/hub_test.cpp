@@ -71,6 +71,17 @@ TEST_CASE("a pause of the server, with its machine, is no silence of the nodes")
   CHECK(joined.clients[1]->closed);
 }
 
+TEST_CASE("a client that joins as two nodes is refused") {
+  Joined joined;
+  const auto join = [](uint64_t node) { return request(Request::join).number(node).number(2).number(1000).text(""); };
+  CHECK_THROWS_AS(joined.hub.handle(joined.clients[0], join(0).bytes(), joined.now), std::out_of_range);
+  CHECK_THROWS_AS(joined.hub.handle(joined.clients[0], join(1).bytes(), joined.now), std::out_of_range);
+  Hub hub;
+  const auto client = std::make_shared<Client>();
+  hub.handle(client, join(0).bytes(), joined.now);
+  CHECK_THROWS_AS(hub.handle(client, join(1).bytes(), joined.now), std::out_of_range);
+}
+
 TEST_CASE("a small frame with the size of a large job takes little memory") {
   Joined joined;
   const auto gather = [&](int name, uint64_t rank, uint64_t size) {

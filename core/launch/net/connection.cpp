@@ -181,13 +181,11 @@ std::string Connection::receive(Clock::time_point deadline) {
   return payload;
 }
 
-bool Connection::poll(std::string& payload) try {
+bool Connection::poll(std::string& payload) {
   while (!take_frame(received_, payload)) {
     if (!read_some()) return false;
   }
   return true;
-} catch (const std::length_error& error) {
-  lose(error.what());
 }
 
 bool Connection::read_some() {

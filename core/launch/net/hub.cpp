@@ -134,6 +134,10 @@ std::optional<uint64_t> Hub::node_of(const ClientPtr& client) const {
 
 void Hub::join(const ClientPtr& client, uint64_t node, uint64_t nodes, std::string info, Clock::time_point deadline) {
   if (nodes == 0 || nodes > kLargestJob || node >= nodes) throw std::out_of_range("a node outside the job");
+  const auto is_same = [&](const auto& entry) { return entry.second.client == client; };
+  if (node_of(client) || std::any_of(joining_.begin(), joining_.end(), is_same)) {
+    throw std::out_of_range("a client joins twice");  // it would be two nodes
+  }
   if (nodes_ == 0) nodes_ = nodes;
   if (nodes != nodes_) {
     return refuse(client, "this node has --nnodes " + std::to_string(nodes) + ", and the first has " +

@@ -23,7 +23,7 @@ inline constexpr std::size_t kNonceBytes = 32;
 inline constexpr std::size_t kProofBytes = 32;
 inline constexpr std::size_t kFirstBytes = kHello.size() + kNonceBytes;
 inline constexpr std::size_t kAnswerBytes = kFirstBytes + kProofBytes;
-inline constexpr uint32_t kLongestFrame = 64 << 20;
+inline constexpr uint32_t kLongestFrame = 64 << 20;  // of a client; the values of a gather are longer together
 
 enum class Request : uint64_t {
   set,      // key, value                         -> done or refused
@@ -63,8 +63,8 @@ Answer check_answer(std::string_view received, const Secret& secret, std::string
 // The length in front of a payload.
 std::string frame_header(std::size_t payload);
 uint32_t frame_length(std::string_view header);
-// Moves the first frame's payload from `received` to `payload`; false if the frame is not there as a whole. Throws
-// std::length_error if it is longer than kLongestFrame.
+// Moves the first frame's payload from `received` to `payload`; false if the frame is not there as a whole. For
+// clients: the frames of the server may be longer than kLongestFrame.
 bool take_frame(std::string& received, std::string& payload);
 
 }  // namespace ddprun::launch
