@@ -37,8 +37,8 @@ class Hub {
   // Answers requests whose deadline has passed; drops nodes that have been silent for kSilence. Call it every 50 ms.
   void sweep(Clock::time_point now);
 
-  // Nodes send a ping twice a second. A node may miss four pings.
-  static constexpr std::chrono::milliseconds kSilence{2500};
+  // Nodes send a ping four times a second. A node may miss eight pings.
+  static constexpr std::chrono::milliseconds kSilence{2250};
   // If two sweeps are farther apart, this process was paused, perhaps with its machine. That time does not count as
   // silence of the nodes.
   static constexpr std::chrono::milliseconds kPause{500};

@@ -38,6 +38,15 @@ def at_start(cluster):
     wait_until(all_started, 60, "the ranks")
 
 
+def names_right_hosts(lost, host, victim, half_open):
+    """lost: the hosts that the launcher of `host` names. A host other than node 0 is connected to node 0 only."""
+    if host == victim:
+        return lost == (set(range(1, HOSTS)) if victim == 0 else {0})
+    if half_open and victim == 0 and lost:  # node 0 may still say which hosts it has lost
+        return host not in lost
+    return lost == {victim}
+
+
 def partition(place, settings, rng, cut, per_host=1, ready=in_training):
     """Cuts a host off. All launchers end, and each names the hosts that it lost."""
     with Cluster(place) as cluster:
@@ -50,10 +59,8 @@ def partition(place, settings, rng, cut, per_host=1, ready=in_training):
         wires[victim].set("block " + cut) if wires else cut(cluster, victim)
         codes = [job.wait() for job in jobs]
         end = place.all_gone() - fault
-        others = [host for host in range(HOSTS) if host != victim]
         lost = [cluster.lost_in(host, per_host) for host in range(HOSTS)]
-        # A host other than node 0 is connected to node 0 only.
-        right = lost[victim] == (set(others) if victim == 0 else {0}) and all(lost[h] == {victim} for h in others)
+        right = all(names_right_hosts(lost[host], host, victim, bool(wires)) for host in range(HOSTS))
         late = [path for path in cluster.commits() if path.stat().st_mtime > fault_of_files + 1]
         outcome = Outcome(end=end, rank=right, code=codes == [5] * HOSTS, commit=not late, left=cluster.left())
         if outcome.problems():
