@@ -1,6 +1,5 @@
 #include "comm/faulty_backend.hpp"
 
-#include <optional>
 #include <thread>
 #include <utility>
 
@@ -22,18 +21,10 @@ class FaultyBackend final : public CommBackend {
 
   Work allreduce(const Collective& call) override {
     sleep();
-    if (held_ && !late_) {
-      Work work = inner_->allreduce(call);
-      late_.emplace(inner_->allreduce(*held_));
-      return work;
-    }
     if (fault_.kind == CommFault::delay || done_ || recorder_->step() != fault_.step) return inner_->allreduce(call);
     done_ = true;
     if (fault_.kind == CommFault::drop) return {*this, dropped_};
-    if (fault_.kind == CommFault::order) {
-      held_ = call;
-      return {*this, held_request_};
-    }
+    if (fault_.kind == CommFault::order) inner_->barrier().wait(std::chrono::hours(24));
     return inner_->allreduce(changed(call));
   }
   Work broadcast(const Collective& call) override {
@@ -55,12 +46,6 @@ class FaultyBackend final : public CommBackend {
   void async_error() override { inner_->async_error(); }
   void abort() noexcept override { inner_->abort(); }
   std::shared_ptr<void> allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
-  bool test(Request& request) override { return &request != &held_request_ || (late_ && late_->test()); }
-  ExecutionInfo wait(Request& request, std::chrono::milliseconds timeout) override {
-    if (&request != &held_request_) return request.info;
-    if (!late_) late_.emplace(inner_->allreduce(*held_));  // the step has one allreduce only
-    return late_->wait(timeout);
-  }
 
  private:
   Collective changed(Collective call) const {
@@ -77,9 +62,7 @@ class FaultyBackend final : public CommBackend {
   const FaultSettings fault_;
   const std::shared_ptr<const FlightRecorder> recorder_;
   bool done_ = false;
-  Request dropped_{{"none", "dropped by [faults]"}}, held_request_;
-  std::optional<Collective> held_;  // what CommFault::order calls late
-  std::optional<Work> late_;
+  Request dropped_{{"none", "dropped by [faults]"}};
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ enum class CommFault {
   shape,  // calls the first allreduce of the step with one element less
   dtype,  // calls it with integers of the same size
   op,     // calls it with the maximum
-  order   // exchanges the first two allreduces of the step
+  order   // calls a barrier before the first allreduce of the step
 };
 
 struct FaultSettings {

@@ -144,7 +144,7 @@ def run_row(row, backend, program, trials, seed, report):
             except Skip as skip:
                 return Result(row, backend, [], str(skip))
             except (Deadline, OSError, AssertionError, KeyError, IndexError) as error:
-                outcome = Outcome(rank=False, cause=False, code=False, note=f"{type(error).__name__}: {error}")
+                outcome = Outcome(rank=False, cause=False, code=False, note=f"{type(error).__name__}: {str(error)[:200]} ... {str(error)[-1500:]}")
         if outcome.problems():
             report(f"    trial {number}: {', '.join(outcome.problems())}; {outcome.note}")
         outcomes.append(outcome)
