@@ -50,10 +50,13 @@ class Hub {
     ClientPtr client;
     Clock::time_point deadline;
   };
+  struct Part {
+    std::string value;
+    std::string address;  // of the rank
+  };
   struct Gather {
-    std::vector<std::optional<std::string>> values;
-    std::vector<std::string> addresses;
-    std::size_t missing = 0;
+    uint64_t size = 0;
+    std::map<uint64_t, Part> parts;  // by rank; a map, so that a large size in a small frame takes no memory
     std::vector<Waiter> waiters;
   };
   struct Node {

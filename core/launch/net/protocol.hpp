@@ -56,8 +56,15 @@ std::string proof(const Secret& secret, std::string_view role, std::string_view 
 // In constant time.
 bool equal_proofs(std::string_view a, std::string_view b);
 
+// What a client has received of the server's answer to its greeting. `right` and `other_secret`: all of it.
+enum class Answer { incomplete, not_a_store, other_secret, right };
+Answer check_answer(std::string_view received, const Secret& secret, std::string_view client_nonce);
+
 // The length in front of a payload.
 std::string frame_header(std::size_t payload);
 uint32_t frame_length(std::string_view header);
+// Moves the first frame's payload from `received` to `payload`; false if the frame is not there as a whole. Throws
+// std::length_error if it is longer than kLongestFrame.
+bool take_frame(std::string& received, std::string& payload);
 
 }  // namespace ddprun::launch
