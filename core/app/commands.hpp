@@ -28,6 +28,9 @@ struct Arguments {
 // Parses the command line and runs what it selects. Returns the exit code, or throws Error.
 ExitCode run(int argc, char** argv);
 
+// All of the program libexec/ddprun-engine but its exit: reports errors, and returns the exit code.
+int engine(const std::vector<std::string>& command);
+
 // Each returns the exit code, or throws Error. In the program `ddprun`, all but launch() replace the process with
 // libexec/ddprun-engine, which has the same command line: loading LibTorch takes longer than all that ddprun does.
 ExitCode train(const Arguments& arguments);     // ddprun --config exp.toml

@@ -9,11 +9,23 @@
 #include "app/run/torch_facts.hpp"
 #include "console/program.hpp"
 
-int main(int argc, char** argv) {
-  using namespace ddprun;
-  prctl(PR_SET_NAME, "ddprun");  // `ps` and `pgrep` show the command that the user has started
-  const int code = console::run_program([&] { return app::run(argc, argv); }, run::error_message);
+namespace ddprun::app {
+
+int engine(const std::vector<std::string>& command) {
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  const int argc = static_cast<int>(command.size());
+  const int code = console::run_program([&] { return run(argc, argv.data()); }, run::error_message);
   std::cout.flush();
   std::fflush(nullptr);
-  _exit(code);  // the destructors of LibTorch's static objects take 0.1 s, and free what the kernel frees
+  return code;
+}
+
+}  // namespace ddprun::app
+
+int main(int argc, char** argv) {
+  prctl(PR_SET_NAME, "ddprun");  // `ps` and `pgrep` show the command that the user has started
+  // The destructors of LibTorch's static objects take 0.1 s, and free what the kernel frees.
+  _exit(ddprun::app::engine({argv, argv + argc}));
 }

@@ -33,8 +33,9 @@ ExitCode evaluate(const Arguments& arguments) {
     run::run_evaluation(std::move(loaded), found.checkpoint, launch::World{}, registry);
     return ExitCode::ok;
   }
-  run::check_evaluation(loaded, found.checkpoint, registry, nproc);
   launch::Job job;
+  job.forked = std::make_shared<launch::ForkedRanks>(nproc, engine);  // before any plugin is loaded
+  run::check_evaluation(loaded, found.checkpoint, registry, nproc);
   job.command = rank_command(arguments, found);
   job.nproc = nproc;
   return launch::supervise(job);

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <set>
 
+#include "console/own_tools.hpp"
 #include "console/program.hpp"
 #include "launch/child.hpp"
 
@@ -39,7 +40,19 @@ std::string first_line(const launch::UniqueFd& pipe, Clock::time_point deadline)
   return text.substr(0, text.find('\n'));
 }
 
-std::string description_of(const std::string& path) {
+}  // namespace
+
+std::string find_tool(const std::string& name) {
+  return name.find('/') == std::string::npos ? console::find_program(kPrefix + name) : "";
+}
+
+namespace {
+
+std::string description_of(const std::string& name) {
+  const std::string path = find_tool(name);
+  const auto folder = fs::path(console::this_program()).parent_path();
+  const std::string_view own = console::about_tool(name);
+  if (!own.empty() && fs::path(path).parent_path() == folder) return std::string(own);
   const launch::Child child = launch::spawn({path, "--help"}, launch::environment_with({}));
   const std::string line = first_line(child.out, Clock::now() + kPatience);
   ::kill(-child.pid, SIGKILL);
@@ -49,10 +62,6 @@ std::string description_of(const std::string& path) {
 }
 
 }  // namespace
-
-std::string find_tool(const std::string& name) {
-  return name.find('/') == std::string::npos ? console::find_program(kPrefix + name) : "";
-}
 
 std::vector<std::string> tool_names() {
   std::set<std::string> names;
@@ -74,7 +83,7 @@ std::string describe_tools() {
   for (const std::string& name : tool_names()) {
     std::string line = "  " + name;
     line.resize(std::max(column, line.size() + 1), ' ');
-    text += line + description_of(find_tool(name)) + '\n';
+    text += line + description_of(name) + '\n';
   }
   return text;
 }

@@ -14,7 +14,7 @@ std::string find_tool(const std::string& name);
 // The names of all tools that were found, sorted.
 std::vector<std::string> tool_names();
 
-// One line per tool: its name, and the first line of its --help.
+// One line per tool: its name, and the first line of its --help. Own tools are not started for that.
 std::string describe_tools();
 
 // Replaces this process with the tool (exec). Throws Error(failure) if it cannot be started.

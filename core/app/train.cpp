@@ -100,6 +100,7 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
   job.max_restarts = static_cast<int>(experiment.launch.max_restarts);
   run::check_devices(loaded, nproc);
   report_shared_cores(nproc);
+  job.forked = std::make_shared<launch::ForkedRanks>(nproc, engine);  // before any plugin is loaded
   run::check(loaded, registry, job.nodes.count == 1 ? std::optional(nproc) : std::nullopt);
 
   Starts starts(loaded, arguments, nproc);

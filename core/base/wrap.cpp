@@ -29,7 +29,7 @@ std::size_t indent_of(std::string_view line) {
   const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
   const std::size_t gap = line.find("  ", begin);
   if (gap != std::string_view::npos && gap < kWidestLabel) return line.find_first_not_of(' ', gap);
-  return begin + 2;
+  return begin > 2 ? begin : begin + 2;  // a table's row without a label
 }
 
 // Where the first line of `text` ends: at a space after at most `most` characters, or at the first one.

@@ -13,6 +13,7 @@
 #include "checkpoint/checksum.hpp"
 #include "checkpoint/safetensors.hpp"
 #include "ddprun/error.hpp"
+#include "ddprun/plugin/words.hpp"
 
 namespace ddprun::checkpoint {
 namespace {
@@ -20,6 +21,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr uint64_t kLongestHeader = 100'000'000;  // the format's own limit
+
+// A value of a header for a message: on one line, and short.
+std::string shown(const Json& json) {
+  constexpr size_t kLongest = 200;
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return printable(text.substr(0, kLongest)) + (text.size() > kLongest ? "..." : "");
+}
 
 // The position of a tensor, relative to the end of the header.
 struct Place {
@@ -117,7 +125,7 @@ class Reader {
   void parse_metadata(const Json& json) {
     if (!json.is_object()) refuse("__metadata__ is not a JSON object");
     for (const auto& [key, value] : json.items()) {
-      if (!value.is_string()) refuse("__metadata__: \"" + key + "\" is not a string");
+      if (!value.is_string()) refuse("__metadata__: " + shown(key) + " is not a string");
       metadata_[key] = value.get<std::string>();
     }
   }
@@ -143,13 +151,15 @@ class Reader {
   // Fills the shape and returns the tensor's bytes.
   uint64_t parse_shape(const std::string& name, const Json& json, Tensor& tensor) const {
     uint64_t bytes = element_size(tensor.dtype);
-    if (bytes == 0) refuse_tensor(name, "unknown dtype \"" + tensor.dtype + "\"");
+    if (bytes == 0) refuse_tensor(name, "unknown dtype " + shown(tensor.dtype));
     if (!json.is_array()) refuse_tensor(name, "shape is not an array");
     for (const Json& extent : json) {
+      // dump() is recursive: a deep list would overflow the stack.
+      if (extent.is_structured()) refuse_tensor(name, "shape is not an array of numbers");
       const auto value = whole(extent);
       if (!value || *value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) ||
           __builtin_mul_overflow(bytes, *value, &bytes)) {
-        refuse_tensor(name, "impossible shape " + json.dump());
+        refuse_tensor(name, "impossible shape " + shown(json));
       }
       tensor.shape.push_back(static_cast<int64_t>(*value));
     }

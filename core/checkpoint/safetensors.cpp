@@ -11,6 +11,7 @@
 #include "base/file.hpp"
 #include "checkpoint/checksum.hpp"
 #include "ddprun/error.hpp"
+#include "ddprun/plugin/words.hpp"
 
 namespace ddprun::checkpoint {
 namespace {
@@ -85,7 +86,7 @@ size_t element_size(const std::string& dtype) {
 }
 
 std::string quoted_name(const std::string& name) {
-  return Json(name).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return printable(Json(name).dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 const Tensor& File::at(const std::string& name) const {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "config/keys.hpp"
+#include "config/paths.hpp"
 #include "config/value.hpp"
 
 namespace ddprun::config {
@@ -51,7 +52,8 @@ bool fits(const Rule& rule, const std::string& key) {
 }  // namespace
 
 std::map<std::string, std::string> key_values(const Experiment& experiment) {
-  Experiment copy = experiment;  // pointers to members need a non-const object
+  Experiment copy = experiment;
+  make_paths_absolute(copy);  // the config of a run folder names the same files in another way
   std::map<std::string, std::string> values;
   for (const Key& key : keys()) values[key.full_name()] = value_text(key, copy);
   return values;

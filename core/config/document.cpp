@@ -34,8 +34,7 @@ std::string advice_on_quotes(const std::string& text, std::size_t line) {
 
 }  // namespace
 
-Document::Document(const std::string& path, Errors& errors) : path_(path), faults_(errors) {
-  const std::string text = read_file(path);
+Document::Document(const std::string& text, const std::string& path, Errors& errors) : path_(path), faults_(errors) {
   try {
     parsed_.push_back(parse_toml(text, path));
   } catch (const toml::parse_error& error) {

@@ -25,8 +25,8 @@ struct Written {
 // Unknown keys, and tables that are not tables, are errors; all other values are in written().
 class Document {
  public:
-  // Reads the file. Throws Error(usage) if it cannot be read or its syntax is wrong.
-  Document(const std::string& path, Errors& errors);
+  // Parses the text of the file `path`. Throws Error(usage) if its syntax is wrong.
+  Document(const std::string& text, const std::string& path, Errors& errors);
   // Applies "table.key=value", override number `index` of the command line. A later value replaces an earlier one.
   void apply(const std::string& override, int64_t index);
 

@@ -132,6 +132,7 @@ struct Experiment {
     int64_t every_steps = 0;   // 0: not by steps
     double every_time = 0;     // seconds; 0: not by time
     int64_t keep = 2;
+    std::string on_error = "stop";
     std::string best;
     std::string resume;
     bool operator==(const Checkpoint&) const = default;
@@ -205,6 +206,9 @@ struct Loaded {
 // if it is not known yet. Keys that depend on the number of ranks are checked for it.
 Loaded load(const std::string& path, const std::vector<std::string>& overrides,
             std::optional<int64_t> ranks = std::nullopt);
+// The same for the text of a file; `path` is its name.
+Loaded load_text(const std::string& text, const std::string& path, const std::vector<std::string>& overrides,
+                 std::optional<int64_t> ranks = std::nullopt);
 
 // The keys that are set but not used by the chosen strategy and optimizer ("comm.backend" under single), sorted. They
 // are allowed, so that one file can be varied; the caller logs them in one line.

@@ -12,8 +12,8 @@ std::vector<Key> describe_learning() {
       DDPRUN_KEY(model.weights)
           .default_means("random, from experiment.seed")
           .doc("A safetensors file with the initial weights, such as a checkpoint. It must hold each parameter and "
-               "buffer of the model under its PyTorch name, with its shape and dtype, and nothing else. The path is "
-               "relative to the current directory."),
+               "buffer of the model under its PyTorch name, with its shape and dtype, and nothing else. A relative "
+               "path in a file is relative to the file's folder."),
       DDPRUN_KEY(model.sync_batch_norm)
           .used_by(User::ddp)
           .doc(
@@ -32,7 +32,9 @@ std::vector<Key> describe_learning() {
       DDPRUN_KEY(data.root)
           .may_differ()
           .default_means("the data set's default folder")
-          .doc("The folder with the data set's files, relative to the current directory."),
+          .doc("The folder with the data set's files. A relative path in a file is relative to the file's folder; one "
+               "that "
+               "`--set` gives, to the current folder. The default folder is in the current folder."),
       DDPRUN_KEY(data.batch_size)
           .between(1, 1 << 24)
           .doc("Samples per batch: of all ranks together, or of each rank (see batch_per)."),
@@ -206,6 +208,12 @@ std::vector<Key> describe_learning() {
           .between(0, 24 * 60 * 60)
           .doc("The time between further checkpoints, by the clock of rank 0, such as `\"10m\"`. `\"0s\"`: none."),
       DDPRUN_KEY(checkpoint.keep).at_least(1).doc("The number of checkpoints to keep, newest first."),
+      DDPRUN_KEY(checkpoint.on_error)
+          .one_of({"stop", "warn"})
+          .doc(
+              "What to do if a checkpoint cannot be written, for example because the disk is full. Earlier checkpoints "
+              "stay as they are. `\"stop\"`: the run ends with an error. `\"warn\"`: the run continues with a "
+              "warning, and writes the next checkpoint when it is due."),
       DDPRUN_KEY(checkpoint.best)
           .one_of({"", "test.loss", "test.accuracy", "train.loss"})
           .doc("The metric that decides which epoch is the best. best.safetensors holds the weights of that epoch."),

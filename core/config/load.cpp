@@ -2,6 +2,8 @@
 
 #include "config/check.hpp"
 #include "config/document.hpp"
+#include "config/parse.hpp"
+#include "config/paths.hpp"
 #include "config/text.hpp"
 #include "config/value.hpp"
 #include "ddprun/error.hpp"
@@ -49,8 +51,13 @@ void fill_in(const std::string& path, Experiment& experiment) {
 }  // namespace
 
 Loaded load(const std::string& path, const std::vector<std::string>& overrides, std::optional<int64_t> ranks) {
+  return load_text(read_file(path), path, overrides, ranks);
+}
+
+Loaded load_text(const std::string& text, const std::string& path, const std::vector<std::string>& overrides,
+                 std::optional<int64_t> ranks) {
   Errors errors;
-  Document document(path, errors);
+  Document document(text, path, errors);
   for (std::size_t i = 0; i < overrides.size(); ++i) document.apply(overrides[i], static_cast<int64_t>(i));
   check_schema_version(document);
 
@@ -60,6 +67,7 @@ Loaded load(const std::string& path, const std::vector<std::string>& overrides, 
   fill_in(path, loaded.experiment);
   check_together(loaded.experiment, ranks, loaded.sources, errors);
   errors.raise();
+  find_from_config(loaded.experiment, loaded.sources);
   return loaded;
 }
 

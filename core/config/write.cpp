@@ -94,6 +94,10 @@ Durations are strings with a unit: `"500ms"`, `"30s"`, `"2m"`, `"1h"`. Sizes in 
 strategy or optimizer does not use are allowed, so that one file can be varied, and named in one line of the log. The
 run folder holds the resolved configuration, with every key written out; running that file again is the same run.
 
+Files and folders that a config names as input are relative to the folder of the config: `data.root`, `model.weights`,
+`checkpoint.resume`, and a plugin that is named by its path. With `--set` they are relative to the current folder. What
+a run writes (`experiment.output`, `launch.log_dir`) is relative to the current folder.
+
 All ranks of a run must have the same configuration. They compare it before the first step. Only keys
 that "may differ between hosts" can have another value on each host.
 

@@ -42,25 +42,26 @@ inline constexpr const char* kAboutPlugins =
 // Also adds kAboutPlugins to the help, above the footer.
 inline CLI::Option* add_plugin_path(CLI::App& to, std::vector<std::string>& folders) {
   to.footer([] { return std::string(kAboutPlugins); });
-  return add_repeated(to, "--plugin-path", folders, "DIR", "A folder of plugins, searched first; any number");
+  return add_repeated(to, "--plugin-path", folders, "DIR", "Search this folder of plugins first. May be repeated.");
 }
 
 inline CLI::Option* add_overrides(CLI::App& to, std::vector<std::string>& overrides) {
-  return add_repeated(to, "--set", overrides, "KEY=VALUE", "Override a key: --set comm.algorithm=ring; any number");
+  return add_repeated(to, "--set", overrides, "KEY=VALUE",
+                      "Override a key of the config, for example comm.algorithm=ring. May be repeated.");
 }
 
-// An option of torchrun: "--node-rank", and hidden "--node_rank". `letter`: "-n," for a short name too.
+// An option of torchrun: "--node-rank", and hidden "--node_rank". `more_names`: "-n," for a short name too.
 template <typename Value>
 CLI::Option* add_torchrun_option(CLI::App& to, const std::string& name, Value& value, const std::string& type,
-                                 const std::string& help, const std::string& letter = "") {
+                                 const std::string& help, const std::string& more_names = "") {
   std::string underscores = name;
   std::replace(underscores.begin() + 2, underscores.end(), '-', '_');
   if (underscores != name) to.add_option(underscores, value)->group("");
-  return to.add_option(letter + name, value, help)->type_name(type);
+  return to.add_option(more_names + name, value, help)->type_name(type);
 }
 
 // --config FILE, or FILE alone.
-inline CLI::Option* add_config(CLI::App& to, std::string& path, const std::string& help = "The experiment") {
+inline CLI::Option* add_config(CLI::App& to, std::string& path, const std::string& help = "The experiment.") {
   return to.add_option("--config,file", path, help)->type_name("FILE");
 }
 
@@ -68,19 +69,23 @@ inline CLI::Option* add_config(CLI::App& to, std::string& path, const std::strin
 inline void add_node_options(CLI::App& to, NodeOptions& options, const std::string& letter = "") {
   const auto counts = [](CLI::Option* option, int least) { option->check(CLI::Range(least, 1 << 20)); };
   const std::string group = "Several hosts";
-  counts(add_torchrun_option(to, "--nproc-per-node", options.nproc, "N", "Ranks on this host (launch.nproc)", letter),
+  counts(add_torchrun_option(to, "--nproc-per-node", options.nproc, "N",
+                             "Start N ranks on this host. The default is launch.nproc of the config, or 1.",
+                             letter + "--nproc,"),
          1);
-  counts(to.add_option("--nproc", options.nproc)->group(""), 1);
   const auto add = [&](const std::string& name, auto& value, const std::string& type, const std::string& help) {
     return add_torchrun_option(to, name, value, type, help)->group(group);
   };
-  counts(add("--nnodes", options.nnodes, "N", "The number of hosts; start the same command on each of them"), 1);
-  counts(add("--node-rank", options.node_rank, "N", "The number of this host, from 0"), 0);
-  add("--master-addr", options.master_addr, "HOST", "The host of node 0: a name or an address");
-  add("--master-port", options.master_port, "PORT", "A free port there (29500)")->check(CLI::Range(1, 65535));
-  counts(add("--max-restarts", options.max_restarts, "N", "Start the job again after a failure (launch.max_restarts)"),
+  counts(add("--nnodes", options.nnodes, "N", "The number of hosts. Start the same command on each of them."), 1);
+  counts(add("--node-rank", options.node_rank, "N", "The number of this host, from 0."), 0);
+  add("--master-addr", options.master_addr, "HOST", "The name or the address of the host with number 0.");
+  add("--master-port", options.master_port, "PORT", "A free port of that host. The default is 29500.")
+      ->check(CLI::Range(1, 65535));
+  counts(add("--max-restarts", options.max_restarts, "N",
+             "Start the job again after a failure, at most N times. The default is launch.max_restarts, or 0."),
          0);
-  to.add_flag("--standalone", options.standalone, "Start the ranks on this host, even if a launcher runs this command")
+  to.add_flag("--standalone", options.standalone,
+              "Start the ranks on this host, even if a launcher has started this command.")
       ->group(group);
   add_torchrun_option(to, "--local-rank", options.local_rank, "N", "")->group("");  // of torch.distributed.launch
 }
@@ -89,7 +94,7 @@ inline void add_node_options(CLI::App& to, NodeOptions& options, const std::stri
 inline CLI::Option* add_insecure(CLI::App& to, NodeOptions& options) {
   return to
       .add_flag("--insecure", options.insecure,
-                "Allow ranks to meet without DDPRUN_SECRET, on a network that you trust")
+                "Allow ranks to meet without DDPRUN_SECRET, on a network that you trust.")
       ->group("Several hosts");
 }
 
@@ -128,6 +133,7 @@ inline std::string reason_of(const CLI::ParseError& error) {
   const std::string text = error.what();
   const std::string unreadable = "Could not convert: ";
   if (text.starts_with(unreadable)) return text.substr(unreadable.size()) + ": expected a number";
+  if (text.starts_with(": ")) return text.substr(2);  // CLI11 does not name a hidden option
   if (text.ends_with(" missing")) return text.substr(0, text.find(':')) + ": its value is missing";
   return text;
 }
@@ -144,9 +150,15 @@ inline ExitCode refuse(const CLI::App& cli, const std::string& reason) {
   return ExitCode::usage;
 }
 
+inline void describe_help(CLI::App& cli) {
+  if (CLI::Option* help = cli.get_help_ptr()) help->description("Print this help.");
+  for (CLI::App* subcommand : cli.get_subcommands([](CLI::App*) { return true; })) describe_help(*subcommand);
+}
+
 // Parses the command line. Returns an exit code if the program should end: after --help, or after reporting a wrong
 // command line.
 inline std::optional<ExitCode> parse(CLI::App& cli, int argc, char** argv) {
+  describe_help(cli);
   try {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

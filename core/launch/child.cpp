@@ -14,21 +14,6 @@
 namespace ddprun::launch {
 namespace {
 
-struct Pipe {
-  UniqueFd read;
-  UniqueFd write;
-};
-
-Pipe make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw Error(ExitCode::failure, std::string("cannot make a pipe for a rank's output: ") + std::strerror(errno));
-  }
-  Pipe pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
-  ::fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
-  return pipe;
-}
-
 // What posix_spawn does between fork and exec.
 class SpawnPlan {
  public:
@@ -72,6 +57,16 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
 }
 
 }  // namespace
+
+Pipe make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    throw Error(ExitCode::failure, std::string("cannot make a pipe for a rank's output: ") + std::strerror(errno));
+  }
+  Pipe pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+  ::fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
+  return pipe;
+}
 
 Child spawn(const std::vector<std::string>& command, const std::vector<std::string>& environment) {
   if (command.empty()) throw Error(ExitCode::failure, "cannot start a rank: no program was given");

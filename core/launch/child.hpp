@@ -16,6 +16,13 @@ struct Child {
   UniqueFd err;
 };
 
+// Closed on exec; the read end does not block. Throws Error(failure).
+struct Pipe {
+  UniqueFd read;
+  UniqueFd write;
+};
+Pipe make_pipe();
+
 // Starts `command` (argv; command[0] is a path, or a name on PATH) in a process group of its own, with stdin from
 // /dev/null, exactly the variables of `environment` ("NAME=value"), and no signal blocked or ignored. Throws
 // Error(failure) that names the program.

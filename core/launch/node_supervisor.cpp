@@ -69,7 +69,8 @@ class Supervisor {
       Guardian guardian(folder.path());
       FolderWatch reports(folder.path());
       // If the launcher itself fails (no descriptor, no memory), the destructor of `ranks` ends them.
-      RankProcesses ranks(job_.command, placement_in(folder.path()), folder.path(), *table_, guardian);
+      RankProcesses ranks(job_.command, placement_in(folder.path()), folder.path(), *table_, guardian,
+                          job_.forked.get());
       ranks_ = &ranks;
       while (ranks.live() > 0) turn(signals, reports);
       drain();

@@ -38,11 +38,13 @@ std::vector<std::string> environment_of(int local, const Placement& placement, c
 }  // namespace
 
 RankProcesses::RankProcesses(const std::vector<std::string>& command, const Placement& placement, std::string folder,
-                             const ProgressTable& table, Guardian& guardian)
+                             const ProgressTable& table, Guardian& guardian, ForkedRanks* forked)
     : first_(placement.first), folder_(std::move(folder)), table_(table), guardian_(guardian) {
   try {
     for (int local = 0; local < placement.count; ++local) {
-      ranks_.push_back({spawn(command, environment_of(local, placement, folder_)), {}, {}});
+      const auto environment = environment_of(local, placement, folder_);
+      auto child = forked == nullptr ? std::nullopt : forked->start(command, environment);
+      ranks_.push_back({child ? std::move(*child) : spawn(command, environment), {}, {}});
       guardian_.entrust(ranks_.back().child.pid);
     }
   } catch (...) {

@@ -9,6 +9,7 @@
 
 #include "launch/child.hpp"
 #include "launch/first_cause.hpp"
+#include "launch/forked_ranks.hpp"
 #include "launch/guardian.hpp"
 #include "launch/progress.hpp"
 
@@ -28,10 +29,10 @@ class RankProcesses {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Starts the processes. `folder` is the job's folder; `table` and `guardian` must outlive this object. If one
-  // cannot be started, ends the others and throws Error(failure).
+  // Starts the processes, from `forked` as far as it has some; it may be null. `folder` is the job's folder; `table`
+  // and `guardian` must outlive this object. If one cannot be started, ends the others and throws Error(failure).
   RankProcesses(const std::vector<std::string>& command, const Placement& placement, std::string folder,
-                const ProgressTable& table, Guardian& guardian);
+                const ProgressTable& table, Guardian& guardian, ForkedRanks* forked);
   // Kills the processes that still run.
   ~RankProcesses();
   RankProcesses(const RankProcesses&) = delete;

@@ -4,10 +4,12 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "ddprun/error.hpp"
+#include "launch/forked_ranks.hpp"
 #include "launch/net/secret.hpp"
 
 namespace ddprun::launch {
@@ -24,6 +26,7 @@ struct Nodes {
 
 struct Job {
   std::vector<std::string> command;      // argv of a rank; command[0] is the program's path, or a name on PATH
+  std::shared_ptr<ForkedRanks> forked;   // ranks of the first start; may be null: then `command` is started
   std::vector<std::string> environment;  // further variables of the ranks: "NAME=value"
   bool torchrun_variables = false;       // ranks also get RANK, WORLD_SIZE, MASTER_ADDR, ...
   int nproc = 1;                         // ranks on this node; may differ between nodes
@@ -54,7 +57,7 @@ struct Job {
 //  - Processes that a rank starts end with it if they stay in its process group, even if the launcher is killed.
 // Several nodes: the launcher of node 0 hosts the store in which nodes and ranks meet, at master_addr:master_port.
 // Ranks are numbered by node rank. Every launcher reports the same first cause and returns the same exit code. A node
-// that is silent for 2.5 s is lost, which ends the job. A signal to one launcher stops the ranks of all. Ranks also get
+// that is silent for 2.25 s is lost, which ends the job. A signal to one launcher stops the ranks of all. Ranks also get
 // DDPRUN_STORE ("HOST:PORT"), and the job's secret in the file "secret" of their job folder.
 // After a failure (exit code 1 or 5) all ranks start again, up to max_restarts times. A lost node may come back within
 // the timeout: start its launcher again with the same arguments. Call it on the main thread while there is no other

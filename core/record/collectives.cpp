@@ -20,6 +20,9 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr const char* kPrefix = "collectives-rank";
+constexpr int64_t kLargestWorld = 1 << 20;  // readers loop over the ranks
+constexpr int64_t kLargestNumber = int64_t{1} << 53;
+constexpr double kLatest = 1e11;  // seconds since 1970: the year 5138
 
 // The keys of the file, for writing and reading.
 template <class Call, class Field>
@@ -75,20 +78,26 @@ void read(Record& record, const nlohmann::json& object, const std::string& place
   for_each_key(record, [&](const char* key, auto& value) { read_value(object, key, value, place); });
 }
 
-RankCollectives read_file(const std::string& path) {
-  const auto object = nlohmann::json::parse(text_of(path), nullptr, false);
-  if (object.is_discarded()) throw Error(ExitCode::usage, path + ": not JSON");
-  RankCollectives file;
-  for (const char* key : {"rank", "world", "written"}) require(object, key, path);
-  read(file, object, path);
-  const nlohmann::json& calls = require(object, "calls", path);
-  if (!calls.is_array()) throw Error(ExitCode::usage, path + ": calls: expected a list");
-  for (const auto& each : calls) {
-    const std::string place = fmt::format("{}: calls[{}]", path, file.calls.size());
-    for (const char* key : {"number", "op", "state"}) require(each, key, place);
-    read(file.calls.emplace_back(), each, place);
-  }
-  return file;
+void check(bool holds, const char* key, const char* expected, const std::string& place) {
+  if (!holds) throw Error(ExitCode::usage, fmt::format("{}: \"{}\": expected {}", place, key, expected));
+}
+
+bool is_time(double seconds) {
+  return is_absent(seconds) || (seconds >= 0 && seconds <= kLatest);
+}
+
+void check_file(const RankCollectives& file, const std::string& path) {
+  check(file.world >= 1 && file.world <= kLargestWorld, "world", "the number of ranks", path);
+  check(file.rank >= 0 && file.rank < file.world, "rank", "a rank below the number of ranks", path);
+  check(is_time(file.written), "written", "seconds since 1970", path);
+}
+
+// Readers search for a call by its number.
+void check_call(const CollectiveCall& call, int64_t before, const std::string& place) {
+  check(call.number > before && call.number <= kLargestNumber, "number", "a number above that of the call before",
+        place);
+  check(is_time(call.start), "start", "seconds since 1970", place);
+  check(is_time(call.end), "end", "seconds since 1970", place);
 }
 
 }  // namespace
@@ -114,12 +123,31 @@ void write_collectives(const std::string& run_dir, const RankCollectives& collec
   replace_file(collectives_path(run_dir, collectives.rank), text);
 }
 
+RankCollectives parse_collectives(const std::string& text, const std::string& path) {
+  const auto object = nlohmann::json::parse(text, nullptr, false);
+  if (object.is_discarded()) throw Error(ExitCode::usage, path + ": not JSON");
+  RankCollectives file;
+  for (const char* key : {"rank", "world", "written"}) require(object, key, path);
+  read(file, object, path);
+  check_file(file, path);
+  const nlohmann::json& calls = require(object, "calls", path);
+  if (!calls.is_array()) throw Error(ExitCode::usage, path + ": calls: expected a list");
+  for (const auto& each : calls) {
+    const std::string place = fmt::format("{}: calls[{}]", path, file.calls.size());
+    for (const char* key : {"number", "op", "state"}) require(each, key, place);
+    const int64_t before = file.calls.empty() ? 0 : file.calls.back().number;
+    read(file.calls.emplace_back(), each, place);
+    check_call(file.calls.back(), before, place);
+  }
+  return file;
+}
+
 std::map<int64_t, RankCollectives> read_collectives(const std::string& run_dir) {
   std::map<int64_t, RankCollectives> by_rank;
   for (const auto& entry : fs::directory_iterator(run_dir)) {
     const std::string name = entry.path().filename();
     if (!name.starts_with(kPrefix) || !name.ends_with(".json")) continue;
-    RankCollectives file = read_file(entry.path());
+    RankCollectives file = parse_collectives(text_of(entry.path()), entry.path());
     const int64_t rank = file.rank;
     by_rank[rank] = std::move(file);
   }

@@ -42,6 +42,9 @@ std::string collectives_path(const std::string& run_dir, int64_t rank);
 // Writes the file, or replaces it. Throws Error(failure).
 void write_collectives(const std::string& run_dir, const RankCollectives& collectives);
 
+// The content of a file; `path` is for messages. Safe for any text. Throws Error(usage).
+RankCollectives parse_collectives(const std::string& text, const std::string& path);
+
 // By rank, without the ranks that have no file. Throws Error(usage) for a damaged file.
 std::map<int64_t, RankCollectives> read_collectives(const std::string& run_dir);
 

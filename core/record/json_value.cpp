@@ -1,5 +1,7 @@
 #include "record/json_value.hpp"
 
+#include <utility>
+
 #include "ddprun/error.hpp"
 #include "ddprun/records.hpp"
 
@@ -15,6 +17,11 @@ const json* find(const json& object, const std::string& key) {
 
 [[noreturn]] void refuse(const std::string& key, const std::string& expected, const std::string& place) {
   throw Error(ExitCode::usage, place + ": \"" + key + "\": expected " + expected);
+}
+
+// nlohmann keeps an integer above INT64_MAX as unsigned, and would convert it to a negative number.
+bool is_int64(const json& value) {
+  return value.is_number_integer() && (!value.is_number_unsigned() || std::in_range<int64_t>(value.get<uint64_t>()));
 }
 
 }  // namespace
@@ -36,7 +43,7 @@ void read_value(const json& object, const std::string& key, double& member, cons
 void read_value(const json& object, const std::string& key, int64_t& member, const std::string& place) {
   const json* value = find(object, key);
   if (value == nullptr) return;
-  if (!value->is_number_integer()) refuse(key, "an integer", place);
+  if (!is_int64(*value)) refuse(key, "an integer of 64 bits", place);
   member = value->get<int64_t>();
 }
 
@@ -62,7 +69,7 @@ void read_value(const json& object, const std::string& key, std::vector<int64_t>
   if (values == nullptr) return;
   if (!values->is_array()) refuse(key, "a list of integers", place);
   for (const json& value : *values) {
-    if (!value.is_number_integer()) refuse(key, "a list of integers", place);
+    if (!is_int64(value)) refuse(key, "a list of integers of 64 bits", place);
     member.push_back(value.get<int64_t>());
   }
 }

@@ -32,6 +32,9 @@ TEST_CASE("the rest of a table's row is aligned with its text") {
   CHECK(wrapped("data        synthetic, 240 training samples, 48 test samples", 40) ==
         "data        synthetic, 240 training\n"
         "            samples, 48 test samples");
+  CHECK(wrapped("            no GPU on this machine: everything", 40) ==
+        "            no GPU on this machine:\n"
+        "            everything");
 }
 
 TEST_CASE("short lines, lines to copy, lines with control characters and other files than terminals stay as they are") {

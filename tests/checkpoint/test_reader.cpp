@@ -123,6 +123,10 @@ TEST_CASE("headers that violate the format are refused") {
   CHECK(refusal(dir, foreign("{\"w\":{}}", 0)) == "tensor \"w\": expected dtype, shape and data_offsets");
   CHECK(refusal(dir, foreign(R"({"w":{"dtype":"F99","shape":[],"data_offsets":[0,4]}})", 4)) ==
         "tensor \"w\": unknown dtype \"F99\"");
+  CHECK(refusal(dir, foreign(R"({"__metadata__":{"two\nlines":1}})", 0)) ==
+        R"(__metadata__: "two\nlines" is not a string)");
+  CHECK(refusal(dir, foreign(R"({"w":{"dtype":"F\n\u007f","shape":[],"data_offsets":[0,4]}})", 4)) ==
+        R"(tensor "w": unknown dtype "F\n?")");
   CHECK(contains(refusal(dir, foreign(object(tensor("two\\nlines", "1", "[0,4]")), 4)), "\"two\\nlines\": shape is"));
 }
 
@@ -133,6 +137,18 @@ TEST_CASE("shapes whose size is invalid or overflows are refused") {
     CAPTURE(shape);
     CHECK(contains(refusal(dir, foreign(object(tensor("w", shape, "[0,0]")), 0)), "tensor \"w\": impossible shape"));
   }
+}
+
+TEST_CASE("a shape that is nested deeply or has many extents gives a short message") {
+  const TempDir dir;
+  const auto with = [&](const std::string& shape) {
+    return refusal(dir, foreign(object(tensor("w", shape, "[0,0]")), 0));
+  };
+  const std::string open(1'000'000, '['), close(1'000'000, ']');
+  CHECK(with(open + close) == "tensor \"w\": shape is not an array of numbers");
+  std::string many = "[null";
+  for (int i = 0; i < 10'000; ++i) many += ",1";
+  CHECK(with(many + "]").size() < 300);
 }
 
 TEST_CASE("offsets that overlap, leave gaps, are reversed or exceed the file are refused") {

@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <filesystem>
+
+#include "config/paths.hpp"
 #include "written.hpp"
 
 using namespace ddprun;
@@ -100,4 +103,42 @@ TEST_CASE("sources know where each key is set, and which keys are not set") {
   CHECK(sources.given("comm.timeout"));
   CHECK_FALSE(sources.given("comm.backend"));
   CHECK_FALSE(sources.given("train.epochs"));
+}
+
+TEST_CASE("a relative path in a file is relative to the file's folder, and one of --set to the current folder") {
+  const std::string text =
+      "[model]\nname = './libm.so'\nweights = 'w.safetensors'\n[data]\nname = 'mnist'\nroot = '../data'\n";
+  const testing::InTempDir here;
+  std::filesystem::create_directory("configs");
+  here.write("configs/exp.toml", text + "[checkpoint]\nresume = 'latest'\n");
+  const config::Experiment e = config::load("configs/exp.toml", {}).experiment;
+  CHECK(e.data.root == "configs/../data");
+  CHECK(e.model.weights == "configs/w.safetensors");
+  CHECK(e.model.name == "configs/./libm.so");
+  CHECK(e.data.name == "mnist");
+  CHECK(e.checkpoint.resume == "latest");
+  CHECK(e.experiment.output == "runs");
+
+  const auto overridden = config::load("configs/exp.toml", {"data.root=here", "checkpoint.resume=runs/one"}).experiment;
+  CHECK(overridden.data.root == "here");
+  CHECK(overridden.checkpoint.resume == "runs/one");
+  here.write("exp.toml", text);
+  CHECK(config::load("exp.toml", {}).experiment.data.root == "../data");
+}
+
+TEST_CASE("paths become absolute for a copy of the config in another folder") {
+  const testing::InTempDir here;
+  const std::string folder = std::filesystem::current_path().string() + "/";
+  config::Experiment e;
+  e.data.root = "data";
+  e.model.name = "linear";
+  e.model.weights = "/w.safetensors";
+  e.comm.backend = "lib/x.so";
+  e.checkpoint.resume = "auto";
+  config::make_paths_absolute(e);
+  CHECK(e.data.root == folder + "data");
+  CHECK(e.model.name == "linear");
+  CHECK(e.model.weights == "/w.safetensors");
+  CHECK(e.comm.backend == folder + "lib/x.so");
+  CHECK(e.checkpoint.resume == "auto");
 }

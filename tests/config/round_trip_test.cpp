@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "config/keys.hpp"
+#include "config/paths.hpp"
 #include "written.hpp"
 
 using namespace ddprun;
@@ -133,7 +134,8 @@ TEST_CASE("what is a host's own is not compared between the ranks, and all else 
 
 TEST_CASE("an experiment that is written and loaded again is the same") {
   CHECK(rc::check([] {
-    const config::Experiment written = any_experiment();
+    config::Experiment written = any_experiment();
+    config::make_paths_absolute(written);
     const std::string text = config::to_toml(written);
     RC_LOG() << text;
     RC_ASSERT(testing::errors_of(text) == "");

@@ -345,6 +345,15 @@ TEST_CASE("missing data files are refused with 2, and the error says which files
                  "\"ddprun data fetch mnist --root /nowhere\" gets the files", ".gz"});
 }
 
+TEST_CASE("a relative data.root is searched from the config's folder, and the error says where that is") {
+  const Workplace place;
+  const std::string config = place.config(with("name = \"linear\"\nbatch", "name = \"mnist\"\nroot = \"here\"\nbatch"));
+  const auto result = place.ddprun({"validate", config});
+  CHECK(result.code == 2);
+  CHECK_MESSAGE(contains(result.err, "data.root = \"here\": " + (place.folder() / "here: no such folder").string()),
+                result.err);
+}
+
 TEST_CASE("an option that the model or the data set does not have is refused with 2") {
   check_refused(with("name = \"linear\"\n", "name = \"linear\"\noptions = { hiden = 5 }\n"), 2,
                 {"exp.toml:11:", "hiden"});

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "e2e/program.hpp"
 
@@ -73,6 +74,52 @@ TEST_CASE("help lists the commands and the found tools, each with a line of its 
   }
 }
 
+// The descriptions in a help text: what begins in the column that CLI11 uses for them.
+std::vector<std::string> descriptions(const std::string& help) {
+  constexpr std::size_t column = 30;
+  std::vector<std::string> found;
+  for (const std::string& line : lines_of(help)) {
+    const bool described = line.size() > column && line.starts_with("  ") &&
+                           !std::isdigit(static_cast<unsigned char>(line[2])) && line[column - 1] == ' ' &&
+                           line[column] != ' ' && line.find("ddprun ") == std::string::npos;
+    if (described) found.push_back(line.substr(column));
+  }
+  return found;
+}
+
+TEST_CASE("the help of every program describes each option in a sentence") {
+  const Workplace place;
+  const std::vector<std::vector<std::string>> programs = {{},
+                                                          {"validate"},
+                                                          {"evaluate"},
+                                                          {"launch"},
+                                                          {"plugins"},
+                                                          {"bench"},
+                                                          {"doctor"},
+                                                          {"compare"},
+                                                          {"sweep"},
+                                                          {"report"},
+                                                          {"export"},
+                                                          {"new"},
+                                                          {"data"},
+                                                          {"data", "fetch"},
+                                                          {"data", "info"},
+                                                          {"conformance"},
+                                                          {"conformance", "--dataset", "linear"},
+                                                          {"conformance", "--model", "linear"}};
+  for (std::vector<std::string> arguments : programs) {
+    arguments.push_back("--help");
+    const auto result = place.ddprun(arguments);
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+    const auto sentences = descriptions(result.out);
+    CHECK(sentences.size() > 1);
+    for (const std::string& sentence : sentences) {
+      CHECK_MESSAGE(std::isupper(static_cast<unsigned char>(sentence.front())), sentence);
+      CHECK_MESSAGE(sentence.back() == '.', sentence);
+    }
+  }
+}
+
 TEST_CASE("help NAME prints the help of a command or of a tool") {
   const Workplace place;
   CHECK(contains(place.ddprun({"help", "validate"}).out, "ddprun validate [OPTIONS] [file]"));
@@ -95,4 +142,13 @@ TEST_CASE("a name that is neither a command nor a tool is refused in one line wi
   check("benhc", "bench");
   check("helo", "hello");
   check("evaluat", "evaluate");
+}
+
+TEST_CASE("a file that does not exist is reported as one, and a command that ddprun does not need as that") {
+  const Workplace place;
+  CHECK(place.ddprun({"exp.tml"}).err == "exp.tml: cannot be read (No such file or directory); give a TOML file\n");
+  CHECK(place.ddprun({"train", "exp.toml"}).err ==
+        "ddprun: unknown argument \"train\"; to run an experiment, write ddprun exp.toml; see ddprun --help\n");
+  CHECK(contains(place.ddprun({"exp.toml", "--nprocs", "2"}).err, "did you mean \"--nproc\"?"));
+  CHECK(contains(place.ddprun({"exp.toml", "--nproc", "two"}).err, "--nproc: Value two not in range 1 to "));
 }

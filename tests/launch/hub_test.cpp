@@ -1,6 +1,7 @@
 #include "launch/net/hub.hpp"
 
 #include <doctest/doctest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <memory>
@@ -68,6 +69,31 @@ TEST_CASE("a pause of the server, with its machine, is no silence of the nodes")
   CHECK_FALSE(joined.clients[1]->closed);
   joined.only_pings_from(0, 300ms);  // the silence before the pause and the one after it are counted
   CHECK(joined.clients[1]->closed);
+}
+
+TEST_CASE("a client that joins as two nodes is refused") {
+  Joined joined;
+  const auto join = [](uint64_t node) { return request(Request::join).number(node).number(2).number(1000).text(""); };
+  CHECK_THROWS_AS(joined.hub.handle(joined.clients[0], join(0).bytes(), joined.now), std::out_of_range);
+  CHECK_THROWS_AS(joined.hub.handle(joined.clients[0], join(1).bytes(), joined.now), std::out_of_range);
+  Hub hub;
+  const auto client = std::make_shared<Client>();
+  hub.handle(client, join(0).bytes(), joined.now);
+  CHECK_THROWS_AS(hub.handle(client, join(1).bytes(), joined.now), std::out_of_range);
+}
+
+TEST_CASE("a small frame with the size of a large job takes little memory") {
+  Joined joined;
+  const auto gather = [&](int name, uint64_t rank, uint64_t size) {
+    const auto frame =
+        request(Request::gather).text(std::to_string(name)).number(rank).number(size).text("x").number(1);
+    joined.hub.handle(joined.clients[0], frame.bytes(), joined.now);
+  };
+  const std::size_t before = ::mallinfo2().uordblks;
+  for (int name = 0; name < 100; ++name) gather(name, 65535, 65536);
+  CHECK(::mallinfo2().uordblks < before + (1 << 20));
+  CHECK_THROWS_AS(gather(100, 0, 65537), std::out_of_range);
+  CHECK_THROWS_AS(gather(100, 4, 4), std::out_of_range);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "ddprun/error.hpp"
 #include "launch/net/protocol.hpp"
@@ -108,6 +109,16 @@ TEST_CASE("allgather names the ranks that did not come, and two processes of one
   CHECK(contains(size, "a job of 5 ranks"));
 }
 
+TEST_CASE("the values of an allgather may be longer together than one frame of a client") {
+  const Served served;
+  const auto a = served.client(), b = served.client();
+  const std::string value(kLongestFrame / 2 + 1, 'x');
+  std::thread other([&] { b->allgather("long", 1, 2, value, kLimit); });
+  const auto values = a->allgather("long", 0, 2, value, kLimit);
+  other.join();
+  CHECK(values == std::vector{value, value});
+}
+
 TEST_CASE("512 ranks meet") {
   constexpr int kRanks = 512;
   const Served served;
@@ -139,8 +150,7 @@ int sockets_for_children() {
     const int socket = std::atoi(entry.path().filename().c_str());
     int protocol = 0;
     socklen_t size = sizeof protocol;
-    const bool is_tcp =
-        ::getsockopt(socket, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 && protocol == IPPROTO_TCP;
+    const bool is_tcp = ::getsockopt(socket, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 && protocol == IPPROTO_TCP;
     if (is_tcp && (::fcntl(socket, F_GETFD) & FD_CLOEXEC) == 0) ++count;
   }
   return count;

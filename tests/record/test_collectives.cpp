@@ -82,10 +82,19 @@ TEST_CASE("a damaged file is an error with its path") {
     folder.write("collectives-rank0.json", text);
     return error_of([&] { read_collectives(folder.path()); });
   };
-  for (const char* text :
-       {"", "{", "[]", "7", R"({"rank":0})", R"({"rank":0,"world":2,"written":1})",
-        R"({"rank":0,"world":2,"written":1,"calls":{}})", R"({"rank":0,"world":2,"written":1,"calls":[7]})",
-        R"({"rank":0,"world":2,"written":1,"calls":[{"number":"x","op":"a","state":"b"}]})"}) {
+  for (
+      const char* text :
+      {"", "{", "[]", "7", R"({"rank":0})", R"({"rank":0,"world":2,"written":1})",
+       R"({"rank":0,"world":2,"written":1,"calls":{}})", R"({"rank":0,"world":2,"written":1,"calls":[7]})",
+       R"({"rank":0,"world":2,"written":1,"calls":[{"number":"x","op":"a","state":"b"}]})",
+       R"({"rank":0,"world":9223372036854775807,"written":1,"calls":[]})",
+       R"({"rank":0,"world":0,"written":1,"calls":[]})", R"({"rank":2,"world":2,"written":1,"calls":[]})",
+       R"({"rank":-3,"world":2,"written":1,"calls":[]})",
+       R"({"rank":18446744073709551615,"world":2,"written":1,"calls":[]})",
+       R"({"rank":0,"world":2,"written":1e300,"calls":[]})", R"({"rank":0,"world":2,"written":-1,"calls":[]})",
+       R"({"rank":0,"world":2,"written":1,"calls":[{"number":9223372036854775807,"op":"a","state":"b"}]})",
+       R"({"rank":0,"world":2,"written":1,"calls":[{"number":1,"op":"a","state":"b","start":1e300}]})",
+       R"({"rank":0,"world":2,"written":1,"calls":[{"number":2,"op":"a","state":"b"},{"number":2,"op":"a","state":"b"}]})"}) {
     CHECK_MESSAGE(contains(damage(text), "collectives-rank0.json: "), text);
     CHECK_MESSAGE(damage(text).starts_with("2: "), text);
   }

@@ -436,7 +436,7 @@ test_run_tests_refuses_a_preset_that_there_is_not() {
   variables=(DDPRUN_PRESETS="release asna")
   run ./run-tests
   expect status "$status" 1
-  expect_has line "$errors" "'asna': expected some of: release debug asan tsan"
+  expect_has line "$errors" "'asna': expected some of: release debug asan tsan fuzz"
 }
 
 test_run_tests_passes_its_arguments_to_each_ctest_and_ends_with_the_sum() {
@@ -446,10 +446,10 @@ test_run_tests_passes_its_arguments_to_each_ctest_and_ends_with_the_sum() {
     echo "<testsuite><testcase name=\"one\" status=\"run\"/></testsuite>" >"$2"'
   run ./run-tests -R config
   expect status "$status" 0
-  for preset in release asan tsan; do
+  for preset in release asan tsan fuzz; do
     expect "ctest $preset" "$(calls_of ctest | grep -c -- "--preset $preset .* -R config$")" 1
   done
-  expect "last line" "$(tail -n 1 "$box/output")" "3 passed, 0 failed, 0 skipped"
+  expect "last line" "$(tail -n 1 "$box/output")" "4 passed, 0 failed, 0 skipped"
 }
 
 test_run_tests_fails_when_ctest_gives_no_results() {

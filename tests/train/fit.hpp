@@ -42,10 +42,20 @@ struct Notes final : Callback {
 struct Saved final : Checkpointer {
   Position restore() override { return begin; }
   void restore_together() override {}
-  void save_state(const Position& position) override { positions.push_back(position); }
+  void save_state(const Position& position) override {
+    at_state(position.step);
+    positions.push_back(position);
+  }
   void gather_states(int64_t) override {}
-  void save(int64_t step, int64_t) override { steps.push_back(step); }
-  void save_best(int64_t step, int64_t, double) override { best.push_back(step); }
+  void save(int64_t step, int64_t) override {
+    at_weights(step);
+    steps.push_back(step);
+  }
+  void save_best(int64_t step, int64_t, double) override {
+    at_weights(step);
+    best.push_back(step);
+  }
+  std::function<void(int64_t step)> at_state = [](int64_t) {}, at_weights = [](int64_t) {};  // may throw
   Position begin;
   std::vector<Position> positions;
   std::vector<int64_t> steps, best;
@@ -118,7 +128,7 @@ struct Fit {
   // Makes the trainer of such a job and passes it to `use`.
   void with_trainer(const Job& job, Strategy& strategy, RankGroup ranks, const std::function<void(Trainer&)>& use) {
     CheckpointCallback checkpoints(saved, job.checkpoint);
-    BestWeights best(saved, job.best);
+    BestWeights best(saved, job.best, job.checkpoint.may_fail);
     LoadBalance balance(job.balance_steps, [this](const auto& samples) { notes.samples_per_rank = samples; });
     EarlyStop early_stop(job.early_stop);
     std::vector<Callback*> callbacks{&checkpoints};

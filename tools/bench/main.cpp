@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "console/command_line.hpp"
+#include "console/own_tools.hpp"
 #include "console/program.hpp"
 #include "launch/job_folder.hpp"
 #include "launch/meeting.hpp"
@@ -30,57 +31,68 @@ CLI::Option* declare_list(CLI::App& to, const std::string& name, Values& values,
 }
 
 void declare_what(CLI::App& to, Request& request) {
-  declare_list(to, "--backend", request.backends, "Communication plugins, by name or path", "NAME,...")
+  declare_list(to, "--backend", request.backends, "The communication plugins, by name or path.", "NAME,...")
       ->capture_default_str();
-  declare_list(to, "--algorithm", request.algorithms,
-               "Allreduce algorithms: auto, or those of the plugins (default: auto; with --tune all)", "NAME,...");
-  declare_list(to, "--ranks", request.ranks, "Processes on this host", "N,...")->capture_default_str();
-  declare_list(to, "--collective", request.collectives, "allreduce, broadcast, allgather, reduce_scatter", "NAME,...")
+  declare_list(
+      to, "--algorithm", request.algorithms,
+      "The allreduce algorithms: auto, or those of the plugins. The default is auto, and with --tune all of them.",
+      "NAME,...");
+  declare_list(to, "--ranks", request.ranks, "The numbers of processes on this host.", "N,...")->capture_default_str();
+  declare_list(to, "--collective", request.collectives,
+               "The collectives: allreduce, broadcast, allgather, reduce_scatter.", "NAME,...")
       ->capture_default_str();
-  to.add_option("--device", request.device, "Where the buffers are: cpu, cuda")->capture_default_str();
+  to.add_option("--device", request.device, "Where the buffers are: cpu or cuda.")->capture_default_str();
   declare_list(to, "--devices", request.devices,
-               "With --device cuda: the GPU of each rank (default: rank i uses GPU i)", "N,...");
-  to.add_option("--option", request.options, "comm.options of all backends, or of one: gloo.interface=lo; repeatable")
+               "With --device cuda, the GPU of each rank. By default, rank i uses GPU i.", "N,...");
+  to.add_option("--option", request.options,
+                "An option of all backends, or of one, such as gloo.interface=lo. May be repeated.")
       ->type_name("[BACKEND.]KEY=VALUE")
       ->expected(1)
       ->take_all();
 }
 
 void declare_sizes(CLI::App& to, Request& request) {
-  auto* least = to.add_option("-b,--minbytes", request.min_bytes, "Smallest size in bytes");
+  auto* least = to.add_option("-b,--minbytes", request.min_bytes, "The smallest size in bytes.");
   least->type_name("SIZE")->capture_default_str();
-  auto* most = to.add_option("-e,--maxbytes", request.max_bytes, "Largest size");
+  auto* most = to.add_option("-e,--maxbytes", request.max_bytes, "The largest size.");
   most->type_name("SIZE")->capture_default_str();
-  auto* factor = to.add_option("-f,--stepfactor", request.factor, "Factor from one size to the next");
+  auto* factor = to.add_option("-f,--stepfactor", request.factor, "The factor from one size to the next.");
   factor->capture_default_str();
-  auto* step = to.add_option("-i,--stepbytes", request.step_bytes, "Increment from one size to the next");
+  auto* step = to.add_option("-i,--stepbytes", request.step_bytes, "The difference from one size to the next.");
   step->type_name("SIZE")->excludes(factor);
-  auto* listed = declare_list(to, "--sizes", request.sizes, "List of sizes, ascending, instead of -b, -e", "SIZE,...");
+  auto* listed =
+      declare_list(to, "--sizes", request.sizes, "The sizes, in ascending order, instead of -b and -e.", "SIZE,...");
   listed->excludes(least)->excludes(most)->excludes(factor)->excludes(step);
 }
 
 void declare_how(CLI::App& to, Request& request) {
-  to.add_option("-n,--iters", request.iterations, "Samples of each case in each round")->capture_default_str();
-  to.add_option("-w,--warmup_iters", request.warmup, "Calls before the samples")->capture_default_str();
-  to.add_option("-c,--check", request.checks, "Calls in each round whose results are checked")->capture_default_str();
+  to.add_option("-n,--iters", request.iterations, "The number of samples of each case in each round.")
+      ->capture_default_str();
+  to.add_option("-w,--warmup_iters", request.warmup, "The number of calls before the samples.")->capture_default_str();
+  to.add_option("-c,--check", request.checks, "The number of calls in each round whose results are checked.")
+      ->capture_default_str();
   to.add_option("-d,--datatype", request.dtype,
-                "int8, uint8, int16, int32, int64, half, float, double, bfloat16; or PyTorch's names")
+                "The type: int8, uint8, int16, int32, int64, half, float, double, bfloat16, or a name of PyTorch's.")
       ->type_name("TYPE")
       ->capture_default_str();
-  to.add_option("-o,--op", request.op, "sum, prod, min, max, avg")->type_name("OP")->capture_default_str();
-  to.add_option("-r,--root", request.root, "Root rank of broadcast")->capture_default_str();
-  to.add_option("--rounds", request.rounds, "Rounds; each runs all variants, in changing order")->capture_default_str();
-  to.add_option("--timeout", request.timeout, "Time limit of meeting, of joining, and of one collective")
+  to.add_option("-o,--op", request.op, "The operation: sum, prod, min, max or avg.")
+      ->type_name("OP")
+      ->capture_default_str();
+  to.add_option("-r,--root", request.root, "The rank that broadcasts.")->capture_default_str();
+  to.add_option("--rounds", request.rounds, "The number of rounds. Each runs all variants, in another order.")
+      ->capture_default_str();
+  to.add_option("--timeout", request.timeout, "The time limit of meeting, of joining, and of one collective.")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.001, 86400.0))
       ->capture_default_str();
 }
 
 void declare_results(CLI::App& to, Request& request) {
-  to.add_option("--json", request.json, "Write all samples and the environment to this file")->type_name("FILE");
-  to.add_option("--min-busbw", request.min_busbw, "Exit with 6 if busbw at the largest size is lower")
+  to.add_option("--json", request.json, "Write all samples and the environment to this file.")->type_name("FILE");
+  to.add_option("--min-busbw", request.min_busbw, "Exit with code 6 if busbw at the largest size is lower.")
       ->type_name("GB/S");
-  to.add_option("--tune", request.tune, "Write the fastest algorithm of each size, for comm.options.tuning")
+  to.add_option("--tune", request.tune,
+                "Write the fastest algorithm of each size to this file, for comm.options.tuning.")
       ->type_name("FILE");
 }
 
@@ -142,7 +154,7 @@ ExitCode run_as_asked(const Arguments& arguments, const plugin::Registry& regist
 ExitCode run_program(int argc, char** argv) {
   Arguments arguments;
   Request& request = arguments.request;
-  CLI::App cli("Measure collectives: backends and algorithms compared", "ddprun bench");
+  CLI::App cli(std::string(console::about_tool("bench")), "ddprun bench");
   cli.footer(kExample);
   declare_what(cli, request);
   declare_sizes(cli, request);

@@ -14,35 +14,37 @@ constexpr const char* kExample =
     "See docs/comparing.md for the method and its confidence.";
 
 void declare_what(CLI::App& to, Request& request) {
-  to.add_option("inputs", request.inputs, "Configs to run, or folders of earlier runs")->type_name("FILE|DIR...");
-  to.add_option("--config", request.config, "The experiment for --vary; FILE alone is the same")->type_name("FILE");
-  const std::string about_vary = "Values of a key, each a variant; with several keys, every combination";
+  to.add_option("inputs", request.inputs, "The configs to run, or the folders of earlier runs.")
+      ->type_name("FILE|DIR...");
+  to.add_option("--config", request.config, "The experiment for --vary.")->type_name("FILE");
+  const std::string about_vary = "Make a variant for each value of a key, or for every combination if it is repeated.";
   console::add_repeated(to, "--vary", request.vary, "KEY=VALUE,...", about_vary);
-  to.add_option("--runs", request.runs, "Earlier runs of one variant; once for each variant")->type_name("DIR...");
-  to.add_flag("--allow-different", request.allow_different, "Allow different batches, data, seeds or lengths");
+  to.add_option("--runs", request.runs, "The folders of earlier runs of one variant. Give it once for each variant.")
+      ->type_name("DIR...");
+  to.add_flag("--allow-different", request.allow_different, "Allow different batches, data, seeds or lengths.");
 }
 
 void declare_how(CLI::App& to, Request& request) {
-  to.add_option("--repeats", request.repeats, "Runs of each variant")->capture_default_str();
+  to.add_option("--repeats", request.repeats, "The number of runs of each variant.")->capture_default_str();
   to.add_option_function<std::string>(
         "--precision", [&request](const std::string& text) { request.precision = parse_share("--precision", text); },
-        "Add rounds until each interval is within this fraction of its ratio, such as 2%")
+        "Add rounds until each interval is within this fraction of its ratio, such as 2%.")
       ->type_name("SHARE");
-  to.add_option("--max-repeats", request.max_repeats, "The most runs of each variant with --precision")
+  to.add_option("--max-repeats", request.max_repeats, "The largest number of runs of each variant with --precision.")
       ->capture_default_str();
-  to.add_option("--warmup-steps", request.warmup_steps, "First steps of each run that are left out")
+  to.add_option("--warmup-steps", request.warmup_steps, "The number of first steps of each run that are left out.")
       ->capture_default_str();
-  to.add_flag("--aa", request.twin, "Run the first variant twice, to measure the noise");
-  to.add_option("--parity-steps", request.parity_steps, "Steps whose gradients and weights are compared; 0: none")
+  to.add_flag("--aa", request.twin, "Run the first variant twice, to measure the noise.");
+  to.add_option("--parity-steps", request.parity_steps, "The number of steps whose gradients and weights are compared.")
       ->capture_default_str();
-  const std::string about_gate = "Exit with 6 unless the runs show it: 'b/a <= 1.02'; repeatable";
+  const std::string about_gate = "Exit with code 6 unless the runs show this, such as 'b/a <= 1.02'. May be repeated.";
   console::add_repeated(to, "--gate", request.gates, "EXPRESSION", about_gate);
-  to.add_option("--seed", request.seed, "Seed of the bootstrap")->capture_default_str();
+  to.add_option("--seed", request.seed, "The seed of the bootstrap.")->capture_default_str();
 }
 
 ExitCode run_program(int argc, char** argv) {
   Request request;
-  CLI::App cli("Compare training runs: speed, confidence, and whether they learn the same", "ddprun compare");
+  CLI::App cli(std::string(console::about_tool("compare")), "ddprun compare");
   cli.footer(kExample);
   declare_what(cli, request);
   declare_how(cli, request);

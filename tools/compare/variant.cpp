@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "config/paths.hpp"
 #include "ddprun/error.hpp"
 #include "record/environment.hpp"
 
@@ -144,7 +145,9 @@ std::vector<Variant> variants_of_overrides(const std::string& file,
 
 std::map<std::string, std::string> settings_of(const config::Experiment& experiment) {
   std::map<std::string, std::string> settings;
-  std::istringstream lines(config::to_toml(experiment));
+  config::Experiment copy = experiment;
+  config::make_paths_absolute(copy);  // as in the config of a run folder
+  std::istringstream lines(config::to_toml(copy));
   std::string table;
   for (std::string line; std::getline(lines, line);) {
     const std::size_t equals = line.find(" = ");

@@ -10,6 +10,7 @@
 
 #include "console/command_line.hpp"
 #include "console/key_values.hpp"
+#include "console/own_tools.hpp"
 #include "console/program.hpp"
 #include "data/datasets.hpp"
 #include "ddprun/error.hpp"
@@ -66,39 +67,43 @@ std::string is_shape(const std::string& text) {
 }
 
 void declare(CLI::App& app, Arguments& arguments) {
-  app.add_option("--plugin", arguments.plugin, "Plugin to test: a name (\"gloo\") or a path")->required();
+  app.add_option("--plugin", arguments.plugin, "The plugin to test: a name (\"gloo\") or a path.")->required();
   console::add_plugin_path(app, arguments.plugin_path);
-  app.add_option("--ranks", arguments.ranks, "World sizes, 1 to 16 (1,2,3,5)")
+  app.add_option("--ranks", arguments.ranks, "The world sizes, from 1 to 16. The default is 1,2,3,5.")
       ->delimiter(',')
       ->check(CLI::Range(1, 16));
   app.add_option("--as", arguments.as,
-                 "Run ranks as processes or threads (both); a death is tested only with processes")
+                 "Run ranks as processes or threads. The default is both. A death is tested only with processes.")
       ->check(CLI::IsMember({"processes", "threads", "both"}));
-  app.add_option("--memory", arguments.memory, "Where the buffers are (what the plugin supports; host if both)")
+  app.add_option("--memory", arguments.memory,
+                 "Where the buffers are. The default is what the plugin supports, and host if it supports both.")
       ->check(CLI::IsMember({"host", "cuda"}));
-  app.add_option("--device", arguments.devices,
-                 "With --memory cuda: the CUDA ordinal for each rank, or one for all ranks (rank i uses GPU i)")
+  app.add_option(
+         "--device", arguments.devices,
+         "With --memory cuda, the CUDA ordinal for each rank, or one for all ranks. By default, rank i uses GPU i.")
       ->delimiter(',')
       ->check(CLI::Range(0, 1023));
-  app.add_option("--option", arguments.options, "Option for the plugin, key=value; repeatable");
+  app.add_option("--option", arguments.options, "An option for the plugin, as key=value. May be repeated.");
   app.add_option(
          "--hosts", arguments.hosts,
-         "Instead of --ranks: numbers of hosts and of ranks on each, as 2x2,3x2. Each host has its own network, PID, "
-         "IPC and mount namespaces; needs CAP_SYS_ADMIN, and ends with 77 without it")
+         "The numbers of hosts and of ranks on each, such as 2x2,3x2, instead of --ranks. Each host has its own "
+         "network, PID, IPC and mount namespaces. That needs CAP_SYS_ADMIN, and without it the exit code is 77.")
       ->delimiter(',')
       ->check(CLI::Validator(is_shape, "HOSTSxRANKS"));
   console::add_node_options(app, arguments.nodes);
   console::add_insecure(app, arguments.nodes);
-  app.add_flag("--large", arguments.large, "Test a million elements with every dtype and op, not only with some");
+  app.add_flag("--large", arguments.large, "Test a million elements with every dtype and op, not only with some.");
   add_check_options(app, arguments.checks);
   app.add_option("--deadline", arguments.deadline_ms,
-                 "Milliseconds for a collective that should succeed (20000; an hour with --no-fork)")
+                 "Milliseconds for a collective that should succeed. The default is 20000, and an hour with --no-fork.")
       ->check(CLI::PositiveNumber);
   app.add_option("--fault-deadline", arguments.fault_deadline_ms,
-                 "Milliseconds for a collective that should time out (1000)");
-  app.add_option("--slack", arguments.slack_ms, "Extra milliseconds beyond the contract, for a busy machine (250)");
-  app.add_option("--seed", arguments.seed,
-                 "Seed of the drawn sizes; the first line of the output has it (drawn; 1 with several processes)")
+                 "Milliseconds for a collective that should time out. The default is 1000.");
+  app.add_option("--slack", arguments.slack_ms,
+                 "Extra milliseconds beyond the contract, for a busy machine. The default is 250.");
+  app.add_option(
+         "--seed", arguments.seed,
+         "The seed of the drawn sizes. By default it is drawn (1 with several processes), and the first line shows it.")
       ->check(CLI::PositiveNumber);
 }
 
@@ -294,7 +299,7 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
 }
 
 ExitCode run_comm_program(int argc, char** argv) {
-  CLI::App cli("Test a plugin against its contract (here: a communication plugin)", "ddprun conformance");
+  CLI::App cli(std::string(console::about_tool("conformance")), "ddprun conformance");
   cli.footer(
       "For other plugins: ddprun conformance --dataset NAME --help; ddprun conformance --model NAME --help.\n"
       "Exit codes: 0 all passed, 2 usage, 3 plugin not found or refused, 6 a case failed, 77 skipped.");
@@ -309,18 +314,19 @@ ExitCode run_comm_program(int argc, char** argv) {
 }
 
 ExitCode run_dataset_program(int argc, char** argv) {
-  CLI::App cli("Test a data set against the contract of ddprun/plugin/dataset_plugin.hpp", "ddprun conformance");
+  CLI::App cli("Test a data set against the contract of ddprun/plugin/dataset_plugin.hpp.", "ddprun conformance");
   cli.footer("Exit codes: 0 all passed, 2 usage, 3 plugin not found or refused, 6 a check failed.");
   DatasetSettings settings;
   CheckOptions checks;
   std::string name;
   std::vector<std::string> plugin_path, options;
-  cli.add_option("--dataset", name, "Data set to test: a name, or a plugin's path")->required();
+  cli.add_option("--dataset", name, "The data set to test: a name, or the path of a plugin.")->required();
   console::add_plugin_path(cli, plugin_path);
-  cli.add_option("--root", settings.context.root, "The folder of its files")->type_name("DIR");
-  console::add_repeated(cli, "--option", options, "KEY=VALUE", "As data.options; repeatable");
-  cli.add_option("--seed", settings.context.seed, "Seed of its random parts (0)");
-  cli.add_option("--samples", settings.samples, "Test at most so many samples of each split (64)")
+  cli.add_option("--root", settings.context.root, "The folder of its files.")->type_name("DIR");
+  console::add_repeated(cli, "--option", options, "KEY=VALUE",
+                        "An option of the data set, as in data.options. May be repeated.");
+  cli.add_option("--seed", settings.context.seed, "The seed of its random parts. The default is 0.");
+  cli.add_option("--samples", settings.samples, "Test at most this many samples of each split. The default is 64.")
       ->check(CLI::PositiveNumber);
   add_check_options(cli, checks);
   if (const auto end = console::parse(cli, argc, argv)) return *end;

@@ -33,17 +33,17 @@ inline constexpr const char* kNoneChosen =
 
 inline void add_check_options(CLI::App& to, CheckOptions& options) {
   console::add_repeated(to, "--filter", options.filters, "TEXT",
-                        "Run only checks with this text in their name; repeatable");
+                        "Run only checks with this text in their name. May be repeated.");
   console::add_repeated(to, "--exclude", options.excludes, "TEXT",
-                        "Run no check with this text in its name; repeatable");
-  to.add_flag("--fail-fast", options.fail_fast, "Run nothing more after the first failure");
+                        "Run no check with this text in its name. May be repeated.");
+  to.add_flag("--fail-fast", options.fail_fast, "Run nothing more after the first failure.");
   to.add_flag("--no-fork", options.no_fork,
-              "For a debugger: run in this process, with ranks as threads, and end nothing for being slow");
-  to.add_option("--junit", options.junit, "Write the results to this file as JUnit XML")->type_name("FILE");
-  to.add_option("--json", options.json, "Write the results to this file as JSON")->type_name("FILE");
-  to.add_flag("--list", options.list, "Print the names of the checks and run none");
+              "Run in this process, with ranks as threads, and end nothing for being slow, as a debugger needs it.");
+  to.add_option("--junit", options.junit, "Write the results to this file as JUnit XML.")->type_name("FILE");
+  to.add_option("--json", options.json, "Write the results to this file as JSON.")->type_name("FILE");
+  to.add_flag("--list", options.list, "Print the names of the checks, and run none.");
   to.add_flag("--verbose", options.verbose,
-              "Print every check, not only those that fail, and all that a communication plugin logs");
+              "Print every check, not only those that fail, and all that a communication plugin logs.");
 }
 
 }  // namespace ddprun::conformance

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <filesystem>
 #include <stdexcept>
 
 #include "base/log.hpp"
@@ -90,7 +91,9 @@ std::vector<std::string> bases_of(const DataSet& set, std::string mirror) {
 
 std::string how_to_use(const DataSet& set, const std::string& root) {
   const std::string text = set.name + " is in " + root + ": set data.name = \"" + set.name + "\"";
-  return set.found_in_root && root == set.root ? text : text + " and data.root = \"" + root + "\"";
+  return set.found_in_root && root == set.root
+             ? text
+             : text + " and data.root = \"" + std::filesystem::absolute(root).string() + "\"";
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // ddprun-data: downloads and shows data sets.
 #include "console/command_line.hpp"
+#include "console/own_tools.hpp"
 #include "console/program.hpp"
 #include "tools/data/fetch.hpp"
 #include "tools/data/info.hpp"
@@ -13,10 +14,14 @@ struct FetchRequest {
 };
 
 CLI::App* declare_fetch(CLI::App& data, FetchRequest& request) {
-  auto* to = data.add_subcommand("fetch", "Download a data set and verify it; an earlier download is resumed");
-  to->add_option("dataset", request.data_set, quoted_list(fetch::data_set_names()))->type_name("NAME");
-  to->add_option("--root", request.options.root, "The target folder")->type_name("DIR");
-  to->add_option("--mirror", request.options.mirror, "Base URL that replaces the official source")->type_name("URL");
+  auto* to = data.add_subcommand("fetch", "Download a data set and verify it. An earlier download is resumed.");
+  to->add_option("dataset", request.data_set, "The data set: " + quoted_list(fetch::data_set_names()) + ".")
+      ->type_name("NAME");
+  to->add_option("--root", request.options.root,
+                 "The folder for its files. The default is data/NAME in the current folder.")
+      ->type_name("DIR");
+  to->add_option("--mirror", request.options.mirror, "The base URL that replaces the official source.")
+      ->type_name("URL");
   return to;
 }
 
@@ -31,28 +36,29 @@ ExitCode run_fetch(const FetchRequest& request) {
 
 // The data set, by its name or from a config; then which sample to show, and how.
 CLI::App* declare_info(CLI::App& data, info::Request& request) {
-  auto* to = data.add_subcommand("info", "Show shapes, value ranges, classes and a sample of a data set");
-  to->add_option("dataset", request.data_set, "A data set's name, or a plugin's name or path")->type_name("NAME");
-  auto* config = to->add_option("--config", request.config, "Use data.* and the seed of an experiment");
+  auto* to = data.add_subcommand("info", "Show shapes, value ranges, classes and a sample of a data set.");
+  to->add_option("dataset", request.data_set, "The name of a data set, or the name or path of a plugin.")
+      ->type_name("NAME");
+  auto* config = to->add_option("--config", request.config, "Use the data keys and the seed of this experiment.");
   config->type_name("FILE");
   console::add_overrides(*to, request.overrides)->needs(config);
-  to->add_option("--root", request.root, "The folder of its files")->type_name("DIR")->excludes(config);
-  const std::string about_options = "As data.options: --option samples=100; repeatable";
+  to->add_option("--root", request.root, "The folder of its files.")->type_name("DIR")->excludes(config);
+  const std::string about_options = "An option of the data set, such as samples=100. May be repeated.";
   console::add_repeated(*to, "--option", request.options, "KEY=VALUE", about_options)->excludes(config);
-  to->add_option("--seed", request.seed, "Seed of its random parts")
+  to->add_option("--seed", request.seed, "The seed of its random parts.")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
       ->excludes(config);
   console::add_plugin_path(*to, request.plugin_paths);
-  to->add_option("--sample", request.sample, "The sample to show")->capture_default_str();
-  to->add_option("--split", request.split, "The split of the sample")
+  to->add_option("--sample", request.sample, "The number of the sample to show, from 0.")->capture_default_str();
+  to->add_option("--split", request.split, "The split of the sample.")
       ->check(CLI::IsMember({"train", "test"}))
       ->capture_default_str();
-  to->add_option("--epoch", request.epoch, "Show the sample as training sees it in this epoch, from 0")
+  to->add_option("--epoch", request.epoch, "Show the sample as training sees it in this epoch, from 0.")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  auto* png = to->add_option("--png", request.png, "Write the sample into a PNG instead")->type_name("FILE");
-  to->add_option("--scale", request.scale, "Enlarge the PNG by this factor")
+  auto* png = to->add_option("--png", request.png, "Write the sample into a PNG instead.")->type_name("FILE");
+  to->add_option("--scale", request.scale, "Enlarge the PNG by this factor.")
       ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->needs(png);
@@ -60,7 +66,7 @@ CLI::App* declare_info(CLI::App& data, info::Request& request) {
 }
 
 ExitCode run_program(int argc, char** argv) {
-  CLI::App cli("Download data sets and show their content", "ddprun data");
+  CLI::App cli(std::string(console::about_tool("data")), "ddprun data");
   cli.require_subcommand(0, 1);
   FetchRequest fetched;
   info::Request shown;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "console/command_line.hpp"
+#include "console/own_tools.hpp"
 #include "console/program.hpp"
 #include "launch/meeting.hpp"
 #include "launch/supervisor.hpp"
@@ -38,24 +39,25 @@ struct Arguments {
 
 void declare(CLI::App& to, Arguments& arguments) {
   to.add_option("--json", arguments.json,
-                "Also write the findings to this file as JSON; -: to stdout, instead of the table")
+                "Also write the findings to this file as JSON. With -, write JSON to stdout instead of the table.")
       ->type_name("FILE");
   console::add_plugin_path(to, arguments.plugin_paths);
-  auto* peers = to.add_flag("--peers", arguments.peers, "Test the network between the hosts of a job instead");
-  to.add_option("--interface", arguments.options.interface, "The interface of this host to test (that of the route)")
+  auto* peers = to.add_flag("--peers", arguments.peers, "Test the network between the hosts of a job instead.");
+  to.add_option("--interface", arguments.options.interface,
+                "The interface of this host to test. The default is that of the route.")
       ->type_name("NAME")
       ->needs(peers);
-  to.add_option("--port", arguments.options.port, "The port on which every host listens (any free one)")
+  to.add_option("--port", arguments.options.port, "The port on which every host listens. The default is any free one.")
       ->check(CLI::Range(1, 65535))
       ->type_name("PORT")
       ->needs(peers);
-  to.add_option("--seconds", arguments.seconds, "Time of each bandwidth measurement (0.5)")
+  to.add_option("--seconds", arguments.seconds, "The time of each bandwidth measurement. The default is 0.5.")
       ->check(CLI::Range(0.01, 60.0))
       ->type_name("SECONDS")
       ->needs(peers);
   console::add_node_options(to, arguments.nodes);
   console::add_insecure(to, arguments.nodes);
-  to.add_option("--timeout", arguments.timeout, "How long ranks wait for each other (60)")
+  to.add_option("--timeout", arguments.timeout, "How long ranks wait for each other. The default is 60.")
       ->check(CLI::Range(1.0, 86400.0))
       ->type_name("SECONDS")
       ->needs(peers);
@@ -109,7 +111,7 @@ ExitCode examine_peers(Arguments arguments, const std::vector<std::string>& comm
 
 ExitCode run_program(int argc, char** argv) {
   Arguments arguments;
-  CLI::App cli("Examine this host: plugins, cores, memory, GPUs, network, limits", "ddprun doctor");
+  CLI::App cli(std::string(console::about_tool("doctor")), "ddprun doctor");
   cli.footer(kExample);
   declare(cli, arguments);
   if (const auto end = console::parse(cli, argc, argv)) return *end;

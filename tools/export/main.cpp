@@ -2,6 +2,7 @@
 #include "tools/export/export.hpp"
 
 #include "console/command_line.hpp"
+#include "console/own_tools.hpp"
 #include "console/program.hpp"
 
 namespace ddprun::exporter {
@@ -13,15 +14,16 @@ void declare(CLI::App& to, ExportRequest& request) {
       "          ddprun export runs/quickstart-20261122-101500 --tensorboard logs/quickstart && tensorboard --logdir "
       "logs\n"
       "docs/reports.md describes the columns and scalars.");
-  to.add_option("run", request.run, "The folder of a run")->required()->type_name("RUN_DIR");
-  to.add_option("--csv", request.csv, "Write every step of every rank; into a folder: steps.csv and epochs.csv")
+  to.add_option("run", request.run, "The folder of a run.")->required()->type_name("RUN_DIR");
+  to.add_option("--csv", request.csv,
+                "Write every step of every rank into this file, or steps.csv and epochs.csv into this folder.")
       ->type_name("FILE|DIR");
-  to.add_option("--tensorboard", request.tensorboard, "Write an event file into this folder")->type_name("DIR");
+  to.add_option("--tensorboard", request.tensorboard, "Write an event file into this folder.")->type_name("DIR");
 }
 
 ExitCode run_program(int argc, char** argv) {
   ExportRequest request;
-  CLI::App cli("Write a run's records as CSV or for TensorBoard", "ddprun export");
+  CLI::App cli(std::string(console::about_tool("export")), "ddprun export");
   declare(cli, request);
   if (const auto end = console::parse(cli, argc, argv)) return *end;
   for (const std::string& path : export_run(request)) std::printf("%s\n", path.c_str());

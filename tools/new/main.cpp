@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "console/command_line.hpp"
+#include "console/own_tools.hpp"
 #include "console/program.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/comm_plugin.h"
@@ -106,16 +107,17 @@ ExitCode write_project(const Arguments& arguments) {
 }
 
 ExitCode run_program(int argc, char** argv) {
-  CLI::App cli("Write the project of a new plugin, which builds, passes its conformance suite and trains",
-               "ddprun new");
+  CLI::App cli(std::string(console::about_tool("new")), "ddprun new");
   cli.footer("Exit codes: 0 written, 2 usage.");
   Arguments arguments;
-  cli.add_option("kind", arguments.kind, "comm (communication backend), model or dataset")
+  cli.add_option("kind", arguments.kind, "The kind: comm (a communication backend), model or dataset.")
       ->required()
       ->check(CLI::IsMember({"comm", "model", "dataset"}));
-  cli.add_option("name", arguments.name, "Name of the plugin")->required()->check(CLI::Validator(is_name, "NAME"));
-  cli.add_option("--language", arguments.language, "Of a backend: c or c++ (c++)")->check(CLI::IsMember({"c", "c++"}));
-  cli.add_option("--folder", arguments.folder, "Write it there (a new folder NAME)")->type_name("DIR");
+  cli.add_option("name", arguments.name, "The name of the plugin.")->required()->check(CLI::Validator(is_name, "NAME"));
+  cli.add_option("--language", arguments.language, "The language of a backend, c or c++. The default is c++.")
+      ->check(CLI::IsMember({"c", "c++"}));
+  cli.add_option("--folder", arguments.folder, "Write it into this folder. The default is a new folder NAME.")
+      ->type_name("DIR");
   if (const auto end = console::parse(cli, argc, argv)) return *end;
   try {
     return write_project(arguments);

@@ -2,6 +2,7 @@
 #include "tools/report/report.hpp"
 
 #include "console/command_line.hpp"
+#include "console/own_tools.hpp"
 #include "console/program.hpp"
 
 namespace ddprun::report {
@@ -14,18 +15,20 @@ void declare(CLI::App& to, Request& request) {
       "The page is one file that opens offline. docs/reports.md describes what is on "
       "it.");
   to.add_option("paths", request.paths,
-                "Run folders to compare; or files of `ddprun bench --json`; or the folder of a comparison")
+                "Run folders to compare, files of `ddprun bench --json`, or the folder of a comparison.")
       ->required()
       ->type_name("PATH");
-  to.add_option("--out", request.out, "The page (default: report.html in the given folder if it is one, else here)")
+  to.add_option("--out", request.out,
+                "The file of the page. The default is report.html, in the given folder if there is one, otherwise in "
+                "the current one.")
       ->type_name("FILE");
-  to.add_flag("--png", request.png, "Also write each chart as a PNG, into a folder next to the page");
-  to.add_flag("--svg", request.svg, "Also write each chart as an SVG");
+  to.add_flag("--png", request.png, "Also write each chart as a PNG, into a folder next to the page.");
+  to.add_flag("--svg", request.svg, "Also write each chart as an SVG, into the same folder.");
 }
 
 ExitCode run_program(int argc, char** argv) {
   Request request;
-  CLI::App cli("Write a page with charts of runs or benchmarks", "ddprun report");
+  CLI::App cli(std::string(console::about_tool("report")), "ddprun report");
   declare(cli, request);
   if (const auto end = console::parse(cli, argc, argv)) return *end;
   for (const std::string& path : make(request)) std::printf("%s\n", path.c_str());

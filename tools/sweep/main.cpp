@@ -12,21 +12,21 @@ constexpr const char* kExample =
 
 void declare(CLI::App& to, Request& request) {
   console::add_config(to, request.config);
-  const std::string about_vary = "Values of a key, or with --random a range; repeatable";
+  const std::string about_vary = "The values of a key to try, or with --random a range. May be repeated.";
   console::add_repeated(to, "--vary", request.vary, "KEY=VALUE,...|KEY=LOW..HIGH", about_vary);
-  auto* random = to.add_option("--random", request.random, "Number of random trials; otherwise every combination");
+  auto* random = to.add_option("--random", request.random, "Try N random settings instead of every combination.");
   random->type_name("N");
-  to.add_option("--seed", request.seed, "Seed of --random")->capture_default_str()->needs(random);
-  to.add_option("--by", request.by, "test.loss, test.accuracy or throughput")
+  to.add_option("--seed", request.seed, "The seed of --random.")->capture_default_str()->needs(random);
+  to.add_option("--by", request.by, "Rank by test.loss, test.accuracy or throughput.")
       ->type_name("MEASURE")
       ->capture_default_str();
   to.add_flag_callback(
-      "--all", [&request] { request.stop_losers = false; }, "Run every trial to its end");
+      "--all", [&request] { request.stop_losers = false; }, "Run every trial to its end.");
 }
 
 ExitCode run_program(int argc, char** argv) {
   Request request;
-  CLI::App cli("Try an experiment with many settings, and rank them", "ddprun sweep");
+  CLI::App cli(std::string(console::about_tool("sweep")), "ddprun sweep");
   cli.footer(kExample);
   declare(cli, request);
   compare::add_running_options(cli, request.running);

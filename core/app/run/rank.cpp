@@ -20,6 +20,7 @@
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/wrap.hpp"
+#include "config/paths.hpp"
 #include "console/console.hpp"
 #include "cuda/driver.hpp"
 #include "ddprun/error.hpp"
@@ -204,6 +205,7 @@ ExitCode run_in(const Meeting& meeting, RankOptions options, const plugin::Regis
 
 std::string prepare_run_dir(config::Experiment experiment, int world) {
   if (experiment.strategy.kind == "ddp") experiment.launch.nproc = world;
+  config::make_paths_absolute(experiment);  // the file is in another folder than the user's config
   std::string run_dir = record::make_run_dir(experiment.experiment.output, experiment.experiment.name);
   replace_file(run_dir + "/config.toml", config::to_toml(experiment));
   return run_dir;

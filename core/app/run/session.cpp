@@ -127,8 +127,10 @@ std::vector<train::Callback*> Session::make_callbacks(const Assembly& assembly, 
     add(gradient_check_.get());
   }
 
+  const bool may_fail = experiment_.checkpoint.on_error == "warn";
   checkpoints_ = std::make_unique<train::CheckpointCallback>(
-      *checkpointer_, train::CheckpointRule{experiment_.checkpoint.every_epochs, experiment_.checkpoint.every_steps});
+      *checkpointer_,
+      train::CheckpointRule{experiment_.checkpoint.every_epochs, experiment_.checkpoint.every_steps, may_fail});
   add(checkpoints_.get());
   add(&agreement_);
   if (world.rank == 0) {
@@ -157,7 +159,7 @@ std::vector<train::Callback*> Session::make_callbacks(const Assembly& assembly, 
   }
   if (parity_ != nullptr) add(parity_.get());
   if (!experiment_.checkpoint.best.empty()) {
-    best_weights_ = std::make_unique<train::BestWeights>(*checkpointer_, experiment_.checkpoint.best);
+    best_weights_ = std::make_unique<train::BestWeights>(*checkpointer_, experiment_.checkpoint.best, may_fail);
     add(best_weights_.get());
   }
   if (!training.early_stop.empty()) {

@@ -23,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kResolveLimit{2000};
+constexpr std::chrono::milliseconds kResolveLimit{1500};
 
 }  // namespace
 
@@ -51,7 +51,7 @@ std::vector<std::string> addresses_of(const std::string& host) {
       throw Error(ExitCode::rendezvous, "the master's name \"" + host + "\" cannot be resolved: " +
                                             ::gai_strerror(error) + "; give a name or an address that this host knows");
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
 }
 

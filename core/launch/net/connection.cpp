@@ -137,27 +137,28 @@ void Connection::greet(const StoreAddress& address, Clock::time_point deadline) 
   const auto lost = [this](const std::string& reason) { lose(reason); };
   send_all(socket_.get(), std::string(kHello) + nonce, lost);
   const auto limit = std::min(deadline, Clock::now() + kGreeting);
-  while (received_.size() < kAnswerBytes) {
+  Answer answer = Answer::incomplete;
+  while (answer == Answer::incomplete) {
     if (!wait_for(socket_.get(), POLLIN, limit)) {
       throw Error(ExitCode::rendezvous,
                   name_ + " does not answer as a store of ddprun: does another program use this port?");
     }
     read_some();
-    const std::size_t known = std::min(received_.size(), kHello.size());
-    if (received_.substr(0, known) == kHello.substr(0, known)) continue;
+    answer = check_answer(received_, address.secret, nonce);
+  }
+  if (answer == Answer::not_a_store) {
     throw Error(ExitCode::rendezvous, name_ +
                                           " is not a store of ddprun, or one of another version: does another program "
                                           "use this port?");
   }
-  const std::string server_nonce = received_.substr(kHello.size(), kNonceBytes);
-  const std::string server_proof = received_.substr(kFirstBytes, kProofBytes);
-  received_.erase(0, kAnswerBytes);
-  if (!equal_proofs(server_proof, proof(address.secret, "server", nonce, server_nonce))) {
+  if (answer == Answer::other_secret) {
     throw Error(ExitCode::rendezvous,
                 name_ + (address.secret.empty() ? " asks for a secret: set DDPRUN_SECRET to the secret of the job"
                                                 : " has another secret: set DDPRUN_SECRET to the "
                                                   "same value on all hosts"));
   }
+  const std::string server_nonce = received_.substr(kHello.size(), kNonceBytes);
+  received_.erase(0, kAnswerBytes);
   send_all(socket_.get(), proof(address.secret, "client", nonce, server_nonce), lost);
 }
 
@@ -181,18 +182,9 @@ std::string Connection::receive(Clock::time_point deadline) {
 }
 
 bool Connection::poll(std::string& payload) {
-  while (!take_frame(payload)) {
+  while (!take_frame(received_, payload)) {
     if (!read_some()) return false;
   }
-  return true;
-}
-
-bool Connection::take_frame(std::string& payload) {
-  if (received_.size() < 4) return false;
-  const std::size_t length = frame_length(received_);
-  if (received_.size() < 4 + length) return false;
-  payload = received_.substr(4, length);
-  received_.erase(0, 4 + length);
   return true;
 }
 

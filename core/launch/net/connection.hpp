@@ -26,7 +26,7 @@ class Connection {
   using Clock = std::chrono::steady_clock;
 
   // Connects; then client and server prove to each other that they know the secret. Tries again until the deadline,
-  // because the server may start later. Throws Error(rendezvous): the name is unknown (after 2 s), the server cannot be
+  // because the server may start later. Throws Error(rendezvous): the name is unknown (after 1.5 s), the server cannot be
   // reached, it is not a store, or it has another secret.
   Connection(const StoreAddress& address, Clock::time_point deadline);
 
@@ -45,7 +45,6 @@ class Connection {
  private:
   void connect(const StoreAddress& address, Clock::time_point deadline);
   void greet(const StoreAddress& address, Clock::time_point deadline);
-  bool take_frame(std::string& payload);
   bool read_some();
   [[noreturn]] void lose(const std::string& reason) const;
 

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr uint64_t kLargestJob = 1 << 20;
+constexpr uint64_t kLargestJob = 1 << 16;
 constexpr uint64_t kMostMilliseconds = uint64_t{1} << 40;
 
 std::shared_ptr<const std::string> frame(const ByteWriter& payload) {
@@ -99,31 +99,26 @@ void Hub::get(const Waiter& waiter, const std::string& key) {
 void Hub::gather(const Waiter& waiter, const std::string& name, uint64_t rank, uint64_t size, std::string value) {
   if (size == 0 || size > kLargestJob || rank >= size) throw std::out_of_range("a rank outside the job");
   Gather& all = gathers_[name];
-  if (all.values.empty()) {
-    all.values.resize(size);
-    all.addresses.resize(size);
-    all.missing = size;
-  }
-  if (all.values.size() != size) {
+  if (all.size == 0) all.size = size;
+  if (all.size != size) {
     return refuse(waiter.client, "rank " + std::to_string(rank) + " (" + waiter.client->address() + ") has a job of " +
                                      std::to_string(size) + " ranks, and others have one of " +
-                                     std::to_string(all.values.size()) + ": give all ranks the same world size");
+                                     std::to_string(all.size) + ": give all ranks the same world size");
   }
-  if (all.values[rank]) {
-    return refuse(waiter.client, "two processes are rank " + std::to_string(rank) + ", at " + all.addresses[rank] +
+  if (const auto first = all.parts.find(rank); first != all.parts.end()) {
+    return refuse(waiter.client, "two processes are rank " + std::to_string(rank) + ", at " + first->second.address +
                                      " and " + waiter.client->address() + ": give each process its own rank");
   }
   if (!take_memory(waiter.client, value.size())) return;
-  all.values[rank] = std::move(value);
-  all.addresses[rank] = waiter.client->address();
+  all.parts[rank] = {std::move(value), waiter.client->address()};
   all.waiters.push_back(waiter);
-  if (--all.missing > 0) return;
+  if (all.parts.size() < size) return;
 
   ByteWriter writer = reply(Reply::values);
-  for (auto& each : all.values) {
-    writer.text(*each);
-    bytes_ -= each->size();
-    each = "";  // no rank asks again
+  for (auto& [each, part] : all.parts) {
+    writer.text(part.value);
+    bytes_ -= part.value.size();
+    std::string().swap(part.value);  // no rank asks again
   }
   const auto values = frame(writer);
   for (const Waiter& each : all.waiters) each.client->send(values);
@@ -139,6 +134,10 @@ std::optional<uint64_t> Hub::node_of(const ClientPtr& client) const {
 
 void Hub::join(const ClientPtr& client, uint64_t node, uint64_t nodes, std::string info, Clock::time_point deadline) {
   if (nodes == 0 || nodes > kLargestJob || node >= nodes) throw std::out_of_range("a node outside the job");
+  const auto is_same = [&](const auto& entry) { return entry.second.client == client; };
+  if (node_of(client) || std::any_of(joining_.begin(), joining_.end(), is_same)) {
+    throw std::out_of_range("a client joins twice");  // it would be two nodes
+  }
   if (nodes_ == 0) nodes_ = nodes;
   if (nodes != nodes_) {
     return refuse(client, "this node has --nnodes " + std::to_string(nodes) + ", and the first has " +
@@ -228,21 +227,25 @@ void Hub::sweep(Clock::time_point now) {
     std::erase_if(gather.waiters, [&, &all = gather](const Waiter& waiter) {
       if (!late(waiter)) return false;
       ByteWriter writer = reply(Reply::late);
-      for (std::size_t rank = 0; rank < all.values.size(); ++rank) {
-        if (!all.values[rank]) writer.number(rank);
+      for (uint64_t rank = 0; rank < all.size; ++rank) {
+        if (!all.parts.contains(rank)) writer.number(rank);
       }
       waiter.client->send(frame(writer));
       return true;
     });
   }
-  ByteWriter absent = reply(Reply::late);
-  for (uint64_t rank = 0; rank < nodes_; ++rank) {
-    if (joining_.count(rank) == 0) absent.number(rank);
+  const auto is_late = [&](const auto& entry) { return entry.second.time <= now; };
+  std::shared_ptr<const std::string> missing;
+  if (std::any_of(joining_.begin(), joining_.end(), is_late)) {
+    ByteWriter absent = reply(Reply::late);
+    for (uint64_t rank = 0; rank < nodes_; ++rank) {
+      if (joining_.count(rank) == 0) absent.number(rank);
+    }
+    missing = frame(absent);
   }
-  const auto missing = frame(absent);
   std::erase_if(joining_, [&](const auto& entry) {
+    if (!is_late(entry)) return false;
     const auto& [node, joining] = entry;
-    if (joining.time > now) return false;
     if (is_running(node)) {
       refuse_second(joining.client, node, joined_.at(node));
     } else {

@@ -37,8 +37,8 @@ class Hub {
   // Answers requests whose deadline has passed; drops nodes that have been silent for kSilence. Call it every 50 ms.
   void sweep(Clock::time_point now);
 
-  // Nodes send a ping twice a second. A node may miss four pings.
-  static constexpr std::chrono::milliseconds kSilence{2500};
+  // Nodes send a ping four times a second. A node may miss eight pings.
+  static constexpr std::chrono::milliseconds kSilence{2250};
   // If two sweeps are farther apart, this process was paused, perhaps with its machine. That time does not count as
   // silence of the nodes.
   static constexpr std::chrono::milliseconds kPause{500};
@@ -50,10 +50,13 @@ class Hub {
     ClientPtr client;
     Clock::time_point deadline;
   };
+  struct Part {
+    std::string value;
+    std::string address;  // of the rank
+  };
   struct Gather {
-    std::vector<std::optional<std::string>> values;
-    std::vector<std::string> addresses;
-    std::size_t missing = 0;
+    uint64_t size = 0;
+    std::map<uint64_t, Part> parts;  // by rank; a map, so that a large size in a small frame takes no memory
     std::vector<Waiter> waiters;
   };
   struct Node {

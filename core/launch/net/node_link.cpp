@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kPing{500};
+constexpr milliseconds kPing{250};
 
 }  // namespace
 

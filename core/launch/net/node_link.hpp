@@ -19,7 +19,7 @@ struct NodeEvent {
   std::string text;     // not lost: what it published
 };
 
-// Single-threaded, for a poll loop. keep_alive() sends a ping twice a second.
+// Single-threaded, for a poll loop. keep_alive() sends a ping four times a second.
 class NodeLink {
  public:
   using Clock = std::chrono::steady_clock;

@@ -23,7 +23,7 @@ inline constexpr std::size_t kNonceBytes = 32;
 inline constexpr std::size_t kProofBytes = 32;
 inline constexpr std::size_t kFirstBytes = kHello.size() + kNonceBytes;
 inline constexpr std::size_t kAnswerBytes = kFirstBytes + kProofBytes;
-inline constexpr uint32_t kLongestFrame = 64 << 20;
+inline constexpr uint32_t kLongestFrame = 64 << 20;  // of a client; the values of a gather are longer together
 
 enum class Request : uint64_t {
   set,      // key, value                         -> done or refused
@@ -56,8 +56,15 @@ std::string proof(const Secret& secret, std::string_view role, std::string_view 
 // In constant time.
 bool equal_proofs(std::string_view a, std::string_view b);
 
+// What a client has received of the server's answer to its greeting. `right` and `other_secret`: all of it.
+enum class Answer { incomplete, not_a_store, other_secret, right };
+Answer check_answer(std::string_view received, const Secret& secret, std::string_view client_nonce);
+
 // The length in front of a payload.
 std::string frame_header(std::size_t payload);
 uint32_t frame_length(std::string_view header);
+// Moves the first frame's payload from `received` to `payload`; false if the frame is not there as a whole. For
+// clients: the frames of the server may be longer than kLongestFrame.
+bool take_frame(std::string& received, std::string& payload);
 
 }  // namespace ddprun::launch

@@ -15,6 +15,22 @@
 #include "train/reduce/bucketed_reducer.hpp"
 
 namespace ddprun::train {
+namespace {
+
+// False if work() could not write and `may_fail`; a warning says so.
+template <class Work>
+bool written(bool may_fail, Work work) {
+  try {
+    work();
+    return true;
+  } catch (const Error& error) {
+    if (!may_fail || error.code() != ExitCode::failure) throw;
+    log::warning(std::string(error.what()) + "; the run continues without this checkpoint");
+    return false;
+  }
+}
+
+}  // namespace
 
 void CheckpointCallback::on_fit_start(LoopState& state) {
   state.ranks.heartbeat_barrier("reading the checkpoint", [&] { state.at = checkpointer_.restore(); });
@@ -34,10 +50,15 @@ void CheckpointCallback::commit(LoopState& state) {
   if (committed_ == state.at.step) return;
   const std::string doing = "saving a checkpoint";
   state.monitor.phase(Phase::checkpoint);
-  state.ranks.heartbeat_barrier(doing, [&] { checkpointer_.save_state(state.at); });
-  checkpointer_.gather_states(state.at.step);
-  state.ranks.heartbeat_barrier_of_rank0(doing, [&] { checkpointer_.save(state.at.step, state.complete_epochs()); });
   committed_ = state.at.step;
+  bool failed = false;
+  state.ranks.heartbeat_barrier(
+      doing, [&] { failed = !written(rule_.may_fail, [&] { checkpointer_.save_state(state.at); }); });
+  // A checkpoint needs the states of all ranks.
+  if (rule_.may_fail && state.ranks.sum({failed ? 1.0 : 0.0})[0] > 0) return;
+  checkpointer_.gather_states(state.at.step);
+  state.ranks.heartbeat_barrier_of_rank0(
+      doing, [&] { written(rule_.may_fail, [&] { checkpointer_.save(state.at.step, state.complete_epochs()); }); });
 }
 
 void BestWeights::on_epoch_end(const record::EpochRecord& record, LoopState& state) {
@@ -45,10 +66,10 @@ void BestWeights::on_epoch_end(const record::EpochRecord& record, LoopState& sta
     const double value = needed_metric(record, metric_, "checkpoint.best");
     const auto best = state.at.numbers.find(kBestValue);
     if (best != state.at.numbers.end() && !is_better(metric_, value, best->second)) return;
+    state.monitor.phase(Phase::checkpoint);
+    if (!written(may_fail_, [&] { checkpointer_.save_best(state.at.step, record.epoch, value); })) return;
     state.at.numbers[kBestValue] = value;
     state.at.numbers[kBestEpoch] = static_cast<double>(record.epoch);
-    state.monitor.phase(Phase::checkpoint);
-    checkpointer_.save_best(state.at.step, record.epoch, value);
   });
 }
 

@@ -39,6 +39,9 @@ class Checkpointer {
 struct CheckpointRule {
   int64_t every_epochs = 1;  // 0: not after epochs
   int64_t every_steps = 0;   // 0: not after steps
+  // What to do if a checkpoint cannot be written. False: the error ends the training. True: a warning; the checkpoint
+  // is left out on all ranks.
+  bool may_fail = false;
 };
 
 // Resumes the training. Commits by the rule, when another callback needs a checkpoint, and when training ends. After an
@@ -68,14 +71,16 @@ class CheckpointCallback final : public Callback {
 // callbacks.
 class BestWeights final : public Callback {
  public:
-  BestWeights(Checkpointer& checkpointer, std::string metric)
-      : checkpointer_(checkpointer), metric_(std::move(metric)) {}
+  // may_fail: as in CheckpointRule.
+  BestWeights(Checkpointer& checkpointer, std::string metric, bool may_fail = false)
+      : checkpointer_(checkpointer), metric_(std::move(metric)), may_fail_(may_fail) {}
 
   void on_epoch_end(const record::EpochRecord& record, LoopState& state) override;
 
  private:
   Checkpointer& checkpointer_;
   const std::string metric_;
+  const bool may_fail_;
 };
 
 class BucketedReducer;

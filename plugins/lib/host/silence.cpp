@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kSilent(2'500), kLook(250);
+constexpr milliseconds kSilent(2'500), kLook(100);
 constexpr int kQuestions = 2;
 
 // "": no TCP connection.

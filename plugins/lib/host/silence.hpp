@@ -28,7 +28,7 @@ class Silence {
 
   // The ranks, ascending, on hosts from which nothing has come on any connection for 2.5 s, although the kernel has
   // sent at least two probes. So a pause of this machine does not count as silence. Looks at the connections at most
-  // four times a second. A host that was silent once stays in the list.
+  // ten times a second. A host that was silent once stays in the list.
   const std::vector<int>& ranks();
 
   // The same after 2 s and one probe, which is enough after a peer was lost: another rank may have noticed the silence

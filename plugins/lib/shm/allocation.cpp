@@ -3,30 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <new>
 #include <optional>
-#include <sstream>
 #include <string>
 
 #include "ddprun/plugin/comm_plugin.hpp"
+#include "host/memory.hpp"
 
 namespace ddprun::shm {
-namespace {
-
-// The memory that the system can still give, in bytes. Unchecked, it would give pages until no process gets any.
-uint64_t available_memory() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream fields(line);
-    std::string name;
-    uint64_t kibibytes = 0;
-    if (fields >> name >> kibibytes && name == "MemAvailable:") return kibibytes << 10;
-  }
-  throw CommError(CommStatus::internal, "/proc/meminfo does not say how much memory there is");
-}
-
-}  // namespace
 
 Allocations::Allocations(std::size_t members, std::size_t me) : members_(members), me_(me) {}
 
@@ -37,7 +21,8 @@ void* Allocations::alloc(uint64_t bytes, const Gather& gather) {
   std::optional<CommError> failure;
   SegmentKey key;
   try {
-    if (bytes > available_memory() / members_) {
+    // Unchecked, the system would give pages until it kills a process.
+    if (bytes > host::available_memory() / members_) {
       throw CommError(CommStatus::no_memory, "alloc: the system has no memory for " + std::to_string(bytes) +
                                                  " bytes on each of " + std::to_string(members_) + " ranks");
     }

@@ -1,0 +1,40 @@
+// Ranks that are forked from the launcher: they have the libraries that the launcher has loaded, and need not load them
+// again. LibTorch takes 0.14 s.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/child.hpp"
+
+namespace ddprun::launch {
+
+// Processes that wait until start() makes ranks of them. They end with this process.
+class ForkedRanks {
+ public:
+  // Runs in a rank, with its argv; the rank exits with the result, without destructors of static objects.
+  using Main = std::function<int(const std::vector<std::string>& command)>;
+
+  // Forks `count` processes. Call it while there is one thread, and before anything happens that a rank must not
+  // inherit. Throws Error(failure).
+  ForkedRanks(int count, Main main);
+  // Ends those that were not started.
+  ~ForkedRanks();
+  ForkedRanks(const ForkedRanks&) = delete;
+  ForkedRanks& operator=(const ForkedRanks&) = delete;
+
+  // As spawn(), by a process that waits; nothing if there is none left. /proc shows this process's command line for
+  // the rank, and as much of `environment` as there is space for, from the end.
+  std::optional<Child> start(const std::vector<std::string>& command, const std::vector<std::string>& environment);
+
+ private:
+  struct Waiting {
+    Child child;
+    UniqueFd orders;
+  };
+  std::vector<Waiting> waiting_;
+};
+
+}  // namespace ddprun::launch

@@ -1,0 +1,127 @@
+// The processes that wait to become ranks.
+#include "launch/forked_ranks.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "support/contains.hpp"
+#include "support/process.hpp"
+#include "support/read_file.hpp"
+
+namespace {
+
+using namespace ddprun::launch;
+using ddprun::testing::contains;
+using ddprun::testing::eventually;
+using ddprun::testing::read_file;
+using namespace std::chrono_literals;
+
+// What a descriptor gives until its end; what came in time if that takes longer than 10 s.
+std::string all_of(int fd) {
+  std::string text;
+  char buffer[256];
+  pollfd entry{fd, POLLIN, 0};
+  while (::poll(&entry, 1, 10000) > 0) {
+    const ssize_t got = ::read(fd, buffer, sizeof buffer);
+    if (got <= 0) break;
+    text.append(buffer, static_cast<std::size_t>(got));
+  }
+  return text;
+}
+
+int exit_code_of(pid_t pid) {
+  int status = 0;
+  const bool ended = eventually([&] { return ::waitpid(pid, &status, WNOHANG) == pid; }, 10s);
+  if (!ended) ::kill(pid, SIGKILL);
+  REQUIRE(ended);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+bool is_blocked_or_ignored(int signal) {
+  sigset_t mask;
+  ::sigprocmask(SIG_SETMASK, nullptr, &mask);
+  struct sigaction now {};
+  ::sigaction(signal, nullptr, &now);
+  return ::sigismember(&mask, signal) == 1 || now.sa_handler != SIG_DFL;
+}
+
+TEST_CASE("a process that waits becomes a rank with its command, variables and output") {
+  ForkedRanks ranks(2, [](const std::vector<std::string>& command) {
+    std::printf("%s %s, PATH %s", command.at(1).c_str(), std::getenv("DDPRUN_RANK"), std::getenv("PATH"));
+    std::fflush(stdout);
+    return ::getpgrp() == ::getpid() ? 7 : 1;
+  });
+  for (const std::string rank : {"0", "1"}) {
+    auto child = ranks.start({"ddprun", std::string(100000, 'x') + "end"}, {"DDPRUN_RANK=" + rank, "PATH=here"});
+    REQUIRE(child);
+    ::fcntl(child->out.get(), F_SETFL, 0);
+    CHECK(contains(all_of(child->out.get()), "xend " + rank + ", PATH here"));
+    CHECK(exit_code_of(child->pid) == 7);
+  }
+  CHECK_FALSE(ranks.start({"ddprun"}, {}));
+}
+
+TEST_CASE("/proc shows the last variables of a rank that fit") {
+  ForkedRanks ranks(1, [](const std::vector<std::string>&) {
+    ::pause();
+    return 0;
+  });
+  const auto child = ranks.start({"ddprun"}, {"LONG=" + std::string(1 << 20, 'x'), "DDPRUN_RANK=1"});
+  REQUIRE(child);
+  const std::string path = "/proc/" + std::to_string(child->pid) + "/environ";
+  CHECK(eventually([&] { return contains(read_file(path), "DDPRUN_RANK=1"); }, 10s));
+  CHECK_FALSE(contains(read_file(path), "LONG"));
+  ::kill(child->pid, SIGKILL);
+  CHECK(exit_code_of(child->pid) == -SIGKILL);
+}
+
+TEST_CASE("a rank has what exec would leave it: no blocked signals, and no descriptors to be closed") {
+  const int closed = ::open("/dev/null", O_RDONLY | O_CLOEXEC), kept = ::open("/dev/null", O_RDONLY);
+  const auto handler = ::signal(SIGUSR1, SIG_IGN);
+  sigset_t terminate, before;
+  ::sigemptyset(&terminate);
+  ::sigaddset(&terminate, SIGTERM);
+  ::sigprocmask(SIG_BLOCK, &terminate, &before);
+  ForkedRanks ranks(1, [=](const std::vector<std::string>&) {
+    if (is_blocked_or_ignored(SIGTERM) || is_blocked_or_ignored(SIGUSR1)) return 1;
+    return ::fcntl(closed, F_GETFD) < 0 && ::fcntl(kept, F_GETFD) >= 0 ? 0 : 2;
+  });
+  const auto child = ranks.start({"ddprun"}, {});
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  ::signal(SIGUSR1, handler);
+  ::close(closed);
+  ::close(kept);
+  REQUIRE(child);
+  CHECK(exit_code_of(child->pid) == 0);
+}
+
+TEST_CASE("a process that was not started ends with the launcher, however that ends") {
+  {
+    const ForkedRanks ranks(2, [](const std::vector<std::string>&) { return 0; });
+  }
+  CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
+  CHECK(errno == ECHILD);
+
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);  // the launcher and its ranks hold the write end
+  const pid_t launcher = ::fork();
+  if (launcher == 0) {
+    const ForkedRanks ranks(2, [](const std::vector<std::string>&) { return 0; });
+    ::kill(::getpid(), SIGKILL);
+  }
+  ::close(ends[1]);
+  CHECK(exit_code_of(launcher) == -SIGKILL);
+  pollfd end{ends[0], POLLIN, 0};
+  CHECK(::poll(&end, 1, 10000) == 1);
+  ::close(ends[0]);
+}
+
+}  // namespace
