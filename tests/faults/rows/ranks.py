@@ -322,7 +322,8 @@ def other_plugin(settings, backend, place):
 
 def crash(place, backend, rng):
     """The data set's plugin aborts in fetch()."""
-    plugin = next((pathlib.Path(place.program).parent.parent / "tests/fakes").rglob("libddprun_dataset_faulty.so"), None)
+    fakes = pathlib.Path(place.program).parent.parent / "tests/fakes"
+    plugin = next(fakes.rglob("libddprun_dataset_faulty.so"), None)
     if plugin is None:
         raise Skip("libddprun_dataset_faulty.so is not built; build the target ddprun_fakes")
     job = place.train(backend_of(backend), config=place.config(CRASHING.replace("PLUGIN", str(plugin))))
