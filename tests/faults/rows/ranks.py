@@ -1,42 +1,15 @@
-"""Faults of ranks, of the launcher, and of collectives."""
+"""Faults of ranks and of the launcher."""
 
 import contextlib
 import json
 import os
 import pathlib
 import re
-import resource
 import signal
-import socket
 import time
 
-from harness import ANY, FAILED, TRAINING, Deadline, Outcome, Row, Skip, ended, now, wait_until
-
-KILLED = r"killed by signal 9 \(SIGKILL\)"
-WORLD = 3
-
-
-def backend_of(backend):
-    return f"comm.backend={backend}"
-
-
-def fault_in(kind, rank=1, step=6, **more):
-    return [f"faults.kind={kind}", f"faults.rank={rank}", f"faults.step={step}"] + [f"{k}={v}" for k, v in more.items()]
-
-
-def last_step_before(job, step):
-    """When rank 0 reported the step before `step`: just before a fault of [faults] in that step."""
-    return job.line(rf"epoch 1 \[{step - 1}/", 1)[0]
-
-
-def running(place, backend, rng, *settings):
-    """A training in some step: (job, {rank: pid})."""
-    job = place.train(backend_of(backend), *settings)
-    job.wait_for_step(3)
-    ranks = job.ranks(WORLD)
-    place.look()
-    time.sleep(rng.uniform(0, 0.3))
-    return job, ranks
+from harness import ANY, FAILED, TRAINING, Outcome, Row, Skip, ended, now, wait_until
+from training import KILLED, WORLD, backend_of, fault_in, last_step_before, running
 
 
 def kill(place, backend, rng):
@@ -174,77 +147,6 @@ def slow(place, backend, rng):
     return outcome
 
 
-def mismatch(kind, calls):
-    def trial(place, backend, rng):
-        job = place.train(backend_of(backend), "strategy.first_bucket_cap_mb=0.001", "strategy.bucket_cap_mb=0.001",
-                          "checkpoint.every_steps=1", *fault_in(kind))
-        job.wait_for_step(5)
-        outcome = ended(place, job, last_step_before(job, 6), rank=range(WORLD), cause="mismatch: .*" + calls)
-        outcome.commit = "step-00000005" in place.commits()[-1].name
-        return outcome
-    return trial
-
-
-def nan(place, backend, rng):
-    job = place.train(backend_of(backend), "checkpoint.every_steps=1", *fault_in("nan_gradient"))
-    job.wait_for_step(5)
-    outcome = ended(place, job, last_step_before(job, 6), rank=range(WORLD), code=1,
-                    cause=r"the gradient of fc1\.weight is nan")
-    outcome.cause = outcome.cause and " step 6 " in job.last_line()
-    outcome.commit = "step-00000005" in place.commits()[-1].name
-    return outcome
-
-
-def nan_skipped(place, backend, rng):
-    job = place.train(backend_of(backend), "train.steps=12", "train.check_gradients=skip", *fault_in("nan_gradient"))
-    code = job.wait()
-    fault = last_step_before(job, 6)
-    found = [when for when, text in job.lines if "step 6: the gradient of fc1.weight is nan; the optimizer" in text]
-    return Outcome(detect=found[0] - fault if found else None, cause=bool(found), code=code == 0, left=place.left(),
-                   note="" if found else job.text()[-800:])
-
-
-def too_large(place, backend, rng):
-    """The address space of each process is limited; one weight needs 3 GB."""
-    def limit():
-        resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
-    job = place.train(backend_of(backend), "model.options.hidden=1000000", preexec_fn=limit)
-    return ended(place, job, job.started, cause="out of memory.*3136000000|3136000000 bytes", code=1)
-
-
-def memory_group():
-    """A new memory cgroup: its folder and the file with its limit."""
-    name = f"ddprun-faults-{os.getpid()}-{time.monotonic_ns()}"
-    for mount, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
-        folder = pathlib.Path(mount) / name
-        try:
-            folder.mkdir()
-        except OSError:
-            continue
-        if (folder / limit).exists():
-            return folder, folder / limit
-        folder.rmdir()
-    raise Skip("no memory cgroup can be made here")
-
-
-def cgroup_kill(place, backend, rng):
-    folder, limit = memory_group()
-    try:
-        limit.write_text(str(600 << 20))
-        def enter():
-            (folder / "cgroup.procs").write_text(str(os.getpid()))
-        job = place.train(backend_of(backend), "model.options.hidden=50000", preexec_fn=enter)
-        return ended(place, job, job.started, rank=range(WORLD), cause=KILLED + ", memory limit reached")
-    finally:
-        for pid in place.processes():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        with contextlib.suppress(Deadline):
-            wait_until(lambda: not (folder / "cgroup.procs").read_text(), 10, "the cgroup is empty")
-        with contextlib.suppress(OSError):
-            folder.rmdir()
-
-
 def stop_by(number, code, word):
     def trial(place, backend, rng):
         job, _ = running(place, backend, rng)
@@ -285,41 +187,6 @@ def kill_launcher_of_families(place, backend, rng):
     return Outcome(end=place.all_gone() - fault, left=place.left())
 
 
-def unequal(what):
-    """Two ranks under env://, as another launcher would start them. Rank 1 is given something else."""
-    def trial(place, backend, rng):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        jobs = []
-        for rank in (0, 1):
-            settings = ["comm.backend=" + backend, "launch.nproc=2", "data.batch_size=24"]
-            expected = what(settings, backend, place) if rank == 1 else None
-            jobs.append(place.train(*settings, config=place.config(TRAINING.replace("nproc = 3", "nproc = 2")),
-                                    environment={"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
-                                                 "MASTER_PORT": str(port), "DDPRUN_SECRET": "ab" * 32}))
-        codes = [job.wait() for job in jobs]
-        gone = place.all_gone()
-        met = max(job.started for job in jobs)
-        texts = [job.last_line() for job in jobs]
-        outcome = Outcome(end=gone - met, code=codes == [4, 4], cause=all(re.search(expected, t) for t in texts),
-                          left=place.left(), commit=not place.commits())
-        if outcome.problems():
-            outcome.note = f"exit {codes}, last lines: {texts}"
-        return outcome
-    return trial
-
-
-def other_key(settings, backend, place):
-    settings.append("optimizer.lr=0.02")
-    return r'\[optimizer\] "lr = 0\.01" and "lr = 0\.02"'
-
-
-def other_plugin(settings, backend, place):
-    settings[0] = "comm.backend=" + ("shm" if backend != "shm" else "gloo")
-    return '"comm plugin = .*(shm|gloo) .*" and "comm plugin = '
-
-
 def crash(place, backend, rng):
     """The data set's plugin aborts in fetch()."""
     fakes = pathlib.Path(place.program).parent.parent / "tests/fakes"
@@ -338,9 +205,6 @@ CRASHING = TRAINING.replace('name = "simplenet"\noptions = { hidden = 32 }', 'na
     'options = { shape = "1x28x28", classes = 10, samples = 480, test_samples = 24 }',
     'options = { fault = "crashes" }')
 
-TWO = "both fingerprints printed; exit 5; the optimizer does not run"
-CALLED = "ranks? .* called .*, rank 1 called "
-
 ROWS = [  # quick=0: a test in tests/e2e does the same
     Row("SIGKILL of a rank", "signal, rank and step named; exit 5; the checkpoints load", 0.5, kill, quick=1, full=40),
     Row("SIGKILL of a rank inside allreduce", "also the bucket named", 0.5, kill_in_allreduce, quick=1, full=20),
@@ -355,23 +219,7 @@ ROWS = [  # quick=0: a test in tests/e2e does the same
         detect=10, quick=1, full=3),
     Row("an exception in a rank", "its text, rank and step; exit 1", 0.5, throw, quick=1),
     Row("a rank ten times slower", "named within 3 steps; exit 0", None, slow, detect=3.5, quick=1, full=5),
-    Row("collectives that do not match: shape", TWO, 1, mismatch("shape", CALLED + "allreduce"), quick=0),
-    Row("collectives that do not match: dtype", TWO, 1, mismatch("dtype", CALLED + r"allreduce \d+ \(int32"), quick=1),
-    Row("collectives that do not match: operation", TWO, 1, mismatch("op", CALLED + r"allreduce .*max\)"), quick=0),
-    Row("collectives that do not match: order", TWO, 1, mismatch("order", CALLED + "barrier"), quick=1),
-    Row("collectives that do not match: one skipped", TWO, 1, mismatch("drop", CALLED), quick=0),
-    Row("another configuration on one rank", "the key named before step 1; exit 4", 1.5, unequal(other_key), quick=1,
-        full=10),
-    Row("another plugin on one rank", "the key named before step 1; exit 4", 1.5, unequal(other_plugin), quick=1,
-        full=10, backends=("gloo", "shm")),
     Row("a plugin crashes", "plugin, function and stack; exit 5", None, crash, quick=1, full=5, backends=("shm",)),
-    Row("NaN gradient", "the same step on all ranks, the parameter named; exit 1", 0.5, nan, quick=1),
-    Row('NaN gradient, with train.check_gradients = "skip"', "the step is left out; exit 0", None, nan_skipped,
-        detect=0.5, quick=0, full=5),
-    Row("out of memory: limit of the address space", "the size of the tensor; exit 1", None, too_large, quick=1, full=3,
-        backends=("shm",)),
-    Row("out of memory: limit of the cgroup", "SIGKILL, memory limit reached; exit 5", None, cgroup_kill, quick=1,
-        full=3),
     Row("SIGINT", "a common step is committed; exit 130", 5, stop_by(signal.SIGINT, 130, "interrupted"), quick=1),
     Row("SIGTERM", "a common step is committed; exit 143", 5, stop_by(signal.SIGTERM, 143, "terminated"), quick=0),
     Row("SIGINT twice", "the job ends at once; exit 130", 0.5, stop_twice, quick=1, backends=("shm",)),

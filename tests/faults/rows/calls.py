@@ -1,0 +1,91 @@
+"""Ranks that do not do the same: collectives, gradients, configs and plugins."""
+
+import re
+import socket
+
+from harness import TRAINING, Outcome, Row, ended
+from training import WORLD, backend_of, fault_in, last_step_before
+
+
+def mismatch(kind, calls):
+    def trial(place, backend, rng):
+        job = place.train(backend_of(backend), "strategy.first_bucket_cap_mb=0.001", "strategy.bucket_cap_mb=0.001",
+                          "checkpoint.every_steps=1", *fault_in(kind))
+        job.wait_for_step(5)
+        outcome = ended(place, job, last_step_before(job, 6), rank=range(WORLD), cause="mismatch: .*" + calls)
+        outcome.commit = "step-00000005" in place.commits()[-1].name
+        return outcome
+    return trial
+
+
+def nan(place, backend, rng):
+    job = place.train(backend_of(backend), "checkpoint.every_steps=1", *fault_in("nan_gradient"))
+    job.wait_for_step(5)
+    outcome = ended(place, job, last_step_before(job, 6), rank=range(WORLD), code=1,
+                    cause=r"the gradient of fc1\.weight is nan")
+    outcome.cause = outcome.cause and " step 6 " in job.last_line()
+    outcome.commit = "step-00000005" in place.commits()[-1].name
+    return outcome
+
+
+def nan_skipped(place, backend, rng):
+    job = place.train(backend_of(backend), "train.steps=12", "train.check_gradients=skip", *fault_in("nan_gradient"))
+    code = job.wait()
+    fault = last_step_before(job, 6)
+    found = [when for when, text in job.lines if "step 6: the gradient of fc1.weight is nan; the optimizer" in text]
+    return Outcome(detect=found[0] - fault if found else None, cause=bool(found), code=code == 0, left=place.left(),
+                   note="" if found else job.text()[-800:])
+
+
+def unequal(what):
+    """Two ranks under env://, as another launcher would start them. Rank 1 is given something else."""
+    def trial(place, backend, rng):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        jobs = []
+        for rank in (0, 1):
+            settings = ["comm.backend=" + backend, "launch.nproc=2", "data.batch_size=24"]
+            expected = what(settings, backend, place) if rank == 1 else None
+            jobs.append(place.train(*settings, config=place.config(TRAINING.replace("nproc = 3", "nproc = 2")),
+                                    environment={"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+                                                 "MASTER_PORT": str(port), "DDPRUN_SECRET": "ab" * 32}))
+        codes = [job.wait() for job in jobs]
+        gone = place.all_gone()
+        met = max(job.started for job in jobs)
+        texts = [job.last_line() for job in jobs]
+        outcome = Outcome(end=gone - met, code=codes == [4, 4], cause=all(re.search(expected, t) for t in texts),
+                          left=place.left(), commit=not place.commits())
+        if outcome.problems():
+            outcome.note = f"exit {codes}, last lines: {texts}"
+        return outcome
+    return trial
+
+
+def other_key(settings, backend, place):
+    settings.append("optimizer.lr=0.02")
+    return r'\[optimizer\] "lr = 0\.01" and "lr = 0\.02"'
+
+
+def other_plugin(settings, backend, place):
+    settings[0] = "comm.backend=" + ("shm" if backend != "shm" else "gloo")
+    return '"comm plugin = .*(shm|gloo) .*" and "comm plugin = '
+
+
+TWO = "both fingerprints printed; exit 5; the optimizer does not run"
+CALLED = "ranks? .* called .*, rank 1 called "
+
+ROWS = [  # quick=0: a test in tests/e2e does the same
+    Row("collectives that do not match: shape", TWO, 1, mismatch("shape", CALLED + "allreduce"), quick=0),
+    Row("collectives that do not match: dtype", TWO, 1, mismatch("dtype", CALLED + r"allreduce \d+ \(int32"), quick=1),
+    Row("collectives that do not match: operation", TWO, 1, mismatch("op", CALLED + r"allreduce .*max\)"), quick=0),
+    Row("collectives that do not match: order", TWO, 1, mismatch("order", CALLED + "barrier"), quick=1),
+    Row("collectives that do not match: one skipped", TWO, 1, mismatch("drop", CALLED), quick=0),
+    Row("another configuration on one rank", "the key named before step 1; exit 4", 1.5, unequal(other_key), quick=1,
+        full=10),
+    Row("another plugin on one rank", "the key named before step 1; exit 4", 1.5, unequal(other_plugin), quick=1,
+        full=10, backends=("gloo", "shm")),
+    Row("NaN gradient", "the same step on all ranks, the parameter named; exit 1", 0.5, nan, quick=1),
+    Row('NaN gradient, with train.check_gradients = "skip"', "the step is left out; exit 0", None, nan_skipped,
+        detect=0.5, quick=0, full=5),
+]
