@@ -148,7 +148,7 @@ def connected(port):
 # ----- What other users of a host can read
 
 def files_of_a_job(place, backend, rng):
-    """The job's folder is for its user only, the secret is in no command line, and one host listens on no port."""
+    """The job's folder is for its user only, and the secret is in no command line."""
     with Cluster(place) as cluster:
         cluster.train(f"comm.backend={backend}", "train.steps=500")
         cluster.jobs[0].wait_for_step(3)
