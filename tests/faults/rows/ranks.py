@@ -137,6 +137,9 @@ def slow(place, backend, rng):
                       "data.options.samples=30720", *fault_in("slow", step=6, **{"faults.seconds": 1}))
     code = job.wait()
     fault = last_step_before(job, 6)
+    normal = (fault - last_step_before(job, 3)) / 3
+    if normal > 0.25:
+        raise Skip(f"a step takes {normal:.1f} s on this busy machine, so one more second is not ten times as long")
     named = [when for when, text in job.lines if re.search(r"rank 1 .* is slow", text)]
     outcome = Outcome(code=code == 0, rank=bool(named), detect=named[0] - fault if named else None, left=place.left())
     steps = [text for when, text in job.lines if named and fault < when < named[0] and "epoch 1 [" in text]
