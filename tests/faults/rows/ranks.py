@@ -167,7 +167,7 @@ def stop_twice(place, backend, rng):
     job, ranks = running(place, backend, rng)
     os.kill(ranks[1], signal.SIGSTOP)
     job.send(signal.SIGINT)
-    time.sleep(0.3)
+    job.line("ddprun: stopping", 10)  # two pending signals count as one
     fault = job.send(signal.SIGINT)
     return ended(place, job, fault, cause="interrupted; the ranks were killed", code=130)
 
