@@ -150,6 +150,18 @@ def slow(place, backend, rng):
     return outcome
 
 
+def busy_machine(place, backend, rng):
+    """Four processes compute for ever while 2,000 steps are trained."""
+    hogs = [place.start(["sh", "-c", "while :; do :; done"]) for _ in range(4)]
+    job = place.train(backend_of(backend), "train.steps=2000", "log.every=1000")
+    code = job.wait(300)
+    for hog in hogs:
+        hog.send(signal.SIGKILL)
+        hog.wait()
+    alarms = re.findall("is slow|has been in|failed", job.text())
+    return Outcome(code=code == 0, cause=not alarms, left=place.left(), note=f"exit {code}; {job.text()[-800:]}")
+
+
 def stop_by(number, code, word):
     def trial(place, backend, rng):
         job, _ = running(place, backend, rng)
@@ -223,6 +235,8 @@ ROWS = [  # quick=0: a test in tests/e2e does the same
     Row("an exception in a rank", "its text, rank and step; exit 1", 0.5, throw, quick=1),
     Row("a rank ten times slower", "named within 3 steps; exit 0", None, slow, detect=3.5, quick=1, full=5),
     Row("a plugin crashes", "plugin, function and stack; exit 5", None, crash, quick=1, full=5, backends=("shm",)),
+    Row("a machine with four other busy processes", "no rank is ended or named; exit 0", None, busy_machine, quick=0,
+        full=3),
     Row("SIGINT", "a common step is committed; exit 130", 5, stop_by(signal.SIGINT, 130, "interrupted"), quick=1),
     Row("SIGTERM", "a common step is committed; exit 143", 5, stop_by(signal.SIGTERM, 143, "terminated"), quick=0),
     Row("SIGINT twice", "the job ends at once; exit 130", 0.5, stop_twice, quick=1, backends=("shm",)),
