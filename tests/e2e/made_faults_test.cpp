@@ -49,7 +49,7 @@ TEST_CASE("each fault ends the job with its exit code, and the last line says wh
       {"stop", 5, one + "forward: stopped by a signal and not continued; killed"},
       {"throw", 1, one + "forward: faults.kind = \"throw\": .*"},
       {"nan_gradient", 1, failed + "\\w+( bucket \\d+)?: the gradient of fc1\\.weight is nan; .*"},
-      {"drop", 5, failed + "allreduce bucket 0: .*: mismatch: ranks 0 and 2 called allreduce .*, rank 1 called .*"},
+      {"drop", 5, failed + "allreduce bucket \\d: .*: mismatch: ranks 0 and 2 called allreduce .*, rank 1 called .*"},
       {"shape", 5, failed + "allreduce bucket 0: .*: mismatch: ranks 0 and 2 called allreduce .*, rank 1 called .*"},
       {"dtype", 5, failed + "allreduce bucket 0: .*: mismatch: .*float32.*, rank 1 called allreduce .*int32.*"},
       {"op", 5, failed + "allreduce bucket 0: .*: mismatch: .* sum.*, rank 1 called allreduce .* max.*"},

@@ -157,8 +157,11 @@ def cells(result):
     row = result.row
     if result.skipped:
         return [row.name, result.backend, "skipped: " + result.skipped] + [""] * 5
-    ends = result.times("end") or result.times("detect")
-    shown = [f"{percentile(ends, share):.2f}" for share in (0.5, 0.99, 1)] if ends else [""] * 3
+    ends, detects = result.times("end"), result.times("detect") if row.detect is not None else []
+    def shown_at(share):
+        times = [f"{percentile(ends, share):.2f}"] if ends else []
+        return " ".join(times + ([f"({percentile(detects, share):.2f})"] if detects else []))
+    shown = [shown_at(share) for share in (0.5, 0.99, 1)]
     bounds = [f"{row.bound:g} s"] if row.bound is not None else []
     bounds += [f"first line {row.detect:g} s"] if row.detect is not None else []
     return [row.name, result.backend, str(len(result.outcomes)), ", ".join(bounds) or "none", *shown,
