@@ -80,7 +80,7 @@ std::vector<std::string> descriptions(const std::string& help) {
   std::vector<std::string> found;
   for (const std::string& line : lines_of(help)) {
     const bool described = line.size() > column && line.starts_with("  ") &&
-                           !std::isdigit(static_cast<unsigned char>(line[2])) && line[column - 1] == ' ' &&
+                           !std::isdigit(static_cast<unsigned char>(line[2])) && line.substr(column - 2, 2) == "  " &&
                            line[column] != ' ' && line.find("ddprun ") == std::string::npos;
     if (described) found.push_back(line.substr(column));
   }
