@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <csignal>
 #include <iostream>
+#include <optional>
 
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
@@ -52,6 +53,17 @@ bool has_remnants(const std::vector<std::string>& screen) {
 
 bool has_line_with(const std::vector<std::string>& screen, const std::string& text) {
   return std::any_of(screen.begin(), screen.end(), [&](const std::string& line) { return line.starts_with(text); });
+}
+
+// {tag: [[step, value], ...]} of the event file in a run folder; nothing, and a line, without TensorBoard's reader.
+std::optional<nlohmann::json> events_in(const Workplace& place, const std::string& run) {
+  const auto read = place.run({DDPRUN_PYTHON, READ_EVENTS, run});
+  if (read.code == 77) {
+    std::cout << read.out;
+    return std::nullopt;
+  }
+  REQUIRE_MESSAGE(read.code == 0, read.err);
+  return nlohmann::json::parse(last_line(read.out));
 }
 
 TEST_CASE("Ctrl-C in one process is answered before the step ends, and leaves nothing of the bar") {
@@ -112,15 +124,10 @@ TEST_CASE("while a run goes on, report and export read it, and after it was kill
   CHECK(step.at("accuracy").get<double>() == step.at("correct").get<double>() / 24);
   CHECK(step.at("throughput").get<double>() == doctest::Approx(24 / step.at("total").get<double>()));
 
-  const auto read = place.run({DDPRUN_PYTHON, READ_EVENTS, run});
-  if (read.code == 77) {
-    std::cout << read.out;
-    return;
-  }
-  REQUIRE_MESSAGE(read.code == 0, read.err);
-  const auto events = nlohmann::json::parse(last_line(read.out));
+  const auto events = events_in(place, run);
+  if (!events) return;
   for (const char* figure : {"loss", "accuracy", "throughput", "lr"}) {
-    const auto& points = events.at(std::string("train/") + figure);
+    const auto& points = events->at(std::string("train/") + figure);
     REQUIRE(points.size() == 9);  // also those of the steps that the kill kept from steps-rank0.jsonl
     CHECK(points.at(8).at(0) == 45);
     for (std::size_t i = 0; i < 8; ++i) {
@@ -131,12 +138,31 @@ TEST_CASE("while a run goes on, report and export read it, and after it was kill
   const auto epochs = json_lines(std::filesystem::path(run) / "epochs.jsonl");
   REQUIRE(epochs.size() == 2);
   for (const char* figure : {"loss", "accuracy"}) {
-    const auto& points = events.at(std::string("epoch/test_") + figure);
+    const auto& points = events->at(std::string("epoch/test_") + figure);
     REQUIRE(points.size() == 2);
     CHECK(points[1][0] == 40);
     CHECK(points[1][1].get<double>() ==
           doctest::Approx(epochs[1].at(std::string("test.") + figure).get<double>()).epsilon(1e-6));
   }
+}
+
+TEST_CASE("with several ranks, the figures of a step are those of rank 0, and their names say so") {
+  Workplace place;
+  auto command =
+      place.training(place.config(kImages), {"strategy.kind=ddp", "launch.nproc=2", "train.epochs=1", "log.every=20"});
+  command.emplace_back("--tensorboard");
+  const auto result = place.run(command);
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  const std::string run = place.new_run();
+  const auto events = events_in(place, run);
+  if (!events) return;
+  std::vector<std::string> tags;
+  for (const auto& [tag, points] : events->items()) tags.push_back(tag);
+  CHECK(tags == std::vector<std::string>{"epoch/test_accuracy", "epoch/test_loss", "epoch/train_accuracy",
+                                         "epoch/train_loss", "train/accuracy_rank0", "train/loss_rank0", "train/lr",
+                                         "train/throughput_rank0"});
+  CHECK(events->at("train/loss_rank0").at(0).at(1).get<double>() ==
+        doctest::Approx(steps_of(run, 0).at(19).at("loss").get<double>()).epsilon(1e-6));
 }
 
 }  // namespace

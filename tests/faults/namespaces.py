@@ -35,7 +35,7 @@ def _holder(process):
 
 
 class Hosts:
-    """Host h has the name "node<h>", the address 10.83.0.(10+h) at eth0, its own /dev/shm and its own /tmp."""
+    """Host h has the name "node<h>", the address 10.83.0.(10+h) at eth0, its own /dev/shm."""
 
     def __init__(self, count):
         self.count = count
@@ -43,9 +43,8 @@ class Hosts:
         try:
             self._switch = self._add(["--net"], "true")
             self._run_at(self._switch, "ip link add switch up type bridge", ["--net"])
-            self._pids = [self._add(OWN, "mount --make-rprivate / && mount -t proc proc /proc && "
-                                         "mount -t tmpfs tmpfs /dev/shm && hostname node" + str(host) +
-                                    " && ip link set lo up") for host in range(count)]
+            self._pids = [self._add(OWN, f"mount -t proc proc /proc && mount -t tmpfs tmpfs /dev/shm && "
+                                         f"hostname node{host} && ip link set lo up") for host in range(count)]
             for host in range(count):
                 self._join(host)
         except BaseException:
@@ -104,7 +103,8 @@ class Hosts:
         return _holder(self._held[-1])
 
     def _join(self, host):
-        self._run_at(self._switch, f"ip link add port{host} type veth peer name eth0 netns {self._pids[host]}", ["--net"])
+        cable = f"ip link add port{host} type veth peer name eth0 netns {self._pids[host]}"
+        self._run_at(self._switch, cable, ["--net"])
         self._run_at(self._switch, f"ip link set port{host} master switch up", ["--net"])
         self.run(host, f"ip address add {self.address(host)}/24 dev eth0 && ip link set eth0 up")
         self.run(host, "timeout 30 sh -c 'until ip -o link show eth0 | grep -q state.UP; do sleep 0.01; done'")

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """wire.py DEVICE DEVICE: a cable between two network devices, in user space. It delays, loses and limits packets.
 
-Reads commands from stdin, one a line: "delay MS", "loss FRACTION", "rate BITS_PER_SECOND", "block in|out", "only PORT"
-(all other TCP packets are lost). "out" is from the first device to the second. Answers each with a line "ok". The devices' offloads must be off
-(offloads_off), because a packet that is larger than the MTU, or has no checksum, cannot be sent on.
+Reads commands from stdin, one a line: "delay MS", "loss FRACTION", "rate BITS_PER_SECOND", "block in|out", "only
+PORT" (all other TCP packets are lost). "out" is from the first device to the second. Answers each with a line "ok".
+The devices' offloads must be off (offloads_off), because a packet that is larger than the MTU, or has no checksum,
+cannot be sent on.
 """
 
 import collections

@@ -104,8 +104,28 @@ Section split_section(const Comparison& comparison) {
   return {"Where a step's time goes", {comparison.ceiling}, {split_table(comparison)}, {times, shares}};
 }
 
+// Both figures of DDP tutorials: 35 % of the time saved is a throughput that is 55 % higher.
+Chart gains_chart(const std::vector<std::pair<std::string, Speedup>>& speedups) {
+  Bars content;
+  content.value.title = "per cent";
+  content.line = 0;
+  content.series = {{"time saved", {}, {}, {}}, {"throughput gain", {}, {}, {}}};
+  for (const auto& [name, speedup] : speedups) {
+    content.groups.push_back(name);
+    content.series[0].values.push_back(100 * speedup.time_saved);
+    content.series[1].values.push_back(100 * (speedup.throughput_gain - 1));
+  }
+  Chart chart;
+  chart.title = "Gain over one worker";
+  chart.note = "For equal samples. Right of the line is better than one worker.";
+  chart.content = std::move(content);
+  return chart;
+}
+
 Section speedup_section(const Comparison& comparison) {
-  return {"Speed-up", {}, speedup_tables(comparison), {}};
+  const auto speedups = speedups_of(comparison);
+  if (speedups.empty()) return {};
+  return {"Speed-up", {}, speedup_tables(comparison), {gains_chart(speedups)}};
 }
 
 Chart loss_chart(const Comparison& comparison) {

@@ -80,6 +80,18 @@ double efficiency_of(const Comparison& comparison, const Member& member) {
   return speedup_of(one->typical.figures, member.typical.figures, workers_of(member)).efficiency;
 }
 
+std::vector<std::pair<std::string, Speedup>> speedups_of(const Comparison& comparison) {
+  std::vector<std::pair<std::string, Speedup>> speedups;
+  const auto one = one_worker(comparison.members);
+  if (one == comparison.members.end()) return speedups;
+  for (const Member& member : comparison.members) {
+    const double workers = workers_of(member);
+    if (workers == 1) continue;
+    speedups.emplace_back(member.variant.name, speedup_of(one->typical.figures, member.typical.figures, workers));
+  }
+  return speedups;
+}
+
 std::vector<report::TitledTable> speedup_tables(const Comparison& comparison) {
   const auto& members = comparison.members;
   const auto one = one_worker(members);

@@ -1,6 +1,8 @@
 // The gain of several workers over one: the table of DDP tutorials.
 #pragma once
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/compare/comparison.hpp"
@@ -25,6 +27,9 @@ const char* bound_of(const Split& split);
 
 // Of a member with several workers, over the first variant with one; NaN if there is none.
 double efficiency_of(const Comparison& comparison, const Member& member);
+
+// The variants with several workers, with their gain over the first one that has one. Empty if there is no such pair.
+std::vector<std::pair<std::string, Speedup>> speedups_of(const Comparison& comparison);
 
 // For each variant with several workers, next to the first variant with one: total and average batch time, time saved,
 // throughput and gain, speed-up against the ideal, efficiency, shares of compute and data. Empty if there is no such

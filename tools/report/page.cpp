@@ -55,7 +55,10 @@ std::string cell(const std::string& name, const console::Table::Column& column, 
   const char* kind = column.align == console::Align::right ? " class=\"right\""
                      : text.size() > kLong                 ? " class=\"text\""
                                                            : "";
-  return "<" + name + kind + ">" + escaped(text) + "</" + name + ">";
+  constexpr std::string_view kSpace = "&ensp;";
+  std::string indent;  // a browser leaves out leading spaces; those of a part show what it is a part of
+  for (std::size_t i = 0; i < text.size() && text[i] == ' '; ++i) indent += kSpace;
+  return "<" + name + kind + ">" + indent + escaped(text.substr(indent.size() / kSpace.size())) + "</" + name + ">";
 }
 
 std::string html_of(const console::Table& table) {

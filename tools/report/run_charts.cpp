@@ -91,6 +91,17 @@ double mean_loss(const std::vector<const StepRecord*>& ranks) {
   return sum / samples;
 }
 
+// In per cent, of all ranks' samples.
+double accuracy(const std::vector<const StepRecord*>& ranks) {
+  double correct = 0, samples = 0;
+  for (const StepRecord* step : ranks) {
+    if (step->samples == 0) continue;
+    correct += step->correct;
+    samples += static_cast<double>(step->samples);
+  }
+  return 100 * correct / samples;
+}
+
 double slowest(const std::vector<const StepRecord*>& ranks) {
   double most = 0;
   for (const StepRecord* step : ranks) most = std::max(most, step->total);
@@ -192,18 +203,21 @@ std::vector<Chart> learning_charts(const std::vector<NamedRun>& runs) {
   add_curves(charts, runs, "Accuracy", "accuracy (%)",
              {{"train", [](const EpochRecord& epoch) { return 100 * epoch.train_accuracy; }},
               {"test", [](const EpochRecord& epoch) { return 100 * epoch.test_accuracy; }}});
-  std::vector<Measured> losses, rates;
+  std::vector<Measured> losses, accuracies, rates;
   bool rate_changes = false;
   for (const NamedRun& run : runs) {
     if (run.run.steps.empty() || run.run.steps[0].empty()) continue;
     losses.push_back({run.name, over_steps(run.run, mean_loss)});
+    accuracies.push_back({run.name, over_steps(run.run, accuracy)});
     rates.push_back({run.name, over_steps(run.run, [](const auto& ranks) { return ranks[0]->lr; })});
     for (const Point& rate : rates.back().points) {
       rate_changes = rate_changes || (std::isfinite(rate.y) && rate.y != rates.back().points[0].y);
     }
   }
-  Chart loss = chart_over_steps("Training loss over steps", "loss", losses, "", 1);
-  if (has_points(std::get<Lines>(loss.content))) charts.push_back(std::move(loss));
+  for (Chart chart : {chart_over_steps("Training loss over steps", "loss", losses, "", 1),
+                      chart_over_steps("Training accuracy over steps", "accuracy (%)", accuracies, "", 1)}) {
+    if (has_points(std::get<Lines>(chart.content))) charts.push_back(std::move(chart));
+  }
   if (rate_changes) charts.push_back(chart_over_steps("Learning rate", "learning rate", rates, "", 1));
   return charts;
 }

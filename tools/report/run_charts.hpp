@@ -18,7 +18,7 @@ struct NamedRun {
 // Runs with the names of their folders, without the time if the names are unique without it.
 std::vector<NamedRun> named(std::vector<record::Run> runs);
 
-// Loss and accuracy by epoch, loss by step, and the learning rate if it changes. For one run, training and test are two
+// Loss and accuracy by epoch and by step, and the learning rate if it changes. For one run, training and test are two
 // lines of a chart; for several runs, one line per run.
 std::vector<Chart> learning_charts(const std::vector<NamedRun>& runs);
 

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -132,6 +133,15 @@ TEST_CASE(
   for (const char* part : {"b (3 workers)", "0.91x", "3.00x", "30.3 %"}) {
     CHECK_MESSAGE(contains(text, part), text);
   }
+  for (const auto& section : page_of(comparison).sections) {
+    if (section.title != "Speed-up") continue;
+    REQUIRE(section.charts.size() == 1);
+    const auto& bars = std::get<ddprun::report::Bars>(section.charts[0].content);
+    CHECK(bars.groups == std::vector<std::string>{"b"});
+    CHECK(bars.series[0].values[0] == doctest::Approx(-10).epsilon(0.01));  // time saved: 1 - 1 / 0.909
+    CHECK(bars.series[1].values[0] == doctest::Approx(-9.1).epsilon(0.01));
+  }
+  CHECK(std::ranges::any_of(page_of(comparison).sections, [](const auto& one) { return one.title == "Speed-up"; }));
   CHECK_FALSE(contains(ddprun::compare::text(comparison), "efficiency of"));
   for (Figures& run : comparison.members[2].runs) run.throughput *= 20;
   judge(comparison, {});

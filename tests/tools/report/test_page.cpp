@@ -58,6 +58,15 @@ TEST_CASE("a half chart without a neighbour has the full width") {
   CHECK(count(html, "class=\"whole\"") == 3);
 }
 
+TEST_CASE("a part of a part is indented") {
+  console::Table table({{"part"}, {"time"}});
+  table.row({"communication", "3 ms"});
+  table.row({"  gather", "1 ms"});
+  report::Page page;
+  page.sections.push_back({"Parts", {}, {{"Parts", table}}, {}});
+  CHECK(contains(report::to_html(page, kAssets), "<td>&ensp;&ensp;gather</td>"));
+}
+
 TEST_CASE("a page without charts is valid") {
   report::Page page;
   page.title = "Empty";

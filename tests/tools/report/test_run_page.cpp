@@ -92,6 +92,14 @@ TEST_CASE("the loss over steps is the mean over all ranks' samples") {
   CHECK(rows_of(page, "Training loss over steps")[0] == Row{"1", "0.6667"});  // rank 1 has 64 of 96 samples
 }
 
+TEST_CASE("the accuracy over steps is that of all ranks' samples, and absent if the model has none") {
+  const testing::TempDir folder;
+  SomeRun run;
+  CHECK_FALSE(chart_named(page_of_runs({write_run(folder, "without", run)}), "Training accuracy over steps"));
+  run.change = [](record::StepRecord& step) { step.correct = 24; };
+  CHECK(rows_of(page_of_runs({write_run(folder, "with", run)}), "Training accuracy over steps")[0] == Row{"1", "50"});
+}
+
 TEST_CASE("the learning rate is shown if it changes") {
   const testing::TempDir folder;
   SomeRun run;
