@@ -74,7 +74,7 @@ class Row:
 def ended(place, job, fault, *, rank=None, cause="", code=5, limit=60, detect=None):
     """Waits for the end of a job that must fail. rank: the culprit's number, or several right ones; None: the last
     line names no rank. cause: a regular expression for the cause in the last line. detect: one for the first line
-    that names the fault; without one, the last line counts."""
+    that names the fault; without one, the last line counts. code: the right exit code, or several."""
     left_code = job.wait(limit)
     gone = place.all_gone()
     last = job.last_line()
@@ -84,7 +84,7 @@ def ended(place, job, fault, *, rank=None, cause="", code=5, limit=60, detect=No
     outcome = Outcome(end=gone - fault, detect=first[0] - fault if first else None, left=place.left(),
                       rank=right is None or bool(failed) and int(failed["rank"]) in right,
                       cause=bool(re.search(cause, failed["cause"] if failed and right is not None else last)),
-                      code=left_code == code)
+                      code=left_code in ((code,) if isinstance(code, int) else code))
     if right is not None and job.text().count("ddprun: failed:") != 1:
         outcome.cause = False
     if outcome.problems():
