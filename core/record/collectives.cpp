@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr const char* kPrefix = "collectives-rank";
-constexpr int64_t kLargestWorld = 1 << 20;  // readers loop over the ranks
+constexpr int64_t kLargestWorld = 1 << 16;  // readers loop over the ranks
 constexpr int64_t kLargestNumber = int64_t{1} << 53;
 constexpr double kLatest = 1e11;  // seconds since 1970: the year 5138
 
@@ -134,7 +134,7 @@ RankCollectives parse_collectives(const std::string& text, const std::string& pa
   if (!calls.is_array()) throw Error(ExitCode::usage, path + ": calls: expected a list");
   for (const auto& each : calls) {
     const std::string place = fmt::format("{}: calls[{}]", path, file.calls.size());
-    for (const char* key : {"number", "op", "state"}) require(each, key, place);
+    for (const char* key : {"number", "op", "state", "start"}) require(each, key, place);
     const int64_t before = file.calls.empty() ? 0 : file.calls.back().number;
     read(file.calls.emplace_back(), each, place);
     check_call(file.calls.back(), before, place);

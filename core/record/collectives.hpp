@@ -21,7 +21,7 @@ struct CollectiveCall {
   std::string memory{};       // "host", "cuda"
   int64_t step = -1;          // of the training; 0 before the first
   std::string state{};        // "started", "queued" (on a stream of a GPU), "finished", "failed"
-  double start = kAbsent;     // seconds since 1970, by the clock of the host
+  double start = kAbsent;     // seconds since 1970, by the clock of the host; every call in a file has it
   double end = kAbsent;       // absent while the call runs
   double duration = kAbsent;  // seconds, by a monotonic clock
 };

@@ -2,7 +2,6 @@
 #include "fuzz/target.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "checkpoint/safetensors.hpp"
@@ -19,7 +18,7 @@ class Bytes final : public ByteSource {
   uint64_t size() const override { return size_; }
   void read(void* out, uint64_t bytes) override {
     fuzz::require(bytes <= rest_.size(), "no more is read than there is");
-    std::memcpy(out, rest_.data(), bytes);
+    std::ranges::copy(rest_.substr(0, bytes), static_cast<char*>(out));
     rest_.remove_prefix(bytes);
   }
 

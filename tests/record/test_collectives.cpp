@@ -19,17 +19,18 @@ namespace {
 RankCollectives some_file() {
   RankCollectives file{.rank = 3, .world = 4, .host = "a", .pid = 77, .backend = "gloo", .written = 1763884399.5};
   file.reason = "this rank failed: \"x\"\n\xff";
-  file.calls = {{.number = 8, .op = "barrier", .step = 0, .state = "finished", .start = 1, .end = 2, .duration = 0.5},
-                {.number = 9,
-                 .op = "allreduce",
-                 .dtype = "float32",
-                 .count = 0,
-                 .reduction = "sum",
-                 .memory = "host",
-                 .step = 2,
-                 .state = "started",
-                 .start = 1763884398.125},
-                {.number = 10, .op = "broadcast", .dtype = "int64", .count = 7, .root = 0, .state = "failed"}};
+  file.calls = {
+      {.number = 8, .op = "barrier", .step = 0, .state = "finished", .start = 1, .end = 2, .duration = 0.5},
+      {.number = 9,
+       .op = "allreduce",
+       .dtype = "float32",
+       .count = 0,
+       .reduction = "sum",
+       .memory = "host",
+       .step = 2,
+       .state = "started",
+       .start = 1763884398.125},
+      {.number = 10, .op = "broadcast", .dtype = "int64", .count = 7, .root = 0, .state = "failed", .start = 1}};
   return file;
 }
 
@@ -84,17 +85,26 @@ TEST_CASE("a damaged file is an error with its path") {
   };
   for (
       const char* text :
-      {"", "{", "[]", "7", R"({"rank":0})", R"({"rank":0,"world":2,"written":1})",
-       R"({"rank":0,"world":2,"written":1,"calls":{}})", R"({"rank":0,"world":2,"written":1,"calls":[7]})",
+      {"",
+       "{",
+       "[]",
+       "7",
+       R"({"rank":0})",
+       R"({"rank":0,"world":2,"written":1})",
+       R"({"rank":0,"world":2,"written":1,"calls":{}})",
+       R"({"rank":0,"world":2,"written":1,"calls":[7]})",
        R"({"rank":0,"world":2,"written":1,"calls":[{"number":"x","op":"a","state":"b"}]})",
        R"({"rank":0,"world":9223372036854775807,"written":1,"calls":[]})",
-       R"({"rank":0,"world":0,"written":1,"calls":[]})", R"({"rank":2,"world":2,"written":1,"calls":[]})",
+       R"({"rank":0,"world":0,"written":1,"calls":[]})",
+       R"({"rank":2,"world":2,"written":1,"calls":[]})",
        R"({"rank":-3,"world":2,"written":1,"calls":[]})",
        R"({"rank":18446744073709551615,"world":2,"written":1,"calls":[]})",
-       R"({"rank":0,"world":2,"written":1e300,"calls":[]})", R"({"rank":0,"world":2,"written":-1,"calls":[]})",
-       R"({"rank":0,"world":2,"written":1,"calls":[{"number":9223372036854775807,"op":"a","state":"b"}]})",
+       R"({"rank":0,"world":2,"written":1e300,"calls":[]})",
+       R"({"rank":0,"world":2,"written":-1,"calls":[]})",
+       R"({"rank":0,"world":2,"written":1,"calls":[{"number":9223372036854775807,"op":"a","state":"b","start":1}]})",
        R"({"rank":0,"world":2,"written":1,"calls":[{"number":1,"op":"a","state":"b","start":1e300}]})",
-       R"({"rank":0,"world":2,"written":1,"calls":[{"number":2,"op":"a","state":"b"},{"number":2,"op":"a","state":"b"}]})"}) {
+       R"({"rank":0,"world":2,"written":1,"calls":[{"number":1,"op":"a","state":"b"}]})",
+       R"({"rank":0,"world":2,"written":1,"calls":[{"number":2,"op":"a","state":"b","start":1},{"number":2,"op":"a","state":"b","start":1}]})"}) {
     CHECK_MESSAGE(contains(damage(text), "collectives-rank0.json: "), text);
     CHECK_MESSAGE(damage(text).starts_with("2: "), text);
   }
