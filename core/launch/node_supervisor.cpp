@@ -292,7 +292,8 @@ class Supervisor {
       const std::vector<RankEnd> others = peers_->ends();
       ends.insert(ends.end(), others.begin(), others.end());
     }
-    for (RankEnd& end : ends) end.hung = end.lost == 0 && stalls_.hangs(end.rank, end.progress);
+    // A rank that was slow to finish may have succeeded all the same.
+    for (RankEnd& end : ends) end.hung = end.killed_by_launcher && stalls_.hangs(end.rank, end.progress);
     const RankEnd* cause = first_cause(ends);
     Verdict verdict;
     if (cause != nullptr) {
