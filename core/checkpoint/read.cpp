@@ -21,6 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr uint64_t kLongestHeader = 100'000'000;  // the format's own limit
+constexpr int kDeepest = 2;                       // the header, a tensor, its shape
 
 // A value of a header for a message: on one line, and short.
 std::string shown(const Json& json) {
@@ -109,8 +110,17 @@ class Reader {
 
   std::vector<Entry> parse(const std::string& header) {
     // nlohmann keeps only one of two equal keys; the other's bytes are then a gap, which check_places() rejects.
-    const Json json = Json::parse(header, nullptr, false);
+    // Json copies and prints its values recursively: deeper values than the format has would overflow the stack.
+    bool too_deep = false;
+    const auto keep = [&](int depth, Json::parse_event_t event, const Json&) {
+      const bool opens = event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+      if (!opens || depth <= kDeepest) return true;
+      too_deep = true;
+      return false;
+    };
+    const Json json = Json::parse(header, keep, false);
     if (!json.is_object()) refuse("the header is not a JSON object");
+    if (too_deep) refuse("the header is nested more deeply than the format allows");
     std::vector<Entry> entries;
     for (const auto& [name, value] : json.items()) {
       if (name == "__metadata__") {
@@ -154,8 +164,6 @@ class Reader {
     if (bytes == 0) refuse_tensor(name, "unknown dtype " + shown(tensor.dtype));
     if (!json.is_array()) refuse_tensor(name, "shape is not an array");
     for (const Json& extent : json) {
-      // dump() is recursive: a deep list would overflow the stack.
-      if (extent.is_structured()) refuse_tensor(name, "shape is not an array of numbers");
       const auto value = whole(extent);
       if (!value || *value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) ||
           __builtin_mul_overflow(bytes, *value, &bytes)) {

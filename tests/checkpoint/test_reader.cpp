@@ -145,7 +145,9 @@ TEST_CASE("a shape that is nested deeply or has many extents gives a short messa
     return refusal(dir, foreign(object(tensor("w", shape, "[0,0]")), 0));
   };
   const std::string open(1'000'000, '['), close(1'000'000, ']');
-  CHECK(with(open + close) == "tensor \"w\": shape is not an array of numbers");
+  for (const std::string& deep : {open + close, std::string("[[1]]"), std::string("[{}]")}) {
+    CHECK(with(deep) == "the header is nested more deeply than the format allows");
+  }
   std::string many = "[null";
   for (int i = 0; i < 10'000; ++i) many += ",1";
   CHECK(with(many + "]").size() < 300);
