@@ -155,11 +155,12 @@ TEST_CASE("a rank of another node that holds the job up is named while the job r
 }
 
 TEST_CASE("a node that is missing is named") {
+  const std::string port = std::to_string(FreePort().number);  // free again before the launcher listens
   FakeJob alone(1, {"*:print=started"}, false, "-", "60000",
-                {"FAKE_JOB_NODE=0:2:" + std::to_string(FreePort().number) + ":0", "FAKE_JOB_TIMEOUT=300"});
+                {"FAKE_JOB_NODE=0:2:" + port + ":0", "FAKE_JOB_TIMEOUT=300"});
   const auto result = alone->wait(kLimit);
   CHECK(result.code == 4);
-  CHECK(contains(result.err, "waited 300 ms for all 2 nodes; these --node-rank did not come: 1"));
+  CHECK_MESSAGE(contains(result.err, "waited 300 ms for all 2 nodes; these --node-rank did not come: 1"), result.err);
 }
 
 }  // namespace
