@@ -68,7 +68,9 @@ TEST_CASE("the stack of another thread names its functions, the innermost first"
   const std::vector<Frame> stack = ddprun::stack_of(thread.native_handle());
   stop = true;
   thread.join();
-  REQUIRE_FALSE(stack.empty());
+  REQUIRE(has(stack, "spin_here"));
+  // ThreadSanitizer delays a signal, and calls the handler from its own code.
+  if (stack.front().file.starts_with("libtsan")) return;
   CHECK(has({stack.front()}, "spin_here"));
   CHECK(stack.front().file == "test_base");
 }
