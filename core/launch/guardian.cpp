@@ -5,10 +5,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <set>
+#include <thread>
 
 #include "ddprun/error.hpp"
 
@@ -29,7 +33,31 @@ void leave_the_launcher() {
   if (null > 2) ::close(null);
 }
 
+bool leads_group_of_job(pid_t process, pid_t session, const std::string& job_dir) {
+  if (::getpgid(process) != process || ::getsid(process) != session) return false;
+  std::ifstream file("/proc/" + std::to_string(process) + "/environ", std::ios::binary);
+  for (std::string entry; std::getline(file, entry, '\0');) {
+    if (entry == "DDPRUN_JOB_DIR=" + job_dir) return true;
+  }
+  return false;
+}
+
+// The launcher may have died after it started a rank and before it entrusted the rank's group. The rank may even be
+// between fork and exec then, without its variables, so this looks more than once.
+void kill_unknown_groups(pid_t session, const std::string& job_dir) {
+  constexpr int kLooks = 10;
+  for (int look = 0; look < kLooks; ++look) {
+    if (look > 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+      const pid_t process = std::atoi(entry.path().filename().c_str());
+      if (process > 0 && leads_group_of_job(process, session, job_dir)) ::kill(-process, SIGKILL);
+    }
+  }
+}
+
 [[noreturn]] void watch(int pipe, const std::string& job_dir) {
+  const pid_t session = ::getsid(0);
   leave_the_launcher();
   std::set<pid_t> groups;
   pid_t message = kDone;
@@ -45,6 +73,7 @@ void leave_the_launcher() {
     }
   }
   for (const pid_t group : groups) ::kill(-group, SIGKILL);
+  kill_unknown_groups(session, job_dir);
   std::error_code ignored;
   std::filesystem::remove_all(job_dir, ignored);
   ::_exit(0);

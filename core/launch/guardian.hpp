@@ -11,8 +11,9 @@
 namespace ddprun::launch {
 
 // A fork of this process in a session of its own, so that neither a terminal nor a kill of the launcher's group reaches
-// it. It waits until the launcher's end of a pipe is closed. If process groups are registered then, it kills them and
-// removes the folder. Construct it while the process has one thread. Not thread-safe.
+// it. It waits until the launcher's end of a pipe is closed. Then it kills the process groups that were entrusted to
+// it, and those of this session that have the job's folder in their environment, and removes the folder. Construct it
+// while the process has one thread. Not thread-safe.
 class Guardian {
  public:
   explicit Guardian(const std::string& job_dir);  // throws Error(failure)
