@@ -50,7 +50,7 @@ TEST_CASE("-n is a number of ranks") {
     CHECK_MESSAGE(contains(result.err, "see ddprun launch --help"), result.err);
   }
   for (const Words& help : {Words{"launch", "--help"}, Words{"--help"}}) {
-    CHECK_MESSAGE(contains(ddprun(help).out, "-n,--nproc-per-node N"), ddprun(help).out);
+    CHECK_MESSAGE(contains(ddprun(help).out, "-n,--nproc,--nproc-per-node N"), ddprun(help).out);
   }
 }
 
