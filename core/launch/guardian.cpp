@@ -45,9 +45,9 @@ bool leads_group_of_job(pid_t process, pid_t session, const std::string& job_dir
 // The launcher may have died after it started a rank and before it entrusted the rank's group. The rank may even be
 // between fork and exec then, without its variables, so this looks more than once.
 void kill_unknown_groups(pid_t session, const std::string& job_dir) {
-  constexpr int kLooks = 10;
+  constexpr int kLooks = 5;
   for (int look = 0; look < kLooks; ++look) {
-    if (look > 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (look > 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
       const pid_t process = std::atoi(entry.path().filename().c_str());
