@@ -66,7 +66,7 @@ void ProgressBar::show(int64_t epoch, int64_t epochs, int64_t step, int64_t step
   std::string after;
   for (const std::string& figures : {of_loss + rate + left, of_loss + left, left}) {
     after = count + figures;
-    if (room_for_bar(before, after) >= kNarrowest) break;
+    if (columns_for_bar(before, after) >= kNarrowest) break;
   }
   draw(before, step, steps, after);
 }
@@ -94,15 +94,15 @@ bool ProgressBar::due(bool last) {
 }
 
 // The last column stays empty, because writing there wraps the line on some terminals; the brackets need two.
-int ProgressBar::room_for_bar(std::string_view before, std::string_view after) const {
+int ProgressBar::columns_for_bar(std::string_view before, std::string_view after) const {
   return columns_ - 1 - 2 - static_cast<int>(before.size() + after.size());
 }
 
 void ProgressBar::draw(std::string_view before, int64_t done, int64_t total, std::string_view after) {
-  const int room = room_for_bar(before, after);
+  const int columns = columns_for_bar(before, after);
   std::string frame;
-  if (room >= kNarrowest) {
-    const std::string drawing = bar(std::min(room, kWidest), done, total);
+  if (columns >= kNarrowest) {
+    const std::string drawing = bar(std::min(columns, kWidest), done, total);
     frame = std::string(before) + '[' + (colours_ ? std::string(kGreen) + drawing + std::string(kPlain) : drawing) +
             ']' + std::string(after);
   } else {

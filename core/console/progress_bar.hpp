@@ -49,7 +49,7 @@ class ProgressBar {
   };
 
   bool due(bool last);
-  int room_for_bar(std::string_view before, std::string_view after) const;
+  int columns_for_bar(std::string_view before, std::string_view after) const;
   void draw(std::string_view before, int64_t done, int64_t total, std::string_view after);
 
   int columns_;
