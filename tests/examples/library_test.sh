@@ -46,7 +46,7 @@ finish() {
 }
 
 ! with_cmake ddp_mnist -DTORCH_INSTALL_PREFIX=/usr >"$box/log" 2>&1 || fail "a program with another Torch is accepted"
-tr -s '\n ' ' ' <"$box/log" | grep -q 'built with Torch .* find_package(Torch) has found another: /usr; use one Torch' ||
+tr -s '\n ' ' ' <"$box/log" | grep >/dev/null 'built with Torch .* find_package(Torch) has found another: /usr; use one Torch' ||
   fail "a program with another Torch: $(<"$box/log")"
 rm -r "$box/ddp_mnist"
 

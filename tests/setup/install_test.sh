@@ -43,14 +43,14 @@ for build in "-DCMAKE_BUILD_TYPE=Debug" "-DCMAKE_CXX_FLAGS=-O0"; do
 done
 ! cmake -S "$here/out_of_tree" -B "$box/other" -G Ninja --fresh -DCMAKE_PREFIX_PATH="$prefix" -DWITHOUT_TORCH=1 >"$box/configure.log" 2>&1 ||
   fail "a model without Torch is accepted"
-tr -s '\n ' ' ' <"$box/configure.log" | grep -q 'model lone): a model needs Torch: find_package(ddprun REQUIRED COMPONENTS model)' ||
+tr -s '\n ' ' ' <"$box/configure.log" | grep >/dev/null 'model lone): a model needs Torch: find_package(ddprun REQUIRED COMPONENTS model)' ||
   fail "a model without Torch: $(<"$box/configure.log")"
 
 # Into the user's own folder, where the installed program finds it; then into the prefix, which is searched before.
 cmake --install "$box/lone" --component user >"$box/install.log"
 user=$XDG_DATA_HOME/ddprun/plugins/v1
 "$prefix/bin/ddprun" plugins >"$box/plugins"
-grep "^comm  *lone .* $user/libddprun_comm_lone.so" "$box/plugins" | grep -qv 'refused\|hidden' ||
+grep "^comm  *lone .* $user/libddprun_comm_lone.so" "$box/plugins" | grep >/dev/null -v 'refused\|hidden' ||
   fail "ddprun plugins does not list the user's plugin: $(<"$box/plugins")"
 "$prefix/bin/ddprun" bench --backend lone --ranks 1 -b 4 -e 4 >"$box/bench" 2>&1 || fail "bench of the user's plugin: $(<"$box/bench")"
 grep -q "looked in $prefix/lib/ddprun/v1, $user, /usr/local/lib/ddprun/v1" "$box/plugins" || fail "searched: $(<"$box/plugins")"
@@ -62,6 +62,6 @@ for kind_name in comm_lone dataset_evens; do
   plugin=$prefix/lib/ddprun/v1/libddprun_$kind_name.so
   [[ $(nm -D --defined-only "$plugin" | awk '{ print $3 }') == ddprun_${kind_name%_*}_plugin_v1 ]] ||
     fail "$plugin exports: $(nm -D --defined-only "$plugin")"
-  grep " $plugin" "$box/plugins" | grep -qv 'refused\|hidden' || fail "ddprun plugins does not list $plugin: $(<"$box/plugins")"
+  grep " $plugin" "$box/plugins" | grep >/dev/null -v 'refused\|hidden' || fail "ddprun plugins does not list $plugin: $(<"$box/plugins")"
 done
 echo "ok"

@@ -8,9 +8,11 @@ for program in "$@"; do
     echo "FAILED: $program needs $needed"
     failed=1
   fi
-  help=$("$program" --help | head -n 1)
-  if [[ ! $help || $help == Usage* ]]; then
-    echo "FAILED: $program --help begins with: $help"
+  # Read to the end: `| head -n 1` would end the program by SIGPIPE when head leaves first.
+  help=$("$program" --help)
+  first=${help%%$'\n'*}
+  if [[ ! $first || $first == Usage* ]]; then
+    echo "FAILED: $program --help begins with: $first"
     failed=1
   fi
 done
