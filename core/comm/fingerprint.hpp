@@ -14,6 +14,7 @@ namespace ddprun::comm {
 struct Fingerprint {
   uint64_t sequence = 0;  // Call::number
   uint64_t count = 0;
+  int64_t tag = -1;
   int32_t root = 0;
   uint8_t kind = 0;
   uint8_t dtype = 0;
@@ -22,7 +23,7 @@ struct Fingerprint {
 
   friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
 };
-static_assert(sizeof(Fingerprint) == 24);
+static_assert(sizeof(Fingerprint) == 32);
 
 Fingerprint fingerprint(const Call& call);
 // As describe(Call): "allreduce 12 (float32 x 100, sum)".

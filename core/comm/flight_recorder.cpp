@@ -10,7 +10,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-using Words = std::array<uint64_t, 3>;
+using Words = std::array<uint64_t, 4>;
 static_assert(sizeof(Words) == sizeof(Fingerprint));
 
 constexpr int kStateBits = 2;
@@ -40,8 +40,9 @@ void FlightRecorder::start(const Call& call) noexcept {
   const auto words = std::bit_cast<Words>(fingerprint(call));
   Slot& slot = slots_[call.number % kCapacity];
   slot.number.store(0, std::memory_order_relaxed);
-  slot.what[0].store(words[1], std::memory_order_release);
-  slot.what[1].store(words[2], std::memory_order_release);
+  for (std::size_t word = 1; word < words.size(); ++word) {
+    slot.what[word - 1].store(words[word], std::memory_order_release);
+  }
   slot.step.store(static_cast<uint64_t>(step_.load(std::memory_order_relaxed)), std::memory_order_release);
   slot.start.store(now(), std::memory_order_release);
   slot.end.store(0, std::memory_order_release);
@@ -62,7 +63,7 @@ std::vector<RecordedCall> FlightRecorder::calls() const {
   for (const Slot& slot : slots_) {
     const uint64_t number = slot.number.load(std::memory_order_acquire);
     const auto read = [](const Word& word) { return word.load(std::memory_order_acquire); };
-    const Words words{number, read(slot.what[0]), read(slot.what[1])};
+    const Words words{number, read(slot.what[0]), read(slot.what[1]), read(slot.what[2])};
     RecordedCall call;
     call.what = std::bit_cast<Fingerprint>(words);
     call.step = static_cast<int64_t>(read(slot.step));

@@ -51,7 +51,7 @@ class FlightRecorder {
 
   struct alignas(64) Slot {
     Word number{0};  // 0: empty, or being written
-    std::array<Word, 2> what{};
+    std::array<Word, 3> what{};
     Word step{0};
     Word start{0};
     Word end{0};  // duration and state in one word; 0 while the call runs

@@ -15,6 +15,16 @@ void compress(GradBucket& bucket, const Group& group, torch::ScalarType type) {
   bucket.buffer.copy_(compressed);
 }
 
+// The collectives of a hook have the tag of its bucket.
+struct Tagged {
+  Tagged(Group::State& its_state, int64_t tag) : state(its_state) { state.tag = tag; }
+  ~Tagged() { state.tag = -1; }
+  Tagged(const Tagged&) = delete;
+  Tagged& operator=(const Tagged&) = delete;
+
+  Group::State& state;
+};
+
 }  // namespace
 
 void allreduce_hook(GradBucket& bucket, const Group& group) {
@@ -37,6 +47,7 @@ void register_comm_hook(train::GradientSync& sync, const Group& group, CommHook 
   reducer.set_hook([&reducer, hook = std::move(hook), group](const train::Bucket& bucket, std::size_t index) {
     const torch::NoGradGuard no_grad;
     group.state().bytes = 0;
+    const Tagged tagged(group.state(), static_cast<int64_t>(index));
     GradBucket full{.index = static_cast<int>(index),
                     .is_last = index + 1 == reducer.bucket_count(),
                     .buffer = bucket.flat(),

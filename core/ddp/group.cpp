@@ -17,8 +17,9 @@ void check_device(const Group::State& state, const torch::Tensor& tensor) {
 
 // Only `tensor` counts for the payload.
 using Function = Work (CommBackend::*)(const Collective&);
-void call(Group::State& state, Function function, const Collective& collective, const torch::Tensor& tensor) {
+void call(Group::State& state, Function function, Collective collective, const torch::Tensor& tensor) {
   state.comm_thread->drain();
+  collective.tag = state.tag;
   state.execution = (state.backend->*function)(collective).wait(state.timeout);
   state.bytes += tensor.nbytes();
 }

@@ -64,6 +64,14 @@ TEST_CASE("an allreduce of another dtype or operation is a mismatch, which both 
   }
 }
 
+TEST_CASE("an allreduce for the next bucket is a mismatch, although the shapes are equal") {
+  for (const std::string& error : results_of(CommFault::order)) {
+    CHECK_MESSAGE(error.find("mismatch: rank 0 called allreduce 2 (float32 x 4, sum), "
+                             "rank 1 called allreduce 2 (float32 x 4, sum, tag 0)") != std::string::npos,
+                  error);
+  }
+}
+
 TEST_CASE("a rank that leaves out an allreduce keeps its own numbers") {
   const auto backend = faulty(single_process_backend(), {CommFault::drop, 1, {}}, [] {
     auto recorder = std::make_shared<FlightRecorder>();

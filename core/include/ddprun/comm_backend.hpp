@@ -63,6 +63,9 @@ struct Collective {
   int root = 0;     // broadcast
   Memory memory = Memory::host;
   void* stream = nullptr;  // cudaStream_t, for stream-ordered backends
+  // Names the data, so that ranks that swap two calls of the same shape are found: ddprun compares the tags of the
+  // ranks before data moves. Gradients have the index of their bucket; -1 is no name. Backends ignore it.
+  int64_t tag = -1;
 };
 
 // How a collective was carried out. The backend owns the strings; they live as long as the backend.

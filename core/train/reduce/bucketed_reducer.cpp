@@ -40,8 +40,10 @@ BucketedReducer::BucketedReducer(CommBackend& backend, std::vector<NamedTensor> 
       options_(std::move(options)),
       comm_thread_(options_.comm_thread != nullptr ? options_.comm_thread : std::make_shared<CommThread>()),
       scale_(reciprocal(backend.size())) {
-  hook_ = [this](const Bucket& bucket, std::size_t) {
-    return Reduced{backend_.allreduce(in_place(bucket.flat())).wait(options_.timeout), bucket.flat().nbytes()};
+  hook_ = [this](const Bucket& bucket, std::size_t index) {
+    Collective call = in_place(bucket.flat());
+    call.tag = static_cast<int64_t>(index);
+    return Reduced{backend_.allreduce(call).wait(options_.timeout), bucket.flat().nbytes()};
   };
   // Before the first backward the order of gradients is unknown, so there is one bucket, as in DistributedDataParallel.
   // This makes the sums equal to DistributedDataParallel's, bit for bit.
