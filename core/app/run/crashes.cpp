@@ -1,5 +1,6 @@
 #include "app/run/crashes.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -34,11 +35,18 @@ std::string text_of_exception() {
   }
 }
 
+// The library that has thrown, which may have done so in a thread of its own; "" if the stack does not show it.
+std::string thrower_in(const std::vector<Frame>& stack) {
+  const auto thrown = std::ranges::find(stack, "__cxa_throw", &Frame::function);
+  return thrown == stack.end() || thrown + 1 == stack.end() ? "" : (thrown + 1)->file;
+}
+
 // For an exception that nothing catches, for example in a thread of a library.
 [[noreturn]] void on_terminate() {
   if (std::current_exception() == nullptr) std::abort();
   const std::vector<Frame> stack = this_stack();
-  const std::string where = plugin_in(stack);
+  std::string where = plugin_in(stack);
+  if (where.empty()) where = thrower_in(stack);
   // A backend's own thread usually fails because a peer is gone: then that is the first cause.
   const ExitCode code = where.find("libddprun_comm_") != std::string::npos ? ExitCode::peer : ExitCode::failure;
   Error error(

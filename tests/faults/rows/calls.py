@@ -1,6 +1,9 @@
 """Ranks that do not do the same: collectives, gradients, configs and plugins."""
 
+import os
+import pathlib
 import re
+import shutil
 import socket
 
 from harness import TRAINING, Outcome, Row, ended
@@ -38,7 +41,8 @@ def nan_skipped(place, backend, rng):
 
 
 def unequal(what):
-    """Two ranks under env://, as another launcher would start them. Rank 1 is given something else."""
+    """Two ranks under env://, as another launcher would start them. Rank 1 gets something else: what() changes its
+    settings or the program of the place, and returns what the last lines must show."""
     def trial(place, backend, rng):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -67,6 +71,18 @@ def other_key(settings, backend, place):
     return r'\[optimizer\] "lr = 0\.01" and "lr = 0\.02"'
 
 
+def other_program(settings, backend, place):
+    """Rank 1 has a ddprun of another version."""
+    built, copy = pathlib.Path(place.program).parents[1], place.folder / "other"
+    for part in ("bin/ddprun", "libexec/ddprun-engine", "lib/libddprun.so.0"):
+        (copy / part).parent.mkdir(parents=True)
+        (copy / part).write_bytes((built / part).read_bytes().replace(b"0.1.0\0", b"0.0.9\0"))
+        shutil.copymode(built / part, copy / part)
+    os.symlink(built / "lib/ddprun", copy / "lib/ddprun")
+    place.program = str(copy / "bin/ddprun")
+    return r'"ddprun = 0\.1\.0" and "ddprun = 0\.0\.9"'
+
+
 def other_plugin(settings, backend, place):
     settings[0] = "comm.backend=" + ("shm" if backend != "shm" else "gloo")
     return '"comm plugin = .*(shm|gloo) .*" and "comm plugin = '
@@ -82,6 +98,8 @@ ROWS = [  # quick=0: a test in tests/e2e does the same
     Row("collectives that do not match: order", TWO, 1, mismatch("order", r"called (.*), tag 0\), rank 1 called \1, tag 1\)"), quick=1),
     Row("collectives that do not match: one skipped", TWO, 1, mismatch("drop", CALLED), quick=0),
     Row("another configuration on one rank", "the key named before step 1; exit 4", 1.5, unequal(other_key), quick=1,
+        full=10),
+    Row("another program on one rank", "the versions named before step 1; exit 4", 1.5, unequal(other_program), quick=1,
         full=10),
     Row("another plugin on one rank", "the key named before step 1; exit 4", 1.5, unequal(other_plugin), quick=1,
         full=10, backends=("gloo", "shm")),

@@ -1,0 +1,49 @@
+"""System calls of Gloo that fail. Gloo then throws, in the thread that called it or in a thread of its own."""
+
+import errno
+import re
+
+from harness import Outcome, Row, ended
+from rows.disks import build_of, built
+from training import backend_of
+
+SETUP = ("socket", "bind", "listen", "accept", "connect", "getsockname", "getpeername", "getsockopt", "setsockopt",
+         "epoll_ctl")
+
+
+def failing(place, call, after, error):
+    """The environment in which a call of Gloo fails once in rank 1, after it has worked `after` times."""
+    library = built(build_of(place) / "lib/libfaulty_gloo.so")
+    return {"LD_AUDIT": str(library), "DDPRUN_GLOO_RANK": "1", "DDPRUN_GLOO_CALL": call,
+            "DDPRUN_GLOO_AFTER": str(after), "DDPRUN_GLOO_ERRNO": str(error)}
+
+
+def system_call(place, backend, rng):
+    """Some calls are never made so often, and Gloo repeats a few: then the training ends as without the fault."""
+    call = rng.choice(SETUP + ("recv", "writev"))
+    environment = failing(place, call, rng.randint(0, 5), rng.choice((errno.EIO, errno.ENOBUFS, errno.EBADF)))
+    job = place.train(backend_of(backend), "train.steps=40", "comm.timeout=4s", environment=environment)
+    code = job.wait()
+    failed = re.fullmatch(r"ddprun: failed: rank \d .*: .*", job.last_line())
+    outcome = Outcome(code=code in (0, 1, 4, 5), cause=code == 0 or bool(failed) and "signal" not in job.last_line(),
+                      left=place.left())
+    if outcome.problems():
+        outcome.note = f"{call}: exit {code}, last line: {job.last_line()}"
+    return outcome
+
+
+def exception_in_thread(place, backend, rng):
+    """Gloo's thread waits for events, and throws when it cannot. Nothing catches that."""
+    job = place.train(backend_of(backend), environment=failing(place, "epoll_wait", rng.randint(0, 100), errno.EBADF))
+    outcome = ended(place, job, job.started, rank=1, code=1,
+                    cause=r"an exception that no code catches, in libgloo\.so\S*: .*enforce fail")
+    outcome.end = None
+    return outcome
+
+
+ROWS = [
+    Row("a system call of Gloo fails", "a rank and the call named, no signal; exit 1, 4 or 5; or it is repeated", None,
+        system_call, quick=2, full=100, backends=("gloo",)),
+    Row("an exception in a thread of Gloo", "the rank, the library and the text; exit 1", None, exception_in_thread,
+        quick=1, full=20, backends=("gloo",)),
+]
