@@ -2,6 +2,7 @@
 
 #include "app/commands.hpp"
 #include "app/tools.hpp"
+#include "config/hints.hpp"
 #include "console/command_line.hpp"
 #include "console/program.hpp"
 
@@ -119,7 +120,7 @@ ExitCode run(int argc, char** argv) {
                                     ? reason + "; to run an experiment, write ddprun " + argv[2]
                                     : reason);
   }
-  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  if (const auto end = console::parse(cli, argc, argv, config::setting_for_option)) return *end;
   const bool needs_config = cli.got_subcommand("validate") || (!command && argc > 1);
   if (needs_config && arguments.config.empty()) {
     return console::refuse(cli, "the experiment is missing: give FILE, or --config FILE");

@@ -1,5 +1,6 @@
 #include "config/hints.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "config/keys.hpp"
@@ -32,6 +33,21 @@ std::string unknown_key(const std::string& table, const std::string& name) {
     if (key.name == name && !key.table.empty()) return "unknown key (did you mean " + quoted(key.full_name()) + "?)";
   }
   return "unknown key; [" + table + "] takes " + listed(names);
+}
+
+std::string setting_for_option(const std::string& option) {
+  if (!option.starts_with("--")) return "";
+  const std::size_t equals = std::min(option.find('='), option.size());
+  std::string name = option.substr(2, equals - 2);
+  std::replace(name.begin(), name.end(), '-', '_');
+  const Key* meant = nullptr;
+  for (const Key& key : keys()) {
+    if (key.table.empty() || (key.name != name && key.full_name() != name)) continue;
+    if (meant != nullptr) return "";
+    meant = &key;
+  }
+  if (meant == nullptr) return "";
+  return "--set " + meant->full_name() + "=" + (equals == option.size() ? "VALUE" : option.substr(equals + 1));
 }
 
 std::string unknown_table(const std::string& name) {

@@ -117,13 +117,13 @@ inline void add_words(const CLI::App& cli, std::vector<std::string>& words) {
   }
 }
 
-// `more_words`: further words that could have been meant.
+// `more_words`: further words that could have been meant. `setting`: the --set that an option could have meant, or "".
 inline std::string unknown_argument(const CLI::App& cli, const std::string& argument,
-                                    std::vector<std::string> more_words = {}) {
+                                    std::vector<std::string> more_words = {}, std::string setting = "") {
   const std::string text = "unknown argument \"" + argument + "\"";
   const std::size_t equals = argument.find('='), dot = argument.find('.');
-  const bool sets_key = !argument.starts_with('-') && dot < equals && equals != std::string::npos;
-  if (sets_key && cli.get_option_no_throw("--set") != nullptr) return text + "; to set a key, use --set " + argument;
+  if (!argument.starts_with('-') && dot < equals && equals != std::string::npos) setting = "--set " + argument;
+  if (!setting.empty() && cli.get_option_no_throw("--set") != nullptr) return text + "; to set a key, use " + setting;
   add_words(cli, more_words);
   return text + did_you_mean(argument, more_words);
 }
@@ -156,15 +156,17 @@ inline void describe_help(CLI::App& cli) {
 }
 
 // Parses the command line. Returns an exit code if the program should end: after --help, or after reporting a wrong
-// command line.
-inline std::optional<ExitCode> parse(CLI::App& cli, int argc, char** argv) {
+// command line. `setting_for` finds the --set that an unknown option could have meant.
+inline std::optional<ExitCode> parse(CLI::App& cli, int argc, char** argv,
+                                     std::string (*setting_for)(const std::string& option) = nullptr) {
   describe_help(cli);
   try {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return static_cast<ExitCode>(cli.exit(error));
     const std::vector<std::string> unknown = cli.remaining(true);
-    return refuse(cli, unknown.empty() ? reason_of(error) : unknown_argument(cli, unknown[0]));
+    if (unknown.empty()) return refuse(cli, reason_of(error));
+    return refuse(cli, unknown_argument(cli, unknown[0], {}, setting_for != nullptr ? setting_for(unknown[0]) : ""));
   }
   return std::nullopt;
 }

@@ -197,6 +197,12 @@ TEST_CASE("an unknown argument is a usage error that names it") {
   check({"none.toml"}, "none.toml: cannot be read");
   check({config, "optimizer.lr=0.1"}, "to set a key, use --set optimizer.lr=0.1");
   check({"validate", config, "optimizer.lr=0.1"}, "to set a key, use --set optimizer.lr=0.1");
+  check({config, "--lr", "0.1"},
+        "unknown argument \"--lr\"; to set a key, use --set optimizer.lr=VALUE; see ddprun --help");
+  check({config, "--data.batch-size=8"}, "to set a key, use --set data.batch_size=8");
+  check({"validate", config, "--nproc", "2"}, "to set a key, use --set launch.nproc=VALUE; see ddprun validate --help");
+  check({"compare", config, "--backend=gloo"}, "to set a key, use --set comm.backend=gloo");
+  check({config, "--name", "x"}, "unknown argument \"--name\"; see");  // several tables have this key
   check({"--set", "train.steps=1"}, "the experiment is missing: give FILE, or --config FILE");
   check({"--config", config, "--set", "train.steps"}, "train.steps");
   check({"--config", (place.folder() / "none.toml").string()}, "none.toml: cannot be read");

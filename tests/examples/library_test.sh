@@ -21,7 +21,8 @@ with_cmake() {
 with_pkg_config() {
   local -x PKG_CONFIG_PATH=$prefix/lib/pkgconfig
   # shellcheck disable=SC2046,SC2086
-  g++ -std=c++17 $strict "$root/examples/ddp_accumulate/main.cpp" $(pkg-config --cflags --libs ddprun-ddp) -o "$box/by_pkg_config"
+  g++ -std=c++17 $strict -c "$root/examples/ddp_accumulate/main.cpp" $(pkg-config --cflags ddprun-ddp) -o "$box/main.o" &&
+    g++ "$box/main.o" $(pkg-config --libs ddprun-ddp) -o "$box/by_pkg_config"
 }
 # The lines in docs/library.md which make the mnist program parallel: without them, it needs Torch only.
 without_the_lines() {
@@ -31,8 +32,8 @@ without_the_lines() {
   (cd "$box/single" && GIT_CEILING_DIRECTORIES=$box git apply --reverse --unidiff-zero --verbose lines.diff)
   ! grep ddprun:: "$box/single/examples/ddp_mnist/main.cpp" || return 1
   # shellcheck disable=SC2086
-  g++ -std=c++17 -fsyntax-only $strict -isystem "$torch/include" -isystem "$torch/include/torch/csrc/api/include" \
-    "$box/single/examples/ddp_mnist/main.cpp"
+  g++ -std=c++17 $strict -isystem "$torch/include" -isystem "$torch/include/torch/csrc/api/include" \
+    -c "$box/single/examples/ddp_mnist/main.cpp" -o "$box/single/main.o"
 }
 # start NAME COMMAND...: in the background, two at a time.
 failed=no

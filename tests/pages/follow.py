@@ -78,6 +78,12 @@ def main():
         unset = ("DDPRUN_PLUGIN_PATH", "LD_LIBRARY_PATH", "CMAKE_PREFIX_PATH", "XDG_DATA_HOME")
         environment = {key: value for key, value in os.environ.items() if key not in unset}
         environment |= {"HOME": str(home), "CMAKE_GENERATOR": "Ninja"}
+        # What an earlier run has compiled comes from ccache, which takes all paths as relative to the folder.
+        if shutil.which("ccache"):
+            cache = subprocess.run(["ccache", "--get-config", "cache_dir"], check=True, capture_output=True, text=True)
+            environment |= {"PATH": "/usr/lib/ccache:" + os.environ["PATH"], "CCACHE_DIR": cache.stdout.strip(),
+                            "CCACHE_BASEDIR": folder, "CCACHE_NOHASHDIR": "1",
+                            "CCACHE_SLOPPINESS": "include_file_ctime"}
         commands = script(pages / name)
         done = subprocess.run(["timeout", str(LIMIT), "bash", "-c", commands], cwd=home, env=environment, text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)

@@ -5,18 +5,18 @@
 set -euo pipefail
 build=$1 torch=$2
 source "$(dirname "$0")/moved_prefix.sh"
-strict=(-Wall -Wextra -Wpedantic -Werror -fsyntax-only "-I$prefix/include")
+strict=(-Wall -Wextra -Wpedantic -Werror "-I$prefix/include")
 with_torch=(-isystem "$torch/include" -isystem "$torch/include/torch/csrc/api/include")
 
 # compile STANDARD "HEADER..." [OPTION...]
 failed=no
 compile() {
-  local standard=$1 headers=$2 language=c++
+  local standard=$1 headers=$2 source=$box/$1.cpp
   shift 2
-  if [[ $standard == c11 ]]; then language=c; fi
+  if [[ $standard == c11 ]]; then source=$box/$standard.c; fi
   # shellcheck disable=SC2086
-  { printf '#include <%s>\n' $headers; echo 'int not_empty;'; } |
-    gcc -x $language "-std=$standard" "${strict[@]}" "$@" - >"$box/log-$standard" 2>&1 && return
+  { printf '#include <%s>\n' $headers; echo 'int not_empty;'; } >"$source"
+  gcc "-std=$standard" "${strict[@]}" "$@" -c "$source" -o "$source.o" >"$box/log-$standard" 2>&1 && return
   echo "$headers, in $standard:"
   head -n 30 "$box/log-$standard"
   failed=yes

@@ -1,4 +1,5 @@
 // ddprun-compare: which of several training runs is faster, by how much, and with what confidence.
+#include "config/hints.hpp"
 #include "tools/compare/compare.hpp"
 #include "tools/compare/running_options.hpp"
 
@@ -51,7 +52,7 @@ ExitCode run_program(int argc, char** argv) {
   add_running_options(cli, request.running);
   console::add_overrides(cli, request.overrides);
   console::add_node_options(cli, request.nodes);
-  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  if (const auto end = console::parse(cli, argc, argv, config::setting_for_option)) return *end;
   if (!request.vary.empty() && request.config.empty() && request.inputs.size() == 1) {
     request.config = request.inputs.front();
     request.inputs.clear();

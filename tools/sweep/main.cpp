@@ -1,4 +1,5 @@
 // ddprun-sweep: runs an experiment with many settings and ranks them.
+#include "config/hints.hpp"
 #include "tools/compare/running_options.hpp"
 #include "tools/sweep/sweep.hpp"
 
@@ -31,7 +32,7 @@ ExitCode run_program(int argc, char** argv) {
   declare(cli, request);
   compare::add_running_options(cli, request.running);
   console::add_overrides(cli, request.overrides);
-  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  if (const auto end = console::parse(cli, argc, argv, config::setting_for_option)) return *end;
   request.running.program = console::find_program("ddprun");
   return run(request);
 }
