@@ -158,7 +158,7 @@ GROUPS = {
         case("sgd", 1, RESNET18, MOMENTUM, FEW_STEPS, losses=1e-3, tensors=1e-3),
         case("initial", 2, RESNET18, INITIAL, losses=1e-3),
         case("sgd-fused", 2, RESNET18, MOMENTUM, FEW_STEPS, FUSED, losses=1e-3, tensors=1e-3),
-        case("sgd", 2, RESNET18, MOMENTUM, {"optimizer.lr": 0.01}, losses=1e-3, tensors=1e-3),
+        case("sgd", 2, RESNET18, MOMENTUM, {"optimizer.lr": 0.01, "train.steps": 12}, losses=1e-3, tensors=1e-3),
         case("own-buffers", 2, RESNET18, MOMENTUM, OWN_BUFFERS, losses=1e-3, tensors=1e-3),
         case("sgd", 3, RESNET18, MOMENTUM, FEW_STEPS, losses=1e-3, tensors=1e-3),
     ],
