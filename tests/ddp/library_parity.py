@@ -15,6 +15,7 @@ import time
 try:
     import numpy  # PowerSGDState needs it
     import torch
+    import torch._dynamo  # each optimizer imports it
     import torch.distributed as dist
     from torch import nn
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
@@ -242,9 +243,9 @@ def rank_main(cases, rank, ranks, folder):
 
 
 def run_pytorch(cases, ranks, folder):
-    """All cases in the same processes, because importing torch takes longer than training."""
-    spawn = multiprocessing.get_context("spawn")
-    processes = [spawn.Process(target=rank_main, args=(cases, rank, ranks, folder), daemon=True)
+    """All cases in the same processes, and these forked, because importing torch takes longer than training."""
+    fork = multiprocessing.get_context("fork")
+    processes = [fork.Process(target=rank_main, args=(cases, rank, ranks, folder), daemon=True)
                  for rank in range(ranks)]  # fmt: skip
     for process in processes:
         process.start()

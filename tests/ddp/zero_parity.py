@@ -13,6 +13,7 @@ import tempfile
 
 try:
     import torch
+    import torch._dynamo  # each optimizer imports it
     import torch.distributed as dist
     from torch.distributed.optim import ZeroRedundancyOptimizer
 except ImportError as missing:
@@ -79,7 +80,8 @@ def main(program, ddprun):
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         for ranks in (2, 3):
-            torch.multiprocessing.spawn(rank_main, (ranks, free_port(), folder), nprocs=ranks)
+            # Forked, because importing torch takes longer than training.
+            torch.multiprocessing.start_processes(rank_main, (ranks, free_port(), folder), ranks, start_method="fork")
             for name in OPTIMIZERS:
                 owners, expected = torch.load(folder / name)
                 weights = folder / "weights"

@@ -5,7 +5,6 @@ when all are within their tolerances, 1 when one is not, 77 when this group cann
 """
 
 import argparse
-import contextlib
 import ctypes
 import dataclasses
 import importlib.util
@@ -110,12 +109,7 @@ def run_pytorch(cases, world, data, folder):
     job = folder / f"job-{world}.json"
     listed = [{"name": case.name, "config": case.config, "data": data[case.name]} for case in cases]
     job.write_text(json.dumps({"world": world, "folder": str(folder), "cases": listed}))
-    with contextlib.ExitStack() as stack:
-        ranks = [start([sys.executable, HERE / "pytorch_rank.py", job, str(rank)], folder) for rank in range(world)]
-        for process in ranks:
-            stack.callback(process.kill)
-        for process in ranks:
-            finish(process)
+    finish(start([sys.executable, HERE / "pytorch_ranks.py", job], folder))
     return [json.loads((folder / f"pytorch-{world}-rank{rank}.json").read_text()) for rank in range(world)]
 
 

@@ -1,14 +1,18 @@
-"""One rank of the cases in PyTorch, as its own tutorials write it. argv: a job in JSON, this rank."""
+"""The ranks of the cases in PyTorch, as its own tutorials write them. argv: a job in JSON."""
 
 import datetime
 import gzip
 import json
+import multiprocessing
+import multiprocessing.connection
 import os
 import pathlib
 import sys
 
 import torch
+import torch._dynamo  # each optimizer imports it
 import torch.distributed as dist
+from ddp_parity import die_with_parent
 from safetensors.torch import load_file, save_file
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, RandomSampler, SequentialSampler, TensorDataset
@@ -188,9 +192,9 @@ def backend_of(job, rank):
     return "nccl"
 
 
-def main():
-    job = json.loads(pathlib.Path(sys.argv[1]).read_text())
-    rank, world, folder = int(sys.argv[2]), job["world"], pathlib.Path(job["folder"])
+def rank_main(job, rank):
+    die_with_parent()
+    world, folder = job["world"], pathlib.Path(job["folder"])
     torch.set_num_threads(1)
     if world > 1:
         store = f"file://{folder}/store-{world}"
@@ -204,6 +208,19 @@ def main():
         json.dumps({"torch": torch.__version__, "cases": results}))
     if world > 1:
         dist.destroy_process_group()
+
+
+def main():
+    job = json.loads(pathlib.Path(sys.argv[1]).read_text())
+    fork = multiprocessing.get_context("fork")  # importing torch takes longer than training
+    ranks = [fork.Process(target=rank_main, args=(job, rank)) for rank in range(job["world"])]
+    for rank in ranks:
+        rank.start()
+    # The first that fails ends the others: they die with this process.
+    while alive := [rank.sentinel for rank in ranks if rank.exitcode is None]:
+        multiprocessing.connection.wait(alive)
+        if any(rank.exitcode for rank in ranks):
+            os._exit(1)
 
 
 main()
