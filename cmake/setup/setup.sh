@@ -110,7 +110,7 @@ build() {
   ninja -C "$root/build/$preset" -j "$(build_jobs)" "$@" </dev/null 2>&1 |
     tee "$log" | show_build "building build/$preset" "$log" || status=${PIPESTATUS[0]}
   ((status == 0)) && return
-  grep -E -A 12 'FAILED:|error:|ninja: error' "$log" | head -n 60 >&2
+  grep -E -A 12 'FAILED:|error:|ninja: error' "$log" | head -n 60 >&2 || true
   fail "building build/$preset (log: $log): failed (exit $status)"
 }
 

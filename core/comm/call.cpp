@@ -46,7 +46,7 @@ std::string describe(const Call& call) {
   if (reduces(call.kind)) text += std::string(", ") + name_of(what.op);
   if (call.kind == Kind::broadcast) text += ", root " + std::to_string(what.root);
   if (what.memory == Memory::cuda) text += ", cuda";
-  if (what.tag >= 0) text += ", tag " + std::to_string(what.tag);
+  if (what.bucket >= 0) text += ", bucket " + std::to_string(what.bucket);
   return text + ")";
 }
 

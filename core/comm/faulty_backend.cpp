@@ -51,7 +51,7 @@ class FaultyBackend final : public CommBackend {
     if (fault_.kind == CommFault::shape && call.count > 0) --call.count;
     if (fault_.kind == CommFault::dtype) call.dtype = integer_of(size_of(call.dtype));
     if (fault_.kind == CommFault::op) call.op = Op::max;
-    if (fault_.kind == CommFault::order) ++call.tag;
+    if (fault_.kind == CommFault::order) ++call.bucket;
     return call;
   }
   void sleep() const {

@@ -16,7 +16,7 @@ enum class CommFault {
   shape,  // calls the first allreduce of the step with one element less
   dtype,  // calls it with integers of the same size
   op,     // calls it with the maximum
-  order   // gives the first allreduce of the step the tag of the second: as if two equal buckets were swapped
+  order   // gives it the index of the next bucket: as if two buckets of the same shape were swapped
 };
 
 struct FaultSettings {

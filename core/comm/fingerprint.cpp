@@ -19,7 +19,7 @@ std::string name_ranks(const std::vector<std::size_t>& ranks) {
 Fingerprint fingerprint(const Call& call) {
   return {.sequence = call.number,
           .count = call.what.count,
-          .tag = call.what.tag,
+          .bucket = call.what.bucket,
           .root = call.what.root,
           .kind = static_cast<uint8_t>(call.kind),
           .dtype = static_cast<uint8_t>(call.what.dtype),
@@ -35,7 +35,7 @@ std::string describe(const Fingerprint& print) {
                                 .op = static_cast<Op>(print.op),
                                 .root = print.root,
                                 .memory = static_cast<Memory>(print.memory),
-                                .tag = print.tag}});
+                                .bucket = print.bucket}});
 }
 
 std::string describe_disagreement(std::span<const Fingerprint> prints) {

@@ -14,7 +14,7 @@ namespace ddprun::comm {
 struct Fingerprint {
   uint64_t sequence = 0;  // Call::number
   uint64_t count = 0;
-  int64_t tag = -1;
+  int64_t bucket = -1;
   int32_t root = 0;
   uint8_t kind = 0;
   uint8_t dtype = 0;

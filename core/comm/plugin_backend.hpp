@@ -45,7 +45,7 @@ class PluginBackend final : public CommBackend {
   PluginBackend(const ddprun_comm_plugin& plugin, const JoinOptions& options);
   ~PluginBackend() override;
 
-  // From now on: before each collective, exchanges its fingerprint (kind, number, dtype, count, op, root, memory).
+  // From now on: before each collective, exchanges its fingerprint (kind, number, dtype, count, op, root, memory, bucket).
   // Where they differ, every rank throws CommError(mismatch) with all of them, and every later call throws CommError.
   // What the exchange itself calls on this backend is not compared.
   void compare_calls(std::unique_ptr<FingerprintExchange> exchange);

@@ -42,7 +42,7 @@ std::string setting_for_option(const std::string& option) {
   std::replace(name.begin(), name.end(), '-', '_');
   const Key* meant = nullptr;
   for (const Key& key : keys()) {
-    if (key.table.empty() || (key.name != name && key.full_name() != name)) continue;
+    if (key.table.empty() || key.table == "faults" || (key.name != name && key.full_name() != name)) continue;
     if (meant != nullptr) return "";
     meant = &key;
   }

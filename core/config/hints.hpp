@@ -12,8 +12,8 @@ std::string unknown_table(const std::string& name);
 // For an unknown name before the first table, where only schema_version is allowed.
 std::string unknown_at_top(const std::string& name);
 
-// For an unknown option of a command line, if its name is that of one key only: "--set optimizer.lr=0.1" for "--lr=0.1"
-// and "--optimizer.lr=0.1", "--set data.batch_size=VALUE" for "--batch-size". Else "".
+// If an unknown option has the name of exactly one key: the --set for it, as "--set optimizer.lr=0.1" for "--lr=0.1" and
+// "--optimizer.lr=0.1", or "--set data.batch_size=VALUE" for "--batch-size". Otherwise "". [faults] has no such names.
 std::string setting_for_option(const std::string& option);
 
 }  // namespace ddprun::config

@@ -248,8 +248,10 @@ std::vector<Key> describe_learning() {
               "sleeps in this and all later steps. In the backward pass: `\"nan_gradient\"`: a gradient is NaN. In the "
               "first allreduce of the step, with ddp only: `\"drop\"`: it leaves the allreduce out. `\"shape\"`: it "
               "calls it with one element less. `\"dtype\"`: it calls it with integers. `\"op\"`: it calls it with the "
-              "maximum. `\"order\"`: it calls it for the second bucket, as if it had swapped two buckets of the same "
-              "shape. `\"delay\"`: it sleeps before this and all later collectives."),
+              "maximum. `\"order\"`: it gives the allreduce the index of the next bucket, as if two buckets of the "
+              "same "
+              "shape were swapped; `comm.check = \"off\"` does not see that. `\"delay\"`: it sleeps before this and "
+              "all later collectives."),
       DDPRUN_KEY(faults.rank).used_by(User::faults).at_least(0).doc("The rank that makes the fault."),
       DDPRUN_KEY(faults.step).used_by(User::faults).at_least(1).doc("The step of the fault, counted from 1."),
       DDPRUN_KEY(faults.seconds)

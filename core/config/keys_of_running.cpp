@@ -87,8 +87,8 @@ std::vector<Key> describe_running() {
       DDPRUN_KEY(comm.check)
           .used_by(User::ddp)
           .one_of({"fingerprint", "off"})
-          .doc("`\"fingerprint\"`: before each collective, the ranks compare its shape, dtype, operation and place in "
-               "the order of collectives. If they differ, the job ends with an error."),
+          .doc("`\"fingerprint\"`: before each collective, the ranks compare its shape, dtype, operation, place in the "
+               "order of collectives, and the index of a gradient bucket. If they differ, the job ends with an error."),
       DDPRUN_KEY(comm.stage_through_host)
           .used_by(User::ddp)
           .doc("true: GPU tensors are copied through page-locked host memory if the backend supports host memory only. "

@@ -123,7 +123,11 @@ inline std::string unknown_argument(const CLI::App& cli, const std::string& argu
   const std::string text = "unknown argument \"" + argument + "\"";
   const std::size_t equals = argument.find('='), dot = argument.find('.');
   if (!argument.starts_with('-') && dot < equals && equals != std::string::npos) setting = "--set " + argument;
-  if (!setting.empty() && cli.get_option_no_throw("--set") != nullptr) return text + "; to set a key, use " + setting;
+  const CLI::App* command = &cli;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  if (!setting.empty() && command->get_option_no_throw("--set") != nullptr) {
+    return text + "; to set a key, use " + setting;
+  }
   add_words(cli, more_words);
   return text + did_you_mean(argument, more_words);
 }

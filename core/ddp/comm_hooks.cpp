@@ -15,12 +15,14 @@ void compress(GradBucket& bucket, const Group& group, torch::ScalarType type) {
   bucket.buffer.copy_(compressed);
 }
 
-// The collectives of a hook have the tag of its bucket.
-struct Tagged {
-  Tagged(Group::State& its_state, int64_t tag) : state(its_state) { state.tag = tag; }
-  ~Tagged() { state.tag = -1; }
-  Tagged(const Tagged&) = delete;
-  Tagged& operator=(const Tagged&) = delete;
+// While it lives, the group's collectives are for this bucket.
+struct ForBucket {
+  ForBucket(Group::State& its_state, std::size_t index) : state(its_state) {
+    state.bucket = static_cast<int64_t>(index);
+  }
+  ~ForBucket() { state.bucket = -1; }
+  ForBucket(const ForBucket&) = delete;
+  ForBucket& operator=(const ForBucket&) = delete;
 
   Group::State& state;
 };
@@ -47,7 +49,7 @@ void register_comm_hook(train::GradientSync& sync, const Group& group, CommHook 
   reducer.set_hook([&reducer, hook = std::move(hook), group](const train::Bucket& bucket, std::size_t index) {
     const torch::NoGradGuard no_grad;
     group.state().bytes = 0;
-    const Tagged tagged(group.state(), static_cast<int64_t>(index));
+    const ForBucket for_bucket(group.state(), index);
     GradBucket full{.index = static_cast<int>(index),
                     .is_last = index + 1 == reducer.bucket_count(),
                     .buffer = bucket.flat(),

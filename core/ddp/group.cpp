@@ -19,7 +19,7 @@ void check_device(const Group::State& state, const torch::Tensor& tensor) {
 using Function = Work (CommBackend::*)(const Collective&);
 void call(Group::State& state, Function function, Collective collective, const torch::Tensor& tensor) {
   state.comm_thread->drain();
-  collective.tag = state.tag;
+  collective.bucket = state.bucket;
   state.execution = (state.backend->*function)(collective).wait(state.timeout);
   state.bytes += tensor.nbytes();
 }

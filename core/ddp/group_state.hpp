@@ -24,7 +24,7 @@ struct Group::State {
   // Of the collectives since the caller has reset them.
   ExecutionInfo execution;
   std::size_t bytes = 0;
-  int64_t tag = -1;  // Collective::tag of the next collectives: the bucket while a hook runs
+  int64_t bucket = -1;  // Collective::bucket of the next collectives: set while a hook runs
 };
 
 namespace ddp {

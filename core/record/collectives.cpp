@@ -34,6 +34,7 @@ void for_each_key(Call& call, Field field) {
   field("count", call.count);
   field("reduction", call.reduction);
   field("root", call.root);
+  field("bucket", call.bucket);
   field("memory", call.memory);
   field("step", call.step);
   field("state", call.state);

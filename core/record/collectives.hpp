@@ -18,6 +18,7 @@ struct CollectiveCall {
   int64_t count = -1;         // elements; -1 for a barrier
   std::string reduction{};    // "sum", ... of allreduce and reduce_scatter
   int64_t root = -1;          // of broadcast
+  int64_t bucket = -1;        // of gradients
   std::string memory{};       // "host", "cuda"
   int64_t step = -1;          // of the training; 0 before the first
   std::string state{};        // "started", "queued" (on a stream of a GPU), "finished", "failed"

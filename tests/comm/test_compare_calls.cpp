@@ -66,7 +66,7 @@ struct Called {
   std::size_t count = 4;
   Op op = Op::sum;
   int root = 0;
-  int64_t tag = -1;
+  int64_t bucket = -1;
 
   void operator()(CommBackend& backend) const {
     const std::size_t bytes = count * static_cast<std::size_t>(backend.size()) * size_of(dtype);
@@ -80,7 +80,7 @@ struct Called {
              .dtype = dtype,
              .op = op,
              .root = root,
-             .tag = tag})
+             .bucket = bucket})
           .wait(kDeadline);
     } catch (const Error&) {
       if (recv != send) throw std::runtime_error("data moved before the ranks were stopped");
@@ -122,9 +122,9 @@ const std::vector<Disagreement> kDisagreements = {
      {{.count = 4}, {.count = 200}, {.count = 100}},
      "rank 0 called allreduce 2 (float32 x 100, sum), rank 1 called allreduce 2 (float32 x 200, sum)"},
     {"order of two tensors with the same shape",
-     {{.tag = 0}, {.tag = 1}, {.tag = 2}},
-     {{.tag = 0}, {.tag = 2}, {.tag = 1}},
-     "rank 0 called allreduce 2 (float32 x 4, sum, tag 1), rank 1 called allreduce 2 (float32 x 4, sum, tag 2)"},
+     {{.bucket = 0}, {.bucket = 1}, {.bucket = 2}},
+     {{.bucket = 0}, {.bucket = 2}, {.bucket = 1}},
+     "rank 0 called allreduce 2 (float32 x 4, sum, bucket 1), rank 1 called allreduce 2 (float32 x 4, sum, bucket 2)"},
     {"one skipped",
      {{.count = 4}, {.count = 4}, {.kind = Kind::barrier}},
      {{.count = 4}, {.kind = Kind::barrier}},

@@ -67,7 +67,7 @@ TEST_CASE("an allreduce of another dtype or operation is a mismatch, which both 
 TEST_CASE("an allreduce for the next bucket is a mismatch, although the shapes are equal") {
   for (const std::string& error : results_of(CommFault::order)) {
     CHECK_MESSAGE(error.find("mismatch: rank 0 called allreduce 2 (float32 x 4, sum), "
-                             "rank 1 called allreduce 2 (float32 x 4, sum, tag 0)") != std::string::npos,
+                             "rank 1 called allreduce 2 (float32 x 4, sum, bucket 0)") != std::string::npos,
                   error);
   }
 }

@@ -23,7 +23,10 @@ constexpr auto kDeadline = 60s;
 Call some_call(uint64_t number) {
   return {.kind = number % 2 == 0 ? Kind::allreduce : Kind::broadcast,
           .number = number,
-          .what = {.count = number * 3, .dtype = DType::float64, .root = static_cast<int>(number % 5)}};
+          .what = {.count = number * 3,
+                   .dtype = DType::float64,
+                   .root = static_cast<int>(number % 5),
+                   .bucket = static_cast<int64_t>(number)}};
 }
 
 void check_whole(const RecordedCall& call) {

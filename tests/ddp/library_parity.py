@@ -15,7 +15,7 @@ import time
 try:
     import numpy  # PowerSGDState needs it
     import torch
-    import torch._dynamo  # each optimizer imports it
+    import torch._dynamo  # The first optimizer imports it, which takes seconds: once, before the fork.
     import torch.distributed as dist
     from torch import nn
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
@@ -243,7 +243,7 @@ def rank_main(cases, rank, ranks, folder):
 
 
 def run_pytorch(cases, ranks, folder):
-    """All cases in the same processes, and these forked, because importing torch takes longer than training."""
+    """Runs all cases in the same processes, and forks these, because importing torch takes longer than training."""
     fork = multiprocessing.get_context("fork")
     processes = [fork.Process(target=rank_main, args=(cases, rank, ranks, folder), daemon=True)
                  for rank in range(ranks)]  # fmt: skip
@@ -300,6 +300,6 @@ def main(program, ddprun, *names):
 
 
 if __name__ == "__main__":
-    os.environ["OMP_NUM_THREADS"] = "1"
+    os.environ["OMP_NUM_THREADS"] = "1"  # of the library's program
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     sys.exit(main(*sys.argv[1:]))

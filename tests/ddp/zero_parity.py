@@ -13,7 +13,7 @@ import tempfile
 
 try:
     import torch
-    import torch._dynamo  # each optimizer imports it
+    import torch._dynamo  # The first optimizer imports it, which takes seconds: once, before the fork.
     import torch.distributed as dist
     from torch.distributed.optim import ZeroRedundancyOptimizer
 except ImportError as missing:
@@ -76,6 +76,7 @@ def free_port():
 
 
 def main(program, ddprun):
+    torch.set_num_threads(1)  # also because a process with OpenMP's threads cannot be forked
     failed = False
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)

@@ -202,6 +202,8 @@ TEST_CASE("an unknown argument is a usage error that names it") {
   check({config, "--data.batch-size=8"}, "to set a key, use --set data.batch_size=8");
   check({"validate", config, "--nproc", "2"}, "to set a key, use --set launch.nproc=VALUE; see ddprun validate --help");
   check({"compare", config, "--backend=gloo"}, "to set a key, use --set comm.backend=gloo");
+  check({config, "--rank", "1"}, "unknown argument \"--rank\"");
+  check({"plugins", "--backend", "gloo"}, "unknown argument \"--backend\"; see ddprun plugins --help");
   check({config, "--name", "x"}, "unknown argument \"--name\"; see");  // several tables have this key
   check({"--set", "train.steps=1"}, "the experiment is missing: give FILE, or --config FILE");
   check({"--config", config, "--set", "train.steps"}, "train.steps");

@@ -8,7 +8,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 source "$root/tests/setup/moved_prefix.sh"
 unset CXXFLAGS
 export CMAKE_GENERATOR=Ninja
-cd "$box"  # the name of this folder must not be in a path, or ccache would not find what it has
+cd "$box"  # ccache stores paths relative to the working folder, and the name of $box is different in each run
 strict='-Wall -Wextra -Werror'
 
 # with_cmake EXAMPLE [OPTION...]

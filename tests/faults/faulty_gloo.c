@@ -1,21 +1,25 @@
-// Loaded into a program with LD_AUDIT, it makes a system call of libgloo fail in the rank DDPRUN_GLOO_RANK: the call
-// that DDPRUN_GLOO_CALL names works DDPRUN_GLOO_AFTER times, then it fails once with the number of DDPRUN_GLOO_ERRNO.
-// LD_PRELOAD cannot do it: a plugin and its libraries are loaded with RTLD_DEEPBIND, so they find libc first.
+// Loaded into a program with LD_AUDIT, it makes a system call of libgloo fail in the rank DDPRUN_GLOO_RANK. The call
+// DDPRUN_GLOO_CALL works DDPRUN_GLOO_AFTER times and then fails once, with the errno DDPRUN_GLOO_ERRNO; a line says so.
+// LD_PRELOAD cannot do it: a plugin and its libraries are loaded with RTLD_DEEPBIND, so they find libc first. For
+// 64-bit glibc from 2.35 on, which also audits libraries that are linked with -z now.
 #define _GNU_SOURCE
 #include <link.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
-// An audit library has a libc of its own, so it takes these functions from the program.
-static char* (*getenv_of_program)(const char*) = NULL;
-static int* (*errno_of_program)(void) = NULL;
+// An audit library has a libc of its own. A rank is forked and gets its variables then, and that libc does not see
+// them. So these two functions come from the program.
+static char* (*_Atomic getenv_of_program)(const char*) = NULL;
+static int* (*_Atomic errno_of_program)(void) = NULL;
 
 static const char* variable(const char* name) {
   const char* const text = getenv_of_program == NULL ? NULL : getenv_of_program(name);
@@ -24,9 +28,10 @@ static const char* variable(const char* name) {
 
 static int fails(const char* call) {
   static atomic_long calls = 0;
-  if (strcmp(variable("DDPRUN_GLOO_CALL"), call) != 0) return 0;
+  if (errno_of_program == NULL || strcmp(variable("DDPRUN_GLOO_CALL"), call) != 0) return 0;
   if (strcmp(variable("DDPRUN_GLOO_RANK"), variable("DDPRUN_RANK")) != 0) return 0;
   if (atomic_fetch_add(&calls, 1) != atol(variable("DDPRUN_GLOO_AFTER"))) return 0;
+  dprintf(STDERR_FILENO, "faulty_gloo: %s fails\n", call);
   *errno_of_program() = atoi(variable("DDPRUN_GLOO_ERRNO"));
   return 1;
 }
@@ -79,8 +84,8 @@ unsigned int la_objopen(struct link_map* map, Lmid_t space, uintptr_t* cookie) {
 uintptr_t la_symbind64(Elf64_Sym* symbol, unsigned int index, uintptr_t* from, uintptr_t* to, unsigned int* flags,
                        const char* name) {
   (void)index, (void)to, (void)flags;
-  if (strcmp(name, "getenv") == 0) *(uintptr_t*)&getenv_of_program = symbol->st_value;
-  if (strcmp(name, "__errno_location") == 0) *(uintptr_t*)&errno_of_program = symbol->st_value;
+  if (strcmp(name, "getenv") == 0) getenv_of_program = (char* (*)(const char*))symbol->st_value;
+  if (strcmp(name, "__errno_location") == 0) errno_of_program = (int* (*)(void))symbol->st_value;
   for (size_t i = 0; *from == 1 && i < sizeof functions / sizeof functions[0]; ++i) {
     if (strcmp(name, functions[i].name) != 0) continue;
     *functions[i].next = (void*)symbol->st_value;

@@ -147,7 +147,7 @@ def run_row(row, backend, program, trials, seed, report):
                 text = str(error) if len(str(error)) < 1700 else f"{str(error)[:200]} ... {str(error)[-1500:]}"
                 outcome = Outcome(rank=False, cause=False, code=False, note=f"{type(error).__name__}: {text}")
         if outcome.problems():
-            report(f"    trial {number}: {', '.join(outcome.problems())}; {outcome.note}")
+            report(f"    {row.name} ({backend}), trial {number}: {', '.join(outcome.problems())}; {outcome.note}")
         outcomes.append(outcome)
     return Result(row, backend, outcomes)
 

@@ -78,7 +78,8 @@ def main():
         unset = ("DDPRUN_PLUGIN_PATH", "LD_LIBRARY_PATH", "CMAKE_PREFIX_PATH", "XDG_DATA_HOME")
         environment = {key: value for key, value in os.environ.items() if key not in unset}
         environment |= {"HOME": str(home), "CMAKE_GENERATOR": "Ninja"}
-        # What an earlier run has compiled comes from ccache, which takes all paths as relative to the folder.
+        # ccache returns what an earlier run has compiled. CCACHE_BASEDIR makes paths relative, because this folder has
+        # another name in each run.
         if shutil.which("ccache"):
             cache = subprocess.run(["ccache", "--get-config", "cache_dir"], check=True, capture_output=True, text=True)
             environment |= {"PATH": "/usr/lib/ccache:" + os.environ["PATH"], "CCACHE_DIR": cache.stdout.strip(),

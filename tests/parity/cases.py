@@ -1,4 +1,4 @@
-"""The experiments in which ddprun is compared with PyTorch: keys of a config, which pytorch_rank.py reads too."""
+"""The experiments in which ddprun is compared with PyTorch: keys of a config, which pytorch_ranks.py reads too."""
 
 import dataclasses
 

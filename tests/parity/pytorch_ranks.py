@@ -10,7 +10,7 @@ import pathlib
 import sys
 
 import torch
-import torch._dynamo  # each optimizer imports it
+import torch._dynamo  # The first optimizer imports it, which takes seconds: once, before the fork.
 import torch.distributed as dist
 from ddp_parity import die_with_parent
 from safetensors.torch import load_file, save_file

@@ -19,18 +19,24 @@ namespace {
 RankCollectives some_file() {
   RankCollectives file{.rank = 3, .world = 4, .host = "a", .pid = 77, .backend = "gloo", .written = 1763884399.5};
   file.reason = "this rank failed: \"x\"\n\xff";
-  file.calls = {
-      {.number = 8, .op = "barrier", .step = 0, .state = "finished", .start = 1, .end = 2, .duration = 0.5},
-      {.number = 9,
-       .op = "allreduce",
-       .dtype = "float32",
-       .count = 0,
-       .reduction = "sum",
-       .memory = "host",
-       .step = 2,
-       .state = "started",
-       .start = 1763884398.125},
-      {.number = 10, .op = "broadcast", .dtype = "int64", .count = 7, .root = 0, .state = "failed", .start = 1}};
+  file.calls = {{.number = 8, .op = "barrier", .step = 0, .state = "finished", .start = 1, .end = 2, .duration = 0.5},
+                {.number = 9,
+                 .op = "allreduce",
+                 .dtype = "float32",
+                 .count = 0,
+                 .reduction = "sum",
+                 .memory = "host",
+                 .step = 2,
+                 .state = "started",
+                 .start = 1763884398.125},
+                {.number = 10,
+                 .op = "broadcast",
+                 .dtype = "int64",
+                 .count = 7,
+                 .root = 0,
+                 .bucket = 4,
+                 .state = "failed",
+                 .start = 1}};
   return file;
 }
 
@@ -65,6 +71,8 @@ TEST_CASE("collectives are read back as they were written") {
   CHECK(std::isnan(file.calls[1].end));
   CHECK(file.calls[1].root == -1);
   CHECK(file.calls[2].root == 0);
+  CHECK(file.calls[1].bucket == -1);
+  CHECK(file.calls[2].bucket == 4);
 }
 
 TEST_CASE("the file has one call per line, with the documented keys") {

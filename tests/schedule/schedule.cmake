@@ -1,16 +1,15 @@
 # How the tests share the machine. Read by ctest, not by CMake.
 #
-# One of ctest's jobs is a quarter of a core, so CMakePresets.json gives eight of them to two cores. Most tests wait most
-# of the time: for programs to start and to end, for deadlines to pass. Those that compute take more jobs, and time for a
-# machine that is several times slower. The classes are from measured CPU times: a core from 55 % on, half a core from
-# 33 % on.
+# Most tests mostly wait, for processes and for deadlines. So a job of ctest stands for a quarter of a core: a machine
+# with two cores gets eight jobs (sanitizers: six; CMakePresets.json). A test that uses more than 55 % of a core takes
+# four jobs; one that uses more than 33 % takes two. These tests also get more time, for slow machines.
 function(takes jobs)
   set_tests_properties(${ARGN} PROPERTIES PROCESSORS ${jobs} TIMEOUT 900)
 endfunction()
 takes(4
   compare_truth conformance_models conformance_ucx_hosts conformance_ucx_hosts_tcp ddp_amp ddp_checkpoint ddp_split
   e2e_cifar e2e_clusters e2e_dp e2e_learning e2e_model e2e_torchrun e2e_ucx_gpu example_tune_optuna examples
-  examples_library faults_quick gpu_checks_fake_gpu gpu_run headers image_folder_parity image_parity install
+  examples_library gpu_checks_fake_gpu gpu_run headers image_folder_parity image_parity install
   launch_torchrun page_writing_a_backend page_writing_a_model parity_mnist parity_resnet18 parity_three_ranks
   parity_two_ranks shm)
 takes(2
@@ -19,8 +18,8 @@ takes(2
   conformance_nccl_fake_gpu_threads conformance_shm_processes conformance_shm_threads
   conformance_ucx_fake_gpu_processes conformance_ucx_fake_gpu_threads conformance_ucx_processes
   conformance_ucx_threads ddp ddp_checkpoint_parity documented_dataset doctor e2e_cli e2e_compare e2e_cuda
-  e2e_cuda_graph e2e_data e2e_data_info e2e_launchers e2e_resume e2e_train e2e_training examples_asan fetch gpu_checks
-  library_parity models_logits_parity models_weights_parity parity_one_process report report_browser
+  e2e_cuda_graph e2e_data e2e_data_info e2e_launchers e2e_resume e2e_train e2e_training examples_asan faults_quick_0
+  faults_quick_1 fetch gpu_checks library_parity models_logits_parity models_weights_parity parity_one_process report report_browser
   report_browser_runs sampler_parity sync_batch_norm zero zero_parity)
 
 # The long ones come first, in this order, so that none is left at the end when the machine has nothing else to do.
@@ -29,7 +28,7 @@ foreach(test IN ITEMS
     examples bench_peers e2e_resume library_parity ddp e2e_faults e2e_cuda_graph zero_parity parity_resnet18
     page_writing_a_backend conformance_ucx_hosts headers examples_asan examples_library e2e_engines
     conformance_gloo_hosts conformance_gloo_processes e2e_cifar e2e_clusters conformance_ucx_hosts_tcp e2e_model
-    conformance_ucx_processes page_writing_a_model e2e_launchers e2e_compare_hosts faults_quick e2e_torchrun e2e_cuda
+    conformance_ucx_processes page_writing_a_model e2e_launchers e2e_compare_hosts faults_quick_0 faults_quick_1 e2e_torchrun e2e_cuda
     e2e_cli ddp_checkpoint comm_ucx e2e_compare parity_two_ranks e2e_nodes fetch ddp_launchers
     conformance_ucx_fake_gpu_processes train conformance_ucx_fake_gpu_threads ddp_split e2e_learning
     conformance_nccl_fake_gpu_processes parity_three_ranks sync_batch_norm_parity models_logits_parity)

@@ -6,7 +6,8 @@ trap 'rm -rf "$box"' EXIT
 fail() { echo "FAILED: $*"; exit 1; }
 unset DDPRUN_PLUGIN_PATH LD_LIBRARY_PATH CMAKE_PREFIX_PATH
 export XDG_DATA_HOME=$box/data  # the user's own plugins
-# What an earlier run has compiled comes from ccache, which takes all paths as relative to $box.
+# ccache returns what an earlier run has compiled. CCACHE_BASEDIR makes paths relative, because $box has another name in
+# each run.
 export PATH=/usr/lib/ccache:$PATH CCACHE_BASEDIR=$box CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=include_file_ctime
 
 cmake --install "$build" --prefix "$box/first" >"$box/install.log"

@@ -9,7 +9,7 @@ for program in "$@"; do
     failed=1
   fi
   # Read to the end: `| head -n 1` would end the program by SIGPIPE when head leaves first.
-  help=$("$program" --help)
+  help=$("$program" --help) || { echo "FAILED: $program --help ended with $?" && failed=1 && continue; }
   first=${help%%$'\n'*}
   if [[ ! $first || $first == Usage* ]]; then
     echo "FAILED: $program --help begins with: $first"

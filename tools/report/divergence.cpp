@@ -106,6 +106,7 @@ std::string describe(const CollectiveCall& call) {
   if (!call.reduction.empty()) text += ", " + call.reduction;
   if (call.root >= 0) text += ", root " + std::to_string(call.root);
   if (call.memory == "cuda") text += ", cuda";
+  if (call.bucket >= 0) text += ", bucket " + std::to_string(call.bucket);
   return text + ")";
 }
 

@@ -44,6 +44,7 @@ record::CollectiveCall record_of(const comm::RecordedCall& call, std::chrono::na
   result.memory = static_cast<Memory>(what.memory) == Memory::cuda ? "cuda" : "host";
   if (comm::reduces(kind)) result.reduction = name_of(static_cast<Op>(what.op));
   if (kind == comm::Kind::broadcast) result.root = what.root;
+  result.bucket = what.bucket;
   return result;
 }
 

@@ -35,10 +35,13 @@ std::string text_of_exception() {
   }
 }
 
-// The library that has thrown, which may have done so in a thread of its own; "" if the stack does not show it.
+// The library that threw the exception; "" if the stack does not show it.
 std::string thrower_in(const std::vector<Frame>& stack) {
   const auto thrown = std::ranges::find(stack, "__cxa_throw", &Frame::function);
-  return thrown == stack.end() || thrown + 1 == stack.end() ? "" : (thrown + 1)->file;
+  const auto thrower = std::find_if(thrown, stack.end(), [](const Frame& frame) {
+    return !frame.file.starts_with("libstdc++") && !frame.file.starts_with("libasan");
+  });
+  return thrower == stack.end() ? "" : thrower->file;
 }
 
 // For an exception that nothing catches, for example in a thread of a library.

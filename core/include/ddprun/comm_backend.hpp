@@ -63,9 +63,9 @@ struct Collective {
   int root = 0;     // broadcast
   Memory memory = Memory::host;
   void* stream = nullptr;  // cudaStream_t, for stream-ordered backends
-  // Names the data, so that ranks that swap two calls of the same shape are found: ddprun compares the tags of the
-  // ranks before data moves. Gradients have the index of their bucket; -1 is no name. Backends ignore it.
-  int64_t tag = -1;
+  // What the data is: the index of a gradient bucket, or -1 for other data. ddprun compares it over the ranks before
+  // data moves. So it finds two buckets of the same shape that are swapped. Backends ignore it.
+  int64_t bucket = -1;
 };
 
 // How a collective was carried out. The backend owns the strings; they live as long as the backend.
@@ -185,8 +185,8 @@ inline std::shared_ptr<void> allocate_pages(std::size_t bytes) {
 class Host;  // ddprun/plugin/comm_plugin.hpp
 
 // Threads: only one thread calls at a time; abort() may be called from any thread. All ranks call the same collectives
-// in the same order with the same count, dtype, op and root. Buffers must stay alive and unchanged until wait() of
-// their Work has returned. Every function but abort() throws CommError.
+// in the same order with the same count, dtype, op, root and bucket. Buffers must stay alive and unchanged until wait()
+// of their Work has returned. Every function but abort() throws CommError.
 //
 // ddprun's adapter checks every argument before it calls a plugin. A plugin only sees collectives that follow the rules
 // above and that it has declared in its capabilities.

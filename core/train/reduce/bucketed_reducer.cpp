@@ -42,7 +42,7 @@ BucketedReducer::BucketedReducer(CommBackend& backend, std::vector<NamedTensor> 
       scale_(reciprocal(backend.size())) {
   hook_ = [this](const Bucket& bucket, std::size_t index) {
     Collective call = in_place(bucket.flat());
-    call.tag = static_cast<int64_t>(index);
+    call.bucket = static_cast<int64_t>(index);
     return Reduced{backend_.allreduce(call).wait(options_.timeout), bucket.flat().nbytes()};
   };
   // Before the first backward the order of gradients is unknown, so there is one bucket, as in DistributedDataParallel.

@@ -8,7 +8,6 @@ import shutil
 import struct
 import subprocess
 import tempfile
-import threading
 import time
 
 from harness import ANY, TRAINING, Outcome, Row, Skip, ended, now
@@ -79,17 +78,15 @@ def plugin_of(name, line):
 class Trained:
     """A finished run of 30 steps with two checkpoints, made once and copied into each place."""
     folder = None
-    lock = threading.Lock()
 
     @classmethod
     def put(cls, place):
-        with cls.lock:  # rows may run at the same time
-            if cls.folder is None:
-                assert place.train("comm.backend=shm", *SHORT).wait() == 0
-                cls.folder = tempfile.TemporaryDirectory(prefix="ddprun-faults-trained-")
-                shutil.copytree(place.runs, pathlib.Path(cls.folder.name) / "runs")
-            else:
-                shutil.copytree(pathlib.Path(cls.folder.name) / "runs", place.runs)
+        if cls.folder is None:
+            assert place.train("comm.backend=shm", *SHORT).wait() == 0
+            cls.folder = tempfile.TemporaryDirectory(prefix="ddprun-faults-trained-")
+            shutil.copytree(place.runs, pathlib.Path(cls.folder.name) / "runs")
+        else:
+            shutil.copytree(pathlib.Path(cls.folder.name) / "runs", place.runs)
 
 
 def damage(path, rng):

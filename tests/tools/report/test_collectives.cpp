@@ -92,6 +92,7 @@ TEST_CASE("calls that differ are found, whether or not they have ended") {
   CHECK(changed([](CollectiveCall& call) { call.dtype = "float64"; }).number == 3);
   CHECK(changed([](CollectiveCall& call) { call.reduction = "max"; }).number == 3);
   CHECK(changed([](CollectiveCall& call) { call.root = 1; }).number == 3);
+  CHECK(changed([](CollectiveCall& call) { call.bucket = 1; }).number == 3);
   CHECK(changed([](CollectiveCall& call) { call.step = 88; }).kind == Kind::none);
 }
 
