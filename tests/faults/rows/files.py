@@ -11,6 +11,7 @@ import tempfile
 import time
 
 from harness import ANY, TRAINING, Outcome, Row, Skip, ended, now
+from rows.ranks import tensors_of
 
 STORES = ("shm",)  # the backend has no part in these faults
 SHORT = ("train.steps=30", "log.every=20")
@@ -186,6 +187,25 @@ def resumed(place, first, newest):
 
 BEFORE = "; no rank is started"
 
+def resume_from_each_step(place, backend, rng):
+    """No fault: weights, and the state of each rank (optimizer, random numbers, sampler), at the end of 50 steps."""
+    settings = [f"comm.backend={backend}", "train.steps=50", "checkpoint.keep=100"]
+
+    def trained(*more):
+        """All checkpoints of one more run."""
+        job = place.train(*settings, *more)
+        assert job.wait() == 0, job.text()
+        return sorted((place.new_runs()[-1] / "checkpoints").glob("step-????????.safetensors"))
+
+    def contents(commit):
+        return [tensors_of(path) for path in files_of(commit)]
+
+    commits = trained("checkpoint.every_steps=1")
+    whole = contents(commits[-1])
+    other = [commit.name for commit in commits[:-1] if contents(trained(f"checkpoint.resume={commit}")[-1]) != whole]
+    return Outcome(commit=len(commits) == 50 and not other, left=place.left(), note=f"other results after {other}")
+
+
 ROWS = [
     Row("bad TOML", "line and column; exit 2" + BEFORE, 1, bad_toml, backends=ANY),
     Row("a key that does not exist", "line and column, and the key that was meant; exit 2" + BEFORE, 1, unknown_key,
@@ -199,6 +219,7 @@ ROWS = [
     Row("a checkpoint is truncated or has a wrong bit", "file named; the checkpoint before it is used; exit 0", None,
         damaged, backends=STORES, full=40),
     Row("all checkpoints are damaged", "a file named; exit 2", None, all_damaged, backends=STORES, full=20),
+    Row("resume from each step of 50", "the same bits at the end", None, resume_from_each_step, quick=0, full=1),
     Row("disk full", "path, bytes and errno; exit 1; the old checkpoint loads", None, disk_full, backends=STORES,
         full=10),
     Row("limit of the file size", "path, bytes and errno; exit 1; the old checkpoint loads", None, file_limit,

@@ -220,14 +220,14 @@ CRASHING = TRAINING.replace('name = "simplenet"\noptions = { hidden = 32 }', 'na
     'options = { fault = "crashes" }')
 
 ROWS = [  # quick=0: a test in tests/e2e does the same
-    Row("SIGKILL of a rank", "signal, rank and step named; exit 5; the checkpoints load", 0.5, kill, quick=1, full=40),
-    Row("SIGKILL of a rank inside allreduce", "also the bucket named", 0.5, kill_in_allreduce, quick=1, full=20),
+    Row("SIGKILL of a rank", "signal, rank and step named; exit 5; the checkpoints load", 0.5, kill, quick=1, full=100),
+    Row("SIGKILL of a rank inside allreduce", "also the bucket named", 0.5, kill_in_allreduce, quick=1, full=50),
     Row("SIGKILL of a rank while the ranks start", "signal and rank named; exit 5", 0.5, kill_at_start, quick=1,
-        full=40),
+        full=50),
     Row("SIGKILL of a rank, with launch.max_restarts", "first step of the restarted ranks; the same bits at the end",
         None, restart, detect=0.6, quick=1, full=20),
     Row("SIGKILL while a checkpoint is written", "the newest checkpoint or the one before loads", 0.5,
-        kill_in_checkpoint, quick=1, full=30, backends=("shm",)),
+        kill_in_checkpoint, quick=1, full=300, backends=("shm",)),
     Row("SIGSTOP of a rank", "seen at once, named after a grace of 2 s; exit 5", 2.5, stop, detect=0.2, quick=1),
     Row("a rank that is busy for ever", "named with its stack 5 to 10 s later; exit 5 at comm.timeout = 12 s", 17, spin,
         detect=10, quick=1, full=3),
@@ -240,7 +240,7 @@ ROWS = [  # quick=0: a test in tests/e2e does the same
     Row("SIGINT", "a common step is committed; exit 130", 5, stop_by(signal.SIGINT, 130, "interrupted"), quick=1),
     Row("SIGTERM", "a common step is committed; exit 143", 5, stop_by(signal.SIGTERM, 143, "terminated"), quick=0),
     Row("SIGINT twice", "the job ends at once; exit 130", 0.5, stop_twice, quick=1, backends=("shm",)),
-    Row("SIGKILL of the launcher", "no process is left", 0.5, kill_launcher, quick=1, full=60),
+    Row("SIGKILL of the launcher", "no process is left", 0.5, kill_launcher, quick=1, full=130),
     Row("SIGKILL of the launcher, with grandchildren", "no process is left", 0.5, kill_launcher_of_families, quick=1,
-        full=60, backends=ANY),
+        full=120, backends=ANY),
 ]
