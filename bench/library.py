@@ -10,7 +10,6 @@ PYTHON is a Python with torch. bench/README.md describes the jobs. --link needs 
 """
 
 import argparse
-import contextlib
 import dataclasses
 import json
 import pathlib
@@ -20,7 +19,8 @@ import tempfile
 
 from comparison import ratio_of
 from contenders import Absent
-from library_systems import Cpp, Link, Memory, OverLink, PyTorch, Settings, build
+from library_systems import Cpp, Memory, OverLink, PyTorch, Settings, build
+from namespaces import Hosts, why_not
 from running import Failed, turns
 
 GATE = 6
@@ -151,8 +151,10 @@ def measure(args, folder):
         return run_rounds(args, {"without ZeRO": Memory(settings, 0), "ZeRO stage 1": Memory(settings, 1)})
     if not args.link:
         return run_rounds(args, systems_of(settings))
-    with contextlib.closing(Link(args.link)) as link:
-        return run_rounds(args, {name: OverLink(settings, link, args.backend, compression)
+    if reason := why_not(args.link):
+        raise Absent(reason)
+    with Hosts(OverLink.ranks, args.link) as hosts:
+        return run_rounds(args, {name: OverLink(settings, hosts, args.backend, compression)
                                  for name, compression in ((NONE, "none"), (BF16, "bf16"))})
 
 

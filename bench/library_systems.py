@@ -1,16 +1,15 @@
 """The systems that library.py compares, and how each measures one run."""
 
-import contextlib
 import dataclasses
 import json
 import os
 import pathlib
 import shutil
 import statistics
-import subprocess
 
 from contenders import COMPILER, Absent, compile_peer
-from running import Failed, end_with_parent, run
+from namespaces import folder_of
+from running import Failed, run, run_together
 from systems import pytorch_ddp, train
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -140,11 +139,11 @@ class Memory:
 
 
 class OverLink:
-    """The command on two hosts of `Link`, one rank each."""
+    """The command on two simulated hosts, one rank each."""
     ranks = 2
 
-    def __init__(self, settings, link, backend, compression):
-        self.settings, self.link, self.backend, self.compression = settings, link, backend, compression
+    def __init__(self, settings, hosts, backend, compression):
+        self.settings, self.hosts, self.backend, self.compression = settings, hosts, backend, compression
 
     def measure(self, job):
         """`job`: [model] stem and samples per rank."""
@@ -155,72 +154,12 @@ class OverLink:
         config.write_text(config_of(nproc=1, backend=self.backend, strategy=f'compression = "{self.compression}"',
                                     stem=stem, batch=int(batch), steps=steps,
                                     optimizer='name = "sgd"\nlr = 0.01\nmomentum = 0.9'))
-        command = [settings.program, "--nnodes", self.ranks, "--master-addr", self.link.address(0), "--config", config,
+        command = [settings.program, "--nnodes", self.ranks, "--master-addr", self.hosts.address(0), "--config", config,
                    "--set", "launch.insecure=true", "--set", f"experiment.output={settings.folder / 'runs'}"]
-        with self.link.start(1, [*command, "--node-rank", 1]) as other:
-            out = run([*self.link.enter(0), *command, "--node-rank", 0], settings.limit)
-            if other.wait(60) != 0:
-                raise Failed(f"{settings.program} on the second host ended with {other.returncode}")
+        commands = [self.hosts.command(host, [*command, "--node-rank", host],
+                                       {"XDG_RUNTIME_DIR": folder_of(settings.folder, host)})
+                    for host in range(self.ranks)]
+        out = run_together(commands, settings.limit)[0]
         results = pathlib.Path(out.strip().splitlines()[-1].removeprefix("run folder: "))
         rows = [json.loads(line) for line in (results / "steps-rank0.jsonl").read_text().splitlines()]
         return {"step": statistics.median(row["total"] for row in rows[settings.warm():])}
-
-
-class Link:
-    """Two network namespaces with a veth pair between them, slowed down in both directions. They end with the object:
-    each is held by a process. Raises Absent."""
-
-    def __init__(self, rate):
-        self.stack = contextlib.ExitStack()
-        if os.geteuid() != 0:
-            raise Absent("network namespaces need root")
-        for tool in ("ip", "tc", "unshare", "nsenter"):
-            if shutil.which(tool) is None:
-                raise Absent(f"no {tool} here")
-        try:
-            self.holders = [self.hold() for _ in range(2)]
-            pids = [holder.pid for holder in self.holders]
-            run(["ip", "link", "add", "eth0", "netns", pids[0], "type", "veth", "peer", "name", "eth0", "netns",
-                 pids[1]], 10)
-            for host in range(2):
-                for command in (f"ip address add {self.address(host)}/24 dev eth0", "ip link set lo up",
-                                "ip link set eth0 up",
-                                f"tc qdisc add dev eth0 root tbf rate {rate} burst 256kb latency 50ms"):
-                    run([*self.enter(host), *command.split()], 10)
-        except Failed as error:
-            self.close()
-            raise Absent(f"no network namespaces: {error}") from None
-
-    def hold(self):
-        # The new /sys shows the devices of the new network; ddprun tells hosts apart by their IPC namespace.
-        script = "mount -t sysfs none /sys && echo ready && exec sleep inf"
-        command = ["unshare", "--net", "--mount", "--ipc", "sh", "-c", script]
-        holder = subprocess.Popen(command, stdout=subprocess.PIPE, preexec_fn=end_with_parent)
-        self.stack.callback(holder.wait)
-        self.stack.callback(holder.kill)
-        if holder.stdout.readline() != b"ready\n":
-            raise Failed("unshare failed")
-        return holder
-
-    @staticmethod
-    def address(host):
-        return f"10.83.0.{10 + host}"
-
-    def enter(self, host):
-        return ["nsenter", "--net", "--mount", "--ipc", f"--wd={os.getcwd()}", "--target", self.holders[host].pid, "--"]
-
-    @contextlib.contextmanager
-    def start(self, host, words):
-        process = subprocess.Popen([str(word) for word in [*self.enter(host), *words]], stdout=subprocess.DEVNULL,
-                                   preexec_fn=end_with_parent)
-        try:
-            yield process
-        finally:
-            process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(10)
-            process.kill()
-            process.wait()
-
-    def close(self):
-        self.stack.close()

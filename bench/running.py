@@ -1,12 +1,15 @@
-"""Runs one program of a comparison to its end, with a time limit, and leaves no process behind."""
+"""Runs the programs of a comparison to their end, with a time limit, and leaves no process behind."""
 
 import contextlib
 import ctypes
 import itertools
 import os
 import pathlib
+import select
 import signal
 import subprocess
+import tempfile
+import time
 
 GRACE = 10  # seconds for a launcher to end its ranks
 LINES = 40  # of stdout that are shown if a program fails
@@ -24,31 +27,82 @@ class Failed(Exception):
         self.code = code
 
 
+class Program:
+    """A program that was started. It ends with the `with` block at the latest. Raises Failed."""
+
+    def __init__(self, argv, **more):
+        self.argv = [str(word) for word in argv]
+        # Files: a process that outlives the program cannot hold them open as it could a pipe.
+        self.files = [tempfile.TemporaryFile() for _ in range(2)]
+        try:
+            self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=self.files[0],
+                                            stderr=self.files[1], start_new_session=True, preexec_fn=end_with_parent,
+                                            **more)
+        except OSError as error:
+            raise Failed(f"{self.argv[0]}: {error.strerror}") from None
+        self.ended = os.pidfd_open(self.process.pid)  # can be read when it has ended
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+        keep(self.argv, self.output())
+        os.close(self.ended)
+        for file in self.files:
+            file.close()
+
+    def output(self):
+        """Its stdout and stderr until now."""
+        # Not by read(): the program writes at the position that both have in common.
+        return [os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode(errors="replace")
+                for file in self.files]
+
+    def end(self):
+        """Terminates it, so that a launcher can end its ranks; then kills the rest of its process group."""
+        if self.process.returncode is None:
+            os.kill(self.process.pid, signal.SIGTERM)
+            select.select([self.ended], [], [], GRACE)
+            self.reap()
+
+    def reap(self):
+        """Kills its process group, and returns its exit code."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)  # before wait(), after which the number is free for others
+        return self.process.wait()
+
+    def failed(self, error, code=1):
+        out, err = self.output()
+        return Failed(f"{' '.join(self.argv)}: {error}:\n{''.join(out.splitlines(keepends=True)[-LINES:])}{err}", code)
+
+
 def run(argv, limit, **more):
     """Returns its stdout. `limit` is in seconds. Raises Failed."""
-    argv = [str(word) for word in argv]
-    try:
-        process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   start_new_session=True, preexec_fn=end_with_parent, **more)
-    except OSError as error:
-        raise Failed(f"{argv[0]}: {error.strerror}") from None
-    try:
-        output = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        raise failed(argv, f"took more than {limit:g} s", end(process)) from None
-    except BaseException:
-        keep(argv, end(process))
-        raise
-    if process.returncode != 0:
-        raise failed(argv, f"ended with {process.returncode}", output, process.returncode)
-    keep(argv, output)
-    return output[0]
+    return run_together([argv], limit, **more)[0]
 
 
-def failed(argv, error, output, code=1):
-    keep(argv, output)
-    stdout = "".join(output[0].splitlines(keepends=True)[-LINES:])
-    return Failed(f"{' '.join(argv)}: {error}:\n{stdout}{output[1]}", code)
+def run_together(commands, limit, **more):
+    """Runs them at the same time, and returns the stdout of each. If one fails, the others are ended. Raises Failed."""
+    with contextlib.ExitStack() as stack:
+        programs = [stack.enter_context(Program(argv, **more)) for argv in commands]
+        if late := wait_for(programs, limit):
+            raise late[0].failed(f"took more than {limit:g} s")
+        return [program.output()[0] for program in programs]
+
+
+def wait_for(programs, limit):
+    """Until all have ended well. Returns those that have not after `limit` seconds. Raises Failed."""
+    deadline = time.monotonic() + limit
+    waiting = list(programs)
+    while waiting:
+        ready, _, _ = select.select([program.ended for program in waiting], [], [], max(0, deadline - time.monotonic()))
+        if not ready:
+            break
+        for program in [each for each in waiting if each.ended in ready]:
+            waiting.remove(program)
+            if code := program.reap():
+                raise program.failed(f"ended with {code}", code)
+    return waiting
 
 
 def end_with_parent():
@@ -61,23 +115,6 @@ def keep(argv, output):
         logs.mkdir(parents=True, exist_ok=True)
         path = logs / f"{next(numbers):03}-{pathlib.Path(argv[0]).name}.log"
         path.write_text(f"{' '.join(argv)}\n{''.join(output)}")
-
-
-def end(process):
-    """Terminates the process, so that a launcher can end its ranks; then kills the rest of its process group. Returns
-    stdout and stderr."""
-    process.terminate()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(GRACE)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    try:
-        return process.communicate(timeout=1)
-    except subprocess.TimeoutExpired:  # a process outside its group holds them open
-        return "", ""
-    finally:
-        process.stdout.close()
-        process.stderr.close()
 
 
 def turns(items, rounds):

@@ -3,9 +3,9 @@
 import re
 import subprocess
 
-import namespaces
 from harness import Skip
 from place import TRAINING
+from wired import WiredHosts, namespaces
 
 HOSTS = 3
 PORT = "29500"
@@ -19,7 +19,7 @@ class Cluster:
         if reason := namespaces.why_not():
             raise Skip(reason)
         self.place = place
-        self.hosts = namespaces.Hosts(HOSTS)
+        self.hosts = WiredHosts(HOSTS)
         self.jobs = []
         self.config = place.config(TRAINING.replace("nproc = 3\n", ""))
 
