@@ -1,15 +1,39 @@
 """Computes medians, ratios and bounds from samples. No input, no output."""
 
 import dataclasses
+import math
 import statistics
 
 KIB = 1024
-LIMITS = ("limit shared", "limit staged")
+MIB = KIB * KIB
+LIMITS = ("limit shared", "limit staged", "limit iperf3")
+LEVEL = 0.95
+
+
+def ratios_of(above, below):
+    """Round by round: a slow minute of the machine affects both values of a round."""
+    return [a / b for a, b in zip(above, below, strict=True)]
 
 
 def ratio_of(above, below):
-    """The median of the rounds' ratios: a slow minute of the machine affects both values of a round."""
-    return statistics.median(a / b for a, b in zip(above, below, strict=True))
+    """The median of the rounds' ratios."""
+    return statistics.median(ratios_of(above, below))
+
+
+def interval_of(values):
+    """Two of the values, between which the median of their distribution lies with a probability of at least LEVEL,
+    whatever the distribution. Fewer than 6 values cannot say that: then it is their range."""
+    values, count = sorted(values), len(values)
+    for low in range((count - 1) // 2, -1, -1):
+        outside = 2 * sum(math.comb(count, below) for below in range(low + 1)) / 2 ** count
+        if 1 - outside >= LEVEL:
+            return values[low], values[-1 - low]
+    return values[0], values[-1]
+
+
+def bus_bytes(ranks, size):
+    """What each rank sends at least in an allreduce of `size` bytes: divided by the time it is busbw."""
+    return 2 * (ranks - 1) / ranks * size
 
 
 @dataclasses.dataclass
@@ -33,9 +57,9 @@ class Measured:
 class Table:
     """All measurements, by ranks, column and size."""
 
-    def __init__(self, own):
+    def __init__(self, own=()):
         """`own`: ddprun's columns. The others are peers or limits."""
-        self.own = own
+        self.own = set(own)
         self.cells = {}
 
     def add(self, ranks, column, size, samples, batch, wrong):
@@ -58,32 +82,49 @@ class Table:
 
     def best_peer(self, ranks, size):
         """The column of the fastest peer; None without peers."""
-        peers = [column for column in self.columns(ranks) if column not in self.own and column not in LIMITS]
-        measured = [column for column in peers if self.cell(ranks, column, size)]
+        return self.fastest(ranks, size, lambda column: column not in self.own and column not in LIMITS)
+
+    def best_own(self, ranks, size):
+        """The column of ddprun's fastest; None without any."""
+        return self.fastest(ranks, size, lambda column: column in self.own)
+
+    def fastest(self, ranks, size, is_meant):
+        measured = [column for column in self.columns(ranks) if is_meant(column) and self.cell(ranks, column, size)]
         return min(measured, key=lambda column: self.cell(ranks, column, size).median(), default=None)
 
-    def ratio(self, ranks, above, below, size):
-        """The time of `above` divided by that of `below`; "best peer" is valid too. None if one was not measured."""
+    def ratios(self, ranks, above, below, size):
+        """The times of `above` divided by those of `below`, by round; "best peer" and "best ddprun" are valid too. None
+        if one was not measured."""
+        best = {"best peer": self.best_peer, "best ddprun": self.best_own}
         cells = []
         for column in (above, below):
-            column = self.best_peer(ranks, size) if column == "best peer" else column
+            column = best[column](ranks, size) if column in best else column
             cells.append(self.cell(ranks, column, size))
         if None in cells:
             return None
-        return ratio_of(*(cell.medians() for cell in cells))
+        return ratios_of(*(cell.medians() for cell in cells))
+
+    def ratio(self, ranks, above, below, size):
+        """The median of ratios()."""
+        ratios = self.ratios(ranks, above, below, size)
+        return statistics.median(ratios) if ratios else None
 
 
 @dataclasses.dataclass
 class Bound:
-    """`above`, as a multiple of `below` (without it: in seconds), is at most `most` at these sizes."""
+    """`above`, as a multiple of `below` (without it: in seconds), is at most `most` at these sizes, and at least
+    `least`."""
     ranks: int
     above: str
     below: str | None
     most: float
     least_size: int = 0
-    largest_size: float = float("inf")
+    largest_size: float = math.inf
+    least: float = 0
 
     def text(self):
+        if self.most == math.inf:
+            return f"{self.ranks} ranks: {self.above} / {self.below} >= {self.least:g}"
         if self.below:
             return f"{self.ranks} ranks: {self.above} / {self.below} <= {self.most:g}"
         return f"{self.ranks} ranks: {self.above} <= {self.most * 1e6:g} us"
@@ -98,7 +139,8 @@ class Bound:
         """{size: value} for the bound's sizes, and the part that misses it. None (not measured) counts as missed."""
         sizes = [size for size in table.sizes(self.ranks) if self.least_size <= size <= self.largest_size]
         values = {size: self.value(table, size) for size in sizes}
-        return values, {size: value for size, value in values.items() if value is None or value > self.most}
+        return values, {size: value for size, value in values.items()
+                        if value is None or not self.least <= value <= self.most}
 
 
 SHARED_BOUNDS = [
@@ -118,3 +160,8 @@ def tcp_bounds(ranks):
 
 def bounds_for(tcp, ranks):
     return tcp_bounds(ranks) if tcp else [bound for bound in SHARED_BOUNDS if bound.ranks in ranks]
+
+
+def network_bounds(ranks):
+    return [Bound(ranks, "best ddprun", "best peer", 1),
+            Bound(ranks, "limit iperf3", "best ddprun", math.inf, MIB, least=0.93)]

@@ -29,12 +29,13 @@ struct Mpi {
   }
 };
 
-// "Open MPI v4.1.4, package: Debian OpenMPI, ..." up to the first comma or end of line.
+// "Open MPI v4.1.4, package: Debian OpenMPI, ...", "MPICH Version:\t4.0.2" up to the first comma or end of line.
 std::string library() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
   MPI_Get_library_version(text, &length);
-  const std::string whole(text, static_cast<std::size_t>(length));
+  std::string whole(text, static_cast<std::size_t>(length));
+  std::replace(whole.begin(), whole.end(), '\t', ' ');
   return whole.substr(0, whole.find_first_of(",\n\"\\"));
 }
 

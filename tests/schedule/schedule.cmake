@@ -7,9 +7,9 @@ function(takes jobs)
   set_tests_properties(${ARGN} PROPERTIES PROCESSORS ${jobs} TIMEOUT 900)
 endfunction()
 takes(4
-  compare_truth conformance_models conformance_ucx_hosts conformance_ucx_hosts_tcp ddp_amp ddp_checkpoint ddp_split
-  e2e_cifar e2e_clusters e2e_dp e2e_learning e2e_model e2e_torchrun e2e_ucx_gpu example_tune_optuna examples
-  examples_library gpu_checks_fake_gpu gpu_run headers image_folder_parity image_parity install
+  bench_network compare_truth conformance_models conformance_ucx_hosts conformance_ucx_hosts_tcp ddp_amp ddp_checkpoint
+  ddp_split e2e_cifar e2e_clusters e2e_dp e2e_learning e2e_model e2e_torchrun e2e_ucx_gpu example_tune_optuna
+  examples examples_library gpu_checks_fake_gpu gpu_run headers image_folder_parity image_parity install
   launch_torchrun page_writing_a_backend page_writing_a_model parity_mnist parity_resnet18 parity_three_ranks
   parity_two_ranks shm)
 takes(2
@@ -25,8 +25,8 @@ takes(2
 # The long ones come first, in this order, so that none is left at the end when the machine has nothing else to do.
 set(cost 1000)
 foreach(test IN ITEMS
-    examples bench_peers e2e_resume library_parity ddp e2e_faults e2e_cuda_graph zero_parity parity_resnet18
-    page_writing_a_backend conformance_ucx_hosts headers examples_asan examples_library e2e_engines
+    examples bench_peers e2e_resume bench_network library_parity ddp e2e_faults e2e_cuda_graph zero_parity
+    parity_resnet18 page_writing_a_backend conformance_ucx_hosts headers examples_asan examples_library e2e_engines
     conformance_gloo_hosts conformance_gloo_processes e2e_cifar e2e_clusters conformance_ucx_hosts_tcp e2e_model
     conformance_ucx_processes page_writing_a_model e2e_launchers e2e_compare_hosts faults_quick_0 faults_quick_1 e2e_torchrun e2e_cuda
     e2e_cli ddp_checkpoint comm_ucx e2e_compare parity_two_ranks e2e_nodes fetch ddp_launchers

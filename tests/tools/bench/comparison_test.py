@@ -1,4 +1,4 @@
-"""The arithmetic behind bench/allreduce.py and bench/training.py, and the order of their rounds."""
+"""The arithmetic behind bench/allreduce.py, network.py and training.py, and the order of their rounds."""
 import argparse
 import contextlib
 import io
@@ -9,6 +9,8 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "bench"))
 import allreduce  # noqa: E402
 import comparison  # noqa: E402
+import network  # noqa: E402
+import options  # noqa: E402
 import running  # noqa: E402
 from comparison import Bound, Table  # noqa: E402
 
@@ -54,6 +56,24 @@ class Figures(unittest.TestCase):
         self.assertEqual([measured.best_peer(2, size) for size in (4, 8)], ["torch gloo", "openmpi"])
         self.assertEqual(measured.ratio(2, "best peer", "shm plugin", 8), 2.0)
 
+    def test_the_best_of_ours_is_compared_with_the_best_peer(self):
+        measured = table({"ucx": {4: [3.0, 3.0]}, "gloo": {4: [2.0, 4.5]}, "limit iperf3": {4: [0.5, 0.5]},
+                          "openmpi": {4: [1.0, 8.0]}, "mpich": {4: [4.0, 4.0]}}, own=("ucx", "gloo"))
+        self.assertEqual((measured.best_own(2, 4), measured.best_peer(2, 4)), ("ucx", "mpich"))
+        self.assertEqual(measured.ratios(2, "best ddprun", "best peer", 4), [0.75, 0.75])
+        self.assertIsNone(measured.best_own(2, 8))
+        self.assertIsNone(measured.ratios(2, "best ddprun", "best peer", 8))
+
+    def test_busbw_counts_what_a_rank_sends_at_least(self):
+        self.assertEqual([comparison.bus_bytes(ranks, 12) for ranks in (2, 3, 4)], [12, 16, 18])
+
+    def test_an_interval_of_the_median_are_two_of_the_values(self):
+        # 2 / 2**6 is below 5 %, 2 / 2**5 is not; with 9 values 2 * (1 + 9) / 2**9 is 3.9 %.
+        self.assertEqual(comparison.interval_of([3.0, 1.0, 2.0]), (1.0, 3.0))
+        self.assertEqual(comparison.interval_of(list(range(6))), (0, 5))
+        self.assertEqual(comparison.interval_of(list(range(9, 0, -1))), (2, 8))
+        self.assertEqual(comparison.interval_of([1.5]), (1.5, 1.5))
+
     def test_wrong_elements_are_added_up(self):
         measured = Table(set())
         for wrong in (0, 2, 3):
@@ -78,6 +98,18 @@ class Bounds(unittest.TestCase):
         _, missed = Bound(2, "shm plugin", "best peer", 1).judge(table(self.CELLS))
         self.assertEqual(missed, {4: None, 1024: None, 4096: None})
 
+    def test_a_bound_from_below(self):
+        bound = Bound(2, "limit shared", "shm plugin", float("inf"), 4, least=0.7)
+        self.assertEqual(bound.judge(table(self.CELLS))[1], {1024: 1 / 3})
+        self.assertEqual(bound.text(), "2 ranks: limit shared / shm plugin >= 0.7")
+
+    def test_the_bounds_between_hosts(self):
+        cells = {"ucx": {4: [1.0], 1 << 20: [1.0]}, "openmpi": {4: [1.0], 1 << 20: [0.9]},
+                 "limit iperf3": {4: [0.1], 1 << 20: [0.93]}}
+        peer, limit = comparison.network_bounds(2)
+        self.assertEqual(list(peer.judge(table(cells, own=["ucx"]))[1]), [1 << 20])
+        self.assertEqual(limit.judge(table(cells, own=["ucx"])), ({1 << 20: 0.93}, {}))
+
     def test_the_bounds_of_these_ranks_and_transports(self):
         self.assertEqual({bound.ranks for bound in comparison.bounds_for(False, [2, 4])}, {2, 4})
         self.assertEqual({bound.ranks for bound in comparison.bounds_for(False, [4])}, {4})
@@ -96,11 +128,11 @@ class Turns(unittest.TestCase):
 
 class Words(unittest.TestCase):
     def test_sizes(self):
-        self.assertEqual([allreduce.bytes_of(text) for text in ("4", "1K", "45M")], [4, 1024, 45 << 20])
-        self.assertEqual([allreduce.text_of(size) for size in (4, 1024, 45 << 20)], ["4 B", "1 KiB", "45 MiB"])
+        self.assertEqual([options.bytes_of(text) for text in ("4", "1K", "45M")], [4, 1024, 45 << 20])
+        self.assertEqual([options.text_of(size) for size in (4, 1024, 45 << 20)], ["4 B", "1 KiB", "45 MiB"])
         for bad in ("0", "6", "x", "1T"):
             with self.assertRaises(argparse.ArgumentTypeError):
-                allreduce.bytes_of(bad)
+                options.bytes_of(bad)
 
     def test_a_mistake_ends_with_2(self):
         for wrong in (["--peers", "mpi"], ["--rounds", "0"], ["--ranks", "1"], ["--sizes", "3"]):
@@ -111,10 +143,21 @@ class Words(unittest.TestCase):
                 self.assertEqual(ended.exception.code, 2)
                 self.assertIn("expected", printed.getvalue())
 
+    def test_a_mistake_of_the_network_ends_with_2(self):
+        for wrong in (["--peers", "raw"], ["--rounds", "0"], ["--hosts", "1"], ["--link", "fast"], ["--link", "0gbit"]):
+            printed = io.StringIO()
+            with self.subTest(wrong), contextlib.redirect_stderr(printed):
+                with self.assertRaises(SystemExit) as ended:
+                    network.arguments(["--program", "ddprun", *wrong])
+                self.assertEqual(ended.exception.code, 2)
+                self.assertIn("expected", printed.getvalue())
+
     def test_quick_gives_way_to_what_is_asked_for(self):
         args = allreduce.arguments(["--program", "ddprun", "--quick", "--ranks", "3"])
         self.assertIsInstance(args, argparse.Namespace)
         self.assertEqual((args.ranks, args.rounds), ([3], 2))
+        args = network.arguments(["--program", "ddprun", "--quick", "--link", "unlimited,1gbit"])
+        self.assertEqual((args.hosts, args.link, args.rounds), ([2], ["unlimited", "1gbit"], 2))
 
 
 if __name__ == "__main__":

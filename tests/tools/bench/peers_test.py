@@ -83,6 +83,17 @@ class Peers(unittest.TestCase):
                 running.run([limits, *words], 10)
             self.assertEqual(failed.exception.code, 2)
 
+    def test_a_mistake_of_raw_gloo_ends_with_2(self):
+        try:
+            ring, *_ = contenders.raw_gloo(self.settings)
+        except contenders.Absent as reason:
+            self.skipTest(str(reason))
+        program, *_ = ring.command(2)
+        for words in (["star", 2, 1, 1, 4], ["ring", "127.0.0.1@/proc/self/ns/net,127.0.0.1", 1, 1, 4]):
+            with self.subTest(words), self.assertRaises(running.Failed) as failed:
+                running.run([program, *words], 10)
+            self.assertEqual(failed.exception.code, 2)
+
     def test_a_program_that_hangs_is_ended_with_its_children(self):
         path = self.folder / "pid"
         script = f'trap "" TERM; sleep 100 & echo $! > "{path}.new"; mv "{path}.new" "{path}"; wait; wait'
@@ -97,6 +108,26 @@ class Peers(unittest.TestCase):
         while state.exists() and ") Z " not in state.read_text():
             self.assertLess(time.monotonic(), deadline, f"{child} is still there")
             time.sleep(0.01)
+
+    def test_one_that_fails_ends_the_others(self):
+        begin = time.monotonic()
+        with self.assertRaisesRegex(running.Failed, "exit 7: ended with 7") as failed:
+            running.run_together([["sleep", "100"], ["sh", "-c", "exit 7"]], 50)
+        self.assertEqual(failed.exception.code, 7)
+        self.assertLess(time.monotonic() - begin, 40)
+        self.assertEqual(running.run_together([["echo", "a"], ["echo", "b"]], 50), ["a\n", "b\n"])
+
+    def test_a_peer_that_hangs_after_its_last_result_is_counted(self):
+        line = '{"library": "some", "size": %d, "batch": 1, "wrong": 0, "samples": [1, 2, 3]}\n'
+        printed = "".join(line % size for size in SIZES)
+        peer = contenders.Peer(self.settings, "some", lambda ranks: ["sh", "-c", f"printf '{printed}'; sleep 100"])
+        with mock.patch.object(contenders, "END", 0.2):
+            self.check_cases(peer, list(peer.measure(2)))
+        self.assertEqual(peer.hung, 1)
+        self.settings.limit = 0.5
+        peer = contenders.Peer(self.settings, "some", lambda ranks: ["sh", "-c", f"printf '{line % 12}'; sleep 100"])
+        with self.assertRaisesRegex(running.Failed, "took more than 0.5 s"):
+            list(peer.measure(2))
 
     def allreduce(self, *more):
         """bench/allreduce.py on Gloo's plugin and the limits."""

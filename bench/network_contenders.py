@@ -1,0 +1,106 @@
+"""The systems that network.py compares: one rank on each simulated host, all of them over TCP."""
+
+import json
+import math
+import secrets
+import shutil
+
+import contenders
+from comparison import bus_bytes
+from namespaces import folder_of
+from running import Failed, Program, run, run_together
+
+MPICH = ["mpicxx.mpich"], ["mpiexec.hydra"]  # compiler, launcher
+
+
+def variables_of(settings, host):
+    folder = folder_of(settings.folder, host)
+    return {"TMPDIR": folder, "XDG_RUNTIME_DIR": folder, "OMP_NUM_THREADS": 1}
+
+
+class Ddprun(contenders.Ddprun):
+    """`ddprun bench --nnodes`, started on each host."""
+
+    def measure(self, hosts):
+        path = self.settings.folder / "bench.json"
+        path.unlink(missing_ok=True)
+        job = [*self.command, "--nnodes", hosts.count, "--master-addr", hosts.address(0), "--json", path]
+        commands = [hosts.command(host, [*job, "--node-rank", host], variables_of(self.settings, host))
+                    for host in range(hosts.count)]
+        secret = {"DDPRUN_SECRET": secrets.token_hex(32)}
+        run_together(commands, self.settings.limit, env=self.settings.environment() | secret)
+        yield from self.cases(path)
+
+
+def raw_gloo(settings):
+    def places(hosts):
+        return ",".join(f"{hosts.address(host)}@{hosts.network_of(host)}" for host in range(hosts.count))
+    return contenders.raw_gloo(settings, places)
+
+
+def mpi(settings, name, compiler, launcher):
+    """Any MPI whose launcher takes the options of Open MPI or MPICH (Hydra)."""
+    program, is_open_mpi = contenders.build_mpi(settings, name, compiler, launcher)
+
+    def command(hosts):
+        agent = hosts.agent(settings.folder / "agent", lambda host: variables_of(settings, host))
+        words = open_mpi(hosts, launcher, agent) if is_open_mpi else hydra(hosts, launcher, agent)
+        return [*hosts.login(), *words, program]
+    return [contenders.Peer(settings, name, command)]
+
+
+def open_mpi(hosts, launcher, agent):
+    words = [*launcher, "--allow-run-as-root", "-n", hosts.count,
+             "--host", ",".join(f"{hosts.address(host)}:1" for host in range(hosts.count)),
+             "--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", hosts.network,
+             "--mca", "oob_tcp_if_include", hosts.network, "--mca", "plm_rsh_agent", agent,
+             "--mca", "plm_rsh_no_tree_spawn", "1"]
+    # The hosts share the cores of this machine, which Open MPI cannot know: it would bind the only rank of each host to
+    # the first core, and poll without a pause where there are more ranks than cores.
+    words += ["--bind-to", "none"]
+    return words + (["--mca", "mpi_yield_when_idle", "1"] if hosts.count > contenders.CORES else [])
+
+
+def hydra(hosts, launcher, agent):
+    # For the builds of MPICH with UCX, and with libfabric.
+    tcp = ["UCX_TLS=tcp,self", "UCX_NET_DEVICES=eth0", "FI_PROVIDER=tcp", "FI_TCP_IFACE=eth0"]
+    return ["env", *tcp, *launcher, "-launcher", "ssh", "-launcher-exec", agent, "-localhost", hosts.login_address,
+            "-n", hosts.count, "-ppn", "1", "-hosts", ",".join(hosts.address(host) for host in range(hosts.count))]
+
+
+class Iperf3:
+    """One TCP stream from host 1 to host 0: how fast an allreduce would be if each rank only sent what it has to, at
+    that rate. `both` has the rates of two streams in opposite directions, in bytes per second, the slower of each
+    round."""
+
+    name = "iperf3"
+    column = "limit iperf3"
+    most_ranks = math.inf
+
+    def __init__(self, settings, seconds):
+        self.settings, self.seconds, self.both, self.hung = settings, seconds, [], 0
+        self.library = run(["iperf3", "--version"], settings.limit).partition("\n")[0]
+
+    def measure(self, hosts):
+        with Program([*hosts.prefix(0), "iperf3", "--server", "--bind", hosts.address(0)]):
+            hosts.run(0, "timeout 30 sh -c 'until grep -q :1451.*:0000.0A /proc/net/tcp; do sleep 0.01; done'")
+            one_way = self.rates(hosts)["sum_received"]
+            both = self.rates(hosts, "--bidir")
+        directions = [both[key]["bits_per_second"] for key in ("sum_received", "sum_received_bidir_reverse")]
+        self.both.append(min(directions) / 8)
+        for size in self.settings.sizes:
+            yield self.column, size, [bus_bytes(hosts.count, size) * 8 / one_way["bits_per_second"]], 1, 0
+
+    def rates(self, hosts, *more):
+        out = run([*hosts.prefix(1), "iperf3", "--client", hosts.address(0), "--time", self.seconds, "--json", *more],
+                  self.settings.limit)
+        document = json.loads(out)
+        if document.get("error") or not document["end"]["sum_received"]["bits_per_second"]:
+            raise Failed(f"iperf3: {document.get('error', 'received nothing')}")
+        return document["end"]
+
+
+def iperf3(settings, seconds):
+    if shutil.which("iperf3") is None:
+        raise contenders.Absent("no iperf3 here")
+    return [Iperf3(settings, seconds)]
