@@ -69,7 +69,7 @@ std::optional<nlohmann::json> events_in(const Workplace& place, const std::strin
 TEST_CASE("Ctrl-C in one process is answered before the step ends, and leaves nothing of the bar") {
   Workplace place;
   InTerminal run(80, place.training(place.config(kImages), slow_from(8, "6")), on_terminal(place));
-  run.wait_for("  7/20  step 8: 2 s");
+  run.wait_for("  7/20  step 8: ");
   run.type("\x03");
   run.wait_for("ddprun: stopping after this step, with a checkpoint (a second signal ends the run at once)");
   CHECK_FALSE(contains(run.output(), "stopping after step"));
@@ -85,10 +85,10 @@ TEST_CASE("Ctrl-C in one process is answered before the step ends, and leaves no
 TEST_CASE("a second Ctrl-C ends the run at once, and leaves nothing of the bar") {
   Workplace place;
   InTerminal run(80, place.training(place.config(kImages), slow_from(8, "3600")), on_terminal(place));
-  run.wait_for("  7/20  step 8: 2 s");
+  run.wait_for("  7/20  step 8: ");
   run.type("\x03");
   run.wait_for("ddprun: stopping after this step");
-  run.wait_for("  7/20  step 8: 4 s");  // the bar goes on
+  run.wait_for_new("  7/20  step 8: ");  // the bar goes on
   run.type("\x03");
   CHECK(run.wait() == 130);
   CHECK_FALSE(has_remnants(run.screen()));

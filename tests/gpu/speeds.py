@@ -1,17 +1,14 @@
 """The checks that time: training beside PyTorch, steps replayed as CUDA graphs, allreduce beside the loop of nccl-tests."""
 
-import contextlib
 import json
 import math
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 
 from machine import HERE, LIMIT, Result
 from comparison import ratio_of
-from running import end_with_parent, failed, keep, run
+from running import run, run_together
 from systems import train
 
 SPEED_WANTED = 1.1  # times PyTorch's images per second
@@ -128,25 +125,13 @@ def slowest(told):
 
 def loop(machine, sizes, samples):
     """Seconds of one call at each size, by nccl_loop's ranks."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        ranks = []
+    with tempfile.TemporaryDirectory() as folder:
+        commands = []
         for rank, device in enumerate(machine.devices):
-            environment = os.environ | {"NCCL_SOCKET_IFNAME": "=lo"}
-            if machine.shares:
-                environment["NCCL_HOSTID"] = f"ddprun-rank-{rank}"
-            argv = [machine.program("nccl_loop"), rank, machine.ranks, device, f"{folder}/id", samples, *sizes]
-            ranks.append(stack.enter_context(subprocess.Popen([str(word) for word in argv], env=environment, text=True,
-                                                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                                              preexec_fn=end_with_parent)))
-            stack.callback(ranks[-1].kill)
-        told = []
-        for process in ranks:
-            wrote = process.communicate(timeout=LIMIT)
-            if process.returncode != 0:
-                raise failed(process.args, f"ended with {process.returncode}", wrote)
-            keep(process.args, wrote)
-            told.append(wrote[0])
-    return slowest(told)
+            variables = ["NCCL_SOCKET_IFNAME==lo"] + ([f"NCCL_HOSTID=ddprun-rank-{rank}"] if machine.shares else [])
+            commands.append(["env", *variables, machine.program("nccl_loop"), rank, machine.ranks, device,
+                             f"{folder}/id", samples, *sizes])
+        return slowest(run_together(commands, LIMIT))
 
 
 def bench(machine, sizes, samples):
