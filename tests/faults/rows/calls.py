@@ -1,13 +1,13 @@
 """Ranks that do not do the same: collectives, gradients, configs and plugins."""
 
 import os
-import pathlib
 import re
 import shutil
 import socket
 import subprocess
 
 from harness import TRAINING, Outcome, Row, ended
+from rows.disks import build_of
 from training import WORLD, backend_of, fault_in, last_step_before
 
 
@@ -74,7 +74,7 @@ def other_key(settings, backend, place):
 
 def other_program(settings, backend, place):
     """Rank 1 has a ddprun of another version."""
-    built, copy = pathlib.Path(place.program).parents[1], place.folder / "other"
+    built, copy = build_of(place), place.folder / "other"
     said = subprocess.run([place.program, "version"], check=True, capture_output=True, text=True).stdout
     version = said.split()[1]
     other = version[:-1] + ("8" if version[-1] == "9" else "9")

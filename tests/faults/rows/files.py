@@ -11,7 +11,7 @@ import tempfile
 import time
 
 from harness import ANY, TRAINING, Outcome, Row, Skip, ended, now
-from rows.ranks import tensors_of
+from training import tensors_of
 
 STORES = ("shm",)  # the backend has no part in these faults
 SHORT = ("train.steps=30", "log.every=20")
@@ -185,8 +185,6 @@ def resumed(place, first, newest):
     return job.text() if job.wait() == 0 else ""
 
 
-BEFORE = "; no rank is started"
-
 def resume_from_each_step(place, backend, rng):
     """No fault: weights, and the state of each rank (optimizer, random numbers, sampler), at the end of 50 steps."""
     settings = [f"comm.backend={backend}", "train.steps=50", "checkpoint.keep=100"]
@@ -205,6 +203,8 @@ def resume_from_each_step(place, backend, rng):
     other = [commit.name for commit in commits[:-1] if contents(trained(f"checkpoint.resume={commit}")[-1]) != whole]
     return Outcome(commit=len(commits) == 50 and not other, left=place.left(), note=f"other results after {other}")
 
+
+BEFORE = "; no rank is started"
 
 ROWS = [
     Row("bad TOML", "line and column; exit 2" + BEFORE, 1, bad_toml, backends=ANY),

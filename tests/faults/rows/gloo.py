@@ -2,17 +2,14 @@
 
 import errno
 import re
-import shutil
 
 from harness import Outcome, Row, ended
 from rows.disks import build_of, built
-from rows.ranks import tensors_of
-from training import backend_of
+from training import backend_of, tensors_of, tensors_without_fault
 
 # How often each call works at most before it fails: each rank makes it more often than that.
 CALLS = {"socket": 3, "bind": 0, "listen": 0, "accept": 0, "connect": 0, "getsockname": 3, "getpeername": 0,
          "getsockopt": 0, "setsockopt": 3, "epoll_ctl": 3, "recv": 20, "writev": 20}
-whole = {}  # backend: the tensors after the same training without a fault
 
 
 def failing(place, call, after, error):
@@ -25,17 +22,14 @@ def failing(place, call, after, error):
 def system_call(place, backend, rng):
     """Gloo repeats some calls that fail. Then the training ends as without the fault."""
     settings = [backend_of(backend), "train.steps=40", "comm.timeout=4s"]
-    if backend not in whole:
-        assert place.train(*settings).wait() == 0
-        whole[backend] = tensors_of(place.commits()[-1])
-        shutil.rmtree(place.runs)
+    whole = tensors_without_fault(place, *settings)
     call = rng.choice(list(CALLS))
     error = rng.choice((errno.EIO, errno.ENOBUFS, errno.EBADF))
     job = place.train(*settings, environment=failing(place, call, rng.randint(0, CALLS[call]), error))
     code = job.wait()
     named = re.fullmatch(r"ddprun: failed: rank \d .*: .*", job.last_line()) and "signal" not in job.last_line()
     outcome = Outcome(code=code in (0, 1, 4, 5), cause=code == 0 or bool(named), left=place.left())
-    outcome.commit = code != 0 or tensors_of(place.commits()[-1]) == whole[backend]
+    outcome.commit = code != 0 or tensors_of(place.commits()[-1]) == whole
     outcome.cause = outcome.cause and f"faulty_gloo: {call} fails" in job.text()
     if outcome.problems():
         outcome.note = f"{call}: exit {code}, last line: {job.last_line()}"

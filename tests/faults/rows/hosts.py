@@ -5,7 +5,7 @@ import time
 
 from cluster import HOSTS, PORT, Cluster
 from harness import Outcome, Row, now, variables_of, wait_until
-from rows.ranks import tensors_of
+from training import tensors_of
 
 BETWEEN_HOSTS = ("gloo", "ucx")
 

@@ -1,7 +1,6 @@
 """Faults of ranks and of the launcher."""
 
 import contextlib
-import json
 import os
 import pathlib
 import re
@@ -9,7 +8,8 @@ import signal
 import time
 
 from harness import ANY, FAILED, TRAINING, Outcome, Row, Skip, ended, now, wait_until
-from training import KILLED, WORLD, backend_of, fault_in, last_step_before, running
+from training import (KILLED, WORLD, backend_of, fault_in, last_step_before, running, tensors_of,
+                      tensors_without_fault)
 
 
 def kill(place, backend, rng):
@@ -48,27 +48,11 @@ def kill_at_start(place, backend, rng):
     return ended(place, job, fault, rank=victim, cause=KILLED)
 
 
-def tensors_of(path):
-    """The header without its metadata, and the bytes of all tensors."""
-    data = path.read_bytes()
-    length = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:8 + length])
-    header.pop("__metadata__", None)
-    return header, data[8 + length:]
-
-
 STEPS = "train.steps=160"
-whole_runs = {}  # backend: the tensors after STEPS without a fault
 
 
 def restart(place, backend, rng):
-    if backend not in whole_runs:
-        assert place.train(backend_of(backend), STEPS).wait() == 0
-        whole_runs[backend] = tensors_of(place.commits()[-1])
-        for run in place.new_runs():
-            for path in sorted(run.rglob("*"), reverse=True):
-                path.rmdir() if path.is_dir() else path.unlink()
-            run.rmdir()
+    whole = tensors_without_fault(place, backend_of(backend), STEPS)
     job = place.train(backend_of(backend), STEPS, "launch.max_restarts=1")
     job.wait_for_step(rng.randint(11, 16))
     ranks = job.ranks(WORLD)
@@ -81,7 +65,7 @@ def restart(place, backend, rng):
     first = [when for when in lines if resumed and when > resumed[0]]
     named = any(re.search(rf"rank {victim} .*{KILLED}", text) for _, text in job.lines)
     outcome = Outcome(detect=first[0] - fault if first else None, code=code == 0, rank=named, left=place.left(),
-                      commit=tensors_of(place.commits()[-1]) == whole_runs[backend])
+                      commit=tensors_of(place.commits()[-1]) == whole)
     if outcome.problems():
         outcome.note = job.text()[-1500:]
     return outcome
