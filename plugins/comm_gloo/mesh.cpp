@@ -6,8 +6,11 @@
 #include <gloo/transport/tcp/device.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <condition_variable>
+#include <cstring>
 #include <stop_token>
+#include <string_view>
 
 #include "address.hpp"
 #include "ddprun/plugin/network_interface.hpp"
@@ -59,6 +62,12 @@ std::vector<Address> exchange(const Host& host, ForRank&& for_rank) {
   return for_me;
 }
 
+// Whether the listening end of this connection did not serve it. Gloo has the reason only as text.
+bool is_refused(const gloo::IoException& error) {
+  const std::string_view text = error.what();
+  return text.find(std::strerror(ECONNREFUSED)) != text.npos || text.find(std::strerror(ECONNRESET)) != text.npos;
+}
+
 // Returns true if joining must end (abort flag or deadline), and false if `stop` was requested first.
 bool wait_for_end(const std::stop_token& stop, const Host& host, const ConnectionWatchdog& watchdog) {
   constexpr std::chrono::milliseconds kLook(20);
@@ -76,8 +85,6 @@ bool wait_for_end(const std::stop_token& stop, const Host& host, const Connectio
 Mesh::Mesh(const Host& host, const std::vector<host::Place>& places) : watchdog_(host, places) {
   const NoSigpipe quiet;
   device_ = make_device(host, host::leaders_of(places).size() == 1);
-  pairs_ = device_->createContext(host.rank(), host.size());
-  pairs_->setTimeout(host.deadline());
   try {
     serve(connect(host));
   } catch (const gloo::IoException& error) {
@@ -92,8 +99,25 @@ Mesh::~Mesh() {
 }
 
 std::vector<Descriptor> Mesh::connect(const Host& host) {
+  constexpr int kAttempts = 3;
+  for (int attempt = 1;; ++attempt) {
+    std::string problem;
+    auto sockets = try_to_connect(host, problem);
+    const auto results = host.allgather(problem.empty() ? "y" : "n");
+    if (std::ranges::count(results, "y") == host.size()) return sockets;
+    if (attempt == kAttempts) {
+      throw CommError(CommStatus::peer_lost,
+                      "the ranks could not connect, after " + std::to_string(kAttempts) +
+                          " attempts: " + (problem.empty() ? "another rank has no connection" : problem));
+    }
+  }
+}
+
+std::vector<Descriptor> Mesh::try_to_connect(const Host& host, std::string& problem) {
+  pairs_ = device_->createContext(host.rank(), host.size());
+  pairs_->setTimeout(host.deadline());
   const auto listening = exchange(host, [&](int rank) { return pairs_->createPair(rank)->address().bytes(); });
-  connect_pairs(host, listening);
+  connect_pairs(host, listening, problem);
 
   // A connected pair's address is this end of the connection, so the peer's address is the other end.
   const auto ends = exchange(host, [&](int rank) { return pairs_->getPair(rank)->address().bytes(); });
@@ -102,11 +126,12 @@ std::vector<Descriptor> Mesh::connect(const Host& host) {
     if (rank == host.rank()) continue;
     const auto at = static_cast<std::size_t>(rank);
     sockets[at] = duplicate_socket(socket_address(pairs_->getPair(rank)->address().bytes()), socket_address(ends[at]));
+    if (sockets[at].get() < 0 && problem.empty()) problem = "there is no connection to rank " + std::to_string(rank);
   }
   return sockets;
 }
 
-void Mesh::connect_pairs(const Host& host, const std::vector<Address>& addresses) {
+void Mesh::connect_pairs(const Host& host, const std::vector<Address>& addresses, std::string& problem) {
   const std::jthread guard([&](const std::stop_token& stop) {
     if (!wait_for_end(stop, host, watchdog_)) return;
     for (int rank = 0; rank < host.size(); ++rank) {
@@ -115,8 +140,12 @@ void Mesh::connect_pairs(const Host& host, const std::vector<Address>& addresses
   });
   for (int rank = 0; rank < host.size(); ++rank) {
     if (rank == host.rank()) continue;
-    const auto& pair = pairs_->getPair(rank);
-    pair->connect(addresses[static_cast<std::size_t>(rank)]);
+    try {
+      pairs_->getPair(rank)->connect(addresses[static_cast<std::size_t>(rank)]);
+    } catch (const gloo::IoException& error) {
+      if (!is_refused(error)) throw;
+      problem = without_location(error.what());
+    }
     // A pair that was closed meanwhile reports no error.
     if (host.aborted()) throw CommError(CommStatus::aborted, "aborted");
     if (watchdog_.is_over())

@@ -32,9 +32,13 @@ class Mesh {
 
  private:
   Mesh(const Host& host, const std::vector<host::Place>& places);
-  // The connection to each rank; none to this one.
+  // Makes the connection to each rank; none to this one. Gloo takes the first connection that reaches a port. This can
+  // be another program's, which looks for its own server. So the ranks check all connections, and if one is wrong, all
+  // connect again, with new ports.
   std::vector<Descriptor> connect(const Host& host);
-  void connect_pairs(const Host& host, const std::vector<std::vector<char>>& addresses);
+  // `problem`: set if a connection is missing, else unchanged.
+  std::vector<Descriptor> try_to_connect(const Host& host, std::string& problem);
+  void connect_pairs(const Host& host, const std::vector<std::vector<char>>& addresses, std::string& problem);
   // After this, collectives may begin.
   void serve(std::vector<Descriptor> sockets);
   bool is_closed(int rank);

@@ -24,8 +24,9 @@ class Descriptor {
 };
 
 // Duplicates this process's socket that connects these two addresses. Any thread can watch the connection through the
-// duplicate and shut it down at once. The duplicate stays valid when Gloo closes its own socket. Throws CommError. (The
-// local address alone is not enough: the kernel reuses a port as soon as nobody listens on it.)
+// duplicate and shut it down at once. The duplicate stays valid when Gloo closes its own socket. Gives none if there is
+// no such socket, and throws CommError if it cannot be duplicated. (The local address alone is not enough: the kernel
+// reuses a port as soon as nobody listens on it.)
 Descriptor duplicate_socket(const sockaddr_storage& local, const sockaddr_storage& peer);
 
 }  // namespace ddprun::gloo_backend

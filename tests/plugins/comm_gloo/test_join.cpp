@@ -1,9 +1,15 @@
-// Joining over Gloo if it cannot succeed.
+// Joining over Gloo if something prevents it.
 #include <doctest/doctest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <barrier>
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -39,6 +45,76 @@ JoinOptions with_silent_peer() {
     return std::vector<std::string>{std::string(mine), theirs};
   };
   return options;
+}
+
+// What rank 0 and rank 1, two threads, gather. Before a rank sends the address of its port, another program connects to
+// it: in the first `times` attempts.
+class Meeting {
+ public:
+  explicit Meeting(int times) : times_{times, times} {}
+  ~Meeting() {
+    for (const auto& sockets : strangers_) std::ranges::for_each(sockets, close);
+  }
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+
+  JoinOptions options(int rank) {
+    JoinOptions options{.rank = rank, .size = 2};
+    options.allgather = [this, rank](std::string_view mine) { return gather(rank, mine); };
+    return options;
+  }
+
+ private:
+  std::vector<std::string> gather(int rank, std::string_view mine) {
+    const auto at = static_cast<std::size_t>(rank);
+    if (times_[at] > 0 && mine.size() > 2 * sizeof(sockaddr_storage)) connect_a_stranger(at, mine);
+    parts_[at] = mine;
+    all_have_sent_.arrive_and_wait();
+    auto parts = parts_;
+    all_have_read_.arrive_and_wait();
+    return parts;
+  }
+
+  // `addresses`: this rank's port for rank 0, and for rank 1. (Once the ranks are connected, nothing listens there.)
+  void connect_a_stranger(std::size_t rank, std::string_view addresses) {
+    sockaddr_storage address = {};
+    std::memcpy(&address, addresses.data() + (1 - rank) * addresses.size() / 2, sizeof address);
+    const int stranger = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(stranger, reinterpret_cast<sockaddr*>(&address), sizeof(sockaddr_in)) == 0) --times_[rank];
+    strangers_[rank].push_back(stranger);
+  }
+
+  std::array<int, 2> times_;
+  std::array<std::vector<int>, 2> strangers_;
+  std::vector<std::string> parts_ = std::vector<std::string>(2);
+  std::barrier<> all_have_sent_{2}, all_have_read_{2};
+};
+
+TEST_CASE("another program that connects to a rank's port first does not become its peer") {
+  Meeting meeting(2);
+  std::unique_ptr<PluginBackend> backends[2];
+  std::thread other([&] { backends[1] = join(gloo(), meeting.options(1)); });
+  backends[0] = join(gloo(), meeting.options(0));
+  other.join();
+
+  float sums[2] = {1, 2};
+  std::thread second([&] { backends[1]->allreduce({.send = &sums[1], .recv = &sums[1], .count = 1}).wait(10s); });
+  backends[0]->allreduce({.send = &sums[0], .recv = &sums[0], .count = 1}).wait(10s);
+  second.join();
+  CHECK(sums[0] == 3);
+  CHECK(sums[1] == 3);
+}
+
+TEST_CASE("ranks whose ports another program takes each time do not join") {
+  Meeting meeting(100);
+  std::string errors[2];
+  std::thread other([&] { errors[1] = error_of([&] { join(gloo(), meeting.options(1)); }); });
+  errors[0] = error_of([&] { join(gloo(), meeting.options(0)); });
+  other.join();
+  for (const auto& error : errors) {
+    CAPTURE(error);
+    CHECK(error.find("the ranks could not connect, after 3 attempts: ") != error.npos);
+  }
 }
 
 TEST_CASE("the host's abort flag ends joining a rank that never connects, long before the deadline") {
