@@ -25,6 +25,11 @@ int number_of(const std::vector<bool>& chosen) {
   return static_cast<int>(std::count(chosen.begin(), chosen.end(), true));
 }
 
+// UCX polls its sockets with a system call.
+shm::Poll poll_of(const Transports& chosen, bool one_host) {
+  return one_host && chosen.share_memory() ? shm::Poll::memory : shm::Poll::system_call;
+}
+
 // UCX detects the kind of GPU memory itself: ordinary, managed or mapped.
 ucp_request_param_t in_memory(Memory memory) {
   ucp_request_param_t how = {};
@@ -43,7 +48,7 @@ Messages::Messages(const Host& host)
       silence_(host, places_),
       here_(ranks_here(places_, host.rank())),
       chosen_(Transports::of(host, number_of(here_) == host.size())),
-      waiter_(host, number_of(here_), [this] { return lost(); }) {}
+      waiter_(host, number_of(here_), poll_of(chosen_, number_of(here_) == host.size()), [this] { return lost(); }) {}
 
 Messages::~Messages() = default;
 

@@ -12,7 +12,7 @@ Group::Group(const Host& host, const std::vector<host::Place>& places)
     if (rank == rank_) me_ = ranks_.size();
     if (rank == rank_ || host::share_host(places[rank], places[rank_])) ranks_.push_back(rank);
   }
-  waiter_.emplace(host, static_cast<int>(ranks_.size()), [this] { return missing(); });
+  waiter_.emplace(host, static_cast<int>(ranks_.size()), Poll::memory, [this] { return missing(); });
   SegmentKey mine;
   try {
     segment_ = std::make_unique<Segment>(sizeof(Area));

@@ -12,6 +12,10 @@ namespace {
 // Spinning suits waits of some microseconds. With fewer cores than ranks, it keeps the peer from running.
 constexpr int kSpins = 1000;
 constexpr int kSpinsWhereCoresAreShort = 10;
+// Compared with a system call, sched_yield costs little. Without it, a rank that shares a core with its peer, although
+// another core is free, would spin for 300 us before the peer can run.
+constexpr int kSpinsWithSystemCalls = 10;
+constexpr std::chrono::microseconds kYields(200), kYieldsWithSystemCalls(1000);
 
 int cores() {
   cpu_set_t set;
@@ -21,8 +25,13 @@ int cores() {
 
 }  // namespace
 
-Waiter::Waiter(const Host& host, int ranks_here, std::function<int()> lost)
-    : host_(host), lost_(std::move(lost)), spins_(ranks_here <= cores() ? kSpins : kSpinsWhereCoresAreShort) {}
+Waiter::Waiter(const Host& host, int ranks_here, Poll poll, std::function<int()> lost)
+    : host_(host),
+      lost_(std::move(lost)),
+      spins_(poll == Poll::system_call ? kSpinsWithSystemCalls
+             : ranks_here <= cores()   ? kSpins
+                                       : kSpinsWhereCoresAreShort),
+      yields_(poll == Poll::system_call ? kYieldsWithSystemCalls : kYields) {}
 
 void Waiter::relax() noexcept {
 #if defined(__x86_64__)

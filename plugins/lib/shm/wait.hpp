@@ -11,13 +11,16 @@
 
 namespace ddprun::shm {
 
+// What a poll costs: a read of memory some nanoseconds, a system call about a microsecond.
+enum class Poll { memory, system_call };
+
 class Waiter {
  public:
   using Clock = std::chrono::steady_clock;
 
   // `ranks_here`: the number of ranks on this host, including this one. lost() returns a rank that will not come any
   // more (dead, or gone from the group), or -1; the waiting thread calls it every 10 ms.
-  Waiter(const Host& host, int ranks_here, std::function<int()> lost);
+  Waiter(const Host& host, int ranks_here, Poll poll, std::function<int()> lost);
 
   // Begins a collective: its waits end host.deadline() after the first of them became slow. `name` is part of the error
   // message, and must live as long as the collective.
@@ -50,6 +53,7 @@ class Waiter {
   const Host host_;
   const std::function<int()> lost_;
   const int spins_;
+  const std::chrono::microseconds yields_;  // for this time, then sleeps
   const char* name_ = "";
   int culprit_ = -1;
   std::optional<Clock::time_point> deadline_;
@@ -73,7 +77,7 @@ void Waiter::until(const Ready& ready, int awaited, const Sleep& sleep) {
       if (const auto status = trouble(now, awaited); status != CommStatus::ok && !ready()) fail(status);
       look_at = now + 10ms;
     }
-    if (now - start < 200us) {
+    if (now - start < yields_) {
       yield();
     } else {
       sleep(std::chrono::nanoseconds(look_at - now));

@@ -22,6 +22,7 @@ using ddprun::shm::kChunk;
 using ddprun::shm::kInline;
 using ddprun::shm::kWhole;
 using ddprun::shm::Location;
+using ddprun::shm::Poll;
 using ddprun::shm::Waiter;
 
 namespace {
@@ -117,7 +118,7 @@ void run(Shared& shared, Rank& rank, int rounds) {
     areas.push_back(shared.areas[peer].get());
   }
   Collectives collectives(rank.rank(), ranks, areas, memory);
-  Waiter waiter(host_of(rank), rank.size(), [] { return -1; });
+  Waiter waiter(host_of(rank), rank.size(), Poll::memory, [] { return -1; });
   std::vector<int32_t> own(kCount);
   const std::vector<std::size_t> counts = {1,          kInline / 4,    kInline / 4 + 1, kCount,
                                            kWhole / 4, kWhole / 4 + 1, kChunk / 4 + 33, kCount / 2};
