@@ -8,6 +8,9 @@ import stat
 import subprocess
 
 OWN = ["--net", "--pid", "--ipc", "--mount", "--uts"]
+# Every kernel has it, and every namespace may use it. The default of a machine can be BBR, whose guess of the rate
+# depends on what a connection has sent before: the same allreduce then took 0.9 ms in one job and 1.4 ms in another.
+CONGESTION = "reno"
 BURST = "256kb"  # of a limited link: a few packets of 64 KiB, which the kernel sends as one
 DEADLINE = 30  # seconds for one command
 TOOLS = ("ip", "unshare", "nsenter", "setpriv")
@@ -155,6 +158,7 @@ class Hosts:
         cable = f"ip link add port{host} type veth peer name eth0 netns {self._pids[host]}"
         self._run_at(self._switch, cable, ["--net"])
         self._run_at(self._switch, f"ip link set port{host} master switch up", ["--net"])
+        self.run(host, f"echo {CONGESTION} > /proc/sys/net/ipv4/tcp_congestion_control")
         self.run(host, f"ip address add {self.address(host)}/24 dev eth0 && ip link set eth0 up")
         self.run(host, f"timeout {DEADLINE} sh -c 'until ip -o link show eth0 | grep -q state.UP; do sleep 0.01; done'")
         if self.rate:  # at both ends: what two others send to a host shares its link too

@@ -34,9 +34,11 @@ class Program:
         self.argv = [str(word) for word in argv]
         # Files: a process that outlives the program cannot hold them open as it could a pipe.
         self.files = [tempfile.TemporaryFile() for _ in range(2)]
+        # In this script's session: Linux schedules each session as one group. If the ranks of one system were in several
+        # sessions, and those of another in one, they would not share the cores in the same way.
         try:
             self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=self.files[0],
-                                            stderr=self.files[1], start_new_session=True, preexec_fn=end_with_parent,
+                                            stderr=self.files[1], process_group=0, preexec_fn=end_with_parent,
                                             **more)
         except OSError as error:
             raise Failed(f"{self.argv[0]}: {error.strerror}") from None
