@@ -99,7 +99,7 @@ CALLED = "ranks? .* called .*, rank 1 called "
 ROWS = [  # quick=0: a test in tests/e2e does the same
     Row("collectives that do not match: shape", TWO, 1, mismatch("shape", CALLED + "allreduce"), quick=0),
     Row("collectives that do not match: dtype", TWO, 1, mismatch("dtype", CALLED + r"allreduce \d+ \(int32"), quick=1),
-    Row("collectives that do not match: operation", TWO, 1, mismatch("op", CALLED + r"allreduce .*max\)"), quick=0),
+    Row("collectives that do not match: operation", TWO, 1, mismatch("op", CALLED + r"allreduce .*max, bucket 0\)"), quick=0),
     Row("collectives that do not match: order", TWO, 1,
         mismatch("order", r"called (.*), bucket 0\), rank 1 called \1, bucket 1\)"), quick=1),
     Row("collectives that do not match: one skipped", TWO, 1, mismatch("drop", CALLED), quick=0),
