@@ -1,8 +1,9 @@
 # How the tests share the machine. Read by ctest, not by CMake.
 #
-# Most tests mostly wait, for processes and for deadlines. So a job of ctest stands for a quarter of a core: a machine
-# with two cores gets eight jobs (sanitizers: six; CMakePresets.json). A test that uses more than 55 % of a core takes
-# four jobs; one that uses more than 33 % takes two. These tests also get more time, for slow machines.
+# Most tests mostly wait, for processes and for deadlines. So a job of ctest stands for a sixth of a core: a machine
+# with two cores gets twelve jobs (sanitizers: sixteen, because their tests wait more; CMakePresets.json). A test that
+# uses more than 55 % of a core takes four jobs; one that uses more than 33 % takes two. These tests also get more time,
+# for slow machines.
 function(takes jobs)
   set_tests_properties(${ARGN} PROPERTIES PROCESSORS ${jobs} TIMEOUT 900)
 endfunction()
@@ -25,7 +26,7 @@ takes(2
 # The long ones come first, in this order, so that none is left at the end when the machine has nothing else to do.
 set(cost 1000)
 foreach(test IN ITEMS
-    examples bench_peers e2e_resume bench_network library_parity ddp e2e_faults e2e_cuda_graph zero_parity
+    shm examples bench_peers e2e_resume bench_network library_parity ddp e2e_faults e2e_cuda_graph zero_parity
     parity_resnet18 page_writing_a_backend conformance_ucx_hosts headers examples_asan examples_library e2e_engines
     conformance_gloo_hosts conformance_gloo_processes e2e_cifar e2e_clusters conformance_ucx_hosts_tcp e2e_model
     conformance_ucx_processes page_writing_a_model e2e_launchers e2e_compare_hosts faults_quick_0 faults_quick_1 e2e_torchrun e2e_cuda
