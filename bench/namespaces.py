@@ -158,8 +158,8 @@ class Hosts:
         cable = f"ip link add port{host} type veth peer name eth0 netns {self._pids[host]}"
         self._run_at(self._switch, cable, ["--net"])
         self._run_at(self._switch, f"ip link set port{host} master switch up", ["--net"])
-        self.run(host, f"echo {CONGESTION} > /proc/sys/net/ipv4/tcp_congestion_control")
-        self.run(host, f"ip address add {self.address(host)}/24 dev eth0 && ip link set eth0 up")
+        self.run(host, f"echo {CONGESTION} > /proc/sys/net/ipv4/tcp_congestion_control && "
+                       f"ip address add {self.address(host)}/24 dev eth0 && ip link set eth0 up")
         self.run(host, f"timeout {DEADLINE} sh -c 'until ip -o link show eth0 | grep -q state.UP; do sleep 0.01; done'")
         if self.rate:  # at both ends: what two others send to a host shares its link too
             limit = f"root tbf rate {self.rate} burst {BURST} latency 50ms"

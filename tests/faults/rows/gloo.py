@@ -29,13 +29,13 @@ def system_call(place, backend, rng):
     for _ in range(20):
         job = place.train(*settings, environment=environment)
         code = job.wait()
+        has_failed = f"faulty_gloo: {call} fails" in job.text()
         # Which of two ranks connects and which accepts depends on their ports, so rank 1 may not make this call.
-        if f"faulty_gloo: {call} fails" in job.text():
+        if has_failed:
             break
     named = re.fullmatch(r"ddprun: failed: rank \d .*: .*", job.last_line()) and "signal" not in job.last_line()
-    outcome = Outcome(code=code in (0, 1, 4, 5), cause=code == 0 or bool(named), left=place.left())
+    outcome = Outcome(code=code in (0, 1, 4, 5), cause=has_failed and (code == 0 or bool(named)), left=place.left())
     outcome.commit = code != 0 or tensors_of(place.commits()[-1]) == whole
-    outcome.cause = outcome.cause and f"faulty_gloo: {call} fails" in job.text()
     if outcome.problems():
         outcome.note = f"{call}: exit {code}, last line: {job.last_line()}"
     return outcome
