@@ -1,6 +1,7 @@
 // The encoding of the store's messages: numbers in little-endian order, strings after their length.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -11,7 +12,9 @@ namespace ddprun::launch {
 class ByteWriter {
  public:
   ByteWriter& number(uint64_t value) {
-    for (int shift = 0; shift < 64; shift += 8) bytes_ += static_cast<char>(value >> shift & 0xff);
+    std::array<char, 8> bytes;
+    for (std::size_t byte = 0; byte < bytes.size(); ++byte) bytes[byte] = static_cast<char>(value >> 8 * byte & 0xff);
+    bytes_.append(bytes.data(), bytes.size());
     return *this;
   }
   ByteWriter& text(std::string_view value) {

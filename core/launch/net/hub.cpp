@@ -27,6 +27,21 @@ void refuse(const Hub::ClientPtr& client, const std::string& reason) {
   client->send(frame(reply(Reply::refused).text(reason)));
 }
 
+// The reply to calls that have waited too long: which of `size` ranks are missing.
+template <typename Present>
+std::shared_ptr<const std::string> late(const Present& present, uint64_t size) {
+  ByteWriter missing = reply(Reply::late);
+  auto next = present.begin();
+  for (uint64_t rank = 0; rank < size; ++rank) {
+    if (next != present.end() && next->first == rank) {
+      ++next;
+    } else {
+      missing.number(rank);
+    }
+  }
+  return frame(missing);
+}
+
 }  // namespace
 
 void Hub::handle(const ClientPtr& client, std::string_view bytes, Clock::time_point now) {
@@ -215,34 +230,25 @@ void Hub::fail_waiters(const std::string& reason) {
 }
 
 void Hub::sweep(Clock::time_point now) {
-  const auto late = [&](const Waiter& waiter) { return waiter.deadline <= now; };
-  for (auto& [key, waiters] : getters_) {
+  const auto expire = [&](std::vector<Waiter>& waiters, const auto& make_reply) {
+    std::shared_ptr<const std::string> answer;  // made once: with thousands of ranks it is long
     std::erase_if(waiters, [&](const Waiter& waiter) {
-      if (late(waiter)) waiter.client->send(frame(reply(Reply::late)));
-      return late(waiter);
+      if (waiter.deadline > now) return false;
+      if (!answer) answer = make_reply();
+      waiter.client->send(answer);
+      return true;
     });
+  };
+  for (auto& [key, waiters] : getters_) {
+    expire(waiters, [] { return frame(reply(Reply::late)); });
   }
   std::erase_if(getters_, [](const auto& entry) { return entry.second.empty(); });
   for (auto& [name, gather] : gathers_) {
-    std::erase_if(gather.waiters, [&, &all = gather](const Waiter& waiter) {
-      if (!late(waiter)) return false;
-      ByteWriter writer = reply(Reply::late);
-      for (uint64_t rank = 0; rank < all.size; ++rank) {
-        if (!all.parts.contains(rank)) writer.number(rank);
-      }
-      waiter.client->send(frame(writer));
-      return true;
-    });
+    expire(gather.waiters, [&all = gather] { return late(all.parts, all.size); });
   }
   const auto is_late = [&](const auto& entry) { return entry.second.time <= now; };
   std::shared_ptr<const std::string> missing;
-  if (std::any_of(joining_.begin(), joining_.end(), is_late)) {
-    ByteWriter absent = reply(Reply::late);
-    for (uint64_t rank = 0; rank < nodes_; ++rank) {
-      if (joining_.count(rank) == 0) absent.number(rank);
-    }
-    missing = frame(absent);
-  }
+  if (std::any_of(joining_.begin(), joining_.end(), is_late)) missing = late(joining_, nodes_);
   std::erase_if(joining_, [&](const auto& entry) {
     if (!is_late(entry)) return false;
     const auto& [node, joining] = entry;
