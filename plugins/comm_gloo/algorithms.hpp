@@ -1,41 +1,40 @@
-// The collectives on a mesh. ddprun has checked the sizes (contract: comm_backend.hpp). All functions throw
-// ConnectionLost, or what Gloo throws; after that the mesh can only be closed. All ranks of a mesh call the same
-// functions in the same order.
+// The collectives on a mesh. ddprun has checked the sizes (contract: comm_backend.hpp). All functions throw what Mesh
+// throws; after that the mesh can only be closed. All ranks of a mesh call the same functions in the same order.
 #pragma once
 
-#include <gloo/context.h>
-
-#include <cstdint>
-#include <memory>
-#include <string_view>
-
 #include "ddprun/plugin/comm_plugin.hpp"
+#include "mesh.hpp"
 #include "scratch.hpp"
 
 namespace ddprun::gloo_backend {
 
-// The context of one collective. `tag` differs for each collective, so that no two share a slot.
+// What one collective works with.
 struct Run {
-  const std::shared_ptr<gloo::Context>& context;
-  Scratch& scratch;
-  uint32_t tag;
+  Mesh& mesh;
+  Scratch& arrived;  // a chunk from a peer
+  Scratch& sums;
+  int rank, size;
 };
 
-// Gloo's ring (reduce-scatter, then allgather, in segments), with the reductions of plugins/lib/reduction.
+// A reduce-scatter and an allgather in Gloo's own ring, so the sums have the bits of PyTorch's Gloo backend.
 void ring_allreduce(const Run& run, const Collective& call);
-// Up and down the binomial tree of topology.hpp, root 0. Fewer messages than the ring, more bytes: for small vectors.
+// Up and down the binomial tree of topology.hpp, root 0. Fewer messages than the ring, more bytes.
 void tree_allreduce(const Run& run, const Collective& call);
 // Recursive halving, then doubling (topology.hpp). If the world size is a power of two, it sends as few bytes as the
 // ring, in about as few messages as the tree. Otherwise some ranks also send and receive whole vectors.
 void halving_doubling_allreduce(const Run& run, const Collective& call);
+// Recursive doubling (topology.hpp): in each round, two ranks exchange their whole vectors. The fewest messages, for
+// small vectors.
+void doubling_allreduce(const Run& run, const Collective& call);
 
 // Down the same tree from call.root.
 void tree_broadcast(const Run& run, const Collective& call);
-// Gloo's ring.
+// The second phase of the ring of topology.hpp.
 void ring_allgather(const Run& run, const Collective& call);
-// The reduce-scatter phase of the ring of topology.hpp, in segments. Gloo has no reduce-scatter with options.
+// Its first phase.
 void ring_reduce_scatter(const Run& run, const Collective& call);
-// Gloo's dissemination barrier.
+// The barrier of Hensgen, Finkel and Manber, "Two algorithms for barrier synchronization", IJPP 17 (1988): in round k,
+// each rank sends to the rank 2^k above it, and waits for the rank 2^k below it.
 void dissemination_barrier(const Run& run);
 
 }  // namespace ddprun::gloo_backend

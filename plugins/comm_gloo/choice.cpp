@@ -3,20 +3,19 @@
 namespace ddprun::gloo_backend {
 namespace {
 
-// Measured on 2026-11-21 with `ddprun bench`: float32 sums in place over loopback, 16 KiB to 32 MiB, world sizes 2, 3
-// and 4, ranks as processes of one busy machine with 2 cores. The tree was the fastest for small vectors: it sends 2
-// log2(n) messages one after the other, the ring at least 4 (n - 1). For larger vectors, halving and doubling sends as
-// few bytes as the ring in fewer messages, but some ranks also send whole vectors if the world size is no power of two.
-// The tree's limit stays low for larger worlds: between machines its root sends and receives log2(n) whole vectors.
+// Measured on 2026-11-25 with `ddprun bench`: float32 sums in place over loopback, 256 B to 8 MiB, world sizes 2, 3 and
+// 4, ranks as processes of one busy machine with 2 cores. Doubling was the fastest for small vectors: it sends log2(n)
+// messages one after the other, the tree up to twice as many. For larger vectors, halving and doubling sends as few
+// bytes as the ring in fewer messages, but some ranks also send whole vectors if the world size is no power of two.
 constexpr char kStock[] = R"(ddprun-tuning 1
-gloo 2 262144 tree
+gloo 2 131072 doubling
 gloo 2 max halving_doubling
-gloo 3 262144 tree
+gloo 3 131072 doubling
 gloo 3 4194304 halving_doubling
 gloo 3 max ring
-gloo 4 524288 tree
+gloo 4 65536 doubling
 gloo 4 max halving_doubling
-gloo max 524288 tree
+gloo max 65536 doubling
 gloo max 4194304 halving_doubling
 gloo max max ring
 )";

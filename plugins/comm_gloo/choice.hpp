@@ -8,13 +8,14 @@
 
 namespace ddprun::gloo_backend {
 
-enum class Algorithm { ring, tree, halving_doubling };
+enum class Algorithm { ring, tree, halving_doubling, doubling };
 
 // In the order of the enum.
 inline constexpr ddprun_comm_algorithm kAlgorithms[] = {
     algorithm("ring", kAllDtypes, kAllOps),
     algorithm("tree", kAllDtypes, kAllOps),
     algorithm("halving_doubling", kAllDtypes, kAllOps),
+    algorithm("doubling", kAllDtypes, kAllOps),
 };
 
 // What comm.options may have.

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "sigpipe.hpp"
-#include "transport.hpp"
 
 namespace ddprun::gloo_backend {
 namespace {
@@ -26,20 +25,24 @@ template <class Body>
 void GlooCommunicator::over_mesh(const char* name, Body&& body) {
   if (failure_) throw *failure_;
   const NoSigpipe quiet;
-  mesh_.watchdog().begin();
+  mesh_.begin(name);
   try {
-    body(Run{mesh_.context(), scratch_, tag_++});
+    body(Run{mesh_, arrived_, sums_, host_.rank(), host_.size()});
   } catch (const ConnectionLost& lost) {
     const std::string peer = "rank " + std::to_string(lost.peer());
-    if (mesh_.watchdog().is_late()) {
+    if (mesh_.is_late()) {
       fail(name, CommStatus::timeout,
            "no answer from " + peer + " within " + std::to_string(host_.deadline().count()) + " ms (" + lost.what() +
                ")");
     }
-    if (const auto silent = mesh_.watchdog().silent_ranks(); !silent.empty()) {
+    if (const auto silent = mesh_.silent_ranks(); !silent.empty()) {
       fail(name, CommStatus::peer_lost, host::Silence::text(silent));
     }
     fail(name, CommStatus::peer_lost, "lost " + peer + ": " + lost.what());
+  } catch (const CommError& error) {
+    mesh_.close();
+    failure_ = error;
+    throw;
   } catch (const std::bad_alloc&) {
     fail(name, CommStatus::no_memory, "out of memory");
   } catch (const std::exception& error) {
@@ -69,17 +72,18 @@ Work GlooCommunicator::allreduce(const Collective& call) {
         case Algorithm::ring: return ring_allreduce(run, call);
         case Algorithm::tree: return tree_allreduce(run, call);
         case Algorithm::halving_doubling: return halving_doubling_allreduce(run, call);
+        case Algorithm::doubling: return doubling_allreduce(run, call);
       }
     });
   }
-  return {*this, algorithm == Algorithm::ring ? ring_ : algorithm == Algorithm::tree ? tree_ : halving_doubling_};
+  return {*this, allreduce_[static_cast<std::size_t>(algorithm)]};
 }
 
 Work GlooCommunicator::broadcast(const Collective& call) {
   if (host_.size() > 1 && call.count > 0) {
     over_mesh("broadcast", [&](const Run& run) { tree_broadcast(run, call); });
   }
-  return {*this, tree_};
+  return {*this, broadcast_};
 }
 
 Work GlooCommunicator::allgather(const Collective& call) {
@@ -106,7 +110,7 @@ Work GlooCommunicator::barrier() {
 }
 
 void GlooCommunicator::abort() noexcept {
-  mesh_.watchdog().abort();
+  mesh_.abort();
 }
 
 }  // namespace ddprun::gloo_backend

@@ -24,7 +24,7 @@ class GlooCommunicator final : public CommBackend {
 
  private:
   Algorithm algorithm_of(const Collective& call) const;
-  // Runs body(Run) over the mesh, with a deadline and a tag. After a failure the mesh is closed.
+  // Runs body(Run) over the mesh, with a deadline. After a failure the mesh is closed.
   template <class Body>
   void over_mesh(const char* name, Body&& body);
   [[noreturn]] void fail(const char* name, CommStatus status, const std::string& why);
@@ -33,12 +33,12 @@ class GlooCommunicator final : public CommBackend {
   const std::optional<Algorithm> asked_;  // empty: auto
   const Tuning tuning_;
   Mesh mesh_;
-  Scratch scratch_;
-  uint32_t tag_ = 0;
+  Scratch arrived_, sums_;
   std::optional<CommError> failure_;  // the first one; the mesh is closed after it
+  // By Algorithm.
+  Request allreduce_[4] = {{{"ring", "tcp"}}, {{"tree", "tcp"}}, {{"halving_doubling", "tcp"}}, {{"doubling", "tcp"}}};
+  Request broadcast_{{"tree", "tcp"}};
   Request ring_{{"ring", "tcp"}};
-  Request tree_{{"tree", "tcp"}};
-  Request halving_doubling_{{"halving_doubling", "tcp"}};
   Request dissemination_{{"dissemination", "tcp"}};
 };
 

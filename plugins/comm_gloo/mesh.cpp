@@ -1,9 +1,12 @@
 #include "mesh.hpp"
 
 #include <gloo/common/error.h>
-#include <gloo/transport/device.h>
+#include <gloo/transport/buffer.h>
 #include <gloo/transport/tcp/address.h>
 #include <gloo/transport/tcp/device.h>
+
+#include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -16,7 +19,6 @@
 #include "ddprun/plugin/network_interface.hpp"
 #include "host/liveness.hpp"
 #include "sigpipe.hpp"
-#include "transport.hpp"
 
 namespace ddprun::gloo_backend {
 namespace {
@@ -27,15 +29,43 @@ std::shared_ptr<gloo::transport::Device> make_device(const Host& host, bool one_
   return gloo::transport::tcp::CreateDevice(where);
 }
 
-// The context for Gloo's algorithms.
-class Context final : public gloo::Context {
- public:
-  Context(std::shared_ptr<gloo::transport::Device> device, std::shared_ptr<gloo::transport::Context> transport)
-      : gloo::Context(transport->rank, transport->size) {
-    device_ = std::move(device);
-    transportContext_ = std::move(transport);
+constexpr uint64_t kPage = 4096, kLargestChunk = 128 * 1024;
+// Gloo matches a message with the buffer that has its slot. The messages of a connection are read in order, so one slot
+// is enough.
+constexpr int kSlot = 0;
+
+// Gloo's error message without its "[file:line] ".
+std::string without_location(const std::string& text) {
+  const auto end = text.find("] ");
+  return text.starts_with('[') && end != std::string::npos ? text.substr(end + 2) : text;
+}
+
+// Gloo makes a socket's send buffer as large as its largest message. Linux then doubles it, up to a limit
+// (net.core.wmem_max). Returns the largest chunk of which two fit.
+uint64_t chunk_of(const std::vector<Descriptor>& sockets) {
+  uint64_t chunk = kLargestChunk;
+  for (const auto& socket : sockets) {
+    if (socket.get() < 0) continue;
+    int bytes = static_cast<int>(chunk);
+    socklen_t size = sizeof bytes;
+    setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &bytes, size);
+    getsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &bytes, &size);
+    chunk = std::min(chunk, static_cast<uint64_t>(bytes) / 2);
   }
-};
+  return std::max(chunk / kPage * kPage, kPage);
+}
+
+void limit_waits(int socket, std::chrono::milliseconds limit) {
+  const timeval time = {limit.count() / 1000, limit.count() % 1000 * 1000};
+  setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+  setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
+}
+
+// Whether a read would not wait: a message or the end of the connection has arrived.
+bool is_readable(int socket) {
+  char byte;
+  return recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EINTR);
+}
 
 using Address = std::vector<char>;  // in Gloo's format
 
@@ -82,16 +112,16 @@ bool wait_for_end(const std::stop_token& stop, const Host& host, const Connectio
 
 }  // namespace
 
-Mesh::Mesh(const Host& host, const std::vector<host::Place>& places) : watchdog_(host, places) {
+Mesh::Mesh(const Host& host, const std::vector<host::Place>& places)
+    : watchdog_(host, places), waiter_(host, host.size(), shm::Poll::system_call, [] { return -1; }) {
   const NoSigpipe quiet;
   device_ = make_device(host, host::leaders_of(places).size() == 1);
   try {
-    serve(connect(host));
+    serve(host, connect(host));
   } catch (const gloo::IoException& error) {
     const auto status = watchdog_.is_late() ? CommStatus::timeout : CommStatus::peer_lost;
     throw CommError(status, std::string("the ranks could not connect: ") + without_location(error.what()));
   }
-  context_->setTimeout(host.deadline());
 }
 
 Mesh::~Mesh() {
@@ -103,8 +133,11 @@ std::vector<Descriptor> Mesh::connect(const Host& host) {
   for (int attempt = 1;; ++attempt) {
     std::string problem;
     auto sockets = try_to_connect(host, problem);
-    const auto results = host.allgather(problem.empty() ? "y" : "n");
-    if (std::ranges::count(results, "y") == host.size()) return sockets;
+    chunk_ = problem.empty() ? chunk_of(sockets) : 0;
+    for (const std::string& theirs : host.allgather(std::to_string(chunk_))) {
+      chunk_ = std::min<uint64_t>(chunk_, std::strtoull(theirs.c_str(), nullptr, 10));
+    }
+    if (chunk_ > 0) return sockets;
     if (attempt == kAttempts) {
       throw CommError(CommStatus::peer_lost,
                       "the ranks could not connect, after " + std::to_string(kAttempts) +
@@ -154,31 +187,50 @@ void Mesh::connect_pairs(const Host& host, const std::vector<Address>& addresses
   }
 }
 
-void Mesh::serve(std::vector<Descriptor> sockets) {
-  probe_ = pairs_->createUnboundBuffer(nullptr, 0);
-  context_ = std::make_shared<Context>(device_, std::make_shared<InterruptibleContext>(watchdog_, pairs_));
-  watchdog_.watch(std::move(sockets), [this](int rank) { return is_closed(rank); });
+void Mesh::serve(const Host& host, std::vector<Descriptor> sockets) {
+  for (int rank = 0; rank < host.size(); ++rank) {
+    if (rank == host.rank()) continue;
+    pairs_->getPair(rank)->setSync(true, false);
+    limit_waits(sockets[static_cast<std::size_t>(rank)].get(), host.deadline());
+  }
+  watchdog_.watch(std::move(sockets));
 }
 
-// Gloo does not report whether a pair is closed. But a receive on a closed pair throws: IoException if the peer closed
-// it, EnforceNotMet if close() did. A receive posted on an open pair never completes, because the peer has gone.
-bool Mesh::is_closed(int rank) {
-  constexpr uint64_t kProbeSlot = ~uint64_t{0};
+void Mesh::begin(const char* name) noexcept {
+  watchdog_.begin();
+  waiter_.begin(name);
+}
+
+template <class Body>
+void Mesh::with_pair(int rank, Body&& body) {
   try {
-    probe_->recv(rank, kProbeSlot, 0, 0);
-    return false;
-  } catch (const std::exception&) {
-    return true;
+    body(*pairs_->getPair(rank));
+  } catch (const gloo::IoException& error) {
+    throw ConnectionLost(rank, without_location(error.what()));
   }
 }
 
-void Mesh::close() noexcept {
+void Mesh::send(int to, const void* data, uint64_t bytes) {
+  with_pair(to, [&](gloo::transport::Pair& pair) {
+    const auto buffer = pair.createSendBuffer(kSlot, const_cast<void*>(data), bytes);
+    buffer->send();
+    buffer->waitSend();
+  });
+}
+
+void Mesh::receive(int from, void* data, uint64_t bytes) {
+  const int socket = watchdog_.socket(from);
+  const auto sleep = [&](std::chrono::nanoseconds longest) {
+    pollfd readable = {socket, POLLIN, 0};
+    poll(&readable, 1, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(longest).count()));
+  };
+  waiter_.until([&] { return is_readable(socket); }, from, sleep);
+  with_pair(from, [&](gloo::transport::Pair& pair) { pair.createRecvBuffer(kSlot, data, bytes)->waitRecv(); });
+}
+
+void Mesh::abort() noexcept {
+  waiter_.abort();
   watchdog_.cut();
-  try {
-    context_->closeConnections();
-  } catch (const std::exception&) {
-    // The connections are closed; the destructor frees what Gloo could not.
-  }
 }
 
 }  // namespace ddprun::gloo_backend

@@ -1,19 +1,35 @@
-// The full mesh: one TCP connection per pair of ranks, made with Gloo's tcp device and the host's allgather.
+// The full mesh: one TCP connection per pair of ranks, made with Gloo's tcp device and the host's allgather. After that
+// the connections are in Gloo's synchronous mode: the calling thread itself reads and writes. In the other mode, a
+// thread of Gloo reads, and waking the caller takes longer than most messages.
 #pragma once
 
-#include <gloo/context.h>
+#include <gloo/transport/context.h>
+#include <gloo/transport/device.h>
 
+#include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "connection_watchdog.hpp"
 #include "ddprun/plugin/comm_plugin.hpp"
 #include "host/liveness.hpp"
+#include "shm/wait.hpp"
 
 namespace ddprun::gloo_backend {
 
-// Not movable. One thread at a time, except for what ConnectionWatchdog allows.
+// The connection to a peer ended, or made no progress until the deadline: Mesh::is_late() says so.
+class ConnectionLost : public std::runtime_error {
+ public:
+  ConnectionLost(int peer, const std::string& why) : std::runtime_error(why), peer_(peer) {}
+  int peer() const noexcept { return peer_; }
+
+ private:
+  int peer_;
+};
+
+// Not movable. One thread at a time, except where a comment says "any thread".
 class Mesh {
  public:
   // Collective. Blocks until all connections are made, at most host.deadline(), or until the host's abort flag is set.
@@ -23,12 +39,24 @@ class Mesh {
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
 
-  // For Gloo's algorithms. The watchdog can end all waits of its buffers.
-  const std::shared_ptr<gloo::Context>& context() const noexcept { return context_; }
-  ConnectionWatchdog& watchdog() noexcept { return watchdog_; }
+  // Begins a collective, whose waits end at the deadline. `name` must live as long as the collective.
+  void begin(const char* name) noexcept;
 
-  // After a failure: ends all connections, so that Gloo's thread stops using the caller's memory. At most 20 ms each.
-  void close() noexcept;
+  // The bytes of the largest message, the same on all ranks: a multiple of 4 KiB, at most 128 KiB. A connection holds
+  // two such messages that the peer has not read, and send() returns. It may wait for the peer if there are more.
+  uint64_t chunk() const noexcept { return chunk_; }
+  // 1 to chunk() bytes. receive() takes the next message of that rank; the number of bytes must be that of the message.
+  // Both throw ConnectionLost, what Gloo throws, and receive() also CommError (timeout or aborted).
+  void send(int to, const void* data, uint64_t bytes);
+  void receive(int from, void* data, uint64_t bytes);
+
+  // After a failure: whether the collective's time is up, and the ranks on hosts that are cut off.
+  bool is_late() const noexcept { return watchdog_.is_late(); }
+  std::vector<int> silent_ranks() const { return watchdog_.silent_ranks(); }
+  // Ends all connections. Peers that wait for this rank notice at once.
+  void close() noexcept { watchdog_.cut(); }
+  // Ends all waits, now and later. Any thread.
+  void abort() noexcept;
 
  private:
   Mesh(const Host& host, const std::vector<host::Place>& places);
@@ -40,14 +68,15 @@ class Mesh {
   std::vector<Descriptor> try_to_connect(const Host& host, std::string& problem);
   void connect_pairs(const Host& host, const std::vector<std::vector<char>>& addresses, std::string& problem);
   // After this, collectives may begin.
-  void serve(std::vector<Descriptor> sockets);
-  bool is_closed(int rank);
+  void serve(const Host& host, std::vector<Descriptor> sockets);
+  template <class Body>
+  void with_pair(int rank, Body&& body);
 
   ConnectionWatchdog watchdog_;
+  shm::Waiter waiter_;
+  uint64_t chunk_ = 0;
   std::shared_ptr<gloo::transport::Device> device_;
   std::shared_ptr<gloo::transport::Context> pairs_;
-  std::shared_ptr<gloo::Context> context_;
-  std::unique_ptr<gloo::transport::UnboundBuffer> probe_;
 };
 
 }  // namespace ddprun::gloo_backend

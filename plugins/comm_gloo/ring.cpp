@@ -1,107 +1,120 @@
-#include <gloo/allgather.h>
-#include <gloo/allreduce.h>
-#include <gloo/barrier.h>
-#include <gloo/transport/unbound_buffer.h>
-#include <gloo/types.h>
+#include <cstring>
 
 #include "algorithms.hpp"
 #include "ddprun/plugin/topology.hpp"
-#include "reduction/reduce.hpp"
-#include "segments.hpp"
+#include "exchange.hpp"
 
 namespace ddprun::gloo_backend {
 namespace {
 
-// Gloo's options have typed pointers, but use only the type's size. They have no const pointers, but do not write to
-// inputs.
-template <class Options, class T>
-void set_buffers(Options& options, const Collective& call, uint64_t send_count, uint64_t recv_count, bool in_place) {
-  if (!in_place) options.setInput(static_cast<T*>(const_cast<void*>(call.send)), send_count);
-  options.setOutput(static_cast<T*>(call.recv), recv_count);
+constexpr uint64_t divide_up(uint64_t a, uint64_t b) {
+  return (a + b - 1) / b;
 }
 
-template <class Options>
-void set_buffers(Options& options, const Collective& call, uint64_t send_count, uint64_t recv_count, bool in_place) {
-  switch (size_of(call.dtype)) {
-    case 1: return set_buffers<Options, uint8_t>(options, call, send_count, recv_count, in_place);
-    case 2: return set_buffers<Options, uint16_t>(options, call, send_count, recv_count, in_place);
-    case 4: return set_buffers<Options, uint32_t>(options, call, send_count, recv_count, in_place);
-    default: return set_buffers<Options, uint64_t>(options, call, send_count, recv_count, in_place);
+// The ring of Gloo's own allreduce, with its blocks: so the sums have the bits of PyTorch's Gloo backend, whatever the
+// number of ranks. It goes the other way round than topology::Ring, and its blocks are made of segments of equal size,
+// at least two in a block; the last segments of a vector may be shorter or empty.
+class GlooRing {
+ public:
+  GlooRing(const Run& run, uint64_t count, uint64_t element)
+      : mirror_{at(-run.rank, run.size), run.size}, count_(count) {
+    constexpr uint64_t kLargestSegment = 1 << 20;
+    const auto ranks = static_cast<uint64_t>(run.size);
+    const uint64_t segments_of_a_block =
+        std::max<uint64_t>(divide_up(divide_up(count, std::max<uint64_t>(kLargestSegment / element, 1)), ranks), 2);
+    length_ = segments_of_a_block * divide_up(count, segments_of_a_block * ranks);
   }
-}
+  int next() const { return at(-mirror_.next(), mirror_.size); }
+  int previous() const { return at(-mirror_.previous(), mirror_.size); }
+  int steps() const { return mirror_.steps(); }
+  topology::Block reduce_send(int step) const { return block(-mirror_.reduce_scatter_send(step)); }
+  topology::Block reduce_receive(int step) const { return block(-mirror_.reduce_scatter_receive(step)); }
+  topology::Block gather_send(int step) const { return block(-mirror_.allgather_send(step)); }
+  topology::Block gather_receive(int step) const { return block(-mirror_.allgather_receive(step)); }
+  // The block that this rank completes.
+  topology::Block own() const { return block(-mirror_.rank); }
+
+ private:
+  static int at(int rank, int size) { return (rank + size) % size; }
+  topology::Block block(int index) const {
+    const uint64_t offset = std::min(count_, static_cast<uint64_t>(at(index, mirror_.size)) * length_);
+    return {offset, std::min(length_, count_ - offset)};
+  }
+
+  const topology::Ring mirror_;
+  const uint64_t count_;
+  uint64_t length_;
+};
 
 }  // namespace
 
 void ring_allreduce(const Run& run, const Collective& call) {
-  gloo::AllreduceOptions options(run.context);
-  options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
-  options.setReduceFunction(reduction::reduce_function(call.dtype, call.op));
-  options.setTag(run.tag);
-  set_buffers(options, call, call.count, call.count, call.send == call.recv);
-  gloo::allreduce(options);
-  if (call.op == Op::avg) reduction::divide(call.recv, call.dtype, call.count, run.context->size);
+  const uint64_t element = size_of(call.dtype);
+  const GlooRing ring(run, call.count, element);
+  const Reduction reduction(run, call);
+  auto* const data = static_cast<std::byte*>(call.recv);
+  const auto* const input = static_cast<const std::byte*>(call.send);
+  for (int step = 0; step < ring.steps(); ++step) {
+    const auto out = ring.reduce_send(step), in = ring.reduce_receive(step);
+    const auto* const from = step == 0 ? input : data;
+    exchange(run, {ring.next(), from + out.offset * element, out.length * element}, in.length * element,
+             [&](uint64_t at, uint64_t bytes) {
+               at += in.offset * element;
+               reduction.receive(ring.previous(), data + at, input + at, bytes);
+             });
+  }
+  if (call.op == Op::avg) {
+    reduction::divide(data + ring.own().offset * element, call.dtype, ring.own().length, run.size);
+  }
+  for (int step = 0; step < ring.steps(); ++step) {
+    const auto out = ring.gather_send(step), in = ring.gather_receive(step);
+    exchange(run, {ring.next(), data + out.offset * element, out.length * element}, in.length * element,
+             [&](uint64_t at, uint64_t bytes) {
+               run.mesh.receive(ring.previous(), data + in.offset * element + at, bytes);
+             });
+  }
 }
 
 void ring_allgather(const Run& run, const Collective& call) {
+  const topology::Ring ring{run.rank, run.size};
   const uint64_t block = call.count * size_of(call.dtype);
-  const auto* mine = static_cast<const std::byte*>(call.recv) + block * static_cast<uint64_t>(run.context->rank);
-  gloo::AllgatherOptions options(run.context);
-  options.setTag(run.tag);
-  set_buffers(options, call, call.count, call.count * static_cast<uint64_t>(run.context->size), call.send == mine);
-  gloo::allgather(options);
+  const auto block_of = [&](int rank) {
+    return static_cast<std::byte*>(call.recv) + block * static_cast<uint64_t>(rank);
+  };
+  if (call.send != block_of(run.rank)) std::memcpy(block_of(run.rank), call.send, block);
+  for (int step = 0; step < ring.steps(); ++step) {
+    std::byte* const in = block_of(ring.allgather_receive(step));
+    exchange(run, {ring.next(), block_of(ring.allgather_send(step)), block}, block,
+             [&](uint64_t at, uint64_t bytes) { run.mesh.receive(ring.previous(), in + at, bytes); });
+  }
 }
 
+// The input must stay as it is, so the partial sums of a block are in memory of their own. One is enough: a chunk of it
+// has been sent before the chunk of the next sum arrives.
 void ring_reduce_scatter(const Run& run, const Collective& call) {
-  const topology::Ring ring{run.context->rank, run.context->size};
-  const Segments segments(call.count, call.dtype);
+  const topology::Ring ring{run.rank, run.size};
   const uint64_t block = call.count * size_of(call.dtype);
-  const uint64_t slot = gloo::Slot::build(kRingReduceScatter, run.tag);
-  const auto reduce = reduction::reduce_function(call.dtype, call.op);
-  const auto* input = static_cast<const std::byte*>(call.send);
-  const auto input_offset = [&](int of_block, int s) {
-    return block * static_cast<uint64_t>(of_block) + segments.bytes(s).offset;
-  };
-
-  // Two halves for partial sums: one receives a step's block while the other one is sent.
-  std::byte* const partial = run.scratch.of_size(2 * block);
-  const auto partial_offset = [&](int step, int s) { return (step % 2 == 0 ? 0 : block) + segments.bytes(s).offset; };
-  auto first =
-      run.context->createUnboundBuffer(const_cast<std::byte*>(input), block * static_cast<uint64_t>(ring.size));
-  auto passing = run.context->createUnboundBuffer(partial, 2 * block);
-  const auto expect = [&](int step, int s) {
-    passing->recv(ring.previous(), slot, partial_offset(step, s), segments.bytes(s).length);
-  };
-
-  for (int s = 0; s < segments.number(); ++s) expect(0, s);
-  for (int s = 0; s < segments.number(); ++s) {
-    first->send(ring.next(), slot, input_offset(ring.reduce_scatter_send(0), s), segments.bytes(s).length);
+  const auto* const input = static_cast<const std::byte*>(call.send);
+  const auto input_block = [&](int rank) { return input + block * static_cast<uint64_t>(rank); };
+  const Reduction reduction(run, call);
+  std::byte* const sum = run.sums.of_size(block);
+  for (int step = 0; step < ring.steps(); ++step) {
+    const auto* const out = step == 0 ? input_block(ring.reduce_scatter_send(0)) : sum;
+    const auto* const mine = input_block(ring.reduce_scatter_receive(step));
+    auto* const to = step + 1 < ring.steps() ? sum : static_cast<std::byte*>(call.recv);
+    exchange(run, {ring.next(), out, block}, block,
+             [&](uint64_t at, uint64_t bytes) { reduction.receive(ring.previous(), to + at, mine + at, bytes); });
   }
-  const int last = ring.steps() - 1;
-  for (int step = 0; step <= last; ++step) {
-    for (int s = 0; s < segments.number(); ++s) {
-      if (step < last) {
-        if (step > 0) passing->waitSend();  // the half that receives next has been sent
-        expect(step + 1, s);
-      }
-      passing->waitRecv();
-      std::byte* const arrived = partial + partial_offset(step, s);
-      std::byte* const to = step < last ? arrived : static_cast<std::byte*>(call.recv) + segments.bytes(s).offset;
-      reduce(to, arrived, input + input_offset(ring.reduce_scatter_receive(step), s), segments.elements(s));
-      if (step < last) {
-        passing->send(ring.next(), slot, partial_offset(step, s), segments.bytes(s).length);
-      } else if (call.op == Op::avg) {
-        reduction::divide(to, call.dtype, segments.elements(s), ring.size);
-      }
-    }
-  }
-  for (int s = 0; s < segments.number(); ++s) first->waitSend();
-  for (int s = 0; last > 0 && s < segments.number(); ++s) passing->waitSend();
+  if (call.op == Op::avg) reduction::divide(call.recv, call.dtype, call.count, run.size);
 }
 
 void dissemination_barrier(const Run& run) {
-  gloo::BarrierOptions options(run.context);
-  options.setTag(run.tag);
-  gloo::barrier(options);
+  for (int distance = 1; distance < run.size; distance *= 2) {
+    const std::byte here{1};
+    std::byte there;
+    run.mesh.send((run.rank + distance) % run.size, &here, 1);
+    run.mesh.receive((run.rank - distance + run.size) % run.size, &there, 1);
+  }
 }
 
 }  // namespace ddprun::gloo_backend
