@@ -33,24 +33,35 @@ Path ring(double ranks, double bytes) {
   return {2 * (ranks - 1), 2 * (ranks - 1) / ranks * bytes};
 }
 
+// How many messages pass one link after another until a segment has come from the root to all. Connections to several
+// children share the link of their parent, so all of them end together.
+double way_down(int64_t hosts) {
+  double children = 0, below = 0;
+  for (int64_t bit = 1; bit < hosts; bit *= 2) {
+    ++children;
+    below = std::max(below, way_down(std::min(bit, hosts - bit)));
+  }
+  return children + below;
+}
+
 // All segments pass the link of the root once for each of its children, up and down at the same time; then the last
 // segment still has to go down.
 Path tree(int64_t hosts, double bytes) {
   const double rounds = ceil_log2(hosts);
-  return {2 * rounds, rounds * (bytes + segment_of(bytes))};
+  return {2 * rounds, rounds * bytes + way_down(hosts) * segment_of(bytes)};
 }
 
-// Hosts beyond the power of two give their vector to another one first, and get the result last. In the way there are
-// two messages more; but the busiest link passes one vector more, and one segment because of the beginning.
+// Hosts beyond the power of two give their vector to another one first, and get the result last. The link of that one
+// then carries two vectors more. Also, two hosts send to it at once, so that its first segment takes twice as long.
 Path doubling(int64_t hosts, int64_t per_host, double bytes) {
   const double rounds = floor_log2(hosts);
   const Path exchange = {rounds, rounds * bytes};
   const bool is_power = std::has_single_bit(static_cast<uint64_t>(hosts));
-  const Path all = is_power ? exchange : exchange + Path{2, bytes + segment_of(bytes)};
+  const Path all = is_power ? exchange : exchange + Path{2, 2 * bytes + segment_of(bytes)};
   return {all.messages, all.bytes * static_cast<double>(per_host)};  // all ranks of a host exchange at once
 }
 
-// As above, but the exchange begins when the whole vector is there.
+// As above, but the exchange begins when the whole vector is there, and no other host sends meanwhile.
 Path halving_doubling(int64_t hosts, double bytes) {
   const double rounds = floor_log2(hosts), core = std::exp2(rounds);
   const Path exchange = {2 * rounds, 2 * (core - 1) / core * bytes};
@@ -92,6 +103,14 @@ Path path_between(Algorithm algorithm, Shape shape, double bytes) {
     case Algorithm::hierarchical: break;
   }
   return {};
+}
+
+bool shows_single_calls(Algorithm algorithm, int64_t hosts) {
+  switch (algorithm) {
+    case Algorithm::ring: return true;
+    case Algorithm::tree: return hosts == 2;
+    default: return std::has_single_bit(static_cast<uint64_t>(hosts));
+  }
 }
 
 bool covers(const Links& links, Algorithm algorithm, Shape shape) {

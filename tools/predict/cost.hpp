@@ -45,6 +45,10 @@ struct Path {
 // With several ranks on a host, the time within the host is not included, except for the ring, which overlaps it.
 Path path_between(Algorithm algorithm, Shape shape, double bytes);
 
+// Whether a benchmark, whose calls follow each other without a pause, shows the time of a single call: if all hosts do
+// the same. Otherwise one host begins the next call while others still have to end this one.
+bool shows_single_calls(Algorithm algorithm, int64_t hosts);
+
 // alpha: seconds for each message; beta: seconds for each byte. Neither is negative.
 struct Link {
   double alpha = 0;

@@ -1,6 +1,8 @@
 #include "tools/predict/fit.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace ddprun::predict {
 
@@ -13,18 +15,30 @@ bool is_determined(const std::vector<Measured>& measured) {
   return per_message(*most) >= kFactor * per_message(*least);
 }
 
+// Such a sum is least at a point where two of the errors are 0, or one error and alpha or beta.
 Link fit(const std::vector<Measured>& measured) {
-  // The normal equations of sum (a * alpha + b * beta - 1)^2, with a = messages / seconds and b = bytes / seconds.
-  double aa = 0, ab = 0, bb = 0, a1 = 0, b1 = 0;
-  for (const Measured& one : measured) {
-    const double a = one.path.messages / one.seconds, b = one.path.bytes / one.seconds;
-    aa += a * a, ab += a * b, bb += b * b, a1 += a, b1 += b;
+  Link best;
+  double least = std::numeric_limits<double>::infinity();
+  const auto consider = [&](const Link& link) {
+    if (!(link.alpha >= 0 && link.beta >= 0)) return;
+    double sum = 0;
+    for (const Measured& one : measured) sum += std::abs(link.seconds(one.path) / one.seconds - 1);
+    if (sum < least) least = sum, best = link;
+  };
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    const Path a = measured[i].path;
+    const double s = measured[i].seconds;
+    consider({s / a.messages, 0});
+    consider({0, s / a.bytes});
+    for (std::size_t j = 0; j < i; ++j) {
+      const Path b = measured[j].path;
+      const double t = measured[j].seconds, determinant = a.messages * b.bytes - b.messages * a.bytes;
+      if (determinant != 0) {
+        consider({(s * b.bytes - t * a.bytes) / determinant, (t * a.messages - s * b.messages) / determinant});
+      }
+    }
   }
-  const double determinant = aa * bb - ab * ab;
-  const Link free = {(a1 * bb - b1 * ab) / determinant, (b1 * aa - a1 * ab) / determinant};
-  if (free.alpha < 0) return {0, b1 / bb};
-  if (free.beta < 0) return {a1 / aa, 0};
-  return free;
+  return best;
 }
 
 std::vector<double> errors_of(const Link& link, const std::vector<Measured>& measured) {

@@ -18,8 +18,10 @@ struct Measured {
 // least.
 bool is_determined(const std::vector<Measured>& measured);
 
-// Least squares of the relative error (predicted / measured - 1), with alpha and beta at least 0: so a small vector
-// counts as much as a large one. Requires is_determined().
+// The alpha and beta, at least 0, with the least sum of absolute relative errors (|predicted / measured - 1|).
+// Relative: a small vector counts as much as a large one. Absolute, not squared: where one size has a time of its own,
+// such as a stall of the kernel, it does not change the line through the others. Requires is_determined(). Takes time
+// in proportion to the cube of the number of measurements.
 Link fit(const std::vector<Measured>& measured);
 
 // predicted / measured - 1 of each.

@@ -29,7 +29,10 @@ std::optional<FittedLink> kind_of(const BenchRow& row, int64_t per_host) {
   if (is_within && row.backend == "shm")
     return FittedLink{"ucx", "hierarchical", Algorithm::hierarchical, true, {}, {}, {}};
   const auto algorithm = algorithm_of(row.backend, row.algorithm);
-  if (!algorithm || (!is_within && algorithm == Algorithm::hierarchical)) return std::nullopt;
+  if (!algorithm) return std::nullopt;
+  if (!is_within && (algorithm == Algorithm::hierarchical || !shows_single_calls(*algorithm, row.shape.hosts))) {
+    return std::nullopt;
+  }
   return FittedLink{row.backend, row.algorithm, *algorithm, is_within, {}, {}, {}};
 }
 

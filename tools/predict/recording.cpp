@@ -119,7 +119,9 @@ Recording read_recording(const std::string& run_dir) {
   recording.name = summary.model + ", " + summary.data;
   recording.buckets = buckets_of(run_dir, events);
   recording.steps = steps_of(run, traced);
-  recording.samples = static_cast<double>(summary.batch) / static_cast<double>(summary.world);
+  for (const record::StepRecord& step : run.steps[0]) {
+    recording.samples = std::max(recording.samples, static_cast<double>(step.samples));
+  }
   recording.is_checked = config::load(run.config, {}).experiment.comm.check == "fingerprint";
   return recording;
 }

@@ -12,7 +12,7 @@ struct Recording {
   std::string name;              // of the run: model and data
   std::vector<StepParts> steps;  // of the slowest rank in each step; without the first and the traced steps
   std::vector<Bucket> buckets;   // in the order in which they are reduced; the median over ranks and traced steps
-  double samples = 0;            // of one rank in a step
+  double samples = 0;            // of rank 0 in a full step
   bool is_checked = true;        // comm.check: between hosts, the ranks compare each call
 };
 
