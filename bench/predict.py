@@ -23,7 +23,7 @@ from tables import print_grid
 
 SKIPPED = 77
 BOUND = 0.10  # of the median error
-BURST = "64kb"  # one packet of the kernel's: with more, what a link saves up while ranks compute would count
+BURST = "16kb"  # a few packets: what a link saves up while it is idle would make it faster than its rate
 TRACED = [5, 10, 15]
 FIRST = 2  # steps that do not count, as in ddprun predict
 # name: model, shape of a sample, samples per rank and step, classes
@@ -79,7 +79,7 @@ def arguments(argv):
                         help="the numbers of hosts on which the links are measured (2,3)")
     parser.add_argument("--link", default="100mbit", help="what each host can send and receive (100mbit)")
     parser.add_argument("--job", choices=JOBS, default="simplenet")
-    parser.add_argument("--sizes", default="16K,64K,256K,1M,4M", help="of the vectors on the links (16K,64K,256K,1M,4M)")
+    parser.add_argument("--sizes", default="64K,128K,256K,512K,1M,2M", help="of the vectors on the links (64K .. 2M)")
     parser.add_argument("--strategy", default="", help='more keys of [strategy], such as "bucket_cap_mb = 1"')
     parser.add_argument("--steps", type=int, default=40, help="of each run (40)")
     parser.add_argument("--rounds", type=int, default=3, help="of ddprun bench (3)")

@@ -15,14 +15,13 @@ bool is_determined(const std::vector<Measured>& measured) {
   return per_message(*most) >= kFactor * per_message(*least);
 }
 
-// Such a sum is least at a point where two of the errors are 0, or one error and alpha or beta.
 Link fit(const std::vector<Measured>& measured) {
   Link best;
   double least = std::numeric_limits<double>::infinity();
   const auto consider = [&](const Link& link) {
     if (!(link.alpha >= 0 && link.beta >= 0)) return;
     double sum = 0;
-    for (const Measured& one : measured) sum += std::abs(link.seconds(one.path) / one.seconds - 1);
+    for (const Measured& one : measured) sum += std::abs(std::log(link.seconds(one.path) / one.seconds));
     if (sum < least) least = sum, best = link;
   };
   for (std::size_t i = 0; i < measured.size(); ++i) {
