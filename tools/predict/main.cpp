@@ -51,8 +51,9 @@ void declare(CLI::App& to, Request& request) {
       ->delimiter(',');
   to.add_option("--json", request.json, "Also write the prediction as JSON.")->type_name("FILE");
   auto* page = to.add_option("--out", request.page.out, "Also write a page with charts.")->type_name("FILE");
-  to.add_flag("--svg", request.page.svg, "Also write each chart of the page as an SVG, into a folder next to it.")
+  to.add_flag("--png", request.page.png, "Also write each chart of the page as a PNG, into a folder next to it.")
       ->needs(page);
+  to.add_flag("--svg", request.page.svg, "Also write each chart as an SVG, into the same folder.")->needs(page);
 }
 
 std::vector<int64_t> hosts_of(const Request& request) {

@@ -12,7 +12,7 @@ namespace ddprun::predict {
 // For the terminal: the links, a table for each method, the crossings, Amdahl's limit.
 std::string text(const Forecast& forecast);
 
-// docs/predicting.md describes the keys. Times in seconds, sizes in bytes.
+// docs/predicting.md describes it. Times in seconds, sizes in bytes.
 std::string to_json(const Forecast& forecast, const std::vector<std::string>& command);
 
 // Efficiency and time of a step over ranks, with a line for each method, and the tables of text().

@@ -108,6 +108,12 @@ Recording read_recording(const std::string& run_dir) {
     refuse(run_dir,
            "strategy \"" + summary.strategy + "\" sends no gradients; record a run with strategy.kind = \"ddp\"");
   }
+  const config::Experiment experiment = config::load(run.config, {}).experiment;
+  if (experiment.strategy.zero != 0) {
+    refuse(run_dir,
+           "strategy.zero sends parameters after the optimizer, which a prediction does not have; record a run "
+           "with strategy.zero = 0");
+  }
   const std::string trace = (std::filesystem::path(run_dir) / "trace" / "trace.json").string();
   if (!std::filesystem::exists(trace)) {
     refuse(run_dir, "has no trace of a step; record the run with --set log.trace_steps=[5,10]");
@@ -122,7 +128,7 @@ Recording read_recording(const std::string& run_dir) {
   for (const record::StepRecord& step : run.steps[0]) {
     recording.samples = std::max(recording.samples, static_cast<double>(step.samples));
   }
-  recording.is_checked = config::load(run.config, {}).experiment.comm.check == "fingerprint";
+  recording.is_checked = experiment.comm.check == "fingerprint";
   return recording;
 }
 

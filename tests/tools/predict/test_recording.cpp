@@ -62,6 +62,11 @@ TEST_CASE("a run that cannot be replayed is refused with the reason") {
   single.summary.strategy = "single";
   CHECK(contains(error(write_traced_run(folder, single)),
                  "run: strategy \"single\" sends no gradients; record a run with"));
+  const std::string with_zero = write_traced_run(folder);
+  folder.write("run/config.toml",
+               "[strategy]\nkind = \"ddp\"\nzero = 1\n[model]\nname = \"simplenet\"\n[data]\nname = "
+               "\"mnist\"\n[comm]\nbackend = \"gloo\"\n");
+  CHECK(contains(error(with_zero), "run: strategy.zero sends parameters after the optimizer"));
   SomeRun few = traced_run();
   few.steps = 12;
   CHECK(contains(error(write_traced_run(folder, few)),
