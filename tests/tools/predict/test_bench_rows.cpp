@@ -76,6 +76,7 @@ TEST_CASE("links are fitted for each algorithm, between hosts and within a host 
   CHECK(links[0].link.alpha == doctest::Approx(link.alpha));
   CHECK(links[1].text() == "gloo tree between hosts");
   CHECK(links[1].link.beta == doctest::Approx(2e-9));
+  CHECK(links[1].rows.size() == kSizes.size());
   CHECK(links[2].text() == "ucx hierarchical within a host");
   CHECK(links[2].link.beta == doctest::Approx(1e-10));
   const auto found = predict::links_of(links, "gloo", [](const auto& one) { return one.link; });

@@ -99,17 +99,17 @@ TEST_CASE("hierarchical adds the time within a host to that of its first ranks")
 }
 
 TEST_CASE("one rank needs no time, and the comparison of calls only several hosts") {
-  rc::check([] {
+  CHECK(rc::check([] {
     const Links links = any_links();
     const Algorithm algorithm = any_algorithm();
     RC_ASSERT(allreduce_seconds(links, algorithm, {1, 1}, kMi) == 0.0);
     RC_ASSERT(check_seconds(links, algorithm, {1, 8}) == 0.0);
     RC_ASSERT(check_seconds(links, algorithm, {2, 8}) > 0.0);
-  });
+  }));
 }
 
 TEST_CASE("more bytes take longer, within as many segments") {
-  rc::check([] {
+  CHECK(rc::check([] {
     const Links links = any_links();
     const Algorithm algorithm = any_algorithm();
     const Shape shape = {*rc::gen::inRange<int64_t>(2, 4096), *rc::gen::inRange<int64_t>(1, 8)};
@@ -118,11 +118,11 @@ TEST_CASE("more bytes take longer, within as many segments") {
     RC_PRE(a < b);
     RC_ASSERT(allreduce_seconds(links, algorithm, shape, from + a) <
               allreduce_seconds(links, algorithm, shape, from + b));
-  });
+  }));
 }
 
 TEST_CASE("more hosts take longer, one by one for the ring, and doubled for all") {
-  rc::check([] {
+  CHECK(rc::check([] {
     const Links links = any_links();
     const Algorithm algorithm = any_algorithm();
     const int64_t per_host = *rc::gen::inRange<int64_t>(1, 8), hosts = *rc::gen::inRange<int64_t>(2, 2048);
@@ -133,12 +133,12 @@ TEST_CASE("more hosts take longer, one by one for the ring, and doubled for all"
     RC_ASSERT(seconds(Algorithm::ring, hosts) < seconds(Algorithm::ring, hosts + 1));
     const int64_t power = int64_t{1} << *rc::gen::inRange(0, 11);
     RC_ASSERT(seconds(algorithm, power) < seconds(algorithm, 2 * power));
-  });
+  }));
 }
 
 TEST_CASE("ring and tree cross where their times are equal") {
   int crossed = 0;
-  rc::check([&] {
+  CHECK(rc::check([&] {
     const Links links = any_links();
     const Algorithm tree = *rc::gen::element(Algorithm::tree, Algorithm::doubling);
     const Shape shape = {*rc::gen::inRange<int64_t>(3, 4096), 1};
@@ -153,6 +153,6 @@ TEST_CASE("ring and tree cross where their times are equal") {
     ++crossed;
     RC_ASSERT(ahead(*found) > 0);
     RC_ASSERT(ahead(*found - 1) <= 0);
-  });
+  }));
   CHECK(crossed > 0);
 }

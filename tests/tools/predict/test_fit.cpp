@@ -21,7 +21,7 @@ std::vector<Measured> ring_rows(const Link& link, const std::vector<int64_t>& ho
 }  // namespace
 
 TEST_CASE("the fit finds the link that made the times") {
-  rc::check([] {
+  CHECK(rc::check([] {
     const Link link = {*rc::gen::inRange(0, 100'000) * 1e-8, *rc::gen::inRange(1, 100'000) * 1e-13};
     const auto rows = ring_rows(link, {2, 3});
     RC_ASSERT(is_determined(rows));
@@ -29,7 +29,7 @@ TEST_CASE("the fit finds the link that made the times") {
     RC_ASSERT(std::abs(found.alpha - link.alpha) <= 1e-6 * link.alpha + 1e-15);
     RC_ASSERT(std::abs(found.beta - link.beta) <= 1e-6 * link.beta);
     for (const double error : errors_of(found, rows)) RC_ASSERT(std::abs(error) < 1e-6);
-  });
+  }));
 }
 
 TEST_CASE("one size with a stall does not change the fit") {

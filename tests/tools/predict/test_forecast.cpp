@@ -75,7 +75,7 @@ TEST_CASE("the comparison of calls takes time between hosts, for each bucket") {
 }
 
 TEST_CASE("without communication the efficiency is 1") {
-  rc::check([] {
+  CHECK(rc::check([] {
     Recording recording = some_recording();
     recording.buckets = {{0, *rc::gen::inRange(0, 101) / 100.0}};
     const auto made = of_ring(recording, {0, *rc::gen::inRange(1, 1000) * 1e-11});
@@ -84,7 +84,7 @@ TEST_CASE("without communication the efficiency is 1") {
       RC_ASSERT(row.exposed.value == 0.0);
     }
     RC_ASSERT(made.methods[0].best.ranks == 64);
-  });
+  }));
 }
 
 TEST_CASE("an interval holds the spread of steps, of rounds and of the fit") {

@@ -18,7 +18,7 @@ TEST_CASE("an allreduce begins when its bucket is full and the one before it is 
 }
 
 TEST_CASE("a step takes at least its parts or its communication, and at most both") {
-  rc::check([] {
+  CHECK(rc::check([] {
     const auto any = [] { return *rc::gen::inRange(1, 1000) * 1e-4; };
     const StepParts parts = {any(), any(), any()};
     std::vector<Bucket> buckets;
@@ -34,5 +34,5 @@ TEST_CASE("a step takes at least its parts or its communication, and at most bot
     RC_ASSERT(step.step >= std::max(parts.total(), parts.forward + all + parts.optimizer) - 1e-12);
     RC_ASSERT(step.step <= parts.total() + all + 1e-12);
     RC_ASSERT(std::abs(step.step - parts.total() - step.exposed) < 1e-12);
-  });
+  }));
 }
