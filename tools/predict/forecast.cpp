@@ -59,6 +59,7 @@ class Forecaster {
       }
     }
     for (const std::string& name : wanted) require(name);
+    if (forecast_.methods.empty()) throw Error(ExitCode::usage, forecast_.left_out.at(0));
   }
 
   void predict(Method& method, Shape shape, const std::vector<Basis>& draws) const {

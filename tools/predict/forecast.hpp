@@ -60,7 +60,8 @@ struct Forecast {
 // `hosts`: numbers of hosts, with `per_host` ranks each; one rank comes first anyway. `algorithms`: only these, by
 // name; empty: all that the links cover. The value of an interval comes from medians: of the parts of a step, and of
 // the rows of benchmarks. For each draw, one recorded step, one round of each row, and one error of the fit are chosen
-// at random, with a fixed seed. Throws Error(usage) if an algorithm of `algorithms` is not covered.
+// at random, with a fixed seed. Throws Error(usage) if an algorithm of `algorithms` is not covered, or none at
+// all.
 Forecast forecast(Recording recording, std::vector<FittedLink> links, const std::vector<int64_t>& hosts,
                   int64_t per_host, const std::vector<std::string>& algorithms);
 

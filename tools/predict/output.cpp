@@ -149,6 +149,35 @@ report::Chart chart_over_ranks(const std::string& title, const report::Axis& y, 
   return report::half_chart(title, "", lines);
 }
 
+// The curves that cross, from 1 KiB to 256 MiB.
+report::Chart chart_over_sizes(const Forecast& forecast, Shape shape) {
+  report::Lines lines;
+  lines.x = {"size of the vector", report::Scale::log2, false, true};
+  lines.y = {"allreduce (ms)", report::Scale::log10};
+  for (const Method& method : forecast.methods) {
+    const Links links = links_of(forecast.links, method.backend, [](const FittedLink& one) { return one.link; });
+    report::LineSeries series;
+    series.name = method.text();
+    for (double bytes = 1 << 10; bytes <= 1 << 28; bytes *= 2) {
+      series.points.push_back({bytes, 1e3 * allreduce_seconds(links, method.algorithm, shape, bytes)});
+    }
+    lines.series.push_back(std::move(series));
+  }
+  return report::half_chart(fmt::format("An allreduce of {} ranks on {} hosts", shape.ranks(), shape.hosts), "", lines);
+}
+
+// Of the first shape in which ring and tree differ, and of the last.
+std::vector<report::Chart> charts_over_sizes(const Forecast& forecast) {
+  std::vector<Shape> shapes;
+  for (const Predicted& row : forecast.methods.at(0).rows) {
+    if (row.shape.hosts > 2) shapes.push_back(row.shape);
+  }
+  std::vector<report::Chart> charts;
+  if (!shapes.empty()) charts.push_back(chart_over_sizes(forecast, shapes.front()));
+  if (shapes.size() > 1) charts.push_back(chart_over_sizes(forecast, shapes.back()));
+  return charts;
+}
+
 }  // namespace
 
 std::string text(const Forecast& forecast) {
@@ -202,6 +231,7 @@ report::Page page(const Forecast& forecast) {
   for (const Method& method : forecast.methods) over_ranks.tables.push_back({method.text(), table_of(method)});
   report::Section links{"Links", {}, {{"", table_of_links(forecast)}}, {}};
   if (!forecast.crossings.empty()) links.tables.push_back({"Ring and tree", table_of_crossings(forecast)});
+  links.charts = charts_over_sizes(forecast);
   page.sections = {over_ranks, links};
   return page;
 }

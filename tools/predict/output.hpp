@@ -15,7 +15,8 @@ std::string text(const Forecast& forecast);
 // docs/predicting.md describes it. Times in seconds, sizes in bytes.
 std::string to_json(const Forecast& forecast, const std::vector<std::string>& command);
 
-// Efficiency and time of a step over ranks, with a line for each method, and the tables of text().
+// Efficiency and time of a step over ranks and time of an allreduce over sizes, with a line for each method, and the
+// tables of text().
 report::Page page(const Forecast& forecast);
 
 }  // namespace ddprun::predict

@@ -40,7 +40,10 @@ TEST_CASE("predict prints tables, and writes JSON and a page with charts") {
   CHECK(contains(result.out, "Amdahl: 14.3 % of this step"));
   CHECK(contains(result.out, "Left out: ucx tree: needs a benchmark of it with 2 ranks on one host"));
   CHECK(contains(result.out, "ucx hierarchical\n  ranks  hosts"));
-  CHECK(contains(read_file("p.html"), "Efficiency"));
+  const std::string page = read_file("p.html");
+  CHECK(contains(page, "Efficiency"));
+  CHECK(contains(page, "An allreduce of 8 ranks on 4 hosts"));
+  CHECK(contains(page, "An allreduce of 16 ranks on 8 hosts"));
 
   const json written = json::parse(read_file("p.json"));
   CHECK(written.at("ddprun_predict") == 1);

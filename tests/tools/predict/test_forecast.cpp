@@ -142,6 +142,9 @@ TEST_CASE("what is not covered is left out, or refused if it was asked for") {
   const auto error = [&](const std::string& algorithm) {
     return error_of([&] { forecast(some_recording(), links, {2}, 2, {algorithm}); });
   };
+  const auto only_tree = fit_links(rows_of("gloo", "tree", {5e-5, 1e-9}), 2);
+  CHECK(contains(error_of([&] { forecast(some_recording(), only_tree, {2}, 2, {}); }),
+                 "2: gloo tree: needs a benchmark"));
   CHECK(contains(error("tree"), "2: --algorithm tree: gloo tree: needs a benchmark of it with 2 ranks on one host"));
   CHECK(error("rign") == "2: --algorithm rign: the files of --bench have no such rows (did you mean \"ring\"?)");
 }
