@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import secrets
+import signal
 import statistics
 import sys
 import tempfile
@@ -79,12 +80,12 @@ def arguments(argv):
                         help="the numbers of hosts on which the links are measured (2,3)")
     parser.add_argument("--link", default="100mbit", help="what each host can send and receive (100mbit)")
     parser.add_argument("--job", choices=JOBS, default="simplenet")
-    parser.add_argument("--sizes", metavar="SIZE,...", default="256K,512K,1M,2M,4M",
-                        help="of the vectors on the links (256K,512K,1M,2M,4M)")
+    parser.add_argument("--sizes", metavar="SIZE,...", default="256K,512K,1M,2M",
+                        help="of the vectors on the links (256K,512K,1M,2M)")
     parser.add_argument("--strategy", default="", help='more keys of [strategy], such as "bucket_cap_mb = 1"')
-    parser.add_argument("--steps", type=int, default=40, help="of each run (40)")
+    parser.add_argument("--steps", type=int, default=30, help="of each run (30)")
     parser.add_argument("--rounds", type=int, default=3, help="of ddprun bench (3)")
-    parser.add_argument("-n", "--samples", type=int, default=5, help="of a size in each round (5)")
+    parser.add_argument("-n", "--samples", type=int, default=3, help="of a size in each round (3)")
     parser.add_argument("--gate", action="store_true",
                         help=f"exit with {GATE} if the median error is above {BOUND:.0%}")
     parser.add_argument("--json", metavar="FILE", help="write all figures")
@@ -196,10 +197,11 @@ def show(args, rows):
 
 def main(argv):
     args = arguments(argv)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that everything is cleaned up
     if reason := "needs root" if os.geteuid() != 0 else why_not(args.link):
         say(f"skipped: {reason}")
         return SKIPPED
-    with tempfile.TemporaryDirectory(prefix="ddprun-bench-") as made:
+    with tempfile.TemporaryDirectory(prefix="ddprun-bench-", ignore_cleanup_errors=True) as made:
         folder = pathlib.Path(args.keep or made)
         try:
             if args.keep:
@@ -210,6 +212,9 @@ def main(argv):
         except Failed as error:
             say(str(error))
             return error.code
+        except KeyboardInterrupt:
+            say("interrupted")
+            return 128 + signal.SIGINT
     rows = list(rows_of(prediction, steps))
     median = show(args, rows)
     if args.json:
