@@ -24,6 +24,7 @@ from tables import print_grid
 
 SKIPPED = 77
 BOUND = 0.10  # of the median error
+CORES = len(os.sched_getaffinity(0))
 BURST = "16kb"  # a few packets: what a link saves up while it is idle would make it faster than its rate
 TRACED = [5, 10, 15]
 FIRST = 2  # steps that do not count, as in ddprun predict
@@ -32,7 +33,7 @@ JOBS = {"simplenet": ('name = "simplenet"', "1x28x28", 64),
         "resnet18": ('name = "resnet18"\noptions = { stem = "small" }', "3x32x32", 4)}
 CONFIG = """
 [launch]
-nproc = 1
+nproc = {nproc}
 threads = 1
 insecure = true
 [comm]
@@ -78,6 +79,8 @@ def arguments(argv):
     parser.add_argument("--hosts", type=list_of(int), default=[2, 3, 4, 6, 8], metavar="N,...", help="2,3,4,6,8")
     parser.add_argument("--measured", type=list_of(int), default=[2, 3], metavar="N,...",
                         help="the numbers of hosts on which the links are measured (2,3)")
+    parser.add_argument("--ranks-per-host", type=int, default=1, metavar="N",
+                        help="in the runs; the links between hosts are measured with one (1)")
     parser.add_argument("--link", default="100mbit", help="what each host can send and receive (100mbit)")
     parser.add_argument("--job", choices=JOBS, default="simplenet")
     parser.add_argument("--sizes", metavar="SIZE,...", default="256K,512K,1M,2M",
@@ -92,8 +95,8 @@ def arguments(argv):
     parser.add_argument("--keep", metavar="DIR", help="keep the files of the benchmarks and runs in this new folder")
     parser.add_argument("--limit", type=float, default=600, help="time limit of a program in seconds (600)")
     args = parser.parse_args(argv)
-    if args.steps <= max(TRACED) or min(args.hosts + args.measured) < 2:
-        parser.error(f"expected --steps above {max(TRACED)}, and --hosts and --measured from 2")
+    if args.steps <= max(TRACED) or min(args.hosts + args.measured) < 2 or args.ranks_per_host < 1:
+        parser.error(f"expected --steps above {max(TRACED)}, --hosts and --measured from 2, --ranks-per-host from 1")
     return args
 
 
@@ -118,11 +121,21 @@ class Jobs:
         """The path of the results for all algorithms of the backend."""
         args = self.args
         path = self.folder / f"{backend}-{hosts.count}.json"
-        algorithms = ",".join(algorithm for name, algorithm in args.methods if name == backend)
+        algorithms = [algorithm for name, algorithm in args.methods if name == backend]
+        if "hierarchical" in algorithms:  # between hosts it is one of these
+            algorithms = ["ring", "tree"]
         more = ["--option", "tls=tcp"] if backend == "ucx" else []
-        self.together(hosts, [args.program, "bench", "--backend", backend, "--algorithm", algorithms, "--sizes",
-                              args.sizes, "--rounds", args.rounds, "-n", args.samples, "-w", 1, "-c", 0, *more,
-                              "--json", path])
+        self.together(hosts, [args.program, "bench", "--backend", backend, "--algorithm", ",".join(algorithms),
+                              "--sizes", args.sizes, "--rounds", args.rounds, "-n", args.samples, "-w", 1, "-c", 0,
+                              *more, "--json", path])
+        return path
+
+    def bench_host(self):
+        """The path of the results for the ranks of one host, for the part of hierarchical there."""
+        args = self.args
+        path = self.folder / "host.json"
+        run([args.program, "bench", "--backend", "shm", "--ranks", args.ranks_per_host, "--sizes", args.sizes,
+             "--rounds", args.rounds, "-n", args.samples, "--json", path], args.limit)
         return path
 
     def train(self, hosts, backend, algorithm, traced):
@@ -133,20 +146,24 @@ class Jobs:
         comm = f'backend = "{backend}"\nalgorithm = "{algorithm}"'
         comm += '\noptions = { tls = "tcp" }' if backend == "ucx" else ""
         config = self.folder / "run.toml"
-        config.write_text(CONFIG.format(comm=comm, strategy=args.strategy, model=model, batch=batch, shape=shape,
-                                        samples=batch * hosts.count * args.steps, steps=args.steps, traced=traced))
+        ranks = hosts.count * args.ranks_per_host
+        config.write_text(CONFIG.format(nproc=args.ranks_per_host, comm=comm, strategy=args.strategy, model=model,
+                                        batch=batch, shape=shape, samples=batch * ranks * args.steps, steps=args.steps,
+                                        traced=traced))
         out = self.together(hosts, [args.program, "--config", config, "--set",
                                     f"experiment.output={self.folder / 'runs'}"])
         results = pathlib.Path(out.strip().splitlines()[-1].removeprefix("run folder: "))
-        ranks = [[json.loads(line)["total"] for line in path.read_text().splitlines()]
-                 for path in sorted(results.glob("steps-rank*.jsonl"))]
-        means = [statistics.mean(step) for step in zip(*ranks, strict=True)]
+        totals = [[json.loads(line)["total"] for line in path.read_text().splitlines()]
+                  for path in sorted(results.glob("steps-rank*.jsonl"))]
+        means = [statistics.mean(step) for step in zip(*totals, strict=True)]
         return results, statistics.median(means[FIRST:])
 
 
 def measure(args, jobs):
     """The recorded run, the results of the benchmarks, and {(backend, algorithm, hosts): seconds of a step}."""
     recorded, results, steps = None, [], {}
+    if args.ranks_per_host > 1:
+        results.append(jobs.bench_host())
     for count in sorted({*args.hosts, *args.measured, 2}):
         with Hosts(count, args.link, BURST) as hosts:
             if count in args.measured:
@@ -162,29 +179,34 @@ def measure(args, jobs):
     return recorded, results, steps
 
 
-def predict(args, jobs, recorded, results):
-    path = jobs.folder / "prediction.json"
+def predict(args, folder, recorded, results):
+    """The prediction for each number of hosts, {hosts: document}. All hosts share the cores of this machine, so more
+    ranks than cores compute slower than those of the recorded run."""
+    def ranks_per_core(hosts):
+        return max(1, hosts * args.ranks_per_host / CORES)
     words = [word for file in results for word in ("--bench", file)]
-    run([args.program, "predict", recorded, *words, "--hosts", ",".join(map(str, args.hosts)), "--json", path],
-        args.limit)
-    return json.loads(path.read_text())
+    documents = {}
+    for count in args.hosts:
+        path = folder / f"prediction-{count}.json"
+        run([args.program, "predict", recorded, *words, "--hosts", count, "--ranks-per-host", args.ranks_per_host,
+             "--compute", ranks_per_core(count) / ranks_per_core(2), "--json", path], args.limit)
+        documents[count] = json.loads(path.read_text())
+    return documents
 
 
-def rows_of(prediction, steps):
-    for method in prediction["methods"]:
-        for row in method["rows"]:
-            if measured := steps.get((method["backend"], method["algorithm"], row["hosts"])):
-                step = row["step"]
-                yield {"backend": method["backend"], "algorithm": method["algorithm"], "hosts": row["hosts"],
-                       "predicted": step["value"], "low": step["low"], "high": step["high"], "measured": measured,
-                       "error": step["value"] / measured - 1}
+def rows_of(predictions, steps):
+    for (backend, algorithm, hosts), measured in sorted(steps.items()):
+        [step] = [row["step"] for method in predictions[hosts]["methods"] for row in method["rows"]
+                  if (method["backend"], method["algorithm"], row["hosts"]) == (backend, algorithm, hosts)]
+        yield {"backend": backend, "algorithm": algorithm, "hosts": hosts, "predicted": step["value"],
+               "low": step["low"], "high": step["high"], "measured": measured, "error": step["value"] / measured - 1}
 
 
 def show(args, rows):
     """Prints the table, and returns the median of the errors' magnitudes."""
     def milliseconds(seconds):
         return f"{seconds * 1e3:.1f}"
-    print_grid(f"{args.job}, link {args.link}: ms per step, of the median step",
+    print_grid(f"{args.job}, link {args.link}, ranks per host {args.ranks_per_host}: ms per step, of the median step",
                ["backend", "algorithm", "hosts", "predicted", "95 %", "measured", "error"],
                [[row["backend"], row["algorithm"], str(row["hosts"]), milliseconds(row["predicted"]),
                  f"{milliseconds(row['low'])} .. {milliseconds(row['high'])}", milliseconds(row["measured"]),
@@ -208,18 +230,18 @@ def main(argv):
                 folder.mkdir(mode=0o700)
             jobs = Jobs(args, folder.resolve())
             recorded, results, steps = measure(args, jobs)
-            prediction = predict(args, jobs, recorded, results)
+            predictions = predict(args, jobs.folder, recorded, results)
         except Failed as error:
             say(str(error))
             return error.code
         except KeyboardInterrupt:
             say("interrupted")
             return 128 + signal.SIGINT
-    rows = list(rows_of(prediction, steps))
+    rows = list(rows_of(predictions, steps))
     median = show(args, rows)
     if args.json:
         document = {"ddprun_predict_check": 1, "command": sys.argv, "median_error": median, "rows": rows,
-                    "prediction": prediction}
+                    "recorded": str(recorded), "predictions": predictions}
         pathlib.Path(args.json).write_text(json.dumps(document, indent=1) + "\n")
     return GATE if args.gate and median > BOUND else 0
 

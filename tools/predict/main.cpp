@@ -18,6 +18,7 @@ struct Request {
   int64_t per_host = 1;
   std::vector<int64_t> hosts;
   std::vector<std::string> algorithms;
+  double compute = 1;
   std::string json;
   report::Request page;
 };
@@ -49,6 +50,11 @@ void declare(CLI::App& to, Request& request) {
                 "Predict only these algorithms. The default is all with measurements.")
       ->type_name("NAME,...")
       ->delimiter(',');
+  to.add_option("--compute", request.compute,
+                "Multiply the times of forward, backward and optimizer by this: 2 for hosts that are half as fast.")
+      ->type_name("FACTOR")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   to.add_option("--json", request.json, "Also write the prediction as JSON.")->type_name("FILE");
   auto* page = to.add_option("--out", request.page.out, "Also write a page with charts.")->type_name("FILE");
   to.add_flag("--png", request.page.png, "Also write each chart of the page as a PNG, into a folder next to it.")
@@ -74,8 +80,10 @@ ExitCode run_program(int argc, char** argv) {
   declare(cli, request);
   if (const auto end = console::parse(cli, argc, argv)) return *end;
   const std::vector<int64_t> hosts = hosts_of(request);
-  const Forecast made = forecast(read_recording(request.run), fit_links(read_bench(request.bench), request.per_host),
-                                 hosts, request.per_host, request.algorithms);
+  Recording recording = read_recording(request.run);
+  for (StepParts& step : recording.steps) step = step.times(request.compute);
+  const Forecast made = forecast(std::move(recording), fit_links(read_bench(request.bench), request.per_host), hosts,
+                                 request.per_host, request.algorithms);
   std::fputs(text(made).c_str(), stdout);
   if (!request.json.empty()) replace_file(request.json, to_json(made, {argv, argv + argc}));
   if (!request.page.out.empty()) {

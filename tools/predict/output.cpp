@@ -47,7 +47,7 @@ console::Table table_of(const Method& method) {
   for (const Predicted& row : method.rows) {
     table.row({std::to_string(row.shape.ranks()), shape_of(row.shape), human_time(row.step.value),
                human_time(row.step.low) + " .. " + human_time(row.step.high),
-               console::human_count(std::llround(row.throughput.value)), percent(row.efficiency.value),
+               report::figure(row.throughput.value), percent(row.efficiency.value),
                human_time(row.exposed.value)});
   }
   return table;

@@ -11,6 +11,7 @@ struct StepParts {
   double backward = 0;
   double optimizer = 0;  // and all after it
   double total() const { return forward + backward + optimizer; }
+  StepParts times(double factor) const { return {factor * forward, factor * backward, factor * optimizer}; }
 };
 
 struct Bucket {

@@ -41,7 +41,7 @@ class Predict(unittest.TestCase):
         for row in document["rows"]:
             self.assertGreater(row["measured"], 0)
             self.assertAlmostEqual(row["error"], row["predicted"] / row["measured"] - 1)
-        self.assertIn("simplenet, link 1gbit: ms per step", done.stdout)
+        self.assertIn("simplenet, link 1gbit, ranks per host 1: ms per step", done.stdout)
         self.assertIn("of 2 measured steps lie in their interval", done.stdout)
 
     def test_the_error_is_the_median_of_all_rows(self):
@@ -49,7 +49,9 @@ class Predict(unittest.TestCase):
             return {"backend": "gloo", "algorithm": "ring", "rows": [
                 {"hosts": hosts, "step": {"value": value, "low": value / 2, "high": value}} for hosts, value in rows]}
         steps = {("gloo", "ring", 2): 1.0, ("gloo", "ring", 3): 2.0, ("gloo", "ring", 4): 1.0}
-        rows = list(predict.rows_of({"methods": [method([(1, 1.0), (2, 1.1), (3, 1.0), (4, 0.8)])]}, steps))
+        predictions = {hosts: {"methods": [method([(1, 1.0), (hosts, value)])]}
+                       for hosts, value in ((2, 1.1), (3, 1.0), (4, 0.8))}
+        rows = list(predict.rows_of(predictions, steps))
         self.assertEqual([row["hosts"] for row in rows], [2, 3, 4])
         args = predict.arguments(["--program", "ddprun"])
         said = io.StringIO()

@@ -73,7 +73,8 @@ TEST_CASE("4,096 ranks are predicted, and no more") {
   REQUIRE_MESSAGE(result.code == 0, result.err);
   CHECK(contains(result.out, "   4096  4096 x 1"));
   CHECK_FALSE(contains(result.out, "ucx ring\n"));
-  const auto listed = predict_with({run, "--bench", "bench.json", "--hosts", "3,6"});
+  const auto listed = predict_with({run, "--bench", "bench.json", "--hosts", "3,6", "--compute", "0.5"});
+  CHECK(contains(listed.out, "a step of one rank takes 3.50 ms"));
   CHECK(contains(listed.out, "  6 x 1"));
   CHECK_FALSE(contains(listed.out, "  2 x 1"));
 }
@@ -99,5 +100,6 @@ TEST_CASE("what a user gets wrong is one line, with exit code 2") {
   check({run, "--bench", "bench.json", "--algorithm", "rign"},
         "--algorithm rign: the files of --bench have no such rows");
   check({run, "--bench", "bench.json", "--ranks", "4097"}, "--ranks");
+  check({run, "--bench", "bench.json", "--compute", "0"}, "--compute");
   check({run, "--bench", "bench.json", "--hosts", "1024", "--ranks-per-host", "8"}, "at most 4096 ranks in all");
 }
