@@ -9,8 +9,10 @@ bench/README.md explains the table.
 
 import argparse
 import json
+import math
 import os
 import pathlib
+import re
 import secrets
 import signal
 import statistics
@@ -25,7 +27,7 @@ from tables import print_grid
 SKIPPED = 77
 BOUND = 0.10  # of the median error
 CORES = len(os.sched_getaffinity(0))
-BURST = "16kb"  # a few packets: what a link saves up while it is idle would make it faster than its rate
+BITS = {"k": 1e3, "m": 1e6, "g": 1e9}
 TRACED = [5, 10, 15]
 FIRST = 2  # steps that do not count, as in ddprun predict
 # name: model, shape of a sample, samples per rank and step, classes
@@ -81,7 +83,8 @@ def arguments(argv):
                         help="the numbers of hosts on which the links are measured (2,3)")
     parser.add_argument("--ranks-per-host", type=int, default=1, metavar="N",
                         help="in the runs; the links between hosts are measured with one (1)")
-    parser.add_argument("--link", default="100mbit", help="what each host can send and receive (100mbit)")
+    parser.add_argument("--link", type=rate_of, default="100mbit", metavar="RATE",
+                        help="what each host can send and receive (100mbit)")
     parser.add_argument("--job", choices=JOBS, default="simplenet")
     parser.add_argument("--sizes", metavar="SIZE,...", default="256K,512K,1M,2M",
                         help="of the vectors on the links (256K,512K,1M,2M)")
@@ -98,6 +101,18 @@ def arguments(argv):
     if args.steps <= max(TRACED) or min(args.hosts + args.measured) < 2 or args.ranks_per_host < 1:
         parser.error(f"expected --steps above {max(TRACED)}, --hosts and --measured from 2, --ranks-per-host from 1")
     return args
+
+
+def rate_of(text):
+    if not re.fullmatch(r"[1-9]\d*[kmg]bit", text):
+        raise argparse.ArgumentTypeError(f"{text}: expected a rate of tc, such as 1gbit or 100mbit")
+    return text
+
+
+def burst_of(rate):
+    """What the link takes at once: what it sends in 1.3 ms. What a link saves up while it is idle makes it faster than
+    its rate; but with less, it is slower, because its timer is late."""
+    return f"{math.ceil(int(rate[:-4]) * BITS[rate[-4]] / 8 * 0.0013 / 1024)}kb"
 
 
 class Jobs:
@@ -165,7 +180,7 @@ def measure(args, jobs):
     if args.ranks_per_host > 1:
         results.append(jobs.bench_host())
     for count in sorted({*args.hosts, *args.measured, 2}):
-        with Hosts(count, args.link, BURST) as hosts:
+        with Hosts(count, args.link, burst_of(args.link)) as hosts:
             if count in args.measured:
                 for backend in dict.fromkeys(backend for backend, _ in args.methods):
                     say(f"{count} hosts: links of {backend}")

@@ -49,7 +49,7 @@ struct Crossing {
 struct Forecast {
   Recording recording;
   std::vector<FittedLink> links;
-  StepParts typical;  // the median of each part
+  StepParts typical;  // the median step
   std::vector<Method> methods;
   std::vector<Crossing> crossings;
   std::vector<std::string> left_out;  // methods, with the reason

@@ -46,9 +46,8 @@ console::Table table_of(const Method& method) {
                         {"exposed", Align::right}});
   for (const Predicted& row : method.rows) {
     table.row({std::to_string(row.shape.ranks()), shape_of(row.shape), human_time(row.step.value),
-               human_time(row.step.low) + " .. " + human_time(row.step.high),
-               report::figure(row.throughput.value), percent(row.efficiency.value),
-               human_time(row.exposed.value)});
+               human_time(row.step.low) + " .. " + human_time(row.step.high), report::figure(row.throughput.value),
+               percent(row.efficiency.value), human_time(row.exposed.value)});
   }
   return table;
 }
@@ -102,6 +101,20 @@ std::string about_best(const Method& method) {
   return method.best.ranks == 1 ? fmt::format("With {} they get no faster.", method.text())
                                 : fmt::format("With {} they get at most {:.1f} times faster, with {} ranks.",
                                               method.text(), method.best.times, method.best.ranks);
+}
+
+// What the reader must not miss.
+std::vector<std::string> notes(const Forecast& forecast) {
+  std::vector<std::string> notes;
+  for (const FittedLink& link : forecast.links) {
+    if (link.link.alpha > 0) continue;
+    notes.push_back(
+        fmt::format("{}: these times show no latency; to predict for many ranks, measure smaller vectors too, "
+                    "such as --sizes 1K,4K.",
+                    link.text()));
+  }
+  for (const std::string& reason : forecast.left_out) notes.push_back("Left out: " + reason + ".");
+  return notes;
 }
 
 ordered_json json_of(const Interval& interval) {
@@ -187,7 +200,7 @@ std::string text(const Forecast& forecast) {
   if (!forecast.crossings.empty()) text += fmt::format("\n{}", table_of_crossings(forecast).text());
   text += fmt::format("\n{}\n", about_amdahl(forecast));
   for (const Method& method : forecast.methods) text += fmt::format("{}\n", about_best(method));
-  for (const std::string& reason : forecast.left_out) text += fmt::format("Left out: {}\n", reason);
+  for (const std::string& note : notes(forecast)) text += fmt::format("{}\n", note);
   return text;
 }
 
@@ -224,6 +237,7 @@ report::Page page(const Forecast& forecast) {
   page.title = "Prediction for " + forecast.recording.name;
   page.paragraphs = {about_step(forecast), about_amdahl(forecast)};
   for (const Method& method : forecast.methods) page.paragraphs.push_back(about_best(method));
+  for (const std::string& note : notes(forecast)) page.paragraphs.push_back(note);
   report::Section over_ranks{"More ranks, each with as many samples", {}, {}, {}};
   over_ranks.charts = {
       chart_over_ranks("Efficiency", {"efficiency (%)"}, forecast, 100, &Predicted::efficiency),

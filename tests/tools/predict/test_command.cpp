@@ -40,6 +40,7 @@ TEST_CASE("predict prints tables, and writes JSON and a page with charts") {
   CHECK(contains(result.out, "Amdahl: 14.3 % of this step"));
   CHECK(contains(result.out, "Left out: ucx tree: needs a benchmark of it with 2 ranks on one host"));
   CHECK(contains(result.out, "ucx hierarchical\n  ranks  hosts"));
+  CHECK_FALSE(contains(result.out, "no latency"));
   const std::string page = read_file("p.html");
   CHECK(contains(page, "Efficiency"));
   CHECK(contains(page, "An allreduce of 8 ranks on 4 hosts"));
@@ -63,6 +64,16 @@ TEST_CASE("predict prints tables, and writes JSON and a page with charts") {
   CHECK(row.at("hosts") == 4);
   CHECK(row.at("step").at("value").get<double>() == doctest::Approx(0.003 + over));
   CHECK(row.at("step").at("low") < row.at("step").at("high"));
+}
+
+TEST_CASE("a link without latency is noted") {
+  const InTempDir folder;
+  const std::string run = write_traced_run(folder);
+  folder.write("bench.json", bench_file(2, rows_between("gloo", "ring", 2, {0, 1e-9})).dump());
+  const auto result = predict_with({run, "--bench", "bench.json"});
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(
+      contains(result.out, "gloo ring between hosts: these times show no latency; to predict for many ranks, measure"));
 }
 
 TEST_CASE("4,096 ranks are predicted, and no more") {

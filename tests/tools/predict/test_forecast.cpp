@@ -112,6 +112,18 @@ TEST_CASE("an interval holds the spread of steps, of rounds and of the fit") {
   CHECK(width(spread, rounds) == width(spread, rounds));
 }
 
+TEST_CASE("the typical step is as long as the median one, though each step has another long part") {
+  Recording recording = some_recording();
+  for (std::size_t i = 0; i < recording.steps.size(); ++i) {
+    StepParts& step = recording.steps[i];
+    (i % 3 == 0 ? step.forward : i % 3 == 1 ? step.backward : step.optimizer) += 0.007;
+  }
+  const auto made = of_ring(recording, {0, 1e-15});
+  CHECK(made.typical.total() == doctest::Approx(0.014));
+  CHECK(made.typical.backward == doctest::Approx(0.008));
+  CHECK(made.methods[0].rows[1].step.low == doctest::Approx(0.014));
+}
+
 TEST_CASE("Amdahl: what the optimizer takes is the limit, and communication lowers it") {
   const auto fast = of_ring(some_recording(), {0, 1e-15}), slow = of_ring(some_recording(), {1e-4, 1e-9});
   CHECK(fast.serial() == doctest::Approx(1.0 / 7));
