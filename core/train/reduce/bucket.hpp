@@ -20,8 +20,7 @@ struct Transfer {
   // From the call (on a GPU: from when the stream reached it) until all data had arrived, including the wait for slower
   // ranks. On the host's clock.
   std::chrono::steady_clock::time_point begin, end;
-  // When the bucket had all its gradients. Not known on a GPU.
-  std::optional<std::chrono::steady_clock::time_point> ready{};
+  std::optional<std::chrono::steady_clock::time_point> ready{};  // when the bucket was full; not known on a GPU
 
   double seconds() const { return std::chrono::duration<double>(end - begin).count(); }
 };

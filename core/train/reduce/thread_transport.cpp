@@ -1,6 +1,5 @@
 #include "train/reduce/thread_transport.hpp"
 
-#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -80,11 +79,9 @@ class ThreadTransport final : public BucketTransport {
   }
 
   void start(std::size_t bucket) override {
-    if (bucket == 0) {
-      jobs_.clear();
-      full_at_.clear();
-    }
-    full_at_.push_back(std::chrono::steady_clock::now());
+    if (bucket == 0) jobs_.clear();
+    full_at_.resize(buckets_.size());
+    full_at_[bucket] = std::chrono::steady_clock::now();
     if (buckets_[bucket].device().is_cuda()) mark_ready(bucket);
     if (!is_last(bucket)) jobs_.push_back(thread_.submit([this, bucket] { run(bucket); }));
   }

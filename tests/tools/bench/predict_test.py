@@ -67,7 +67,8 @@ class Predict(unittest.TestCase):
 
     def test_wrong_arguments_are_refused(self):
         self.assertEqual([predict.burst_of(rate) for rate in ("100mbit", "1gbit")], ["16kb", "159kb"])
-        for words in (["--methods", "gloo"], ["--link", "fast"], ["--ranks-per-host", "0"], ["--hosts", "1"], ["--steps", "15"]):
+        for words in (["--methods", "gloo"], ["--link", "fast"], ["--ranks-per-host", "0"], ["--hosts", "1"],
+                      ["--steps", "15"]):
             with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
                 predict.arguments(["--program", "ddprun", *words])
 
