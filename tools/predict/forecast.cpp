@@ -144,9 +144,11 @@ class Forecaster {
     for (const FittedLink& link : forecast_.links) {
       if (!link.is_within) names.push_back(link.name);
     }
-    std::string reason = "--algorithm " + name + ": ";
-    if (!forecast_.left_out.empty()) throw Error(ExitCode::usage, reason + forecast_.left_out[0]);
-    throw Error(ExitCode::usage, reason + "the files of --bench have no such rows" + did_you_mean(name, names));
+    const std::string place = "--algorithm " + name + ": ";
+    for (const std::string& reason : forecast_.left_out) {
+      if (reason.find(" " + name + ": ") != std::string::npos) throw Error(ExitCode::usage, place + reason);
+    }
+    throw Error(ExitCode::usage, place + "the files of --bench have no such rows" + did_you_mean(name, names));
   }
 
   // Of the model between hosts; hierarchical uses the ring for large vectors.

@@ -1,4 +1,6 @@
 // ddprun-predict: what more hosts would give.
+#include <algorithm>
+
 #include "base/file.hpp"
 #include "console/command_line.hpp"
 #include "console/own_tools.hpp"
@@ -71,6 +73,8 @@ std::vector<int64_t> hosts_of(const Request& request) {
     throw Error(ExitCode::usage, "--hosts " + std::to_string(number) + " with " + std::to_string(request.per_host) +
                                      " ranks each: expected at most " + std::to_string(kMostRanks) + " ranks in all");
   }
+  std::sort(hosts.begin(), hosts.end());
+  hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
   return hosts;
 }
 

@@ -84,9 +84,11 @@ TEST_CASE("4,096 ranks are predicted, and no more") {
   REQUIRE_MESSAGE(result.code == 0, result.err);
   CHECK(contains(result.out, "   4096  4096 x 1"));
   CHECK_FALSE(contains(result.out, "ucx ring\n"));
-  const auto listed = predict_with({run, "--bench", "bench.json", "--hosts", "3,6", "--compute", "0.5"});
+  const auto listed = predict_with({run, "--bench", "bench.json", "--hosts", "6,3,6", "--compute", "0.5"});
   CHECK(contains(listed.out, "a step of one rank takes 3.50 ms"));
-  CHECK(contains(listed.out, "  6 x 1"));
+  const std::size_t three = listed.out.find("3 x 1"), six = listed.out.find("6 x 1");
+  CHECK(three < six);
+  CHECK(listed.out.find("6 x 1", six + 1) > listed.out.find("ucx tree\n"));  // once in each table
   CHECK_FALSE(contains(listed.out, "  2 x 1"));
 }
 

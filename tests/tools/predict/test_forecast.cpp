@@ -158,5 +158,7 @@ TEST_CASE("what is not covered is left out, or refused if it was asked for") {
   CHECK(contains(error_of([&] { forecast(some_recording(), only_tree, {2}, 2, {}); }),
                  "2: gloo tree: needs a benchmark"));
   CHECK(contains(error("tree"), "2: --algorithm tree: gloo tree: needs a benchmark of it with 2 ranks on one host"));
+  CHECK(contains(error_of([&] { forecast(some_recording(), links, {2}, 2, {"tree", "rign"}); }), "gloo tree: needs"));
+  CHECK(contains(error_of([&] { forecast(some_recording(), links, {2}, 2, {"rign", "tree"}); }), "rign: the files"));
   CHECK(error("rign") == "2: --algorithm rign: the files of --bench have no such rows (did you mean \"ring\"?)");
 }
