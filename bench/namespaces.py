@@ -59,13 +59,13 @@ def folder_of(folder, host):
 
 class Hosts:
     """Host h has the name "node<h>", the address 10.83.0.(10+h) at eth0, its own /dev/shm. With a rate, such as
-    "1gbit", each host sends and receives at most that much."""
+    "1gbit", each host sends and receives at most that much; after a pause it may send `burst` at once."""
 
     network = "10.83.0.0/24"
     login_address = "10.83.0.1"
 
-    def __init__(self, count, rate=None):
-        self.count, self.rate = count, rate
+    def __init__(self, count, rate=None, burst=BURST):
+        self.count, self.rate, self.burst = count, rate, burst
         self._held = []
         try:
             self._switch = self._add(["--net"], "true")
@@ -162,7 +162,7 @@ class Hosts:
                        f"ip address add {self.address(host)}/24 dev eth0 && ip link set eth0 up")
         self.run(host, f"timeout {DEADLINE} sh -c 'until ip -o link show eth0 | grep -q state.UP; do sleep 0.01; done'")
         if self.rate:  # at both ends: what two others send to a host shares its link too
-            limit = f"root tbf rate {self.rate} burst {BURST} latency 50ms"
+            limit = f"root tbf rate {self.rate} burst {self.burst} latency 50ms"
             self.run(host, f"tc qdisc add dev eth0 {limit}")
             self._run_at(self._switch, f"tc qdisc add dev port{host} {limit}", ["--net"])
 

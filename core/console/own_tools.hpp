@@ -20,6 +20,7 @@ inline constexpr std::array kOwnTools{
     OwnTool{"doctor", "Examine this host: plugins, cores, memory, GPUs, network and limits."},
     OwnTool{"export", "Write the records of a run as CSV or for TensorBoard."},
     OwnTool{"new", "Write the project of a new plugin that builds, passes its conformance suite and trains."},
+    OwnTool{"predict", "Predict the speed on more hosts, from a run and measured links."},
     OwnTool{"report", "Write a page with charts of runs or benchmarks."},
     OwnTool{"sweep", "Try an experiment with many settings, and rank them."},
 };

@@ -98,6 +98,7 @@ TEST_CASE("the help of every program describes each option in a sentence") {
                                                           {"doctor"},
                                                           {"compare"},
                                                           {"sweep"},
+                                                          {"predict"},
                                                           {"report"},
                                                           {"export"},
                                                           {"new"},

@@ -19,14 +19,8 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kAllreduce = "allreduce";
-constexpr std::array kNames = {"forward", "backward", "optimizer", kAllreduce};
-
-struct Event {
-  std::string name;
-  int64_t rank = 0, step = 0;
-  int64_t bucket = -1, bytes = 0;  // of an allreduce
-  double begin = 0, end = 0;       // microseconds
-};
+constexpr const char* kReady = "ready";
+constexpr std::array kNames = {"forward", "backward", "optimizer", kAllreduce, kReady};
 
 bool is_ours(const json& event) {
   const auto is = [&](const char* key, const char* value) { return event.contains(key) && event.at(key) == value; };
@@ -34,24 +28,30 @@ bool is_ours(const json& event) {
   return named && is("ph", "X") && event.contains("args") && event.at("args").contains("step");
 }
 
-Event event_of(const json& object) {
+TraceEvent event_of(const json& object) {
   const json& args = object.at("args");
-  Event event;
+  TraceEvent event;
   object.at("name").get_to(event.name);
   object.at("pid").get_to(event.rank);
   args.at("step").get_to(event.step);
   object.at("ts").get_to(event.begin);
   event.end = event.begin + object.at("dur").get<double>();
-  if (event.name != kAllreduce) return event;
-  args.at("bucket").get_to(event.bucket);
-  args.at("bytes").get_to(event.bytes);
+  if (event.name == kAllreduce || event.name == kReady) args.at("bucket").get_to(event.bucket);
+  if (event.name == kAllreduce) args.at("bytes").get_to(event.bytes);
   return event;
 }
 
-std::vector<Event> events_of(const std::string& path) {
+std::string label_of(const TraceEvent& event) {
+  if (event.bucket < 0) return event.name;
+  return fmt::format("bucket {}, {}", event.bucket, console::human_bytes(event.bytes));
+}
+
+}  // namespace
+
+std::vector<TraceEvent> read_trace(const std::string& path) {
   try {
     const json trace = json::parse(std::ifstream(path));
-    std::vector<Event> events;
+    std::vector<TraceEvent> events;
     for (const json& event : trace.is_array() ? trace : trace.at("traceEvents")) {
       if (is_ours(event)) events.push_back(event_of(event));
     }
@@ -61,32 +61,26 @@ std::vector<Event> events_of(const std::string& path) {
   }
 }
 
-std::string label_of(const Event& event) {
-  if (event.bucket < 0) return event.name;
-  return fmt::format("bucket {}, {}", event.bucket, console::human_bytes(event.bytes));
-}
-
-}  // namespace
-
 std::optional<Chart> step_timeline(const std::string& run_dir) {
   const std::string path = (std::filesystem::path(run_dir) / "trace" / "trace.json").string();
   if (!std::filesystem::exists(path)) return std::nullopt;
-  std::vector<Event> events = events_of(path);
+  std::vector<TraceEvent> events = read_trace(path);
+  std::erase_if(events, [](const TraceEvent& event) { return event.name == kReady; });
   if (events.empty()) return std::nullopt;
-  const auto by_step = [](const Event& a, const Event& b) { return a.step < b.step; };
+  const auto by_step = [](const TraceEvent& a, const TraceEvent& b) { return a.step < b.step; };
   const int64_t step = std::max_element(events.begin(), events.end(), by_step)->step;
-  std::erase_if(events, [&](const Event& event) { return event.step != step; });
-  const auto by_begin = [](const Event& a, const Event& b) { return a.begin < b.begin; };
+  std::erase_if(events, [&](const TraceEvent& event) { return event.step != step; });
+  const auto by_begin = [](const TraceEvent& a, const TraceEvent& b) { return a.begin < b.begin; };
   std::sort(events.begin(), events.end(), by_begin);
 
   std::set<int64_t> ranks;
-  for (const Event& event : events) ranks.insert(event.rank);
+  for (const TraceEvent& event : events) ranks.insert(event.rank);
   Timeline timeline{{"time in the step (ms)"}, {}, {}};
   for (const int64_t rank : ranks) {
     const std::size_t lane = timeline.lanes.size();
     timeline.lanes.push_back(fmt::format("rank {}: compute", rank));
     timeline.lanes.push_back(fmt::format("rank {}: buckets", rank));
-    for (const Event& event : events) {
+    for (const TraceEvent& event : events) {
       if (event.rank != rank) continue;
       const auto ms = [&](double at) { return (at - events.front().begin) / 1e3; };
       timeline.spans.push_back(

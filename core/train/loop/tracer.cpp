@@ -136,6 +136,10 @@ void Tracer::add_allreduces(int64_t step) {
   if (reducer_ == nullptr) return;
   int64_t bucket = 0;
   for (const Transfer& transfer : reducer_->transfers()) {
+    if (transfer.ready) {
+      const int64_t ready = nanoseconds(*transfer.ready);
+      done_.push_back({"ready", ready, ready, kAllreduceThread, {{"step", step}, {"bucket", bucket}}});
+    }
     done_.push_back({"allreduce",
                      nanoseconds(transfer.begin),
                      nanoseconds(transfer.end),

@@ -37,7 +37,8 @@ class OpProfiler {
   int64_t marked_at_ = 0;  // when the kMark event was recorded
 };
 
-// Of each chosen step: its phases, the allreduce of each bucket, and every operation of LibTorch. Other steps cost
+// Of each chosen step: its phases, the allreduce of each bucket and when the bucket was full ("ready", a span without
+// length; not on a GPU), and every operation of LibTorch. Other steps cost
 // nothing. Single-threaded.
 class Tracer final : public Callback {
  public:

@@ -102,7 +102,7 @@ void Bucket::reduce(const std::function<Reduced(const Bucket& bucket)>& function
   const auto begin = std::chrono::steady_clock::now();
   const Reduced reduced = function(*this);
   execution_ = reduced.execution;
-  transfer_ = {reduced.bytes, begin, std::chrono::steady_clock::now()};
+  transfer_ = {.bytes = reduced.bytes, .begin = begin, .end = std::chrono::steady_clock::now()};
 }
 
 }  // namespace ddprun::train

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "ddprun/comm_backend.hpp"
@@ -19,6 +20,7 @@ struct Transfer {
   // From the call (on a GPU: from when the stream reached it) until all data had arrived, including the wait for slower
   // ranks. On the host's clock.
   std::chrono::steady_clock::time_point begin, end;
+  std::optional<std::chrono::steady_clock::time_point> ready{};  // when the bucket was full; not known on a GPU
 
   double seconds() const { return std::chrono::duration<double>(end - begin).count(); }
 };

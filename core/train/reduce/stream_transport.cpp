@@ -68,7 +68,7 @@ class StreamTransport final : public BucketTransport {
     const auto time_of = [&](const c10::Event& event) { return host_now - milliseconds(event.elapsedTime(now)); };
     std::vector<Transfer> transfers;
     for (const Timed& timed : steps_.back())
-      transfers.push_back({timed.bytes, time_of(timed.begin), time_of(timed.end)});
+      transfers.push_back({.bytes = timed.bytes, .begin = time_of(timed.begin), .end = time_of(timed.end)});
     return transfers;
   }
 

@@ -80,6 +80,8 @@ class ThreadTransport final : public BucketTransport {
 
   void start(std::size_t bucket) override {
     if (bucket == 0) jobs_.clear();
+    full_at_.resize(buckets_.size());
+    full_at_[bucket] = std::chrono::steady_clock::now();
     if (buckets_[bucket].device().is_cuda()) mark_ready(bucket);
     if (!is_last(bucket)) jobs_.push_back(thread_.submit([this, bucket] { run(bucket); }));
   }
@@ -89,9 +91,10 @@ class ThreadTransport final : public BucketTransport {
     thread_.drain();  // of other reducers too
     run(bucket);
     transfers_.clear();
-    for (const Bucket& done : buckets_) {
-      transfers_.push_back(done.transfer());
-      seconds_ += done.transfer().seconds();
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+      transfers_.push_back(buckets_[i].transfer());
+      if (!buckets_[i].device().is_cuda()) transfers_.back().ready = full_at_[i];
+      seconds_ += transfers_.back().seconds();
     }
   }
 
@@ -119,7 +122,8 @@ class ThreadTransport final : public BucketTransport {
   std::vector<Bucket>& buckets_;
   const BucketReduction reduce_;
   CommThread& thread_;
-  std::vector<std::uint64_t> jobs_;  // of this step, by bucket
+  std::vector<std::uint64_t> jobs_;                             // of this step, by bucket
+  std::vector<std::chrono::steady_clock::time_point> full_at_;  // in this step, by bucket
   std::vector<Transfer> transfers_;
   double seconds_ = 0;
   std::optional<c10::Stream> side_;  // on a GPU

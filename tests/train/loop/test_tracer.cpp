@@ -85,6 +85,10 @@ TEST_CASE("each bucket's allreduce is a span with its bytes, in its step, and th
           const Span& first = *find(spans, "allreduce");
           require(within(first, *find(spans, "step 3"), 0), "allreduce within its step");
           require(argument(first, "step") == 3 && argument(first, "bucket") == 0, "step and bucket");
+          require(count(spans, "ready") == 2, "when each bucket was full");
+          const Span& ready = *find(spans, "ready");
+          require(ready.begin == ready.end && argument(ready, "bucket") == 0, "a point in time");
+          require(within(ready, *find(spans, "backward"), 0) && ready.begin <= first.begin, "full during backward");
           require(argument(first, "bytes") == 4 || argument(first, "bytes") == 8, "bytes");
           std::vector<int64_t> begins(2), ends(2);
           backend->allgather({.send = &first.begin, .recv = begins.data(), .count = 1, .dtype = DType::int64})

@@ -1,0 +1,25 @@
+// The allreduces in files of `ddprun bench --json`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/predict/cost.hpp"
+
+namespace ddprun::predict {
+
+// One case, as a training run calls it: in place, in memory of the backend if it has its own.
+struct BenchRow {
+  std::string backend;
+  std::string algorithm;  // as served
+  Shape shape;
+  double bytes = 0;
+  double seconds = 0;          // the median of all samples
+  std::vector<double> rounds;  // seconds: the median of each round
+};
+
+// The rows of all files. Throws Error(usage) with the path if a file cannot be read, has other content or no such row,
+// or if it was measured between hosts that do not have one rank each.
+std::vector<BenchRow> read_bench(const std::vector<std::string>& paths);
+
+}  // namespace ddprun::predict

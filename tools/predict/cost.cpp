@@ -1,0 +1,150 @@
+#include "tools/predict/cost.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace ddprun::predict {
+namespace {
+
+constexpr double kSegment = 512 * 1024;  // bytes: both plugins send longer vectors in segments
+constexpr double kLargestOfDoubling = 64 * 1024;
+constexpr double kFingerprint = 32;           // bytes
+constexpr double kLargestCrossing = 1 << 30;  // bytes
+
+double floor_log2(int64_t n) {
+  return std::bit_width(static_cast<uint64_t>(n)) - 1;
+}
+
+double ceil_log2(int64_t n) {
+  return std::bit_width(static_cast<uint64_t>(n - 1));
+}
+
+double segment_of(double bytes) {
+  return bytes / std::max(1.0, std::ceil(bytes / kSegment));
+}
+
+Path operator+(Path a, Path b) {
+  return {a.messages + b.messages, a.bytes + b.bytes};
+}
+
+// The ring passes each link between two hosts once in a step, in each direction, whatever the number of ranks there.
+Path ring(double ranks, double bytes) {
+  return {2 * (ranks - 1), 2 * (ranks - 1) / ranks * bytes};
+}
+
+// How many messages pass one link after another until a segment has come from the root to all. Connections to several
+// children share the link of their parent, so all of them end together.
+double way_down(int64_t hosts) {
+  double children = 0, below = 0;
+  for (int64_t bit = 1; bit < hosts; bit *= 2) {
+    ++children;
+    below = std::max(below, way_down(std::min(bit, hosts - bit)));
+  }
+  return children + below;
+}
+
+// All segments pass the link of the root once for each of its children, up and down at the same time; then the last
+// segment still has to go down.
+Path tree(int64_t hosts, double bytes) {
+  const double rounds = ceil_log2(hosts);
+  return {2 * rounds, rounds * bytes + way_down(hosts) * segment_of(bytes)};
+}
+
+// Hosts beyond the power of two give their vector to another one first, and get the result last. The link of that one
+// then carries two vectors more. Also, two hosts send to it at once, so that its first segment takes twice as long.
+Path doubling(int64_t hosts, int64_t per_host, double bytes) {
+  const double rounds = floor_log2(hosts);
+  const Path exchange = {rounds, rounds * bytes};
+  const bool is_power = std::has_single_bit(static_cast<uint64_t>(hosts));
+  const Path all = is_power ? exchange : exchange + Path{2, 2 * bytes + segment_of(bytes)};
+  return {all.messages, all.bytes * static_cast<double>(per_host)};  // all ranks of a host exchange at once
+}
+
+// As above, but the exchange begins when the whole vector is there, and no other host sends meanwhile.
+Path halving_doubling(int64_t hosts, double bytes) {
+  const double rounds = floor_log2(hosts), core = std::exp2(rounds);
+  const Path exchange = {2 * rounds, 2 * (core - 1) / core * bytes};
+  return std::has_single_bit(static_cast<uint64_t>(hosts)) ? exchange : exchange + Path{2, 2 * bytes};
+}
+
+// What a hierarchical allreduce uses between hosts.
+Algorithm between_of(Algorithm algorithm, double bytes) {
+  if (algorithm != Algorithm::hierarchical) return algorithm;
+  return bytes <= kLargestOfDoubling ? Algorithm::doubling : Algorithm::ring;
+}
+
+Shape leaders(Algorithm algorithm, Shape shape) {
+  return algorithm == Algorithm::hierarchical ? Shape{shape.hosts, 1} : shape;
+}
+
+bool works_within(Algorithm algorithm, Shape shape) {
+  return shape.per_host > 1 && (shape.hosts == 1 || algorithm != Algorithm::ring);
+}
+
+}  // namespace
+
+std::optional<Algorithm> algorithm_of(std::string_view backend, std::string_view name) {
+  if (name == "ring") return Algorithm::ring;
+  if (backend == "gloo" && name == "tree") return Algorithm::tree;
+  if (backend == "gloo" && name == "halving_doubling") return Algorithm::halving_doubling;
+  if (backend == "ucx" && name == "tree") return Algorithm::doubling;
+  if (backend == "ucx" && name == "hierarchical") return Algorithm::hierarchical;
+  return std::nullopt;
+}
+
+Path path_between(Algorithm algorithm, Shape shape, double bytes) {
+  if (shape.hosts == 1) return {};
+  switch (algorithm) {
+    case Algorithm::ring: return ring(static_cast<double>(shape.ranks()), bytes);
+    case Algorithm::tree: return tree(shape.hosts, bytes);
+    case Algorithm::doubling: return doubling(shape.hosts, shape.per_host, bytes);
+    case Algorithm::halving_doubling: return halving_doubling(shape.hosts, bytes);
+    case Algorithm::hierarchical: break;
+  }
+  return {};
+}
+
+bool shows_single_calls(Algorithm algorithm, int64_t hosts) {
+  switch (algorithm) {
+    case Algorithm::ring: return true;
+    case Algorithm::tree: return hosts == 2;
+    default: return std::has_single_bit(static_cast<uint64_t>(hosts));
+  }
+}
+
+bool covers(const Links& links, Algorithm algorithm, Shape shape) {
+  const auto has = [&](double bytes) { return links.between.contains(between_of(algorithm, bytes)); };
+  if (shape.hosts > 1 && !(has(1) && has(kLargestCrossing))) return false;
+  return !works_within(algorithm, shape) || links.within.contains(algorithm);
+}
+
+double allreduce_seconds(const Links& links, Algorithm algorithm, Shape shape, double bytes) {
+  double seconds = works_within(algorithm, shape) ? links.within.at(algorithm).seconds({1, bytes}) : 0;
+  if (shape.hosts > 1) {
+    const Algorithm used = between_of(algorithm, bytes);
+    seconds += links.between.at(used).seconds(path_between(used, leaders(algorithm, shape), bytes));
+  }
+  return seconds;
+}
+
+double check_seconds(const Links& links, Algorithm algorithm, Shape shape) {
+  if (shape.hosts == 1) return 0;
+  const auto others = static_cast<double>(shape.ranks() - 1);
+  return links.between.at(between_of(algorithm, kFingerprint)).seconds({others, others * kFingerprint});
+}
+
+std::optional<double> crossing(const Links& links, Algorithm small, Algorithm large, Shape shape) {
+  const auto is_large_faster = [&](double bytes) {
+    return allreduce_seconds(links, large, shape, bytes) < allreduce_seconds(links, small, shape, bytes);
+  };
+  double below = 1, from = kLargestCrossing;
+  if (is_large_faster(below) || !is_large_faster(from)) return std::nullopt;
+  while (from - below > 1) {
+    const double middle = std::floor((below + from) / 2);
+    (is_large_faster(middle) ? from : below) = middle;
+  }
+  return from;
+}
+
+}  // namespace ddprun::predict

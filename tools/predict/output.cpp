@@ -1,0 +1,253 @@
+#include "tools/predict/output.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "console/table.hpp"
+#include "console/units.hpp"
+#include "record/statistics.hpp"
+
+namespace ddprun::predict {
+namespace {
+
+using console::human_bytes;
+using console::human_time;
+using nlohmann::ordered_json;
+
+std::string percent(double share) {
+  return fmt::format("{:.1f} %", 100 * share);
+}
+
+struct FitError {
+  double median = 0, most = 0;
+};
+
+FitError error_of(const FittedLink& link) {
+  std::vector<double> sizes;
+  for (const double error : link.errors) sizes.push_back(std::abs(error));
+  return {record::quantile(sizes, 0.5), *std::max_element(sizes.begin(), sizes.end())};
+}
+
+std::string shape_of(Shape shape) {
+  return fmt::format("{} x {}", shape.hosts, shape.per_host);
+}
+
+console::Table table_of(const Method& method) {
+  using console::Align;
+  console::Table table({{"ranks", Align::right},
+                        {"hosts", Align::right},
+                        {"step", Align::right},
+                        {"95 %", Align::left},
+                        {"samples/s", Align::right},
+                        {"efficiency", Align::right},
+                        {"exposed", Align::right}});
+  for (const Predicted& row : method.rows) {
+    table.row({std::to_string(row.shape.ranks()), shape_of(row.shape), human_time(row.step.value),
+               human_time(row.step.low) + " .. " + human_time(row.step.high), report::figure(row.throughput.value),
+               percent(row.efficiency.value), human_time(row.exposed.value)});
+  }
+  return table;
+}
+
+console::Table table_of_links(const Forecast& forecast) {
+  using console::Align;
+  console::Table table({{"link"},
+                        {"latency", Align::right},
+                        {"bandwidth", Align::right},
+                        {"rows", Align::right},
+                        {"error of the fit", Align::right},
+                        {"at most", Align::right}});
+  for (const FittedLink& link : forecast.links) {
+    const FitError error = error_of(link);
+    table.row({link.text(), human_time(link.link.alpha), console::human_bandwidth(1 / link.link.beta),
+               std::to_string(link.rows.size()), percent(error.median), percent(error.most)});
+  }
+  return table;
+}
+
+console::Table table_of_crossings(const Forecast& forecast) {
+  using console::Align;
+  console::Table table(
+      {{"backend"}, {"ranks", Align::right}, {"hosts", Align::right}, {"ring faster from", Align::right}});
+  for (const Crossing& one : forecast.crossings) {
+    table.row({one.backend, std::to_string(one.shape.ranks()), shape_of(one.shape),
+               one.bytes ? human_bytes(static_cast<int64_t>(*one.bytes)) : "-"});
+  }
+  return table;
+}
+
+std::string about_step(const Forecast& forecast) {
+  double bytes = 0;
+  for (const Bucket& bucket : forecast.recording.buckets) bytes += bucket.bytes;
+  const StepParts& step = forecast.typical;
+  return fmt::format(
+      "{}: a step of one rank takes {} (forward {}, backward {}, optimizer and the rest {}), and sends {} in {} {}.",
+      forecast.recording.name, human_time(step.total()), human_time(step.forward), human_time(step.backward),
+      human_time(step.optimizer), human_bytes(static_cast<int64_t>(bytes)), forecast.recording.buckets.size(),
+      forecast.recording.buckets.size() == 1 ? "bucket" : "buckets");
+}
+
+std::string about_amdahl(const Forecast& forecast) {
+  return fmt::format(
+      "Amdahl: {} of this step (the optimizer) does not get shorter with more ranks. The same {:.0f} samples on more "
+      "ranks get at most {:.1f} times faster, without communication.",
+      percent(forecast.serial()), forecast.recording.samples, 1 / forecast.serial());
+}
+
+std::string about_best(const Method& method) {
+  return method.best.ranks == 1 ? fmt::format("With {} they get no faster.", method.text())
+                                : fmt::format("With {} they get at most {:.1f} times faster, with {} ranks.",
+                                              method.text(), method.best.times, method.best.ranks);
+}
+
+// What the reader must not miss.
+std::vector<std::string> notes(const Forecast& forecast) {
+  std::vector<std::string> notes;
+  for (const FittedLink& link : forecast.links) {
+    if (link.link.alpha > 0) continue;
+    notes.push_back(
+        fmt::format("{}: these times show no latency; to predict for many ranks, measure smaller vectors too, "
+                    "such as --sizes 1K,4K.",
+                    link.text()));
+  }
+  for (const std::string& reason : forecast.left_out) notes.push_back("Left out: " + reason + ".");
+  return notes;
+}
+
+ordered_json json_of(const Interval& interval) {
+  return {{"value", interval.value}, {"low", interval.low}, {"high", interval.high}};
+}
+
+ordered_json json_of(const FittedLink& link) {
+  const FitError error = error_of(link);
+  return {{"backend", link.backend},      {"algorithm", link.name},     {"within", link.is_within},
+          {"alpha", link.link.alpha},     {"beta", link.link.beta},     {"rows", link.rows.size()},
+          {"median_error", error.median}, {"largest_error", error.most}};
+}
+
+ordered_json json_of(const Method& method) {
+  ordered_json object = {{"backend", method.backend},
+                         {"algorithm", method.name},
+                         {"speed_up", {{"times", method.best.times}, {"ranks", method.best.ranks}}},
+                         {"rows", ordered_json::array()}};
+  for (const Predicted& row : method.rows) {
+    object["rows"].push_back({{"ranks", row.shape.ranks()},
+                              {"hosts", row.shape.hosts},
+                              {"ranks_per_host", row.shape.per_host},
+                              {"step", json_of(row.step)},
+                              {"exposed", json_of(row.exposed)},
+                              {"throughput", json_of(row.throughput)},
+                              {"efficiency", json_of(row.efficiency)}});
+  }
+  return object;
+}
+
+report::Chart chart_over_ranks(const std::string& title, const report::Axis& y, const Forecast& forecast, double factor,
+                               Interval Predicted::*member) {
+  report::Lines lines;
+  lines.x = {"ranks", report::Scale::log2, true, false};
+  lines.y = y;
+  lines.from_zero = y.scale == report::Scale::linear;
+  for (const Method& method : forecast.methods) {
+    report::LineSeries series;
+    series.name = method.text();
+    for (const Predicted& row : method.rows) {
+      series.points.push_back({static_cast<double>(row.shape.ranks()), (row.*member).value * factor});
+    }
+    lines.series.push_back(std::move(series));
+  }
+  return report::half_chart(title, "", lines);
+}
+
+// The curves that cross, from 1 KiB to 256 MiB.
+report::Chart chart_over_sizes(const Forecast& forecast, Shape shape) {
+  report::Lines lines;
+  lines.x = {"size of the vector", report::Scale::log2, false, true};
+  lines.y = {"allreduce (ms)", report::Scale::log10};
+  for (const Method& method : forecast.methods) {
+    const Links links = links_of(forecast.links, method.backend, [](const FittedLink& one) { return one.link; });
+    report::LineSeries series;
+    series.name = method.text();
+    for (double bytes = 1 << 10; bytes <= 1 << 28; bytes *= 2) {
+      series.points.push_back({bytes, 1e3 * allreduce_seconds(links, method.algorithm, shape, bytes)});
+    }
+    lines.series.push_back(std::move(series));
+  }
+  return report::half_chart(fmt::format("An allreduce of {} ranks on {} hosts", shape.ranks(), shape.hosts), "", lines);
+}
+
+// Of the first shape in which ring and tree differ, and of the last.
+std::vector<report::Chart> charts_over_sizes(const Forecast& forecast) {
+  std::vector<Shape> shapes;
+  for (const Predicted& row : forecast.methods.at(0).rows) {
+    if (row.shape.hosts > 2) shapes.push_back(row.shape);
+  }
+  std::vector<report::Chart> charts;
+  if (!shapes.empty()) charts.push_back(chart_over_sizes(forecast, shapes.front()));
+  if (shapes.size() > 1) charts.push_back(chart_over_sizes(forecast, shapes.back()));
+  return charts;
+}
+
+}  // namespace
+
+std::string text(const Forecast& forecast) {
+  std::string text = fmt::format("{}\n\n{}", about_step(forecast), table_of_links(forecast).text());
+  for (const Method& method : forecast.methods)
+    text += fmt::format("\n{}\n{}", method.text(), table_of(method).text(2));
+  if (!forecast.crossings.empty()) text += fmt::format("\n{}", table_of_crossings(forecast).text());
+  text += fmt::format("\n{}\n", about_amdahl(forecast));
+  for (const Method& method : forecast.methods) text += fmt::format("{}\n", about_best(method));
+  for (const std::string& note : notes(forecast)) text += fmt::format("{}\n", note);
+  return text;
+}
+
+std::string to_json(const Forecast& forecast, const std::vector<std::string>& command) {
+  const StepParts& step = forecast.typical;
+  ordered_json object = {{"ddprun_predict", 1},
+                         {"command", command},
+                         {"step",
+                          {{"forward", step.forward},
+                           {"backward", step.backward},
+                           {"optimizer", step.optimizer},
+                           {"samples", forecast.recording.samples},
+                           {"buckets", ordered_json::array()}}},
+                         {"serial", forecast.serial()},
+                         {"links", ordered_json::array()},
+                         {"methods", ordered_json::array()},
+                         {"crossings", ordered_json::array()}};
+  for (const Bucket& bucket : forecast.recording.buckets) {
+    object["step"]["buckets"].push_back({{"bytes", bucket.bytes}, {"remaining", bucket.remaining}});
+  }
+  for (const FittedLink& link : forecast.links) object["links"].push_back(json_of(link));
+  for (const Method& method : forecast.methods) object["methods"].push_back(json_of(method));
+  for (const Crossing& one : forecast.crossings) {
+    object["crossings"].push_back({{"backend", one.backend},
+                                   {"hosts", one.shape.hosts},
+                                   {"ranks_per_host", one.shape.per_host},
+                                   {"bytes", one.bytes ? ordered_json(*one.bytes) : ordered_json()}});
+  }
+  return object.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+report::Page page(const Forecast& forecast) {
+  report::Page page;
+  page.title = "Prediction for " + forecast.recording.name;
+  page.paragraphs = {about_step(forecast), about_amdahl(forecast)};
+  for (const Method& method : forecast.methods) page.paragraphs.push_back(about_best(method));
+  for (const std::string& note : notes(forecast)) page.paragraphs.push_back(note);
+  report::Section over_ranks{"More ranks, each with as many samples", {}, {}, {}};
+  over_ranks.charts = {
+      chart_over_ranks("Efficiency", {"efficiency (%)"}, forecast, 100, &Predicted::efficiency),
+      chart_over_ranks("Time of a step", {"step (ms)", report::Scale::log10}, forecast, 1e3, &Predicted::step)};
+  for (const Method& method : forecast.methods) over_ranks.tables.push_back({method.text(), table_of(method)});
+  report::Section links{"Links", {}, {{"", table_of_links(forecast)}}, {}};
+  if (!forecast.crossings.empty()) links.tables.push_back({"Ring and tree", table_of_crossings(forecast)});
+  links.charts = charts_over_sizes(forecast);
+  page.sections = {over_ranks, links};
+  return page;
+}
+
+}  // namespace ddprun::predict
