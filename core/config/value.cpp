@@ -49,7 +49,7 @@ struct Reader {
       value = node.value<double>();
     }
     if (!value || !key.range.holds(*value)) return expected();
-    *member = *value;
+    *member = *value + 0.0;  // -0.0 becomes 0: it would be written as "-0", an integer without a sign
     return "";
   }
 

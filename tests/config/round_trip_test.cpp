@@ -143,6 +143,12 @@ TEST_CASE("an experiment that is written and loaded again is the same") {
   }));
 }
 
+TEST_CASE("a zero with a sign is written as it is read again") {
+  const std::string text =
+      config::to_toml(testing::load_text(testing::required, {"optimizer.weight_decay=-0.0"}).experiment);
+  CHECK(config::to_toml(testing::load_text(text).experiment) == text);
+}
+
 TEST_CASE("a written experiment has every key, and of epochs and steps only the one that is set") {
   const config::Loaded loaded = testing::load_text(
       config::to_toml(testing::load_text("train.steps = 9" + testing::required, {"comm.options.a=1"}).experiment));
