@@ -29,7 +29,7 @@ std::shared_ptr<gloo::transport::Device> make_device(const Host& host, bool one_
   return gloo::transport::tcp::CreateDevice(where);
 }
 
-constexpr uint64_t kPage = 4096, kLargestChunk = 128 * 1024;
+constexpr uint64_t kPage = 4096, kLargestChunk = 512 * 1024;
 // Gloo matches a message with the buffer that has its slot. The messages of a connection are read in order, so one slot
 // is enough.
 constexpr int kSlot = 0;

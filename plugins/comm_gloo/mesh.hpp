@@ -42,7 +42,7 @@ class Mesh {
   // Begins a collective, whose waits end at the deadline. `name` must live as long as the collective.
   void begin(const char* name) noexcept;
 
-  // The bytes of the largest message, the same on all ranks: a multiple of 4 KiB, at most 128 KiB. A connection holds
+  // The bytes of the largest message, the same on all ranks: a multiple of 4 KiB, at most 512 KiB. A connection holds
   // two such messages that the peer has not read, and send() returns. It may wait for the peer if there are more.
   uint64_t chunk() const noexcept { return chunk_; }
   // 1 to chunk() bytes. receive() takes the next message of that rank; the number of bytes must be that of the message.
