@@ -2,6 +2,7 @@
 The namespaces have no names: they end with the processes in them, and these end with this process."""
 
 import os
+import re
 import select
 import shutil
 import stat
@@ -48,6 +49,11 @@ def _holder(process):
     """The first process inside: `unshare --fork` itself stays in the old PID namespace."""
     with open(f"/proc/{process.pid}/task/{process.pid}/children") as children:
         return int((children.read().split() or [process.pid])[0])
+
+
+def is_rate(text):
+    """Whether this is a rate of tc, such as 1gbit."""
+    return re.fullmatch(r"[1-9]\d*[kmg]bit", text) is not None
 
 
 def folder_of(folder, host):

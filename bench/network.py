@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import pathlib
-import re
 import signal
 import statistics
 import subprocess
@@ -22,9 +21,9 @@ import tempfile
 import contenders
 import network_contenders
 from comparison import LEVEL, Table, bus_bytes, interval_of, network_bounds
-from namespaces import Hosts, why_not
+from namespaces import Hosts, is_rate, why_not
 from network_contenders import Iperf3
-from options import GATE, list_of, parse, parser_of, text_of
+from options import GATE, SKIPPED, list_of, parse, parser_of, text_of
 from running import Failed
 from tables import figure, judge, judged, print_environment, print_grid, print_times, results_of
 
@@ -32,7 +31,6 @@ SIZES = "4,64,1K,4K,16K,64K,256K,1M,4M,16M,64M"
 BACKENDS = "ucx:auto,ucx:ring,ucx:tree,gloo:auto"
 PEERS = ["openmpi", "mpich", "gloo", "iperf3"]
 LINKS = "unlimited,10gbit,1gbit"
-SKIPPED = 77
 
 
 def say(text):
@@ -40,7 +38,7 @@ def say(text):
 
 
 def link_of(text):
-    if text != "unlimited" and not re.fullmatch(r"[1-9]\d*[kmg]bit", text):
+    if text != "unlimited" and not is_rate(text):
         raise argparse.ArgumentTypeError(f"{text}: expected unlimited, or a rate of tc, such as 10gbit or 100mbit")
     return text
 

@@ -1,8 +1,9 @@
-"""The options that allreduce.py and network.py have in common."""
+"""What the benchmarks have in common: options, and exit codes."""
 
 import argparse
 
 GATE = 6
+SKIPPED = 77  # the exit code where this machine cannot run the benchmark
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 

@@ -12,19 +12,17 @@ import json
 import math
 import os
 import pathlib
-import re
 import secrets
 import signal
 import statistics
 import sys
 import tempfile
 
-from namespaces import Hosts, folder_of, why_not
-from options import GATE, list_of
+from namespaces import Hosts, folder_of, is_rate, why_not
+from options import GATE, SKIPPED, list_of
 from running import Failed, run, run_together
 from tables import print_grid
 
-SKIPPED = 77
 BOUND = 0.10  # of the median error
 CORES = len(os.sched_getaffinity(0))
 BITS = {"k": 1e3, "m": 1e6, "g": 1e9}
@@ -104,7 +102,7 @@ def arguments(argv):
 
 
 def rate_of(text):
-    if not re.fullmatch(r"[1-9]\d*[kmg]bit", text):
+    if not is_rate(text):
         raise argparse.ArgumentTypeError(f"{text}: expected a rate of tc, such as 1gbit or 100mbit")
     return text
 
