@@ -43,6 +43,11 @@ void exchange(const Run& run, const Outgoing& out, uint64_t in_bytes, Receive&& 
   while (sent < out.bytes) send_one();
 }
 
+// The same, where the bytes that arrive from that rank go to `in`.
+inline void exchange(const Run& run, const Outgoing& out, int from, std::byte* in, uint64_t in_bytes) {
+  exchange(run, out, in_bytes, [&](uint64_t at, uint64_t bytes) { run.mesh.receive(from, in + at, bytes); });
+}
+
 // Receives vectors of partial sums.
 class Reduction {
  public:

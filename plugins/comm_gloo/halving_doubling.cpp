@@ -40,8 +40,7 @@ void halve_and_double(const Run& run, const Doubling& order, const Collective& c
   for (int round = order.rounds() - 1; round >= 0; --round) {
     const int peer = order.peer(round);
     const auto kept = order.held(round + 1, call.count), given = order.given(round, call.count);
-    exchange(run, {peer, order.at(kept), order.bytes_of(kept)}, order.bytes_of(given),
-             [&](uint64_t at, uint64_t bytes) { run.mesh.receive(peer, order.at(given) + at, bytes); });
+    exchange(run, {peer, order.at(kept), order.bytes_of(kept)}, peer, order.at(given), order.bytes_of(given));
   }
 }
 

@@ -68,10 +68,8 @@ void ring_allreduce(const Run& run, const Collective& call) {
   }
   for (int step = 0; step < ring.steps(); ++step) {
     const auto out = ring.gather_send(step), in = ring.gather_receive(step);
-    exchange(run, {ring.next(), data + out.offset * element, out.length * element}, in.length * element,
-             [&](uint64_t at, uint64_t bytes) {
-               run.mesh.receive(ring.previous(), data + in.offset * element + at, bytes);
-             });
+    exchange(run, {ring.next(), data + out.offset * element, out.length * element}, ring.previous(),
+             data + in.offset * element, in.length * element);
   }
 }
 
@@ -83,9 +81,8 @@ void ring_allgather(const Run& run, const Collective& call) {
   };
   if (call.send != block_of(run.rank)) std::memcpy(block_of(run.rank), call.send, block);
   for (int step = 0; step < ring.steps(); ++step) {
-    std::byte* const in = block_of(ring.allgather_receive(step));
-    exchange(run, {ring.next(), block_of(ring.allgather_send(step)), block}, block,
-             [&](uint64_t at, uint64_t bytes) { run.mesh.receive(ring.previous(), in + at, bytes); });
+    exchange(run, {ring.next(), block_of(ring.allgather_send(step)), block}, ring.previous(),
+             block_of(ring.allgather_receive(step)), block);
   }
 }
 
