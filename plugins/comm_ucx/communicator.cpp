@@ -1,6 +1,5 @@
 #include "communicator.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -30,16 +29,13 @@ UcxCommunicator::UcxCommunicator(const Host& host)
       asked_(algorithm_named(host.algorithm())),
       gpu_(host.device() < 0 ? nullptr : std::make_unique<const Gpu>(host.device())),
       messages_(host),
-      leaders_(host::leaders_of(messages_.places())),
-      node_(make_node()),
-      choice_(host, static_cast<int>(leaders_.size()),
-              node_ != nullptr && node_->is_usable() && has_several_hosts_and_shares_some()),
+      hosts_(static_cast<int>(host::leaders_of(messages_.places()).size())),
+      hierarchy_(make_hierarchy()),
+      choice_(host, hosts_,
+              hierarchy_ != nullptr && hierarchy_->is_usable() && shm::has_two_levels(messages_.places())),
       pipeline_(messages_, host.size()) {
   const bool is_hierarchical = asked_ ? asked_ == Algorithm::hierarchical : choice_.may_take(Algorithm::hierarchical);
-  if (is_hierarchical && node_ != nullptr && !node_->is_usable()) {
-    throw CommError(CommStatus::unsupported, "algorithm \"hierarchical\": the ranks of a host cannot share memory: " +
-                                                 node_->why_not() + "; use \"ring\" or \"tree\"");
-  }
+  if (is_hierarchical && hierarchy_ != nullptr) hierarchy_->require_usable("\"ring\" or \"tree\"");
   const OnGpu here(gpu_.get());
   try {
     messages_.connect();
@@ -50,7 +46,7 @@ UcxCommunicator::UcxCommunicator(const Host& host)
     throw;
   }
   const std::string& transports = messages_.transports();
-  node_transports_ = leaders_.size() == 1 ? "memory" : "memory," + messages_.transports_between_hosts();
+  node_transports_ = hosts_ == 1 ? "memory" : "memory," + messages_.transports_between_hosts();
   ring_.info = {"ring", transports.c_str()};
   tree_.info = {"tree", transports.c_str()};
   hierarchical_.info = {"hierarchical", node_transports_.c_str()};
@@ -58,15 +54,12 @@ UcxCommunicator::UcxCommunicator(const Host& host)
   dissemination_.info = {"dissemination", transports.c_str()};
 }
 
-std::unique_ptr<shm::Group> UcxCommunicator::make_node() const {
+// On one host, hierarchical is used only on request.
+std::unique_ptr<shm::Hierarchy> UcxCommunicator::make_hierarchy() const {
   const bool may_be_tuned = !host_.options().text("tuning").empty();
   const bool is_meant = asked_ ? asked_ == Algorithm::hierarchical
-                               : host_.device() < 0 && (may_be_tuned || has_several_hosts_and_shares_some());
-  return is_meant && !is_alone() ? std::make_unique<shm::Group>(host_, messages_.places()) : nullptr;
-}
-
-bool UcxCommunicator::has_several_hosts_and_shares_some() const noexcept {
-  return leaders_.size() > 1 && leaders_.size() < static_cast<std::size_t>(group_.size);
+                               : host_.device() < 0 && (may_be_tuned || shm::has_two_levels(messages_.places()));
+  return is_meant && !is_alone() ? std::make_unique<shm::Hierarchy>(host_, messages_.places()) : nullptr;
 }
 
 UcxCommunicator::~UcxCommunicator() {
@@ -82,16 +75,29 @@ MemorySpace& UcxCommunicator::space_of(Memory memory) {
 }
 
 template <class Plan>
-void UcxCommunicator::run(const char* name, const Collective& call, Plan&& plan) {
-  if (failure_) throw *failure_;
-  MemorySpace& space = space_of(call.memory);
+void UcxCommunicator::try_to_run(const char* name, const Collective& call, MemorySpace& space, Plan&& plan) {
   const OnGpu here(gpu_.get());
   messages_.begin(name, call.memory);
   schedule_.steps.clear();
   schedule_.longest = 0;
+  plan(schedule_, space);
+  pipeline_.run(schedule_.steps, space, call.dtype, call.op, schedule_.longest);
+}
+
+template <class Plan>
+void UcxCommunicator::run(const char* name, const Collective& call, Plan&& plan) {
+  if (failure_) throw *failure_;
+  MemorySpace& space = space_of(call.memory);
   try {
-    plan(schedule_, space);
-    pipeline_.run(schedule_.steps, space, call.dtype, call.op, schedule_.longest);
+    try_to_run(name, call, space, plan);
+  } catch (...) {
+    fail_over_ucx(name);
+  }
+}
+
+void UcxCommunicator::fail_over_ucx(const char* name) {
+  try {
+    throw;
   } catch (const CommError& failure) {
     const bool names_nobody = failure.status() == CommStatus::timeout && messages_.awaited() >= 0;
     const int cause = failure.status() == CommStatus::peer_lost ? messages_.culprit() : host_.rank();
@@ -102,23 +108,17 @@ void UcxCommunicator::run(const char* name, const Collective& call, Plan&& plan)
   }
 }
 
-template <class Body>
-void UcxCommunicator::run_on_node(const char* name, Body&& body) {
-  if (failure_) throw *failure_;
-  try {
-    body();
-  } catch (const CommError& failure) {
-    if (failure.status() == CommStatus::no_memory) throw;  // on all ranks of the host, which can continue
-    const int cause = failure.status() == CommStatus::peer_lost ? node_->culprit() : host_.rank();
-    fail(failure.status(), cause, failure.what(), name);
-  }
+void UcxCommunicator::fail_on_node(const CommError& failure, const char* name) {
+  if (failure.status() == CommStatus::no_memory) throw failure;
+  const int cause = failure.status() == CommStatus::peer_lost ? hierarchy_->node().culprit() : host_.rank();
+  fail(failure.status(), cause, failure.what(), name);
 }
 
 // Closing notifies the peers that are in this collective or will call it: none waits for the deadline.
 void UcxCommunicator::fail(CommStatus status, int cause, const std::string& why, const char* name) {
   const auto silent = status == CommStatus::peer_lost ? messages_.silent_ranks() : std::vector<int>();
   failure_.emplace(status, silent.empty() ? why : std::string(name) + ": " + host::Silence::text(silent));
-  if (node_ != nullptr) node_->leave(cause);
+  if (hierarchy_ != nullptr) hierarchy_->node().leave(cause);
   const OnGpu here(gpu_.get());
   messages_.close(cause);
   throw *failure_;
@@ -141,39 +141,41 @@ Work UcxCommunicator::allreduce(const Collective& call) {
 }
 
 void UcxCommunicator::hierarchical_allreduce(const Collective& call) {
-  const int hosts = static_cast<int>(leaders_.size());
-  Collective within = call;
-  if (hosts > 1 && call.op == Op::avg) within.op = Op::sum;  // the leaders divide
-  run_on_node("allreduce", [&] { node_->allreduce(within, shm::Algorithm::automatic); });
-  if (hosts == 1 || call.count == 0) return;
-
-  Collective between = call;
-  between.send = call.recv;
-  const int leader = node_->ranks().front();
-  if (leader != host_.rank()) {
-    messages_.begin("allreduce", call.memory);  // messages are numbered by collective, alike on all ranks
-  } else {
-    const auto host = std::find(leaders_.begin(), leaders_.end(), leader) - leaders_.begin();
-    run("allreduce", call, [&](Schedule& schedule, MemorySpace&) {
-      const Group group = {static_cast<int>(host), hosts};
-      over_ucx(choice_.between_hosts(bytes_of(call)), group, between, schedule);
+  if (failure_) throw *failure_;
+  const auto between = [&](const Collective& part) {
+    // Messages are numbered by collective, alike on all ranks.
+    if (!hierarchy_->leads()) return messages_.begin("allreduce", part.memory);
+    try_to_run("allreduce", part, host_space_, [&](Schedule& schedule, MemorySpace&) {
+      const Group leaders = {hierarchy_->host(), hosts_};
+      over_ucx(choice_.between_hosts(bytes_of(part)), leaders, part, schedule);
       for (Step& step : schedule.steps) {
-        if (step.to != Step::kNobody) step.to = leaders_[step.to];
-        if (step.from != Step::kNobody) step.from = leaders_[step.from];
+        for (int* peer : {&step.to, &step.from}) {
+          if (*peer != Step::kNobody) *peer = hierarchy_->leaders()[*peer];
+        }
       }
     });
+  };
+  try {
+    hierarchy_->allreduce(call, {between, [this] { messages_.abort(); }});
+  } catch (const CommError& failure) {
+    if (!hierarchy_->has_failed_between()) fail_on_node(failure, "allreduce");
+    fail_over_ucx("allreduce");
+  } catch (const std::bad_alloc&) {
+    fail_over_ucx("allreduce");
   }
-  run_on_node("allreduce", [&] { node_->spread(call.recv, bytes_of(call), leader); });
 }
 
 std::shared_ptr<void> UcxCommunicator::allocate(std::size_t bytes) {
-  if (node_ == nullptr) {
+  if (hierarchy_ == nullptr) {
     const auto alone = [](const void* mine, std::size_t size, void* all) { std::memcpy(all, mine, size); };
     return {own_memory_.alloc(bytes, alone), [this](void* owned) { own_memory_.free(owned); }};
   }
-  void* memory = nullptr;
-  run_on_node("alloc", [&] { memory = node_->alloc(bytes); });
-  return {memory, [this](void* owned) { node_->free(owned); }};
+  if (failure_) throw *failure_;
+  try {
+    return {hierarchy_->node().alloc(bytes), [this](void* owned) { hierarchy_->node().free(owned); }};
+  } catch (const CommError& failure) {
+    fail_on_node(failure, "alloc");
+  }
 }
 
 Work UcxCommunicator::broadcast(const Collective& call) {
@@ -214,7 +216,7 @@ Work UcxCommunicator::barrier() {
 
 void UcxCommunicator::abort() noexcept {
   messages_.abort();
-  if (node_ != nullptr) node_->abort();
+  if (hierarchy_ != nullptr) hierarchy_->node().abort();
 }
 
 }  // namespace ddprun::ucx_backend

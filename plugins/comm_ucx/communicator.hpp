@@ -1,6 +1,6 @@
 // comm_ucx: collectives over UCX. This class picks the algorithm and keeps the first failure; messages.hpp communicates
 // with the peers, algorithms.hpp plans who sends what, pipeline.hpp runs the plan. The allreduce `hierarchical` reduces
-// within each host in shared memory (plugins/lib/shm), and over UCX between the hosts.
+// within each host in shared memory, and over UCX between the hosts (plugins/lib/shm/hierarchy.hpp).
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@
 #include "host_space.hpp"
 #include "messages.hpp"
 #include "pipeline.hpp"
-#include "shm/group.hpp"
+#include "shm/hierarchy.hpp"
 
 namespace ddprun::ucx_backend {
 
@@ -34,18 +34,19 @@ class UcxCommunicator final : public CommBackend {
 
  private:
   // Collective. Null if no allreduce can be hierarchical.
-  std::unique_ptr<shm::Group> make_node() const;
-  // On one host, hierarchical is used only on request.
-  bool has_several_hosts_and_shares_some() const noexcept;
+  std::unique_ptr<shm::Hierarchy> make_hierarchy() const;
   // Throws CommError for GPU memory if this rank has no GPU.
   MemorySpace& space_of(Memory memory);
   // Runs the steps that plan(schedule, space) writes. After a failure the messages are closed.
   template <class Plan>
   void run(const char* name, const Collective& call, Plan&& plan);
-  // Runs body() on the host's shared memory. A failure other than CommStatus::no_memory closes it and the messages.
-  template <class Body>
-  void run_on_node(const char* name, Body&& body);
-  // Reduces within each host, then between the first ranks of the hosts; then spreads the result within each host.
+  // The same, without handling a failure.
+  template <class Plan>
+  void try_to_run(const char* name, const Collective& call, MemorySpace& space, Plan&& plan);
+  // Handles the exception in flight, a failure of the messages.
+  [[noreturn]] void fail_over_ucx(const char* name);
+  // Handles a failure in the host's shared memory. After CommStatus::no_memory, all ranks of the host can continue.
+  [[noreturn]] void fail_on_node(const CommError& failure, const char* name);
   void hierarchical_allreduce(const Collective& call);
   // `name`: of the collective.
   [[noreturn]] void fail(CommStatus status, int cause, const std::string& why, const char* name);
@@ -56,10 +57,10 @@ class UcxCommunicator final : public CommBackend {
   const std::optional<Algorithm> asked_;  // empty: auto
   const std::unique_ptr<const Gpu> gpu_;  // null: this rank has none
   Messages messages_;
-  const std::vector<int> leaders_;          // the first rank of each host, ascending
-  const std::unique_ptr<shm::Group> node_;  // the ranks of this host; null: nothing is hierarchical
+  const int hosts_;
+  const std::unique_ptr<shm::Hierarchy> hierarchy_;  // null: nothing is hierarchical
   const Choice choice_;
-  shm::Allocations own_memory_{1, 0};  // if there is no node
+  shm::Allocations own_memory_{1, 0};  // if nothing is hierarchical
   HostSpace host_space_;
   std::unique_ptr<MemorySpace> gpu_space_;
   Pipeline pipeline_;

@@ -1,0 +1,64 @@
+// The allreduce "hierarchical": within each host in shared memory (group.hpp), and between the hosts as the plugin
+// does it, by the first rank of each host, its leader. Large vectors are cut into parts: while the leaders reduce one
+// part between the hosts, in another thread, the ranks of a host reduce the next part and spread the one before.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ddprun/plugin/comm_plugin.hpp"
+#include "host/liveness.hpp"
+#include "shm/group.hpp"
+
+namespace ddprun::shm {
+
+// True if there are several hosts, and one of them has several ranks. places: of all ranks.
+bool has_two_levels(const std::vector<host::Place>& places);
+
+// One thread at a time.
+class Hierarchy {
+ public:
+  // Collective, during create only, as Group. places: of all ranks.
+  Hierarchy(const Host& host, const std::vector<host::Place>& places);
+
+  // As those of Group. Only if memory is shared may allreduce be called.
+  bool is_usable() const noexcept { return node_.is_usable(); }
+  // Throws CommError (unsupported) if it is not. others: the plugin's other algorithms, such as "\"ring\" or \"tree\"".
+  void require_usable(const std::string& others) const;
+
+  // The first rank of each host, ascending.
+  const std::vector<int>& leaders() const noexcept { return leaders_; }
+  // The number of this rank's host: the place of its leader in leaders().
+  int host() const noexcept { return host_; }
+  bool leads() const noexcept { return leaders_[static_cast<std::size_t>(host_)] == rank_; }
+  // The ranks of this host. After a failure of allreduce, call its leave().
+  Group& node() noexcept { return node_; }
+
+  // What the plugin does between the hosts.
+  struct Between {
+    // Reduces part.recv in place over the leaders; Op::avg divides by the number of all ranks. Called on each rank for
+    // each part, in order; on ranks that do not lead it must do nothing that takes time. Not at the same time as
+    // anything else of the plugin, but maybe in another thread. The dtype and the op are those of the call.
+    std::function<void(const Collective& part)> allreduce;
+    // Ends allreduce() early. Any thread.
+    std::function<void()> abort;
+  };
+
+  // Collective. Throws what Group::allreduce and between.allreduce throw; has_failed_between() then says which. After
+  // that, nothing of `between` is running or will be called.
+  void allreduce(const Collective& call, const Between& between);
+  bool has_failed_between() const noexcept { return has_failed_between_; }
+
+ private:
+  void reduce_here(Collective part);
+
+  const int rank_;
+  const std::vector<int> leaders_;
+  Group node_;
+  int host_ = 0;
+  bool has_failed_between_ = false;
+};
+
+}  // namespace ddprun::shm
