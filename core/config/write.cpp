@@ -83,7 +83,7 @@ An experiment is one TOML file. Every key has one meaning and one place; a key t
 all errors are reported together, with line, column and the nearest right name:
 
 ```
-exp.toml:12:13: comm.algorithm = "rign": expected "auto", "ring", "tree", "halving_doubling" or "doubling" (did you mean "ring"?)
+exp.toml:12:13: comm.algorithm = "rign": expected "auto", "ring", "tree", "halving_doubling", "doubling" or "hierarchical" (did you mean "ring"?)
 ```
 
 `ddprun --config exp.toml --set table.key=value` overrides a key, any number of times; the last one counts. The value is

@@ -2,18 +2,27 @@
 // throws; after that the mesh can only be closed. All ranks of a mesh call the same functions in the same order.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "ddprun/plugin/comm_plugin.hpp"
 #include "mesh.hpp"
 #include "scratch.hpp"
 
 namespace ddprun::gloo_backend {
 
-// What one collective works with.
+// What one collective works with: some ranks of a mesh, numbered from 0.
 struct Run {
   Mesh& mesh;
   Scratch& arrived;  // a chunk from a peer
   Scratch& sums;
   int rank, size;
+  int divisor;                   // of Op::avg
+  std::span<const int> members;  // their numbers in the mesh, ascending; empty: all ranks of the mesh
+
+  void send(int to, const void* data, uint64_t bytes) const { mesh.send(in_mesh(to), data, bytes); }
+  void receive(int from, void* data, uint64_t bytes) const { mesh.receive(in_mesh(from), data, bytes); }
+  int in_mesh(int peer) const { return members.empty() ? peer : members[static_cast<std::size_t>(peer)]; }
 };
 
 // A reduce-scatter and an allgather in Gloo's own ring, so the sums have the bits of PyTorch's Gloo backend.

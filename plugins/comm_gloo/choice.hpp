@@ -8,7 +8,7 @@
 
 namespace ddprun::gloo_backend {
 
-enum class Algorithm { ring, tree, halving_doubling, doubling };
+enum class Algorithm { ring, tree, halving_doubling, doubling, hierarchical };
 
 // In the order of the enum.
 inline constexpr ddprun_comm_algorithm kAlgorithms[] = {
@@ -16,6 +16,7 @@ inline constexpr ddprun_comm_algorithm kAlgorithms[] = {
     algorithm("tree", kAllDtypes, kAllOps),
     algorithm("halving_doubling", kAllDtypes, kAllOps),
     algorithm("doubling", kAllDtypes, kAllOps),
+    algorithm("hierarchical", kAllDtypes, kAllOps),
 };
 
 // What comm.options may have.
@@ -29,6 +30,11 @@ inline constexpr ddprun_option_spec kOptions[] = {
 std::optional<Algorithm> algorithm_named(const std::string& name);
 
 // The table for "auto": comm.options.tuning, or the plugin's own table. Collective. Throws CommError.
-Tuning tuning_for(const Host& host);
+// is_hierarchical: the plugin's own table uses hierarchical.
+Tuning tuning_for(const Host& host, bool is_hierarchical);
+// Whether the table uses hierarchical for so many ranks.
+bool may_be_hierarchical(const Tuning& tuning, int ranks);
+// For the reduction between one rank of each host, out of the plugin's own table.
+Algorithm between_hosts(int hosts, uint64_t bytes);
 
 }  // namespace ddprun::gloo_backend

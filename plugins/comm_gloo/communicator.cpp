@@ -12,22 +12,45 @@ void copy(const Collective& call) {
   if (call.count > 0 && call.send != call.recv) std::memcpy(call.recv, call.send, call.count * size_of(call.dtype));
 }
 
+// On one host, "auto" is never hierarchical, unless comm.options.tuning says so: what is called gloo is sent by Gloo.
+std::unique_ptr<shm::Hierarchy> make_hierarchy(const Host& host, const std::vector<host::Place>& places) {
+  const auto asked = algorithm_named(host.algorithm());
+  const bool is_meant =
+      asked ? asked == Algorithm::hierarchical : !host.options().text("tuning").empty() || shm::has_two_levels(places);
+  return is_meant && host.size() > 1 ? std::make_unique<shm::Hierarchy>(host, places) : nullptr;
+}
+
 }  // namespace
 
-GlooCommunicator::GlooCommunicator(const Host& host)
+GlooCommunicator::GlooCommunicator(const Host& host, const std::vector<host::Place>& places)
     : CommBackend(host),
       host_(host),
       asked_(algorithm_named(host.algorithm())),
-      tuning_(tuning_for(host)),
-      mesh_(host) {}
+      hierarchy_(make_hierarchy(host, places)),
+      tuning_(tuning_for(host, hierarchy_ != nullptr && hierarchy_->is_usable() && shm::has_two_levels(places))),
+      mesh_(host, places) {
+  const bool is_hierarchical = asked_ ? asked_ == Algorithm::hierarchical : may_be_hierarchical(tuning_, host.size());
+  if (is_hierarchical && hierarchy_ != nullptr) hierarchy_->require_usable("another algorithm of gloo");
+  if (hierarchy_ != nullptr && hierarchy_->leaders().size() == 1) {
+    allreduce_[static_cast<std::size_t>(Algorithm::hierarchical)].info = {"hierarchical", "memory"};
+  }
+}
 
 template <class Body>
 void GlooCommunicator::over_mesh(const char* name, Body&& body) {
   if (failure_) throw *failure_;
-  const NoSigpipe quiet;
-  mesh_.begin(name);
   try {
-    body(Run{mesh_, arrived_, sums_, host_.rank(), host_.size()});
+    const NoSigpipe quiet;
+    mesh_.begin(name);
+    body();
+  } catch (...) {
+    fail_over_mesh(name);
+  }
+}
+
+void GlooCommunicator::fail_over_mesh(const char* name) {
+  try {
+    throw;
   } catch (const ConnectionLost& lost) {
     const std::string peer = "rank " + std::to_string(lost.peer());
     if (mesh_.is_late()) {
@@ -35,14 +58,10 @@ void GlooCommunicator::over_mesh(const char* name, Body&& body) {
            "no answer from " + peer + " within " + std::to_string(host_.deadline().count()) + " ms (" + lost.what() +
                ")");
     }
-    if (const auto silent = mesh_.silent_ranks(); !silent.empty()) {
-      fail(name, CommStatus::peer_lost, host::Silence::text(silent));
-    }
-    fail(name, CommStatus::peer_lost, "lost " + peer + ": " + lost.what());
+    fail_if_silent(name);
+    fail(name, CommStatus::peer_lost, "lost " + peer + ": " + lost.what(), lost.peer());
   } catch (const CommError& error) {
-    mesh_.close();
-    failure_ = error;
-    throw;
+    fail(error, host_.rank());
   } catch (const std::bad_alloc&) {
     fail(name, CommStatus::no_memory, "out of memory");
   } catch (const std::exception& error) {
@@ -50,11 +69,21 @@ void GlooCommunicator::over_mesh(const char* name, Body&& body) {
   }
 }
 
+void GlooCommunicator::fail_if_silent(const char* name) {
+  const auto silent = mesh_.silent_ranks();
+  if (!silent.empty()) fail(name, CommStatus::peer_lost, host::Silence::text(silent), silent.front());
+}
+
+void GlooCommunicator::fail(const char* name, CommStatus status, const std::string& why, int cause) {
+  fail({status, std::string(name) + ": " + why}, cause >= 0 ? cause : host_.rank());
+}
+
 // Closing wakes the peers that are in this collective or will call it: none waits for the deadline.
-void GlooCommunicator::fail(const char* name, CommStatus status, const std::string& why) {
+void GlooCommunicator::fail(const CommError& error, int cause) {
+  if (hierarchy_ != nullptr) hierarchy_->node().leave(cause);
   mesh_.close();
-  failure_.emplace(status, std::string(name) + ": " + why);
-  throw *failure_;
+  failure_ = error;
+  throw error;
 }
 
 Algorithm GlooCommunicator::algorithm_of(const Collective& call) const {
@@ -62,26 +91,55 @@ Algorithm GlooCommunicator::algorithm_of(const Collective& call) const {
   return static_cast<Algorithm>(tuning_.index(host_.size(), call.count * size_of(call.dtype)));
 }
 
+void GlooCommunicator::allreduce_over_mesh(const Run& run, Algorithm algorithm, const Collective& call) {
+  switch (algorithm) {
+    case Algorithm::ring: return ring_allreduce(run, call);
+    case Algorithm::tree: return tree_allreduce(run, call);
+    case Algorithm::halving_doubling: return halving_doubling_allreduce(run, call);
+    case Algorithm::doubling: return doubling_allreduce(run, call);
+    case Algorithm::hierarchical: return;  // has two levels
+  }
+}
+
+void GlooCommunicator::hierarchical_allreduce(const Collective& call) {
+  if (failure_) throw *failure_;
+  const auto between = [&](const Collective& part) {
+    if (!hierarchy_->leads()) return;
+    const NoSigpipe quiet;
+    mesh_.begin("allreduce");
+    Run run = all_ranks();
+    run.rank = hierarchy_->host();
+    run.size = static_cast<int>(hierarchy_->leaders().size());
+    run.members = hierarchy_->leaders();
+    allreduce_over_mesh(run, between_hosts(run.size, part.count * size_of(part.dtype)), part);
+  };
+  try {
+    hierarchy_->allreduce(call, {between, [this] { mesh_.abort(); }});
+  } catch (const CommError& error) {
+    if (hierarchy_->has_failed_between()) fail_over_mesh("allreduce");
+    if (error.status() != CommStatus::peer_lost) fail(error, host_.rank());
+    fail_if_silent("allreduce");
+    fail(error, hierarchy_->node().culprit());
+  } catch (...) {
+    fail_over_mesh("allreduce");
+  }
+}
+
 Work GlooCommunicator::allreduce(const Collective& call) {
   const Algorithm algorithm = algorithm_of(call);
   if (host_.size() == 1) {
     copy(call);
+  } else if (algorithm == Algorithm::hierarchical) {
+    hierarchical_allreduce(call);
   } else if (call.count > 0) {
-    over_mesh("allreduce", [&](const Run& run) {
-      switch (algorithm) {
-        case Algorithm::ring: return ring_allreduce(run, call);
-        case Algorithm::tree: return tree_allreduce(run, call);
-        case Algorithm::halving_doubling: return halving_doubling_allreduce(run, call);
-        case Algorithm::doubling: return doubling_allreduce(run, call);
-      }
-    });
+    over_mesh("allreduce", [&] { allreduce_over_mesh(all_ranks(), algorithm, call); });
   }
   return {*this, allreduce_[static_cast<std::size_t>(algorithm)]};
 }
 
 Work GlooCommunicator::broadcast(const Collective& call) {
   if (host_.size() > 1 && call.count > 0) {
-    over_mesh("broadcast", [&](const Run& run) { tree_broadcast(run, call); });
+    over_mesh("broadcast", [&] { tree_broadcast(all_ranks(), call); });
   }
   return {*this, broadcast_};
 }
@@ -90,7 +148,7 @@ Work GlooCommunicator::allgather(const Collective& call) {
   if (host_.size() == 1) {
     copy(call);
   } else if (call.count > 0) {
-    over_mesh("allgather", [&](const Run& run) { ring_allgather(run, call); });
+    over_mesh("allgather", [&] { ring_allgather(all_ranks(), call); });
   }
   return {*this, ring_};
 }
@@ -99,18 +157,19 @@ Work GlooCommunicator::reduce_scatter(const Collective& call) {
   if (host_.size() == 1) {
     copy(call);
   } else if (call.count > 0) {
-    over_mesh("reduce_scatter", [&](const Run& run) { ring_reduce_scatter(run, call); });
+    over_mesh("reduce_scatter", [&] { ring_reduce_scatter(all_ranks(), call); });
   }
   return {*this, ring_};
 }
 
 Work GlooCommunicator::barrier() {
-  if (host_.size() > 1) over_mesh("barrier", [&](const Run& run) { dissemination_barrier(run); });
+  if (host_.size() > 1) over_mesh("barrier", [&] { dissemination_barrier(all_ranks()); });
   return {*this, dissemination_};
 }
 
 void GlooCommunicator::abort() noexcept {
   mesh_.abort();
+  if (hierarchy_ != nullptr) hierarchy_->node().abort();
 }
 
 }  // namespace ddprun::gloo_backend

@@ -1,19 +1,24 @@
 // comm_gloo: collectives over TCP with Gloo. This class picks the algorithm and turns Gloo's failures into statuses;
-// mesh.hpp connects, algorithms.hpp moves the data, connection_watchdog.hpp ends waits that would hang.
+// mesh.hpp connects, algorithms.hpp moves the data, connection_watchdog.hpp ends waits that would hang. The allreduce
+// `hierarchical` reduces within each host in shared memory, and over Gloo between the hosts (plugins/lib/shm).
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "algorithms.hpp"
 #include "choice.hpp"
 #include "ddprun/plugin/comm_plugin.hpp"
+#include "host/liveness.hpp"
 #include "mesh.hpp"
+#include "shm/hierarchy.hpp"
 
 namespace ddprun::gloo_backend {
 
 class GlooCommunicator final : public CommBackend {
  public:
-  explicit GlooCommunicator(const Host& host);
+  explicit GlooCommunicator(const Host& host) : GlooCommunicator(host, host::places_of(host)) {}
 
   Work allreduce(const Collective& call) override;
   Work broadcast(const Collective& call) override;
@@ -23,20 +28,37 @@ class GlooCommunicator final : public CommBackend {
   void abort() noexcept override;
 
  private:
+  // places: of all ranks.
+  GlooCommunicator(const Host& host, const std::vector<host::Place>& places);
   Algorithm algorithm_of(const Collective& call) const;
-  // Runs body(Run) over the mesh, with a deadline. After a failure the mesh is closed.
+  // The ranks of an allreduce.
+  Run all_ranks() { return {mesh_, arrived_, sums_, host_.rank(), host_.size(), host_.size(), {}}; }
+  void allreduce_over_mesh(const Run& run, Algorithm algorithm, const Collective& call);
+  void hierarchical_allreduce(const Collective& call);
+  // Runs body() over the mesh, with a deadline. After a failure the mesh is closed.
   template <class Body>
   void over_mesh(const char* name, Body&& body);
-  [[noreturn]] void fail(const char* name, CommStatus status, const std::string& why);
+  // Handles the exception in flight, a failure of the mesh.
+  [[noreturn]] void fail_over_mesh(const char* name);
+  // If ranks are on hosts that are cut off.
+  void fail_if_silent(const char* name);
+  // cause: the rank that the failure is about; -1: this one.
+  [[noreturn]] void fail(const char* name, CommStatus status, const std::string& why, int cause = -1);
+  [[noreturn]] void fail(const CommError& error, int cause);
 
   const Host host_;
-  const std::optional<Algorithm> asked_;  // empty: auto
+  const std::optional<Algorithm> asked_;             // empty: auto
+  const std::unique_ptr<shm::Hierarchy> hierarchy_;  // null: nothing is hierarchical
   const Tuning tuning_;
   Mesh mesh_;
   Scratch arrived_, sums_;
   std::optional<CommError> failure_;  // the first one; the mesh is closed after it
   // By Algorithm.
-  Request allreduce_[4] = {{{"ring", "tcp"}}, {{"tree", "tcp"}}, {{"halving_doubling", "tcp"}}, {{"doubling", "tcp"}}};
+  Request allreduce_[5] = {{{"ring", "tcp"}},
+                           {{"tree", "tcp"}},
+                           {{"halving_doubling", "tcp"}},
+                           {{"doubling", "tcp"}},
+                           {{"hierarchical", "memory,tcp"}}};
   Request broadcast_{{"tree", "tcp"}};
   Request ring_{{"ring", "tcp"}};
   Request dissemination_{{"dissemination", "tcp"}};

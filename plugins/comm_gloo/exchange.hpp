@@ -25,14 +25,14 @@ void for_chunks(const Run& run, uint64_t bytes, Body&& body) {
 }
 
 // Sends `out`, and calls receive(first byte, number of bytes) for each chunk of the `in_bytes` bytes that arrive.
-// receive must call Mesh::receive; it may overwrite these bytes of `out`, because they have been sent. All ranks may
+// receive must call Run::receive; it may overwrite these bytes of `out`, because they have been sent. All ranks may
 // send first, because the chunks that no rank has read yet fit into the buffers of a connection (Mesh::chunk).
 template <class Receive>
 void exchange(const Run& run, const Outgoing& out, uint64_t in_bytes, Receive&& receive) {
   uint64_t sent = 0;
   const auto send_one = [&] {
     const uint64_t bytes = std::min(run.mesh.chunk(), out.bytes - sent);
-    if (bytes > 0) run.mesh.send(out.to, static_cast<const std::byte*>(out.data) + sent, bytes);
+    if (bytes > 0) run.send(out.to, static_cast<const std::byte*>(out.data) + sent, bytes);
     sent += bytes;
   };
   send_one();  // one chunk ahead, so that the peer's next chunk is on its way while this rank reduces
@@ -45,7 +45,7 @@ void exchange(const Run& run, const Outgoing& out, uint64_t in_bytes, Receive&& 
 
 // The same, where the bytes that arrive from that rank go to `in`.
 inline void exchange(const Run& run, const Outgoing& out, int from, std::byte* in, uint64_t in_bytes) {
-  exchange(run, out, in_bytes, [&](uint64_t at, uint64_t bytes) { run.mesh.receive(from, in + at, bytes); });
+  exchange(run, out, in_bytes, [&](uint64_t at, uint64_t bytes) { run.receive(from, in + at, bytes); });
 }
 
 // Receives vectors of partial sums.
@@ -60,7 +60,7 @@ class Reduction {
   // Receives a chunk, and computes to[i] = mine[i] op the chunk's element i. `to` may be `mine`. The lower rank's
   // operand comes first, so that two ranks that exchange their vectors get the same bits.
   void receive(int from, void* to, const void* mine, uint64_t bytes) const {
-    run_.mesh.receive(from, arrived_, bytes);
+    run_.receive(from, arrived_, bytes);
     const bool is_mine_first = run_.rank < from;
     reduce_(to, is_mine_first ? mine : arrived_, is_mine_first ? arrived_ : mine, bytes / element_);
   }

@@ -35,7 +35,7 @@ void halve_and_double(const Run& run, const Doubling& order, const Collective& c
   }
   if (call.op == Op::avg) {
     const auto share = order.held(order.rounds(), call.count);
-    reduction::divide(order.at(share), call.dtype, share.length, order.size);
+    reduction::divide(order.at(share), call.dtype, share.length, run.divisor);
   }
   for (int round = order.rounds() - 1; round >= 0; --round) {
     const int peer = order.peer(round);
@@ -52,7 +52,7 @@ void double_only(const Run& run, const Doubling& order, const Collective& call) 
     exchange(run, {peer, order.data, order.bytes}, order.bytes,
              [&](uint64_t at, uint64_t bytes) { reduction.receive(peer, order.data + at, order.data + at, bytes); });
   }
-  if (call.op == Op::avg) reduction::divide(call.recv, call.dtype, call.count, order.size);
+  if (call.op == Op::avg) reduction::divide(call.recv, call.dtype, call.count, run.divisor);
 }
 
 // Ranks beyond the largest power of two give their vector to a partner first, and get the result last.
@@ -62,12 +62,11 @@ void with_partners(const Run& run, const Collective& call, Among&& among_the_cor
   if (call.send != call.recv) std::memcpy(call.recv, call.send, order.bytes);
   const int partner = order.partner();
   const auto send = [&] {
-    for_chunks(run, order.bytes, [&](uint64_t at, uint64_t bytes) { run.mesh.send(partner, order.data + at, bytes); });
+    for_chunks(run, order.bytes, [&](uint64_t at, uint64_t bytes) { run.send(partner, order.data + at, bytes); });
   };
   if (order.rank >= order.core()) {
     send();
-    for_chunks(run, order.bytes,
-               [&](uint64_t at, uint64_t bytes) { run.mesh.receive(partner, order.data + at, bytes); });
+    for_chunks(run, order.bytes, [&](uint64_t at, uint64_t bytes) { run.receive(partner, order.data + at, bytes); });
     return;
   }
   if (partner >= 0) {

@@ -40,17 +40,20 @@ std::string without_location(const std::string& text) {
   return text.starts_with('[') && end != std::string::npos ? text.substr(end + 2) : text;
 }
 
-// Gloo makes a socket's send buffer as large as its largest message. Linux then doubles it, up to a limit
-// (net.core.wmem_max). Returns the largest chunk of which two fit.
+// Linux doubles `bytes`, and its limit, net.core.wmem_max. Returns the new size.
+uint64_t make_send_buffer(int socket, uint64_t bytes) {
+  int size = static_cast<int>(bytes);
+  socklen_t length = sizeof size;
+  setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &size, length);
+  getsockopt(socket, SOL_SOCKET, SO_SNDBUF, &size, &length);
+  return static_cast<uint64_t>(size);
+}
+
+// The largest chunk of which two fit into each send buffer.
 uint64_t chunk_of(const std::vector<Descriptor>& sockets) {
   uint64_t chunk = kLargestChunk;
   for (const auto& socket : sockets) {
-    if (socket.get() < 0) continue;
-    int bytes = static_cast<int>(chunk);
-    socklen_t size = sizeof bytes;
-    setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &bytes, size);
-    getsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &bytes, &size);
-    chunk = std::min(chunk, static_cast<uint64_t>(bytes) / 2);
+    if (socket.get() >= 0) chunk = std::min(chunk, make_send_buffer(socket.get(), chunk) / 2);
   }
   return std::max(chunk / kPage * kPage, kPage);
 }
@@ -193,6 +196,7 @@ void Mesh::serve(const Host& host, std::vector<Descriptor> sockets) {
     pairs_->getPair(rank)->setSync(true, false);
     limit_waits(sockets[static_cast<std::size_t>(rank)].get(), host.deadline());
   }
+  largest_sent_.resize(sockets.size());
   watchdog_.watch(std::move(sockets));
 }
 
@@ -210,12 +214,19 @@ void Mesh::with_pair(int rank, Body&& body) {
   }
 }
 
+// Before a message that is larger than the send buffer, Gloo sets the buffer to twice the message. A first small
+// message thus makes it small, and two chunks no longer fit. So the size is set again after each message larger than
+// all before.
 void Mesh::send(int to, const void* data, uint64_t bytes) {
   with_pair(to, [&](gloo::transport::Pair& pair) {
     const auto buffer = pair.createSendBuffer(kSlot, const_cast<void*>(data), bytes);
     buffer->send();
     buffer->waitSend();
   });
+  uint64_t& largest = largest_sent_[static_cast<std::size_t>(to)];
+  if (bytes <= largest) return;
+  largest = bytes;
+  make_send_buffer(watchdog_.socket(to), chunk_);
 }
 
 void Mesh::receive(int from, void* data, uint64_t bytes) {

@@ -34,7 +34,8 @@ class Mesh {
  public:
   // Collective. Blocks until all connections are made, at most host.deadline(), or until the host's abort flag is set.
   // Listens on listening_address() (address.hpp). Throws CommError.
-  explicit Mesh(const Host& host) : Mesh(host, host::places_of(host)) {}
+  // places: of all ranks.
+  Mesh(const Host& host, const std::vector<host::Place>& places);
   ~Mesh();
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
@@ -59,7 +60,6 @@ class Mesh {
   void abort() noexcept;
 
  private:
-  Mesh(const Host& host, const std::vector<host::Place>& places);
   // Makes the connection to each rank; none to this one. Gloo takes the first connection that reaches a port. This can
   // be another program's, which looks for its own server. So the ranks check all connections, and if one is wrong, all
   // connect again, with new ports.
@@ -75,6 +75,7 @@ class Mesh {
   ConnectionWatchdog watchdog_;
   shm::Waiter waiter_;
   uint64_t chunk_ = 0;
+  std::vector<uint64_t> largest_sent_;  // bytes of a message, by rank
   std::shared_ptr<gloo::transport::Device> device_;
   std::shared_ptr<gloo::transport::Context> pairs_;
 };

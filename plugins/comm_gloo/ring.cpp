@@ -64,7 +64,7 @@ void ring_allreduce(const Run& run, const Collective& call) {
              });
   }
   if (call.op == Op::avg) {
-    reduction::divide(data + ring.own().offset * element, call.dtype, ring.own().length, run.size);
+    reduction::divide(data + ring.own().offset * element, call.dtype, ring.own().length, run.divisor);
   }
   for (int step = 0; step < ring.steps(); ++step) {
     const auto out = ring.gather_send(step), in = ring.gather_receive(step);
@@ -102,15 +102,15 @@ void ring_reduce_scatter(const Run& run, const Collective& call) {
     exchange(run, {ring.next(), out, block}, block,
              [&](uint64_t at, uint64_t bytes) { reduction.receive(ring.previous(), to + at, mine + at, bytes); });
   }
-  if (call.op == Op::avg) reduction::divide(call.recv, call.dtype, call.count, run.size);
+  if (call.op == Op::avg) reduction::divide(call.recv, call.dtype, call.count, run.divisor);
 }
 
 void dissemination_barrier(const Run& run) {
   for (int distance = 1; distance < run.size; distance *= 2) {
     const std::byte here{1};
     std::byte there;
-    run.mesh.send((run.rank + distance) % run.size, &here, 1);
-    run.mesh.receive((run.rank - distance + run.size) % run.size, &there, 1);
+    run.send((run.rank + distance) % run.size, &here, 1);
+    run.receive((run.rank - distance + run.size) % run.size, &there, 1);
   }
 }
 

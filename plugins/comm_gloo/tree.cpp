@@ -9,9 +9,9 @@ namespace {
 
 // Passes one chunk from the parent to the children. The root has it already. The largest subtree comes first.
 void pass_down(const Run& run, const topology::Tree& tree, std::byte* chunk, uint64_t bytes) {
-  if (tree.parent() >= 0) run.mesh.receive(tree.parent(), chunk, bytes);
+  if (tree.parent() >= 0) run.receive(tree.parent(), chunk, bytes);
   const auto children = tree.children();
-  for (auto i = static_cast<std::size_t>(children.count); i-- > 0;) run.mesh.send(children.at[i], chunk, bytes);
+  for (auto i = static_cast<std::size_t>(children.count); i-- > 0;) run.send(children.at[i], chunk, bytes);
 }
 
 }  // namespace
@@ -35,10 +35,10 @@ void tree_allreduce(const Run& run, const Collective& call) {
   for_chunks(run, bytes, [&](uint64_t at, uint64_t length) {
     for (const int child : tree.children()) reduction.receive(child, data + at, data + at, length);
     if (!is_root) {
-      run.mesh.send(tree.parent(), data + at, length);
+      run.send(tree.parent(), data + at, length);
       if (at > 0) pass_next();
     } else {
-      if (call.op == Op::avg) reduction::divide(data + at, call.dtype, length / size_of(call.dtype), run.size);
+      if (call.op == Op::avg) reduction::divide(data + at, call.dtype, length / size_of(call.dtype), run.divisor);
       pass_next();
     }
   });

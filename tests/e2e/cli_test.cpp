@@ -292,7 +292,7 @@ TEST_CASE("a syntax error is reported with its place") {
 TEST_CASE("an algorithm that the plugin does not have is refused with the plugin's own list") {
   check_refused(with("\"ring\"", "\"rign\""), 2,
                 {"exp.toml:6:13: comm.algorithm = \"rign\": expected \"auto\", \"ring\", \"tree\", "
-                 "\"halving_doubling\" or \"doubling\" "
+                 "\"halving_doubling\", \"doubling\" or \"hierarchical\" "
                  "(did you mean \"ring\"?)"});
 }
 

@@ -141,7 +141,8 @@ def slow_network(commands):
 ROWS = [
     Row("a host is cut off", "exit 5 on both sides; the lost ranks named; no commit after it", 3, host_cut_off,
         backends=BETWEEN_HOSTS, full=50),
-    Row("a host is cut off, hierarchical", "the same", 3, host_cut_off_hierarchical, backends=("ucx",), full=50),
+    Row("a host is cut off, hierarchical", "the same", 3, host_cut_off_hierarchical,
+        backends=BETWEEN_HOSTS, full=50),
     Row("a host is cut off while the ranks connect", "the same", 3, host_cut_off_at_start, backends=BETWEEN_HOSTS,
         quick=0, full=50),
     Row("packets to or from a host are lost", "the same", 3, one_direction, backends=BETWEEN_HOSTS, full=50),

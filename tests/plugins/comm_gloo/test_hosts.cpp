@@ -1,7 +1,13 @@
-// Ranks on several hosts: where they listen, and what they notice when a host is cut off.
+// Ranks as processes: their sockets, where they listen, and what they notice when a host is cut off.
 #include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <limits>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -65,6 +71,39 @@ std::vector<std::string> connected_by(const Hosts& hosts, int per_host,
   std::vector<std::string> said;
   for (const auto& outcome : outcomes) said.push_back(outcome.ok() ? outcome.records.at(0) : outcome.error);
   return said;
+}
+
+// The smallest send buffer of this process's TCP connections, in bytes.
+int least_send_buffer() {
+  int least = std::numeric_limits<int>::max();
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int descriptor = std::stoi(entry.path().filename());
+    sockaddr_storage peer = {};
+    socklen_t length = sizeof peer;
+    if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &length) != 0 || peer.ss_family != AF_INET)
+      continue;
+    int bytes = 0;
+    length = sizeof bytes;
+    if (getsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, &length) == 0) least = std::min(least, bytes);
+  }
+  return least;
+}
+
+// Gloo sets the send buffers by the messages that it has seen: see Mesh::send.
+TEST_CASE("small messages do not leave send buffers that are too small for large ones") {
+  int most = 0;
+  std::ifstream("/proc/sys/net/core/wmem_max") >> most;
+  const auto outcomes = testing::run_ranks(2, As::processes, 60s, [&](Rank& rank) {
+    const auto backend = join_gloo(options_of(rank, ""));
+    for (const std::size_t count : {1, 1'000, 16'384, 65'536, 1'000'000}) {
+      reduce(*backend, count);
+      const int least = least_send_buffer();
+      if (least < 2 * std::min(512 * 1024, most)) {
+        throw std::runtime_error(std::to_string(least) + " bytes after " + std::to_string(count) + " elements");
+      }
+    }
+  });
+  CHECK(testing::failures(outcomes) == "");
 }
 
 using Addresses = std::vector<std::string>;
