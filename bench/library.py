@@ -3,10 +3,9 @@
 runs: with an allreduce per parameter after backward over Open MPI and Gloo, with PyTorch DDP, and on one rank.
 
     python3 bench/library.py --program build/release/bin/ddprun --python PYTHON --gate
-    python3 bench/library.py --program build/release/bin/ddprun --link 1gbit --gate
     python3 bench/library.py --program build/release/bin/ddprun --zero
 
-PYTHON is a Python with torch. bench/README.md describes the jobs. --link needs root.
+PYTHON is a Python with torch. bench/README.md describes the jobs.
 """
 
 import argparse
@@ -19,8 +18,7 @@ import tempfile
 
 from comparison import ratio_of
 from contenders import Absent
-from library_systems import Cpp, Memory, OverLink, PyTorch, Settings, build
-from namespaces import Hosts, why_not
+from library_systems import Cpp, Memory, PyTorch, Settings, build
 from running import Failed, turns
 
 GATE = 6
@@ -50,9 +48,6 @@ JOBS = ("simplenet", "mnist")
 BOUNDS = [Bound("simplenet", PEER, SHM, 5.9)]
 BOUNDS += [Bound(job, above, below, least) for job in JOBS
            for above, below, least in ((MPI, SHM, 1), (GLOO, OWN_GLOO, 1), (ALONE, OWN_ALONE, 1 / 1.02))]
-NONE, BF16 = "without compression", "bf16"
-LINK_JOBS = ("imagenet 32", "small 4")  # stem of ResNet-18, and samples per rank
-BOUNDS += [Bound(job, NONE, BF16, 1.6) for job in LINK_JOBS]
 
 
 def systems_of(settings):
@@ -75,26 +70,23 @@ def arguments(argv):
     parser.add_argument("--program", required=True, help="the built ddprun")
     parser.add_argument("--python", help="a Python with torch")
     parser.add_argument("--jobs", default=",".join(JOBS), help=",".join(JOBS))
-    parser.add_argument("--link", choices=["1gbit"], help="compare compression over a slow link instead")
     parser.add_argument("--zero", action="store_true", help="compare the memory of Adam with and without ZeRO instead")
-    parser.add_argument("--backend", default="gloo", help="over the link (gloo)")
     parser.add_argument("--batch", type=int, default=64, help="samples per rank and step (64)")
-    parser.add_argument("--steps", type=int, help="measured steps of a run (1000; 10 with --link and --zero)")
+    parser.add_argument("--steps", type=int, help="measured steps of a run (1000; 10 with --zero)")
     parser.add_argument("--rounds", type=int, help=f"{ROUNDS}; {QUICK_ROUNDS} with --quick")
     parser.add_argument("--quick", action="store_true", help="a tenth of the steps, to check that it runs")
     parser.add_argument("--gate", action="store_true", help=f"exit with {GATE} if a bound is missed")
     parser.add_argument("--json", metavar="FILE", help="write the figures of all rounds")
     parser.add_argument("--limit", type=float, default=600, help="time limit of one run in seconds (600)")
     args = parser.parse_args(argv)
-    of_command = args.link or args.zero
-    if not of_command and not args.python:
-        parser.error("--python is required without --link and --zero")
-    args.jobs = list(LINK_JOBS) if args.link else ["resnet18"] if args.zero else args.jobs.split(",")
-    if not of_command and (unknown := set(args.jobs) - set(JOBS)):
+    if not args.zero and not args.python:
+        parser.error("--python is required without --zero")
+    args.jobs = ["resnet18"] if args.zero else args.jobs.split(",")
+    if not args.zero and (unknown := set(args.jobs) - set(JOBS)):
         parser.error(f"--jobs {','.join(sorted(unknown))}: expected some of {','.join(JOBS)}")
     args.figure = "peak" if args.zero else "step"
     args.rounds = args.rounds or (QUICK_ROUNDS if args.quick else ROUNDS)
-    args.steps = args.steps or (10 if of_command else 1000)
+    args.steps = args.steps or (10 if args.zero else 1000)
     if args.quick:
         args.steps = max(2, args.steps // 10)
     if min(args.rounds, args.steps, args.batch) < 1:
@@ -149,13 +141,7 @@ def measure(args, folder):
     settings = Settings(pathlib.Path(args.program), args.python, args.batch, args.steps, args.limit, folder)
     if args.zero:
         return run_rounds(args, {"without ZeRO": Memory(settings, 0), "ZeRO stage 1": Memory(settings, 1)})
-    if not args.link:
-        return run_rounds(args, systems_of(settings))
-    if reason := why_not(args.link):
-        raise Absent(reason)
-    with Hosts(OverLink.ranks, args.link) as hosts:
-        return run_rounds(args, {name: OverLink(settings, hosts, args.backend, compression)
-                                 for name, compression in ((NONE, "none"), (BF16, "bf16"))})
+    return run_rounds(args, systems_of(settings))
 
 
 def main(argv):

@@ -5,11 +5,9 @@ import json
 import os
 import pathlib
 import shutil
-import statistics
 
 from contenders import COMPILER, Absent, compile_peer
-from namespaces import folder_of
-from running import Failed, run, run_together
+from running import Failed, run
 from systems import pytorch_ddp, train
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -96,36 +94,31 @@ class PyTorch:
 
 CONFIG = """
 [launch]
-nproc = {nproc}
+nproc = 2
 threads = 1
 [comm]
-backend = "{backend}"
+backend = "shm"
 [strategy]
 kind = "ddp"
-{strategy}
+zero = {stage}
 [model]
 name = "resnet18"
-options = {{ stem = "{stem}" }}
 [data]
 name = "synthetic"
-batch_size = {batch}
+batch_size = 8
 batch_per = "rank"
 options = {{ shape = "3x32x32", classes = 10, samples = {samples} }}
 [optimizer]
-{optimizer}
+name = "adam"
+lr = 0.001
 [train]
 steps = {steps}
 evaluate = false
 """
 
 
-def config_of(batch, steps, **more):
-    """For two ranks. One epoch covers all steps."""
-    return CONFIG.format(batch=batch, steps=steps, samples=batch * 2 * steps, **more)
-
-
 class Memory:
-    """The command with Adam, with and without ZeRO."""
+    """The command with Adam, with and without ZeRO. One epoch covers all steps."""
 
     def __init__(self, settings, stage):
         self.settings, self.stage = settings, stage
@@ -133,33 +126,5 @@ class Memory:
     def measure(self, _):
         """{"peak": bytes of the rank that needs most}."""
         settings = self.settings
-        config = config_of(nproc=2, backend="shm", strategy=f"zero = {self.stage}", stem="imagenet", batch=8,
-                           steps=settings.steps, optimizer='name = "adam"\nlr = 0.001')
+        config = CONFIG.format(stage=self.stage, steps=settings.steps, samples=8 * 2 * settings.steps)
         return {"peak": train(settings.program, config, settings.folder, settings.limit)[0]["peak_memory_bytes"]}
-
-
-class OverLink:
-    """The command on two simulated hosts, one rank each."""
-    ranks = 2
-
-    def __init__(self, settings, hosts, backend, compression):
-        self.settings, self.hosts, self.backend, self.compression = settings, hosts, backend, compression
-
-    def measure(self, job):
-        """`job`: [model] stem and samples per rank."""
-        settings = self.settings
-        steps = settings.warm() + settings.steps
-        stem, batch = job.split()
-        config = settings.folder / "link.toml"
-        config.write_text(config_of(nproc=1, backend=self.backend, strategy=f'compression = "{self.compression}"',
-                                    stem=stem, batch=int(batch), steps=steps,
-                                    optimizer='name = "sgd"\nlr = 0.01\nmomentum = 0.9'))
-        command = [settings.program, "--nnodes", self.ranks, "--master-addr", self.hosts.address(0), "--config", config,
-                   "--set", "launch.insecure=true", "--set", f"experiment.output={settings.folder / 'runs'}"]
-        commands = [self.hosts.command(host, [*command, "--node-rank", host],
-                                       {"XDG_RUNTIME_DIR": folder_of(settings.folder, host)})
-                    for host in range(self.ranks)]
-        out = run_together(commands, settings.limit)[0]
-        results = pathlib.Path(out.strip().splitlines()[-1].removeprefix("run folder: "))
-        rows = [json.loads(line) for line in (results / "steps-rank0.jsonl").read_text().splitlines()]
-        return {"step": statistics.median(row["total"] for row in rows[settings.warm():])}

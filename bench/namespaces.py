@@ -56,6 +56,11 @@ def is_rate(text):
     return re.fullmatch(r"[1-9]\d*[kmg]bit", text) is not None
 
 
+def bits_of(rate):
+    """Bits per second."""
+    return int(rate[:-4]) * {"k": 1e3, "m": 1e6, "g": 1e9}[rate[-4]]
+
+
 def folder_of(folder, host):
     """A folder of the host's own in `folder`: the hosts share the disk."""
     path = folder / f"node{host}"

@@ -12,20 +12,19 @@ import json
 import math
 import os
 import pathlib
-import secrets
 import signal
 import statistics
 import sys
 import tempfile
 
-from namespaces import Hosts, folder_of, is_rate, why_not
+from namespaces import Hosts, bits_of, is_rate, why_not
 from options import GATE, SKIPPED, list_of
-from running import Failed, run, run_together
+from running import Failed, run
+from systems import ddprun_on_each
 from tables import print_grid
 
 BOUND = 0.10  # of the median error
 CORES = len(os.sched_getaffinity(0))
-BITS = {"k": 1e3, "m": 1e6, "g": 1e9}
 TRACED = [5, 10, 15]
 FIRST = 2  # steps that do not count, as in ddprun predict
 # name: model, shape of a sample, samples per rank and step, classes
@@ -110,7 +109,7 @@ def rate_of(text):
 def burst_of(rate):
     """What the link takes at once: what it sends in 1.3 ms. What a link saves up while it is idle makes it faster than
     its rate; but with less, it is slower, because its timer is late."""
-    return f"{math.ceil(int(rate[:-4]) * BITS[rate[-4]] / 8 * 0.0013 / 1024)}kb"
+    return f"{math.ceil(bits_of(rate) / 8 * 0.0013 / 1024)}kb"
 
 
 class Jobs:
@@ -121,14 +120,7 @@ class Jobs:
 
     def together(self, hosts, argv):
         """Returns the stdout of host 0."""
-        def variables(host):
-            place = folder_of(self.folder, host)
-            return {"TMPDIR": place, "XDG_RUNTIME_DIR": place, "OMP_NUM_THREADS": 1}
-        nodes = ["--nnodes", hosts.count, "--master-addr", hosts.address(0)]
-        commands = [hosts.command(host, [*argv, *nodes, "--node-rank", host], variables(host))
-                    for host in range(hosts.count)]
-        secret = {"DDPRUN_SECRET": secrets.token_hex(32)}
-        return run_together(commands, self.args.limit, env=os.environ | secret)[0]
+        return ddprun_on_each(hosts, self.folder, self.args.limit, argv)
 
     def bench(self, hosts, backend):
         """The path of the results for all algorithms of the backend."""

@@ -3,25 +3,37 @@
 start to exit of a run of one step, including torchrun.
 
     python3 bench/training.py --program build/release/bin/ddprun --python PYTHON --json training.json
+    python3 bench/training.py --program build/release/bin/ddprun --python PYTHON --link 1gbit
 
-PYTHON is a Python with torch and torchvision. bench/README.md describes the jobs.
+PYTHON is a Python with torch and torchvision. bench/README.md describes the jobs. --link needs root.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import json
+import math
+import os
 import pathlib
+import signal
 import statistics
 import sys
 import tempfile
 import time
 
 from comparison import ratio_of
+from namespaces import Hosts, bits_of, is_rate, why_not
+from options import GATE, SKIPPED
 from running import Failed, turns
 from systems import pytorch_ddp, train
+from tables import print_grid
 
-GATE = 6
 PEER = "PyTorch DDP"
+ONE = "one rank"  # does not communicate
+BACKENDS = "gloo,ucx,shm"
+LINK_JOB, LINKED = "resnet18_32", "gloo,ucx,ucx:bf16"
+# With --link and LINK_JOB, {bytes per parameter: (required times PyTorch DDP, at most so many times the limit)}
+OVER_LINK = {4: (1.3, 1.1), 2: (2, math.inf)}
 WARM_RATIO = 0.2  # warm-up steps, relative to the measured ones
 
 
@@ -37,6 +49,7 @@ class Job:
     optimizer: str
     extent: int = 224
     workers: int = 2  # ddprun's default
+    parameters: int = 2
 
     def warm(self):
         return max(1, round(self.steps * WARM_RATIO))
@@ -51,9 +64,12 @@ SGD = 'name = "sgd"\nlr = 0.01'
 MOMENTUM = SGD + "\nmomentum = 0.9"
 JOBS = [
     Job("linear", "linear", 32, 1500, 10, LINE, SGD, workers=0),
-    Job("simplenet", "simplenet", 64, 400, 4, synthetic("1x28x28"), 'name = "adam"\nlr = 1e-3'),
-    Job("resnet18_32", "resnet18", 32, 20, 1.3, synthetic("3x32x32"), MOMENTUM, extent=32),
-    Job("resnet18_224", "resnet18", 8, 6, 1.05, synthetic("3x224x224"), MOMENTUM),
+    Job("simplenet", "simplenet", 64, 400, 4, synthetic("1x28x28"), 'name = "adam"\nlr = 1e-3',
+        parameters=203_530),
+    Job("resnet18_32", "resnet18", 32, 20, 1.3, synthetic("3x32x32"), MOMENTUM, extent=32,
+        parameters=11_181_642),
+    Job("resnet18_224", "resnet18", 8, 6, 1.05, synthetic("3x224x224"), MOMENTUM,
+        parameters=11_181_642),
 ]
 START = Job("start to exit", "linear", 32, 1, 8, LINE, SGD, workers=0)
 
@@ -63,8 +79,10 @@ nproc = {ranks}
 threads = {threads}
 [comm]
 backend = "{backend}"
+options = {{ {options} }}
 [strategy]
 kind = "ddp"
+compression = "{compression}"
 [model]
 name = "{model}"
 {model_options}
@@ -81,34 +99,59 @@ evaluate = false
 """
 
 
-def config_of(job, backend, args, steps):
-    """One epoch covers all steps, as for PyTorch."""
+def config_of(job, system, args, steps):
+    """One epoch covers all steps, as for PyTorch. `system`: BACKEND[:COMPRESSION], or ONE."""
+    backend, _, compression = ("shm" if system == ONE else system).partition(":")
+    ranks = 1 if system == ONE else args.ranks
     options = f'options = {{ memory_format = "{args.memory_format}" }}' if job.model == "resnet18" else ""
-    data = job.data.replace("{samples}", str(job.batch * args.ranks * steps))
-    return CONFIG.format(ranks=args.ranks, threads=args.threads, backend=backend, model=job.model,
-                         model_options=options, data=data, batch=job.batch, workers=job.workers,
-                         optimizer=job.optimizer, steps=steps)
+    data = job.data.replace("{samples}", str(job.batch * ranks * steps))
+    return CONFIG.format(ranks=1 if args.link else ranks, threads=args.threads, backend=backend,
+                         options='tls = "tcp"' if args.link and backend == "ucx" else "",
+                         compression=compression or "none", model=job.model, model_options=options, data=data,
+                         batch=job.batch, workers=job.workers, optimizer=job.optimizer, steps=steps)
 
 
-def measure(job, system, args, folder):
-    """Steps per second of one run, without the warm-up."""
-    steps = job.warm() + job.steps
-    if system == PEER:
-        return pytorch_ddp(args.python, args.ranks, args.limit, args.threads, job=job.model, extent=job.extent,
-                           batch=job.batch, steps=steps, warm=job.warm())["steps_per_second"]
-    _, rows = train(args.program, config_of(job, system, args, steps), folder, args.limit)
-    measured = rows[job.warm():]
-    return len(measured) / sum(row["total"] for row in measured)
+@dataclasses.dataclass
+class Measuring:
+    """Where the runs are: `hosts` with one rank each, or None for this host."""
+    args: argparse.Namespace
+    folder: pathlib.Path
+    hosts: Hosts | None
+
+    def rate(self, job, system):
+        """Steps per second of one run, without the warm-up; of START, runs of one step per second."""
+        if job is START:
+            return 1 / self.seconds(job, system)
+        args, steps = self.args, job.warm() + job.steps
+        if system == PEER:
+            return self.pytorch(job, extent=job.extent, steps=steps, warm=job.warm())["steps_per_second"]
+        _, rows = self.train(job, system, steps)
+        measured = rows[job.warm():]
+        return len(measured) / sum(row["total"] for row in measured)
+
+    def seconds(self, job, system):
+        begin = time.perf_counter()
+        if system == PEER:
+            self.pytorch(job, steps=job.steps)
+        else:
+            self.train(job, system, job.steps)
+        return time.perf_counter() - begin
+
+    def train(self, job, system, steps):
+        args = self.args
+        return train(args.program, config_of(job, system, args, steps), self.folder, args.limit,
+                     None if system == ONE else self.hosts)
+
+    def pytorch(self, job, **more):
+        args = self.args
+        return pytorch_ddp(args.python, 1 if self.hosts else args.ranks, args.limit, args.threads, self.hosts,
+                           self.folder, job=job.model, batch=job.batch, **more)
 
 
-def measure_start(job, system, args, folder):
-    """Runs of one step per second, from start to exit."""
-    begin = time.perf_counter()
-    if system == PEER:
-        pytorch_ddp(args.python, args.ranks, args.limit, args.threads, job=job.model, batch=job.batch, steps=job.steps)
-    else:
-        train(args.program, config_of(job, system, args, job.steps), folder, args.limit)
-    return 1 / (time.perf_counter() - begin)
+def link_of(text):
+    if not is_rate(text):
+        raise argparse.ArgumentTypeError(f"{text}: expected a rate of tc, such as 1gbit")
+    return text
 
 
 def arguments(argv):
@@ -116,8 +159,11 @@ def arguments(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True, help="the built ddprun")
     parser.add_argument("--python", required=True, help="a Python with torch and torchvision")
-    parser.add_argument("--jobs", default=",".join(names), help=",".join(names))
-    parser.add_argument("--backends", default="gloo,ucx,shm", help="ddprun's plugins (gloo,ucx,shm)")
+    parser.add_argument("--jobs", help=f"{','.join(names)}; with --link {LINK_JOB}")
+    parser.add_argument("--backends", metavar="NAME[:COMPRESSION],...",
+                        help=f"ddprun's plugins, maybe with a strategy.compression ({BACKENDS}; with --link {LINKED})")
+    parser.add_argument("--link", type=link_of, metavar="RATE",
+                        help="each rank is on a host of its own, which can send and receive so much, such as 1gbit")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1, help="compute threads of a rank (1)")
     parser.add_argument("--rounds", type=int, help="5; 2 with --quick")
@@ -128,7 +174,8 @@ def arguments(argv):
     parser.add_argument("--json", metavar="FILE", help="write the figures of all rounds")
     parser.add_argument("--limit", type=float, default=600, help="time limit of one run in seconds (600)")
     args = parser.parse_args(argv)
-    args.jobs, args.backends = args.jobs.split(","), args.backends.split(",")
+    args.jobs = (args.jobs or (LINK_JOB if args.link else ",".join(names))).split(",")
+    args.backends = (args.backends or (LINKED if args.link else BACKENDS)).split(",")
     if unknown := set(args.jobs) - set(names):
         parser.error(f"--jobs {','.join(sorted(unknown))}: expected some of {','.join(names)}")
     if args.rounds is None:
@@ -138,9 +185,9 @@ def arguments(argv):
     return args
 
 
-def run_rounds(args, folder):
+def run_rounds(args, measuring):
     """{job: {system: figure of each round}}."""
-    systems = [PEER, *args.backends]
+    systems = [PEER, *([ONE] if args.link else []), *args.backends]
     jobs = [job for job in JOBS if job.name in args.jobs]
     if args.quick:
         jobs = [dataclasses.replace(job, steps=max(2, job.steps // 10)) for job in jobs]
@@ -151,8 +198,7 @@ def run_rounds(args, folder):
             for system in order:
                 turn = f"round {number + 1} of {args.rounds}: {job.name}, {system}"
                 print(f"training.py: {turn}", file=sys.stderr, flush=True)
-                measure_job = measure_start if job is START else measure
-                figures[job.name][system].append(measure_job(job, system, args, folder))
+                figures[job.name][system].append(measuring.rate(job, system))
     return jobs, figures
 
 
@@ -185,15 +231,52 @@ def print_table(jobs, figures, args):
     return missed
 
 
+def bytes_per_parameter(system):
+    return 2 if system.endswith(("fp16", "bf16")) else 4
+
+
+def print_link_table(jobs, figures, args):
+    """The same over a link. The limit: no step is shorter than the computation of one rank, and none is shorter than
+    the time in which the link carries a ring's share of the gradients. Returns the bounds that are missed."""
+    print(f"{args.ranks} hosts with one rank each, link {args.link}, {args.rounds} rounds")
+    missed, lines = [], []
+    for job in (job for job in jobs if job is not START):
+        rounds = figures[job.name]
+        for system, rates in rounds.items():
+            step = statistics.median(1 / rate for rate in rates)
+            size = bytes_per_parameter(system)
+            wire = job.parameters * size * 2 * (args.ranks - 1) / args.ranks * 8 / bits_of(args.link)
+            limit = statistics.median(max(1 / rate, wire) for rate in rounds[ONE])
+            times, excess = ratio_of(rates, rounds[PEER]), step / limit
+            lines.append([job.name, system, f"{step * 1e3:.1f}", f"{1e3 / max(rates):.1f} .. {1e3 / min(rates):.1f}",
+                          f"{times:.2f}", "" if system == ONE else f"{limit * 1e3:.1f}",
+                          "" if system == ONE else f"{excess:.2f}"])
+            least, most = OVER_LINK[size] if job.name == LINK_JOB and system in args.backends else (0, math.inf)
+            if times < least:
+                missed.append(f"{job.name}, {system}: {least:g} times {PEER}")
+            if excess > most:
+                missed.append(f"{job.name}, {system}: at most {most:g} times the limit")
+    print_grid("milliseconds per step", ["job", "system", "median", "range", f"times {PEER}", "limit", "of the limit"],
+               lines)
+    for bound in missed:
+        print(f"MISSED {bound}")
+    return missed
+
+
 def main(argv):
     args = arguments(argv)
-    with tempfile.TemporaryDirectory(prefix="ddprun-bench-") as folder:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that everything is cleaned up
+    if reason := args.link and ("needs root" if os.geteuid() != 0 else why_not(args.link)):
+        print(f"training.py: skipped: {reason}", file=sys.stderr)
+        return SKIPPED
+    with tempfile.TemporaryDirectory(prefix="ddprun-bench-", ignore_cleanup_errors=True) as folder:
         try:
-            jobs, figures = run_rounds(args, pathlib.Path(folder))
+            with Hosts(args.ranks, args.link) if args.link else contextlib.nullcontext() as hosts:
+                jobs, figures = run_rounds(args, Measuring(args, pathlib.Path(folder), hosts))
         except Failed as error:
             print(f"training.py: {error}", file=sys.stderr)
             return error.code
-    missed = print_table(jobs, figures, args)
+    missed = (print_link_table if args.link else print_table)(jobs, figures, args)
     if args.json:
         document = {"ddprun_training": 1, "command": sys.argv, "settings": vars(args), "figures": figures,
                     "unit": "steps, or runs from start to exit, per second",

@@ -18,6 +18,7 @@ BENCH = pathlib.Path(__file__).resolve().parents[3] / "bench"
 sys.path.insert(0, str(BENCH))
 import contenders  # noqa: E402
 import running  # noqa: E402
+from options import SKIPPED  # noqa: E402
 
 SIZES = [12, 1 << 20]  # one that ranks divide unevenly, one with several chunks
 SAMPLES = 3
@@ -163,17 +164,23 @@ class Peers(unittest.TestCase):
         self.assertEqual((done.returncode, document), (3, None))
         self.assertIn("nonsense", done.stderr)
 
+    @staticmethod
+    def has_torchvision():
+        wanted = [ARGS.python, "-c", "import torch, torchvision"]
+        return ARGS.python and subprocess.run(wanted, capture_output=True, check=False).returncode == 0
+
+    @staticmethod
+    def training(*words):
+        return subprocess.run([sys.executable, BENCH / "training.py", "--program", ARGS.program, "--python", ARGS.python,
+                               "--quick", *words], capture_output=True, text=True, timeout=250, check=False)
+
     def test_training_has_a_line_for_each_job(self):
         if not ARGS.program:
             self.skipTest("built without torch: there is no ddprun that trains")
-        wanted = "import torch, torchvision"
-        if not ARGS.python or subprocess.run([ARGS.python, "-c", wanted], capture_output=True, check=False).returncode:
+        if not self.has_torchvision():
             self.skipTest(f"{ARGS.python} lacks torch or torchvision")
         path = self.folder / "training.json"
-        done = subprocess.run(
-            [sys.executable, BENCH / "training.py", "--program", ARGS.program, "--python", ARGS.python, "--quick",
-             "--rounds", "1", "--jobs", "linear,start", "--backends", "gloo", "--json", path],
-            capture_output=True, text=True, timeout=250, check=False)
+        done = self.training("--rounds", "1", "--jobs", "linear,start", "--backends", "gloo", "--json", path)
         self.assertEqual(done.returncode, 0, done.stderr)
         figures = json.loads(path.read_text())["figures"]
         self.assertEqual(list(figures), ["linear", "start to exit"])
@@ -183,6 +190,22 @@ class Peers(unittest.TestCase):
                 self.assertEqual(len(rates), 1)
                 self.assertGreater(min(rates), 0)
         self.assertIn("start to exit", done.stdout)
+
+    def test_training_over_a_link(self):
+        if not ARGS.program or not self.has_torchvision():
+            self.skipTest("no ddprun that trains, or no torchvision")
+        path = self.folder / "training.json"
+        done = self.training("--rounds", "1", "--jobs", "simplenet", "--backends", "gloo,gloo:bf16", "--link", "1gbit",
+                             "--json", path)
+        if done.returncode == SKIPPED:
+            self.skipTest(done.stderr.strip())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        figures = json.loads(path.read_text())["figures"]["simplenet"]
+        self.assertEqual(list(figures), ["PyTorch DDP", "one rank", "gloo", "gloo:bf16"])
+        # 203,530 parameters of 4 or 2 bytes over 1 Gbit/s take 6.5 or 3.3 ms at least; a burst passes at once.
+        for system, most in (("PyTorch DDP", 250), ("gloo", 250), ("gloo:bf16", 500)):
+            self.assertLess(figures[system][0], most)
+        self.assertIn("of the limit", done.stdout)
 
 
 def main():
