@@ -88,6 +88,7 @@ std::optional<Algorithm> algorithm_of(std::string_view backend, std::string_view
   if (name == "ring") return Algorithm::ring;
   if (backend == "gloo" && name == "tree") return Algorithm::tree;
   if (backend == "gloo" && name == "halving_doubling") return Algorithm::halving_doubling;
+  if (backend == "gloo" && name == "doubling") return Algorithm::doubling;
   if (backend == "ucx" && name == "tree") return Algorithm::doubling;
   if (backend == "ucx" && name == "hierarchical") return Algorithm::hierarchical;
   return std::nullopt;

@@ -18,7 +18,7 @@ namespace ddprun::predict {
 enum class Algorithm {
   ring,              // reduce-scatter and allgather round a ring
   tree,              // up and down one binomial tree: comm_gloo's "tree"
-  doubling,          // recursive doubling: comm_ucx's "tree"
+  doubling,          // recursive doubling: comm_ucx's "tree", comm_gloo's "doubling"
   halving_doubling,  // recursive halving, then doubling
   hierarchical,      // shared memory within a host; between hosts doubling up to 64 KiB, else ring
 };

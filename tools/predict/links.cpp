@@ -71,8 +71,8 @@ std::vector<FittedLink> fit_links(const std::vector<BenchRow>& rows, int64_t per
   if (std::none_of(all.begin(), all.end(), is_between)) {
     throw Error(
         ExitCode::usage,
-        "no file of --bench has an algorithm between hosts whose cost is known (ring; tree and halving_doubling "
-        "of gloo; tree of ucx); start `ddprun bench --nnodes 2 ...` on two hosts");
+        "no file of --bench has an algorithm between hosts whose cost is known (ring; tree, halving_doubling and "
+        "doubling of gloo; tree of ucx); start `ddprun bench --nnodes 2 ...` on two hosts");
   }
   for (FittedLink& fitted : all) fit_one(fitted);
   return all;

@@ -34,6 +34,7 @@ TEST_CASE("an algorithm is known by the name that its backend gives it") {
   CHECK(algorithm_of("gloo", "ring") == Algorithm::ring);
   CHECK(algorithm_of("somebodys", "ring") == Algorithm::ring);
   CHECK(algorithm_of("gloo", "tree") == Algorithm::tree);
+  CHECK(algorithm_of("gloo", "doubling") == Algorithm::doubling);
   CHECK(algorithm_of("ucx", "tree") == Algorithm::doubling);
   CHECK(algorithm_of("ucx", "hierarchical") == Algorithm::hierarchical);
   CHECK_FALSE(algorithm_of("nccl", "tree"));
@@ -74,6 +75,18 @@ TEST_CASE("the way down a tree is that of topology::Tree, if the children of a r
     const Path path = path_between(Algorithm::tree, {hosts, 1}, kKi);
     CHECK(path.messages == 2 * rounds);
     CHECK(path.bytes == (rounds + below(0, hosts)) * kKi);
+  }
+}
+
+TEST_CASE(
+    "recursive doubling has the exchanges of topology::Doubling, and one message before and after them for partners") {
+  for (int hosts = 2; hosts < 70; ++hosts) {
+    CAPTURE(hosts);
+    const ddprun::topology::Doubling order{0, hosts};
+    const bool has_partner = order.partner() >= 0;
+    const Path path = path_between(Algorithm::doubling, {hosts, 1}, kKi);
+    CHECK(path.messages == order.rounds() + (has_partner ? 2 : 0));
+    CHECK(path.bytes == (order.rounds() + (has_partner ? 3 : 0)) * kKi);  // 3: its vector and the peer's come at once
   }
 }
 
