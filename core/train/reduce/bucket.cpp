@@ -1,49 +1,11 @@
 #include "train/reduce/bucket.hpp"
 
-#include <algorithm>
-#include <map>
-
 #include "ddprun/error.hpp"
 
 namespace ddprun::train {
 namespace {
 
-struct Open {
-  BucketPlan plan;
-  std::size_t last = 0;  // position of its last gradient in the order
-};
-
-}  // namespace
-
-std::vector<BucketPlan> plan_buckets(const std::vector<ParameterInfo>& parameters,
-                                     const std::vector<std::size_t>& order, std::size_t first_cap_bytes,
-                                     std::size_t cap_bytes) {
-  std::vector<Open> closed;
-  std::map<DType, Open> open;
-  for (std::size_t position = 0; position < order.size(); ++position) {
-    const ParameterInfo& parameter = parameters.at(order[position]);
-    Open& bucket = open[parameter.dtype];
-    bucket.plan.dtype = parameter.dtype;
-    bucket.plan.slots.push_back({order[position], bucket.plan.elements});
-    bucket.plan.elements += parameter.elements;
-    bucket.last = position;
-    const std::size_t cap = closed.empty() ? first_cap_bytes : cap_bytes;
-    if (bucket.plan.elements * size_of(parameter.dtype) < cap) continue;
-    closed.push_back(std::move(bucket));
-    open.erase(parameter.dtype);
-  }
-  for (auto& [dtype, bucket] : open) closed.push_back(std::move(bucket));
-  std::sort(closed.begin(), closed.end(), [](const Open& a, const Open& b) { return a.last < b.last; });
-
-  std::vector<BucketPlan> plan;
-  plan.reserve(closed.size());
-  for (Open& bucket : closed) plan.push_back(std::move(bucket.plan));
-  return plan;
-}
-
-namespace {
-
-torch::Tensor allocate(CommBackend& backend, const BucketPlan& plan, const torch::Tensor& parameter) {
+torch::Tensor allocate(CommBackend& backend, const comm::BucketPlan& plan, const torch::Tensor& parameter) {
   const Capabilities& can = backend.capabilities();
   const auto elements = static_cast<int64_t>(plan.elements);
   const bool gives_cuda = can.alloc && can.alloc_memory == Memory::cuda;
@@ -60,9 +22,9 @@ torch::Tensor allocate(CommBackend& backend, const BucketPlan& plan, const torch
 
 }  // namespace
 
-Bucket::Bucket(CommBackend& backend, const BucketPlan& plan, const std::vector<NamedTensor>& parameters)
+Bucket::Bucket(CommBackend& backend, const comm::BucketPlan& plan, const std::vector<NamedTensor>& parameters)
     : plan_(plan), flat_(allocate(backend, plan, parameters.at(plan.slots.at(0).parameter).tensor)) {
-  for (const Slot& slot : plan_.slots) {
+  for (const comm::Slot& slot : plan_.slots) {
     const torch::Tensor& parameter = parameters.at(slot.parameter).tensor;
     // Uses the parameter's strides if they cover memory without gaps, so that the optimizer iterates over both in the
     // same order. A tensor of its own on the bucket's memory, because autograd refuses to detach a view in place, which

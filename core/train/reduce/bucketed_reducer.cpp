@@ -112,7 +112,7 @@ void BucketedReducer::set_divisor(int divisor) {
 
 std::vector<torch::Tensor> BucketedReducer::parameters_of(const Bucket& bucket) const {
   std::vector<torch::Tensor> tensors;
-  for (const Slot& slot : bucket.plan().slots) tensors.push_back(parameters_[slot.parameter].tensor);
+  for (const comm::Slot& slot : bucket.plan().slots) tensors.push_back(parameters_[slot.parameter].tensor);
   return tensors;
 }
 
@@ -136,13 +136,13 @@ TransferTotals BucketedReducer::totals() const {
 }
 
 void BucketedReducer::build(const std::vector<std::size_t>& order, std::size_t first_cap, std::size_t cap) {
-  std::vector<ParameterInfo> infos;
+  std::vector<comm::ParameterInfo> infos;
   for (const NamedTensor& parameter : parameters_) {
     infos.push_back({static_cast<std::size_t>(parameter.tensor.numel()), dtype_of(parameter.tensor)});
   }
   buckets_.clear();
   places_.resize(parameters_.size());
-  for (const BucketPlan& plan : plan_buckets(infos, order, first_cap, cap)) {
+  for (const comm::BucketPlan& plan : comm::plan_buckets(infos, order, first_cap, cap)) {
     for (std::size_t slot = 0; slot < plan.slots.size(); ++slot) {
       places_[plan.slots[slot].parameter] = {buckets_.size(), slot};
     }

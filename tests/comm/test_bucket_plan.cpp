@@ -3,9 +3,9 @@
 #include <numeric>
 #include <set>
 
-#include "train/reduce/bucket.hpp"
+#include "comm/bucket_plan.hpp"
 
-namespace ddprun::train {
+namespace ddprun::comm {
 namespace {
 
 std::vector<std::size_t> parameters_of(const BucketPlan& plan) {
@@ -74,4 +74,4 @@ TEST_CASE("every parameter is in one bucket, and no two overlap, for any caps") 
 }
 
 }  // namespace
-}  // namespace ddprun::train
+}  // namespace ddprun::comm
