@@ -13,15 +13,16 @@ namespace {
 using nlohmann::json;
 
 // Rank 0 started the ranks of a file without hosts on its own host.
-int64_t hosts_of(const json& file, const std::string& path) {
-  const json& hosts = file.at("hosts");
-  if (hosts.size() < 2) return 1;
-  for (const json& host : hosts) {
-    if (host.at("ranks").size() == 1) continue;
+int64_t hosts_of(const json& file) {
+  return std::max<int64_t>(1, static_cast<int64_t>(file.at("hosts").size()));
+}
+
+void require_one_rank_each(const json& file, const std::string& path) {
+  for (const json& host : file.at("hosts")) {
+    if (hosts_of(file) == 1 || host.at("ranks").size() == 1) continue;
     throw Error(ExitCode::usage, path + ": host " + host.at("name").get<std::string>() +
                                      " has several ranks; measure the links between hosts with one rank on each");
   }
-  return static_cast<int64_t>(hosts.size());
 }
 
 bool is_as_in_training(const json& row) {
@@ -31,8 +32,9 @@ bool is_as_in_training(const json& row) {
 BenchRow row_of(const json& row, int64_t hosts, const std::string& path) {
   BenchRow one;
   row.at("backend").get_to(one.backend);
+  row.at("algorithm").get_to(one.requested);
   row.at("served").at("algorithm").get_to(one.algorithm);
-  one.shape = {hosts, hosts > 1 ? 1 : row.at("ranks").get<int64_t>()};
+  one.shape = {hosts, row.at("ranks").get<int64_t>() / hosts};
   row.at("size").get_to(one.bytes);
   row.at("median").get_to(one.seconds);
   for (const json& round : row.at("rounds")) {
@@ -45,13 +47,13 @@ BenchRow row_of(const json& row, int64_t hosts, const std::string& path) {
   return one;
 }
 
-void read(const std::string& path, std::vector<BenchRow>& rows) {
+void read(const std::string& path, bool between_hosts, std::vector<BenchRow>& rows) {
   const std::string text = record::text_of(path);
   std::size_t found = 0;
   try {
     const json file = json::parse(text);
     file.at("ddprun_bench");
-    const int64_t hosts = hosts_of(file, path);
+    if (between_hosts) require_one_rank_each(file, path);
     const auto has_own_memory = [&](const json& row) {
       return std::any_of(file.at("rows").begin(), file.at("rows").end(), [&](const json& other) {
         return other.at("backend") == row.at("backend") && other.at("buffer") == "plugin";
@@ -59,7 +61,7 @@ void read(const std::string& path, std::vector<BenchRow>& rows) {
     };
     for (const json& row : file.at("rows")) {
       if (!is_as_in_training(row) || (row.at("buffer") != "plugin" && has_own_memory(row))) continue;
-      rows.push_back(row_of(row, hosts, path));
+      rows.push_back(row_of(row, hosts_of(file), path));
       ++found;
     }
   } catch (const json::exception&) {
@@ -72,7 +74,13 @@ void read(const std::string& path, std::vector<BenchRow>& rows) {
 
 std::vector<BenchRow> read_bench(const std::vector<std::string>& paths) {
   std::vector<BenchRow> rows;
-  for (const std::string& path : paths) read(path, rows);
+  for (const std::string& path : paths) read(path, true, rows);
+  return rows;
+}
+
+std::vector<BenchRow> read_bench_of_any_hosts(const std::string& path) {
+  std::vector<BenchRow> rows;
+  read(path, false, rows);
   return rows;
 }
 

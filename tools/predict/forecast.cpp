@@ -30,20 +30,6 @@ const Value& any_of(const std::vector<Value>& values, Random& random) {
   return values[std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random)];
 }
 
-// Takes the median of all times, with parts in proportion to their medians: together, the medians of the parts can be
-// less than any step.
-StepParts typical_of(const std::vector<StepParts>& steps) {
-  const auto median_of = [&](const auto& seconds_of) {
-    std::vector<double> values;
-    for (const StepParts& step : steps) values.push_back(seconds_of(step));
-    return record::quantile(std::move(values), 0.5);
-  };
-  const StepParts parts = {median_of([](const StepParts& step) { return step.forward; }),
-                           median_of([](const StepParts& step) { return step.backward; }),
-                           median_of([](const StepParts& step) { return step.optimizer; })};
-  return parts.times(median_of([](const StepParts& step) { return step.total(); }) / parts.total());
-}
-
 class Forecaster {
  public:
   explicit Forecaster(Forecast& forecast) : forecast_(forecast) {

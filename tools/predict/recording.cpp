@@ -100,6 +100,18 @@ std::vector<StepParts> steps_of(const record::Run& run, const std::set<int64_t>&
 
 }  // namespace
 
+StepParts typical_of(const std::vector<StepParts>& steps) {
+  const auto median_of = [&](const auto& seconds_of) {
+    std::vector<double> values;
+    for (const StepParts& step : steps) values.push_back(seconds_of(step));
+    return median(values);
+  };
+  const StepParts parts = {median_of([](const StepParts& step) { return step.forward; }),
+                           median_of([](const StepParts& step) { return step.backward; }),
+                           median_of([](const StepParts& step) { return step.optimizer; })};
+  return parts.times(median_of([](const StepParts& step) { return step.total(); }) / parts.total());
+}
+
 Recording read_recording(const std::string& run_dir) {
   if (!record::is_run(run_dir)) refuse(run_dir, "no folder of a run");
   const record::Run run = record::read_run(run_dir);

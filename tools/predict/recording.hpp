@@ -20,4 +20,8 @@ struct Recording {
 // with the path or the key if something is missing.
 Recording read_recording(const std::string& run_dir);
 
+// The step as long as the median of these steps, with parts in proportion to their medians: together, the medians of
+// the parts can be less than any step.
+StepParts typical_of(const std::vector<StepParts>& steps);
+
 }  // namespace ddprun::predict
