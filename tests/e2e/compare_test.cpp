@@ -170,6 +170,9 @@ TEST_CASE("errors are reported before anything runs") {
   refused({"--config", config}, "nothing varies");
   refused({"--config", config, "--vary", "comm.algorithm=rign,tree"}, "did you mean \"ring\"?");
   refused({config, config, "--vary", "comm.algorithm=ring,tree"}, "--vary needs one experiment");
+  refused({config, config, "--change", "comm.algorithm=tree"}, "--change needs one experiment");
+  refused({"--config", config, "--change", "comm.algorithm=rign"}, "did you mean \"ring\"?");
+  refused({config, "--change", "comm.algorithm=tree", "--vary", "comm.algorithm=ring,tree"}, "--change");
   refused({"--config", config, "--vary", "comm.algoritm=ring,tree"}, "did you mean \"algorithm\"?");
   refused({"--config", config, "--vary", "data.batch_size=32,64"}, "global batch: 32 in batch_size=32, 64 in");
   refused({"--config", config, "--vary", "comm.algorithm=ring,tree", "--gate", "rng/tree <= 1"},

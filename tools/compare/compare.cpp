@@ -57,8 +57,11 @@ void check_sources(const Request& request) {
   if (sources != 1) {
     refuse("expected two or more configs, or --config FILE with --vary KEY=VALUE,VALUE, or two or more run folders");
   }
-  if (!request.config.empty() && request.vary.empty()) refuse("--config: nothing varies; add --vary KEY=VALUE,VALUE");
-  if (request.config.empty() && !request.vary.empty()) refuse("--vary needs one experiment: FILE, or --config FILE");
+  const bool varies = !request.vary.empty(), changes = !request.change.empty();
+  if (!request.config.empty() && !varies && !changes) refuse("--config: nothing varies; add --vary KEY=VALUE,VALUE");
+  if (request.config.empty() && (varies || changes)) {
+    refuse(std::string(varies ? "--vary" : "--change") + " needs one experiment: FILE, or --config FILE");
+  }
   if (!reads_earlier_runs(request)) return;
   if (request.twin) refuse("--aa needs new runs; it does not work with earlier runs");
   if (request.precision) refuse("--precision needs new runs; it does not work with earlier runs");
@@ -71,7 +74,8 @@ std::vector<Variant> variants_of(const Request& request, std::optional<int64_t> 
   if (request.config.empty()) {
     variants = variants_of_files(request.inputs, request.overrides, ranks);
   } else {
-    const auto trials = trials_of(request.vary, std::nullopt, 0);
+    const auto trials =
+        request.change.empty() ? trials_of(request.vary, std::nullopt, 0) : std::vector<Trial>{{}, request.change};
     variants = variants_of_overrides(request.config, trials, request.overrides, ranks);
   }
   if (variants.size() < 2 && !request.twin)

@@ -17,9 +17,12 @@ constexpr const char* kExample =
 void declare_what(CLI::App& to, Request& request) {
   to.add_option("inputs", request.inputs, "The configs to run, or the folders of earlier runs.")
       ->type_name("FILE|DIR...");
-  to.add_option("--config", request.config, "The experiment for --vary.")->type_name("FILE");
+  to.add_option("--config", request.config, "The experiment for --vary or --change.")->type_name("FILE");
   const std::string about_vary = "Make a variant for each value of a key, or for every combination if it is repeated.";
-  console::add_repeated(to, "--vary", request.vary, "KEY=VALUE,...", about_vary);
+  auto* vary = console::add_repeated(to, "--vary", request.vary, "KEY=VALUE,...", about_vary);
+  const std::string about_change =
+      "Compare the experiment as it is with one variant that has this value. If it is repeated, it has all values.";
+  console::add_repeated(to, "--change", request.change, "KEY=VALUE", about_change)->excludes(vary);
   to.add_option("--runs", request.runs, "The folders of earlier runs of one variant. Give it once for each variant.")
       ->type_name("DIR...");
   to.add_flag("--allow-different", request.allow_different, "Allow different batches, data, seeds or lengths.");
@@ -53,7 +56,8 @@ ExitCode run_program(int argc, char** argv) {
   console::add_overrides(cli, request.overrides);
   console::add_node_options(cli, request.nodes);
   if (const auto end = console::parse(cli, argc, argv, config::setting_for_option)) return *end;
-  if (!request.vary.empty() && request.config.empty() && request.inputs.size() == 1) {
+  const bool is_one = !request.vary.empty() || !request.change.empty();
+  if (is_one && request.config.empty() && request.inputs.size() == 1) {
     request.config = request.inputs.front();
     request.inputs.clear();
   }

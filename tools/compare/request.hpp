@@ -22,8 +22,9 @@ struct Running {
 
 struct Request {
   std::vector<std::string> inputs;             // configs, or run folders
-  std::string config;                          // --config, with vary
+  std::string config;                          // --config, with vary or change
   std::vector<std::string> vary;               // "key=value,value"
+  std::vector<std::string> change;             // "key=value": all of one variant, against the config as it is
   std::vector<std::string> overrides;          // --set, for all variants
   std::vector<std::vector<std::string>> runs;  // groups of run folders, one for each variant
   int64_t repeats = 5;
