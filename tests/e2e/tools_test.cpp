@@ -99,6 +99,7 @@ TEST_CASE("the help of every program describes each option in a sentence") {
                                                           {"compare"},
                                                           {"sweep"},
                                                           {"predict"},
+                                                          {"tune"},
                                                           {"report"},
                                                           {"export"},
                                                           {"new"},

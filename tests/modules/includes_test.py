@@ -16,7 +16,7 @@ DLL = re.compile(r"^boost/dll")
 # From the ground up: a module includes only modules to its left, and the public headers (ddprun/).
 CORE = ["base", "config", "plugin", "cuda", "launch", "comm", "record", "checkpoint", "data", "console", "train", "ddp", "app"]
 # A tool includes core below train/, and the tools to its left.
-TOOLS = ["report", "export", "bench", "data", "compare", "sweep", "predict", "conformance", "doctor"]
+TOOLS = ["report", "export", "bench", "data", "compare", "sweep", "predict", "tune", "conformance", "doctor"]
 TORCH_MODULES = {"train", "ddp", "app"}
 TORCH_ADAPTER = {"core/launch/tcp_store.cpp"}  # c10d's store, a target of its own
 COMMAND_LINES = {"core/app/cli.cpp"}  # compiled once for ddprun and its engine

@@ -1,0 +1,58 @@
+// ddprun-tune: chooses how gradients are sent.
+#include "config/hints.hpp"
+#include "tools/compare/running_options.hpp"
+#include "tools/tune/tune.hpp"
+
+namespace ddprun::tune {
+namespace {
+
+constexpr const char* kExample =
+    "Examples: ddprun tune exp.toml --nproc 4\n"
+    "          ddprun tune exp.toml --backend gloo,ucx --compression none --write tuned.toml\n"
+    "Over several hosts: the same command on each of them, with --nnodes and --node-rank.\n"
+    "docs/tuning-communication.md says how it chooses, and what it does not know.";
+
+constexpr int64_t kFewestSteps = 24;  // of which six are traced, and at least ten are not
+
+void declare(CLI::App& to, Request& request) {
+  const auto list = [&](const char* name, std::vector<std::string>& values, const char* help) {
+    return to.add_option(name, values, help)->type_name("NAME,...")->delimiter(',');
+  };
+  console::add_config(to, request.config)->required();
+  list("--backend", request.backends, "Try these communication plugins. The default is the config's own.");
+  request.compression = {"none", "bf16"};
+  list("--compression", request.compression, "Try these compressions of gradients: none, bf16, fp16.")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"none", "bf16", "fp16"}));
+  to.add_option("--steps", request.steps, "The number of steps of each run.")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Range(kFewestSteps, int64_t{1} << 20));
+  to.add_option("--rounds", request.rounds, "The number of runs of each side in the comparison at the end.")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Range(2, 1000));
+  to.add_option("--write", request.write, "Write the config with the chosen lines to this file, if they are faster.")
+      ->type_name("FILE");
+  to.add_option("--json", request.json, "Also write all figures as JSON.")->type_name("FILE");
+}
+
+ExitCode run_program(int argc, char** argv) {
+  Request request;
+  CLI::App cli(std::string(console::about_tool("tune")), "ddprun tune");
+  cli.footer(kExample);
+  declare(cli, request);
+  compare::add_running_options(cli, request.running);
+  console::add_overrides(cli, request.overrides);
+  console::add_node_options(cli, request.nodes);
+  if (const auto end = console::parse(cli, argc, argv, config::setting_for_option)) return *end;
+  request.running.program = console::find_program("ddprun");
+  return run(request, {argv, argv + argc});
+}
+
+}  // namespace
+}  // namespace ddprun::tune
+
+int main(int argc, char** argv) {
+  return ddprun::console::run_program([&] { return ddprun::tune::run_program(argc, argv); });
+}

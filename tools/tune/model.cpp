@@ -1,0 +1,130 @@
+#include "tools/tune/model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include "comm/bucket_plan.hpp"
+#include "record/statistics.hpp"
+
+namespace ddprun::tune {
+namespace {
+
+using predict::Bucket;
+
+constexpr double kMiB = 1 << 20;
+constexpr double kCaps[] = {0.25, 0.5, 1, 2, 5, 10, 25, 50};  // MiB
+constexpr double kFirstCaps[] = {0.25, 1};
+
+// One bucket for all gradients.
+double cap_of_all(const Basis& basis) {
+  return std::ceil(basis.gradient_bytes() / kMiB);
+}
+
+std::set<double> caps_for(const Basis& basis, const Settings& own) {
+  std::set<double> caps = {own.bucket_cap_mb, cap_of_all(basis)};
+  for (const double cap : kCaps) {
+    if (cap < cap_of_all(basis)) caps.insert(cap);
+  }
+  return caps;
+}
+
+std::vector<Settings> candidates(const Basis& basis, const Settings& own) {
+  std::vector<Settings> all;
+  for (const auto& [method, curve] : basis.curves) {
+    for (const double cap : caps_for(basis, own)) {
+      std::set<double> first_caps = {own.first_bucket_cap_mb, cap};
+      first_caps.insert(std::begin(kFirstCaps), std::end(kFirstCaps));
+      for (const double first : first_caps)
+        all.push_back({method.backend, method.algorithm, cap, first, method.compression});
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+Curve::Curve(std::vector<std::pair<double, double>> points) : points_(std::move(points)) {
+  std::sort(points_.begin(), points_.end());
+}
+
+double Curve::seconds(double bytes) const {
+  const auto above = std::lower_bound(points_.begin(), points_.end(), std::pair{bytes, 0.0});
+  if (above == points_.begin()) return above->second;
+  const auto below = above - 1;
+  if (above == points_.end()) return below->second * bytes / below->first;
+  return std::lerp(below->second, above->second, (bytes - below->first) / (above->first - below->first));
+}
+
+double Basis::gradient_bytes() const {
+  return std::accumulate(gradients.begin(), gradients.end(), 0.0,
+                         [](double sum, const Bucket& gradient) { return sum + gradient.bytes; });
+}
+
+double sent(const std::string& compression) {
+  return compression == "none" ? 1 : 0.5;
+}
+
+double extra_per_call(std::vector<Call> calls, const Curve& curve) {
+  std::sort(calls.begin(), calls.end(), [](const Call& a, const Call& b) { return a.bytes < b.bytes; });
+  std::vector<double> extra;
+  for (std::size_t i = 0; i < (calls.size() + 1) / 2; ++i) {
+    extra.push_back(calls[i].seconds - curve.seconds(calls[i].bytes));
+  }
+  return std::max(0.0, record::quantile(std::move(extra), 0.5));
+}
+
+double extra_per_byte(const std::vector<Call>& calls, const Curve& curve, double per_call) {
+  double extra = 0, bytes = 0;
+  for (const Call& call : calls) {
+    extra += call.seconds - curve.seconds(call.bytes) - per_call;
+    bytes += call.bytes;
+  }
+  return std::max(0.0, extra / bytes);
+}
+
+std::vector<Bucket> buckets_of(const std::vector<Bucket>& gradients, double first_bucket_cap_mb, double bucket_cap_mb) {
+  std::vector<comm::ParameterInfo> sizes;
+  for (const Bucket& gradient : gradients) sizes.push_back({static_cast<std::size_t>(gradient.bytes), DType::uint8});
+  std::vector<std::size_t> order(gradients.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<Bucket> buckets;
+  for (const comm::BucketPlan& plan :
+       comm::plan_buckets(sizes, order, static_cast<std::size_t>(first_bucket_cap_mb * kMiB),
+                          static_cast<std::size_t>(bucket_cap_mb * kMiB))) {
+    buckets.push_back({static_cast<double>(plan.elements), gradients[plan.slots.back().parameter].remaining});
+  }
+  return buckets;
+}
+
+predict::Replayed expected(const Basis& basis, const Settings& settings) {
+  const Curve& curve = basis.curves.at({settings.backend, settings.algorithm, settings.compression});
+  const double per_byte = basis.per_byte.at(settings.compression);
+  const auto buckets = buckets_of(basis.gradients, settings.first_bucket_cap_mb, settings.bucket_cap_mb);
+  std::vector<double> seconds;
+  for (const Bucket& bucket : buckets) {
+    const double bytes = bucket.bytes * sent(settings.compression);
+    seconds.push_back(curve.seconds(bytes) + basis.per_call + per_byte * bytes);
+  }
+  return predict::replay(basis.parts, buckets, seconds);
+}
+
+Settings choose(const Basis& basis, const Settings& own) {
+  const std::vector<Settings> all = candidates(basis, own);
+  std::vector<double> steps;
+  for (const Settings& one : all) steps.push_back(expected(basis, one).step);
+  const double limit = *std::min_element(steps.begin(), steps.end()) * (1 + kNoise);
+  const auto rank = [&](std::size_t i) {
+    return std::tuple(steps[i] > limit, all[i].compression != own.compression, changes(own, all[i]).size(), steps[i]);
+  };
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    if (rank(i) < rank(best)) best = i;
+  }
+  return all[best];
+}
+
+}  // namespace ddprun::tune

@@ -1,0 +1,75 @@
+// What a step would take with other settings. Pure functions; times in seconds, sizes in bytes.
+#pragma once
+
+#include <compare>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/predict/replay.hpp"
+#include "tools/tune/settings.hpp"
+
+namespace ddprun::tune {
+
+// The measured time of an allreduce over its size.
+class Curve {
+ public:
+  // (bytes, seconds), at least one; bytes above 0, in any order, each once.
+  explicit Curve(std::vector<std::pair<double, double>> points);
+
+  // A straight line between two measured sizes. Below the smallest, its time; beyond the largest, in proportion to the
+  // size.
+  double seconds(double bytes) const;
+  const std::vector<std::pair<double, double>>& points() const { return points_; }
+
+ private:
+  std::vector<std::pair<double, double>> points_;
+};
+
+// One way to send a bucket; names as in a config.
+struct Method {
+  std::string backend, algorithm, compression;
+  auto operator<=>(const Method&) const = default;
+};
+
+// An allreduce within a recorded step.
+struct Call {
+  double bytes = 0;  // sent: of compressed gradients, half of theirs
+  double seconds = 0;
+};
+
+struct Basis {
+  predict::StepParts parts;                  // of a recorded step, without communication
+  std::vector<predict::Bucket> gradients;    // each as a bucket of its own, in their order
+  std::map<Method, Curve> curves;            // over the bytes that are sent
+  double per_call = 0;                       // how much longer an allreduce takes within a step than in a benchmark
+  std::map<std::string, double> per_byte{};  // and for each byte that is sent, by compression
+
+  double gradient_bytes() const;
+};
+
+// The bytes that are sent for one byte of gradients.
+double sent(const std::string& compression);
+
+// How much longer the smaller half of these calls took than the curve says: the median; not negative.
+double extra_per_call(std::vector<Call> calls, const Curve& curve);
+// What the calls took longer than the curve and `per_call` say, for each byte; not negative.
+double extra_per_byte(const std::vector<Call>& calls, const Curve& curve, double per_call);
+
+// The buckets that the reducer makes of the gradients, by its own rule.
+std::vector<predict::Bucket> buckets_of(const std::vector<predict::Bucket>& gradients, double first_bucket_cap_mb,
+                                        double bucket_cap_mb);
+
+// The step with these settings, whose method must have a curve.
+predict::Replayed expected(const Basis& basis, const Settings& settings);
+
+// What a prediction or a comparison cannot tell from no difference, as a part of a step.
+constexpr double kNoise = 0.01;
+
+// The best settings: every method with a curve, several sizes of buckets. Of all that are at most kNoise slower than
+// the fastest, those that keep `own`'s compression if there are any, and then those with the fewest changed lines: so
+// `own` if nothing is faster by more than that.
+Settings choose(const Basis& basis, const Settings& own);
+
+}  // namespace ddprun::tune

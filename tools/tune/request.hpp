@@ -1,0 +1,26 @@
+// The command line of `ddprun tune` as data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "console/node_options.hpp"
+#include "tools/compare/request.hpp"
+
+namespace ddprun::tune {
+
+struct Request {
+  std::string config;
+  std::vector<std::string> overrides;    // --set
+  std::vector<std::string> backends;     // candidates; empty: the config's own
+  std::vector<std::string> compression;  // candidates, besides the config's own
+  int64_t steps = 40;                    // of each run
+  int64_t rounds = 5;                    // of the comparison
+  std::string write;                     // FILE
+  std::string json;                      // FILE
+  console::NodeOptions nodes;
+  compare::Running running;
+};
+
+}  // namespace ddprun::tune

@@ -1,0 +1,149 @@
+#include "tools/tune/session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/log.hpp"
+#include "launch/identity.hpp"
+#include "launch/meeting.hpp"
+#include "launch/net/address.hpp"
+#include "launch/net/net_store.hpp"
+#include "launch/world.hpp"
+#include "tools/compare/runner.hpp"
+
+namespace ddprun::tune {
+namespace {
+
+using compare::Ending;
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLook{1000};  // between two questions whether host 0 has failed
+// How long host 0 waits at its end for the others, whose children may have to be killed.
+constexpr milliseconds kLeave = compare::kGrace + kLook + milliseconds(4000);
+// Between two children. A host 0 that has ended is noticed at once.
+constexpr milliseconds kNextChild = std::chrono::hours(24 * 365);
+
+std::string key_of(int child) {
+  return fmt::format("child {}", child);
+}
+
+// Throws if the child did not end well.
+void require_good(const compare::ProcessEnd& end, const std::string& name, const std::string& log) {
+  if (end.ending == Ending::interrupted) throw Error(ExitCode::interrupted, "interrupted in " + name);
+  if (end.ending == Ending::terminated) throw Error(ExitCode::terminated, "terminated in " + name);
+  if (end.ending == Ending::timed_out) throw Error(ExitCode::failure, name + ": it took longer than --timeout");
+  if (end.code == 0) return;
+  const std::string last = compare::last_line_of(log);
+  throw Error(
+      end.code >= 1 && end.code <= 6 ? static_cast<ExitCode>(end.code) : ExitCode::failure,
+      fmt::format("{}: {}; its log: {}", name, last.empty() ? fmt::format("exit code {}", end.code) : last, log));
+}
+
+}  // namespace
+
+Session::Session(const Request& request, int64_t ranks, const std::string& identity, bool insecure,
+                 milliseconds timeout)
+    : request_(request), nodes_(console::nodes_of(request.nodes, insecure, timeout)), ranks_(ranks), all_ranks_(ranks) {
+  if (nodes_.count == 1) return;
+  launch::forget_launcher();
+  launch::StoreAddress address{nodes_.master_addr, nodes_.master_port, nodes_.secret};
+  store_ = leads() ? launch::hosted_store(address, timeout) : launch::net_store(address, timeout);
+  launch::compare_identities(*store_, nodes_.rank, nodes_.count, identity, timeout,
+                             {.process = "node",
+                              .differ = "do not tune the same experiment",
+                              .advice = "start all with the same arguments, config and version"});
+  all_ranks_ = 0;
+  for (const std::string& text :
+       store_->allgather("ranks", nodes_.rank, nodes_.count, std::to_string(ranks_), timeout)) {
+    all_ranks_ += std::stoll(text);
+  }
+}
+
+compare::ProcessPlan Session::plan_of(const std::vector<std::string>& arguments, const std::string& log,
+                                      int port) const {
+  std::vector<std::string> all = arguments;
+  std::replace(all.begin(), all.end(), std::string(kConfig), request_.config);
+  if (store_ != nullptr) {
+    all.insert(all.end(),
+               {"--nnodes", std::to_string(nodes_.count), "--node-rank", std::to_string(nodes_.rank), "--master-addr",
+                nodes_.master_addr, "--master-port", std::to_string(port), "--nproc-per-node", std::to_string(ranks_)});
+  }
+  compare::ProcessPlan plan = compare::plan_of(request_.running, all, log);
+  if (request_.running.timeout > 0) plan.timeout = milliseconds(std::llround(request_.running.timeout * 1000));
+  return plan;
+}
+
+void Session::run(const std::string& folder, const std::string& name, const std::vector<std::string>& arguments) {
+  ++number_;
+  const int port = store_ == nullptr ? 0 : launch::free_port(nodes_.master_addr);
+  if (store_ != nullptr) {
+    store_->set(key_of(number_),
+                json{{"arguments", arguments}, {"folder", folder}, {"name", name}, {"port", port}}.dump());
+  }
+  const std::string log = folder + "/logs/" + name + ".log";
+  require_good(compare::run_process(plan_of(arguments, log, port)), name, log);
+}
+
+void Session::finish(ExitCode code, const std::string& message) noexcept {
+  if (store_ == nullptr) return;
+  try {
+    store_->set(key_of(number_ + 1), json{{"code", code}, {"message", message}}.dump());
+    store_->allgather("finished", nodes_.rank, nodes_.count, "", kLeave);
+  } catch (const std::exception& error) {
+    log::debug(error.what());  // the others are gone
+  }
+}
+
+// Whether host 0 has ended with an error, so that the child of this host waits in vain.
+bool Session::has_failed() {
+  if (Clock::now() - looked_ < kLook) return false;
+  looked_ = Clock::now();
+  try {
+    const json next = json::parse(store_->get(key_of(number_ + 1), milliseconds(0)));
+    return next.contains("code") && next.at("code") != ExitCode::ok;
+  } catch (const Error& error) {
+    return error.code() != ExitCode::rendezvous;  // lost; otherwise there is no next child yet
+  }
+}
+
+void Session::run_part(const std::vector<std::string>& arguments, const std::string& folder, const std::string& name,
+                       int port) {
+  for (const char* part : {"/runs", "/logs"}) std::filesystem::create_directories(folder + part);
+  const std::string log = fmt::format("{}/logs/{}.node{}.log", folder, name, nodes_.rank);
+  compare::ProcessPlan plan = plan_of(arguments, log, port);
+  plan.end_early = [this] { return has_failed(); };
+  const compare::ProcessEnd end = compare::run_process(plan);
+  if (end.ending == Ending::ended_early) return;  // follow() has the cause
+  try {
+    require_good(end, name, log);
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::interrupted || error.code() == ExitCode::terminated) throw;
+    log::error(error.what());  // host 0 reports the end of its own child
+  }
+}
+
+ExitCode Session::follow() {
+  while (true) {
+    const json next = json::parse(store_->get(key_of(++number_), kNextChild));
+    if (!next.contains("code")) {
+      run_part(next.at("arguments"), next.at("folder"), next.at("name"), next.at("port"));
+      continue;
+    }
+    try {
+      store_->allgather("finished", nodes_.rank, nodes_.count, "", kLeave);
+    } catch (const Error& error) {
+      log::debug(error.what());  // host 0 has not waited
+    }
+    const ExitCode code = next.at("code");
+    if (const std::string message = next.at("message"); !message.empty()) throw Error(code, message);
+    return code;
+  }
+}
+
+}  // namespace ddprun::tune

@@ -1,0 +1,35 @@
+// tune: chooses how gradients are sent, from measured links and a recorded step. This file: what it chooses.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/experiment.hpp"
+
+namespace ddprun::tune {
+
+// Keys of [comm] and [strategy], with their names.
+struct Settings {
+  std::string backend, algorithm;
+  double bucket_cap_mb = 25, first_bucket_cap_mb = 1;  // MiB
+  std::string compression;
+  bool operator==(const Settings&) const = default;
+};
+
+Settings settings_of(const config::Experiment& experiment);
+
+// One line of a config.
+struct Change {
+  std::string table, key;
+  std::string value;  // as TOML
+
+  std::string override_text() const;  // for --set: "comm.algorithm=ring"
+};
+
+// The lines that make `to` of `from`, those of a table together.
+std::vector<Change> changes(const Settings& from, const Settings& to);
+
+// The lines as TOML, with the names of their tables.
+std::string to_toml(const std::vector<Change>& changes);
+
+}  // namespace ddprun::tune
