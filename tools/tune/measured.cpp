@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ddprun/error.hpp"
+#include "record/read.hpp"
 #include "record/run_dir.hpp"
 #include "record/statistics.hpp"
 #include "tools/predict/bench_rows.hpp"
@@ -18,6 +19,19 @@ constexpr int64_t kFirstSteps = 2;  // have one bucket
 constexpr double kMicrosecond = 1e-6;
 
 }  // namespace
+
+double step_of(const std::string& run_dir, const std::vector<int64_t>& traced) {
+  std::map<int64_t, double> slowest;  // by step
+  for (const auto& of_rank : record::read_run(run_dir).steps) {
+    for (const record::StepRecord& step : of_rank) {
+      const bool counts = step.step > kFirstSteps && std::find(traced.begin(), traced.end(), step.step) == traced.end();
+      if (counts) slowest[step.step] = std::max(slowest[step.step], step.total);
+    }
+  }
+  std::vector<double> steps;
+  for (const auto& [step, seconds] : slowest) steps.push_back(seconds);
+  return record::quantile(std::move(steps), 0.5);
+}
 
 std::vector<Call> calls_of(const std::string& run_dir) {
   std::map<int64_t, std::map<int64_t, double>> fastest;  // by bucket and step

@@ -1,6 +1,7 @@
 // Reads what the children of `ddprun tune` have measured.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -8,6 +9,9 @@
 #include "tools/tune/model.hpp"
 
 namespace ddprun::tune {
+
+// The median step of the slowest rank, without the first two and `traced` ones. Throws as record::read_run().
+double step_of(const std::string& run_dir, const std::vector<int64_t>& traced);
 
 // The allreduces of a traced run, by bucket: the median over its traced steps, without the first two. The last rank to
 // come waits for nobody, so the fastest of a step counts. Throws Error(usage) as report::read_trace().

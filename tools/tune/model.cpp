@@ -77,15 +77,6 @@ double extra_per_call(std::vector<Call> calls, const Curve& curve) {
   return std::max(0.0, record::quantile(std::move(extra), 0.5));
 }
 
-double extra_per_byte(const std::vector<Call>& calls, const Curve& curve, double per_call) {
-  double extra = 0, bytes = 0;
-  for (const Call& call : calls) {
-    extra += call.seconds - curve.seconds(call.bytes) - per_call;
-    bytes += call.bytes;
-  }
-  return std::max(0.0, extra / bytes);
-}
-
 std::vector<Bucket> buckets_of(const std::vector<Bucket>& gradients, double first_bucket_cap_mb, double bucket_cap_mb) {
   std::vector<comm::ParameterInfo> sizes;
   for (const Bucket& gradient : gradients) sizes.push_back({static_cast<std::size_t>(gradient.bytes), DType::uint8});
@@ -110,6 +101,22 @@ predict::Replayed expected(const Basis& basis, const Settings& settings) {
     seconds.push_back(curve.seconds(bytes) + basis.per_call + per_byte * bytes);
   }
   return predict::replay(basis.parts, buckets, seconds);
+}
+
+double fitted_per_byte(Basis basis, const Settings& settings, double step) {
+  double& per_byte = basis.per_byte[settings.compression];
+  const auto takes_longer = [&](double seconds) {
+    per_byte = seconds;
+    return expected(basis, settings).step > step;
+  };
+  double low = 0, high = step / basis.gradient_bytes() / sent(settings.compression);  // the whole step for each byte
+  if (takes_longer(low)) return 0;
+  constexpr int kHalvings = 50;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = std::midpoint(low, high);
+    (takes_longer(middle) ? high : low) = middle;
+  }
+  return low;
 }
 
 Settings choose(const Basis& basis, const Settings& own) {

@@ -44,7 +44,7 @@ struct Basis {
   std::vector<predict::Bucket> gradients;    // each as a bucket of its own, in their order
   std::map<Method, Curve> curves;            // over the bytes that are sent
   double per_call = 0;                       // how much longer an allreduce takes within a step than in a benchmark
-  std::map<std::string, double> per_byte{};  // and for each byte that is sent, by compression
+  std::map<std::string, double> per_byte{};  // and for each byte that is sent: with the casts of a compression
 
   double gradient_bytes() const;
 };
@@ -54,15 +54,15 @@ double sent(const std::string& compression);
 
 // How much longer the smaller half of these calls took than the curve says: the median; not negative.
 double extra_per_call(std::vector<Call> calls, const Curve& curve);
-// What the calls took longer than the curve and `per_call` say, for each byte; not negative.
-double extra_per_byte(const std::vector<Call>& calls, const Curve& curve, double per_call);
-
 // The buckets that the reducer makes of the gradients, by its own rule.
 std::vector<predict::Bucket> buckets_of(const std::vector<predict::Bucket>& gradients, double first_bucket_cap_mb,
                                         double bucket_cap_mb);
 
 // The step with these settings, whose method must have a curve.
 predict::Replayed expected(const Basis& basis, const Settings& settings);
+
+// The `per_byte` of the settings' compression with which the expected step takes `step`; 0 if it takes longer anyway.
+double fitted_per_byte(Basis basis, const Settings& settings, double step);
 
 // What a prediction or a comparison cannot tell from no difference, as a part of a step.
 constexpr double kNoise = 0.01;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "config/paths.hpp"
 #include "config/text.hpp"
 
 namespace ddprun::tune {
@@ -41,6 +42,14 @@ std::string to_toml(const std::vector<Change>& changes) {
     text += change.key + " = " + change.value + "\n";
   }
   return text;
+}
+
+std::string changed_config(const std::string& path, std::vector<std::string> overrides,
+                           const std::vector<Change>& changes, std::optional<int64_t> ranks) {
+  for (const Change& change : changes) overrides.push_back(change.override_text());
+  config::Experiment changed = config::load(path, overrides, ranks).experiment;
+  config::make_paths_absolute(changed);
+  return config::to_toml(changed);
 }
 
 }  // namespace ddprun::tune

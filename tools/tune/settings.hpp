@@ -1,6 +1,8 @@
 // tune: chooses how gradients are sent, from measured links and a recorded step. This file: what it chooses.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,5 +33,10 @@ std::vector<Change> changes(const Settings& from, const Settings& to);
 
 // The lines as TOML, with the names of their tables.
 std::string to_toml(const std::vector<Change>& changes);
+
+// The text of the config at `path` with the overrides and then the changes: every key, no comments, absolute paths.
+// `ranks` is as in config::load(), which throws.
+std::string changed_config(const std::string& path, std::vector<std::string> overrides,
+                           const std::vector<Change>& changes, std::optional<int64_t> ranks = std::nullopt);
 
 }  // namespace ddprun::tune

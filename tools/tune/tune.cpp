@@ -6,12 +6,12 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
 #include "comm/declared.hpp"
-#include "config/paths.hpp"
 #include "config/text.hpp"
 #include "plugin/registry.hpp"
 #include "record/run_dir.hpp"
@@ -65,6 +65,11 @@ std::string sizes_up_to(double bytes) {
   return joined(sizes);
 }
 
+// For config::load(): launch.nproc does not give the ranks of several hosts.
+std::optional<int64_t> ranks_known(int hosts) {
+  return hosts == 1 ? std::nullopt : std::optional<int64_t>(0);
+}
+
 class Tuner {
  public:
   Tuner(const Request& request, const config::Loaded& loaded, Session& session)
@@ -90,6 +95,7 @@ class Tuner {
       for (const std::string& compression : compressions_) measure_links(backend, compression);
     }
     for (const std::string& compression : compressions_) record_step(compression);
+    fit();
     result_.chosen = choose(result_.basis, result_.own);
     print(about_choice(result_));
     if (!result_.changes().empty()) verify();
@@ -110,10 +116,10 @@ class Tuner {
     if (!request_.running.quiet) log::info("tune: " + what);
   }
 
-  std::string trace_steps() const {
-    std::vector<std::string> steps;
-    for (int64_t part = 2; part < 8; ++part) steps.push_back(std::to_string(part * request_.steps / 8));
-    return fmt::format("[{}]", joined(steps));
+  std::vector<int64_t> traced() const {
+    std::vector<int64_t> steps;
+    for (int64_t part = 2; part < 8; ++part) steps.push_back(part * request_.steps / 8);
+    return steps;
   }
 
   // A traced run, and its folder.
@@ -122,7 +128,7 @@ class Tuner {
     overrides.insert(overrides.end(), more.begin(), more.end());
     const std::string output = result_.folder + "/runs/" + name;
     overrides.push_back("experiment.output=" + config::quoted(output));
-    overrides.push_back("log.trace_steps=" + trace_steps());
+    overrides.push_back(fmt::format("log.trace_steps=[{}]", fmt::join(traced(), ",")));
     Arguments arguments = {"--config", Session::kConfig};
     for (const std::string& override_ : overrides) arguments.insert(arguments.end(), {"--set", override_});
     session_.run(result_.folder, name, arguments);
@@ -142,19 +148,15 @@ class Tuner {
     calls_of_gradients_ = calls_of(dir);
   }
 
-  // The config with its own buckets: the parts of a step, and what allreduces cost there.
+  // The config with its own buckets: the parts of a step, and how long it takes.
   void record_step(const std::string& compression) {
     announce("a run with strategy.compression = " + config::quoted(compression));
     Basis& basis = result_.basis;
+    Settings settings = result_.own;
+    settings.compression = compression;
     const std::string dir = traced_run("step-" + compression, {"strategy.compression=" + compression});
-    if (compression == result_.own.compression) {
-      basis.parts = predict::typical_of(predict::read_recording(dir).steps);
-    }
-    const auto curve = [&](const std::string& of) {
-      return basis.curves.at({result_.own.backend, result_.own.algorithm, of});
-    };
-    basis.per_call = extra_per_call(calls_of_gradients_, curve("none"));
-    basis.per_byte[compression] = extra_per_byte(calls_of(dir), curve(compression), basis.per_call);
+    if (settings == result_.own) basis.parts = predict::typical_of(predict::read_recording(dir).steps);
+    steps_[compression] = step_of(dir, traced());
   }
 
   // The algorithms of the backend that can send such gradients.
@@ -206,6 +208,19 @@ class Tuner {
     }
   }
 
+  // Makes the expected steps with the config's own buckets those that were recorded.
+  void fit() {
+    Basis& basis = result_.basis;
+    Settings settings = result_.own;
+    settings.compression = "none";
+    const Curve& curve = basis.curves.at({settings.backend, settings.algorithm, settings.compression});
+    basis.per_call = extra_per_call(calls_of_gradients_, curve);
+    for (const auto& [compression, step] : steps_) {
+      settings.compression = compression;
+      basis.per_byte[compression] = fitted_per_byte(basis, settings, step);
+    }
+  }
+
   void verify() {
     announce("a comparison of the config with and without these lines");
     const std::string output = result_.folder + "/compare";
@@ -223,11 +238,8 @@ class Tuner {
 
   void write() const {
     if (!result_.is_better()) return print(request_.write + " is not written\n");
-    Arguments overrides = request_.overrides;
-    for (const Change& change : result_.changes()) overrides.push_back(change.override_text());
-    config::Experiment tuned = config::load(request_.config, overrides).experiment;
-    config::make_paths_absolute(tuned);
-    replace_file(request_.write, config::to_toml(tuned));
+    replace_file(request_.write,
+                 changed_config(request_.config, request_.overrides, result_.changes(), ranks_known(session_.hosts())));
     print(request_.write + " has the config with these lines; it has every key, and no comments\n");
   }
 
@@ -237,6 +249,7 @@ class Tuner {
   Result result_;
   Arguments backends_, compressions_;
   std::vector<Call> calls_of_gradients_;
+  std::map<std::string, double> steps_;  // recorded, in seconds, by compression
 };
 
 // Of one host, also launch.nproc.
@@ -291,9 +304,8 @@ ExitCode run(const Request& given, const std::vector<std::string>& command) {
     throw Error(ExitCode::usage, "tune: " + world->launcher + " has started " + std::to_string(world->size) +
                                      " ranks; start it once on each host, with --nnodes for several");
   }
-  const bool is_one = request.nodes.nnodes.value_or(1) == 1;
   const config::Loaded loaded =
-      config::load(request.config, request.overrides, is_one ? std::nullopt : std::optional<int64_t>(0));
+      config::load(request.config, request.overrides, ranks_known(request.nodes.nnodes.value_or(1)));
   check(request, loaded);
   const int64_t ranks = request.nodes.nproc ? *request.nodes.nproc : compare::ranks_of(loaded.experiment);
   const auto timeout = std::chrono::milliseconds(std::llround(loaded.experiment.launch.timeout * 1000));
