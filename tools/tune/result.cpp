@@ -15,6 +15,11 @@ using console::human_bytes;
 using console::human_time;
 using nlohmann::ordered_json;
 
+// "1 bucket", "2 buckets"
+std::string counted(std::size_t number, const std::string& what) {
+  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+}
+
 std::string size_text(double bytes) {
   return human_bytes(static_cast<int64_t>(bytes));
 }
@@ -47,14 +52,14 @@ console::Table table_of_links(const Result& result) {
 }
 
 std::string shape_of(const Result& result) {
-  return fmt::format("{} ranks on {} {}", result.ranks, result.hosts, result.hosts == 1 ? "host" : "hosts");
+  return fmt::format("{} ranks on {}", result.ranks, counted(static_cast<std::size_t>(result.hosts), "host"));
 }
 
 std::string step_text(const Result& result, const Settings& settings) {
   const predict::Replayed step = expected(result.basis, settings);
   const auto buckets = buckets_of(result.basis.gradients, settings.first_bucket_cap_mb, settings.bucket_cap_mb).size();
-  return fmt::format("{}, of which {} is communication that backward does not hide ({} {})", human_time(step.step),
-                     human_time(step.exposed), buckets, buckets == 1 ? "bucket" : "buckets");
+  return fmt::format("{}, of which {} is communication that backward does not hide ({})", human_time(step.step),
+                     human_time(step.exposed), counted(buckets, "bucket"));
 }
 
 ordered_json json_of(const Settings& settings) {
@@ -80,9 +85,9 @@ ordered_json json_of(const Result& result, const Settings& settings) {
 std::string about_choice(const Result& result) {
   const Basis& basis = result.basis;
   std::string text = fmt::format("{}: {}\n\n{}\n", result.name, shape_of(result), table_of_links(result).text());
-  text += fmt::format("{} gradients, {}; a step takes {} without communication, {} of it backward\n",
-                      basis.gradients.size(), size_text(basis.gradient_bytes()), human_time(basis.parts.total()),
-                      human_time(basis.parts.backward));
+  text += fmt::format("{}, {}; a step takes {} without communication, {} of it backward\n",
+                      counted(basis.gradients.size(), "gradient"), size_text(basis.gradient_bytes()),
+                      human_time(basis.parts.total()), human_time(basis.parts.backward));
   text += fmt::format("within a step, an allreduce takes {} longer than in the benchmark", human_time(basis.per_call));
   for (const auto& [compression, seconds] : basis.per_byte) {
     text += fmt::format("{} {} more per MiB of {}", &compression == &basis.per_byte.begin()->first ? ", and" : ",",

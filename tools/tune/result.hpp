@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/tune/measured.hpp"
 #include "tools/tune/model.hpp"
+#include "tools/tune/read.hpp"
 
 namespace ddprun::tune {
 

@@ -4,17 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "config/experiment.hpp"
 #include "ddprun/error.hpp"
 #include "tools/tune/request.hpp"
 
 namespace ddprun::tune {
 
-// Throws Error(usage) if the experiment is one whose gradients cannot be tuned, or the request does not fit it.
-void check(const Request& request, const config::Loaded& loaded);
-
 // Measures, chooses, compares and prints; writes the files of the request. Returns ok, also if the config is best as it
-// is. Throws Error: usage for the request, or the exit code of a failed child.
+// is. Throws Error: usage for the request or for an experiment whose gradients cannot be tuned, or the exit code of a
+// failed child.
 ExitCode run(const Request& request, const std::vector<std::string>& command);
 
 }  // namespace ddprun::tune

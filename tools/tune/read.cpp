@@ -1,4 +1,4 @@
-#include "tools/tune/measured.hpp"
+#include "tools/tune/read.hpp"
 
 #include <algorithm>
 #include <filesystem>

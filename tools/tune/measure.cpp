@@ -1,0 +1,199 @@
+#include "tools/tune/measure.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "base/log.hpp"
+#include "comm/declared.hpp"
+#include "config/text.hpp"
+#include "plugin/registry.hpp"
+#include "tools/compare/variant.hpp"
+#include "tools/predict/recording.hpp"
+#include "tools/tune/read.hpp"
+
+namespace ddprun::tune {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+constexpr double kTinyBucket = 1e-9;  // MiB: each gradient fills it
+
+DType dtype_of(const std::string& compression) {
+  return compression == "none" ? DType::float32 : compression == "fp16" ? DType::float16 : DType::bfloat16;
+}
+
+void add_once(Arguments& words, const std::string& word) {
+  if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+}
+
+// 1 KiB, 4 KiB, ..., and all gradients together.
+std::vector<int64_t> sizes_up_to(double bytes) {
+  constexpr int64_t kLeast = 1024;
+  const int64_t most = (static_cast<int64_t>(bytes) / kLeast + 1) * kLeast;
+  std::vector<int64_t> sizes;
+  for (int64_t size = kLeast; size < most; size *= 4) sizes.push_back(size);
+  sizes.push_back(most);
+  return sizes;
+}
+
+class Measurer {
+ public:
+  Measurer(const Request& request, const config::Experiment& experiment, Session& session, const std::string& folder)
+      : request_(request),
+        experiment_(experiment),
+        session_(session),
+        folder_(folder),
+        registry_(plugin::Registry::standard(request.running.plugin_paths)),
+        own_(settings_of(experiment)),
+        backends_(request.backends),
+        compressions_(request.compression) {
+    add_once(backends_, own_.backend);
+    for (const std::string& compression : {std::string("none"), own_.compression}) add_once(compressions_, compression);
+    std::erase_if(compressions_, [&](const std::string& one) { return algorithms_of(own_.backend, one).empty(); });
+  }
+
+  Measurement run() {
+    record_gradients();
+    for (const std::string& backend : backends_) {
+      for (const std::string& compression : compressions_) measure_links(backend, compression);
+    }
+    for (const std::string& compression : compressions_) record_step(compression);
+    fit();
+    return {name_, std::move(basis_)};
+  }
+
+ private:
+  std::vector<int64_t> traced() const {
+    std::vector<int64_t> steps;
+    for (int64_t part = 2; part < 8; ++part) steps.push_back(part * request_.steps / 8);
+    return steps;
+  }
+
+  // A traced run, and its folder.
+  std::string traced_run(const std::string& name, const Arguments& more) {
+    const std::string output = folder_ + "/runs/" + name;
+    Arguments overrides = overrides_of_runs(request_);
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    overrides.push_back("experiment.output=" + config::quoted(output));
+    overrides.push_back(fmt::format("log.trace_steps=[{}]", fmt::join(traced(), ",")));
+    Arguments arguments = {"--config", Session::kConfig};
+    for (const std::string& override_ : overrides) arguments.insert(arguments.end(), {"--set", override_});
+    session_.run(folder_, name, arguments);
+    return std::filesystem::directory_iterator(output)->path().string();
+  }
+
+  // Each gradient has a bucket of its own, so that the trace has their order, sizes and times.
+  void record_gradients() {
+    announce(request_, "a run with a bucket for each gradient");
+    const std::string tiny = config::number_text(kTinyBucket);
+    const std::string dir = traced_run(
+        "gradients",
+        {"strategy.bucket_cap_mb=" + tiny, "strategy.first_bucket_cap_mb=" + tiny, "strategy.compression=none"});
+    predict::Recording recording = predict::read_recording(dir);
+    name_ = recording.name;
+    basis_.gradients = std::move(recording.buckets);
+    calls_of_gradients_ = calls_of(dir);
+  }
+
+  // The algorithms of the backend that can send such gradients.
+  Arguments algorithms_of(const std::string& backend, const std::string& compression) const {
+    const uint32_t dtype = 1U << static_cast<uint32_t>(dtype_of(compression));
+    const uint32_t sum = 1U << static_cast<uint32_t>(Op::sum);
+    Arguments names;
+    for (const AlgorithmInfo& algorithm : comm::capabilities_of(*registry_.comm(backend).table).algorithms) {
+      const bool can = algorithm.takes(Memory::host) && (algorithm.ops & sum) != 0 && (algorithm.dtypes & dtype) != 0;
+      if (can) names.push_back(algorithm.name);
+    }
+    if (!names.empty()) names.insert(names.begin(), "auto");
+    return names;
+  }
+
+  void measure_links(const std::string& backend, const std::string& compression) {
+    const Arguments algorithms = algorithms_of(backend, compression);
+    if (algorithms.empty()) return;
+    const std::string type = name_of(dtype_of(compression));
+    announce(request_, fmt::format("a benchmark of {} with {}", backend, type));
+    const std::string name = "bench-" + compare::folder_name(backend) + "-" + compression;
+    const std::string file = folder_ + "/" + name + ".json";
+    const auto sizes = sizes_up_to(basis_.gradient_bytes() * sent(compression));
+    Arguments arguments = {"bench", "--backend", backend, "--json", file, "-d", type};
+    const auto add = [&](const std::string& option, const std::string& value) {
+      arguments.insert(arguments.end(), {option, value});
+    };
+    add("--algorithm", fmt::format("{}", fmt::join(algorithms, ",")));
+    add("--sizes", fmt::format("{}", fmt::join(sizes, ",")));
+    // Few samples: on a slow link, each of the large ones takes seconds.
+    add("--rounds", "3");
+    add("-n", "5");
+    add("-w", "1");
+    if (backend == own_.backend) {
+      for (const auto& [key, value] : experiment_.comm.options) add("--option", key + "=" + value);
+    }
+    if (session_.hosts() == 1) add("--ranks", std::to_string(session_.ranks()));
+    if (session_.hosts() > 1 && experiment_.launch.insecure) arguments.push_back("--insecure");
+    session_.run(folder_, name, arguments);
+    for (const auto& [algorithm, curve] : curves_of(file)) {
+      basis_.curves.emplace(Method{backend, algorithm, compression}, curve);
+    }
+  }
+
+  // The config with its own buckets: the parts of a step, and how long it takes.
+  void record_step(const std::string& compression) {
+    announce(request_, "a run with strategy.compression = " + config::quoted(compression));
+    const std::string dir = traced_run("step-" + compression, {"strategy.compression=" + compression});
+    if (compression == own_.compression) basis_.parts = predict::typical_of(predict::read_recording(dir).steps);
+    steps_[compression] = step_of(dir, traced());
+  }
+
+  void fit() {
+    Settings settings = own_;
+    settings.compression = "none";
+    basis_.per_call = extra_per_call(calls_of_gradients_, basis_.curves.at({own_.backend, own_.algorithm, "none"}));
+    for (const auto& [compression, step] : steps_) {
+      settings.compression = compression;
+      basis_.per_byte[compression] = fitted_per_byte(basis_, settings, step);
+    }
+  }
+
+  const Request& request_;
+  const config::Experiment& experiment_;
+  Session& session_;
+  const std::string folder_;
+  const plugin::Registry registry_;
+  const Settings own_;
+  Arguments backends_, compressions_;
+  std::string name_;
+  Basis basis_;
+  std::vector<Call> calls_of_gradients_;
+  std::map<std::string, double> steps_;  // recorded, in seconds, by compression
+};
+
+}  // namespace
+
+std::vector<std::string> overrides_of_runs(const Request& request) {
+  Arguments overrides = request.overrides;
+  std::erase_if(overrides, [](const std::string& override_) {
+    return override_.starts_with("train.epochs=") || override_.starts_with("train.steps=");
+  });
+  overrides.push_back("train.steps=" + std::to_string(request.steps));
+  // What has no part in the time of a step, but would need more steps or a file.
+  for (const char* off : {"train.warmup=0", "train.evaluate=false", "train.early_stop=\"\"", "checkpoint.best=\"\"",
+                          "checkpoint.resume=\"\"", "log.parity_steps=0"}) {
+    overrides.push_back(off);
+  }
+  return overrides;
+}
+
+Measurement measure(const Request& request, const config::Experiment& experiment, Session& session,
+                    const std::string& folder) {
+  return Measurer(request, experiment, session, folder).run();
+}
+
+void announce(const Request& request, const std::string& what) {
+  if (!request.running.quiet) log::info("tune: " + what);
+}
+
+}  // namespace ddprun::tune

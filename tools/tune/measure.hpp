@@ -1,0 +1,31 @@
+// Measures what the model needs: runs of the config, and benchmarks of its links.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/experiment.hpp"
+#include "tools/tune/model.hpp"
+#include "tools/tune/request.hpp"
+#include "tools/tune/session.hpp"
+
+namespace ddprun::tune {
+
+// The overrides of the request for short runs of equal length.
+std::vector<std::string> overrides_of_runs(const Request& request);
+
+struct Measurement {
+  std::string name;  // of the run: model and data
+  Basis basis;
+};
+
+// On host 0: starts the children, with their results in `folder`. With settings_of(experiment), the expected step is
+// the recorded one, if the model takes no longer by itself. Throws as Session::run(), and Error(plugin) for an unknown
+// backend.
+Measurement measure(const Request& request, const config::Experiment& experiment, Session& session,
+                    const std::string& folder);
+
+// A line about what happens now, unless --quiet is given.
+void announce(const Request& request, const std::string& what);
+
+}  // namespace ddprun::tune
