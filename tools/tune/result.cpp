@@ -115,7 +115,7 @@ std::string about_verdict(const Result& result) {
   row("the config as it is", before, verified.before);
   row("with the lines", after, verified.after);
   std::string text = fmt::format("\n{}\n{}\n", table.text(), verified.sentence);
-  if (!result.is_better()) return text + "the comparison does not find the lines faster: keep the config\n";
+  if (!result.is_better()) return text + "the comparison does not confirm that the lines are faster: keep the config\n";
   if (result.chosen.compression != result.own.compression) {
     text += "strategy.compression changes the numbers of training: check that it still learns as well\n";
   }

@@ -67,7 +67,7 @@ TEST_CASE("a change that the comparison does not confirm is not proposed") {
   auto result = changed_result();
   result.verified = tune::Verified{0.02, 0.02, false, "no difference."};
   CHECK_FALSE(result.is_better());
-  CHECK(contains(tune::about_verdict(result), "the comparison does not find the lines faster: keep the config\n"));
+  CHECK(contains(tune::about_verdict(result), "the comparison does not confirm that the lines are faster: keep the config\n"));
 }
 
 TEST_CASE("the JSON has all figures") {
