@@ -96,13 +96,16 @@ TEST_CASE("one host: links, gradients, a choice, and a config if the comparison 
 
 TEST_CASE("two nodes without a common disk: node 0 decides and prints") {
   const Workplace place;
-  Nodes nodes(place,
-              {place.config(kRing), "--steps", "24", "--rounds", "2", "--compression", "none", "--json", "tune.json"});
+  Nodes nodes(place, {place.config(kRing), "--set", "comm.options.interface=lo", "--steps", "24", "--rounds", "2",
+                      "--compression", "none", "--json", "tune.json"});
   const auto results = nodes.wait();
   for (const auto& result : results) REQUIRE_MESSAGE(result.code == 0, result.err);
   const json object = json::parse(read_file(nodes.folder(0) / "tune.json"));
   CHECK(object.at("hosts") == 2);
   check_result(object, results[0].out);
+  const fs::path folder = fs::directory_iterator(nodes.folder(0) / "runs")->path();
+  const json bench = json::parse(read_file(folder / "bench-gloo-none.json"));
+  CHECK(contains(bench.at("command").dump(), "interface=lo"));
   CHECK(results[1].out + results[1].err == "");
   CHECK_FALSE(fs::exists(nodes.folder(1) / "tune.json"));
   CHECK(place.leftovers().empty());

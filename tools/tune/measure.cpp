@@ -75,11 +75,10 @@ class Measurer {
   // A traced run, and its folder.
   std::string traced_run(const std::string& name, const Arguments& more) {
     const std::string output = folder_ + "/runs/" + name;
-    Arguments overrides = overrides_of_runs(request_);
-    overrides.insert(overrides.end(), more.begin(), more.end());
+    Arguments overrides = more;
     overrides.push_back("experiment.output=" + config::quoted(output));
     overrides.push_back(fmt::format("log.trace_steps=[{}]", fmt::join(traced(), ",")));
-    Arguments arguments = {"--config", Session::kConfig};
+    Arguments arguments = {Session::kExperiment};
     for (const std::string& override_ : overrides) arguments.insert(arguments.end(), {"--set", override_});
     session_.run(folder_, name, arguments);
     return std::filesystem::directory_iterator(output)->path().string();
@@ -127,11 +126,9 @@ class Measurer {
     add("--sizes", fmt::format("{}", fmt::join(sizes, ",")));
     // Few samples: on a slow link, each of the large ones takes seconds.
     add("--rounds", "3");
-    add("-n", "5");
+    add("-n", "3");
     add("-w", "1");
-    if (backend == own_.backend) {
-      for (const auto& [key, value] : experiment_.comm.options) add("--option", key + "=" + value);
-    }
+    if (backend == own_.backend) arguments.push_back(Session::kOptions);
     if (session_.hosts() == 1) add("--ranks", std::to_string(session_.ranks()));
     if (session_.hosts() > 1 && experiment_.launch.insecure) arguments.push_back("--insecure");
     session_.run(folder_, name, arguments);
@@ -172,20 +169,6 @@ class Measurer {
 };
 
 }  // namespace
-
-std::vector<std::string> overrides_of_runs(const Request& request) {
-  Arguments overrides = request.overrides;
-  std::erase_if(overrides, [](const std::string& override_) {
-    return override_.starts_with("train.epochs=") || override_.starts_with("train.steps=");
-  });
-  overrides.push_back("train.steps=" + std::to_string(request.steps));
-  // What has no part in the time of a step, but would need more steps or a file.
-  for (const char* off : {"train.warmup=0", "train.evaluate=false", "train.early_stop=\"\"", "checkpoint.best=\"\"",
-                          "checkpoint.resume=\"\"", "log.parity_steps=0"}) {
-    overrides.push_back(off);
-  }
-  return overrides;
-}
 
 Measurement measure(const Request& request, const config::Experiment& experiment, Session& session,
                     const std::string& folder) {

@@ -11,9 +11,6 @@
 
 namespace ddprun::tune {
 
-// The overrides of the request for short runs of equal length.
-std::vector<std::string> overrides_of_runs(const Request& request);
-
 struct Measurement {
   std::string name;  // of the run: model and data
   Basis basis;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -24,8 +23,8 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLook{1000};  // between two questions whether host 0 has failed
-// How long host 0 waits at its end for the others, whose children may have to be killed.
-constexpr milliseconds kLeave = compare::kGrace + kLook + milliseconds(4000);
+// How long host 0 waits at its end for the others, whose children end at SIGTERM.
+constexpr milliseconds kLeave = kLook + milliseconds(4000);
 // Between two children. A host 0 that has ended is noticed at once.
 constexpr milliseconds kNextChild = std::chrono::hours(24 * 365);
 
@@ -45,11 +44,30 @@ void require_good(const compare::ProcessEnd& end, const std::string& name, const
       fmt::format("{}: {}; its log: {}", name, last.empty() ? fmt::format("exit code {}", end.code) : last, log));
 }
 
+// The overrides of the request for short runs of equal length.
+std::vector<std::string> overrides_of_runs(const Request& request) {
+  std::vector<std::string> overrides = request.overrides;
+  std::erase_if(overrides, [](const std::string& override_) {
+    return override_.starts_with("train.epochs=") || override_.starts_with("train.steps=");
+  });
+  overrides.push_back("train.steps=" + std::to_string(request.steps));
+  // What has no part in the time of a step, but would need more steps or a file.
+  for (const char* off : {"train.warmup=0", "train.evaluate=false", "train.early_stop=\"\"", "checkpoint.best=\"\"",
+                          "checkpoint.resume=\"\"", "log.parity_steps=0"}) {
+    overrides.push_back(off);
+  }
+  return overrides;
+}
+
 }  // namespace
 
-Session::Session(const Request& request, int64_t ranks, const std::string& identity, bool insecure,
-                 milliseconds timeout)
-    : request_(request), nodes_(console::nodes_of(request.nodes, insecure, timeout)), ranks_(ranks), all_ranks_(ranks) {
+Session::Session(const Request& request, const config::Experiment& experiment, int64_t ranks,
+                 const std::string& identity, milliseconds timeout)
+    : request_(request),
+      experiment_(experiment),
+      nodes_(console::nodes_of(request.nodes, experiment.launch.insecure, timeout)),
+      ranks_(ranks),
+      all_ranks_(ranks) {
   if (nodes_.count == 1) return;
   launch::forget_launcher();
   launch::StoreAddress address{nodes_.master_addr, nodes_.master_port, nodes_.secret};
@@ -67,8 +85,18 @@ Session::Session(const Request& request, int64_t ranks, const std::string& ident
 
 compare::ProcessPlan Session::plan_of(const std::vector<std::string>& arguments, const std::string& log,
                                       int port) const {
-  std::vector<std::string> all = arguments;
-  std::replace(all.begin(), all.end(), std::string(kConfig), request_.config);
+  std::vector<std::string> all;
+  const auto add = [&](const char* option, const std::string& value) { all.insert(all.end(), {option, value}); };
+  for (const std::string& argument : arguments) {
+    if (argument == kExperiment) {
+      add("--config", request_.config);
+      for (const std::string& override_ : overrides_of_runs(request_)) add("--set", override_);
+    } else if (argument == kOptions) {
+      for (const auto& [key, value] : experiment_.comm.options) add("--option", key + "=" + value);
+    } else {
+      all.push_back(argument);
+    }
+  }
   if (store_ != nullptr) {
     all.insert(all.end(),
                {"--nnodes", std::to_string(nodes_.count), "--node-rank", std::to_string(nodes_.rank), "--master-addr",

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "config/experiment.hpp"
 #include "ddprun/error.hpp"
 #include "launch/store.hpp"
 #include "tools/compare/process.hpp"
@@ -17,16 +18,20 @@ namespace ddprun::tune {
 class Session {
  public:
   // With several hosts, meets the others. `ranks`: of this host. `identity`: what must be equal on all hosts
-  // (launch/identity.hpp). Collective. Throws Error: usage for the node options, rendezvous.
-  Session(const Request& request, int64_t ranks, const std::string& identity, bool insecure,
+  // (launch/identity.hpp). Both references must outlive the session. Collective. Throws Error: usage for the node
+  // options, rendezvous.
+  Session(const Request& request, const config::Experiment& experiment, int64_t ranks, const std::string& identity,
           std::chrono::milliseconds timeout);
 
   bool leads() const { return nodes_.rank == 0; }
   int hosts() const { return nodes_.count; }
   int64_t ranks() const { return all_ranks_; }  // of all hosts
 
-  // The argument that stands for the path of the config, which each host has been given.
-  static constexpr const char* kConfig = "<config>";
+  // Arguments of a child in whose place each host puts its own, which may differ: --config and --set of a short run,
+  // and
+  // --option for comm.options.
+  static constexpr const char* kExperiment = "<experiment>";
+  static constexpr const char* kOptions = "<options>";
 
   // Host 0 only: runs a child to its end on all hosts; its output goes to <folder>/logs/<name>.log. Throws Error with
   // the child's exit code and its last line, or interrupted or terminated.
@@ -45,6 +50,7 @@ class Session {
   bool has_failed();
 
   const Request& request_;
+  const config::Experiment& experiment_;
   launch::Nodes nodes_;
   std::unique_ptr<launch::Store> store_;  // null: one host
   int64_t ranks_;

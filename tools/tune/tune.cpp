@@ -41,11 +41,8 @@ std::string new_folder(const Request& request, const config::Experiment& experim
 Verified verify(const Request& request, const Result& result, Session& session) {
   announce(request, "a comparison of the config with and without these lines");
   const std::string output = result.folder + "/compare";
-  Arguments arguments = {"compare",  "--config", Session::kConfig, "--repeats", std::to_string(request.rounds),
-                         "--output", output,     "--parity-steps", "0"};
-  for (const std::string& override_ : overrides_of_runs(request)) {
-    arguments.insert(arguments.end(), {"--set", override_});
-  }
+  Arguments arguments = {"compare", Session::kExperiment, "--repeats", std::to_string(request.rounds), "--output",
+                         output,    "--parity-steps",     "0"};
   for (const Change& change : result.changes()) {
     arguments.insert(arguments.end(), {"--change", change.override_text()});
   }
@@ -137,8 +134,9 @@ ExitCode run(const Request& given, const std::vector<std::string>& command) {
   check(request, loaded);
   const int64_t ranks = request.nodes.nproc ? *request.nodes.nproc : compare::ranks_of(loaded.experiment);
   const auto timeout = std::chrono::milliseconds(std::llround(loaded.experiment.launch.timeout * 1000));
-  const std::string identity = "ddprun = " + std::string(version()) + "\n" + config::shared_toml(loaded.experiment);
-  Session session(request, ranks, identity, loaded.experiment.launch.insecure, timeout);
+  const std::string identity =
+      fmt::format("ddprun = {}\n--steps = {}\n{}", version(), request.steps, config::shared_toml(loaded.experiment));
+  Session session(request, loaded.experiment, ranks, identity, timeout);
   if (session.ranks() == 1) throw Error(ExitCode::usage, "tune: one rank sends nothing; give --nproc N");
   if (!session.leads()) return session.follow();
   try {
