@@ -143,6 +143,28 @@ TEST_CASE("nodes with other configs are refused") {
   CHECK_FALSE(fs::exists(place.runs()));
 }
 
+TEST_CASE("only the named algorithms are tried, and the config's own; unknown ones are refused") {
+  const Workplace place;
+  const std::string config = place.config(kRing), file = (place.folder() / "tune.json").string();
+  const auto tune = [&](const Argv& more) {
+    return place.ddprun(Argv{"tune", config, "--output", place.runs().string(), "--steps", "24", "--rounds", "2",
+                             "--compression", "none", "--quiet"} +
+                        more);
+  };
+  const auto refused = tune({"--algorithm", "rign"});
+  CHECK(refused.code == 2);
+  CHECK_MESSAGE(contains(refused.err, "--algorithm rign: expected \"auto\", \"ring\""), refused.err);
+  CHECK(contains(refused.err, "(did you mean \"ring\"?)"));
+  CHECK_FALSE(fs::exists(place.runs()));
+  const auto result = tune({"--algorithm", "tree", "--json", file});
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(result.err == "");
+  const json object = json::parse(read_file(file));
+  REQUIRE(object.at("links").size() == 2);
+  CHECK(object.at("links")[0].at("algorithm") == "ring");
+  CHECK(object.at("links")[1].at("algorithm") == "tree");
+}
+
 TEST_CASE("a killed process ends tune on the other node, and leaves nothing") {
   for (const std::size_t victim : {0, 1}) {
     CAPTURE(victim);

@@ -9,7 +9,9 @@
 #include "base/log.hpp"
 #include "comm/declared.hpp"
 #include "config/text.hpp"
+#include "ddprun/plugin/words.hpp"
 #include "plugin/registry.hpp"
+#include "record/run_dir.hpp"
 #include "tools/compare/variant.hpp"
 #include "tools/predict/recording.hpp"
 #include "tools/tune/read.hpp"
@@ -39,30 +41,38 @@ std::vector<int64_t> sizes_up_to(double bytes) {
   return sizes;
 }
 
+std::string new_folder(const Request& request, const config::Experiment& experiment) {
+  const std::string& output = request.running.output;
+  const std::string folder = record::make_run_dir(output.empty() ? experiment.experiment.output : output, "tune");
+  for (const char* part : {"runs", "logs"}) std::filesystem::create_directories(std::filesystem::path(folder) / part);
+  return folder;
+}
+
 class Measurer {
  public:
-  Measurer(const Request& request, const config::Experiment& experiment, Session& session, const std::string& folder)
+  Measurer(const Request& request, const config::Experiment& experiment, Session& session)
       : request_(request),
         experiment_(experiment),
         session_(session),
-        folder_(folder),
         registry_(plugin::Registry::standard(request.running.plugin_paths)),
         own_(settings_of(experiment)),
         backends_(request.backends),
         compressions_(request.compression) {
     add_once(backends_, own_.backend);
+    require_known_algorithms();
     for (const std::string& compression : {std::string("none"), own_.compression}) add_once(compressions_, compression);
     std::erase_if(compressions_, [&](const std::string& one) { return algorithms_of(own_.backend, one).empty(); });
   }
 
   Measurement run() {
+    folder_ = new_folder(request_, experiment_);
     record_gradients();
     for (const std::string& backend : backends_) {
       for (const std::string& compression : compressions_) measure_links(backend, compression);
     }
     for (const std::string& compression : compressions_) record_step(compression);
     fit();
-    return {name_, std::move(basis_)};
+    return {name_, folder_, std::move(basis_)};
   }
 
  private:
@@ -97,8 +107,29 @@ class Measurer {
     calls_of_gradients_ = calls_of(dir);
   }
 
-  // The algorithms of the backend that can send such gradients.
+  void require_known_algorithms() const {
+    Arguments known;
+    for (const std::string& backend : backends_) {
+      for (const std::string& name : all_algorithms_of(backend, "none")) add_once(known, name);
+    }
+    for (const std::string& name : request_.algorithms) {
+      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+      throw Error(ExitCode::usage, "--algorithm " + name + ": " + expected_one_of(name, known));
+    }
+  }
+
+  // Those of the backend to try for such gradients.
   Arguments algorithms_of(const std::string& backend, const std::string& compression) const {
+    Arguments names = all_algorithms_of(backend, compression);
+    const Arguments& wanted = request_.algorithms;
+    std::erase_if(names, [&](const std::string& name) {
+      const bool is_own = backend == own_.backend && name == own_.algorithm;
+      return !wanted.empty() && !is_own && std::find(wanted.begin(), wanted.end(), name) == wanted.end();
+    });
+    return names;
+  }
+
+  Arguments all_algorithms_of(const std::string& backend, const std::string& compression) const {
     const uint32_t dtype = 1U << static_cast<uint32_t>(dtype_of(compression));
     const uint32_t sum = 1U << static_cast<uint32_t>(Op::sum);
     Arguments names;
@@ -158,11 +189,10 @@ class Measurer {
   const Request& request_;
   const config::Experiment& experiment_;
   Session& session_;
-  const std::string folder_;
   const plugin::Registry registry_;
   const Settings own_;
   Arguments backends_, compressions_;
-  std::string name_;
+  std::string name_, folder_;
   Basis basis_;
   std::vector<Call> calls_of_gradients_;
   std::map<std::string, double> steps_;  // recorded, in seconds, by compression
@@ -170,9 +200,8 @@ class Measurer {
 
 }  // namespace
 
-Measurement measure(const Request& request, const config::Experiment& experiment, Session& session,
-                    const std::string& folder) {
-  return Measurer(request, experiment, session, folder).run();
+Measurement measure(const Request& request, const config::Experiment& experiment, Session& session) {
+  return Measurer(request, experiment, session).run();
 }
 
 void announce(const Request& request, const std::string& what) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "config/experiment.hpp"
 #include "tools/tune/model.hpp"
@@ -12,15 +11,15 @@
 namespace ddprun::tune {
 
 struct Measurement {
-  std::string name;  // of the run: model and data
+  std::string name;    // of the run: model and data
+  std::string folder;  // new: tune-<time>, with runs/ and logs/
   Basis basis;
 };
 
-// On host 0: starts the children, with their results in `folder`. With settings_of(experiment), the expected step is
-// the recorded one, if the model takes no longer by itself. Throws as Session::run(), and Error(plugin) for an unknown
-// backend.
-Measurement measure(const Request& request, const config::Experiment& experiment, Session& session,
-                    const std::string& folder);
+// On host 0: starts the children, with their results in a new folder. With settings_of(experiment), the expected step
+// is the recorded one, if the model takes no longer by itself. Throws as Session::run(), and before anything starts
+// Error(plugin) for an unknown backend, and Error(usage) for an unknown algorithm.
+Measurement measure(const Request& request, const config::Experiment& experiment, Session& session);
 
 // A line about what happens now, unless --quiet is given.
 void announce(const Request& request, const std::string& what);

@@ -110,7 +110,6 @@ double fitted_per_byte(Basis basis, const Settings& settings, double step) {
     return expected(basis, settings).step > step;
   };
   double low = 0, high = step / basis.gradient_bytes() / sent(settings.compression);  // the whole step for each byte
-  if (takes_longer(low)) return 0;
   constexpr int kHalvings = 50;
   for (int i = 0; i < kHalvings; ++i) {
     const double middle = std::midpoint(low, high);

@@ -9,7 +9,6 @@
 
 #include "base/file.hpp"
 #include "base/version.hpp"
-#include "record/run_dir.hpp"
 #include "tools/compare/variant.hpp"
 #include "tools/tune/measure.hpp"
 #include "tools/tune/result.hpp"
@@ -29,13 +28,6 @@ std::optional<int64_t> ranks_known(int hosts) {
 void print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
-}
-
-std::string new_folder(const Request& request, const config::Experiment& experiment) {
-  const std::string& output = request.running.output;
-  const std::string folder = record::make_run_dir(output.empty() ? experiment.experiment.output : output, "tune");
-  for (const char* part : {"runs", "logs"}) fs::create_directories(fs::path(folder) / part);
-  return folder;
 }
 
 Verified verify(const Request& request, const Result& result, Session& session) {
@@ -59,11 +51,11 @@ void write(const Request& request, const Result& result) {
 
 void lead(const Request& request, const config::Experiment& experiment, Session& session, const Arguments& command) {
   Result result;
-  result.folder = new_folder(request, experiment);
   result.hosts = session.hosts();
   result.ranks = session.ranks();
-  Measurement measured = measure(request, experiment, session, result.folder);
+  Measurement measured = measure(request, experiment, session);
   result.name = measured.name;
+  result.folder = measured.folder;
   result.basis = std::move(measured.basis);
   result.own = settings_of(experiment);
   result.chosen = choose(result.basis, result.own);
