@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
+#include <utility>
 
 #include "base/log.hpp"
 #include "comm/declared.hpp"
@@ -70,7 +70,9 @@ class Measurer {
     for (const std::string& backend : backends_) {
       for (const std::string& compression : compressions_) measure_links(backend, compression);
     }
-    for (const std::string& compression : compressions_) record_step(compression);
+    for (const std::string& backend : backends_) {
+      for (const std::string& compression : compressions_) record_step(backend, compression);
+    }
     fit();
     return {name_, folder_, std::move(basis_)};
   }
@@ -157,7 +159,7 @@ class Measurer {
     add("--sizes", fmt::format("{}", fmt::join(sizes, ",")));
     // Few samples: on a slow link, each of the large ones takes seconds.
     add("--rounds", "3");
-    add("-n", "3");
+    add("-n", "5");
     add("-w", "1");
     if (backend == own_.backend) arguments.push_back(Session::kOptions);
     if (session_.hosts() == 1) add("--ranks", std::to_string(session_.ranks()));
@@ -169,20 +171,25 @@ class Measurer {
   }
 
   // The config with its own buckets: the parts of a step, and how long it takes.
-  void record_step(const std::string& compression) {
-    announce(request_, "a run with strategy.compression = " + config::quoted(compression));
-    const std::string dir = traced_run("step-" + compression, {"strategy.compression=" + compression});
-    if (compression == own_.compression) basis_.parts = predict::typical_of(predict::read_recording(dir).steps);
-    steps_[compression] = step_of(dir, traced());
+  void record_step(const std::string& backend, const std::string& compression) {
+    const Arguments algorithms = algorithms_of(backend, compression);
+    if (algorithms.empty()) return;
+    Settings settings = own_;
+    settings.backend = backend;
+    if (backend != own_.backend) settings.algorithm = algorithms.front();
+    settings.compression = compression;
+    announce(request_, fmt::format("a run over {} with {}", backend, name_of(dtype_of(compression))));
+    Arguments overrides;
+    for (const Change& change : changes(own_, settings)) overrides.push_back(change.override_text());
+    const std::string dir = traced_run("step-" + compare::folder_name(backend) + "-" + compression, overrides);
+    if (settings == own_) basis_.parts = predict::typical_of(predict::read_recording(dir).steps);
+    steps_.push_back({settings, step_of(dir, traced())});
   }
 
   void fit() {
-    Settings settings = own_;
-    settings.compression = "none";
     basis_.per_call = extra_per_call(calls_of_gradients_, basis_.curves.at({own_.backend, own_.algorithm, "none"}));
-    for (const auto& [compression, step] : steps_) {
-      settings.compression = compression;
-      basis_.per_byte[compression] = fitted_per_byte(basis_, settings, step);
+    for (const auto& [settings, step] : steps_) {
+      basis_.per_byte[{settings.backend, settings.compression}] = fitted_per_byte(basis_, settings, step);
     }
   }
 
@@ -195,7 +202,7 @@ class Measurer {
   std::string name_, folder_;
   Basis basis_;
   std::vector<Call> calls_of_gradients_;
-  std::map<std::string, double> steps_;  // recorded, in seconds, by compression
+  std::vector<std::pair<Settings, double>> steps_;  // recorded, in seconds
 };
 
 }  // namespace

@@ -93,7 +93,7 @@ std::vector<Bucket> buckets_of(const std::vector<Bucket>& gradients, double firs
 
 predict::Replayed expected(const Basis& basis, const Settings& settings) {
   const Curve& curve = basis.curves.at({settings.backend, settings.algorithm, settings.compression});
-  const double per_byte = basis.per_byte.at(settings.compression);
+  const double per_byte = basis.per_byte.at({settings.backend, settings.compression});
   const auto buckets = buckets_of(basis.gradients, settings.first_bucket_cap_mb, settings.bucket_cap_mb);
   std::vector<double> seconds;
   for (const Bucket& bucket : buckets) {
@@ -104,7 +104,7 @@ predict::Replayed expected(const Basis& basis, const Settings& settings) {
 }
 
 double fitted_per_byte(Basis basis, const Settings& settings, double step) {
-  double& per_byte = basis.per_byte[settings.compression];
+  double& per_byte = basis.per_byte[{settings.backend, settings.compression}];
   const auto takes_longer = [&](double seconds) {
     per_byte = seconds;
     return expected(basis, settings).step > step;

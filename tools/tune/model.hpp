@@ -40,11 +40,12 @@ struct Call {
 };
 
 struct Basis {
-  predict::StepParts parts;                  // of a recorded step, without communication
-  std::vector<predict::Bucket> gradients;    // each as a bucket of its own, in their order
-  std::map<Method, Curve> curves;            // over the bytes that are sent
-  double per_call = 0;                       // how much longer an allreduce takes within a step than in a benchmark
-  std::map<std::string, double> per_byte{};  // and for each byte that is sent: with the casts of a compression
+  predict::StepParts parts;                // of a recorded step, without communication
+  std::vector<predict::Bucket> gradients;  // each as a bucket of its own, in their order
+  std::map<Method, Curve> curves;          // over the bytes that are sent
+  double per_call = 0;                     // how much longer an allreduce takes within a step than in a benchmark
+  // And for each byte that is sent, with the casts of a compression: by backend and compression.
+  std::map<std::pair<std::string, std::string>, double> per_byte{};
 
   double gradient_bytes() const;
 };
@@ -61,7 +62,8 @@ std::vector<predict::Bucket> buckets_of(const std::vector<predict::Bucket>& grad
 // The step with these settings, whose method must have a curve.
 predict::Replayed expected(const Basis& basis, const Settings& settings);
 
-// The `per_byte` of the settings' compression with which the expected step takes `step`; 0 if it takes longer anyway.
+// The `per_byte` of the settings' backend and compression with which the expected step takes `step`; 0 if it takes
+// longer anyway.
 double fitted_per_byte(Basis basis, const Settings& settings, double step);
 
 // What a prediction or a comparison cannot tell from no difference, as a part of a step.

@@ -20,6 +20,10 @@ std::string counted(std::size_t number, const std::string& what) {
   return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
 }
 
+std::string type_of(const std::string& compression) {
+  return compression == "none" ? "float32" : compression;
+}
+
 std::string size_text(double bytes) {
   return human_bytes(static_cast<int64_t>(bytes));
 }
@@ -44,9 +48,9 @@ console::Table table_of_links(const Result& result) {
     const auto cell = [](const std::pair<double, double>& point) {
       return size_text(point.first) + ": " + human_time(point.second);
     };
-    table.row({method.backend + " " + method.algorithm, method.compression == "none" ? "float32" : method.compression,
-               human_time(link.alpha), link.beta > 0 ? console::human_bandwidth(1 / link.beta) : "-",
-               cell(curve.points().front()), cell(curve.points().back())});
+    table.row({method.backend + " " + method.algorithm, type_of(method.compression), human_time(link.alpha),
+               link.beta > 0 ? console::human_bandwidth(1 / link.beta) : "-", cell(curve.points().front()),
+               cell(curve.points().back())});
   }
   return table;
 }
@@ -89,9 +93,9 @@ std::string about_choice(const Result& result) {
                       counted(basis.gradients.size(), "gradient"), size_text(basis.gradient_bytes()),
                       human_time(basis.parts.total()), human_time(basis.parts.backward));
   text += fmt::format("within a step, an allreduce takes {} longer than in the benchmark", human_time(basis.per_call));
-  for (const auto& [compression, seconds] : basis.per_byte) {
-    text += fmt::format("{} {} more per MiB of {}", &compression == &basis.per_byte.begin()->first ? ", and" : ",",
-                        human_time(seconds * (1 << 20)), compression == "none" ? "float32" : compression);
+  for (const auto& [what, seconds] : basis.per_byte) {
+    text += fmt::format("{} {} more per MiB of {} with {}", &what == &basis.per_byte.begin()->first ? ", and" : ",",
+                        human_time(seconds * (1 << 20)), type_of(what.second), what.first);
   }
   text += fmt::format("\n\nexpected with the config as it is: {}\n", step_text(result, result.own));
   if (result.changes().empty()) {
@@ -134,7 +138,7 @@ std::string to_json(const Result& result, const std::vector<std::string>& comman
       {"parts",
        {{"forward", basis.parts.forward}, {"backward", basis.parts.backward}, {"optimizer", basis.parts.optimizer}}},
       {"per_call", basis.per_call},
-      {"per_byte", basis.per_byte},
+      {"per_byte", ordered_json::array()},
       {"config", json_of(result, result.own)},
       {"chosen", json_of(result, result.chosen)},
       {"measured", nullptr},
@@ -147,6 +151,9 @@ std::string to_json(const Result& result, const std::vector<std::string>& comman
                                {"alpha", link.alpha},
                                {"beta", link.beta},
                                {"points", curve.points()}});
+  }
+  for (const auto& [what, seconds] : basis.per_byte) {
+    object["per_byte"].push_back({{"backend", what.first}, {"compression", what.second}, {"seconds", seconds}});
   }
   for (const predict::Bucket& gradient : basis.gradients) {
     object["gradients"].push_back({{"bytes", gradient.bytes}, {"remaining", gradient.remaining}});

@@ -29,7 +29,7 @@ std::vector<Bucket> equal_gradients(int count, double bytes) {
 
 // A step of 100 ms, 60 of them backward, whose gradients go through "tree".
 Basis basis_of(std::vector<Bucket> gradients, const Curve& tree) {
-  return {{0.03, 0.06, 0.01}, std::move(gradients), {{{"gloo", "tree", "none"}, tree}}, 0, {{"none", 0}}};
+  return {{0.03, 0.06, 0.01}, std::move(gradients), {{{"gloo", "tree", "none"}, tree}}, 0, {{{"gloo", "none"}, 0}}};
 }
 
 double bytes_of(const std::vector<Bucket>& buckets) {
@@ -85,10 +85,10 @@ TEST_CASE("the expected step has what an allreduce takes longer than in a benchm
   Basis basis = basis_of(equal_gradients(1, 4 * kMi), line(1e-3, 1e-9));
   CHECK(tune::expected(basis, kOwn).step == doctest::Approx(0.1 + 1e-3 + 4 * kMi * 1e-9));
   basis.per_call = 2e-3;
-  basis.per_byte["none"] = 3e-9;
+  basis.per_byte[{"gloo", "none"}] = 3e-9;
   CHECK(tune::expected(basis, kOwn).exposed == doctest::Approx(3e-3 + 4 * kMi * 4e-9));
   basis.curves.emplace(tune::Method{"gloo", "tree", "bf16"}, line(1e-3, 1e-9));
-  basis.per_byte["bf16"] = 0;
+  basis.per_byte[{"gloo", "bf16"}] = 0;
   Settings half = kOwn;
   half.compression = "bf16";
   CHECK(tune::expected(basis, half).exposed == doctest::Approx(3e-3 + 2 * kMi * 1e-9));
@@ -107,7 +107,7 @@ TEST_CASE("with the fitted time for each byte, the expected step is the recorded
   CHECK(rc::check([] {
     Basis basis = basis_of(equal_gradients(*rc::gen::inRange(1, 30), kMi), line(1e-4, 1e-9));
     const double step = tune::expected(basis, kOwn).step * *rc::gen::element(1.0, 1.02, 1.5, 3.0);
-    basis.per_byte["none"] = tune::fitted_per_byte(basis, kOwn, step);
+    basis.per_byte[{"gloo", "none"}] = tune::fitted_per_byte(basis, kOwn, step);
     RC_ASSERT(std::abs(tune::expected(basis, kOwn).step / step - 1) < 1e-6);
   }));
   const Basis basis = basis_of(equal_gradients(4, kMi), line(1e-4, 1e-9));
@@ -144,12 +144,13 @@ TEST_CASE("bandwidth: where the link is slow, small buckets send while backward 
 TEST_CASE("bandwidth: compression wins if its casts cost less than what it saves, and only if nothing else does") {
   Basis basis = basis_of({{24 * kMi, 0}}, line(1e-5, 60e-3 / (24 * kMi)));
   basis.curves.emplace(tune::Method{"gloo", "tree", "bf16"}, line(1e-5, 60e-3 / (24 * kMi)));
-  basis.per_byte["bf16"] = 0;
+  basis.per_byte[{"gloo", "bf16"}] = 0;
   CHECK(tune::choose(basis, kOwn) == Settings{"gloo", "tree", 25, 1, "bf16"});
-  basis.per_byte["bf16"] = 2 * 60e-3 / (24 * kMi);
+  basis.per_byte[{"gloo", "bf16"}] = 2 * 60e-3 / (24 * kMi);
   CHECK(tune::choose(basis, kOwn) == kOwn);
-  basis.per_byte["bf16"] = 0;
+  basis.per_byte[{"gloo", "bf16"}] = 0;
   basis.curves.emplace(tune::Method{"ucx", "ring", "none"}, line(1e-5, 30e-3 / (24 * kMi)));
+  basis.per_byte[{"ucx", "none"}] = 0;
   CHECK(tune::choose(basis, kOwn) == Settings{"ucx", "ring", 25, 1, "none"});  // two lines, but the same numbers
 }
 
@@ -172,7 +173,7 @@ TEST_CASE("no choice is slower than the config, and a change gains more than the
       basis.curves.emplace(tune::Method{"gloo", algorithm, "none"}, any_line());
       basis.curves.emplace(tune::Method{"gloo", algorithm, "bf16"}, any_line());
     }
-    basis.per_byte["bf16"] = *rc::gen::inRange(0, 100) * 1e-11;
+    basis.per_byte[{"gloo", "bf16"}] = *rc::gen::inRange(0, 100) * 1e-11;
     const Settings chosen = tune::choose(basis, kOwn);
     const double before = tune::expected(basis, kOwn).step, after = tune::expected(basis, chosen).step;
     RC_ASSERT(chosen == kOwn || after < before);

@@ -22,7 +22,7 @@ tune::Result some_result() {
       {{1 << 20, 0}},
       {{{"gloo", "tree", "none"}, curve(0.010 / (1 << 20))}, {{"gloo", "ring", "none"}, curve(0.005 / (1 << 20))}},
       0,
-      {{"none", 0}}};
+      {{{"gloo", "none"}, 0}}};
   result.own = result.chosen = {"gloo", "tree", 25, 1, "none"};
   return result;
 }
@@ -58,7 +58,7 @@ TEST_CASE("a change that the comparison confirms is proposed, with the error of 
   CHECK(contains(text, "ring is faster.\nthe lines are faster: put them into the config\n"));
   CHECK_FALSE(contains(text, "changes the numbers"));
   result.basis.curves.emplace(tune::Method{"gloo", "ring", "bf16"}, tune::Curve({{1024, 1e-4}}));
-  result.basis.per_byte["bf16"] = 0;
+  result.basis.per_byte[{"gloo", "bf16"}] = 0;
   result.chosen.compression = "bf16";
   CHECK(contains(tune::about_verdict(result), "strategy.compression changes the numbers of training: check that"));
 }
@@ -67,7 +67,8 @@ TEST_CASE("a change that the comparison does not confirm is not proposed") {
   auto result = changed_result();
   result.verified = tune::Verified{0.02, 0.02, false, "no difference."};
   CHECK_FALSE(result.is_better());
-  CHECK(contains(tune::about_verdict(result), "the comparison does not confirm that the lines are faster: keep the config\n"));
+  CHECK(contains(tune::about_verdict(result),
+                 "the comparison does not confirm that the lines are faster: keep the config\n"));
 }
 
 TEST_CASE("the JSON has all figures") {
@@ -80,6 +81,7 @@ TEST_CASE("the JSON has all figures") {
   CHECK(object.at("config").at("step").get<double>() == doctest::Approx(0.020));
   CHECK(object.at("chosen").at("settings").at("comm.algorithm") == "ring");
   CHECK(object.at("chosen").at("buckets").size() == 1);
+  CHECK(object.at("per_byte")[0].at("backend") == "gloo");
   CHECK(object.at("measured").is_null());
   CHECK(object.at("is_better") == false);
   result.verified = tune::Verified{0.02, 0.015, true, "faster."};
