@@ -128,7 +128,7 @@ class Jobs:
         path = self.folder / f"{backend}-{hosts.count}.json"
         algorithms = [algorithm for name, algorithm in args.methods if name == backend]
         if "hierarchical" in algorithms:  # between hosts it is one of these
-            algorithms = ["ring", "tree"]
+            algorithms = ["ring", "tree" if backend == "ucx" else "doubling"]
         more = ["--option", "tls=tcp"] if backend == "ucx" else []
         self.together(hosts, [args.program, "bench", "--backend", backend, "--algorithm", ",".join(algorithms),
                               "--sizes", args.sizes, "--rounds", args.rounds, "-n", args.samples, "-w", 1, "-c", 0,

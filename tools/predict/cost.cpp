@@ -8,6 +8,7 @@ namespace ddprun::predict {
 namespace {
 
 constexpr double kSegment = 512 * 1024;  // bytes: both plugins send longer vectors in segments
+constexpr double kPart = 4 << 20;        // of hierarchical: while one is sent, the host reduces the next one
 constexpr double kLargestOfDoubling = 64 * 1024;
 constexpr double kFingerprint = 32;           // bytes
 constexpr double kLargestCrossing = 1 << 30;  // bytes
@@ -90,7 +91,7 @@ std::optional<Algorithm> algorithm_of(std::string_view backend, std::string_view
   if (backend == "gloo" && name == "halving_doubling") return Algorithm::halving_doubling;
   if (backend == "gloo" && name == "doubling") return Algorithm::doubling;
   if (backend == "ucx" && name == "tree") return Algorithm::doubling;
-  if (backend == "ucx" && name == "hierarchical") return Algorithm::hierarchical;
+  if ((backend == "ucx" || backend == "gloo") && name == "hierarchical") return Algorithm::hierarchical;
   return std::nullopt;
 }
 
@@ -121,12 +122,14 @@ bool covers(const Links& links, Algorithm algorithm, Shape shape) {
 }
 
 double allreduce_seconds(const Links& links, Algorithm algorithm, Shape shape, double bytes) {
-  double seconds = works_within(algorithm, shape) ? links.within.at(algorithm).seconds({1, bytes}) : 0;
-  if (shape.hosts > 1) {
-    const Algorithm used = between_of(algorithm, bytes);
-    seconds += links.between.at(used).seconds(path_between(used, leaders(algorithm, shape), bytes));
-  }
-  return seconds;
+  const auto within = [&](double part) {
+    return works_within(algorithm, shape) ? links.within.at(algorithm).seconds({1, part}) : 0;
+  };
+  if (shape.hosts == 1) return within(bytes);
+  const Algorithm used = between_of(algorithm, bytes);
+  const double between = links.between.at(used).seconds(path_between(used, leaders(algorithm, shape), bytes));
+  const bool overlaps = algorithm == Algorithm::hierarchical && bytes > kPart;
+  return overlaps ? within(kPart) + std::max(between, within(bytes - kPart)) : within(bytes) + between;
 }
 
 double check_seconds(const Links& links, Algorithm algorithm, Shape shape) {

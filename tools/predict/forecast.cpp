@@ -112,15 +112,20 @@ class Forecaster {
     for (const FittedLink& link : forecast_.links) {
       if (!link.is_within) all.push_back({link.backend, link.name, link.algorithm});
     }
-    if (per_host > 1 && backends_.contains("ucx")) all.push_back({"ucx", "hierarchical", Algorithm::hierarchical});
+    for (const char* backend : {"gloo", "ucx"}) {
+      if (per_host > 1 && backends_.contains(backend))
+        all.push_back({backend, "hierarchical", Algorithm::hierarchical});
+    }
     return all;
   }
 
   static std::string missing(const std::string& backend, Algorithm algorithm, int64_t per_host) {
     const std::string ranks = std::to_string(per_host) + " ranks on one host";
-    return algorithm == Algorithm::hierarchical ? "needs ring and tree of ucx between hosts, and shm with " + ranks
-                                                : "needs a benchmark of it with " + ranks + " (--backend " + backend +
-                                                      " --ranks " + std::to_string(per_host) + ")";
+    return algorithm == Algorithm::hierarchical
+               ? "needs ring and " + std::string(backend == "ucx" ? "tree" : "doubling") + " of " + backend +
+                     " between hosts, and shm with " + ranks
+               : "needs a benchmark of it with " + ranks + " (--backend " + backend + " --ranks " +
+                     std::to_string(per_host) + ")";
   }
 
   void require(const std::string& name) const {

@@ -27,7 +27,7 @@ std::optional<FittedLink> kind_of(const BenchRow& row, int64_t per_host) {
   const bool is_within = row.shape.hosts == 1;
   if (is_within && row.shape.per_host != per_host) return std::nullopt;
   if (is_within && row.backend == "shm")
-    return FittedLink{"ucx", "hierarchical", Algorithm::hierarchical, true, {}, {}, {}};
+    return FittedLink{"shm", "hierarchical", Algorithm::hierarchical, true, {}, {}, {}};
   const auto algorithm = algorithm_of(row.backend, row.algorithm);
   if (!algorithm) return std::nullopt;
   if (!is_within && (algorithm == Algorithm::hierarchical || !shows_single_calls(*algorithm, row.shape.hosts))) {
@@ -50,7 +50,7 @@ void fit_one(FittedLink& fitted) {
 }  // namespace
 
 std::string FittedLink::text() const {
-  return backend + " " + name + (is_within ? " within a host" : " between hosts");
+  return (backend == "shm" ? backend : backend + " " + name) + (is_within ? " within a host" : " between hosts");
 }
 
 Link FittedLink::refitted(const std::function<double(const BenchRow&)>& seconds_of) const {
@@ -82,7 +82,8 @@ Links links_of(const std::vector<FittedLink>& fitted, const std::string& backend
                const std::function<Link(const FittedLink&)>& link_of) {
   Links links;
   for (const FittedLink& one : fitted) {
-    if (one.backend == backend) (one.is_within ? links.within : links.between)[one.algorithm] = link_of(one);
+    if (one.backend == backend || one.backend == "shm")
+      (one.is_within ? links.within : links.between)[one.algorithm] = link_of(one);
   }
   return links;
 }

@@ -149,8 +149,10 @@ TEST_CASE("what is not covered is left out, or refused if it was asked for") {
   REQUIRE(made.methods.size() == 1);
   CHECK(made.methods[0].text() == "gloo ring");
   CHECK(made.methods[0].rows.size() == 3);  // not 1 x 2: the ring was not measured within a host
-  CHECK(made.left_out == std::vector<std::string>{
-                             "gloo tree: needs a benchmark of it with 2 ranks on one host (--backend gloo --ranks 2)"});
+  CHECK(made.left_out ==
+        std::vector<std::string>{
+            "gloo tree: needs a benchmark of it with 2 ranks on one host (--backend gloo --ranks 2)",
+            "gloo hierarchical: needs ring and doubling of gloo between hosts, and shm with 2 ranks on one host"});
   const auto error = [&](const std::string& algorithm) {
     return error_of([&] { forecast(some_recording(), links, {2}, 2, {algorithm}); });
   };
