@@ -2,6 +2,8 @@
 
 import argparse
 
+from namespaces import is_rate
+
 GATE = 6
 SKIPPED = 77  # the exit code where this machine cannot run the benchmark
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -13,6 +15,12 @@ def bytes_of(text):
     if size < 4 or size % 4:
         raise argparse.ArgumentTypeError(f"{text}: expected a multiple of 4 bytes, such as 4, 64K, 1M or 2G")
     return size
+
+
+def rate_of(text):
+    if not is_rate(text):
+        raise argparse.ArgumentTypeError(f"{text}: expected a rate of tc, such as 1gbit or 100mbit")
+    return text
 
 
 def text_of(size):

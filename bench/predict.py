@@ -17,8 +17,8 @@ import statistics
 import sys
 import tempfile
 
-from namespaces import Hosts, bits_of, is_rate, why_not
-from options import GATE, SKIPPED, list_of
+from namespaces import Hosts, bits_of, why_not
+from options import GATE, SKIPPED, list_of, rate_of
 from running import Failed, run
 from systems import ddprun_on_each
 from tables import print_grid
@@ -98,12 +98,6 @@ def arguments(argv):
     if args.steps <= max(TRACED) or min(args.hosts + args.measured) < 2 or args.ranks_per_host < 1:
         parser.error(f"expected --steps above {max(TRACED)}, --hosts and --measured from 2, --ranks-per-host from 1")
     return args
-
-
-def rate_of(text):
-    if not is_rate(text):
-        raise argparse.ArgumentTypeError(f"{text}: expected a rate of tc, such as 1gbit or 100mbit")
-    return text
 
 
 def burst_of(rate):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Compares ddprun with PyTorch DDP over Gloo, on the same jobs in alternating runs: steps per second, and the time from
-start to exit of a run of one step, including torchrun.
+start to exit of a run of one step, including torchrun. Over a link: the time of a step.
 
     python3 bench/training.py --program build/release/bin/ddprun --python PYTHON --json training.json
     python3 bench/training.py --program build/release/bin/ddprun --python PYTHON --link 1gbit
@@ -22,8 +22,8 @@ import tempfile
 import time
 
 from comparison import ratio_of
-from namespaces import Hosts, bits_of, is_rate, why_not
-from options import GATE, SKIPPED
+from namespaces import Hosts, bits_of, why_not
+from options import GATE, SKIPPED, rate_of
 from running import Failed, turns
 from systems import pytorch_ddp, train
 from tables import print_grid
@@ -148,29 +148,23 @@ class Measuring:
                            self.folder, job=job.model, batch=job.batch, **more)
 
 
-def link_of(text):
-    if not is_rate(text):
-        raise argparse.ArgumentTypeError(f"{text}: expected a rate of tc, such as 1gbit")
-    return text
-
-
 def arguments(argv):
     names = [job.name for job in JOBS] + ["start"]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True, help="the built ddprun")
     parser.add_argument("--python", required=True, help="a Python with torch and torchvision")
-    parser.add_argument("--jobs", help=f"{','.join(names)}; with --link {LINK_JOB}")
+    parser.add_argument("--jobs", help=f"default: {','.join(names)}; with --link: {LINK_JOB}")
     parser.add_argument("--backends", metavar="NAME[:COMPRESSION],...",
-                        help=f"ddprun's plugins, maybe with a strategy.compression ({BACKENDS}; with --link {LINKED})")
-    parser.add_argument("--link", type=link_of, metavar="RATE",
-                        help="each rank is on a host of its own, which can send and receive so much, such as 1gbit")
+                        help=f"ddprun's plugins, each with an optional compression (default: {BACKENDS}; with --link: {LINKED})")
+    parser.add_argument("--link", type=rate_of, metavar="RATE",
+                        help="put each rank on a simulated host, which sends and receives at most at this rate; needs root")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1, help="compute threads of a rank (1)")
     parser.add_argument("--rounds", type=int, help="5; 2 with --quick")
     parser.add_argument("--quick", action="store_true", help="a tenth of the steps, to check that it runs")
     parser.add_argument("--memory-format", choices=["contiguous", "channels_last"], default="contiguous",
                         help="for ddprun's ResNet-18; PyTorch's is contiguous")
-    parser.add_argument("--gate", action="store_true", help=f"exit with {GATE} if the last backend misses a bound")
+    parser.add_argument("--gate", action="store_true", help=f"exit with {GATE} if a bound is missed")
     parser.add_argument("--json", metavar="FILE", help="write the figures of all rounds")
     parser.add_argument("--limit", type=float, default=600, help="time limit of one run in seconds (600)")
     args = parser.parse_args(argv)

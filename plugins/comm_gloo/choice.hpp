@@ -34,7 +34,7 @@ std::optional<Algorithm> algorithm_named(const std::string& name);
 Tuning tuning_for(const Host& host, bool is_hierarchical);
 // Whether the table uses hierarchical for so many ranks.
 bool may_be_hierarchical(const Tuning& tuning, int ranks);
-// For the reduction between one rank of each host, out of the plugin's own table.
+// For the reduction between one rank of each host: by the plugin's own table without hierarchical.
 Algorithm between_hosts(int hosts, uint64_t bytes);
 
 }  // namespace ddprun::gloo_backend

@@ -31,7 +31,7 @@ class GlooCommunicator final : public CommBackend {
   // places: of all ranks.
   GlooCommunicator(const Host& host, const std::vector<host::Place>& places);
   Algorithm algorithm_of(const Collective& call) const;
-  // The ranks of an allreduce.
+  // For a collective of all ranks.
   Run all_ranks() { return {mesh_, arrived_, sums_, host_.rank(), host_.size(), host_.size(), {}}; }
   void allreduce_over_mesh(const Run& run, Algorithm algorithm, const Collective& call);
   void hierarchical_allreduce(const Collective& call);
@@ -40,7 +40,7 @@ class GlooCommunicator final : public CommBackend {
   void over_mesh(const char* name, Body&& body);
   // Handles the exception in flight, a failure of the mesh.
   [[noreturn]] void fail_over_mesh(const char* name);
-  // If ranks are on hosts that are cut off.
+  // Fails with peer_lost if hosts no longer answer.
   void fail_if_silent(const char* name);
   // cause: the rank that the failure is about; -1: this one.
   [[noreturn]] void fail(const char* name, CommStatus status, const std::string& why, int cause = -1);

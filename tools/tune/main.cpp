@@ -19,8 +19,9 @@ void declare(CLI::App& to, Request& request) {
     return to.add_option(name, values, help)->type_name("NAME,...")->delimiter(',');
   };
   console::add_config(to, request.config)->required();
-  list("--backend", request.backends, "Try these communication plugins. The default is the config's own.");
-  list("--algorithm", request.algorithms, "Try these algorithms. The default is all that the backends have.");
+  list("--backend", request.backends, "Also try these communication plugins. The config's own is always tried.");
+  list("--algorithm", request.algorithms,
+       "Try these algorithms, and the config's own. The default is all that the backends have.");
   request.compression = {"none", "bf16"};
   list("--compression", request.compression, "Try these compressions of gradients: none, bf16, fp16.")
       ->capture_default_str()

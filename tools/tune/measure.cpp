@@ -61,7 +61,13 @@ class Measurer {
     add_once(backends_, own_.backend);
     require_known_algorithms();
     for (const std::string& compression : {std::string("none"), own_.compression}) add_once(compressions_, compression);
-    std::erase_if(compressions_, [&](const std::string& one) { return algorithms_of(own_.backend, one).empty(); });
+    std::erase_if(compressions_, [&](const std::string& one) {
+      const bool can = !algorithms_of(own_.backend, one).empty();
+      if (!can)
+        log::warning("tune: " + own_.backend + " cannot send " + name_of(dtype_of(one)) + ", so compression \"" + one +
+                     "\" is not tried");
+      return !can;
+    });
   }
 
   Measurement run() {

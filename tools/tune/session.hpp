@@ -27,9 +27,8 @@ class Session {
   int hosts() const { return nodes_.count; }
   int64_t ranks() const { return all_ranks_; }  // of all hosts
 
-  // Arguments of a child in whose place each host puts its own, which may differ: --config and --set of a short run,
-  // and
-  // --option for comm.options.
+  // Placeholders in a child's arguments. Each host replaces them by its own values: --config and --set of a short run,
+  // and --option for comm.options.
   static constexpr const char* kExperiment = "<experiment>";
   static constexpr const char* kOptions = "<options>";
 

@@ -28,7 +28,7 @@ struct Change {
   std::string override_text() const;  // for --set: "comm.algorithm=ring"
 };
 
-// The lines that make `to` of `from`, those of a table together.
+// The lines that change `from` into `to`, those of a table together.
 std::vector<Change> changes(const Settings& from, const Settings& to);
 
 // The lines as TOML, with the names of their tables.

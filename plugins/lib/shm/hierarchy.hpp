@@ -23,7 +23,7 @@ class Hierarchy {
   // Collective, during create only, as Group. places: of all ranks.
   Hierarchy(const Host& host, const std::vector<host::Place>& places);
 
-  // As those of Group. Only if memory is shared may allreduce be called.
+  // As in Group. Call allreduce() only if this is true.
   bool is_usable() const noexcept { return node_.is_usable(); }
   // Throws CommError (unsupported) if it is not. others: the plugin's other algorithms, such as "\"ring\" or \"tree\"".
   void require_usable(const std::string& others) const;
@@ -39,15 +39,16 @@ class Hierarchy {
   // What the plugin does between the hosts.
   struct Between {
     // Reduces part.recv in place over the leaders; Op::avg divides by the number of all ranks. Called on each rank for
-    // each part, in order; on ranks that do not lead it must do nothing that takes time. Not at the same time as
-    // anything else of the plugin, but maybe in another thread. The dtype and the op are those of the call.
+    // each part, in order, one at a time. On ranks that do not lead it must return at once. It may be called in another
+    // thread; the calling thread does not use the plugin's connections meanwhile.
     std::function<void(const Collective& part)> allreduce;
     // Ends allreduce() early. Any thread.
     std::function<void()> abort;
   };
 
-  // Collective. Throws what Group::allreduce and between.allreduce throw; has_failed_between() then says which. After
-  // that, nothing of `between` is running or will be called.
+  // Collective. Throws what Group::allreduce, Group::spread and between.allreduce throw, and CommError (internal) if no
+  // thread can be started. has_failed_between() is true then, unless the failure was within the host. When it returns
+  // or throws, no call of `between` is running.
   void allreduce(const Collective& call, const Between& between);
   bool has_failed_between() const noexcept { return has_failed_between_; }
 

@@ -108,13 +108,14 @@ TEST_CASE("the written tuning table decides what auto uses") {
   const Tuning tuning = Tuning::parse(read_file(table), "gloo");
   const auto taken = place.run(quick({"--option", "tuning=" + table}));
   REQUIRE_MESSAGE(taken.code == 0, taken.err);
-  for (const auto& row : rows_of(taken.out)) CHECK(row[6] == tuning.algorithm(2, std::stoull(row[0])) + "/tcp");
+  const auto served = [](const std::string& by) { return by + (by == "hierarchical" ? "/memory" : "/tcp"); };
+  for (const auto& row : rows_of(taken.out)) CHECK(row[6] == served(tuning.algorithm(2, std::stoull(row[0]))));
 
   // With each algorithm in the table: the table decides, not gloo's default.
-  for (const std::string algorithm : {"ring", "tree"}) {
+  for (const std::string algorithm : {"ring", "tree", "hierarchical"}) {
     std::ofstream(table) << "ddprun-tuning 1\ngloo max max " << algorithm << "\n";
     for (const auto& row : rows_of(place.run(quick({"--option", "gloo.tuning=" + table})).out)) {
-      CHECK(row[6] == algorithm + "/tcp");
+      CHECK(row[6] == served(algorithm));
     }
   }
 }
