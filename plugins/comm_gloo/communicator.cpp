@@ -12,21 +12,13 @@ void copy(const Collective& call) {
   if (call.count > 0 && call.send != call.recv) std::memcpy(call.recv, call.send, call.count * size_of(call.dtype));
 }
 
-// On one host, "auto" is never hierarchical, unless comm.options.tuning says so: what is called gloo is sent by Gloo.
-std::unique_ptr<shm::Hierarchy> make_hierarchy(const Host& host, const std::vector<host::Place>& places) {
-  const auto asked = algorithm_named(host.algorithm());
-  const bool is_meant =
-      asked ? asked == Algorithm::hierarchical : !host.options().text("tuning").empty() || shm::has_two_levels(places);
-  return is_meant && host.size() > 1 ? std::make_unique<shm::Hierarchy>(host, places) : nullptr;
-}
-
 }  // namespace
 
 GlooCommunicator::GlooCommunicator(const Host& host, const std::vector<host::Place>& places)
     : CommBackend(host),
       host_(host),
       asked_(algorithm_named(host.algorithm())),
-      hierarchy_(make_hierarchy(host, places)),
+      hierarchy_(shm::Hierarchy::make(host, places, asked_ == Algorithm::hierarchical, !asked_)),
       tuning_(tuning_for(host, hierarchy_ != nullptr && hierarchy_->is_usable() && shm::has_two_levels(places))),
       mesh_(host, places) {
   const bool is_hierarchical = asked_ ? asked_ == Algorithm::hierarchical : may_be_hierarchical(tuning_, host.size());

@@ -30,7 +30,8 @@ UcxCommunicator::UcxCommunicator(const Host& host)
       gpu_(host.device() < 0 ? nullptr : std::make_unique<const Gpu>(host.device())),
       messages_(host),
       hosts_(static_cast<int>(host::leaders_of(messages_.places()).size())),
-      hierarchy_(make_hierarchy()),
+      hierarchy_(shm::Hierarchy::make(host, messages_.places(), asked_ == Algorithm::hierarchical,
+                                      !asked_ && host.device() < 0)),
       choice_(host, hosts_,
               hierarchy_ != nullptr && hierarchy_->is_usable() && shm::has_two_levels(messages_.places())),
       pipeline_(messages_, host.size()) {
@@ -52,14 +53,6 @@ UcxCommunicator::UcxCommunicator(const Host& host)
   hierarchical_.info = {"hierarchical", node_transports_.c_str()};
   pairwise_.info = {"pairwise", transports.c_str()};
   dissemination_.info = {"dissemination", transports.c_str()};
-}
-
-// On one host, hierarchical is used only on request.
-std::unique_ptr<shm::Hierarchy> UcxCommunicator::make_hierarchy() const {
-  const bool may_be_tuned = !host_.options().text("tuning").empty();
-  const bool is_meant = asked_ ? asked_ == Algorithm::hierarchical
-                               : host_.device() < 0 && (may_be_tuned || shm::has_two_levels(messages_.places()));
-  return is_meant && !is_alone() ? std::make_unique<shm::Hierarchy>(host_, messages_.places()) : nullptr;
 }
 
 UcxCommunicator::~UcxCommunicator() {

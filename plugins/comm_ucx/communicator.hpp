@@ -33,8 +33,6 @@ class UcxCommunicator final : public CommBackend {
   std::shared_ptr<void> allocate(std::size_t bytes) override;
 
  private:
-  // Collective. Null if no allreduce can be hierarchical.
-  std::unique_ptr<shm::Hierarchy> make_hierarchy() const;
   // Throws CommError for GPU memory if this rank has no GPU.
   MemorySpace& space_of(Memory memory);
   // Runs the steps that plan(schedule, space) writes. After a failure the messages are closed.

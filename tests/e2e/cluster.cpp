@@ -18,11 +18,6 @@ const std::string Cluster::kMaster = "node0";
 const std::string Cluster::kPort = "29500";
 const Argv kJobVariables = {"XDG_RUNTIME_DIR=/dev/shm", "TMPDIR=/dev/shm", "DDPRUN_SECRET=" + std::string(64, '5')};
 
-Argv operator+(Argv a, const Argv& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 std::string name_of(int host) {
   return "node" + std::to_string(host);
 }

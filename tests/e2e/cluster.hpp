@@ -14,9 +14,6 @@
 
 namespace ddprun::e2e {
 
-using Argv = std::vector<std::string>;
-Argv operator+(Argv a, const Argv& b);
-
 using Processes = std::vector<std::unique_ptr<testing::Process>>;
 
 // "node0", "node1", ...: every host resolves these names.

@@ -19,13 +19,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using Argv = std::vector<std::string>;
-
-Argv operator+(Argv a, const Argv& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 // Two processes of one comparison, each in a folder of its own.
 struct Two {
   Two(const Workplace& place, const std::function<Argv(int)>& command) : place(place) {

@@ -71,11 +71,6 @@ inline Settings with_gpus(Settings argv, Settings variables = {}) {
   return all;
 }
 
-inline Settings operator+(Settings first, const Settings& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
-}
-
 inline const Settings kOnGpu = {"launch.device=cuda"};
 inline const Settings kDp = {"strategy.kind=dp", "strategy.devices=2"};
 inline const Settings kNccl = {"strategy.kind=ddp", "launch.nproc=2", "comm.backend=nccl"};

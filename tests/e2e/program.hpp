@@ -15,6 +15,12 @@ namespace ddprun::e2e {
 
 using testing::ProcessResult;
 
+using Argv = std::vector<std::string>;
+inline Argv operator+(Argv a, const Argv& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 // The folder of one test: the config, the runs, and a private folder for temporary files and job folders, so that
 // leftovers there come from this test.
 class Workplace {

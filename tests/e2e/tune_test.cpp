@@ -17,13 +17,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using Argv = std::vector<std::string>;
-
-Argv operator+(Argv a, const Argv& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 // Two processes of one `ddprun tune`, each in a folder of its own.
 struct Nodes {
   Nodes(const Workplace& place, const Argv& arguments) : place(place) {

@@ -23,6 +23,12 @@ Hierarchy::Hierarchy(const Host& host, const std::vector<host::Place>& places)
   host_ = static_cast<int>(std::find(leaders_.begin(), leaders_.end(), node_.ranks().front()) - leaders_.begin());
 }
 
+std::unique_ptr<Hierarchy> Hierarchy::make(const Host& host, const std::vector<host::Place>& places, bool is_named,
+                                           bool is_auto) {
+  const bool is_meant = is_named || (is_auto && (!host.options().text("tuning").empty() || has_two_levels(places)));
+  return is_meant && host.size() > 1 ? std::make_unique<Hierarchy>(host, places) : nullptr;
+}
+
 void Hierarchy::require_usable(const std::string& others) const {
   if (is_usable()) return;
   throw CommError(CommStatus::unsupported, "algorithm \"hierarchical\": the ranks of a host cannot share memory: " +

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,11 @@ class Hierarchy {
  public:
   // Collective, during create only, as Group. places: of all ranks.
   Hierarchy(const Host& host, const std::vector<host::Place>& places);
+
+  // Null if no allreduce can be hierarchical. is_named: the config names it. is_auto: "auto" may choose it, where hosts
+  // have two levels or comm.options.tuning has a table. Collective, if it is not null on one rank.
+  static std::unique_ptr<Hierarchy> make(const Host& host, const std::vector<host::Place>& places, bool is_named,
+                                         bool is_auto);
 
   // As in Group. Call allreduce() only if this is true.
   bool is_usable() const noexcept { return node_.is_usable(); }
