@@ -19,9 +19,9 @@ import tempfile
 from comparison import ratio_of
 from contenders import Absent
 from library_systems import Cpp, Memory, PyTorch, Settings, build
+from options import GATE
 from running import Failed, turns
 
-GATE = 6
 ROUNDS, QUICK_ROUNDS = 7, 2
 MPI, GLOO = "per parameter, Open MPI", "per parameter, Gloo"
 PEER, ALONE = "PyTorch DDP, Gloo", "1 rank, without ddprun"
