@@ -97,6 +97,16 @@ TEST_CASE("one thread sets a key while another waits through the same client") {
   CHECK(found == "value");
 }
 
+TEST_CASE("a client that has lost the server says so with exit code 5, also when it is asked again") {
+  Served served;
+  const auto client = served.client();
+  served.server.reset();
+  const std::string first = error_of([&] { client->get("key", kLimit); });
+  CHECK_MESSAGE(first.starts_with("5: lost the store at 127.0.0.1:"), first);
+  CHECK(error_of([&] { client->get("key", kLimit); }) == first);
+  CHECK(error_of([&] { client->set("key", "value"); }) == first);
+}
+
 TEST_CASE("allgather names the ranks that did not come, and two processes of one rank") {
   const Served served;
   const auto a = served.client(), b = served.client();

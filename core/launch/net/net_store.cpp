@@ -67,10 +67,7 @@ class NetStore : public Store {
   template <typename Read, typename ReadLate = void (*)(ByteReader&)>
   Reply ask(
       const ByteWriter& message, milliseconds timeout, Read read, ReadLate read_late = [](ByteReader&) {}) {
-    auto connection = take();
-    connection->send(message);
-    const std::string payload = connection->receive(Clock::now() + timeout + kAnswer);
-    give_back(std::move(connection));
+    const std::string payload = exchange(message, Clock::now() + timeout + kAnswer);
     ByteReader reader(payload);
     const auto reply = static_cast<Reply>(reader.number());
     if (reply == Reply::refused) throw Error(ExitCode::rendezvous, reader.text());
@@ -83,9 +80,26 @@ class NetStore : public Store {
     return reply;
   }
 
+  std::string exchange(const ByteWriter& message, Clock::time_point deadline) {
+    auto connection = take();
+    try {
+      connection->send(message);
+      std::string payload = connection->receive(deadline);
+      give_back(std::move(connection));
+      return payload;
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::peer) {
+        const std::lock_guard lock(mutex_);
+        lost_ = error.what();
+      }
+      throw;
+    }
+  }
+
   std::unique_ptr<Connection> take() {
     {
       const std::lock_guard lock(mutex_);
+      if (!lost_.empty()) throw Error(ExitCode::peer, lost_);
       if (!free_.empty()) {
         auto connection = std::move(free_.back());
         free_.pop_back();
@@ -103,6 +117,7 @@ class NetStore : public Store {
   const StoreAddress address_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Connection>> free_;
+  std::string lost_;  // the error of a connection that was lost; the server does not come back
 };
 
 }  // namespace
