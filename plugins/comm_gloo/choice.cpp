@@ -43,16 +43,6 @@ Tuning tuning_for(const Host& host, bool is_hierarchical) {
   return tuning_of(host, "gloo", kAlgorithms, is_hierarchical ? kHierarchical : kStock);
 }
 
-bool may_be_hierarchical(const Tuning& tuning, int ranks) {
-  uint64_t bytes = 0;
-  while (true) {
-    const TuningRow& row = tuning.row(ranks, bytes);
-    if (static_cast<Algorithm>(row.index) == Algorithm::hierarchical) return true;
-    if (row.bytes == TuningRow::kNoLimit) return false;
-    bytes = row.bytes + 1;
-  }
-}
-
 Algorithm between_hosts(int hosts, uint64_t bytes) {
   static const Tuning stock = Tuning::parse(kStock, "gloo", kAlgorithms);
   return static_cast<Algorithm>(stock.index(hosts, bytes));

@@ -32,8 +32,6 @@ std::optional<Algorithm> algorithm_named(const std::string& name);
 // The table for "auto": comm.options.tuning, or the plugin's own table. Collective. Throws CommError.
 // is_hierarchical: the plugin's own table uses hierarchical.
 Tuning tuning_for(const Host& host, bool is_hierarchical);
-// Whether the table uses hierarchical for so many ranks.
-bool may_be_hierarchical(const Tuning& tuning, int ranks);
 // For the reduction between one rank of each host: by the plugin's own table without hierarchical.
 Algorithm between_hosts(int hosts, uint64_t bytes);
 

@@ -21,7 +21,8 @@ GlooCommunicator::GlooCommunicator(const Host& host, const std::vector<host::Pla
       hierarchy_(shm::Hierarchy::make(host, places, asked_ == Algorithm::hierarchical, !asked_)),
       tuning_(tuning_for(host, hierarchy_ != nullptr && hierarchy_->is_usable() && shm::has_two_levels(places))),
       mesh_(host, places) {
-  const bool is_hierarchical = asked_ ? asked_ == Algorithm::hierarchical : may_be_hierarchical(tuning_, host.size());
+  const bool is_hierarchical =
+      asked_ ? asked_ == Algorithm::hierarchical : tuning_.uses(host.size(), "hierarchical");
   if (is_hierarchical && hierarchy_ != nullptr) hierarchy_->require_usable("another algorithm of gloo");
   if (hierarchy_ != nullptr && hierarchy_->leaders().size() == 1) {
     allreduce_[static_cast<std::size_t>(Algorithm::hierarchical)].info = {"hierarchical", "memory"};

@@ -1,7 +1,5 @@
 #include "choice.hpp"
 
-#include <algorithm>
-
 namespace ddprun::ucx_backend {
 namespace {
 
@@ -26,36 +24,26 @@ Tuning tuned(const Host& host, bool is_hierarchical) {
 }  // namespace
 
 std::optional<Algorithm> algorithm_named(const std::string& name) {
-  if (name == "hierarchical") return Algorithm::hierarchical;
-  if (name == "tree") return Algorithm::tree;
-  if (name == "ring") return Algorithm::ring;
-  return std::nullopt;
-}
-
-Table::Table(const Tuning& tuning, int ranks) {
-  for (uint64_t bytes = 0; rows_.empty() || rows_.back().first != TuningRow::kNoLimit;) {
-    const auto& all = tuning.rows();
-    const int most = std::min(ranks, all.back().ranks);
-    const auto row = std::find_if(all.begin(), all.end(), [&](const TuningRow& candidate) {
-      return candidate.ranks >= most && candidate.bytes >= bytes;
-    });
-    rows_.emplace_back(row->bytes, *algorithm_named(row->algorithm));
-    bytes = row->bytes + 1;
+  for (std::size_t i = 0; i < std::size(kAlgorithms); ++i) {
+    if (name == kAlgorithms[i].name) return static_cast<Algorithm>(i);
   }
-}
-
-Algorithm Table::algorithm(uint64_t bytes) const {
-  return std::find_if(rows_.begin(), rows_.end(), [&](const auto& row) { return row.first >= bytes; })->second;
-}
-
-bool Table::has(Algorithm algorithm) const {
-  return std::any_of(rows_.begin(), rows_.end(), [&](const auto& row) { return row.second == algorithm; });
+  return std::nullopt;
 }
 
 Choice::Choice(const Host& host, int hosts, bool is_hierarchical)
     : tuned_memory_(host.device() < 0 ? Memory::host : Memory::cuda),
-      tuned_(tuned(host, is_hierarchical), host.size()),
-      over_ucx_(Tuning::parse(kOverUcx, "ucx"), host.size()),
-      between_hosts_(Tuning::parse(kOverUcx, "ucx"), hosts) {}
+      ranks_(host.size()),
+      hosts_(hosts),
+      tuned_(tuned(host, is_hierarchical)),
+      over_ucx_(Tuning::parse(kOverUcx, "ucx", kAlgorithms)) {}
+
+Algorithm Choice::algorithm(Memory memory, uint64_t bytes) const {
+  const Tuning& tuning = memory == tuned_memory_ ? tuned_ : over_ucx_;
+  return static_cast<Algorithm>(tuning.index(ranks_, bytes));
+}
+
+Algorithm Choice::between_hosts(uint64_t bytes) const {
+  return static_cast<Algorithm>(over_ucx_.index(hosts_, bytes));
+}
 
 }  // namespace ddprun::ucx_backend

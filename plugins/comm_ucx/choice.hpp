@@ -2,8 +2,7 @@
 #pragma once
 
 #include <optional>
-#include <utility>
-#include <vector>
+#include <string>
 
 #include "ddprun/plugin/tuning.hpp"
 
@@ -11,6 +10,7 @@ namespace ddprun::ucx_backend {
 
 enum class Algorithm { ring, tree, hierarchical };
 
+// In the order of the enum.
 inline constexpr ddprun_comm_algorithm kAlgorithms[] = {
     algorithm("ring", kAllDtypes, kAllOps),
     algorithm("tree", kAllDtypes, kAllOps),
@@ -29,17 +29,6 @@ inline constexpr ddprun_option_spec kOptions[] = {
 // Empty for "auto"; otherwise `name` is one of the above.
 std::optional<Algorithm> algorithm_named(const std::string& name);
 
-// The rows of a tuning table for one number of ranks.
-class Table {
- public:
-  Table(const Tuning& tuning, int ranks);
-  Algorithm algorithm(uint64_t bytes) const;
-  bool has(Algorithm algorithm) const;
-
- private:
-  std::vector<std::pair<uint64_t, Algorithm>> rows_;  // the limit in bytes, ascending
-};
-
 // What "auto" chooses. It depends on the arguments only, so that all ranks agree.
 class Choice {
  public:
@@ -47,16 +36,15 @@ class Choice {
   // own. hosts: their number. is_hierarchical: the plugin's own table uses hierarchical. Throws CommError.
   Choice(const Host& host, int hosts, bool is_hierarchical);
   // For vectors in `memory`.
-  Algorithm algorithm(Memory memory, uint64_t bytes) const {
-    return (memory == tuned_memory_ ? tuned_ : over_ucx_).algorithm(bytes);
-  }
+  Algorithm algorithm(Memory memory, uint64_t bytes) const;
   // For the reduction between one rank of each host.
-  Algorithm between_hosts(uint64_t bytes) const { return between_hosts_.algorithm(bytes); }
-  bool may_take(Algorithm algorithm) const { return tuned_.has(algorithm); }
+  Algorithm between_hosts(uint64_t bytes) const;
+  bool uses_hierarchical() const { return tuned_.uses(ranks_, "hierarchical"); }
 
  private:
-  Memory tuned_memory_;
-  Table tuned_, over_ucx_, between_hosts_;
+  const Memory tuned_memory_;
+  const int ranks_, hosts_;
+  const Tuning tuned_, over_ucx_;
 };
 
 }  // namespace ddprun::ucx_backend

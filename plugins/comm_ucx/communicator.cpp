@@ -35,7 +35,7 @@ UcxCommunicator::UcxCommunicator(const Host& host)
       choice_(host, hosts_,
               hierarchy_ != nullptr && hierarchy_->is_usable() && shm::has_two_levels(messages_.places())),
       pipeline_(messages_, host.size()) {
-  const bool is_hierarchical = asked_ ? asked_ == Algorithm::hierarchical : choice_.may_take(Algorithm::hierarchical);
+  const bool is_hierarchical = asked_ ? asked_ == Algorithm::hierarchical : choice_.uses_hierarchical();
   if (is_hierarchical && hierarchy_ != nullptr) hierarchy_->require_usable("\"ring\" or \"tree\"");
   const OnGpu here(gpu_.get());
   try {

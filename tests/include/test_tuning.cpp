@@ -40,6 +40,18 @@ TEST_CASE(
   CHECK(table.algorithm(9, 1) == "eight");  // above all groups: the largest
 }
 
+TEST_CASE("a group uses the algorithms of its own rows only") {
+  const Tuning table = Tuning::parse(kText, "mine");
+  CHECK(table.uses(2, "small"));
+  CHECK(table.uses(2, "large"));
+  CHECK_FALSE(table.uses(2, "eight"));
+  for (const int ranks : {3, 8, 9}) {
+    CAPTURE(ranks);
+    CHECK(table.uses(ranks, "eight"));
+    CHECK_FALSE(table.uses(ranks, "large"));
+  }
+}
+
 TEST_CASE("a written table reads back") {
   const std::vector<TuningRow> rows = {{"mine", 2, 8, "a"},
                                        {"mine", 2, TuningRow::kNoLimit, "b"},

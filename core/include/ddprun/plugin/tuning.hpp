@@ -56,6 +56,8 @@ class Tuning {
   const std::string& algorithm(int ranks, uint64_t bytes) const { return row(ranks, bytes).algorithm; }
   // The algorithm as an index into the list that parse() was given: a backend's enum.
   std::size_t index(int ranks, uint64_t bytes) const { return row(ranks, bytes).index; }
+  // Whether row() names this algorithm for any size.
+  bool uses(int ranks, std::string_view algorithm) const;
   const std::vector<TuningRow>& rows() const { return rows_; }
 
  private:
@@ -152,6 +154,12 @@ inline const TuningRow& Tuning::row(int ranks, uint64_t bytes) const {
   const int most = std::min(ranks, rows_.back().ranks);
   return *std::find_if(rows_.begin(), rows_.end(),
                        [&](const TuningRow& row) { return row.ranks >= most && row.bytes >= bytes; });
+}
+
+inline bool Tuning::uses(int ranks, std::string_view algorithm) const {
+  const int of_group = row(ranks, 0).ranks;
+  return std::any_of(rows_.begin(), rows_.end(),
+                     [&](const TuningRow& row) { return row.ranks == of_group && row.algorithm == algorithm; });
 }
 
 inline std::string to_text(const std::vector<TuningRow>& rows, const std::string& origin) {
