@@ -56,6 +56,10 @@ launch::RankEnd rank_end_of(int index, const json& part) {
   return end;
 }
 
+CpuUse cpu_of(const json& part) {
+  return {part.at("machine"), part.at("all"), part.at("busy"), part.at("own")};
+}
+
 }  // namespace
 
 std::vector<std::string> Leg::arguments(const std::string& config) const {
@@ -179,7 +183,7 @@ void Agents::hear() {
 }
 
 // This process's part of the run has ended.
-void Agents::announce(const ProcessEnd& end, const std::string& text, const std::string& log) {
+void Agents::announce(const ProcessEnd& end, const std::string& text, const std::string& log, const CpuUse& cpu) {
   if (!is_good(end)) {
     try {
       store_->set(key("failed"), "");
@@ -187,14 +191,18 @@ void Agents::announce(const ProcessEnd& end, const std::string& text, const std:
       if (error.code() != ExitCode::rendezvous) throw;  // another one was first
     }
   }
-  const json part = {{"ending", end.ending}, {"code", end.code}, {"text", text}, {"log", log}};
+  const json part = {{"ending", end.ending},
+                     {"code", end.code},
+                     {"text", text},
+                     {"log", log},
+                     {"cpu", {{"machine", cpu.machine}, {"all", cpu.all}, {"busy", cpu.busy}, {"own", cpu.own}}}};
   hear();
   store_->set(key("end", index_),
               part.dump(-1, ' ', false, json::error_handler_t::replace));  // a log may have any bytes
 }
 
-void Agents::collect(RunEnd& end) {
-  announce(end.process, text_of(end.process, end.log), end.log);
+void Agents::collect(RunEnd& end, std::vector<CpuUse>& cpu) {
+  announce(end.process, text_of(end.process, end.log), end.log, cpu.front());
   std::vector<json> parts;
   std::vector<launch::RankEnd> ends;
   const auto begin = Clock::now();
@@ -211,6 +219,7 @@ void Agents::collect(RunEnd& end) {
     const Ending ending = part.at("ending");
     if (ending == Ending::interrupted || ending == Ending::terminated) end.process.ending = ending;
     ends.push_back(rank_end_of(index, part));
+    if (index != index_ && part.contains("cpu")) cpu.push_back(cpu_of(part.at("cpu")));
     parts.push_back(std::move(part));
   }
   const launch::RankEnd* cause = launch::first_cause(ends);
@@ -249,6 +258,7 @@ void Agents::run_part(const Leg& leg, const Running& running, const std::vector<
   };
   ProcessEnd end;
   std::string text;
+  const CpuMeter meter;
   try {
     for (const char* part : {"/runs", "/logs"}) std::filesystem::create_directories(leg.folder + part);
     end = run_process(plan);
@@ -258,7 +268,7 @@ void Agents::run_part(const Leg& leg, const Running& running, const std::vector<
     text = error.what();
   }
   if (lost) std::rethrow_exception(lost);
-  announce(end, text, log);
+  announce(end, text, log, meter.use());
 }
 
 ExitCode Agents::follow(const Running& running, const std::vector<Variant>& variants) {

@@ -11,6 +11,7 @@
 #include "console/node_options.hpp"
 #include "launch/store.hpp"
 #include "launch/world.hpp"
+#include "tools/compare/other_cpu.hpp"
 #include "tools/compare/process.hpp"
 #include "tools/compare/request.hpp"
 #include "tools/compare/runner.hpp"
@@ -49,10 +50,11 @@ class Agents {
 
   // Process 0 calls these for each run, in this order. begin() makes the other processes start their part, and
   // completes the plan of its part. failed() returns whether a part has failed so far. collect() waits until all parts
-  // have ended, and replaces `end` by the first cause. Each throws Error(peer) if the others cannot be reached.
+  // have ended, replaces `end` by the first cause, and adds the CPU time of the other parts to `cpu`, which begins with
+  // that of process 0. Each throws Error(peer) if the others cannot be reached.
   void begin(Leg& leg, ProcessPlan& plan);
   bool failed();
-  void collect(RunEnd& end);
+  void collect(RunEnd& end, std::vector<CpuUse>& cpu);
   // Process 0 calls it at the end: the other processes end with this code, and with this message if it is not empty.
   void finish(ExitCode code, const std::string& message) noexcept;
 
@@ -66,7 +68,7 @@ class Agents {
   void place(ProcessPlan& plan, int port) const;
   void run_part(const Leg& leg, const Running& running, const std::vector<Variant>& variants);
   void hear();
-  void announce(const ProcessEnd& end, const std::string& text, const std::string& log);
+  void announce(const ProcessEnd& end, const std::string& text, const std::string& log, const CpuUse& cpu);
   std::string key(const std::string& what) const { return what + " " + std::to_string(leg_); }
   std::string key(const std::string& what, int index) const { return key(what) + "/" + std::to_string(index); }
   std::string process() const { return world_ ? "rank" : "node"; }

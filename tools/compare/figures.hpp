@@ -48,7 +48,7 @@ struct Figures {
   double busbw = record::kAbsent;        // bytes per second
   double peak_memory = record::kAbsent;  // bytes, the rank with the most
   double test_loss = record::kAbsent, test_accuracy = record::kAbsent;
-  double other_cpu = record::kAbsent;  // share of the machine's CPU time that other programs used meanwhile
+  double other_cpu = record::kAbsent;  // share of a machine's CPU time that other programs used meanwhile
   std::string algorithm, transport;    // of the communication
 };
 

@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <fstream>
 #include <limits>
-#include <string>
+#include <map>
 
 namespace ddprun::compare {
 namespace {
@@ -24,20 +25,21 @@ double cpu_of(int who) {
 
 }  // namespace
 
-OtherCpu::OtherCpu() : begin_(now()) {}
+CpuMeter::CpuMeter() : begin_(now()) {}
 
-double OtherCpu::share() const {
-  constexpr double kLeast = 0.05;  // seconds: a tick is 0.01
+CpuUse CpuMeter::use() const {
   const Ticks end = now();
   const auto per_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  const double all = static_cast<double>(end.all - begin_.all) / per_second;
-  if (all < kLeast) return std::numeric_limits<double>::quiet_NaN();
-  const double others = static_cast<double>(end.busy - begin_.busy) / per_second - (end.own - begin_.own);
-  return std::clamp(others / all, 0.0, 1.0);
+  CpuUse use;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> use.machine;
+  use.all = static_cast<double>(end.all - begin_.all) / per_second;
+  use.busy = static_cast<double>(end.busy - begin_.busy) / per_second;
+  use.own = end.own - begin_.own;
+  return use;
 }
 
 // proc(5): "cpu  user nice system idle iowait irq softirq steal ...". Interrupts serve this comparison too.
-OtherCpu::Ticks OtherCpu::now() {
+CpuMeter::Ticks CpuMeter::now() {
   std::ifstream file("/proc/stat");
   std::string cpu;
   std::array<int64_t, 8> ticks{};
@@ -50,6 +52,24 @@ OtherCpu::Ticks OtherCpu::now() {
   now.all = now.busy + idle + iowait + irq + softirq;
   now.own = cpu_of(RUSAGE_SELF) + cpu_of(RUSAGE_CHILDREN);
   return now;
+}
+
+double other_share(const std::vector<CpuUse>& parts) {
+  constexpr double kLeast = 0.05;  // seconds: a tick is 0.01
+  std::map<std::string, CpuUse> machines;
+  for (const CpuUse& part : parts) {
+    CpuUse& machine = machines[part.machine];
+    machine.own += part.own;
+    if (part.all <= machine.all) continue;
+    machine.all = part.all;  // the longest part covers the others
+    machine.busy = part.busy;
+  }
+  double most = std::numeric_limits<double>::quiet_NaN();
+  for (const auto& [_, machine] : machines) {
+    if (machine.all < kLeast) continue;
+    most = std::fmax(most, std::clamp((machine.busy - machine.own) / machine.all, 0.0, 1.0));
+  }
+  return most;
 }
 
 }  // namespace ddprun::compare

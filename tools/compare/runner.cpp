@@ -90,11 +90,12 @@ RunEnd Runner::run(const Variant& variant, const std::string& label, const std::
     if (end.dir.empty()) end.dir = new_run_dir();
     return (together && agents_->failed()) || (end_early && end_early(end.dir));
   };
-  const OtherCpu others;
+  const CpuMeter meter;
   end.process = run_process(plan);
-  end.other_cpu = others.share();
+  std::vector<CpuUse> parts = {meter.use()};
   bar_.clear();
-  if (together) agents_->collect(end);
+  if (together) agents_->collect(end, parts);
+  end.other_cpu = other_share(parts);
   if (end.dir.empty()) end.dir = new_run_dir();
   if (!end.dir.empty()) seen_.push_back(end.dir);
   ++done_;

@@ -22,7 +22,7 @@ struct RunEnd {
   std::string dir;                     // its run folder; "" if it did not create one
   std::string log;                     // file with its output
   std::string cause;                   // of its failure, if another process of the comparison reported it
-  double other_cpu = record::kAbsent;  // OtherCpu::share() during the run, on this host
+  double other_cpu = record::kAbsent;  // other_share() during the run
 };
 
 // For the main thread only (launch/supervisor.hpp says why).
