@@ -47,12 +47,23 @@ PairParity parity_of(const Member& base, const Member& member) {
 std::string in_words(double speed) {
   if (speed >= 2) return fmt::format("{:.1f} times as fast as", speed);
   if (speed <= 0.5) return fmt::format("{:.2f} times as fast as", speed);
+  if (std::abs(speed - 1) < 0.0005) return "as fast as";
   return fmt::format("{:.1f} % {} than", 100 * std::abs(speed - 1), speed > 1 ? "faster" : "slower");
 }
 
 // The larger of both sides' medians.
-double other_cpu(const std::vector<Member>& members, const Against& against) {
-  return std::fmax(members.front().typical.figures.other_cpu, members[against.member].typical.figures.other_cpu);
+double other_cpu(const Member& a, const Member& b) {
+  return std::fmax(a.typical.figures.other_cpu, b.typical.figures.other_cpu);
+}
+
+GateResult result_of(const Comparison& comparison, const Gate& gate) {
+  const Member &over = comparison.members[gate.over], &under = comparison.members[gate.under];
+  GateResult result{gate, ratio_of(comparison, gate.over, gate.under)};
+  result.words = over.variant.name + " is " + in_words(1 / result.ratio.value) + " " + under.variant.name;
+  const double others = other_cpu(over, under);
+  if (others > std::abs(result.ratio.value - gate.bound)) result.disturbance = others;
+  result.held = result.disturbance == 0 && holds(gate, result.ratio);
+  return result;
 }
 
 void adjust(std::vector<Against>& all, const std::vector<Member>& members) {
@@ -65,7 +76,7 @@ void adjust(std::vector<Against>& all, const std::vector<Member>& members) {
   for (Against& against : all) {
     against.adjusted_p = members[against.member].twin ? against.ratio.p : adjusted[next++];
     against.verdict = verdict_of(against.ratio, against.adjusted_p);
-    const bool larger = other_cpu(members, against) > std::abs(against.ratio.value - 1);
+    const bool larger = other_cpu(members.front(), members[against.member]) > std::abs(against.ratio.value - 1);
     if (larger && against.verdict != Verdict::unclear) against.verdict = Verdict::disturbed;
   }
 }
@@ -129,10 +140,7 @@ void judge(Comparison& comparison, const std::vector<Gate>& gates) {
   comparison.ceiling = comparison.members.front().variant.name + ": " +
                        ceiling_of(comparison.members.front().typical.figures.split, lever_of(comparison.differing));
   comparison.gates.clear();
-  for (const Gate& gate : gates) {
-    const Ratio ratio = ratio_of(comparison, gate.over, gate.under);
-    comparison.gates.push_back({gate, ratio, holds(gate, ratio)});
-  }
+  for (const Gate& gate : gates) comparison.gates.push_back(result_of(comparison, gate));
 }
 
 std::string sentence(const Comparison& comparison, const Against& against) {
@@ -159,8 +167,8 @@ std::string sentence(const Comparison& comparison, const Against& against) {
     text += " As the only comparison it would be a difference; among several, it can be chance.";
   }
   if (against.verdict == Verdict::disturbed) {
-    text += fmt::format(" Other programs used {:.0f} % of this machine's CPU time, more than the difference.",
-                        100 * other_cpu(comparison.members, against));
+    text += fmt::format(" Other programs used {:.0f} % of a machine's CPU time, more than the difference.",
+                        100 * other_cpu(base, member));
   }
   return text;
 }

@@ -38,7 +38,10 @@ struct Against {
 struct GateResult {
   Gate gate;
   Ratio ratio;
+  std::string words;  // "b is 5.4 times as fast as a"
   bool held = false;
+  // Of other programs, if it is larger than the distance between ratio and bound: then nothing is decided. Else 0.
+  double disturbance = 0;
 };
 
 struct Comparison {

@@ -171,7 +171,7 @@ std::vector<std::string> warnings(const Comparison& comparison) {
   }
   if (most > kDisturbing) {
     lines.push_back(
-        fmt::format("Other programs used up to {:.0f} % of this machine's CPU time during a run. Stop them, "
+        fmt::format("Other programs used up to {:.0f} % of a machine's CPU time during a run. Stop them, "
                     "and measure again.",
                     100 * most));
   }
@@ -215,12 +215,17 @@ std::vector<std::pair<std::string, std::vector<std::string>>> parity_sentences(c
 }
 
 std::string text(const GateResult& result) {
-  std::string line = fmt::format("gate '{}' {}: step time ratio {:.3f}", result.gate.text,
-                                 result.held ? "holds" : "does not hold", result.ratio.value);
+  const char* verdict = result.held ? "holds" : result.disturbance > 0 ? "is not decided" : "does not hold";
+  std::string line = fmt::format("gate '{}' {}: {} (step time ratio {:.3f}", result.gate.text, verdict, result.words,
+                                 result.ratio.value);
   if (std::isfinite(result.ratio.high)) {
-    line += fmt::format(", 95 % interval {:.3f} to {:.3f}", result.ratio.low, result.ratio.high);
+    line += fmt::format(", 95 % interval {:.3f} to {:.3f})", result.ratio.low, result.ratio.high);
   } else {
-    line += "; a single run has no interval";
+    line += "); a single run has no interval";
+  }
+  if (result.disturbance > 0) {
+    return line + fmt::format("; other programs used {:.0f} % of a machine's CPU time, more than the distance to the bound",
+                              100 * result.disturbance);
   }
   const bool value_keeps =
       result.gate.at_most ? result.ratio.value <= result.gate.bound : result.ratio.value >= result.gate.bound;

@@ -77,11 +77,24 @@ TEST_CASE("no verdict where other programs used more of the machine than the var
   judge(comparison, {});
   CHECK(comparison.against[1].verdict == Verdict::disturbed);
   CHECK(contains(sentence(comparison, comparison.against[1]), "b and a: no verdict, because of other programs"));
-  CHECK(contains(sentence(comparison, comparison.against[1]), "Other programs used 30 % of this machine's CPU time"));
-  CHECK(contains(text(comparison), "Other programs used up to 30 % of this machine's CPU time during a run."));
+  CHECK(contains(sentence(comparison, comparison.against[1]), "Other programs used 30 % of a machine's CPU time"));
+  CHECK(contains(text(comparison), "Other programs used up to 30 % of a machine's CPU time during a run."));
   for (Figures& run : comparison.members[2].runs) run.step *= 2;  // a difference of more than 30 %
   judge(comparison, {});
   CHECK(comparison.against[1].verdict == Verdict::slower);
+}
+
+TEST_CASE("a gate is not decided where other programs used more of the machine than the ratio is away from the bound") {
+  Comparison comparison = some_comparison();
+  for (Member& member : comparison.members) {
+    for (Figures& run : member.runs) run.other_cpu = 0.3;
+  }
+  const auto names = names_of(comparison.members);
+  judge(comparison, {parse_gate("b/a <= 1.2", names), parse_gate("b/a <= 9", names)});
+  CHECK_FALSE(comparison.gates[0].held);
+  CHECK(contains(text(comparison.gates[0]), "gate 'b/a <= 1.2' is not decided: b is "));
+  CHECK(contains(text(comparison.gates[0]), "other programs used 30 % of a machine's CPU time"));
+  CHECK(comparison.gates[1].held);
 }
 
 TEST_CASE("sentences have the ratio, the interval and the number of runs") {
