@@ -34,7 +34,9 @@ using std::chrono::milliseconds;
 // The time from the first failure until the other ranks are killed. Failures that follow from it arrive meanwhile, and
 // one of them may turn out to be the first cause.
 constexpr milliseconds kCollect{100};
-constexpr milliseconds kLook{1000};  // between two looks at the progress of the ranks
+// Between two looks at the progress of the ranks, so that a slow rank is named within a few steps; and between two
+// messages about it to node 0, which may get them from many nodes.
+constexpr milliseconds kLook{100}, kReport{1000};
 constexpr milliseconds kTick{50};    // polling interval without inotify
 // How long a node waits until the others have reported how their ranks ended: longer than it takes to notice a lost
 // node.
@@ -246,7 +248,7 @@ class Supervisor {
   // On node 0: names the ranks for which the others wait. Other nodes report their progress to node 0.
   void watch_progress(Clock::time_point now) {
     if (now < next_look_ || ranks_->killed()) return;
-    next_look_ = now + kLook;
+    next_look_ = now + (job_.nodes.rank == 0 ? kLook : kReport);
     std::vector<Progress> own;
     for (int local = 0; local < job_.nproc; ++local) own.push_back(table_->get(local));
     if (job_.nodes.rank != 0) return peers_->report_progress(own);

@@ -53,9 +53,13 @@ std::vector<StallWatch::Line> StallWatch::slow(const std::vector<RankPlace>& ran
     std::nth_element(others.begin(), middle, others.end());
     const int64_t own = place.progress.own_us, more = own - *middle;
     Seen& seen = seen_[place.rank];
-    seen.slow_looks = own >= kSlow * *middle && more >= kNoise.count() ? seen.slow_looks + 1 : 0;
-    const bool sure = seen.slow_looks >= kLooks || (seen.slow_looks > 0 && more >= kClear.count());
-    if (!sure || now < seen.next_slow) continue;
+    if (own < kSlow * *middle || more < kNoise.count()) {
+      seen.slow_since.reset();
+      continue;
+    }
+    if (!seen.slow_since) seen.slow_since = now;
+    const bool is_clear = own >= kVerySlow * *middle && more >= kClear.count();
+    if ((!is_clear && now - *seen.slow_since < kSlowFor) || now < seen.next_slow) continue;
     seen.next_slow = now + kSlowAgain;
     lines.push_back({"rank " + std::to_string(place.rank) + " (" + place.host +
                          ") is slow: its own part of a step takes " + std::to_string(own / 1000) +

@@ -28,21 +28,21 @@ class StallWatch {
     std::optional<int> stuck_rank;  // the others wait for this rank, which makes no progress
   };
 
-  // `ranks`: the places of all ranks now, in rank order. Call it once a second. Returns the lines to print.
+  // `ranks`: the places of all ranks now, in rank order. Call it at least once a second. Returns the lines to print.
   // A rank hangs if it has been in one place for kFirst while others wait in a collective; it is named again after
   // twice that time, and so on. While no rank is in a collective, none is named: a long step is not a stall.
-  // A rank is slow if its own part of a step (Progress::own_us) takes kSlow times the median of the other ranks: at
-  // once if that is kClear more, otherwise in kLooks looks in a row. It is named again after kSlowAgain.
+  // A rank is slow if its own part of a step (Progress::own_us) takes kSlow times the median of the other ranks, and
+  // kNoise more, for as long as kSlowFor. If it takes kVerySlow times the median, and kClear more, it is named at once.
+  // It is named again after kSlowAgain.
   std::vector<Line> look(const std::vector<RankPlace>& ranks, Clock::time_point now);
 
   // Whether the rank was named because it hangs, and is still in that place.
   bool hangs(int rank, const Progress& progress) const;
 
   static constexpr std::chrono::milliseconds kFirst{5000};
-  static constexpr std::chrono::milliseconds kSlowAgain{60000};
-  static constexpr std::chrono::microseconds kClear{200000}, kNoise{10000};
-  static constexpr int64_t kSlow = 2;
-  static constexpr int kLooks = 3;
+  static constexpr std::chrono::milliseconds kSlowFor{2000}, kSlowAgain{60000};
+  static constexpr std::chrono::microseconds kClear{50000}, kNoise{10000};
+  static constexpr int64_t kSlow = 2, kVerySlow = 5;
 
  private:
   struct Seen {
@@ -50,7 +50,7 @@ class StallWatch {
     Clock::time_point since;
     std::chrono::milliseconds next{0};  // report when it has been there for so long
     bool hangs = false;                 // it was reported alone
-    int slow_looks = 0;                 // in a row
+    std::optional<Clock::time_point> slow_since;
     Clock::time_point next_slow;        // report that it is slow, not earlier
   };
 

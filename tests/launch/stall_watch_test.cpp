@@ -111,7 +111,12 @@ TEST_CASE("a rank that is much slower than the median of the others is named at 
   CHECK(look(watch, ranks_with({40, 410, 41, 39}), at(60)) == line);
 }
 
-TEST_CASE("a small difference must last for three looks, and noise is not reported") {
+TEST_CASE("a rank that is ten times slower than ranks with steps of 10 ms is named at once") {
+  StallWatch watch;
+  CHECK(look(watch, ranks_with({10, 100}), at(0)).size() == 1);
+}
+
+TEST_CASE("a small difference must last for two seconds, and noise is not reported") {
   StallWatch watch;
   CHECK(look(watch, ranks_with({10, 40}), at(0)).empty());
   CHECK(look(watch, ranks_with({10, 40}), at(1)).empty());
@@ -122,6 +127,7 @@ TEST_CASE("a small difference must last for three looks, and noise is not report
   StallWatch other;
   for (int second = 0; second < 9; ++second) CHECK(look(other, ranks_with({1, 5, 1}), at(second)).empty());
   for (int second = 0; second < 9; ++second) CHECK(look(other, ranks_with({400, 790, 410}), at(second)).empty());
+  for (int second = 0; second < 2; ++second) CHECK(look(other, ranks_with({400, 900, 410}), at(second)).empty());
   for (int second = 0; second < 9; ++second) CHECK(look(other, ranks_with({0, 790}), at(second)).empty());  // not known
 }
 
