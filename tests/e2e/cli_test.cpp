@@ -1,5 +1,6 @@
 // The command line: what it lists and refuses, and that a refusal starts and leaves nothing.
 #include <doctest/doctest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <regex>
@@ -231,6 +232,19 @@ TEST_CASE("a config needs no --config, before or after other options, for each c
   CHECK(has_ranks(check({"--nproc", "1", config}), "1"));
   CHECK(contains(check({"validate", "--config", config}).out, ": ok"));
   CHECK(contains(check({"evaluate", config, "--checkpoint", run}).out, "test loss"));
+}
+
+TEST_CASE("more ranks than cores are allowed, and a line says what they cost") {
+  Workplace place;
+  cpu_set_t cores;
+  REQUIRE(::sched_getaffinity(0, sizeof cores, &cores) == 0);
+  int core = 0;
+  while (!CPU_ISSET(core, &cores)) ++core;
+  const auto result = place.run(Argv{"taskset", "-c", std::to_string(core)} +
+                                place.training(place.config(kLinear), {"train.steps=1", "launch.nproc=3"}));
+  CHECK_MESSAGE(result.code == 0, result.err);
+  CHECK_MESSAGE(contains(result.err, "3 ranks share 1 core: "), result.err);
+  CHECK(contains(result.err, "a step may take 3 times as long, or more"));
 }
 
 TEST_CASE("validate prints ok and starts and creates nothing") {

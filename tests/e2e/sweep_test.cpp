@@ -32,7 +32,7 @@ TEST_CASE("a sweep ranks its trials, and continues after one that fails") {
 TEST_CASE("a sweep stops a trial that is worse than the median") {
   Workplace place;
   const auto result =
-      place.ddprun({"sweep", "--config", place.config(kRing), "--vary", "optimizer.lr=0.05,0.04,1e-9", "--set",
+      place.ddprun({"sweep", place.config(kRing), "--vary", "optimizer.lr=0.05,0.04,1e-9", "--set",
                     "strategy.kind=single", "--set", "train.epochs=200", "--output", place.runs().string()});
   CHECK_MESSAGE(result.code == 0, result.err);
   const json trials = json::parse(read_file(place.new_run() / "sweep.json")).at("trials");

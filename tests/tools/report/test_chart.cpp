@@ -106,6 +106,7 @@ TEST_CASE("intervals and a line are separate layers, within the axis") {
   bars.line = 90;
   const json spec = spec_of(bars);
   CHECK(spec["layer"].size() == 5);
+  CHECK(values_of(spec, 0)[0]["text"] == "12.35 (12.00 to 13.00)");
   CHECK(values_of(spec, 2)[0]["at"] == 90);
   CHECK(spec["layer"][0]["encoding"]["x"]["scale"]["domainMax"] > 90);
   CHECK(row(table_of(whole_chart("", "", bars)), 1) == Row{"b", "7 [6, 80]"});
@@ -158,6 +159,13 @@ TEST_CASE("an axis of epochs has only integer ticks") {
   CHECK(spec_of(lines)["layer"][0]["encoding"]["x"]["axis"]["values"] == json{1, 2});
   const Lines many{{"step", Scale::linear, true}, {"loss"}, {testing::line_of("a", std::vector<double>(500))}, false};
   CHECK_FALSE(spec_of(many)["layer"][0]["encoding"]["x"]["axis"].contains("values"));
+}
+
+TEST_CASE("lines of equal values have other dashes, so that both show") {
+  const Lines lines{{"step"}, {"loss"}, {testing::line_of("a", {3, 2}), testing::line_of("b", {3, 2})}, false};
+  const json dashes = spec_of(lines)["layer"][0]["encoding"]["strokeDash"]["scale"]["range"];
+  REQUIRE(dashes.size() == 2);
+  CHECK(dashes[0] != dashes[1]);
 }
 
 TEST_CASE("an ideal line is a dashed layer with its name, without a legend entry") {
