@@ -74,8 +74,8 @@ TEST_CASE("one host: links, gradients, a choice, and a config if the comparison 
   Workplace place;
   const std::string config = place.config(kRing), written = (place.folder() / "tuned.toml").string(),
                     file = (place.folder() / "tune.json").string();
-  const auto result = place.ddprun({"tune", config, "--output", place.runs().string(), "--steps", "24", "--rounds", "2",
-                                    "--compression", "none,bf16", "--json", file, "--write", written});
+  const auto result = place.ddprun({"tune", config, "--output", place.runs().string(), "--rounds", "2", "--compression",
+                                    "none,bf16", "--json", file, "--write", written});
   REQUIRE_MESSAGE(result.code == 0, result.err);
   const json object = json::parse(read_file(file));
   check_result(object, result.out);
@@ -83,6 +83,7 @@ TEST_CASE("one host: links, gradients, a choice, and a config if the comparison 
   CHECK(object.at("per_byte")[0].at("compression") == "bf16");
   CHECK(fs::exists(written) == object.at("is_better").get<bool>());
   CHECK(contains(result.out, "linear, linear: 2 ranks on 1 host\n"));
+  CHECK(contains(result.err, "so each of the next runs has "));
   CHECK(contains(result.err, "tune: a benchmark of gloo with bfloat16\n"));
   CHECK(fs::exists(place.new_run() / "logs" / "gradients.log"));
   CHECK(place.leftovers().empty());

@@ -26,9 +26,9 @@ void declare(CLI::App& to, Request& request) {
   list("--compression", request.compression, "Try these compressions of gradients: none, bf16, fp16.")
       ->capture_default_str()
       ->check(CLI::IsMember({"none", "bf16", "fp16"}));
-  to.add_option("--steps", request.steps, "The number of steps of each run.")
+  to.add_option("--steps", request.steps,
+                "The number of steps of each run. The default is as many as take two seconds, from 40 to 4000.")
       ->type_name("N")
-      ->capture_default_str()
       ->check(CLI::Range(kFewestSteps, int64_t{1} << 20));
   to.add_option("--rounds", request.rounds, "The number of runs of each side in the comparison at the end.")
       ->type_name("N")

@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "comm/declared.hpp"
 #include "config/text.hpp"
+#include "console/units.hpp"
 #include "ddprun/plugin/words.hpp"
 #include "plugin/registry.hpp"
 #include "record/run_dir.hpp"
@@ -20,6 +21,10 @@ namespace ddprun::tune {
 namespace {
 
 using Arguments = std::vector<std::string>;
+
+// A run is long enough for the clock and for the threads to settle, and has enough steps for a median.
+constexpr double kRun = 2;  // seconds
+constexpr int64_t kFewestSteps = 40, kMostSteps = 4000;
 
 constexpr double kTinyBucket = 1e-9;  // MiB: each gradient fills it
 
@@ -57,7 +62,8 @@ class Measurer {
         registry_(plugin::Registry::standard(request.running.plugin_paths)),
         own_(settings_of(experiment)),
         backends_(request.backends),
-        compressions_(request.compression) {
+        compressions_(request.compression),
+        steps_(request.steps > 0 ? request.steps : kFewestSteps) {
     add_once(backends_, own_.backend);
     require_known_algorithms();
     for (const std::string& compression : {std::string("none"), own_.compression}) add_once(compressions_, compression);
@@ -80,13 +86,13 @@ class Measurer {
       for (const std::string& compression : compressions_) record_step(backend, compression);
     }
     fit();
-    return {name_, folder_, std::move(basis_)};
+    return {name_, folder_, steps_, std::move(basis_)};
   }
 
  private:
   std::vector<int64_t> traced() const {
     std::vector<int64_t> steps;
-    for (int64_t part = 2; part < 8; ++part) steps.push_back(part * request_.steps / 8);
+    for (int64_t part = 2; part < 8; ++part) steps.push_back(part * steps_ / 8);
     return steps;
   }
 
@@ -94,6 +100,7 @@ class Measurer {
   std::string traced_run(const std::string& name, const Arguments& more) {
     const std::string output = folder_ + "/runs/" + name;
     Arguments overrides = more;
+    overrides.push_back("train.steps=" + std::to_string(steps_));
     overrides.push_back("experiment.output=" + config::quoted(output));
     overrides.push_back(fmt::format("log.trace_steps=[{}]", fmt::join(traced(), ",")));
     Arguments arguments = {Session::kExperiment};
@@ -113,6 +120,10 @@ class Measurer {
     name_ = recording.name;
     basis_.gradients = std::move(recording.buckets);
     calls_of_gradients_ = calls_of(dir);
+    if (request_.steps > 0) return;
+    const double step = step_of(dir, traced());
+    steps_ = std::clamp(static_cast<int64_t>(kRun / step), kFewestSteps, kMostSteps);
+    announce(request_, fmt::format("a step takes {}, so each of the next runs has {} steps", console::human_time(step), steps_));
   }
 
   void require_known_algorithms() const {
@@ -189,12 +200,12 @@ class Measurer {
     for (const Change& change : changes(own_, settings)) overrides.push_back(change.override_text());
     const std::string dir = traced_run("step-" + compare::folder_name(backend) + "-" + compression, overrides);
     if (settings == own_) basis_.parts = predict::typical_of(predict::read_recording(dir).steps);
-    steps_.push_back({settings, step_of(dir, traced())});
+    recorded_.push_back({settings, step_of(dir, traced())});
   }
 
   void fit() {
     basis_.per_call = extra_per_call(calls_of_gradients_, basis_.curves.at({own_.backend, own_.algorithm, "none"}));
-    for (const auto& [settings, step] : steps_) {
+    for (const auto& [settings, step] : recorded_) {
       basis_.per_byte[{settings.backend, settings.compression}] = fitted_per_byte(basis_, settings, step);
     }
   }
@@ -208,7 +219,8 @@ class Measurer {
   std::string name_, folder_;
   Basis basis_;
   std::vector<Call> calls_of_gradients_;
-  std::vector<std::pair<Settings, double>> steps_;  // recorded, in seconds
+  int64_t steps_;                                      // of each run
+  std::vector<std::pair<Settings, double>> recorded_;  // steps, in seconds
 };
 
 }  // namespace

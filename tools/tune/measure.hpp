@@ -13,6 +13,7 @@ namespace ddprun::tune {
 struct Measurement {
   std::string name;    // of the run: model and data
   std::string folder;  // new: tune-<time>, with runs/ and logs/
+  int64_t steps = 0;   // of each run, but the first
   Basis basis;
 };
 

@@ -44,13 +44,12 @@ void require_good(const compare::ProcessEnd& end, const std::string& name, const
       fmt::format("{}: {}; its log: {}", name, last.empty() ? fmt::format("exit code {}", end.code) : last, log));
 }
 
-// The overrides of the request for short runs of equal length.
+// The overrides of the request for short runs. Their length is an argument of each child.
 std::vector<std::string> overrides_of_runs(const Request& request) {
   std::vector<std::string> overrides = request.overrides;
   std::erase_if(overrides, [](const std::string& override_) {
     return override_.starts_with("train.epochs=") || override_.starts_with("train.steps=");
   });
-  overrides.push_back("train.steps=" + std::to_string(request.steps));
   // What has no part in the time of a step, but would need more steps or a file.
   for (const char* off : {"train.warmup=0", "train.evaluate=false", "train.early_stop=\"\"", "checkpoint.best=\"\"",
                           "checkpoint.resume=\"\"", "log.parity_steps=0"}) {

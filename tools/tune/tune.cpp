@@ -30,11 +30,14 @@ void print(const std::string& text) {
   std::fflush(stdout);
 }
 
-Verified verify(const Request& request, const Result& result, Session& session) {
+Verified verify(const Request& request, const Result& result, int64_t steps, Session& session) {
   announce(request, "a comparison of the config with and without these lines");
   const std::string output = result.folder + "/compare";
-  Arguments arguments = {"compare", Session::kExperiment, "--repeats", std::to_string(request.rounds), "--output",
-                         output,    "--parity-steps",     "0"};
+  Arguments arguments = {"compare",        Session::kExperiment,
+                         "--set",          "train.steps=" + std::to_string(steps),
+                         "--repeats",      std::to_string(request.rounds),
+                         "--output",       output,
+                         "--parity-steps", "0"};
   for (const Change& change : result.changes()) {
     arguments.insert(arguments.end(), {"--change", change.override_text()});
   }
@@ -60,7 +63,7 @@ void lead(const Request& request, const config::Experiment& experiment, Session&
   result.own = settings_of(experiment);
   result.chosen = choose(result.basis, result.own);
   print(about_choice(result));
-  if (!result.changes().empty()) result.verified = verify(request, result, session);
+  if (!result.changes().empty()) result.verified = verify(request, result, measured.steps, session);
   print(about_verdict(result));
   if (!request.json.empty()) replace_file(request.json, to_json(result, command));
   if (!request.write.empty()) write(request, result);
