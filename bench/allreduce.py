@@ -30,8 +30,9 @@ def say(text):
 def arguments(argv):
     parser = parser_of(__doc__, BACKENDS, PEERS, SIZES, samples=50, warmup=10)
     parser.add_argument("--python", help="a Python with torch, for the peer torch")
-    parser.add_argument("--ranks", type=list_of(int), default=[2, 4], metavar="N,...", help="2,4")
-    parser.add_argument("--tcp", action="store_true", help="ucx and Open MPI over TCP, without shm")
+    parser.add_argument("--ranks", type=list_of(int), default=[2, 4], metavar="N,...",
+                        help="the numbers of ranks (2,4)")
+    parser.add_argument("--tcp", action="store_true", help="measure ucx and Open MPI over TCP, without shm")
     return parse(parser, argv, PEERS, "ranks", ranks=[2])
 
 

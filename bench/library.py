@@ -68,16 +68,18 @@ def systems_of(settings):
 def arguments(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True, help="the built ddprun")
-    parser.add_argument("--python", help="a Python with torch")
-    parser.add_argument("--jobs", default=",".join(JOBS), help=",".join(JOBS))
-    parser.add_argument("--zero", action="store_true", help="compare the memory of Adam with and without ZeRO instead")
-    parser.add_argument("--batch", type=int, default=64, help="samples per rank and step (64)")
-    parser.add_argument("--steps", type=int, help="measured steps of a run (1000; 10 with --zero)")
-    parser.add_argument("--rounds", type=int, help=f"{ROUNDS}; {QUICK_ROUNDS} with --quick")
+    parser.add_argument("--python", help="a Python with torch, for PyTorch DDP")
+    parser.add_argument("--jobs", default=",".join(JOBS), metavar="NAME,...",
+                        help=f"the jobs to measure ({','.join(JOBS)})")
+    parser.add_argument("--zero", action="store_true", help="compare only the memory of Adam with and without ZeRO")
+    parser.add_argument("--batch", type=int, default=64, metavar="N", help="the samples per rank and step (64)")
+    parser.add_argument("--steps", type=int, metavar="N", help="the measured steps of a run (1000; 10 with --zero)")
+    parser.add_argument("--rounds", type=int, metavar="N",
+                        help=f"the number of rounds ({ROUNDS}; {QUICK_ROUNDS} with --quick)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the steps, to check that it runs")
     parser.add_argument("--gate", action="store_true", help=f"exit with {GATE} if a bound is missed")
-    parser.add_argument("--json", metavar="FILE", help="write the figures of all rounds")
-    parser.add_argument("--limit", type=float, default=600, help="time limit of one run in seconds (600)")
+    parser.add_argument("--json", metavar="FILE", help="write the figures of all rounds to this file")
+    parser.add_argument("--limit", type=float, default=600, metavar="SECONDS", help="the time limit of one run (600)")
     args = parser.parse_args(argv)
     if not args.zero and not args.python:
         parser.error("--python is required without --zero")

@@ -45,11 +45,12 @@ def link_of(text):
 
 def arguments(argv):
     parser = parser_of(__doc__, BACKENDS, PEERS, SIZES, samples=20, warmup=5)
-    parser.add_argument("--hosts", type=list_of(int), default=[2, 3], metavar="N,...", help="2,3")
+    parser.add_argument("--hosts", type=list_of(int), default=[2, 3], metavar="N,...",
+                        help="the numbers of hosts (2,3)")
     parser.add_argument("--link", type=list_of(link_of), default=list_of(link_of)(LINKS), metavar="RATE,...",
                         help=f"what each host can send and receive ({LINKS})")
     parser.add_argument("--iperf3-time", type=int, default=3, metavar="SECONDS",
-                        help="of each of the two runs of iperf3 in a round (3)")
+                        help="the time of each of the two runs of iperf3 in a round (3)")
     return parse(parser, argv, PEERS, "hosts", hosts=[2], link=["unlimited"], iperf3_time=1)
 
 

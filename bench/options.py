@@ -37,22 +37,29 @@ def parser_of(description, backends, peers, sizes, samples, warmup):
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True, help="the built ddprun")
     parser.add_argument("--backends", type=list_of(str), default=list_of(str)(backends), metavar="NAME[:ALGORITHM],...",
-                        help=f"ddprun's plugins ({backends})")
-    parser.add_argument("--option", action="append", default=[], metavar="BACKEND.KEY=VALUE", help="as of ddprun bench")
-    parser.add_argument("--plugin-path", action="append", default=[], metavar="DIR", help="as of ddprun bench")
-    parser.add_argument("--peers", type=list_of(str), default=peers, metavar="NAME,...", help=",".join(peers))
+                        help=f"ddprun's plugins to measure ({backends})")
+    parser.add_argument("--option", action="append", default=[], metavar="BACKEND.KEY=VALUE",
+                        help="an option of a plugin, as --option of ddprun bench; may be repeated")
+    parser.add_argument("--plugin-path", action="append", default=[], metavar="DIR",
+                        help="a folder of plugins, as --plugin-path of ddprun bench; may be repeated")
+    parser.add_argument("--peers", type=list_of(str), default=peers, metavar="NAME,...",
+                        help=f"the other systems to measure ({','.join(peers)})")
     parser.add_argument("--mpi", nargs=3, action="append", default=[], metavar=("NAME", "COMPILER", "LAUNCHER"),
                         help="another MPI, such as: mpich mpicxx.mpich mpiexec.mpich")
     parser.add_argument("--sizes", type=list_of(bytes_of), default=list_of(bytes_of)(sizes), metavar="SIZE,...",
-                        help=sizes)
-    parser.add_argument("--rounds", type=int, default=5)
+                        help=f"the sizes of the vectors ({sizes})")
+    parser.add_argument("--rounds", type=int, default=5, metavar="N",
+                        help="the number of rounds; each runs all systems once (5)")
     parser.add_argument("-n", "--samples", type=int, default=samples,
-                        help=f"samples of each size in each round ({samples})")
-    parser.add_argument("-w", "--warmup", type=int, default=warmup, help=f"warm-up calls ({warmup})")
+                        metavar="N",
+                        help=f"the number of samples of each size in each round ({samples})")
+    parser.add_argument("-w", "--warmup", type=int, default=warmup, metavar="N",
+                        help=f"the number of warm-up calls before the samples ({warmup})")
     parser.add_argument("--quick", action="store_true", help="3 sizes, 2 rounds of 5 samples, to check that it runs")
     parser.add_argument("--gate", action="store_true", help=f"exit with {GATE} if a bound is missed")
-    parser.add_argument("--json", metavar="FILE", help="write all samples and the environment")
-    parser.add_argument("--limit", type=float, default=300, help="time limit of a system in a round in seconds (300)")
+    parser.add_argument("--json", metavar="FILE", help="write all samples and the environment to this file")
+    parser.add_argument("--limit", type=float, default=300, metavar="SECONDS",
+                        help="the time limit of a system in a round (300)")
     return parser
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compares what `ddprun predict` says with real runs, between hosts out of namespaces with limited links. As root:
+"""Compares what `ddprun predict` says with real runs, between simulated hosts (network namespaces) with limited links.
+As root:
 
     python3 bench/predict.py --program build/release/bin/ddprun --json predict.json
 
@@ -74,26 +75,29 @@ def arguments(argv):
     parser.add_argument("--program", required=True, help="the built ddprun")
     parser.add_argument("--methods", type=list_of(method_of), metavar="BACKEND:ALGORITHM,...",
                         default=list_of(method_of)("gloo:ring,gloo:tree,ucx:ring,ucx:tree"),
-                        help="gloo:ring,gloo:tree,ucx:ring,ucx:tree")
-    parser.add_argument("--hosts", type=list_of(int), default=[2, 3, 4, 6, 8], metavar="N,...", help="2,3,4,6,8")
+                        help="the methods to predict and to run (gloo:ring,gloo:tree,ucx:ring,ucx:tree)")
+    parser.add_argument("--hosts", type=list_of(int), default=[2, 3, 4, 6, 8], metavar="N,...",
+                        help="the numbers of hosts to predict and to run (2,3,4,6,8)")
     parser.add_argument("--measured", type=list_of(int), default=[2, 3], metavar="N,...",
                         help="the numbers of hosts on which the links are measured (2,3)")
     parser.add_argument("--ranks-per-host", type=int, default=1, metavar="N",
-                        help="in the runs; the links between hosts are measured with one (1)")
+                        help="the ranks on each host in the runs; the links between hosts are measured with one (1)")
     parser.add_argument("--link", type=rate_of, default="100mbit", metavar="RATE",
                         help="what each host can send and receive (100mbit)")
-    parser.add_argument("--job", choices=JOBS, default="simplenet")
+    parser.add_argument("--job", choices=JOBS, default="simplenet", help="the model to train (simplenet)")
     parser.add_argument("--sizes", metavar="SIZE,...", default="256K,512K,1M,2M",
-                        help="of the vectors on the links (256K,512K,1M,2M)")
-    parser.add_argument("--strategy", default="", help='more keys of [strategy], such as "bucket_cap_mb = 1"')
-    parser.add_argument("--steps", type=int, default=30, help="of each run (30)")
-    parser.add_argument("--rounds", type=int, default=3, help="of ddprun bench (3)")
-    parser.add_argument("-n", "--samples", type=int, default=3, help="of a size in each round (3)")
+                        help="the sizes of the vectors on the links (256K,512K,1M,2M)")
+    parser.add_argument("--strategy", default="", metavar="TOML",
+                        help='more keys of [strategy], such as "bucket_cap_mb = 1"')
+    parser.add_argument("--steps", type=int, default=30, metavar="N", help="the steps of each run (30)")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="the rounds of ddprun bench (3)")
+    parser.add_argument("-n", "--samples", type=int, default=3, metavar="N",
+                        help="the samples of each size in each round of ddprun bench (3)")
     parser.add_argument("--gate", action="store_true",
-                        help=f"exit with {GATE} if the median error is above {BOUND:.0%}")
-    parser.add_argument("--json", metavar="FILE", help="write all figures")
+                        help=f"exit with {GATE} if the median error is above {100 * BOUND:.0f} percent")
+    parser.add_argument("--json", metavar="FILE", help="write all figures to this file")
     parser.add_argument("--keep", metavar="DIR", help="keep the files of the benchmarks and runs in this new folder")
-    parser.add_argument("--limit", type=float, default=600, help="time limit of a program in seconds (600)")
+    parser.add_argument("--limit", type=float, default=600, metavar="SECONDS", help="the time limit of a program (600)")
     args = parser.parse_args(argv)
     if args.steps <= max(TRACED) or min(args.hosts + args.measured) < 2 or args.ranks_per_host < 1:
         parser.error(f"expected --steps above {max(TRACED)}, --hosts and --measured from 2, --ranks-per-host from 1")

@@ -153,20 +153,21 @@ def arguments(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True, help="the built ddprun")
     parser.add_argument("--python", required=True, help="a Python with torch and torchvision")
-    parser.add_argument("--jobs", help=f"default: {','.join(names)}; with --link: {LINK_JOB}")
+    parser.add_argument("--jobs", metavar="NAME,...",
+                        help=f"the jobs to measure (default: {','.join(names)}; with --link: {LINK_JOB})")
     parser.add_argument("--backends", metavar="NAME[:COMPRESSION],...",
                         help=f"ddprun's plugins, each with an optional compression (default: {BACKENDS}; with --link: {LINKED})")
     parser.add_argument("--link", type=rate_of, metavar="RATE",
                         help="put each rank on a simulated host, which sends and receives at most at this rate; needs root")
-    parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--threads", type=int, default=1, help="compute threads of a rank (1)")
-    parser.add_argument("--rounds", type=int, help="5; 2 with --quick")
+    parser.add_argument("--ranks", type=int, default=2, metavar="N", help="the number of ranks (2)")
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="the compute threads of a rank (1)")
+    parser.add_argument("--rounds", type=int, metavar="N", help="the number of rounds (5; 2 with --quick)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the steps, to check that it runs")
     parser.add_argument("--memory-format", choices=["contiguous", "channels_last"], default="contiguous",
-                        help="for ddprun's ResNet-18; PyTorch's is contiguous")
+                        help="the memory format of ddprun's ResNet-18; that of PyTorch is contiguous (contiguous)")
     parser.add_argument("--gate", action="store_true", help=f"exit with {GATE} if a bound is missed")
-    parser.add_argument("--json", metavar="FILE", help="write the figures of all rounds")
-    parser.add_argument("--limit", type=float, default=600, help="time limit of one run in seconds (600)")
+    parser.add_argument("--json", metavar="FILE", help="write the figures of all rounds to this file")
+    parser.add_argument("--limit", type=float, default=600, metavar="SECONDS", help="the time limit of one run (600)")
     args = parser.parse_args(argv)
     args.jobs = (args.jobs or (LINK_JOB if args.link else ",".join(names))).split(",")
     args.backends = (args.backends or (LINKED if args.link else BACKENDS)).split(",")

@@ -24,9 +24,9 @@ struct Predicted {
   Interval efficiency;  // throughput / (ranks * throughput of one rank)
 };
 
-// How much faster a step gets if the samples of one rank's step are divided among the ranks.
+// The speed-up of a step if `ranks` ranks divide the samples of one rank's step among them.
 struct SpeedUp {
-  double times = 1;
+  double times = 1;  // as fast as one rank
   int64_t ranks = 1;
 };
 
@@ -34,12 +34,12 @@ struct Method {
   std::string backend, name;  // name: the algorithm
   Algorithm algorithm = Algorithm::ring;
   std::vector<Predicted> rows;
-  SpeedUp best;  // of the rows with at least one sample for each rank
+  SpeedUp best;  // of the rows with at least one sample for each rank; 1 rank if none is faster
 
   std::string text() const { return backend + " " + name; }
 };
 
-// From which size of a vector the ring is faster than the tree of the same backend; nothing if one always is.
+// From which size of a vector, in bytes, the ring is faster than the tree of the same backend; nothing as crossing().
 struct Crossing {
   std::string backend, tree;
   Shape shape;
@@ -55,13 +55,15 @@ struct Forecast {
   std::vector<std::string> left_out;  // methods, with the reason
   // Amdahl: the part of a step of one rank that more ranks do not make shorter: the optimizer.
   double serial() const { return typical.optimizer / typical.total(); }
+  // The speed-up of a step with one sample on each rank, without communication. Requires recording.samples above 0.
+  double limit() const { return 1 / (serial() + (1 - serial()) / recording.samples); }
 };
 
-// `hosts`: numbers of hosts, with `per_host` ranks each; one rank comes first anyway. `algorithms`: only these, by
+// `hosts`: numbers of hosts, with `per_host` ranks each; one rank always comes first. `algorithms`: only these, by
 // name; empty: all that the links cover. The value of an interval comes from medians: of the parts of a step, and of
-// the rows of benchmarks. For each draw, one recorded step, one round of each row, and one error of the fit are chosen
-// at random, with a fixed seed. Throws Error(usage) if an algorithm of `algorithms` is not covered, or none at
-// all.
+// the rows of the benchmarks. For each draw, one recorded step, one round of each row, and for each method one error of
+// the fit are chosen at random, with a fixed seed. Throws Error(usage) if no backend covers an algorithm of
+// `algorithms`, or if no algorithm is covered at all.
 Forecast forecast(Recording recording, std::vector<FittedLink> links, const std::vector<int64_t>& hosts,
                   int64_t per_host, const std::vector<std::string>& algorithms);
 

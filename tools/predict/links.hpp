@@ -26,10 +26,10 @@ struct FittedLink {
   Link refitted(const std::function<double(const BenchRow&)>& seconds_of) const;
 };
 
-// Rows between hosts, and rows within a host of exactly `per_host` ranks. Rows of shm are those of hierarchical within a
-// host, for all backends. Rows of an algorithm whose cost is not known are left out, and rows that
-// do not show the time of a single call (shows_single_calls()). Throws Error(usage) if no row is between
-// hosts, or if the rows of an algorithm cannot separate its latency from its bandwidth.
+// Rows between hosts, and rows within a host of exactly `per_host` ranks. Rows of shm are those of hierarchical within
+// a host, for all backends. Rows of an algorithm whose cost is not known are left out, and rows that do not show the
+// time of a single call (shows_single_calls()). Throws Error(usage) if no row is between hosts, if the rows of an
+// algorithm cannot separate its latency from its bandwidth, or if its time does not grow with the size (beta is 0).
 std::vector<FittedLink> fit_links(const std::vector<BenchRow>& rows, int64_t per_host);
 
 // The links of one backend, with link_of() of each.

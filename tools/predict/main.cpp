@@ -28,7 +28,7 @@ struct Request {
 void declare(CLI::App& to, Request& request) {
   to.footer(
       "Examples: ddprun predict runs/mnist-20261125-101500 --bench 2-hosts.json --bench 3-hosts.json\n"
-      "          ddprun predict RUN --bench 2-hosts.json --bench one-host.json --ranks-per-host 8 --out scaling.html\n"
+      "          ddprun predict RUN --bench 2-hosts.json --bench shm.json --ranks-per-host 8 --out scaling.html\n"
       "docs/predicting.md says how to record the run and the links, and what the prediction does not know.");
   to.add_option("run", request.run, "The folder of a run that traced a step (log.trace_steps).")
       ->required()
@@ -44,12 +44,12 @@ void declare(CLI::App& to, Request& request) {
       ->type_name("N")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, kMostRanks));
-  to.add_option("--hosts", request.hosts, "Predict for these numbers of hosts instead.")
+  to.add_option("--hosts", request.hosts, "Predict for these numbers of hosts, instead of 1, 2, 4, ... hosts.")
       ->type_name("N,...")
       ->delimiter(',')
       ->check(CLI::Range(int64_t{1}, kMostRanks));
   to.add_option("--algorithm", request.algorithms,
-                "Predict only these algorithms. The default is all with measurements.")
+                "Predict only these algorithms. The default is all that the benchmarks cover.")
       ->type_name("NAME,...")
       ->delimiter(',');
   to.add_option("--compute", request.compute,
@@ -57,8 +57,9 @@ void declare(CLI::App& to, Request& request) {
       ->type_name("FACTOR")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  to.add_option("--json", request.json, "Also write the prediction as JSON.")->type_name("FILE");
-  auto* page = to.add_option("--out", request.page.out, "Also write a page with charts.")->type_name("FILE");
+  to.add_option("--json", request.json, "Also write the prediction as JSON to this file.")->type_name("FILE");
+  auto* page =
+      to.add_option("--out", request.page.out, "Also write a page with charts to this file.")->type_name("FILE");
   to.add_flag("--png", request.page.png, "Also write each chart of the page as a PNG, into a folder next to it.")
       ->needs(page);
   to.add_flag("--svg", request.page.svg, "Also write each chart as an SVG, into the same folder.")->needs(page);

@@ -91,16 +91,20 @@ std::string about_step(const Forecast& forecast) {
 }
 
 std::string about_amdahl(const Forecast& forecast) {
-  return fmt::format(
-      "Amdahl: {} of this step (the optimizer) does not get shorter with more ranks. The same {:.0f} samples on more "
-      "ranks get at most {:.1f} times faster, without communication.",
-      percent(forecast.serial()), forecast.recording.samples, 1 / forecast.serial());
+  const double samples = forecast.recording.samples;
+  const std::string text = fmt::format("Amdahl: {} of this step (the optimizer) does not get shorter with more ranks.",
+                                       percent(forecast.serial()));
+  if (samples <= 1) return text + " More ranks cannot divide its only sample.";
+  return text + fmt::format(
+                    " Without communication, {:.0f} ranks with one of its samples each are {:.1f} times as "
+                    "fast as one rank.",
+                    samples, forecast.limit());
 }
 
 std::string about_best(const Method& method) {
-  return method.best.ranks == 1 ? fmt::format("With {} they get no faster.", method.text())
-                                : fmt::format("With {} they get at most {:.1f} times faster, with {} ranks.",
-                                              method.text(), method.best.times, method.best.ranks);
+  return method.best.ranks == 1 ? fmt::format("With {}, no number of ranks is faster than one rank.", method.text())
+                                : fmt::format("With {}, {} ranks are fastest: {:.1f} times as fast as one rank.",
+                                              method.text(), method.best.ranks, method.best.times);
 }
 
 // What the reader must not miss.

@@ -17,9 +17,10 @@ struct Measurement {
   Basis basis;
 };
 
-// On host 0: starts the children, with their results in a new folder. With settings_of(experiment), the expected step
-// is the recorded one, if the model takes no longer by itself. Throws as Session::run(), and before anything starts
-// Error(plugin) for an unknown backend, and Error(usage) for an unknown algorithm.
+// On host 0, in the main thread: runs the children one after another, with their results in a new folder. For each
+// recorded backend and compression, `per_byte` of the basis makes the expected step equal to the recorded one, or is 0
+// if the expected step is already longer. Throws as Session::run(). Before anything starts, throws Error(plugin) for an
+// unknown backend, and Error(usage) for an unknown algorithm.
 Measurement measure(const Request& request, const config::Experiment& experiment, Session& session);
 
 // A line about what happens now, unless --quiet is given.

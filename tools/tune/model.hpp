@@ -44,7 +44,8 @@ struct Basis {
   std::vector<predict::Bucket> gradients;  // each as a bucket of its own, in their order
   std::map<Method, Curve> curves;          // over the bytes that are sent
   double per_call = 0;                     // how much longer an allreduce takes within a step than in a benchmark
-  // And for each byte that is sent, with the casts of a compression: by backend and compression.
+  // And how much longer for each byte that is sent: the casts of a compression, and cores that communication and
+  // backward share. By backend and compression.
   std::map<std::pair<std::string, std::string>, double> per_byte{};
 
   double gradient_bytes() const;
@@ -53,8 +54,10 @@ struct Basis {
 // The bytes that are sent for one byte of gradients.
 double sent(const std::string& compression);
 
-// How much longer the smaller half of these calls took than the curve says: the median; not negative.
+// How much longer a small allreduce takes within a step than the curve says: the median over the half of the calls with
+// the fewest bytes; at least 0. Requires at least one call.
 double extra_per_call(std::vector<Call> calls, const Curve& curve);
+
 // The buckets that the reducer makes of the gradients, by its own rule.
 std::vector<predict::Bucket> buckets_of(const std::vector<predict::Bucket>& gradients, double first_bucket_cap_mb,
                                         double bucket_cap_mb);
@@ -62,11 +65,11 @@ std::vector<predict::Bucket> buckets_of(const std::vector<predict::Bucket>& grad
 // The step with these settings, whose method must have a curve.
 predict::Replayed expected(const Basis& basis, const Settings& settings);
 
-// The `per_byte` of the settings' backend and compression with which the expected step takes `step`; 0 if it takes
-// longer anyway.
+// The `per_byte` of the settings' backend and compression with which the expected step takes `step`; 0 if the expected
+// step is already longer without it.
 double fitted_per_byte(Basis basis, const Settings& settings, double step);
 
-// What a prediction or a comparison cannot tell from no difference, as a part of a step.
+// Steps that differ by at most this part count as equally fast: neither a prediction nor a comparison is more exact.
 constexpr double kNoise = 0.01;
 
 // The best settings: every method with a curve, several sizes of buckets. Of all that are at most kNoise slower than

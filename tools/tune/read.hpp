@@ -10,11 +10,13 @@
 
 namespace ddprun::tune {
 
-// The median step of the slowest rank, without the first two and `traced` ones. Throws as record::read_run().
+// The time of a step in seconds: the median over the steps, where the slowest rank of each step counts. The first two
+// steps do not count, nor do those with a number in `traced`; NaN if none is left. Throws as record::read_run().
 double step_of(const std::string& run_dir, const std::vector<int64_t>& traced);
 
-// The allreduces of a traced run, by bucket: the median over its traced steps, without the first two. The last rank to
-// come waits for nobody, so the fastest of a step counts. Throws Error(usage) as report::read_trace().
+// The allreduces of a traced run, one for each bucket, in their order: the median over its traced steps, without the
+// first two steps. Of each step, the fastest rank counts: the last rank that starts an allreduce waits for nobody.
+// Throws Error(usage) as report::read_trace().
 std::vector<Call> calls_of(const std::string& run_dir);
 
 // The curves in a file of `ddprun bench --json` of one backend, by requested algorithm. Throws as

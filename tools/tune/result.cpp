@@ -62,8 +62,8 @@ std::string shape_of(const Result& result) {
 std::string step_text(const Result& result, const Settings& settings) {
   const predict::Replayed step = expected(result.basis, settings);
   const auto buckets = buckets_of(result.basis.gradients, settings.first_bucket_cap_mb, settings.bucket_cap_mb).size();
-  return fmt::format("{}, of which {} is communication that backward does not hide ({})", human_time(step.step),
-                     human_time(step.exposed), counted(buckets, "bucket"));
+  return fmt::format("{}, of which {} is exposed communication ({})", human_time(step.step), human_time(step.exposed),
+                     counted(buckets, "bucket"));
 }
 
 ordered_json json_of(const Settings& settings) {

@@ -1,6 +1,11 @@
-// The allreduce "hierarchical": within each host in shared memory (group.hpp), and between the hosts as the plugin
-// does it, by the first rank of each host, its leader. Large vectors are cut into parts: while the leaders reduce one
-// part between the hosts, in another thread, the ranks of a host reduce the next part and spread the one before.
+// The algorithm "hierarchical". First the ranks of each host reduce in shared memory (group.hpp). Then the first rank
+// of each host (the leader) reduces with the other leaders, by a function of the plugin. Then each host spreads the
+// result. A vector above 4 MiB is cut into parts of 4 MiB: while the leaders reduce one part in another thread, the
+// ranks of a host reduce the next part and spread the part before.
+//
+// The three phases are those of Goyal et al., "Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour" (2017), and
+// the overlap of parts is that of Luo et al., "HAN: a Hierarchical AutotuNed Collective Communication Framework",
+// IEEE CLUSTER 2020.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +26,19 @@ bool has_two_levels(const std::vector<host::Place>& places);
 // One thread at a time.
 class Hierarchy {
  public:
-  // Collective, during create only, as Group. places: of all ranks.
+  // Collective, during create only, as Group, and throws as Group. places: of all ranks.
   Hierarchy(const Host& host, const std::vector<host::Place>& places);
 
-  // Null if no allreduce can be hierarchical. is_named: the config names it. is_auto: "auto" may choose it, where hosts
-  // have two levels or comm.options.tuning has a table. Collective, if it is not null on one rank.
+  // Returns null if the config does not name "hierarchical" (is_named) and "auto" cannot choose it, or if there is one
+  // rank. is_auto: the config has "auto", which may choose it if has_two_levels() or if comm.options.tuning has a
+  // table. If one rank gets an object, all ranks must call it. Throws as the constructor.
   static std::unique_ptr<Hierarchy> make(const Host& host, const std::vector<host::Place>& places, bool is_named,
                                          bool is_auto);
 
   // As in Group. Call allreduce() only if this is true.
   bool is_usable() const noexcept { return node_.is_usable(); }
-  // Throws CommError (unsupported) if it is not. others: the plugin's other algorithms, such as "\"ring\" or \"tree\"".
+  // Throws CommError (unsupported) if is_usable() is false. others: the plugin's other algorithms for the text, such as
+  // "\"ring\" or \"tree\"".
   void require_usable(const std::string& others) const;
 
   // The first rank of each host, ascending.
@@ -44,17 +51,21 @@ class Hierarchy {
 
   // What the plugin does between the hosts.
   struct Between {
-    // Reduces part.recv in place over the leaders; Op::avg divides by the number of all ranks. Called on each rank for
-    // each part, in order, one at a time. On ranks that do not lead it must return at once. It may be called in another
-    // thread; the calling thread does not use the plugin's connections meanwhile.
+    // Reduces part.recv in place over the leaders; part.send is part.recv. Op::avg divides by the number of all ranks.
+    // Called on each rank for each part, in order, one at a time, with part.count elements: 4 MiB, the last part less.
+    // Never called if there is one host, or if the count of the call is 0. On ranks that do not lead, it must return at
+    // once. It may be called in another thread; the calling thread does not use the plugin's connections meanwhile.
     std::function<void(const Collective& part)> allreduce;
-    // Ends allreduce() early. Any thread.
+    // Ends allreduce() early. Called on leaders after a failure, in the thread that called Hierarchy::allreduce(),
+    // while `allreduce` may run in another thread. Must not throw.
     std::function<void()> abort;
   };
 
-  // Collective. Throws what Group::allreduce, Group::spread and between.allreduce throw, and CommError (internal) if no
-  // thread can be started. has_failed_between() is true then, unless the failure was within the host. When it returns
-  // or throws, no call of `between` is running.
+  // Collective; requires is_usable(). call.send and call.recv hold call.count elements each, in the host's
+  // memory; they may be the same memory. The caller owns them. call.op and call.dtype: what Group::allreduce takes.
+  // Throws what Group::allreduce, Group::spread and between.allreduce throw, and CommError (internal) if no thread can
+  // be started. After a throw, has_failed_between() is true if the failure was between the hosts, or if no thread could
+  // be started. When it returns or throws, no call of `between` is running.
   void allreduce(const Collective& call, const Between& between);
   bool has_failed_between() const noexcept { return has_failed_between_; }
 

@@ -38,6 +38,7 @@ TEST_CASE("predict prints tables, and writes JSON and a page with charts") {
   CHECK(contains(result.out, "simplenet, mnist: a step of one rank takes 7.00 ms"));
   CHECK(contains(result.out, " 50.0 us  1.00 GB/s"));
   CHECK(contains(result.out, "Amdahl: 14.3 % of this step"));
+  CHECK(contains(result.out, "32 ranks with one of its samples each are 5.9 times as fast as one rank.\n"));
   CHECK(contains(result.out, "Left out: ucx tree: needs a benchmark of it with 2 ranks on one host"));
   CHECK(contains(result.out, "ucx hierarchical\n  ranks  hosts"));
   CHECK_FALSE(contains(result.out, "no latency"));

@@ -127,6 +127,7 @@ TEST_CASE("the typical step is as long as the median one, though each step has a
 TEST_CASE("Amdahl: what the optimizer takes is the limit, and communication lowers it") {
   const auto fast = of_ring(some_recording(), {0, 1e-15}), slow = of_ring(some_recording(), {1e-4, 1e-9});
   CHECK(fast.serial() == doctest::Approx(1.0 / 7));
+  CHECK(fast.limit() == doctest::Approx(0.007 / (0.006 / 64 + 0.001)));
   CHECK(fast.methods[0].best.ranks == 64);
   CHECK(fast.methods[0].best.times == doctest::Approx(0.007 / (0.006 / 64 + 0.001)).epsilon(1e-3));
   CHECK(slow.methods[0].best.times < fast.methods[0].best.times);
