@@ -58,7 +58,9 @@ double other_cpu(const Member& a, const Member& b) {
 
 GateResult result_of(const Comparison& comparison, const Gate& gate) {
   const Member &over = comparison.members[gate.over], &under = comparison.members[gate.under];
-  GateResult result{gate, ratio_of(comparison, gate.over, gate.under)};
+  GateResult result;
+  result.gate = gate;
+  result.ratio = ratio_of(comparison, gate.over, gate.under);
   result.words = over.variant.name + " is " + in_words(1 / result.ratio.value) + " " + under.variant.name;
   const double others = other_cpu(over, under);
   if (others > std::abs(result.ratio.value - gate.bound)) result.disturbance = others;
