@@ -240,11 +240,11 @@ TEST_CASE("more ranks than cores are allowed, and a line says what they cost") {
   REQUIRE(::sched_getaffinity(0, sizeof cores, &cores) == 0);
   int core = 0;
   while (!CPU_ISSET(core, &cores)) ++core;
-  const auto result = place.run(Argv{"taskset", "-c", std::to_string(core)} +
-                                place.training(place.config(kLinear), {"train.steps=1", "launch.nproc=3"}));
+  const auto result = place.run(Argv{"/usr/bin/taskset", "-c", std::to_string(core)} +
+                                place.training(place.config(kLinear), {"train.steps=1", "launch.nproc=4"}));
   CHECK_MESSAGE(result.code == 0, result.err);
-  CHECK_MESSAGE(contains(result.err, "3 ranks share 1 core: "), result.err);
-  CHECK(contains(result.err, "a step may take 3 times as long, or more"));
+  CHECK_MESSAGE(contains(result.err, "4 ranks share 1 core: "), result.err);
+  CHECK(contains(result.err, "a step may take 4 times as long, or more"));
 }
 
 TEST_CASE("validate prints ok and starts and creates nothing") {

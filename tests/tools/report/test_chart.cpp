@@ -106,7 +106,7 @@ TEST_CASE("intervals and a line are separate layers, within the axis") {
   bars.line = 90;
   const json spec = spec_of(bars);
   CHECK(spec["layer"].size() == 5);
-  CHECK(values_of(spec, 0)[0]["text"] == "12.35 (12.00 to 13.00)");
+  CHECK(values_of(spec, 0)[0]["text"] == "12.35 (12 to 13)");
   CHECK(values_of(spec, 2)[0]["at"] == 90);
   CHECK(spec["layer"][0]["encoding"]["x"]["scale"]["domainMax"] > 90);
   CHECK(row(table_of(whole_chart("", "", bars)), 1) == Row{"b", "7 [6, 80]"});
