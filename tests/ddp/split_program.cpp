@@ -102,7 +102,7 @@ void refused(const Group& group) {
   report(group, [&] { group.split(0, 0, ddprun::GroupOptions{.algorithm = group.rank() == 0 ? "auto" : "ring"}); });
 }
 
-const auto kQuick = ddprun::GroupOptions{.timeout = std::chrono::milliseconds(1000)};
+const auto kQuick = ddprun::GroupOptions{.timeout = std::chrono::milliseconds(4000)};
 
 const std::map<std::string, std::function<void(Group)>> kActs = {
     {"halves", halves},

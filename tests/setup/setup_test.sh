@@ -150,7 +150,7 @@ test_a_long_step_says_how_long_it_has_taken() {
 
 test_an_interrupt_ends_what_says_how_long_a_step_takes() {
   make_environment 'exit 1' torch-cpu.txt
-  fake cmake 'kill -INT $PPID; sleep 0.2; exit 1'
+  fake cmake 'kill -INT $PPID; sleep 2; exit 1'
   variables=(DDPRUN_PROGRESS_EVERY=1)
   run ./ddprun
   expect status "$status" 130
