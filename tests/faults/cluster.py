@@ -48,7 +48,7 @@ class Cluster:
         return self.jobs
 
     def commits(self, host=0):
-        return sorted(self.folder(host, "runs").glob("*/checkpoints/step-*[0-9].safetensors"))
+        return sorted(self.folder(host, "runs").glob("*/checkpoints/step-????????.safetensors"))
 
     def lost_in(self, host, per_host):
         """The hosts that the last line of a launcher names as lost; None: the line says something else."""
@@ -61,11 +61,12 @@ class Cluster:
                 return None
         return set(named)
 
-    def left(self):
-        """What is left after the job, as texts."""
-        left = self.place.left()
+    def left(self, killed=()):
+        """What is left after the job, as texts. killed: as in Place.left()."""
+        left = self.place.left(killed)
         for host in range(HOSTS):
             left += [f"node{host}: {path.name}" for path in self.folder(host, "job").iterdir()]
-            shared = subprocess.run(self.hosts.prefix(host) + ["ls", "/dev/shm"], capture_output=True, text=True)
-            left += [f"node{host}: /dev/shm/{name}" for name in shared.stdout.split()]
+            look = ["sh", "-c", "ls /dev/shm; tail -n +2 /proc/sysvipc/shm"]
+            shared = subprocess.run(self.hosts.prefix(host) + look, capture_output=True, text=True, check=True)
+            left += [f"node{host}: shared memory {line}" for line in shared.stdout.splitlines()]
         return left

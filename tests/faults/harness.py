@@ -6,7 +6,6 @@ A row is one fault. Each file in rows/ has a list ROWS of them:
         job = place.train(f"comm.backend={backend}")        # place.TRAINING, with --set; see place.py
         job.wait_for_step(3)
         victim = job.ranks(3)[1]
-        place.look()                            # notes the shared memory that is in use now
         fault = time.monotonic()
         os.kill(victim, signal.SIGKILL)
         return ended(place, job, fault, rank=1, cause="killed by signal 9", code=5)
@@ -29,6 +28,7 @@ import time
 import typing
 import zlib
 
+import private
 from place import FAILED, TRAINING, Deadline, Job, Place, is_alive, variables_of, wait_until  # noqa: F401, for rows
 
 ALL = ("gloo", "shm", "ucx")
@@ -68,20 +68,26 @@ class Row:
     detect: float | None = None  # seconds for Outcome.detect
     backends: tuple = ALL
     quick: int = 1  # trials for each backend with --quick; 0: not with --quick
-    full: int = 20
+    full: int | dict = 20  # without --quick; or {backend: trials}, where "other" stands for the backends it lacks
+
+    def trials(self, backend, share=1.0):
+        """Of a full run, or of a share of one."""
+        full = self.full if isinstance(self.full, int) else self.full.get(backend, self.full.get("other"))
+        return max(1, round(full * share))
 
 
-def ended(place, job, fault, *, rank=None, cause="", code=5, limit=60, detect=None):
+def ended(place, job, fault, *, rank=None, cause="", code=5, limit=60, detect=None, killed=()):
     """Waits for the end of a job that must fail. rank: the culprit's number, or several right ones; None: the last
     line names no rank. cause: a regular expression for the cause in the last line. detect: one for the first line
-    that names the fault; without one, the last line counts. code: the right exit code, or several."""
+    that names the fault; without one, the last line counts. code: the right exit code, or several. killed: pids whose
+    unfinished checkpoints may stay (Place.left)."""
     left_code = job.wait(limit)
     gone = place.all_gone()
     last = job.last_line()
     failed = FAILED.fullmatch(last)
     right = (rank,) if isinstance(rank, int) else rank
     first = [when for when, text in job.lines if re.search(detect or re.escape(last), text) and when >= fault]
-    outcome = Outcome(end=gone - fault, detect=first[0] - fault if first else None, left=place.left(),
+    outcome = Outcome(end=gone - fault, detect=first[0] - fault if first else None, left=place.left(killed),
                       rank=right is None or bool(failed) and int(failed["rank"]) in right,
                       cause=bool(re.search(cause, failed["cause"] if failed and right is not None else last)),
                       code=left_code in ((code,) if isinstance(code, int) else code))
@@ -165,7 +171,8 @@ def cells(result):
     bounds = [f"{row.bound:g} s"] if row.bound is not None else []
     bounds += [f"first line {row.detect:g} s"] if row.detect is not None else []
     return [row.name, result.backend, str(len(result.outcomes)), ", ".join(bounds) or "none", *shown,
-            f"{result.share():.0%}", "nothing" if not result.left() else str(result.left())]
+            f"{result.share():.0%}", ("nothing" if not result.left() else str(result.left())) +
+            ("; shared memory not checked" if private.why_not else "")]
 
 
 def markdown(results):

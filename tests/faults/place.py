@@ -11,8 +11,13 @@ import tempfile
 import threading
 import time
 
+import private
+
 FAILED = re.compile(r"ddprun: failed: rank (?P<rank>\d+) \((?P<host>[^,]+), pid (?P<pid>\d+)\)"
                     r"( step (?P<step>\d+))?( phase (?P<phase>\w+))?( bucket (?P<bucket>\d+))?: (?P<cause>.*)")
+
+# The temporary file of a part of a checkpoint, and its writer.
+UNFINISHED = re.compile(r"(step-\d{8,}(\.state-rank\d+)?|best)\.safetensors\.tmp-(?P<pid>\d+)-[0-9a-f]+")
 
 TRAINING = """
 [strategy]
@@ -157,7 +162,6 @@ class Place:
         self.tmp = self.folder / "tmp"
         self.tmp.mkdir(mode=0o700)
         self.runs = self.folder / "runs"
-        self.shared = set()
 
     def __enter__(self):
         return self
@@ -167,9 +171,7 @@ class Place:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)
-        for path in self.shared:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
+        private.clear()
 
     def config(self, text=TRAINING, name="exp"):
         path = self.folder / f"{name}.toml"
@@ -212,25 +214,28 @@ class Place:
                         found.append(int(entry))
         return found
 
-    def look(self):
-        """Notes the files in /dev/shm that the processes of this place have mapped or opened now."""
-        for pid in self.processes():
-            with contextlib.suppress(OSError):
-                for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
-                    path = line[line.find("/"):] if "/" in line else ""
-                    if path.startswith("/dev/shm/") and not path.endswith(" (deleted)"):
-                        self.shared.add(path)
-
     def all_gone(self, seconds=10):
         """The time at which the last process of this place was gone. Raises Deadline."""
         wait_until(lambda: not self.processes(), seconds, "all processes are gone")
         return time.monotonic()
 
-    def left(self):
-        """What is left of ended jobs, as texts: processes (and so ports), shared memory, temporary files."""
-        left = [f"process {pid}" for pid in self.processes()]
-        left += [path for path in sorted(self.shared) if os.path.exists(path)]
+    def left(self, killed=()):
+        """What is left of ended jobs, as texts: processes (and so ports), shared memory, temporary files. killed: the
+        pids of processes that were killed at any time. Each may have been writing one file of a checkpoint, which
+        stays until a run resumes from that folder."""
+        left = [f"process {pid}" for pid in self.processes()] + private.left()
+        writers = set(killed)
+        for path in self.unfinished():
+            found = UNFINISHED.fullmatch(path.name)
+            if found and int(found["pid"]) in writers:
+                writers.remove(int(found["pid"]))
+            else:
+                left.append(str(path.relative_to(self.folder)))
         return left + [str(path.relative_to(self.folder)) for path in sorted(self.tmp.iterdir())]
+
+    def unfinished(self):
+        """The temporary files in the run folders."""
+        return [path for runs in sorted(self.folder.glob("runs*")) for path in sorted(runs.rglob("*.tmp-*"))]
 
     def new_runs(self):
         """The run folders, oldest first."""

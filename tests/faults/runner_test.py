@@ -15,6 +15,7 @@ sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
 
 import harness  # noqa: E402
+import private  # noqa: E402
 from harness import Outcome, Result, Row, Skip, ended  # noqa: E402
 
 FAILED = "ddprun: failed: rank 1 (host, pid 47) step 6 phase forward: killed by signal 9 (SIGKILL)"
@@ -80,6 +81,20 @@ class Trials(unittest.TestCase):
         self.assertEqual(len(result.outcomes[0].left), 1)
         harness.wait_until(lambda: not harness.is_alive(self.pid), 10, "the process has ended")
 
+    def test_an_unfinished_checkpoint_is_left_unless_its_writer_was_killed(self):
+        def trial_of(name, killed):
+            def trial(place, backend, rng):
+                folder = place.runs / "run/checkpoints"
+                folder.mkdir(parents=True)
+                (folder / name).touch()
+                return Outcome(end=0, left=place.left(killed))
+            return trial
+        weights, state = (f"step-00000010{part}.safetensors.tmp-47-1a2b" for part in ("", ".state-rank1"))
+        for name, killed, left in ((weights, [], 1), (weights, [46], 1), (weights, [46, 47], 0), (state, [47], 0),
+                                   ("config.toml.tmp-47-1a2b", [47], 1), ("step-00000010.safetensors", [], 0)):
+            with self.subTest(name=name, killed=killed):
+                self.assertEqual(len(run(trial_of(name, killed)).outcomes[0].left), left)
+
     def test_a_trial_that_cannot_run_is_skipped_and_one_that_breaks_is_a_failure(self):
         def skip(place, backend, rng):
             raise Skip("no such disk")
@@ -97,31 +112,68 @@ class Page(unittest.TestCase):
             harness.write_markdown(page, [result_of(Outcome(end=0.25), Outcome(end=0.75))])
             text = page.read_text()
             self.assertRegex(text, r"(?s)^before\n<!-- faults: begin -->\n.*<!-- faults: end -->\nafter\n$")
-            self.assertIn("| a fault | shm | 2 | 1 s | 0.25 | 0.75 | 0.75 | 100% | nothing |", text)
+            self.assertTrue(private.why_not)
+            self.assertIn("| a fault | shm | 2 | 1 s | 0.25 | 0.75 | 0.75 | 100% | nothing; "
+                          "shared memory not checked |", text)
             self.assertNotIn("old", text)
 
 
 class Program(unittest.TestCase):
+    def run_rows(self, rows, *arguments, prefix=()):
+        with tempfile.TemporaryDirectory() as folder:
+            copy = pathlib.Path(folder)
+            for name in ("run", "harness.py", "place.py", "private.py"):
+                (copy / name).write_bytes((HERE / name).read_bytes())
+            (copy / "rows").mkdir()
+            (copy / "rows/some.py").write_text(textwrap.dedent(rows))
+            return subprocess.run([*prefix, sys.executable, copy / "run", "--program", "/bin/true", *arguments],
+                                  capture_output=True, text=True, timeout=60)
+
     def test_the_exit_code_is_1_if_a_row_fails(self):
-        rows = textwrap.dedent("""
+        rows = """
             from harness import ANY, Outcome, Row
             ROWS = [Row("good", "", 1, lambda *_: Outcome(end=0), backends=ANY),
                     Row("bad", "", 1, lambda *_: Outcome(end=0, cause=False), backends=ANY)]
-            """)
-        with tempfile.TemporaryDirectory() as folder:
-            copy = pathlib.Path(folder)
-            for name in ("run", "harness.py", "place.py"):
-                (copy / name).write_bytes((HERE / name).read_bytes())
-            (copy / "rows").mkdir()
-            (copy / "rows/some.py").write_text(rows)
-            def code_of(*arguments):
-                return subprocess.run([sys.executable, copy / "run", "--program", "/bin/true", *arguments],
-                                      capture_output=True, text=True, timeout=60)
-            self.assertEqual(code_of("--only", "good").returncode, 0)
-            both = code_of()
-            self.assertEqual(both.returncode, 1)
-            self.assertTrue(re.search(r"(?m)^FAILED  bad \(any\)", both.stdout), both.stdout)
-            self.assertEqual(code_of("--only", "none such").returncode, 1)
+            """
+        self.assertEqual(self.run_rows(rows, "--only", "good").returncode, 0)
+        both = self.run_rows(rows)
+        self.assertEqual(both.returncode, 1)
+        self.assertTrue(re.search(r"(?m)^FAILED  bad \(any\)", both.stdout), both.stdout)
+        self.assertEqual(self.run_rows(rows, "--only", "none such").returncode, 1)
+
+    LEAVES = """
+        import ctypes
+        from harness import ANY, Outcome, Row
+        def leaves(place, *_):
+            with open("/dev/shm/left-by-a-rank", "x"):
+                pass
+            ctypes.CDLL(None).shmget(0, 4096, 0o600)
+            return Outcome(end=0, left=place.left())
+        ROWS = [Row("leaves", "", 1, leaves, backends=ANY, full=2),
+                Row("nothing", "", 1, lambda place, *_: Outcome(end=0, left=place.left()), backends=ANY)]
+        """
+
+    def test_shared_memory_is_found_in_the_trial_that_leaves_it(self):
+        tried = subprocess.run([sys.executable, "-B", "-c", "import private; print(private.make_private())"], cwd=HERE,
+                               capture_output=True, text=True)
+        if why_not := tried.stdout.strip():
+            self.skipTest(why_not)
+        shown = self.run_rows(self.LEAVES).stdout
+        for trial in (0, 1):
+            self.assertRegex(shown, rf"leaves \(any\), trial {trial}: left: /dev/shm/left-by-a-rank, "
+                                    r"left: System V segment \d+;")
+        self.assertRegex(shown, r"(?m)^FAILED  leaves .*; 4 things left$")
+        self.assertRegex(shown, r"(?m)^ok      nothing ")
+        self.assertFalse(pathlib.Path("/dev/shm/left-by-a-rank").exists())
+
+    def test_without_the_right_to_make_it_private_it_says_so(self):
+        prefix = ("setpriv", "--inh-caps=-sys_admin", "--bounding-set=-sys_admin")
+        if subprocess.run([*prefix, "true"], capture_output=True).returncode != 0:
+            self.skipTest("no capability can be given up here")
+        shown = self.run_rows(self.LEAVES, "--only", "nothing", prefix=prefix)
+        self.assertEqual(shown.returncode, 0, shown.stdout)
+        self.assertIn("shared memory that is left is not found: it cannot be made private (unshare: ", shown.stdout)
 
 
-unittest.main()
+if __name__ == "__main__":
+    unittest.main()

@@ -1,11 +1,12 @@
-"""Disks that fail in one call, a wrong bit in a tensor, and a plugin that throws."""
+"""Disks that fail in one call, and a wrong bit in a tensor."""
 
 import errno
 import pathlib
 import re
 import struct
 
-from harness import ANY, TRAINING, Outcome, Row, Skip, ended, now
+from harness import Outcome, Row, Skip, ended, now
+from training import check_resuming
 
 
 def build_of(place):
@@ -17,18 +18,6 @@ def built(path):
     if not path.exists():
         raise Skip(f"{path} is not built")
     return path
-
-
-def temporary_files(place):
-    return [str(path.name) for path in place.runs.rglob("*.tmp-*")]
-
-
-def with_commit(place, backend, outcome):
-    outcome.left += temporary_files(place)
-    outcome.commit, text = place.loads("latest", f"comm.backend={backend}")
-    if not outcome.commit:
-        outcome.note += text[-1500:]
-    return outcome
 
 
 ERRORS = {"EIO": "Input/output error", "ENOSPC": "No space left on device"}
@@ -50,7 +39,8 @@ def disk_error(place, backend, rng):
     outcome = ended(place, job, now(), rank=range(3), code=1,
                     cause=rf"cannot {DOES[call]} /.*/checkpoints/step-\d+.*: {ERRORS[error]}")
     outcome.end = None
-    return with_commit(place, backend, outcome)
+    check_resuming(place, backend, outcome)
+    return outcome
 
 
 def disk_error_warned(place, backend, rng):
@@ -62,7 +52,8 @@ def disk_error_warned(place, backend, rng):
     warned = re.search(rf"warning: cannot {DOES[call]} /.*/checkpoints/step-\d+.*: Input/output error; the run "
                        "continues without this checkpoint", job.text())
     outcome = Outcome(code=code == 0, cause=bool(warned), left=place.left(), note="" if warned else job.text()[-800:])
-    return with_commit(place, backend, outcome)
+    check_resuming(place, backend, outcome)
+    return outcome
 
 
 def trained(place, backend):
@@ -78,7 +69,8 @@ def flipped_tensor(place, backend, rng):
     data = bytearray(path.read_bytes())
     header = struct.unpack("<Q", data[:8])[0]
     name = "fc1.weight"
-    begin, end = map(int, re.search(rb'"fc1\.weight":\{[^}]*"data_offsets":\[(\d+),(\d+)\]', data[8:8 + header]).groups())
+    found = re.search(rb'"fc1\.weight":\{[^}]*"data_offsets":\[(\d+),(\d+)\]', data[8:8 + header])
+    begin, end = map(int, found.groups())
     data[8 + header + rng.randrange(begin, end)] ^= 1 << rng.randrange(8)
     path.write_bytes(data)
     fault = now()
@@ -86,21 +78,11 @@ def flipped_tensor(place, backend, rng):
     return ended(place, job, fault, code=2, cause=rf"{re.escape(str(path))}: .*{re.escape(name)}")
 
 
-def plugin_throws(place, backend, rng):
-    """It throws across the ABI in create(), which only the ranks call."""
-    path = built(build_of(place) / "tests/fakes/libddprun_comm_throwing.so")
-    config = place.config(TRAINING + "[comm]\noptions = { throw = \"create\" }\n")
-    job = place.train(f"comm.backend={path}", config=config)
-    return ended(place, job, job.started, rank=range(3), code=3, cause='throwing: .*the plugin threw "no create today"')
-
-
 ROWS = [
     Row("EIO or ENOSPC in write, fsync or rename", "path, bytes and error; exit 1; the old checkpoint loads", None,
         disk_error, quick=1, full=20),
     Row('EIO, with checkpoint.on_error = "warn"', "a warning; the run goes on without this checkpoint; exit 0", None,
-        disk_error_warned, quick=1, full=10, backends=("gloo", "shm")),
+        disk_error_warned, quick=1, full=10),
     Row("a wrong bit in a tensor of a checkpoint", "file and tensor named; exit 2", None, flipped_tensor, quick=1,
-        full=10, backends=("shm",)),
-    Row("plugin that throws while the ranks join", "its name and the text; exit 3", 1, plugin_throws, quick=1, full=10,
-        backends=ANY),
+        full={"shm": 10, "other": 5}),
 ]

@@ -1,4 +1,4 @@
-"""Faults of files: configs, data sets, plugins, checkpoints, and disks that are full."""
+"""Faults of files: configs, data sets, checkpoints, and disks that are full."""
 
 import os
 import pathlib
@@ -11,9 +11,8 @@ import tempfile
 import time
 
 from harness import ANY, TRAINING, Outcome, Row, Skip, ended, now
-from training import tensors_of
+from training import backend_of, check_resuming, tensors_of
 
-STORES = ("shm",)  # the backend has no part in these faults
 SHORT = ("train.steps=30", "log.every=20")
 
 
@@ -56,38 +55,17 @@ def bad_data(place, backend, rng):
                       config=place.config(text))
 
 
-def fakes(place):
-    """The folder of the plugins that are built for the tests."""
-    folder = pathlib.Path(place.program).parent.parent / "tests/fakes"
-    if not (folder / "libddprun_comm_good.so").exists():
-        raise Skip(f"{folder} has no plugins; build the target ddprun_fakes")
-    return folder
+_trained = {}  # by backend: a finished run of 30 steps with two checkpoints
 
 
-def plugin_missing(place, backend, rng):
-    return starts_not(place, 3, 'comm.backend = "nosuch": comm plugin "nosuch": not found: looked in ',
-                      "comm.backend=nosuch")
-
-
-def plugin_of(name, line):
-    def trial(place, backend, rng):
-        path = fakes(place) / f"libddprun_comm_{name}.so"
-        return starts_not(place, 3, re.escape(str(path)) + ".*" + line, f"comm.backend={path}")
-    return trial
-
-
-class Trained:
-    """A finished run of 30 steps with two checkpoints, made once and copied into each place."""
-    folder = None
-
-    @classmethod
-    def put(cls, place):
-        if cls.folder is None:
-            assert place.train("comm.backend=shm", *SHORT).wait() == 0
-            cls.folder = tempfile.TemporaryDirectory(prefix="ddprun-faults-trained-")
-            shutil.copytree(place.runs, pathlib.Path(cls.folder.name) / "runs")
-        else:
-            shutil.copytree(pathlib.Path(cls.folder.name) / "runs", place.runs)
+def put_trained(place, backend):
+    """Copies such a run into the place. It is made once."""
+    if backend not in _trained:
+        assert place.train(backend_of(backend), *SHORT).wait() == 0
+        _trained[backend] = tempfile.TemporaryDirectory(prefix="ddprun-faults-trained-")
+        shutil.copytree(place.runs, pathlib.Path(_trained[backend].name) / "runs")
+    else:
+        shutil.copytree(pathlib.Path(_trained[backend].name) / "runs", place.runs)
 
 
 def damage(path, rng):
@@ -108,12 +86,12 @@ def files_of(commit):
 
 def damaged(place, backend, rng):
     """One file of the newest checkpoint is damaged: the run resumes from the checkpoint before it."""
-    Trained.put(place)
+    put_trained(place, backend)
     before, newest = place.commits()
     victim = rng.choice(files_of(newest))
     damage(victim, rng)
     start = now()
-    job = place.train("comm.backend=shm", "checkpoint.resume=latest", "train.steps=32")
+    job = place.train(backend_of(backend), "checkpoint.resume=latest", "train.steps=32")
     code = job.wait()
     outcome = Outcome(end=place.all_gone() - start, code=code == 0, left=place.left())
     outcome.cause = re.search(rf"warning: .*{re.escape(victim.name)}", job.text()) is not None
@@ -124,20 +102,16 @@ def damaged(place, backend, rng):
 
 
 def all_damaged(place, backend, rng):
-    Trained.put(place)
+    put_trained(place, backend)
     for commit in place.commits():
         damage(rng.choice(files_of(commit)), rng)
-    job = place.train("comm.backend=shm", "checkpoint.resume=latest", "train.steps=32")
+    job = place.train(backend_of(backend), "checkpoint.resume=latest", "train.steps=32")
     return ended(place, job, job.started, cause=r"checkpoint\.resume = .*step-000000[23]0.*safetensors", code=2)
-
-
-def unfinished(place):
-    return [str(path) for path in place.runs.rglob("*.tmp-*")]
 
 
 def file_limit(place, backend, rng):
     """From some step on, no file may become larger than 40 kB: the weights have 100 kB."""
-    job = place.train("comm.backend=shm", "log.every=1")
+    job = place.train(backend_of(backend), "log.every=1")
     job.wait_for_step(12)
     ranks = job.ranks(3)
     time.sleep(rng.uniform(0, 0.2))
@@ -146,8 +120,7 @@ def file_limit(place, backend, rng):
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (40000, 40000))
     outcome = ended(place, job, fault, rank=range(3), code=1,
                     cause=r"cannot write \d+ bytes to .*: File too large")
-    outcome.left += unfinished(place)
-    outcome.commit, text = place.loads("latest", "comm.backend=shm")
+    check_resuming(place, backend, outcome)
     return outcome
 
 
@@ -164,23 +137,22 @@ def disk_full(place, backend, rng):
     small = place.folder / "small"
     small.mkdir()
     place.runs.mkdir()
-    job = place.train("comm.backend=shm", f"experiment.output={small}", "log.every=20", "checkpoint.every_steps=1",
+    job = place.train(backend_of(backend), f"experiment.output={small}", "log.every=20", "checkpoint.every_steps=1",
                       f"data.options.samples={24 * rng.randint(20, 60)}",
                       prefix=("unshare", "--mount", "sh", "-c", MOUNTED, "sh", str(small), str(place.runs)))
     outcome = ended(place, job, job.started, rank=range(3), code=1, limit=120,
                     cause=r"cannot write \d+ bytes to .*: No space left on device")
     outcome.end = None  # it takes a while until the disk is full
-    outcome.left += unfinished(place)
     shutil.rmtree(small)
     newest = int(re.search(r"step-(\d+)", place.commits()[-1].name)[1])
-    text = resumed(place, job, newest)
+    text = resumed(place, backend, job, newest)
     outcome.commit = f"step {newest}," in text or f"step {newest};" in text
     return outcome
 
 
-def resumed(place, first, newest):
+def resumed(place, backend, first, newest):
     samples = re.search(r"data\.options\.samples=(\d+)", " ".join(first.process.args))[1]
-    job = place.train("comm.backend=shm", "checkpoint.resume=latest", f"train.steps={newest + 2}",
+    job = place.train(backend_of(backend), "checkpoint.resume=latest", f"train.steps={newest + 2}",
                       f"data.options.samples={samples}")
     return job.text() if job.wait() == 0 else ""
 
@@ -211,17 +183,13 @@ ROWS = [
     Row("a key that does not exist", "line and column, and the key that was meant; exit 2" + BEFORE, 1, unknown_key,
         backends=ANY, full=5),
     Row("bad data set", "file and offset; exit 2" + BEFORE, 1, bad_data, backends=ANY),
-    Row("plugin missing", "the folders that were searched; exit 3" + BEFORE, 1, plugin_missing, backends=ANY, full=5),
-    Row("plugin of another ABI", "path and both versions; exit 3" + BEFORE, 1,
-        plugin_of("newer_abi", "wrong ABI: the plugin has version 3.*1"), backends=ANY, full=5),
-    Row("plugin that crashes while it is loaded", "path, and what happened; exit 3" + BEFORE, 1,
-        plugin_of("crashes", "crashed: Segmentation fault"), backends=ANY, full=5),
     Row("a checkpoint is truncated or has a wrong bit", "file named; the checkpoint before it is used; exit 0", None,
-        damaged, backends=STORES, full=40),
-    Row("all checkpoints are damaged", "a file named; exit 2", None, all_damaged, backends=STORES, full=20),
+        damaged, full={"shm": 40, "other": 10}),
+    Row("all checkpoints are damaged", "a file named; exit 2", None, all_damaged,
+        full={"shm": 20, "other": 5}),
     Row("resume from each step of 50", "the same bits at the end", None, resume_from_each_step, quick=0, full=1),
-    Row("disk full", "path, bytes and errno; exit 1; the old checkpoint loads", None, disk_full, backends=STORES,
-        full=10),
+    Row("disk full", "path, bytes and errno; exit 1; the old checkpoint loads", None, disk_full,
+        full={"shm": 10, "other": 5}),
     Row("limit of the file size", "path, bytes and errno; exit 1; the old checkpoint loads", None, file_limit,
-        backends=STORES, full=10),
+        full={"shm": 10, "other": 5}),
 ]

@@ -5,7 +5,7 @@ import re
 
 from harness import Outcome, Row, ended
 from rows.disks import build_of, built
-from training import backend_of, tensors_of, tensors_without_fault
+from training import ANY_PID, backend_of, check_resuming, tensors_of, tensors_without_fault
 
 # How often each call works at most before it fails: each rank makes it more often than that.
 CALLS = {"socket": 3, "bind": 0, "listen": 0, "accept": 0, "connect": 0, "getsockname": 3, "getpeername": 0,
@@ -34,7 +34,8 @@ def system_call(place, backend, rng):
         if has_failed:
             break
     named = re.fullmatch(r"ddprun: failed: rank \d .*: .*", job.last_line()) and "signal" not in job.last_line()
-    outcome = Outcome(code=code in (0, 1, 4, 5), cause=has_failed and (code == 0 or bool(named)), left=place.left())
+    outcome = Outcome(code=code in (0, 1, 4, 5), cause=has_failed and (code == 0 or bool(named)),
+                      left=place.left(ANY_PID if code else ()))
     outcome.commit = code != 0 or tensors_of(place.commits()[-1]) == whole
     if outcome.problems():
         outcome.note = f"{call}: exit {code}, last line: {job.last_line()}"
@@ -42,11 +43,12 @@ def system_call(place, backend, rng):
 
 
 def exception_in_thread(place, backend, rng):
-    """Gloo's thread waits for events, and throws when it cannot. Nothing catches that."""
+    """Gloo's thread waits for events, and throws when it cannot. Nothing catches that, so the rank ends at any time."""
     job = place.train(backend_of(backend), environment=failing(place, "epoll_wait", rng.randint(0, 100), errno.EBADF))
-    outcome = ended(place, job, job.started, rank=1, code=1,
+    outcome = ended(place, job, job.started, rank=1, code=1, killed=ANY_PID,
                     cause=r"an exception that no code catches, in libgloo\.so\S*: .*enforce fail")
     outcome.end = None
+    check_resuming(place, backend, outcome)
     return outcome
 
 

@@ -5,7 +5,7 @@ import time
 
 from cluster import HOSTS, PORT, Cluster
 from harness import Outcome, Row, now, variables_of, wait_until
-from training import tensors_of
+from training import ANY_PID, tensors_of
 
 BETWEEN_HOSTS = ("gloo", "ucx")
 
@@ -42,6 +42,26 @@ def names_right_hosts(lost, host, victim, half_open):
     return lost == {victim}
 
 
+EVERY = 10  # steps between two checkpoints
+
+
+def steps_saved(cluster):
+    """The newest checkpoint of each host; 0: none. Only rank 0 saves checkpoints, on its host."""
+    return [max([0, *(int(re.search(r"step-(\d+)", path.name)[1]) for path in cluster.commits(host))])
+            for host in range(HOSTS)]
+
+
+def saved_after(cluster, before, fault):
+    """What neither side may do, whichever is the smaller one: save a checkpoint after the fault. The one that rank 0
+    is writing then may still appear, within a second. A side that goes on alone does some hundred steps until the end.
+    before: steps_saved() at the fault. fault: its time.time()."""
+    late = [str(path) for host in range(HOSTS) for path in cluster.commits(host) if path.stat().st_mtime > fault + 1]
+    first, *others = steps_saved(cluster)
+    if first > before[0] + EVERY or any(others):
+        late.append(f"steps {[first, *others]} instead of {before}")
+    return late
+
+
 def partition(place, settings, rng, cut, per_host=1, ready=in_training):
     """Cuts a host off. All launchers end, and each names the hosts that it lost."""
     with Cluster(place) as cluster:
@@ -50,16 +70,18 @@ def partition(place, settings, rng, cut, per_host=1, ready=in_training):
         jobs = cluster.train(*settings, per_host=per_host)
         ready(cluster)
         time.sleep(rng.uniform(0, 1))
+        saved = steps_saved(cluster)
         fault, fault_of_files = now(), time.time()
         wires[victim].set("block " + cut) if wires else cut(cluster, victim)
         codes = [job.wait() for job in jobs]
         end = place.all_gone() - fault
         lost = [cluster.lost_in(host, per_host) for host in range(HOSTS)]
         right = all(names_right_hosts(lost[host], host, victim, bool(wires)) for host in range(HOSTS))
-        late = [path for path in cluster.commits() if path.stat().st_mtime > fault_of_files + 1]
-        outcome = Outcome(end=end, rank=right, code=codes == [5] * HOSTS, commit=not late, left=cluster.left())
+        late = saved_after(cluster, saved, fault_of_files)
+        outcome = Outcome(end=end, rank=right, code=codes == [5] * HOSTS, commit=not late, left=cluster.left(ANY_PID))
         if outcome.problems():
-            outcome.note = f"node{victim} cut off, exit codes {codes}: " + " | ".join(job.last_line() for job in jobs)
+            outcome.note = (f"node{victim} cut off, exit codes {codes}, saved after the fault: {late}; " +
+                            " | ".join(job.last_line() for job in jobs))
         return outcome
 
 
@@ -88,16 +110,18 @@ def data_cut(place, backend, rng):
         jobs = cluster.train(f"comm.backend={backend}")
         jobs[0].wait_for_step(3)
         time.sleep(rng.uniform(0, 1))
-        fault = now()
+        saved = steps_saved(cluster)
+        fault, fault_of_files = now(), time.time()
         wire.set(f"only {PORT}")
         codes = [job.wait() for job in jobs]
         end = place.all_gone() - fault
         last = {job.last_line() for job in jobs}
         # Ranks notice it within some milliseconds. A launcher names the one that was first, as far as it can see.
         right = all(names_lost_ranks(line, victim) for line in last)
-        outcome = Outcome(end=end, rank=right, code=codes == [5] * HOSTS, left=cluster.left())
+        late = saved_after(cluster, saved, fault_of_files)
+        outcome = Outcome(end=end, rank=right, code=codes == [5] * HOSTS, commit=not late, left=cluster.left(ANY_PID))
         if outcome.problems():
-            outcome.note = f"node{victim} cut off, exit codes {codes}: " + " | ".join(last)
+            outcome.note = f"node{victim} cut off, exit codes {codes}, saved after it: {late}; " + " | ".join(last)
         return outcome
 
 
@@ -139,8 +163,8 @@ def slow_network(commands):
 
 
 ROWS = [
-    Row("a host is cut off", "exit 5 on both sides; the lost ranks named; no commit after it", 3, host_cut_off,
-        backends=BETWEEN_HOSTS, full=50),
+    Row("a host is cut off", "exit 5 on both sides; the lost ranks named; neither saves a checkpoint after it", 3,
+        host_cut_off, backends=BETWEEN_HOSTS, full=50),
     Row("a host is cut off, hierarchical", "the same", 3, host_cut_off_hierarchical,
         backends=BETWEEN_HOSTS, full=50),
     Row("a host is cut off while the ranks connect", "the same", 3, host_cut_off_at_start, backends=BETWEEN_HOSTS,

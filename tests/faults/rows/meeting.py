@@ -1,14 +1,13 @@
-"""Faults where the hosts meet: the store of node 0, its secret, and the files of a job."""
+"""Faults where the hosts meet: the store of node 0 and its secret."""
 
 import hmac
 import os
 import re
 import socket
-import stat
 import struct
 import time
 
-from cluster import HOSTS, PORT, SECRET, Cluster
+from cluster import PORT, SECRET, Cluster
 from harness import ANY, Outcome, Row, now, wait_until
 
 
@@ -145,33 +144,10 @@ def connected(port):
         return None
 
 
-# ----- What other users of a host can read
-
-def files_of_a_job(place, backend, rng):
-    """The job's folder is for its user only, and the secret is in no command line."""
-    with Cluster(place) as cluster:
-        cluster.train(f"comm.backend={backend}", "train.steps=500")
-        cluster.jobs[0].wait_for_step(3)
-        folders = [path for host in range(HOSTS) for path in cluster.folder(host, "job").iterdir()]
-        wrong = [str(path) for path in folders if stat.S_IMODE(path.stat().st_mode) != 0o700]
-        files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
-        wrong += [str(path) for path in files if stat.S_IMODE(path.stat().st_mode) & 0o077]
-        secrets = [path for path in files if path.name == "secret"]
-        for pid in place.processes():
-            with open(f"/proc/{pid}/cmdline") as argv:
-                wrong += [f"the arguments of {pid}"] if SECRET in argv.read() else []
-        codes = [job.wait() for job in cluster.jobs]
-        place.all_gone()
-        right = not wrong and len(folders) == len(secrets) == HOSTS
-        return Outcome(code=codes == [0] * HOSTS, cause=right, left=cluster.left(),
-                       note=f"readable by others: {wrong}; folders: {folders}")
-
-
 ROWS = [
     Row("port in use", "exit 4; its holder named", 1, port_in_use, backends=ANY),
     Row("master's name unknown", "exit 4", 2, unknown_name, backends=ANY),
     Row("master unreachable", "exit 4 at launch.timeout", 0.5, unreachable, backends=ANY),
     Row("several hosts without a secret", "exit 4", 1, no_secret, backends=ANY),
     Row("an enemy at the rendezvous", "each operation within 50 ms; 8 MiB; the job starts", 0.05, enemy, backends=ANY),
-    Row("files of a job", "0700 and 0600; no secret in a command line", None, files_of_a_job, backends=("gloo",)),
 ]

@@ -55,8 +55,8 @@ def cgroup_kill(place, backend, rng):
 
 
 ROWS = [
-    Row("out of memory: limit of the address space", "the size of the tensor; exit 1", None, too_large, quick=1, full=3,
-        backends=("shm",)),
+    Row("out of memory: limit of the address space", "the size of the tensor; exit 1", None, too_large, quick=1,
+        full=3),
     Row("out of memory: limit of the cgroup",
         "SIGKILL, memory limit reached, and exit 5; or the size that was refused, and exit 1", None, cgroup_kill,
         quick=1, full=3),

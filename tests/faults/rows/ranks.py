@@ -2,25 +2,26 @@
 
 import contextlib
 import os
-import pathlib
 import re
 import signal
 import time
 
-from harness import ANY, FAILED, TRAINING, Outcome, Row, Skip, ended, now, wait_until
-from training import (KILLED, WORLD, backend_of, fault_in, last_step_before, running, tensors_of,
+from harness import ANY, FAILED, Outcome, Row, ended, now, wait_until
+from training import (KILLED, WORLD, backend_of, check_resuming, fault_in, last_step_before, running, tensors_of,
                       tensors_without_fault)
 
 
 def kill(place, backend, rng):
+    """Only the end is measured: the launcher prints nothing when it notices the death, because a failure that comes in
+    the next 100 ms may be the first cause. The other ranks are killed after that, so the end is about 0.1 s later."""
     job, ranks = running(place, backend, rng)
     victim = rng.randrange(WORLD)
     fault = now()
     os.kill(ranks[victim], signal.SIGKILL)
-    outcome = ended(place, job, fault, rank=victim, cause=KILLED)
+    outcome = ended(place, job, fault, rank=victim, cause=KILLED, killed=ranks.values())
     found = FAILED.fullmatch(job.last_line())
     outcome.cause = outcome.cause and bool(found and found["step"] and int(found["pid"]) == ranks[victim])
-    outcome.commit = place.loads("latest", backend_of(backend))[0] if place.commits() else True
+    check_resuming(place, backend, outcome)
     return outcome
 
 
@@ -45,7 +46,7 @@ def kill_at_start(place, backend, rng):
     victim = rng.randrange(WORLD)
     fault = now()
     os.kill(ranks[victim], signal.SIGKILL)
-    return ended(place, job, fault, rank=victim, cause=KILLED)
+    return ended(place, job, fault, rank=victim, cause=KILLED, killed=ranks.values())
 
 
 STEPS = "train.steps=160"
@@ -64,15 +65,16 @@ def restart(place, backend, rng):
     resumed = [when for when, text in job.lines if when > fault and "resuming from" in text]
     first = [when for when in lines if resumed and when > resumed[0]]
     named = any(re.search(rf"rank {victim} .*{KILLED}", text) for _, text in job.lines)
-    outcome = Outcome(detect=first[0] - fault if first else None, code=code == 0, rank=named, left=place.left(),
-                      commit=tensors_of(place.commits()[-1]) == whole)
+    outcome = Outcome(detect=first[0] - fault if first else None, code=code == 0, rank=named,
+                      left=place.left(ranks.values()), commit=tensors_of(place.commits()[-1]) == whole)
     if outcome.problems():
         outcome.note = job.text()[-1500:]
     return outcome
 
 
 def kill_in_checkpoint(place, backend, rng):
-    """A commit in each step, so most of the time is spent in writing."""
+    """A commit in each step, so most of the time is spent in writing. A trial takes about 2 s without other work, so
+    the 900 of a full run take half an hour. A test of core/checkpoint adds 100 kills of a process that only writes."""
     job, ranks = running(place, backend, rng, "checkpoint.every_steps=1")
     victim = rng.choice([0, 0, 1, "all"])
     fault = now()
@@ -81,13 +83,13 @@ def kill_in_checkpoint(place, backend, rng):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         job.wait()
-        outcome = Outcome(end=place.all_gone() - fault, left=place.left())
+        outcome = Outcome(end=place.all_gone() - fault, left=place.left(ranks.values()))
+        # They have no parent that waits for them, and until init does, the next run takes them for alive.
+        wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in ranks.values()), 30, "init has waited")
     else:
         os.kill(ranks[victim], signal.SIGKILL)
-        outcome = ended(place, job, fault, rank=victim, cause=KILLED)
-    outcome.commit, text = place.loads("latest", backend_of(backend))
-    if not outcome.commit:
-        outcome.note += text[-1500:]
+        outcome = ended(place, job, fault, rank=victim, cause=KILLED, killed=ranks.values())
+    check_resuming(place, backend, outcome)
     return outcome
 
 
@@ -96,7 +98,7 @@ def stop(place, backend, rng):
     victim = rng.randrange(WORLD)
     fault = now()
     os.kill(ranks[victim], signal.SIGSTOP)
-    return ended(place, job, fault, rank=victim, cause="stopped by a signal and not continued",
+    return ended(place, job, fault, rank=victim, cause="stopped by a signal and not continued", killed=ranks.values(),
                  detect=rf"rank {victim} \(pid \d+\) is stopped by a signal")
 
 
@@ -113,36 +115,6 @@ def throw(place, backend, rng):
     job = place.train(backend_of(backend), *fault_in("throw"))
     job.wait_for_step(5)
     return ended(place, job, last_step_before(job, 6), rank=1, cause='faults.kind = "throw"', code=1)
-
-
-def slow(place, backend, rng):
-    """A step takes about 10 ms, or 100 ms on a busy machine; then rank 1 sleeps for a second."""
-    job = place.train(backend_of(backend), "train.steps=11", *fault_in("slow", step=6, **{"faults.seconds": 1}))
-    code = job.wait()
-    fault = last_step_before(job, 6)
-    normal = (fault - last_step_before(job, 3)) / 3
-    if normal > 0.25:
-        raise Skip(f"a step takes {normal:.1f} s on this busy machine, so one more second is not ten times as long")
-    named = [when for when, text in job.lines if re.search(r"rank 1 .* is slow", text)]
-    outcome = Outcome(code=code == 0, rank=bool(named), detect=named[0] - fault if named else None, left=place.left())
-    steps = [text for when, text in job.lines if named and fault < when < named[0] and "epoch 1 [" in text]
-    outcome.cause = bool(named) and len(steps) <= 3
-    outcome.rank = outcome.rank and not any(re.search(r"rank [02] .* is slow", text) for _, text in job.lines)
-    if outcome.problems():
-        outcome.note = f"exit {code}; {len(steps)} steps before it was named; {job.text()[-800:]}"
-    return outcome
-
-
-def busy_machine(place, backend, rng):
-    """Four processes compute for ever while 2,000 steps are trained."""
-    hogs = [place.start(["sh", "-c", "while :; do :; done"]) for _ in range(4)]
-    job = place.train(backend_of(backend), "train.steps=2000", "log.every=1000")
-    code = job.wait(300)
-    for hog in hogs:
-        hog.send(signal.SIGKILL)
-        hog.wait()
-    alarms = re.findall("is slow|has been in|failed", job.text())
-    return Outcome(code=code == 0, cause=not alarms, left=place.left(), note=f"exit {code}; {job.text()[-800:]}")
 
 
 def stop_by(number, code, word):
@@ -164,15 +136,15 @@ def stop_twice(place, backend, rng):
     job.send(signal.SIGINT)
     job.line("ddprun: stopping", 10)  # two pending signals count as one
     fault = job.send(signal.SIGINT)
-    return ended(place, job, fault, cause="interrupted; the ranks were killed", code=130)
+    return ended(place, job, fault, cause="interrupted; the ranks were killed", code=130, killed=ranks.values())
 
 
 def kill_launcher(place, backend, rng):
-    job, _ = running(place, backend, rng)
+    job, ranks = running(place, backend, rng)
     fault = now()
     os.kill(job.pid, signal.SIGKILL)
     job.wait()
-    return Outcome(end=place.all_gone() - fault, left=place.left())
+    return Outcome(end=place.all_gone() - fault, left=place.left(ranks.values()))
 
 
 def kill_launcher_of_families(place, backend, rng):
@@ -185,24 +157,6 @@ def kill_launcher_of_families(place, backend, rng):
     return Outcome(end=place.all_gone() - fault, left=place.left())
 
 
-def crash(place, backend, rng):
-    """The data set's plugin aborts in fetch()."""
-    fakes = pathlib.Path(place.program).parent.parent / "tests/fakes"
-    plugin = next(fakes.rglob("libddprun_dataset_faulty.so"), None)
-    if plugin is None:
-        raise Skip("libddprun_dataset_faulty.so is not built; build the target ddprun_fakes")
-    job = place.train(backend_of(backend), config=place.config(CRASHING.replace("PLUGIN", str(plugin))))
-    outcome = ended(place, job, job.started, rank=range(WORLD),
-                    cause=r"killed by signal 6 \(SIGABRT\) in .*fetch.* \(libddprun_dataset_faulty\.so\)")
-    outcome.cause = outcome.cause and "its stack:" in job.text()
-    return outcome
-
-
-CRASHING = TRAINING.replace('name = "simplenet"\noptions = { hidden = 32 }', 'name = "simplenet"').replace(
-    'name = "synthetic"', 'name = "PLUGIN"').replace(
-    'options = { shape = "1x28x28", classes = 10, samples = 480, test_samples = 24 }',
-    'options = { fault = "crashes" }')
-
 ROWS = [  # quick=0: a test in tests/e2e does the same
     Row("SIGKILL of a rank", "signal, rank and step named; exit 5; the checkpoints load", 0.5, kill, quick=1, full=100),
     Row("SIGKILL of a rank inside allreduce", "also the bucket named", 0.5, kill_in_allreduce, quick=1, full=50),
@@ -211,19 +165,14 @@ ROWS = [  # quick=0: a test in tests/e2e does the same
     Row("SIGKILL of a rank, with launch.max_restarts", "first step of the restarted ranks; the same bits at the end",
         None, restart, detect=0.6, quick=1, full=20),
     Row("SIGKILL while a checkpoint is written", "the newest checkpoint or the one before loads", 0.5,
-        kill_in_checkpoint, quick=1, full=300, backends=("shm",)),
+        kill_in_checkpoint, quick=1, full={"shm": 700, "other": 100}),
     Row("SIGSTOP of a rank", "seen at once, named after a grace of 2 s; exit 5", 2.5, stop, detect=0.2, quick=1),
     Row("a rank that is busy for ever", "named with its stack 5 to 10 s later; exit 5 at comm.timeout = 12 s", 17, spin,
         detect=10, quick=1, full=3),
     Row("an exception in a rank", "its text, rank and step; exit 1", 0.5, throw, quick=1),
-    Row("a rank ten times slower, or more", "named within 3 steps; exit 0", None, slow, detect=4,
-        quick=1, full=5),
-    Row("a plugin crashes", "plugin, function and stack; exit 5", None, crash, quick=1, full=5, backends=("shm",)),
-    Row("a machine with four other busy processes", "no rank is ended or named; exit 0", None, busy_machine, quick=0,
-        full=3),
     Row("SIGINT", "a common step is committed; exit 130", 5, stop_by(signal.SIGINT, 130, "interrupted"), quick=1),
     Row("SIGTERM", "a common step is committed; exit 143", 5, stop_by(signal.SIGTERM, 143, "terminated"), quick=0),
-    Row("SIGINT twice", "the job ends at once; exit 130", 0.5, stop_twice, quick=1, backends=("shm",)),
+    Row("SIGINT twice", "the job ends at once; exit 130", 0.5, stop_twice, quick=1),
     Row("SIGKILL of the launcher", "no process is left", 0.5, kill_launcher, quick=1, full=130),
     Row("SIGKILL of the launcher, with grandchildren", "no process is left", 0.5, kill_launcher_of_families, quick=1,
         full=120, backends=ANY),
