@@ -155,8 +155,16 @@ class Supervisor {
     if (peers_ == nullptr) return;
     next_ping_ = peers_->turn();
     if (peers_->failing()) begin_to_fail();
-    if (const auto rank = peers_->stack_wanted(); rank && !job_.torchrun_variables) ranks_->show_stack(*rank);
+    if (const auto rank = peers_->stack_wanted()) on_stuck_rank(*rank);
     if (const auto signal = peers_->stop_signal(); signal && stop_signal_ == 0) on_stop_signal(*signal);
+  }
+
+  // Node 0 has named this rank.
+  void on_stuck_rank(int rank) {
+    const int local = rank - peers_->first_rank();
+    if (local < 0 || local >= job_.nproc) return;
+    stalls_.note_hang(rank, table_->get(local));
+    if (!job_.torchrun_variables) ranks_->show_stack(rank);
   }
 
   int poll_timeout(const FolderWatch& reports) const {
@@ -284,6 +292,8 @@ class Supervisor {
     for (RankEnd& end : ends) {
       end.memory_limit = memory_limit;
       end.host = host;
+      // A rank that was slow to finish may have succeeded all the same.
+      end.hung = end.killed_by_launcher && stalls_.hangs(end.rank, end.progress);
     }
     return ends;
   }
@@ -294,8 +304,6 @@ class Supervisor {
       const std::vector<RankEnd> others = peers_->ends();
       ends.insert(ends.end(), others.begin(), others.end());
     }
-    // A rank that was slow to finish may have succeeded all the same.
-    for (RankEnd& end : ends) end.hung = end.killed_by_launcher && stalls_.hangs(end.rank, end.progress);
     const RankEnd* cause = first_cause(ends);
     Verdict verdict;
     if (cause != nullptr) {

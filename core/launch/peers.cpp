@@ -50,6 +50,7 @@ void write(ByteWriter& writer, const RankEnd& end, std::chrono::nanoseconds now)
   number(end.exit_code);
   number(end.killed_by_launcher);
   number(end.stopped);
+  number(end.hung);
   number(end.memory_limit);
   writer.text(std::string_view(end.crash).substr(0, kLongestMessage));
   write(writer, end.progress);
@@ -71,6 +72,7 @@ RankEnd read_end(ByteReader& reader, std::chrono::nanoseconds now) {
   end.exit_code = whole(reader);
   end.killed_by_launcher = reader.number() != 0;
   end.stopped = reader.number() != 0;
+  end.hung = reader.number() != 0;
   end.memory_limit = reader.number() != 0;
   end.crash = reader.text();
   end.progress = read_progress(reader);

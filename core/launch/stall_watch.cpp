@@ -36,6 +36,12 @@ std::vector<StallWatch::Line> StallWatch::look(const std::vector<RankPlace>& ran
   return lines;
 }
 
+void StallWatch::note_hang(int rank, const Progress& progress) {
+  Seen& seen = seen_[rank];
+  seen.progress = progress;
+  seen.hangs = true;
+}
+
 bool StallWatch::hangs(int rank, const Progress& progress) const {
   const auto seen = seen_.find(rank);
   return seen != seen_.end() && seen->second.hangs && same_place(seen->second.progress, progress);

@@ -36,6 +36,8 @@ class StallWatch {
   // It is named again after kSlowAgain.
   std::vector<Line> look(const std::vector<RankPlace>& ranks, Clock::time_point now);
 
+  // Another host has named the rank, which is in this place, because it hangs.
+  void note_hang(int rank, const Progress& progress);
   // Whether the rank was named because it hangs, and is still in that place.
   bool hangs(int rank, const Progress& progress) const;
 

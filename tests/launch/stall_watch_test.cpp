@@ -59,6 +59,15 @@ TEST_CASE("a rank that was named hangs until it moves, and the ranks that wait f
   CHECK_FALSE(watch.hangs(1, ranks[1].progress));
 }
 
+TEST_CASE("a rank that another host has named hangs until it moves") {
+  StallWatch watch;
+  const Progress there = place(1, 57, Phase::data).progress;
+  watch.note_hang(1, there);
+  CHECK(watch.hangs(1, there));
+  CHECK_FALSE(watch.hangs(0, there));
+  CHECK_FALSE(watch.hangs(1, place(1, 58, Phase::data).progress));
+}
+
 TEST_CASE("a long step in which no rank waits is not reported") {
   StallWatch watch;
   const std::vector<RankPlace> ranks = {place(0, 3, Phase::forward), place(1, 3, Phase::backward)};
