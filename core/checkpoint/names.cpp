@@ -5,6 +5,8 @@
 
 #include <cerrno>
 #include <charconv>
+#include <fstream>
+#include <iterator>
 
 #include "base/file.hpp"
 
@@ -38,8 +40,13 @@ std::string_view middle_of(std::string_view name) {
   return name;
 }
 
+// A zombie writes no more, but its parent may never reap it.
 bool alive(int64_t process) {
-  return ::kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH;
+  if (::kill(static_cast<pid_t>(process), 0) != 0) return errno != ESRCH;
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  const size_t state = text.rfind(')') + 2;  // the name before it may have any characters
+  return state >= text.size() || (text[state] != 'Z' && text[state] != 'X');
 }
 
 }  // namespace

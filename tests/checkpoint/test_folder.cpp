@@ -40,6 +40,15 @@ pid_t dead_process() {
   return child;
 }
 
+// Ended, but its parent, this process, has not reaped it.
+pid_t zombie() {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  siginfo_t ended;
+  waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT);
+  return child;
+}
+
 }  // namespace
 
 TEST_CASE("the newest whole commit has no damaged file, weights and states") {
@@ -112,10 +121,13 @@ TEST_CASE("files of dead writers are removed, those of a live writer and of anot
   dir.write(aside_path("step-00000003.safetensors"), "half");
   dir.write(aside_path("step-00000003.state-rank1.safetensors", dead_process()), "half");
   dir.write(aside_path("best.safetensors", dead_process()), "half");
+  const pid_t child = zombie();
+  dir.write(aside_path("step-00000005.safetensors", child), "half");
   const std::string of_another_host = "step-00000004.safetensors.tmp-" + std::to_string(dead_process()) + "-0";
   for (const std::string& kept : {live, of_another_host}) dir.write(kept, "half");
   CheckpointFolder folder(dir.path(), 1);
   CHECK(names_in(dir.path()) == std::set<std::string>{live, of_another_host});
+  waitpid(child, nullptr, 0);
 }
 
 TEST_CASE("states are removed with their commit; the next writer removes those without a commit") {

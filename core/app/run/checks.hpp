@@ -21,7 +21,8 @@ void check(const config::Loaded& loaded, const plugin::Registry& registry, std::
 // GPU. Throws as check_devices() does.
 int ranks_of(const config::Loaded& loaded);
 
-// The newest whole commit of a run folder: the path of its model file; "" if it has none. Warns about damaged ones.
+// The newest whole commit of a run folder whose ranks have ended: the path of its model file; "" if it has none. Warns
+// about damaged ones, and removes what the ranks left half-written.
 std::string newest_commit_in(const std::string& run_dir);
 
 // Replaces checkpoint.resume by the path of a model file: the newest commit of a folder; for "latest" and "auto", that

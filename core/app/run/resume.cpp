@@ -241,7 +241,9 @@ checkpoint::Commit newest_commit(const std::string& folder) {
 
 std::string newest_commit_in(const std::string& run_dir) {
   try {
-    const auto commit = checkpoint::newest_whole((fs::path(run_dir) / "checkpoints").string());
+    const std::string dir = (fs::path(run_dir) / "checkpoints").string();
+    if (fs::is_directory(dir)) checkpoint::remove_left_overs(dir);
+    const auto commit = checkpoint::newest_whole(dir);
     return commit ? commit->path : "";
   } catch (const Error& error) {
     log::warning(error.what());  // a run before it may have a whole one

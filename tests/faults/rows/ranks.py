@@ -66,7 +66,7 @@ def restart(place, backend, rng):
     first = [when for when in lines if resumed and when > resumed[0]]
     named = any(re.search(rf"rank {victim} .*{KILLED}", text) for _, text in job.lines)
     outcome = Outcome(detect=first[0] - fault if first else None, code=code == 0, rank=named,
-                      left=place.left(ranks.values()), commit=tensors_of(place.commits()[-1]) == whole)
+                      left=place.left(), commit=tensors_of(place.commits()[-1]) == whole)
     if outcome.problems():
         outcome.note = job.text()[-1500:]
     return outcome
