@@ -162,6 +162,7 @@ def bounds_for(tcp, ranks):
     return tcp_bounds(ranks) if tcp else [bound for bound in SHARED_BOUNDS if bound.ranks in ranks]
 
 
-def network_bounds(ranks):
+def network_bounds(ranks, share):
+    """`share`: of iperf3's rate."""
     return [Bound(ranks, "best ddprun", "best peer", 1),
-            Bound(ranks, "limit iperf3", "best ddprun", math.inf, MIB, least=0.93)]
+            Bound(ranks, "limit iperf3", "best ddprun", math.inf, MIB, least=share)]

@@ -70,13 +70,14 @@ def folder_of(folder, host):
 
 class Hosts:
     """Host h has the name "node<h>", the address 10.83.0.(10+h) at eth0, its own /dev/shm. With a rate, such as
-    "1gbit", each host sends and receives at most that much; after a pause it may send `burst` at once."""
+    "1gbit", each host sends and receives at most that much; after a pause it may send `burst` at once. `ranks_per_host`
+    is for those who start ranks."""
 
     network = "10.83.0.0/24"
     login_address = "10.83.0.1"
 
-    def __init__(self, count, rate=None, burst=BURST):
-        self.count, self.rate, self.burst = count, rate, burst
+    def __init__(self, count, rate=None, burst=BURST, ranks_per_host=1):
+        self.count, self.rate, self.burst, self.ranks_per_host = count, rate, burst, ranks_per_host
         self._held = []
         try:
             self._switch = self._add(["--net"], "true")

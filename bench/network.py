@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Compares an allreduce between hosts over TCP: ddprun's plugins and other systems, in alternating runs. Each host is a
-network namespace of this machine, with one rank. As root:
+network namespace of this machine. As root:
 
     python3 bench/network.py --program build/release/bin/ddprun --json network.json
 
@@ -47,11 +47,16 @@ def arguments(argv):
     parser = parser_of(__doc__, BACKENDS, PEERS, SIZES, samples=20, warmup=5)
     parser.add_argument("--hosts", type=list_of(int), default=[2, 3], metavar="N,...",
                         help="the numbers of hosts (2,3)")
+    parser.add_argument("--ranks-per-host", type=int, default=1, metavar="K",
+                        help="the number of ranks on each host (1); with several, `hierarchical` can be measured")
     parser.add_argument("--link", type=list_of(link_of), default=list_of(link_of)(LINKS), metavar="RATE,...",
                         help=f"what each host can send and receive ({LINKS})")
     parser.add_argument("--iperf3-time", type=int, default=3, metavar="SECONDS",
                         help="the time of each of the two runs of iperf3 in a round (3)")
-    return parse(parser, argv, PEERS, "hosts", hosts=[2], link=["unlimited"], iperf3_time=1)
+    args = parse(parser, argv, PEERS, "hosts", hosts=[2], link=["unlimited"], iperf3_time=1)
+    if args.ranks_per_host < 1:
+        parser.error("expected --ranks-per-host from 1")
+    return args
 
 
 def peers_of(args, settings):
@@ -81,45 +86,49 @@ def over_link(contender, hosts):
 class Place:
     """What was measured between so many hosts over such a link."""
 
-    def __init__(self, hosts, link):
-        self.hosts, self.link, self.title = hosts, link, f"{hosts} hosts, link {link}"
+    def __init__(self, hosts, link, ranks_per_host):
+        self.hosts, self.link, self.ranks_per_host = hosts, link, ranks_per_host
+        self.ranks = hosts * ranks_per_host
+        several = f" with {ranks_per_host} ranks each" if ranks_per_host > 1 else ""
+        self.title = f"{hosts} hosts{several}, link {link}"
         self.table = Table()
-        self.bounds = network_bounds(hosts)
+        self.bounds = network_bounds(self.ranks, 0.93 if ranks_per_host == 1 else 1 / 1.15)
         self.both_ways = []  # iperf3's rate in each round, in both directions at once
 
     def measure(self, contestants, rounds):
-        with Hosts(self.hosts, None if self.link == "unlimited" else self.link) as hosts:
-            contenders.collect(self.table, contestants, self.hosts, rounds, self.title, say,
+        rate = None if self.link == "unlimited" else self.link
+        with Hosts(self.hosts, rate, ranks_per_host=self.ranks_per_host) as hosts:
+            contenders.collect(self.table, contestants, self.ranks, rounds, self.title, say,
                                lambda contender: over_link(contender, hosts))
         for contender in contestants:
             if isinstance(contender, Iperf3):
                 self.both_ways, contender.both = contender.both, []
 
     def rate(self, column, size):
-        """busbw in bytes per second."""
-        cell = self.table.cell(self.hosts, column, size)
+        """What each host sends at least, in bytes per second: busbw, if each has one rank."""
+        cell = self.table.cell(self.ranks, column, size)
         return bus_bytes(self.hosts, size) / cell.median() if cell else None
 
     def summary(self, size):
         """Ours against the others at this size; None for what was not measured."""
-        ours, peer = self.table.best_own(self.hosts, size), self.table.best_peer(self.hosts, size)
-        ratios = self.table.ratios(self.hosts, "best ddprun", "best peer", size)
+        ours, peer = self.table.best_own(self.ranks, size), self.table.best_peer(self.ranks, size)
+        ratios = self.table.ratios(self.ranks, "best ddprun", "best peer", size)
         return {"size": size, "ours": ours, "busbw": self.rate(ours, size), "peer": peer,
                 "peer_busbw": self.rate(peer, size), "ratio": statistics.median(ratios) if ratios else None,
                 "interval": interval_of(ratios) if ratios else None,
-                "share": self.table.ratio(self.hosts, Iperf3.column, "best ddprun", size)}
+                "share": self.table.ratio(self.ranks, Iperf3.column, "best ddprun", size)}
 
     def print(self, rounds):
-        columns = [column for column in self.table.columns(self.hosts) if column != Iperf3.column]
+        columns = [column for column in self.table.columns(self.ranks) if column != Iperf3.column]
         print_times(f"{self.title}: us per float32 sum allreduce, in place; median of {rounds} rounds (their range)",
-                    self.table, self.hosts, columns)
+                    self.table, self.ranks, columns)
         print_grid(f"{self.title}: the fastest of ddprun and of the others; GB/s is busbw; the ratio is that of the "
                    f"times, median of the rounds [interval of {LEVEL:.0%}, with fewer than 6 rounds their range]",
                    ["size", "ddprun", "GB/s", "of iperf3", "peer", "GB/s", "ddprun / peer", ""],
-                   [self.row(self.summary(size)) for size in self.table.sizes(self.hosts)])
+                   [self.row(self.summary(size)) for size in self.table.sizes(self.ranks)])
         if self.both_ways:
-            size = self.table.sizes(self.hosts)[0]
-            spread = self.table.cell(self.hosts, Iperf3.column, size).spread()
+            size = self.table.sizes(self.ranks)[0]
+            spread = self.table.cell(self.ranks, Iperf3.column, size).spread()
             print(f"iperf3: {figure(self.rate(Iperf3.column, size) / 1e9)} GB/s one way (range {spread:.0%}), "
                   f"{figure(statistics.median(self.both_ways) / 1e9)} GB/s each way at once")
 
@@ -134,8 +143,8 @@ class Place:
     def document(self):
         """For JSON."""
         results = [each | {"busbw": self.rate(each["column"], each["size"])} for each in results_of(self.table)]
-        return {"hosts": self.hosts, "link": self.link, "results": results,
-                "summary": [self.summary(size) for size in self.table.sizes(self.hosts)],
+        return {"hosts": self.hosts, "ranks_per_host": self.ranks_per_host, "link": self.link, "results": results,
+                "summary": [self.summary(size) for size in self.table.sizes(self.ranks)],
                 "iperf3_both_ways": self.both_ways, "bounds": judged(self.table, self.bounds)}
 
 
@@ -151,7 +160,7 @@ def measure(args, settings):
     """All places, with ddprun's plugins and the peers. Raises Failed."""
     own = list(contenders.plugins(args, settings, network_contenders.Ddprun))
     peers = list(peers_of(args, settings))
-    places = [Place(hosts, link) for link in args.link for hosts in args.hosts]
+    places = [Place(hosts, link, args.ranks_per_host) for link in args.link for hosts in args.hosts]
     for place in places:
         try:
             place.measure(own + peers, args.rounds)

@@ -1,4 +1,4 @@
-"""The systems that network.py compares: one rank on each simulated host, all of them over TCP."""
+"""The systems that network.py compares: ranks on simulated hosts, between them TCP."""
 
 import json
 import math
@@ -24,7 +24,8 @@ class Ddprun(contenders.Ddprun):
     def measure(self, hosts):
         path = self.settings.folder / "bench.json"
         path.unlink(missing_ok=True)
-        job = [*self.command, "--nnodes", hosts.count, "--master-addr", hosts.address(0), "--json", path]
+        job = [*self.command, "--nnodes", hosts.count, "--nproc-per-node", hosts.ranks_per_host,
+               "--master-addr", hosts.address(0), "--json", path]
         commands = [hosts.command(host, [*job, "--node-rank", host], variables_of(self.settings, host))
                     for host in range(hosts.count)]
         secret = {"DDPRUN_SECRET": secrets.token_hex(32)}
@@ -34,7 +35,8 @@ class Ddprun(contenders.Ddprun):
 
 def raw_gloo(settings):
     def places(hosts):
-        return ",".join(f"{hosts.address(host)}@{hosts.network_of(host)}" for host in range(hosts.count))
+        return ",".join(f"{hosts.address(host)}@{hosts.network_of(host)}" for host in range(hosts.count)
+                        for _ in range(hosts.ranks_per_host))
     return contenders.raw_gloo(settings, places)
 
 
@@ -50,26 +52,29 @@ def mpi(settings, name, compiler, launcher):
 
 
 def open_mpi(hosts, launcher, agent):
-    words = [*launcher, "--allow-run-as-root", "-n", hosts.count,
-             "--host", ",".join(f"{hosts.address(host)}:1" for host in range(hosts.count)),
-             "--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", hosts.network,
+    ranks = hosts.count * hosts.ranks_per_host
+    within = ["vader"] if hosts.ranks_per_host > 1 else []  # shared memory
+    words = [*launcher, "--allow-run-as-root", "-n", ranks,
+             "--host", ",".join(f"{hosts.address(host)}:{hosts.ranks_per_host}" for host in range(hosts.count)),
+             "--mca", "pml", "ob1", "--mca", "btl", ",".join(["tcp", "self", *within]),
+             "--mca", "btl_tcp_if_include", hosts.network,
              "--mca", "oob_tcp_if_include", hosts.network, "--mca", "plm_rsh_agent", agent,
              "--mca", "plm_rsh_no_tree_spawn", "1"]
-    # The hosts share the cores of this machine, which Open MPI cannot know: it would bind the only rank of each host to
+    # The hosts share the cores of this machine, which Open MPI cannot know: it would bind the first rank of each host to
     # the first core, and poll without a pause where there are more ranks than cores.
     words += ["--bind-to", "none"]
-    return words + (["--mca", "mpi_yield_when_idle", "1"] if hosts.count > contenders.CORES else [])
+    return words + (["--mca", "mpi_yield_when_idle", "1"] if ranks > contenders.CORES else [])
 
 
 def hydra(hosts, launcher, agent):
-    # For the builds of MPICH with UCX, and with libfabric.
+    # For the builds of MPICH with UCX, and with libfabric. MPICH itself has shared memory within a host.
     tcp = ["UCX_TLS=tcp,self", "UCX_NET_DEVICES=eth0", "FI_PROVIDER=tcp", "FI_TCP_IFACE=eth0"]
     return ["env", *tcp, *launcher, "-launcher", "ssh", "-launcher-exec", agent, "-localhost", hosts.login_address,
-            "-n", hosts.count, "-ppn", "1", "-hosts", ",".join(hosts.address(host) for host in range(hosts.count))]
+            "-n", hosts.count * hosts.ranks_per_host, "-ppn", hosts.ranks_per_host, "-hosts", ",".join(hosts.address(host) for host in range(hosts.count))]
 
 
 class Iperf3:
-    """One TCP stream from host 1 to host 0: how fast an allreduce would be if each rank only sent what it has to, at
+    """One TCP stream from host 1 to host 0: how fast an allreduce would be if each host only sent what it has to, at
     that rate. `both` has the rates of two streams in opposite directions, in bytes per second, the slower of each
     round."""
 

@@ -106,7 +106,7 @@ class Bounds(unittest.TestCase):
     def test_the_bounds_between_hosts(self):
         cells = {"ucx": {4: [1.0], 1 << 20: [1.0]}, "openmpi": {4: [1.0], 1 << 20: [0.9]},
                  "limit iperf3": {4: [0.1], 1 << 20: [0.93]}}
-        peer, limit = comparison.network_bounds(2)
+        peer, limit = comparison.network_bounds(2, 0.93)
         self.assertEqual(list(peer.judge(table(cells, own=["ucx"]))[1]), [1 << 20])
         self.assertEqual(limit.judge(table(cells, own=["ucx"])), ({1 << 20: 0.93}, {}))
 

@@ -113,6 +113,17 @@ class Network(unittest.TestCase):
         self.assertEqual(document["places"][0]["link"], "100mbit")
         self.assertIn("no size  2 ranks: limit iperf3 / best ddprun >= 0.93", done.stdout)
 
+    def test_several_ranks_on_each_host(self):
+        done, document = self.compare("--ranks-per-host", "2", "--backends", "gloo:ring,gloo:hierarchical",
+                                      "--peers", "openmpi,gloo", "--hosts", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("2 hosts with 2 ranks each, link unlimited", done.stdout)
+        place = document["places"][0]
+        self.assertEqual((place["hosts"], place["ranks_per_host"]), (2, 2))
+        columns = {result["column"] for result in place["results"]}
+        self.assertLessEqual({"gloo ring", "gloo hierarchical"}, columns)
+        self.assertEqual({result["ranks"] for result in place["results"]}, {4})
+
     def test_the_link_has_the_rate(self):
         with namespaces.Hosts(2, "100mbit") as hosts:
             for host in range(2):
@@ -143,7 +154,7 @@ class Network(unittest.TestCase):
         self.check_nothing_is_left()
 
     def test_a_wrong_sum_is_a_failure(self):
-        place = network.Place(2, "unlimited")
+        place = network.Place(2, "unlimited", 1)
         place.table.own.add("gloo")
         place.table.add(2, "gloo", 4, [1.0], 1, 3)
         own = [types.SimpleNamespace(environment={"host": "here", "cpu_model": "", "cores": 2, "load": ""})]
