@@ -60,8 +60,8 @@ def open_mpi(hosts, launcher, agent):
              "--mca", "btl_tcp_if_include", hosts.network,
              "--mca", "oob_tcp_if_include", hosts.network, "--mca", "plm_rsh_agent", agent,
              "--mca", "plm_rsh_no_tree_spawn", "1"]
-    # The hosts share the cores of this machine, which Open MPI cannot know: it would bind the first rank of each host to
-    # the first core, and poll without a pause where there are more ranks than cores.
+    # The hosts share the cores of this machine, which Open MPI cannot know: it would bind the first rank of each host
+    # to the first core, and poll without a pause where there are more ranks than cores.
     words += ["--bind-to", "none"]
     return words + (["--mca", "mpi_yield_when_idle", "1"] if ranks > contenders.CORES else [])
 
@@ -70,7 +70,8 @@ def hydra(hosts, launcher, agent):
     # For the builds of MPICH with UCX, and with libfabric. MPICH itself has shared memory within a host.
     tcp = ["UCX_TLS=tcp,self", "UCX_NET_DEVICES=eth0", "FI_PROVIDER=tcp", "FI_TCP_IFACE=eth0"]
     return ["env", *tcp, *launcher, "-launcher", "ssh", "-launcher-exec", agent, "-localhost", hosts.login_address,
-            "-n", hosts.count * hosts.ranks_per_host, "-ppn", hosts.ranks_per_host, "-hosts", ",".join(hosts.address(host) for host in range(hosts.count))]
+            "-n", hosts.count * hosts.ranks_per_host, "-ppn", hosts.ranks_per_host,
+            "-hosts", ",".join(hosts.address(host) for host in range(hosts.count))]
 
 
 class Iperf3:

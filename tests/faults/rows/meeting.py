@@ -149,5 +149,6 @@ ROWS = [
     Row("master's name unknown", "exit 4", 2, unknown_name, backends=ANY),
     Row("master unreachable", "exit 4 at launch.timeout", 0.5, unreachable, backends=ANY),
     Row("several hosts without a secret", "exit 4", 1, no_secret, backends=ANY),
-    Row("a process without the secret at the rendezvous", "each operation within 50 ms; 8 MiB; the job starts", 0.05, enemy, backends=ANY),
+    Row("a process without the secret at the rendezvous", "each operation within 50 ms; 8 MiB; the job starts", 0.05,
+        enemy, backends=ANY),
 ]
