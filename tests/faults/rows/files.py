@@ -1,5 +1,6 @@
 """Faults of files: configs, data sets, checkpoints, and disks that are full."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -117,7 +118,8 @@ def file_limit(place, backend, rng):
     time.sleep(rng.uniform(0, 0.2))
     fault = now()
     for pid in ranks.values():
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (40000, 40000))
+        with contextlib.suppress(ProcessLookupError):  # the first has ended the job already
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (40000, 40000))
     outcome = ended(place, job, fault, rank=range(3), code=1,
                     cause=r"cannot write \d+ bytes to .*: File too large")
     check_resuming(place, backend, outcome)
