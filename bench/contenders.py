@@ -131,10 +131,15 @@ def raw_gloo(settings, place=lambda ranks: ranks):
     """`place`: what the program gets as its second argument."""
     program = compile_peer(settings, "raw_gloo.cpp", "raw_gloo", libraries=["-lgloo", "-pthread"])
 
-    def peer(name, word, most_ranks=math.inf):
-        return Peer(settings, name, lambda ranks: [program, word, place(ranks)], most_ranks)
-    return [peer("raw gloo ring", "ring"), peer("raw gloo bcube", "bcube"), peer("raw gloo hd", "halving_doubling"),
-            peer("raw gloo hd poll", "halving_doubling_poll", CORES)]  # never yields: slow with more ranks
+    def peer(name, word, of_settings=settings, most_ranks=math.inf):
+        return Peer(of_settings, name, lambda ranks: [program, word, place(ranks)], most_ranks)
+    peers = [peer("raw gloo ring", "ring"), peer("raw gloo bcube", "bcube"), peer("raw gloo hd", "halving_doubling")]
+    # It reads nothing while it writes: both ranks wait for ever if a send buffer cannot hold the first message, half of
+    # the vector. And it never yields, so it is slow with more ranks than cores.
+    largest = int(pathlib.Path("/proc/sys/net/core/wmem_max").read_text())
+    if sizes := [size for size in settings.sizes if size // 2 <= largest]:
+        peers.append(peer("raw gloo hd poll", "halving_doubling_poll", dataclasses.replace(settings, sizes=sizes), CORES))
+    return peers
 
 
 def torch_gloo(settings, python):

@@ -19,7 +19,7 @@ def print_times(title, table, ranks, columns):
     """A row for each size; in brackets the range of the rounds."""
     def time(column, size):
         cell = table.cell(ranks, column, size)
-        return f"{figure(cell.median() * 1e6)} ({cell.spread():.0%})"
+        return f"{figure(cell.median() * 1e6)} ({cell.spread():.0%})" if cell else "-"
     print_grid(title, ["size", *columns], [[text_of(size), *(time(column, size) for column in columns)]
                                            for size in table.sizes(ranks)])
 
