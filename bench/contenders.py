@@ -138,7 +138,8 @@ def raw_gloo(settings, place=lambda ranks: ranks):
     # the vector. And it never yields, so it is slow with more ranks than cores.
     largest = int(pathlib.Path("/proc/sys/net/core/wmem_max").read_text())
     if sizes := [size for size in settings.sizes if size // 2 <= largest]:
-        peers.append(peer("raw gloo hd poll", "halving_doubling_poll", dataclasses.replace(settings, sizes=sizes), CORES))
+        few = dataclasses.replace(settings, sizes=sizes)
+        peers.append(peer("raw gloo hd poll", "halving_doubling_poll", few, CORES))
     return peers
 
 
