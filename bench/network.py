@@ -113,8 +113,8 @@ class Place:
         """Ours against the others at this size; None for what was not measured."""
         ours, peer = self.table.best_own(self.ranks, size), self.table.best_peer(self.ranks, size)
         ratios = self.table.ratios(self.ranks, "best ddprun", "best peer", size)
-        return {"size": size, "ours": ours, "busbw": self.rate(ours, size), "peer": peer,
-                "peer_busbw": self.rate(peer, size), "ratio": statistics.median(ratios) if ratios else None,
+        return {"size": size, "ours": ours, "host_rate": self.rate(ours, size), "peer": peer,
+                "peer_host_rate": self.rate(peer, size), "ratio": statistics.median(ratios) if ratios else None,
                 "interval": interval_of(ratios) if ratios else None,
                 "share": self.table.ratio(self.ranks, Iperf3.column, "best ddprun", size)}
 
@@ -122,7 +122,7 @@ class Place:
         columns = [column for column in self.table.columns(self.ranks) if column != Iperf3.column]
         print_times(f"{self.title}: us per float32 sum allreduce, in place; median of {rounds} rounds (their range)",
                     self.table, self.ranks, columns)
-        print_grid(f"{self.title}: the fastest of ddprun and of the others; GB/s is busbw; the ratio is that of the "
+        print_grid(f"{self.title}: the fastest of ddprun and of the others; GB/s is what each host sends at least; the ratio is that of the "
                    f"times, median of the rounds [interval of {LEVEL:.0%}, with fewer than 6 rounds their range]",
                    ["size", "ddprun", "GB/s", "of iperf3", "peer", "GB/s", "ddprun / peer", ""],
                    [self.row(self.summary(size)) for size in self.table.sizes(self.ranks)])
@@ -137,12 +137,12 @@ class Place:
         def gigabytes(rate):
             return figure(rate and rate / 1e9)
         interval = "[{:.3f} .. {:.3f}]".format(*found["interval"]) if found["interval"] else "-"
-        return [text_of(found["size"]), found["ours"] or "-", gigabytes(found["busbw"]), figure(found["share"]),
-                found["peer"] or "-", gigabytes(found["peer_busbw"]), figure(found["ratio"]), interval]
+        return [text_of(found["size"]), found["ours"] or "-", gigabytes(found["host_rate"]), figure(found["share"]),
+                found["peer"] or "-", gigabytes(found["peer_host_rate"]), figure(found["ratio"]), interval]
 
     def document(self):
         """For JSON."""
-        results = [each | {"busbw": self.rate(each["column"], each["size"])} for each in results_of(self.table)]
+        results = [each | {"host_rate": self.rate(each["column"], each["size"])} for each in results_of(self.table)]
         return {"hosts": self.hosts, "ranks_per_host": self.ranks_per_host, "link": self.link, "results": results,
                 "summary": [self.summary(size) for size in self.table.sizes(self.ranks)],
                 "iperf3_both_ways": self.both_ways, "bounds": judged(self.table, self.bounds)}

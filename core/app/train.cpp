@@ -85,8 +85,8 @@ class Starts {
 void report_shared_cores(int nproc) {
   const int cores = launch::own_cores();
   if (cores == 0 || nproc <= cores) return;
-  log::info(std::to_string(nproc) + " ranks share " + std::to_string(cores) +
-            (cores == 1 ? " core" : " cores") + ": their times are not those of ranks with a core each; a step may take " +
+  log::info(std::to_string(nproc) + " ranks share " + std::to_string(cores) + (cores == 1 ? " core" : " cores") +
+            ": their times are not those of ranks with a core each; a step may take " +
             std::to_string((nproc + cores - 1) / cores) + " times as long, or more");
 }
 

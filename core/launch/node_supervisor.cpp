@@ -36,8 +36,10 @@ using std::chrono::milliseconds;
 constexpr milliseconds kCollect{100};
 // Between two looks at the progress of the ranks, so that a slow rank is named within a few steps; and between two
 // messages about it to node 0, which may get them from many nodes.
-constexpr milliseconds kLook{100}, kReport{1000};
-constexpr milliseconds kTick{50};    // polling interval without inotify
+constexpr milliseconds kLook{50}, kReport{1000};
+// How old the place of a rank may be. On one host two looks must agree: ranks do not end a step at the same moment.
+constexpr milliseconds kAgeHere{25}, kAgeOfOthers{1200};
+constexpr milliseconds kTick{50};  // polling interval without inotify
 // How long a node waits until the others have reported how their ranks ended: longer than it takes to notice a lost
 // node.
 constexpr milliseconds kVerdictLimit = Hub::kSilence + milliseconds(1000);
@@ -59,7 +61,8 @@ class Supervisor {
         peers_(peers),
         output_(peers == nullptr ? 0 : peers->first_rank(), job.nproc, job.log_dir),
         oom_file_(this_oom_file()),
-        oom_before_(oom_kills(oom_file_)) {}
+        oom_before_(oom_kills(oom_file_)),
+        stalls_(peers == nullptr ? kAgeHere : kAgeOfOthers) {}
 
   Verdict run() {
     Verdict verdict;
@@ -155,16 +158,14 @@ class Supervisor {
     if (peers_ == nullptr) return;
     next_ping_ = peers_->turn();
     if (peers_->failing()) begin_to_fail();
-    if (const auto rank = peers_->stack_wanted()) on_stuck_rank(*rank);
+    for (const RankPlace& place : peers_->take_stuck()) on_stuck_rank(place);
     if (const auto signal = peers_->stop_signal(); signal && stop_signal_ == 0) on_stop_signal(*signal);
   }
 
   // Node 0 has named this rank.
-  void on_stuck_rank(int rank) {
-    const int local = rank - peers_->first_rank();
-    if (local < 0 || local >= job_.nproc) return;
-    stalls_.note_hang(rank, table_->get(local));
-    if (!job_.torchrun_variables) ranks_->show_stack(rank);
+  void on_stuck_rank(const RankPlace& place) {
+    stalls_.note_hang(place);
+    show_stack(place.rank);
   }
 
   int poll_timeout(const FolderWatch& reports) const {
@@ -268,14 +269,15 @@ class Supervisor {
     }
     for (const StallWatch::Line& line : stalls_.look(places, now)) {
       output_.say("ddprun: " + line.text);
-      if (line.stuck_rank) show_stack(*line.stuck_rank);
+      if (!line.stuck) continue;
+      show_stack(line.stuck->rank);
+      if (peers_ != nullptr) peers_->announce_stuck(*line.stuck);
     }
   }
 
+  // Of a rank of this node.
   void show_stack(int rank) {
-    if (job_.torchrun_variables) return;  // the signal might end a program that is not ddprun
-    if (ranks_->show_stack(rank) || peers_ == nullptr) return;
-    peers_->ask_for_stack(rank);
+    if (!job_.torchrun_variables) ranks_->show_stack(rank);  // the signal might end a program that is not ddprun
   }
 
   void on_time(Clock::time_point now) {

@@ -8,7 +8,7 @@
 namespace ddprun::launch {
 namespace {
 
-enum class Message : uint64_t { failing, stop, ended, progress, show_stack };
+enum class Message : uint64_t { failing, stop, ended, progress, stuck };
 
 constexpr int kMostRanks = 1 << 20;
 constexpr std::size_t kLongestMessage = 1 << 16;  // of a rank's failure
@@ -163,7 +163,11 @@ void Peers::read(const NodeEvent& event) {
       node.progress.clear();
       while (!reader.empty()) node.progress.push_back(read_progress(reader));
       return;
-    case Message::show_stack: stack_wanted_ = whole(reader); return;
+    case Message::stuck: {
+      const int rank = whole(reader);
+      stuck_.push_back({rank, "", read_progress(reader)});
+      return;
+    }
     case Message::ended: node.ended = true;
   }
   const auto now = this_time();
@@ -220,8 +224,11 @@ void Peers::announce_stop(int signal) {
   link_.publish(message(Message::stop).number(static_cast<uint64_t>(signal)).bytes());
 }
 
-void Peers::ask_for_stack(int rank) {
-  link_.publish(message(Message::show_stack).number(static_cast<uint64_t>(rank)).bytes());
+void Peers::announce_stuck(const RankPlace& place) {
+  ByteWriter writer = message(Message::stuck);
+  writer.number(static_cast<uint64_t>(place.rank));
+  write(writer, place.progress);
+  link_.publish(writer.bytes());
 }
 
 void Peers::announce_ends(const std::vector<RankEnd>& ends) {

@@ -60,10 +60,10 @@ class Peers {
   // On node 0: the last reported progress of the other nodes' ranks. Empty on other nodes.
   std::vector<RankPlace> places() const;
 
-  // Asks the node of this rank to show the rank's stack.
-  void ask_for_stack(int rank);
-  // The last rank of which another node has asked for the stack, once.
-  std::optional<int> stack_wanted() { return std::exchange(stack_wanted_, std::nullopt); }
+  // Tells all nodes that the others wait for this rank, which hangs in this place. Its own node shows its stack.
+  void announce_stuck(const RankPlace& place);
+  // The places that another node has announced since the last call. They have no host.
+  std::vector<RankPlace> take_stuck() { return std::exchange(stuck_, {}); }
 
   void announce_failing();
   void announce_stop(int signal);
@@ -88,7 +88,7 @@ class Peers {
   std::vector<Node> states_;  // by node rank; of this node only `ended` is used
   bool failing_ = false;
   std::optional<int> stop_signal_;
-  std::optional<int> stack_wanted_;
+  std::vector<RankPlace> stuck_;
 };
 
 }  // namespace ddprun::launch

@@ -106,7 +106,9 @@ RankLink::Clock::time_point RankLink::turn(Clock::time_point now) {
     heard_.notify_all();
   }
   if (!failing_since_) {
-    if (peers_.stack_wanted() == world_.rank) show_own_stack();
+    for (const RankPlace& place : peers_.take_stuck()) {
+      if (place.rank == world_.rank) show_own_stack();
+    }
     watch_progress(now);
     return next;
   }
@@ -129,8 +131,9 @@ void RankLink::watch_progress(Clock::time_point now) {
   places.insert(places.end(), others.begin(), others.end());
   const std::vector<StallWatch::Line> lines = stalls_.look(places, now);
   for (const StallWatch::Line& line : lines) {
-    if (line.stuck_rank) peers_.ask_for_stack(*line.stuck_rank);
-    if (line.stuck_rank == world_.rank) show_own_stack();
+    if (!line.stuck) continue;
+    peers_.announce_stuck(*line.stuck);
+    if (line.stuck->rank == world_.rank) show_own_stack();
   }
   // Nobody may read stderr at present. That must not stop this thread: the others would take this rank as lost.
   const bool is_free = !printed_.valid() || printed_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;

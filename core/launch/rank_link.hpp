@@ -70,8 +70,8 @@ class RankLink {
   std::mutex mutex_;  // protects everything below
   std::condition_variable heard_;
   Peers peers_;
-  StallWatch stalls_;
-  std::future<void> printed_;  // the last lines about stalls
+  StallWatch stalls_{std::chrono::milliseconds(1200)};  // the places of the other ranks are up to a second old
+  std::future<void> printed_;                           // the last lines about stalls
   Clock::time_point next_look_{};
   std::optional<Clock::time_point> failing_since_;
   bool has_ended_ = false;  // finish() or failed() was called

@@ -36,9 +36,9 @@ std::vector<StallWatch::Line> StallWatch::look(const std::vector<RankPlace>& ran
   return lines;
 }
 
-void StallWatch::note_hang(int rank, const Progress& progress) {
-  Seen& seen = seen_[rank];
-  seen.progress = progress;
+void StallWatch::note_hang(const RankPlace& place) {
+  Seen& seen = seen_[place.rank];
+  seen.progress = place.progress;
   seen.hangs = true;
 }
 
@@ -65,7 +65,7 @@ std::vector<StallWatch::Line> StallWatch::slow(const std::vector<RankPlace>& ran
     }
     if (!seen.slow_since) seen.slow_since = now;
     const bool is_clear = own >= kVerySlow * *middle && more >= kClear.count();
-    if ((!is_clear && now - *seen.slow_since < kSlowFor) || now < seen.next_slow) continue;
+    if (now - *seen.slow_since < (is_clear ? age_ : kSlowFor) || now < seen.next_slow) continue;
     seen.next_slow = now + kSlowAgain;
     lines.push_back({"rank " + std::to_string(place.rank) + " (" + place.host +
                          ") is slow: its own part of a step takes " + std::to_string(own / 1000) +
@@ -105,7 +105,7 @@ std::vector<StallWatch::Line> StallWatch::hanging(const std::vector<RankPlace>& 
     lines.push_back({"rank " + std::to_string(place.rank) + " (" + place.host + ") has been" + there + "; " +
                          std::to_string(count) + (count == 1 ? " rank waits" : " ranks wait") + " in " +
                          text_of(waiting->progress),
-                     place.rank});
+                     place});
   }
   return lines;
 }

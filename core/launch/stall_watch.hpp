@@ -25,19 +25,22 @@ class StallWatch {
 
   struct Line {
     std::string text;
-    std::optional<int> stuck_rank;  // the others wait for this rank, which makes no progress
+    std::optional<RankPlace> stuck;  // the others wait for this rank, which makes no progress
   };
+
+  // `age`: how old the place of a rank may be, compared with that of another one.
+  explicit StallWatch(std::chrono::milliseconds age = {}) : age_(age) {}
 
   // `ranks`: the places of all ranks now, in rank order. Call it at least once a second. Returns the lines to print.
   // A rank hangs if it has been in one place for kFirst while others wait in a collective; it is named again after
   // twice that time, and so on. While no rank is in a collective, none is named: a long step is not a stall.
   // A rank is slow if its own part of a step (Progress::own_us) takes kSlow times the median of the other ranks, and
-  // kNoise more, for as long as kSlowFor. If it takes kVerySlow times the median, and kClear more, it is named at once.
+  // kNoise more, for as long as kSlowFor. If it takes kVerySlow times the median, and kClear more, `age` is enough.
   // It is named again after kSlowAgain.
   std::vector<Line> look(const std::vector<RankPlace>& ranks, Clock::time_point now);
 
-  // Another host has named the rank, which is in this place, because it hangs.
-  void note_hang(int rank, const Progress& progress);
+  // Another host has named the rank, because it hangs in this place.
+  void note_hang(const RankPlace& place);
   // Whether the rank was named because it hangs, and is still in that place.
   bool hangs(int rank, const Progress& progress) const;
 
@@ -59,6 +62,7 @@ class StallWatch {
   std::vector<Line> hanging(const std::vector<RankPlace>& ranks, Clock::time_point now);
   std::vector<Line> slow(const std::vector<RankPlace>& ranks, Clock::time_point now);
 
+  const std::chrono::milliseconds age_;
   std::map<int, Seen> seen_;
 };
 

@@ -224,11 +224,12 @@ class Place:
         pids of processes that were killed at any time. Each may have been writing one file of a checkpoint, which
         stays until a run resumes from that folder."""
         left = [f"process {pid}" for pid in self.processes()] + private.left()
-        writers = set(killed)
+        writers = set()  # with their hosts
         for path in self.unfinished():
             found = UNFINISHED.fullmatch(path.name)
-            if found and int(found["pid"]) in writers:
-                writers.remove(int(found["pid"]))
+            writer = path.name.partition(".tmp-")[2]
+            if found and int(found["pid"]) in killed and writer not in writers:
+                writers.add(writer)
             else:
                 left.append(str(path.relative_to(self.folder)))
         return left + [str(path.relative_to(self.folder)) for path in sorted(self.tmp.iterdir())]

@@ -47,7 +47,6 @@ PairParity parity_of(const Member& base, const Member& member) {
 std::string in_words(double speed) {
   if (speed >= 2) return fmt::format("{:.1f} times as fast as", speed);
   if (speed <= 0.5) return fmt::format("{:.2f} times as fast as", speed);
-  if (std::abs(speed - 1) < 0.0005) return "as fast as";
   return fmt::format("{:.1f} % {} than", 100 * std::abs(speed - 1), speed > 1 ? "faster" : "slower");
 }
 
@@ -61,7 +60,9 @@ GateResult result_of(const Comparison& comparison, const Gate& gate) {
   GateResult result;
   result.gate = gate;
   result.ratio = ratio_of(comparison, gate.over, gate.under);
-  result.words = over.variant.name + " is " + in_words(1 / result.ratio.value) + " " + under.variant.name;
+  const double speed = 1 / result.ratio.value;
+  const std::string words = std::abs(speed - 1) < 0.0005 ? "as fast as" : in_words(speed);
+  result.words = over.variant.name + " is " + words + " " + under.variant.name;
   const double others = other_cpu(over, under);
   if (others > std::abs(result.ratio.value - gate.bound)) result.disturbance = others;
   result.held = result.disturbance == 0 && holds(gate, result.ratio);

@@ -27,7 +27,7 @@ void declare(CLI::App& to, Request& request) {
       ->capture_default_str()
       ->check(CLI::IsMember({"none", "bf16", "fp16"}));
   to.add_option("--steps", request.steps,
-                "The number of steps of each run. The default is as many as take two seconds, from 40 to 4000.")
+                "The number of steps of each run. The default is 40 to 4000: the more, the shorter a step is.")
       ->type_name("N")
       ->check(CLI::Range(kFewestSteps, int64_t{1} << 20));
   to.add_option("--rounds", request.rounds, "The number of runs of each side in the comparison at the end.")

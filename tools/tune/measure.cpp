@@ -22,7 +22,7 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-// A run is long enough for the clock and for the threads to settle, and has enough steps for a median.
+// A run is long enough for clocks and threads to reach their speed, and has enough steps for a median.
 constexpr double kRun = 2;  // seconds
 constexpr int64_t kFewestSteps = 40, kMostSteps = 4000;
 
@@ -123,7 +123,8 @@ class Measurer {
     if (request_.steps > 0) return;
     const double step = step_of(dir, traced());
     steps_ = std::clamp(static_cast<int64_t>(kRun / step), kFewestSteps, kMostSteps);
-    announce(request_, fmt::format("a step takes {}, so each of the next runs has {} steps", console::human_time(step), steps_));
+    announce(request_, fmt::format("such a step takes {}, so each of the next runs has {} steps",
+                                   console::human_time(step), steps_));
   }
 
   void require_known_algorithms() const {

@@ -16,7 +16,7 @@ struct Request {
   std::vector<std::string> backends;     // candidates; empty: the config's own
   std::vector<std::string> algorithms;   // candidates; empty: all that the backends have
   std::vector<std::string> compression;  // candidates, besides the config's own
-  int64_t steps = 0;                     // of each run; 0: as many as take two seconds
+  int64_t steps = 0;                     // of each run; 0: tune chooses
   int64_t rounds = 5;                    // of the comparison
   std::string write;                     // FILE
   std::string json;                      // FILE

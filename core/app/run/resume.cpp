@@ -242,7 +242,7 @@ checkpoint::Commit newest_commit(const std::string& folder) {
 std::string newest_commit_in(const std::string& run_dir) {
   try {
     const std::string dir = (fs::path(run_dir) / "checkpoints").string();
-    if (fs::is_directory(dir)) checkpoint::remove_left_overs(dir);
+    checkpoint::remove_left_overs(dir);
     const auto commit = checkpoint::newest_whole(dir);
     return commit ? commit->path : "";
   } catch (const Error& error) {

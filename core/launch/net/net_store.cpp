@@ -106,7 +106,13 @@ class NetStore : public Store {
         return connection;
       }
     }
-    return std::make_unique<Connection>(address_, Clock::now() + kAnswer);
+    try {
+      return std::make_unique<Connection>(address_, Clock::now() + kAnswer);
+    } catch (const Error&) {
+      const std::lock_guard lock(mutex_);
+      if (!lost_.empty()) throw Error(ExitCode::peer, lost_);  // meanwhile, by another thread
+      throw;
+    }
   }
 
   void give_back(std::unique_ptr<Connection> connection) {

@@ -84,8 +84,6 @@ def kill_in_checkpoint(place, backend, rng):
                 os.kill(pid, signal.SIGKILL)
         job.wait()
         outcome = Outcome(end=place.all_gone() - fault, left=place.left(ranks.values()))
-        # They have no parent that waits for them, and until init does, the next run takes them for alive.
-        wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in ranks.values()), 30, "init has waited")
     else:
         os.kill(ranks[victim], signal.SIGKILL)
         outcome = ended(place, job, fault, rank=victim, cause=KILLED, killed=ranks.values())

@@ -7,7 +7,7 @@ from harness import Outcome, Row, Skip
 from training import backend_of, fault_in, last_step_before
 
 WIDE = "model.options.hidden=1024"  # a step takes 20 ms, or longer on a busy machine
-LOOKS = 0.1  # seconds between two looks of the launcher
+LOOKS = 0.1  # seconds, in which the launcher looks twice
 
 
 def normal_step(place, backend):

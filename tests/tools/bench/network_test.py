@@ -78,7 +78,7 @@ class Network(unittest.TestCase):
                               [(column, size) for column in columns for size in (4, 4096)])
         for result in place["results"]:
             self.assertEqual((result["wrong"], len(result["rounds"])), (0, 1))
-            self.assertGreater(result["busbw"], 0)
+            self.assertGreater(result["host_rate"], 0)
         for size, found in zip((4, 4096), place["summary"], strict=True):
             self.assertEqual(found["size"], size)
             self.assertIn(found["ours"], own(columns))
