@@ -1,14 +1,11 @@
 #include "checkpoint/names.hpp"
 
-#include <signal.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 
 #include "base/file.hpp"
+#include "ddprun/plugin/process_watch.hpp"
 
 namespace ddprun::checkpoint {
 namespace {
@@ -40,13 +37,9 @@ std::string_view middle_of(std::string_view name) {
   return name;
 }
 
-// A zombie writes no more, but its parent may never reap it.
+// False for a zombie: it writes no more, and its parent may never reap it.
 bool alive(int64_t process) {
-  if (::kill(static_cast<pid_t>(process), 0) != 0) return errno != ESRCH;
-  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  const size_t state = text.rfind(')') + 2;  // the name before it may have any characters
-  return state >= text.size() || (text[state] != 'Z' && text[state] != 'X');
+  return !ProcessWatch(static_cast<pid_t>(process)).has_ended();
 }
 
 }  // namespace

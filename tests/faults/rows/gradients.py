@@ -11,14 +11,18 @@ EACH_STEP = ("checkpoint.every_steps=1", "checkpoint.keep=100")
 SKIP = "train.check_gradients=skip"
 
 
-def nan(place, backend, rng):
-    job = place.train(backend_of(backend), *EACH_STEP, *fault_in("nan_gradient"))
+def stopped(place, job, value):
+    """The outcome of a training that the gradient of step 6 ends."""
     job.wait_for_step(5)
     outcome = ended(place, job, last_step_before(job, 6), rank=range(WORLD), code=1,
-                    cause=r"the gradient of fc1\.weight is nan")
+                    cause=rf"the gradient of fc1\.weight is {value}")
     outcome.cause = outcome.cause and " step 6 " in job.last_line()
     outcome.commit = "step-00000005" in place.commits()[-1].name
     return outcome
+
+
+def nan(place, backend, rng):
+    return stopped(place, place.train(backend_of(backend), *EACH_STEP, *fault_in("nan_gradient")), "nan")
 
 
 def skipped_steps(place):
@@ -95,12 +99,7 @@ def overflowing(place, steps):
 
 def infinite(place, backend, rng):
     job = place.train(backend_of(backend), *EACH_STEP, config=overflowing(place, 10))
-    job.wait_for_step(5)
-    outcome = ended(place, job, last_step_before(job, 6), rank=range(WORLD), code=1,
-                    cause=r"the gradient of fc1\.weight is infinite")
-    outcome.cause = outcome.cause and " step 6 " in job.last_line()
-    outcome.commit = "step-00000005" in place.commits()[-1].name
-    return outcome
+    return stopped(place, job, "infinite")
 
 
 def infinite_skipped(place, backend, rng):

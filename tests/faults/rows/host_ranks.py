@@ -83,18 +83,10 @@ def spins(place, backend, rng):
         victim = rng.randrange(HOSTS)
         first = cluster.train(backend_of(backend), "comm.timeout=12s", *fault_in("spin", victim))[0]
         fault = first.wait_for_step(5)
-        codes = [job.wait() for job in cluster.jobs]
-        end = place.all_gone() - fault
-        found = [FAILED.fullmatch(job.last_line()) for job in cluster.jobs]
+        outcome = ended_everywhere(cluster, fault, victim, "no progress, and the others waited for it")
         named = [when for when, text in first.lines if f"rank {victim} (node{victim}) has been in step 6" in text]
-        outcome = Outcome(end=end, detect=named[0] - fault if named else None, code=codes == [5] * HOSTS,
-                          rank=all(line and (line["rank"], line["host"]) == (str(victim), f"node{victim}")
-                                   for line in found),
-                          cause=all(line and "no progress, and the others waited for it" in line["cause"]
-                                    for line in found) and
-                          "spin_for_ever" in cluster.jobs[victim].text(), left=cluster.left())
-        if outcome.problems():
-            outcome.note = f"exit codes {codes}, last lines: " + " | ".join(job.last_line() for job in cluster.jobs)
+        outcome.detect = named[0] - fault if named else None
+        outcome.cause = outcome.cause and "spin_for_ever" in cluster.jobs[victim].text()
         return outcome
 
 
@@ -126,7 +118,7 @@ ROWS = [
         signalled(signal.SIGSTOP, "stopped by a signal and not continued"), detect=3, backends=BETWEEN_HOSTS, full=10),
     Row("an exception in a rank, three hosts", "its text, rank and host on all hosts; exit 1", 1, throws,
         backends=BETWEEN_HOSTS, full=10),
-    Row("a rank that is busy for ever, three hosts", "named by node 0, its stack on its host; exit 5 at comm.timeout",
+    Row("a rank that is busy for ever, three hosts", "named on all hosts, its stack on its own; exit 5 at comm.timeout",
         17, spins, detect=10, quick=0, backends=BETWEEN_HOSTS, full=3),
     Row("SIGINT, three hosts", "a common step is committed; exit 130 on all hosts", 5, interrupted,
         backends=BETWEEN_HOSTS, full=10),
