@@ -12,18 +12,27 @@ duration() {
 
 # while_ticking NAME LOG COMMAND...: runs the command into the log, and says meanwhile how long it has taken.
 while_ticking() {
-  local name=$1 log=$2 status=0 ticker
+  local name=$1 log=$2 status=0
   shift 2
   tick "$name" 8>&- 9>&- &  # without the locks
   ticker=$!
   "$@" >"$log" 2>&1 </dev/null || status=$?
-  kill "$ticker" 2>/dev/null || true
-  wait "$ticker" 2>/dev/null || true
-  if [[ -t 2 ]]; then in_place; fi
+  stop_ticking
   return "$status"
 }
 
-# Ends with the set-up at the latest: an interrupt (Ctrl-C) does not reach a background process.
+# Nothing is printed by the ticker after this. An interrupt (Ctrl-C) does not reach a background process, so its trap
+# calls this too.
+ticker=''
+stop_ticking() {
+  [[ $ticker ]] || return 0
+  kill "$ticker" 2>/dev/null || true
+  wait "$ticker" 2>/dev/null || true
+  ticker=''
+  if [[ -t 2 ]]; then in_place; fi
+}
+
+# Ends with the set-up at the latest, however that is ended.
 tick() {
   local seconds
   for ((seconds = 1; ; ++seconds)); do

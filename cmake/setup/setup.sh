@@ -14,7 +14,7 @@ logs=$root/build/setup
 # shellcheck source=cmake/setup/charts.sh
 . "$setup/charts.sh"
 
-trap 'say interrupted; exit 130' INT
+trap 'stop_ticking; say interrupted; exit 130' INT
 
 say() { printf 'ddprun: set-up: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
