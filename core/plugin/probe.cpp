@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <stdexcept>
 
 #include "base/subprocess.hpp"
 #include "ddprun/error.hpp"
@@ -60,6 +61,10 @@ void probe(const File& file, const std::function<void()>& load, std::chrono::sec
     try {
       load();
     } catch (const Error&) {  // the caller will get it, too
+    } catch (const std::exception& thrown) {
+      throw std::runtime_error(std::string("it threw \"") + thrown.what() + '"');
+    } catch (...) {
+      throw std::runtime_error("it threw something unknown");
     }
     return std::string();
   };

@@ -24,7 +24,8 @@ TEST_CASE("what a library does to the child process that loads it is the error")
   };
   CHECK(outcome_of([] {}) == "no error");
   CHECK(outcome_of([] { throw Error(ExitCode::plugin, "the caller gets it, too"); }) == "no error");
-  CHECK(outcome_of([] { throw std::runtime_error("no licence"); }) == refused("no licence"));
+  CHECK(outcome_of([] { throw std::runtime_error("no licence"); }) == refused("it threw \"no licence\""));
+  CHECK(outcome_of([] { throw 42; }) == refused("it threw something unknown"));
   CHECK(outcome_of([] { std::exit(0); }) == refused("the child process ended with exit code 0"));
   CHECK(outcome_of([] { _exit(3); }) == refused("the child process ended with exit code 3"));
   CHECK(outcome_of([] { std::abort(); }) == refused("the child process crashed: Aborted"));

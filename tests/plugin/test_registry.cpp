@@ -187,15 +187,15 @@ TEST_CASE("declared options are found, and a table that ends before them declare
   CHECK(option_errors(*before, {{"scond", "1"}}).empty());
 }
 
-TEST_CASE("a library that crashes or ends the process when it is loaded is refused") {
+TEST_CASE("a library that crashes, ends the process or throws when it is loaded is refused") {
   const auto loaded = [](const std::string& what) {
-    return "refused: while it was loaded, the child process " + what +
-           "; look at its static constructors and its table";
+    return "refused: while it was loaded, " + what + "; look at its static constructors and its table";
   };
-  CHECK(comm_error("crashes") == refusal("crashes", loaded("crashed: Segmentation fault")));
-  CHECK(comm_error("wild_name") == refusal("wild_name", loaded("crashed: Segmentation fault")));
-  CHECK(comm_error("exits") == refusal("exits", loaded("ended with exit code 0")));
-  CHECK(comm_error("quits") == refusal("quits", loaded("ended with exit code 7")));
+  CHECK(comm_error("crashes") == refusal("crashes", loaded("the child process crashed: Segmentation fault")));
+  CHECK(comm_error("wild_name") == refusal("wild_name", loaded("the child process crashed: Segmentation fault")));
+  CHECK(comm_error("exits") == refusal("exits", loaded("the child process ended with exit code 0")));
+  CHECK(comm_error("quits") == refusal("quits", loaded("the child process ended with exit code 7")));
+  CHECK(comm_error("throws_when_loaded") == refusal("throws_when_loaded", loaded("it threw \"no constructor today\"")));
 }
 
 TEST_CASE("a truncated library is refused with its sizes") {
