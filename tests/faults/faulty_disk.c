@@ -1,9 +1,11 @@
-// Preloaded into a program, it makes the disk fail for files below a folder "checkpoints": the call that
-// DDPRUN_DISK_CALL names (write, fsync or rename) fails with the number of DDPRUN_DISK_ERRNO. It works
-// DDPRUN_DISK_AFTER times before that, then it fails DDPRUN_DISK_TIMES times (default: always).
+// Preloaded into a program, it makes the disk fail for files below a folder "checkpoints", in the call that
+// DDPRUN_DISK_CALL names (write, fsync or rename). What happens then is DDPRUN_DISK_FAULT: the call fails with EIO or
+// ENOSPC, the process gets SIGKILL inside it, or, with "short", it writes only half of the bytes. The call works
+// DDPRUN_DISK_AFTER times before that, then it goes wrong DDPRUN_DISK_TIMES times (default: always).
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,32 +27,39 @@ static int is_checkpoint(int fd) {
   return strstr(path, "/checkpoints/") != NULL;
 }
 
-static int fails(const char* call) {
+enum fault { NONE, FAILS, SHORT };
+
+// What this call does. With FAILS, errno is set.
+static enum fault fault_in(const char* call) {
   static atomic_long calls = 0;
   const char* const chosen = getenv("DDPRUN_DISK_CALL");
-  if (chosen == NULL || strcmp(chosen, call) != 0) return 0;
+  const char* const fault = getenv("DDPRUN_DISK_FAULT");
+  if (chosen == NULL || fault == NULL || strcmp(chosen, call) != 0) return NONE;
   const long now = atomic_fetch_add(&calls, 1), after = number("DDPRUN_DISK_AFTER", 0);
-  if (now < after || now >= after + number("DDPRUN_DISK_TIMES", 1L << 40)) return 0;
-  errno = (int)number("DDPRUN_DISK_ERRNO", EIO);
-  return 1;
+  if (now < after || now >= after + number("DDPRUN_DISK_TIMES", 1L << 40)) return NONE;
+  if (strcmp(fault, "short") == 0) return SHORT;
+  if (strcmp(fault, "SIGKILL") == 0) raise(SIGKILL);
+  errno = strcmp(fault, "ENOSPC") == 0 ? ENOSPC : EIO;
+  return FAILS;
 }
 
 ssize_t write(int fd, const void* data, size_t bytes) {
-  if (is_checkpoint(fd) && fails("write")) return -1;
+  const enum fault fault = is_checkpoint(fd) ? fault_in("write") : NONE;
+  if (fault == FAILS) return -1;
   ssize_t (*next)(int, const void*, size_t) = NULL;
   *(void**)&next = dlsym(RTLD_NEXT, "write");
-  return next(fd, data, bytes);
+  return next(fd, data, fault == SHORT ? bytes - bytes / 2 : bytes);
 }
 
 int fsync(int fd) {
-  if (is_checkpoint(fd) && fails("fsync")) return -1;
+  if (is_checkpoint(fd) && fault_in("fsync") != NONE) return -1;
   int (*next)(int) = NULL;
   *(void**)&next = dlsym(RTLD_NEXT, "fsync");
   return next(fd);
 }
 
 int rename(const char* from, const char* to) {
-  if (strstr(to, "/checkpoints/") != NULL && fails("rename")) return -1;
+  if (strstr(to, "/checkpoints/") != NULL && fault_in("rename") != NONE) return -1;
   int (*next)(const char*, const char*) = NULL;
   *(void**)&next = dlsym(RTLD_NEXT, "rename");
   return next(from, to);

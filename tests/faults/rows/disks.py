@@ -1,12 +1,11 @@
 """Disks that fail in one call, and a wrong bit in a tensor."""
 
-import errno
 import pathlib
 import re
 import struct
 
 from harness import Outcome, Row, Skip, ended, now
-from training import check_resuming
+from training import ANY_PID, KILLED, backend_of, check_resuming, tensors_of, tensors_without_fault
 
 
 def build_of(place):
@@ -24,16 +23,21 @@ ERRORS = {"EIO": "Input/output error", "ENOSPC": "No space left on device"}
 DOES = {"write": r"write \d+ bytes to", "fsync": "sync", "rename": "rename"}
 
 
-def faulty_disk(place, call, error, after, times=1 << 40):
+def faulty_disk(place, call, fault, after, times=1 << 40):
     library = built(build_of(place) / "lib/libfaulty_disk.so")
-    return {"LD_PRELOAD": str(library), "DDPRUN_DISK_CALL": call, "DDPRUN_DISK_ERRNO": str(getattr(errno, error)),
+    return {"LD_PRELOAD": str(library), "DDPRUN_DISK_CALL": call, "DDPRUN_DISK_FAULT": fault,
             "DDPRUN_DISK_AFTER": str(after), "DDPRUN_DISK_TIMES": str(times)}
 
 
+def in_some_call(place, fault, rng):
+    """(a call, environment): on all ranks, after some checkpoints were written."""
+    call = rng.choice(list(DOES))
+    return call, faulty_disk(place, call, fault, rng.randint(60, 90) if call == "write" else rng.randint(6, 16))
+
+
 def disk_error(place, backend, rng):
-    """A call fails on all ranks, after some checkpoints were written."""
-    call, error = rng.choice(list(DOES)), rng.choice(list(ERRORS))
-    environment = faulty_disk(place, call, error, rng.randint(60, 90) if call == "write" else rng.randint(6, 16))
+    error = rng.choice(list(ERRORS))
+    call, environment = in_some_call(place, error, rng)
     job = place.train(f"comm.backend={backend}", "checkpoint.every_steps=2", environment=environment)
     job.wait_for_step(2)
     outcome = ended(place, job, now(), rank=range(3), code=1,
@@ -52,6 +56,28 @@ def disk_error_warned(place, backend, rng):
     warned = re.search(rf"warning: cannot {DOES[call]} /.*/checkpoints/step-\d+.*: Input/output error; the run "
                        "continues without this checkpoint", job.text())
     outcome = Outcome(code=code == 0, cause=bool(warned), left=place.left(), note="" if warned else job.text()[-800:])
+    check_resuming(place, backend, outcome)
+    return outcome
+
+
+def kill_in_call(place, backend, rng):
+    _, environment = in_some_call(place, "SIGKILL", rng)
+    job = place.train(f"comm.backend={backend}", "checkpoint.every_steps=2", environment=environment)
+    job.wait_for_step(2)
+    outcome = ended(place, job, now(), rank=range(3), cause=KILLED, killed=ANY_PID)
+    outcome.end = None
+    check_resuming(place, backend, outcome)
+    return outcome
+
+
+def short_writes(place, backend, rng):
+    """From some write on, each writes only half of its bytes."""
+    settings = backend_of(backend), "train.steps=20", "checkpoint.every_steps=2"
+    whole = tensors_without_fault(place, *settings)
+    job = place.train(*settings, environment=faulty_disk(place, "write", "short", rng.randint(0, 90)))
+    code = job.wait()
+    outcome = Outcome(code=code == 0, left=place.left(), note="" if code == 0 else job.text()[-800:])
+    outcome.commit = tensors_of(place.commits()[-1]) == whole
     check_resuming(place, backend, outcome)
     return outcome
 
@@ -83,6 +109,9 @@ ROWS = [
         disk_error, quick=1, full=20),
     Row('EIO, with checkpoint.on_error = "warn"', "a warning; the run goes on without this checkpoint; exit 0", None,
         disk_error_warned, quick=1, full=10),
+    Row("SIGKILL in write, fsync or rename", "signal and rank named; exit 5; the old checkpoint loads", None,
+        kill_in_call, quick=1, full=20),
+    Row("short writes", "the same weights; exit 0", None, short_writes, quick=1, full=10),
     Row("a wrong bit in a tensor of a checkpoint", "file and tensor named; exit 2", None, flipped_tensor, quick=1,
         full={"shm": 10, "other": 5}),
 ]
