@@ -140,6 +140,9 @@ TEST_CASE("the run folder holds config, environment, steps and log of each rank,
     REQUIRE(summary.contains(key));
     CHECK(summary.at(key).get<double>() > 0);
   }
+  const auto seconds = [&](const char* key) { return summary.at(key).get<double>(); };
+  CHECK(seconds("avg_data_time") + seconds("avg_compute_time") + seconds("split.comm") ==
+        doctest::Approx(seconds("avg_batch_time")));
   CHECK(summary.at("world") == 2);
   CHECK(summary.at("seed") == 42);
   CHECK(summary.at("steps") == 80);

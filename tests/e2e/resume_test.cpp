@@ -167,6 +167,20 @@ TEST_CASE("checkpoints by time are written while the run trains") {
   job.launcher().send(SIGKILL);
 }
 
+TEST_CASE("after a resume within an epoch, its lines say where their averages begin, and the next epoch's do not") {
+  Runs runs({}, 1);
+  const auto broken = runs.train({"train.steps=14"});
+  const auto resumed = runs.start({"train.epochs=3", "log.every=1", "checkpoint.resume=" + broken.string()});
+  INFO(resumed.err);
+  const auto line_of = [&](const std::string& step) {
+    const auto at = resumed.err.find("epoch " + step);
+    return at == std::string::npos ? "no " + step : resumed.err.substr(at, resumed.err.find('\n', at) - at);
+  };
+  for (const char* step : {"2 [5/10]", "2 [10/10]"}) CHECK(line_of(step).ends_with("; averages since step 5"));
+  CHECK(line_of("3 [1/10]").starts_with("epoch 3 [1/10] time "));
+  CHECK_FALSE(contains(line_of("3 [1/10]"), "averages"));
+}
+
 TEST_CASE("single resumes bit for bit, with SGD's momentum and with Adam, fused and not") {
   for (const char* fused : {"true", "false"}) {
     const std::string setting = std::string("optimizer.fused=") + fused;
