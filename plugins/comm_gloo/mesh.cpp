@@ -138,6 +138,7 @@ std::vector<Descriptor> Mesh::connect(const Host& host) {
   for (int attempt = 1;; ++attempt) {
     std::string problem;
     auto sockets = try_to_connect(host, problem);
+    if (problem.empty()) make_synchronous(host);
     chunk_ = problem.empty() ? chunk_of(sockets) : 0;
     for (const std::string& theirs : host.allgather(std::to_string(chunk_))) {
       chunk_ = std::min<uint64_t>(chunk_, std::strtoull(theirs.c_str(), nullptr, 10));
@@ -192,11 +193,15 @@ void Mesh::connect_pairs(const Host& host, const std::vector<Address>& addresses
   }
 }
 
-void Mesh::serve(const Host& host, std::vector<Descriptor> sockets) {
+void Mesh::make_synchronous(const Host& host) {
   for (int rank = 0; rank < host.size(); ++rank) {
-    if (rank == host.rank()) continue;
-    pairs_->getPair(rank)->setSync(true, false);
-    limit_waits(sockets[static_cast<std::size_t>(rank)].get(), host.deadline());
+    if (rank != host.rank()) pairs_->getPair(rank)->setSync(true, false);
+  }
+}
+
+void Mesh::serve(const Host& host, std::vector<Descriptor> sockets) {
+  for (const auto& socket : sockets) {
+    if (socket.get() >= 0) limit_waits(socket.get(), host.deadline());
   }
   largest_sent_.resize(sockets.size());
   watchdog_.watch(std::move(sockets));

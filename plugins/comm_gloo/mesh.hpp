@@ -67,6 +67,9 @@ class Mesh {
   // `problem`: set if a connection is missing, else unchanged.
   std::vector<Descriptor> try_to_connect(const Host& host, std::string& problem);
   void connect_pairs(const Host& host, const std::vector<std::vector<char>>& addresses, std::string& problem);
+  // The last exchange of connect() must come after it: then a peer may leave, and Gloo's thread takes the end of an
+  // asynchronous connection for a failure.
+  void make_synchronous(const Host& host);
   // After this, collectives may begin.
   void serve(const Host& host, std::vector<Descriptor> sockets);
   template <class Body>

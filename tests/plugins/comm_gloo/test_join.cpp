@@ -58,9 +58,14 @@ class Meeting {
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
 
-  JoinOptions options(int rank) {
+  // late: how long this rank stops after each gather.
+  JoinOptions options(int rank, std::chrono::milliseconds late = 0ms) {
     JoinOptions options{.rank = rank, .size = 2};
-    options.allgather = [this, rank](std::string_view mine) { return gather(rank, mine); };
+    options.allgather = [this, rank, late](std::string_view mine) {
+      auto parts = gather(rank, mine);
+      std::this_thread::sleep_for(late);
+      return parts;
+    };
     return options;
   }
 
@@ -115,6 +120,14 @@ TEST_CASE("ranks whose ports another program takes each time do not join") {
     CAPTURE(error);
     CHECK(error.find("the ranks could not connect, after 3 attempts: ") != error.npos);
   }
+}
+
+TEST_CASE("a rank may leave as soon as it has joined") {
+  Meeting meeting(0);
+  std::thread other([&] { join(gloo(), meeting.options(1)).reset(); });
+  const std::string error = error_of([&] { join(gloo(), meeting.options(0, 50ms)); });
+  other.join();
+  CHECK(error == "no error");
 }
 
 TEST_CASE("the host's abort flag ends joining a rank that never connects, long before the deadline") {
