@@ -147,7 +147,9 @@ std::string to_text(DType dtype, const Value& value) {
 }
 
 Value contribution(DType dtype, Op op, uint64_t seed, int rank, std::size_t index) {
-  const uint64_t hash = mix(mix(mix(seed) + static_cast<uint64_t>(rank)) + index);
+  // Each seed and rank begins far from the others in the one sequence that mix() gives.
+  const uint64_t begin = seed * 0xd1342543de82ef95 + static_cast<uint64_t>(rank) * 0xaf251af3b0f025b5;
+  const uint64_t hash = mix(begin + index);
   if (is_floating(dtype)) return {real_contribution(dtype, op, hash, rank, index), 0};
   // Odd factors at odd indices: a product of even factors soon is 0 modulo 2^n and would hide a surplus factor.
   const bool odd = op == Op::product && index % 2 == 1;

@@ -120,7 +120,7 @@ class Mistakes {
 
 // If the digests show that all ranks hold the same bits, the ranks divide the check of a large result: each checks
 // every `stride`-th element, starting at its own rank.
-constexpr std::size_t kShared = 100'000;
+constexpr std::size_t kShared = 1000;
 
 // The expected value of element `index` of recv on rank `rank`.
 Expected expected_at(const TestCall& what, uint64_t seed, int rank, int size, std::size_t index) {
