@@ -94,7 +94,7 @@ std::vector<Key> describe_running() {
           .doc("true: GPU tensors are copied through page-locked host memory if the backend supports host memory only. "
                "false: such a backend is an error."),
       DDPRUN_KEY(comm.options)
-          .may_differ_in({"interface", "devices", "ib_hca", "debug_file"})
+          .may_differ_in({"interface", "devices", "ib_hca", "debug_file", "tuning"})
           .used_by(User::ddp)
           .doc("Options of the plugin: `ddprun plugins --verbose` lists them. Other ones are refused."),
 

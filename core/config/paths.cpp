@@ -22,6 +22,9 @@ std::map<std::string, std::string*> relative_paths(Experiment& experiment) {
   add("model.name", experiment.model.name, names_file(experiment.model.name));
   add("data.name", experiment.data.name, names_file(experiment.data.name));
   add("comm.backend", experiment.comm.backend, names_file(experiment.comm.backend));
+  Options& options = experiment.comm.options;
+  if (const auto tuning = options.find("tuning"); tuning != options.end())
+    add("comm.options.tuning", tuning->second, true);
   return found;
 }
 

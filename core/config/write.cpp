@@ -95,8 +95,8 @@ strategy or optimizer does not use are allowed, so that one file can be varied, 
 run folder holds the resolved configuration, with every key written out; running that file again is the same run.
 
 Files and folders that a config names as input are relative to the folder of the config: `data.root`, `model.weights`,
-`checkpoint.resume`, and a plugin that is named by its path. With `--set` they are relative to the current folder. What
-a run writes (`experiment.output`, `launch.log_dir`) is relative to the current folder.
+`checkpoint.resume`, `comm.options.tuning`, and a plugin that is named by its path. With `--set` they are relative to
+the current folder. What a run writes (`experiment.output`, `launch.log_dir`) is relative to the current folder.
 
 All ranks of a run must have the same configuration. They compare it before the first step. Only keys
 that "may differ between hosts" can have another value on each host.

@@ -107,7 +107,8 @@ TEST_CASE("sources know where each key is set, and which keys are not set") {
 
 TEST_CASE("a relative path in a file is relative to the file's folder, and one of --set to the current folder") {
   const std::string text =
-      "[model]\nname = './libm.so'\nweights = 'w.safetensors'\n[data]\nname = 'mnist'\nroot = '../data'\n";
+      "[model]\nname = './libm.so'\nweights = 'w.safetensors'\n[data]\nname = 'mnist'\nroot = '../data'\n"
+      "[comm]\noptions = { tuning = 'gloo.tuning', interface = 'lo' }\n";
   const testing::InTempDir here;
   std::filesystem::create_directory("configs");
   here.write("configs/exp.toml", text + "[checkpoint]\nresume = 'latest'\n");
@@ -118,8 +119,12 @@ TEST_CASE("a relative path in a file is relative to the file's folder, and one o
   CHECK(e.data.name == "mnist");
   CHECK(e.checkpoint.resume == "latest");
   CHECK(e.experiment.output == "runs");
+  CHECK(e.comm.options == config::Options{{"tuning", "configs/gloo.tuning"}, {"interface", "lo"}});
 
-  const auto overridden = config::load("configs/exp.toml", {"data.root=here", "checkpoint.resume=runs/one"}).experiment;
+  const auto overridden =
+      config::load("configs/exp.toml", {"data.root=here", "checkpoint.resume=runs/one", "comm.options.tuning=mine"})
+          .experiment;
+  CHECK(overridden.comm.options.at("tuning") == "mine");
   CHECK(overridden.data.root == "here");
   CHECK(overridden.checkpoint.resume == "runs/one");
   here.write("exp.toml", text);
@@ -135,10 +140,12 @@ TEST_CASE("paths become absolute for a copy of the config in another folder") {
   e.model.weights = "/w.safetensors";
   e.comm.backend = "lib/x.so";
   e.checkpoint.resume = "auto";
+  e.comm.options = {{"tuning", "gloo.tuning"}};
   config::make_paths_absolute(e);
   CHECK(e.data.root == folder + "data");
   CHECK(e.model.name == "linear");
   CHECK(e.model.weights == "/w.safetensors");
   CHECK(e.comm.backend == folder + "lib/x.so");
   CHECK(e.checkpoint.resume == "auto");
+  CHECK(e.comm.options.at("tuning") == folder + "gloo.tuning");
 }

@@ -67,7 +67,7 @@ class Tuning {
 // The text of a table; `origin` becomes its first comment.
 inline std::string to_text(const std::vector<TuningRow>& rows, const std::string& origin);
 
-// What such a backend declares.
+// What such a backend declares. A relative path in a config is relative to the config's folder.
 inline constexpr ddprun_option_spec kTuningOption = text_option(
     "tuning", nullptr, "the file by which auto chooses, written by ddprun bench --tune; the plugin has one of its own");
 
