@@ -65,14 +65,6 @@ std::string text_of(const HostRanks& host) {
   return host.name + " has " + (host.ranks.size() == 1 ? "rank " : "ranks ") + ranks;
 }
 
-// "# 2 hosts: node0 has ranks 0,1; node1 has ranks 2,3"
-std::string hosts_line(const Plan& plan) {
-  if (plan.hosts.empty()) return "";
-  std::string line = "# " + std::to_string(plan.hosts.size()) + (plan.hosts.size() == 1 ? " host: " : " hosts: ");
-  for (const HostRanks& host : plan.hosts) line += (&host == plan.hosts.data() ? "" : "; ") + text_of(host);
-  return line + "\n";
-}
-
 ordered_json settings_of(const Plan& plan) {
   return {{"device", device_name(plan)},          {"devices", plan.devices},         {"rounds", plan.rounds},
           {"iterations", plan.benchmark.samples}, {"warmup", plan.benchmark.warmup}, {"checks", plan.benchmark.checks}};
@@ -119,11 +111,18 @@ record::Environment environment_of(const Plan& plan) {
   return record::collect_environment(extra);
 }
 
+std::string hosts_text(const Plan& plan) {
+  if (plan.hosts.empty()) return "";
+  std::string text = std::to_string(plan.hosts.size()) + (plan.hosts.size() == 1 ? " host: " : " hosts: ");
+  for (const HostRanks& host : plan.hosts) text += (&host == plan.hosts.data() ? "" : "; ") + text_of(host);
+  return text;
+}
+
 std::string text(const Plan& plan, const std::vector<Row>& rows, const record::Environment& environment) {
   std::string text = "# ddprun " + environment.ddprun + " on " + environment.host + ": " + environment.cpu_model +
                      ", " + std::to_string(environment.cores) + " cores for the ranks, which are not pinned; load " +
                      environment.load + "\n";
-  text += hosts_line(plan);
+  if (!plan.hosts.empty()) text += "# " + hosts_text(plan) + "\n";
   for (const auto& [key, value] : environment.extra) text += "# " + key + " " + value + "\n";
   text += "# " + std::to_string(plan.rounds) + " rounds of " + std::to_string(plan.benchmark.samples) +
           " samples; buffers on device " + device_name(plan) +

@@ -6,6 +6,7 @@
 
 #include "comm/plugin_backend.hpp"
 #include "ddprun/plugin/tuning.hpp"
+#include "tools/bench/output.hpp"
 
 namespace ddprun::bench {
 namespace {
@@ -55,8 +56,10 @@ std::string tuning_of(const Plan& plan, const std::vector<Row>& rows, const reco
   const Variant& variant = plan.variants.front();
   std::vector<TuningRow> table;
   for (const auto& [ranks, sizes] : measured) add_rows(variant.plugin.table->name, ranks, sizes, table);
-  return to_text(table, "Measured with ddprun bench --tune on " + environment.date + ", " + environment.host + ", " +
-                            environment.cpu_model + ", " + std::to_string(environment.cores) + " cores.");
+  std::string origin = "Measured with ddprun bench --tune on " + environment.date + ", " + environment.host + ", " +
+                       environment.cpu_model + ", " + std::to_string(environment.cores) + " cores";
+  if (!plan.hosts.empty()) origin += ", on " + hosts_text(plan);
+  return to_text(table, origin + ".");
 }
 
 }  // namespace ddprun::bench

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "ddprun/plugin/tuning.hpp"
 #include "launch/free_port.hpp"
 #include "support/contains.hpp"
 #include "support/read_file.hpp"
@@ -115,6 +118,62 @@ TEST_CASE("on two hosts with --nnodes; hosts may have different numbers of ranks
   CHECK(contains(results[0].out, " has ranks 0,1; "));
   CHECK(contains(results[0].out, " has rank 2\n"));
   CHECK(results[1].out == "");
+}
+
+std::vector<std::string> backends() {
+  std::vector<std::string> names;
+  for (const std::string name : {"gloo", "ucx"}) {
+    if (contains(DDPRUN_BENCH_BACKENDS, name)) names.push_back(name);
+  }
+  return names;
+}
+
+// What served rank 0's calls, by size in bytes.
+std::map<std::size_t, std::string> served(const ProcessResult& result) {
+  std::map<std::size_t, std::string> algorithms;
+  for (const auto& row : rows_of(result.out)) algorithms[std::stoull(row[0])] = row[6].substr(0, row[6].find('/'));
+  return algorithms;
+}
+
+TEST_CASE("on two hosts of two ranks, --tune writes a table for them, and auto takes from it") {
+  if (!Hosts::are_possible()) return;
+  const Hosts hosts(2);
+  const TempDir folder;
+  const std::string written = folder.path() / "written";
+  const auto table = [&](const std::string& name) { return (folder.path() / name).string(); };
+  for (const std::string& backend : backends()) {
+    CAPTURE(backend);
+    const auto run = [&](const std::function<Words(int)>& more) {
+      const Words ranks = {"--backend", backend, "--nproc-per-node", "2"};
+      return start(
+          2,
+          [&](int node) -> Started {
+            return {quick(joined(nodes_of(node, 2, hosts.address(0)), joined(ranks, more(node)))), {kSecret}};
+          },
+          hosts.placement(1));
+    };
+    const auto tuned = run([&](int) -> Words { return {"--tune", written}; });
+    REQUIRE_MESSAGE(tuned[0].code == 0, tuned[0].err);
+    CHECK(contains(read_file(written), ", on 2 hosts: "));
+    CHECK(contains(read_file(written), " has ranks 0,1; "));
+    const Tuning tuning = Tuning::parse(read_file(written), backend);
+    const auto by_table = served(run([&](int) -> Words { return {"--option", "tuning=" + written}; })[0]);
+    REQUIRE(by_table.size() == 3);
+    for (const auto& [bytes, algorithm] : by_table) CHECK(algorithm == tuning.algorithm(4, bytes));
+
+    for (const std::string algorithm : {"ring", "tree", "hierarchical"}) {
+      std::ofstream(table(algorithm)) << "ddprun-tuning 1\n" << backend << " max max " << algorithm << "\n";
+      const auto chosen = served(run([&](int) -> Words { return {"--option", "tuning=" + table(algorithm)}; })[0]);
+      CHECK(chosen.size() == 3);
+      for (const auto& [bytes, one] : chosen) CHECK(one == algorithm);
+    }
+
+    const auto different = run([&](int node) -> Words {
+      return {"--option", "tuning=" + table(node == 0 ? "ring" : "tree")};
+    });
+    for (const auto& result : different) CHECK(result.code == 3);
+    CHECK_MESSAGE(contains(different[0].err, "differs between the ranks"), different[0].err);
+  }
 }
 
 // Two launchers on this host; each gets the arguments that `more` returns for its node.
