@@ -70,17 +70,20 @@ void check_result(const json& object, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("one host: links, gradients, a choice, and a config if the comparison confirms it") {
+TEST_CASE("one host, two backends: links, gradients, a choice, and a config if the comparison confirms it") {
   Workplace place;
   const std::string config = place.config(kRing), written = (place.folder() / "tuned.toml").string(),
                     file = (place.folder() / "tune.json").string();
   const auto result = place.ddprun({"tune", config, "--output", place.runs().string(), "--rounds", "2", "--compression",
-                                    "none,bf16", "--json", file, "--write", written});
+                                    "none,bf16", "--backend", "shm", "--json", file, "--write", written});
   REQUIRE_MESSAGE(result.code == 0, result.err);
   const json object = json::parse(read_file(file));
   check_result(object, result.out);
-  REQUIRE(object.at("per_byte").size() == 2);
-  CHECK(object.at("per_byte")[0].at("compression") == "bf16");
+  std::set<std::string> tried;
+  for (const json& one : object.at("per_byte")) {
+    tried.insert(one.at("backend").get<std::string>() + " " + one.at("compression").get<std::string>());
+  }
+  CHECK(tried == std::set<std::string>{"gloo bf16", "gloo none", "shm bf16", "shm none"});
   CHECK(fs::exists(written) == object.at("is_better").get<bool>());
   CHECK(contains(result.out, "linear, linear: 2 ranks on 1 host\n"));
   CHECK(contains(result.err, "so each of the next runs has "));
@@ -151,9 +154,12 @@ TEST_CASE("only the named algorithms are tried, and the config's own; unknown on
   CHECK_MESSAGE(contains(refused.err, "--algorithm rign: expected \"auto\", \"ring\""), refused.err);
   CHECK(contains(refused.err, "(did you mean \"ring\"?)"));
   CHECK_FALSE(fs::exists(place.runs()));
-  const auto result = tune({"--algorithm", "tree", "--json", file});
+  const auto result = tune({"--algorithm", "tree", "--backend", "shm", "--json", file});
   REQUIRE_MESSAGE(result.code == 0, result.err);
-  CHECK(result.err == "");
+  CHECK_MESSAGE(contains(result.err,
+                         "tune: shm has none of the algorithms of --algorithm, so it is not tried with compression "
+                         "\"none\"\n"),
+                result.err);
   const json object = json::parse(read_file(file));
   REQUIRE(object.at("links").size() == 2);
   CHECK(object.at("links")[0].at("algorithm") == "ring");

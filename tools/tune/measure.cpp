@@ -162,9 +162,14 @@ class Measurer {
   }
 
   void measure_links(const std::string& backend, const std::string& compression) {
-    const Arguments algorithms = algorithms_of(backend, compression);
-    if (algorithms.empty()) return;
     const std::string type = name_of(dtype_of(compression));
+    const Arguments algorithms = algorithms_of(backend, compression);
+    if (algorithms.empty()) {
+      const bool can = !all_algorithms_of(backend, compression).empty();
+      log::warning(fmt::format("tune: {} {}, so it is not tried with compression \"{}\"", backend,
+                               can ? "has none of the algorithms of --algorithm" : "cannot send " + type, compression));
+      return;
+    }
     announce(request_, fmt::format("a benchmark of {} with {}", backend, type));
     const std::string name = "bench-" + compare::folder_name(backend) + "-" + compression;
     const std::string file = folder_ + "/" + name + ".json";
