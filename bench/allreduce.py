@@ -76,6 +76,9 @@ def main(argv):
         settings = contenders.Settings(args.sizes, args.samples, args.warmup, args.limit, args.tcp,
                                        pathlib.Path(folder))
         own = [each for each in contenders.plugins(args, settings) if not (args.tcp and each.backend == "shm")]
+        if not own:
+            say("--tcp leaves out shm; give another one with --backends")
+            return 2
         peers = list(peers_of(args, settings))
         table = Table()
         try:

@@ -17,9 +17,9 @@ import sys
 import tempfile
 
 from comparison import ratio_of
-from contenders import Absent
+from contenders import Absent, NotBuilt
 from library_systems import Cpp, Memory, PyTorch, Settings, build
-from options import GATE
+from options import GATE, SKIPPED
 from running import Failed, turns
 
 ROUNDS, QUICK_ROUNDS = 7, 2
@@ -114,7 +114,7 @@ def run_rounds(args, systems):
 def check_weights(sums, key, name, checksum):
     """All systems in C++ train on the same data, so they must end with the same weights."""
     first = sums.setdefault(key, checksum)
-    if abs(checksum - first) > 1e-3 * abs(first):
+    if not abs(checksum - first) <= 1e-3 * abs(first):  # also NaN
         raise Failed(f"{name}: the weights of {key[0]} have the sum {checksum}, those of another system {first}")
 
 
@@ -151,9 +151,12 @@ def main(argv):
     with tempfile.TemporaryDirectory(prefix="ddprun-bench-") as folder:
         try:
             figures = measure(args, pathlib.Path(folder))
+        except NotBuilt as error:
+            print(f"library.py: {error}", file=sys.stderr)
+            return 1
         except Absent as reason:
-            print(f"library.py: skipped: {reason}")
-            return 0
+            print(f"library.py: skipped: {reason}", file=sys.stderr)
+            return SKIPPED
         except Failed as error:
             print(f"library.py: {error}", file=sys.stderr)
             return error.code

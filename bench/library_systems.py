@@ -6,13 +6,13 @@ import os
 import pathlib
 import shutil
 
-from contenders import COMPILER, Absent, compile_peer
+from contenders import COMPILER, OPEN_MPI, Absent, compile_peer
 from running import Failed, run
 from systems import pytorch_ddp, train
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 WARM_RATIO = 0.2  # warm-up steps, relative to the measured ones
-MPI_COMPILER, MPI_LAUNCHER = "mpicxx.openmpi", "mpirun.openmpi"
+(MPI_COMPILER,), (MPI_LAUNCHER,) = OPEN_MPI
 
 
 @dataclasses.dataclass

@@ -12,14 +12,16 @@ import json
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
+
+import running
+from systems import run_folder
 
 CONFIG = pathlib.Path(__file__).resolve().parent.parent / "configs" / "cifar10_resnet18_single.toml"
 
 
-def run(args, workers, output):
+def measure(args, workers, output):
     """The step records of one run, without the first ones, while the workers start."""
     settings = [f"data.root={args.data}", f"data.batch_size={args.batch}", f"data.workers={workers}",
                 f"train.steps={args.warm + args.steps}", "train.evaluate=false", f"experiment.output={output}"]
@@ -27,15 +29,10 @@ def run(args, workers, output):
     for setting in settings + args.set:
         argv += ["--set", setting]
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=args.limit)
-    except OSError as error:
-        sys.exit(f"loader.py: {args.program}: {error.strerror}")
-    except subprocess.TimeoutExpired:
-        sys.exit(f"loader.py: {args.program} took more than {args.limit:g} s")
-    if done.returncode != 0:
-        print(f"loader.py: {args.program} ended with {done.returncode}:\n{done.stderr}", file=sys.stderr)
-        sys.exit(done.returncode)
-    folder = pathlib.Path(done.stdout.strip().splitlines()[-1].removeprefix("run folder: "))
+        folder = run_folder(running.run(argv, args.limit))
+    except running.Failed as error:
+        print(f"loader.py: {error}", file=sys.stderr)
+        sys.exit(error.code)
     return [json.loads(line) for line in (folder / "steps-rank0.jsonl").read_text().splitlines()][args.warm:]
 
 
@@ -76,7 +73,7 @@ def main():
     with tempfile.TemporaryDirectory() as output:
         for turn in range(args.repetitions):
             for workers, measured in runs.items():
-                measured.append(figures(run(args, workers, output)))
+                measured.append(figures(measure(args, workers, output)))
                 print(f"{turn + 1}/{args.repetitions} workers {workers}", file=sys.stderr)
     print(f"{pathlib.Path(args.config).name}, batches of {args.batch}, {args.steps} steps, {args.repetitions} rounds, "
           f"{os.cpu_count()} cores: median (minimum .. maximum)")

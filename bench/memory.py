@@ -89,7 +89,8 @@ def main():
                 try:
                     figures[name].append(measure(args, pathlib.Path(folder)))
                 except Failed as error:
-                    sys.exit(f"memory.py: {error}")
+                    print(f"memory.py: {error}", file=sys.stderr)
+                    sys.exit(error.code)
                 print(f"{turn + 1}/{args.repetitions} {name}", file=sys.stderr)
     print(f"ResNet-18, {args.extent}x{args.extent}, {args.ranks} ranks x {args.batch} samples, {args.threads} threads, "
           f"{args.repetitions} rounds: median (minimum .. maximum)")

@@ -61,11 +61,12 @@ def bits_of(rate):
     return int(rate[:-4]) * {"k": 1e3, "m": 1e6, "g": 1e9}[rate[-4]]
 
 
-def folder_of(folder, host):
-    """A folder of the host's own in `folder`: the hosts share the disk."""
-    path = folder / f"node{host}"
-    path.mkdir(mode=0o700, exist_ok=True)
-    return path
+def variables_of(folder, host):
+    """The environment variables of a rank on that host. Its temporary files are in a folder of its own in `folder`: the
+    hosts share the disk."""
+    own = folder / f"node{host}"
+    own.mkdir(mode=0o700, exist_ok=True)
+    return {"TMPDIR": own, "XDG_RUNTIME_DIR": own, "OMP_NUM_THREADS": 1}
 
 
 class Hosts:

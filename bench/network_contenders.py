@@ -7,15 +7,10 @@ import shutil
 
 import contenders
 from comparison import bus_bytes
-from namespaces import folder_of
+from namespaces import variables_of
 from running import Failed, Program, run, run_together
 
 MPICH = ["mpicxx.mpich"], ["mpiexec.hydra"]  # compiler, launcher
-
-
-def variables_of(settings, host):
-    folder = folder_of(settings.folder, host)
-    return {"TMPDIR": folder, "XDG_RUNTIME_DIR": folder, "OMP_NUM_THREADS": 1}
 
 
 class Ddprun(contenders.Ddprun):
@@ -26,7 +21,7 @@ class Ddprun(contenders.Ddprun):
         path.unlink(missing_ok=True)
         job = [*self.command, "--nnodes", hosts.count, "--nproc-per-node", hosts.ranks_per_host,
                "--master-addr", hosts.address(0), "--json", path]
-        commands = [hosts.command(host, [*job, "--node-rank", host], variables_of(self.settings, host))
+        commands = [hosts.command(host, [*job, "--node-rank", host], variables_of(self.settings.folder, host))
                     for host in range(hosts.count)]
         secret = {"DDPRUN_SECRET": secrets.token_hex(32)}
         run_together(commands, self.settings.limit, env=self.settings.environment() | secret)
@@ -45,7 +40,7 @@ def mpi(settings, name, compiler, launcher):
     program, is_open_mpi = contenders.build_mpi(settings, name, compiler, launcher)
 
     def command(hosts):
-        agent = hosts.agent(settings.folder / "agent", lambda host: variables_of(settings, host))
+        agent = hosts.agent(settings.folder / "agent", lambda host: variables_of(settings.folder, host))
         words = open_mpi(hosts, launcher, agent) if is_open_mpi else hydra(hosts, launcher, agent)
         return [*hosts.login(), *words, program]
     return [contenders.Peer(settings, name, command)]

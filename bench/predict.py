@@ -21,7 +21,7 @@ import tempfile
 from namespaces import Hosts, bits_of, why_not
 from options import GATE, SKIPPED, list_of, rate_of
 from running import Failed, run
-from systems import ddprun_on_each
+from systems import ddprun_on_each, run_folder
 from tables import print_grid
 
 BOUND = 0.10  # of the median error
@@ -155,7 +155,7 @@ class Jobs:
                                         traced=traced))
         out = self.together(hosts, [args.program, "--config", config, "--set",
                                     f"experiment.output={self.folder / 'runs'}"])
-        results = pathlib.Path(out.strip().splitlines()[-1].removeprefix("run folder: "))
+        results = run_folder(out)
         totals = [[json.loads(line)["total"] for line in path.read_text().splitlines()]
                   for path in sorted(results.glob("steps-rank*.jsonl"))]
         means = [statistics.mean(step) for step in zip(*totals, strict=True)]

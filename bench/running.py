@@ -103,7 +103,7 @@ def wait_for(programs, limit):
         for program in [each for each in waiting if each.ended in ready]:
             waiting.remove(program)
             if code := program.reap():
-                raise program.failed(f"ended with {code}", code)
+                raise program.failed(f"ended with {code}", code if code > 0 else 128 - code)  # as a shell says it
     return waiting
 
 

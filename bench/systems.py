@@ -6,7 +6,7 @@ import os
 import pathlib
 import secrets
 
-from namespaces import folder_of
+from namespaces import variables_of
 from running import run, run_together
 
 PEER = pathlib.Path(__file__).resolve().parent / "peers" / "pytorch_ddp.py"
@@ -15,10 +15,7 @@ PORT = 29500  # each host has its own ports
 
 def on_each(hosts, folder, limit, argv, nodes):
     """Starts `argv` and nodes(host) on each host. Returns the stdout of host 0."""
-    def variables(host):
-        place = folder_of(folder, host)
-        return {"TMPDIR": place, "XDG_RUNTIME_DIR": place, "OMP_NUM_THREADS": 1}
-    commands = [hosts.command(host, [*argv, *nodes(host)], variables(host)) for host in range(hosts.count)]
+    commands = [hosts.command(host, [*argv, *nodes(host)], variables_of(folder, host)) for host in range(hosts.count)]
     return run_together(commands, limit, env=os.environ | {"DDPRUN_SECRET": secrets.token_hex(32)})[0]
 
 
@@ -28,13 +25,18 @@ def ddprun_on_each(hosts, folder, limit, argv):
                                                              "--master-addr", hosts.address(0)])
 
 
+def run_folder(out):
+    """That of a training whose stdout is `out`."""
+    return pathlib.Path(out.strip().splitlines()[-1].removeprefix("run folder: "))
+
+
 def train(program, config, folder, limit, hosts=None):
     """Trains with `config`, the text of a TOML file. Returns the summary and rank 0's steps; times are in seconds."""
     path = folder / "bench.toml"
     path.write_text(config)
     argv = [program, "--config", path, "--set", f"experiment.output={folder / 'runs'}"]
     out = ddprun_on_each(hosts, folder, limit, argv) if hosts else run(argv, limit)
-    results = pathlib.Path(out.strip().splitlines()[-1].removeprefix("run folder: "))
+    results = run_folder(out)
     steps = [json.loads(line) for line in (results / "steps-rank0.jsonl").read_text().splitlines()]
     return json.loads((results / "summary.json").read_text()), steps
 

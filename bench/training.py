@@ -26,7 +26,7 @@ from namespaces import Hosts, bits_of, why_not
 from options import GATE, SKIPPED, rate_of
 from running import Failed, turns
 from systems import pytorch_ddp, train
-from tables import print_grid
+from tables import figure, print_grid
 
 PEER = "PyTorch DDP"
 ONE = "one rank"  # does not communicate
@@ -195,10 +195,6 @@ def run_rounds(args, measuring):
                 print(f"training.py: {turn}", file=sys.stderr, flush=True)
                 figures[job.name][system].append(measuring.rate(job, system))
     return jobs, figures
-
-
-def figure(value):
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def cell(job, rates):
