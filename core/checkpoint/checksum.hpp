@@ -8,9 +8,8 @@
 
 namespace ddprun::checkpoint {
 
-inline constexpr std::string_view kChecksumPrefix = "ddprun.crc32";
 inline const std::string kHeaderChecksumKey = "ddprun.crc32";
-inline const std::string kTensorChecksumPrefix = "ddprun.crc32.";  // followed by the tensor's name
+inline const std::string kTensorChecksumPrefix = kHeaderChecksumKey + ".";  // followed by the tensor's name
 // placeholder in the header while its checksum is computed
 inline constexpr std::string_view kNoChecksum = "00000000";
 

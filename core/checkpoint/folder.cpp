@@ -118,7 +118,8 @@ std::vector<Commit> list_commits(const std::string& dir) {
 
 void verify(const Commit& commit) {
   read_safetensors(commit.path);
-  if (!fs::exists(state_path(commit, 0))) return;  // weights alone
+  std::error_code unread;  // then read_safetensors() says why
+  if (fs::status(state_path(commit, 0), unread).type() == fs::file_type::not_found) return;  // weights alone
   const File first = read_safetensors(state_path(commit, 0));
   const auto world = first.metadata.find("world");
   const int states = world == first.metadata.end() ? 1 : std::atoi(world->second.c_str());

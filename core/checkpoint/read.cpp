@@ -45,6 +45,7 @@ class FileSource final : public ByteSource {
   explicit FileSource(const std::string& path) : path_(path) {
     std::error_code fault;
     const auto status = std::filesystem::status(path_, fault);
+    if (status.type() == std::filesystem::file_type::none) throw_file_error("read", path_, fault.value());
     if (!std::filesystem::exists(status)) throw Error(ExitCode::usage, path_ + ": no such checkpoint");
     if (!std::filesystem::is_regular_file(status)) throw Error(ExitCode::usage, path_ + ": not a file");
     size_ = std::filesystem::file_size(path_, fault);
@@ -80,7 +81,7 @@ class Reader {
       read_tensor(entry);
       file.tensors.push_back(std::move(entry.tensor));
     }
-    std::erase_if(metadata_, [](const auto& word) { return word.first.starts_with(kChecksumPrefix); });
+    std::erase_if(metadata_, [](const auto& word) { return word.first.starts_with(kHeaderChecksumKey); });
     file.metadata = std::move(metadata_);
     return file;
   }

@@ -186,4 +186,7 @@ TEST_CASE("a path that is not a file is reported") {
   const std::string fifo = dir.path() / "fifo";
   REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
   CHECK(contains(error_of([&] { read_safetensors(fifo); }), "not a file"));
+  const std::string loop = dir.path() / "loop";
+  std::filesystem::create_symlink("loop", loop);
+  CHECK(error_of([&] { read_safetensors(loop); }) == "1: cannot read " + loop + ": Too many levels of symbolic links");
 }
