@@ -5,16 +5,6 @@
 #include "base/enumerated.hpp"
 
 namespace ddprun::comm {
-namespace {
-
-// "rank 1", "ranks 0 and 2", "ranks 0, 2 and 3".
-std::string name_ranks(const std::vector<std::size_t>& ranks) {
-  std::vector<std::string> numbers;
-  for (const std::size_t rank : ranks) numbers.push_back(std::to_string(rank));
-  return (ranks.size() == 1 ? "rank " : "ranks ") + enumerated(numbers);
-}
-
-}  // namespace
 
 Fingerprint fingerprint(const Call& call) {
   return {.sequence = call.number,
@@ -41,13 +31,12 @@ std::string describe(const Fingerprint& print) {
 std::string describe_disagreement(std::span<const Fingerprint> prints) {
   std::string text;
   for (std::size_t first = 0; first < prints.size(); ++first) {
-    const auto same = [&](std::size_t rank) { return prints[rank] == prints[first]; };
-    std::vector<std::size_t> ranks;
+    std::vector<int> ranks;
     for (std::size_t rank = 0; rank < prints.size(); ++rank) {
-      if (same(rank)) ranks.push_back(rank);
+      if (prints[rank] == prints[first]) ranks.push_back(static_cast<int>(rank));
     }
-    if (ranks.front() != first) continue;  // reported with an earlier rank
-    text += (text.empty() ? "" : ", ") + name_ranks(ranks) + " called " + describe(prints[first]);
+    if (ranks.front() != static_cast<int>(first)) continue;  // reported with an earlier rank
+    text += (text.empty() ? "" : ", ") + rank_list(ranks) + " called " + describe(prints[first]);
   }
   return text;
 }

@@ -79,6 +79,9 @@ void PluginBackend::compare(const Call& call) {
   } catch (const CommError& error) {
     comparing_ = false;
     throw CommError(error.status(), prefix(*this, call) + error.what());
+  } catch (...) {
+    comparing_ = false;
+    throw;
   }
   if (std::any_of(prints.begin(), prints.end(), [&](const Fingerprint& print) { return print != mine; })) {
     throw CommError(CommStatus::mismatch,

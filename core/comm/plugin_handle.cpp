@@ -69,7 +69,8 @@ void PluginHandle::create(const JoinOptions& options) {
                               .address = options.address.c_str()};
   const std::string where = name_ + ": rank " + std::to_string(options.rank) + ": joining " +
                             std::to_string(options.size) + (options.size == 1 ? " rank: " : " ranks: ");
-  for (const OptionError& wrong : plugin::option_errors(table_, options.options)) {
+  if (const auto errors = plugin::option_errors(table_, options.options); !errors.empty()) {
+    const OptionError& wrong = errors.front();
     throw CommError(CommStatus::invalid, code_of_join(CommStatus::invalid),
                     where + name_of(CommStatus::invalid) + ": comm.options." + wrong.name + " = \"" +
                         options.options.at(wrong.name) + "\": " + wrong.reason);

@@ -187,6 +187,23 @@ TEST_CASE("after a disagreement every later call fails") {
   }
 }
 
+// Over a backend whose plugin throws, this is an Error that is no CommError.
+class FailingExchange final : public FingerprintExchange {
+ public:
+  std::span<const Fingerprint> exchange(const Fingerprint&, std::chrono::milliseconds) override {
+    throw Error(ExitCode::plugin, "the plugin threw");
+  }
+  void abort() noexcept override {}
+};
+
+TEST_CASE("after an exchange that failed in any way, every later call fails") {
+  const auto backend = join(fake("good"), single_rank_options());
+  backend->compare_calls(std::make_unique<FailingExchange>());
+  CHECK(error_of([&] { Called{}(*backend); }) == "3: the plugin threw");
+  CHECK(error_of([&] { Called{}(*backend); }).find("the ranks have disagreed or lost one another before") !=
+        std::string::npos);
+}
+
 TEST_CASE("a rank that leaves before the last collective is named") {
   const auto outcomes = run_comparing(2, As::threads, Over::table, [](Rank& rank, CommBackend& backend) {
     Called{}(backend);
