@@ -58,8 +58,9 @@ class Starts {
     set(job, found ? std::optional(loaded_.experiment.checkpoint.resume) : std::nullopt);
   }
 
-  void again(launch::Job& job) {
-    if (runs_.size() == 1) command_.insert(command_.end(), {"--set", "faults.kind=none"});
+  // `restart`: from 1.
+  void again(launch::Job& job, int restart) {
+    if (restart == 1) command_.insert(command_.end(), {"--set", "faults.kind=none"});
     for (auto run = runs_.rbegin(); run != runs_.rend(); ++run) {
       if (const std::string commit = run::newest_commit_in(*run); !commit.empty()) return set(job, commit);
     }
@@ -105,7 +106,7 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
 
   Starts starts(loaded, arguments, nproc);
   starts.first(job);
-  job.before_restart = [&](launch::Job& next, int) { starts.again(next); };
+  job.before_restart = [&](launch::Job& next, int restart) { starts.again(next, restart); };
   return launch::supervise(job);
 }
 

@@ -104,6 +104,16 @@ TEST_CASE(
   CHECK(place.leftovers().empty());
 }
 
+TEST_CASE("a fault of [faults] does not come back after a restart, on any node") {
+  Workplace place;
+  Nodes nodes(place, place.config(kExperiment), {1, 1},
+              {"faults.kind=kill", "faults.rank=1", "faults.step=3", "launch.max_restarts=1"});
+  for (const auto& result : nodes.wait()) {
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+    CHECK_MESSAGE(contains(result.err, "ddprun: restart 1 of 1"), result.err);
+  }
+}
+
 TEST_CASE("one node restarts too") {
   Workplace place;
   const std::string config = place.config(kExperiment);
