@@ -2,9 +2,8 @@
 
 #include <unistd.h>
 
-#include <charconv>
-
 #include "base/file.hpp"
+#include "base/parse_number.hpp"
 #include "ddprun/plugin/process_watch.hpp"
 
 namespace ddprun::checkpoint {
@@ -24,9 +23,7 @@ std::string stem_of(int64_t step) {
 
 // -1 if the text is not a whole number.
 int64_t number_of(std::string_view text) {
-  int64_t number = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? number : -1;
+  return parse_number<int64_t>(text).value_or(-1);
 }
 
 // The text between prefix and suffix; "" if they do not match.

@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <string_view>
 
 #include "base/log.hpp"
+#include "base/parse_number.hpp"
 #include "base/wrap.hpp"
 #include "console/terminal.hpp"
 #include "console/units.hpp"
@@ -24,9 +24,7 @@ constexpr std::string_view kGreen = "\x1b[32m";
 constexpr std::string_view kPlain = "\x1b[0m";
 
 int number_of(std::string_view text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() && number > 0 ? number : 0;
+  return std::max(0, parse_number<int>(text).value_or(0));
 }
 
 std::string bar(int width, int64_t step, int64_t steps) {

@@ -1,11 +1,11 @@
 #include "data/difficulty.hpp"
 
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <fstream>
 
+#include "base/parse_number.hpp"
 #include "data/datasets.hpp"
 #include "data/pass.hpp"
 
@@ -25,12 +25,12 @@ std::vector<double> magnitudes(const Dataset& dataset, int workers) {
   return scores;
 }
 
-// The whole line except for trailing spaces and a carriage return.
-bool read_score(std::string_view line, double& score) {
+// The line is the score, between spaces and before a carriage return. Nothing if it is no finite number.
+std::optional<double> score_in(std::string_view line) {
   while (!line.empty() && (line.back() == ' ' || line.back() == '\t' || line.back() == '\r')) line.remove_suffix(1);
   while (!line.empty() && (line.front() == ' ' || line.front() == '\t')) line.remove_prefix(1);
-  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), score);
-  return error == std::errc() && end == line.data() + line.size() && std::isfinite(score);
+  const auto score = parse_number<double>(line);
+  return score && std::isfinite(*score) ? score : std::nullopt;
 }
 
 std::vector<double> read_scores(const std::string& path, int64_t samples) {
@@ -38,11 +38,9 @@ std::vector<double> read_scores(const std::string& path, int64_t samples) {
   if (!file) throw DatasetError(kKey, path + ": " + std::strerror(errno) + "; give \"magnitude\" or a file of scores");
   std::vector<double> scores;
   for (std::string line; std::getline(file, line);) {
-    double score = 0;
-    if (!read_score(line, score)) {
-      throw DatasetError(kKey, path + ":" + std::to_string(scores.size() + 1) + ": expected one number");
-    }
-    scores.push_back(score);
+    const auto score = score_in(line);
+    if (!score) throw DatasetError(kKey, path + ":" + std::to_string(scores.size() + 1) + ": expected one number");
+    scores.push_back(*score);
   }
   if (static_cast<int64_t>(scores.size()) != samples) {
     throw DatasetError(kKey, path + ": has " + std::to_string(scores.size()) + " lines, and there are " +

@@ -1,11 +1,11 @@
 #include "ddprun/checkpoint.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <optional>
 #include <set>
 
+#include "base/parse_number.hpp"
 #include "checkpoint/folder.hpp"
 #include "checkpoint/safetensors.hpp"
 #include "ddp/group_state.hpp"
@@ -110,10 +110,8 @@ checkpoint::Metadata metadata_of(const CheckpointNumbers& numbers) {
 CheckpointNumbers numbers_in(const checkpoint::Metadata& metadata) {
   CheckpointNumbers numbers;
   for (const auto& [name, text] : metadata) {
-    double value = 0;
-    const char* const end = text.data() + text.size();
-    const auto parsed = std::from_chars(text.data(), end, value);
-    if (parsed.ec == std::errc() && parsed.ptr == end && !name.starts_with(kOptimizer)) numbers[name] = value;
+    const auto value = parse_number<double>(text);
+    if (value && !name.starts_with(kOptimizer)) numbers[name] = *value;
   }
   return numbers;
 }

@@ -1,11 +1,11 @@
 #include "launch/world.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <string_view>
 #include <vector>
 
+#include "base/parse_number.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/host_identity.hpp"
 #include "launch/starter.hpp"
@@ -77,16 +77,13 @@ std::string require(const Variables& launcher, const char* variable) {
 }
 
 int number_of(const char* variable, const std::string& text, int least, int most) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    refuse(std::string(variable) + " = \"" + text + "\": expected a whole number");
-  }
-  if (number < least || number > most) {
+  const auto number = parse_number<int>(text);
+  if (!number) refuse(std::string(variable) + " = \"" + text + "\": expected a whole number");
+  if (*number < least || *number > most) {
     refuse(std::string(variable) + " = " + text + ": expected a number from " + std::to_string(least) + " to " +
            std::to_string(most));
   }
-  return number;
+  return *number;
 }
 
 int require_number(const Variables& launcher, const char* variable, int least) {
@@ -213,7 +210,7 @@ std::optional<World> discover(std::optional<int> nproc) {
   }
   for (const Variables& launcher : kLaunchers) {
     if (!is_set(launcher.named_by)) continue;
-    const bool starts_one = launcher.size != kEnvironment.size && value_of(launcher.size) == "1";
+    const bool starts_one = std::string_view(launcher.size) != kEnvironment.size && value_of(launcher.size) == "1";
     if (starts_one) return std::nullopt;
     return from(launcher, nproc);
   }

@@ -1,9 +1,9 @@
 #include "tools/compare/gate.hpp"
 
-#include <charconv>
 #include <cmath>
 #include <optional>
 
+#include "base/parse_number.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/words.hpp"
 
@@ -20,19 +20,11 @@ std::string trimmed(const std::string& text) {
   return text.substr(begin, text.find_last_not_of(' ') - begin + 1);
 }
 
-template <class Number>
-std::optional<Number> number_of(const std::string& text) {
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 std::optional<std::size_t> find_variant(const std::string& word, const std::vector<std::string>& names) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i] == word) return i;
   }
-  const auto number = number_of<std::size_t>(word);
+  const auto number = parse_number<std::size_t>(word);
   if (number && *number >= 1 && *number <= names.size()) return *number - 1;
   return std::nullopt;
 }
@@ -59,7 +51,7 @@ Gate parse_gate(const std::string& text, const std::vector<std::string>& names) 
   if (sign == std::string::npos) refuse(text, "expected <= or >=");
   gate.at_most = text[sign] == '<';
   const std::size_t after = sign + (text[sign + 1] == '=' ? 2 : 1);
-  const auto bound = number_of<double>(trimmed(text.substr(after)));
+  const auto bound = parse_number<double>(trimmed(text.substr(after)));
   if (!bound || !std::isfinite(*bound) || *bound <= 0) refuse(text, "expected a number above 0 after the sign");
   gate.bound = *bound;
   if (!read_ratio(trimmed(text.substr(0, sign)), names, gate)) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 
+#include "base/parse_number.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::train {
@@ -13,11 +14,8 @@ const std::string kNumber = "number.";
 template <class Number>
 Number number_of(const checkpoint::File& file, const std::string& key) {
   const auto found = file.metadata.find(key);
-  Number value{};
   if (found != file.metadata.end()) {
-    const char* const last = found->second.data() + found->second.size();
-    const auto [end, error] = std::from_chars(found->second.data(), last, value);
-    if (error == std::errc() && end == last) return value;
+    if (const auto value = parse_number<Number>(found->second)) return *value;
   }
   throw Error(ExitCode::usage, file.path + ": \"" + key + "\" is missing or no number: not a state of this ddprun");
 }
