@@ -47,7 +47,7 @@ int threads_of_rank(const World& world) {
 }
 
 bool fill_cores(int64_t ranks, int64_t threads, int64_t cores) {
-  if (threads == 0) return cores > ranks;
+  if (threads == 0) threads = std::max<int64_t>(1, cores / std::max<int64_t>(1, ranks));
   return threads > 1 && ranks * threads >= cores;
 }
 

@@ -48,14 +48,6 @@ std::string what_happened(const RankEnd& end) {
   return signal_text(end.signal) + where + (end.signal == SIGKILL && end.memory_limit ? ", memory limit reached" : "");
 }
 
-// "step 57 phase allreduce bucket 2"
-std::string text(const Progress& progress) {
-  std::string text = progress.step > 0 ? "step " + std::to_string(progress.step) + " " : "";
-  text += std::string("phase ") + name_of(progress.phase);
-  if (progress.bucket >= 0) text += " bucket " + std::to_string(progress.bucket);
-  return text;
-}
-
 // "ranks 4 and 5 (node2)"
 std::string lost_ranks(const RankEnd& node) {
   std::vector<int> ranks(static_cast<std::size_t>(node.lost));

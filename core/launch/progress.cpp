@@ -130,6 +130,13 @@ std::string path_in(const std::string& job_dir) {
 
 }  // namespace
 
+std::string text(const Progress& progress) {
+  std::string text = progress.step > 0 ? "step " + std::to_string(progress.step) + " " : "";
+  text += std::string("phase ") + name_of(progress.phase);
+  if (progress.bucket >= 0) text += " bucket " + std::to_string(progress.bucket);
+  return text;
+}
+
 std::unique_ptr<ProgressTable> ProgressTable::create(const std::string& job_dir, int size) {
   return std::make_unique<MappedTable>(path_in(job_dir), size, true);
 }

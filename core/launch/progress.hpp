@@ -19,6 +19,9 @@ struct Progress {
   int64_t own_us = 0;
 };
 
+// "step 57 phase allreduce bucket 2"; before the first step "phase data".
+std::string text(const Progress& progress);
+
 // Usually a file of fixed size in the job's folder, mapped shared. Uses relaxed atomics, which are cheap enough for
 // each phase of each step. Thread-safe.
 class ProgressTable {

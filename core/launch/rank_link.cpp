@@ -182,7 +182,9 @@ std::vector<RankEnd> RankLink::ends_with(const RankEnd& own) const {
   std::vector<RankEnd> ends = merge_lost(peers_.ends());
   ends.push_back(own);
   for (const RankPlace& place : peers_.places()) {
-    const auto is_it = [&](const RankEnd& end) { return end.rank <= place.rank && place.rank <= end.rank + end.lost; };
+    const auto is_it = [&](const RankEnd& end) {
+      return end.rank <= place.rank && place.rank < end.rank + std::max(end.lost, 1);
+    };
     if (std::any_of(ends.begin(), ends.end(), is_it)) continue;
     RankEnd running;
     running.rank = place.rank;

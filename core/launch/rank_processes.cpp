@@ -145,12 +145,11 @@ void RankProcesses::request_collectives(int value) const {
   }
 }
 
-bool RankProcesses::show_stack(int rank) const {
+void RankProcesses::show_stack(int rank) const {
   const int local = rank - first_;
-  if (local < 0 || local >= static_cast<int>(ranks_.size())) return false;
+  if (local < 0 || local >= static_cast<int>(ranks_.size())) return;
   const Rank& one = ranks_[static_cast<std::size_t>(local)];
   if (!one.end) ::sigqueue(one.child.pid, SIGUSR2, {.sival_int = kShowStack});
-  return true;
 }
 
 void RankProcesses::kill() {

@@ -55,8 +55,8 @@ class RankProcesses {
   void expect_stop_by(int signal) { stop_signal_ = signal; }
   // Sends SIGUSR2 with this value to all running ranks (launch/signal_thread.hpp).
   void request_collectives(int value) const;
-  // Asks this rank for its stack in the same way. False if it is not a rank of this node.
-  bool show_stack(int rank) const;
+  // Asks this rank, if it is one of this node, for its stack in the same way.
+  void show_stack(int rank) const;
   // Kills all running ranks with their process groups. Later reports are ignored.
   void kill();
   bool killed() const { return killed_at_.has_value(); }

@@ -10,6 +10,16 @@
 
 namespace ddprun::launch {
 
+IgnoredSigpipe::IgnoredSigpipe() {
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(SIGPIPE, &ignore, &before_);
+}
+
+IgnoredSigpipe::~IgnoredSigpipe() {
+  ::sigaction(SIGPIPE, &before_, nullptr);
+}
+
 Signals::Signals(std::initializer_list<int> more) {
   sigset_t wanted;
   ::sigemptyset(&wanted);
@@ -20,7 +30,6 @@ Signals::Signals(std::initializer_list<int> more) {
   ::pthread_sigmask(SIG_BLOCK, &wanted, &mask_before_);
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
-  ::sigaction(SIGPIPE, &ignore, &pipe_before_);
   ::sigaction(SIGUSR2, &ignore, &usr2_before_);  // a blocked signal comes nevertheless
   // If our parent ignores SIGCHLD, we inherit that, and the kernel would reap the ranks itself.
   struct sigaction heed {};
@@ -29,7 +38,6 @@ Signals::Signals(std::initializer_list<int> more) {
 }
 
 Signals::~Signals() {
-  ::sigaction(SIGPIPE, &pipe_before_, nullptr);
   ::sigaction(SIGUSR2, &usr2_before_, nullptr);
   ::sigaction(SIGCHLD, &child_before_, nullptr);
   ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);

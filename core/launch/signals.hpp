@@ -9,6 +9,18 @@
 
 namespace ddprun::launch {
 
+// While it lives, a write to a pipe without a reader is EPIPE, not SIGPIPE, which would end this process.
+class IgnoredSigpipe {
+ public:
+  IgnoredSigpipe();
+  ~IgnoredSigpipe();
+  IgnoredSigpipe(const IgnoredSigpipe&) = delete;
+  IgnoredSigpipe& operator=(const IgnoredSigpipe&) = delete;
+
+ private:
+  struct sigaction before_ {};
+};
+
 // While it lives, SIGINT, SIGTERM, SIGUSR1, SIGCHLD and those of `more` are blocked in this thread and read here, and
 // SIGPIPE is ignored. SIGUSR2 is ignored in programs that this one starts. Threads that already run still receive them,
 // so construct it while there is only one thread.
@@ -23,8 +35,8 @@ class Signals {
   std::optional<int> next();  // the next received signal; never waits
 
  private:
+  const IgnoredSigpipe ignored_;
   sigset_t mask_before_{};
-  struct sigaction pipe_before_ {};
   struct sigaction usr2_before_ {};
   struct sigaction child_before_ {};
   UniqueFd fd_;

@@ -13,11 +13,6 @@ bool same_place(const Progress& a, const Progress& b) {
   return a.step == b.step && a.phase == b.phase && a.bucket == b.bucket;
 }
 
-std::string text_of(const Progress& progress) {
-  std::string text = "step " + std::to_string(progress.step) + " phase " + name_of(progress.phase);
-  return progress.bucket < 0 ? text : text + " bucket " + std::to_string(progress.bucket);
-}
-
 // The farthest collective in which a rank waits; null if none does.
 const RankPlace* farthest_waiting(const std::vector<RankPlace>& ranks) {
   const RankPlace* farthest = nullptr;
@@ -95,7 +90,7 @@ std::vector<StallWatch::Line> StallWatch::hanging(const std::vector<RankPlace>& 
     const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(now - seen.since);
     if (time < seen.next || (waits(place) && !all)) continue;
     seen.next = 2 * time;
-    const std::string there = " in " + text_of(place.progress) + " for " + std::to_string(time.count() / 1000) + " s";
+    const std::string there = " in " + text(place.progress) + " for " + std::to_string(time.count() / 1000) + " s";
     if (all) {
       lines.push_back({"all ranks have been" + there + ": the network between them may be down", std::nullopt});
       for (auto& [rank, other] : seen_) other.next = 2 * time;
@@ -104,7 +99,7 @@ std::vector<StallWatch::Line> StallWatch::hanging(const std::vector<RankPlace>& 
     seen.hangs = true;
     lines.push_back({"rank " + std::to_string(place.rank) + " (" + place.host + ") has been" + there + "; " +
                          std::to_string(count) + (count == 1 ? " rank waits" : " ranks wait") + " in " +
-                         text_of(waiting->progress),
+                         text(waiting->progress),
                      place});
   }
   return lines;

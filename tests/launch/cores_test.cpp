@@ -32,6 +32,9 @@ TEST_CASE("compute threads leave no core free if they are as many as the cores, 
   CHECK(fill_cores(4, 2, 8));
   CHECK_FALSE(fill_cores(1, 2, 8));
   CHECK_FALSE(fill_cores(3, 2, 8));
+  CHECK(fill_cores(2, 0, 4));
+  CHECK_FALSE(fill_cores(2, 0, 3));  // a thread for each rank, and a free core
+  CHECK_FALSE(fill_cores(3, 0, 8));  // two threads for each, and two free cores
   CHECK_FALSE(fill_cores(2, 0, 2));  // a thread for each rank, with no other thread to wait for
   CHECK_FALSE(fill_cores(8, 1, 2));
 }

@@ -86,6 +86,13 @@ TEST_CASE("a key that nobody sets is reported after the time, with exit code 4")
   CHECK(contains(error, "nobody's"));
 }
 
+TEST_CASE("a key that is there is read also when the caller's time is over") {
+  const Served served;
+  const auto client = served.client();
+  client->set("key", "value");
+  CHECK(client->get("key", -std::chrono::minutes(1)) == "value");
+}
+
 TEST_CASE("one thread sets a key while another waits through the same client") {
   const Served served;
   const auto client = served.client();
@@ -199,7 +206,8 @@ TEST_CASE("a server that does not prove the secret learns nothing from the clien
     std::array<char, 1024> buffer{};
     ssize_t got = ::recv(client.get(), buffer.data(), buffer.size(), 0);
     sent.append(buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-    const std::string answer = std::string(kHello) + std::string(kNonceBytes + kProofBytes, 'x');
+    std::string answer(kHello);
+    answer.append(kNonceBytes + kProofBytes, 'x');
     ::send(client.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
     while ((got = ::recv(client.get(), buffer.data(), buffer.size(), 0)) > 0) {
       sent.append(buffer.data(), static_cast<std::size_t>(got));

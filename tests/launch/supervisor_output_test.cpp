@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <thread>
 
 #include "launch/job.hpp"
 #include "launch/unique_fd.hpp"
@@ -97,6 +98,31 @@ TEST_CASE("a reader that closes the pipe does not end the job") {
   CHECK(status == 0);
   std::ifstream log(logs.path() / "rank1.log");
   CHECK(std::string(std::istreambuf_iterator<char>(log), {}) == "a\nb\n");
+}
+
+TEST_CASE("a reader that leaves at the end takes neither the cause of a failure nor the exit code with it") {
+  int ends[2];
+  REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+  const TempDir folder;
+  const std::string errors = folder.path() / "errors", pid = folder.path() / "pid";
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    dup2(ends[1], 1);
+    dup2(open(errors.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600), 2);
+    execl(FAKE_JOB, FAKE_JOB, "1", "-", "1000", ("0:pid=" + pid).c_str(), "0:flood=1", "0:exit=3", nullptr);
+    _exit(127);
+  }
+  close(ends[1]);
+  const pid_t rank = pid_in(pid);
+  REQUIRE(eventually([&] { return kill(rank, 0) != 0; }));  // the launcher has reaped it
+  std::this_thread::sleep_for(milliseconds(300));           // now it waits for the reader
+  close(ends[0]);
+  int status = -1;
+  REQUIRE(eventually([&] { return waitpid(launcher, &status, WNOHANG) == launcher; }));
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 3);
+  std::ifstream said(errors);
+  CHECK(contains(std::string(std::istreambuf_iterator<char>(said), {}), "exited with code 3"));
 }
 
 TEST_CASE("on a terminal ranks learn its width, and a progress bar gives way to another rank's line") {

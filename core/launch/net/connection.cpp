@@ -42,12 +42,6 @@ bool wait_for(int fd, short events, Clock::time_point deadline) {
   }
 }
 
-std::string numeric(const sockaddr* address, socklen_t size) {
-  std::array<char, NI_MAXHOST> text{};
-  const int error = ::getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
-  return error == 0 ? text.data() : "";
-}
-
 // Returns 0 if it is connected, otherwise an errno.
 int try_connect(const std::string& address, int port, UniqueFd& socket, Clock::time_point deadline) {
   addrinfo hints{};
@@ -116,10 +110,6 @@ void Connection::connect(const StoreAddress& address, Clock::time_point deadline
       error = try_connect(each, address.port, socket_, std::min(deadline, Clock::now() + kAttempt));
       if (error != 0) continue;
       watch_peer(socket_.get());
-      sockaddr_storage local{};
-      socklen_t size = sizeof local;
-      ::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&local), &size);
-      local_ = numeric(reinterpret_cast<const sockaddr*>(&local), size);
       return;
     }
     if (Clock::now() >= deadline) {

@@ -17,7 +17,9 @@ struct StoreAddress {
   int port = 0;
   Secret secret;  // empty: none
 
-  std::string text() const { return host + ":" + std::to_string(port); }  // IPv6: "[::1]:29500"
+  std::string text() const {  // "node0:29500", "[::1]:29500"
+    return (host.find(':') == host.npos ? host : '[' + host + ']') + ":" + std::to_string(port);
+  }
 };
 
 // Single-threaded. A connection that has thrown cannot be used again.
@@ -40,7 +42,6 @@ class Connection {
 
   void close() { socket_.reset(); }
   int fd() const { return socket_.get(); }
-  const std::string& local_address() const { return local_; }  // numeric: of this host, as the server sees it
 
  private:
   void connect(const StoreAddress& address, Clock::time_point deadline);
@@ -49,7 +50,6 @@ class Connection {
   [[noreturn]] void lose(const std::string& reason) const;
 
   std::string name_;  // "the store at HOST:PORT"
-  std::string local_;
   UniqueFd socket_;
   std::string received_;
 };

@@ -65,7 +65,7 @@ void Hub::handle(const ClientPtr& client, std::string_view bytes, Clock::time_po
     case Request::join: {
       const uint64_t node = reader.number(), nodes = reader.number();
       const auto until = deadline();
-      return join(client, node, nodes, reader.text(), until);
+      return join(client, node, nodes, reader.text(), until, now);
     }
     case Request::event: return pass_on(client, reader.text(), false);
     case Request::report: return pass_on(client, reader.text(), true);
@@ -147,7 +147,8 @@ std::optional<uint64_t> Hub::node_of(const ClientPtr& client) const {
   return std::nullopt;
 }
 
-void Hub::join(const ClientPtr& client, uint64_t node, uint64_t nodes, std::string info, Clock::time_point deadline) {
+void Hub::join(const ClientPtr& client, uint64_t node, uint64_t nodes, std::string info, Clock::time_point deadline,
+               Clock::time_point now) {
   if (nodes == 0 || nodes > kLargestJob || node >= nodes) throw std::out_of_range("a node outside the job");
   const auto is_same = [&](const auto& entry) { return entry.second.client == client; };
   if (node_of(client) || std::any_of(joining_.begin(), joining_.end(), is_same)) {
@@ -162,9 +163,9 @@ void Hub::join(const ClientPtr& client, uint64_t node, uint64_t nodes, std::stri
     return refuse_second(client, node, same->second);
   }
   // A node that was lost may come back before its old connection has ended.
-  if (is_running(node)) deadline = std::min(deadline, Clock::now() + 2 * kSilence);
+  if (is_running(node)) deadline = std::min(deadline, now + 2 * kSilence);
   joining_[node] = {client, std::move(info), deadline};
-  if (joining_.size() == nodes_) start(Clock::now());
+  if (joining_.size() == nodes_) start(now);
 }
 
 bool Hub::is_running(uint64_t node) const {

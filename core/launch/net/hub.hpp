@@ -68,7 +68,8 @@ class Hub {
   void set(const ClientPtr& client, std::string key, std::string value);
   void get(const Waiter& waiter, const std::string& key);
   void gather(const Waiter& waiter, const std::string& name, uint64_t rank, uint64_t size, std::string value);
-  void join(const ClientPtr& client, uint64_t node, uint64_t nodes, std::string info, Clock::time_point deadline);
+  void join(const ClientPtr& client, uint64_t node, uint64_t nodes, std::string info, Clock::time_point deadline,
+            Clock::time_point now);
   bool is_running(uint64_t node) const;
   void lose(const ClientPtr& client, bool silent);
   static void refuse_second(const ClientPtr& client, uint64_t node, const Node& first);

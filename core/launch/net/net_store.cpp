@@ -1,5 +1,6 @@
 #include "launch/net/net_store.hpp"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -67,7 +68,7 @@ class NetStore : public Store {
   template <typename Read, typename ReadLate = void (*)(ByteReader&)>
   Reply ask(
       const ByteWriter& message, milliseconds timeout, Read read, ReadLate read_late = [](ByteReader&) {}) {
-    const std::string payload = exchange(message, Clock::now() + timeout + kAnswer);
+    const std::string payload = exchange(message, Clock::now() + std::max(timeout, milliseconds(0)) + kAnswer);
     ByteReader reader(payload);
     const auto reply = static_cast<Reply>(reader.number());
     if (reply == Reply::refused) throw Error(ExitCode::rendezvous, reader.text());

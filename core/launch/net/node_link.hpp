@@ -33,7 +33,6 @@ class NodeLink {
   const std::vector<std::string>& infos() const { return infos_; }
   // The number of restarts so far.
   int starts() const { return starts_; }
-  const std::string& local_address() const { return connection_.local_address(); }
 
   // Sends the text to all nodes, also to this one. All nodes receive all texts in the same order. Does not throw:
   // events() reports a lost server.
