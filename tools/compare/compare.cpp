@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -12,6 +11,7 @@
 
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "base/parse_number.hpp"
 #include "base/version.hpp"
 #include "record/run_dir.hpp"
 #include "tools/compare/agents.hpp"
@@ -116,11 +116,12 @@ std::vector<Gate> gates_of(const Request& request, const std::vector<Member>& me
 }
 
 ExitCode report_result(const Comparison& comparison, const PageFile& page, const std::string& folder) {
-  replace_file(folder + "/compare.json", to_json(comparison));
-  page.write(folder, page_of(comparison));
+  // First of all: a disk may be full.
   const std::string out = text(comparison) + "\ncomparison folder: " + folder + "\n";
   std::fwrite(out.data(), 1, out.size(), stdout);
   std::fflush(stdout);
+  replace_file(folder + "/compare.json", to_json(comparison));
+  page.write(folder, page_of(comparison));
   ExitCode code = ExitCode::ok;
   for (const GateResult& result : comparison.gates) {
     if (result.held) continue;
@@ -231,12 +232,9 @@ ExitCode compare_new(const Request& given) {
 
 double parse_share(const std::string& option, const std::string& text) {
   const bool percent = text.ends_with('%');
-  const std::string digits = percent ? text.substr(0, text.size() - 1) : text;
-  double number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  const double share = percent ? number / 100 : number;
-  const bool read = error == std::errc() && end == digits.data() + digits.size();
-  if (!read || !(share > 0) || !(share < 1)) {
+  const auto number = parse_number<double>(percent ? text.substr(0, text.size() - 1) : text);
+  const double share = number.value_or(0) / (percent ? 100 : 1);
+  if (!(share > 0) || !(share < 1)) {
     throw Error(ExitCode::usage, option + " " + text + ": expected a fraction between 0 and 1, such as 2% or 0.02");
   }
   return share;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "console/units.hpp"
 #include "tools/compare/order.hpp"
@@ -65,17 +64,9 @@ class Rounds {
   int64_t rounds_ = 0;
 };
 
-int64_t number_of(const std::string& text) {
-  int64_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
-
 // The variant with this many steps, or with one more than its learning rate warm-up if that is longer.
 Variant short_variant(Variant variant, int64_t steps) {
-  const auto settings = settings_of(variant.loaded.experiment);
-  const auto warmup = settings.find("train.warmup");
-  if (warmup != settings.end()) steps = std::max(steps, number_of(warmup->second) + 1);
+  steps = std::max(steps, variant.loaded.experiment.train.warmup + 1);
   // Both given on the command line would contradict each other.
   std::erase_if(variant.overrides, [](const std::string& override_) {
     return override_.starts_with("train.epochs=") || override_.starts_with("train.steps=");

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <random>
 
+#include "base/parse_number.hpp"
 #include "ddprun/error.hpp"
 #include "tools/compare/variant.hpp"
 
@@ -20,13 +20,6 @@ struct Range {
   bool whole = false;
 };
 
-std::optional<double> number_of(const std::string& text) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 bool is_whole(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
@@ -36,7 +29,7 @@ std::optional<Range> range_of(const std::string& value, const std::string& varie
   const std::size_t dots = value.find("..");
   if (dots == std::string::npos || value.find_first_of("\"'[{") != std::string::npos) return std::nullopt;
   const std::string first = value.substr(0, dots), last = value.substr(dots + 2);
-  const auto low = number_of(first), high = number_of(last);
+  const auto low = parse_number<double>(first), high = parse_number<double>(last);
   if (!low || !high) return std::nullopt;
   if (*low > 0 && *low < *high && std::isfinite(*high)) return Range{*low, *high, is_whole(first) && is_whole(last)};
   throw Error(ExitCode::usage, "--vary " + varied + ": expected a range LOW..HIGH with 0 < LOW < HIGH");
@@ -51,8 +44,12 @@ class Dice {
   }
   // Three significant digits distinguish trials, and are short enough to type again.
   std::string within(const Range& range) {
-    const double value = std::exp(std::lerp(std::log(range.low), std::log(range.high), unit()));
-    return range.whole ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
+    const double drawn = std::exp(std::lerp(std::log(range.low), std::log(range.high), unit()));
+    const double value = std::clamp(drawn, range.low, range.high);
+    if (range.whole) return fmt::format("{:.0f}", value);
+    const std::string text = fmt::format("{:.3g}", value);
+    const double rounded = parse_number<double>(text).value();
+    return range.low <= rounded && rounded <= range.high ? text : fmt::format("{}", value);
   }
 
  private:

@@ -69,7 +69,7 @@ Interval wider(const Interval& a, const Interval& b) {
   return {std::min(a.low, b.low), std::max(a.high, b.high), std::max(a.p, b.p)};
 }
 
-// Medians of resampled ratios; reorders them.
+// ratios: of each resample, the ratio of its two medians.
 Interval percentile_interval(std::vector<double> ratios) {
   const auto count = static_cast<double>(ratios.size());
   const auto below = std::count_if(ratios.begin(), ratios.end(), [](double ratio) { return ratio < 1; });

@@ -69,13 +69,10 @@ std::string name_of(const std::vector<std::string>& overrides, bool with_keys) {
 }
 
 std::vector<std::string> names_of_files(const std::vector<std::string>& files) {
-  std::vector<std::string> stems, paths;
-  for (const std::string& file : files) {
-    stems.push_back(std::filesystem::path(file).stem().string());
-    paths.push_back(file);
-  }
+  std::vector<std::string> stems;
+  for (const std::string& file : files) stems.push_back(std::filesystem::path(file).stem().string());
   if (all_differ(stems)) return stems;
-  if (all_differ(paths)) return paths;
+  if (all_differ(files)) return files;
   throw Error(ExitCode::usage, "a config is given twice; --aa compares a variant with itself");
 }
 

@@ -79,6 +79,9 @@ StepParts parts_of(const record::StepRecord& step) {
 
 std::vector<StepParts> steps_of(const record::Run& run, const std::set<int64_t>& traced) {
   std::vector<StepParts> steps;
+  for (const auto& of_rank : run.steps) {
+    if (of_rank.size() != run.steps[0].size()) refuse(run.dir, "has ranks with different numbers of steps");
+  }
   for (std::size_t i = 0; i < run.steps[0].size(); ++i) {
     const int64_t number = run.steps[0][i].step;
     if (number <= kFirstSteps || traced.contains(number)) continue;

@@ -4,6 +4,7 @@
 
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "support/read_file.hpp"
 #include "tools/predict/inputs.hpp"
 
 using namespace ddprun;
@@ -71,6 +72,10 @@ TEST_CASE("a run that cannot be replayed is refused with the reason") {
   few.steps = 12;
   CHECK(contains(error(write_traced_run(folder, few)),
                  "run: has 9 steps that count, without the first 2 and the traced"));
+  const std::string uneven = write_traced_run(folder);
+  const std::string steps = read_file(folder.path() / "run" / "steps-rank1.jsonl");
+  folder.write("run/steps-rank1.jsonl", steps.substr(0, steps.rfind('\n', steps.size() - 2) + 1));
+  CHECK(contains(error(uneven), "run: has ranks with different numbers of steps"));
   const std::string path = write_traced_run(folder);
   auto events = traced_step(0, 5);
   std::erase_if(events, [](const json& one) { return one.at("name") == "ready"; });

@@ -42,6 +42,14 @@ TEST_CASE("random values lie in their range, differ, and are the same for the sa
   CHECK(trials_of({"a.b=1,2"}, 10, 1).size() == 2);
 }
 
+TEST_CASE("rounding keeps random values in their range") {
+  for (const Trial& trial : trials_of({"optimizer.momentum=0.9991..0.9999"}, 50, 1)) {
+    const double momentum = std::stod(trial[0].substr(19));
+    CHECK(momentum >= 0.9991);
+    CHECK(momentum <= 0.9999);
+  }
+}
+
 TEST_CASE("invalid ranges are refused") {
   const auto refusal_of = [](const std::string& vary, std::optional<int64_t> draws) {
     return error_of([&] { trials_of({vary}, draws, 0); });
