@@ -66,7 +66,8 @@ std::string describe_options(const plugin::Listed& listed) {
         return std::nullopt;
       },
       listed.content);
-  const std::string head = "\n" + std::string(options_key(listed.kind)) + " of " + listed.name + ":";
+  std::string head = "\n";
+  head.append(options_key(listed.kind)).append(" of ").append(listed.name).append(":");
   if (!options) return head + " not declared\n";
   if (options->empty()) return head + " none\n";
   console::Table table({{"name"}, {"type"}, {"default"}, {"range"}, {"meaning"}});
