@@ -83,7 +83,8 @@ class Supervisor {
       wait_for_peers(signals, reports);
       verdict = judge();
     }
-    // All ranks have ended and other signals have their old handlers, so a user can interrupt the wait for a slow reader.
+    // All ranks have ended and other signals have their old handlers, so a user can interrupt the wait for a slow
+    // reader.
     if (!verdict.text.empty()) output_.say(verdict.text);
     output_.flush();
     return verdict;

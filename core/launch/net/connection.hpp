@@ -28,8 +28,8 @@ class Connection {
   using Clock = std::chrono::steady_clock;
 
   // Connects; then client and server prove to each other that they know the secret. Tries again until the deadline,
-  // because the server may start later. Throws Error(rendezvous): the name is unknown (after 1.5 s), the server cannot be
-  // reached, it is not a store, or it has another secret.
+  // because the server may start later. Throws Error(rendezvous): the name is unknown (after 1.5 s), the server cannot
+  // be reached, it is not a store, or it has another secret.
   Connection(const StoreAddress& address, Clock::time_point deadline);
 
   // Blocks until the kernel has the whole frame. Throws Error(peer) if the connection is lost, Error(rendezvous) if the

@@ -47,8 +47,8 @@ Liveness::Liveness(const std::vector<Place>& places, int self) : processes_(plac
     if (!share_host(mine, theirs) || theirs.pid == mine.pid) continue;
     processes_[rank] = ProcessWatch(static_cast<pid_t>(theirs.pid), theirs.started);
     if (const int error = processes_[rank].error(); error != 0) {
-      throw CommError(CommStatus::internal, "rank " + std::to_string(rank) + " cannot be watched: pidfd_open: " +
-                                                std::strerror(error) +
+      throw CommError(CommStatus::internal, "rank " + std::to_string(rank) +
+                                                " cannot be watched: pidfd_open: " + std::strerror(error) +
                                                 (error == ENOSYS ? " (this needs Linux 5.3 or later)" : ""));
     }
   }
