@@ -87,14 +87,15 @@ class Forecaster {
 
   void find_crossings(const std::vector<int64_t>& hosts, int64_t per_host) const {
     for (const Method& ring : forecast_.methods) {
-      for (const Method& tree : forecast_.methods) {
-        if (ring.backend != tree.backend || ring.algorithm != Algorithm::ring || tree.name != "tree") continue;
+      for (const Method& other : forecast_.methods) {
+        if (ring.backend != other.backend || ring.algorithm != Algorithm::ring) continue;
+        if (other.algorithm == Algorithm::ring || other.algorithm == Algorithm::hierarchical) continue;
         for (const int64_t number : hosts) {
           const Shape shape = {number, per_host};
           if (number == 1) continue;
           forecast_.crossings.push_back(
-              {ring.backend, tree.name, shape,
-               crossing(typical_.links.at(ring.backend), tree.algorithm, ring.algorithm, shape)});
+              {ring.backend, other.name, shape,
+               crossing(typical_.links.at(ring.backend), other.algorithm, ring.algorithm, shape)});
         }
       }
     }

@@ -39,9 +39,10 @@ struct Method {
   std::string text() const { return backend + " " + name; }
 };
 
-// From which size of a vector, in bytes, the ring is faster than the tree of the same backend; nothing as crossing().
+// From which size of a vector, in bytes, the ring is faster than another algorithm of the same backend; nothing as
+// crossing().
 struct Crossing {
-  std::string backend, tree;
+  std::string backend, other;
   Shape shape;
   std::optional<double> bytes;
 };

@@ -71,9 +71,9 @@ console::Table table_of_links(const Forecast& forecast) {
 console::Table table_of_crossings(const Forecast& forecast) {
   using console::Align;
   console::Table table(
-      {{"backend"}, {"ranks", Align::right}, {"hosts", Align::right}, {"ring faster from", Align::right}});
+      {{"backend"}, {"ranks", Align::right}, {"hosts", Align::right}, {"ring faster than"}, {"from", Align::right}});
   for (const Crossing& one : forecast.crossings) {
-    table.row({one.backend, std::to_string(one.shape.ranks()), shape_of(one.shape),
+    table.row({one.backend, std::to_string(one.shape.ranks()), shape_of(one.shape), one.other,
                one.bytes ? human_bytes(static_cast<int64_t>(*one.bytes)) : "-"});
   }
   return table;
@@ -229,6 +229,7 @@ std::string to_json(const Forecast& forecast, const std::vector<std::string>& co
   for (const Method& method : forecast.methods) object["methods"].push_back(json_of(method));
   for (const Crossing& one : forecast.crossings) {
     object["crossings"].push_back({{"backend", one.backend},
+                                   {"other", one.other},
                                    {"hosts", one.shape.hosts},
                                    {"ranks_per_host", one.shape.per_host},
                                    {"bytes", one.bytes ? ordered_json(*one.bytes) : ordered_json()}});
@@ -248,7 +249,8 @@ report::Page page(const Forecast& forecast) {
       chart_over_ranks("Time of a step", {"step (ms)", report::Scale::log10}, forecast, 1e3, &Predicted::step)};
   for (const Method& method : forecast.methods) over_ranks.tables.push_back({method.text(), table_of(method)});
   report::Section links{"Links", {}, {{"", table_of_links(forecast)}}, {}};
-  if (!forecast.crossings.empty()) links.tables.push_back({"Ring and tree", table_of_crossings(forecast)});
+  if (!forecast.crossings.empty())
+    links.tables.push_back({"Ring and the other algorithms", table_of_crossings(forecast)});
   links.charts = charts_over_sizes(forecast);
   page.sections = {over_ranks, links};
   return page;
