@@ -67,10 +67,7 @@ class Rounds {
 // The variant with this many steps, or with one more than its learning rate warm-up if that is longer.
 Variant short_variant(Variant variant, int64_t steps) {
   steps = std::max(steps, variant.loaded.experiment.train.warmup + 1);
-  // Both given on the command line would contradict each other.
-  std::erase_if(variant.overrides, [](const std::string& override_) {
-    return override_.starts_with("train.epochs=") || override_.starts_with("train.steps=");
-  });
+  variant.overrides = without_length(variant.overrides);
   variant.overrides.push_back(fmt::format("train.steps={}", steps));
   return variant;
 }

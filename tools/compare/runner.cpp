@@ -31,15 +31,7 @@ double since(Clock::time_point start) {
 }
 
 std::string cause_of(const RunEnd& end) {
-  if (!end.cause.empty()) return end.cause;
-  if (end.process.ending == Ending::timed_out) return "it took longer than --timeout";
-  const std::string last = last_line_of(end.log);
-  return last.empty() ? fmt::format("exit code {}", end.process.code) : last;
-}
-
-ExitCode code_of(const RunEnd& end) {
-  const int code = end.process.code;
-  return code >= 1 && code <= 6 ? static_cast<ExitCode>(code) : ExitCode::failure;
+  return end.cause.empty() ? cause_of(end.process, end.log) : end.cause;
 }
 
 }  // namespace
@@ -67,7 +59,7 @@ void Runner::validate(const std::vector<Variant>& variants) {
     const RunEnd end{run_process(plan_of(running_, arguments, log)), "", log, ""};
     const bool asked = end.process.ending == Ending::interrupted || end.process.ending == Ending::terminated;
     if (asked) stop(end.process, "the check of " + variant.name, folder_);
-    if (end.process.code != 0) throw Error(code_of(end), cause_of(end));
+    if (end.process.code != 0) throw Error(code_of(end.process), cause_of(end));
   }
 }
 
@@ -110,7 +102,7 @@ RunEnd Runner::must_run(const Variant& variant, const std::string& label,
                         const std::vector<std::string>& more_overrides) {
   RunEnd end = run(variant, label, more_overrides);
   if (end.process.ending == Ending::exited && end.process.code == 0 && !end.dir.empty()) return end;
-  throw Error(code_of(end), fmt::format("{}: {}; its log: {}", label, cause_of(end), end.log));
+  throw Error(code_of(end.process), fmt::format("{}: {}; its log: {}", label, cause_of(end), end.log));
 }
 
 void Runner::print(const std::string& line) {
@@ -146,6 +138,16 @@ ProcessPlan plan_of(const Running& running, const std::vector<std::string>& argu
   plan.log = log;
   plan.echo = running.verbose;
   return plan;
+}
+
+ExitCode code_of(const ProcessEnd& end) {
+  return end.code >= 1 && end.code <= 6 ? static_cast<ExitCode>(end.code) : ExitCode::failure;
+}
+
+std::string cause_of(const ProcessEnd& end, const std::string& log) {
+  if (end.ending == Ending::timed_out) return "it took longer than --timeout";
+  const std::string last = last_line_of(log);
+  return last.empty() ? fmt::format("exit code {}", end.code) : last;
 }
 
 std::string last_line_of(const std::string& path) {

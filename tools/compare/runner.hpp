@@ -72,6 +72,10 @@ class Runner {
 // The plan of `ddprun ARGUMENTS`.
 ProcessPlan plan_of(const Running& running, const std::vector<std::string>& arguments, const std::string& log);
 
+// Of a child that did not end well: the exit code to end with, and why in words, which may be the last line of its log.
+ExitCode code_of(const ProcessEnd& end);
+std::string cause_of(const ProcessEnd& end, const std::string& log);
+
 // The last non-empty line of a log: a failed run reports its cause there.
 std::string last_line_of(const std::string& path);
 

@@ -140,6 +140,13 @@ std::vector<Variant> variants_of_overrides(const std::string& file,
   return loaded(std::move(variants), ranks);
 }
 
+std::vector<std::string> without_length(std::vector<std::string> overrides) {
+  std::erase_if(overrides, [](const std::string& override_) {
+    return override_.starts_with("train.epochs=") || override_.starts_with("train.steps=");
+  });
+  return overrides;
+}
+
 std::map<std::string, std::string> settings_of(const config::Experiment& experiment) {
   std::map<std::string, std::string> settings;
   config::Experiment copy = experiment;

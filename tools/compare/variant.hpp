@@ -38,6 +38,10 @@ std::vector<Variant> variants_of_overrides(const std::string& file,
                                            const std::vector<std::string>& common,
                                            std::optional<int64_t> ranks = std::nullopt);
 
+// Without train.epochs and train.steps, so that another length may be added: both on the command line would contradict
+// each other.
+std::vector<std::string> without_length(std::vector<std::string> overrides);
+
 // The whole experiment as "table.key" -> value in TOML notation.
 std::map<std::string, std::string> settings_of(const config::Experiment& experiment);
 

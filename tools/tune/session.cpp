@@ -13,6 +13,7 @@
 #include "launch/net/net_store.hpp"
 #include "launch/world.hpp"
 #include "tools/compare/runner.hpp"
+#include "tools/compare/variant.hpp"
 
 namespace ddprun::tune {
 namespace {
@@ -36,20 +37,13 @@ std::string key_of(int child) {
 void require_good(const compare::ProcessEnd& end, const std::string& name, const std::string& log) {
   if (end.ending == Ending::interrupted) throw Error(ExitCode::interrupted, "interrupted in " + name);
   if (end.ending == Ending::terminated) throw Error(ExitCode::terminated, "terminated in " + name);
-  if (end.ending == Ending::timed_out) throw Error(ExitCode::failure, name + ": it took longer than --timeout");
-  if (end.code == 0) return;
-  const std::string last = compare::last_line_of(log);
-  throw Error(
-      end.code >= 1 && end.code <= 6 ? static_cast<ExitCode>(end.code) : ExitCode::failure,
-      fmt::format("{}: {}; its log: {}", name, last.empty() ? fmt::format("exit code {}", end.code) : last, log));
+  if (end.ending == Ending::exited && end.code == 0) return;
+  throw Error(compare::code_of(end), fmt::format("{}: {}; its log: {}", name, compare::cause_of(end, log), log));
 }
 
 // The overrides of the request for short runs. Their length is an argument of each child.
 std::vector<std::string> overrides_of_runs(const Request& request) {
-  std::vector<std::string> overrides = request.overrides;
-  std::erase_if(overrides, [](const std::string& override_) {
-    return override_.starts_with("train.epochs=") || override_.starts_with("train.steps=");
-  });
+  std::vector<std::string> overrides = compare::without_length(request.overrides);
   // What has no part in the time of a step, but would need more steps or a file.
   for (const char* off : {"train.warmup=0", "train.evaluate=false", "train.early_stop=\"\"", "checkpoint.best=\"\"",
                           "checkpoint.resume=\"\"", "log.parity_steps=0"}) {
