@@ -93,16 +93,22 @@ class Table:
         return min(measured, key=lambda column: self.cell(ranks, column, size).median(), default=None)
 
     def ratios(self, ranks, above, below, size):
-        """The times of `above` divided by those of `below`, by round; "best peer" and "best ddprun" are valid too. None
-        if one was not measured."""
-        best = {"best peer": self.best_peer, "best ddprun": self.best_own}
-        cells = []
-        for column in (above, below):
-            column = best[column](ranks, size) if column in best else column
-            cells.append(self.cell(ranks, column, size))
+        """The times of `above` divided by those of `below`, by round. Besides columns, "best peer", "best ddprun" and
+        "best NAME" are valid: the fastest column whose first words are NAME. None if one was not measured."""
+        cells = [self.cell(ranks, self.meant(ranks, column, size), size) for column in (above, below)]
         if None in cells:
             return None
         return ratios_of(*(cell.medians() for cell in cells))
+
+    def meant(self, ranks, column, size):
+        if column == "best peer":
+            return self.best_peer(ranks, size)
+        if column == "best ddprun":
+            return self.best_own(ranks, size)
+        if column.startswith("best "):
+            name = column.removeprefix("best ")
+            return self.fastest(ranks, size, lambda one: one == name or one.startswith(f"{name} "))
+        return column
 
     def ratio(self, ranks, above, below, size):
         """The median of ratios()."""
@@ -162,7 +168,12 @@ def bounds_for(tcp, ranks):
     return tcp_bounds(ranks) if tcp else [bound for bound in SHARED_BOUNDS if bound.ranks in ranks]
 
 
-def network_bounds(ranks, share):
-    """`share`: of iperf3's rate."""
-    return [Bound(ranks, "best ddprun", "best peer", 1),
-            Bound(ranks, "limit iperf3", "best ddprun", math.inf, MIB, least=share)]
+def network_bounds(ranks, share, backends, peers):
+    """`share`: of iperf3's rate. `backends` and `peers`: those that are measured."""
+    bounds = [Bound(ranks, "best ddprun", "best peer", 1),
+              Bound(ranks, "limit iperf3", "best ddprun", math.inf, MIB, least=share)]
+    if "ucx" in backends:
+        bounds.append(Bound(ranks, "best ucx", "best peer", 1))
+    if "gloo" in backends and "gloo" in peers:
+        bounds.append(Bound(ranks, "best gloo", "best raw gloo", 1))
+    return bounds

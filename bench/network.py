@@ -86,13 +86,14 @@ def over_link(contender, hosts):
 class Place:
     """What was measured between so many hosts over such a link."""
 
-    def __init__(self, hosts, link, ranks_per_host):
+    def __init__(self, hosts, link, ranks_per_host, backends=(), peers=()):
+        """`backends` and `peers`: the names of those that are measured."""
         self.hosts, self.link, self.ranks_per_host = hosts, link, ranks_per_host
         self.ranks = hosts * ranks_per_host
         several = f" with {ranks_per_host} ranks each" if ranks_per_host > 1 else ""
         self.title = f"{hosts} hosts{several}, link {link}"
         self.table = Table()
-        self.bounds = network_bounds(self.ranks, 0.93 if ranks_per_host == 1 else 1 / 1.15)
+        self.bounds = network_bounds(self.ranks, 0.93 if ranks_per_host == 1 else 1 / 1.15, backends, peers)
         self.both_ways = []  # iperf3's rate in each round, in both directions at once
 
     def measure(self, contestants, rounds):
@@ -160,7 +161,9 @@ def measure(args, settings):
     """All places, with ddprun's plugins and the peers. Raises Failed."""
     own = list(contenders.plugins(args, settings, network_contenders.Ddprun))
     peers = list(peers_of(args, settings))
-    places = [Place(hosts, link, args.ranks_per_host) for link in args.link for hosts in args.hosts]
+    backends = [name.split(":")[0] for name in args.backends]
+    places = [Place(hosts, link, args.ranks_per_host, backends, args.peers)
+              for link in args.link for hosts in args.hosts]
     for place in places:
         try:
             place.measure(own + peers, args.rounds)

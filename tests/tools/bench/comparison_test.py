@@ -106,9 +106,19 @@ class Bounds(unittest.TestCase):
     def test_the_bounds_between_hosts(self):
         cells = {"ucx": {4: [1.0], 1 << 20: [1.0]}, "openmpi": {4: [1.0], 1 << 20: [0.9]},
                  "limit iperf3": {4: [0.1], 1 << 20: [0.93]}}
-        peer, limit = comparison.network_bounds(2, 0.93)
+        peer, limit = comparison.network_bounds(2, 0.93, ["gloo"], ["openmpi"])
         self.assertEqual(list(peer.judge(table(cells, own=["ucx"]))[1]), [1 << 20])
         self.assertEqual(limit.judge(table(cells, own=["ucx"])), ({1 << 20: 0.93}, {}))
+
+    def test_each_backend_alone_has_a_bound(self):
+        cells = {"ucx": {4: [2.0]}, "gloo ring": {4: [1.5]}, "gloo tree": {4: [1.2]}, "openmpi": {4: [4.0]},
+                 "raw gloo ring": {4: [1.0]}, "raw gloo hd": {4: [1.5]}}
+        measured = table(cells, own=["ucx", "gloo ring", "gloo tree"])
+        *_, ucx, gloo = comparison.network_bounds(2, 0.93, ["ucx", "gloo"], ["openmpi", "gloo"])
+        self.assertEqual((ucx.text(), gloo.text()),
+                         ("2 ranks: best ucx / best peer <= 1", "2 ranks: best gloo / best raw gloo <= 1"))
+        self.assertEqual((ucx.value(measured, 4), gloo.value(measured, 4)), (2.0, 1.2))
+        self.assertIsNone(ucx.value(measured, 8))
 
     def test_the_bounds_of_these_ranks_and_transports(self):
         self.assertEqual({bound.ranks for bound in comparison.bounds_for(False, [2, 4])}, {2, 4})
