@@ -203,7 +203,7 @@ def cell(job, rates):
 
 
 def print_table(jobs, figures, args):
-    """Returns the bounds that are missed."""
+    """Returns the bounds that are missed, or that there is none."""
     print(f"{args.ranks} ranks, compute threads of each: {args.threads}; {args.rounds} rounds; "
           "steps per second (start to exit: seconds), median (minimum .. maximum)")
     print(f"{'':14}{PEER:>34}" + "".join(f"{backend:>34}{'ratio':>8}{'required':>9}" for backend in args.backends))
@@ -217,6 +217,8 @@ def print_table(jobs, figures, args):
             if least is not None and ratio < least:
                 missed.append(f"{job.name}, {backend}: {least:g} times {PEER}")
         print(line)
+    if not any(backend in job.least for job in jobs for backend in args.backends):
+        missed.append("no bound for these jobs and backends")
     for bound in missed:
         print(f"MISSED {bound}")
     return missed

@@ -21,8 +21,8 @@ while_ticking() {
   return "$status"
 }
 
-# Nothing is printed by the ticker after this. An interrupt (Ctrl-C) does not reach a background process, so its trap
-# calls this too.
+# Nothing is printed by the ticker after this. An interrupt (Ctrl-C) does not reach a background process, so the trap of
+# setup.sh calls this too.
 ticker=''
 stop_ticking() {
   [[ $ticker ]] || return 0

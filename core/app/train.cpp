@@ -2,6 +2,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <utility>
 
 #include "app/command_line.hpp"
 #include "app/commands.hpp"
@@ -58,9 +59,8 @@ class Starts {
     set(job, found ? std::optional(loaded_.experiment.checkpoint.resume) : std::nullopt);
   }
 
-  // `restart`: from 1.
-  void again(launch::Job& job, int restart) {
-    if (restart == 1) command_.insert(command_.end(), {"--set", "faults.kind=none"});
+  void again(launch::Job& job) {
+    if (!std::exchange(has_restarted_, true)) command_.insert(command_.end(), {"--set", "faults.kind=none"});
     for (auto run = runs_.rbegin(); run != runs_.rend(); ++run) {
       if (const std::string commit = run::newest_commit_in(*run); !commit.empty()) return set(job, commit);
     }
@@ -80,6 +80,7 @@ class Starts {
   const config::Loaded& loaded_;
   const int nproc_;
   std::vector<std::string> command_;
+  bool has_restarted_ = false;
   std::vector<std::string> runs_;
 };
 
@@ -106,7 +107,7 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
 
   Starts starts(loaded, arguments, nproc);
   starts.first(job);
-  job.before_restart = [&](launch::Job& next, int restart) { starts.again(next, restart); };
+  job.before_restart = [&](launch::Job& next, int) { starts.again(next); };
   return launch::supervise(job);
 }
 

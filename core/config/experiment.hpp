@@ -237,8 +237,9 @@ std::string to_toml(const Experiment& experiment);
 // As to_toml(), without the keys and options that may differ between hosts: equal on all ranks of a run.
 std::string shared_toml(const Experiment& experiment);
 
-// The names of comm.options that may differ between hosts, such as "interface".
-std::vector<std::string> per_host_options();
+// comm.options without those that may differ between hosts, such as "interface". Of "tuning" it is compared only
+// whether it is given: the path may differ, but with a table the ranks exchange its text as they join.
+Options shared_options(Options options);
 
 // docs/config.md, from the table of keys that load() uses.
 std::string to_markdown();

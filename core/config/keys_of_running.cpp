@@ -94,9 +94,10 @@ std::vector<Key> describe_running() {
           .doc("true: GPU tensors are copied through page-locked host memory if the backend supports host memory only. "
                "false: such a backend is an error."),
       DDPRUN_KEY(comm.options)
-          .may_differ_in({"interface", "devices", "ib_hca", "debug_file", "tuning"})
+          .may_differ_in({"interface", "devices", "ib_hca", "debug_file"})
           .used_by(User::ddp)
-          .doc("Options of the plugin: `ddprun plugins --verbose` lists them. Other ones are refused."),
+          .doc("Options of the plugin: `ddprun plugins --verbose` lists them. Other ones are refused. The file that "
+               "`tuning` names may have another path on each host."),
 
       DDPRUN_KEY(strategy.kind)
           .one_of({"single", "dp", "ddp"})

@@ -119,17 +119,14 @@ std::string to_toml(const Experiment& experiment) {
 
 std::string shared_toml(const Experiment& experiment) {
   Experiment shared = experiment;
-  for (const Key& key : keys()) {
-    for (const auto& option : key.per_host_options) std::get<Options*>(key.member(shared))->erase(option);
-  }
+  shared.comm.options = shared_options(shared.comm.options);
   return written(shared, Which::shared);
 }
 
-std::vector<std::string> per_host_options() {
-  for (const Key& key : keys()) {
-    if (!key.per_host_options.empty()) return key.per_host_options;
-  }
-  return {};
+Options shared_options(Options options) {
+  for (const std::string& name : find_key("comm.options")->per_host_options) options.erase(name);
+  if (const auto tuning = options.find("tuning"); tuning != options.end()) tuning->second = "given";
+  return options;
 }
 
 std::string to_markdown() {

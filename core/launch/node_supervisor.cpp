@@ -65,7 +65,6 @@ class Supervisor {
         stalls_(peers == nullptr ? kAgeHere : kAgeOfOthers) {}
 
   Verdict run() {
-    const IgnoredSigpipe ignored;
     Verdict verdict;
     {
       Signals signals({SIGUSR2});

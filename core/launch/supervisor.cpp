@@ -6,6 +6,7 @@
 #include "launch/net/address.hpp"
 #include "launch/net/store_server.hpp"
 #include "launch/node_supervisor.hpp"
+#include "launch/signals.hpp"
 
 namespace ddprun::launch {
 namespace {
@@ -27,6 +28,7 @@ std::unique_ptr<Peers> join_nodes(const Job& job) {
 
 ExitCode supervise(const Job& job) {
   if (job.nproc < 1) throw Error(ExitCode::usage, "launch.nproc must be at least 1");
+  const IgnoredSigpipe ignored;
   const bool several = job.nodes.count > 1;
   std::unique_ptr<StoreServer> server;
   if (several && job.nodes.rank == 0) {

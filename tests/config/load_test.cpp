@@ -131,6 +131,11 @@ TEST_CASE("a relative path in a file is relative to the file's folder, and one o
   CHECK(config::load("exp.toml", {}).experiment.data.root == "../data");
 }
 
+TEST_CASE("the ranks compare whether they have a tuning table, and not its path; some options may differ") {
+  const config::Options options = {{"tuning", "/a/gloo.tuning"}, {"interface", "eth0"}, {"tls", "tcp"}};
+  CHECK(config::shared_options(options) == config::Options{{"tuning", "given"}, {"tls", "tcp"}});
+}
+
 TEST_CASE("paths become absolute for a copy of the config in another folder") {
   const testing::InTempDir here;
   const std::string folder = std::filesystem::current_path().string() + "/";

@@ -52,14 +52,14 @@ ssize_t write(int fd, const void* data, size_t bytes) {
 }
 
 int fsync(int fd) {
-  if (is_checkpoint(fd) && fault_in("fsync") != NONE) return -1;
+  if (is_checkpoint(fd) && fault_in("fsync") == FAILS) return -1;
   int (*next)(int) = NULL;
   *(void**)&next = dlsym(RTLD_NEXT, "fsync");
   return next(fd);
 }
 
 int rename(const char* from, const char* to) {
-  if (strstr(to, "/checkpoints/") != NULL && fault_in("rename") != NONE) return -1;
+  if (strstr(to, "/checkpoints/") != NULL && fault_in("rename") == FAILS) return -1;
   int (*next)(const char*, const char*) = NULL;
   *(void**)&next = dlsym(RTLD_NEXT, "rename");
   return next(from, to);

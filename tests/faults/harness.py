@@ -149,7 +149,7 @@ def run_row(row, backend, program, trials, seed, report):
                 outcome = row.trial(place, backend, rng)
             except Skip as skip:
                 return Result(row, backend, [], str(skip))
-            except (Deadline, OSError, AssertionError, LookupError, ValueError) as error:
+            except Exception as error:  # whatever it is, the other rows go on
                 text = str(error) if len(str(error)) < 1700 else f"{str(error)[:200]} ... {str(error)[-1500:]}"
                 outcome = Outcome(rank=False, cause=False, code=False, note=f"{type(error).__name__}: {text}")
         if outcome.problems():

@@ -239,13 +239,10 @@ std::string words_of(const Plan& plan) {
   for (const std::size_t size : plan.sizes) words += std::to_string(size) + ",";
   words += " --collective ";
   for (const comm::Kind kind : plan.collectives) words += std::string(name_of(kind)) + ",";
-  const std::vector<std::string> own = config::per_host_options();
   for (const Variant& variant : plan.variants) {
     words +=
         std::string("; ") + variant.plugin.table->name + " " + variant.plugin.table->version + " " + variant.algorithm;
-    for (const auto& [key, value] : variant.options) {
-      if (std::find(own.begin(), own.end(), key) == own.end()) words += " --option " + key + "=" + value;
-    }
+    for (const auto& [key, value] : config::shared_options(variant.options)) words += " --option " + key + "=" + value;
   }
   return words;
 }

@@ -42,7 +42,8 @@ class Dice {
   const std::string& one_of(const std::vector<std::string>& values) {
     return values[static_cast<std::size_t>(unit() * static_cast<double>(values.size()))];
   }
-  // Three significant digits distinguish trials, and are short enough to type again.
+  // Three significant digits distinguish trials, and are short enough to type again. All digits where three would leave
+  // the range.
   std::string within(const Range& range) {
     const double drawn = std::exp(std::lerp(std::log(range.low), std::log(range.high), unit()));
     const double value = std::clamp(drawn, range.low, range.high);

@@ -39,8 +39,8 @@ struct Method {
   std::string text() const { return backend + " " + name; }
 };
 
-// From which size of a vector, in bytes, the ring is faster than another algorithm of the same backend; nothing as
-// crossing().
+// From which size of a vector, in bytes, the ring is faster than another algorithm of the same backend, except
+// hierarchical; nothing as crossing().
 struct Crossing {
   std::string backend, other;
   Shape shape;

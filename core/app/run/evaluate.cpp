@@ -65,8 +65,10 @@ Evaluation evaluate(Assembly& assembly, Group& group, const launch::World& world
 }  // namespace
 
 Evaluated find_evaluated(const std::string& checkpoint, const std::string& config) {
-  if (!fs::exists(checkpoint)) throw Error(ExitCode::usage, checkpoint + ": no such file or folder");
-  const std::string file = fs::is_directory(checkpoint) ? newest_commit(checkpoint).path : checkpoint;
+  std::error_code unread;  // then the reader of checkpoints says why
+  const auto type = fs::status(checkpoint, unread).type();
+  if (type == fs::file_type::not_found) throw Error(ExitCode::usage, checkpoint + ": no such file or folder");
+  const std::string file = type == fs::file_type::directory ? newest_commit(checkpoint).path : checkpoint;
   if (!config.empty()) return {file, config};
   const fs::path run_config = fs::absolute(file).parent_path().parent_path() / "config.toml";
   if (!fs::exists(run_config)) {

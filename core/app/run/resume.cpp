@@ -232,7 +232,8 @@ class Candidate {
 
 checkpoint::Commit newest_commit(const std::string& folder) {
   const fs::path inner = fs::path(folder) / "checkpoints";
-  const std::string dir = fs::is_directory(inner) ? inner.string() : folder;
+  std::error_code unread;
+  const std::string dir = fs::is_directory(inner, unread) ? inner.string() : folder;
   checkpoint::remove_left_overs(dir);
   const auto commit = checkpoint::newest_whole(dir);
   if (!commit) throw Error(ExitCode::usage, folder + ": holds no checkpoint");
@@ -264,8 +265,10 @@ bool find_resume(config::Loaded& loaded) {
       throw Error(ExitCode::usage,
                   no_run(experiment.experiment) + "; leave it out for a run from the beginning, or name a run folder");
     }
-    if (fs::is_directory(resume)) return newest_commit(resume).path;
-    if (fs::exists(resume)) return resume;
+    std::error_code unread;  // then the reader of checkpoints says why
+    const auto type = fs::status(resume, unread).type();
+    if (type == fs::file_type::directory) return newest_commit(resume).path;
+    if (type != fs::file_type::not_found) return resume;
     throw Error(ExitCode::usage, "no such file or folder; give a checkpoint, a run folder, \"latest\" or \"auto\"");
   });
   if (resume.empty()) log::info(no_run(experiment.experiment) + ": this is a new run");

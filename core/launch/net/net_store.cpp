@@ -34,7 +34,7 @@ class NetStore : public Store {
                             [&](ByteReader& reader) { value = reader.text(); });
     if (reply != Reply::late) return value;
     throw Error(ExitCode::rendezvous,
-                "store: waited " + std::to_string(timeout.count()) + " ms for the key \"" + key + "\"; nobody set it");
+                "store: waited " + std::to_string(count(timeout)) + " ms for the key \"" + key + "\"; nobody set it");
   }
 
   std::vector<std::string> allgather(const std::string& name, int rank, int size, std::string_view value,

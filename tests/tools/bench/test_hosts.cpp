@@ -173,6 +173,11 @@ TEST_CASE("on two hosts of two ranks, --tune writes a table for them, and auto t
     });
     for (const auto& result : different) CHECK(result.code == 3);
     CHECK_MESSAGE(contains(different[0].err, "differs between the ranks"), different[0].err);
+
+    const auto one_sided = run([&](int node) -> Words {
+      return node == 0 ? Words{"--option", "tuning=" + table("ring")} : Words{};
+    });
+    for (const auto& result : one_sided) CHECK(result.code == 4);
   }
 }
 
