@@ -71,7 +71,7 @@ std::string meaning(const Key& key) {
   std::string text = key.meaning;
   if (const std::string user = user_text(key.user); !user.empty()) text += " " + user;
   if (key.per_host) text += " May differ between hosts.";
-  if (!key.per_host_options.empty()) text += " " + differing_options(key) + " may differ between hosts.";
+  if (!key.per_host_options.empty()) text += ' ' + differing_options(key) + " may differ between hosts.";
   return text;
 }
 
