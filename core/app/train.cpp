@@ -10,6 +10,7 @@
 #include "app/run/checks.hpp"
 #include "app/run/rank.hpp"
 #include "base/log.hpp"
+#include "checkpoint/folder.hpp"
 #include "config/text.hpp"
 #include "console/program.hpp"
 #include "console/progress_bar.hpp"
@@ -67,6 +68,17 @@ class Starts {
     set(job, std::nullopt);  // no commit yet: as the first start
   }
 
+  // What ranks were writing when they were killed. Call it when all have ended.
+  void remove_left_overs() const {
+    for (const std::string& run : runs_) {
+      try {
+        for (const char* folder : {"", "/checkpoints"}) checkpoint::remove_left_overs(run + folder);
+      } catch (const Error& error) {
+        log::warning(error.what());
+      }
+    }
+  }
+
  private:
   void set(launch::Job& job, const std::optional<std::string>& resume) {
     job.command = command_;
@@ -108,7 +120,9 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
   Starts starts(loaded, arguments, nproc);
   starts.first(job);
   job.before_restart = [&](launch::Job& next, int) { starts.again(next); };
-  return launch::supervise(job);
+  const ExitCode code = launch::supervise(job);
+  starts.remove_left_overs();
+  return code;
 }
 
 // launch.nproc if --set gives it: the launcher must have started as many ranks on this host. That of the file is not

@@ -71,7 +71,8 @@ void verify(const Commit& commit);
 // The newest commit of a folder that verify() accepts; nothing if the folder has no commit. Logs a warning with
 // the error of each newer commit. Throws the error of the newest commit if all are damaged.
 std::optional<Commit> newest_whole(const std::string& dir);
-// Removes the temporary files of dead writers. Throws Error(failure) if the folder cannot be listed.
+// Removes the temporary files of dead writers, from a run folder too. Throws Error(failure) if the folder cannot be
+// listed.
 void remove_left_overs(const std::string& dir);
 // The commit of a model file; nothing if the name is not that of one.
 std::optional<Commit> commit_of(const std::string& path);

@@ -64,10 +64,7 @@ int64_t step_of_state(const std::string& name) {
 
 bool is_left_over(const std::string& name) {
   const size_t at = name.rfind(kAside);
-  if (at == std::string::npos) return false;
-  const std::string whole = name.substr(0, at);
-  if ((whole != kBestName && !whole.starts_with(kPrefix)) || !whole.ends_with(kSuffix)) return false;
-  return is_left_over_of(whole, name);
+  return at != std::string::npos && is_left_over_of(name.substr(0, at), name);
 }
 
 bool is_left_over_of(const std::string& whole, const std::string& name) {

@@ -18,8 +18,8 @@ std::string state_name(int64_t step, int rank);
 int64_t step_of_commit(const std::string& name);
 int64_t step_of_state(const std::string& name);
 
-// Whether this is a temporary file (aside_path()) of a checkpoint, of a process of this host that has ended. A file of
-// this process counts too, because the caller is not writing.
+// Whether this is a temporary file (aside_path()) of a process of this host that has ended. A file of this process
+// counts too, because the caller is not writing.
 bool is_left_over(const std::string& name);
 // The same for a temporary file of the file `whole` in the same folder.
 bool is_left_over_of(const std::string& whole, const std::string& name);

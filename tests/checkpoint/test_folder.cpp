@@ -121,6 +121,7 @@ TEST_CASE("files of dead writers are removed, those of a live writer and of anot
   dir.write(aside_path("step-00000003.safetensors"), "half");
   dir.write(aside_path("step-00000003.state-rank1.safetensors", dead_process()), "half");
   dir.write(aside_path("best.safetensors", dead_process()), "half");
+  dir.write(aside_path("collectives-rank1.json", dead_process()), "half");
   const pid_t child = zombie();
   dir.write(aside_path("step-00000005.safetensors", child), "half");
   const std::string of_another_host = "step-00000004.safetensors.tmp-" + std::to_string(dead_process()) + "-0";
