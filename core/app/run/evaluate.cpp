@@ -65,16 +65,14 @@ Evaluation evaluate(Assembly& assembly, Group& group, const launch::World& world
 }  // namespace
 
 Evaluated find_evaluated(const std::string& checkpoint, const std::string& config) {
-  std::error_code unread;  // then the reader of checkpoints says why
-  const auto type = fs::status(checkpoint, unread).type();
-  if (type == fs::file_type::not_found) throw Error(ExitCode::usage, checkpoint + ": no such file or folder");
-  const std::string file = type == fs::file_type::directory ? newest_commit(checkpoint).path : checkpoint;
-  if (!config.empty()) return {file, config};
-  const fs::path run_config = fs::absolute(file).parent_path().parent_path() / "config.toml";
+  const auto file = checkpoint_at(checkpoint);
+  if (!file) throw Error(ExitCode::usage, checkpoint + ": no such file or folder");
+  if (!config.empty()) return {*file, config};
+  const fs::path run_config = fs::absolute(*file).parent_path().parent_path() / "config.toml";
   if (!fs::exists(run_config)) {
     throw Error(ExitCode::usage, checkpoint + ": no config.toml of a run belongs to it; give --config");
   }
-  return {file, run_config.string()};
+  return {*file, run_config.string()};
 }
 
 void check_evaluation(const config::Loaded& loaded, const std::string& checkpoint, const plugin::Registry& registry,

@@ -24,6 +24,18 @@ const std::string kKey = "checkpoint.resume", kConfig = "config.";
 // What rank 0 sends to the others: kFrom and a path, kEnd if the training is complete, or an error message.
 const std::string kFrom = "from ", kEnd = "end";
 
+// The newest whole commit of a run's folder, or of its folder of checkpoints (checkpoint::newest_whole). Removes what
+// dead writers left there. Throws Error(usage) that names the folder if it has no commit.
+checkpoint::Commit newest_commit(const std::string& folder) {
+  const fs::path inner = fs::path(folder) / "checkpoints";
+  std::error_code unread;
+  const std::string dir = fs::is_directory(inner, unread) ? inner.string() : folder;
+  checkpoint::remove_left_overs(dir);
+  const auto commit = checkpoint::newest_whole(dir);
+  if (!commit) throw Error(ExitCode::usage, folder + ": holds no checkpoint");
+  return *commit;
+}
+
 // The run folders of a name, newest first.
 std::vector<fs::path> runs_of(const config::Experiment::Identity& experiment) {
   std::vector<std::tuple<std::string, int64_t, fs::path>> found;
@@ -230,14 +242,11 @@ class Candidate {
 
 }  // namespace
 
-checkpoint::Commit newest_commit(const std::string& folder) {
-  const fs::path inner = fs::path(folder) / "checkpoints";
+std::optional<std::string> checkpoint_at(const std::string& path) {
   std::error_code unread;
-  const std::string dir = fs::is_directory(inner, unread) ? inner.string() : folder;
-  checkpoint::remove_left_overs(dir);
-  const auto commit = checkpoint::newest_whole(dir);
-  if (!commit) throw Error(ExitCode::usage, folder + ": holds no checkpoint");
-  return *commit;
+  const fs::file_type type = fs::status(path, unread).type();
+  if (type == fs::file_type::not_found) return std::nullopt;
+  return type == fs::file_type::directory ? newest_commit(path).path : path;
 }
 
 std::string newest_commit_in(const std::string& run_dir) {
@@ -265,10 +274,7 @@ bool find_resume(config::Loaded& loaded) {
       throw Error(ExitCode::usage,
                   no_run(experiment.experiment) + "; leave it out for a run from the beginning, or name a run folder");
     }
-    std::error_code unread;  // then the reader of checkpoints says why
-    const auto type = fs::status(resume, unread).type();
-    if (type == fs::file_type::directory) return newest_commit(resume).path;
-    if (type != fs::file_type::not_found) return resume;
+    if (const auto file = checkpoint_at(resume)) return *file;
     throw Error(ExitCode::usage, "no such file or folder; give a checkpoint, a run folder, \"latest\" or \"auto\"");
   });
   if (resume.empty()) log::info(no_run(experiment.experiment) + ": this is a new run");

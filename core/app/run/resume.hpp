@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "app/run/assembly.hpp"
@@ -11,9 +12,10 @@
 
 namespace ddprun::run {
 
-// The newest whole commit of a run's folder, or of its folder of checkpoints (checkpoint::newest_whole). Removes what
-// dead writers left there. Throws Error(usage) that names the folder if it has no commit.
-checkpoint::Commit newest_commit(const std::string& folder);
+// The file of the checkpoint that `path` names: itself, or the newest whole commit of a run's folder or of its folder
+// of checkpoints, where this removes what dead writers left. Nothing if the path does not exist. A path that cannot be
+// looked up is returned as it is: reading it says why. Throws Error(usage) that names the folder if it has no commit.
+std::optional<std::string> checkpoint_at(const std::string& path);
 
 // find_resume() (checks.hpp) on rank 0, whose result all ranks use; hosts that lack the checkpoint get a copy. Ranks of
 // one launcher on one host find it by themselves. `store` is null for world size 1. Collective.
