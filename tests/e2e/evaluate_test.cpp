@@ -96,6 +96,11 @@ TEST_CASE("a checkpoint that cannot be evaluated is refused in one line") {
     return result.err;
   };
   CHECK(contains(refused({"--checkpoint", "none"}), "none: no such file or folder"));
+  const std::string loop = place.folder() / "loop";
+  std::filesystem::create_symlink("loop", loop);
+  const auto unread = place.ddprun({"evaluate", "--checkpoint", loop});
+  CHECK(unread.code == 1);
+  CHECK(contains(unread.err, "cannot read " + loop + ": Too many levels of symbolic links"));
   CHECK(contains(refused({"--checkpoint", place.folder().string()}), ": holds no checkpoint"));
   const auto lone = place.folder() / "lone.safetensors";
   std::filesystem::copy_file(commits_of(run).back().path, lone);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "app/run/commit_copy.hpp"
+#include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
 #include "config/continuation.hpp"
@@ -246,6 +247,7 @@ std::optional<std::string> checkpoint_at(const std::string& path) {
   std::error_code unread;
   const fs::file_type type = fs::status(path, unread).type();
   if (type == fs::file_type::not_found) return std::nullopt;
+  if (type == fs::file_type::none) throw_file_error("read", path, unread.value());
   return type == fs::file_type::directory ? newest_commit(path).path : path;
 }
 
