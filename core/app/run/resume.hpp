@@ -12,9 +12,9 @@
 
 namespace ddprun::run {
 
-// The file of the checkpoint that `path` names: itself, or the newest whole commit of a run's folder or of its folder of
-// checkpoints, where this removes what dead writers left. Nothing if the path does not exist. Throws Error: failure if
-// it cannot be looked up; usage, with the folder, if that has no commit.
+// The file of the checkpoint that `path` names: itself, or the newest whole commit of a run's folder or of its folder
+// of checkpoints, where this removes what dead writers left. Nothing if the path does not exist. Throws Error: failure
+// if it cannot be looked up; usage, with the folder, if that has no commit.
 std::optional<std::string> checkpoint_at(const std::string& path);
 
 // find_resume() (checks.hpp) on rank 0, whose result all ranks use; hosts that lack the checkpoint get a copy. Ranks of
