@@ -10,7 +10,8 @@ constexpr auto kLeaving = 1s;  // for collectives in flight, and for NCCL to dis
 // Wait after the end of a peer, so that the data that it sent can arrive: a rank that has its result may leave before
 // others have theirs.
 constexpr auto kFarewell = 500ms;
-constexpr auto kEnding = 50ms;  // between the end of a process's connections and its own
+// Between the end of a process's connections and its own end: the driver first frees what the process has on the GPU.
+constexpr auto kEnding = 1s;
 
 }  // namespace
 
@@ -81,7 +82,7 @@ std::optional<CommError> Session::trouble_of_peers(Clock::time_point now) {
 CommError Session::with_lost_rank(const CommError& failure) const {
   if (failure.status() != CommStatus::peer_lost) return failure;
   int gone = peers_.first_ended();
-  for (auto waited = 0ms; gone < 0 && waited < kEnding; waited += 1ms) {
+  for (auto waited = 0ms; gone < 0 && waited < kEnding && !is_aborted(); waited += 1ms) {
     std::this_thread::sleep_for(1ms);
     gone = peers_.first_ended();
   }
