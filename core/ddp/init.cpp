@@ -65,9 +65,13 @@ std::string identity(const GroupOptions& options, const ddprun_comm_plugin& plug
   return text;
 }
 
-void check_device(const GroupOptions& options) {
-  if (options.device.is_cpu() || (options.device.is_cuda() && options.device.has_index())) return;
-  throw Error(ExitCode::usage, "GroupOptions::device is " + options.device.str() + ": expected cpu, or cuda:N");
+// Makes a GPU the current device. Loads CUDA if the program is not linked with it.
+void use_device(torch::Device device) {
+  if (device.is_cpu()) return;
+  if (!device.is_cuda() || !device.has_index()) {
+    throw Error(ExitCode::usage, "GroupOptions::device is " + device.str() + ": expected cpu, or cuda:N");
+  }
+  train::choose_device("cuda", device.index());
 }
 
 // The share of the host's cores; Torch's default would be all of them, in each rank.
@@ -93,7 +97,7 @@ void JoinedState::set_progress(launch::Progress progress) const {
 }
 
 void JoinedState::join(const GroupOptions& wanted, const std::string& whose) {
-  check_device(wanted);
+  use_device(wanted.device);
   options = wanted;
   options.backend = backend_of(wanted);
   timeout = options.timeout;

@@ -34,6 +34,24 @@ BY_HEART = 0.5  # at most, of the training loss of ResNet-18, which begins at 2.
 FAULT_DEADLINE = 5000
 
 
+FAULTS = (Failed, OSError, ValueError, KeyError, IndexError, subprocess.TimeoutExpired)
+
+
+def failure(name, fault):
+    """Prints the whole of it."""
+    print(f"tests/gpu/run: {name}: {fault}", file=sys.stderr)
+    return Result(name, str(fault).splitlines()[0], False)
+
+
+def tried(name, work):
+    """The Result of what work() returns: what is told, whether it is good, and figures. If it fails, the results after it
+    are still found."""
+    try:
+        return Result(name, *work())
+    except FAULTS as fault:
+        return failure(name, fault)
+
+
 def suite(machine, plugin, always=(), on_one=()):
     """The conformance suite, all of it but on three ranks that share a GPU, where it would take long and show little more.
     A skip (77) is a failure here."""
@@ -46,9 +64,9 @@ def suite(machine, plugin, always=(), on_one=()):
     for name, arguments in jobs.items():
         if machine.quick and "--filter" not in arguments:
             arguments = arguments + ["--filter", "float32"]
-        out = run([machine.program("ddprun-conformance"), "--plugin", plugin, "--plugin-path",
-                   machine.build / "lib" / "ddprun" / "v1", "--fault-deadline", FAULT_DEADLINE, *always, *arguments], LIMIT)
-        yield Result(f"conformance of {plugin}, {name}", out.strip().splitlines()[-1], True)
+        command = [machine.program("ddprun-conformance"), "--plugin", plugin, "--plugin-path",
+                   machine.build / "lib" / "ddprun" / "v1", "--fault-deadline", FAULT_DEADLINE, *always, *arguments]
+        yield tried(f"conformance of {plugin}, {name}", lambda: (run(command, LIMIT).strip().splitlines()[-1], True))
 
 
 def conformance(machine):
@@ -127,11 +145,13 @@ def beside_the_cpu(machine, chosen):
     """Every model under these strategies on the same batches: its losses are those of one process on the CPU."""
     wanted = {model: losses_of(machine, model, "cpu", "single", 1, "") for model in machine.models}
     for how in chosen:
-        losses = {model: losses_of(machine, model, "cuda", how.kind, how.nproc, how.more)
-                  for model in how.models if model in machine.models}
-        told = ", ".join(f"{model} {told_of(each)} (CPU {told_of(wanted[model])})" for model, each in losses.items())
-        good = all(is_near(model, each, wanted[model], how.tolerance) for model, each in losses.items())
-        yield Result(f"training, {how.name}", told, good, {"losses": losses, "cpu": wanted})
+        def work():
+            losses = {model: losses_of(machine, model, "cuda", how.kind, how.nproc, how.more)
+                      for model in how.models if model in machine.models}
+            told = ", ".join(f"{model} {told_of(each)} (CPU {told_of(wanted[model])})" for model, each in losses.items())
+            good = all(is_near(model, each, wanted[model], how.tolerance) for model, each in losses.items())
+            return told, good, {"losses": losses, "cpu": wanted}
+        yield tried(f"training, {how.name}", work)
 
 
 def training(machine):
@@ -144,6 +164,16 @@ def ucx(machine):
     yield from beside_the_cpu(machine, [Strategy("ddp, ucx", "ddp", machine.ranks, 'comm.backend = "ucx"')])
 
 
+def library(machine):
+    """DistributedDataParallel and what belongs to it, in a program of its own: on GPUs over NCCL and on the CPU."""
+    devices = ",".join(map(str, machine.devices))
+    out = run([machine.program("ddprun"), "launch", "--nproc-per-node", machine.ranks, machine.program("gpu_program"),
+               "nccl", devices, *(["share_gpu=true"] if machine.shares else [])], LIMIT)
+    lines = out.strip().splitlines()
+    good = sum(line.endswith(": ok") for line in lines)
+    yield Result("library", f"{good} cases as on the CPU", True, {"table": lines})
+
+
 def parity(machine):
     """Losses and weights beside PyTorch's, single and DDP over NCCL."""
     out = run([sys.executable, ROOT / "tests" / "parity" / "ddp_parity.py", "--program", machine.program("ddprun"),
@@ -152,7 +182,7 @@ def parity(machine):
     yield Result("parity with PyTorch", f"{len(lines) - 1} cases as PyTorch has them", True, {"table": lines})
 
 
-CHECKS = {check.__name__: check for check in (conformance, training, parity, speed, graphs, busbw, ucx)}
+CHECKS = {check.__name__: check for check in (conformance, training, library, parity, speed, graphs, busbw, ucx)}
 ALWAYS = [name for name in CHECKS if name != "ucx"]  # which wants a library that is not everywhere
 
 
@@ -160,9 +190,8 @@ def results_of(check, machine):
     """As they come. A check that fails is a result; what it had found before stays."""
     try:
         yield from check(machine)
-    except (Failed, OSError, ValueError, KeyError, IndexError, subprocess.TimeoutExpired) as fault:
-        print(f"tests/gpu/run: {check.__name__}: {fault}", file=sys.stderr)
-        yield Result(check.__name__, str(fault).splitlines()[0], False)
+    except FAULTS as fault:
+        yield failure(check.__name__, fault)
 
 
 def collected(results, name, path):
