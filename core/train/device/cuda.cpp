@@ -89,6 +89,12 @@ std::string error_message(const c10::Error& error) {
   if (const std::string refused = refused_tensor(text); !refused.empty()) {
     return refused + ". Try a smaller data.batch_size, a larger train.accumulate, or fewer ranks per host";
   }
+  // Torch advises functions of Python.
+  if (const auto end = text.find(" does not have a deterministic implementation"); end != std::string::npos) {
+    return text.substr(0, end) + " has no deterministic kernel: change the model, or set train.deterministic = false";
+  }
+  // It goes on with a list of all kernels.
+  if (text.starts_with("Could not run '")) return text.substr(0, text.find(". "));
   if (!text.starts_with("CUDA error")) return text;
   const std::string line = text.substr(0, text.find('\n'));
   // This is not the allocator's error but the driver's: for a context, a library's workspace or page-locked memory.

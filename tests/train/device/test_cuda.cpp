@@ -12,7 +12,7 @@ c10::Error error_of_cuda(std::string line) {
   return {kHere, line};
 }
 
-TEST_CASE("a CUDA error is one line; if memory is exhausted, it says what to try") {
+TEST_CASE("an error of Torch is one line; if memory is exhausted, it says what to try") {
   CHECK(error_message(error_of_cuda("CUDA error: an illegal memory access was encountered")) ==
         "CUDA error: an illegal memory access was encountered");
   CHECK(error_message(error_of_cuda("CUDA error: out of memory")) ==
@@ -31,6 +31,10 @@ TEST_CASE("a CUDA error is one line; if memory is exhausted, it says what to try
         "train.accumulate, or fewer ranks per host");
   CHECK(error_message(c10::Error(kHere, "mat1 and mat2 shapes cannot be multiplied")) ==
         "mat1 and mat2 shapes cannot be multiplied");
+  CHECK(error_message(c10::Error(kHere,
+                                 "Could not run 'aten::nms' with arguments from the 'CUDA' backend. This could be "
+                                 "because ...\n\nCPU: registered at nms.cpp:1 [kernel]\n")) ==
+        "Could not run 'aten::nms' with arguments from the 'CUDA' backend");
 }
 
 }  // namespace
