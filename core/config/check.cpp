@@ -73,6 +73,12 @@ class Check {
            error);
   }
 
+  void kernels_do_not_vary() {
+    refuse(e_.train.deterministic && e_.train.cudnn_benchmark && e_.launch.device == "cuda",
+           {"train.deterministic", "train.cudnn_benchmark", "launch.device"},
+           "needs train.cudnn_benchmark = false, because a measurement may choose another kernel in each run");
+  }
+
   void early_stop_is_measured() {
     refuse(e_.train.early_stop.starts_with("test.") && !e_.train.evaluate, {"train.early_stop", "train.evaluate"},
            "needs train.evaluate = true; or use \"train.loss\"");
@@ -204,6 +210,7 @@ void check_together(const Experiment& experiment, std::optional<int64_t> ranks, 
   check.shares_fit_the_ranks();
   check.micro_batches_have_samples();
   check.schedule_fits();
+  check.kernels_do_not_vary();
   check.early_stop_is_measured();
   check.each_has_a_gpu();
   check.a_graph_can_be_replayed();

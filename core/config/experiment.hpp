@@ -40,7 +40,6 @@ struct Experiment {
     std::string backend = "gloo";  // a name or a path
     std::string algorithm = "auto";
     double timeout = 30;  // seconds
-    bool deterministic = false;
     std::string check = "fingerprint";
     bool stage_through_host = false;
     Options options;
@@ -112,6 +111,7 @@ struct Experiment {
     std::string amp = "off";
     bool channels_last = false;
     bool cudnn_benchmark = false;
+    bool deterministic = false;
     bool cuda_graph = false;
     int64_t accumulate = 1;
     double clip_norm = 0;

@@ -81,9 +81,6 @@ std::vector<Key> describe_running() {
           .used_by(User::ddp)
           .in_form(Form::duration)
           .doc("The time limit of one collective. When it is exceeded, the job ends with exit code 5."),
-      DDPRUN_KEY(comm.deterministic)
-          .used_by(User::ddp)
-          .doc("Requests bitwise identical results in every run from the plugin."),
       DDPRUN_KEY(comm.check)
           .used_by(User::ddp)
           .one_of({"fingerprint", "off"})

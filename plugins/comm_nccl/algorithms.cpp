@@ -46,7 +46,7 @@ AlgorithmScope::AlgorithmScope(std::string value) {
   const auto before = variable(kVariable);
   if (state.holders == 0 && before && !value.empty() && value != before) {
     throw CommError(CommStatus::unsupported, "NCCL_ALGO=\"" + *before + "\" in the environment contradicts \"" + value +
-                                                 "\", which comm.algorithm and comm.deterministic ask for: unset it");
+                                                 "\", which comm.algorithm and train.deterministic ask for: unset it");
   }
   if (state.holders == 0) {
     state.is_ours = !before && !value.empty();

@@ -49,6 +49,14 @@ TEST_CASE("on a CPU, keys that only a GPU uses are allowed and reported") {
   CHECK(config::unused_keys(on_gpu.experiment, on_gpu.sources).empty());
 }
 
+TEST_CASE("deterministic kernels are not chosen by a measurement") {
+  const std::string both = "train.deterministic = true\ntrain.cudnn_benchmark = true";
+  CHECK(errors_of(both + cuda + names) ==
+        "exp.toml:1:23: train.deterministic = true: needs train.cudnn_benchmark = false, because a measurement may "
+        "choose another kernel in each run");
+  CHECK(errors_of("train.deterministic = true" + cuda + names) == "");
+}
+
 TEST_CASE("steps are replayed only on a GPU, under single and ddp") {
   const std::string graph = "train.cuda_graph = true", ddp = cuda + "\nstrategy.kind = 'ddp'\nlaunch.nproc = 2";
   CHECK(load_text(graph + cuda + names).experiment.train.cuda_graph);

@@ -28,7 +28,6 @@ name = "a run"
 nproc = 3
 [comm]
 algorithm = "tree"
-deterministic = true
 options = { interface = "lo", retries = 3, fraction = 0.5, quick = true, "odd key" = "x" }
 [strategy]
 kind = "ddp"
@@ -46,12 +45,13 @@ lr = 1
 betas = [0.8, 0.99]
 [train]
 steps = 1_000
+deterministic = true
 )")
                                    .experiment;
   CHECK(e.experiment.name == "a run");
   CHECK(e.launch.nproc == 3);
   CHECK(e.comm.algorithm == "tree");
-  CHECK(e.comm.deterministic);
+  CHECK(e.train.deterministic);
   CHECK(
       e.comm.options ==
       config::Options{{"interface", "lo"}, {"retries", "3"}, {"fraction", "0.5"}, {"quick", "true"}, {"odd key", "x"}});

@@ -99,6 +99,7 @@ config::Experiment any_experiment() {
   if (!e.train.evaluate) e.checkpoint.best.clear();
   give_gpus(e);
   if (!can_replay(e)) e.train.cuda_graph = false;
+  if (e.train.deterministic) e.train.cudnn_benchmark = false;
   const std::string& fault = e.faults.kind;
   const bool in_collective = fault == "delay" || fault == "drop" || fault == "shape";
   if (e.train.cuda_graph || (in_collective && e.strategy.kind != "ddp")) e.faults.kind = "none";

@@ -196,6 +196,9 @@ def rank_main(job, rank):
     die_with_parent()
     world, folder = job["world"], pathlib.Path(job["folder"])
     torch.set_num_threads(1)
+    if job["cases"][0]["config"].get("train.deterministic"):
+        os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+        torch.use_deterministic_algorithms(True)
     if world > 1:
         store = f"file://{folder}/store-{world}"
         dist.init_process_group(backend_of(job, rank), store, datetime.timedelta(seconds=60), world_size=world, rank=rank)

@@ -41,7 +41,7 @@ std::vector<std::string> sentences(const VariantParity& parity) {
   if (parity.repeats) {
     lines.push_back(*parity.repeats ? "two runs: equal bit for bit"
                                     : "two runs: not equal, first at " + text(*parity.runs_part) +
-                                          "; comm.deterministic = true requests equal ones");
+                                          "; train.deterministic = true requests equal ones");
   }
   if (parity.ulp_max == 0) {
     lines.push_back("gradients against a float64 mean: equal, except for rounding to float32");

@@ -1,8 +1,10 @@
 #include "app/run/devices.hpp"
 
+#include <cstdlib>
+
+#include "base/subprocess.hpp"
 #include "cuda/driver.hpp"
 #include "ddprun/error.hpp"
-#include "base/subprocess.hpp"
 #include "train/device/cuda.hpp"
 #include "train/device/streams.hpp"
 
@@ -54,8 +56,8 @@ void check_devices(const config::Loaded& loaded, int ranks) {
 }
 
 int gpu_count(const config::Loaded& loaded) {
-  return static_cast<int>(at_key(
-      loaded, [] { return run_in_subprocess([] { return static_cast<int64_t>(cuda::gpus().size()); }); }));
+  return static_cast<int>(
+      at_key(loaded, [] { return run_in_subprocess([] { return static_cast<int64_t>(cuda::gpus().size()); }); }));
 }
 
 std::vector<torch::Device> choose_devices(const config::Loaded& loaded, const launch::World& world) {
@@ -63,6 +65,8 @@ std::vector<torch::Device> choose_devices(const config::Loaded& loaded, const la
   const bool dp = experiment.strategy.kind == "dp";
   const std::size_t count = dp ? static_cast<std::size_t>(experiment.strategy.devices) : 1;
   if (!on_gpus(experiment)) return std::vector<torch::Device>(count, torch::kCPU);
+  // Torch refuses deterministic kernels without this setting of cuBLAS.
+  if (experiment.train.deterministic) ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
   const auto gpus = at_key(loaded, [&] {
     std::vector<int> found = gpus_of(experiment, world.local_rank, world.local_size);
     train::choose_device(experiment.launch.device, found.at(main_device(experiment)));
@@ -75,6 +79,10 @@ std::vector<torch::Device> choose_devices(const config::Loaded& loaded, const la
 
 void place_models(Assembly& assembly, const std::vector<torch::Device>& devices) {
   assembly.devices = devices;
+  if (assembly.experiment().train.deterministic) {
+    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+    at::globalContext().setDeterministicCuDNN(true);
+  }
   if (!on_gpus(assembly.experiment())) return;
   at::globalContext().setBenchmarkCuDNN(assembly.experiment().train.cudnn_benchmark);
   if (assembly.experiment().train.cuda_graph) train::leave_default_stream(assembly.device());

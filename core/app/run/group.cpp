@@ -45,7 +45,7 @@ void join_backend(const Assembly& assembly, const launch::World& world, const Me
                                           .device = assembly.device(),
                                           .deadline = milliseconds(settings.timeout),
                                           .algorithm = settings.algorithm,
-                                          .deterministic = settings.deterministic,
+                                          .deterministic = assembly.experiment().train.deterministic,
                                           .stage_through_host = settings.stage_through_host,
                                           .compare_calls = settings.check != "off",
                                           .options = settings.options},

@@ -46,7 +46,7 @@ TEST_CASE("a contradicting environment is refused; an equal one is left as it is
           return error_of([&] { comm::join(nccl(), options); });
         }) ==
         "3: nccl: rank 0: joining 1 rank: unsupported: NCCL_ALGO=\"tree\" in the environment contradicts "
-        "\"allreduce:ring\", which comm.algorithm and comm.deterministic ask for: unset it");
+        "\"allreduce:ring\", which comm.algorithm and train.deterministic ask for: unset it");
   CHECK(run_in_subprocess([](Fake&) {
           setenv("NCCL_ALGO", "allreduce:ring", 1);
           auto options = options_of();
