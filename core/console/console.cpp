@@ -95,8 +95,9 @@ void add_split(Table& table, const record::Summary& summary) {
 
 std::string communication_of(const record::Summary& summary) {
   std::string text = summary.backend;
-  if (!summary.algorithm.empty()) text += " " + summary.algorithm;
-  if (!summary.transport.empty()) text += " (" + summary.transport + ")";
+  // A backend that does not say more names itself again.
+  if (!summary.algorithm.empty() && summary.algorithm != summary.backend) text += " " + summary.algorithm;
+  if (!summary.transport.empty() && summary.transport != summary.backend) text += " (" + summary.transport + ")";
   return text;
 }
 

@@ -35,8 +35,9 @@ std::string bytes(int64_t number) {
 
 std::string served(const Summary& summary) {
   std::string text = summary.backend;
-  if (!summary.algorithm.empty()) text += " " + summary.algorithm;
-  if (!summary.transport.empty()) text += " over " + summary.transport;
+  // A backend that does not say more names itself again.
+  if (!summary.algorithm.empty() && summary.algorithm != summary.backend) text += " " + summary.algorithm;
+  if (!summary.transport.empty() && summary.transport != summary.backend) text += " over " + summary.transport;
   return text;
 }
 
