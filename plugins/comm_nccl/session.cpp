@@ -147,8 +147,11 @@ void Session::async_error() {
 }
 
 void Session::fail(const CommError& failure) {
-  const std::lock_guard lock(mutex_);
-  if (!failure_) failure_.emplace(with_lost_rank(failure));
+  Lock lock(mutex_);
+  if (!failure_) {
+    const CommError named = with_lost_rank(lock, failure);
+    if (!failure_) failure_.emplace(named);
+  }
   changed_.notify_all();
   throw *failure_;
 }

@@ -76,13 +76,13 @@ class Session {
   bool is_aborted() const noexcept { return aborted_.load(std::memory_order_acquire) || host_.aborted(); }
   void close() noexcept;
 
-  // Used by the thread. `lock` holds mutex_; end() and leave() release it meanwhile.
+  // `lock` holds mutex_; all that take it release it meanwhile.
   using Lock = std::unique_lock<std::mutex>;
   void watch();
-  std::optional<CommError> trouble(Clock::time_point now);
+  std::optional<CommError> trouble(Lock& lock, Clock::time_point now);
   std::optional<CommError> trouble_of_ops(Clock::time_point now);
   std::optional<CommError> trouble_of_peers(Clock::time_point now);
-  CommError with_lost_rank(const CommError& failure) const;
+  CommError with_lost_rank(Lock& lock, const CommError& failure);
   void end(Lock& lock);
   void leave(Lock& lock);
   void free_everything() noexcept;

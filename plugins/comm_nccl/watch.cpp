@@ -21,7 +21,10 @@ void Session::watch() {
   while (!closing_) {
     changed_.wait_for(lock, kLook);
     if (comm_ == nullptr) continue;
-    if (!failure_) failure_ = trouble(Clock::now());
+    if (!failure_) {
+      const auto found = trouble(lock, Clock::now());
+      if (!failure_) failure_ = found;
+    }
     if (failure_) end(lock);
   }
   leave(lock);
@@ -30,14 +33,14 @@ void Session::watch() {
   changed_.notify_all();
 }
 
-std::optional<CommError> Session::trouble(Clock::time_point now) {
+std::optional<CommError> Session::trouble(Lock& lock, Clock::time_point now) {
   if (is_aborted()) return CommError(CommStatus::aborted, std::string(doing_) + ": aborted");
   ncclResult_t state = ncclSuccess;
   const ncclResult_t result = ncclCommGetAsyncError(comm_, &state);
   if (result != ncclSuccess) state = result;
   if (state != ncclSuccess && state != ncclInProgress) {
     return with_lost_rank(
-        failure_of(inflight_.empty() ? doing_ : inflight_.front()->name, state, ncclGetLastError(comm_)));
+        lock, failure_of(inflight_.empty() ? doing_ : inflight_.front()->name, state, ncclGetLastError(comm_)));
   }
   if (auto error = trouble_of_ops(now)) return error;
   return trouble_of_peers(now);
@@ -79,12 +82,12 @@ std::optional<CommError> Session::trouble_of_peers(Clock::time_point now) {
 }
 
 // NCCL does not name the peer whose connection has ended. A rank of this host is known to have ended.
-CommError Session::with_lost_rank(const CommError& failure) const {
-  if (failure.status() != CommStatus::peer_lost) return failure;
-  int gone = peers_.first_ended();
-  for (auto waited = 0ms; gone < 0 && waited < kEnding && !is_aborted(); waited += 1ms) {
-    std::this_thread::sleep_for(1ms);
-    gone = peers_.first_ended();
+CommError Session::with_lost_rank(Lock& lock, const CommError& failure) {
+  if (failure.status() != CommStatus::peer_lost || !peers_.watches_any()) return failure;
+  const auto limit = Clock::now() + kEnding;
+  int gone = -1;
+  while ((gone = peers_.first_ended()) < 0 && Clock::now() < limit && !closing_ && !is_aborted()) {
+    changed_.wait_for(lock, 1ms);
   }
   if (gone < 0) return failure;
   return {CommStatus::peer_lost, std::string(failure.what()) + "; rank " + std::to_string(gone) + " has ended"};
@@ -103,7 +106,7 @@ void Session::leave(Lock& lock) {
   const auto limit = Clock::now() + kLeaving;
   while (comm_ != nullptr && !failure_ && !inflight_.empty() && Clock::now() < limit) {
     changed_.wait_for(lock, 1ms);
-    failure_ = trouble(Clock::now());
+    failure_ = trouble(lock, Clock::now());
   }
   if (comm_ == nullptr) return;
   if (failure_ || !inflight_.empty()) return end(lock);

@@ -54,6 +54,10 @@ Liveness::Liveness(const std::vector<Place>& places, int self) : processes_(plac
   }
 }
 
+bool Liveness::watches_any() const noexcept {
+  return std::any_of(processes_.begin(), processes_.end(), [](const ProcessWatch& watch) { return watch.pid() != 0; });
+}
+
 bool Liveness::has_ended(int rank) const noexcept {
   return processes_[static_cast<std::size_t>(rank)].has_ended();
 }

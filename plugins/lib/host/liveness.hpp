@@ -31,6 +31,8 @@ class Liveness {
   // Watches the ranks that share a host with rank `self`; they may have ended already. Throws CommError.
   Liveness(const std::vector<Place>& places, int self);
 
+  // False if no other rank shares the host.
+  bool watches_any() const noexcept;
   // True once that rank's process has ended. False for ranks that are not watched or are threads of this process.
   bool has_ended(int rank) const noexcept;
   // The first rank that has ended, or -1.
