@@ -93,10 +93,14 @@ Tensor normalize(const Tensor& input, const std::optional<Tensor>& weight, const
 
 BackwardSums sums_of(const BackwardInput& step) {
   if (step.input.numel() == 0) return {torch::zeros_like(step.mean), torch::zeros_like(step.mean)};
-  // CUDA's kernel refuses undefined statistics of the batch; empty ones mean the same: use mean and var.
-  const Tensor none = step.mean.new_empty({0});
+  if (!step.input.is_cpu()) {  // a kernel made for this, which the CPU does not have
+    const Tensor inverse = (step.var + step.eps).rsqrt();
+    const auto [gradient, product, of_weight, of_bias] = at::batch_norm_backward_reduce(
+        step.gradient, step.input, step.mean, inverse, {}, /*input_g=*/true, /*weight_g=*/false, /*bias_g=*/false);
+    return {gradient, product * inverse};
+  }
   const auto [unused, product, gradient] = at::native_batch_norm_backward(
-      step.gradient, step.input, {}, step.mean, step.var, none, none, /*train=*/false, step.eps, {false, true, true});
+      step.gradient, step.input, {}, step.mean, step.var, {}, {}, /*train=*/false, step.eps, {false, true, true});
   return {gradient, product};
 }
 
