@@ -15,10 +15,12 @@ import os
 import pathlib
 import signal
 import statistics
+import subprocess
 import sys
 import tempfile
 
 from namespaces import Hosts, bits_of, why_not
+import prediction_chart
 from options import GATE, SKIPPED, list_of, rate_of
 from running import Failed, run
 from systems import ddprun_on_each, run_folder
@@ -96,9 +98,12 @@ def arguments(argv):
     parser.add_argument("--gate", action="store_true",
                         help=f"exit with {GATE} if the median error is above {100 * BOUND:.0f} percent")
     parser.add_argument("--json", metavar="FILE", help="write all figures to this file")
+    parser.add_argument("--png", metavar="FILE", help="draw efficiency over hosts, predicted and measured, in this file")
     parser.add_argument("--keep", metavar="DIR", help="keep the files of the benchmarks and runs in this new folder")
     parser.add_argument("--limit", type=float, default=600, metavar="SECONDS", help="the time limit of a program (600)")
     args = parser.parse_args(argv)
+    if args.png and (reason := prediction_chart.why_not()):
+        parser.error(reason)
     if args.steps <= max(TRACED) or min(args.hosts + args.measured) < 2 or args.ranks_per_host < 1:
         parser.error(f"expected --steps above {max(TRACED)}, --hosts and --measured from 2, --ranks-per-host from 1")
     return args
@@ -182,27 +187,34 @@ def measure(args, jobs):
     return recorded, results, steps
 
 
-def predict(args, folder, recorded, results):
-    """The prediction for each number of hosts, {hosts: document}. All hosts share the cores of this machine, so more
-    ranks than cores compute slower than those of the recorded run."""
+def compute_of(args, hosts):
+    """How many times as long a rank computes as in the recorded run: all hosts share the cores of this machine."""
     def ranks_per_core(hosts):
         return max(1, hosts * args.ranks_per_host / CORES)
+    return ranks_per_core(hosts) / ranks_per_core(2)
+
+
+def predict(args, folder, recorded, results):
+    """The prediction for each number of hosts, {hosts: document}."""
     words = [word for file in results for word in ("--bench", file)]
     documents = {}
     for count in args.hosts:
         path = folder / f"prediction-{count}.json"
         run([args.program, "predict", recorded, *words, "--hosts", count, "--ranks-per-host", args.ranks_per_host,
-             "--compute", ranks_per_core(count) / ranks_per_core(2), "--json", path], args.limit)
+             "--compute", compute_of(args, count), "--json", path], args.limit)
         documents[count] = json.loads(path.read_text())
     return documents
 
 
-def rows_of(predictions, steps):
+def rows_of(args, predictions, steps):
+    """The efficiency is that beside one rank of the recorded run; in a prediction, one rank computes as slowly as all."""
     for (backend, algorithm, hosts), measured in sorted(steps.items()):
-        [step] = [row["step"] for method in predictions[hosts]["methods"] for row in method["rows"]
-                  if (method["backend"], method["algorithm"], row["hosts"]) == (backend, algorithm, hosts)]
+        [row] = [row for method in predictions[hosts]["methods"] for row in method["rows"]
+                 if (method["backend"], method["algorithm"], row["hosts"]) == (backend, algorithm, hosts)]
+        step = row["step"]
         yield {"backend": backend, "algorithm": algorithm, "hosts": hosts, "predicted": step["value"],
-               "low": step["low"], "high": step["high"], "measured": measured, "error": step["value"] / measured - 1}
+               "low": step["low"], "high": step["high"], "measured": measured, "error": step["value"] / measured - 1,
+               "efficiency": row["efficiency"]["value"] / compute_of(args, hosts)}
 
 
 def show(args, rows):
@@ -240,12 +252,18 @@ def main(argv):
         except KeyboardInterrupt:
             say("interrupted")
             return 128 + signal.SIGINT
-    rows = list(rows_of(predictions, steps))
+    rows = list(rows_of(args, predictions, steps))
     median = show(args, rows)
     if args.json:
         document = {"ddprun_predict_check": 1, "command": sys.argv, "median_error": median, "rows": rows,
                     "recorded": str(recorded), "predictions": predictions}
         pathlib.Path(args.json).write_text(json.dumps(document, indent=1) + "\n")
+    if args.png:
+        try:
+            prediction_chart.draw(args.png, f"{args.job}, link {args.link}, ranks per host {args.ranks_per_host}", rows)
+        except (OSError, subprocess.CalledProcessError) as error:
+            say(f"{args.png} cannot be drawn: {error}")
+            return 1
     return GATE if args.gate and median > BOUND else 0
 
 

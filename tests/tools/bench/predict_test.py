@@ -18,6 +18,7 @@ BENCH = pathlib.Path(__file__).resolve().parents[3] / "bench"
 sys.path.insert(0, str(BENCH))
 import namespaces  # noqa: E402
 import predict  # noqa: E402
+import prediction_chart  # noqa: E402
 
 DEADLINE = 300  # seconds for a check: other tests run at the same time
 ARGS = None
@@ -47,17 +48,36 @@ class Predict(unittest.TestCase):
     def test_the_error_is_the_median_of_all_rows(self):
         def method(rows):
             return {"backend": "gloo", "algorithm": "ring", "rows": [
-                {"hosts": hosts, "step": {"value": value, "low": value / 2, "high": value}} for hosts, value in rows]}
+                {"hosts": hosts, "step": {"value": value, "low": value / 2, "high": value}, "efficiency": {"value": 1 / hosts}}
+                for hosts, value in rows]}
         steps = {("gloo", "ring", 2): 1.0, ("gloo", "ring", 3): 2.0, ("gloo", "ring", 4): 1.0}
         predictions = {hosts: {"methods": [method([(1, 1.0), (hosts, value)])]}
                        for hosts, value in ((2, 1.1), (3, 1.0), (4, 0.8))}
-        rows = list(predict.rows_of(predictions, steps))
-        self.assertEqual([row["hosts"] for row in rows], [2, 3, 4])
         args = predict.arguments(["--program", "ddprun"])
+        rows = list(predict.rows_of(args, predictions, steps))
+        self.assertEqual([row["hosts"] for row in rows], [2, 3, 4])
+        self.draw(args, rows)
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
             self.assertAlmostEqual(predict.show(args, rows), 0.2)
         self.assertIn("median error 20.0%; 1 of 3 measured steps lie in their interval", said.getvalue())
+
+    def draw(self, args, rows):
+        """Lines are the prediction; a measured step that is half as long has twice the efficiency."""
+        points = prediction_chart.specification("a title", rows)["data"]["values"]
+        self.assertEqual({name: round(value, 3) for name, value in points[1].items() if name not in ("backend", "algorithm")},
+                         {"hosts": 3, **{name: round(percent / predict.compute_of(args, 3), 3) for name, percent in (
+                             ("predicted", 100 / 3), ("low", 100 / 3), ("high", 200 / 3), ("measured", 50 / 3))}})
+        if prediction_chart.why_not() is None:
+            with tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder) / "chart.png"
+                prediction_chart.draw(path, "a title", rows)
+                self.assertEqual(path.read_bytes()[:4], b"\x89PNG")
+        with mock.patch.dict(os.environ):
+            os.environ.pop("DDPRUN_CHARTS_PYTHON", None)
+            with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as said:
+                predict.arguments(["--program", "ddprun", "--png", "chart.png"])
+        self.assertIn("--png needs DDPRUN_CHARTS_PYTHON", said.getvalue())
 
     def test_without_root_it_says_so(self):
         said = io.StringIO()

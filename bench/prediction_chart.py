@@ -1,0 +1,46 @@
+"""The chart of predict.py: efficiency over hosts, predicted and measured, a panel for each backend."""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+
+CHARTS = pathlib.Path(__file__).resolve().parents[1] / "tools" / "report" / "share" / "charts.py"
+PYTHON = "DDPRUN_CHARTS_PYTHON"
+
+
+def why_not():
+    """Why no chart can be drawn, or None."""
+    return None if os.environ.get(PYTHON) else f"--png needs {PYTHON}, a Python with vl-convert-python (CONTRIBUTING.md)"
+
+
+def specification(title, rows):
+    """In Vega-Lite (https://vega.github.io/vega-lite). Lines and bands are the prediction, points are measured."""
+    values = [{"backend": row["backend"], "algorithm": row["algorithm"], "hosts": row["hosts"],
+               **{name: 100 * row["efficiency"] * row["predicted"] / row[step]
+                  for name, step in (("predicted", "predicted"), ("low", "high"), ("high", "low"),
+                                     ("measured", "measured"))}} for row in rows]
+    x = {"field": "hosts", "type": "quantitative", "title": "hosts", "axis": {"tickMinStep": 1, "format": "d"},
+         "scale": {"zero": False}}
+    color = {"field": "algorithm", "type": "nominal", "title": None, "legend": {"symbolOpacity": 1}}
+
+    def layer(mark, field, **more):
+        y = {"field": field, "type": "quantitative", "title": "efficiency (%)", "scale": {"zero": True}}
+        return {"mark": mark, "encoding": {"x": x, "y": y, "color": color, **more}}
+    return {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "data": {"values": values},
+            "title": {"text": title, "subtitle": "lines: predicted, with the 95 % interval of a step; points: measured"},
+            "facet": {"column": {"field": "backend", "type": "nominal", "title": None}},
+            "spec": {"width": 320, "height": 240, "layer": [
+                layer({"type": "area", "opacity": 0.15}, "low", y2={"field": "high"}),
+                layer({"type": "line"}, "predicted"),
+                layer({"type": "point", "filled": True, "size": 70}, "measured")]}}
+
+
+def draw(path, title, rows):
+    request = {"config": {"font": "sans-serif"}, "scale": 1,
+               "charts": [{"path": str(path), "spec": specification(title, rows)}]}
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(request, file)
+        file.flush()
+        subprocess.run([os.environ[PYTHON], CHARTS, "render", file.name], check=True)
