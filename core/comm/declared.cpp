@@ -34,8 +34,9 @@ std::optional<std::string> memory_error(const ddprun_comm_plugin& plugin, Memory
     return "takes CUDA memory, and the tensors are on the CPU; set launch.device = \"cuda\", or take another backend";
   }
   if (memory == Memory::cuda && !capabilities.cuda && !staged) {
-    return "takes host memory, and the tensors are on a GPU (launch.device); use \"nccl\", or let ddprun copy them "
-           "through the host with comm.stage_through_host = true";
+    return "takes host memory, and the tensors are on a GPU (launch.device); use \"nccl\", or in a config let ddprun "
+           "copy "
+           "them through the host with comm.stage_through_host = true";
   }
   return std::nullopt;
 }

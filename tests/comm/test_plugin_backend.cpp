@@ -148,8 +148,8 @@ TEST_CASE("unsupported memory is reported, with what to do") {
   }
   CHECK(
       memory_error(host, Memory::cuda, false) ==
-      "takes host memory, and the tensors are on a GPU (launch.device); use \"nccl\", or let ddprun copy them through "
-      "the host with comm.stage_through_host = true");
+      "takes host memory, and the tensors are on a GPU (launch.device); use \"nccl\", or in a config let ddprun copy them "
+      "through the host with comm.stage_through_host = true");
   CHECK_FALSE(memory_error(host, Memory::cuda, true));
   CHECK(capabilities_of(cuda).alloc_memory == Memory::cuda);
   CHECK(capabilities_of(both).alloc_memory == Memory::host);

@@ -162,6 +162,8 @@ TEST_CASE("the summary reports how much a step allreduces, and how fast") {
   CHECK(console::summary_table(summary).find("3.40 MB/s busbw") != std::string::npos);
   summary.comm_busbw = record::kAbsent;  // a world of one
   CHECK(console::summary_table(summary) == "communication  gloo ring\n");
+  summary.backend = summary.algorithm = summary.transport = "nccl";
+  CHECK(console::summary_table(summary) == "communication  nccl\n");
 }
 
 TEST_CASE("the summary says after which epoch train.early_stop has ended the run") {

@@ -34,6 +34,6 @@ TEST_CASE("with train.deterministic, an operation that has no deterministic kern
   CHECK(varies.code == 1);
   CHECK(contains(varies.err,
                  "\nddprun: failed: step 1 phase forward: put_ has no deterministic kernel: change the model, or "
-                 "set train.deterministic = false\n"));
+                 "do not ask for such kernels (train.deterministic = false)\n"));
   CHECK(place.run(place.training(config, {fault, "train.deterministic=false"})).code == 0);
 }

@@ -38,7 +38,7 @@ FAULTS = (Failed, OSError, ValueError, KeyError, IndexError, subprocess.TimeoutE
 
 
 def failure(name, fault):
-    """Prints the whole of it."""
+    """Prints the whole text of `fault`, and returns its Result."""
     print(f"tests/gpu/run: {name}: {fault}", file=sys.stderr)
     return Result(name, str(fault).splitlines()[0], False)
 

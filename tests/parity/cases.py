@@ -78,7 +78,7 @@ OWN_BUFFERS = {"strategy.broadcast_buffers": False, "train.evaluate": False, "tr
 FEW_STEPS = {"optimizer.lr": 0.01, "train.steps": 5}
 
 
-# Many kernels of a GPU add in an order that varies, and ResNet-18 enlarges each rounding.
+# Many kernels of a GPU add in an order that varies, and ResNet-18 amplifies each rounding difference.
 GPU = {"launch.device": "cuda", "comm.backend": "nccl", "comm.algorithm": "auto", "train.deterministic": True}
 
 

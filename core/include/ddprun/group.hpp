@@ -111,7 +111,11 @@ class Group {
 //
 // Throws Error(rendezvous) if the ranks do not meet, or if they differ in the version of ddprun, the backend, or
 // `algorithm`, `options` or `check` of GroupOptions. The other members are not compared. Throws Error(usage) if the
-// device is neither cpu nor cuda:N, and Error(plugin) if the backend is missing or refused, or refuses `options`.
+// device is neither cpu nor cuda:N, and Error(plugin) if the backend is missing or refused, or refuses `options`, and
+// if there is no driver, no GPU N or no CUDA in this LibTorch.
+//
+// With a GPU, call it before anything that asks Torch for CUDA, such as torch::manual_seed: it loads Torch's CUDA
+// libraries if the program is not linked with them. The GPU becomes the calling thread's current device.
 Group init(const GroupOptions& options = {});
 
 }  // namespace ddprun

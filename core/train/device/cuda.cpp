@@ -91,7 +91,9 @@ std::string error_message(const c10::Error& error) {
   }
   // Torch advises functions of Python.
   if (const auto end = text.find(" does not have a deterministic implementation"); end != std::string::npos) {
-    return text.substr(0, end) + " has no deterministic kernel: change the model, or set train.deterministic = false";
+    return text.substr(0, end) +
+           " has no deterministic kernel: change the model, or do not ask for such kernels (train.deterministic = "
+           "false)";
   }
   // It goes on with a list of all kernels.
   if (text.starts_with("Could not run '")) return text.substr(0, text.find(". "));
