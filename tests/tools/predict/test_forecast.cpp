@@ -111,6 +111,16 @@ TEST_CASE("an interval holds the spread of steps, of rounds and of the fit") {
   misfit.push_back(misfit.back());
   misfit.back().rounds = {misfit.back().seconds *= 2};
   CHECK(width(some_recording(), misfit) > 0.1);
+  // Small vectors that do not fit say nothing about large buckets.
+  auto burst = rows;
+  for (const double times : {0.01, 0.02, 0.05}) {
+    burst.push_back(burst.front());
+    burst.back().rounds = {burst.back().seconds *= times};
+  }
+  for (int i = 0; i < 4; ++i) burst.push_back(rows.back());  // so that they do not decide the fit
+  Recording large = some_recording();
+  large.buckets = {{1 << 22, 0.5}, {1 << 20, 0}};
+  CHECK(width(large, burst) < 1e-9);
   // The same seed each time.
   CHECK(width(spread, rounds) == width(spread, rounds));
 }
