@@ -55,6 +55,11 @@ double other_cpu(const Member& a, const Member& b) {
   return std::fmax(a.typical.figures.other_cpu, b.typical.figures.other_cpu);
 }
 
+// Whether a difference of this factor can come from other programs that use the share `others` of a machine.
+bool explains(double others, double factor) {
+  return 1 - others < std::fmin(factor, 1 / factor);
+}
+
 GateResult result_of(const Comparison& comparison, const Gate& gate) {
   const Member &over = comparison.members[gate.over], &under = comparison.members[gate.under];
   GateResult result;
@@ -64,7 +69,7 @@ GateResult result_of(const Comparison& comparison, const Gate& gate) {
   const std::string words = std::abs(speed - 1) < 0.0005 ? "as fast as" : in_words(speed);
   result.words = over.variant.name + " is " + words + " " + under.variant.name;
   const double others = other_cpu(over, under);
-  if (others > std::abs(result.ratio.value - gate.bound)) result.disturbance = others;
+  if (explains(others, result.ratio.value / gate.bound)) result.disturbance = others;
   result.held = result.disturbance == 0 && holds(gate, result.ratio);
   return result;
 }
@@ -79,8 +84,9 @@ void adjust(std::vector<Against>& all, const std::vector<Member>& members) {
   for (Against& against : all) {
     against.adjusted_p = members[against.member].twin ? against.ratio.p : adjusted[next++];
     against.verdict = verdict_of(against.ratio, against.adjusted_p);
-    const bool larger = other_cpu(members.front(), members[against.member]) > std::abs(against.ratio.value - 1);
-    if (larger && against.verdict != Verdict::unclear) against.verdict = Verdict::disturbed;
+    const double others = other_cpu(members.front(), members[against.member]);
+    if (explains(others, against.ratio.value) && against.verdict != Verdict::unclear)
+      against.verdict = Verdict::disturbed;
   }
 }
 

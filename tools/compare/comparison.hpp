@@ -40,7 +40,8 @@ struct GateResult {
   Ratio ratio;
   std::string words;  // "b is 5.4 times as fast as a"
   bool held = false;
-  // Of other programs, if it is larger than the distance between ratio and bound: then nothing is decided. Else 0.
+  // The share of a machine's CPU time that other programs used, if the factor between ratio and bound can come from it:
+  // then nothing is decided. Else 0.
   double disturbance = 0;
 };
 

@@ -79,7 +79,8 @@ TEST_CASE("no verdict where other programs used more of the machine than the var
   CHECK(contains(sentence(comparison, comparison.against[1]), "b and a: no verdict, because of other programs"));
   CHECK(contains(sentence(comparison, comparison.against[1]), "Other programs used 30 % of a machine's CPU time"));
   CHECK(contains(text(comparison), "Other programs used up to 30 % of a machine's CPU time during a run."));
-  for (Figures& run : comparison.members[2].runs) run.step *= 2;  // a difference of more than 30 %
+  for (Figures& run : comparison.members[2].runs)
+    run.step *= 2;  // with 30 % gone, a run takes up to 1.43 times as long
   judge(comparison, {});
   CHECK(comparison.against[1].verdict == Verdict::slower);
 }
