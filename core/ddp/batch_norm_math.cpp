@@ -112,8 +112,9 @@ Tensor input_gradient(const BackwardInput& step, const Tensor& weight, const Ten
   const int64_t channels = step.mean.numel();
   const Tensor gradient = sums.narrow(0, 0, channels), product = sums.narrow(0, channels, channels);
   if (!step.input.is_cpu()) {
-    return at::batch_norm_backward_elemt(step.gradient, step.input, step.mean, inverse, weight, gradient.to(type),
-                                         (product / inverse).to(type), count.view(1).to(torch::kInt32));
+    return at::batch_norm_backward_elemt(step.gradient, step.input, step.mean, inverse, in_type_of(step.mean, weight),
+                                         gradient.to(type), (product / inverse).to(type),
+                                         count.view(1).to(torch::kInt32));
   }
   const Tensor scale = weight.defined() ? inverse * weight.to(type) : inverse;
   const Tensor slope = -scale * inverse * (product / count).to(type);

@@ -27,7 +27,7 @@ struct Case {
   ddprun::DistributedDataParallelOptions ddp{.bucket_cap_mb = 0.02};
   std::function<ddprun::CommHook()> hook = nullptr;  // makes one: PowerSGD's has a state
   int64_t parts = 1;
-  bool joins = false, sync_batch_norm = false, zero = false;
+  bool joins = false, sync_batch_norm = false, zero = false, channels_last = false;
   std::optional<torch::Dtype> amp = std::nullopt;
   // Of the difference between GPU and CPU, relative to how far the training moved the weights. GPUs add in another
   // order; a batch norm amplifies that.
@@ -44,6 +44,7 @@ std::vector<Case> cases() {
       {.name = "static graph", .model = "checkpointed", .ddp = {.bucket_cap_mb = 0.02, .static_graph = true}},
       {.name = "join", .joins = true},
       {.name = "sync batch norm", .model = "resnet", .sync_batch_norm = true, .tolerance = 0.02},
+      {.name = "the same, NHWC", .model = "resnet", .sync_batch_norm = true, .channels_last = true, .tolerance = 0.02},
       // Adam's first steps have the size 1, however small a gradient.
       {.name = "zero", .zero = true, .tolerance = 0.02},
       {.name = "fp16 hook", .hook = [] { return ddprun::fp16_compress_hook; }, .tolerance = 0.01},
@@ -110,6 +111,11 @@ Trained train(const Case& one, const ddprun::Group& group, torch::Device device)
   const auto model = make_model(one.model, group.rank());
   const Tensor before = state_of(*model);
   model->to(device);
+  if (one.channels_last) {
+    for (Tensor& weight : model->parameters()) {
+      if (weight.dim() == 4) weight.set_data(weight.contiguous(torch::MemoryFormat::ChannelsLast));
+    }
+  }
   if (one.sync_batch_norm) ddprun::convert_sync_batchnorm(*model, group);
   ddprun::DistributedDataParallel ddp(*model, group, one.ddp);
   if (one.hook) ddp.register_comm_hook(one.hook());
