@@ -76,7 +76,7 @@ class Session {
   bool is_aborted() const noexcept { return aborted_.load(std::memory_order_acquire) || host_.aborted(); }
   void close() noexcept;
 
-  // `lock` holds mutex_; all that take it release it meanwhile.
+  // `lock` holds mutex_; all that take it may release it meanwhile.
   using Lock = std::unique_lock<std::mutex>;
   void watch();
   std::optional<CommError> trouble(Lock& lock, Clock::time_point now);

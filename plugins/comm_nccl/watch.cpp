@@ -86,7 +86,7 @@ CommError Session::with_lost_rank(Lock& lock, const CommError& failure) {
   if (failure.status() != CommStatus::peer_lost || !peers_.watches_any()) return failure;
   const auto limit = Clock::now() + kEnding;
   int gone = -1;
-  while ((gone = peers_.first_ended()) < 0 && Clock::now() < limit && !closing_ && !is_aborted()) {
+  while ((gone = peers_.first_ended()) < 0 && Clock::now() < limit && !failure_ && !closing_ && !is_aborted()) {
     changed_.wait_for(lock, 1ms);
   }
   if (gone < 0) return failure;
