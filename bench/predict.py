@@ -207,7 +207,8 @@ def predict(args, folder, recorded, results):
 
 
 def rows_of(args, predictions, steps):
-    """The efficiency is that beside one rank of the recorded run; in a prediction, one rank computes as slowly as all."""
+    """The efficiency is relative to one rank of the recorded run. That of a prediction is relative to one that computes as
+    slowly as all ranks do there."""
     for (backend, algorithm, hosts), measured in sorted(steps.items()):
         [row] = [row for method in predictions[hosts]["methods"] for row in method["rows"]
                  if (method["backend"], method["algorithm"], row["hosts"]) == (backend, algorithm, hosts)]

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
+
+#include "record/statistics.hpp"
 
 namespace ddprun::predict {
 namespace {
@@ -121,13 +124,28 @@ bool covers(const Links& links, Algorithm algorithm, Shape shape) {
   return !works_within(algorithm, shape) || links.within.contains(algorithm);
 }
 
+double Link::corrected_seconds(Path path) const {
+  if (misfits.empty()) return seconds(path);
+  const auto distance = [message = path.bytes / path.messages](const Misfit& misfit) {
+    return std::abs(std::log(misfit.message / message));
+  };
+  double limit = distance(misfits.front());
+  for (const Misfit& misfit : misfits) limit = std::min(limit, distance(misfit));
+  limit = std::max(limit, std::log(4));
+  std::vector<double> near;
+  for (const Misfit& misfit : misfits) {
+    if (distance(misfit) <= limit) near.push_back(misfit.error);
+  }
+  return seconds(path) / (1 + record::quantile(std::move(near), quantile));
+}
+
 double allreduce_seconds(const Links& links, Algorithm algorithm, Shape shape, double bytes) {
   const auto within = [&](double part) {
-    return works_within(algorithm, shape) ? links.within.at(algorithm).seconds({1, part}) : 0;
+    return works_within(algorithm, shape) ? links.within.at(algorithm).corrected_seconds({1, part}) : 0;
   };
   if (shape.hosts == 1) return within(bytes);
   const Algorithm used = between_of(algorithm, bytes);
-  const double between = links.between.at(used).seconds(path_between(used, leaders(algorithm, shape), bytes));
+  const double between = links.between.at(used).corrected_seconds(path_between(used, leaders(algorithm, shape), bytes));
   const bool overlaps = algorithm == Algorithm::hierarchical && bytes > kPart;
   return overlaps ? within(kPart) + std::max(between, within(bytes - kPart)) : within(bytes) + between;
 }
@@ -135,7 +153,7 @@ double allreduce_seconds(const Links& links, Algorithm algorithm, Shape shape, d
 double check_seconds(const Links& links, Algorithm algorithm, Shape shape) {
   if (shape.hosts == 1) return 0;
   const auto others = static_cast<double>(shape.ranks() - 1);
-  return links.between.at(between_of(algorithm, kFingerprint)).seconds({others, others * kFingerprint});
+  return links.between.at(between_of(algorithm, kFingerprint)).corrected_seconds({others, others * kFingerprint});
 }
 
 std::optional<double> crossing(const Links& links, Algorithm small, Algorithm large, Shape shape) {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ddprun::predict {
 
@@ -49,11 +50,22 @@ Path path_between(Algorithm algorithm, Shape shape, double bytes);
 // the same. Otherwise one host begins the next call while others still have to end this one.
 bool shows_single_calls(Algorithm algorithm, int64_t hosts);
 
+// How far a measured time is from the line of its link: line / measured - 1, for messages of so many bytes.
+struct Misfit {
+  double message = 0;
+  double error = 0;
+};
+
 // alpha: seconds for each message; beta: seconds for each byte. Neither is negative.
 struct Link {
   double alpha = 0;
   double beta = 0;
+  std::vector<Misfit> misfits{};
+  double quantile = 0.5;  // of the misfits that correct a time
   double seconds(Path path) const { return path.messages * alpha + path.bytes * beta; }
+  // The same, corrected by the misfits of messages of about this size: between a quarter of it and 4 times it. If there
+  // is none, by those of the nearest size.
+  double corrected_seconds(Path path) const;
 };
 
 // The links of one backend, as each algorithm uses them.

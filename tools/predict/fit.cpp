@@ -37,13 +37,10 @@ Link fit(const std::vector<Measured>& measured) {
       }
     }
   }
+  for (const Measured& one : measured) {
+    best.misfits.push_back({one.path.bytes / one.path.messages, best.seconds(one.path) / one.seconds - 1});
+  }
   return best;
-}
-
-std::vector<double> errors_of(const Link& link, const std::vector<Measured>& measured) {
-  std::vector<double> errors;
-  for (const Measured& one : measured) errors.push_back(link.seconds(one.path) / one.seconds - 1);
-  return errors;
 }
 
 }  // namespace ddprun::predict

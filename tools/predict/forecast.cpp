@@ -20,7 +20,6 @@ constexpr double kLow = 0.025, kHigh = 0.975;
 struct Basis {
   StepParts parts;
   std::map<std::string, Links> links;  // by backend
-  double which = 0.5;                  // of the errors of the fit, from the smallest (0) to the largest (1)
 };
 
 using Random = std::mt19937_64;
@@ -76,10 +75,11 @@ class Forecaster {
     Basis basis;
     basis.parts = any_of(forecast_.recording.steps, random);
     const auto redrawn = [&](const FittedLink& one) {
-      return one.refitted([&](const BenchRow& row) { return any_of(row.rounds, random); });
+      Link link = one.refitted([&](const BenchRow& row) { return any_of(row.rounds, random); });
+      link.quantile = std::uniform_real_distribution<double>(0, 1)(random);
+      return link;
     };
     for (const std::string& backend : backends_) basis.links[backend] = links_of(forecast_.links, backend, redrawn);
-    basis.which = std::uniform_real_distribution<double>(0, 1)(random);
     return basis;
   }
 
@@ -141,27 +141,12 @@ class Forecaster {
     throw Error(ExitCode::usage, place + "the files of --bench have no such rows" + did_you_mean(name, names));
   }
 
-  // The real time of an allreduce / that of the model between hosts; hierarchical uses the ring for large vectors.
-  double slower(const Method& method, Shape shape, double bytes, double which) const {
-    const bool two_levels = method.algorithm == Algorithm::hierarchical;
-    const Algorithm used = two_levels ? Algorithm::ring : method.algorithm;
-    for (const FittedLink& link : forecast_.links) {
-      if (link.is_within || link.backend != method.backend || link.algorithm != used) continue;
-      if (shape.hosts == 1) return 1;
-      const Path path = path_between(used, {shape.hosts, two_levels ? 1 : shape.per_host}, bytes);
-      const std::vector<double> errors = link.errors_near(path.bytes / path.messages);
-      return 1 / (1 + errors[static_cast<std::size_t>(which * static_cast<double>(errors.size()))]);
-    }
-    throw std::logic_error("a method without a link");
-  }
-
   Replayed replayed(const Method& method, Shape shape, const Basis& basis, const StepParts& parts) const {
     const Links& links = basis.links.at(method.backend);
     const double check = forecast_.recording.is_checked ? check_seconds(links, method.algorithm, shape) : 0;
     std::vector<double> seconds;
     for (const Bucket& bucket : forecast_.recording.buckets) {
-      const double model = allreduce_seconds(links, method.algorithm, shape, bucket.bytes);
-      seconds.push_back(check + slower(method, shape, bucket.bytes, basis.which) * model);
+      seconds.push_back(check + allreduce_seconds(links, method.algorithm, shape, bucket.bytes));
     }
     return replay(parts, forecast_.recording.buckets, seconds);
   }

@@ -1,7 +1,6 @@
 #include "tools/predict/links.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "ddprun/error.hpp"
 #include "tools/predict/fit.hpp"
@@ -28,13 +27,13 @@ std::optional<FittedLink> kind_of(const BenchRow& row, int64_t per_host) {
   const bool is_within = row.shape.hosts == 1;
   if (is_within && row.shape.per_host != per_host) return std::nullopt;
   if (is_within && row.backend == "shm")
-    return FittedLink{"shm", "hierarchical", Algorithm::hierarchical, true, {}, {}, {}, {}};
+    return FittedLink{"shm", "hierarchical", Algorithm::hierarchical, true, {}, {}};
   const auto algorithm = algorithm_of(row.backend, row.algorithm);
   if (!algorithm) return std::nullopt;
   if (!is_within && (algorithm == Algorithm::hierarchical || !shows_single_calls(*algorithm, row.shape.hosts))) {
     return std::nullopt;
   }
-  return FittedLink{row.backend, row.algorithm, *algorithm, is_within, {}, {}, {}, {}};
+  return FittedLink{row.backend, row.algorithm, *algorithm, is_within, {}, {}};
 }
 
 void fit_one(FittedLink& fitted) {
@@ -45,8 +44,6 @@ void fit_one(FittedLink& fitted) {
   }
   fitted.link = fit(times);
   if (fitted.link.beta == 0) refuse("the time does not grow with the size; measure larger vectors too");
-  fitted.errors = errors_of(fitted.link, times);
-  for (const Measured& one : times) fitted.messages.push_back(one.path.bytes / one.path.messages);
 }
 
 }  // namespace
@@ -57,19 +54,6 @@ std::string FittedLink::text() const {
 
 Link FittedLink::refitted(const std::function<double(const BenchRow&)>& seconds_of) const {
   return fit(measured(*this, seconds_of));
-}
-
-std::vector<double> FittedLink::errors_near(double message) const {
-  const auto distance = [&](double other) { return std::abs(std::log(other / message)); };
-  double nearest = distance(messages.at(0));
-  for (const double other : messages) nearest = std::min(nearest, distance(other));
-  const double limit = std::max(nearest, std::log(4));
-  std::vector<double> near;
-  for (std::size_t row = 0; row < messages.size(); ++row) {
-    if (distance(messages[row]) <= limit) near.push_back(errors[row]);
-  }
-  std::sort(near.begin(), near.end());
-  return near;
 }
 
 std::vector<FittedLink> fit_links(const std::vector<BenchRow>& rows, int64_t per_host) {

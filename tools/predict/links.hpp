@@ -17,17 +17,12 @@ struct FittedLink {
   Algorithm algorithm = Algorithm::ring;
   bool is_within = false;
   std::vector<BenchRow> rows;
-  Link link;
-  std::vector<double> errors;    // predicted / measured - 1, by row
-  std::vector<double> messages;  // the average size of a message in bytes, by row
+  Link link;  // with a misfit for each row
 
   // "gloo ring between hosts"
   std::string text() const;
   // Fitted to other times of the rows: seconds_of(row).
   Link refitted(const std::function<double(const BenchRow&)>& seconds_of) const;
-  // The errors of the rows whose messages have about this size (within a factor of 4), ascending; if there is none,
-  // that of the nearest row.
-  std::vector<double> errors_near(double message) const;
 };
 
 // Rows between hosts, and rows within a host of exactly `per_host` ranks. Rows of shm are those of hierarchical within

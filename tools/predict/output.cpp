@@ -27,7 +27,7 @@ struct FitError {
 
 FitError error_of(const FittedLink& link) {
   std::vector<double> sizes;
-  for (const double error : link.errors) sizes.push_back(std::abs(error));
+  for (const Misfit& misfit : link.link.misfits) sizes.push_back(std::abs(misfit.error));
   return {record::quantile(sizes, 0.5), *std::max_element(sizes.begin(), sizes.end())};
 }
 
