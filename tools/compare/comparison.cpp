@@ -176,7 +176,7 @@ std::string sentence(const Comparison& comparison, const Against& against) {
     text += " As the only comparison it would be a difference; among several, it can be chance.";
   }
   if (against.verdict == Verdict::disturbed) {
-    text += fmt::format(" Other programs used {:.0f} % of a machine's CPU time, more than the difference.",
+    text += fmt::format(" Other programs used {:.0f} % of a machine's CPU time, which can explain this difference.",
                         100 * other_cpu(base, member));
   }
   return text;

@@ -111,11 +111,10 @@ std::string to_json(const Comparison& comparison) {
                                        {"parity", json_of(against.parity)}});
   }
   for (const GateResult& result : comparison.gates) {
-    object["gates"].push_back(
-        {{"gate", result.gate.text},
-         {"step_ratio", json_of(result.ratio)},
-         {"holds", result.held},
-         {"disturbed", result.disturbance > 0}});
+    object["gates"].push_back({{"gate", result.gate.text},
+                               {"step_ratio", json_of(result.ratio)},
+                               {"holds", result.held},
+                               {"disturbed", result.disturbance > 0}});
   }
   return object.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }

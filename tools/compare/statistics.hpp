@@ -47,7 +47,7 @@ enum class Verdict {
   faster,
   slower,
   unclear,
-  disturbed,  // other programs used more of the machine than the two differ
+  disturbed,  // other programs used so much of the machine that it can explain the difference
 };
 // By the adjusted p, at 5 %; never `disturbed`.
 Verdict verdict_of(const Ratio& ratio, double adjusted_p);

@@ -225,8 +225,9 @@ std::string text(const GateResult& result) {
   }
   if (result.disturbance > 0) {
     return line +
-           fmt::format("; other programs used {:.0f} % of a machine's CPU time, more than the distance to the bound",
-                       100 * result.disturbance);
+           fmt::format(
+               "; other programs used {:.0f} % of a machine's CPU time, which can explain the distance to the bound",
+               100 * result.disturbance);
   }
   const bool value_keeps =
       result.gate.at_most ? result.ratio.value <= result.gate.bound : result.ratio.value >= result.gate.bound;

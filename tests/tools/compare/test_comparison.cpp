@@ -69,7 +69,7 @@ TEST_CASE("each variant is compared with the first, and the twin separately") {
   CHECK(comparison.loss_repeats.size() == 4);
 }
 
-TEST_CASE("no verdict where other programs used more of the machine than the variants differ") {
+TEST_CASE("no verdict where other programs can explain the difference") {
   Comparison comparison = some_comparison();
   for (Member& member : comparison.members) {
     for (Figures& run : member.runs) run.other_cpu = 0.3;
@@ -85,7 +85,7 @@ TEST_CASE("no verdict where other programs used more of the machine than the var
   CHECK(comparison.against[1].verdict == Verdict::slower);
 }
 
-TEST_CASE("a gate is not decided where other programs used more of the machine than the ratio is away from the bound") {
+TEST_CASE("a gate is not decided where other programs can explain the distance to its bound") {
   Comparison comparison = some_comparison();
   for (Member& member : comparison.members) {
     for (Figures& run : member.runs) run.other_cpu = 0.3;
