@@ -144,11 +144,11 @@ std::vector<Key> describe_learning() {
           .doc("cuDNN measures its convolution algorithms for each new shape and uses the fastest one. The choice, and "
                "so the rounding, can differ between runs."),
       DDPRUN_KEY(train.deterministic)
-          .doc(
-              "true: two runs of a config on the same hardware give the same bits, unless `data.balance_steps` divides "
-              "the samples by measured speed. The plugin adds in a fixed order, and Torch uses deterministic kernels, "
-              "which may be slower. The run ends with an error if an operation of the model has none, and on a GPU "
-              "if cudnn_benchmark is set. On a CPU, runs are usually equal without it."),
+          .doc("true: two runs of a config on the same hardware give the same bits, if `data.balance_steps` is 0. The "
+               "plugin adds in a fixed order, and Torch uses deterministic kernels, which may be slower. If an "
+               "operation "
+               "of the model has none, the run ends with an error. On a GPU, a config with `cudnn_benchmark = true` is "
+               "refused. On a CPU, runs are usually equal without it."),
       DDPRUN_KEY(train.cuda_graph)
           .used_by(User::gpu)
           .doc("Captures a full step once as a CUDA graph and replays it, which costs less CPU time. The model must "
