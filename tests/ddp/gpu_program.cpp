@@ -73,13 +73,6 @@ struct Data {
     for (Tensor& input : inputs) input = input.to(device);
     targets = targets.to(device);
   }
-  Tensor loss(Model& model, int64_t batch) const {
-    batch %= kSamples / kBatch;
-    std::vector<Tensor> part;
-    for (const Tensor& all : inputs) part.push_back(all.narrow(0, batch * kBatch, kBatch));
-    return torch::nn::functional::cross_entropy(model.run(part).flatten(0, -2),
-                                                targets.narrow(0, batch * kBatch, kBatch).flatten());
-  }
   std::vector<Tensor> inputs;
   Tensor targets;
 };
@@ -127,7 +120,8 @@ Trained train(const Case& one, const ddprun::Group& group, torch::Device device)
     Tensor loss;
     {
       const ddprun::Autocast autocast(device.type(), one.amp, one.amp.has_value());
-      loss = data.loss(*model, batch * group.size() + group.rank());
+      loss = loss_of(*model, data.inputs, data.targets, (batch * group.size() + group.rank()) % (kSamples / kBatch),
+                     kBatch);
     }
     scaler.scale(loss).backward();
   };

@@ -1,5 +1,6 @@
-// The models of library_parity.py, with their parameters in the same order. C++ may compute the right side of a +
-// first: modules are called in statements of their own, because gradients come in the reverse order of the calls.
+// The models of library_parity.py and their loss, with their parameters in the same order. C++ may compute the right
+// side of a + first: modules are called in statements of their own, because gradients come in the reverse order of the
+// calls.
 #pragma once
 
 #include <torch/torch.h>
@@ -106,6 +107,14 @@ struct Transformer : Model {
   nn::Sequential blocks = register_module("blocks", nn::Sequential(Block(), Block()));
   nn::Linear head = register_module("head", nn::Linear(32, 64));
 };
+
+// The loss of the `batch`-th part of `size` samples.
+inline Tensor loss_of(Model& model, const std::vector<Tensor>& inputs, const Tensor& targets, int64_t batch,
+                      int64_t size) {
+  std::vector<Tensor> part;
+  for (const Tensor& all : inputs) part.push_back(all.narrow(0, batch * size, size));
+  return nn::functional::cross_entropy(model.run(part).flatten(0, -2), targets.narrow(0, batch * size, size).flatten());
+}
 
 inline std::unique_ptr<Model> make_model(const std::string& name, int rank) {
   if (name == "simplenet") return std::make_unique<SimpleNet>();

@@ -48,12 +48,6 @@ struct Data {
     inputs = {model == "resnet" ? images : images.flatten(1).narrow(1, 0, 784)};
     targets = torch::arange(kSamples).remainder(10);
   }
-  Tensor loss(Model& model, int64_t batch) const {
-    std::vector<Tensor> part;
-    for (const Tensor& all : inputs) part.push_back(all.narrow(0, batch * kBatch, kBatch));
-    return torch::nn::functional::cross_entropy(model.run(part).flatten(0, -2),
-                                                targets.narrow(0, batch * kBatch, kBatch).flatten());
-  }
   std::vector<Tensor> inputs;
   Tensor targets;
 };
@@ -108,14 +102,14 @@ void train(const ddprun::Group& group, const Case& one, const std::string& folde
   const auto loop = [&] {
     for (int64_t step = 0; step < steps; ++step) {
       sgd.zero_grad();
-      const auto loss_of = [&](int64_t part) {
-        return data.loss(*model, (step * parts + part) * group.size() + group.rank());
+      const auto loss = [&](int64_t part) {
+        return loss_of(*model, data.inputs, data.targets, (step * parts + part) * group.size() + group.rank(), kBatch);
       };
       for (int64_t part = 0; part + 1 < parts; ++part) {
         const auto held = ddp.no_sync();
-        loss_of(part).backward();
+        loss(part).backward();
       }
-      loss_of(parts - 1).backward();
+      loss(parts - 1).backward();
       sgd.step();
     }
   };

@@ -44,8 +44,8 @@ def failure(name, fault):
 
 
 def tried(name, work):
-    """The Result of what work() returns: what is told, whether it is good, and figures. If it fails, the results after it
-    are still found."""
+    """The Result of what work() returns: its text, whether it is good, and figures. If it fails, the results after it are
+    still found."""
     try:
         return Result(name, *work())
     except FAULTS as fault:
@@ -148,9 +148,9 @@ def beside_the_cpu(machine, chosen):
         def work():
             losses = {model: losses_of(machine, model, "cuda", how.kind, how.nproc, how.more)
                       for model in how.models if model in machine.models}
-            told = ", ".join(f"{model} {told_of(each)} (CPU {told_of(wanted[model])})" for model, each in losses.items())
+            text = ", ".join(f"{model} {told_of(each)} (CPU {told_of(wanted[model])})" for model, each in losses.items())
             good = all(is_near(model, each, wanted[model], how.tolerance) for model, each in losses.items())
-            return told, good, {"losses": losses, "cpu": wanted}
+            return text, good, {"losses": losses, "cpu": wanted}
         yield tried(f"training, {how.name}", work)
 
 
