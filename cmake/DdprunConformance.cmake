@@ -38,8 +38,10 @@ function(ddprun_add_conformance_test target)
     if(NOT IS_ABSOLUTE "${runtime}")
       message(FATAL_ERROR "ddprun_add_conformance_test: ${compiler} has no lib${letter}san.so; use gcc")
     endif()
-    # The host keeps its memory until it ends, and synchronises its threads without instrumentation.
+    # The host keeps its memory until it ends, and synchronises its threads without instrumentation. The interceptor of
+    # __tls_get_addr mistakes glibc's layout of a plugin's thread_local block, and may end the process.
+    string(JOIN : tsan_options ignore_noninstrumented_modules=1 intercept_tls_get_addr=0)
     set_tests_properties(${test} PROPERTIES ENVIRONMENT
-      "DDPRUN_NO_DEEPBIND=1;LD_PRELOAD=${runtime};ASAN_OPTIONS=detect_leaks=0;TSAN_OPTIONS=ignore_noninstrumented_modules=1")
+      "DDPRUN_NO_DEEPBIND=1;LD_PRELOAD=${runtime};ASAN_OPTIONS=detect_leaks=0;TSAN_OPTIONS=${tsan_options}")
   endif()
 endfunction()
