@@ -6,7 +6,7 @@ import statistics
 
 KIB = 1024
 MIB = KIB * KIB
-LIMITS = ("limit shared", "limit staged", "limit iperf3")
+LIMITS = ("limit shared", "limit staged", "limit iperf3", "limit ucx_perftest")
 LEVEL = 0.95
 
 

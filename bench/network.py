@@ -4,8 +4,9 @@ network namespace of this machine. As root:
 
     python3 bench/network.py --program build/release/bin/ddprun --json network.json
 
-Open MPI, MPICH and iperf3 are searched on PATH, libgloo in the system. A peer that is not installed is skipped, and a
-line reports it. bench/README.md explains the tables; docs/benchmarking.md how a call is timed.
+Open MPI, MPICH and iperf3 are searched on PATH, libgloo in the system, ucx_perftest in DDPRUN_UCX_DIR/bin, or on PATH
+without this variable. A peer that is not installed is skipped, and a line reports it. bench/README.md explains the
+tables; docs/benchmarking.md how a call is timed.
 """
 
 import argparse
@@ -22,14 +23,14 @@ import contenders
 import network_contenders
 from comparison import LEVEL, Table, bus_bytes, interval_of, network_bounds
 from namespaces import Hosts, is_rate, why_not
-from network_contenders import Iperf3
+from network_contenders import Iperf3, Limit
 from options import GATE, SKIPPED, list_of, parse, parser_of, text_of
 from running import Failed
 from tables import figure, judge, judged, print_environment, print_grid, print_times, results_of
 
 SIZES = "4,64,1K,4K,16K,64K,256K,1M,4M,16M,64M"
 BACKENDS = "ucx:auto,ucx:ring,ucx:tree,gloo:auto"
-PEERS = ["openmpi", "mpich", "gloo", "iperf3"]
+PEERS = ["openmpi", "mpich", "gloo", "iperf3", "ucx_perftest"]
 LINKS = "unlimited,10gbit,1gbit"
 
 
@@ -51,9 +52,9 @@ def arguments(argv):
                         help="the number of ranks on each host (1); with several, `hierarchical` can be measured")
     parser.add_argument("--link", type=list_of(link_of), default=list_of(link_of)(LINKS), metavar="RATE,...",
                         help=f"what each host can send and receive ({LINKS})")
-    parser.add_argument("--iperf3-time", type=int, default=3, metavar="SECONDS",
-                        help="the time of each of the two runs of iperf3 in a round (3)")
-    args = parse(parser, argv, PEERS, "hosts", hosts=[2], link=["unlimited"], iperf3_time=1)
+    parser.add_argument("--limit-time", type=int, default=3, metavar="SECONDS",
+                        help="the time of each measurement of iperf3 (two in a round) and ucx_perftest (3)")
+    args = parse(parser, argv, PEERS, "hosts", hosts=[2], link=["unlimited"], limit_time=1)
     if args.ranks_per_host < 1:
         parser.error("expected --ranks-per-host from 1")
     return args
@@ -64,7 +65,8 @@ def peers_of(args, settings):
     makers = {"openmpi": lambda: of.mpi(settings, "openmpi", *contenders.OPEN_MPI),
               "mpich": lambda: of.mpi(settings, "mpich", *of.MPICH),
               "gloo": lambda: of.raw_gloo(settings),
-              "iperf3": lambda: of.iperf3(settings, args.iperf3_time)}
+              "iperf3": lambda: of.iperf3(settings, args.limit_time),
+              "ucx_perftest": lambda: of.ucx_perftest(settings, args.limit_time)}
     makers = {name: makers[name] for name in args.peers}
     return contenders.available(makers | contenders.other_mpis(args, settings, of.mpi), say)
 
@@ -77,7 +79,7 @@ def over_link(contender, hosts):
     hosts.end_all()  # MPI's launchers end before what they have started on the hosts
     # A rank that knows the sum has received at least as many bytes as it has.
     least = sum(size * batch * len(samples) for _, size, samples, batch, _ in cases)
-    if not isinstance(contender, Iperf3) and received < least:
+    if not isinstance(contender, Limit) and received < least:
         raise Failed(f"{contender.name}: host 0 has received {received} bytes over its link instead of at least "
                      f"{least}: this is not TCP between the hosts")
     return cases

@@ -2,12 +2,14 @@
 
 import json
 import math
+import os
+import pathlib
 import secrets
 import shutil
 
 import contenders
 from comparison import bus_bytes
-from namespaces import variables_of
+from namespaces import bits_of, variables_of
 from running import Failed, Program, run, run_together
 
 MPICH = ["mpicxx.mpich"], ["mpiexec.hydra"]  # compiler, launcher
@@ -69,28 +71,45 @@ def hydra(hosts, launcher, agent):
             "-hosts", ",".join(hosts.address(host) for host in range(hosts.count))]
 
 
-class Iperf3:
-    """One TCP stream from host 1 to host 0: how fast an allreduce would be if each host only sent what it has to, at
-    that rate. `both` has the rates of two streams in opposite directions, in bytes per second, the slower of each
-    round."""
+class Limit:
+    """A program that only sends: how fast an allreduce would be if each host sent what it has to, at that rate. It has
+    one column, `column`. `seconds`: how long a measurement takes."""
+
+    most_ranks = math.inf
+
+    def __init__(self, settings, seconds, library):
+        self.settings, self.seconds, self.library, self.hung = settings, seconds, library, 0
+
+    def cases(self, hosts, rate):
+        """`rate` in bytes per second."""
+        for size in self.settings.sizes:
+            yield self.column, size, [bus_bytes(hosts.count, size) / rate], 1, 0
+
+    @staticmethod
+    def wait_for_server(hosts, host, port):
+        listens = f"grep -q :{port:04X}.*:0000.0A /proc/net/tcp"
+        hosts.run(host, f"timeout 30 sh -c 'until {listens}; do sleep 0.01; done'")
+
+
+class Iperf3(Limit):
+    """One TCP stream from host 1 to host 0. `both` has the rates of two streams in opposite directions, in bytes per
+    second, the slower of each round."""
 
     name = "iperf3"
     column = "limit iperf3"
-    most_ranks = math.inf
 
     def __init__(self, settings, seconds):
-        self.settings, self.seconds, self.both, self.hung = settings, seconds, [], 0
-        self.library = run(["iperf3", "--version"], settings.limit).partition("\n")[0]
+        super().__init__(settings, seconds, run(["iperf3", "--version"], settings.limit).partition("\n")[0])
+        self.both = []
 
     def measure(self, hosts):
         with Program([*hosts.prefix(0), "iperf3", "--server", "--bind", hosts.address(0)]):
-            hosts.run(0, "timeout 30 sh -c 'until grep -q :1451.*:0000.0A /proc/net/tcp; do sleep 0.01; done'")
+            self.wait_for_server(hosts, 0, 5201)
             one_way = self.rates(hosts)["sum_received"]
             both = self.rates(hosts, "--bidir")
         directions = [both[key]["bits_per_second"] for key in ("sum_received", "sum_received_bidir_reverse")]
         self.both.append(min(directions) / 8)
-        for size in self.settings.sizes:
-            yield self.column, size, [bus_bytes(hosts.count, size) * 8 / one_way["bits_per_second"]], 1, 0
+        yield from self.cases(hosts, one_way["bits_per_second"] / 8)
 
     def rates(self, hosts, *more):
         out = run([*hosts.prefix(1), "iperf3", "--client", hosts.address(0), "--time", self.seconds, "--json", *more],
@@ -105,3 +124,52 @@ def iperf3(settings, seconds):
     if shutil.which("iperf3") is None:
         raise contenders.Absent("no iperf3 here")
     return [Iperf3(settings, seconds)]
+
+
+class UcxPerftest(Limit):
+    """UCX itself: messages of 1 MiB between host 0 and host 1, in both directions at once, by a pair of processes each.
+    The slower direction counts."""
+
+    name = "ucx_perftest"
+    column = "limit ucx_perftest"
+    message = 1 << 20
+    # comm_ucx has the same settings.
+    variables = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0", "UCX_TCP_TX_SEG_SIZE": "256k",
+                 "UCX_TCP_RX_SEG_SIZE": "256k"}
+
+    def __init__(self, settings, seconds, folder):
+        """`folder`: where UCX is installed."""
+        self.folder = folder
+        self.environment = os.environ | {"LD_LIBRARY_PATH": str(folder / "lib")}
+        version = run([folder / "bin" / "ucx_info", "-v"], settings.limit, env=self.environment)
+        super().__init__(settings, seconds, version.partition("\n")[0].removeprefix("# Library version: "))
+
+    def command(self, hosts, host, *words):
+        return hosts.command(host, [self.folder / "bin" / self.name, *words], self.variables)
+
+    def measure(self, hosts):
+        # As many messages as take `seconds` at the rate of the link, or at 2 GB/s.
+        rate = bits_of(hosts.rate) / 8 if hosts.rate else 2e9
+        test = ["-t", "tag_bw", "-s", self.message, "-n", max(1, round(rate * self.seconds / self.message)), "-w", 4,
+                "-f", "-v"]
+        with Program(self.command(hosts, 0), env=self.environment), Program(self.command(hosts, 1), env=self.environment):
+            for host in range(2):
+                self.wait_for_server(hosts, host, 13337)
+            out = run_together([self.command(hosts, 1 - host, hosts.address(host), *test) for host in range(2)],
+                               self.settings.limit, env=self.environment)
+        yield from self.cases(hosts, min(self.rate_in(text) for text in out))
+
+    @staticmethod
+    def rate_in(out):
+        """Bytes per second, in the output of -v: a line of names, and one of numbers."""
+        names, numbers = out.splitlines()[:2]
+        return float(dict(zip(names.split(","), numbers.split(",")))["overall_bw"]) * (1 << 20)
+
+
+def ucx_perftest(settings, seconds):
+    """That of the UCX in DDPRUN_UCX_DIR, or of the system."""
+    chosen = os.environ.get("DDPRUN_UCX_DIR", "system")
+    program = shutil.which("ucx_perftest", path=None if chosen == "system" else f"{chosen}/bin")
+    if program is None:
+        raise contenders.Absent("no ucx_perftest here; set DDPRUN_UCX_DIR")
+    return [UcxPerftest(settings, seconds, pathlib.Path(program).parents[1])]

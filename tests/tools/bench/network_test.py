@@ -92,6 +92,7 @@ class Network(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         skipped = {name for name in network.PEERS if f"skipped: {name}:" in done.stderr}
         names = {"openmpi": ["openmpi"], "mpich": ["mpich"], "iperf3": ["limit iperf3"],
+                 "ucx_perftest": ["limit ucx_perftest"],
                  "gloo": ["raw gloo ring", "raw gloo bcube", "raw gloo hd"]}
         for place, hosts in zip(document["places"], (2, 3), strict=True):
             self.assertEqual((place["hosts"], place["link"]), (hosts, "unlimited"))
@@ -144,7 +145,8 @@ class Network(unittest.TestCase):
             with contextlib.redirect_stderr(said):
                 self.assertEqual(list(network.peers_of(args, settings)), [])
         for name, reason in (("openmpi", "no mpirun.openmpi here"), ("mpich", "no mpiexec.hydra here"),
-                             ("gloo", "no g++ here"), ("iperf3", "no iperf3 here")):
+                             ("gloo", "no g++ here"), ("iperf3", "no iperf3 here"),
+                             ("ucx_perftest", "no ucx_perftest here; set DDPRUN_UCX_DIR")):
             self.assertIn(f"skipped: {name}: {reason}", said.getvalue())
 
     def test_what_ddprun_refuses_ends_with_its_code(self):
