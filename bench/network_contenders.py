@@ -134,8 +134,8 @@ class UcxPerftest(Limit):
     column = "limit ucx_perftest"
     message = 1 << 20
     # comm_ucx has the same settings.
-    variables = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0", "UCX_TCP_TX_SEG_SIZE": "256k",
-                 "UCX_TCP_RX_SEG_SIZE": "256k"}
+    variables = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0", "UCX_TCP_TX_SEG_SIZE": "260k",
+                 "UCX_TCP_RX_SEG_SIZE": "260k"}
 
     def __init__(self, settings, seconds, folder):
         """`folder`: where UCX is installed."""

@@ -34,6 +34,7 @@ UcxCommunicator::UcxCommunicator(const Host& host)
                                       !asked_ && host.device() < 0)),
       choice_(host, hosts_,
               hierarchy_ != nullptr && hierarchy_->is_usable() && shm::has_two_levels(messages_.places())),
+      host_space_(messages_.are_by_memory()),
       pipeline_(messages_, host.size()) {
   const bool is_hierarchical = asked_ ? asked_ == Algorithm::hierarchical : choice_.uses_hierarchical();
   if (is_hierarchical && hierarchy_ != nullptr) hierarchy_->require_usable("\"ring\" or \"tree\"");

@@ -7,15 +7,15 @@
 namespace ddprun::ucx_backend {
 namespace {
 
-constexpr std::size_t kSegmentBytes = 512 * 1024;
+constexpr std::size_t kSharedSegment = 512 * 1024;
+// What UCX sends over TCP without a copy, with the size that context.cpp sets.
+constexpr std::size_t kSentSegment = 256 * 1024;
 
 }  // namespace
 
-HostSpace::HostSpace() : slots_(std::make_unique_for_overwrite<std::byte[]>(kWindow * kSegmentBytes)) {}
-
-std::size_t HostSpace::segment_bytes() const noexcept {
-  return kSegmentBytes;
-}
+HostSpace::HostSpace(bool by_memory)
+    : segment_bytes_(by_memory ? kSharedSegment : kSentSegment),
+      slots_(std::make_unique_for_overwrite<std::byte[]>(kWindow * segment_bytes_)) {}
 
 void HostSpace::reduce(const Reduction& how, void* to, const void* a, const void* b, std::size_t count) {
   reduction::reduce_function(how.dtype, how.op)(to, a, b, count);

@@ -13,6 +13,7 @@ constexpr int kKindShift = 60, kNumberShift = 36, kLabelShift = 20;
 constexpr ucp_tag_t kOfCollective = ucp_tag_t{1} << kKindShift, kNotice = ucp_tag_t{2} << kKindShift;
 constexpr ucp_tag_t kAllBits = ~ucp_tag_t{0}, kKindBits = ucp_tag_t{15} << kKindShift;
 constexpr uint32_t kNumbers = 1u << (kKindShift - kNumberShift);
+constexpr uint64_t kFitsInSocket = 8192;
 
 std::vector<bool> ranks_here(const std::vector<host::Place>& places, int self) {
   std::vector<bool> are;
@@ -23,11 +24,6 @@ std::vector<bool> ranks_here(const std::vector<host::Place>& places, int self) {
 
 int number_of(const std::vector<bool>& chosen) {
   return static_cast<int>(std::count(chosen.begin(), chosen.end(), true));
-}
-
-// UCX polls its sockets with a system call.
-shm::Poll poll_of(const Transports& chosen, bool one_host) {
-  return one_host && chosen.share_memory() ? shm::Poll::memory : shm::Poll::system_call;
 }
 
 // UCX detects the kind of GPU memory itself: ordinary, managed or mapped.
@@ -48,14 +44,21 @@ Messages::Messages(const Host& host)
       silence_(host, places_),
       here_(ranks_here(places_, host.rank())),
       chosen_(Transports::of(host, number_of(here_) == host.size())),
-      waiter_(host, number_of(here_), poll_of(chosen_, number_of(here_) == host.size()), [this] { return lost(); }) {}
+      waiter_(host, number_of(here_), are_by_memory() ? shm::Poll::memory : shm::Poll::system_call,
+              [this] { return lost(); }) {}
 
 Messages::~Messages() = default;
+
+// Otherwise UCX polls its sockets, with a system call.
+bool Messages::are_by_memory() const noexcept {
+  return number_of(here_) == host_.size() && chosen_.share_memory();
+}
 
 void Messages::connect() {
   begin("create");
   context_ = std::make_unique<Context>(chosen_, host_.size(), number_of(here_), host_.device() >= 0);
   worker_ = std::make_unique<Worker>(*context_);
+  active_ = std::make_unique<ActiveMessages>(worker_->get());
   require_equal_transports();
   const auto addresses = host_.allgather(worker_->address());
   const auto by_memory = chosen_.share_memory() ? here_ : std::vector<bool>(here_.size(), false);
@@ -80,10 +83,10 @@ void Messages::greet() {
   if (UCS_PTR_IS_ERR(posted)) fail(UCS_PTR_STATUS(posted), host_.rank());
   std::vector<Transfer> greetings;
   for (int rank = 0; rank < host_.size(); ++rank) {
-    if (rank != host_.rank()) greetings.push_back(receive(rank, 0, nullptr, 0));
+    if (rank != host_.rank()) greetings.push_back(receive({.peer = rank, .label = 0, .bytes = 0}, nullptr));
   }
   for (int rank = 0; rank < host_.size(); ++rank) {
-    if (rank != host_.rank()) greetings.push_back(send(rank, 0, nullptr, 0));
+    if (rank != host_.rank()) greetings.push_back(send({.peer = rank, .label = 0, .bytes = 0}, nullptr));
   }
   for (auto& greeting : greetings) wait(greeting);
   silence_.find_connections();
@@ -91,10 +94,23 @@ void Messages::greet() {
   if (host_.size() == 1) return;
   host_.log(host_.rank() == 0 ? DDPRUN_LOG_INFO : DDPRUN_LOG_DEBUG,
             "rank " + std::to_string(host_.rank()) + " reaches the others by " + peers_->lanes({}));
+  find_streams();
+}
+
+void Messages::find_streams() {
+  std::string mine;
+  for (int rank = 0; rank < host_.size(); ++rank) mine += peers_->is_by_tcp(rank) ? '1' : '0';
+  const auto all = host_.allgather(mine);
+  const auto self = static_cast<std::size_t>(host_.rank());
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    by_tcp_.push_back(mine[rank] == '1' && self < all[rank].size() && all[rank][self] == '1');
+  }
 }
 
 void Messages::begin(const char* name, Memory memory) noexcept {
+  memory_ = memory;
   how_ = in_memory(memory);
+  if (active_ != nullptr) active_->begin();
   number_ = (number_ + 1) % kNumbers;
   awaited_ = -1;
   waiter_.begin(name);
@@ -105,24 +121,41 @@ ucp_tag_t Messages::tag(int label, int source) const noexcept {
          static_cast<ucp_tag_t>(source);
 }
 
-Transfer Messages::send(int to, int label, const void* data, uint64_t bytes, bool confirmed) {
-  constexpr uint64_t kFitsInSocket = 8192;
-  const bool waits = !peers_->is_by_memory(to) && (confirmed || bytes > kFitsInSocket);
-  const auto send = waits ? ucp_tag_send_sync_nbx : ucp_tag_send_nbx;
-  void* const request = send(peers_->endpoint(to), data, bytes, tag(label, host_.rank()), &how_);
-  if (UCS_PTR_IS_ERR(request)) fail(UCS_PTR_STATUS(request), to);
-  return {request, bytes, to, false};
+bool Messages::is_active(const Message& message) const noexcept {
+  return !by_tcp_.empty() && by_tcp_[static_cast<std::size_t>(message.peer)] && memory_ == Memory::host &&
+         message.bytes > kFitsInSocket && !message.confirmed;
 }
 
-Transfer Messages::receive(int from, int label, void* data, uint64_t bytes) {
+Transfer Messages::send(const Message& message, const void* data) {
+  const auto [to, label, bytes, confirmed] = message;
+  const ucp_tag_t name = tag(label, host_.rank());
+  const bool waits = !peers_->is_by_memory(to) && (confirmed || bytes > kFitsInSocket);
+  const auto send = waits ? ucp_tag_send_sync_nbx : ucp_tag_send_nbx;
+  void* const request = is_active(message) ? active_->send(peers_->endpoint(to), name, data, bytes, how_)
+                                           : send(peers_->endpoint(to), data, bytes, name, &how_);
+  if (UCS_PTR_IS_ERR(request)) fail(UCS_PTR_STATUS(request), to);
+  return {.request = request, .bytes = bytes, .peer = to};
+}
+
+Transfer Messages::receive(const Message& message, void* data, Use use) {
+  const auto [from, label, bytes, confirmed] = message;
+  if (is_active(message)) {
+    return {.arrival = &active_->expect(tag(label, from), data, bytes, std::move(use)), .bytes = bytes, .peer = from};
+  }
   auto how = how_;
   how.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;  // if it completes at once, UCX 1.13 does not report the length
   void* const request = ucp_tag_recv_nbx(worker_->get(), data, bytes, tag(label, from), kAllBits, &how);
   if (UCS_PTR_IS_ERR(request)) fail(UCS_PTR_STATUS(request), from);
-  return {request, bytes, from, true};
+  return {.request = request, .bytes = bytes, .peer = from, .is_receive = true};
 }
 
 bool Messages::is_over(Transfer& transfer) {
+  if (transfer.arrival != nullptr) {
+    const auto status = transfer.arrival->status;
+    if (status == UCS_INPROGRESS) return false;
+    active_->collect(*std::exchange(transfer.arrival, nullptr));
+    if (status != UCS_OK) fail(status, transfer.peer);
+  }
   if (transfer.request == nullptr) return true;
   ucp_tag_recv_info_t info = {};
   const auto status = transfer.is_receive ? ucp_tag_recv_request_test(transfer.request, &info)
@@ -182,6 +215,7 @@ void Messages::wait_for(const std::function<bool()>& ready, const std::string& w
 void Messages::close(int cause) noexcept {
   if (is_closed()) return;
   cause_ = cause >= 0 ? cause : host_.rank();
+  if (active_ != nullptr) active_->forget();
   const auto how = in_memory(Memory::host);
   for (int rank = 0; peers_ != nullptr && rank < host_.size(); ++rank) {
     if (rank == host_.rank() || peers_->is_lost(rank) || liveness_.has_ended(rank)) continue;
@@ -195,6 +229,7 @@ void Messages::close(int cause) noexcept {
 void Messages::disconnect() noexcept {
   peers_.reset();
   worker_.reset();
+  active_.reset();
   context_.reset();
 }
 

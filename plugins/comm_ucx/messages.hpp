@@ -8,8 +8,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "active_messages.hpp"
 #include "context.hpp"
 #include "host/liveness.hpp"
 #include "host/silence.hpp"
@@ -18,9 +20,18 @@
 
 namespace ddprun::ucx_backend {
 
+// What both ranks know of a message.
+struct Message {
+  int peer;
+  int label;
+  uint64_t bytes;
+  bool confirmed = false;  // it is complete only once the peer is receiving it
+};
+
 // A message in transit. It uses its memory until it has been waited for.
 struct Transfer {
-  void* request = nullptr;  // null: complete
+  void* request = nullptr;     // null: complete
+  Arrival* arrival = nullptr;  // set: an active message that is expected, until it is complete
   uint64_t bytes = 0;
   int peer = -1;
   bool is_receive = false;
@@ -42,12 +53,16 @@ class Messages {
   // memory (Memory::host, Memory::cuda) is that of its messages.
   void begin(const char* name, Memory memory = Memory::host) noexcept;
   // Messages of one label between two ranks are received in the order in which they were sent. label: 0 to 65535. A
-  // receive has the exact length; a message of another length is CommStatus::mismatch.
-  // A message through a socket that it may not fit into completes only once the peer is receiving it, and so does a
-  // `confirmed` message: UCX moves nothing after this process has left the collective. (A flush of UCX waits for the
-  // peer's answer, even if the peer has all it needs and is busy elsewhere.)
-  Transfer send(int to, int label, const void* data, uint64_t bytes, bool confirmed = false);
-  Transfer receive(int from, int label, void* data, uint64_t bytes);
+  // receive has the exact length; a message of another length is CommStatus::mismatch. If it is complete, UCX no longer
+  // needs this process: a message through a socket that it may not fit into is an active message, which the socket then
+  // has, or a confirmed one. (A flush of UCX waits for the peer's answer, even if the peer has all it needs and is busy
+  // elsewhere.)
+  Transfer send(const Message& message, const void* data);
+  Transfer receive(const Message& message, void* data) { return receive(message, data, {}); }
+  // Only if is_active(message): calls `use` with the bytes, while this rank waits for any message.
+  Transfer receive(const Message& message, Use use) { return receive(message, nullptr, std::move(use)); }
+  // Whether it is sent as an active message: a large one over TCP, of host memory.
+  bool is_active(const Message& message) const noexcept;
   void wait(Transfer& transfer);
   // Waits for something other than a message; an error calls it `what`. ready() is polled; messages move on meanwhile.
   void wait_for(const std::function<bool()>& ready, const std::string& what);
@@ -63,6 +78,8 @@ class Messages {
   std::vector<int> silent_ranks() const { return silence_.ranks_after_loss(); }
   // After CommStatus::peer_lost: the lost rank.
   int culprit() const noexcept { return culprit_; }
+  // Whether all ranks communicate through shared memory.
+  bool are_by_memory() const noexcept;
   // The places of all ranks.
   const std::vector<host::Place>& places() const noexcept { return places_; }
   // Ends UCX, as ~Messages does.
@@ -77,6 +94,8 @@ class Messages {
  private:
   void require_equal_transports() const;
   void greet();
+  void find_streams();
+  Transfer receive(const Message& message, void* data, Use use);
   bool is_over(Transfer& transfer);
   [[noreturn]] void fail(ucs_status_t status, int peer);
   int lost();
@@ -91,9 +110,12 @@ class Messages {
   const Transports chosen_;
   shm::Waiter waiter_;
   std::unique_ptr<Context> context_;
+  std::unique_ptr<ActiveMessages> active_;
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<Peers> peers_;
   std::string transports_;
+  std::vector<bool> by_tcp_;  // by rank: both ranks say Peers::is_by_tcp
+  Memory memory_ = Memory::host;
   ucp_request_param_t how_ = {};  // this collective's messages
   uint32_t number_ = 0;
   int awaited_ = -1, culprit_ = -1;

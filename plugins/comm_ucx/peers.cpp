@@ -73,6 +73,12 @@ Peers::~Peers() {
   }
 }
 
+bool Peers::is_by_tcp(int rank) const {
+  std::set<std::string> lanes;
+  if (endpoint(rank) != nullptr) add_lanes(endpoint(rank), lanes);
+  return lanes.size() == 1 && lanes.begin()->starts_with("tcp/");
+}
+
 std::string Peers::lanes(const std::vector<bool>& without) const {
   std::set<std::string> lanes;
   for (std::size_t rank = 0; rank < endpoints_.size(); ++rank) {

@@ -28,6 +28,8 @@ class Peers {
   bool is_by_memory(int rank) const noexcept { return by_memory_[static_cast<std::size_t>(rank)]; }
   // True once UCX has seen that connection end.
   bool is_lost(int rank) const noexcept { return lost_[static_cast<std::size_t>(rank)] != 0; }
+  // Whether one connection of TCP leads to that rank, and nothing else.
+  bool is_by_tcp(int rank) const;
   // The transports in use, "sysv,cma" or "tcp", except for those that lead only to ranks in `without`.
   std::string transports(const std::vector<bool>& without) const;
   // The same with devices: "sysv/memory,cma/memory", "tcp/eth0".

@@ -17,23 +17,48 @@ struct Pipeline::Cut {
   std::size_t segments;
   DType dtype;
   Op op;
+  std::size_t window = kWindow;  // segments that are expected at a time
 
   // In elements, of a vector of `count` elements.
   topology::Block segment(uint64_t count, std::size_t index) const {
     return topology::block(count, static_cast<int>(segments), static_cast<int>(index));
   }
+  Message arriving(const Step& step, std::size_t segment) const {
+    return {step.from, step.label, this->segment(step.in_count, segment).length * element, step.confirmed};
+  }
   std::byte* slot(std::size_t item) const noexcept { return space.slots() + item % kWindow * space.segment_bytes(); }
 };
 
-Pipeline::Pipeline(Messages& messages, int ranks) : messages_(messages), ranks_(ranks), arrivals_(kWindow) {}
+Pipeline::Pipeline(Messages& messages, int ranks) : messages_(messages), ranks_(ranks) {}
+
+// Whether a segment is used as it arrives.
+bool Pipeline::is_immediate(const Step& step, const Cut& cut, std::size_t segment) const {
+  return (step.mine == nullptr || step.at_once) && messages_.is_active(cut.arriving(step, segment));
+}
+
+// Where nothing waits in a slot, all segments of two steps are expected: a peer sends segment s of the next step once it
+// has segment s of this one, so it may be that far ahead.
+std::size_t Pipeline::window(std::span<const Step> steps, const Cut& cut) const {
+  const bool needs_slots = std::any_of(steps.begin(), steps.end(), [&](const Step& step) {
+    return step.from != Step::kNobody && !(is_immediate(step, cut, 0) && is_immediate(step, cut, cut.segments - 1));
+  });
+  return needs_slots ? kWindow : 2 * cut.segments;
+}
 
 void Pipeline::expect(std::span<const Step> steps, const Cut& cut, std::size_t item) {
   const std::size_t number = item / cut.segments;
   if (number >= steps.size() || steps[number].from == Step::kNobody) return;
   const Step& step = steps[number];
-  const auto [offset, length] = cut.segment(step.in_count, item % cut.segments);
-  std::byte* const to = step.mine != nullptr ? cut.slot(item) : step.in + offset * cut.element;
-  arrivals_[item % kWindow] = messages_.receive(step.from, step.label, to, length * cut.element);
+  const std::size_t segment = item % cut.segments;
+  const Message message = cut.arriving(step, segment);
+  Transfer& arrival = arrivals_[item % cut.window];
+  if (step.mine != nullptr && is_immediate(step, cut, segment)) {
+    arrival = messages_.receive(
+        message, [this, &step, &cut, segment](const std::byte* arrived) { add(step, cut, segment, arrived); });
+    return;
+  }
+  std::byte* const in = step.in + cut.segment(step.in_count, segment).offset * cut.element;
+  arrival = messages_.receive(message, step.mine != nullptr ? cut.slot(item) : in);
 }
 
 // Sends the segment in this step, and in those after it up to the first one that receives.
@@ -43,20 +68,23 @@ void Pipeline::send_from(std::span<const Step> steps, const Cut& cut, std::size_
     if (step.to != Step::kNobody) {
       const auto [offset, length] = cut.segment(step.out_count, segment);
       sends_[number * cut.segments + segment] =
-          messages_.send(step.to, step.label, step.out + offset * cut.element, length * cut.element, step.confirmed);
+          messages_.send({step.to, step.label, length * cut.element, step.confirmed}, step.out + offset * cut.element);
     }
     if (step.from != Step::kNobody) return;
   }
 }
 
 void Pipeline::take(const Step& step, const Cut& cut, std::size_t item, std::size_t segment) {
-  messages_.wait(arrivals_[item % kWindow]);
-  if (step.mine == nullptr) return;
+  messages_.wait(arrivals_[item % cut.window]);
+  if (step.mine == nullptr || is_immediate(step, cut, segment)) return;
   if (step.exchanges) messages_.wait(sends_[item]);
+  add(step, cut, segment, cut.slot(item));
+}
+
+void Pipeline::add(const Step& step, const Cut& cut, std::size_t segment, const std::byte* arrived) {
   const auto [offset, length] = cut.segment(step.in_count, segment);
   std::byte* const to = step.in + offset * cut.element;
   const std::byte* const mine = step.mine + offset * cut.element;
-  const std::byte* const arrived = cut.slot(item);
   const bool divides = step.completes && cut.op == Op::avg;
   cut.space.reduce({cut.dtype, cut.op, divides ? ranks_ : 1}, to, step.mine_first ? mine : arrived,
                    step.mine_first ? arrived : mine, length);
@@ -64,10 +92,12 @@ void Pipeline::take(const Step& step, const Cut& cut, std::size_t item, std::siz
 
 void Pipeline::run(std::span<const Step> steps, MemorySpace& space, DType dtype, Op op, uint64_t longest) {
   const std::size_t element = size_of(dtype), most = space.segment_bytes() / element;
-  const Cut cut = {space, element, std::max<std::size_t>(1, (longest + most - 1) / most), dtype, op};
+  Cut cut = {space, element, std::max<std::size_t>(1, (longest + most - 1) / most), dtype, op};
+  cut.window = window(steps, cut);
+  arrivals_.assign(cut.window, {});
   sends_.assign(steps.size() * cut.segments, {});
 
-  for (std::size_t item = 0; item < kWindow; ++item) expect(steps, cut, item);
+  for (std::size_t item = 0; item < cut.window; ++item) expect(steps, cut, item);
   std::size_t begun = 0;  // segments of the first step that have been sent
   for (std::size_t number = 0; number < steps.size(); ++number) {
     for (std::size_t segment = 0; segment < cut.segments; ++segment) {
@@ -79,7 +109,7 @@ void Pipeline::run(std::span<const Step> steps, MemorySpace& space, DType dtype,
         take(steps[number], cut, item, segment);
         send_from(steps, cut, number + 1, segment);
       }
-      expect(steps, cut, item + kWindow);
+      expect(steps, cut, item + cut.window);
     }
   }
   for (auto& sent : sends_) messages_.wait(sent);

@@ -19,12 +19,14 @@ struct Step {
   int to = kNobody;
   const std::byte* out = nullptr;
   uint64_t out_count = 0;
-  bool confirmed = false;  // otherwise this rank could send for later calls without ever hearing from `to`
+  // Without it a rank could send for later calls without ever hearing from `to`. Equal on both sides.
+  bool confirmed = false;
   int from = kNobody;
   std::byte* in = nullptr;  // where the result goes
   uint64_t in_count = 0;
   const std::byte* mine = nullptr;  // set: in = arrived op mine, or mine op arrived if mine_first; else in = arrived
   bool mine_first = false;
+  bool at_once = false;  // `mine` has its values from the start: a segment may be added before earlier ones
   bool completes = false;  // the result is complete: Op::avg divides it
   // This step sends `in`: it is written only when the send is complete.
   bool exchanges = false;
@@ -44,9 +46,12 @@ class Pipeline {
 
  private:
   struct Cut;  // how this call's vectors are cut into segments
+  bool is_immediate(const Step& step, const Cut& cut, std::size_t segment) const;
+  std::size_t window(std::span<const Step> steps, const Cut& cut) const;
   void expect(std::span<const Step> steps, const Cut& cut, std::size_t item);
   void send_from(std::span<const Step> steps, const Cut& cut, std::size_t step, std::size_t segment);
   void take(const Step& step, const Cut& cut, std::size_t item, std::size_t segment);
+  void add(const Step& step, const Cut& cut, std::size_t segment, const std::byte* arrived);
 
   Messages& messages_;
   const int ranks_;

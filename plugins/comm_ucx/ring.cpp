@@ -21,6 +21,7 @@ void ring_allreduce(const Group& group, const Collective& call, Schedule& schedu
                               .in = recv + in.offset * element,
                               .in_count = in.length,
                               .mine = send + in.offset * element,
+                              .at_once = true,
                               .completes = i == ring.steps() - 1});
   }
   for (int i = 0; i < ring.steps(); ++i) {

@@ -78,7 +78,7 @@ Bytes random_bytes(std::size_t count) {
 
 TEST_CASE("the kernel gives the processor's bits, for every dtype and op, in place or not") {
   AloneOnGpu alone;
-  HostSpace host;
+  HostSpace host(true);
   for (std::size_t dtype_number = 0; dtype_number < kDTypeCount; ++dtype_number) {
     const auto dtype = static_cast<DType>(dtype_number);
     for (std::size_t op_number = 0; op_number < kOpCount; ++op_number) {
@@ -105,7 +105,7 @@ TEST_CASE("the kernel gives the processor's bits, for every dtype and op, in pla
 
 TEST_CASE("all pairs of 16-bit patterns (NaNs, infinities and denormals too) give the processor's results") {
   AloneOnGpu alone;
-  HostSpace host;
+  HostSpace host(true);
   constexpr std::size_t kCount = 65536;
   std::vector<uint16_t> every(kCount), other(kCount);
   for (std::size_t i = 0; i < kCount; ++i) every[i] = static_cast<uint16_t>(i);
