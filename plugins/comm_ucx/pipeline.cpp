@@ -36,8 +36,8 @@ bool Pipeline::is_immediate(const Step& step, const Cut& cut, std::size_t segmen
   return (step.mine == nullptr || step.at_once) && messages_.is_active(cut.arriving(step, segment));
 }
 
-// Where nothing waits in a slot, all segments of two steps are expected: a peer sends segment s of the next step once it
-// has segment s of this one, so it may be that far ahead.
+// Where nothing waits in a slot, all segments of two steps are expected: a peer sends segment s of the next step once
+// it has segment s of this one, so it may be that far ahead.
 std::size_t Pipeline::window(std::span<const Step> steps, const Cut& cut) const {
   const bool needs_slots = std::any_of(steps.begin(), steps.end(), [&](const Step& step) {
     return step.from != Step::kNobody && !(is_immediate(step, cut, 0) && is_immediate(step, cut, cut.segments - 1));

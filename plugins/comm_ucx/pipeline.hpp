@@ -26,7 +26,7 @@ struct Step {
   uint64_t in_count = 0;
   const std::byte* mine = nullptr;  // set: in = arrived op mine, or mine op arrived if mine_first; else in = arrived
   bool mine_first = false;
-  bool at_once = false;  // `mine` has its values from the start: a segment may be added before earlier ones
+  bool at_once = false;    // `mine` has its values from the start: a segment may be added before earlier ones
   bool completes = false;  // the result is complete: Op::avg divides it
   // This step sends `in`: it is written only when the send is complete.
   bool exchanges = false;

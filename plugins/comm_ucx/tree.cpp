@@ -49,7 +49,8 @@ void tree_broadcast(const Group& group, const Collective& call, Schedule& schedu
   const topology::Tree tree{group.rank, group.size, call.root};
   auto* const data = static_cast<std::byte*>(call.recv);
   schedule.longest = call.count;
-  if (tree.parent() >= 0) schedule.steps.push_back({.confirmed = true, .from = tree.parent(), .in = data, .in_count = call.count});
+  if (tree.parent() >= 0)
+    schedule.steps.push_back({.confirmed = true, .from = tree.parent(), .in = data, .in_count = call.count});
   const auto children = tree.children();
   for (int i = children.count; i-- > 0;) {
     schedule.steps.push_back(

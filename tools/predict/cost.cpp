@@ -10,7 +10,7 @@
 namespace ddprun::predict {
 namespace {
 
-constexpr double kSegment = 512 * 1024;  // bytes: both plugins send longer vectors in segments
+constexpr double kSegment = 512 * 1024;  // bytes: longer vectors are sent in segments; those of ucx are half as long
 constexpr double kPart = 4 << 20;        // of hierarchical: while one is sent, the host reduces the next one
 constexpr double kLargestOfDoubling = 64 * 1024;
 constexpr double kFingerprint = 32;           // bytes

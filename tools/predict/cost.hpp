@@ -3,8 +3,8 @@
 //
 // The model is Hockney's (R. W. Hockney, "The communication challenge for MPP", Parallel Computing 20, 1994): a message
 // of m bytes takes alpha + m * beta. Costs of the algorithms follow Thakur, Rabenseifner and Gropp, "Optimization of
-// collective communication operations in MPICH", IJHPCA 19 (2005), and how the plugins send: in segments of 512 KiB,
-// and in both directions of a link at once. Additions are not counted separately: their time is part of beta.
+// collective communication operations in MPICH", IJHPCA 19 (2005), and how the plugins send: in segments of up to 512
+// KiB, and in both directions of a link at once. Additions are not counted separately: their time is part of beta.
 #pragma once
 
 #include <cstdint>
