@@ -1,6 +1,7 @@
 #include "active_messages.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -15,10 +16,23 @@ constexpr unsigned kId = 0;
 void finish(Arrival& arrival, const std::byte* data, std::size_t bytes) noexcept {
   arrival.status = bytes == arrival.bytes ? UCS_OK : UCS_ERR_MESSAGE_TRUNCATED;
   if (arrival.status != UCS_OK) return;
-  arrival.use ? arrival.use(data) : static_cast<void>(std::memcpy(arrival.to, data, bytes));
+  if (arrival.use) {
+    arrival.use(data);
+  } else {
+    std::memcpy(arrival.to, data, bytes);
+  }
 }
 
 }  // namespace
+
+bool ActiveMessages::is_possible() {
+  constexpr std::pair kTested(1u, 22u);
+  std::pair<unsigned, unsigned> version;
+  unsigned release = 0;
+  ucp_get_version(&version.first, &version.second, &release);
+  const auto is_set = [](const char* name) { return std::getenv(name) != nullptr; };
+  return version >= kTested && !is_set("UCX_PROTO_ENABLE") && !is_set("UCX_ZCOPY_THRESH");
+}
 
 ActiveMessages::ActiveMessages(ucp_worker_h worker) {
   ucp_am_handler_param_t how = {};
@@ -50,6 +64,12 @@ Arrival& ActiveMessages::expect(ucp_tag_t tag, void* to, uint64_t bytes, Use use
   return arrival;
 }
 
+void ActiveMessages::forget() noexcept {
+  is_forgotten_ = true;
+  expected_.clear();
+  early_.clear();
+}
+
 void ActiveMessages::collect(Arrival& arrival) noexcept {
   arrival.is_collected = true;
   while (!expected_.empty() && expected_.front().is_collected) expected_.pop_front();
@@ -66,6 +86,7 @@ ucs_status_t ActiveMessages::on_message(void* self, const void* header, std::siz
 }
 
 void ActiveMessages::take(ucp_tag_t tag, const std::byte* data, std::size_t bytes) noexcept {
+  if (is_forgotten_) return;
   const auto is_meant = [&](const Arrival& one) { return one.tag == tag && one.status == UCS_INPROGRESS; };
   const auto arrival = std::find_if(expected_.begin(), expected_.end(), is_meant);
   if (arrival != expected_.end()) return finish(*arrival, data, bytes);

@@ -25,10 +25,13 @@ struct Arrival {
 };
 
 // Messages with equal tags are received in the order in which they were sent, if the connection keeps it: one of TCP
-// does. One thread, the worker's. Arrivals happen while the worker progresses.
+// does. One thread at a time, as the worker. Messages arrive while the worker progresses.
 class ActiveMessages {
  public:
-  // It outlives the worker. Throws CommError.
+  // Whether UCX sends a message from where it is. UCX's older protocols may keep a part of it in memory of their own,
+  // and send it only when they are polled again.
+  static bool is_possible();
+  // It must outlive the worker. Throws CommError.
   explicit ActiveMessages(ucp_worker_h worker);
   ActiveMessages(const ActiveMessages&) = delete;
   ActiveMessages& operator=(const ActiveMessages&) = delete;
@@ -41,8 +44,8 @@ class ActiveMessages {
   Arrival& expect(ucp_tag_t tag, void* to, uint64_t bytes, Use use);
   // Ends a complete arrival.
   void collect(Arrival& arrival) noexcept;
-  // Ends all arrivals: what they would have written to is written no more.
-  void forget() noexcept { expected_.clear(); }
+  // After a failure: ends all arrivals, so that nothing is written any more, and drops all later messages.
+  void forget() noexcept;
 
  private:
   // A message that arrived before it was expected.
@@ -57,7 +60,7 @@ class ActiveMessages {
   std::deque<ucp_tag_t> headers_;  // UCX reads them until a send is complete
   std::deque<Arrival> expected_;
   std::deque<Early> early_;
-  bool is_out_of_memory_ = false;
+  bool is_out_of_memory_ = false, is_forgotten_ = false;
 };
 
 }  // namespace ddprun::ucx_backend

@@ -18,7 +18,7 @@ struct Reduction {
 // Each function returns when its work is done. One thread.
 class MemorySpace {
  public:
-  // The number of segments that are expected ahead of the one that is being reduced.
+  // The number of segments that have slots: those that are expected ahead of the one that is being reduced.
   static constexpr std::size_t kWindow = 4;
 
   virtual ~MemorySpace() = default;
@@ -26,8 +26,9 @@ class MemorySpace {
   virtual std::size_t segment_bytes() const noexcept = 0;
   // Memory for kWindow received segments, before they are reduced.
   virtual std::byte* slots() noexcept = 0;
-  // Vectors of `count` elements at any address that suits an element. `to` may be a or b, but must not overlap them
-  // otherwise. The results are those of reduction/reduce.hpp, bit for bit, except for the bits of a NaN.
+  // Vectors of `count` elements, at any address in host memory, else at one that suits an element. `to` may be a or b,
+  // but must not overlap them otherwise. The results are those of reduction/reduce.hpp, bit for bit, except for the
+  // bits of a NaN.
   virtual void reduce(const Reduction& how, void* to, const void* a, const void* b, std::size_t count) = 0;
   // The vectors must not overlap.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;

@@ -81,30 +81,35 @@ void Messages::greet() {
   auto how = in_memory(Memory::host);
   const auto posted = ucp_tag_recv_nbx(worker_->get(), &notice_, sizeof notice_, kNotice, kKindBits, &how);
   if (UCS_PTR_IS_ERR(posted)) fail(UCS_PTR_STATUS(posted), host_.rank());
-  std::vector<Transfer> greetings;
-  for (int rank = 0; rank < host_.size(); ++rank) {
-    if (rank != host_.rank()) greetings.push_back(receive({.peer = rank, .label = 0, .bytes = 0}, nullptr));
-  }
-  for (int rank = 0; rank < host_.size(); ++rank) {
-    if (rank != host_.rank()) greetings.push_back(send({.peer = rank, .label = 0, .bytes = 0}, nullptr));
-  }
-  for (auto& greeting : greetings) wait(greeting);
+  std::vector<char> mine(here_.size()), theirs = exchange(0, mine);
   silence_.find_connections();
   transports_ = host_.size() == 1 ? "self" : peers_->transports({});
   if (host_.size() == 1) return;
   host_.log(host_.rank() == 0 ? DDPRUN_LOG_INFO : DDPRUN_LOG_DEBUG,
             "rank " + std::to_string(host_.rank()) + " reaches the others by " + peers_->lanes({}));
-  find_streams();
+
+  const bool is_possible = ActiveMessages::is_possible();
+  for (std::size_t rank = 0; rank < mine.size(); ++rank) {
+    mine[rank] = is_possible && peers_->is_by_tcp(static_cast<int>(rank)) ? 1 : 0;
+  }
+  theirs = exchange(1, mine);
+  for (std::size_t rank = 0; rank < mine.size(); ++rank) by_tcp_.push_back(mine[rank] != 0 && theirs[rank] != 0);
 }
 
-void Messages::find_streams() {
-  std::string mine;
-  for (int rank = 0; rank < host_.size(); ++rank) mine += peers_->is_by_tcp(rank) ? '1' : '0';
-  const auto all = host_.allgather(mine);
-  const auto self = static_cast<std::size_t>(host_.rank());
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    by_tcp_.push_back(mine[rank] == '1' && self < all[rank].size() && all[rank][self] == '1');
+// Sends each other rank its byte of `mine`. Returns the bytes that they send, by rank.
+std::vector<char> Messages::exchange(int label, const std::vector<char>& mine) {
+  std::vector<char> theirs(mine.size());
+  std::vector<Transfer> transfers;
+  for (int rank = 0; rank < host_.size(); ++rank) {
+    const Message message = {.peer = rank, .label = label, .bytes = 1};
+    if (rank != host_.rank()) transfers.push_back(receive(message, &theirs[static_cast<std::size_t>(rank)]));
   }
+  for (int rank = 0; rank < host_.size(); ++rank) {
+    const Message message = {.peer = rank, .label = label, .bytes = 1};
+    if (rank != host_.rank()) transfers.push_back(send(message, &mine[static_cast<std::size_t>(rank)]));
+  }
+  for (auto& transfer : transfers) wait(transfer);
+  return theirs;
 }
 
 void Messages::begin(const char* name, Memory memory) noexcept {
@@ -134,13 +139,13 @@ Transfer Messages::send(const Message& message, const void* data) {
   void* const request = is_active(message) ? active_->send(peers_->endpoint(to), name, data, bytes, how_)
                                            : send(peers_->endpoint(to), data, bytes, name, &how_);
   if (UCS_PTR_IS_ERR(request)) fail(UCS_PTR_STATUS(request), to);
-  return {.request = request, .bytes = bytes, .peer = to};
+  return {.request = request, .peer = to};
 }
 
 Transfer Messages::receive(const Message& message, void* data, Use use) {
   const auto [from, label, bytes, confirmed] = message;
   if (is_active(message)) {
-    return {.arrival = &active_->expect(tag(label, from), data, bytes, std::move(use)), .bytes = bytes, .peer = from};
+    return {.arrival = &active_->expect(tag(label, from), data, bytes, std::move(use)), .peer = from};
   }
   auto how = how_;
   how.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;  // if it completes at once, UCX 1.13 does not report the length
@@ -215,7 +220,6 @@ void Messages::wait_for(const std::function<bool()>& ready, const std::string& w
 void Messages::close(int cause) noexcept {
   if (is_closed()) return;
   cause_ = cause >= 0 ? cause : host_.rank();
-  if (active_ != nullptr) active_->forget();
   const auto how = in_memory(Memory::host);
   for (int rank = 0; peers_ != nullptr && rank < host_.size(); ++rank) {
     if (rank == host_.rank() || peers_->is_lost(rank) || liveness_.has_ended(rank)) continue;

@@ -32,7 +32,7 @@ struct Message {
 struct Transfer {
   void* request = nullptr;     // null: complete
   Arrival* arrival = nullptr;  // set: an active message that is expected, until it is complete
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;          // of a receive by `request`
   int peer = -1;
   bool is_receive = false;
 };
@@ -53,17 +53,21 @@ class Messages {
   // memory (Memory::host, Memory::cuda) is that of its messages.
   void begin(const char* name, Memory memory = Memory::host) noexcept;
   // Messages of one label between two ranks are received in the order in which they were sent. label: 0 to 65535. A
-  // receive has the exact length; a message of another length is CommStatus::mismatch. If it is complete, UCX no longer
-  // needs this process: a message through a socket that it may not fit into is an active message, which the socket then
-  // has, or a confirmed one. (A flush of UCX waits for the peer's answer, even if the peer has all it needs and is busy
-  // elsewhere.)
+  // receive has the exact length; a message of another length is CommStatus::mismatch, or is never received if only one
+  // of the two lengths makes it an active message. When a send is complete, UCX no longer needs this process: a message
+  // that the socket may not hold is an active message, which is complete once the socket has it, or a synchronous one,
+  // which is complete once the peer is receiving it. (A flush of UCX waits for the peer's answer, even if the peer has
+  // all it needs and is busy elsewhere.)
   Transfer send(const Message& message, const void* data);
   Transfer receive(const Message& message, void* data) { return receive(message, data, {}); }
-  // Only if is_active(message): calls `use` with the bytes, while this rank waits for any message.
+  // Only if is_active(message): calls `use` with the bytes, now if they are here, else while this rank waits for any
+  // message.
   Transfer receive(const Message& message, Use use) { return receive(message, nullptr, std::move(use)); }
   // Whether it is sent as an active message: a large one over TCP, of host memory.
   bool is_active(const Message& message) const noexcept;
   void wait(Transfer& transfer);
+  // After a failure: `use` is called no more.
+  void forget() noexcept { active_->forget(); }
   // Waits for something other than a message; an error calls it `what`. ready() is polled; messages move on meanwhile.
   void wait_for(const std::function<bool()>& ready, const std::string& what);
 
@@ -94,7 +98,7 @@ class Messages {
  private:
   void require_equal_transports() const;
   void greet();
-  void find_streams();
+  std::vector<char> exchange(int label, const std::vector<char>& mine);
   Transfer receive(const Message& message, void* data, Use use);
   bool is_over(Transfer& transfer);
   [[noreturn]] void fail(ucs_status_t status, int peer);
@@ -114,7 +118,7 @@ class Messages {
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<Peers> peers_;
   std::string transports_;
-  std::vector<bool> by_tcp_;  // by rank: both ranks say Peers::is_by_tcp
+  std::vector<bool> by_tcp_;  // by rank: for both ranks, Peers::is_by_tcp and ActiveMessages::is_possible
   Memory memory_ = Memory::host;
   ucp_request_param_t how_ = {};  // this collective's messages
   uint32_t number_ = 0;

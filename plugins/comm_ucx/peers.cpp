@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "complaints.hpp"
 
@@ -14,9 +15,10 @@ void note_loss(void* lost, ucp_ep_h, ucs_status_t) {
   *static_cast<char*>(lost) = 1;
 }
 
-// Adds names such as "posix/memory". UCX prints them in its report on an endpoint; before 1.14 it has no query for
-// them.
-void add_lanes(ucp_ep_h endpoint, std::set<std::string>& lanes) {
+// The names of its lanes, such as "posix/memory". UCX prints them in its report on an endpoint; before 1.14 it has no
+// query for them.
+std::vector<std::string> lanes_of(ucp_ep_h endpoint) {
+  std::vector<std::string> lanes;
   char* text = nullptr;
   std::size_t length = 0;
   FILE* const stream = open_memstream(&text, &length);
@@ -31,8 +33,9 @@ void add_lanes(ucp_ep_h endpoint, std::set<std::string>& lanes) {
     const auto number = lane == std::string::npos ? lane : line.find(':', line.find("]:", lane) + 2);
     if (number == std::string::npos) continue;
     const std::string name = line.substr(number + 1, line.find_first_of(". ", number) - number - 1);
-    if (name.find('/') != std::string::npos) lanes.insert(name);
+    if (name.find('/') != std::string::npos) lanes.push_back(name);
   }
+  return lanes;
 }
 
 std::string joined(const std::set<std::string>& names) {
@@ -74,16 +77,16 @@ Peers::~Peers() {
 }
 
 bool Peers::is_by_tcp(int rank) const {
-  std::set<std::string> lanes;
-  if (endpoint(rank) != nullptr) add_lanes(endpoint(rank), lanes);
-  return lanes.size() == 1 && lanes.begin()->starts_with("tcp/");
+  const auto lanes = endpoint(rank) != nullptr ? lanes_of(endpoint(rank)) : std::vector<std::string>();
+  return lanes.size() == 1 && lanes.front().starts_with("tcp/");
 }
 
 std::string Peers::lanes(const std::vector<bool>& without) const {
   std::set<std::string> lanes;
   for (std::size_t rank = 0; rank < endpoints_.size(); ++rank) {
     const bool is_left_out = rank < without.size() && without[rank];
-    if (endpoints_[rank] != nullptr && !is_left_out) add_lanes(endpoints_[rank], lanes);
+    if (endpoints_[rank] == nullptr || is_left_out) continue;
+    for (auto& name : lanes_of(endpoints_[rank])) lanes.insert(std::move(name));
   }
   return joined(lanes);
 }

@@ -36,13 +36,13 @@ bool Pipeline::is_immediate(const Step& step, const Cut& cut, std::size_t segmen
   return (step.mine == nullptr || step.at_once) && messages_.is_active(cut.arriving(step, segment));
 }
 
-// Where nothing waits in a slot, all segments of two steps are expected: a peer sends segment s of the next step once
-// it has segment s of this one, so it may be that far ahead.
+// Where each segment is used as it arrives, all segments of two steps are expected: a peer sends segment s of the next
+// step once it has segment s of this one, so it may be that far ahead.
 std::size_t Pipeline::window(std::span<const Step> steps, const Cut& cut) const {
-  const bool needs_slots = std::any_of(steps.begin(), steps.end(), [&](const Step& step) {
+  const bool has_others = std::any_of(steps.begin(), steps.end(), [&](const Step& step) {
     return step.from != Step::kNobody && !(is_immediate(step, cut, 0) && is_immediate(step, cut, cut.segments - 1));
   });
-  return needs_slots ? kWindow : 2 * cut.segments;
+  return has_others ? kWindow : 2 * cut.segments;
 }
 
 void Pipeline::expect(std::span<const Step> steps, const Cut& cut, std::size_t item) {
@@ -97,6 +97,15 @@ void Pipeline::run(std::span<const Step> steps, MemorySpace& space, DType dtype,
   arrivals_.assign(cut.window, {});
   sends_.assign(steps.size() * cut.segments, {});
 
+  try {
+    run(steps, cut);
+  } catch (...) {
+    messages_.forget();  // what they would call is gone
+    throw;
+  }
+}
+
+void Pipeline::run(std::span<const Step> steps, const Cut& cut) {
   for (std::size_t item = 0; item < cut.window; ++item) expect(steps, cut, item);
   std::size_t begun = 0;  // segments of the first step that have been sent
   for (std::size_t number = 0; number < steps.size(); ++number) {

@@ -19,7 +19,8 @@ struct Step {
   int to = kNobody;
   const std::byte* out = nullptr;
   uint64_t out_count = 0;
-  // Without it a rank could send for later calls without ever hearing from `to`. Equal on both sides.
+  // The send is complete only once the peer is receiving it; otherwise this rank could send for later calls without
+  // ever hearing from it. Equal on both sides.
   bool confirmed = false;
   int from = kNobody;
   std::byte* in = nullptr;  // where the result goes
@@ -46,6 +47,7 @@ class Pipeline {
 
  private:
   struct Cut;  // how this call's vectors are cut into segments
+  void run(std::span<const Step> steps, const Cut& cut);
   bool is_immediate(const Step& step, const Cut& cut, std::size_t segment) const;
   std::size_t window(std::span<const Step> steps, const Cut& cut) const;
   void expect(std::span<const Step> steps, const Cut& cut, std::size_t item);
