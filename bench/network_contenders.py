@@ -72,8 +72,8 @@ def hydra(hosts, launcher, agent):
 
 
 class Limit:
-    """A program that only sends: how fast an allreduce would be if each host sent what it has to, at that rate. It has
-    one column, `column`. `seconds`: how long a measurement takes."""
+    """Measures the rate of a program that only moves data. From it follows how long each host needs at least to send
+    its part of an allreduce. `seconds`: how long a measurement takes."""
 
     most_ranks = math.inf
 
@@ -127,13 +127,13 @@ def iperf3(settings, seconds):
 
 
 class UcxPerftest(Limit):
-    """UCX itself: messages of 1 MiB between host 0 and host 1, in both directions at once, by a pair of processes each.
-    The slower direction counts."""
+    """UCX itself: two pairs of a client and a server send tagged messages of 1 MiB between host 0 and host 1, in opposite
+    directions at once. The slower rate counts."""
 
     name = "ucx_perftest"
     column = "limit ucx_perftest"
     message = 1 << 20
-    # comm_ucx has the same settings.
+    # comm_ucx sets the same sizes.
     variables = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0", "UCX_TCP_TX_SEG_SIZE": "260k",
                  "UCX_TCP_RX_SEG_SIZE": "260k"}
 

@@ -1,6 +1,6 @@
 # For every test: the folder of real data. ThreadSanitizer must ignore only libraries that were built without it. It must
-# not intercept __tls_get_addr: if a thread_local block of a plugin begins 16 bytes after a page, it takes the 16 bytes
-# before the block for glibc 2.19's header, and may end the process.
+# not intercept __tls_get_addr: where a thread_local block of a plugin begins 16 bytes after the begin of a page,
+# ThreadSanitizer reads these 16 bytes as a header of glibc 2.19, and may end the process.
 include(DdprunPython)
 set(DDPRUN_TEST_ENVIRONMENT DDPRUN_TEST_DATA=${DDPRUN_TEST_DATA})
 if(DDPRUN_SANITIZE MATCHES thread)

@@ -1,4 +1,5 @@
-// UCX's active messages: the receiver gets the bytes where UCX has read them, so that it can add them without a copy.
+// UCX's active messages. A receiver that expects a message gets the bytes where UCX has read them, so it can add them
+// without a copy.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -24,23 +25,23 @@ struct Arrival {
   bool is_collected = false;
 };
 
-// Messages with equal tags are received in the order in which they were sent, if the connection keeps it: one of TCP
-// does. One thread at a time, as the worker. Messages arrive while the worker progresses.
+// Messages with equal tags are received in the order in which they were sent, if the connection keeps the order. A TCP
+// connection does. Messages arrive while the worker progresses. One thread at a time, the one that uses the worker.
 class ActiveMessages {
  public:
-  // Whether UCX sends a message from where it is. UCX's older protocols may keep a part of it in memory of their own,
-  // and send it only when they are polled again.
+  // False with UCX before 1.22, and if UCX_PROTO_ENABLE or UCX_ZCOPY_THRESH is set: UCX may then copy a part of a
+  // message, and send that part only when it is polled again.
   static bool is_possible();
   // It must outlive the worker. Throws CommError.
   explicit ActiveMessages(ucp_worker_h worker);
   ActiveMessages(const ActiveMessages&) = delete;
   ActiveMessages& operator=(const ActiveMessages&) = delete;
 
-  // Forgets what was sent before, which must be complete.
+  // Frees the headers of earlier sends, which must be complete.
   void begin() noexcept { headers_.clear(); }
   // Starts to send, without a rendezvous: returns UCX's request. It is complete when UCX no longer reads the data.
   ucs_status_ptr_t send(ucp_ep_h to, ucp_tag_t tag, const void* data, uint64_t bytes, const ucp_request_param_t& how);
-  // Expects a message. The reference is valid until collect().
+  // Expects a message. The reference is valid until collect() or forget().
   Arrival& expect(ucp_tag_t tag, void* to, uint64_t bytes, Use use);
   // Ends a complete arrival.
   void collect(Arrival& arrival) noexcept;

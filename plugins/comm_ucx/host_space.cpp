@@ -8,7 +8,7 @@ namespace ddprun::ucx_backend {
 namespace {
 
 constexpr std::size_t kSharedSegment = 512 * 1024;
-// What UCX sends over TCP without a copy, with the size that context.cpp sets.
+// With the segment size of context.cpp, UCX sends this many bytes over TCP as one message, without a copy.
 constexpr std::size_t kSentSegment = 256 * 1024;
 
 }  // namespace

@@ -178,8 +178,9 @@ void Messages::fail(ucs_status_t status, int peer) {
   const std::string said = complaints();
   const std::string why = said.empty() ? ucs_status_string(status) : said;
   if (status == UCS_ERR_MESSAGE_TRUNCATED) {
-    throw CommError(CommStatus::mismatch, "rank " + std::to_string(peer) +
-                                              " has sent more than was expected: the ranks call different collectives");
+    throw CommError(CommStatus::mismatch,
+                    "rank " + std::to_string(peer) +
+                        " has sent another number of bytes than was expected: the ranks call different collectives");
   }
   if (status == UCS_ERR_NO_MEMORY) throw CommError(CommStatus::no_memory, "UCX is out of memory: " + why);
   drain();

@@ -25,7 +25,7 @@ struct Message {
   int peer;
   int label;
   uint64_t bytes;
-  bool confirmed = false;  // it is complete only once the peer is receiving it
+  bool confirmed = false;  // over a network: complete only when the peer has begun to receive it
 };
 
 // A message in transit. It uses its memory until it has been waited for.
@@ -37,7 +37,8 @@ struct Transfer {
   bool is_receive = false;
 };
 
-// One thread at a time, except for abort. All functions but abort and close throw CommError; then only close is left.
+// One thread at a time, except for abort. Functions without noexcept throw CommError; after that, call only forget,
+// close and disconnect.
 class Messages {
  public:
   // Collective, with the host's allgather. Does not start UCX.

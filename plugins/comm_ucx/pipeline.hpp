@@ -19,8 +19,8 @@ struct Step {
   int to = kNobody;
   const std::byte* out = nullptr;
   uint64_t out_count = 0;
-  // The send is complete only once the peer is receiving it; otherwise this rank could send for later calls without
-  // ever hearing from it. Equal on both sides.
+  // Over a network, the send is complete only when the peer has begun to receive it. Otherwise this rank could send for
+  // later calls without ever hearing from the peer. Equal on both sides.
   bool confirmed = false;
   int from = kNobody;
   std::byte* in = nullptr;  // where the result goes
@@ -29,7 +29,7 @@ struct Step {
   bool mine_first = false;
   bool at_once = false;    // `mine` has its values from the start: a segment may be added before earlier ones
   bool completes = false;  // the result is complete: Op::avg divides it
-  // This step sends `in`: it is written only when the send is complete.
+  // This step sends the memory `in`. The result is written there only after the send is complete.
   bool exchanges = false;
 };
 
@@ -57,8 +57,9 @@ class Pipeline {
 
   Messages& messages_;
   const int ranks_;
+  // An item is step * segments + segment.
   std::vector<Transfer> arrivals_;  // by item, modulo the window
-  std::vector<Transfer> sends_;     // by item: step * segments + segment
+  std::vector<Transfer> sends_;     // by item
 };
 
 }  // namespace ddprun::ucx_backend
