@@ -127,8 +127,8 @@ def iperf3(settings, seconds):
 
 
 class UcxPerftest(Limit):
-    """UCX itself: two pairs of a client and a server send tagged messages of 1 MiB between host 0 and host 1, in opposite
-    directions at once. The slower rate counts."""
+    """UCX itself: two pairs of a client and a server send tagged messages of 1 MiB between host 0 and host 1, in
+    opposite directions at once. The slower rate counts."""
 
     name = "ucx_perftest"
     column = "limit ucx_perftest"
@@ -152,7 +152,8 @@ class UcxPerftest(Limit):
         rate = bits_of(hosts.rate) / 8 if hosts.rate else 2e9
         test = ["-t", "tag_bw", "-s", self.message, "-n", max(1, round(rate * self.seconds / self.message)), "-w", 4,
                 "-f", "-v"]
-        with Program(self.command(hosts, 0), env=self.environment), Program(self.command(hosts, 1), env=self.environment):
+        servers = [Program(self.command(hosts, host), env=self.environment) for host in range(2)]
+        with servers[0], servers[1]:
             for host in range(2):
                 self.wait_for_server(hosts, host, 13337)
             out = run_together([self.command(hosts, 1 - host, hosts.address(host), *test) for host in range(2)],

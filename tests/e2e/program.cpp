@@ -15,7 +15,7 @@ using namespace testing;
 
 namespace {
 
-constexpr std::chrono::seconds kLimit{120};  // for a whole run; the machine may be busy
+constexpr std::chrono::seconds kLimit{240};  // for a whole run; the machine may be busy
 
 std::vector<pid_t> children_of(pid_t pid) {
   std::vector<pid_t> children;

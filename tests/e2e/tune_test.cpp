@@ -35,7 +35,7 @@ struct Nodes {
 
   std::vector<ProcessResult> wait() {
     std::vector<ProcessResult> results;
-    for (auto& job : jobs) results.push_back(job->launcher().wait(120s));
+    for (auto& job : jobs) results.push_back(job->launcher().wait(240s));
     return results;
   }
 
