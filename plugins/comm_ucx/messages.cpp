@@ -81,7 +81,9 @@ void Messages::greet() {
   auto how = in_memory(Memory::host);
   const auto posted = ucp_tag_recv_nbx(worker_->get(), &notice_, sizeof notice_, kNotice, kKindBits, &how);
   if (UCS_PTR_IS_ERR(posted)) fail(UCS_PTR_STATUS(posted), host_.rank());
-  std::vector<char> mine(here_.size()), theirs = exchange(0, mine);
+  active_to_.assign(here_.size(), 0);
+  active_from_ = active_to_;
+  exchange(0);
   silence_.find_connections();
   transports_ = host_.size() == 1 ? "self" : peers_->transports({});
   if (host_.size() == 1) return;
@@ -89,27 +91,24 @@ void Messages::greet() {
             "rank " + std::to_string(host_.rank()) + " reaches the others by " + peers_->lanes({}));
 
   const bool is_possible = ActiveMessages::is_possible();
-  for (std::size_t rank = 0; rank < mine.size(); ++rank) {
-    mine[rank] = is_possible && peers_->is_by_tcp(static_cast<int>(rank)) ? 1 : 0;
+  for (std::size_t rank = 0; rank < active_to_.size(); ++rank) {
+    active_to_[rank] = is_possible && peers_->is_by_tcp(static_cast<int>(rank)) ? 1 : 0;
   }
-  theirs = exchange(1, mine);
-  for (std::size_t rank = 0; rank < mine.size(); ++rank) by_tcp_.push_back(mine[rank] != 0 && theirs[rank] != 0);
+  exchange(1);
 }
 
-// Sends each other rank its byte of `mine`. Returns the bytes that they send, by rank.
-std::vector<char> Messages::exchange(int label, const std::vector<char>& mine) {
-  std::vector<char> theirs(mine.size());
+// Sends each other rank its byte of active_to_, and receives those of active_from_.
+void Messages::exchange(int label) {
   std::vector<Transfer> transfers;
   for (int rank = 0; rank < host_.size(); ++rank) {
     const Message message = {.peer = rank, .label = label, .bytes = 1};
-    if (rank != host_.rank()) transfers.push_back(receive(message, &theirs[static_cast<std::size_t>(rank)]));
+    if (rank != host_.rank()) transfers.push_back(receive(message, &active_from_[static_cast<std::size_t>(rank)]));
   }
   for (int rank = 0; rank < host_.size(); ++rank) {
     const Message message = {.peer = rank, .label = label, .bytes = 1};
-    if (rank != host_.rank()) transfers.push_back(send(message, &mine[static_cast<std::size_t>(rank)]));
+    if (rank != host_.rank()) transfers.push_back(send(message, &active_to_[static_cast<std::size_t>(rank)]));
   }
   for (auto& transfer : transfers) wait(transfer);
-  return theirs;
 }
 
 void Messages::begin(const char* name, Memory memory) noexcept {
@@ -127,8 +126,9 @@ ucp_tag_t Messages::tag(int label, int source) const noexcept {
 }
 
 bool Messages::is_active(const Message& message) const noexcept {
-  return !by_tcp_.empty() && by_tcp_[static_cast<std::size_t>(message.peer)] && memory_ == Memory::host &&
-         message.bytes > kFitsInSocket && !message.confirmed;
+  const auto peer = static_cast<std::size_t>(message.peer);
+  return active_to_[peer] != 0 && active_from_[peer] != 0 && memory_ == Memory::host && message.bytes > kFitsInSocket &&
+         !message.confirmed;
 }
 
 Transfer Messages::send(const Message& message, const void* data) {

@@ -99,7 +99,7 @@ class Messages {
  private:
   void require_equal_transports() const;
   void greet();
-  std::vector<char> exchange(int label, const std::vector<char>& mine);
+  void exchange(int label);
   Transfer receive(const Message& message, void* data, Use use);
   bool is_over(Transfer& transfer);
   [[noreturn]] void fail(ucs_status_t status, int peer);
@@ -114,12 +114,14 @@ class Messages {
   const std::vector<bool> here_;  // by rank: on this host
   const Transports chosen_;
   shm::Waiter waiter_;
+  // By rank, 1: Peers::is_by_tcp and ActiveMessages::is_possible, for this rank and for the peer. UCX may use them
+  // until the worker ends, also after a failed exchange.
+  std::vector<char> active_to_, active_from_;
   std::unique_ptr<Context> context_;
   std::unique_ptr<ActiveMessages> active_;
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<Peers> peers_;
   std::string transports_;
-  std::vector<bool> by_tcp_;  // by rank: for both ranks, Peers::is_by_tcp and ActiveMessages::is_possible
   Memory memory_ = Memory::host;
   ucp_request_param_t how_ = {};  // this collective's messages
   uint32_t number_ = 0;
