@@ -125,8 +125,9 @@ class Place:
         columns = [column for column in self.table.columns(self.ranks) if column != Iperf3.column]
         print_times(f"{self.title}: us per float32 sum allreduce, in place; median of {rounds} rounds (their range)",
                     self.table, self.ranks, columns)
-        print_grid(f"{self.title}: the fastest of ddprun and of the others; GB/s is what each "
-                   f"host sends at least; the ratio is that of the times, median of the rounds [interval of {LEVEL:.0%}, with fewer than 6 rounds their range]",
+        print_grid(f"{self.title}: the fastest of ddprun and of the others; GB/s is what each host sends at least; the "
+                   f"ratio is that of the times, median of the rounds [interval of {LEVEL:.0%}, with fewer than 6 rounds "
+                   "their range]",
                    ["size", "ddprun", "GB/s", "of iperf3", "peer", "GB/s", "ddprun / peer", ""],
                    [self.row(self.summary(size)) for size in self.table.sizes(self.ranks)])
         if self.both_ways:

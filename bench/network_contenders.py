@@ -1,5 +1,6 @@
 """The systems that network.py compares: ranks on simulated hosts, between them TCP."""
 
+import contextlib
 import json
 import math
 import os
@@ -152,9 +153,9 @@ class UcxPerftest(Limit):
         rate = bits_of(hosts.rate) / 8 if hosts.rate else 2e9
         test = ["-t", "tag_bw", "-s", self.message, "-n", max(1, round(rate * self.seconds / self.message)), "-w", 4,
                 "-f", "-v"]
-        servers = [Program(self.command(hosts, host), env=self.environment) for host in range(2)]
-        with servers[0], servers[1]:
+        with contextlib.ExitStack() as servers:
             for host in range(2):
+                servers.enter_context(Program(self.command(hosts, host), env=self.environment))
                 self.wait_for_server(hosts, host, 13337)
             out = run_together([self.command(hosts, 1 - host, hosts.address(host), *test) for host in range(2)],
                                self.settings.limit, env=self.environment)
