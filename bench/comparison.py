@@ -130,7 +130,7 @@ class Bound:
 
     def text(self):
         if self.most == math.inf:
-            return f"{self.ranks} ranks: {self.above} / {self.below} >= {self.least:g}"
+            return f"{self.ranks} ranks: {self.above} / {self.below} >= {self.least:.3g}"
         if self.below:
             return f"{self.ranks} ranks: {self.above} / {self.below} <= {self.most:g}"
         return f"{self.ranks} ranks: {self.above} <= {self.most * 1e6:g} us"

@@ -83,6 +83,7 @@ options = {{ {options} }}
 [strategy]
 kind = "ddp"
 compression = "{compression}"
+{strategy}
 [model]
 name = "{model}"
 {model_options}
@@ -107,8 +108,9 @@ def config_of(job, system, args, steps):
     data = job.data.replace("{samples}", str(job.batch * ranks * steps))
     return CONFIG.format(ranks=1 if args.link else ranks, threads=args.threads, backend=backend,
                          options='tls = "tcp"' if args.link and backend == "ucx" else "",
-                         compression=compression or "none", model=job.model, model_options=options, data=data,
-                         batch=job.batch, workers=job.workers, optimizer=job.optimizer, steps=steps)
+                         compression=compression or "none", strategy=args.strategy, model=job.model,
+                         model_options=options, data=data, batch=job.batch, workers=job.workers,
+                         optimizer=job.optimizer, steps=steps)
 
 
 @dataclasses.dataclass
@@ -162,6 +164,8 @@ def arguments(argv):
     parser.add_argument("--ranks", type=int, default=2, metavar="N", help="the number of ranks (2)")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="the compute threads of a rank (1)")
     parser.add_argument("--rounds", type=int, metavar="N", help="the number of rounds (5; 2 with --quick)")
+    parser.add_argument("--strategy", default="", metavar="TOML",
+                        help='more keys of [strategy] for ddprun, such as "bucket_cap_mb = 12"')
     parser.add_argument("--quick", action="store_true", help="a tenth of the steps, to check that it runs")
     parser.add_argument("--memory-format", choices=["contiguous", "channels_last"], default="contiguous",
                         help="the memory format of ddprun's ResNet-18; that of PyTorch is contiguous (contiguous)")

@@ -47,8 +47,8 @@ std::vector<Case> cases() {
       {.name = "the same, NHWC", .model = "resnet", .sync_batch_norm = true, .channels_last = true, .tolerance = 0.02},
       // Adam's first steps have the size 1, however small a gradient.
       {.name = "zero", .zero = true, .tolerance = 0.02},
-      {.name = "fp16 hook", .hook = [] { return ddprun::fp16_compress_hook; }, .tolerance = 0.01},
-      {.name = "bf16 hook", .hook = [] { return ddprun::bf16_compress_hook; }, .tolerance = 0.02},
+      {.name = "fp16 hook", .hook = ddprun::fp16_compress_hook, .tolerance = 0.01},
+      {.name = "bf16 hook", .hook = ddprun::bf16_compress_hook, .tolerance = 0.02},
       {.name = "PowerSGD",
        .ddp = {},
        .hook = [] { return ddprun::power_sgd_hook({.start_iter = 2, .min_compression_rate = 0.5}); },

@@ -1,6 +1,8 @@
 // Communication hooks.
+#include <atomic>
 #include <limits>
 #include <stdexcept>
+#include <thread>
 
 #include "ddp/program.hpp"
 
@@ -59,14 +61,43 @@ void seen(const ddprun::Group& group) {
   std::printf("%s%g\n", text.c_str(), net.first->weight.grad().max().item<double>());
 }
 
+// Says which stages ran in the thread of backward, how often each ran, and how often a bucket had no payload yet.
+void stages(const ddprun::Group& group) {
+  const std::thread::id main = std::this_thread::get_id();
+  std::atomic<int> prepared = 0, reduced = 0, completed = 0, fresh = 0, elsewhere = 0, here = 0;
+  ddprun::CommHook hook;
+  hook.prepare = [&](ddprun::GradBucket& bucket, const ddprun::Group& ranks) {
+    ++prepared;
+    if (std::this_thread::get_id() != main) ++elsewhere;
+    if (!bucket.payload.defined()) {
+      ++fresh;
+      bucket.payload = torch::empty_like(bucket.buffer);
+    }
+    torch::div_out(bucket.payload, bucket.buffer, ranks.size());
+  };
+  hook.reduce = [&](ddprun::GradBucket& bucket, const ddprun::Group& ranks) {
+    ++reduced;
+    if (std::this_thread::get_id() == main) ++here;
+    ranks.allreduce(bucket.payload);
+  };
+  hook.complete = [&](ddprun::GradBucket& bucket, const ddprun::Group&) {
+    ++completed;
+    if (std::this_thread::get_id() != main) ++elsewhere;
+    bucket.buffer.copy_(bucket.payload);
+  };
+  hooked(group, hook);
+  std::printf("stages %d %d %d, fresh %d, elsewhere %d, here %d\n", prepared.load(), reduced.load(), completed.load(),
+              fresh.load(), elsewhere.load(), here.load());
+}
+
 }  // namespace
 
 Acts hook_acts() {
   return {
       {"hooked_plain", [](const auto& group) { hooked(group, {}); }},
       {"hooked_allreduce", [](const auto& group) { hooked(group, ddprun::allreduce_hook); }},
-      {"hooked_fp16", [](const auto& group) { hooked(group, ddprun::fp16_compress_hook); }},
-      {"hooked_bf16", [](const auto& group) { hooked(group, ddprun::bf16_compress_hook); }},
+      {"hooked_fp16", [](const auto& group) { hooked(group, ddprun::fp16_compress_hook()); }},
+      {"hooked_bf16", [](const auto& group) { hooked(group, ddprun::bf16_compress_hook()); }},
       {"hooked_power_sgd",
        [](const auto& group) {
          hooked(group, ddprun::power_sgd_hook({.matrix_approximation_rank = 2, .start_iter = 3}), 64);
@@ -80,6 +111,16 @@ Acts hook_acts() {
          });
        }},
       {"hook_seen", seen},
+      {"hook_stages", stages},
+      {"hook_prepare_throws",
+       [](const auto& group) {
+         ddprun::CommHook hook = ddprun::bf16_compress_hook();
+         hook.prepare = [](ddprun::GradBucket& bucket, const ddprun::Group& ranks) {
+           if (ranks.rank() == 1 && bucket.is_last) throw std::runtime_error("the first stage is broken");
+           bucket.payload = bucket.buffer;
+         };
+         hooked(group, hook);
+       }},
       {"hook_throws",
        [](const auto& group) {
          hooked(group, [&](ddprun::GradBucket&, const ddprun::Group& ranks) {

@@ -76,8 +76,8 @@ void save(const Model& model, const std::string& path, bool with_buffers) {
 }
 
 ddprun::CommHook hook_of(const Case& one) {
-  if (one["hook"] == "fp16") return ddprun::fp16_compress_hook;
-  if (one["hook"] == "bf16") return ddprun::bf16_compress_hook;
+  if (one["hook"] == "fp16") return ddprun::fp16_compress_hook();
+  if (one["hook"] == "bf16") return ddprun::bf16_compress_hook();
   return ddprun::power_sgd_hook({.matrix_approximation_rank = std::stol(one["rank"]),
                                  .start_iter = 2,
                                  .min_compression_rate = one.number("min_rate"),

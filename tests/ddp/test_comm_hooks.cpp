@@ -65,11 +65,24 @@ TEST_CASE("what a hook of the user's own sees, and that its result counts") {
   CHECK(result.out.size() == 2 * std::string("0 1last 3\n").size() + std::string("[rank1] ").size());
 }
 
+TEST_CASE("a hook of three stages gives the weights of no hook, and only communicates in the communication thread") {
+  const auto plain = run(2, "hooked_plain"), staged = run(2, "hook_stages");
+  REQUIRE_MESSAGE(plain.code == 0, plain.err);
+  REQUIRE_MESSAGE(staged.code == 0, staged.err);
+  CHECK(states_in(plain.out)[0] == states_in(staged.out)[0]);
+  // 10 steps: one bucket in the first, then two.
+  CHECK_MESSAGE(contains(staged.out, "[rank1] stages 19 19 19, fresh 3, elsewhere 0, here 0\n"), staged.out);
+}
+
 TEST_CASE("errors of hooks: one line on all ranks, and no rank hangs") {
   const auto throws = run(2, "hook_throws");
   CHECK(throws.code == 1);
   CHECK_MESSAGE(contains(throws.err, "the hook is broken"), throws.err);
   CHECK(contains(throws.err, "rank 1"));
+  const auto prepare = run(2, "hook_prepare_throws");
+  CHECK(prepare.code == 1);
+  CHECK_MESSAGE(contains(prepare.err, "the first stage is broken"), prepare.err);
+  CHECK(contains(prepare.err, "rank 1"));
   const auto twice = run(2, "hook_twice");
   CHECK(twice.code == 2);
   CHECK_MESSAGE(contains(twice.err, "register_comm_hook: there is a hook already"), twice.err);

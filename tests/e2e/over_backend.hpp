@@ -48,11 +48,12 @@ struct Trained {
   Execution execution;
 };
 
-inline Trained train(int world, const std::string& backend, const std::string& algorithm) {
+inline Trained train(int world, const std::string& backend, const std::string& algorithm,
+                     const std::string& options = "{}") {
   Workplace place;
-  const auto result =
-      place.run(place.training(place.config(kExperiment), {"launch.nproc=" + std::to_string(world),
-                                                           "comm.backend=" + backend, "comm.algorithm=" + algorithm}));
+  const auto result = place.run(
+      place.training(place.config(kExperiment), {"launch.nproc=" + std::to_string(world), "comm.backend=" + backend,
+                                                 "comm.algorithm=" + algorithm, "comm.options=" + options}));
   INFO(result.err);
   REQUIRE(result.code == 0);
   const auto run = place.new_run();

@@ -1,7 +1,10 @@
 // Training over comm_ucx.
 #include <doctest/doctest.h>
 
+#include <fstream>
+
 #include "e2e/over_backend.hpp"
+#include "tools/conformance/temp_dir.hpp"
 
 using namespace ddprun::e2e;
 
@@ -18,6 +21,15 @@ TEST_CASE("ranks over UCX train as over Gloo's ring, and use ddprun's shared mem
       CHECK(executions[over_ucx].transport != "");
       CHECK(executions[over_ucx].transport.find("memory") == std::string::npos);
     }
+  }
+}
+
+TEST_CASE("a table of tuning decides which algorithm auto uses in training") {
+  const ddprun::testing::TempDir folder;
+  const std::string table = folder.path() / "table";
+  for (const std::string algorithm : {"ring", "tree", "hierarchical"}) {
+    std::ofstream(table) << "ddprun-tuning 1\nucx max max " << algorithm << "\n";
+    CHECK(train(2, "ucx", "auto", "{ tuning = \"" + table + "\" }").execution.algorithm == algorithm);
   }
 }
 

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "ddprun/group.hpp"
@@ -19,25 +21,42 @@ struct GradBucket {
   torch::Tensor buffer;                   // [elements]: all gradients of the bucket, one after the other
   std::vector<torch::Tensor> gradients;   // views of `buffer` with the parameters' shapes
   std::vector<torch::Tensor> parameters;  // in the same order
+  torch::Tensor payload;                  // the hook's own; kept from step to step, until the buckets are rebuilt
 };
 
-// Called with this rank's gradients, not divided by the world size. Must leave their average over the ranks in
+// Gets this rank's gradients, not divided by the world size, and must leave their average over the ranks in
 // `bucket.buffer`. `group` is that of DistributedDataParallel. All ranks call its collectives in the same order. Grad
 // mode is off.
 //
+// A function is a hook: it becomes `reduce`. The other two stages may be empty. They compute without communication,
+// for example to compress and to decompress, while `reduce` of another bucket sends and receives.
+//
 // Buckets are rebuilt once, after the first synchronized backward(). Their number, sizes and parameters change then.
 //
-// Threads: on a CPU, the communication thread calls the hook for every bucket but the last, while backward is running.
-// The thread that called backward() calls it for the last one. Calls never overlap. On a GPU, the work of the hook
-// belongs on the current stream. What the hook throws leaves backward().
-using CommHook = std::function<void(GradBucket& bucket, const Group& group)>;
+// Threads: on a CPU, the communication thread calls `reduce`, while backward is running. Its calls never overlap. The
+// thread that called backward() calls `prepare` as soon as a bucket is full, and `complete` after backward; without
+// `complete`, it also calls `reduce` of the last bucket. On a GPU, the stages follow each other, and their work
+// belongs on the current stream. What a stage throws leaves backward().
+struct CommHook {
+  using Stage = std::function<void(GradBucket& bucket, const Group& group)>;
+
+  CommHook() = default;  // no hook
+  template <class Function, class = std::enable_if_t<std::is_constructible_v<Stage, Function>>>
+  CommHook(Function function) : reduce(std::move(function)) {}
+
+  explicit operator bool() const { return reduce != nullptr; }
+
+  Stage prepare;   // must not use the group's collectives
+  Stage reduce;    // the only stage that communicates
+  Stage complete;  // must not use the group's collectives
+};
 
 // The average, as without a hook, up to rounding: it divides by n, and without a hook gradients are multiplied by 1/n.
 void allreduce_hook(GradBucket& bucket, const Group& group);
 // The average in float16 or bfloat16: half the bytes on the wire. Throws CommError if the backend does not support the
-// dtype. Gradients of a 16-bit dtype are averaged in their own dtype.
-void fp16_compress_hook(GradBucket& bucket, const Group& group);
-void bf16_compress_hook(GradBucket& bucket, const Group& group);
+// dtype. Gradients of a 16-bit dtype are averaged in their own dtype. Needs half of the memory of the gradients.
+CommHook fp16_compress_hook();
+CommHook bf16_compress_hook();
 
 // PowerSGD (Vogels et al. 2019, "PowerSGD: Practical Low-Rank Gradient Compression for Distributed Optimization"). A
 // gradient is a matrix [n, m], where n is its first dimension. The ranks exchange its factors [n, r] and [m, r], where

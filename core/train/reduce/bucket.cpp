@@ -60,11 +60,17 @@ void Bucket::make_gradient(std::size_t slot, const NamedTensor& parameter) const
   if (!gradient.defined() || gradient.data_ptr() != view.data_ptr()) gradient = view;
 }
 
-void Bucket::reduce(const std::function<Reduced(const Bucket& bucket)>& function) {
+void Bucket::reduce(const BucketHook& hook, std::size_t index) {
   const auto begin = std::chrono::steady_clock::now();
-  const Reduced reduced = function(*this);
+  const Reduced reduced = hook.reduce(*this, index);
   execution_ = reduced.execution;
   transfer_ = {.bytes = reduced.bytes, .begin = begin, .end = std::chrono::steady_clock::now()};
+}
+
+void Bucket::run(const BucketHook& hook, std::size_t index) {
+  if (hook.prepare) hook.prepare(*this, index);
+  reduce(hook, index);
+  if (hook.complete) hook.complete(*this, index);
 }
 
 }  // namespace ddprun::train

@@ -32,6 +32,17 @@ struct Reduced {
   std::size_t bytes = 0;  // payload of its collectives
 };
 
+class Bucket;
+
+// How a full bucket is reduced over the ranks, in stages. `index`: of the bucket. Only `reduce` calls the backend. The
+// last stage leaves the result in bucket.flat(). With a stream-ordered backend, the stages queue their work on the
+// current stream.
+struct BucketHook {
+  std::function<void(const Bucket& bucket, std::size_t index)> prepare;  // may be empty
+  std::function<Reduced(const Bucket& bucket, std::size_t index)> reduce;
+  std::function<void(const Bucket& bucket, std::size_t index)> complete;  // may be empty
+};
+
 // Contiguous memory with a view for each gradient. The backend allocates it, or LibTorch on a GPU if the backend has no
 // CUDA memory.
 class Bucket {
@@ -46,10 +57,10 @@ class Bucket {
   // Makes the bucket's view the parameter's gradient.
   void make_gradient(std::size_t slot, const NamedTensor& parameter) const;
 
-  // Calls the function, which leaves the result in flat(), and measures it. With a stream-ordered backend, the function
-  // queues its work on the current stream.
-  void reduce(const std::function<Reduced(const Bucket& bucket)>& function);
-  // How the last call carried out its collectives, and its bytes and times.
+  // Calls hook.reduce, and measures it. run() calls the other stages too.
+  void reduce(const BucketHook& hook, std::size_t index);
+  void run(const BucketHook& hook, std::size_t index);
+  // How the last reduce() carried out its collectives, and its bytes and times.
   const ExecutionInfo& execution() const { return execution_; }
   const Transfer& transfer() const { return transfer_; }
 

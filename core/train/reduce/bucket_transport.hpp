@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -33,19 +32,18 @@ class BucketTransport {
   virtual double seconds() const = 0;
 };
 
-// Reduces one bucket over the ranks: calls the backend, and leaves the result in the bucket.
-using BucketReduction = std::function<void(std::size_t bucket)>;
-
 // Reduces all buckets but the last on the communication thread while backward runs. The last one has no backward left
-// to overlap with, so finish() reduces it. For host memory, and for CUDA memory with a blocking backend: there the
-// thread first waits until the stream of start() has reached the bucket. `buckets` may change between steps; all
-// references must outlive the result.
-std::unique_ptr<BucketTransport> thread_transport(std::vector<Bucket>& buckets, BucketReduction reduce,
+// to overlap with, so finish() reduces it; with hook.complete, the communication thread reduces it too, while finish()
+// completes those before. For host memory, and for CUDA memory with a blocking backend: there the thread first waits
+// until the stream of start() has reached the bucket. In host memory, start() and finish() call hook.prepare and
+// hook.complete; on a GPU, the thread does. `buckets` and `hook` may change between steps; all references must outlive
+// the result.
+std::unique_ptr<BucketTransport> thread_transport(std::vector<Bucket>& buckets, const BucketHook& hook,
                                                   CommThread& thread);
 
 // For CUDA memory and a stream-ordered backend: queues each bucket immediately on a separate stream. That stream waits
 // for the stream of start(), and the stream of finish() waits for it. The host never waits. Times come from events that
 // are read some steps later. Lifetimes are as above.
-std::unique_ptr<BucketTransport> stream_transport(std::vector<Bucket>& buckets, BucketReduction reduce);
+std::unique_ptr<BucketTransport> stream_transport(std::vector<Bucket>& buckets, const BucketHook& hook);
 
 }  // namespace ddprun::train

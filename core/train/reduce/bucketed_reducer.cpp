@@ -40,7 +40,7 @@ BucketedReducer::BucketedReducer(CommBackend& backend, std::vector<NamedTensor> 
       options_(std::move(options)),
       comm_thread_(options_.comm_thread != nullptr ? options_.comm_thread : std::make_shared<CommThread>()),
       scale_(reciprocal(backend.size())) {
-  hook_ = [this](const Bucket& bucket, std::size_t index) {
+  hook_.reduce = [this](const Bucket& bucket, std::size_t index) {
     Collective call = in_place(bucket.flat());
     call.bucket = static_cast<int64_t>(index);
     return Reduced{backend_.allreduce(call).wait(options_.timeout), bucket.flat().nbytes()};
@@ -80,8 +80,9 @@ void BucketedReducer::finalize() {
 }
 
 void BucketedReducer::abandon() noexcept {
-  // The last bucket is reduced by finalize alone. A failure of the others is reported by the next step.
-  for (std::size_t bucket = 0; bucket < started_ && bucket + 1 < buckets_.size(); ++bucket) {
+  // Without hook_.complete, the last bucket is reduced by finalize alone. A failure is reported by the next step.
+  const std::size_t most = hook_.complete ? buckets_.size() : buckets_.size() - 1;
+  for (std::size_t bucket = 0; bucket < std::min(started_, most); ++bucket) {
     try {
       transport_->finish(bucket);
     } catch (...) {
@@ -100,7 +101,7 @@ void BucketedReducer::finalize_zeros() {
   finish_buckets();
 }
 
-void BucketedReducer::set_hook(std::function<Reduced(const Bucket& bucket, std::size_t index)> hook) {
+void BucketedReducer::set_hook(BucketHook hook) {
   hook_ = std::move(hook);
   has_hook_ = true;
   set_divisor(1);
@@ -149,9 +150,8 @@ void BucketedReducer::build(const std::vector<std::size_t>& order, std::size_t f
     buckets_.emplace_back(backend_, plan, parameters_);
   }
   if (transport_ == nullptr) {
-    const auto reduce = [this](std::size_t bucket) { this->reduce(bucket); };
     const bool ordered = buckets_[0].device().is_cuda() && backend_.capabilities().stream_ordered;
-    transport_ = ordered ? stream_transport(buckets_, reduce) : thread_transport(buckets_, reduce, *comm_thread_);
+    transport_ = ordered ? stream_transport(buckets_, hook_) : thread_transport(buckets_, hook_, *comm_thread_);
   }
   begin_step();
 }
@@ -179,11 +179,7 @@ void BucketedReducer::mark_ready(std::size_t parameter) {
   ready_order_.push_back(parameter);
   --pending_[places_[parameter].bucket];
   // Every rank must reduce the buckets in the same order, so a full bucket waits for those before it.
-  while (started_ < buckets_.size() && pending_[started_] == 0) transport_->start(started_++);
-}
-
-void BucketedReducer::reduce(std::size_t bucket) {
-  buckets_[bucket].reduce([&](const Bucket& full) { return hook_(full, bucket); });
+  for (; started_ < buckets_.size() && pending_[started_] == 0; ++started_) transport_->start(started_);
 }
 
 void BucketedReducer::add_missing() {

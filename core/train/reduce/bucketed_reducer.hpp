@@ -70,9 +70,9 @@ class BucketedReducer final : public Reducer {
   // gradients are those of the other ranks.
   void finalize_zeros();
 
-  // Replaces the allreduce. The function gets this rank's gradients undivided and leaves their average over the ranks.
-  // It runs on the thread or stream of the reductions. Call it between two steps, with the same function on all ranks.
-  void set_hook(std::function<Reduced(const Bucket& bucket, std::size_t index)> hook);
+  // Replaces the allreduce. The hook gets this rank's gradients undivided and leaves their average over the ranks. On
+  // which threads and streams, bucket_transport.hpp says. Call it between two steps, with the same hook on all ranks.
+  void set_hook(BucketHook hook);
   // What gradients are divided by before the allreduce, from the next add on. The world size by default.
   void set_divisor(int divisor);
   // The parameters of a bucket, by slot.
@@ -108,7 +108,6 @@ class BucketedReducer final : public Reducer {
   bool is_average(const torch::Tensor& gradient) const;
   void copy_in(std::size_t parameter);
   void mark_ready(std::size_t parameter);
-  void reduce(std::size_t bucket);
   bool allows_missing() const { return options_.find_unused_parameters || options_.static_graph; }
   void add_missing();
   void finish_buckets();
@@ -121,7 +120,7 @@ class BucketedReducer final : public Reducer {
   const ReducerOptions options_;
   const std::shared_ptr<CommThread> comm_thread_;
   torch::Tensor scale_;  // of gradients, before they are reduced
-  std::function<Reduced(const Bucket&, std::size_t)> hook_;
+  BucketHook hook_;
   bool has_hook_ = false;  // of set_hook
   std::function<void(int)> on_wait_;
   std::vector<Bucket> buckets_;

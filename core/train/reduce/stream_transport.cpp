@@ -37,11 +37,8 @@ Clock::duration milliseconds(double count) {
 
 class StreamTransport final : public BucketTransport {
  public:
-  StreamTransport(std::vector<Bucket>& buckets, BucketReduction reduce)
-      : buckets_(buckets),
-        reduce_(std::move(reduce)),
-        device_(buckets.at(0).device()),
-        side_(side_stream(device_, true)) {}
+  StreamTransport(std::vector<Bucket>& buckets, const BucketHook& hook)
+      : buckets_(buckets), hook_(hook), device_(buckets.at(0).device()), side_(side_stream(device_, true)) {}
 
   void start(std::size_t bucket) override {
     if (bucket == 0) begin_step();
@@ -50,7 +47,7 @@ class StreamTransport final : public BucketTransport {
     timed.ready.block(side_);
     const c10::StreamGuard on_side(side_);
     if (measures_) timed.begin.record(side_);
-    reduce_(bucket);
+    buckets_[bucket].run(hook_, bucket);
     timed.end.record(side_);
     timed.bytes = buckets_[bucket].transfer().bytes;
   }
@@ -99,7 +96,7 @@ class StreamTransport final : public BucketTransport {
   }
 
   std::vector<Bucket>& buckets_;
-  const BucketReduction reduce_;
+  const BucketHook& hook_;
   const torch::Device device_;
   const c10::Stream side_;
   bool measures_ = true;
@@ -110,8 +107,8 @@ class StreamTransport final : public BucketTransport {
 
 }  // namespace
 
-std::unique_ptr<BucketTransport> stream_transport(std::vector<Bucket>& buckets, BucketReduction reduce) {
-  return std::make_unique<StreamTransport>(buckets, std::move(reduce));
+std::unique_ptr<BucketTransport> stream_transport(std::vector<Bucket>& buckets, const BucketHook& hook) {
+  return std::make_unique<StreamTransport>(buckets, hook);
 }
 
 }  // namespace ddprun::train

@@ -67,8 +67,8 @@ namespace {
 
 class ThreadTransport final : public BucketTransport {
  public:
-  ThreadTransport(std::vector<Bucket>& buckets, BucketReduction reduce, CommThread& thread)
-      : buckets_(buckets), reduce_(std::move(reduce)), thread_(thread) {}
+  ThreadTransport(std::vector<Bucket>& buckets, const BucketHook& hook, CommThread& thread)
+      : buckets_(buckets), hook_(hook), thread_(thread) {}
 
   // No job of an unfinished step may outlive the buckets. The reducer has aborted the backend by now.
   ~ThreadTransport() override {
@@ -82,20 +82,16 @@ class ThreadTransport final : public BucketTransport {
     if (bucket == 0) jobs_.clear();
     full_at_.resize(buckets_.size());
     full_at_[bucket] = std::chrono::steady_clock::now();
-    if (buckets_[bucket].device().is_cuda()) mark_ready(bucket);
-    if (!is_last(bucket)) jobs_.push_back(thread_.submit([this, bucket] { run(bucket); }));
+    if (is_on_gpu(bucket)) mark_ready(bucket);
+    if (!is_on_gpu(bucket) && hook_.prepare) hook_.prepare(buckets_[bucket], bucket);
+    if (is_submitted(bucket)) jobs_.push_back(thread_.submit([this, bucket] { run(bucket); }));
   }
 
   void finish(std::size_t bucket) override {
-    if (!is_last(bucket)) return thread_.wait(jobs_[bucket]);
-    thread_.drain();  // of other reducers too
-    run(bucket);
-    transfers_.clear();
-    for (std::size_t i = 0; i < buckets_.size(); ++i) {
-      transfers_.push_back(buckets_[i].transfer());
-      if (!buckets_[i].device().is_cuda()) transfers_.back().ready = full_at_[i];
-      seconds_ += transfers_.back().seconds();
-    }
+    if (!is_submitted(bucket)) thread_.drain();  // of other reducers too
+    is_submitted(bucket) ? thread_.wait(jobs_[bucket]) : run(bucket);
+    if (!is_on_gpu(bucket) && hook_.complete) hook_.complete(buckets_[bucket], bucket);
+    if (is_last(bucket)) add_transfers();
   }
 
   std::vector<Transfer> transfers() const override { return transfers_; }
@@ -103,6 +99,17 @@ class ThreadTransport final : public BucketTransport {
 
  private:
   bool is_last(std::size_t bucket) const { return bucket + 1 == buckets_.size(); }
+  bool is_submitted(std::size_t bucket) const { return !is_last(bucket) || hook_.complete; }
+  bool is_on_gpu(std::size_t bucket) const { return buckets_[bucket].device().is_cuda(); }
+
+  void add_transfers() {
+    transfers_.clear();
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+      transfers_.push_back(buckets_[i].transfer());
+      if (!is_on_gpu(i)) transfers_.back().ready = full_at_[i];
+      seconds_ += transfers_.back().seconds();
+    }
+  }
 
   void mark_ready(std::size_t bucket) {
     const torch::Device device = buckets_[bucket].device();
@@ -112,15 +119,15 @@ class ThreadTransport final : public BucketTransport {
   }
 
   void run(std::size_t bucket) {
-    if (!buckets_[bucket].device().is_cuda()) return reduce_(bucket);
+    if (!is_on_gpu(bucket)) return buckets_[bucket].reduce(hook_, bucket);
     ready_[bucket].synchronize();
     const c10::StreamGuard on_side(*side_);  // so that copies wait for no kernel of backward
-    reduce_(bucket);
+    buckets_[bucket].run(hook_, bucket);
     side_->synchronize();  // a hook may have queued work after its last collective
   }
 
   std::vector<Bucket>& buckets_;
-  const BucketReduction reduce_;
+  const BucketHook& hook_;
   CommThread& thread_;
   std::vector<std::uint64_t> jobs_;                             // of this step, by bucket
   std::vector<std::chrono::steady_clock::time_point> full_at_;  // in this step, by bucket
@@ -132,9 +139,9 @@ class ThreadTransport final : public BucketTransport {
 
 }  // namespace
 
-std::unique_ptr<BucketTransport> thread_transport(std::vector<Bucket>& buckets, BucketReduction reduce,
+std::unique_ptr<BucketTransport> thread_transport(std::vector<Bucket>& buckets, const BucketHook& hook,
                                                   CommThread& thread) {
-  return std::make_unique<ThreadTransport>(buckets, std::move(reduce), thread);
+  return std::make_unique<ThreadTransport>(buckets, hook, thread);
 }
 
 }  // namespace ddprun::train

@@ -119,6 +119,8 @@ class Network(unittest.TestCase):
                                       "--peers", "openmpi,gloo", "--hosts", "2")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("2 hosts with 2 ranks each, link unlimited", done.stdout)
+        # 1.15 times the limit; there is no size from 1 MiB.
+        self.assertIn("no size  4 ranks: limit iperf3 / best ddprun >= 0.87", done.stdout)
         place = document["places"][0]
         self.assertEqual((place["hosts"], place["ranks_per_host"]), (2, 2))
         columns = {result["column"] for result in place["results"]}
