@@ -24,7 +24,7 @@ inline constexpr std::size_t kChunk = 256 << 10;
 
 // The collective that a rank was called for: equal on all ranks.
 struct Purpose {
-  enum Kind : int32_t { allreduce, broadcast, allgather, reduce_scatter, barrier, exchange };
+  enum Kind : int32_t { allreduce, reduce, broadcast, allgather, reduce_scatter, barrier, exchange };
   Kind kind;
   int16_t dtype;
   int16_t op;

@@ -66,9 +66,17 @@ Collectives::Range Collectives::slice(std::size_t member, uint64_t count, uint64
 }
 
 Algorithm Collectives::allreduce(const Collective& call, Algorithm asked, Waiter& waiter) {
+  return reduce_all(call, Purpose::allreduce, asked, waiter);
+}
+
+void Collectives::reduce_to_first(const Collective& call, Waiter& waiter) {
+  reduce_all(call, Purpose::reduce, Algorithm::automatic, waiter);
+}
+
+Algorithm Collectives::reduce_all(const Collective& call, Purpose::Kind kind, Algorithm asked, Waiter& waiter) {
+  to_first_ = kind == Purpose::reduce;
   const uint64_t bytes = call.count * size_of(call.dtype);
-  const Purpose purpose = {Purpose::allreduce, static_cast<int16_t>(call.dtype), static_cast<int16_t>(call.op),
-                           call.count};
+  const Purpose purpose = {kind, static_cast<int16_t>(call.dtype), static_cast<int16_t>(call.op), call.count};
   const bool is_direct_only = asked == Algorithm::direct && bytes > 0;
   if (bytes <= kInline && !is_direct_only) {
     move_bytes(begin(purpose).data, call.send, bytes);
@@ -114,6 +122,7 @@ void Collectives::refuse_direct() const {
 }
 
 void Collectives::reduce_posted(const Collective& call) {
+  if (!is_target(me_)) return;
   for (std::size_t member = 0; member < areas_.size(); ++member) from_[member] = mailbox(member).data;
   from_[me_] = call.send;
   to_.assign(1, call.recv);
@@ -145,9 +154,9 @@ void Collectives::reduce_direct(const Collective& call, Waiter& waiter) {
   for (std::size_t member = 0; member < areas_.size(); ++member) {
     const Locations& locations = mailbox(member).locations;
     from_[member] = memory_.at(member, locations.send) + mine.begin;
-    to_.push_back(memory_.at(member, locations.recv) + mine.begin);
+    if (is_target(member)) to_.push_back(memory_.at(member, locations.recv) + mine.begin);
   }
-  std::swap(to_[0], to_[me_]);  // this rank's first: see reduce()
+  if (to_.size() > 1) std::swap(to_[0], to_[me_]);  // this rank's first: see reduce()
   reduce(call, mine.bytes() / element);
   barrier(waiter);
 }
@@ -187,13 +196,14 @@ void Collectives::reduce_chunk(const Collective& call, const Chunk& chunk) {
     from_[member] = areas_[member]->inputs[chunk.slot] + mine.begin;
   }
   from_[me_] = bytes_of(call.send) + chunk.begin + mine.begin;
-  to_.resize(2);
-  to_[0] = bytes_of(call.recv) + chunk.begin + mine.begin;
-  to_[1] = areas_[me_]->outputs[chunk.slot] + mine.begin;
+  to_.clear();
+  if (is_target(me_)) to_.push_back(bytes_of(call.recv) + chunk.begin + mine.begin);
+  if (!to_first_ || me_ != 0) to_.push_back(areas_[me_]->outputs[chunk.slot] + mine.begin);
   reduce(call, mine.bytes() / chunk.element);
 }
 
 void Collectives::copy_out(const Collective& call, const Chunk& chunk) const {
+  if (!is_target(me_)) return;
   for (std::size_t member = 0; member < areas_.size(); ++member) {
     if (member == me_) continue;
     const Range theirs = slice(member, chunk.count, chunk.element);
@@ -202,10 +212,16 @@ void Collectives::copy_out(const Collective& call, const Chunk& chunk) const {
   }
 }
 
-// The root writes into a slot again only after the barrier that follows the others' reading.
+// The root writes into a slot again only after the barrier that follows the others' reading. Its own vector is not
+// written before the last barrier.
 void Collectives::broadcast(void* data, uint64_t bytes, std::size_t root, Waiter& waiter) {
-  begin({Purpose::broadcast, static_cast<int16_t>(DType::uint8), static_cast<int16_t>(root), bytes});
+  Mailbox& letter = begin({Purpose::broadcast, static_cast<int16_t>(DType::uint8), static_cast<int16_t>(root), bytes});
+  letter.locations.send = memory_.find(data, bytes);
   meet(waiter);
+  if (const Location& source = mailbox(root).locations.send; source.is_somewhere()) {
+    if (root != me_) move_bytes(data, memory_.at(root, source), bytes);
+    return barrier(waiter);
+  }
   for (uint64_t begin = 0, slot = 0; begin < bytes; begin += kChunk, slot = 1 - slot) {
     const uint64_t now = std::min<uint64_t>(kChunk, bytes - begin);
     if (root == me_) move_bytes(areas_[me_]->outputs[slot], bytes_of(data) + begin, now);

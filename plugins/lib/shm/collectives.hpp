@@ -1,6 +1,7 @@
 // The collectives of ranks that map one another's areas: plain memory and atomics. area.hpp has the rules.
 //
-// An allreduce has two algorithms; all ranks use the same one:
+// An allreduce has two algorithms; all ranks use the same one. A reduce has the same, but only one rank gets the
+// result.
 //   direct  send and recv of every rank are in memory from alloc. Each rank reduces its slice of all ranks' send into
 //           all ranks' recv, between the posting and a barrier. No byte is copied.
 //   staged  for vectors anywhere. By size:
@@ -8,6 +9,7 @@
 //           between two ranks the same up to kWhole bytes: adding all of it on both costs less than a second barrier
 //           and copying out; else in chunks of kChunk. Each rank copies what it does not reduce into its input slot;
 //           barrier; it reduces its slice into its recv and its output slot; barrier; it copies the others' slices out.
+// A broadcast copies from the root's vector if that is in memory from alloc, else through the root's slots.
 // Every element is reduced once, or from the same operands in rank order, so that all ranks get the same bits, in every
 // run.
 #pragma once
@@ -36,6 +38,8 @@ class Collectives {
   // Returns the algorithm that served: direct or staged. Throws CommStatus::unsupported, on all ranks alike, if direct
   // was requested and a rank's vectors are in other memory; the group can continue.
   Algorithm allreduce(const Collective& call, Algorithm asked, Waiter& waiter);
+  // As allreduce, but only the rank at place 0 gets the result. The recv of the others is not written.
+  void reduce_to_first(const Collective& call, Waiter& waiter);
   void broadcast(void* data, uint64_t bytes, std::size_t root, Waiter& waiter);
   void allgather(const Collective& call, Waiter& waiter);
   void reduce_scatter(const Collective& call, Waiter& waiter);
@@ -63,6 +67,9 @@ class Collectives {
   // The part of a vector that `member` reduces.
   Range slice(std::size_t member, uint64_t count, uint64_t element) const;
 
+  Algorithm reduce_all(const Collective& call, Purpose::Kind kind, Algorithm asked, Waiter& waiter);
+  // Whether `member` gets the result.
+  bool is_target(std::size_t member) const { return !to_first_ || member == 0; }
   [[noreturn]] void refuse_direct() const;
   void reduce_posted(const Collective& call);
   void reduce_direct(const Collective& call, Waiter& waiter);
@@ -81,6 +88,7 @@ class Collectives {
   const SharedMemory& memory_;
   uint32_t collectives_ = 0;  // so far
   uint32_t steps_ = 0;
+  bool to_first_ = false;          // the current call is reduce_to_first
   std::vector<const void*> from_;  // kept between calls for their memory
   std::vector<void*> to_;
 };

@@ -73,6 +73,10 @@ Algorithm Group::allreduce(const Collective& call, Algorithm asked) {
   return served;
 }
 
+void Group::reduce_to_first(const Collective& call) {
+  guarded("allreduce", [&] { collectives_->reduce_to_first(call, *waiter_); });
+}
+
 void Group::spread(void* data, uint64_t bytes, int root) {
   const auto place = std::find(ranks_.begin(), ranks_.end(), root) - ranks_.begin();
   guarded("allreduce", [&] { collectives_->broadcast(data, bytes, static_cast<std::size_t>(place), *waiter_); });

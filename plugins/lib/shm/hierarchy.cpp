@@ -37,7 +37,7 @@ void Hierarchy::require_usable(const std::string& others) const {
 
 void Hierarchy::reduce_here(Collective part) {
   if (part.op == Op::avg) part.op = Op::sum;  // the leaders divide
-  node_.allreduce(part, Algorithm::automatic);
+  node_.reduce_to_first(part);
 }
 
 void Hierarchy::allreduce(const Collective& call, const Between& between) {

@@ -109,6 +109,33 @@ void check_reduce_scatter(Collectives& collectives, Rank& rank, Waiter& waiter, 
   }
 }
 
+// The vectors of the first rank are overwritten at once: a rank that still reads them gets wrong values.
+void check_reduce_to_first(Collectives& collectives, Rank& rank, Waiter& waiter, int round, int32_t* send,
+                           int32_t* recv, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) send[i] = static_cast<int32_t>(i) + round * (rank.rank() + 1);
+  if (recv != send) std::fill_n(recv, count, -2);
+  Collective call = {};
+  call.dtype = DType::int32;
+  call.op = Op::sum;
+  call.send = send;
+  call.recv = recv;
+  call.count = count;
+  waiter.begin("reduce");
+  collectives.reduce_to_first(call, waiter);
+  const int32_t sum = round * rank.size() * (rank.size() + 1) / 2;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto own = recv == send ? static_cast<int32_t>(i) + round * (rank.rank() + 1) : -2;
+    const auto expected = rank.rank() == 0 ? rank.size() * static_cast<int32_t>(i) + sum : own;
+    if (recv[i] != expected) throw std::runtime_error("reduce to first " + std::to_string(i));
+  }
+  if (rank.rank() == 0) std::fill_n(recv, count, -1);
+  const bool is_root = rank.rank() == round % rank.size();
+  if (is_root) std::fill_n(recv, count, round);
+  collectives.broadcast(recv, count * sizeof(int32_t), round % rank.size(), waiter);
+  if (std::count(recv, recv + count, round) != static_cast<long>(count)) throw std::runtime_error("broadcast in place");
+  if (is_root) std::fill_n(recv, count, -1);
+}
+
 void run(Shared& shared, Rank& rank, int rounds) {
   const Memory memory(shared, rank.rank());
   std::vector<int> ranks;
@@ -154,6 +181,7 @@ void run(Shared& shared, Rank& rank, int rounds) {
     collectives.broadcast(text.data(), text.size(), round % rank.size(), waiter);
     if (std::count(text.begin(), text.end(), 'x') != static_cast<long>(text.size()))
       throw std::runtime_error("broadcast");
+    check_reduce_to_first(collectives, rank, waiter, round, send, recv, count);
     check_allgather(collectives, rank, waiter, round);
     check_reduce_scatter(collectives, rank, waiter, round);
     collectives.barrier_of_all(waiter);
