@@ -51,40 +51,57 @@ CommHook bf16_compress_hook() {
   return compress_hook(torch::kBFloat16);
 }
 
+namespace {
+
+// What a hook has of a bucket. Between two steps that is only the payload: the bucket may be freed.
+struct Kept {
+  void open(const train::BucketedReducer& reducer, const train::Bucket& bucket, std::size_t index) {
+    const auto before = buffer.lock();
+    const bool is_rebuilt = before.get() != bucket.flat().unsafeGetTensorImpl();
+    full = {.index = static_cast<int>(index),
+            .is_last = index + 1 == reducer.bucket_count(),
+            .buffer = bucket.flat(),
+            .gradients = bucket.views(),
+            .parameters = reducer.parameters_of(bucket),
+            .payload = is_rebuilt ? torch::Tensor() : std::move(full.payload)};
+    buffer = full.buffer.getIntrusivePtr();
+  }
+  void close() { full = {.gradients = {}, .parameters = {}, .payload = std::move(full.payload)}; }
+
+  GradBucket full;
+  c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> buffer{torch::Tensor().getIntrusivePtr()};
+};
+
+}  // namespace
+
 namespace ddp {
 
 void register_comm_hook(train::GradientSync& sync, const Group& group, CommHook hook) {
   train::BucketedReducer& reducer = sync.reducer();
-  const auto buckets = std::make_shared<std::vector<GradBucket>>();
+  const auto kept = std::make_shared<std::vector<Kept>>();  // by bucket
+  const bool has_complete = hook.complete != nullptr;
   train::BucketHook stages;
-  stages.prepare = [&reducer, buckets, group, prepare = std::move(hook.prepare)](const train::Bucket& bucket,
-                                                                                 std::size_t index) {
+  stages.prepare = [&reducer, kept, group, prepare = std::move(hook.prepare)](const train::Bucket& bucket,
+                                                                              std::size_t index) {
     const torch::NoGradGuard no_grad;
-    if (index == 0 && (buckets->empty() || !buckets->front().buffer.is_same(bucket.flat()))) {
-      *buckets = std::vector<GradBucket>(reducer.bucket_count());  // no reduction is running
-    }
-    GradBucket& full = buckets->at(index);
-    if (!full.buffer.defined()) {
-      full = {.index = static_cast<int>(index),
-              .is_last = index + 1 == reducer.bucket_count(),
-              .buffer = bucket.flat(),
-              .gradients = bucket.views(),
-              .parameters = reducer.parameters_of(bucket),
-              .payload = {}};
-    }
-    if (prepare) prepare(full, group);
+    if (index == 0) kept->resize(reducer.bucket_count());  // no bucket is being reduced
+    kept->at(index).open(reducer, bucket, index);
+    if (prepare) prepare(kept->at(index).full, group);
   };
-  stages.reduce = [buckets, group, reduce = std::move(hook.reduce)](const train::Bucket&, std::size_t index) {
+  stages.reduce = [kept, has_complete, group, reduce = std::move(hook.reduce)](const train::Bucket&,
+                                                                               std::size_t index) {
     const torch::NoGradGuard no_grad;
     group.state().bytes = 0;
     const ForBucket for_bucket(group.state(), index);
-    reduce(buckets->at(index), group);
+    reduce(kept->at(index).full, group);
+    if (!has_complete) kept->at(index).close();
     return train::Reduced{group.state().execution, group.state().bytes};
   };
-  if (hook.complete) {
-    stages.complete = [buckets, group, complete = std::move(hook.complete)](const train::Bucket&, std::size_t index) {
+  if (has_complete) {
+    stages.complete = [kept, group, complete = std::move(hook.complete)](const train::Bucket&, std::size_t index) {
       const torch::NoGradGuard no_grad;
-      complete(buckets->at(index), group);
+      complete(kept->at(index).full, group);
+      kept->at(index).close();
     };
   }
   reducer.set_hook(std::move(stages));

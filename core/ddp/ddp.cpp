@@ -112,6 +112,7 @@ class DistributedDataParallel::Impl {
   bool hold(bool on) { return sync_.hold(on); }
 
   void register_comm_hook(CommHook hook) {
+    if (!hook) throw Error(ExitCode::usage, "register_comm_hook: the hook has no stage reduce");
     if (std::exchange(has_hook_, true)) throw Error(ExitCode::usage, "register_comm_hook: there is a hook already");
     ddp::register_comm_hook(sync_, group_, std::move(hook));
   }

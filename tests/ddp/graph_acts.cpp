@@ -38,12 +38,17 @@ void checkpointed(const ddprun::Group& group, int times, bool static_graph) {
 }
 
 // One loss of two modules, each with small buckets.
-void encoder_decoder(const ddprun::Group& group) {
+void encoder_decoder(const ddprun::Group& group, bool compresses) {
   torch::manual_seed(1);
-  Net encoder(16), decoder(16);
+  // Compressed, backward ends while the encoder is still being reduced, and then, because of find_unused_parameters,
+  // communicates in its own thread too.
+  Net encoder(compresses ? 1 << 18 : 16), decoder(16);
   torch::nn::Linear between(3, 4);
-  ddprun::DistributedDataParallel first(encoder, group, {.bucket_cap_mb = 1e-4});
-  ddprun::DistributedDataParallel second(decoder, group, {.bucket_cap_mb = 1e-4});
+  const ddprun::DistributedDataParallelOptions options = {.bucket_cap_mb = 1e-4, .find_unused_parameters = compresses};
+  ddprun::DistributedDataParallel first(encoder, group, options), second(decoder, group, options);
+  if (compresses) {
+    for (auto* one : {&first, &second}) one->register_comm_hook(ddprun::bf16_compress_hook());
+  }
   std::vector<Tensor> parameters = encoder.parameters();
   for (const Tensor& parameter : decoder.parameters()) parameters.push_back(parameter);
   torch::optim::Adam adam(parameters, 0.01);
@@ -184,7 +189,8 @@ Acts graph_acts() {
       {"checkpoint_once", [](const auto& group) { checkpointed(group, 1, false); }},
       {"checkpoint_twice", [](const auto& group) { checkpointed(group, 2, false); }},
       {"checkpoint_static", [](const auto& group) { checkpointed(group, 2, true); }},
-      {"encoder_decoder", encoder_decoder},
+      {"encoder_decoder", [](const auto& group) { encoder_decoder(group, false); }},
+      {"encoder_decoder_compressed", [](const auto& group) { encoder_decoder(group, true); }},
       {"unused_by_rank", [](const auto& group) { unused_by_rank(group, {.find_unused_parameters = true}); }},
       {"unused_static", [](const auto& group) { unused_by_rank(group, {.static_graph = true}); }},
       {"twice", [](const auto& group) { twice(group, true); }},

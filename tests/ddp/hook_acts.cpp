@@ -134,6 +134,13 @@ Acts hook_acts() {
          ddprun::DistributedDataParallel ddp(net, group);
          for (int i = 0; i < 2; ++i) ddp.register_comm_hook(ddprun::allreduce_hook);
        }},
+      {"hook_empty",
+       [](const auto& group) {
+         Net net;
+         ddprun::CommHook hook;
+         hook.prepare = [](ddprun::GradBucket&, const ddprun::Group&) {};
+         ddprun::DistributedDataParallel(net, group).register_comm_hook(hook);
+       }},
       {"power_sgd_early", [](const auto&) { ddprun::power_sgd_hook({.start_iter = 1}); }},
   };
 }

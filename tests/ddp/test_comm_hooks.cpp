@@ -86,6 +86,9 @@ TEST_CASE("errors of hooks: one line on all ranks, and no rank hangs") {
   const auto twice = run(2, "hook_twice");
   CHECK(twice.code == 2);
   CHECK_MESSAGE(contains(twice.err, "register_comm_hook: there is a hook already"), twice.err);
+  const auto empty = run(1, "hook_empty");
+  CHECK(empty.code == 2);
+  CHECK_MESSAGE(contains(empty.err, "register_comm_hook: the hook has no stage reduce"), empty.err);
   const auto early = run(1, "power_sgd_early");
   CHECK(early.code == 2);
   CHECK_MESSAGE(contains(early.err, "PowerSgdOptions::start_iter: expected at least 2"), early.err);

@@ -19,6 +19,14 @@ TEST_CASE("activation checkpointing: a backward inside of another belongs to it"
 
 TEST_CASE("a loss of two modules, each with its DistributedDataParallel") {
   check_same_in_all_worlds("encoder_decoder", 1e-4);
+  const auto result = run(2, "encoder_decoder_compressed");
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  auto states = states_in(result.out);  // of the encoder and the decoder, on each rank
+  REQUIRE(states.size() == 4);
+  std::sort(states.begin(), states.end());
+  CHECK(states[0] == states[1]);
+  CHECK(states[2] == states[3]);
+  CHECK(states[1] != states[2]);
 }
 
 TEST_CASE("parameters that a rank does not use, and one that none uses") {

@@ -28,15 +28,17 @@ struct GradBucket {
 // `bucket.buffer`. `group` is that of DistributedDataParallel. All ranks call its collectives in the same order. Grad
 // mode is off.
 //
-// A function is a hook: it becomes `reduce`. The other two stages may be empty. They compute without communication,
-// for example to compress and to decompress, while `reduce` of another bucket sends and receives.
+// One function is also a hook: it becomes the stage `reduce`. The stages before and after it may be empty. They compute
+// without communication, for example to compress and to decompress.
 //
 // Buckets are rebuilt once, after the first synchronized backward(). Their number, sizes and parameters change then.
 //
-// Threads: on a CPU, the communication thread calls `reduce`, while backward is running. Its calls never overlap. The
-// thread that called backward() calls `prepare` as soon as a bucket is full, and `complete` after backward; without
-// `complete`, it also calls `reduce` of the last bucket. On a GPU, the stages follow each other, and their work
-// belongs on the current stream. What a stage throws leaves backward().
+// Threads: on a CPU, the thread that calls backward() calls `prepare` when a bucket and all buckets before it are full.
+// The communication thread calls `reduce`, one bucket at a time. At the end of backward(), before it returns, the first
+// thread calls `complete`. `prepare` and `complete` may run at the same time as `reduce` of another bucket, so what
+// they share needs a lock. Without `complete`, the thread of backward() calls `reduce` of the last bucket. On a GPU,
+// the stages of a bucket run one after the other; queue their work on the current stream. What a stage throws leaves
+// backward(). After that, the group cannot be used any more if the stage was `reduce`.
 struct CommHook {
   using Stage = std::function<void(GradBucket& bucket, const Group& group)>;
 
@@ -53,8 +55,9 @@ struct CommHook {
 
 // The average, as without a hook, up to rounding: it divides by n, and without a hook gradients are multiplied by 1/n.
 void allreduce_hook(GradBucket& bucket, const Group& group);
-// The average in float16 or bfloat16: half the bytes on the wire. Throws CommError if the backend does not support the
-// dtype. Gradients of a 16-bit dtype are averaged in their own dtype. Needs half of the memory of the gradients.
+// The average in float16 or bfloat16: for float32, half the bytes on the wire, and half of the gradients' memory more.
+// Gradients of a 16-bit dtype are averaged in their own dtype. Throws CommError if the backend does not support the
+// dtype.
 CommHook fp16_compress_hook();
 CommHook bf16_compress_hook();
 

@@ -20,8 +20,10 @@ class BucketTransport {
   // All gradients are in this bucket, or their copies are queued on the calling thread's current stream.
   virtual void start(std::size_t bucket) = 0;
   // Afterwards the bucket holds the sums. On a GPU this holds for work that the calling thread queues later on its
-  // current stream. Throws what the allreduce threw.
+  // current stream. As start(), it throws what the stages of the hook throw.
   virtual void finish(std::size_t bucket) = 0;
+  // Instead of finish(), after an error: waits for the buckets that were started. Throws as finish().
+  virtual void abandon() = 0;
 
   // Call it between two steps. Off: the work is recorded into a CUDA graph, in which events report no times. On by
   // default.
@@ -32,12 +34,11 @@ class BucketTransport {
   virtual double seconds() const = 0;
 };
 
-// Reduces all buckets but the last on the communication thread while backward runs. The last one has no backward left
-// to overlap with, so finish() reduces it; with hook.complete, the communication thread reduces it too, while finish()
-// completes those before. For host memory, and for CUDA memory with a blocking backend: there the thread first waits
-// until the stream of start() has reached the bucket. In host memory, start() and finish() call hook.prepare and
-// hook.complete; on a GPU, the thread does. `buckets` and `hook` may change between steps; all references must outlive
-// the result.
+// Reduces all buckets but the last on the communication thread while backward runs, and the last one, which has no
+// backward left to overlap with, in finish(); but with hook.complete on that thread too, while finish() completes those
+// before. For host memory, where start() and finish() call the hook's other stages, and for CUDA memory with a blocking
+// backend: there the thread waits until the stream of start() has reached the bucket, and calls all stages. `buckets`
+// and `hook` may change between steps; all references must outlive the result.
 std::unique_ptr<BucketTransport> thread_transport(std::vector<Bucket>& buckets, const BucketHook& hook,
                                                   CommThread& thread);
 

@@ -80,14 +80,9 @@ void BucketedReducer::finalize() {
 }
 
 void BucketedReducer::abandon() noexcept {
-  // Without hook_.complete, the last bucket is reduced by finalize alone. A failure is reported by the next step.
-  const std::size_t most = hook_.complete ? buckets_.size() : buckets_.size() - 1;
-  for (std::size_t bucket = 0; bucket < std::min(started_, most); ++bucket) {
-    try {
-      transport_->finish(bucket);
-    } catch (...) {
-      break;
-    }
+  try {
+    if (started_ > 0) transport_->abandon();
+  } catch (...) {  // reported by the next step
   }
   begin_step();
 }

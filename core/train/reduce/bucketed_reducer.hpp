@@ -45,9 +45,10 @@ struct TransferTotals {
 // Gradients are divided by the world size when they are copied into buckets. Buckets are reduced in the order in which
 // gradients became ready on rank 0 in the first step, as in c10d's Reducer (Li et al. 2020). On a CPU, a communication
 // thread reduces all buckets but the last while backward runs; the calling thread reduces the last one, which has no
-// backward left to overlap with. On a GPU with a stream-ordered backend, each bucket is queued immediately on a
-// separate stream, and no thread waits. A blocking backend must also support CUDA memory (staged_backend.hpp). Nothing
-// else may call the backend between the first add and the end of finalize, unless it drains the CommThread first.
+// backward left to overlap with, unless a hook has a stage complete. On a GPU with a stream-ordered backend, each
+// bucket is queued immediately on a separate stream, and no thread waits. A blocking backend must also support CUDA
+// memory (staged_backend.hpp). Nothing else may call the backend between the first add and the end of finalize, unless
+// it drains the CommThread first.
 //
 // With find_unused_parameters, the ranks exchange in each step which parameters have gradients; with static_graph, only
 // in the first. A parameter that no rank uses keeps its gradient as it was, or none.

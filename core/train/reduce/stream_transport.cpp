@@ -54,6 +54,12 @@ class StreamTransport final : public BucketTransport {
 
   void finish(std::size_t bucket) override { step()[bucket].end.block(current_stream(device_)); }
 
+  void abandon() override {
+    c10::Event end = ordering_event(device_);
+    end.record(side_);
+    end.block(current_stream(device_));
+  }
+
   void set_timing(bool on) override { measures_ = on; }
 
   std::vector<Transfer> transfers() const override {

@@ -84,22 +84,27 @@ class ThreadTransport final : public BucketTransport {
     full_at_[bucket] = std::chrono::steady_clock::now();
     if (is_on_gpu(bucket)) mark_ready(bucket);
     if (!is_on_gpu(bucket) && hook_.prepare) hook_.prepare(buckets_[bucket], bucket);
-    if (is_submitted(bucket)) jobs_.push_back(thread_.submit([this, bucket] { run(bucket); }));
+    if (!is_last(bucket)) submit(bucket);
   }
 
   void finish(std::size_t bucket) override {
-    if (!is_submitted(bucket)) thread_.drain();  // of other reducers too
-    is_submitted(bucket) ? thread_.wait(jobs_[bucket]) : run(bucket);
+    if (bucket == 0 && hook_.complete) submit(buckets_.size() - 1);
+    if (is_last(bucket)) thread_.drain();  // of other reducers too
+    bucket < jobs_.size() ? thread_.wait(jobs_[bucket]) : run(bucket);
     if (!is_on_gpu(bucket) && hook_.complete) hook_.complete(buckets_[bucket], bucket);
     if (is_last(bucket)) add_transfers();
   }
+
+  void abandon() override { thread_.drain(); }
 
   std::vector<Transfer> transfers() const override { return transfers_; }
   double seconds() const override { return seconds_; }
 
  private:
   bool is_last(std::size_t bucket) const { return bucket + 1 == buckets_.size(); }
-  bool is_submitted(std::size_t bucket) const { return !is_last(bucket) || hook_.complete; }
+  void submit(std::size_t bucket) {
+    jobs_.push_back(thread_.submit([this, bucket] { run(bucket); }));
+  }
   bool is_on_gpu(std::size_t bucket) const { return buckets_[bucket].device().is_cuda(); }
 
   void add_transfers() {

@@ -15,7 +15,10 @@ namespace ddprun::shm {
 Allocations::Allocations(std::size_t members, std::size_t me) : members_(members), me_(me) {}
 
 void* Allocations::alloc(uint64_t bytes, const Gather& gather) {
-  drop_freed();
+  {
+    const std::lock_guard lock(mutex_);
+    drop_freed();
+  }
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   Entry entry = {next_, 0, nullptr, std::vector<Mapping>(members_)};
   std::optional<CommError> failure;
@@ -50,6 +53,7 @@ void* Allocations::alloc(uint64_t bytes, const Gather& gather) {
   }
   entry.own->seal();
   ++next_;
+  const std::lock_guard lock(mutex_);
   return entries_.emplace_back(std::move(entry)).own->data();
 }
 
@@ -65,6 +69,7 @@ void Allocations::map_peers(const std::vector<SegmentKey>& keys, Entry& entry) c
 }
 
 void Allocations::free(void* memory) noexcept {
+  const std::lock_guard lock(mutex_);
   for (auto& entry : entries_) {
     if (entry.own == nullptr || entry.own->data() != memory) continue;
     reinterpret_cast<Footer*>(entry.own->data() + entry.bytes)->freed.store(1, std::memory_order_release);
@@ -91,6 +96,7 @@ void Allocations::drop_freed() noexcept {
 
 Location Allocations::find(const void* data, uint64_t bytes) const noexcept {
   const auto address = reinterpret_cast<uintptr_t>(data);
+  const std::lock_guard lock(mutex_);
   for (const auto& entry : entries_) {
     if (entry.own == nullptr) continue;
     const uint64_t offset = address - reinterpret_cast<uintptr_t>(entry.own->data());  // huge if data is before it
@@ -100,6 +106,7 @@ Location Allocations::find(const void* data, uint64_t bytes) const noexcept {
 }
 
 std::byte* Allocations::at(std::size_t member, const Location& location) const noexcept {
+  const std::lock_guard lock(mutex_);
   const auto entry =
       std::lower_bound(entries_.begin(), entries_.end(), location.allocation,
                        [](const Entry& candidate, uint64_t number) { return candidate.number < number; });

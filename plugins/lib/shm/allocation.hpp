@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "shm/segment.hpp"
@@ -74,6 +75,7 @@ class Allocations final : public SharedMemory {
   const std::size_t members_;
   const std::size_t me_;
   uint64_t next_ = 0;
+  mutable std::mutex mutex_;    // of entries_: free() is called from any thread
   std::vector<Entry> entries_;  // ascending numbers
 };
 

@@ -212,8 +212,8 @@ void Collectives::copy_out(const Collective& call, const Chunk& chunk) const {
   }
 }
 
-// The root writes into a slot again only after the barrier that follows the others' reading. Its own vector is not
-// written before the last barrier.
+// The root writes into a slot again only after the barrier that follows the others' reading. It returns only
+// after the last barrier, so that nobody changes its vector while others read it.
 void Collectives::broadcast(void* data, uint64_t bytes, std::size_t root, Waiter& waiter) {
   Mailbox& letter = begin({Purpose::broadcast, static_cast<int16_t>(DType::uint8), static_cast<int16_t>(root), bytes});
   letter.locations.send = memory_.find(data, bytes);

@@ -1,7 +1,7 @@
 // The collectives of ranks that map one another's areas: plain memory and atomics. area.hpp has the rules.
 //
-// An allreduce has two algorithms; all ranks use the same one. A reduce has the same, but only one rank gets the
-// result.
+// An allreduce has two algorithms; all ranks use the same one. reduce_to_first() uses the same two, but the others do
+// not get the result.
 //   direct  send and recv of every rank are in memory from alloc. Each rank reduces its slice of all ranks' send into
 //           all ranks' recv, between the posting and a barrier. No byte is copied.
 //   staged  for vectors anywhere. By size:

@@ -35,9 +35,9 @@ class Group {
   // is_usable(). Throws what Waiter::until throws, after which only abort, free and the destructor may be called;
   // CommStatus::mismatch if the ranks' counts, dtypes or ops differ; and what Collectives::allreduce throws.
   Algorithm allreduce(const Collective& call, Algorithm asked);
-  // The begin and the end of an allreduce over several hosts; need is_usable(). reduce_to_first(): as allreduce, but
-  // only the first of ranks() gets the result. spread(): copies the data of one rank of this host (`root`, its number
-  // in the whole group) to the others of the host.
+  // The first and the last phase of an allreduce over several hosts. Both need is_usable(), and throw as allreduce
+  // does. reduce_to_first(): as allreduce, but only the first of ranks() gets the result. spread(): copies the data of
+  // one rank of this host (`root`, its number in the whole group) to the others of the host.
   void reduce_to_first(const Collective& call);
   void spread(void* data, uint64_t bytes, int root);
   // As in the C table, if all ranks are on this host. Need is_usable(); throw as allreduce does.
