@@ -38,7 +38,7 @@ struct GradBucket {
 // thread calls `complete`. `prepare` and `complete` may run at the same time as `reduce` of another bucket, so what
 // they share needs a lock. Without `complete`, the thread of backward() calls `reduce` of the last bucket. On a GPU,
 // the stages of a bucket run one after the other; queue their work on the current stream. What a stage throws leaves
-// backward(). After that, the group cannot be used any more if the stage was `reduce`.
+// backward(); end the program then.
 struct CommHook {
   using Stage = std::function<void(GradBucket& bucket, const Group& group)>;
 

@@ -174,7 +174,7 @@ void BucketedReducer::mark_ready(std::size_t parameter) {
   ready_order_.push_back(parameter);
   --pending_[places_[parameter].bucket];
   // Every rank must reduce the buckets in the same order, so a full bucket waits for those before it.
-  for (; started_ < buckets_.size() && pending_[started_] == 0; ++started_) transport_->start(started_);
+  while (started_ < buckets_.size() && pending_[started_] == 0) transport_->start(started_++);
 }
 
 void BucketedReducer::add_missing() {
