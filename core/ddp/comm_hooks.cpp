@@ -36,23 +36,6 @@ struct ForBucket {
   Group::State& state;
 };
 
-}  // namespace
-
-void allreduce_hook(GradBucket& bucket, const Group& group) {
-  bucket.buffer.div_(group.size());
-  group.allreduce(bucket.buffer);
-}
-
-CommHook fp16_compress_hook() {
-  return compress_hook(torch::kFloat16);
-}
-
-CommHook bf16_compress_hook() {
-  return compress_hook(torch::kBFloat16);
-}
-
-namespace {
-
 // What a hook has of a bucket. Between two steps that is only the payload: the bucket may be freed.
 struct Kept {
   void open(const train::BucketedReducer& reducer, const train::Bucket& bucket, std::size_t index) {
@@ -73,6 +56,19 @@ struct Kept {
 };
 
 }  // namespace
+
+void allreduce_hook(GradBucket& bucket, const Group& group) {
+  bucket.buffer.div_(group.size());
+  group.allreduce(bucket.buffer);
+}
+
+CommHook fp16_compress_hook() {
+  return compress_hook(torch::kFloat16);
+}
+
+CommHook bf16_compress_hook() {
+  return compress_hook(torch::kBFloat16);
+}
 
 namespace ddp {
 

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "plugins/rank_host.hpp"
 #include "shm/collectives.hpp"
 #include "tools/conformance/ranks.hpp"
 
@@ -114,12 +115,7 @@ void check_reduce_to_first(Collectives& collectives, Rank& rank, Waiter& waiter,
                            int32_t* recv, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) send[i] = static_cast<int32_t>(i) + round * (rank.rank() + 1);
   if (recv != send) std::fill_n(recv, count, -2);
-  Collective call = {};
-  call.dtype = DType::int32;
-  call.op = Op::sum;
-  call.send = send;
-  call.recv = recv;
-  call.count = count;
+  const Collective call = allreduce_of(DType::int32, Op::sum, send, recv, count);
   waiter.begin("reduce");
   collectives.reduce_to_first(call, waiter);
   const int32_t sum = round * rank.size() * (rank.size() + 1) / 2;
@@ -156,12 +152,7 @@ void run(Shared& shared, Rank& rank, int rounds) {
     int32_t* send = vectors[(round + round % 2 * rank.rank()) % 3];
     int32_t* recv = vectors[(round / 3) % 3];
     for (std::size_t i = 0; i < count; ++i) send[i] = static_cast<int32_t>(i) + round * (rank.rank() + 1);
-    Collective call = {};
-    call.dtype = DType::int32;
-    call.op = Op::sum;
-    call.send = send;
-    call.recv = recv;
-    call.count = count;
+    const Collective call = allreduce_of(DType::int32, Op::sum, send, recv, count);
     waiter.begin("allreduce");
     collectives.allreduce(call, Algorithm::automatic, waiter);
     const int32_t sum = round * rank.size() * (rank.size() + 1) / 2;
