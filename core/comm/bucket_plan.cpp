@@ -18,10 +18,11 @@ std::vector<BucketPlan> plan_buckets(const std::vector<ParameterInfo>& parameter
                                      const std::vector<std::size_t>& order, std::size_t first_cap_bytes,
                                      std::size_t cap_bytes) {
   std::vector<Open> closed;
-  std::map<DType, Open> open;
+  std::map<std::pair<DType, bool>, Open> open;
   for (std::size_t position = 0; position < order.size(); ++position) {
     const ParameterInfo& parameter = parameters.at(order[position]);
-    Open& bucket = open[parameter.dtype];
+    const std::pair type(parameter.dtype, parameter.is_complex);
+    Open& bucket = open[type];
     bucket.plan.dtype = parameter.dtype;
     bucket.plan.slots.push_back({order[position], bucket.plan.elements});
     bucket.plan.elements += parameter.elements;
@@ -29,9 +30,9 @@ std::vector<BucketPlan> plan_buckets(const std::vector<ParameterInfo>& parameter
     const std::size_t cap = closed.empty() ? first_cap_bytes : cap_bytes;
     if (bucket.plan.elements * size_of(parameter.dtype) < cap) continue;
     closed.push_back(std::move(bucket));
-    open.erase(parameter.dtype);
+    open.erase(type);
   }
-  for (auto& [dtype, bucket] : open) closed.push_back(std::move(bucket));
+  for (auto& [type, bucket] : open) closed.push_back(std::move(bucket));
   std::sort(closed.begin(), closed.end(), [](const Open& a, const Open& b) { return a.last < b.last; });
 
   std::vector<BucketPlan> plan;

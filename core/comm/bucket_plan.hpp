@@ -12,6 +12,7 @@ namespace ddprun::comm {
 struct ParameterInfo {
   std::size_t elements = 0;
   DType dtype = DType::float32;
+  bool is_complex = false;  // its elements are pairs of a real and an imaginary part, which count as two
 };
 
 // The place of one gradient in a bucket.
@@ -21,7 +22,7 @@ struct Slot {
 };
 
 struct BucketPlan {
-  DType dtype = DType::float32;  // of all its gradients
+  DType dtype = DType::float32;  // of all its gradients, which are all complex or all real
   std::size_t elements = 0;      // the sum of its gradients' elements, not bytes
   std::vector<Slot> slots;       // without gaps, in the given order
 };

@@ -15,6 +15,11 @@ void check_device(const Group::State& state, const torch::Tensor& tensor) {
                                    " in a collective: the group is on " + state.device.str());
 }
 
+void check_op(const torch::Tensor& tensor, Op op) {
+  if (!tensor.is_complex() || op == Op::sum || op == Op::avg) return;
+  throw Error(ExitCode::usage, "a reduction of complex numbers: expected Op::sum or Op::avg");
+}
+
 // Only `tensor` counts for the payload.
 using Function = Work (CommBackend::*)(const Collective&);
 void call(Group::State& state, Function function, Collective collective, const torch::Tensor& tensor) {
@@ -38,6 +43,7 @@ int Group::local_rank() const {
 
 void Group::allreduce(const torch::Tensor& tensor, Op op) const {
   check_device(*state_, tensor);
+  check_op(tensor, op);
   Collective collective = train::in_place(tensor);
   collective.op = op;
   call(*state_, &CommBackend::allreduce, collective, tensor);
@@ -63,6 +69,7 @@ std::vector<torch::Tensor> Group::all_gather(const torch::Tensor& tensor) const 
 
 torch::Tensor Group::reduce_scatter(const torch::Tensor& tensor, Op op) const {
   check_device(*state_, tensor);
+  check_op(tensor, op);
   if (tensor.dim() == 0 || tensor.size(0) % size() != 0) {
     throw Error(ExitCode::usage, "reduce_scatter: the first dimension must be divisible by the number of ranks, " +
                                      std::to_string(size()));
@@ -78,7 +85,7 @@ torch::Tensor Group::reduce_scatter(const torch::Tensor& tensor, Op op) const {
   shape[0] = block;
   torch::Tensor mine = torch::empty(shape, tensor.options());
   Collective collective = train::from_to(tensor, mine);
-  collective.count = static_cast<std::size_t>(mine.numel());
+  collective.count = train::count_of(mine);
   collective.op = op;
   call(*state_, &CommBackend::reduce_scatter, collective, tensor);
   return mine;

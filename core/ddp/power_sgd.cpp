@@ -108,7 +108,7 @@ class PowerSgd {
       const int64_t columns = gradient.numel() / std::max<int64_t>(rows, 1);
       const int64_t rank = std::min({rows, columns, options_.matrix_approximation_rank});
       const auto compressed = static_cast<double>((rows + columns) * rank);
-      if (gradient.dim() < 1 || !gradient.is_contiguous() ||
+      if (gradient.dim() < 1 || !gradient.is_contiguous() || gradient.is_complex() ||
           compressed * options_.min_compression_rate >= static_cast<double>(gradient.numel())) {
         whole.push_back(gradient);
         continue;

@@ -46,7 +46,8 @@ struct GroupOptions {
 // A collective throws CommError, which is an Error: Error(peer) if a rank has ended, hangs or calls something else,
 // Error(plugin) if the backend cannot carry out the call (dtype, op, root), and Error(failure) if the backend fails
 // otherwise. It throws Error(usage) for a tensor that is undefined or on another device, and Error(failure) for one
-// that is not contiguous or has a dtype that no backend supports. After Error(peer), the group is of no more use.
+// that is not contiguous or has a dtype that no backend supports. Reductions of complex tensors are sum and avg; other
+// ones throw Error(usage). After Error(peer), the group is of no more use.
 class Group {
  public:
   int rank() const;

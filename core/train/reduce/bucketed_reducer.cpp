@@ -134,7 +134,7 @@ TransferTotals BucketedReducer::totals() const {
 void BucketedReducer::build(const std::vector<std::size_t>& order, std::size_t first_cap, std::size_t cap) {
   std::vector<comm::ParameterInfo> infos;
   for (const NamedTensor& parameter : parameters_) {
-    infos.push_back({static_cast<std::size_t>(parameter.tensor.numel()), dtype_of(parameter.tensor)});
+    infos.push_back({count_of(parameter.tensor), dtype_of(parameter.tensor), parameter.tensor.is_complex()});
   }
   buckets_.clear();
   places_.resize(parameters_.size());

@@ -11,7 +11,7 @@
 namespace ddprun::train {
 
 DType dtype_of(const torch::Tensor& tensor) {
-  switch (tensor.scalar_type()) {
+  switch (c10::toRealValueType(tensor.scalar_type())) {
     case torch::kFloat16: return DType::float16;
     case torch::kBFloat16: return DType::bfloat16;
     case torch::kFloat32: return DType::float32;
@@ -26,6 +26,10 @@ DType dtype_of(const torch::Tensor& tensor) {
                   std::string("a tensor of type ") + c10::toString(tensor.scalar_type()) +
                       " cannot be communicated: convert it with to(), for example to uint8 or float32");
   }
+}
+
+std::size_t count_of(const torch::Tensor& tensor) {
+  return static_cast<std::size_t>(tensor.numel()) * (tensor.is_complex() ? 2 : 1);
 }
 
 std::string safetensors_dtype(const torch::Tensor& tensor) {
@@ -50,10 +54,8 @@ Collective in_place(const torch::Tensor& tensor) {
     throw Error(ExitCode::failure,
                 "only a contiguous tensor on the CPU or on a GPU can be communicated: use tensor.contiguous()");
   }
-  Collective call{.send = tensor.data_ptr(),
-                  .recv = tensor.data_ptr(),
-                  .count = static_cast<std::size_t>(tensor.numel()),
-                  .dtype = dtype_of(tensor)};
+  Collective call{
+      .send = tensor.data_ptr(), .recv = tensor.data_ptr(), .count = count_of(tensor), .dtype = dtype_of(tensor)};
   if (tensor.is_cuda()) {
     call.memory = Memory::cuda;
     call.stream = handle(current_stream(tensor.device()));
@@ -93,7 +95,9 @@ uint64_t hash_of(const torch::Tensor& tensor) {
 }
 
 record::TensorDigest print_of(const torch::Tensor& tensor) {
-  const torch::Tensor values = tensor.detach().to(torch::kCPU, torch::kFloat64).contiguous();
+  const torch::Tensor parts =
+      tensor.is_complex() ? torch::view_as_real(tensor.detach().resolve_conj()) : tensor.detach();
+  const torch::Tensor values = parts.to(torch::kCPU, torch::kFloat64).contiguous();
   const double* value = values.data_ptr<double>();
   double squares = 0;
   std::array<double, kSketch> sums{};

@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -11,8 +12,10 @@
 
 namespace ddprun::train {
 
-// Throws Error(failure) for a dtype that no backend supports.
+// Backends know no complex numbers: a complex element is two, its real and its imaginary part. The dtype is that of the
+// parts. dtype_of throws Error(failure) for a dtype that no backend supports.
 DType dtype_of(const torch::Tensor& tensor);
+std::size_t count_of(const torch::Tensor& tensor);
 
 // The dtype's name in a safetensors file: "F32". Throws Error(failure) if it has none.
 std::string safetensors_dtype(const torch::Tensor& tensor);
@@ -27,7 +30,7 @@ Collective from_to(const torch::Tensor& send, const torch::Tensor& recv);
 // Hash of the elements' bytes in logical order, independent of strides. The same in every run of one build.
 uint64_t hash_of(const torch::Tensor& tensor);
 
-// Hash, norm and sketch (see record::TensorDigest) of a floating-point tensor, summed in float64.
+// Hash, norm and sketch (see record::TensorDigest) of a floating-point or complex tensor, summed in float64.
 record::TensorDigest print_of(const torch::Tensor& tensor);
 
 }  // namespace ddprun::train
