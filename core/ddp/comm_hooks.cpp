@@ -1,10 +1,13 @@
 #include "ddp/comm_hooks.hpp"
 
 #include <memory>
+#include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "ddp/group_state.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun {
 namespace {
@@ -36,6 +39,23 @@ struct ForBucket {
   Group::State& state;
 };
 
+// `now` is a member of GradBucket after the hook, and `memory` was that member before.
+void copy_if_assigned(const std::string& member, const torch::Tensor& now, const torch::Tensor& memory) {
+  if (now.is_same(memory)) return;
+  if (!now.defined() || now.sizes() != memory.sizes() || now.scalar_type() != memory.scalar_type()) {
+    std::ostringstream text;
+    text << "a communication hook assigned to bucket." << member << " ";
+    if (now.defined()) {
+      text << "a tensor " << c10::toString(now.scalar_type()) << ' ' << now.sizes();
+    } else {
+      text << "an undefined tensor";
+    }
+    text << ": expected " << c10::toString(memory.scalar_type()) << ' ' << memory.sizes();
+    throw Error(ExitCode::usage, text.str());
+  }
+  memory.copy_(now);
+}
+
 // What a hook has of a bucket. Between two steps that is only the payload: the bucket may be freed.
 struct Kept {
   void open(const train::BucketedReducer& reducer, const train::Bucket& bucket, std::size_t index) {
@@ -49,7 +69,14 @@ struct Kept {
             .payload = is_rebuilt ? torch::Tensor() : std::move(full.payload)};
     buffer = full.buffer.getIntrusivePtr();
   }
-  void close() { full = {.gradients = {}, .parameters = {}, .payload = std::move(full.payload)}; }
+  void close(const train::Bucket& bucket) {
+    copy_if_assigned("buffer", full.buffer, bucket.flat());
+    full.gradients.resize(bucket.views().size());
+    for (std::size_t slot = 0; slot < bucket.views().size(); ++slot) {
+      copy_if_assigned("gradients", full.gradients[slot], bucket.views()[slot]);
+    }
+    full = {.buffer = {}, .gradients = {}, .parameters = {}, .payload = std::move(full.payload)};
+  }
 
   GradBucket full;
   c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> buffer{torch::Tensor().getIntrusivePtr()};
@@ -84,20 +111,21 @@ void register_comm_hook(train::GradientSync& sync, const Group& group, CommHook 
     kept->at(index).open(reducer, bucket, index);
     if (prepare) prepare(kept->at(index).full, group);
   };
-  stages.reduce = [kept, has_complete, group, reduce = std::move(hook.reduce)](const train::Bucket&,
+  stages.reduce = [kept, has_complete, group, reduce = std::move(hook.reduce)](const train::Bucket& bucket,
                                                                                std::size_t index) {
     const torch::NoGradGuard no_grad;
     group.state().bytes = 0;
     const ForBucket for_bucket(group.state(), index);
     reduce(kept->at(index).full, group);
-    if (!has_complete) kept->at(index).close();
+    if (!has_complete) kept->at(index).close(bucket);
     return train::Reduced{group.state().execution, group.state().bytes};
   };
   if (has_complete) {
-    stages.complete = [kept, group, complete = std::move(hook.complete)](const train::Bucket&, std::size_t index) {
+    stages.complete = [kept, group, complete = std::move(hook.complete)](const train::Bucket& bucket,
+                                                                         std::size_t index) {
       const torch::NoGradGuard no_grad;
       complete(kept->at(index).full, group);
-      kept->at(index).close();
+      kept->at(index).close(bucket);
     };
   }
   reducer.set_hook(std::move(stages));

@@ -110,6 +110,29 @@ Acts hook_acts() {
            group.allreduce(bucket.buffer);
          });
        }},
+      {"hook_assigns_buffer",
+       [](const auto& group) {
+         hooked(group, [](ddprun::GradBucket& bucket, const ddprun::Group& ranks) {
+           const Tensor sum = bucket.buffer.to(torch::kFloat64);
+           ranks.allreduce(sum);
+           bucket.buffer = (sum / ranks.size()).to(torch::kFloat32);
+         });
+       }},
+      {"hook_assigns_gradients",
+       [](const auto& group) {
+         ddprun::CommHook hook = ddprun::allreduce_hook;
+         hook.complete = [](ddprun::GradBucket& bucket, const ddprun::Group&) {
+           for (Tensor& gradient : bucket.gradients) gradient = gradient.clone();
+           bucket.buffer.zero_();
+         };
+         hooked(group, hook);
+       }},
+      {"hook_assigns_other",
+       [](const auto& group) {
+         hooked(group, [](ddprun::GradBucket& bucket, const ddprun::Group&) {
+           bucket.buffer = bucket.buffer.to(torch::kFloat64);
+         });
+       }},
       {"hook_seen", seen},
       {"hook_stages", stages},
       {"hook_prepare_throws",

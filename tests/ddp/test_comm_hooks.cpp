@@ -19,6 +19,22 @@ TEST_CASE("a hook that averages gives the weights of no hook") {
   CHECK(states_in(plain.out)[0] == states_in(captured.out)[0]);
 }
 
+TEST_CASE("a hook may assign its result instead of writing it into the bucket") {
+  const auto plain = run(2, "hooked_plain");
+  REQUIRE_MESSAGE(plain.code == 0, plain.err);
+  for (const std::string act : {"hook_assigns_buffer", "hook_assigns_gradients"}) {
+    const auto result = run(2, act);
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+    const auto states = states_in(result.out), expected = states_in(plain.out);
+    REQUIRE(states.size() == 2);
+    CHECK(states[0] == states[1]);
+    CHECK(std::abs(states[0].first - expected[0].first) < 1e-5);
+  }
+  const auto other = run(2, "hook_assigns_other");
+  CHECK(other.code == 2);
+  CHECK_MESSAGE(contains(other.err, "assigned to bucket.buffer a tensor Double ["), other.err);
+}
+
 TEST_CASE("compressed gradients: equal weights on all ranks, about those without compression") {
   for (const int ranks : {1, 2, 3}) {
     CAPTURE(ranks);

@@ -18,15 +18,17 @@ namespace ddprun {
 struct GradBucket {
   int index = 0;  // in the order in which the buckets of a step are reduced
   bool is_last = false;
-  torch::Tensor buffer;                   // [elements]: all gradients of the bucket, one after the other
-  std::vector<torch::Tensor> gradients;   // views of `buffer` with the parameters' shapes
+  // [elements]: all gradients of the bucket, one after the other. A complex number is two elements, its parts.
+  torch::Tensor buffer;
+  std::vector<torch::Tensor> gradients;   // views of `buffer` with the parameters' shapes and dtypes
   std::vector<torch::Tensor> parameters;  // in the same order
   torch::Tensor payload;                  // the hook's own; kept from step to step, until the buckets are rebuilt
 };
 
 // Gets this rank's gradients, not divided by the world size, and must leave their average over the ranks in
-// `bucket.buffer`. `group` is that of DistributedDataParallel. All ranks call its collectives in the same order. Grad
-// mode is off.
+// `bucket.buffer`. It may write into the buffer, or assign a tensor of the same shape and dtype to `bucket.buffer`, or
+// to an element of `bucket.gradients`, which is then copied. `group` is that of DistributedDataParallel. All ranks call
+// its collectives in the same order. Grad mode is off.
 //
 // One function is also a hook: it becomes the stage `reduce`. The stages before and after it may be empty. They compute
 // without communication, for example to compress and to decompress.
