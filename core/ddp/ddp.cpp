@@ -13,6 +13,7 @@
 
 #include "ddp/comm_hooks.hpp"
 #include "ddp/group_state.hpp"
+#include "ddp/module_watch.hpp"
 #include "ddp/same_tensors.hpp"
 #include "ddprun/error.hpp"
 #include "train/loop/parameters.hpp"
@@ -102,8 +103,8 @@ class DistributedDataParallel::Impl {
  public:
   Impl(torch::nn::Module& module, const Group& group, const DistributedDataParallelOptions& options)
       : group_(group),
-        module_(module),
-        sync_(same_on_all_ranks(module, group), *group.state().backend, sync_options(options, group)) {
+        sync_(same_on_all_ranks(module, group), *group.state().backend, sync_options(options, group)),
+        watch_(module, sync_.parameters()) {
     sync_.broadcast_state();
     sync_.set_on_phase([this](Phase phase, int bucket) { progress(phase, bucket); });
     sync_.hooks().set_on_first([this] { begin_backward(); });
@@ -148,6 +149,7 @@ class DistributedDataParallel::Impl {
   };
 
   void begin_backward() {
+    watch_.require_unchanged();
     ++step_;
     progress(Phase::backward);
     at_end_of_backward([this] { end_backward(); },
@@ -160,7 +162,6 @@ class DistributedDataParallel::Impl {
 
   // Within backward(), after the last gradient.
   void end_backward() {
-    refuse_new_parameters();
     sync_.finalize();
     sync_.broadcast_buffers(root_);
     progress(Phase::optimizer);
@@ -181,28 +182,11 @@ class DistributedDataParallel::Impl {
     return count;
   }
 
-  void refuse_new_parameters() const {
-    const auto now = train::trainable_parameters(module_);
-    const auto& known = sync_.parameters();
-    if (now.size() == known.size()) return;
-    const auto first_of_only = [](const auto& some, const auto& others) {
-      const auto found = std::find_if(some.begin(), some.end(), [&](const train::NamedTensor& item) {
-        return std::none_of(others.begin(), others.end(), [&](const auto& other) { return other.name == item.name; });
-      });
-      return found == some.end() ? std::string() : found->name;
-    };
-    const std::string added = first_of_only(now, known), removed = first_of_only(known, now);
-    throw Error(ExitCode::failure, "parameter \"" + (added.empty() ? removed : added) + "\" was " +
-                                       (added.empty() ? "removed or frozen" : "added or unfrozen") +
-                                       " after DistributedDataParallel was constructed: construct it again after the "
-                                       "module has changed");
-  }
-
   void progress(Phase phase, int bucket = -1) const { group_.state().set_progress({step_, phase, bucket}); }
 
   const Group group_;
-  torch::nn::Module& module_;
   train::GradientSync sync_;
+  const ddp::ModuleWatch watch_;
   int64_t step_ = 0;
   bool has_hook_ = false;
   std::optional<JoinOptions> joining_;  // while join() runs

@@ -4,8 +4,8 @@
 
 int main(int, char** arguments) {
   const ddprun::Group group = ddprun::init();
-  for (program::Acts acts :
-       {program::training_acts(), program::graph_acts(), program::join_acts(), program::hook_acts()}) {
+  for (program::Acts acts : {program::training_acts(), program::graph_acts(), program::join_acts(),
+                             program::hook_acts(), program::module_acts()}) {
     if (const auto act = acts.find(arguments[1]); act != acts.end()) {
       act->second(group);
       return 0;

@@ -19,6 +19,7 @@ Acts training_acts();
 Acts graph_acts();
 Acts join_acts();
 Acts hook_acts();
+Acts module_acts();
 
 struct Net : torch::nn::Module {
   explicit Net(int64_t hidden = 8, bool with_unused = false, bool with_norm = false) {

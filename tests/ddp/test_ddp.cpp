@@ -80,7 +80,7 @@ TEST_CASE("errors: one line, the exit code of the cause, and no rank stays") {
       added.err);
   const auto frozen = run(2, "frozen");
   CHECK(frozen.code == 1);
-  CHECK_MESSAGE(contains(frozen.err, "parameter \"first.weight\" was removed or frozen after"), frozen.err);
+  CHECK_MESSAGE(contains(frozen.err, "parameter \"first.weight\" was removed, frozen or tied to another one after"), frozen.err);
   const auto by_rank = run(2, "frozen_by_rank");
   CHECK(by_rank.code == 4);
   CHECK_MESSAGE(contains(by_rank.err,

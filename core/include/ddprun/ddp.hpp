@@ -42,9 +42,10 @@ struct DistributedDataParallelOptions {
   // Allows a parameter without a gradient, which is otherwise an error. If only some ranks use the parameter, it counts
   // as zero on the others. If no rank uses it, its gradient stays as it was, or undefined.
   bool find_unused_parameters = false;
-  // Gradients are views of the buckets. They stay valid after this object and the group have ended. If false, they are
-  // copied back from the buckets, and need twice the memory.
-  bool gradient_as_bucket_view = true;
+  // If false, gradients are copied into the buckets and back, and the buckets need as much memory again. If true,
+  // gradients are views of the buckets: a tensor that the program keeps from p.grad() over zero_grad() is overwritten
+  // by the next backward. The views stay valid after this object and the group have ended.
+  bool gradient_as_bucket_view = false;
   // Set it if a parameter gets several gradients in one backward (activation checkpointing), or if the same parameters
   // are unused in every step. Each step must use the same parameters, each as often as in the first step.
   bool static_graph = false;
@@ -69,8 +70,9 @@ struct JoinOptions {
 // that each have their DistributedDataParallel.
 //
 // backward() throws Error(failure) if a parameter gets no gradient, or two gradients in one backward, unless an option
-// allows it, and if parameters were added or removed. It also throws what Group's collectives throw. Do not use the
-// group after an error.
+// allows it. It throws Error(failure) that names a parameter if parameters were added, removed, replaced, frozen or
+// unfrozen, or have another shape, dtype or device since the constructor. It also throws what Group's collectives
+// throw. Do not use the group after an error.
 //
 // Threads: one thread at a time calls the constructor, backward() of the module's losses, and the functions below; see
 // Group.
@@ -80,8 +82,13 @@ class DistributedDataParallel {
   // parameter or buffer whose name, shape or dtype differs between the ranks, and Error(usage) if no parameter requires
   // a gradient or a parameter or buffer is not on the group's device.
   //
-  // The module must outlive this object. Meanwhile, parameters must not be replaced, added or removed, and their
-  // requires_grad must not change. To freeze a layer, destroy this object, and construct another one.
+  // The module must outlive this object. Meanwhile, its trainable parameters must stay the same, but they may get other
+  // values, also by torch::load() on all ranks. So load, convert, freeze and replace layers first. Or destroy this
+  // object, change the module, and construct another one.
+  //
+  // A parameter belongs to one object at a time, otherwise the constructor throws Error(usage). Two modules that have
+  // parameters in common (actor and critic with one encoder) need one object: register both as children of one module.
+  // If a loss uses only one of them, set find_unused_parameters.
   DistributedDataParallel(torch::nn::Module& module, const Group& group, DistributedDataParallelOptions options = {});
   ~DistributedDataParallel();
   DistributedDataParallel(const DistributedDataParallel&) = delete;

@@ -1,14 +1,41 @@
 #include "train/reduce/gradient_hooks.hpp"
 
-#include <torch/csrc/autograd/utils/lambda_post_hook.h>
+#include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "ddprun/error.hpp"
 
 namespace ddprun::train {
+
+// Autograd calls it when it has added to the parameter's gradient, also if there was nothing to add. It calls the hook
+// of the program first, if there is one.
+class GradientHooks::Ready : public torch::autograd::PostAccumulateGradHook {
+ public:
+  Ready(std::unique_ptr<PostAccumulateGradHook> of_program, GradientHooks& hooks, std::size_t index)
+      : of_program_(std::move(of_program)), hooks_(hooks), index_(index) {}
+
+  void operator()(const torch::Tensor& parameter) override {
+    if (of_program_ != nullptr) (*of_program_)(parameter);
+    hooks_.finished(index_);
+  }
+
+  std::unique_ptr<PostAccumulateGradHook> take_of_program() { return std::move(of_program_); }
+
+ private:
+  std::unique_ptr<PostAccumulateGradHook> of_program_;
+  GradientHooks& hooks_;
+  const std::size_t index_;
+};
+
+namespace impl = torch::autograd::impl;
+
+bool GradientHooks::has(const torch::Tensor& parameter) {
+  return dynamic_cast<Ready*>(impl::post_acc_grad_hooks(parameter).get()) != nullptr;
+}
 
 GradientHooks::GradientHooks(Reducer& reducer, const std::vector<NamedTensor>& parameters, bool static_graph)
     : reducer_(reducer),
@@ -17,23 +44,25 @@ GradientHooks::GradientHooks(Reducer& reducer, const std::vector<NamedTensor>& p
       held_(parameters.size(), 0),
       expected_(parameters.size(), static_graph ? 0 : 1),
       missing_(expected_) {
-  using torch::autograd::variable_list;
+  for (const NamedTensor& parameter : parameters) {
+    if (!has(parameter.tensor)) continue;
+    throw Error(ExitCode::usage, "parameter \"" + parameter.name +
+                                     "\" belongs to another DistributedDataParallel object: construct one object for "
+                                     "all modules with this parameter, as children of one module, or destroy the other "
+                                     "object first");
+  }
   for (std::size_t index = 0; index < parameters.size(); ++index) {
-    // A parameter keeps only a weak reference to its gradient accumulator: without this list the hook would be lost
-    // with the first autograd graph.
-    auto accumulator = torch::autograd::impl::grad_accumulator(parameters[index].tensor);
-    auto hook = std::make_unique<torch::autograd::utils::LambdaPostHook>(
-        [this, index](const variable_list& outputs, const variable_list&) {
-          finished(index);
-          return outputs;
-        });
-    keys_.push_back(accumulator->add_post_hook(std::move(hook)));
-    accumulators_.push_back(std::move(accumulator));
+    const torch::Tensor& parameter = parameters[index].tensor;
+    auto of_program = std::move(impl::post_acc_grad_hooks(parameter));
+    impl::set_post_acc_grad_hooks(parameter, std::make_unique<Ready>(std::move(of_program), *this, index));
   }
 }
 
 GradientHooks::~GradientHooks() {
-  for (std::size_t index = 0; index < keys_.size(); ++index) accumulators_[index]->del_post_hook(keys_[index]);
+  for (const NamedTensor& parameter : parameters_) {
+    auto& hook = impl::post_acc_grad_hooks(parameter.tensor);
+    if (auto* ready = dynamic_cast<Ready*>(hook.get())) hook = ready->take_of_program();
+  }
 }
 
 void GradientHooks::add_held() {

@@ -4,7 +4,6 @@
 #include <torch/torch.h>
 
 #include <functional>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -13,12 +12,14 @@
 
 namespace ddprun::train {
 
-// Used by the thread that runs backward. The destructor removes the hooks. The reducer and `parameters` must outlive
-// it.
+// The hooks belong to the parameters, so torch::load() and Module::to(), which make new gradient accumulators, keep
+// them. Used by the thread that runs backward. The destructor removes the hooks. The reducer and `parameters` must
+// outlive it.
 class GradientHooks {
  public:
   // `parameters` are in the order of the reducer's indices. static_graph: a parameter may get several gradients in one
-  // step, as with activation checkpointing, but as many in each step. The first step counts them.
+  // step, as with activation checkpointing, but as many in each step. The first step counts them. Throws Error(usage)
+  // if a parameter has hooks of another GradientHooks, because its gradient would be averaged twice.
   GradientHooks(Reducer& reducer, const std::vector<NamedTensor>& parameters, bool static_graph = false);
   ~GradientHooks();
   GradientHooks(const GradientHooks&) = delete;
@@ -34,7 +35,11 @@ class GradientHooks {
   // After a backward that threw: the next gradient is the first of a step.
   void reset() noexcept;
 
+  // Whether a GradientHooks object has hooks on this parameter. Any thread.
+  static bool has(const torch::Tensor& parameter);
+
  private:
+  class Ready;
   void finished(std::size_t index);
 
   Reducer& reducer_;
@@ -47,8 +52,6 @@ class GradientHooks {
   std::vector<int> held_;  // by parameter: the number of its last gradient in this step if that is not added, else 0
   // By parameter: gradients to come before it is added, in each step and still in this one.
   std::vector<int> expected_, missing_;
-  std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;
-  std::vector<uintptr_t> keys_;
 };
 
 }  // namespace ddprun::train

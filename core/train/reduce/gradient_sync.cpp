@@ -12,7 +12,6 @@ GradientSync::GradientSync(torch::nn::Module& module, CommBackend& backend, Grad
       timeout_(options.reducer.timeout),
       broadcasts_buffers_(options.broadcast_buffers),
       parameters_(trainable_parameters(module)),
-      buffers_(buffers(module)),
       reducer_(backend, parameters_, options.reducer),
       wrapper_(options.wrap ? options.wrap(reducer_) : nullptr),
       gradients_(wrapper_ != nullptr ? *wrapper_ : static_cast<Reducer&>(reducer_)),
@@ -23,9 +22,11 @@ void GradientSync::broadcast_state(int root) {
 }
 
 void GradientSync::broadcast_buffers(int root) {
-  if (!broadcasts_buffers_ || buffers_.empty()) return;
+  if (!broadcasts_buffers_) return;
+  const std::vector<NamedTensor> now = buffers(module_);
+  if (now.empty()) return;
   if (on_phase_) on_phase_(Phase::broadcast, -1);
-  broadcast_tensors(backend_, buffers_, timeout_, root);
+  broadcast_tensors(backend_, now, timeout_, root);
 }
 
 void GradientSync::abandon() noexcept {

@@ -31,12 +31,12 @@ struct GradientSyncOptions {
 class GradientSync {
  public:
   // Both references must outlive it. The module's parameters must not be replaced meanwhile. Throws Error(usage) if no
-  // parameter requires a gradient.
+  // parameter requires a gradient, and as GradientHooks.
   GradientSync(torch::nn::Module& module, CommBackend& backend, GradientSyncOptions options);
 
   // Overwrites parameters and buffers with those of a rank.
   void broadcast_state(int root = 0);
-  // Overwrites the buffers (BatchNorm's running statistics), unless broadcast_buffers is off.
+  // Overwrites the buffers that the module has now (BatchNorm's running statistics), unless broadcast_buffers is off.
   void broadcast_buffers(int root = 0);
 
   // While on, backward only adds to this rank's gradients. Returns the value before. Off at first.
@@ -62,7 +62,6 @@ class GradientSync {
   const bool broadcasts_buffers_;
   std::function<void(Phase, int)> on_phase_;
   const std::vector<NamedTensor> parameters_;
-  const std::vector<NamedTensor> buffers_;
   BucketedReducer reducer_;
   const std::unique_ptr<Reducer> wrapper_;
   Reducer& gradients_;

@@ -1,0 +1,122 @@
+#include "ddp/module_watch.hpp"
+
+#include <ATen/record_function.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <sstream>
+#include <string>
+
+#include "ddprun/error.hpp"
+#include "train/reduce/gradient_hooks.hpp"
+
+namespace ddprun::ddp {
+namespace {
+
+using train::NamedTensor;
+
+template <class Form>
+std::string describe(const Form& form) {
+  std::ostringstream text;
+  text << c10::toString(form.type) << ' ' << c10::IntArrayRef(form.sizes) << " on " << form.device;
+  return text.str();
+}
+
+const NamedTensor* find(const std::vector<NamedTensor>& list, const std::string& name) {
+  const auto found = std::find_if(list.begin(), list.end(), [&](const NamedTensor& item) { return item.name == name; });
+  return found == list.end() ? nullptr : &*found;
+}
+
+[[noreturn]] void refuse(const std::string& name, const std::string& change) {
+  throw Error(ExitCode::failure, "parameter \"" + name + "\" " + change +
+                                     " after DistributedDataParallel was constructed: construct it again after the "
+                                     "module has changed");
+}
+
+}  // namespace
+
+// The callback of at::RecordFunction, which is a plain function: it finds the objects in a list.
+class ModuleWatch::Callback {
+ public:
+  static void add(const ModuleWatch* watch) {
+    const std::lock_guard lock(mutex());
+    if (list().empty()) {
+      handle() = at::addGlobalCallback(
+          at::RecordFunctionCallback(before_function).scopes({at::RecordScope::BACKWARD_FUNCTION}));
+    }
+    list().push_back(watch);
+  }
+
+  static void remove(const ModuleWatch* watch) {
+    const std::lock_guard lock(mutex());
+    std::erase(list(), watch);
+    if (list().empty()) at::removeCallback(handle());
+  }
+
+ private:
+  static std::unique_ptr<at::ObserverContext> before_function(const at::RecordFunction&) {
+    const auto node = torch::autograd::get_current_node();
+    const auto* accumulate = dynamic_cast<const torch::autograd::AccumulateGrad*>(node.get());
+    if (accumulate != nullptr && !train::GradientHooks::has(accumulate->variable)) report(accumulate->variable);
+    return nullptr;
+  }
+
+  static void report(const torch::Tensor& parameter) {
+    const std::lock_guard lock(mutex());
+    for (const ModuleWatch* watch : list()) {
+      const auto all = watch->module_.parameters();
+      if (std::none_of(all.begin(), all.end(), [&](const auto& one) { return one.is_same(parameter); })) continue;
+      // RecordFunction logs what a callback throws. What the end of backward throws leaves backward().
+      torch::autograd::Engine::get_default_engine().queue_callback([watch] { watch->require_unchanged(); });
+    }
+  }
+
+  static std::mutex& mutex() {
+    static std::mutex mutex;
+    return mutex;
+  }
+  static std::vector<const ModuleWatch*>& list() {
+    static std::vector<const ModuleWatch*> list;
+    return list;
+  }
+  static at::CallbackHandle& handle() {
+    static at::CallbackHandle handle = 0;
+    return handle;
+  }
+};
+
+ModuleWatch::ModuleWatch(const torch::nn::Module& module, const std::vector<NamedTensor>& parameters)
+    : module_(module), parameters_(parameters) {
+  for (const auto& [name, tensor] : parameters) {
+    forms_.push_back({tensor.sizes().vec(), tensor.scalar_type(), tensor.device()});
+  }
+  Callback::add(this);
+}
+
+ModuleWatch::~ModuleWatch() {
+  Callback::remove(this);
+}
+
+void ModuleWatch::require_unchanged() const {
+  const std::vector<NamedTensor> now = train::trainable_parameters(module_);
+  for (std::size_t index = 0; index < parameters_.size(); ++index) {
+    const NamedTensor& known = parameters_[index];
+    const bool has_place = index < now.size() && now[index].name == known.name;
+    const NamedTensor* item = has_place ? &now[index] : find(now, known.name);
+    if (item == nullptr) refuse(known.name, "was removed, frozen or tied to another one");
+    if (!item->tensor.is_same(known.tensor)) refuse(known.name, "was replaced");
+    const Form& before = forms_[index];
+    const Form form{item->tensor.sizes().vec(), item->tensor.scalar_type(), item->tensor.device()};
+    if (form.sizes == before.sizes && form.type == before.type && form.device == before.device) continue;
+    refuse(known.name, "changed from " + describe(before) + " to " + describe(form));
+  }
+  if (now.size() == parameters_.size()) return;
+  for (const NamedTensor& item : now) {
+    if (find(parameters_, item.name) == nullptr) refuse(item.name, "was added or unfrozen");
+  }
+}
+
+}  // namespace ddprun::ddp

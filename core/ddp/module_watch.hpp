@@ -1,0 +1,43 @@
+// ModuleWatch: finds parameters that changed after DistributedDataParallel was constructed.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "train/loop/parameters.hpp"
+
+namespace ddprun::ddp {
+
+// While it lives, a backward that completes a gradient of a parameter of `module` without GradientHooks, one that was
+// added, replaced or unfrozen, throws what require_unchanged() throws. Autograd reports such a gradient to no hook, so
+// all objects of this class have one observer of the functions of backward (at::RecordFunction).
+//
+// Threads: any, one at a time.
+class ModuleWatch {
+ public:
+  // `parameters`: the trainable ones of the module. They and the module must outlive the object.
+  ModuleWatch(const torch::nn::Module& module, const std::vector<train::NamedTensor>& parameters);
+  ~ModuleWatch();
+  ModuleWatch(const ModuleWatch&) = delete;
+  ModuleWatch& operator=(const ModuleWatch&) = delete;
+
+  // Throws Error(failure) that names a parameter and its change unless the module has the same trainable parameters as
+  // in the constructor, with the same shapes, dtypes and devices. Their values and their memory may differ.
+  void require_unchanged() const;
+
+ private:
+  struct Form {
+    std::vector<int64_t> sizes;
+    torch::ScalarType type;
+    torch::Device device;
+  };
+  class Callback;
+
+  const torch::nn::Module& module_;
+  const std::vector<train::NamedTensor>& parameters_;
+  std::vector<Form> forms_;  // of the parameters, in the constructor
+};
+
+}  // namespace ddprun::ddp
