@@ -51,6 +51,11 @@ install(FILES ${PROJECT_BINARY_DIR}/ddprunConfig.cmake ${PROJECT_BINARY_DIR}/ddp
 set(pc_files ddprun.pc)
 if(DDPRUN_TORCH)
   list(APPEND pc_files ddprun-ddp.pc)
+  # GCC 12's own default is C++17. A flag of pkg-config overrides the program's -std, so it is there only if it must be.
+  set(ddprun_standard "")
+  if(DDPRUN_TORCH_VERSION VERSION_GREATER_EQUAL 2.14)
+    set(ddprun_standard "-std=c++20 ")
+  endif()
 endif()
 foreach(file ${pc_files})
   configure_file(${CMAKE_CURRENT_LIST_DIR}/${file}.in ${PROJECT_BINARY_DIR}/${file} @ONLY)

@@ -41,6 +41,12 @@ endif()
 
 set(DDPRUN_TORCH_LIB ${DDPRUN_TORCH_DIR}/lib)
 add_library(ddprun_torch INTERFACE)
+# What Torch's headers need.
+if(DDPRUN_TORCH_VERSION VERSION_LESS 2.14)
+  target_compile_features(ddprun_torch INTERFACE cxx_std_17)
+else()
+  target_compile_features(ddprun_torch INTERFACE cxx_std_20)
+endif()
 target_include_directories(ddprun_torch SYSTEM INTERFACE
   ${DDPRUN_TORCH_DIR}/include ${DDPRUN_TORCH_DIR}/include/torch/csrc/api/include)
 # The wheel's libraries find each other, and the CUDA runtime that libtorch_cpu needs, by their run paths. ld does not

@@ -18,11 +18,12 @@ with_cmake() {
   cmake -S "$copy" -B "$copy/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_FLAGS="$strict" "${@:2}" &&
     cmake --build "$copy/build"
 }
-# Without CMake, and in C++17.
+# Without CMake, and in the oldest C++ that Torch's headers take.
+standard=$(grep -oE -- '-std=[a-z0-9+]+' "$prefix/lib/pkgconfig/ddprun-ddp.pc" || echo -std=c++17)
 with_pkg_config() {
   local -x PKG_CONFIG_PATH=$prefix/lib/pkgconfig
   # shellcheck disable=SC2046,SC2086
-  g++ -std=c++17 $strict -c "$root/examples/ddp_accumulate/main.cpp" $(pkg-config --cflags ddprun-ddp) -o "$box/main.o" &&
+  g++ $standard $strict -c "$root/examples/ddp_accumulate/main.cpp" $(pkg-config --cflags ddprun-ddp) -o "$box/main.o" &&
     g++ "$box/main.o" $(pkg-config --libs ddprun-ddp) -o "$box/by_pkg_config"
 }
 # The lines in docs/library.md which make the mnist program parallel: without them, it needs Torch only.
@@ -33,7 +34,7 @@ without_the_lines() {
   (cd "$box/single" && GIT_CEILING_DIRECTORIES=$box git apply --reverse --unidiff-zero --verbose lines.diff)
   ! grep ddprun:: "$box/single/examples/ddp_mnist/main.cpp" || return 1
   # shellcheck disable=SC2086
-  g++ -std=c++17 $strict -isystem "$torch/include" -isystem "$torch/include/torch/csrc/api/include" \
+  g++ $standard $strict -isystem "$torch/include" -isystem "$torch/include/torch/csrc/api/include" \
     -c "$box/single/examples/ddp_mnist/main.cpp" -o "$box/single/main.o"
 }
 # start NAME COMMAND...: in the background, two at a time.
