@@ -1,6 +1,7 @@
 #include "ddprun/amp.hpp"
 
 #include <cmath>
+#include <limits>
 
 #include "ddprun/error.hpp"
 #include "train/optim/optimizers.hpp"
@@ -15,6 +16,17 @@ train::ScaleRule rule_of(const GradScalerOptions& options) {
   return {options.growth_factor, options.backoff_factor, options.growth_interval};
 }
 
+const GradScalerOptions& in_range(const GradScalerOptions& options) {
+  const auto scale = static_cast<float>(options.init_scale);  // its type in LossScale
+  if (scale > 0 && std::isfinite(scale) && options.growth_factor > 1 && std::isfinite(options.growth_factor) &&
+      options.backoff_factor > 0 && options.backoff_factor < 1 && options.growth_interval >= 1) {
+    return options;
+  }
+  throw Error(ExitCode::usage,
+              "GradScalerOptions: expected init_scale above 0 and finite in float32, growth_factor above 1 and finite, "
+              "backoff_factor between 0 and 1, and growth_interval of at least 1");
+}
+
 [[noreturn]] void refuse(const std::string& what) {
   throw Error(ExitCode::failure, "GradScaler: " + what);
 }
@@ -24,14 +36,7 @@ train::ScaleRule rule_of(const GradScalerOptions& options) {
 class GradScaler::Impl {
  public:
   Impl(torch::Device device, const GradScalerOptions& options)
-      : device_(device), options_(options), scale_(device, {options.init_scale, 0}, rule_of(options)) {
-    if (!(options.init_scale > 0) || !(options.growth_factor > 1) || !(options.backoff_factor > 0) ||
-        !(options.backoff_factor < 1) || options.growth_interval < 1) {
-      throw Error(ExitCode::usage,
-                  "GradScalerOptions: expected init_scale above 0, growth_factor above 1, backoff_factor between 0 and "
-                  "1, and growth_interval of at least 1");
-    }
-  }
+      : device_(device), options_(in_range(options)), scale_(device, {options.init_scale, 0}, rule_of(options)) {}
 
   torch::Tensor scale(const torch::Tensor& loss) const {
     return options_.enabled ? loss * scale_.scale().to(loss.device()) : loss;
@@ -105,7 +110,11 @@ class GradScaler::Impl {
     options.backoff_factor = number(kBackoff);
     options.growth_interval = std::llround(number(kInterval));
     const auto tracker = std::llround(number(kTracker));
-    options_ = options;
+    if (tracker < 0 || tracker > std::numeric_limits<int32_t>::max()) {
+      throw Error(ExitCode::usage, std::string("GradScaler: the state has ") + kTracker + " = " +
+                                       std::to_string(number(kTracker)) + ": expected a number of steps");
+    }
+    options_ = in_range(options);
     scale_ = train::LossScale(device_, {options.init_scale, tracker}, rule_of(options));
     optimizers_.clear();
   }

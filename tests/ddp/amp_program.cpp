@@ -170,9 +170,41 @@ void misuse(const ddprun::Group&) {
   report([&] { ddprun::Autocast(torch::kCPU, torch::kFloat64); });
 }
 
+// Prints what is accepted.
+void out_of_range(const ddprun::Group&) {
+  const double nan = std::nan("");
+  const auto refused = [](const std::string& name, const std::function<void()>& work) {
+    try {
+      work();
+      std::printf("accepted: %s\n", name.c_str());
+    } catch (const ddprun::Error& error) {
+      if (error.code() != ddprun::ExitCode::usage) std::printf("%s: %s\n", name.c_str(), error.what());
+    }
+  };
+  const auto refused_options = [&](const std::string& name, const ddprun::GradScalerOptions& options) {
+    refused(name, [&] { ddprun::GradScaler(torch::kCPU, options); });
+  };
+  for (const double scale : {double{kInfinity}, 1e39, nan, 0.0, 1e-60, -1.0}) {
+    refused_options("init_scale", {.init_scale = scale});
+    ddprun::GradScaler scaler;
+    auto state = scaler.state_dict();
+    state["scale"] = scale;
+    refused("scale of a state", [&] { scaler.load_state_dict(state); });
+  }
+  for (const double factor : {double{kInfinity}, nan, 1.0, 0.0}) refused_options("growth", {.growth_factor = factor});
+  for (const double factor : {double{kInfinity}, nan, 1.0, 0.0}) refused_options("backoff", {.backoff_factor = factor});
+  refused_options("interval", {.growth_interval = 0});
+  for (const double steps : {double{kInfinity}, nan, -1.0, 1e12}) {
+    ddprun::GradScaler scaler;
+    auto state = scaler.state_dict();
+    state["_growth_tracker"] = steps;
+    refused("tracker of a state", [&] { scaler.load_state_dict(state); });
+  }
+}
+
 const std::map<std::string, std::function<void(const ddprun::Group&)>> kActs = {
-    {"scaler", scaler}, {"autocast", autocast}, {"ddp", ddp}, {"own_gradients", own_gradients},
-    {"state", state},   {"misuse", misuse}};
+    {"scaler", scaler}, {"autocast", autocast},        {"ddp", ddp}, {"own_gradients", own_gradients}, {"state", state},
+    {"misuse", misuse}, {"out_of_range", out_of_range}};
 
 }  // namespace
 

@@ -47,9 +47,15 @@ TEST_CASE("wrong calls are errors that say what to do") {
         "1: GradScaler: unscale_() is called after step(); call it before\n"
         "1: GradScaler: a gradient is float16, which is too narrow to unscale it: keep the parameters in float32\n"
         "2: GradScaler: the state has no \"growth_factor\": load what state_dict() of an enabled scaler returned\n"
-        "2: GradScalerOptions: expected init_scale above 0, growth_factor above 1, backoff_factor between 0 and 1, and "
-        "growth_interval of at least 1\n"
+        "2: GradScalerOptions: expected init_scale above 0 and finite in float32, growth_factor above 1 and finite, "
+        "backoff_factor between 0 and 1, and growth_interval of at least 1\n"
         "2: Autocast to Double: expected bfloat16 or float16\n");
+}
+
+TEST_CASE("options and states out of range are errors") {
+  const auto result = run(1, "out_of_range");
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(result.out.empty());
 }
 
 }  // namespace
