@@ -13,8 +13,7 @@ namespace {
 std::string describe(const std::vector<train::NamedTensor>& tensors) {
   std::ostringstream text;
   for (const train::NamedTensor& item : tensors) {
-    text << '"' << item.name << "\" " << c10::toString(item.tensor.scalar_type()) << ' ' << item.tensor.sizes();
-    if (!item.tensor.is_contiguous()) text << " with strides " << item.tensor.strides();
+    text << '"' << item.name << "\" " << form_of(item.tensor);
     if (item.tensor.requires_grad()) text << " requires_grad";
     text << '\n';
   }
@@ -33,6 +32,13 @@ std::pair<std::string, std::string> difference(const std::string& a, const std::
 }
 
 }  // namespace
+
+std::string form_of(const torch::Tensor& tensor) {
+  std::ostringstream text;
+  text << c10::toString(tensor.scalar_type()) << ' ' << tensor.sizes();
+  if (!tensor.is_contiguous()) text << " with strides " << tensor.strides();
+  return text.str();
+}
 
 void require_same_tensors(CommBackend& backend, const std::vector<train::NamedTensor>& tensors,
                           std::chrono::milliseconds timeout) {

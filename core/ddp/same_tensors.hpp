@@ -2,12 +2,16 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 #include <vector>
 
 #include "ddprun/comm_backend.hpp"
 #include "train/loop/parameters.hpp"
 
 namespace ddprun::ddp {
+
+// "Float [10, 3]", and the strides of a tensor that is not contiguous.
+std::string form_of(const torch::Tensor& tensor);
 
 // Compares names, dtypes and shapes, in order. Collective. On a difference, every rank throws the same
 // Error(rendezvous), which names the first tensor that differs.

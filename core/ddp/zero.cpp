@@ -43,20 +43,26 @@ class SwappedState {
   optim::Optimizer &a_, &b_;
 };
 
-std::vector<train::NamedTensor> named(const std::vector<optim::OptimizerParamGroup>& groups) {
+std::string name_of(std::size_t index) {
+  return "optimizer parameter " + std::to_string(index);
+}
+
+std::vector<train::NamedTensor> named(const std::vector<Tensor>& parameters) {
   std::vector<train::NamedTensor> list;
-  for (const auto& group : groups) {
-    for (const Tensor& parameter : group.params()) {
-      std::ostringstream name;
-      name << "optimizer parameter " << list.size();
-      if (!parameter.is_non_overlapping_and_dense()) {
-        throw Error(ExitCode::usage, "ZeroRedundancyOptimizer: " + name.str() +
-                                         " is sparse or has gaps in memory; use parameter.contiguous()");
-      }
-      list.push_back({name.str(), parameter});
+  for (const Tensor& parameter : parameters) {
+    const std::string name = name_of(list.size());
+    if (!parameter.is_non_overlapping_and_dense()) {
+      throw Error(ExitCode::usage,
+                  "ZeroRedundancyOptimizer: " + name + " is sparse or has gaps in memory; use parameter.contiguous()");
     }
+    list.push_back({name, parameter});
   }
   return list;
+}
+
+bool have_same_form(const Tensor& a, const Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
+         (a.strides() == b.strides() || (a.is_contiguous() && b.is_contiguous()));
 }
 
 }  // namespace
@@ -73,7 +79,7 @@ ShardedOptimizer::ShardedOptimizer(const optim::Optimizer& whole, Group group, M
 ShardedOptimizer::~ShardedOptimizer() = default;
 
 void ShardedOptimizer::partition() {
-  const auto parameters = named(param_groups_);
+  const auto parameters = named(train::parameters_of(*this));
   ddp::require_same_tensors(*group_.state().backend, parameters, group_.state().timeout);
   const auto before = std::exchange(owners_, {});
   std::vector<int64_t> sizes(static_cast<std::size_t>(group_.size()));
@@ -93,8 +99,29 @@ void ShardedOptimizer::partition() {
     throw Error(ExitCode::usage,
                 "ZeroRedundancyOptimizer: the parameters of a group have changed; add new ones with add_param_group()");
   }
-  partitioned_ = parameters.size();
+  seen_.clear();
+  for (const auto& [name, tensor] : parameters) {
+    const auto options = torch::TensorOptions(torch::kMeta).dtype(tensor.scalar_type());
+    seen_.push_back({key_of(tensor), torch::empty_strided(tensor.sizes(), tensor.strides(), options)});
+  }
   local_ = make_(groups_of(group_.rank()));
+  for (auto& [parameter, state] : local_->state()) state_.emplace(parameter, std::move(state));  // Adagrad has it now
+  local_->state().clear();
+}
+
+void ShardedOptimizer::require_unchanged() const {
+  const std::vector<Tensor> parameters = train::parameters_of(*this);
+  for (std::size_t i = 0; i < std::min(parameters.size(), seen_.size()); ++i) {
+    const Tensor &now = parameters[i], &before = seen_[i].form;
+    if (key_of(now) != seen_[i].parameter) {
+      throw Error(ExitCode::usage, "ZeroRedundancyOptimizer: " + name_of(i) +
+                                       " is another tensor now; add new ones with add_param_group()");
+    }
+    if (have_same_form(now, before)) continue;
+    throw Error(ExitCode::usage, "ZeroRedundancyOptimizer: " + name_of(i) + " was " + ddp::form_of(before) +
+                                     " and is now " + ddp::form_of(now) +
+                                     "; construct the optimizer after such a change");
+  }
 }
 
 ShardedOptimizer::Groups ShardedOptimizer::groups_of(int rank) const {
@@ -115,9 +142,8 @@ int ShardedOptimizer::owner(const Tensor& parameter) const {
 }
 
 Tensor ShardedOptimizer::step(LossClosure closure) {
-  std::size_t count = 0;
-  for (const auto& group : param_groups_) count += group.params().size();
-  if (count != partitioned_) partition();  // after add_param_group()
+  require_unchanged();
+  if (train::parameters_of(*this).size() != seen_.size()) partition();  // after add_param_group()
   drop_state_of_others();
   for (std::size_t index = 0; index < param_groups_.size(); ++index) {
     local_->param_groups()[index].set_options(param_groups_[index].options().clone());

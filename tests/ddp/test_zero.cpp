@@ -39,7 +39,7 @@ TEST_CASE("the weights are those without ZeRO, bit for bit, and each rank has it
       CAPTURE(backend);
       CAPTURE(ranks);
       const Words lines = lines_of(run(ranks, "same", backend));
-      for (const std::string name : {"adam", "adamw", "sgd"}) {
+      for (const std::string name : {"adam", "adamw", "sgd", "adagrad", "rmsprop"}) {
         CAPTURE(name);
         const auto compared = compared_in(lines, name);
         REQUIRE(compared.size() == static_cast<std::size_t>(ranks));
@@ -106,6 +106,28 @@ TEST_CASE("a state saved on two ranks continues on three and without ZeRO, and t
     CHECK(weights_of(*result) == weights);
     CHECK(state_of(*result) == state_of(whole));  // loading has not left the whole state on each rank
   }
+}
+
+TEST_CASE("every optimizer continues from the state that it has saved, with ZeRO and without") {
+  const Folder folder;
+  for (const int ranks : {1, 3}) {
+    CAPTURE(ranks);
+    const Words lines = lines_of(run(ranks, "reload", "gloo", {folder.path}));
+    CHECK(lines.size() == 5U * static_cast<std::size_t>(ranks));
+    for (const std::string& line : lines) CHECK_MESSAGE(line.ends_with(": zero equal, plain equal"), line);
+  }
+}
+
+TEST_CASE("torch::load into the module is seen; other changes are errors that name the parameter") {
+  CHECK(lines_of(run(2, "load_module")) == Words{"changed: equal", "changed: equal"});
+  const auto check = [](const std::string& act, const std::string& message) {
+    const auto result = run(2, act);
+    CHECK(result.code == 2);
+    CHECK_MESSAGE(contains(result.err, "ZeroRedundancyOptimizer: optimizer parameter " + message), result.err);
+  };
+  check("retype", "0 was Float [32, 32] and is now Double [32, 32]; construct the optimizer after such a change");
+  check("transpose", "2 was Float [32, 32] and is now Float [32, 32] with strides [1, 32]");
+  check("replace", "3 is another tensor now; add new ones with add_param_group()");
 }
 
 TEST_CASE("errors: one line that names the parameter") {

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <sstream>
 #include <string>
 #include <type_traits>
 
@@ -71,6 +72,8 @@ std::size_t bytes_of_state(optim::Optimizer& optimizer) {
     if (auto* sgd = dynamic_cast<optim::SGDParamState*>(item.second.get())) bytes += sgd->momentum_buffer().nbytes();
     if (auto* adam = dynamic_cast<optim::AdamParamState*>(item.second.get())) bytes += 2 * adam->exp_avg().nbytes();
     if (auto* adamw = dynamic_cast<optim::AdamWParamState*>(item.second.get())) bytes += 2 * adamw->exp_avg().nbytes();
+    if (auto* adagrad = dynamic_cast<optim::AdagradParamState*>(item.second.get())) bytes += adagrad->sum().nbytes();
+    if (auto* rms = dynamic_cast<optim::RMSpropParamState*>(item.second.get())) bytes += rms->square_avg().nbytes();
   }
   return bytes;
 }
@@ -102,10 +105,84 @@ void compare(const ddprun::Group& group, const char* name, const Options& option
               hash_of(zero_net.parameters()), bytes_of_state(zero), bytes_of_state(plain));
 }
 
+// Calls `act` with the name, the options and the class of each optimizer that treats each parameter on its own.
+template <class Act>
+void with_each_optimizer(const Act& act) {
+  act.template operator()<optim::Adam>("adam", optim::AdamOptions(0.01).weight_decay(0.1).amsgrad(true));
+  act.template operator()<optim::AdamW>("adamw", optim::AdamWOptions(0.01));
+  act.template operator()<optim::SGD>("sgd", optim::SGDOptions(0.01).momentum(0.9).nesterov(true));
+  act.template operator()<optim::Adagrad>("adagrad", optim::AdagradOptions(0.01).initial_accumulator_value(0.1));
+  act.template operator()<optim::RMSprop>("rmsprop", optim::RMSpropOptions(0.001).momentum(0.9).centered(true));
+}
+
 void same(const ddprun::Group& group) {
-  compare<optim::Adam>(group, "adam", optim::AdamOptions(0.01).weight_decay(0.1));
-  compare<optim::AdamW>(group, "adamw", optim::AdamWOptions(0.01));
-  compare<optim::SGD>(group, "sgd", optim::SGDOptions(0.01).momentum(0.9).nesterov(true));
+  with_each_optimizer([&]<class OptimizerClass>(const char* name, const auto& options) {
+    compare<OptimizerClass>(group, name, options);
+  });
+}
+
+void copy_parameters(const Net& from, const Net& to) {
+  const torch::NoGradGuard no_grad;
+  const auto source = from.parameters();
+  auto target = to.parameters();
+  for (std::size_t i = 0; i < source.size(); ++i) target[i].copy_(source[i]);
+}
+
+// Steps on all samples, so that any number of ranks computes the same. Returns the bits of the weights.
+uint64_t three_steps(Net& net, optim::Optimizer& optimizer) {
+  for (int step = 0; step < 3; ++step) {
+    optimizer.zero_grad();
+    loss_of(net).backward();
+    optimizer.step();
+  }
+  return hash_of(net.parameters());
+}
+
+// Each optimizer continues from the state that it has saved: as ZeRO and without.
+void reload(const ddprun::Group& group, const std::string& folder) {
+  with_each_optimizer([&]<class OptimizerClass>(const char* name, const auto& options) {
+    using Zero = ddprun::ZeroRedundancyOptimizer<OptimizerClass>;
+    Net net, zero_net, plain_net;
+    Zero first(net.parameters(), options, group), zero(zero_net.parameters(), options, group);
+    OptimizerClass plain(plain_net.parameters(), options);
+    three_steps(net, first);
+    copy_parameters(net, zero_net);
+    copy_parameters(net, plain_net);
+    const std::string file = folder + "/" + name;
+    first.consolidate_state_dict(0);
+    if (group.rank() == 0) torch::save(first, file);
+    group.barrier();
+    torch::load(zero, file);
+    torch::load(plain, file);
+    const uint64_t hash = three_steps(net, first);
+    std::printf("%s: zero %s, plain %s\n", name, three_steps(zero_net, zero) == hash ? "equal" : "different",
+                three_steps(plain_net, plain) == hash ? "equal" : "different");
+  });
+}
+
+// The module changes between two steps; `change` gets the list of parameters of the optimizer too.
+void change(const ddprun::Group& group, const std::function<void(Net&, std::vector<Tensor>&)>& change) {
+  const auto train_with_change = [&](Net& net, optim::Optimizer& optimizer) {
+    three_steps(net, optimizer);
+    change(net, optimizer.param_groups()[0].params());
+    for (Tensor& parameter : optimizer.param_groups()[0].params()) {
+      parameter.mutable_grad() = torch::full_like(parameter, 0.1);
+    }
+    optimizer.step();
+    return hash_of(net.parameters());
+  };
+  Net plain_net, zero_net;
+  optim::Adam plain(plain_net.parameters(), 0.01);
+  ddprun::ZeroRedundancyOptimizer<optim::Adam> zero(zero_net.parameters(), 0.01, group);
+  const bool equal = train_with_change(zero_net, zero) == train_with_change(plain_net, plain);
+  std::printf("changed: %s\n", equal ? "equal" : "different");
+}
+
+void load_module(Net& net) {
+  std::stringstream file;
+  torch::save(net.layers, file);
+  for (Tensor& parameter : net.parameters()) parameter.data().mul_(2);
+  torch::load(net.layers, file);
 }
 
 // Parameters of several dtypes, sizes, layouts and groups; one is frozen, one gets no gradient, and one is added later.
@@ -154,7 +231,7 @@ void kinds(const ddprun::Group& group) {
   std::printf("kinds: %s %016" PRIx64 "\n", hash_of(zero) == hash_of(plain) ? "equal" : "different", hash_of(zero));
 }
 
-// Steps on all samples, so that any number of ranks computes the same. "PLAIN" uses the ordinary optimizer.
+// "PLAIN" uses the ordinary optimizer.
 void resume(const ddprun::Group& group, const std::string& file, bool loads, bool plain, bool saves) {
   Net net;
   const optim::AdamOptions options(0.01);
@@ -170,14 +247,7 @@ void resume(const ddprun::Group& group, const std::string& file, bool loads, boo
     for (std::size_t i = 0; i < weights.size(); ++i) parameters[i].copy_(weights[i]);
     torch::load(*adam, file);
   }
-  const auto steps = [&] {
-    for (int step = 0; step < 3; ++step) {
-      adam->zero_grad();
-      loss_of(net).backward();
-      adam->step();
-    }
-  };
-  steps();
+  three_steps(net, *adam);
   if (!loads) set_rate(*adam, 0.02);
   if (saves) {
     if (!plain) sharded->consolidate_state_dict(0);
@@ -186,7 +256,7 @@ void resume(const ddprun::Group& group, const std::string& file, bool loads, boo
       torch::save(*adam, file);
     }
   }
-  if (!loads) steps();
+  if (!loads) three_steps(net, *adam);
   std::printf("weights %016" PRIx64 " state %zu\n", hash_of(net.parameters()), bytes_of_state(*adam));
 }
 
@@ -248,6 +318,21 @@ using Arguments = char**;
 const std::map<std::string, std::function<void(const ddprun::Group&, Arguments)>> kActs = {
     {"same", [](const auto& group, Arguments) { same(group); }},
     {"kinds", [](const auto& group, Arguments) { kinds(group); }},
+    {"reload", [](const auto& group, Arguments more) { reload(group, more[0]); }},
+    {"load_module", [](const auto& group, Arguments) { change(group, [](auto& net, auto&) { load_module(net); }); }},
+    {"retype", [](const auto& group, Arguments) { change(group, [](auto& net, auto&) { net.to(torch::kFloat64); }); }},
+    {"transpose",
+     [](const auto& group, Arguments) {
+       change(group, [&](auto& net, auto&) {
+         if (group.rank() != 0) return;
+         Tensor weight = net.parameters()[2];
+         weight.set_data(weight.detach().t().contiguous().t());
+       });
+     }},
+    {"replace",
+     [](const auto& group, Arguments) {
+       change(group, [](auto&, auto& parameters) { parameters[3] = parameters[3].detach().clone().requires_grad_(); });
+     }},
     {"save", [](const auto& group, Arguments more) { resume(group, more[0], false, false, true); }},
     {"save_plain", [](const auto& group, Arguments more) { resume(group, more[0], false, true, true); }},
     {"load", [](const auto& group, Arguments more) { resume(group, more[0], true, false, false); }},

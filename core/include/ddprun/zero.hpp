@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -29,9 +30,11 @@ namespace ddprun {
 //
 // Changes of param_groups(), such as a learning rate, take effect with the next step. add_param_group() is allowed: the
 // next step() compares the parameters of the ranks again. Parameters may have different dtypes. For optimizers that
-// treat each parameter on its own: all of LibTorch but LBFGS, which is not refused, but computes other steps.
+// treat each parameter on its own: all of LibTorch but LBFGS, which does not compile.
 //
-// The ranks must have the same parameters and options. Threads: see Group.
+// The ranks must have the same parameters and options. New values of a parameter (torch::load into the module, copy_())
+// are allowed, on all ranks. step() throws Error(usage) that names the parameter if the dtype, shape or memory layout
+// of a parameter has changed, or if param_groups() has another one in its place. Threads: see Group.
 class ShardedOptimizer : public torch::optim::Optimizer {
  public:
   using Groups = std::vector<torch::optim::OptimizerParamGroup>;
@@ -73,6 +76,7 @@ class ShardedOptimizer : public torch::optim::Optimizer {
  private:
   ShardedOptimizer(const torch::optim::Optimizer& whole, Group group, Make make);
   void partition();
+  void require_unchanged() const;
   Groups groups_of(int rank) const;
   std::unique_ptr<torch::optim::Optimizer> with_state(const Groups& groups) const;
   void take_state(torch::optim::Optimizer& optimizer);
@@ -80,8 +84,12 @@ class ShardedOptimizer : public torch::optim::Optimizer {
 
   const Group group_;
   const Make make_;
-  std::map<const void*, int> owners_;               // by TensorImpl
-  std::size_t partitioned_ = 0;                     // how many parameters the groups had then; one may be there twice
+  std::map<const void*, int> owners_;  // by TensorImpl
+  struct Seen {
+    const void* parameter = nullptr;  // TensorImpl
+    torch::Tensor form;               // its dtype, shape and strides: on the device "meta", without memory
+  };
+  std::vector<Seen> seen_;                          // the parameters when they were partitioned; one may be there twice
   std::unique_ptr<torch::optim::Optimizer> local_;  // of this rank's parameters; has the state only within step()
   torch::Tensor buffer_;                            // bytes of small parameters
   bool consolidated_ = false;
@@ -91,6 +99,9 @@ class ShardedOptimizer : public torch::optim::Optimizer {
 //   ZeroRedundancyOptimizer<torch::optim::AdamW> adamw(net.parameters(), torch::optim::AdamWOptions(1e-3), group);
 template <class OptimizerClass>
 class ZeroRedundancyOptimizer final : public ShardedOptimizer {
+  static_assert(!std::is_base_of_v<torch::optim::LBFGS, OptimizerClass>,
+                "LBFGS computes its step from all parameters together, and cannot be distributed over the ranks");
+
  public:
   template <class Options>
   ZeroRedundancyOptimizer(std::vector<torch::Tensor> parameters, const Options& options, const Group& group)
