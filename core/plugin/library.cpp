@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <utility>
 
 #include "ddprun/error.hpp"
 #include "plugin/probe.hpp"
@@ -20,16 +21,28 @@ namespace dll = boost::dll;
 // A comm or dataset plugin must bind to the libraries that it was linked with, not to ours: libtorch_cpu exports
 // another version of gloo::, and a protobuf and a miniz, which libraries for images and archives may contain too. A
 // model plugin must not: it uses the program's Torch, to which the program may have copy relocations. DEEPBIND would
-// bypass the interceptors of sanitizers, so DDPRUN_DEEPBIND is false in sanitizer builds, and the author of a plugin
-// that is built with one sets DDPRUN_NO_DEEPBIND=1.
-bool deepbind() {
+// bypass the interceptors of sanitizers, so DDPRUN_DEEPBIND is false in sanitizer builds, and the author of a program
+// or a plugin that is built with one sets DDPRUN_NO_DEEPBIND=1.
+bool deepbind(Kind kind) {
   const char* const no = std::getenv("DDPRUN_NO_DEEPBIND");
-  return DDPRUN_DEEPBIND && (no == nullptr || *no == '\0' || no == std::string_view("0"));
+  return DDPRUN_DEEPBIND && kind != Kind::model && (no == nullptr || *no == '\0' || no == std::string_view("0"));
 }
 
 dll::load_mode::type mode_for(Kind kind) {
   const auto mode = dll::load_mode::rtld_now | dll::load_mode::rtld_local;
-  return deepbind() && kind != Kind::model ? mode | dll::load_mode::rtld_deepbind : mode;
+  return deepbind(kind) ? mode | dll::load_mode::rtld_deepbind : mode;
+}
+
+// The runtimes of these sanitizers end a process that loads a library with RTLD_DEEPBIND.
+void refuse_deepbind_of_sanitizer(const File& file) {
+  if (!deepbind(file.kind)) return;
+  for (const auto& [symbol, name] : {std::pair{"__asan_init", "AddressSanitizer"},
+                                     {"__tsan_init", "ThreadSanitizer"},
+                                     {"__msan_init", "MemorySanitizer"}}) {
+    if (::dlsym(RTLD_DEFAULT, symbol) == nullptr) continue;
+    refuse(file, std::string("not loaded: this process has ") + name +
+                     ", which does not allow the flag RTLD_DEEPBIND; set DDPRUN_NO_DEEPBIND=1");
+  }
 }
 
 std::unique_ptr<dll::shared_library> load(const File& file, const std::string& path) {
@@ -53,6 +66,7 @@ Library Library::open(const File& file, const std::function<void(const Library&)
   auto& library = opened[path];
   if (library == nullptr) {
     require_complete(file);
+    refuse_deepbind_of_sanitizer(file);
     probe(file, [&] { check(Library(load(file, path).release())); });
     library = load(file, path);
   }

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
@@ -18,13 +17,6 @@
 
 namespace ddprun::plugin {
 namespace {
-
-// AddressSanitizer ends a process that loads a library with RTLD_DEEPBIND.
-std::string with_sanitizer() {
-  const char* const preloaded = std::getenv("LD_PRELOAD");
-  const bool asan = preloaded != nullptr && std::strstr(preloaded, "asan") != nullptr;
-  return asan ? ", and with AddressSanitizer set DDPRUN_NO_DEEPBIND=1" : "";
-}
 
 // A crash of this process leaves no trace but its exit status: no output, no core file, no stack of a handler.
 void be_silent() {
@@ -72,7 +64,7 @@ void probe(const File& file, const std::function<void()>& load, std::chrono::sec
     text_from_subprocess(try_it, limit);
   } catch (const Error& trouble) {
     refuse(file, "refused: while it was loaded, " + std::string(trouble.what()) +
-                     "; look at its static constructors and its table" + with_sanitizer());
+                     "; look at its static constructors and its table");
   }
 }
 
