@@ -80,7 +80,7 @@ int variable(const char* name, int otherwise) {
 
 Ranks with_ddprun() {
   // A shared_ptr, because a function must be copyable.
-  const auto group = std::make_shared<ddprun::Group>(ddprun::init());
+  const auto group = std::make_shared<ddprun::Group>(ddprun::init({.exit_on_error = true}));
   const auto ddp = std::make_shared<std::optional<ddprun::DistributedDataParallel>>();
   return {.rank = group->rank(),
           .size = group->size(),

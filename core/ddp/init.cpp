@@ -1,4 +1,6 @@
-#include <csignal>
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -12,7 +14,7 @@
 #include "ddprun/error.hpp"
 #include "launch/cores.hpp"
 #include "launch/identity.hpp"
-#include "launch/signal_thread.hpp"
+#include "launch/store.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
 #include "plugin/registry.hpp"
@@ -24,6 +26,18 @@ namespace {
 // The group that a failure of this process ends.
 std::mutex current_mutex;
 std::weak_ptr<ddp::JoinedState> current;
+
+// What the first init() has found, for the next ones. Never destroyed.
+struct Job {
+  launch::World world;
+  std::unique_ptr<launch::Store> store;  // of ddprun's launcher, for all groups; otherwise null
+  int groups = 0;                        // calls of init()
+  const pid_t pid = ::getpid();
+};
+Job* job = nullptr;
+
+std::terminate_handler handler_before = nullptr;
+pid_t pid_of_rank = 0;
 
 Error current_error() {
   try {
@@ -39,15 +53,24 @@ Error current_error() {
   }
 }
 
-// For an exception that leaves main().
+// For an exception that nothing catches. That of a forked process is not one of the rank.
 [[noreturn]] void end_process() {
-  if (std::current_exception() == nullptr) std::abort();
+  if (std::current_exception() == nullptr || ::getpid() != pid_of_rank) {
+    if (handler_before != nullptr) handler_before();
+    std::abort();
+  }
   Error error = current_error();
   std::shared_ptr<ddp::JoinedState> state;
   if (const std::unique_lock lock(current_mutex, std::try_to_lock); lock) state = current.lock();
   if (state != nullptr) error = ddp::first_cause(state->meeting, error);
   std::fflush(nullptr);
   std::_Exit(static_cast<int>(console::report_failure(error.code(), error.what())));
+}
+
+void exit_on_error() {
+  if (std::get_terminate() == end_process) return;
+  pid_of_rank = ::getpid();
+  handler_before = std::set_terminate(end_process);
 }
 
 std::string backend_of(const GroupOptions& options) {
@@ -79,9 +102,27 @@ void use_own_cores(const launch::World& world) {
   if (std::getenv("OMP_NUM_THREADS") == nullptr) torch::set_num_threads(launch::threads_of_rank(world));
 }
 
+void refuse_next_group(const Job& job) {
+  if (job.world.size == 1) return;
+  if (::getpid() != job.pid) {
+    throw Error(ExitCode::usage, "init() is called in a process that rank " + std::to_string(job.world.rank) +
+                                     " has forked; only the rank itself can join a group");
+  }
+  if (job.world.is_own()) return;
+  throw Error(ExitCode::usage, "init() is called a second time, and " + job.world.launcher +
+                                   " has started the ranks: this works under `ddprun launch` only; keep the Group of "
+                                   "the first call, or use its split()");
+}
+
 }  // namespace
 
 namespace ddp {
+
+std::shared_ptr<JoinedState> JoinedState::make() {
+  return {new JoinedState, [rank = ::getpid()](JoinedState* state) {
+            if (::getpid() == rank) delete state;
+          }};
+}
 
 JoinedState::~JoinedState() {
   joined.backend.reset();
@@ -127,25 +168,37 @@ void JoinedState::join(const GroupOptions& wanted, const std::string& whose) {
 }  // namespace ddp
 
 Group init(const GroupOptions& options) {
-  launch::follow_launcher();
-  launch::ignore_signal(SIGUSR2);  // the launcher sends it to show the last collectives
-  std::set_terminate(end_process);
-  auto state = std::make_shared<ddp::JoinedState>();
+  if (options.exit_on_error) exit_on_error();
+  auto state = ddp::JoinedState::make();
   launch::World& world = state->world;
-  if (const auto found = launch::discover(std::nullopt)) world = *found;
-  world.insecure = options.insecure;
+  if (job == nullptr) {
+    launch::follow_launcher();
+    if (const auto found = launch::discover(std::nullopt)) world = *found;
+    world.insecure = options.insecure;
+    if (world.size > 1) {
+      state->meeting = ddp::meet(world, options.timeout, options.exit_on_error);
+      use_own_cores(world);
+    }
+    job = new Job{world, world.is_own() ? std::move(state->meeting.store) : nullptr};
+  } else {
+    refuse_next_group(*job);
+    world = job->world;
+  }
+  const int number = job->groups++;
   if (world.size == 1) {
     state->join(options);
     return Group(state);
   }
-  state->meeting = ddp::meet(world, options.timeout);
   state->job_rank = world.rank;
   {
     const std::lock_guard lock(current_mutex);
     current = state;
   }
-  use_own_cores(world);
-  if (world.is_own()) state->table = launch::ProgressTable::open(world.job_dir, world.local_size);
+  if (world.is_own()) {
+    if (number > 0) state->name = "-init" + std::to_string(number);
+    state->meeting.store = launch::prefixed_store(*job->store, "init" + std::to_string(number) + ":");
+    state->table = launch::ProgressTable::open(world.job_dir, world.local_size);
+  }
   state->set_progress({0, Phase::rendezvous, -1});
   state->join(options);
   state->set_progress({0, Phase::setup, -1});

@@ -1,7 +1,5 @@
 #include "ddp/join.hpp"
 
-#include <unistd.h>
-
 #include <csignal>
 #include <cstdlib>
 #include <thread>
@@ -16,17 +14,18 @@
 
 namespace ddprun::ddp {
 
-Meeting meet(launch::World& world, std::chrono::milliseconds timeout) {
+Meeting meet(launch::World& world, std::chrono::milliseconds timeout, bool ends_process) {
   Meeting meeting{launch::open_any_store(world, timeout), nullptr};
   if (meeting.store == nullptr || world.is_own()) return meeting;
-  const auto exit = [](ExitCode code, const std::string& cause) {
+  const auto exit = [ends_process](ExitCode code, const std::string& cause) {
+    if (!ends_process) return;  // the next collective throws
     // It ends this rank even if nobody reads stderr.
     std::thread([code] {
       std::this_thread::sleep_for(std::chrono::seconds(1));
       std::_Exit(static_cast<int>(code));
     }).detach();
     // This rank hangs, so its last collectives show most: CollectivesFile writes them on this signal.
-    ::sigqueue(::getpid(), SIGUSR2, {.sival_int = launch::kJobFails});
+    launch::send_held_signal(SIGUSR2, launch::kJobFails);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     std::_Exit(static_cast<int>(console::report_failure(code, cause)));
   };

@@ -25,8 +25,9 @@ struct Meeting {
 };
 
 // Joins the store, and links the ranks if another launcher started them. Sets what `world` lacks: which ranks are on
-// this host, and their cores. Collective. Throws Error(rendezvous).
-Meeting meet(launch::World& world, std::chrono::milliseconds timeout);
+// this host, and their cores. ends_process: a linked rank that still runs 2 s after another one has failed ends with
+// this cause. Collective. Throws Error(rendezvous).
+Meeting meet(launch::World& world, std::chrono::milliseconds timeout, bool ends_process = true);
 
 // What this rank ends with, after `error`: the first cause, if it only lost a peer. Reports the error to linked ranks.
 Error first_cause(const Meeting& meeting, const Error& error);

@@ -12,6 +12,8 @@
 namespace ddprun::ddp {
 
 struct JoinedState final : Group::State {
+  // A process that this one forks has no part in the group: there, the state is never destroyed.
+  static std::shared_ptr<JoinedState> make();
   ~JoinedState() override;
   void set_progress(launch::Progress progress) const override;
 

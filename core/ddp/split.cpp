@@ -95,7 +95,7 @@ std::optional<Group> split_by(const std::shared_ptr<JoinedState>& parent, int co
   const auto here = std::find_if(members.begin(), members.end(),
                                  [&](const Caller& member) { return member.rank == parent->world.rank; });
 
-  auto state = std::make_shared<JoinedState>();
+  auto state = JoinedState::make();
   state->parent = parent;
   state->job_rank = here->job_rank;
   const std::string part = "-" + std::to_string(count) + "." + std::to_string(color);

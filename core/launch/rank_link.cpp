@@ -22,7 +22,7 @@ constexpr milliseconds kGather{100};       // failures that follow from the firs
 constexpr milliseconds kUntilKnown{1000};  // how long a rank that has lost a peer waits for the first cause
 
 void show_own_stack() {
-  ::sigqueue(::getpid(), SIGUSR2, {.sival_int = kShowStack});
+  send_held_signal(SIGUSR2, kShowStack);
 }
 
 // Neighbouring ranks of one host that were lost together become one entry, for one message.

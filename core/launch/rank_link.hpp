@@ -28,8 +28,8 @@ namespace ddprun::launch {
 class RankLink {
  public:
   using Clock = std::chrono::steady_clock;
-  // The thread calls it with the first cause if this rank still runs kGrace after another rank has failed. It must end
-  // the process.
+  // The thread calls it with the first cause if this rank still runs kGrace after another rank has failed. It ends the
+  // process, or leaves it to its next collective, which ends with an error.
   using Stuck = std::function<void(ExitCode code, const std::string& cause)>;
 
   // Joins the other ranks. Collective. Throws as Connection, and Error(rendezvous) if ranks are missing.

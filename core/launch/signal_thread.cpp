@@ -1,12 +1,16 @@
 #include "launch/signal_thread.hpp"
 
 #include <pthread.h>
+#include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <utility>
 
 namespace ddprun::launch {
 namespace {
+
+std::array<std::atomic<bool>, NSIG> is_held{};
 
 sigset_t only(int signal) {
   sigset_t set;
@@ -29,6 +33,11 @@ void hold_signal(int signal) {
   nothing.sa_handler = [](int) {};
   nothing.sa_flags = SA_RESTART;
   ::sigaction(signal, &nothing, nullptr);
+  is_held.at(static_cast<std::size_t>(signal)) = true;
+}
+
+void send_held_signal(int signal, int value) {
+  if (is_held.at(static_cast<std::size_t>(signal))) ::sigqueue(::getpid(), signal, {.sival_int = value});
 }
 
 SignalThread::SignalThread(int signal, std::function<void(int)> handle)

@@ -18,6 +18,10 @@ void ignore_signal(int signal);
 // handles it. Call it before other threads exist.
 void hold_signal(int signal);
 
+// Sends the signal to this process, with the value, if hold_signal() was called for it: otherwise the signal belongs to
+// the program. Any thread.
+void send_held_signal(int signal, int value);
+
 // While it lives, calls `handle` on a separate thread for each signal, with the value that came with the signal: 0
 // after kill(). `handle` must not throw. Call hold_signal() before.
 class SignalThread {

@@ -209,7 +209,7 @@ const std::map<std::string, std::function<void(const ddprun::Group&)>> kActs = {
 }  // namespace
 
 int main(int, char** arguments) {
-  const ddprun::Group group = ddprun::init();
+  const ddprun::Group group = ddprun::init({.exit_on_error = true});
   torch::set_num_threads(1);
   kActs.at(arguments[1])(group);
 }

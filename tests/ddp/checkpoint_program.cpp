@@ -184,6 +184,6 @@ const std::map<std::string, std::function<void(const ddprun::Group&, const std::
 }  // namespace
 
 int main(int, char** arguments) {
-  const ddprun::Group group = ddprun::init();
+  const ddprun::Group group = ddprun::init({.exit_on_error = true});
   kActs.at(arguments[1])(group, arguments[2]);
 }

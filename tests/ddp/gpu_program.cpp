@@ -205,6 +205,7 @@ int main(int count, char** arguments) {
   }
   ddprun::GroupOptions options;
   options.backend = arguments[1];
+  options.exit_on_error = true;
   options.device = parity::device_of(arguments[2]);
   for (int i = 3; i < count; ++i) {
     const std::string option = arguments[i];

@@ -6,7 +6,7 @@
 #include "ddprun/group.hpp"
 
 int main(int, char** arguments) {
-  const ddprun::Group group = ddprun::init();
+  const ddprun::Group group = ddprun::init({.exit_on_error = true});
   const std::string act = arguments[1];
   if (act == "sum") {
     const torch::Tensor sum = torch::full({1}, group.rank() + 1);

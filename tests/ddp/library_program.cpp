@@ -128,6 +128,7 @@ int main(int count, char** arguments) {
   // Gloo in PyTorch adds in this order.
   ddprun::GroupOptions options;
   options.algorithm = "ring";
+  options.exit_on_error = true;
   const ddprun::Group group = ddprun::init(options);
   for (int i = 2; i < count; ++i) parity::train(group, parity::Case(arguments[i]), arguments[1]);
 }

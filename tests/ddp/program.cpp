@@ -3,7 +3,7 @@
 #include "ddp/program.hpp"
 
 int main(int, char** arguments) {
-  const ddprun::Group group = ddprun::init();
+  const ddprun::Group group = ddprun::init({.exit_on_error = true});
   for (program::Acts acts : {program::training_acts(), program::graph_acts(), program::join_acts(),
                              program::hook_acts(), program::module_acts()}) {
     if (const auto act = acts.find(arguments[1]); act != acts.end()) {

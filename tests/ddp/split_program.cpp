@@ -142,5 +142,5 @@ const std::map<std::string, std::function<void(Group)>> kActs = {
 }  // namespace
 
 int main(int, char** arguments) {
-  kActs.at(arguments[1])(ddprun::init());
+  kActs.at(arguments[1])(ddprun::init({.exit_on_error = true}));
 }

@@ -292,5 +292,5 @@ const std::map<std::string, std::function<void(std::optional<ddprun::Group>)>> k
 }  // namespace
 
 int main(int, char** arguments) {
-  kActs.at(arguments[1])(ddprun::init());
+  kActs.at(arguments[1])(ddprun::init({.exit_on_error = true}));
 }

@@ -62,6 +62,21 @@ TEST_CASE("a signal that comes before the thread is kept for it, and one after i
   }));
 }
 
+TEST_CASE("a signal that nobody holds belongs to the program, and is not sent") {
+  CHECK(succeeds([] {
+    send_held_signal(SIGUSR2, 3);  // it would end this process
+    hold_signal(SIGUSR2);
+    std::atomic<int> calls{0}, values{0};
+    const SignalThread thread(SIGUSR2, [&](int value) {
+      values += value;
+      ++calls;
+    });
+    send_held_signal(SIGUSR2, 5);
+    wait_for(calls, 1);
+    return values == 5;
+  }));
+}
+
 TEST_CASE("a thread that existed before does not let the signal end the process") {
   CHECK(succeeds([] {
     std::atomic<bool> stop{false};

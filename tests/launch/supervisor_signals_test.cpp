@@ -154,6 +154,7 @@ TEST_CASE("a rank dies with the process that started it") {
   if (launcher == 0) {
     setenv("DDPRUN_LAUNCHER_PID", std::to_string(getpid()).c_str(), 1);
     if (fork() == 0) {
+      setpgid(0, 0);  // as every rank
       ddprun::launch::follow_launcher();
       std::ofstream(file) << getpid() << std::endl;
     }
@@ -170,6 +171,7 @@ TEST_CASE("a rank whose launcher has already ended ends immediately") {
   const pid_t rank = fork();
   if (rank == 0) {
     setenv("DDPRUN_LAUNCHER_PID", "1", 1);
+    setpgid(0, 0);  // as every rank
     ddprun::launch::follow_launcher();
     _exit(0);
   }

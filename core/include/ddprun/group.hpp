@@ -31,6 +31,10 @@ struct GroupOptions {
   bool insecure = false;
   // Where the tensors are. A CUDA device needs an index.
   torch::Device device{torch::kCPU};
+  // An exception that nothing catches ends the process with one line and the exit code of the error (README), by
+  // std::set_terminate and std::_Exit: no destructor runs. The other ranks end with this first cause. If another
+  // launcher has started the ranks, a rank that does not call a collective ends 2 s after another one has failed.
+  bool exit_on_error = false;
 };
 
 // The ranks of a job. A handle: copies are the same group. The group ends with its last copy; destroy it on all ranks
@@ -102,13 +106,17 @@ class Group {
 };
 
 // Joins the ranks that a launcher has started: `ddprun launch`, torchrun, srun, mpirun, or RANK, WORLD_SIZE,
-// MASTER_ADDR and MASTER_PORT in the environment. Without a launcher, the group has one rank. Call it once, at the
-// beginning of main(), before other threads exist. Collective.
+// MASTER_ADDR and MASTER_PORT in the environment. Without a launcher, the group has one rank. Call it at the beginning
+// of main(), before other threads exist. Collective.
+//
+// Under `ddprun launch`, each further call makes another group of the same ranks; the groups before it may have ended
+// or not. Under another launcher, a further call throws Error(usage). So does a call in a process that a rank has
+// forked. Such a process has no part in the group, however it ends.
+//
+// Without GroupOptions::exit_on_error, init() changes neither a signal nor std::set_terminate, and the library never
+// ends the process. An exception that leaves main() ends it as in every C++ program, with SIGABRT.
 //
 // Unless OMP_NUM_THREADS is set, Torch computes on this rank's share of the host's cores.
-//
-// From now on an exception that leaves main() ends the process with one line and the exit code of the error (README),
-// and the other ranks end with this first cause. The process ends by std::_Exit: no destructor runs.
 //
 // Throws Error(rendezvous) if the ranks do not meet, or if they differ in the version of ddprun, the backend, or
 // `algorithm`, `options` or `check` of GroupOptions. The other members are not compared. Throws Error(usage) if the
