@@ -38,6 +38,8 @@ void declare_subcommands(CLI::App& cli, Arguments& arguments, Command& command) 
   auto* launch = cli.add_subcommand("launch", "Start any program as ranks, with torchrun's variables (RANK, ...).");
   console::add_node_options(*launch, arguments.nodes, "-n,");
   console::add_insecure(*launch, arguments.nodes);
+  launch->add_option("--grace", arguments.grace, "How long the ranks may take to end after SIGINT or SIGTERM: \"30s\".")
+      ->type_name("TIME");
   launch->add_option("program", arguments.program, "The program and its arguments.")->required()->type_name("PROGRAM");
   launch->positionals_at_end();
   launch->prefix_command();

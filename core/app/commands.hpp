@@ -20,6 +20,7 @@ struct Arguments {
   std::optional<int> ranks;               // --ranks: of ddp on all hosts
   console::NodeOptions nodes;             // --nnodes, --nproc-per-node, ...
   std::vector<std::string> program;       // of the command launch, with its arguments
+  std::string grace;                      // --grace of the command launch
   bool quiet = false;                     // --quiet
   bool verbose = false;                   // --verbose
   bool tensorboard = false;               // --tensorboard

@@ -112,6 +112,7 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
   job.nodes = std::move(nodes);
   job.nproc = nproc;
   job.max_restarts = static_cast<int>(experiment.launch.max_restarts);
+  job.grace = seconds(experiment.launch.grace);
   run::check_devices(loaded, nproc);
   report_shared_cores(nproc);
   job.forked = std::make_shared<launch::ForkedRanks>(nproc, engine);  // before any plugin is loaded

@@ -30,6 +30,7 @@ struct Experiment {
     std::string device = "cpu";
     std::vector<int64_t> devices;  // the GPU of each rank, or of each dp replica; empty: 0, 1, ...
     double timeout = 30;           // seconds
+    double grace = 30;             // seconds
     int64_t max_restarts = 0;
     bool insecure = false;
     std::string log_dir;  // "": the run folder
@@ -51,7 +52,6 @@ struct Experiment {
     int64_t devices = 2;
     int64_t main_device = 0;  // an index into devices
     double bucket_cap_mb = 25;
-    double first_bucket_cap_mb = 1;
     bool find_unused_parameters = false;
     bool broadcast_buffers = true;
     std::string compression = "none";

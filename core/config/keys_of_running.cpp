@@ -53,6 +53,13 @@ std::vector<Key> describe_running() {
       DDPRUN_KEY(launch.timeout)
           .in_form(Form::duration)
           .doc("How long ranks and nodes wait for each other at start-up."),
+      DDPRUN_KEY(launch.grace)
+          .may_differ()
+          .used_by(User::ddp)
+          .in_form(Form::duration)
+          .doc("How long the ranks may take to stop and save after SIGINT, SIGTERM or SIGUSR1 to ddprun's launcher. "
+               "Then "
+               "it kills them."),
       DDPRUN_KEY(launch.max_restarts)
           .used_by(User::ddp)
           .between(0, 1000000)
@@ -114,14 +121,10 @@ std::vector<Key> describe_running() {
       DDPRUN_KEY(strategy.bucket_cap_mb)
           .used_by(User::ddp)
           .above(0, max_bucket_cap_mb)
-          .doc(
-              "The size of a gradient bucket in MiB: a bucket closes when it reaches this size. In the first step, one "
-              "bucket holds all gradients."),
-      DDPRUN_KEY(strategy.first_bucket_cap_mb)
-          .used_by(User::ddp)
-          .above(0, max_bucket_cap_mb)
-          .doc("The size of the first bucket in MiB. With a small first bucket, communication starts early in "
-               "backward."),
+          .doc("The size of a gradient bucket in MiB: a bucket closes when it reaches this size, the first one already "
+               "at "
+               "1 MiB, so that communication starts early in backward. In the first step, one bucket holds all "
+               "gradients."),
       DDPRUN_KEY(strategy.find_unused_parameters)
           .used_by(User::ddp)
           .doc(

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <sstream>
 
 #include "launch/files.hpp"
 #include "launch/first_cause.hpp"
@@ -120,7 +122,9 @@ class Supervisor {
     std::optional<Clock::time_point> limit;
     while (peers_->connected() && !peers_->have_ended() && !(limit && Clock::now() >= *limit)) {
       turn(signals, reports);
-      if ((failing_ || ranks_->killed()) && !limit) limit = Clock::now() + kVerdictLimit;
+      if ((failing_ || ranks_->killed()) && !limit) {
+        limit = (may_still_save() ? *kill_at_ : Clock::now()) + kVerdictLimit;
+      }
     }
   }
 
@@ -227,10 +231,13 @@ class Supervisor {
     }
   }
 
+  // The ranks of a program that is stopped do not end in the same step: one may save when others have lost a peer.
+  bool may_still_save() const { return job_.torchrun_variables && stop_signal_ != 0 && !ranks_->killed(); }
+
   void begin_to_fail() {
     if (failing_ || ranks_->killed()) return;
     failing_ = true;
-    kill_at_ = Clock::now() + kCollect;
+    if (!may_still_save()) kill_at_ = Clock::now() + kCollect;
     if (!job_.torchrun_variables) ranks_->request_collectives(kJobFails);  // of ddprun's own ranks
     if (peers_ != nullptr) peers_->announce_failing();
   }
@@ -244,6 +251,15 @@ class Supervisor {
     if (peers_ != nullptr) peers_->announce_stop(stop_signal_);
     ranks_->expect_stop_by(stop_signal_);
     if (failing_) return;
+    kill_at_ = Clock::now() + job_.grace;
+    if (job_.torchrun_variables) {
+      ranks_->send(stop_signal_);
+      std::ostringstream text;
+      text << "ddprun: stopping: the ranks get SIG" << ::sigabbrev_np(stop_signal_) << ", and have "
+           << std::chrono::duration<double>(job_.grace).count() << " s to end (a second signal ends them at once)";
+      output_.say(text.str());
+      return;
+    }
     bool begun = false;
     for (int rank = 0; rank < job_.nproc; ++rank) begun = begun || table_->get(rank).step > 0;
     if (!begun) {
@@ -252,7 +268,6 @@ class Supervisor {
     }
     table_->request_stop();
     output_.say("ddprun: stopping: the ranks finish a common step and save (a second signal ends them at once)");
-    kill_at_ = Clock::now() + job_.grace;
   }
 
   // On node 0: names the ranks for which the others wait. Other nodes report their progress to node 0.
@@ -317,7 +332,8 @@ class Supervisor {
     verdict.stopped = stop_signal_ != 0;
     if (stop_signal_ == 0) return verdict;
     verdict.code = stop_signal_ == SIGINT ? ExitCode::interrupted : ExitCode::terminated;
-    if (cause == nullptr) verdict.text = stop_text();
+    const bool lost_one_that_stopped = job_.torchrun_variables && cause != nullptr && is_consequence(*cause);
+    if (cause == nullptr || lost_one_that_stopped) verdict.text = stop_text();
     return verdict;
   }
 

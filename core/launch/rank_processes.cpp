@@ -92,8 +92,8 @@ void RankProcesses::look_at(Rank& rank) {
 
 void RankProcesses::reap(Rank& rank) {
   rank.end = end_of(rank, wait_for(rank));
-  const bool asked_to_stop = stop_signal_ != 0 && rank.end->exit_code == 128 + stop_signal_;
-  if (asked_to_stop) rank.end->exit_code = 0;
+  if (stop_signal_ != 0 && rank.end->exit_code == 128 + stop_signal_) rank.end->exit_code = 0;
+  if (stop_signal_ != 0 && rank.end->signal == stop_signal_) rank.end->signal = 0;
   failed_ = failed_ || first_cause({*rank.end}) != nullptr;
 }
 
@@ -137,6 +137,12 @@ std::optional<RankProcesses::Clock::time_point> RankProcesses::stopped_too_long(
     if (!first || time < *first) first = time;
   }
   return first;
+}
+
+void RankProcesses::send(int signal) const {
+  for (const Rank& rank : ranks_) {
+    if (!rank.end) ::kill(rank.child.pid, signal);
+  }
 }
 
 void RankProcesses::request_collectives(int value) const {

@@ -51,8 +51,10 @@ class RankProcesses {
   // "rank 1 (pid 4711) is stopped by a signal; the job ends in 2 s if it is not continued (SIGCONT)"
   std::vector<std::string> take_stops() { return std::exchange(stops_, {}); }
 
-  // The ranks were asked to stop: an exit with this signal's exit code is then no failure.
+  // The ranks were asked to stop: an exit with this signal's exit code, or by this signal, is then no failure.
   void expect_stop_by(int signal) { stop_signal_ = signal; }
+  // Sends this signal to all running ranks.
+  void send(int signal) const;
   // Sends SIGUSR2 with this value to all running ranks (launch/signal_thread.hpp).
   void request_collectives(int value) const;
   // Asks this rank, if it is one of this node, for its stack in the same way.

@@ -33,9 +33,9 @@ struct Job {
   Nodes nodes;
   // Called before each restart, with its number from 1; may change command and environment. May be empty.
   std::function<void(Job& job, int restart)> before_restart;
-  int max_restarts = 0;                   // the same on all nodes
-  std::string log_dir;                    // for rank<N>.log with all output of a rank; "" for no logs
-  std::chrono::milliseconds grace{5000};  // time between a signal to stop and the ranks' own exit
+  int max_restarts = 0;                    // the same on all nodes
+  std::string log_dir;                     // for rank<N>.log with all output of a rank; "" for no logs
+  std::chrono::milliseconds grace{30000};  // time between a signal to stop and the ranks' own exit
 };
 
 // Runs the job to its end and returns its exit code. Creates and removes the job's private folder. Opens no socket if
@@ -52,6 +52,8 @@ struct Job {
 //  - First SIGINT, SIGTERM or SIGUSR1: the ranks finish a common step and save, for at most `grace`; before the first
 //    step they end immediately. The exit code is 130 for SIGINT, otherwise 143. A second SIGINT or SIGTERM ends the job
 //    immediately. If a rank stops the others because it received such a signal itself, the exit code is 143.
+//    With torchrun_variables, the launcher passes the first signal on to the ranks instead (SIGTERM for SIGUSR1). A rank
+//    that ends by it has not failed.
 //  - SIGUSR2 is passed on to the ranks, which write their last collectives. The ranks also get it when one of them
 //    fails, except with torchrun_variables. SIGUSR2 is ignored in a rank until the rank handles it.
 //  - Processes that a rank starts end with it if they stay in its process group, even if the launcher is killed.
@@ -66,7 +68,7 @@ struct Job {
 ExitCode supervise(const Job& job);
 
 // A rank calls this first. The rank then dies with its launcher (PR_SET_PDEATHSIG), and exits immediately if the
-// launcher has already ended. Does nothing without DDPRUN_LAUNCHER_PID.
+// launcher has already ended. Does nothing without DDPRUN_LAUNCHER_PID, and in a process that a rank has started.
 void follow_launcher();
 
 // A rank calls this before it exits with a failure: writes code and text to the job's folder, so that the launcher can

@@ -9,6 +9,7 @@
 namespace ddprun::testing {
 namespace {
 
+using launch::testing::count_of;
 using launch::testing::last_line;
 
 const std::string kAborted = ": killed by signal 6 (SIGABRT)";
@@ -65,6 +66,54 @@ TEST_CASE("a process that a rank has forked does not end the job, however it end
     const std::string refused = "init() is called in a process that rank 1 has forked";
     CHECK(contains(result.out, refused) == (act == std::string("child_joins")));
   }
+}
+
+// Sends the signal when all ranks are ready.
+ProcessResult stop(const std::string& act, int signal, int ranks = 2, const Words& options = {}) {
+  Words command = {DDPRUN_PROGRAM, "launch", "-n", std::to_string(ranks)};
+  command.insert(command.end(), options.begin(), options.end());
+  command.insert(command.end(), {USER_PROGRAM, act});
+  Process launcher(command, {"OMP_NUM_THREADS=1"});
+  REQUIRE_MESSAGE(eventually([&] { return count_of(launcher.out(), "ready\n") == static_cast<std::size_t>(ranks); }),
+                  launcher.err());
+  launcher.send(signal);
+  return launcher.wait(std::chrono::seconds(60));
+}
+
+TEST_CASE("a signal to the launcher reaches the program, which saves and ends") {
+  for (const auto& [signal, name, code] :
+       {std::tuple{SIGTERM, "SIGTERM", 143}, {SIGINT, "SIGINT", 130}, {SIGUSR1, "SIGTERM", 143}}) {
+    const auto result = stop("train_until_signal", signal);
+    CHECK(result.code == code);
+    CHECK_MESSAGE(contains(result.out, "saved\n"), result.out);
+    CHECK_MESSAGE(contains(result.err, "ddprun: stopping: the ranks get " + std::string(name) +
+                                           ", and have 30 s to end (a second signal ends them at once)\n"),
+                  result.err);
+    CHECK(last_line(result.err).ends_with("ed; all ranks stopped"));
+  }
+}
+
+TEST_CASE("a rank has the whole grace to save, also if other ranks end with an error meanwhile") {
+  const auto result = stop("save_alone", SIGTERM, 3);
+  CHECK(result.code == 143);
+  CHECK(last_line(result.err) == "ddprun: terminated; all ranks stopped");
+  CHECK_MESSAGE(contains(result.out, "saved\n"), result.out);
+}
+
+TEST_CASE("a program without a handler ends by the signal, and one that does not end is killed after --grace") {
+  const auto by_signal = stop("hang", SIGTERM);
+  CHECK(by_signal.code == 143);
+  CHECK(last_line(by_signal.err) == "ddprun: terminated; all ranks stopped");
+  const auto killed = stop("hang_on", SIGTERM, 2, {"--grace", "200ms"});
+  CHECK(killed.code == 143);
+  CHECK_MESSAGE(contains(killed.err, "and have 0.2 s to end"), killed.err);
+  CHECK(last_line(killed.err) == "ddprun: terminated; the ranks were killed");
+}
+
+TEST_CASE("--grace is a duration") {
+  const auto result = Process({DDPRUN_PROGRAM, "launch", "--grace", "soon", USER_PROGRAM, "hang"}, {}).wait();
+  CHECK(result.code == 2);
+  CHECK_MESSAGE(contains(result.err, "--grace soon: expected a duration of at most 24h, such as 30s"), result.err);
 }
 
 TEST_CASE("a script may be the rank, and start the program") {

@@ -46,8 +46,7 @@ inline const std::string kSimplenet = R"(
 [launch]
 threads = 1
 [strategy]
-first_bucket_cap_mb = 0.001  # two buckets
-bucket_cap_mb = 0.4
+bucket_cap_mb = 0.004  # two buckets
 [model]
 name = "simplenet"
 [data]

@@ -14,7 +14,6 @@ namespace {
 const std::string kConfig = R"(
 [strategy]
 kind = "ddp"
-first_bucket_cap_mb = 0.001
 bucket_cap_mb = 0.001
 [launch]
 nproc = 3

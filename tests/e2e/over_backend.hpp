@@ -20,8 +20,7 @@ using testing::contains;
 inline const std::string kExperiment = R"(
 [strategy]
 kind = "ddp"
-first_bucket_cap_mb = 0.05
-bucket_cap_mb = 0.4
+bucket_cap_mb = 0.004
 [launch]
 threads = 1
 [model]

@@ -28,8 +28,7 @@ momentum = 0.9
 const std::string kSimplenet = R"(
 [strategy]
 kind = "ddp"
-first_bucket_cap_mb = 0.05  # several buckets, so that their order and bounds matter
-bucket_cap_mb = 0.4
+bucket_cap_mb = 0.004  # several buckets, so that their order and bounds matter
 [launch]
 threads = 1
 [model]

@@ -15,8 +15,7 @@ const std::string kExperiment = R"(
 [launch]
 threads = 1
 [strategy]
-first_bucket_cap_mb = 0.001
-bucket_cap_mb = 0.01
+bucket_cap_mb = 0.001
 [model]
 name = "DROPNET"
 [data]

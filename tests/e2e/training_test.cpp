@@ -17,8 +17,7 @@ namespace {
 const std::string kSimplenet = R"(
 [strategy]
 kind = "ddp"
-first_bucket_cap_mb = 0.001  # two buckets
-bucket_cap_mb = 0.4
+bucket_cap_mb = 0.004  # two buckets
 [launch]
 nproc = 2
 threads = 1

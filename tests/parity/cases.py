@@ -59,7 +59,7 @@ MNIST = {key: value for key, value in MNIST.items() if not key.startswith("data.
 # Two epochs of 250 samples, which 3 ranks do not divide, in steps of 24, which they do: 11 steps each, the last short.
 TWO_EPOCHS = {"data.options.samples": 250, "train.steps": None, "train.epochs": 2}
 # Small buckets, equally large in PyTorch, so that the parameters are spread over several.
-BUCKETS = {"strategy.bucket_cap_mb": 0.25, "strategy.first_bucket_cap_mb": 0.25}
+BUCKETS = {"strategy.bucket_cap_mb": 0.25}
 
 SGD = {"optimizer.name": "sgd", "optimizer.lr": 0.05}
 MOMENTUM = {**SGD, "optimizer.momentum": 0.9}

@@ -113,9 +113,7 @@ class Measurer {
   void record_gradients() {
     announce(request_, "a run with a bucket for each gradient");
     const std::string tiny = config::number_text(kTinyBucket);
-    const std::string dir = traced_run(
-        "gradients",
-        {"strategy.bucket_cap_mb=" + tiny, "strategy.first_bucket_cap_mb=" + tiny, "strategy.compression=none"});
+    const std::string dir = traced_run("gradients", {"strategy.bucket_cap_mb=" + tiny, "strategy.compression=none"});
     predict::Recording recording = predict::read_recording(dir);
     name_ = recording.name;
     basis_.gradients = std::move(recording.buckets);

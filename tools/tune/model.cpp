@@ -17,7 +17,6 @@ using predict::Bucket;
 
 constexpr double kMiB = 1 << 20;
 constexpr double kCaps[] = {0.25, 0.5, 1, 2, 5, 10, 25, 50};  // MiB
-constexpr double kFirstCaps[] = {0.25, 1};
 
 // One bucket for all gradients.
 double cap_of_all(const Basis& basis) {
@@ -36,10 +35,7 @@ std::vector<Settings> candidates(const Basis& basis, const Settings& own) {
   std::vector<Settings> all;
   for (const auto& [method, curve] : basis.curves) {
     for (const double cap : caps_for(basis, own)) {
-      std::set<double> first_caps = {own.first_bucket_cap_mb, cap};
-      first_caps.insert(std::begin(kFirstCaps), std::end(kFirstCaps));
-      for (const double first : first_caps)
-        all.push_back({method.backend, method.algorithm, cap, first, method.compression});
+      all.push_back({method.backend, method.algorithm, cap, method.compression});
     }
   }
   return all;
@@ -77,14 +73,14 @@ double extra_per_call(std::vector<Call> calls, const Curve& curve) {
   return std::max(0.0, record::quantile(std::move(extra), 0.5));
 }
 
-std::vector<Bucket> buckets_of(const std::vector<Bucket>& gradients, double first_bucket_cap_mb, double bucket_cap_mb) {
+std::vector<Bucket> buckets_of(const std::vector<Bucket>& gradients, double bucket_cap_mb) {
   std::vector<comm::ParameterInfo> sizes;
   for (const Bucket& gradient : gradients) sizes.push_back({static_cast<std::size_t>(gradient.bytes), DType::uint8});
   std::vector<std::size_t> order(gradients.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::vector<Bucket> buckets;
   for (const comm::BucketPlan& plan :
-       comm::plan_buckets(sizes, order, static_cast<std::size_t>(first_bucket_cap_mb * kMiB),
+       comm::plan_buckets(sizes, order, static_cast<std::size_t>(std::min(1.0, bucket_cap_mb) * kMiB),
                           static_cast<std::size_t>(bucket_cap_mb * kMiB))) {
     buckets.push_back({static_cast<double>(plan.elements), gradients[plan.slots.back().parameter].remaining});
   }
@@ -94,7 +90,7 @@ std::vector<Bucket> buckets_of(const std::vector<Bucket>& gradients, double firs
 predict::Replayed expected(const Basis& basis, const Settings& settings) {
   const Curve& curve = basis.curves.at({settings.backend, settings.algorithm, settings.compression});
   const double per_byte = basis.per_byte.at({settings.backend, settings.compression});
-  const auto buckets = buckets_of(basis.gradients, settings.first_bucket_cap_mb, settings.bucket_cap_mb);
+  const auto buckets = buckets_of(basis.gradients, settings.bucket_cap_mb);
   std::vector<double> seconds;
   for (const Bucket& bucket : buckets) {
     const double bytes = bucket.bytes * sent(settings.compression);

@@ -59,8 +59,7 @@ double sent(const std::string& compression);
 double extra_per_call(std::vector<Call> calls, const Curve& curve);
 
 // The buckets that the reducer makes of the gradients, by its own rule.
-std::vector<predict::Bucket> buckets_of(const std::vector<predict::Bucket>& gradients, double first_bucket_cap_mb,
-                                        double bucket_cap_mb);
+std::vector<predict::Bucket> buckets_of(const std::vector<predict::Bucket>& gradients, double bucket_cap_mb);
 
 // The step with these settings, whose method must have a curve.
 predict::Replayed expected(const Basis& basis, const Settings& settings);

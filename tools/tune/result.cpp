@@ -61,7 +61,7 @@ std::string shape_of(const Result& result) {
 
 std::string step_text(const Result& result, const Settings& settings) {
   const predict::Replayed step = expected(result.basis, settings);
-  const auto buckets = buckets_of(result.basis.gradients, settings.first_bucket_cap_mb, settings.bucket_cap_mb).size();
+  const auto buckets = buckets_of(result.basis.gradients, settings.bucket_cap_mb).size();
   return fmt::format("{}, of which {} is exposed communication ({})", human_time(step.step), human_time(step.exposed),
                      counted(buckets, "bucket"));
 }
@@ -70,15 +70,13 @@ ordered_json json_of(const Settings& settings) {
   return {{"comm.backend", settings.backend},
           {"comm.algorithm", settings.algorithm},
           {"strategy.bucket_cap_mb", settings.bucket_cap_mb},
-          {"strategy.first_bucket_cap_mb", settings.first_bucket_cap_mb},
           {"strategy.compression", settings.compression}};
 }
 
 ordered_json json_of(const Result& result, const Settings& settings) {
   const predict::Replayed step = expected(result.basis, settings);
   ordered_json object = {{"settings", json_of(settings)}, {"step", step.step}, {"exposed", step.exposed}};
-  for (const predict::Bucket& bucket :
-       buckets_of(result.basis.gradients, settings.first_bucket_cap_mb, settings.bucket_cap_mb)) {
+  for (const predict::Bucket& bucket : buckets_of(result.basis.gradients, settings.bucket_cap_mb)) {
     object["buckets"].push_back(bucket.bytes);
   }
   return object;

@@ -10,8 +10,7 @@ namespace ddprun::tune {
 
 Settings settings_of(const config::Experiment& experiment) {
   const auto& strategy = experiment.strategy;
-  return {experiment.comm.backend, experiment.comm.algorithm, strategy.bucket_cap_mb, strategy.first_bucket_cap_mb,
-          strategy.compression};
+  return {experiment.comm.backend, experiment.comm.algorithm, strategy.bucket_cap_mb, strategy.compression};
 }
 
 std::string Change::override_text() const {
@@ -30,7 +29,6 @@ std::vector<Change> changes(const Settings& from, const Settings& to) {
   add("comm", "backend", from.backend, to.backend, config::quoted);
   add("comm", "algorithm", from.algorithm, to.algorithm, config::quoted);
   add("strategy", "bucket_cap_mb", from.bucket_cap_mb, to.bucket_cap_mb, number);
-  add("strategy", "first_bucket_cap_mb", from.first_bucket_cap_mb, to.first_bucket_cap_mb, number);
   add("strategy", "compression", from.compression, to.compression, config::quoted);
   return changes;
 }

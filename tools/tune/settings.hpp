@@ -13,7 +13,7 @@ namespace ddprun::tune {
 // Keys of [comm] and [strategy], with their names.
 struct Settings {
   std::string backend, algorithm;
-  double bucket_cap_mb = 25, first_bucket_cap_mb = 1;  // MiB
+  double bucket_cap_mb = 25;  // MiB
   std::string compression;
   bool operator==(const Settings&) const = default;
 };

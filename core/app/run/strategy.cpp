@@ -1,5 +1,6 @@
 #include "app/run/strategy.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.hpp"
@@ -35,7 +36,7 @@ std::unique_ptr<train::GradientSync> make_sync(const Assembly& assembly, const G
   constexpr double kMiB = 1024 * 1024;
   train::GradientSyncOptions options;
   options.reducer.bucket_bytes = static_cast<std::size_t>(strategy.bucket_cap_mb * kMiB);
-  options.reducer.first_bucket_bytes = static_cast<std::size_t>(strategy.first_bucket_cap_mb * kMiB);
+  options.reducer.first_bucket_bytes = std::min(options.reducer.first_bucket_bytes, options.reducer.bucket_bytes);
   options.reducer.find_unused_parameters = strategy.find_unused_parameters;
   options.reducer.timeout = milliseconds(assembly.experiment().comm.timeout);
   options.reducer.comm_thread = group.ranks->state().comm_thread;

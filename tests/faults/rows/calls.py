@@ -13,7 +13,7 @@ from training import WORLD, backend_of, fault_in, last_step_before
 
 def mismatch(kind, calls):
     def trial(place, backend, rng):
-        job = place.train(backend_of(backend), "strategy.first_bucket_cap_mb=0.001", "strategy.bucket_cap_mb=0.001",
+        job = place.train(backend_of(backend), "strategy.bucket_cap_mb=0.001",
                           "checkpoint.every_steps=1", *fault_in(kind))
         job.wait_for_step(5)
         outcome = ended(place, job, last_step_before(job, 6), rank=range(WORLD), cause="mismatch: .*" + calls)

@@ -12,7 +12,7 @@ using tune::Settings;
 namespace {
 
 constexpr double kKi = 1024, kMi = 1024 * kKi;
-const Settings kOwn = {"gloo", "tree", 25, 1, "none"};
+const Settings kOwn = {"gloo", "tree", 25, "none"};
 
 Curve line(double alpha, double beta) {
   std::vector<std::pair<double, double>> points;
@@ -50,17 +50,17 @@ TEST_CASE("a curve is straight between measured sizes, and in proportion beyond 
 }
 
 TEST_CASE("buckets are those of the reducer: full at their cap, ready with their last gradient") {
-  const auto gradients = equal_gradients(8, 512 * kKi);
-  const auto buckets = tune::buckets_of(gradients, 0.5, 1);
-  REQUIRE(buckets.size() == 5);
-  CHECK(buckets[0].bytes == 512 * kKi);
+  const auto gradients = equal_gradients(7, kMi);
+  const auto buckets = tune::buckets_of(gradients, 2.5);
+  REQUIRE(buckets.size() == 3);
+  CHECK(buckets[0].bytes == kMi);  // the first one: 1 MiB, or the cap if that is smaller
   CHECK(buckets[0].remaining == gradients[0].remaining);
-  CHECK(buckets[1].bytes == kMi);
-  CHECK(buckets[1].remaining == gradients[2].remaining);
-  CHECK(buckets[4].bytes == 512 * kKi);
-  CHECK(buckets[4].remaining == 0);
-  CHECK(tune::buckets_of(gradients, 1e-9, 1e-9).size() == 8);
-  CHECK(tune::buckets_of(gradients, 100, 100).size() == 1);
+  CHECK(buckets[1].bytes == 3 * kMi);
+  CHECK(buckets[1].remaining == gradients[3].remaining);
+  CHECK(buckets[2].bytes == 3 * kMi);
+  CHECK(buckets[2].remaining == 0);
+  CHECK(tune::buckets_of(gradients, 1e-9).size() == 7);
+  CHECK(tune::buckets_of(gradients, 100).size() == 2);
 }
 
 TEST_CASE("buckets have all gradients, for any caps") {
@@ -70,8 +70,8 @@ TEST_CASE("buckets have all gradients, for any caps") {
     for (int i = 0; i < count; ++i) {
       gradients.push_back({*rc::gen::inRange(1, 1 << 20) * 4.0, 1 - (i + 1.0) / count});
     }
-    const double first = *rc::gen::inRange(1, 64) / 16.0, cap = *rc::gen::inRange(1, 64) / 16.0;
-    const auto buckets = tune::buckets_of(gradients, first, cap);
+    const double cap = *rc::gen::inRange(1, 64) / 16.0;
+    const auto buckets = tune::buckets_of(gradients, cap);
     RC_ASSERT(bytes_of(buckets) == bytes_of(gradients));
     RC_ASSERT(buckets.back().remaining == 0.0);
     for (std::size_t i = 1; i < buckets.size(); ++i) {
@@ -121,22 +121,21 @@ TEST_CASE("latency: where each call is dear and the link fast, the fewest bucket
   Settings own = kOwn;
   own.bucket_cap_mb = 1;
   const Settings chosen = tune::choose(basis, own);
-  CHECK(tune::buckets_of(basis.gradients, chosen.first_bucket_cap_mb, chosen.bucket_cap_mb).size() == 1);
-  CHECK(tune::expected(basis, chosen).step == doctest::Approx(0.12).epsilon(1e-3));
+  CHECK(tune::buckets_of(basis.gradients, chosen.bucket_cap_mb).size() == 2);  // the first one has 1 MiB
+  CHECK(tune::expected(basis, chosen).step == doctest::Approx(0.14).epsilon(1e-3));
 }
 
 TEST_CASE("latency: the algorithm with the shorter one wins for small gradients, and buckets stay") {
   Basis basis = basis_of(equal_gradients(4, 10 * kKi), line(10e-3, 1e-9));
   basis.curves.emplace(tune::Method{"gloo", "ring", "none"}, line(2e-3, 1e-8));
-  CHECK(tune::choose(basis, kOwn) == Settings{"gloo", "ring", 25, 1, "none"});
+  CHECK(tune::choose(basis, kOwn) == Settings{"gloo", "ring", 25, "none"});
 }
 
 TEST_CASE("bandwidth: where the link is slow, small buckets send while backward computes") {
   Basis basis = basis_of(equal_gradients(24, kMi), line(1e-5, 60e-3 / (24 * kMi)));
-  Settings own = kOwn;
-  own.first_bucket_cap_mb = 25;
-  const Settings chosen = tune::choose(basis, own);
-  CHECK(tune::expected(basis, own).exposed == doctest::Approx(60e-3).epsilon(1e-2));  // one bucket: nothing overlaps
+  const Settings chosen = tune::choose(basis, kOwn);
+  // Only the first MiB is sent while backward computes.
+  CHECK(tune::expected(basis, kOwn).exposed == doctest::Approx(60e-3 * 23 / 24).epsilon(1e-2));
   CHECK(tune::expected(basis, chosen).exposed < 5e-3);
   CHECK(chosen.algorithm == "tree");
 }
@@ -145,13 +144,13 @@ TEST_CASE("bandwidth: compression wins if its casts cost less than what it saves
   Basis basis = basis_of({{24 * kMi, 0}}, line(1e-5, 60e-3 / (24 * kMi)));
   basis.curves.emplace(tune::Method{"gloo", "tree", "bf16"}, line(1e-5, 60e-3 / (24 * kMi)));
   basis.per_byte[{"gloo", "bf16"}] = 0;
-  CHECK(tune::choose(basis, kOwn) == Settings{"gloo", "tree", 25, 1, "bf16"});
+  CHECK(tune::choose(basis, kOwn) == Settings{"gloo", "tree", 25, "bf16"});
   basis.per_byte[{"gloo", "bf16"}] = 2 * 60e-3 / (24 * kMi);
   CHECK(tune::choose(basis, kOwn) == kOwn);
   basis.per_byte[{"gloo", "bf16"}] = 0;
   basis.curves.emplace(tune::Method{"ucx", "ring", "none"}, line(1e-5, 30e-3 / (24 * kMi)));
   basis.per_byte[{"ucx", "none"}] = 0;
-  CHECK(tune::choose(basis, kOwn) == Settings{"ucx", "ring", 25, 1, "none"});  // two lines, but the same numbers
+  CHECK(tune::choose(basis, kOwn) == Settings{"ucx", "ring", 25, "none"});  // two lines, but the same numbers
 }
 
 TEST_CASE("nothing to gain: the config stays as it is, within the noise") {
@@ -178,7 +177,7 @@ TEST_CASE("no choice is slower than the config, and a change gains more than the
     const double before = tune::expected(basis, kOwn).step, after = tune::expected(basis, chosen).step;
     RC_ASSERT(chosen == kOwn || after < before);
     for (const char* algorithm : {"ring", "tree", "doubling"}) {
-      const Settings other = {"gloo", algorithm, 25, 1, "none"};
+      const Settings other = {"gloo", algorithm, 25, "none"};
       RC_ASSERT(after <= tune::expected(basis, other).step * (1 + tune::kNoise));
     }
   }));

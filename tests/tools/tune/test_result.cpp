@@ -23,7 +23,7 @@ tune::Result some_result() {
       {{{"gloo", "tree", "none"}, curve(0.010 / (1 << 20))}, {{"gloo", "ring", "none"}, curve(0.005 / (1 << 20))}},
       0,
       {{{"gloo", "none"}, 0}}};
-  result.own = result.chosen = {"gloo", "tree", 25, 1, "none"};
+  result.own = result.chosen = {"gloo", "tree", 25, "none"};
   return result;
 }
 
