@@ -69,10 +69,7 @@ launch::World world_of(launch::World world, const std::vector<Caller>& members, 
   world.size = static_cast<int>(members.size());
   world.local_rank = static_cast<int>(std::count_if(members.begin(), members.begin() + mine, is_here));
   world.local_size = static_cast<int>(std::count_if(members.begin(), members.end(), is_here));
-  if (world.local_size == world.size) {  // ranks of one host of the job: see World::on_one_host()
-    world.master_port = 0;
-    world.address.clear();
-  }
+  if (world.local_size == world.size) world.master_port = 0;  // ranks of one host of the job: see World::on_one_host()
   return world;
 }
 

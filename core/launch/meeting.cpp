@@ -1,5 +1,7 @@
 #include "launch/meeting.hpp"
 
+#include <algorithm>
+#include <sstream>
 #include <utility>
 
 #include "base/log.hpp"
@@ -10,7 +12,6 @@
 #include "launch/net/address.hpp"
 #include "launch/net/net_store.hpp"
 #include "launch/net/store_server.hpp"
-#include "launch/route.hpp"
 
 namespace ddprun::launch {
 namespace {
@@ -48,11 +49,26 @@ Secret secret_of_launcher(const World& world) {
 }
 
 // Most backends need no address. The one that does refuses to join without it.
-std::string known_address(const World& world) try {
-  return address_towards(world.master_addr, world.master_port);
-} catch (const Error& error) {
+Route known_route(const World& world) try { return route_to(world.master_addr); } catch (const Error& error) {
   log::debug(error.what());
-  return "";
+  return {};
+}
+
+// Agrees with the other ranks on world.restarts, and finds world.address: of the host of rank 0, whose name may be a
+// loopback address there, the others know by which address they reach it.
+void exchange_routes(World& world, Store& store, milliseconds timeout) {
+  const Route mine = known_route(world);
+  const std::string text = std::to_string(world.restarts) + " " + mine.from + " " + mine.to;
+  world.address = mine.from;
+  for (const std::string& each : store.allgather("routes", world.rank, world.size, text, timeout)) {
+    int restarts = 0;
+    Route theirs;
+    std::istringstream(each) >> restarts >> theirs.from >> theirs.to;
+    world.restarts = std::max(world.restarts, restarts);
+    if (!is_loopback(mine.from) || theirs.to.empty() || is_loopback(theirs.to)) continue;
+    if (is_own(theirs.to)) world.address = theirs.to;
+    if (is_loopback(world.address)) world.address.clear();
+  }
 }
 
 std::unique_ptr<Store> open(const World& world, milliseconds timeout) {
@@ -84,9 +100,10 @@ std::unique_ptr<Store> open_store(World& world, milliseconds timeout) {
 
 void find_place(World& world, Store& store, milliseconds timeout) {
   locate(world, store, timeout);
-  if (!world.on_one_host()) share_cores(world, store, timeout);
+  if (world.on_one_host()) return;
+  share_cores(world, store, timeout);
+  exchange_routes(world, store, timeout);
   if (world.local_size == world.size) return;
-  world.address = known_address(world);
   if (const std::string line = compare_clocks(world, store, timeout); !line.empty()) log::warning(line);
 }
 

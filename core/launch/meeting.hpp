@@ -17,7 +17,7 @@ namespace ddprun::launch {
 // Throws Error(rendezvous).
 std::unique_ptr<Store> open_store(World& world, std::chrono::milliseconds timeout);
 
-// Sets what a rank knows only after it has met the others: world.cores, world.address, and world.local_rank and
+// Sets what a rank knows only after it has met the others: world.cores, address and restarts, and local_rank and
 // local_size if the launcher did not set them. Collective. Throws as locate().
 void find_place(World& world, Store& store, std::chrono::milliseconds timeout);
 

@@ -4,8 +4,11 @@
 #include <c10/util/Logging.h>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <algorithm>
 #include <cstdlib>
+#include <sstream>
 #include <string>
+#include <thread>
 
 #include "ddprun/error.hpp"
 #include "launch/meeting.hpp"
@@ -16,6 +19,7 @@ C10_DECLARE_int(caffe2_log_level);
 namespace ddprun::launch {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 // TCPStore logs each wait and each failed attempt to connect, with a stack trace. Errors say the same in one line.
@@ -29,38 +33,75 @@ std::string first_line(const std::exception& error) {
   return text.substr(0, text.find('\n'));
 }
 
-// Rank 0 passes `text` to the other ranks through the agent's store.
-std::string pass_on(const World& world, const std::string& text, milliseconds timeout) try {
-  silence_c10d();
-  c10d::TCPStoreOptions options;
-  options.port = static_cast<std::uint16_t>(world.master_port);
-  options.isServer = false;
-  options.waitWorkers = false;
-  options.timeout = timeout;
-  const auto agent = c10::make_intrusive<c10d::TCPStore>(world.master_addr, options);
-  const std::string key = "ddprun/" + world.job + "/store";
-  if (world.rank == 0) agent->set(key, std::vector<uint8_t>(text.begin(), text.end()));
-  const std::vector<uint8_t> bytes = agent->get(key);
-  return {bytes.begin(), bytes.end()};
-} catch (const std::exception& error) {
-  throw Error(ExitCode::rendezvous, "torchrun's store at " + world.master_addr + ":" +
-                                        std::to_string(world.master_port) + " (MASTER_ADDR, MASTER_PORT), within " +
-                                        std::to_string(timeout.count()) + " ms: " + first_line(error));
+// The place in torchrun's store where rank 0 writes the address and the secret of ddprun's store. The key is the same
+// in all attempts: torchrun gives the ranks no number of the attempt that is equal on all hosts.
+class AgentKey {
+ public:
+  AgentKey(const World& world, Clock::time_point deadline)
+      : key_("ddprun/" + world.job + "/store"), deadline_(deadline) {
+    silence_c10d();
+    c10d::TCPStoreOptions options;
+    options.port = static_cast<std::uint16_t>(world.master_port);
+    options.isServer = false;
+    options.waitWorkers = false;
+    options.timeout = left();
+    agent_ = c10::make_intrusive<c10d::TCPStore>(world.master_addr, options);
+  }
+
+  milliseconds left() const {
+    return std::max(std::chrono::ceil<milliseconds>(deadline_ - Clock::now()), milliseconds(1));
+  }
+  void write(const StoreAddress& address) {
+    const std::string text = std::to_string(address.port) + " " + to_hex(address.secret);
+    agent_->set(key_, std::vector<uint8_t>(text.begin(), text.end()));
+  }
+  // Waits until it is written.
+  void read(StoreAddress& address) {
+    agent_->setTimeout(left());
+    const std::vector<uint8_t> bytes = agent_->get(key_);
+    std::istringstream text(std::string(bytes.begin(), bytes.end()));
+    std::string secret;
+    text >> address.port >> secret;
+    address.secret = from_hex(secret, "the secret in torchrun's store");
+  }
+
+ private:
+  const std::string key_;
+  const Clock::time_point deadline_;
+  c10::intrusive_ptr<c10d::TCPStore> agent_;
+};
+
+// The key may be of an earlier attempt. That store has ended, or it already has this rank. Then rank 0 has not yet
+// written the new address.
+std::unique_ptr<Store> join_through(AgentKey& key, StoreAddress address, int rank) {
+  constexpr milliseconds kPause{20}, kMostPatience{8000};
+  for (milliseconds patience{250};; patience = std::min(2 * patience, kMostPatience)) {
+    key.read(address);
+    try {
+      auto store = net_store(address, std::min(patience, key.left()));
+      store->set("rank " + std::to_string(rank), "");
+      return store;
+    } catch (const Error&) {
+      if (key.left() <= kPause) throw;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 std::unique_ptr<Store> open_through_agent(const World& world, milliseconds timeout) {
-  StoreAddress address{world.master_addr, 0, {}};
-  std::unique_ptr<Store> store;
-  if (world.rank == 0) {
-    address.secret = make_secret();
-    store = hosted_store(address, timeout);
+  const std::string where = world.local_size == world.size ? "127.0.0.1" : world.master_addr;
+  StoreAddress address{where, 0, make_secret()};
+  auto hosted = world.rank == 0 ? hosted_store(address, timeout) : nullptr;
+  try {
+    AgentKey key(world, Clock::now() + timeout);
+    if (hosted == nullptr) return join_through(key, address, world.rank);
+    key.write(address);
+    return hosted;
+  } catch (const std::exception& error) {
+    throw Error(ExitCode::rendezvous, "torchrun's store at " + world.master_addr + ":" +
+                                          std::to_string(world.master_port) + " (MASTER_ADDR, MASTER_PORT), within " +
+                                          std::to_string(timeout.count()) + " ms: " + first_line(error));
   }
-  const std::string line = pass_on(world, std::to_string(address.port) + " " + to_hex(address.secret), timeout);
-  if (world.rank == 0) return store;
-  const std::size_t space = std::min(line.find(' '), line.size() - 1);
-  address.port = std::atoi(line.c_str());
-  address.secret = from_hex(line.substr(space + 1), "the secret in torchrun's store");
-  return net_store(address, timeout);
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 namespace ddprun::launch {
 
 // As open_store(), for any launcher. Where world.agent_store is true, rank 0 hosts ddprun's store on a free port, with
-// a new secret, and passes both to the other ranks through the agent's store. Keys there contain the job's id, so that
-// a restarted group does not read old keys. Throws Error(rendezvous).
+// a new secret, and passes both to the other ranks through the agent's store. Restarted ranks do not join the store of
+// an earlier attempt. Throws Error(rendezvous).
 std::unique_ptr<Store> open_any_store(World& world, std::chrono::milliseconds timeout);
 
 }  // namespace ddprun::launch

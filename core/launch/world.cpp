@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -23,7 +24,8 @@ struct Variables {
   const char* local_rank = nullptr;
   const char* local_size = nullptr;
   const char* job = nullptr;          // an id of the job
-  const char* part_of_job = nullptr;  // and of its step or restart
+  const char* restarts = nullptr;     // a number; it may differ between hosts
+  const char* part_of_job = nullptr;  // an id of the job's step
   const char* hosts = nullptr;        // how many hosts, and their list
   const char* host_list = nullptr;
 };
@@ -42,7 +44,7 @@ constexpr Variables kLaunchers[] = {
     {"Intel MPI", "I_MPI_HYDRA_UUID", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "I_MPI_HYDRA_UUID"},
     {"Hydra", "MPI_LOCALRANKID", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
     {"PALS", "PALS_RANKID", "PALS_RANKID", "PMI_SIZE", "PMI_LOCAL_RANK", "PMI_LOCAL_SIZE", "PALS_APID"},
-    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr, nullptr, "SLURM_JOB_ID",
+    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr, nullptr, "SLURM_JOB_ID", nullptr,
      "SLURM_STEP_ID", "SLURM_STEP_NUM_NODES", "SLURM_STEP_NODELIST"},
     {"a PMI launcher", "PMI_RANK", "PMI_RANK", "PMI_SIZE", "PMI_LOCAL_RANK", "PMI_LOCAL_SIZE"}};
 constexpr Variables kEnvironment = {"env://", nullptr, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
@@ -181,6 +183,8 @@ std::optional<World> from(const Variables& launcher, std::optional<int> nproc) {
   find_master(world, launcher);
   world.nproc = nproc;
   world.agent_store = value_of(kAgentStore) == "True";
+  const std::string restarts = value_of(launcher.restarts);
+  if (!restarts.empty()) world.restarts = number_of(launcher.restarts, restarts, 0, std::numeric_limits<int>::max());
   if (world.local_size > 0) refuse_nproc(world, launcher.local_size);
   return world;
 }

@@ -27,9 +27,10 @@ struct World {
   int master_port = 0;
   bool agent_store = false;  // torchrun's agent hosts a store there
   bool insecure = false;     // launch.insecure: no secret is needed
-  std::string job;           // other launchers: an id that is different for each job and restart
-  // The address of this host by which the other hosts reach it; empty if all ranks are on one host, or if it is not
-  // known.
+  std::string job;           // other launchers: an id that is different for each job
+  int restarts = 0;          // how often another launcher has restarted the ranks; equal on all ranks after they met
+  // The address of this host by which the other hosts reach it; empty if it is not known. If all ranks are on one host,
+  // it may be a loopback address or empty.
   std::string address;
 
   bool is_own() const { return !job_dir.empty(); }

@@ -33,6 +33,25 @@ TEST_CASE("six processes with the variables of env:// train as one process, over
   check_training(with_variables);
 }
 
+TEST_CASE("the name of node 0 is a loopback address there, as on Debian, and every host has a bridge of Docker") {
+  require_hosts();
+  const auto prepare = [](const Cluster& cluster) {
+    const std::string names = (cluster.folder() / "names of node 0").string();
+    cluster.hosts().run(0, "sed 's/.* node0$/127.0.1.1 node0/' /etc/hosts > '" + names + "' && mount --bind '" + names +
+                               "' /etc/hosts");
+    for (int host = 0; host < kHosts; ++host) {
+      cluster.hosts().run(host, "ip link add docker0 up type bridge && ip address add 172.17.0.1/16 dev docker0");
+    }
+  };
+  check_training([&](Cluster& cluster, const Argv& overrides) {
+    prepare(cluster);
+    return with_own_launcher(cluster, overrides);
+  });
+  Cluster cluster;
+  prepare(cluster);
+  check_equal(cluster.alone(), cluster, with_variables(cluster, {"comm.backend=gloo"}));
+}
+
 TEST_CASE("three agents of torchrun train as one process: static rendezvous over ucx, c10d over gloo") {
   require_hosts();
   if (!has_torchrun()) return;

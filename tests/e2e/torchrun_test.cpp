@@ -28,12 +28,13 @@ batch_size = 24
 options = { shape = "1x28x28", classes = 10, samples = 240, test_samples = 48 }
 )";
 
-std::vector<std::string> under_torchrun(const std::vector<std::string>& argv) {
+std::vector<std::string> under_torchrun(const std::vector<std::string>& argv, const std::string& restarts = "0") {
   if (!std::filesystem::exists(TORCHRUN)) {
     std::cout << "skipped: there is no torchrun at " TORCHRUN "\n";
     std::exit(77);
   }
-  std::vector<std::string> command = {TORCHRUN, "--standalone", "--nproc-per-node=2", "--no-python"};
+  std::vector<std::string> command = {TORCHRUN, "--standalone", "--nproc-per-node=2", "--max-restarts=" + restarts,
+                                      "--no-python"};
   command.insert(command.end(), argv.begin(), argv.end());
   return command;
 }
@@ -68,6 +69,16 @@ TEST_CASE("torchrun names the rank that failed first, and shows its error") {
   CHECK_MESSAGE(contains(cause, "exitcode  : 1 "), result.err);
   CHECK_MESSAGE(contains(cause, "traceback : rank 1 step 3 phase forward: faults.kind = \"throw\": "), result.err);
   CHECK_MESSAGE(!contains(result.err, "c10d"), result.err);
+}
+
+TEST_CASE("a fault of [faults] does not come back after torchrun has restarted the ranks") {
+  Workplace place;
+  const auto result = place.run(under_torchrun(
+      place.training(place.config(kImages), {"faults.kind=kill", "faults.rank=1", "faults.step=3"}), "2"));
+  CHECK_MESSAGE(result.code == 0, result.err);
+  const std::size_t first = result.err.find("makes the fault");
+  CHECK_MESSAGE(first != std::string::npos, result.err);
+  CHECK_MESSAGE(first == result.err.rfind("makes the fault"), result.err);
 }
 
 TEST_CASE(

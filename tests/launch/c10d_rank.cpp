@@ -1,5 +1,8 @@
 // A rank that joins the others through the store of torchrun or of rank 0, and checks what it gets. Its first argument
-// selects the test: meet, restart (rank 1 fails in the first attempt), threads, unreachable.
+// selects the test: meet, restart (rank 1 fails in the first attempt), threads, unreachable. With "agent" it is no
+// rank, but torchrun's store at MASTER_PORT.
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
@@ -27,9 +30,7 @@ std::string attempt() {
 }
 
 void meet(Store& store, const World& world) {
-  const auto value = [](int rank) {
-    return std::string("\0of ", 4) + std::to_string(rank) + " in attempt " + attempt();
-  };
+  const auto value = [](int rank) { return std::string("\0of ", 4) + std::to_string(rank); };
   const auto all = store.allgather("meet", world.rank, world.size, value(world.rank), kLimit);
   require(static_cast<int>(all.size()) == world.size, "allgather gave another number of values");
   for (int rank = 0; rank < world.size; ++rank) {
@@ -78,7 +79,22 @@ void leave(Store& store, const World& world) {
   for (int rank = 1; rank < world.size; ++rank) store.get("end of " + std::to_string(rank), kLimit);
 }
 
+// Until the test kills this process.
+void host_agent_store() {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(std::stoi(std::getenv("MASTER_PORT")));
+  options.isServer = true;
+  options.waitWorkers = false;
+  const c10d::TCPStore store("127.0.0.1", options);
+  std::cout << "serving\n" << std::flush;
+  std::this_thread::sleep_for(std::chrono::minutes(5));
+}
+
 int run(const std::string& test) {
+  if (test == "agent") {
+    host_agent_store();
+    return 1;
+  }
   const auto world = discover(std::nullopt);
   require(world.has_value(), "started by no launcher");
   World place = *world;

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "launch/free_port.hpp"
@@ -50,6 +51,36 @@ TEST_CASE("without an agent rank 0 hosts the store, and the ranks meet") {
   for (const auto& result : results) {
     CHECK_MESSAGE(result.code == 0, result.err);
     CHECK(contains(result.err, "nobody's"));
+  }
+}
+
+// Ranks of torchrun on two hosts, which count their restarts by themselves. Rank 0 starts last: the others find the key
+// of the attempt before.
+TEST_CASE("restarted ranks of torchrun meet, although the agents of two hosts have counted different restarts") {
+  const FreePort port(true);
+  const auto with = [&](int rank, const std::vector<std::string>& more) {
+    auto variables = place(rank, 2, port.number);
+    variables[2] = "LOCAL_RANK=0";
+    variables[3] = "LOCAL_WORLD_SIZE=1";
+    variables.insert(variables.end(), more.begin(), more.end());
+    return variables;
+  };
+  Process agent({C10D_RANK, "agent"}, with(0, {}));
+  REQUIRE(eventually([&] { return contains(agent.out(), "serving"); }));
+  for (const auto& counts : std::vector<std::vector<std::string>>{{"0", "0"}, {"1", "0"}, {"1", "2"}}) {
+    CAPTURE(counts[0] + " " + counts[1]);
+    std::vector<std::unique_ptr<Process>> ranks(2);
+    for (const int rank : {1, 0}) {
+      const auto at = static_cast<std::size_t>(rank);
+      ranks[at] = std::make_unique<Process>(std::vector<std::string>{C10D_RANK, "meet"},
+                                            with(rank, {"TORCHELASTIC_RUN_ID=job", "TORCHELASTIC_USE_AGENT_STORE=True",
+                                                        "TORCHELASTIC_RESTART_COUNT=" + counts[at]}));
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    }
+    for (const auto& rank : ranks) {
+      const auto result = rank->wait(std::chrono::seconds(60));
+      CHECK_MESSAGE(result.code == 0, result.err);
+    }
   }
 }
 

@@ -33,7 +33,7 @@ TEST_CASE("ranks started by torchrun are discovered and meet in its store") {
   }
 }
 
-TEST_CASE("a group that torchrun restarted does not read old keys") {
+TEST_CASE("a group that torchrun restarted does not join the store of the attempt before") {
   const auto result = torchrun({"--max-restarts=1"}, "restart");
   CHECK_MESSAGE(result.code == 0, result.err);
   for (int rank = 0; rank < 3; ++rank) {

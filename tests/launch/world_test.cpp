@@ -132,7 +132,8 @@ TEST_CASE("torchrun's variables give a world") {
   CHECK(world->local_rank == 1);
   CHECK(world->local_size == 4);
   CHECK(world->launcher == "torchrun");
-  CHECK(world->job == "run.2");
+  CHECK(world->job == "run");  // on all hosts, and so without the number of restarts: torchrun counts those of a host
+  CHECK(world->restarts == 2);
   CHECK(world->master_addr == "localhost");
   CHECK(world->master_port == 29500);
   CHECK(world->job_dir.empty());
@@ -167,7 +168,8 @@ TEST_CASE("a missing or empty variable is named") {
 }
 
 TEST_CASE("a value that is not a whole number in range is refused") {
-  for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT"}) {
+  for (const char* name :
+       {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"}) {
     for (const char* value : {"x", "1x", " 1", "1.5", "-1", "0x1", "99999999999999999999"}) {
       check_refused(with(kTorchrun, name, value), name);
     }

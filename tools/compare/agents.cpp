@@ -90,7 +90,8 @@ void Agents::open_store(const Variant& first, milliseconds timeout) {
     index_ = world_->rank;
     count_ = world_->size;
     store_ = launch::open_store(*world_, timeout);
-    master_ = world_->local_size == world_->size ? "127.0.0.1" : world_->master_addr;
+    const launch::StoreAddress* const server = store_->server();  // none: the folder of a job on one host
+    master_ = server == nullptr ? "127.0.0.1" : server->host;
     return;
   }
   const launch::Nodes nodes = console::nodes_of(options_, insecure, timeout);

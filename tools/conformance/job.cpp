@@ -9,7 +9,6 @@
 #include "launch/identity.hpp"
 #include "launch/meeting.hpp"
 #include "launch/net/net_store.hpp"
-#include "launch/route.hpp"
 #include "tools/conformance/suite.hpp"
 
 namespace ddprun::conformance {
@@ -104,9 +103,9 @@ void Job::open_store() {
     count_ = world_->size;
     meeting_ = launch::open_store(*world_, kMeeting);
     address_ = world_->address;
-    const bool one_host = world_->local_size == world_->size;
-    at_.host = one_host ? "127.0.0.1" : world_->master_addr;
-    if (!one_host) at_.secret = launch::required_secret(at_.host, options_.insecure);
+    const launch::StoreAddress* const server = meeting_->server();  // none: the folder of a job on one host
+    at_ = server == nullptr ? launch::StoreAddress{"127.0.0.1", 0, {}} : *server;
+    at_.port = 0;
     if (index_ == 0) {
       store_ = launch::hosted_store(at_, kMeeting);
       meeting_->set("port", std::to_string(at_.port));
@@ -122,7 +121,12 @@ void Job::open_store() {
   ranks_here_ = options_.nproc.value_or(1);
   at_ = {nodes.master_addr, nodes.master_port, nodes.secret};
   store_ = index_ == 0 ? launch::hosted_store(at_, kMeeting) : launch::net_store(at_, kMeeting);
-  address_ = launch::address_towards(nodes.master_addr, nodes.master_port);
+  launch::World node;
+  node.rank = index_;
+  node.size = count_;
+  node.master_addr = nodes.master_addr;
+  launch::find_place(node, *store_, kMeeting);
+  address_ = node.address;
 }
 
 void Job::meet(const std::string& identity) {

@@ -35,8 +35,6 @@ std::vector<std::string> rdma_devices(const std::string& root);
 // The addresses of a name. Waits at most 10 s.
 Resolved resolve(const std::string& name);
 std::string hostname();
-// The address of this host from which packets to `name` leave; "" if it does not resolve or there is no route.
-std::string address_towards(const std::string& name);
 
 // The limit of the cgroups that hold this process, version 1 or 2: the smallest of the group and those above it.
 struct GroupLimits {

@@ -76,8 +76,8 @@ void judge_hostname(Findings& findings, const Network& network) {
     findings.add(State::warning, "hostname", shown + "does not resolve: " + host.error,
                  "as MASTER_ADDR, " + instead + ", or add the name to DNS or /etc/hosts of all hosts");
   } else if (std::all_of(host.addresses.begin(), host.addresses.end(), is_loopback_address)) {
-    findings.add(State::warning, "hostname", shown + "resolves to " + joined(host.addresses),
-                 "other hosts cannot use it as MASTER_ADDR: " + instead + ", or correct /etc/hosts");
+    findings.add(State::note, "hostname", shown + "resolves to " + joined(host.addresses),
+                 "as MASTER_ADDR, it must resolve to another address on the other hosts; or " + instead);
   } else if (std::none_of(host.addresses.begin(), host.addresses.end(), is_here)) {
     findings.add(State::warning, "hostname",
                  shown + "resolves to " + joined(host.addresses) + ", which no interface of this host has",
@@ -153,8 +153,8 @@ void judge_master(Findings& findings, const std::string& value, const Network& n
   } else if (master && !master->addresses.empty() &&
              std::all_of(master->addresses.begin(), master->addresses.end(), is_loopback_address)) {
     findings.add(State::note, "MASTER_ADDR", value + " resolves to " + joined(master->addresses),
-                 "this works for ranks of one host only; for several hosts, set it to an address of the host of rank "
-                 "0");
+                 "this works for ranks of one host; for several hosts, it must be a name of the host of rank 0 that "
+                 "resolves to another address on the other hosts, or an address of that host");
   } else {
     findings.ok("MASTER_ADDR", value);
   }

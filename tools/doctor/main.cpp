@@ -97,8 +97,8 @@ ExitCode examine_peers(Arguments arguments, const std::vector<std::string>& comm
                 "launcher, with at least one rank on each host");
   }
   world->insecure = arguments.nodes.insecure;
-  arguments.options.master = world->master_addr;
   const auto store = launch::open_store(*world, arguments.options.timeout);
+  arguments.options.address = world->address;
   const PeersReport report = test_peers(*store, world->rank, world->size, arguments.options);
   if (world->rank != 0) return ExitCode::ok;
   const auto findings = judge_peers(report);

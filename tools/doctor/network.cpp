@@ -13,12 +13,11 @@
 #include <filesystem>
 #include <map>
 
-#include "ddprun/error.hpp"
 #include "base/subprocess.hpp"
+#include "ddprun/error.hpp"
 #include "launch/unique_fd.hpp"
 #include "tools/doctor/collect.hpp"
 #include "tools/doctor/files.hpp"
-#include "tools/doctor/socket_io.hpp"
 
 namespace ddprun::doctor {
 namespace {
@@ -159,17 +158,6 @@ Resolved resolve(const std::string& name) {
     resolved.error = error.what();
   }
   return resolved;
-}
-
-// Connecting a UDP socket chooses the route and sends nothing.
-std::string address_towards(const std::string& name) {
-  constexpr int kAnyPort = 9;
-  const Resolved resolved = resolve(name);
-  for (const std::string& address : resolved.addresses) {
-    launch::UniqueFd socket;
-    if (connect_datagrams(address, kAnyPort, socket) == 0) return local_address(socket.get());
-  }
-  return "";
 }
 
 }  // namespace ddprun::doctor

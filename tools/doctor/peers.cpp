@@ -1,6 +1,5 @@
 #include "tools/doctor/peers.hpp"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "base/version.hpp"
 #include "ddprun/error.hpp"
+#include "ddprun/plugin/host_identity.hpp"
 #include "tools/doctor/collect.hpp"
 #include "tools/doctor/files.hpp"
 #include "tools/doctor/judge.hpp"
@@ -20,14 +20,6 @@ namespace {
 
 using nlohmann::json;
 using std::chrono::milliseconds;
-
-// The same kernel since the same boot, and the same network namespace. "": /proc does not report it.
-std::string host_of_this_network() {
-  struct stat status {};
-  const std::string boot = first_line("/proc/sys/kernel/random/boot_id");
-  if (boot.empty() || ::stat("/proc/self/ns/net", &status) != 0) return "";
-  return boot + " " + std::to_string(status.st_ino);
-}
 
 std::string dump(const nlohmann::ordered_json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -72,8 +64,7 @@ class Tester {
     self.name = hostname();
     self.version = version();
     try {
-      const Interface chosen = choose_interface(interfaces_, options_.interface, variables(environ),
-                                                options_.master.empty() ? "" : address_towards(options_.master));
+      const Interface chosen = choose_interface(interfaces_, options_.interface, variables(environ), options_.address);
       self.interface = chosen.name;
       self.address = chosen.addresses.front();
       self.mtu = chosen.mtu;
@@ -199,7 +190,7 @@ std::optional<std::size_t> partner_of(std::size_t host, std::size_t round, std::
 
 Interface choose_interface(const std::vector<Interface>& interfaces, const std::string& named,
                            const std::vector<std::pair<std::string, std::string>>& variables,
-                           const std::string& address_towards_master) {
+                           const std::string& address) {
   const auto usable = [&](const std::string& name) -> std::optional<Interface> {
     for (const Interface& one : interfaces) {
       if (one.name == name && one.up && !one.addresses.empty()) return one;
@@ -222,7 +213,7 @@ Interface choose_interface(const std::vector<Interface>& interfaces, const std::
   }
   for (const Interface& one : interfaces) {
     const auto& all = one.addresses;
-    const bool leads = std::find(all.begin(), all.end(), address_towards_master) != all.end();
+    const bool leads = std::find(all.begin(), all.end(), address) != all.end();
     if (leads && one.up && !one.loopback) return one;
   }
   const Interface* main = main_interface(interfaces);
@@ -231,7 +222,7 @@ Interface choose_interface(const std::vector<Interface>& interfaces, const std::
 }
 
 PeersReport test_peers(launch::Store& store, int rank, int size, const PeersOptions& options) {
-  std::string here = options.host.empty() ? host_of_this_network() : options.host;
+  std::string here = options.host.empty() ? network_identity() : options.host;
   if (here.empty()) here = "rank " + std::to_string(rank);
   const auto hosts = store.allgather("peers/host", rank, size, here, options.timeout);
   std::vector<int> first;  // ranks

@@ -17,7 +17,7 @@ namespace ddprun::doctor {
 struct PeersOptions {
   std::string interface;  // whose address this host uses; "": as choose_interface()
   int port = 0;           // to listen on; 0: any free one
-  std::string master;     // the host where the ranks have met; "": not known
+  std::string address;    // of this host, by which the others reach it; "": not known
   // Processes with the same text count as one host; "": processes in one network namespace do.
   std::string host;
   std::chrono::milliseconds connect_limit{3000};
@@ -63,11 +63,11 @@ PeersReport test_peers(launch::Store& store, int rank, int size, const PeersOpti
 std::size_t rounds_of(std::size_t hosts);
 std::optional<std::size_t> partner_of(std::size_t host, std::size_t round, std::size_t hosts);
 
-// Which interface leads to other hosts: `named`, or else a variable of Gloo or NCCL, the route to MASTER_ADDR, the
-// default route, or the first that is up. Throws Error if `named` is not up or has no address, or if there is none but
+// Which interface leads to other hosts: `named`, or else a variable of Gloo or NCCL, `address`, the default
+// route, or the first that is up. Throws Error if `named` is not up or has no address, or if there is none but
 // loopback.
 Interface choose_interface(const std::vector<Interface>& interfaces, const std::string& named,
                            const std::vector<std::pair<std::string, std::string>>& variables,
-                           const std::string& address_towards_master);
+                           const std::string& address);
 
 }  // namespace ddprun::doctor

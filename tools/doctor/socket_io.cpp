@@ -36,8 +36,8 @@ Address address_of(const std::string& text, int port) {
   return address;
 }
 
-launch::UniqueFd open_socket(const Address& address, int type) {
-  return launch::UniqueFd(::socket(address.storage.ss_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+launch::UniqueFd open_socket(const Address& address) {
+  return launch::UniqueFd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ int wait_for(int fd, short events, Clock::time_point deadline) {
 int connect_to(const std::string& address, int port, Clock::time_point deadline, launch::UniqueFd& socket) {
   Address to = address_of(address, port);
   if (to.length == 0) return EADDRNOTAVAIL;
-  socket = open_socket(to, SOCK_STREAM);
+  socket = open_socket(to);
   if (!socket) return errno;
   if (::connect(socket.get(), to.get(), to.length) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
@@ -67,18 +67,11 @@ int connect_to(const std::string& address, int port, Clock::time_point deadline,
   return error;
 }
 
-int connect_datagrams(const std::string& address, int port, launch::UniqueFd& socket) {
-  Address to = address_of(address, port);
-  if (to.length == 0) return EADDRNOTAVAIL;
-  socket = open_socket(to, SOCK_DGRAM);
-  return socket && ::connect(socket.get(), to.get(), to.length) == 0 ? 0 : errno;
-}
-
 int listen_on(const std::string& address, int& port, launch::UniqueFd& socket) {
   constexpr int kBacklog = 64;
   Address at = address_of(address, port);
   if (at.length == 0) return EADDRNOTAVAIL;
-  socket = open_socket(at, SOCK_STREAM);
+  socket = open_socket(at);
   const int on = 1;
   if (!socket || ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
       ::bind(socket.get(), at.get(), at.length) != 0 || ::listen(socket.get(), kBacklog) != 0 ||

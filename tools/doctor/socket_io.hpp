@@ -17,8 +17,6 @@ int wait_for(int fd, short events, Clock::time_point deadline);
 
 // Sockets are non-blocking. `address` is numeric, IPv4 or IPv6.
 int connect_to(const std::string& address, int port, Clock::time_point deadline, launch::UniqueFd& socket);
-// A UDP socket; nothing is sent.
-int connect_datagrams(const std::string& address, int port, launch::UniqueFd& socket);
 // `port` 0: any free one; returns the port in it.
 int listen_on(const std::string& address, int& port, launch::UniqueFd& socket);
 void send_at_once(int fd);  // TCP_NODELAY

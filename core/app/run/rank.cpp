@@ -220,6 +220,7 @@ ExitCode run_rank(RankOptions options, const plugin::Registry& registry) {
   train::silence_profiler();
   const auto patience = milliseconds(options.loaded.experiment.launch.timeout);
   const Meeting meeting = meet(options.world, patience);
+  if (options.world.restarts > 0) options.loaded.experiment.faults.kind = "none";  // ddprun's launcher does the same
   report_crashes(options.world, meeting);
   ExitCode code = ExitCode::ok;
   run_linked(meeting, [&] { code = run_in(meeting, std::move(options), registry); });

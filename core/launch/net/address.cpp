@@ -16,14 +16,18 @@
 
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/network_interface.hpp"
-#include "launch/route.hpp"
 
 namespace ddprun::launch {
 namespace {
 
+namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kResolveLimit{1500};
+
+bool is_ip4(const std::string& numeric) {
+  return numeric.find(':') == std::string::npos;
+}
 
 }  // namespace
 
@@ -64,40 +68,52 @@ bool is_local(const std::string& host) {
   return std::all_of(addresses.begin(), addresses.end(), is_loopback);
 }
 
+bool is_own(const std::string& numeric) {
+  return interface_with(network_interfaces(), numeric) != nullptr;
+}
+
+Route route_to(const std::string& host) {
+  auto addresses = addresses_of(host);
+  // IPv4 first, so that hosts with and without IPv6 choose the same family.
+  std::stable_partition(addresses.begin(), addresses.end(), is_ip4);
+  asio::io_context context;
+  boost::system::error_code error;
+  Route loopback;
+  for (const std::string& to : addresses) {
+    asio::ip::udp::socket socket(context);
+    constexpr unsigned short kAnyPort = 9;
+    socket.connect({asio::ip::make_address(to), kAnyPort}, error);  // chooses the route and sends nothing
+    if (error) continue;
+    const Route route{socket.local_endpoint().address().to_string(), to};
+    if (!is_loopback(route.from)) return route;
+    if (loopback.from.empty()) loopback = route;
+  }
+  if (!loopback.from.empty()) return loopback;
+  throw Error(ExitCode::rendezvous, "no route to the host \"" + host + "\": " + error.message());
+}
+
 std::vector<std::string> listening_addresses(const std::string& host, bool only_this_host) {
-  const auto interfaces = network_interfaces();
-  const auto is_own = [&](const std::string& address) {
-    return std::any_of(interfaces.begin(), interfaces.end(), [&](const NetworkInterface& each) {
-      return std::find(each.addresses.begin(), each.addresses.end(), address) != each.addresses.end();
-    });
-  };
-  std::vector<std::string> found;
-  const auto add = [&](const std::string& address) {
-    if (std::find(found.begin(), found.end(), address) == found.end()) found.push_back(address);
-  };
   const auto addresses = addresses_of(host);
+  std::vector<std::string> found;
   for (const std::string& address : addresses) {
-    if (is_loopback(address) || is_own(address)) add(address);
+    const bool is_here = is_loopback(address) || is_own(address);
+    if (is_here && std::find(found.begin(), found.end(), address) == found.end()) found.push_back(address);
   }
   if (found.empty()) {
     throw Error(ExitCode::rendezvous,
                 "the master " + host + " is " + addresses.front() +
                     ", which is no address of this host, where the first rank is; this host has " +
-                    list_of(interfaces));
+                    list_of(network_interfaces()));
   }
-  if (!is_loopback(found.front()) || only_this_host) return found;
-  try {
-    add(address_towards(host, 0));
-  } catch (const Error&) {
-    // No other interface, or several: the other hosts report that they cannot reach this one.
-  }
-  return found;
+  const bool is_loopback_everywhere = host == "localhost" || host == found.front();
+  if (only_this_host || is_loopback_everywhere || !is_loopback(found.front())) return found;
+  return is_own("::1") ? std::vector<std::string>{"0.0.0.0", "::"} : std::vector<std::string>{"0.0.0.0"};
 }
 
 int free_port(const std::string& host) {
-  const boost::asio::ip::tcp::endpoint any(boost::asio::ip::make_address(listening_addresses(host).front()), 0);
-  boost::asio::io_context context;
-  return boost::asio::ip::tcp::acceptor(context, any).local_endpoint().port();
+  const asio::ip::tcp::endpoint any(asio::ip::make_address(listening_addresses(host).front()), 0);
+  asio::io_context context;
+  return asio::ip::tcp::acceptor(context, any).local_endpoint().port();
 }
 
 }  // namespace ddprun::launch

@@ -192,6 +192,7 @@ class StoreServer::Server {
     acceptor.open(endpoint.protocol());
     close_in_children(acceptor.native_handle());
     acceptor.set_option(tcp::acceptor::reuse_address(true));  // a port whose connections have only just ended
+    if (endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(true));  // 0.0.0.0 is listened on too
     acceptor.bind(endpoint);
     acceptor.listen(4096);
     port_ = acceptor.local_endpoint().port();

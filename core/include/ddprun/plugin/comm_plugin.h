@@ -126,8 +126,8 @@ typedef struct ddprun_comm_host {
   /* Out of band and blocking, during create only, by the thread that called create: gathers `bytes` bytes of every rank
    * into recv (size * bytes), in rank order. Every rank must call it with the same `bytes`. */
   ddprun_status (*allgather)(void* context, const void* send, uint64_t bytes, void* recv);
-  /* The address of this host by which the hosts of the job reach it, as a number: "10.0.0.1". Empty if all ranks are on
-   * one host, or if the address is not known. */
+  /* The address of this host by which the hosts of the job reach it, as a number: "10.0.0.1". Empty if it is not known.
+   * If all ranks are on one host, it may be empty or a loopback address. */
   const char* address;
 } ddprun_comm_host;
 

@@ -52,8 +52,8 @@ class Host {
   std::chrono::milliseconds deadline() const noexcept { return deadline_; }
   // "auto", or one of the names that the plugin declares (ddprun has refused others).
   const std::string& algorithm() const noexcept { return algorithm_; }
-  // The address of this host by which the hosts of the job reach it, as a number; empty if all ranks are on one host,
-  // or if the address is not known.
+  // The address of this host by which the hosts of the job reach it, as a number; empty if it is not known. If all ranks
+  // are on one host, it may be empty or a loopback address.
   const std::string& address() const noexcept { return address_; }
 
   // `comm.options`, as CommPluginInfo::options declares them.

@@ -57,6 +57,15 @@ inline std::vector<NetworkInterface> network_interfaces() {
   return interfaces;
 }
 
+// The one that has this numeric address; null if none has.
+inline const NetworkInterface* interface_with(const std::vector<NetworkInterface>& interfaces,
+                                              const std::string& address) {
+  const auto found = std::find_if(interfaces.begin(), interfaces.end(), [&](const NetworkInterface& one) {
+    return std::find(one.addresses.begin(), one.addresses.end(), address) != one.addresses.end();
+  });
+  return found == interfaces.end() ? nullptr : &*found;
+}
+
 // For errors: "lo (127.0.0.1), eth0 (10.0.0.1), eth1 (down), eth2 (no address)".
 inline std::string list_of(const std::vector<NetworkInterface>& interfaces) {
   std::string text;
