@@ -23,12 +23,6 @@
 namespace ddprun::gloo_backend {
 namespace {
 
-std::shared_ptr<gloo::transport::Device> make_device(const Host& host, bool one_host) {
-  gloo::transport::tcp::attr where;
-  where.hostname = listening_address(host, one_host, network_interfaces());
-  return gloo::transport::tcp::CreateDevice(where);
-}
-
 constexpr uint64_t kPage = 4096, kLargestChunk = 512 * 1024;
 // Gloo matches a message with the buffer that has its slot. The messages of a connection are read in order, so one slot
 // is enough.
@@ -38,6 +32,15 @@ constexpr int kSlot = 0;
 std::string without_location(const std::string& text) {
   const auto end = text.find("] ");
   return text.starts_with('[') && end != std::string::npos ? text.substr(end + 2) : text;
+}
+
+std::shared_ptr<gloo::transport::Device> make_device(const std::string& address) try {
+  gloo::transport::tcp::attr where;
+  where.hostname = address;
+  return gloo::transport::tcp::CreateDevice(where);
+} catch (const std::exception& error) {
+  throw CommError(CommStatus::invalid, "cannot listen on " + with_interface(address, network_interfaces()) + ": " +
+                                           without_location(error.what()));
 }
 
 // Makes the send buffer so large that two chunks fit. The kernel also counts its own data for each packet, so there is
@@ -76,6 +79,11 @@ using Address = std::vector<char>;  // in Gloo's format
 
 sockaddr_storage socket_address(const Address& address) {
   return gloo::transport::tcp::Address(address).getSockaddr();
+}
+
+std::string text_of(const Address& address) {
+  const sockaddr_storage storage = socket_address(address);
+  return numeric_address(reinterpret_cast<const sockaddr*>(&storage));
 }
 
 // Gives each other rank the address for_rank(rank). Returns the addresses that the others give this rank, in rank
@@ -120,9 +128,11 @@ bool wait_for_end(const std::stop_token& stop, const Host& host, const Connectio
 Mesh::Mesh(const Host& host, const std::vector<host::Place>& places)
     : watchdog_(host, places), waiter_(host, host.size(), shm::Poll::system_call, [] { return -1; }) {
   const NoSigpipe quiet;
-  device_ = make_device(host, host::leaders_of(places).size() == 1);
+  const auto is_here = [&](const host::Place& each) { return host::share_network(each, places.front()); };
+  address_ = listening_address(host, std::all_of(places.begin() + 1, places.end(), is_here), network_interfaces());
+  device_ = make_device(address_);
   try {
-    serve(host, connect(host));
+    serve(host, connect(host, places));
   } catch (const gloo::IoException& error) {
     const auto status = watchdog_.is_late() ? CommStatus::timeout : CommStatus::peer_lost;
     throw CommError(status, std::string("the ranks could not connect: ") + without_location(error.what()));
@@ -133,11 +143,11 @@ Mesh::~Mesh() {
   watchdog_.stop();
 }
 
-std::vector<Descriptor> Mesh::connect(const Host& host) {
+std::vector<Descriptor> Mesh::connect(const Host& host, const std::vector<host::Place>& places) {
   constexpr int kAttempts = 3;
   for (int attempt = 1;; ++attempt) {
     std::string problem;
-    auto sockets = try_to_connect(host, problem);
+    auto sockets = try_to_connect(host, places, problem);
     if (problem.empty()) make_synchronous(host);
     chunk_ = problem.empty() ? chunk_of(sockets) : 0;
     for (const std::string& theirs : host.allgather(std::to_string(chunk_))) {
@@ -152,10 +162,19 @@ std::vector<Descriptor> Mesh::connect(const Host& host) {
   }
 }
 
-std::vector<Descriptor> Mesh::try_to_connect(const Host& host, std::string& problem) {
+std::vector<Descriptor> Mesh::try_to_connect(const Host& host, const std::vector<host::Place>& places,
+                                             std::string& problem) {
   pairs_ = device_->createContext(host.rank(), host.size());
   pairs_->setTimeout(host.deadline());
   const auto listening = exchange(host, [&](int rank) { return pairs_->createPair(rank)->address().bytes(); });
+  const host::Place& mine = places[static_cast<std::size_t>(host.rank())];
+  const auto interfaces = network_interfaces();
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    const bool is_known = !mine.network.empty() && !places[rank].network.empty();
+    if (is_known && !host::share_network(mine, places[rank])) {
+      require_elsewhere(static_cast<int>(rank), text_of(listening[rank]), interfaces);
+    }
+  }
   connect_pairs(host, listening, problem);
 
   // A connected pair's address is this end of the connection, so the peer's address is the other end.
@@ -179,17 +198,21 @@ void Mesh::connect_pairs(const Host& host, const std::vector<Address>& addresses
   });
   for (int rank = 0; rank < host.size(); ++rank) {
     if (rank == host.rank()) continue;
+    const Address& address = addresses[static_cast<std::size_t>(rank)];
     try {
-      pairs_->getPair(rank)->connect(addresses[static_cast<std::size_t>(rank)]);
+      pairs_->getPair(rank)->connect(address);
     } catch (const gloo::IoException& error) {
-      if (!is_refused(error)) throw;
+      if (!is_refused(error) && !watchdog_.is_over()) throw;
       problem = without_location(error.what());
     }
     // A pair that was closed meanwhile reports no error.
     if (host.aborted()) throw CommError(CommStatus::aborted, "aborted");
-    if (watchdog_.is_over())
-      throw CommError(CommStatus::timeout, "rank " + std::to_string(rank) + " could not be reached within " +
-                                               std::to_string(host.deadline().count()) + " ms");
+    if (!watchdog_.is_over()) continue;
+    const std::string advice = address_.starts_with("127.") ? "" : kNameInterface;
+    throw CommError(CommStatus::timeout, "rank " + std::to_string(rank) + " could not be reached at " +
+                                             text_of(address) + " within " + std::to_string(host.deadline().count()) +
+                                             " ms; this rank listens on " +
+                                             with_interface(address_, network_interfaces()) + advice);
   }
 }
 

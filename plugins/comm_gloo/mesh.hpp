@@ -63,9 +63,10 @@ class Mesh {
   // Makes the connection to each rank; none to this one. Gloo takes the first connection that reaches a port. This can
   // be another program's, which looks for its own server. So the ranks check all connections, and if one is wrong, all
   // connect again, with new ports.
-  std::vector<Descriptor> connect(const Host& host);
+  std::vector<Descriptor> connect(const Host& host, const std::vector<host::Place>& places);
   // `problem`: set if a connection is missing, else unchanged.
-  std::vector<Descriptor> try_to_connect(const Host& host, std::string& problem);
+  std::vector<Descriptor> try_to_connect(const Host& host, const std::vector<host::Place>& places,
+                                         std::string& problem);
   void connect_pairs(const Host& host, const std::vector<std::vector<char>>& addresses, std::string& problem);
   // The last exchange of connect() must come after it: then a peer may leave, and Gloo's thread takes the end of an
   // asynchronous connection for a failure.
@@ -79,6 +80,7 @@ class Mesh {
   shm::Waiter waiter_;
   uint64_t chunk_ = 0;
   std::vector<uint64_t> largest_sent_;  // bytes of a message, by rank
+  std::string address_;                 // on which this rank listens
   std::shared_ptr<gloo::transport::Device> device_;
   std::shared_ptr<gloo::transport::Context> pairs_;
 };

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "ddprun/plugin/host_identity.hpp"
 #include "environment.hpp"
 #include "failures.hpp"
 
@@ -36,18 +37,19 @@ struct Place {
 
 bool meet(const Host& host, const Device& device, const Settings& settings, const std::string& forced) {
   const auto hosts = host.allgather(host_id());
+  const auto networks = host.allgather(network_identity());
   const auto buses = host.allgather(device.bus);
   // Ranks that differ here would wait for one another forever, or use different algorithms.
   const std::string algorithm = forced.empty() ? variable("NCCL_ALGO").value_or("") : forced;
   const std::string ask = "NCCL " + joined_version() + ", NCCL_ALGO \"" + algorithm + "\"";
   const auto asks = host.allgather(ask);
-  bool one_host = true;
+  bool one_network = !networks[0].empty();
   for (int rank = 0; rank < host.size(); ++rank) {
     if (asks[rank] != ask) {
       throw CommError(CommStatus::mismatch, "rank " + std::to_string(rank) + " has " + asks[rank] + ", rank " +
                                                 std::to_string(host.rank()) + " has " + ask);
     }
-    one_host = one_host && hosts[rank] == hosts[0];
+    one_network = one_network && networks[rank] == networks[0];
     for (int other = 0; other < rank && !settings.share_gpu; ++other) {
       if (hosts[other] != hosts[rank] || buses[other] != buses[rank]) continue;
       throw CommError(CommStatus::invalid,
@@ -57,7 +59,7 @@ bool meet(const Host& host, const Device& device, const Settings& settings, cons
                           "(for tests: comm.options.share_gpu = true)");
     }
   }
-  return one_host;
+  return one_network;
 }
 
 ncclUniqueId exchange_id(const Host& host) {

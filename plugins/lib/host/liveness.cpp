@@ -11,24 +11,30 @@
 namespace ddprun::host {
 Place place_of_this_process() {
   const int64_t pid = getpid();
-  return {host_identity(), pid, start_time(static_cast<pid_t>(pid))};
+  return {host_identity(), pid, start_time(static_cast<pid_t>(pid)), network_identity()};
 }
 
 std::vector<Place> places_of(const Host& host) {
   const Place mine = place_of_this_process();
   std::vector<Place> places;
-  for (const auto& text :
-       host.allgather(std::to_string(mine.pid) + " " + std::to_string(mine.started) + " " + mine.host)) {
+  const std::string own =
+      std::to_string(mine.pid) + " " + std::to_string(mine.started) + "\n" + mine.host + "\n" + mine.network;
+  for (const auto& text : host.allgather(own)) {
     std::istringstream fields(text);
     Place& place = places.emplace_back();
-    fields >> place.pid >> place.started >> std::ws;
-    std::getline(fields, place.host);
+    fields >> place.pid >> place.started;
+    fields.ignore();
+    std::getline(fields, place.host) && std::getline(fields, place.network);
   }
   return places;
 }
 
 bool share_host(const Place& a, const Place& b) {
   return !a.host.empty() && a.host == b.host;
+}
+
+bool share_network(const Place& a, const Place& b) {
+  return !a.network.empty() && a.network == b.network;
 }
 
 std::vector<int> leaders_of(const std::vector<Place>& places) {

@@ -16,12 +16,14 @@ struct Place {
   std::string host;  // host_identity(); "": no other rank is on this host
   int64_t pid = 0;
   uint64_t started = 0;  // of the process, in clock ticks since boot: a later process with the same pid differs
+  std::string network;   // network_identity(); "": no other rank is in this network namespace
 };
 
 Place place_of_this_process();
 // The places of all ranks, by rank. Collective, with the host's allgather; throws as that does.
 std::vector<Place> places_of(const Host& host);
 bool share_host(const Place& a, const Place& b);
+bool share_network(const Place& a, const Place& b);  // they reach each other at 127.0.0.1
 // The first rank of each host, ascending.
 std::vector<int> leaders_of(const std::vector<Place>& places);
 

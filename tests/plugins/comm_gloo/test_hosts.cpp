@@ -1,7 +1,10 @@
 // Ranks as processes: their sockets, where they listen, and what they notice when a host is cut off.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -55,22 +58,39 @@ void reduce(CommBackend& backend, std::size_t count) {
   if (values.back() != static_cast<float>(backend.size())) throw std::runtime_error("wrong sum");
 }
 
+// Rank r is on host r / per_host, and shares all but the network with the ranks of the other hosts.
+testing::Placement only_network_of(const Hosts& hosts, int per_host) {
+  return {.in_rank = [&hosts, per_host](int rank) {
+    const std::string target = hosts.prefix(rank / per_host, {}).at(1);  // "--target=PID"
+    const int space = open(("/proc/" + target.substr(target.find('=') + 1) + "/ns/net").c_str(), O_RDONLY | O_CLOEXEC);
+    if (space < 0 || setns(space, CLONE_NEWNET) != 0) throw std::runtime_error("setns failed");
+    close(space);
+  }};
+}
+
 // The addresses of the connections of each rank; rank r is on host r / per_host and has that host's address.
 std::vector<std::string> connected_by(const Hosts& hosts, int per_host,
-                                      const std::map<std::string, std::string>& options = {}) {
+                                      const std::map<std::string, std::string>& options,
+                                      const testing::Placement& placement, std::chrono::seconds deadline = 60s) {
   const auto body = [&](Rank& rank) {
-    auto how = options_of(rank, hosts.count() == 1 ? "" : hosts.address(rank.rank() / per_host));
+    const int host = rank.rank() / per_host;
+    auto how = options_of(rank, hosts.count() == 1 ? "" : hosts.address(host));
+    how.deadline = deadline;
     how.options = options;
     const auto backend = join_gloo(how);
     reduce(*backend, 1);
     rank.report(testing::tcp_addresses());
     rank.meet();
   };
-  const auto outcomes =
-      testing::run_ranks(hosts.count() * per_host, As::processes, 60s, body, hosts.placement(per_host));
+  const auto outcomes = testing::run_ranks(hosts.count() * per_host, As::processes, 60s, body, placement);
   std::vector<std::string> said;
   for (const auto& outcome : outcomes) said.push_back(outcome.ok() ? outcome.records.at(0) : outcome.error);
   return said;
+}
+
+std::vector<std::string> connected_by(const Hosts& hosts, int per_host,
+                                      const std::map<std::string, std::string>& options = {}) {
+  return connected_by(hosts, per_host, options, hosts.placement(per_host));
 }
 
 // The smallest send buffer of this process's TCP connections, in bytes.
@@ -119,6 +139,54 @@ TEST_CASE("the ranks of a host with several interfaces connect by one of them on
   CHECK(connected_by(hosts, 1) == Addresses{"10.84.0.10", "10.84.0.11"});
   CHECK(connected_by(hosts, 1, {{"interface", "eth0"}}) == Addresses{"10.83.0.10", "10.83.0.11"});
   CHECK(connected_by(Hosts(1), 2) == Addresses(2, "127.0.0.1"));
+}
+
+TEST_CASE("ranks that share memory but no network connect by the interface between them, not by 127.0.0.1") {
+  if (!Hosts::are_possible()) return;
+  const Hosts hosts(2, 2);
+  CHECK(connected_by(hosts, 1, {}, only_network_of(hosts, 1)) == Addresses{"10.83.0.10", "10.83.0.11"});
+  const Variable named("GLOO_SOCKET_IFNAME", "eth1");
+  CHECK(connected_by(hosts, 2, {}, only_network_of(hosts, 2)) ==
+        Addresses{"10.84.0.10", "10.84.0.10", "10.84.0.11", "10.84.0.11"});
+}
+
+TEST_CASE("an interface that does not lead to the peer: the error names the address and the interface") {
+  if (!Hosts::are_possible()) return;
+  const Hosts hosts(2, 2);
+  for (const int host : {0, 1}) {
+    hosts.run(host, "ip link add docker0 up type bridge && ip address add 172.17.0.1/16 dev docker0");
+  }
+  for (const auto& [name, address] : {std::pair("docker0", "172.17.0.1"), {"lo", "127.0.0.1"}}) {
+    const auto said = connected_by(hosts, 1, {{"interface", name}});
+    for (const int rank : {0, 1}) {
+      const std::string expected = "gloo: rank " + std::to_string(rank) + ": joining 2 ranks: invalid: rank " +
+                                   std::to_string(1 - rank) + " is on another host and listens on " + address + " (" +
+                                   name + "), which is an address of this host too; name an interface that leads to";
+      CHECK_MESSAGE(said[static_cast<std::size_t>(rank)].starts_with(expected), said[static_cast<std::size_t>(rank)]);
+    }
+  }
+  hosts.disconnect(1, 1);
+  std::string all;
+  for (const auto& text : connected_by(hosts, 1, {{"interface", "eth1"}}, hosts.placement(1), 3s)) all += text + "\n";
+  CHECK_MESSAGE((contains(all,
+                          "rank 0 could not be reached at 10.84.0.10 within 3000 ms; this rank listens on "
+                          "10.84.0.11 (eth1); name an interface") ||
+                 contains(all,
+                          "rank 1 could not be reached at 10.84.0.11 within 3000 ms; this rank listens on "
+                          "10.84.0.10 (eth1); name an interface")),
+                all);
+}
+
+TEST_CASE("a host whose loopback interface is down: the error says that 127.0.0.1 is missing") {
+  if (!Hosts::are_possible()) return;
+  const Hosts hosts(1);
+  hosts.run(0, "ip link set lo down");
+  for (const auto& text : connected_by(hosts, 2)) {
+    CHECK_MESSAGE(contains(text,
+                           ": invalid: the ranks of one host connect at 127.0.0.1, which is missing: this host "
+                           "has lo (down), eth0 (10.83.0.10); run `ip link set lo up`, or use shm or ucx"),
+                  text);
+  }
 }
 
 TEST_CASE("a variable that names an interface which is down ends joining in one line, on every host") {

@@ -150,7 +150,8 @@ TEST_CASE("the deadline ends joining a rank that never connects") {
   auto options = with_silent_peer();
   options.deadline = 300ms;
   CHECK(error_of([&] { join(gloo(), options); }) ==
-        "4: gloo: rank 0: joining 2 ranks: timeout: rank 1 could not be reached within 300 ms");
+        "4: gloo: rank 0: joining 2 ranks: timeout: rank 1 could not be reached at 127.255.255.254 within 300 ms; "
+        "this rank listens on 127.0.0.1 (lo)");
 }
 
 }  // namespace
