@@ -1,5 +1,10 @@
 // The program `ddprun`. It is linked without LibTorch: the engine and the tools are programs of their own.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include "app/commands.hpp"
@@ -10,7 +15,19 @@
 namespace ddprun::app {
 namespace {
 
+// Without LibTorch the loader ends the engine, with a line that says neither why nor what to do.
+void require_torch() {
+  const std::string library = DDPRUN_TORCH_LIB "/libtorch_cpu.so";
+  if (::access(library.c_str(), R_OK) == 0) return;
+  const std::string reason = std::strerror(errno);
+  if (::dlopen("libtorch_cpu.so", RTLD_LAZY) != nullptr) return;  // where LD_LIBRARY_PATH or the system has it
+  throw Error(ExitCode::failure, "cannot read LibTorch, " + library + ": " + reason +
+                                     "; let this user read it, or build ddprun with a LibTorch that all users can read "
+                                     "(DDPRUN_TORCH_DIR)");
+}
+
 [[noreturn]] void run_engine(const Arguments& arguments) {
+  require_torch();
   const auto bin = std::filesystem::path(console::this_program()).parent_path();
   run_tool(bin.parent_path() / "libexec/ddprun-engine", {arguments.argv.begin() + 1, arguments.argv.end()});
 }

@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "ddprun-job-";
 constexpr const char* kLock = "/lock";
 
-[[noreturn]] void fail_folder(const std::string& path, const char* what) {
-  throw Error(ExitCode::failure, "the job's folder " + path + " " + what + ": " + std::strerror(errno));
+[[noreturn]] void fail_to_lock(const std::string& path) {
+  throw Error(ExitCode::failure, "the job's folder " + path + " cannot be locked: " + std::strerror(errno));
 }
 
 bool is_mine(const std::string& folder) {
@@ -33,8 +33,8 @@ bool is_mine(const std::string& folder) {
 UniqueFd make_lock(const std::string& folder) {
   const std::string aside = folder + "/lock.aside";
   UniqueFd lock(::open(aside.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) fail_folder(folder, "cannot be locked");
-  if (::rename(aside.c_str(), (folder + kLock).c_str()) != 0) fail_folder(folder, "cannot be locked");
+  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) fail_to_lock(folder);
+  if (::rename(aside.c_str(), (folder + kLock).c_str()) != 0) fail_to_lock(folder);
   return lock;
 }
 
@@ -53,14 +53,23 @@ void remove_if_stale(const std::string& folder) {
 }  // namespace
 
 std::string job_folder_base() {
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  const auto can_write = [](const char* folder) {
+    std::error_code ignored;
+    return folder != nullptr && *folder == '/' && fs::is_directory(folder, ignored) &&
+           ::access(folder, W_OK | X_OK) == 0;
+  };
   // After su or sudo the variable still names the other user's folder.
-  const bool usable = runtime != nullptr && *runtime == '/' && is_mine(runtime) && ::access(runtime, W_OK | X_OK) == 0;
-  return usable ? runtime : "/tmp";
+  if (const char* runtime = std::getenv("XDG_RUNTIME_DIR"); can_write(runtime) && is_mine(runtime)) return runtime;
+  const char* temporary = std::getenv("TMPDIR");
+  return can_write(temporary) ? temporary : "/tmp";
 }
 
 JobFolder::JobFolder() : path_(job_folder_base() + "/" + std::string(kPrefix) + "XXXXXX") {
-  if (::mkdtemp(path_.data()) == nullptr) fail_folder(path_, "cannot be made");
+  if (::mkdtemp(path_.data()) == nullptr) {
+    throw Error(ExitCode::failure, "cannot make the job's folder " + path_ + ": " + std::strerror(errno) +
+                                       "; set XDG_RUNTIME_DIR to a folder of this user, or TMPDIR to a folder in which "
+                                       "this user may write");
+  }
   try {
     lock_ = make_lock(path_);
   } catch (...) {

@@ -7,8 +7,7 @@
 
 namespace ddprun::launch {
 
-// A new folder "ddprun-job-XXXXXX" (0700) under $XDG_RUNTIME_DIR if that is a folder of this user, otherwise under
-// /tmp. One process owns it. The destructor removes the folder with its content.
+// A new folder "ddprun-job-XXXXXX" (0700) in job_folder_base(). One process owns it. The destructor removes the folder with its content.
 class JobFolder {
  public:
   JobFolder();  // throws Error(failure)
@@ -23,7 +22,8 @@ class JobFolder {
   UniqueFd lock_;  // flock on the file "lock" in the folder: held as long as the launcher or its guardian lives
 };
 
-// The parent of job folders.
+// The parent of job folders: $XDG_RUNTIME_DIR if that is a folder of this user, otherwise $TMPDIR, otherwise /tmp. A
+// variable counts if it names a folder in which this user may write, with an absolute path.
 std::string job_folder_base();
 
 // Removes the folders in `base` that killed launchers of this user left behind: those whose lock is not held. Never

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <iostream>
 #include <regex>
 
 #include "e2e/program.hpp"
@@ -49,6 +50,26 @@ std::string with(const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
   REQUIRE(at != std::string::npos);
   return text.replace(at, from.size(), to);
+}
+
+TEST_CASE("a LibTorch that cannot be read is one line that names it, and the help needs none") {
+  Workplace place;
+  const auto without_torch = [&](const std::string& argument) {
+    return place.run({"/usr/bin/unshare", "--mount", "sh", "-c", "mount -t tmpfs tmpfs \"$0\" && exec \"$@\"",
+                      DDPRUN_TORCH_LIB, program(), argument});
+  };
+  const auto help = without_torch("--help");
+  if (contains(help.err, "unshare: ") || contains(help.err, "mount: ")) {
+    std::cout << "skipped: this user may not mount: " << help.err;
+    return;
+  }
+  CHECK_MESSAGE(help.code == 0, help.err);
+  const auto version = without_torch("version");
+  CHECK(version.code == 1);
+  CHECK_MESSAGE(version.err.starts_with("ddprun: failed: cannot read LibTorch, " DDPRUN_TORCH_LIB
+                                        "/libtorch_cpu.so: No such file or directory; let this user read it, or "),
+                version.err);
+  CHECK(lines_of(version.err).size() == 1);
 }
 
 TEST_CASE("without arguments the help goes to stderr, and the code is that of a usage error") {

@@ -3,34 +3,27 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
-#include <cstdlib>
 #include <filesystem>
+#include <iostream>
 
 #include "launch/files.hpp"
+#include "support/contains.hpp"
+#include "support/process.hpp"
+#include "support/variable.hpp"
 #include "tools/conformance/temp_dir.hpp"
 
 namespace {
 
 using namespace ddprun::launch;
+using ddprun::testing::contains;
+using ddprun::testing::Process;
 using ddprun::testing::TempDir;
+using ddprun::testing::Variable;
 namespace fs = std::filesystem;
-
-// Sets XDG_RUNTIME_DIR during a test.
-class RuntimeDir {
- public:
-  explicit RuntimeDir(const std::string& path)
-      : before_(std::getenv("XDG_RUNTIME_DIR") ? std::getenv("XDG_RUNTIME_DIR") : "") {
-    setenv("XDG_RUNTIME_DIR", path.c_str(), 1);
-  }
-  ~RuntimeDir() { before_.empty() ? unsetenv("XDG_RUNTIME_DIR") : setenv("XDG_RUNTIME_DIR", before_.c_str(), 1); }
-
- private:
-  std::string before_;
-};
 
 TEST_CASE("a job's folder is private, and is removed with its content") {
   const TempDir base;
-  const RuntimeDir runtime(base.path());
+  const Variable runtime("XDG_RUNTIME_DIR", base.path().string());
   std::string path;
   {
     const JobFolder folder;
@@ -42,16 +35,41 @@ TEST_CASE("a job's folder is private, and is removed with its content") {
   CHECK(!fs::exists(path));
 }
 
-TEST_CASE("without a usable XDG_RUNTIME_DIR the folder is made in /tmp") {
+TEST_CASE("without a usable XDG_RUNTIME_DIR the folder is made in TMPDIR, and without that in /tmp") {
+  const TempDir temporary;
   for (const char* unusable : {"", "relative", "/does/not/exist", "/etc/hostname"}) {
-    const RuntimeDir runtime(unusable);
+    const Variable runtime("XDG_RUNTIME_DIR", unusable);
+    const Variable folder("TMPDIR", temporary.path().string());
+    CHECK(job_folder_base() == temporary.path());
+    const Variable none("TMPDIR", unusable);
     CHECK(job_folder_base() == "/tmp");
   }
 }
 
+TEST_CASE("where /tmp is read-only, as in many containers, TMPDIR is used, or the error names what to set") {
+  const auto run = [](const std::string& temporary) {
+    const std::string read_only = "mount --bind /tmp /tmp && mount -o remount,bind,ro /tmp && exec \"$@\"";
+    Process launcher({"/usr/bin/unshare", "--mount", "sh", "-c", read_only, "sh", FAKE_JOB, "1", "-", "1000"},
+                     {"XDG_RUNTIME_DIR=", "TMPDIR=" + temporary});
+    return launcher.wait(std::chrono::seconds(60));
+  };
+  const auto refused = run("");
+  if (contains(refused.err, "unshare: ") || contains(refused.err, "mount: ")) {
+    std::cout << "skipped: this user may not mount: " << refused.err;
+    return;
+  }
+  CHECK(refused.code == 1);
+  CHECK_MESSAGE(refused.err.starts_with("cannot make the job's folder /tmp/ddprun-job-"), refused.err);
+  CHECK_MESSAGE(
+      contains(refused.err, ": Read-only file system; set XDG_RUNTIME_DIR to a folder of this user, or TMPDIR"),
+      refused.err);
+  const auto accepted = run("/dev/shm");
+  CHECK_MESSAGE(accepted.code == 0, accepted.err);
+}
+
 TEST_CASE("a folder of a dead launcher is removed; one in use, one without a lock, and other folders stay") {
   const TempDir base;
-  const RuntimeDir runtime(base.path());
+  const Variable runtime("XDG_RUNTIME_DIR", base.path().string());
   const JobFolder in_use;
   const fs::path dead = base.path() / "ddprun-job-dead01";
   const fs::path fresh = base.path() / "ddprun-job-fresh1";

@@ -93,12 +93,12 @@ void judge_job_folder(Findings& findings, const Space& folder) {
   const std::string value = folder.path + ", " + human_bytes(folder.free) + " free";
   if (!folder.error.empty()) {
     findings.add(State::error, "job folder", folder.path + ": " + folder.error,
-                 "ddprun makes a folder for each job there: make it writable, or set XDG_RUNTIME_DIR to a folder of "
-                 "this user");
+                 "ddprun makes a folder for each job there: make it writable, or set XDG_RUNTIME_DIR or TMPDIR to a "
+                 "folder of this user");
   } else if (folder.free < kLittleSpace) {
     findings.add(State::warning, "job folder", value,
-                 "ddprun makes a folder for each job there: free some space, or set XDG_RUNTIME_DIR to a folder of "
-                 "this user");
+                 "ddprun makes a folder for each job there: free some space, or set XDG_RUNTIME_DIR or TMPDIR to a "
+                 "folder of this user");
   } else {
     findings.ok("job folder", value);
   }
