@@ -47,13 +47,6 @@ class Check {
            {"data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"}, error);
   }
 
-  void main_device_is_one_of_them() {
-    refuse(e_.strategy.kind == "dp" && e_.strategy.main_device >= e_.strategy.devices,
-           {"strategy.main_device", "strategy.devices", "strategy.kind"},
-           "counts from 0, and strategy.devices = " + std::to_string(e_.strategy.devices) + "; use at most " +
-               std::to_string(e_.strategy.devices - 1));
-  }
-
   void nesterov_has_momentum() {
     refuse(e_.optimizer.name == "sgd" && e_.optimizer.nesterov && e_.optimizer.momentum == 0,
            {"optimizer.nesterov", "optimizer.momentum", "optimizer.name"},
@@ -203,7 +196,6 @@ void check_together(const Experiment& experiment, std::optional<int64_t> ranks, 
   check.ranks_have_a_strategy();
   check.ddp_shares_the_data();
   check.ranks_divide_the_batch();
-  check.main_device_is_one_of_them();
   check.nesterov_has_momentum();
   check.epochs_or_steps();
   check.best_is_measured();

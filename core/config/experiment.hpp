@@ -50,7 +50,6 @@ struct Experiment {
   struct Strategy {
     std::string kind = "single";
     int64_t devices = 2;
-    int64_t main_device = 0;  // an index into devices
     double bucket_cap_mb = 25;
     bool find_unused_parameters = false;
     bool broadcast_buffers = true;

@@ -111,13 +111,9 @@ std::vector<Key> describe_running() {
       DDPRUN_KEY(strategy.devices)
           .used_by(User::dp)
           .between(1, max_processes)
-          .doc(
-              "The number of replicas in the process; each batch is split among them. On a CPU, a device is a group of "
-              "launch.threads / devices compute threads, at least 1. With `launch.device = \"cuda\"` it is a GPU."),
-      DDPRUN_KEY(strategy.main_device)
-          .used_by(User::dp)
-          .between(0, max_processes - 1)
-          .doc("The index of the device that holds the model, gathers, and runs the optimizer: from 0 to devices - 1."),
+          .doc("The number of replicas in the process; each batch is split among them. The first device also gathers "
+               "outputs and gradients and runs the optimizer. On a CPU, a device is a group of "
+               "launch.threads / devices compute threads, at least 1. With `launch.device = \"cuda\"` it is a GPU."),
       DDPRUN_KEY(strategy.bucket_cap_mb)
           .used_by(User::ddp)
           .above(0, max_bucket_cap_mb)

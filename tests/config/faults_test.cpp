@@ -216,14 +216,6 @@ TEST_CASE("all errors are reported together, in the order of the file, the overr
       "--set optimizer.lr=-1: optimizer.lr = -1: expected a number of at least 0");
 }
 
-TEST_CASE("the main device is one of the devices") {
-  const std::string dp = "strategy.kind = 'dp'\nstrategy.devices = 3\nmodel.name = 'x'\ndata.name = 'x'\n";
-  CHECK(errors_of(dp + "strategy.main_device = 2") == "");
-  CHECK(errors_of(dp + "strategy.main_device = 3") ==
-        "exp.toml:5:24: strategy.main_device = 3: counts from 0, and strategy.devices = 3; use at most 2");
-  CHECK(errors_of("strategy.main_device = 5" + required) == "");  // not used by single
-}
-
 TEST_CASE("checkpoint.best of a test metric needs an evaluation") {
   const std::string best = "checkpoint.best = 'test.loss'\nmodel.name = 'x'\ndata.name = 'x'\n";
   CHECK(errors_of(best) == "");

@@ -36,7 +36,7 @@ TEST_CASE("keys that the strategy or the optimizer does not use are named") {
                                                      "strategy.bucket_cap_mb", "strategy.devices"});
   CHECK(unused(text, {"strategy.kind=ddp", "optimizer.name=adam"}) ==
         std::vector<std::string>{"optimizer.momentum", "strategy.devices"});
-  CHECK(unused(text, {"strategy.kind=dp", "strategy.main_device=1"}) ==
+  CHECK(unused(text, {"strategy.kind=dp"}) ==
         std::vector<std::string>{"comm.backend", "comm.options.a", "optimizer.eps", "strategy.bucket_cap_mb"});
   CHECK(unused("", {"strategy.kind=single", "launch.nproc=2"}) ==
         std::vector<std::string>{"launch.nproc"});  // a key of ddp, in a file that is varied

@@ -90,7 +90,6 @@ config::Experiment any_experiment() {
   } else {
     e.train.accumulate = 1 + e.train.accumulate % (e.data.batch_size / std::max<int64_t>(1, e.launch.nproc));
   }
-  e.strategy.main_device %= e.strategy.devices;
   if (e.train.early_stop.starts_with("test.")) e.train.evaluate = true;
   e.train.step_epochs = std::max<int64_t>(e.train.step_epochs, 1);
   e.train.min_lr = std::min(e.train.min_lr, e.optimizer.lr);

@@ -81,10 +81,6 @@ std::string channels_last_error(const Dataset& dataset) {
 
 }  // namespace
 
-std::size_t main_device(const config::Experiment& experiment) {
-  return experiment.strategy.kind == "dp" ? static_cast<std::size_t>(experiment.strategy.main_device) : 0;
-}
-
 Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
   Assembly made{std::move(loaded), {}, {}, {}, {}, {}, {}, {}, {}};
   const config::Experiment& experiment = made.experiment();

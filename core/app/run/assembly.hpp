@@ -18,9 +18,6 @@ namespace ddprun::run {
 // The key of the standardisation in a model file's metadata.
 inline const std::string kStandardize = "standardize";
 
-// The index of the device that holds the model.
-std::size_t main_device(const config::Experiment& experiment);
-
 // What a run resumes from, and the line that reports it.
 struct Resume {
   train::ResumeFrom from;
@@ -44,7 +41,7 @@ struct Assembly {
 
   const config::Experiment& experiment() const { return loaded.experiment; }
   // The device of the model, and of its batches.
-  torch::Device device() const { return devices.at(main_device(experiment())); }
+  torch::Device device() const { return devices.front(); }
 };
 
 // Loads plugins, opens the data set, makes the model from experiment.seed or model.weights. Does not communicate.

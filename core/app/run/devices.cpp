@@ -69,7 +69,7 @@ std::vector<torch::Device> choose_devices(const config::Loaded& loaded, const la
   if (experiment.train.deterministic) ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
   const auto gpus = at_key(loaded, [&] {
     std::vector<int> found = gpus_of(experiment, world.local_rank, world.local_size);
-    train::choose_device(experiment.launch.device, found.at(main_device(experiment)));
+    train::choose_device(experiment.launch.device, found.front());
     return found;
   });
   std::vector<torch::Device> devices;
@@ -88,9 +88,7 @@ void place_models(Assembly& assembly, const std::vector<torch::Device>& devices)
   if (assembly.experiment().train.cuda_graph) train::leave_default_stream(assembly.device());
   assembly.model->module().to(assembly.device());
   auto replica = assembly.replicas.begin();
-  for (std::size_t number = 0; number < devices.size(); ++number) {
-    if (number != main_device(assembly.experiment())) (*replica++)->module().to(devices[number]);
-  }
+  for (std::size_t number = 1; number < devices.size(); ++number) (*replica++)->module().to(devices[number]);
 }
 
 }  // namespace ddprun::run

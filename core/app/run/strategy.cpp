@@ -74,7 +74,7 @@ std::unique_ptr<train::Strategy> make_strategy(const Assembly& assembly, const t
   if (strategy.kind == "dp") {
     std::vector<Model*> others;
     for (const train::ModelPtr& replica : assembly.replicas) others.push_back(replica.get());
-    return train::dp_strategy(*assembly.model, others, static_cast<int>(strategy.main_device));
+    return train::dp_strategy(*assembly.model, others);
   }
   if (sync == nullptr) return train::single_strategy(*assembly.model);
   return train::ddp_strategy(*assembly.model, ranks, *sync, {strategy.hash_every, experiment.train.cuda_graph});

@@ -38,15 +38,6 @@ std::string shape_of(const torch::Tensor& tensor) {
   return text.str();
 }
 
-// The devices in the order in which they get their parts of a batch: the main one first, as DataParallel's device_ids.
-std::vector<int> order_of(int devices, int main_device) {
-  std::vector<int> order{main_device};
-  for (int device = 0; device < devices; ++device) {
-    if (device != main_device) order.push_back(device);
-  }
-  return order;
-}
-
 std::vector<Replica> replicas_of(Model& main, const std::vector<Model*>& others) {
   std::vector<Replica> replicas;
   replicas.emplace_back(main);
@@ -58,16 +49,15 @@ constexpr int64_t kCountedSteps = 3;  // the memory of CPU devices is counted in
 
 class DpStrategy final : public Strategy {
  public:
-  DpStrategy(Model& model, const std::vector<Model*>& others, int main_device)
+  DpStrategy(Model& model, const std::vector<Model*>& others)
       : Strategy(model),
-        order_(order_of(static_cast<int>(others.size()) + 1, main_device)),
         replicas_(replicas_of(model, others)),
         device_(replicas_.front().device),
-        memory_(device_.is_cpu() ? std::make_unique<DeviceMemory>(static_cast<int>(order_.size())) : nullptr),
-        threads_(static_cast<int>(order_.size()), [this](int part) { begin(part); }) {
+        memory_(device_.is_cpu() ? std::make_unique<DeviceMemory>(static_cast<int>(replicas_.size())) : nullptr),
+        threads_(static_cast<int>(replicas_.size()), [this](int part) { begin(part); }) {
     for (int part = 0; part < threads_.devices(); ++part) {
       if (memory_ != nullptr) {
-        memory_->add(device_of(part), bytes_of(at(part).state));
+        memory_->add(part, bytes_of(at(part).state));
       } else {
         reset_peak_memory(at(part).device);
       }
@@ -136,13 +126,12 @@ class DpStrategy final : public Strategy {
   }
 
  private:
-  int device_of(int part) const { return order_[static_cast<std::size_t>(part)]; }
   Replica& at(int part) { return replicas_[static_cast<std::size_t>(part)]; }
 
   // Runs on the part's own thread.
   void begin(int part) {
     make_current(at(part).device);
-    if (memory_ != nullptr) memory_->use(device_of(part));
+    if (memory_ != nullptr) memory_->use(part);
   }
 
   // The main GPU waits for the work queued on the other GPUs. The host does not wait.
@@ -156,10 +145,8 @@ class DpStrategy final : public Strategy {
   }
 
   std::vector<int64_t> peaks_of_gpus() {
-    std::vector<int64_t> peaks(order_.size());
-    for (int part = 0; part < threads_.devices(); ++part) {
-      peaks[static_cast<std::size_t>(device_of(part))] = peak_memory(at(part).device).allocated;
-    }
+    std::vector<int64_t> peaks;
+    for (const Replica& replica : replicas_) peaks.push_back(peak_memory(replica.device).allocated);
     return peaks;
   }
 
@@ -222,8 +209,7 @@ class DpStrategy final : public Strategy {
     }
   }
 
-  const std::vector<int> order_;
-  std::vector<Replica> replicas_;               // the main one first; everything indexed by part uses this order
+  std::vector<Replica> replicas_;               // by device, the main one first; each gets the part of its number
   const torch::Device device_;                  // of the main replica
   const std::unique_ptr<DeviceMemory> memory_;  // of CPUs; LibTorch's CUDA allocator counts by itself
   DeviceThreads threads_;
@@ -234,8 +220,8 @@ class DpStrategy final : public Strategy {
 
 }  // namespace
 
-std::unique_ptr<Strategy> dp_strategy(Model& model, const std::vector<Model*>& others, int main_device) {
-  return std::make_unique<DpStrategy>(model, others, main_device);
+std::unique_ptr<Strategy> dp_strategy(Model& model, const std::vector<Model*>& others) {
+  return std::make_unique<DpStrategy>(model, others);
 }
 
 }  // namespace ddprun::train

@@ -66,14 +66,14 @@ inline std::unique_ptr<Strategy> single_strategy(Model& model) {
 }
 
 // DataParallel (Paszke et al. 2019): one process and one replica of the model per device; the batch is split among the
-// devices as torch.chunk does. `model` is the replica of the main device and gets the first part. The main device
-// gathers the outputs for the loss and sums the gradients in device order. `others` are the models of the other
-// devices, in device order, made in the same way as `model`. On a CPU, a device is a group of compute threads, as many
-// as torch::set_num_threads was last given; otherwise it is the GPU that holds the model. Nothing else may use the
-// models, and they must outlive the strategy. A step throws the exception of the first device that failed, after all
-// devices have finished; it throws Error(usage) if the first dimension of the output is not the batch. On a CPU all
-// devices share one random generator, and the order of their draws is not fixed; each GPU has its own generator.
-std::unique_ptr<Strategy> dp_strategy(Model& model, const std::vector<Model*>& others, int main_device);
+// devices as torch.chunk does. `model` is the replica of the first device, the main one. The main device gathers the
+// outputs for the loss and sums the gradients in device order. `others` are the models of the other devices, in device
+// order, made in the same way as `model`. On a CPU, a device is a group of compute threads, as many as
+// torch::set_num_threads was last given; otherwise it is the GPU that holds the model. Nothing else may use the models,
+// and they must outlive the strategy. A step throws the exception of the first device that failed, after all devices
+// have finished; it throws Error(usage) if the first dimension of the output is not the batch. On a CPU all devices
+// share one random generator, and the order of their draws is not fixed; each GPU has its own generator.
+std::unique_ptr<Strategy> dp_strategy(Model& model, const std::vector<Model*>& others);
 
 struct DdpOptions {
   int64_t hash_every = 0;  // number of steps between comparisons of all parameters over the ranks; 0: never
